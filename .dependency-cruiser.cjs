@@ -1,0 +1,81 @@
+/** Imports point one way: proto <- kit <- services <- standalone; inside a service main -> service -> rpc -> use case -> store. */
+module.exports = {
+  forbidden: [
+    { name: 'no-circular', severity: 'error', from: {}, to: { circular: true } },
+    {
+      name: 'no-unlisted-dependency',
+      severity: 'error',
+      from: {},
+      to: { dependencyTypes: ['npm-no-pkg', 'npm-unknown', 'unknown', 'undetermined'] },
+    },
+    { name: 'not-unresolvable', severity: 'error', from: {}, to: { couldNotResolve: true, pathNot: '^node:' } },
+    {
+      name: 'kit-knows-no-service',
+      severity: 'error',
+      from: { path: '^packages/kit/' },
+      to: { path: '^(services|packages/standalone)/' },
+    },
+    {
+      name: 'kit-knows-no-domain',
+      comment: 'Of the protocol, kit may use what every service shares.',
+      severity: 'error',
+      from: { path: '^packages/kit/', pathNot: '[.]test[.]ts$' },
+      to: { path: '^proto/gen/latchkey/(?!rpc/)' },
+    },
+    {
+      name: 'no-service-imports-another',
+      severity: 'error',
+      from: { path: '^services/([^/]+)/' },
+      to: { path: '^services/', pathNot: '^services/$1/' },
+    },
+    {
+      name: 'services-know-no-standalone',
+      severity: 'error',
+      from: { path: '^services/', pathNot: '[.]test[.]ts$' },
+      to: { path: '^packages/(standalone|embedded|testkit)/' },
+    },
+    {
+      name: 'embedded-stands-alone',
+      severity: 'error',
+      from: { path: '^packages/embedded/' },
+      to: { path: '^(services|packages/(?!embedded/))' },
+    },
+    {
+      name: 'test-helpers-in-tests-only',
+      severity: 'error',
+      from: { pathNot: '([.]test[.]ts$|^packages/testkit/|^packages/standalone/src/testing/)' },
+      to: { path: '^packages/testkit/' },
+    },
+    {
+      name: 'use-case-knows-no-transport',
+      comment: 'A use case is <noun>.ts; messages are for <noun>.rpc.ts.',
+      severity: 'error',
+      from: { path: '^services/(apps|identity)/src/[^/]+/[^/.]+[.]ts$' },
+      to: { path: '(fastify|@connectrpc|bullmq|@aws-sdk|[.]rpc[.]ts$|^services/[^/]+/src/(service|main)[.]ts$)' },
+    },
+    {
+      name: 'store-is-sql-only',
+      severity: 'error',
+      from: { path: '[.]store[.]ts$' },
+      to: { path: '(fastify|@connectrpc|[.]rpc[.]ts$|^services/[^/]+/src/(service|main)[.]ts$)' },
+    },
+    {
+      name: 'rpc-has-no-sql',
+      severity: 'error',
+      from: { path: '[.]rpc[.]ts$' },
+      to: { path: '[.]store[.]ts$' },
+    },
+    { name: 'only-main-runs', severity: 'error', from: { path: '^services/' }, to: { path: '^services/[^/]+/src/main[.]ts$' } },
+  ],
+  options: {
+    doNotFollow: { path: 'node_modules' },
+    exclude: { path: '(^|/)node_modules/[.]pnpm/' },
+    tsConfig: { fileName: 'tsconfig.json' },
+    enhancedResolveOptions: {
+      exportsFields: ['exports'],
+      conditionNames: ['import', 'node', 'default'],
+      extensions: ['.ts', '.js', '.mjs'],
+    },
+    detectProcessBuiltinModuleCalls: true,
+  },
+};

@@ -1,0 +1,66 @@
+import { z } from 'zod';
+
+/** Thrown by {@link readConfig}; its message names every problem, one a line, and never a value. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError';
+}
+
+/**
+ * Reads settings from environment variables.
+ *
+ * @param schema one property per variable; an empty string counts as not set
+ * @throws ConfigError naming all missing and wrong variables at once (decisions 12)
+ */
+export function readConfig<T extends z.ZodObject>(schema: T, env: NodeJS.ProcessEnv): z.output<T> {
+  const given: Record<string, string> = {};
+  for (const name of Object.keys(schema.shape)) {
+    const value = env[name];
+    if (value !== undefined && value !== '') given[name] = value;
+  }
+  const result = schema.safeParse(given);
+  if (result.success) return result.data;
+  const problems = result.error.issues.map((issue) => {
+    const name = String(issue.path[0]);
+    return name in given ? `${name} ${issue.message}` : `${name} is required`;
+  });
+  throw new ConfigError([...new Set(problems)].join('\n'));
+}
+
+/** A whole number written in decimal, within bounds. */
+export function integerSetting(min: number, max: number) {
+  return z
+    .string()
+    .regex(/^\d{1,15}$/, `must be a whole number from ${min} to ${max}`)
+    .transform(Number)
+    .refine((n) => n >= min && n <= max, `must be a whole number from ${min} to ${max}`);
+}
+
+/** A TCP port; 0 lets the system choose one. */
+export const portSetting = integerSetting(0, 65_535);
+
+/** An absolute URL with one of the given schemes, such as `postgres:`. */
+export function urlSetting(...protocols: string[]) {
+  return z
+    .string()
+    .refine(
+      (text) => URL.canParse(text) && protocols.includes(new URL(text).protocol),
+      `must be a URL that starts with ${protocols.map((p) => `${p}//`).join(' or ')}`,
+    );
+}
+
+/** Comma-separated text as a list, blanks dropped. */
+export const listSetting = z.string().transform((text) =>
+  text
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item) => item !== ''),
+);
+
+/** A secret long enough to derive keys from. */
+export const secretSetting = z.string().min(32, 'must have at least 32 characters');
+
+/** pino's levels. */
+export const logLevelSetting = z.enum(
+  ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'],
+  'must be one of fatal, error, warn, info, debug, trace, silent',
+);

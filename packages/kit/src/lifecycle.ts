@@ -1,0 +1,78 @@
+import type { Logger } from './logger.ts';
+
+/** Something that is started once and stopped once. */
+export interface Runnable {
+  start(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** Settings of {@link runProcess}. */
+export interface RunOptions {
+  readonly logger: Logger;
+  /** How long an ordered stop may take before the process ends anyway, in milliseconds. */
+  readonly stopTimeoutMs: number;
+}
+
+/**
+ * Runs a service as this process: starts it, stops it in order on SIGTERM or SIGINT with a deadline, and ends at once on a second
+ * signal. An error that nobody caught ends the process with code 1.
+ */
+export async function runProcess(service: Runnable, options: RunOptions): Promise<void> {
+  const { logger } = options;
+  const end = (code: number) => {
+    logger.flush(() => process.exit(code));
+    setTimeout(() => process.exit(code), 500).unref();
+  };
+  const stop = stopOnce(service, options, end);
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => stop(signal));
+  process.on('uncaughtException', (err) => {
+    logger.fatal({ err }, 'uncaught exception');
+    end(1);
+  });
+  try {
+    await service.start();
+  } catch (err) {
+    logger.fatal({ err }, 'start failed');
+    end(1);
+  }
+}
+
+function stopOnce(service: Runnable, { logger, stopTimeoutMs }: RunOptions, end: (code: number) => void) {
+  let stopping = false;
+  return (signal: string) => {
+    if (stopping) process.exit(1);
+    stopping = true;
+    logger.info({ signal }, 'stopping');
+    const deadline = setTimeout(() => {
+      logger.error({ stopTimeoutMs }, 'stop took too long');
+      end(1);
+    }, stopTimeoutMs);
+    service.stop().then(
+      () => {
+        clearTimeout(deadline);
+        end(0);
+      },
+      (err: unknown) => {
+        logger.error({ err }, 'stop failed');
+        end(1);
+      },
+    );
+  };
+}
+
+/**
+ * Stops several things one after the other, each even if one before it failed.
+ *
+ * @throws AggregateError of all that failed
+ */
+export async function stopAll(...stops: Array<() => unknown>): Promise<void> {
+  const errors: unknown[] = [];
+  for (const stop of stops) {
+    try {
+      await stop();
+    } catch (err) {
+      errors.push(err);
+    }
+  }
+  if (errors.length > 0) throw new AggregateError(errors, 'Not everything stopped cleanly');
+}

@@ -1,0 +1,46 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { Code, ConnectError, type HandlerContext } from '@connectrpc/connect';
+
+/** Decides whether an `Authorization` header carries the credential of a service of this deployment. */
+export type CredentialCheck = (authorization: string | null | undefined) => boolean;
+
+const digest = (text: string) => createHash('sha256').update(text).digest();
+
+/**
+ * Accepts `Bearer <credential>` for each given credential. Two at a time let a deployment change it without a stop; the first is
+ * the one that clients send.
+ */
+export function createCredentialCheck(credentials: readonly string[]): CredentialCheck {
+  const texts = credentials.map(bearer);
+  const accepted = texts.map(digest);
+  return (authorization) => {
+    if (!authorization) return false;
+    const given = digest(authorization);
+    return accepted.some((expected) => timingSafeEqual(expected, given));
+  };
+}
+
+/** The header value that presents a credential. */
+export function bearer(credential: string): string {
+  return `Bearer ${credential}`;
+}
+
+/** Services that answer anyone, for probes and tools. */
+const OPEN_SERVICES = new Set([
+  'grpc.health.v1.Health',
+  'grpc.reflection.v1.ServerReflection',
+  'grpc.reflection.v1alpha.ServerReflection',
+]);
+
+/** The refusal of a call without a valid credential. */
+export function unauthenticated(): ConnectError {
+  return new ConnectError('a service credential is required', Code.Unauthenticated);
+}
+
+/** The check as a gate of connect-node, which runs it before it reads the body. */
+export function createRequestGate(check: CredentialCheck): (context: HandlerContext) => void {
+  return (context) => {
+    if (OPEN_SERVICES.has(context.service.typeName)) return;
+    if (!check(context.requestHeader.get('authorization'))) throw unauthenticated();
+  };
+}
