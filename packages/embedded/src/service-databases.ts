@@ -1,0 +1,78 @@
+import { Client, escapeIdentifier, escapeLiteral } from 'pg';
+import { readCredentials } from './postgres-cluster.ts';
+import { createPassword, writeSecretFile } from './secret-file.ts';
+
+const DATABASE = 'latchkey';
+
+/** What is needed of a PostgreSQL of ours to make room in it for services. */
+export interface DatabaseAdmin {
+  readonly credentialsPath: string;
+  url(database?: string): string;
+}
+
+/**
+ * Makes, in one database, a role and a schema of the same name for each service. A role owns its schema and sees no
+ * other, so that a service that reads another's tables fails here and not only in production.
+ *
+ * @param services - Names of services, which become names of roles and schemas.
+ * @returns the URL for each service.
+ */
+export async function ensureServiceDatabases<Name extends string>(
+  admin: DatabaseAdmin,
+  services: readonly Name[],
+): Promise<Record<Name, string>> {
+  const passwords = await ensurePasswords(admin.credentialsPath, services);
+  await withClient(admin.url(), async (client) => {
+    const { rowCount } = await client.query('SELECT 1 FROM pg_database WHERE datname = $1', [DATABASE]);
+    if (rowCount === 0) await client.query(`CREATE DATABASE ${DATABASE}`);
+    await client.query(`REVOKE ALL ON DATABASE ${DATABASE} FROM PUBLIC`);
+    for (const service of services) await ensureRole(client, service, passwords[service]);
+  });
+  await withClient(admin.url(DATABASE), async (client) => {
+    await client.query('REVOKE ALL ON SCHEMA public FROM PUBLIC');
+    for (const service of services) {
+      const name = escapeIdentifier(service);
+      await client.query(`CREATE SCHEMA IF NOT EXISTS ${name} AUTHORIZATION ${name}`);
+    }
+  });
+  const urls = services.map((service) => [service, urlFor(admin, service, passwords[service])] as const);
+  return Object.fromEntries(urls) as Record<Name, string>;
+}
+
+async function ensureRole(client: Client, service: string, password: string): Promise<void> {
+  const name = escapeIdentifier(service);
+  const { rowCount } = await client.query('SELECT 1 FROM pg_roles WHERE rolname = $1', [service]);
+  if (rowCount === 0) await client.query(`CREATE ROLE ${name}`);
+  // Said again at every start, so that the server always agrees with the password file.
+  await client.query(`ALTER ROLE ${name} WITH LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE PASSWORD ${escapeLiteral(password)}`);
+  await client.query(`ALTER ROLE ${name} SET search_path = ${name}`);
+  await client.query(`GRANT CONNECT, TEMPORARY ON DATABASE ${DATABASE} TO ${name}`);
+}
+
+async function ensurePasswords<Name extends string>(path: string, services: readonly Name[]): Promise<Record<Name, string>> {
+  const credentials = await readCredentials(path);
+  if (!credentials) throw new Error(`${path} is missing`);
+  const missing = services.filter((service) => credentials.roles[service] === undefined);
+  for (const service of missing) credentials.roles[service] = createPassword();
+  if (missing.length > 0) await writeSecretFile(path, credentials);
+  return credentials.roles as Record<Name, string>;
+}
+
+function urlFor(admin: DatabaseAdmin, service: string, password: string): string {
+  const url = new URL(admin.url(DATABASE));
+  url.username = service;
+  url.password = password;
+  return url.href;
+}
+
+async function withClient<T>(url: string, use: (client: Client) => Promise<T>): Promise<T> {
+  const client = new Client({ connectionString: url, connectionTimeoutMillis: 10_000, statement_timeout: 30_000 });
+  // A server that dies in between also fails the query in hand, which tells the caller.
+  client.on('error', () => {});
+  await client.connect();
+  try {
+    return await use(client);
+  } finally {
+    await client.end();
+  }
+}
