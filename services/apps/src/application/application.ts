@@ -1,0 +1,102 @@
+import { newId, parseId } from '@latchkey/kit/id';
+import { hasLength } from '@latchkey/kit/text';
+import type { AppsContext } from '../context.ts';
+import { errors } from '../errors.ts';
+import { insertEvent } from '../event/event.store.ts';
+import { toEventRow } from '../event/event.ts';
+import { insertApplication, removeApplication, selectApplications, selectOwnedIds } from './application.store.ts';
+import { type ApplicationRef, changeApplication, toSubject } from './owned-application.ts';
+import { parsePage } from './page.ts';
+
+/** A list item with its runtime keys in clear (specification 2.1). */
+export interface Application {
+  readonly id: string;
+  readonly name: string;
+  readonly socketKey: string;
+  readonly httpKey: string;
+  readonly keysUpdatedAt: Date;
+}
+
+/**
+ * Makes an application with the defaults of decisions 6.
+ *
+ * @param name 6 to 32 code points after trimming; it need not be unique
+ */
+export async function createApplication(ctx: AppsContext, accountText: string, name: string): Promise<string> {
+  const accountId = parseAccountId(accountText);
+  const trimmed = name.trim();
+  if (!hasLength(trimmed, 6, 32)) throw errors.application_name_invalid();
+  const id = newId();
+  const now = ctx.clock();
+  const socketKey = ctx.vault.create('socketKey', id);
+  const httpKey = ctx.vault.create('httpKey', id);
+  await insertApplication(ctx.db, {
+    id,
+    account_id: accountId,
+    name: trimmed,
+    socket_key_hash: socketKey.hash,
+    socket_key_sealed: socketKey.sealed,
+    http_key_hash: httpKey.hash,
+    http_key_sealed: httpKey.sealed,
+    runtime_keys_updated_at: now,
+    created_at: now,
+  });
+  return id;
+}
+
+/** What to list. */
+export interface ListRequest {
+  readonly accountId: string;
+  /** Only these, or all when undefined. */
+  readonly applicationIds: readonly string[] | undefined;
+  readonly pageSize: number;
+  readonly pageToken: string;
+}
+
+/** A page of applications, oldest first; an empty token says that it is the last. */
+export async function listApplications(
+  ctx: AppsContext,
+  request: ListRequest,
+): Promise<{ applications: Application[]; nextPageToken: string }> {
+  const accountId = parseAccountId(request.accountId);
+  const ids = request.applicationIds && parseIds(request.applicationIds);
+  if (ids?.length === 0) return { applications: [], nextPageToken: '' };
+  const page = parsePage(request.pageSize, request.pageToken);
+  const rows = await selectApplications(ctx.db, accountId, { ids, after: page.after, limit: page.size + 1 });
+  const shown = rows.slice(0, page.size);
+  const applications = shown.map((row) => ({
+    id: row.id,
+    name: row.name,
+    socketKey: ctx.vault.open('socketKey', row.id, row.socket_key_sealed),
+    httpKey: ctx.vault.open('httpKey', row.id, row.http_key_sealed),
+    keysUpdatedAt: row.runtime_keys_updated_at,
+  }));
+  const last = shown.at(-1);
+  const more = rows.length > shown.length && last !== undefined;
+  return { applications, nextPageToken: more ? page.tokenAfter({ createdAt: last.created_at, id: last.id }) : '' };
+}
+
+/** Which of the ids are applications of the account. Text that is no UUID is never one. */
+export async function findOwnedApplications(ctx: AppsContext, accountText: string, texts: readonly string[]): Promise<string[]> {
+  const accountId = parseAccountId(accountText);
+  const ids = parseIds(texts);
+  return ids.length === 0 ? [] : selectOwnedIds(ctx.db, accountId, ids);
+}
+
+/** Removes an application for every call at once, and logs the event that starts the clean-up elsewhere. */
+export async function deleteApplication(ctx: AppsContext, ref: ApplicationRef): Promise<void> {
+  await changeApplication(ctx, ref, async (tx, row) => {
+    await insertEvent(tx, toEventRow(toSubject(row), { case: 'deleted', value: {} }, ctx.clock()));
+    await removeApplication(tx, row.id);
+  });
+}
+
+function parseAccountId(text: string): string {
+  const id = parseId(text);
+  if (!id) throw errors.account_id_invalid();
+  return id;
+}
+
+function parseIds(texts: readonly string[]): string[] {
+  return [...new Set(texts.map(parseId).filter((id) => id !== undefined))];
+}

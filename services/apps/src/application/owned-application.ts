@@ -1,0 +1,43 @@
+import { parseId } from '@latchkey/kit/id';
+import type { Transaction } from 'kysely';
+import type { AppsContext } from '../context.ts';
+import type { AppsDatabase } from '../db/schema.ts';
+import { errors } from '../errors.ts';
+import type { EventSubject } from '../event/event.ts';
+import { type ApplicationRow, lockApplication } from './application.store.ts';
+
+/** Names an application of an account, as a caller sent it. */
+export interface ApplicationRef {
+  readonly accountId: string;
+  readonly applicationId: string;
+}
+
+/** The ids of a reference in canonical form. Throws `application_not_found` for text that names nothing. */
+export function parseRef(ref: ApplicationRef): ApplicationRef {
+  const accountId = parseId(ref.accountId);
+  const applicationId = parseId(ref.applicationId);
+  if (!accountId || !applicationId) throw errors.application_not_found();
+  return { accountId, applicationId };
+}
+
+/**
+ * Runs a change of one application in a transaction that holds the application's row, so that changes of one application follow one another
+ * and none is lost. Throws `application_not_found` for one that is not the account's.
+ */
+export async function changeApplication<T>(
+  ctx: AppsContext,
+  ref: ApplicationRef,
+  change: (tx: Transaction<AppsDatabase>, row: ApplicationRow) => Promise<T>,
+): Promise<T> {
+  const { accountId, applicationId } = parseRef(ref);
+  return ctx.db.transaction().execute(async (tx) => {
+    const row = await lockApplication(tx, accountId, applicationId);
+    if (!row) throw errors.application_not_found();
+    return change(tx, row);
+  });
+}
+
+/** The row as the event log names it. */
+export function toSubject(row: ApplicationRow): EventSubject {
+  return { id: row.id, accountId: row.account_id, lastSequence: Number(row.last_sequence) };
+}

@@ -1,0 +1,31 @@
+import { parseId } from '@latchkey/kit/id';
+import { errors } from '../errors.ts';
+import type { PageStart } from './application.store.ts';
+
+const PAGE_SIZE_MAX = 1_000;
+
+/** A page to read. */
+export interface Page {
+  readonly size: number;
+  /** The last application of the page before; undefined on the first. */
+  readonly after: PageStart | undefined;
+  /** The token of the page after this one. */
+  tokenAfter(last: PageStart): string;
+}
+
+/** Reads a page size (0 means the most, 1,000) and a page token (empty means the first page). Throws `page_token_invalid`. */
+export function parsePage(size: number, token: string): Page {
+  if (size < 0 || size > PAGE_SIZE_MAX) throw errors.page_token_invalid();
+  return { size: size || PAGE_SIZE_MAX, after: token === '' ? undefined : parseToken(token), tokenAfter };
+}
+
+function tokenAfter(last: PageStart): string {
+  return Buffer.from(`${last.createdAt.getTime()} ${last.id}`).toString('base64url');
+}
+
+function parseToken(token: string): PageStart {
+  const [millis = '', text = ''] = Buffer.from(token, 'base64url').toString('latin1').split(' ');
+  const id = parseId(text);
+  if (!/^\d{1,14}$/.test(millis) || !id) throw errors.page_token_invalid();
+  return { createdAt: new Date(Number(millis)), id };
+}

@@ -1,0 +1,27 @@
+import { hasLength } from '@latchkey/kit/text';
+import { type ApplicationRef, parseRef } from '../application/owned-application.ts';
+import type { AppsContext } from '../context.ts';
+import { errors } from '../errors.ts';
+import { replaceLevels, selectLevels } from './license-level.store.ts';
+
+/** The levels in the order they were given. Throws `application_not_found`. */
+export async function listLicenseLevels(ctx: AppsContext, ref: ApplicationRef): Promise<string[]> {
+  const { accountId, applicationId } = parseRef(ref);
+  const levels = await selectLevels(ctx.db, accountId, applicationId);
+  if (!levels) throw errors.application_not_found();
+  return levels;
+}
+
+/**
+ * Replaces the whole set, in the order given (decisions 6).
+ *
+ * @param given at least one, each 1 to 16 code points after trimming, each once (specification 2.3)
+ * @throws `license_levels_invalid`, `application_not_found`
+ */
+export async function replaceLicenseLevels(ctx: AppsContext, ref: ApplicationRef, given: readonly string[]): Promise<void> {
+  const levels = given.map((level) => level.trim());
+  const valid = levels.length > 0 && new Set(levels).size === levels.length && levels.every((level) => hasLength(level, 1, 16));
+  if (!valid) throw errors.license_levels_invalid();
+  const { accountId, applicationId } = parseRef(ref);
+  if (!(await replaceLevels(ctx.db, accountId, applicationId, levels))) throw errors.application_not_found();
+}

@@ -1,0 +1,35 @@
+import type { ServiceImpl } from '@connectrpc/connect';
+import { type ApplicationService, RuntimeKeyType } from '@latchkey/proto/latchkey/apps/v1/application_pb';
+import type { AppsContext } from '../context.ts';
+import { errors } from '../errors.ts';
+import { toSettingsMessage } from '../setting/setting.rpc.ts';
+import { lookUpApplication, rotateRuntimeKey } from './runtime-key.ts';
+
+type Impl = ServiceImpl<typeof ApplicationService>;
+
+/** Rotating runtime keys, and finding an application by one. */
+export function runtimeKeyRpc(ctx: AppsContext): Pick<Impl, 'lookUpApplication' | 'rotateRuntimeKey'> {
+  return {
+    async lookUpApplication({ key }) {
+      if (key.case === undefined) throw errors.runtime_key_invalid();
+      const row = await lookUpApplication(ctx, key.case, key.value);
+      return {
+        applicationId: row.id,
+        accountId: row.account_id,
+        name: row.name,
+        settings: toSettingsMessage(row),
+        lastSequence: BigInt(row.last_sequence),
+      };
+    },
+    async rotateRuntimeKey(request) {
+      await rotateRuntimeKey(ctx, request, toType(request.type));
+      return {};
+    },
+  };
+}
+
+function toType(type: RuntimeKeyType) {
+  if (type === RuntimeKeyType.SOCKET) return 'socketKey';
+  if (type === RuntimeKeyType.HTTP) return 'httpKey';
+  throw errors.runtime_key_type_invalid();
+}

@@ -1,0 +1,25 @@
+import type pg from 'pg';
+import type { SettingsRow } from '../setting/setting.store.ts';
+import type { RuntimeKeyType } from './vault.ts';
+
+/** The application behind a runtime key. */
+export interface KeyHolderRow extends SettingsRow {
+  readonly id: string;
+  readonly account_id: string;
+  readonly name: string;
+  readonly last_sequence: string;
+}
+
+const COLUMNS = `id, account_id, name, last_sequence, version, status,
+  license_requires_client_id, user_requires_client_id, user_requires_license`;
+
+/** Named, since every runtime call makes one of these. */
+const LOOK_UP = {
+  socketKey: { name: 'look-up-socket-key', text: `select ${COLUMNS} from application where socket_key_hash = $1` },
+  httpKey: { name: 'look-up-http-key', text: `select ${COLUMNS} from application where http_key_hash = $1` },
+} as const;
+
+export async function selectByKeyHash(pool: pg.Pool, type: RuntimeKeyType, hash: Buffer): Promise<KeyHolderRow | undefined> {
+  const { rows } = await pool.query<KeyHolderRow>({ ...LOOK_UP[type], values: [hash] });
+  return rows[0];
+}

@@ -1,0 +1,52 @@
+import { updateApplication } from '../application/application.store.ts';
+import { type ApplicationRef, changeApplication, toSubject } from '../application/owned-application.ts';
+import type { AppsContext } from '../context.ts';
+import { errors } from '../errors.ts';
+import { insertEvent } from '../event/event.store.ts';
+import { toEventRow } from '../event/event.ts';
+import { type KeyHolderRow, selectByKeyHash } from './runtime-key.store.ts';
+import type { RuntimeKeyType } from './vault.ts';
+
+const HOUR_MS = 3_600_000;
+
+/** The application that a runtime key belongs to. Throws `runtime_key_invalid`. */
+export async function lookUpApplication(ctx: AppsContext, type: RuntimeKeyType, text: string): Promise<KeyHolderRow> {
+  const hash = ctx.vault.hash(type, text);
+  const row = hash && (await selectByKeyHash(ctx.pool, type, hash));
+  if (!row) throw errors.runtime_key_invalid();
+  return row;
+}
+
+/**
+ * Replaces one runtime key. The times of the last hour's rotations stand in the application's row, which is locked, so that rotations at
+ * once can't exceed the limit; only successful ones count, both types together (decisions 6).
+ *
+ * @throws `application_not_found`, `rotation_limit_reached`
+ */
+export async function rotateRuntimeKey(ctx: AppsContext, ref: ApplicationRef, type: RuntimeKeyType): Promise<void> {
+  await changeApplication(ctx, ref, async (tx, row) => {
+    const now = ctx.clock();
+    const recent = row.recent_rotations.filter((time) => time.getTime() > now.getTime() - HOUR_MS);
+    if (recent.length >= ctx.rotationsPerHour)
+      throw rotationLimitReached(ctx.rotationsPerHour, recent[recent.length - ctx.rotationsPerHour], now);
+    const key = ctx.vault.create(type, row.id);
+    const keyColumns =
+      type === 'socketKey'
+        ? { socket_key_hash: key.hash, socket_key_sealed: key.sealed }
+        : { http_key_hash: key.hash, http_key_sealed: key.sealed };
+    await updateApplication(tx, row.id, { ...keyColumns, runtime_keys_updated_at: now, recent_rotations: [...recent, now] });
+    await insertEvent(tx, toEventRow(toSubject(row), { case: 'runtimeKeyRotated', value: { type } }, now));
+  });
+}
+
+/** @param blocking the rotation that must leave the hour before another may happen */
+function rotationLimitReached(limit: number, blocking: Date | undefined, now: Date) {
+  const freeAt = (blocking ?? now).getTime() + HOUR_MS;
+  return errors.rotation_limit_reached({
+    policy: 'rotations',
+    limit: String(limit),
+    windowSeconds: '3600',
+    remaining: '0',
+    retryAfterSeconds: String(Math.max(1, Math.ceil((freeAt - now.getTime()) / 1000))),
+  });
+}

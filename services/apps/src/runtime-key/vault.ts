@@ -1,0 +1,44 @@
+import { decrypt, deriveKey, encrypt, hmac } from '@latchkey/kit/secrets';
+import { customAlphabet } from 'nanoid';
+
+export type RuntimeKeyType = 'socketKey' | 'httpKey';
+
+/** A runtime key in the three forms it has. Only the last two are stored. */
+export interface NewRuntimeKey {
+  readonly text: string;
+  readonly hash: Buffer;
+  readonly sealed: Buffer;
+}
+
+/** Makes, seals and recognises runtime keys (decisions 6). */
+export interface Vault {
+  /** A new key of an application, `lk_sock_` or `lk_http_` and 32 of `[0-9A-Za-z]`. */
+  create(type: RuntimeKeyType, applicationId: string): NewRuntimeKey;
+  /** The text of a sealed key. Throws when it was sealed under another SECRET_KEY or for another application. */
+  open(type: RuntimeKeyType, applicationId: string, sealed: Buffer): string;
+  /** The hash a key is looked up by, or undefined for text that can't be a key of that type. */
+  hash(type: RuntimeKeyType, text: string): Buffer | undefined;
+}
+
+const PREFIX = { socketKey: 'lk_sock_', httpKey: 'lk_http_' } as const;
+const RANDOM_PART = /^[0-9A-Za-z]{32}$/;
+const randomPart = customAlphabet('0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz', 32);
+
+/** A vault under keys derived from the deployment's secret. */
+export function createVault(secretKey: string): Vault {
+  const sealingKey = deriveKey(secretKey, 'apps/runtime-key-sealing');
+  const lookUpKey = deriveKey(secretKey, 'apps/runtime-key-look-up');
+  const context = (type: RuntimeKeyType, applicationId: string) => `${type}/${applicationId}`;
+  return {
+    create(type, applicationId) {
+      const text = PREFIX[type] + randomPart();
+      return { text, hash: hmac(lookUpKey, text), sealed: encrypt(sealingKey, text, context(type, applicationId)) };
+    },
+    open: (type, applicationId, sealed) => decrypt(sealingKey, sealed, context(type, applicationId)),
+    hash(type, text) {
+      const prefix = PREFIX[type];
+      if (!text.startsWith(prefix) || !RANDOM_PART.test(text.slice(prefix.length))) return undefined;
+      return hmac(lookUpKey, text);
+    },
+  };
+}

@@ -1,0 +1,81 @@
+import { checkDatabase, createDatabase } from '@latchkey/kit/database/database';
+import { migrate } from '@latchkey/kit/database/migrate';
+import { createLogger, type Logger } from '@latchkey/kit/logger';
+import { type RpcRoute, rpcRoute } from '@latchkey/kit/rpc/route';
+import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
+import { applicationRpc } from './application/application.rpc.ts';
+import { selectAnySealedKey } from './application/application.store.ts';
+import type { AppsConfig } from './config.ts';
+import type { AppsContext } from './context.ts';
+import { migrations } from './db/migrations/index.ts';
+import type { AppsDatabase } from './db/schema.ts';
+import { licenseLevelRpc } from './license-level/license-level.rpc.ts';
+import { runtimeKeyRpc } from './runtime-key/runtime-key.rpc.ts';
+import { createVault } from './runtime-key/vault.ts';
+import { settingRpc } from './setting/setting.rpc.ts';
+
+/** The service, composed and not yet started. */
+export interface AppsService {
+  readonly name: 'apps';
+  readonly logger: Logger;
+  readonly routes: readonly RpcRoute[];
+  /** Brings the schema up to date; returns the names of the migrations applied. */
+  migrate(): Promise<string[]>;
+  /** Throws when SECRET_KEY is not the one that the stored keys were sealed with. */
+  start(): Promise<void>;
+  stop(): Promise<void>;
+  /** Rejects while the database does not answer. */
+  checkReady(): Promise<void>;
+}
+
+/** What a composition may replace. */
+export interface AppsOverrides {
+  readonly logger?: Logger;
+  readonly clock?: () => Date;
+}
+
+const SCHEMA = 'apps';
+
+/** Composes the apps service. */
+export function createAppsService(config: AppsConfig, overrides: AppsOverrides = {}): AppsService {
+  const logger = overrides.logger ?? createLogger('apps', config.LOG_LEVEL);
+  const database = createDatabase<AppsDatabase>({
+    url: config.DATABASE_URL,
+    schema: SCHEMA,
+    poolMax: config.DATABASE_POOL_MAX,
+    logger,
+  });
+  const ctx: AppsContext = {
+    db: database.db,
+    pool: database.pool,
+    vault: createVault(config.SECRET_KEY),
+    clock: overrides.clock ?? (() => new Date()),
+    rotationsPerHour: config.RUNTIME_KEY_ROTATIONS_PER_HOUR,
+  };
+  return {
+    name: 'apps',
+    logger,
+    routes: [
+      rpcRoute(ApplicationService, {
+        ...applicationRpc(ctx),
+        ...settingRpc(ctx),
+        ...licenseLevelRpc(ctx),
+        ...runtimeKeyRpc(ctx),
+      }),
+    ],
+    migrate: () => migrate(config.DATABASE_URL, SCHEMA, migrations),
+    start: () => checkSecretKey(ctx),
+    stop: () => database.close(),
+    checkReady: () => checkDatabase(database.pool),
+  };
+}
+
+async function checkSecretKey(ctx: AppsContext): Promise<void> {
+  const row = await selectAnySealedKey(ctx.db);
+  if (!row) return;
+  try {
+    ctx.vault.open('socketKey', row.id, row.socket_key_sealed);
+  } catch {
+    throw new Error('SECRET_KEY is not the one that this database was written with');
+  }
+}
