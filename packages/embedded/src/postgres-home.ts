@@ -6,9 +6,6 @@ import { readSecretFile, writeSecretFile } from './secret-file.ts';
 import { StartError } from './start-error.ts';
 import { chooseUnprivilegedUser, isRoot, type SystemUser, succeedsAs } from './system-user.ts';
 
-/** Where data and binaries go that the server's user can't reach at their usual place. */
-const SHARED_ROOT = '/var/lib/latchkey';
-
 /** Everything that is settled before PostgreSQL runs: who, which programs, and which folders. */
 export interface PostgresHome {
   readonly binaries: PostgresBinaries;
@@ -19,14 +16,22 @@ export interface PostgresHome {
   readonly credentialsPath: string;
 }
 
+export interface PrepareHomeOptions {
+  /** The real path of the data folder. */
+  dataDir: string;
+  /** Where data and binaries go that the server's user can't reach at their usual place. */
+  sharedRoot: string;
+  onProgress?: ((line: string) => void) | undefined;
+}
+
 /**
  * Settles where PostgreSQL lives for a data folder.
  *
  * An ordinary user has everything in `<dataDir>/postgres`. As root the server runs as somebody else, who often can't
- * pass through the folder of the checkout (`/root` has mode 700): then data and binaries move below `/var/lib/latchkey`,
+ * pass through the folder of the checkout (`/root` has mode 700): then data and binaries move below `sharedRoot`,
  * and `<dataDir>/postgres/relocated.json` keeps the place, so that the data folder may itself be moved.
  */
-export async function preparePostgresHome(dataDir: string, onProgress?: (line: string) => void): Promise<PostgresHome> {
+export async function preparePostgresHome({ dataDir, sharedRoot, onProgress }: PrepareHomeOptions): Promise<PostgresHome> {
   const binaries = await locatePostgres();
   const usualDir = join(dataDir, 'postgres');
   await mkdir(usualDir, { recursive: true, mode: 0o711 });
@@ -37,7 +42,7 @@ export async function preparePostgresHome(dataDir: string, onProgress?: (line: s
   const user = await chooseUnprivilegedUser(join(relocated ?? dir, 'data'));
   const reachableBinaries = succeedsAs(user, binaries.postgres, ['--version'])
     ? binaries
-    : await copyBinaries(binaries, join(SHARED_ROOT, `bin-${await binariesId(binaries)}`));
+    : await copyBinaries(binaries, join(sharedRoot, `bin-${await binariesId(binaries)}`));
   if (relocated) return describeHome({ binaries: reachableBinaries, user, dir: relocated });
   if (succeedsAs(user, '/bin/sh', ['-c', 'cd "$1"', 'sh', dir])) return describeHome({ binaries: reachableBinaries, user, dir });
   if (await stat(join(dir, 'data')).catch(() => undefined)) {
@@ -45,7 +50,7 @@ export async function preparePostgresHome(dataDir: string, onProgress?: (line: s
       `The user that owns ${join(dir, 'data')} can no longer reach it: make the folders above it passable (chmod o+x), or move DATA_DIR.`,
     );
   }
-  const newDir = await relocate(dir);
+  const newDir = await relocate(dir, sharedRoot);
   onProgress?.(`PostgreSQL runs as another user, who can't enter ${dataDir}: its data goes to ${newDir}.`);
   return describeHome({ binaries: reachableBinaries, user, dir: newDir });
 }
@@ -66,10 +71,10 @@ async function readRelocation(dir: string): Promise<string | undefined> {
   );
 }
 
-async function relocate(dir: string): Promise<string> {
-  const target = join(SHARED_ROOT, randomBytes(8).toString('hex'));
+async function relocate(dir: string, sharedRoot: string): Promise<string> {
+  const target = join(sharedRoot, randomBytes(8).toString('hex'));
   await mkdir(target, { recursive: true, mode: 0o711 });
-  await chmod(SHARED_ROOT, 0o755);
+  await chmod(sharedRoot, 0o755);
   await chmod(target, 0o711);
   await writeSecretFile(join(target, 'owner.json'), { dir });
   await writeSecretFile(join(dir, 'relocated.json'), { dir: target });

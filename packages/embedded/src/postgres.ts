@@ -10,6 +10,11 @@ import { waitUntil } from './wait-until.ts';
 export interface StartPostgresOptions {
   /** The folder below which everything of the database goes. It must exist. */
   dataDir: string;
+  /**
+   * Where data and binaries go as root, when the user that the server then runs as can't reach them at their usual
+   * place; `/var/lib/latchkey` by default.
+   */
+  sharedRoot?: string;
   /** The port to listen on, for a restart under the same URL; a free one by default. */
   port?: number | undefined;
   /** `false` trades safety for speed, for tests: nothing survives a crash of the machine. */
@@ -25,6 +30,8 @@ export interface StartPostgresOptions {
   /** A folder that goes away with the server if this process does not live to remove it. */
   removeDirWhenOrphaned?: string | undefined;
 }
+
+const SHARED_ROOT = '/var/lib/latchkey';
 
 /** A running PostgreSQL that listens on 127.0.0.1 only. */
 export interface EmbeddedPostgres {
@@ -53,7 +60,11 @@ const ORPHANED_BACKENDS_TIMEOUT_MS = 15_000;
  */
 export async function startPostgres(options: StartPostgresOptions): Promise<EmbeddedPostgres> {
   const durable = options.durable ?? true;
-  const home = await preparePostgresHome(await realpath(options.dataDir), options.onProgress);
+  const home = await preparePostgresHome({
+    dataDir: await realpath(options.dataDir),
+    sharedRoot: options.sharedRoot ?? SHARED_ROOT,
+    onProgress: options.onProgress,
+  });
   const { superuser: password } = await ensureCluster(home, { durable, onProgress: options.onProgress });
   await endLeftoverPostgres(home.clusterDir, options.onProgress);
   const { server, port } = await startWithRetries(home, options);

@@ -1,0 +1,114 @@
+import { spawn } from 'node:child_process';
+import { readdir, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Redis } from 'ioredis';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { identifyProcess, isRunning, readCommandLine } from './process-identity.ts';
+import { type EmbeddedRedis, startRedis } from './redis.ts';
+import { createDataDir, killHard, launch } from './testing/launcher.ts';
+import { waitUntil } from './wait-until.ts';
+
+async function ask<T>(url: string, use: (redis: Redis) => Promise<T>): Promise<T> {
+  const redis = new Redis(url, { maxRetriesPerRequest: 0, retryStrategy: () => null });
+  redis.on('error', () => {});
+  try {
+    return await use(redis);
+  } finally {
+    redis.disconnect();
+  }
+}
+
+describe('an embedded Redis', () => {
+  let dir: Awaited<ReturnType<typeof createDataDir>>;
+  let running: EmbeddedRedis[];
+  const start = async (options: Partial<Parameters<typeof startRedis>[0]> = {}) => {
+    const redis = await startRedis({ dataDir: dir.path, ...options });
+    running.push(redis);
+    return redis;
+  };
+  beforeEach(async () => {
+    dir = await createDataDir();
+    running = [];
+  });
+  afterEach(async () => {
+    vi.unstubAllEnvs();
+    await Promise.all(running.map((redis) => redis.stop()));
+    await dir.remove();
+  });
+
+  it('keeps what it was told over a restart', async () => {
+    const first = await start();
+    await ask(first.url, (redis) => redis.set('key', 'value'));
+    await first.stop();
+    expect(await ask((await start()).url, (redis) => redis.get('key'))).toBe('value');
+  });
+
+  it('keeps what it was told when it is killed, and comes back under the same URL', async () => {
+    const first = await start();
+    await ask(first.url, (redis) => redis.set('key', 'value'));
+    process.kill(first.pid, 'SIGKILL');
+    expect(await first.exited).toMatchObject({ signal: 'SIGKILL', asked: false });
+    const second = await start({ address: first });
+    expect(second.url).toBe(first.url);
+    expect(await ask(second.url, (redis) => redis.get('key'))).toBe('value');
+  });
+
+  it('ends with its launcher, also when that is killed', async () => {
+    const launcher = await launch('redis', dir.path);
+    const server = identifyProcess(launcher.pid);
+    await launcher.kill();
+    expect(await waitUntil(() => !server || !isRunning(server), { timeoutMs: 10_000 })).toBe(true);
+  });
+
+  it.runIf(process.platform === 'linux')('replaces the server that a killed launcher left, with its keys', async () => {
+    const launcher = await launch('redis', dir.path);
+    const leftover = identifyProcess(launcher.pid);
+    await ask(launcher.url, (redis) => redis.set('key', 'value'));
+    await launcher.killLeavingServer();
+    expect(leftover && isRunning(leftover)).toBe(true);
+    const redis = await start();
+    expect(leftover && isRunning(leftover)).toBe(false);
+    expect(await ask(redis.url, (client) => client.get('key'))).toBe('value');
+  });
+
+  it('leaves a process alone that was given the pid of an earlier server', async () => {
+    await (await start()).stop();
+    const stranger = spawn('sleep', ['60'], { stdio: 'ignore' });
+    try {
+      await writeFile(join(dir.path, 'redis', 'process.json'), JSON.stringify({ pid: stranger.pid, startedAt: 'earlier' }));
+      await start();
+      expect(stranger.exitCode ?? stranger.signalCode).toBeNull();
+    } finally {
+      await killHard(stranger);
+    }
+  });
+
+  it('leaves a Redis of another folder alone', async () => {
+    const other = await createDataDir();
+    const others = await startRedis({ dataDir: other.path });
+    running.push(others);
+    await (await start()).stop();
+    expect(await ask(others.url, (redis) => redis.ping())).toBe('PONG');
+    await others.stop();
+    await other.remove();
+  });
+
+  it('never evicts, writes to the disk, and asks for a password that no command line shows', async () => {
+    const redis = await start();
+    const setting = (name: string) => ask(redis.url, async (client) => ((await client.config('GET', name)) as string[])[1]);
+    expect(await setting('maxmemory-policy')).toBe('noeviction');
+    expect(await setting('appendonly')).toBe('yes');
+    expect(await setting('bind')).toBe('127.0.0.1');
+    await expect(ask(`redis://127.0.0.1:${redis.port}`, (client) => client.get('key'))).rejects.toThrow('NOAUTH');
+    expect(readCommandLine(redis.pid).join(' ')).not.toContain(redis.password);
+    expect((await stat(join(dir.path, 'redis', 'redis.conf'))).mode & 0o777).toBe(0o600);
+  });
+
+  it('says in one sentence what to do where there is none to be had', async () => {
+    vi.stubEnv('PATH', '/nonexistent');
+    await expect(start()).rejects.toThrow(
+      /^There is no Redis on this machine .* install redis-server or valkey, or set REDIS_URL\.$/,
+    );
+    expect(await readdir(join(dir.path, 'cache'))).toEqual([]);
+  });
+});
