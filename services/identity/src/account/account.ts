@@ -1,0 +1,82 @@
+import { isUniqueViolation } from '@latchkey/kit/database/database';
+import { newId, parseId } from '@latchkey/kit/id';
+import type { IdentityContext } from '../context.ts';
+import { errors } from '../errors.ts';
+import { type OpenedSession, openSession } from '../session/session.ts';
+import { type AccountRow, insertAccount, selectAccount, selectAccountByEmail, UNIQUE_INDEXES } from './account.store.ts';
+import { isEmail, isPassword, isSignIn, isUsername } from './account-rules.ts';
+
+/** An account as its owner sees it. */
+export interface Account {
+  readonly id: string;
+  readonly username: string;
+  readonly email: string;
+  readonly createdAt: Date;
+}
+
+/** An account with the session that was just opened for it. */
+export interface SignedIn {
+  readonly account: Account;
+  readonly session: OpenedSession;
+}
+
+/** What a new account is made of. */
+export interface SignUpRequest {
+  readonly username: string;
+  readonly email: string;
+  readonly password: string;
+}
+
+/**
+ * Creates an account and its first session (decisions 4). Of sign-ups at once for one name or email, one wins.
+ *
+ * @throws `sign_up_invalid`, `sign_up_closed`, `account_exists`
+ */
+export async function signUp(ctx: IdentityContext, { username, email, password }: SignUpRequest): Promise<SignedIn> {
+  if (!isUsername(username) || !isEmail(email) || !isPassword(password)) throw errors.sign_up_invalid();
+  if (ctx.signUp === 'closed') throw errors.sign_up_closed();
+  const account = { id: newId(), username, email, createdAt: ctx.clock() };
+  const passwordHash = await ctx.passwords.hash(password);
+  try {
+    const session = await ctx.db.transaction().execute(async (tx) => {
+      const { id, createdAt } = account;
+      await insertAccount(tx, { id, username, email, password_hash: passwordHash, created_at: createdAt });
+      return openSession(ctx, tx, id);
+    });
+    return { account, session };
+  } catch (err) {
+    if (UNIQUE_INDEXES.some((index) => isUniqueViolation(err, index))) throw errors.account_exists();
+    throw err;
+  }
+}
+
+/**
+ * Opens a session. An unknown email and a wrong password are one answer, in one time (decisions 4).
+ *
+ * @throws `sign_in_invalid`, `sign_in_failed`
+ */
+export async function signIn(ctx: IdentityContext, email: string, password: string): Promise<SignedIn> {
+  if (!isSignIn(email, password)) throw errors.sign_in_invalid();
+  const row = await selectAccountByEmail(ctx.db, email);
+  const matches = await ctx.passwords.verify(row?.password_hash, password);
+  if (!row || !matches) throw errors.sign_in_failed();
+  const session = await openSession(ctx, ctx.db, row.id);
+  ctx.sessionSweeper.sweep();
+  return { account: toAccount(row), session };
+}
+
+/**
+ * One account.
+ *
+ * @throws `account_not_found`, also for text that is no UUID
+ */
+export async function getAccount(ctx: IdentityContext, accountId: string): Promise<Account> {
+  const id = parseId(accountId);
+  const row = id && (await selectAccount(ctx.db, id));
+  if (!row) throw errors.account_not_found();
+  return toAccount(row);
+}
+
+function toAccount(row: AccountRow): Account {
+  return { id: row.id, username: row.username, email: row.email, createdAt: row.created_at };
+}

@@ -1,0 +1,50 @@
+import { parseId } from '@latchkey/kit/id';
+import { hasLength } from '@latchkey/kit/text';
+import { errors } from '../errors.ts';
+
+/** Every scope there is (specification 5, decisions 5). */
+const SCOPES = new Set([
+  'applications:read',
+  'applications:create',
+  'applications:update',
+  'applications:delete',
+  'files:upload',
+  'files:read',
+  'files:delete',
+  'account:read',
+]);
+const NAME_LENGTH_MIN = 3;
+const NAME_LENGTH_MAX = 64;
+const CONTROL_CHARACTER = /\p{Cc}/u;
+/** Most applications in a key's list. A key for more of them can be open to all. */
+const APPLICATIONS_MAX = 1_000;
+/** The last instant that has a year of four digits. */
+const LATEST_TIME_MS = Date.UTC(10_000, 0) - 1;
+
+/** The name, trimmed. Throws `api_key_settings_invalid`. */
+export function parseName(text: string): string {
+  const name = text.trim();
+  if (!hasLength(name, NAME_LENGTH_MIN, NAME_LENGTH_MAX) || CONTROL_CHARACTER.test(name)) throw errors.api_key_settings_invalid();
+  return name;
+}
+
+/** The scopes as given. Throws `api_key_settings_invalid` unless they are one or more known ones, each once. */
+export function parseScopes(scopes: readonly string[]): string[] {
+  const known = scopes.length > 0 && scopes.every((scope) => SCOPES.has(scope));
+  if (!known || new Set(scopes).size !== scopes.length) throw errors.api_key_settings_invalid();
+  return [...scopes];
+}
+
+/** The time as given. Throws `api_key_settings_invalid` unless it is in the future. */
+export function parseExpiry(expiresAt: Date, now: Date): Date {
+  const time = expiresAt.getTime();
+  // An invalid date compares false with everything.
+  if (!(time > now.getTime() && time <= LATEST_TIME_MS)) throw errors.api_key_settings_invalid();
+  return expiresAt;
+}
+
+/** The ids, each once and in canonical form where it has one. Throws `api_key_settings_invalid` for too many. */
+export function parseApplicationIds(texts: readonly string[]): string[] {
+  if (texts.length > APPLICATIONS_MAX) throw errors.api_key_settings_invalid();
+  return [...new Set(texts.map((text) => parseId(text) ?? text))];
+}

@@ -1,0 +1,68 @@
+import { type Timestamp, timestampFromDate, timestampMs } from '@bufbuild/protobuf/wkt';
+import type { ServiceImpl } from '@connectrpc/connect';
+import type { ApiKeyService, UpdateApiKeyRequest } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
+import type { IdentityContext } from '../context.ts';
+import { type ApiKey, createApiKey, listApiKeys, revokeApiKey, updateApiKey } from './api-key.ts';
+import type { ApiKeyChange } from './api-key-change.ts';
+import type { OwnedApplications } from './owned-applications.client.ts';
+
+/** Management API keys. */
+export function apiKeyRpc(ctx: IdentityContext, ownedApplications: OwnedApplications): ServiceImpl<typeof ApiKeyService> {
+  return {
+    async listApiKeys({ accountId }) {
+      return { apiKeys: (await listApiKeys(ctx, accountId)).map(toMessage) };
+    },
+    async createApiKey(req, call) {
+      const { accountId, name, scopes, allApplications, applicationIds } = req;
+      const expiresAt = req.expiresAt && toDate(req.expiresAt);
+      const settings = { name, scopes, allApplications, applicationIds, expiresAt };
+      const { apiKey, plaintextKey } = await createApiKey(ctx, accountId, settings, ownedApplications(call));
+      return { apiKey: toMessage(apiKey), plaintextKey };
+    },
+    async updateApiKey(req, call) {
+      const ref = { accountId: req.accountId, id: req.apiKeyId };
+      return { apiKey: toMessage(await updateApiKey(ctx, ref, toChange(req), ownedApplications(call))) };
+    },
+    async revokeApiKey({ accountId, apiKeyId }) {
+      return { apiKey: toMessage(await revokeApiKey(ctx, { accountId, id: apiKeyId })) };
+    },
+  };
+}
+
+function toChange({ name, scopes, allApplications, applicationIds, expiry }: UpdateApiKeyRequest): ApiKeyChange {
+  return {
+    name,
+    scopes: scopes?.scopes,
+    allApplications,
+    applicationIds: applicationIds?.applicationIds,
+    expiresAt: toExpiry(expiry),
+  };
+}
+
+function toExpiry(expiry: UpdateApiKeyRequest['expiry']): Date | null | undefined {
+  if (expiry.case === 'expiresAt') return toDate(expiry.value);
+  return expiry.case === 'neverExpires' && expiry.value ? null : undefined;
+}
+
+/** A time that no Date can hold becomes an invalid one, for the rules to refuse. */
+function toDate(timestamp: Timestamp): Date {
+  return new Date(timestampMs(timestamp));
+}
+
+function toMessage(key: ApiKey) {
+  return {
+    id: key.id,
+    name: key.name,
+    publicId: key.public_id,
+    keyLast4: key.key_last4,
+    scopes: key.scopes,
+    allApplications: key.all_applications,
+    applicationIds: key.application_ids,
+    ...(key.expires_at && { expiresAt: timestampFromDate(key.expires_at) }),
+    ...(key.revoked_at && { revokedAt: timestampFromDate(key.revoked_at) }),
+    ...(key.last_used_at && { lastUsedAt: timestampFromDate(key.last_used_at) }),
+    ...(key.last_used_ip !== null && { lastUsedIp: key.last_used_ip }),
+    createdAt: timestampFromDate(key.created_at),
+    updatedAt: timestampFromDate(key.updated_at),
+  };
+}

@@ -1,0 +1,26 @@
+import type { Logger } from '@latchkey/kit/logger';
+import type { Kysely } from 'kysely';
+import type pg from 'pg';
+import type { Passwords } from './account/password.ts';
+import type { IdentityDatabase } from './db/schema.ts';
+import type { Epochs } from './epoch/epoch.ts';
+import type { SessionSweeper } from './session/session-sweeper.ts';
+
+/** What the use cases of this service work on. */
+export interface IdentityContext {
+  readonly db: Kysely<IdentityDatabase>;
+  /** For the statements of every request, which are worth a name. */
+  readonly pool: pg.Pool;
+  readonly epochs: Epochs;
+  readonly passwords: Passwords;
+  readonly sessionSweeper: SessionSweeper;
+  readonly clock: () => Date;
+  /** Cryptographically secure random bytes. */
+  readonly random: (bytes: number) => Buffer;
+  readonly logger: Logger;
+  /** Key of the HMAC that a management key is stored as. */
+  readonly apiKeyPepper: Buffer;
+  readonly csrfKey: Buffer;
+  readonly signUp: 'open' | 'closed';
+  readonly activeApiKeysMax: number;
+}

@@ -1,0 +1,46 @@
+import { type Kysely, sql } from 'kysely';
+
+export async function up(db: Kysely<unknown>): Promise<void> {
+  await sql`
+    create table account (
+      id uuid primary key,
+      username text not null,
+      email text not null,
+      password_hash text not null,
+      created_at timestamptz(3) not null
+    )`.execute(db);
+  // Both are ASCII; collation "C" folds them alike whatever the locale of the server.
+  await sql`create unique index account_username on account (lower(username collate "C"))`.execute(db);
+  await sql`create unique index account_email on account (lower(email collate "C"))`.execute(db);
+  await sql`
+    create table session (
+      id uuid primary key,
+      account_id uuid not null constraint session_account references account on delete cascade,
+      token_hash bytea not null constraint session_token unique,
+      created_at timestamptz(3) not null,
+      last_seen_at timestamptz(3) not null,
+      expires_at timestamptz(3) not null
+    )`.execute(db);
+  await sql`create index session_of_account on session (account_id)`.execute(db);
+  await sql`create index session_last_seen on session (last_seen_at)`.execute(db);
+  await sql`
+    create table api_key (
+      id uuid primary key,
+      account_id uuid not null constraint api_key_account references account on delete cascade,
+      name text not null,
+      public_id text not null constraint api_key_public_id unique,
+      key_hash bytea not null,
+      key_last4 text not null,
+      scopes text[] not null constraint api_key_scopes check (cardinality(scopes) > 0),
+      all_applications boolean not null,
+      application_ids uuid[] not null,
+      expires_at timestamptz(3),
+      revoked_at timestamptz(3),
+      last_used_at timestamptz(3),
+      last_used_ip text,
+      created_at timestamptz(3) not null,
+      updated_at timestamptz(3) not null,
+      constraint api_key_applications check (not all_applications or cardinality(application_ids) = 0)
+    )`.execute(db);
+  await sql`create index api_key_of_account on api_key (account_id, created_at, id)`.execute(db);
+}

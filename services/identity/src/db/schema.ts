@@ -1,0 +1,50 @@
+import type { Generated } from 'kysely';
+
+/** A dashboard account. Username and email are as their owner wrote them; unique indexes ignore their case. */
+export interface AccountTable {
+  id: string;
+  username: string;
+  email: string;
+  /** argon2id in PHC format. */
+  password_hash: string;
+  created_at: Date;
+}
+
+/** A dashboard session. It is idle from `last_seen_at`, which moves at most once a minute. */
+export interface SessionTable {
+  id: string;
+  account_id: string;
+  /** SHA-256 of the token. */
+  token_hash: Buffer;
+  created_at: Date;
+  last_seen_at: Date;
+  /** The session's end however much it is used. */
+  expires_at: Date;
+}
+
+/** A management API key without its text. */
+export interface ApiKeyTable {
+  id: string;
+  account_id: string;
+  name: string;
+  public_id: string;
+  /** HMAC-SHA-256 of the whole text under the pepper. */
+  key_hash: Buffer;
+  key_last4: string;
+  scopes: string[];
+  all_applications: boolean;
+  /** Empty when `all_applications`. */
+  application_ids: string[];
+  expires_at: Date | null;
+  revoked_at: Generated<Date | null>;
+  last_used_at: Generated<Date | null>;
+  last_used_ip: Generated<string | null>;
+  created_at: Date;
+  updated_at: Date;
+}
+
+export interface IdentityDatabase {
+  account: AccountTable;
+  session: SessionTable;
+  api_key: ApiKeyTable;
+}

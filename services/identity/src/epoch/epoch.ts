@@ -1,0 +1,72 @@
+import { createHash } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Logger } from '@latchkey/kit/logger';
+import type { Redis } from '@latchkey/kit/redis';
+
+/** The longest that a caller may reuse a principal, in milliseconds (authentication.proto, `AuthenticateResponse.epoch_key`). */
+const PRINCIPAL_MAX_AGE_MS = 3_000;
+const EPOCH_LIFETIME_MS = 60_000;
+const EPOCH_BYTES = 12;
+
+/** The Redis key of an epoch and the value it held. Both are empty when Redis did not answer. */
+export interface Epoch {
+  readonly key: string;
+  readonly value: string;
+}
+
+/**
+ * One epoch per credential in Redis, random and gone after a minute. A principal that was read after its epoch is out of date as soon as
+ * the epoch's key is gone or holds another value, so that removing it takes the principal back from every gateway (architecture 3).
+ */
+export interface Epochs {
+  /** The epoch, made where there was none. It must be read before what it guards. Never rejects. */
+  read(key: string): Promise<Epoch>;
+  /**
+   * Takes every principal of the credential back. It must follow the commit of the change. Where Redis can't be told, it resolves only when
+   * every principal has grown too old to be reused. Never rejects.
+   */
+  end(key: string): Promise<void>;
+}
+
+/** What {@link createEpochs} works with. */
+export interface EpochsOptions {
+  readonly redis: Redis;
+  readonly random: (bytes: number) => Buffer;
+  readonly logger: Logger;
+  /** Waits for so many milliseconds. */
+  readonly wait?: (ms: number) => Promise<unknown>;
+}
+
+export function createEpochs({ redis, random, logger, wait = delay }: EpochsOptions): Epochs {
+  return {
+    async read(key) {
+      const fresh = random(EPOCH_BYTES).toString('base64url');
+      try {
+        const held = await redis.set(key, fresh, 'PX', EPOCH_LIFETIME_MS, 'NX', 'GET');
+        return { key, value: held ?? fresh };
+      } catch (err) {
+        // One line a call would flood the log, and the connection reports its own end.
+        logger.debug({ err }, 'epoch not read');
+        return { key: '', value: '' };
+      }
+    },
+    async end(key) {
+      try {
+        await redis.del(key);
+      } catch (err) {
+        logger.warn({ err, waitMs: PRINCIPAL_MAX_AGE_MS }, 'epoch not ended, waiting for principals to grow old');
+        await wait(PRINCIPAL_MAX_AGE_MS);
+      }
+    },
+  };
+}
+
+/** Name of a management key's epoch. */
+export function apiKeyEpoch(publicId: string): string {
+  return `latchkey:epoch:api_key:${publicId}`;
+}
+
+/** Name of a session's epoch. The hash that sessions are stored under is hashed again, so that Redis can't be used to find one. */
+export function sessionEpoch(tokenHash: Buffer): string {
+  return `latchkey:epoch:session:${createHash('sha256').update(tokenHash).digest('base64url')}`;
+}

@@ -1,0 +1,23 @@
+import { defineErrors } from '@latchkey/kit/errors';
+
+const MALFORMED = 'Request does not match the schema';
+
+/** The errors of the identity service (specification 5 and 7, decisions 3 to 5). */
+export const errors = defineErrors({
+  sign_up_invalid: { kind: 'malformed', message: MALFORMED },
+  sign_in_invalid: { kind: 'malformed', message: MALFORMED },
+  sign_up_closed: { kind: 'forbidden', code: 'sign_up_closed', message: 'Sign-up is closed' },
+  sign_in_failed: { kind: 'unauthenticated', message: 'The email or the password is wrong' },
+  account_exists: { kind: 'conflict', code: 'account_exists', message: 'The username or the email is taken' },
+  account_not_found: { kind: 'not_found', message: 'Account not found' },
+  session_invalid: { kind: 'unauthenticated', message: 'The session is missing or invalid' },
+  api_key_invalid: { kind: 'unauthenticated', code: 'api_key_invalid', message: 'The API key is missing or invalid' },
+  api_key_expired: { kind: 'unauthenticated', code: 'api_key_expired', message: 'The API key has expired' },
+  api_key_revoked: { kind: 'unauthenticated', code: 'api_key_revoked', message: 'The API key was revoked' },
+  api_key_not_found: { kind: 'not_found', message: 'API key not found' },
+  api_key_settings_invalid: { kind: 'malformed', message: MALFORMED },
+  api_key_conflict: { kind: 'invalid', message: 'The change contradicts the applications the key has' },
+  revoked_api_key_unchangeable: { kind: 'invalid', message: 'A revoked API key cannot be changed' },
+  active_api_keys_limit_exceeded: { kind: 'forbidden', code: 'limit_exceeded', message: 'Too many active API keys' },
+  application_not_found: { kind: 'not_found', message: 'Application not found' },
+});

@@ -1,0 +1,30 @@
+import type { Insertable, Kysely } from 'kysely';
+import type { IdentityDatabase, SessionTable } from '../db/schema.ts';
+
+export async function insertSession(db: Kysely<IdentityDatabase>, row: Insertable<SessionTable>): Promise<void> {
+  await db.insertInto('session').values(row).execute();
+}
+
+/** Removes one session; answers the hash of its token, or undefined where the account has no such session. */
+export async function deleteSession(db: Kysely<IdentityDatabase>, accountId: string, id: string): Promise<Buffer | undefined> {
+  const row = await db
+    .deleteFrom('session')
+    .where('id', '=', id)
+    .where('account_id', '=', accountId)
+    .returning('token_hash')
+    .executeTakeFirst();
+  return row?.token_hash;
+}
+
+/** Removes sessions last seen at that time or before, up to `limit`, passing by those that another sweep removes. */
+export async function deleteIdleSessions(db: Kysely<IdentityDatabase>, idleSince: Date, limit: number): Promise<void> {
+  const idle = db
+    .selectFrom('session')
+    .select('id')
+    .where('last_seen_at', '<=', idleSince)
+    .orderBy('last_seen_at')
+    .limit(limit)
+    .forUpdate()
+    .skipLocked();
+  await db.deleteFrom('session').where('id', 'in', idle).execute();
+}
