@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { chmod, mkdir, mkdtemp, readdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import type { RedisBinary } from './redis-binary.ts';
+import type { RedisProgram } from './redis-program.ts';
 
 const run = promisify(execFile);
 
@@ -11,7 +11,7 @@ const PACKAGES = ['redis-tools', 'libatomic1', 'libjemalloc2', 'liblzf1'];
 const DOWNLOAD_TIMEOUT_MS = 180_000;
 
 /** @returns the server that an earlier download left in the folder. */
-export async function findDownloadedRedis(cacheDir: string): Promise<RedisBinary | undefined> {
+export async function findDownloadedRedis(cacheDir: string): Promise<RedisProgram | undefined> {
   return describe(join(cacheDir, 'redis'));
 }
 
@@ -28,7 +28,7 @@ export async function downloadRedis({
 }: {
   cacheDir: string;
   onProgress?: ((line: string) => void) | undefined;
-}): Promise<RedisBinary> {
+}): Promise<RedisProgram> {
   if (process.platform !== 'linux') throw new Error('downloading it needs apt');
   await mkdir(cacheDir, { recursive: true });
   const draft = await mkdtemp(join(cacheDir, 'redis-download-'));
@@ -49,9 +49,9 @@ export async function downloadRedis({
   } finally {
     await rm(draft, { recursive: true, force: true, maxRetries: 3 });
   }
-  const binary = await findDownloadedRedis(cacheDir);
-  if (!binary) throw new Error('the package holds no server');
-  return binary;
+  const program = await findDownloadedRedis(cacheDir);
+  if (!program) throw new Error('the package holds no server');
+  return program;
 }
 
 type Apt = (command: string, args: readonly string[], cwd: string) => Promise<string>;
@@ -98,7 +98,7 @@ async function publish(root: string, target: string): Promise<void> {
   }
 }
 
-async function describe(root: string): Promise<RedisBinary | undefined> {
+async function describe(root: string): Promise<RedisProgram | undefined> {
   const tool = join(root, 'usr', 'bin', 'redis-check-rdb');
   const server = join(root, 'usr', 'bin', 'redis-server');
   const libraryPath = (await libraryDirs(root)).join(':');

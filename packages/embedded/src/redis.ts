@@ -1,9 +1,10 @@
 import { mkdir, realpath, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { findFreePort } from './free-port.ts';
-import { findRedis, redisEnv } from './redis-binary.ts';
+import { findRedis } from './redis-find.ts';
 import { endLeftoverRedis, recordRedis } from './redis-leftover.ts';
 import { pingRedis } from './redis-ping.ts';
+import { redisEnv } from './redis-program.ts';
 import { createPassword } from './secret-file.ts';
 import { type ProcessExit, runServer, type ServerProcess } from './server-process.ts';
 import { StartError } from './start-error.ts';
@@ -56,18 +57,18 @@ export async function startRedis(options: StartRedisOptions): Promise<EmbeddedRe
   await mkdir(dir, { recursive: true, mode: 0o700 });
   const recordPath = join(dir, 'process.json');
   await endLeftoverRedis(recordPath, options.onProgress);
-  const binary = await findRedis({ cacheDir: options.cacheDir ?? join(dataDir, 'cache'), onProgress: options.onProgress });
+  const program = await findRedis({ cacheDir: options.cacheDir ?? join(dataDir, 'cache'), onProgress: options.onProgress });
 
   const password = options.address?.password ?? createPassword();
   for (let tries = 1; ; tries += 1) {
     const port = options.address?.port ?? (await findFreePort());
     const configPath = await writeConfig(dir, { port, password, options });
     const server = await runServer({
-      command: binary.command,
+      command: program.command,
       args: [configPath],
-      ...(binary.argv0 === undefined ? {} : { argv0: binary.argv0 }),
+      ...(program.argv0 === undefined ? {} : { argv0: program.argv0 }),
       cwd: dir,
-      env: redisEnv(binary),
+      env: redisEnv(program),
       stopSteps: [
         ['SIGTERM', 10_000],
         ['SIGKILL', 5_000],

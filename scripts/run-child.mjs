@@ -1,0 +1,55 @@
+import { spawn } from 'node:child_process';
+import { constants } from 'node:os';
+import { modulesDir, pinnedNode, root } from './paths.mjs';
+
+const forwardedSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'];
+
+/** The environment in which tools find the pinned Node.js, and keep what they compiled. */
+export function childEnv() {
+  return {
+    ...process.env,
+    PATH: `${modulesDir}/node/bin:${process.env.PATH ?? ''}`,
+    NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? `${modulesDir}/.cache/node-compile`,
+  };
+}
+
+/** The command line of a development tool. */
+export function toolPath(name) {
+  return `${modulesDir}/.bin/${name}`;
+}
+
+export function runNode(args, options) {
+  return run(pinnedNode, args, options);
+}
+
+export function runTool(name, args, options) {
+  return run(toolPath(name), args, options);
+}
+
+/**
+ * Runs a program in our place: with our terminal, our signals, and its exit code for ours.
+ *
+ * @param {string} command
+ * @param {string[]} args
+ * @param {{ cwd?: string, interruptedByTerminal?: boolean }} options
+ * @returns {Promise<number>}
+ */
+function run(command, args, { cwd = root, interruptedByTerminal = false } = {}) {
+  return new Promise((resolve, reject) => {
+    const child = spawn(command, args, { cwd, env: childEnv(), stdio: 'inherit' });
+    const handlers = forwardedSignals.map((signal) => {
+      const handler = () => {
+        if (signal === 'SIGINT' && interruptedByTerminal && process.stdin.isTTY) return;
+        child.kill(signal);
+      };
+      process.on(signal, handler);
+      return () => process.off(signal, handler);
+    });
+    const finish = (settle) => {
+      for (const remove of handlers) remove();
+      settle();
+    };
+    child.once('error', (err) => finish(() => reject(err)));
+    child.once('exit', (code, signal) => finish(() => resolve(code ?? 128 + (constants.signals[signal] ?? 0))));
+  });
+}

@@ -1,0 +1,45 @@
+import { checks, runChecks } from './checks.mjs';
+import { Failure } from './failure.mjs';
+import { ensureInstalled } from './install.mjs';
+import { modulesDir, root } from './paths.mjs';
+import { runNode, runTool } from './run-child.mjs';
+
+/** What can be run, by name. Each takes the arguments from the command line and gives the exit code. */
+const tasks = {
+  // The launcher tells a repeated signal from the same one that came twice, so it may have all of them.
+  start: (args) => runNode([`${root}packages/standalone/src/main.ts`, ...args]),
+  test,
+  check: (args) => runChecks(selectChecks(args)).then((failed) => (failed.length === 0 ? 0 : 1)),
+  bench: (args) => runNode([`${root}bench/main.ts`, ...args]),
+  generate: (args) => runTool('buf', ['generate', ...args], { cwd: `${root}proto` }),
+  format: (args) => runTool('biome', ['check', '--write', ...(args.length > 0 ? args : ['.'])]),
+};
+
+/**
+ * @param {string | undefined} name
+ * @param {string[]} args
+ * @returns {Promise<number>} the exit code
+ */
+export async function runTask(name, args) {
+  const task = Object.hasOwn(tasks, name ?? '') ? tasks[name] : undefined;
+  if (!task) throw new Failure(`Usage: node scripts/run.mjs ${Object.keys(tasks).join('|')} [arguments]`, 2);
+  await ensureInstalled();
+  return task(args);
+}
+
+/** Everything that must hold: the checks, then the tests. With arguments, for working on some tests, just those. */
+async function test(args) {
+  const failed = args.length > 0 ? [] : await runChecks(checks);
+  // At a terminal, Ctrl-C reaches the child without us, and a second signal would keep it from tidying up.
+  const code = await runNode([`${modulesDir}/vitest/vitest.mjs`, 'run', ...args], { interruptedByTerminal: true });
+  if (failed.length > 0) process.stderr.write(`Failed before the tests: ${failed.map((check) => check.name).join(', ')}.\n`);
+  return failed.length > 0 ? code || 1 : code;
+}
+
+function selectChecks(names) {
+  const unknown = names.filter((name) => !checks.some((check) => check.name === name));
+  if (unknown.length > 0) {
+    throw new Failure(`There is no check ${unknown.join(', ')}; there are ${checks.map((check) => check.name).join(', ')}.`, 2);
+  }
+  return names.length === 0 ? checks : checks.filter((check) => names.includes(check.name));
+}
