@@ -1,0 +1,43 @@
+import { createHash } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import { parseCookie } from 'cookie';
+
+export const SESSION_COOKIE = 'session';
+
+/** What a request presents. An `Authorization` header makes it a key's request, and a cookie is ignored (decisions 2). */
+export type Credential =
+  | { readonly kind: 'none' }
+  | { readonly kind: 'malformed_key' }
+  | { readonly kind: 'key' | 'session'; readonly text: string };
+
+const NONE: Credential = { kind: 'none' };
+const MALFORMED: Credential = { kind: 'malformed_key' };
+const BEARER = /^Bearer +([\x21-\x7e]{1,256})$/i;
+const SESSION_TOKEN = /^[A-Za-z0-9_-]{1,128}$/;
+
+/** Reads the credential. Two `Authorization` headers are a malformed key: Node would keep the first in silence. */
+export function readCredential(req: IncomingMessage): Credential {
+  const { authorization, cookie } = req.headers;
+  if (authorization !== undefined) {
+    const text = countAuthorizations(req.rawHeaders) === 1 ? BEARER.exec(authorization)?.[1] : undefined;
+    return text === undefined ? MALFORMED : { kind: 'key', text };
+  }
+  if (cookie === undefined) return NONE;
+  const token = parseCookie(cookie)[SESSION_COOKIE];
+  if (token === undefined) return NONE;
+  return { kind: 'session', text: SESSION_TOKEN.test(token) ? token : '' };
+}
+
+function countAuthorizations(rawHeaders: readonly string[]): number {
+  let count = 0;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i] as string;
+    if (name.length === 13 && name.toLowerCase() === 'authorization') count += 1;
+  }
+  return count;
+}
+
+/** Name under which the gateway remembers a credential in its memory: a hash, so that no heap holds a list of secrets. */
+export function credentialDigest(kind: 'key' | 'session', text: string): string {
+  return createHash('sha256').update(kind).update(text).digest('base64');
+}

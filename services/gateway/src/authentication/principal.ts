@@ -1,0 +1,38 @@
+/** Scopes of management keys (specification 5.5, decisions 5). */
+export const SCOPES = [
+  'applications:read',
+  'applications:create',
+  'applications:update',
+  'applications:delete',
+  'files:upload',
+  'files:read',
+  'files:delete',
+  'account:read',
+] as const;
+
+export type Scope = (typeof SCOPES)[number];
+
+/** An authenticated caller and what it may do. */
+export interface Principal {
+  readonly kind: 'key' | 'session';
+  readonly accountId: string;
+  /** Id of the key's or the session's record. */
+  readonly credentialId: string;
+  readonly scopes: ReadonlySet<string>;
+  readonly allApplications: boolean;
+  readonly applicationIds: ReadonlySet<string>;
+  /** When the credential ends, in milliseconds of Unix time; Infinity for never. */
+  readonly expiresAtMs: number;
+  /** What a state-changing request of a session must carry; empty for a key. */
+  readonly csrfToken: string;
+}
+
+/** Whether a route's scope is granted. A session has every scope of its account. */
+export function hasScope(principal: Principal, scope: Scope): boolean {
+  return principal.kind === 'session' || principal.scopes.has(scope);
+}
+
+/** Whether the credential reaches an application, given that the application is the account's. */
+export function reaches(principal: Principal, applicationId: string): boolean {
+  return principal.allApplications || principal.applicationIds.has(applicationId);
+}

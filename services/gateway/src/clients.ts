@@ -1,0 +1,31 @@
+import { type CallOptions, type Client, createClient, type Transport } from '@connectrpc/connect';
+import { REQUEST_ID_HEADER } from '@latchkey/kit/rpc/route';
+import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
+import { AccountService } from '@latchkey/proto/latchkey/identity/v1/account_pb';
+import { ApiKeyService } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
+import { AuthenticationService } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
+
+/** Typed clients of the services behind the gateway; how they are reached is the transports' business. */
+export interface Clients {
+  readonly authentication: Client<typeof AuthenticationService>;
+  readonly accounts: Client<typeof AccountService>;
+  readonly apiKeys: Client<typeof ApiKeyService>;
+  readonly applications: Client<typeof ApplicationService>;
+}
+
+export function createClients(identity: Transport, apps: Transport): Clients {
+  return {
+    authentication: createClient(AuthenticationService, identity),
+    accounts: createClient(AccountService, identity),
+    apiKeys: createClient(ApiKeyService, identity),
+    applications: createClient(ApplicationService, apps),
+  };
+}
+
+/** Longest wait for a service, in milliseconds: with the database frozen, a client still has its error within 5 s (promises R9). */
+const CALL_TIMEOUT_MS = 4_500;
+
+/** Options of every call that a request makes: its id and a deadline. */
+export function callOptionsFor(requestId: string): CallOptions {
+  return { headers: { [REQUEST_ID_HEADER]: requestId }, timeoutMs: CALL_TIMEOUT_MS };
+}

@@ -1,0 +1,61 @@
+import { isIP } from 'node:net';
+import {
+  integerSetting,
+  listSetting,
+  logLevelSetting,
+  portSetting,
+  readConfig,
+  secretSetting,
+  urlSetting,
+} from '@latchkey/kit/config';
+import { z } from 'zod';
+
+const LIMIT_MAX = 1_000_000_000;
+const limit = (fallback: number) => integerSetting(1, LIMIT_MAX).default(fallback);
+
+/** Names that stand for ranges of addresses; see `TRUSTED_PROXIES` in the README. */
+const PROXY_RANGES = new Set(['loopback', 'linklocal', 'uniquelocal']);
+
+function isProxy(text: string): boolean {
+  const [address = '', bits] = text.split('/');
+  const family = isIP(address);
+  if (family === 0) return PROXY_RANGES.has(text);
+  return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128));
+}
+
+/** What the gateway needs in either shape. Limits are those of decisions 9. */
+const serviceSettings = z.object({
+  HOST: z.string().default('0.0.0.0'),
+  PORT: portSetting.default(8080),
+  REDIS_URL: urlSetting('redis:', 'rediss:'),
+  PUBLIC_URL: urlSetting('http:', 'https:').optional(),
+  TRUSTED_PROXIES: listSetting
+    .refine((list) => list.every(isProxy), 'must list addresses, ranges like 10.0.0.0/8, or loopback, linklocal, uniquelocal')
+    .default([]),
+  RATE_LIMIT_IP_PER_MINUTE: limit(600),
+  RATE_LIMIT_PRINCIPAL_PER_MINUTE: limit(300),
+  AUTH_ATTEMPTS_PER_MINUTE: limit(10),
+  SIGN_IN_FAILURES_PER_15_MINUTES: limit(10),
+  API_KEYS_CREATED_PER_HOUR: limit(10),
+  LOG_LEVEL: logLevelSetting.default('info'),
+});
+
+/** What it needs besides as a process of its own. */
+const processSettings = serviceSettings.extend({
+  IDENTITY_URL: urlSetting('http:'),
+  APPS_URL: urlSetting('http:'),
+  SERVICE_CREDENTIALS: listSetting.pipe(z.array(secretSetting).min(1).max(2, 'must hold one or two credentials')),
+});
+
+export type GatewayConfig = z.output<typeof serviceSettings>;
+export type GatewayProcessConfig = z.output<typeof processSettings>;
+
+/** Reads the gateway's settings. Throws ConfigError. */
+export function readGatewayConfig(env: NodeJS.ProcessEnv): GatewayConfig {
+  return readConfig(serviceSettings, env);
+}
+
+/** Reads the settings of the gateway as a process. Throws ConfigError. */
+export function readGatewayProcessConfig(env: NodeJS.ProcessEnv): GatewayProcessConfig {
+  return readConfig(processSettings, env);
+}

@@ -1,0 +1,22 @@
+import { defineErrors } from '@latchkey/kit/errors';
+
+/** What the gateway itself refuses (specification 7, decisions 2 to 5). */
+export const errors = defineErrors({
+  request_invalid: { kind: 'malformed', message: 'Request does not match the schema' },
+  body_too_large: { kind: 'too_large', code: 'VALIDATION_ERROR', message: 'Request does not match the schema' },
+  media_type_unsupported: { kind: 'unsupported_media_type', message: 'Request does not match the schema' },
+  request_malformed: { kind: 'invalid', message: 'The request is not valid HTTP' },
+  route_not_found: { kind: 'not_found', message: 'Not found' },
+  method_not_allowed: { kind: 'method_not_allowed', message: 'The method is not allowed here' },
+  credential_missing: { kind: 'unauthenticated', code: 'api_key_invalid', message: 'The API key is not valid' },
+  session_missing: { kind: 'unauthenticated', message: 'The session is not valid' },
+  session_required: { kind: 'forbidden', code: 'session_required', message: 'This route needs a dashboard session' },
+  scope_missing: { kind: 'forbidden', code: 'insufficient_scope', message: 'The API key lacks the scope for this route' },
+  application_forbidden: {
+    kind: 'forbidden',
+    code: 'application_forbidden',
+    message: 'The API key has no access to this application',
+  },
+  csrf_invalid: { kind: 'forbidden', code: 'csrf_invalid', message: 'The CSRF token or the origin is not valid' },
+  rate_limit_reached: { kind: 'rate_limited', message: 'Too many requests' },
+});

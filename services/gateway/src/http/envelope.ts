@@ -1,0 +1,22 @@
+import { type DomainError, ERROR_KINDS } from '@latchkey/kit/errors';
+
+/** Body of every failure (specification 7). */
+export interface ErrorEnvelope {
+  readonly success: false;
+  readonly code: string;
+  readonly message: string;
+}
+
+/**
+ * The envelope for a failure. Messages of internal errors carry the request's id, which is in the logs of every service that the request
+ * touched (decisions 1).
+ */
+export function errorEnvelope(err: DomainError, requestId: string): ErrorEnvelope {
+  const message = err.code === ERROR_KINDS.internal.envelopeCode ? `${err.message}. Error id: ${requestId}` : err.message;
+  return { success: false, code: err.code, message };
+}
+
+/** Body of every success: `data` only where a route has some. */
+export function successEnvelope(message: string, data: unknown): object {
+  return data === undefined ? { success: true, message } : { success: true, message, data };
+}

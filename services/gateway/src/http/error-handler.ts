@@ -1,0 +1,46 @@
+import { DomainError, defineErrors, fromConnectError } from '@latchkey/kit/errors';
+import type { Logger } from '@latchkey/kit/logger';
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
+import { errors } from '../errors.ts';
+import { setDenialHeaders } from '../limit/headers.ts';
+import { errorEnvelope } from './envelope.ts';
+
+const { internal_error } = defineErrors({ internal_error: { kind: 'internal', message: 'Internal server error' } });
+
+/** Seconds after which a client may try again when something that a service depends on is down. */
+const RETRY_AFTER_UNAVAILABLE_S = '2';
+
+/** Answers any failure of a request with its envelope; what nobody expected is logged and masked (promises R11). */
+export function createErrorHandler(logger: Logger) {
+  return (err: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
+    const known = toDomainError(err);
+    if (!known) logger.error({ err, requestId: request.id, route: request.routeOptions.url }, 'request failed');
+    return sendError(reply, known ?? internal_error(), request.id);
+  };
+}
+
+/** Sends the envelope of an error with the headers that belong to it. */
+export function sendError(reply: FastifyReply, err: DomainError, requestId: string): FastifyReply {
+  if (err.kind === 'rate_limited') setDenialHeaders(reply, err);
+  if (err.kind === 'unavailable') reply.header('retry-after', RETRY_AFTER_UNAVAILABLE_S);
+  return reply
+    .code(err.httpStatus)
+    .header('content-type', 'application/json; charset=utf-8')
+    .send(JSON.stringify(errorEnvelope(err, requestId)));
+}
+
+function toDomainError(err: unknown): DomainError | undefined {
+  if (err instanceof DomainError) return err;
+  return fromConnectError(err) ?? fromFastifyError(err as FastifyError);
+}
+
+/** What Fastify refuses by itself: schemas, bodies and URLs. */
+function fromFastifyError(err: FastifyError): DomainError | undefined {
+  if (err.validation) return errors.request_invalid();
+  if (err.code === 'FST_ERR_CTP_BODY_TOO_LARGE') return errors.body_too_large();
+  if (err.code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') return errors.media_type_unsupported();
+  if (err.code?.startsWith('FST_ERR_CTP_')) return errors.request_invalid();
+  if (err.code === 'FST_ERR_BAD_URL' || err.code === 'FST_ERR_ASYNC_CONSTRAINT') return errors.request_malformed();
+  if (err.code === 'FST_ERR_MAX_PARAM_LENGTH') return errors.route_not_found();
+  return err.code === 'ECONNRESET' || err.code === 'ERR_STREAM_PREMATURE_CLOSE' ? errors.request_malformed() : undefined;
+}

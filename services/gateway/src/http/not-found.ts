@@ -1,0 +1,26 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { errors } from '../errors.ts';
+import type { Route } from '../route/route.ts';
+
+/** Answers what no route takes: 405 with `Allow` for a known path, else 404 (decisions 1). */
+export function createNotFoundHandler(routes: readonly Pick<Route, 'method' | 'url'>[]) {
+  const methodsByPath = new Map<string, Set<string>>();
+  for (const { method, url } of routes) {
+    const methods = methodsByPath.get(url) ?? new Set();
+    methods.add(method);
+    if (method === 'GET') methods.add('HEAD');
+    methodsByPath.set(url, methods);
+  }
+  const patterns = [...methodsByPath].map(([url, methods]) => [toPattern(url), [...methods].join(', ')] as const);
+  return (request: FastifyRequest, reply: FastifyReply): never => {
+    const path = request.url.split('?', 1)[0] ?? '';
+    const known = patterns.find(([pattern]) => pattern.test(path));
+    if (!known) throw errors.route_not_found();
+    reply.header('allow', known[1]);
+    throw errors.method_not_allowed();
+  };
+}
+
+function toPattern(url: string): RegExp {
+  return new RegExp(`^${url.replace(/:[a-zA-Z]+/g, '[^/]+')}$`);
+}

@@ -1,0 +1,40 @@
+import swagger from '@fastify/swagger';
+import swaggerUi from '@fastify/swagger-ui';
+import type { FastifyInstance } from 'fastify';
+import { jsonSchemaTransform } from 'fastify-type-provider-zod';
+
+const DESCRIPTION = `Manage applications of an application-licensing platform.
+
+Success is always HTTP 200 with \`{success: true, message, data?}\`; a failure is \`{success: false, code, message}\`, where \`code\` is stable.
+Every answer carries \`X-Request-Id\`. Limits are told in \`RateLimit\` and \`RateLimit-Policy\`; a 429 carries \`Retry-After\`.
+
+A state-changing request made with a session needs the header \`X-CSRF-Token\`.`;
+
+/** Serves the OpenAPI 3.1 document, made from the schemas that requests are checked with, and a page to read it. */
+export async function registerOpenApi(app: FastifyInstance, publicUrl: string): Promise<void> {
+  await app.register(swagger, {
+    openapi: {
+      openapi: '3.1.0',
+      info: { title: 'Latchkey', version: '1', description: DESCRIPTION },
+      servers: [{ url: publicUrl }],
+      components: {
+        securitySchemes: {
+          managementKey: { type: 'http', scheme: 'bearer', description: 'Management API key, `lk_mgmt_…`.' },
+          session: { type: 'apiKey', in: 'cookie', name: 'session', description: 'Dashboard session.' },
+        },
+      },
+    },
+    transform: jsonSchemaTransform,
+  });
+  await app.register(swaggerUi, {
+    routePrefix: '/docs',
+    staticCSP: true,
+    theme: { title: 'Latchkey API' },
+    uiConfig: { docExpansion: 'list', deepLinking: true },
+  });
+}
+
+/** The route of the document itself; to be called after all others. */
+export function registerOpenApiDocument(app: FastifyInstance): void {
+  app.get('/openapi.json', { schema: { hide: true } as object }, () => app.swagger());
+}

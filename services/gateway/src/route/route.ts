@@ -1,0 +1,58 @@
+import type { CallOptions } from '@connectrpc/connect';
+import type { FastifyReply } from 'fastify';
+import type { z } from 'zod';
+import type { Principal, Scope } from '../authentication/principal.ts';
+import type { Limit } from '../limit/limit.ts';
+
+/** Who may call a route: a key with that scope or any session; a session alone; anyone. */
+export type Access = Scope | 'session' | 'public';
+
+/** A limit of a route beside the global ones. */
+export interface RouteLimit {
+  readonly limit: Limit;
+  readonly per: 'ip' | 'account';
+  /** Counts only requests that succeed; the others are taken back. */
+  readonly successesOnly?: boolean;
+}
+
+/** What a handler gets. */
+export interface RouteRequest<A extends Access, Body, Query, Params> {
+  readonly principal: A extends 'public' ? undefined : Principal;
+  readonly body: Body;
+  readonly query: Query;
+  readonly params: Params;
+  /** To pass to every call of a service. */
+  readonly call: CallOptions;
+  readonly clientIp: string;
+  readonly reply: FastifyReply;
+}
+
+/** A route of the REST interface: all that authentication, limits, validation, the envelope and OpenAPI need to know. */
+export interface RouteDefinition<A extends Access, B extends z.ZodType, Q extends z.ZodType, P extends z.ZodType> {
+  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
+  readonly url: string;
+  readonly access: A;
+  readonly tag: string;
+  readonly summary: string;
+  readonly description?: string;
+  readonly limit?: RouteLimit;
+  readonly body?: B;
+  readonly query?: Q;
+  readonly params?: P;
+  /** Shape of `data` in the success envelope; absent where there is none. */
+  readonly data?: z.ZodType;
+  /** `message` of the success envelope. */
+  readonly message: string;
+  /** Does the work and answers `data`. A route without it is known and not built yet: 404 once the caller may call it. */
+  readonly handle?: (request: RouteRequest<A, z.output<B>, z.output<Q>, z.output<P>>) => Promise<unknown>;
+}
+
+/** A route whose types have served their purpose. */
+export type Route = RouteDefinition<Access, z.ZodType, z.ZodType, z.ZodType>;
+
+/** Declares a route; the handler's types follow from the schemas. */
+export function defineRoute<A extends Access, B extends z.ZodType, Q extends z.ZodType, P extends z.ZodType>(
+  definition: RouteDefinition<A, B, Q, P>,
+): Route {
+  return definition as unknown as Route;
+}

@@ -1,0 +1,86 @@
+import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
+import type { Application } from '@latchkey/proto/latchkey/apps/v1/application_pb';
+import { z } from 'zod';
+import type { Principal } from '../authentication/principal.ts';
+import type { Clients } from '../clients.ts';
+import { errors } from '../errors.ts';
+import { defineRoute, type Route, type RouteRequest } from '../route/route.ts';
+import { withApplication } from './application-access.ts';
+import { idText, timestamp, trimmedText } from './schemas.ts';
+
+const TAG = 'Applications';
+
+const application = z.object({
+  id: idText,
+  name: z.string(),
+  applicationApiKeys: z.object({ socketKey: z.string(), httpKey: z.string(), updatedAt: timestamp }),
+});
+
+/** Listing, creating and deleting applications (specification 4.1). */
+export function applicationRoutes(clients: Clients): Route[] {
+  return [
+    defineRoute({
+      method: 'GET',
+      url: '/api/v1/panel/get-applications',
+      access: 'applications:read',
+      tag: TAG,
+      summary: 'List applications',
+      description: 'All applications of the account, oldest first; for a restricted key, only those it may use.',
+      data: z.array(application),
+      message: 'Successfully fetched applications',
+      handle: (request) => listAll(clients, request),
+    }),
+    defineRoute({
+      method: 'POST',
+      url: '/api/v1/panel/create-application',
+      access: 'applications:create',
+      tag: TAG,
+      summary: 'Create an application',
+      description:
+        'The key must have access to all applications. A new application is online, with version `1.0` and both runtime keys.',
+      body: z.strictObject({ name: trimmedText(6, 32, 'Name, 6 to 32 characters after trimming. Names need not be unique.') }),
+      message: 'Successfully create application',
+      handle: async ({ principal, body, call }) => {
+        if (!principal.allApplications) throw errors.application_forbidden();
+        await clients.applications.createApplication({ accountId: principal.accountId, name: body.name }, call);
+      },
+    }),
+    defineRoute({
+      method: 'DELETE',
+      url: '/api/v1/panel/delete-application',
+      access: 'applications:delete',
+      tag: TAG,
+      summary: 'Delete an application',
+      description:
+        'The application is gone at once, and connected clients are told. `code` is ignored with a management key: send an empty string.',
+      body: z.strictObject({ applicationId: idText, code: z.string() }),
+      message: 'Application deleted successfully',
+      handle: (request) =>
+        withApplication(clients, request, request.body.applicationId, async (ref) => {
+          await clients.applications.deleteApplication(ref, request.call);
+        }),
+    }),
+  ];
+}
+
+/** One call for up to 1,000 applications; an account with more takes one for each further thousand. */
+async function listAll(
+  clients: Clients,
+  request: Pick<RouteRequest<'applications:read', unknown, unknown, unknown>, 'call'> & { principal: Principal },
+) {
+  const { principal, call } = request;
+  const filter = principal.allApplications ? {} : { filter: { applicationIds: [...principal.applicationIds] } };
+  const all: unknown[] = [];
+  let pageToken = '';
+  do {
+    const page = await clients.applications.listApplications({ accountId: principal.accountId, ...filter, pageToken }, call);
+    all.push(...page.applications.map(toJson));
+    pageToken = page.nextPageToken;
+  } while (pageToken !== '');
+  return all;
+}
+
+function toJson({ id, name, runtimeKeys }: Application) {
+  const { socketKey = '', httpKey = '', updatedAt } = runtimeKeys ?? {};
+  return { id, name, applicationApiKeys: { socketKey, httpKey, updatedAt: timestampDate(updatedAt as Timestamp).toISOString() } };
+}

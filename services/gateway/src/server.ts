@@ -1,0 +1,103 @@
+import type { Logger } from '@latchkey/kit/logger';
+import { type FastifyInstance, fastify } from 'fastify';
+import { validatorCompiler } from 'fastify-type-provider-zod';
+import type { GatewayConfig } from './config.ts';
+import { errors } from './errors.ts';
+import { createErrorHandler } from './http/error-handler.ts';
+import { parseJsonBody } from './http/json-body.ts';
+import { createNotFoundHandler } from './http/not-found.ts';
+import { coverNodeDefaults, onClientError } from './http/raw-error.ts';
+import { requestIdOf } from './http/request-id.ts';
+import { registerOpenApi, registerOpenApiDocument } from './openapi.ts';
+import type { Gate } from './route/gate.ts';
+import { registerRoute } from './route/register.ts';
+import type { Route } from './route/route.ts';
+
+/** What the HTTP server is made of. */
+export interface ServerOptions {
+  readonly config: GatewayConfig;
+  readonly logger: Logger;
+  readonly gate: Gate;
+  readonly routes: readonly Route[];
+  readonly publicUrl: string;
+  readonly checkReady: () => Promise<void>;
+}
+
+/** Largest JSON body, in bytes (decisions 3). */
+const BODY_BYTES_MAX = 64 * 1024;
+
+/** Longest time a client may take to send its headers, and a whole request, in milliseconds. */
+const HEADERS_TIMEOUT_MS = 15_000;
+const REQUEST_TIMEOUT_MS = 60_000;
+
+/** Paths that no limit is kept for. */
+const PROBES = new Set(['/healthz', '/readyz']);
+
+/** Assembles the HTTP server; it listens later. */
+export async function createServer(options: ServerOptions): Promise<FastifyInstance> {
+  const { config, logger, gate, routes } = options;
+  const app = fastify({
+    genReqId: requestIdOf,
+    requestIdHeader: false,
+    trustProxy: config.TRUSTED_PROXIES.length > 0 ? [...config.TRUSTED_PROXIES] : false,
+    bodyLimit: BODY_BYTES_MAX,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    keepAliveTimeout: 65_000,
+    return503OnClosing: false,
+    http: { requireHostHeader: false, headersTimeout: HEADERS_TIMEOUT_MS },
+    routerOptions: { maxParamLength: 16_384 },
+    clientErrorHandler: (err, socket) => onClientError(err, socket, logger),
+    frameworkErrors: (err, request, reply) => {
+      reply.header('x-request-id', request.id);
+      createErrorHandler(logger)(err, request, reply);
+    },
+  });
+  coverNodeDefaults(app.server);
+  app.setValidatorCompiler(validatorCompiler);
+  app.setSerializerCompiler(() => JSON.stringify);
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, async (_request: unknown, body: Buffer) =>
+    parseJsonBody(body),
+  );
+  app.setErrorHandler(createErrorHandler(logger));
+  addHooks(app, options);
+  await registerOpenApi(app, options.publicUrl);
+  for (const route of routes) registerRoute(app, gate, route);
+  app.setNotFoundHandler(createNotFoundHandler([...routes, ...OWN_PATHS]));
+  registerProbes(app, options);
+  registerOpenApiDocument(app);
+  return app;
+}
+
+const OWN_PATHS = ['/healthz', '/readyz', '/openapi.json'].map((url) => ({ method: 'GET' as const, url }));
+
+/** What happens to every request, whatever it asks for. */
+function addHooks(app: FastifyInstance, { logger, gate, routes }: ServerOptions): void {
+  const gated = new Set(routes.map((route) => route.url));
+  app.addHook('onRequest', async (request, reply) => {
+    reply.header('x-request-id', request.id);
+    if (request.raw.httpVersion === '1.1' && request.headers.host === undefined) throw errors.request_malformed();
+    const url = request.routeOptions.url;
+    if (url === undefined || !(gated.has(url) || PROBES.has(url))) await gate.count(request, reply);
+  });
+  app.addHook('onResponse', (request, reply, done) => {
+    const { method } = request;
+    const facts = { requestId: request.id, method, route: request.routeOptions.url, status: reply.statusCode };
+    logger.info({ ...facts, ms: Math.round(reply.elapsedTime * 1000) / 1000 }, 'request');
+    done();
+  });
+}
+
+function registerProbes(app: FastifyInstance, { checkReady, logger }: ServerOptions): void {
+  const hidden = { schema: { hide: true } as object };
+  app.get('/healthz', hidden, () => ({ status: 'ok' }));
+  app.get('/readyz', hidden, async (_request, reply) => {
+    try {
+      await checkReady();
+      return { status: 'ready' };
+    } catch (err) {
+      logger.warn({ err }, 'not ready');
+      return reply.code(503).send({ status: 'not ready' });
+    }
+  });
+}

@@ -1,0 +1,99 @@
+import type { AddressInfo } from 'node:net';
+import { createClient, type Transport } from '@connectrpc/connect';
+import { stopAll } from '@latchkey/kit/lifecycle';
+import { createLogger, type Logger } from '@latchkey/kit/logger';
+import { connectInBackground, createFailFastRedis } from '@latchkey/kit/redis';
+import { Health, HealthCheckResponse_ServingStatus } from '@latchkey/proto/health/v1/health_pb';
+import type { FastifyInstance } from 'fastify';
+import { Authenticator } from './authentication/authenticator.ts';
+import { createClients } from './clients.ts';
+import type { GatewayConfig } from './config.ts';
+import { Limiter } from './limit/limiter.ts';
+import { createLimits } from './limit/limits.ts';
+import { Gate } from './route/gate.ts';
+import { apiKeyRoutes } from './routes/api-keys.ts';
+import { applicationSettingRoutes } from './routes/application-settings.ts';
+import { applicationRoutes } from './routes/applications.ts';
+import { authRoutes } from './routes/auth.ts';
+import { licenseLevelRoutes } from './routes/license-levels.ts';
+import { unbuiltRoutes } from './routes/unbuilt.ts';
+import { createServer } from './server.ts';
+
+/** How the gateway reaches the services, and what a composition may replace. */
+export interface GatewayDependencies {
+  readonly identity: Transport;
+  readonly apps: Transport;
+  readonly logger?: Logger;
+  /** Rejects while a service behind the gateway is not ready; asks their health services unless given. */
+  readonly checkReady?: () => Promise<void>;
+}
+
+/** The gateway, composed and not yet started. */
+export interface GatewayService {
+  readonly name: 'gateway';
+  readonly logger: Logger;
+  /** Port it listens on; known once started. */
+  readonly port: number;
+  start(): Promise<void>;
+  /** Lets the requests under way end and closes. */
+  stop(): Promise<void>;
+  checkReady(): Promise<void>;
+}
+
+/** Composes the gateway. */
+export function createGatewayService(config: GatewayConfig, deps: GatewayDependencies): GatewayService {
+  const logger = deps.logger ?? createLogger('gateway', config.LOG_LEVEL);
+  const redis = createFailFastRedis(config.REDIS_URL, logger);
+  const clients = createClients(deps.identity, deps.apps);
+  const authenticator = new Authenticator(clients);
+  redis.on('close', () => authenticator.forgetAll());
+  const limiter = new Limiter(redis, logger);
+  const limits = createLimits(config);
+  const publicUrl = config.PUBLIC_URL ?? `http://localhost:${config.PORT}`;
+  const checkReady = deps.checkReady ?? (() => checkServices([deps.identity, deps.apps]));
+  const gate = new Gate({ authenticator, limiter, limits, publicOrigin: new URL(publicUrl).origin });
+  const routes = [
+    ...applicationRoutes(clients),
+    ...applicationSettingRoutes(clients),
+    ...licenseLevelRoutes(clients),
+    ...apiKeyRoutes(clients, limits),
+    ...authRoutes({ clients, limiter, limits, secureCookie: !isLoopbackHttp(publicUrl) }),
+    ...unbuiltRoutes(),
+  ];
+  let app: FastifyInstance | undefined;
+  return {
+    name: 'gateway',
+    logger,
+    get port() {
+      return (app?.server.address() as AddressInfo | null)?.port ?? config.PORT;
+    },
+    async start() {
+      await connectInBackground(redis);
+      app = await createServer({ config, logger, gate, routes, publicUrl, checkReady });
+      await app.listen({ host: config.HOST, port: config.PORT });
+    },
+    stop: () =>
+      stopAll(
+        () => app?.close(),
+        () => redis.disconnect(),
+      ),
+    checkReady,
+  };
+}
+
+/** Whether browsers reach the service by plain HTTP on their own machine, where a `Secure` cookie would be lost (decisions 4). */
+function isLoopbackHttp(publicUrl: string): boolean {
+  const { protocol, hostname } = new URL(publicUrl);
+  return protocol === 'http:' && (hostname === 'localhost' || hostname === '[::1]' || hostname.startsWith('127.'));
+}
+
+const HEALTH_TIMEOUT_MS = 2_000;
+
+async function checkServices(transports: readonly Transport[]): Promise<void> {
+  await Promise.all(
+    transports.map(async (transport) => {
+      const { status } = await createClient(Health, transport).check({}, { timeoutMs: HEALTH_TIMEOUT_MS });
+      if (status !== HealthCheckResponse_ServingStatus.SERVING) throw new Error('a service is not ready');
+    }),
+  );
+}
