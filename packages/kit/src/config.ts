@@ -20,8 +20,9 @@ export function readConfig<T extends z.ZodObject>(schema: T, env: NodeJS.Process
   const result = schema.safeParse(given);
   if (result.success) return result.data;
   const problems = result.error.issues.map((issue) => {
-    const name = String(issue.path[0]);
-    return name in given ? `${name} ${issue.message}` : `${name} is required`;
+    const name = issue.path[0];
+    if (typeof name !== 'string') return issue.message;
+    return Object.hasOwn(given, name) || issue.code === 'custom' ? `${name} ${issue.message}` : `${name} is required`;
   });
   throw new ConfigError([...new Set(problems)].join('\n'));
 }

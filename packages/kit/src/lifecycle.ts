@@ -13,6 +13,9 @@ export interface RunOptions {
   readonly stopTimeoutMs: number;
 }
 
+/** Longest wait for the last log lines to be written, in milliseconds. */
+const FLUSH_TIMEOUT_MS = 500;
+
 /**
  * Runs a service as this process: starts it, stops it in order on SIGTERM or SIGINT with a deadline, and ends at once on a second
  * signal. An error that nobody caught ends the process with code 1.
@@ -20,8 +23,9 @@ export interface RunOptions {
 export async function runProcess(service: Runnable, options: RunOptions): Promise<void> {
   const { logger } = options;
   const end = (code: number) => {
-    logger.flush(() => process.exit(code));
-    setTimeout(() => process.exit(code), 500).unref();
+    process.exitCode = code;
+    setTimeout(() => process.exit(), FLUSH_TIMEOUT_MS);
+    logger.flush(() => process.exit());
   };
   const stop = stopOnce(service, options, end);
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => stop(signal));

@@ -2,8 +2,8 @@ import { type DestinationStream, type Logger, pino } from 'pino';
 
 export type { Logger } from 'pino';
 
-/** Property names that never reach a log line, at the top level or one level down. */
-const SECRET_PROPERTIES = [
+/** Property names whose values never reach a log line. */
+const SECRET_PROPERTIES = new Set([
   'authorization',
   'cookie',
   'set-cookie',
@@ -16,7 +16,12 @@ const SECRET_PROPERTIES = [
   'httpKey',
   'apiKey',
   'sessionToken',
-];
+]);
+
+/** How far down secrets are looked for; what is deeper is left out, so that nothing slips through. */
+const DEPTH_MAX = 5;
+
+const REDACTED = '[redacted]';
 
 /**
  * A structured logger of one service. Lines are JSON on standard output, buffered up to 4 KiB, unless a destination is given.
@@ -24,6 +29,43 @@ const SECRET_PROPERTIES = [
  */
 export function createLogger(name: string, level: string, destination?: DestinationStream): Logger {
   const stream = destination ?? pino.destination({ fd: 1, sync: false, minLength: 4096, periodicFlush: 500 });
-  const paths = SECRET_PROPERTIES.flatMap((property) => [`["${property}"]`, `*["${property}"]`]);
-  return pino({ name, level, redact: { paths, censor: '[redacted]' }, base: { service: name, pid: process.pid } }, stream);
+  const options = {
+    name,
+    level,
+    base: { service: name, pid: process.pid },
+    // pino's own redaction with wildcards makes a line three times as dear.
+    formatters: { log: redact },
+    // Errors are plain facts by then.
+    serializers: { err: (err: unknown) => err },
+  };
+  return pino(options, stream);
+}
+
+type Facts = Record<string, unknown>;
+
+/** The same facts without secrets: a copy where there were some, and the very object where there were none. */
+function redact(facts: Facts): Facts {
+  return redactBelow(facts, DEPTH_MAX);
+}
+
+function redactBelow(facts: Facts, depth: number): Facts {
+  let copy: Facts | undefined;
+  for (const key of Object.keys(facts)) {
+    const value = facts[key];
+    const safe = SECRET_PROPERTIES.has(key) ? REDACTED : redactValue(value, depth);
+    if (safe === value) continue;
+    copy ??= { ...facts };
+    copy[key] = safe;
+  }
+  return copy ?? facts;
+}
+
+function redactValue(value: unknown, depth: number): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  // An error's own properties would be written as they are.
+  if (value instanceof Error) return redact(pino.stdSerializers.err(value) as unknown as Facts);
+  if (depth === 0) return '[deep]';
+  if (!Array.isArray(value)) return redactBelow(value as Facts, depth - 1);
+  const safe = value.map((item) => redactValue(item, depth - 1));
+  return safe.some((item, index) => item !== value[index]) ? safe : value;
 }

@@ -42,10 +42,11 @@ export function encrypt(key: Buffer, text: string, context: string): Buffer {
  * @throws Error when the key, the context or any bit differs
  */
 export function decrypt(key: Buffer, sealed: Buffer, context: string): string {
-  if (sealed[0] !== FORMAT_VERSION) throw new Error(`Unknown ciphertext version ${sealed[0]}`);
+  if (sealed[0] !== FORMAT_VERSION) throw new Error('Unknown ciphertext version');
   const tagStart = 1 + NONCE_BYTES;
   const bodyStart = tagStart + TAG_BYTES;
-  const decipher = createDecipheriv('aes-256-gcm', key, sealed.subarray(1, tagStart))
+  // Without the length, Node takes a tag that was cut short, which is easier to forge.
+  const decipher = createDecipheriv('aes-256-gcm', key, sealed.subarray(1, tagStart), { authTagLength: TAG_BYTES })
     .setAAD(Buffer.from(context))
     .setAuthTag(sealed.subarray(tagStart, bodyStart));
   return decipher.update(sealed.subarray(bodyStart), undefined, 'utf8') + decipher.final('utf8');

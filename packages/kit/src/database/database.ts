@@ -24,12 +24,21 @@ export interface Database<T> {
 /** Bounds of a wait for a connection and for an answer; together they keep a frozen database's error within 5 s. */
 const CONNECT_TIMEOUT_MS = 2_000;
 const QUERY_TIMEOUT_MS = 2_500;
+/** Less than the bound of the wait, so that a database that works but is slow answers for itself, and keeps the connection. */
+const STATEMENT_TIMEOUT_MS = 2_250;
 
 /**
  * A client whose connection dies with a query that was not answered in time. Kysely would give it back to the pool, where the late
  * answer would be taken for the next query's.
  */
 class BoundedClient extends pg.Client {
+  constructor(config?: string | pg.ClientConfig) {
+    super(config);
+    // The pool listens to idle clients only; without a listener, a connection lost in between two queries of a transaction would
+    // end the process. The next query fails by itself.
+    this.on('error', () => undefined);
+  }
+
   // biome-ignore lint/suspicious/noExplicitAny: pg's overloads can't be restated; arguments and result pass through untouched.
   override query(...args: any[]): any {
     // biome-ignore lint/suspicious/noExplicitAny: as above.
@@ -49,7 +58,7 @@ export function createDatabase<T>(options: DatabaseOptions): Database<T> {
     max: options.poolMax ?? 10,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     query_timeout: QUERY_TIMEOUT_MS,
-    statement_timeout: QUERY_TIMEOUT_MS,
+    statement_timeout: STATEMENT_TIMEOUT_MS,
     idle_in_transaction_session_timeout: 10_000,
     application_name: `latchkey-${options.schema}`,
     options: `-c search_path=${options.schema}`,
@@ -57,7 +66,12 @@ export function createDatabase<T>(options: DatabaseOptions): Database<T> {
   });
   pool.on('error', (err) => options.logger.warn({ err }, 'database connection lost'));
   const db = new Kysely<T>({ dialect: new PostgresDialect({ pool }) });
-  return { db, pool, close: () => db.destroy() };
+  const close = async () => {
+    await db.destroy();
+    // Kysely ends a pool only if it has used it.
+    if (!pool.ending) await pool.end();
+  };
+  return { db, pool, close };
 }
 
 /** Fails with `dependency_unavailable` unless the database answers a query now. */

@@ -16,6 +16,8 @@ const LOCK_TIMEOUT_MS = 300_000;
  */
 export async function migrate(url: string, schema: string, migrations: Migrations): Promise<string[]> {
   const lock = new pg.Client({ connectionString: url, connectionTimeoutMillis: 10_000, lock_timeout: LOCK_TIMEOUT_MS });
+  // A connection lost during a migration frees the lock, and fails what comes next on it.
+  lock.on('error', () => undefined);
   await lock.connect();
   try {
     await lock.query('select pg_advisory_lock(hashtext($1))', [`latchkey/migrate/${schema}`]);
@@ -29,6 +31,7 @@ export async function migrate(url: string, schema: string, migrations: Migration
 
 async function applyMigrations(url: string, schema: string, migrations: Migrations): Promise<string[]> {
   const pool = new pg.Pool({ connectionString: url, max: 1, options: `-c search_path=${schema}` });
+  pool.on('error', () => undefined);
   const db = new Kysely<unknown>({ dialect: new PostgresDialect({ pool }) });
   try {
     const provider = { getMigrations: async () => ({ ...migrations }) };

@@ -3,11 +3,14 @@ import { Code, ConnectError, type HandlerContext } from '@connectrpc/connect';
 import { isDatabaseUnavailable } from '../database/database.ts';
 import { commonErrors, DomainError, fromConnectError, toConnectError } from '../errors.ts';
 import type { Logger } from '../logger.ts';
+import { endedBy } from './call-bounds.ts';
 import type { RpcRoute } from './route.ts';
 
 /** A unary method ready to be called from any path: direct, lean or through connect-node. */
 export interface BoundMethod {
   readonly method: DescMethodUnary;
+  /** The method's {@link methodPath}. */
+  readonly path: string;
   /**
    * Runs the handler and logs the call under its request id.
    *
@@ -16,9 +19,24 @@ export interface BoundMethod {
   invoke(input: Message, context: HandlerContext, requestId: string): Promise<Message>;
 }
 
+/** What a log line says of every call. */
+export interface CallFacts {
+  readonly requestId: string;
+  /** Service and method, such as `latchkey.apps.v1.ApplicationService/ListApplications`. */
+  readonly rpc: string;
+  readonly ms?: number;
+}
+
+const paths = new WeakMap<object, string>();
+
 /** URL path of a method, such as `/latchkey.apps.v1.ApplicationService/ListApplications`. */
-export function methodPath(method: { parent: { typeName: string }; name: string }): string {
-  return `/${method.parent.typeName}/${method.name}`;
+export function methodPath(method: { readonly parent: { readonly typeName: string }; readonly name: string }): string {
+  let path = paths.get(method);
+  if (path === undefined) {
+    path = `/${method.parent.typeName}/${method.name}`;
+    paths.set(method, path);
+  }
+  return path;
 }
 
 /** Binds the unary methods of all routes, by path. */
@@ -29,7 +47,7 @@ export function bindMethods(routes: readonly RpcRoute[], logger: Logger): Readon
       const handler = impl[method.localName];
       if (method.methodKind !== 'unary' || !handler) continue;
       const unary = method as DescMethodUnary;
-      bound.set(methodPath(unary), bindMethod(unary, handler as unknown as UnaryHandler, logger));
+      bound.set(methodPath(unary), bindMethod(unary, (handler as unknown as UnaryHandler).bind(impl), logger));
     }
   }
   return bound;
@@ -38,21 +56,20 @@ export function bindMethods(routes: readonly RpcRoute[], logger: Logger): Readon
 type UnaryHandler = (input: Message, context: HandlerContext) => Promise<MessageInitShape<DescMessage>>;
 
 function bindMethod(method: DescMethodUnary, handler: UnaryHandler, logger: Logger): BoundMethod {
-  const rpc = `${method.parent.typeName}/${method.name}`;
+  const path = methodPath(method);
+  const rpc = path.slice(1);
   return {
     method,
+    path,
     async invoke(input, context, requestId) {
       const startedAt = performance.now();
       try {
         const output = await handler(input, context);
+        const message = '$typeName' in output ? (output as Message) : create(method.output, output);
         logger.info({ requestId, rpc, ms: elapsedMs(startedAt) }, 'rpc');
-        return '$typeName' in output ? (output as Message) : create(method.output, output);
+        return message;
       } catch (err) {
-        const outcome = maskError(err);
-        const facts = { requestId, rpc, ms: elapsedMs(startedAt), reason: outcome.reason };
-        if (outcome.unexpected) logger.error({ ...facts, err }, 'rpc failed');
-        else logger.info(facts, 'rpc refused');
-        throw outcome.error;
+        throw refuse(err, context, logger, { requestId, rpc, ms: elapsedMs(startedAt) });
       }
     },
   };
@@ -63,13 +80,31 @@ function elapsedMs(startedAt: number): number {
   return Math.round((performance.now() - startedAt) * 1000) / 1000;
 }
 
+/** Logs how a handler failed, and answers what its caller may know of that. */
+export function refuse(
+  err: unknown,
+  { signal }: { readonly signal: AbortSignal },
+  logger: Logger,
+  facts: CallFacts,
+): ConnectError {
+  // What fails after the call was over fails because of that.
+  const { error, reason, unexpected } = signal.aborted ? overOutcome(signal) : maskError(err);
+  if (unexpected) logger.error({ ...facts, reason, err }, 'rpc failed');
+  else logger.info({ ...facts, reason }, 'rpc refused');
+  return error;
+}
+
 interface Outcome {
   readonly error: ConnectError;
   readonly reason: string;
   readonly unexpected: boolean;
 }
 
-/** What the caller may know of a failure. */
+function overOutcome(signal: AbortSignal): Outcome {
+  const error = endedBy(signal);
+  return { error, reason: error.code === Code.Canceled ? 'canceled' : 'deadline_exceeded', unexpected: false };
+}
+
 function maskError(err: unknown): Outcome {
   const domain = err instanceof DomainError || err instanceof ConnectError ? fromConnectError(err) : undefined;
   if (domain) return { error: toConnectError(domain), reason: domain.reason, unexpected: domain.kind === 'unavailable' };
@@ -77,6 +112,10 @@ function maskError(err: unknown): Outcome {
     const unavailable = commonErrors.dependency_unavailable();
     return { error: toConnectError(unavailable), reason: unavailable.reason, unexpected: true };
   }
-  if (err instanceof ConnectError && err.code === Code.Canceled) return { error: err, reason: 'canceled', unexpected: false };
-  return { error: new ConnectError('internal error', Code.Internal), reason: 'internal', unexpected: true };
+  return { error: internalError(), reason: 'internal', unexpected: true };
+}
+
+/** What a caller hears of a defect. */
+export function internalError(): ConnectError {
+  return new ConnectError('internal error', Code.Internal);
 }

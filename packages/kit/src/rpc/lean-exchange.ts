@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { Code, ConnectError } from '@connectrpc/connect';
 import type { Dispatcher, Pool } from 'undici';
-import { canceled, deadlineExceeded } from './call-bounds.ts';
+import { tooLarge } from './lean-request.ts';
 import { MESSAGE_BYTES_MAX } from './route.ts';
 
 /** One POST to send. */
@@ -10,9 +10,6 @@ export interface LeanRequest {
   /** Names and values in turn. */
   readonly headers: string[];
   readonly body: Uint8Array;
-  /** Time until the deadline, in milliseconds. */
-  readonly timeoutMs: number;
-  readonly signal: AbortSignal | undefined;
 }
 
 /** A whole answer. */
@@ -23,42 +20,46 @@ export interface LeanAnswer {
 }
 
 /**
- * Sends one request and reads its answer whole. When the deadline passes, the caller gives up or the answer grows too large, the
- * connection is closed.
- *
- * @throws ConnectError: `unavailable` where the service could not be reached or fell silent
+ * One request on its way over a pool, and its answer, read whole. It ends when it is aborted, at the cost of its connection, and has no
+ * deadline of its own.
  */
-export function sendLean(pool: Pool, request: LeanRequest): Promise<LeanAnswer> {
-  return new Promise((resolve, reject) => {
-    const exchange = new Exchange(request, resolve, reject);
-    pool.dispatch({ path: request.path, method: 'POST', headers: request.headers, body: request.body }, exchange);
-  });
-}
-
-class Exchange implements Dispatcher.DispatchHandler {
+export class LeanExchange implements Dispatcher.DispatchHandler {
   readonly #resolve: (answer: LeanAnswer) => void;
-  readonly #reject: (err: ConnectError) => void;
-  readonly #signal: AbortSignal | undefined;
-  readonly #timer: NodeJS.Timeout;
-  readonly #onAbort = () => this.#fail(canceled());
+  readonly #reject: (err: unknown) => void;
   readonly #chunks: Buffer[] = [];
   #controller: Dispatcher.DispatchController | undefined;
-  #failure: ConnectError | undefined;
+  #failure: Error | undefined;
   #status = 0;
   #headers: IncomingHttpHeaders = {};
   #size = 0;
 
-  constructor(request: LeanRequest, resolve: (answer: LeanAnswer) => void, reject: (err: ConnectError) => void) {
+  constructor(resolve: (answer: LeanAnswer) => void, reject: (err: unknown) => void) {
     this.#resolve = resolve;
     this.#reject = reject;
-    this.#signal = request.signal;
-    this.#timer = setTimeout(() => this.#fail(deadlineExceeded()), request.timeoutMs);
-    this.#signal?.addEventListener('abort', this.#onAbort, { once: true });
+  }
+
+  /** Sends a request; `unavailable` is how the exchange fails where the service could not be reached or went away. */
+  send(pool: Pool, { path, headers, body }: LeanRequest): void {
+    pool.dispatch({ path, method: 'POST', headers, body }, this);
+  }
+
+  /** Whether the peer was heard at all: what was not may be tried again. */
+  get isAnswered(): boolean {
+    return this.#status !== 0;
+  }
+
+  /** Ends the exchange from our side. */
+  abort(reason: Error): void {
+    if (this.#failure) return;
+    this.#failure = reason;
+    this.#reject(reason);
+    this.#controller?.abort(reason);
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
+    // A throw drops what was canceled while it waited for a connection; an abort of the controller would close that connection.
+    if (this.#failure) throw this.#failure;
     this.#controller = controller;
-    if (this.#failure) controller.abort(this.#failure);
   }
 
   onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
@@ -68,32 +69,17 @@ class Exchange implements Dispatcher.DispatchHandler {
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
     this.#size += chunk.byteLength;
-    if (this.#size > MESSAGE_BYTES_MAX) {
-      this.#fail(new ConnectError(`the answer is larger than ${MESSAGE_BYTES_MAX} bytes`, Code.ResourceExhausted));
-    } else this.#chunks.push(chunk);
+    if (this.#size > MESSAGE_BYTES_MAX) this.abort(tooLarge('answer'));
+    else this.#chunks.push(chunk);
   }
 
   onResponseEnd(): void {
-    this.#release();
     const body = this.#chunks.length === 1 ? (this.#chunks[0] as Buffer) : Buffer.concat(this.#chunks);
     this.#resolve({ status: this.#status, headers: this.#headers, body });
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, err: Error): void {
-    this.#release();
-    this.#reject(this.#failure ?? new ConnectError(err.message, Code.Unavailable, undefined, undefined, err));
-  }
-
-  /** Ends the exchange from our side. A request that still waits for a connection is dropped when its turn comes. */
-  #fail(failure: ConnectError): void {
-    this.#failure = failure;
-    this.#release();
-    this.#reject(failure);
-    this.#controller?.abort(failure);
-  }
-
-  #release(): void {
-    clearTimeout(this.#timer);
-    this.#signal?.removeEventListener('abort', this.#onAbort);
+    const code = (err as NodeJS.ErrnoException).code === 'UND_ERR_INVALID_ARG' ? Code.Internal : Code.Unavailable;
+    this.#reject(this.#failure ?? new ConnectError(err.message, code, undefined, undefined, err));
   }
 }

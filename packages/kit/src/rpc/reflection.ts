@@ -1,4 +1,4 @@
-import { type DescFile, type DescService, toBinary } from '@bufbuild/protobuf';
+import { type DescEnum, type DescFile, type DescMessage, type DescService, toBinary } from '@bufbuild/protobuf';
 import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt';
 import { Code } from '@connectrpc/connect';
 import { ServerReflection, type ServerReflectionRequest } from '@latchkey/proto/grpc/reflection/v1/reflection_pb';
@@ -32,41 +32,58 @@ function indexFiles(services: readonly DescService[]): Index {
   const add = (file: DescFile) => {
     if (byFile.has(file.proto.name)) return;
     byFile.set(file.proto.name, file);
-    for (const type of [...file.messages, ...file.enums, ...file.services]) bySymbol.set(type.typeName, file);
-    for (const service of file.services) {
-      for (const method of service.methods) bySymbol.set(`${service.typeName}.${method.name}`, file);
-    }
+    for (const symbol of symbolsOf(file)) bySymbol.set(symbol, file);
     file.dependencies.forEach(add);
   };
   for (const service of services) add(service.file);
   return { serviceNames: services.map((service) => service.typeName), byFile, bySymbol };
 }
 
+/** Full names of all that a file declares: services and methods, messages and fields, enums and values. */
+function symbolsOf(file: DescFile): string[] {
+  const ofEnum = (type: DescEnum) => [type.typeName, ...type.values.map((value) => `${scopeOf(type)}${value.name}`)];
+  const ofMessage = (type: DescMessage): string[] => [
+    type.typeName,
+    ...type.members.map((member) => `${type.typeName}.${member.name}`),
+    ...type.nestedEnums.flatMap(ofEnum),
+    ...type.nestedMessages.flatMap(ofMessage),
+  ];
+  const ofService = (type: DescService) => [type.typeName, ...type.methods.map((method) => `${type.typeName}.${method.name}`)];
+  return [...file.services.flatMap(ofService), ...file.messages.flatMap(ofMessage), ...file.enums.flatMap(ofEnum)];
+}
+
+/** The values of an enum are siblings of it in protobuf, not children. */
+function scopeOf(type: DescEnum): string {
+  return type.typeName.slice(0, type.typeName.lastIndexOf('.') + 1);
+}
+
 /** Both versions of the protocol have the same messages under two names. */
-type ReflectionRequest = Pick<ServerReflectionRequest | ServerReflectionRequestAlpha, 'host' | 'messageRequest'>;
+type ReflectionRequest = ServerReflectionRequest | ServerReflectionRequestAlpha;
 
 function answer(index: Index, request: ReflectionRequest) {
-  const { messageRequest } = request;
-  const base = { validHost: request.host };
+  return { validHost: request.host, originalRequest: request as never, messageResponse: responseTo(index, request) };
+}
+
+function responseTo(index: Index, { messageRequest }: ReflectionRequest) {
   switch (messageRequest.case) {
     case 'listServices': {
       const service = index.serviceNames.map((name) => ({ name }));
-      return { ...base, messageResponse: { case: 'listServicesResponse' as const, value: { service } } };
+      return { case: 'listServicesResponse' as const, value: { service } };
     }
     case 'fileByFilename':
-      return { ...base, messageResponse: files(index.byFile.get(messageRequest.value)) };
+      return files(index.byFile.get(messageRequest.value));
     case 'fileContainingSymbol':
-      return { ...base, messageResponse: files(index.bySymbol.get(messageRequest.value)) };
+      return files(index.bySymbol.get(messageRequest.value));
+    case undefined:
+      return error(Code.InvalidArgument, 'nothing was asked for');
     default:
-      return { ...base, messageResponse: files(undefined) };
+      return error(Code.NotFound, 'there are no extensions');
   }
 }
 
-/** The file and all it imports, or the protocol's own "not found". Our files have no extensions. */
+/** The file and all it imports, or the protocol's own "not found". */
 function files(file: DescFile | undefined) {
-  if (!file) {
-    return { case: 'errorResponse' as const, value: { errorCode: Code.NotFound, errorMessage: 'not found' } };
-  }
+  if (!file) return error(Code.NotFound, 'not found');
   const all = new Set<DescFile>();
   const add = (next: DescFile) => {
     if (all.has(next)) return;
@@ -76,4 +93,8 @@ function files(file: DescFile | undefined) {
   add(file);
   const fileDescriptorProto = [...all].map((next) => toBinary(FileDescriptorProtoSchema, next.proto));
   return { case: 'fileDescriptorResponse' as const, value: { fileDescriptorProto } };
+}
+
+function error(errorCode: Code, errorMessage: string) {
+  return { case: 'errorResponse' as const, value: { errorCode, errorMessage } };
 }

@@ -1,17 +1,16 @@
-import { createServer as createHttpServer } from 'node:http';
-import { createServer as createHttp2Server, type Http2Server, type ServerHttp2Session } from 'node:http2';
 import type { AddressInfo } from 'node:net';
-import type { ConnectRouter, Interceptor } from '@connectrpc/connect';
-import { fastifyConnectPlugin } from '@connectrpc/connect-fastify';
+import { ConnectError, type ConnectRouter, type Interceptor } from '@connectrpc/connect';
 import { connectNodeAdapter } from '@connectrpc/connect-node';
-import { fastify } from 'fastify';
 import type { Logger } from '../logger.ts';
-import { bindMethods } from './bound-method.ts';
+import { bindMethods, internalError, methodPath } from './bound-method.ts';
+import { countCalls } from './call-counter.ts';
 import { createCredentialCheck, createRequestGate } from './credentials.ts';
+import { listenForGrpc } from './grpc-listener.ts';
 import { healthRoute, type ReadinessCheck } from './health.ts';
+import { buildHttpServer } from './http-listener.ts';
 import { createLeanHandler } from './lean-handler.ts';
 import { reflectionRoutes } from './reflection.ts';
-import { DEADLINE_MS_MAX, MESSAGE_BYTES_MAX, type RpcRoute } from './route.ts';
+import { MESSAGE_BYTES_MAX, REQUEST_ID_HEADER, type RpcRoute } from './route.ts';
 import { boundRouter } from './router.ts';
 
 /** What a service's server needs. */
@@ -34,9 +33,18 @@ export interface RpcServerOptions {
 export interface RpcServer {
   readonly port: number;
   readonly grpcPort: number;
-  /** Refuses new connections, lets the calls under way end, and closes. */
+  /**
+   * Refuses new connections, lets the unary calls under way end, then ends the streams, and resolves. No call takes longer than
+   * the longest deadline, and no stream more than a second after them.
+   */
   stop(): Promise<void>;
 }
+
+/** How long streams, and answers being written, have to end once no unary call is under way, in milliseconds. */
+const STREAM_GRACE_MS = 1_000;
+
+/** The longest deadline that connect-node's timer can hold, in milliseconds. Ours, which is shorter, then ends a unary call. */
+const TIMER_MS_MAX = 2 ** 31 - 1;
 
 /**
  * Serves RPC routes (architecture 1): a Fastify server over HTTP/1.1 with the lean handler in front and connect-fastify behind it
@@ -44,80 +52,61 @@ export interface RpcServer {
  * else answers without a credential.
  */
 export async function startRpcServer(options: RpcServerOptions): Promise<RpcServer> {
-  const methods = bindMethods(options.routes, options.logger);
+  const { logger, host, checkReady } = options;
+  const { methods, idle } = countCalls(bindMethods(options.routes, logger));
   const checkCredential = createCredentialCheck(options.credentials);
   const interceptors = [...(options.interceptors ?? [])];
-  const lean = createLeanHandler({ methods, checkCredential, interceptors });
-  const services = options.routes.map((route) => route.service);
-  const health = healthRoute(options.checkReady, options.routes);
-  const routes = (router: ConnectRouter) => {
-    boundRouter(router, options.routes, methods);
-    for (const { service, impl } of [health, ...reflectionRoutes([...services, health.service])]) router.service(service, impl);
-  };
   const shutdown = new AbortController();
   const shared = {
-    routes,
-    interceptors,
+    routes: openRouter(options, methods),
+    interceptors: [logDefects(logger), ...interceptors],
     acceptCompression: [],
     readMaxBytes: MESSAGE_BYTES_MAX,
     writeMaxBytes: MESSAGE_BYTES_MAX,
-    maxTimeoutMs: DEADLINE_MS_MAX,
+    maxTimeoutMs: TIMER_MS_MAX,
     requestGate: createRequestGate(checkCredential),
     shutdownSignal: shutdown.signal,
   };
-  const app = fastify({
-    requestTimeout: DEADLINE_MS_MAX,
-    keepAliveTimeout: 65_000,
-    return503OnClosing: false,
-    serverFactory: (handler) => createHttpServer((req, res) => void (lean(req, res) || handler(req, res))),
-  });
-  await app.register(fastifyConnectPlugin, shared);
-  app.get('/healthz', () => ({ status: 'ok' }));
-  app.get('/readyz', async (_req, reply) => {
-    const ready = await options.checkReady().then(
-      () => true,
-      () => false,
-    );
-    return reply.code(ready ? 200 : 503).send({ status: ready ? 'ready' : 'not ready' });
-  });
-  const grpc = createHttp2Server(connectNodeAdapter(shared));
-  const closeGrpc = trackSessions(grpc);
-  await app.listen({ host: options.host, port: options.port });
-  await listen(grpc, options.host, options.grpcPort).catch(async (err: unknown) => {
+  const lean = createLeanHandler({ methods, checkCredential, interceptors, logger });
+  const app = await buildHttpServer(lean, { ...shared }, checkReady);
+  await app.listen({ host, port: options.port });
+  const grpc = await listenForGrpc(connectNodeAdapter({ ...shared }), host, options.grpcPort).catch(async (err: unknown) => {
     await app.close();
     throw err;
   });
-  return {
-    port: (app.server.address() as AddressInfo).port,
-    grpcPort: (grpc.address() as AddressInfo).port,
-    async stop() {
-      shutdown.abort();
-      await Promise.all([app.close(), closeGrpc()]);
-    },
+  const stop = async () => {
+    const closed = Promise.all([app.close(), grpc.close()]);
+    await idle();
+    shutdown.abort();
+    const grace = setTimeout(() => {
+      app.server.closeAllConnections();
+      grpc.destroy();
+    }, STREAM_GRACE_MS);
+    await closed.finally(() => clearTimeout(grace));
+  };
+  return { port: (app.server.address() as AddressInfo).port, grpcPort: grpc.port, stop };
+}
+
+/** Everything that a server answers: its own routes, health and reflection. */
+function openRouter({ routes, checkReady, logger }: RpcServerOptions, methods: ReturnType<typeof bindMethods>) {
+  const health = healthRoute(checkReady, routes);
+  const services = [...routes, health].map((route) => route.service);
+  return (router: ConnectRouter) => {
+    boundRouter(router, routes, methods, logger);
+    for (const { service, impl } of [health, ...reflectionRoutes(services)]) router.service(service, impl);
   };
 }
 
-function listen(server: Http2Server, host: string, port: number): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(port, host, () => {
-      server.off('error', reject);
-      resolve();
-    });
-  });
-}
-
-/** Node does not end HTTP/2 sessions when their server closes, so an idle client would hold it open for ever. */
-function trackSessions(server: Http2Server): () => Promise<void> {
-  const sessions = new Set<ServerHttp2Session>();
-  server.on('session', (session) => {
-    sessions.add(session);
-    session.on('error', () => session.destroy());
-    session.on('close', () => sessions.delete(session));
-  });
-  return () =>
-    new Promise((resolve) => {
-      server.close(() => resolve());
-      for (const session of sessions) session.close();
-    });
+/** Logs what an interceptor failed with; connect-node masks it without a word. */
+function logDefects(logger: Logger): Interceptor {
+  return (next) => async (req) => {
+    try {
+      return await next(req);
+    } catch (err) {
+      if (err instanceof ConnectError) throw err;
+      const requestId = req.header.get(REQUEST_ID_HEADER) ?? '';
+      logger.error({ requestId, rpc: methodPath(req.method).slice(1), err }, 'rpc failed');
+      throw internalError();
+    }
+  };
 }

@@ -4,13 +4,24 @@ import { bearer } from './credentials.ts';
 import { type ClosableTransport, createLeanTransport } from './lean-transport.ts';
 import { MESSAGE_BYTES_MAX } from './route.ts';
 
+/** Settings of {@link createServiceTransport}. */
+export interface ServiceTransportOptions {
+  /** Applied in order around each call. None unless set. */
+  readonly interceptors?: readonly Interceptor[];
+}
+
 /**
  * A transport to a service of this deployment: the lean path for unary calls, connect-node for the rest.
  *
  * @param baseUrl `http://host:port` of the service's HTTP/1.1 port
  * @param credential service credential to present
  */
-export function createServiceTransport(baseUrl: string, credential: string): ClosableTransport {
+export function createServiceTransport(
+  baseUrl: string,
+  credential: string,
+  options: ServiceTransportOptions = {},
+): ClosableTransport {
+  const { interceptors = [] } = options;
   const authorization = bearer(credential);
   const authorize: Interceptor = (next) => (req) => {
     req.header.set('authorization', authorization);
@@ -19,9 +30,9 @@ export function createServiceTransport(baseUrl: string, credential: string): Clo
   const fallback = createConnectTransport({
     baseUrl,
     httpVersion: '1.1',
-    interceptors: [authorize],
+    interceptors: [...interceptors, authorize],
     acceptCompression: [],
     readMaxBytes: MESSAGE_BYTES_MAX,
   });
-  return createLeanTransport({ baseUrl, authorization, fallback });
+  return createLeanTransport({ baseUrl, authorization, fallback, interceptors });
 }

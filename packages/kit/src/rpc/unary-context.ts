@@ -1,5 +1,6 @@
 import type { DescMethodUnary } from '@bufbuild/protobuf';
 import { type ContextValues, createContextValues, type HandlerContext } from '@connectrpc/connect';
+import { timeLeftMs } from './call-bounds.ts';
 
 /** Request headers as a plain record, or anything else that `Headers` accepts. */
 export type HeaderSource = ConstructorParameters<typeof Headers>[0];
@@ -14,7 +15,7 @@ export class UnaryContext implements HandlerContext {
   readonly requestMethod = 'POST';
   readonly url: string;
   readonly #headerSource: HeaderSource;
-  readonly #deadlineAt: number | undefined;
+  readonly #deadlineAt: number;
   #contextValues: ContextValues | undefined;
   #controller: AbortController | undefined;
   #aborted: { readonly reason: unknown } | undefined;
@@ -22,12 +23,12 @@ export class UnaryContext implements HandlerContext {
   #responseHeader: Headers | undefined;
   #responseTrailer: Headers | undefined;
 
-  /** @param timeoutMs time until the deadline; undefined means none */
-  constructor(method: DescMethodUnary, url: string, header: HeaderSource, timeoutMs?: number, values?: ContextValues) {
+  /** @param timeoutMs time until the deadline, in milliseconds */
+  constructor(method: DescMethodUnary, url: string, header: HeaderSource, timeoutMs: number, values?: ContextValues) {
     this.method = method;
     this.url = url;
     this.#headerSource = header;
-    this.#deadlineAt = timeoutMs === undefined ? undefined : performance.now() + timeoutMs;
+    this.#deadlineAt = performance.now() + timeoutMs;
     this.#contextValues = values;
   }
 
@@ -35,9 +36,7 @@ export class UnaryContext implements HandlerContext {
     return this.method.parent;
   }
 
-  readonly timeoutMs = (): number | undefined => {
-    return this.#deadlineAt === undefined ? undefined : Math.max(0, Math.ceil(this.#deadlineAt - performance.now()));
-  };
+  readonly timeoutMs = (): number => timeLeftMs(this.#deadlineAt);
 
   get requestHeader(): Headers {
     this.#requestHeader ??= new Headers(this.#headerSource);
@@ -78,8 +77,9 @@ export class UnaryContext implements HandlerContext {
   }
 
   /** Ends the call's signal: at its end, at its deadline, or when the caller is gone. The first reason stays. */
-  abort(reason: unknown): void {
-    this.#aborted ??= { reason };
+  abort(reason?: unknown): void {
+    if (this.#aborted) return;
+    this.#aborted = { reason };
     this.#controller?.abort(reason);
   }
 }
