@@ -78,9 +78,18 @@ function readPids() {
 function isAlive(pid) {
   try {
     process.kill(pid, 0);
-    return true;
+    return !isZombie(pid);
   } catch (err) {
     return err.code === 'EPERM';
+  }
+}
+
+/** Where nobody reaps orphans, as in many containers, a dead process keeps its pid. */
+function isZombie(pid) {
+  try {
+    return /\) Z /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
+  } catch {
+    return false;
   }
 }
 

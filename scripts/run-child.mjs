@@ -10,6 +10,7 @@ export function childEnv() {
     ...process.env,
     PATH: `${modulesDir}/node/bin:${process.env.PATH ?? ''}`,
     NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? `${modulesDir}/.cache/node-compile`,
+    BUF_CACHE_DIR: process.env.BUF_CACHE_DIR ?? `${modulesDir}/.cache/buf`,
   };
 }
 
