@@ -14,7 +14,8 @@ const serviceSettings = z.object({
   DATABASE_URL: urlSetting('postgres:', 'postgresql:'),
   DATABASE_POOL_MAX: integerSetting(1, 1_000).default(10),
   SECRET_KEY: secretSetting,
-  RUNTIME_KEY_ROTATIONS_PER_HOUR: integerSetting(0, 1_000_000).default(2),
+  // Bounded, since the times of all of them stand in the application's row.
+  RUNTIME_KEY_ROTATIONS_PER_HOUR: integerSetting(0, 10_000).default(2),
   LOG_LEVEL: logLevelSetting.default('info'),
 });
 

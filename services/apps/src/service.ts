@@ -4,13 +4,13 @@ import { createLogger, type Logger } from '@latchkey/kit/logger';
 import { type RpcRoute, rpcRoute } from '@latchkey/kit/rpc/route';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { applicationRpc } from './application/application.rpc.ts';
-import { selectAnySealedKey } from './application/application.store.ts';
 import type { AppsConfig } from './config.ts';
 import type { AppsContext } from './context.ts';
 import { migrations } from './db/migrations/index.ts';
 import type { AppsDatabase } from './db/schema.ts';
 import { licenseLevelRpc } from './license-level/license-level.rpc.ts';
 import { runtimeKeyRpc } from './runtime-key/runtime-key.rpc.ts';
+import { checkSecretKey } from './runtime-key/runtime-key.ts';
 import { createVault } from './runtime-key/vault.ts';
 import { settingRpc } from './setting/setting.rpc.ts';
 
@@ -36,7 +36,11 @@ export interface AppsOverrides {
 
 const SCHEMA = 'apps';
 
-/** Composes the apps service. */
+/**
+ * Composes the apps service. Nothing is connected before the first call.
+ *
+ * @param overrides what stands in for the process's own logger and clock
+ */
 export function createAppsService(config: AppsConfig, overrides: AppsOverrides = {}): AppsService {
   const logger = overrides.logger ?? createLogger('apps', config.LOG_LEVEL);
   const database = createDatabase<AppsDatabase>({
@@ -68,14 +72,4 @@ export function createAppsService(config: AppsConfig, overrides: AppsOverrides =
     stop: () => database.close(),
     checkReady: () => checkDatabase(database.pool),
   };
-}
-
-async function checkSecretKey(ctx: AppsContext): Promise<void> {
-  const row = await selectAnySealedKey(ctx.db);
-  if (!row) return;
-  try {
-    ctx.vault.open('socketKey', row.id, row.socket_key_sealed);
-  } catch {
-    throw new Error('SECRET_KEY is not the one that this database was written with');
-  }
 }

@@ -1,7 +1,21 @@
-import type { Insertable, Kysely, Selectable, Updateable } from 'kysely';
+import { type Insertable, type Kysely, type Selectable, sql, type Updateable } from 'kysely';
 import type { ApplicationTable, AppsDatabase } from '../db/schema.ts';
 
-export type ApplicationRow = Selectable<ApplicationTable>;
+/** What a change may depend on. The sealed keys and the levels, which can be long, stay where they are. */
+const CHANGEABLE = [
+  'id',
+  'account_id',
+  'status',
+  'version',
+  'license_requires_client_id',
+  'user_requires_client_id',
+  'user_requires_license',
+  'recent_rotations',
+  'last_sequence',
+] as const;
+
+/** An application whose row is locked for a change. */
+export type ApplicationRow = Pick<Selectable<ApplicationTable>, (typeof CHANGEABLE)[number]>;
 
 /** Where a page begins: after this application. */
 export interface PageStart {
@@ -9,6 +23,7 @@ export interface PageStart {
   readonly id: string;
 }
 
+/** Adds an application; what the row does not say has the defaults of the schema. */
 export async function insertApplication(db: Kysely<AppsDatabase>, row: Insertable<ApplicationTable>): Promise<void> {
   await db.insertInto('application').values(row).execute();
 }
@@ -27,20 +42,18 @@ export async function selectApplications(
     .orderBy('created_at')
     .orderBy('id')
     .limit(page.limit);
-  if (ids) query = query.where('id', 'in', ids);
+  if (ids) query = query.where(isOneOf(ids));
   if (after)
     query = query.where(({ eb, refTuple, tuple }) => eb(refTuple('created_at', 'id'), '>', tuple(after.createdAt, after.id)));
   return query.execute();
 }
 
+/** One parameter however many ids there are: a list of parameters ends at 65,535, and each length is a statement of its own. */
+const isOneOf = (ids: readonly string[]) => sql<boolean>`id = any(${ids}::uuid[])`;
+
 /** Which of the ids are applications of the account. */
 export async function selectOwnedIds(db: Kysely<AppsDatabase>, accountId: string, ids: readonly string[]): Promise<string[]> {
-  const rows = await db
-    .selectFrom('application')
-    .select('id')
-    .where('account_id', '=', accountId)
-    .where('id', 'in', ids)
-    .execute();
+  const rows = await db.selectFrom('application').select('id').where('account_id', '=', accountId).where(isOneOf(ids)).execute();
   return rows.map((row) => row.id);
 }
 
@@ -52,13 +65,14 @@ export async function lockApplication(
 ): Promise<ApplicationRow | undefined> {
   return tx
     .selectFrom('application')
-    .selectAll()
+    .select(CHANGEABLE)
     .where('id', '=', applicationId)
     .where('account_id', '=', accountId)
     .forUpdate()
     .executeTakeFirst();
 }
 
+/** Changes columns of an application whose row the transaction has locked. */
 export async function updateApplication(
   tx: Kysely<AppsDatabase>,
   id: string,
@@ -67,11 +81,7 @@ export async function updateApplication(
   await tx.updateTable('application').set(changes).where('id', '=', id).execute();
 }
 
+/** Removes an application whose row the transaction has locked; its events stay. */
 export async function removeApplication(tx: Kysely<AppsDatabase>, id: string): Promise<void> {
   await tx.deleteFrom('application').where('id', '=', id).execute();
-}
-
-/** The sealed socket key of any one application, to try the deployment's secret on. */
-export async function selectAnySealedKey(db: Kysely<AppsDatabase>) {
-  return db.selectFrom('application').select(['id', 'socket_key_sealed']).limit(1).executeTakeFirst();
 }

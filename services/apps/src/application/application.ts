@@ -20,7 +20,10 @@ export interface Application {
 /**
  * Makes an application with the defaults of decisions 6.
  *
+ * @param accountText text that should be the account's id
  * @param name 6 to 32 code points after trimming; it need not be unique
+ * @returns the new application's id
+ * @throws `account_id_invalid`, `application_name_invalid`
  */
 export async function createApplication(ctx: AppsContext, accountText: string, name: string): Promise<string> {
   const accountId = parseAccountId(accountText);
@@ -53,15 +56,19 @@ export interface ListRequest {
   readonly pageToken: string;
 }
 
-/** A page of applications, oldest first; an empty token says that it is the last. */
+/**
+ * A page of applications, oldest first; an empty token says that it is the last.
+ *
+ * @throws `account_id_invalid`, `page_token_invalid`
+ */
 export async function listApplications(
   ctx: AppsContext,
   request: ListRequest,
 ): Promise<{ applications: Application[]; nextPageToken: string }> {
   const accountId = parseAccountId(request.accountId);
   const ids = request.applicationIds && parseIds(request.applicationIds);
-  if (ids?.length === 0) return { applications: [], nextPageToken: '' };
   const page = parsePage(request.pageSize, request.pageToken);
+  if (ids?.length === 0) return { applications: [], nextPageToken: '' };
   const rows = await selectApplications(ctx.db, accountId, { ids, after: page.after, limit: page.size + 1 });
   const shown = rows.slice(0, page.size);
   const applications = shown.map((row) => ({
@@ -76,14 +83,18 @@ export async function listApplications(
   return { applications, nextPageToken: more ? page.tokenAfter({ createdAt: last.created_at, id: last.id }) : '' };
 }
 
-/** Which of the ids are applications of the account. Text that is no UUID is never one. */
+/** Which of the ids are applications of the account. Text that is no UUID is never one. Throws `account_id_invalid`. */
 export async function findOwnedApplications(ctx: AppsContext, accountText: string, texts: readonly string[]): Promise<string[]> {
   const accountId = parseAccountId(accountText);
   const ids = parseIds(texts);
   return ids.length === 0 ? [] : selectOwnedIds(ctx.db, accountId, ids);
 }
 
-/** Removes an application for every call at once, and logs the event that starts the clean-up elsewhere. */
+/**
+ * Removes an application for every call at once, and logs the event that starts the clean-up elsewhere.
+ *
+ * @throws `application_not_found`
+ */
 export async function deleteApplication(ctx: AppsContext, ref: ApplicationRef): Promise<void> {
   await changeApplication(ctx, ref, async (tx, row) => {
     await insertEvent(tx, toEventRow(toSubject(row), { case: 'deleted', value: {} }, ctx.clock()));

@@ -15,7 +15,7 @@ export interface Page {
 
 /** Reads a page size (0 means the most, 1,000) and a page token (empty means the first page). Throws `page_token_invalid`. */
 export function parsePage(size: number, token: string): Page {
-  if (size < 0 || size > PAGE_SIZE_MAX) throw errors.page_token_invalid();
+  if (!Number.isInteger(size) || size < 0 || size > PAGE_SIZE_MAX) throw errors.page_token_invalid();
   return { size: size || PAGE_SIZE_MAX, after: token === '' ? undefined : parseToken(token), tokenAfter };
 }
 
@@ -27,5 +27,8 @@ function parseToken(token: string): PageStart {
   const [millis = '', text = ''] = Buffer.from(token, 'base64url').toString('latin1').split(' ');
   const id = parseId(text);
   if (!/^\d{1,14}$/.test(millis) || !id) throw errors.page_token_invalid();
-  return { createdAt: new Date(Number(millis)), id };
+  const start = { createdAt: new Date(Number(millis)), id };
+  // Base64 is read leniently; only what tokenAfter wrote is a token.
+  if (tokenAfter(start) !== token) throw errors.page_token_invalid();
+  return start;
 }

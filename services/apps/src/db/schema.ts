@@ -16,7 +16,7 @@ export interface ApplicationTable {
   http_key_hash: Buffer;
   http_key_sealed: Buffer;
   runtime_keys_updated_at: Date;
-  /** Times of the successful rotations of the last hour, oldest first. */
+  /** Times of the successful rotations of the last hour, in the order they were made; processes' clocks may differ. */
   recent_rotations: ColumnType<Date[], Date[] | undefined, Date[]>;
   /** `sequence` of the newest event that live clients hear of. */
   last_sequence: ColumnType<string, number | undefined, number>;

@@ -1,4 +1,6 @@
+import type { Kysely } from 'kysely';
 import type pg from 'pg';
+import type { AppsDatabase } from '../db/schema.ts';
 import type { SettingsRow } from '../setting/setting.store.ts';
 import type { RuntimeKeyType } from './vault.ts';
 
@@ -19,7 +21,13 @@ const LOOK_UP = {
   httpKey: { name: 'look-up-http-key', text: `select ${COLUMNS} from application where http_key_hash = $1` },
 } as const;
 
+/** The application whose key of that type has the hash, or undefined when none has. */
 export async function selectByKeyHash(pool: pg.Pool, type: RuntimeKeyType, hash: Buffer): Promise<KeyHolderRow | undefined> {
   const { rows } = await pool.query<KeyHolderRow>({ ...LOOK_UP[type], values: [hash] });
   return rows[0];
+}
+
+/** The sealed socket key of the application with the lowest id, to try the deployment's secret on. */
+export async function selectFirstSealedKey(db: Kysely<AppsDatabase>) {
+  return db.selectFrom('application').select(['id', 'socket_key_sealed']).orderBy('id').limit(1).executeTakeFirst();
 }

@@ -4,7 +4,7 @@ import type { AppsContext } from '../context.ts';
 import { errors } from '../errors.ts';
 import { insertEvent } from '../event/event.store.ts';
 import { toEventRow } from '../event/event.ts';
-import { type KeyHolderRow, selectByKeyHash } from './runtime-key.store.ts';
+import { type KeyHolderRow, selectByKeyHash, selectFirstSealedKey } from './runtime-key.store.ts';
 import type { RuntimeKeyType } from './vault.ts';
 
 const HOUR_MS = 3_600_000;
@@ -25,8 +25,11 @@ export async function lookUpApplication(ctx: AppsContext, type: RuntimeKeyType, 
  */
 export async function rotateRuntimeKey(ctx: AppsContext, ref: ApplicationRef, type: RuntimeKeyType): Promise<void> {
   await changeApplication(ctx, ref, async (tx, row) => {
+    // Read under the lock, or a rotation that waited for it would be dated before the one it waited for.
     const now = ctx.clock();
-    const recent = row.recent_rotations.filter((time) => time.getTime() > now.getTime() - HOUR_MS);
+    const recent = row.recent_rotations
+      .filter((time) => time.getTime() > now.getTime() - HOUR_MS)
+      .sort((a, b) => a.getTime() - b.getTime());
     if (recent.length >= ctx.rotationsPerHour)
       throw rotationLimitReached(ctx.rotationsPerHour, recent[recent.length - ctx.rotationsPerHour], now);
     const key = ctx.vault.create(type, row.id);
@@ -37,6 +40,21 @@ export async function rotateRuntimeKey(ctx: AppsContext, ref: ApplicationRef, ty
     await updateApplication(tx, row.id, { ...keyColumns, runtime_keys_updated_at: now, recent_rotations: [...recent, now] });
     await insertEvent(tx, toEventRow(toSubject(row), { case: 'runtimeKeyRotated', value: { type } }, now));
   });
+}
+
+/**
+ * Tries the deployment's secret on a stored key, so that a wrong one is found at the start and not by the first client.
+ *
+ * @throws Error when it is not the secret that the key was sealed under
+ */
+export async function checkSecretKey(ctx: AppsContext): Promise<void> {
+  const row = await selectFirstSealedKey(ctx.db);
+  if (!row) return;
+  try {
+    ctx.vault.open('socketKey', row.id, row.socket_key_sealed);
+  } catch {
+    throw new Error('SECRET_KEY is not the one that this database was written with');
+  }
 }
 
 /** @param blocking the rotation that must leave the hour before another may happen */

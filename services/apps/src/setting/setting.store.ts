@@ -16,6 +16,7 @@ const SELECT_SETTINGS = {
     from application where id = $1 and account_id = $2`,
 };
 
+/** The settings, or undefined when the account has no such application. */
 export async function selectSettings(pool: pg.Pool, accountId: string, applicationId: string): Promise<SettingsRow | undefined> {
   const { rows } = await pool.query<SettingsRow>({ ...SELECT_SETTINGS, values: [applicationId, accountId] });
   return rows[0];

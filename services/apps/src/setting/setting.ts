@@ -57,7 +57,7 @@ const SETTINGS: ReadonlyMap<string, Setting> = new Map<string, Setting>([
     {
       column: 'status',
       parse: parseStatus,
-      event: (status) => ({ case: status === 'paused' ? 'paused' : 'resumed', value: { status } }),
+      event: (status) => (status === 'paused' ? { case: 'paused', value: { status } } : { case: 'resumed', value: { status } }),
     },
   ],
 ]);

@@ -1,0 +1,45 @@
+import { eventually } from '@latchkey/testkit/eventually';
+import type pg from 'pg';
+
+/** An event as its row has it. */
+export interface EventRow {
+  readonly id: string;
+  readonly account_id: string;
+  readonly sequence: string | null;
+  readonly type: string;
+  readonly data: Record<string, unknown>;
+  readonly created_at: Date;
+}
+
+/** The events of an application in the order they were written. */
+export async function eventsOf(db: pg.Pool, applicationId: string): Promise<EventRow[]> {
+  const { rows } = await db.query<EventRow>(
+    'select id, account_id, sequence, type, data, created_at from application_event where application_id = $1 order by id',
+    [applicationId],
+  );
+  return rows;
+}
+
+/** Every row of every table of the service as text, to see that nothing changed. */
+export async function everything(db: pg.Pool): Promise<string[]> {
+  const { rows } = await db.query<{ row: string }>(
+    'select a::text as row from application a union all select e::text from application_event e order by 1',
+  );
+  return rows.map(({ row }) => row);
+}
+
+/** The row of an application, with whatever columns there are. */
+export async function rowOf(db: pg.Pool, applicationId: string): Promise<Record<string, unknown> | undefined> {
+  const { rows } = await db.query('select * from application where id = $1', [applicationId]);
+  return rows[0];
+}
+
+/** Waits until so many statements of this database wait for a row that somebody else holds. */
+export async function waitersForLocks(db: pg.Pool, count: number): Promise<void> {
+  await eventually(async () => {
+    const { rows } = await db.query<{ count: number }>(
+      "select count(*)::int from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
+    );
+    return rows[0]?.count === count;
+  });
+}
