@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { parseCookie } from 'cookie';
 
@@ -39,5 +39,5 @@ function countAuthorizations(rawHeaders: readonly string[]): number {
 
 /** Name under which the gateway remembers a credential in its memory: a hash, so that no heap holds a list of secrets. */
 export function credentialDigest(kind: 'key' | 'session', text: string): string {
-  return createHash('sha256').update(kind).update(text).digest('base64');
+  return hash('sha256', `${kind} ${text}`, 'base64');
 }

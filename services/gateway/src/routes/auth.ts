@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
 import { fromConnectError } from '@latchkey/kit/errors';
 import { hasLength } from '@latchkey/kit/text';
@@ -126,12 +126,12 @@ export function authRoutes({ clients, limiter, limits, secureCookie }: AuthRoute
 
 /** Failures count for the email that was tried, in any case, whether or not it has an account. */
 function emailDigest(email: string): string {
-  return createHash('sha256').update(email.trim().toLowerCase()).digest('base64url');
+  return hash('sha256', email.trim().toLowerCase(), 'base64url');
 }
 
 /** Sets the cookie of a session for its absolute lifetime, or clears it. */
 function setSessionCookie(reply: FastifyReply, secure: boolean, opened: Session | undefined): void {
-  const seconds = opened ? Math.floor((timestampDate(opened.expiresAt as Timestamp).getTime() - Date.now()) / 1000) : 0;
+  const seconds = opened ? Math.round((timestampDate(opened.expiresAt as Timestamp).getTime() - Date.now()) / 1000) : 0;
   const cookie = {
     name: SESSION_COOKIE,
     value: opened?.token ?? '',
