@@ -29,8 +29,8 @@ export async function everything(db: pg.Pool): Promise<string[]> {
 }
 
 /** The row of an application, with whatever columns there are. */
-export async function rowOf(db: pg.Pool, applicationId: string): Promise<Record<string, unknown> | undefined> {
-  const { rows } = await db.query('select * from application where id = $1', [applicationId]);
+export async function rowOf<T = unknown>(db: pg.Pool, applicationId: string): Promise<Record<string, T> | undefined> {
+  const { rows } = await db.query<Record<string, T>>('select * from application where id = $1', [applicationId]);
   return rows[0];
 }
 

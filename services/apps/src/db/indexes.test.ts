@@ -1,0 +1,141 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Statement, statementsOf } from '../testing/statements.ts';
+import { type OwnedRef, startTestApps, type TestApps } from '../testing/test-apps.ts';
+
+const ACCOUNTS = 200;
+const APPLICATIONS = 10_000;
+
+let apps: TestApps;
+/** An application of an account that has others. */
+let ref: OwnedRef;
+const statements = new Map<string, Statement[]>();
+let keys: { readonly socketKey: string; readonly httpKey: string };
+beforeAll(async () => {
+  apps = await startTestApps();
+  ref = await apps.createOwned();
+  // Copies have keys that nobody knows; what they are sealed with does not matter to a plan.
+  await apps.db.query(
+    `insert into application (id, account_id, name, socket_key_hash, socket_key_sealed, http_key_hash, http_key_sealed,
+        runtime_keys_updated_at, created_at)
+      select gen_random_uuid(), case when i % $1 = 0 then $2::uuid else md5((i % $1)::text)::uuid end, 'Application ' || i,
+        sha256(('s' || i)::bytea), original.socket_key_sealed, sha256(('h' || i)::bytea), original.http_key_sealed,
+        now(), now() + i * interval '1 second'
+      from generate_series(1, $3::int) i, application original`,
+    [ACCOUNTS, ref.accountId, APPLICATIONS],
+  );
+  await apps.db.query(
+    `insert into application_event (id, application_id, account_id, sequence, type, data, created_at)
+      select gen_random_uuid(), id, account_id, s, 'paused', '{}', now() from application, generate_series(101, 103) s`,
+  );
+  const { applications } = await apps.client.listApplications({
+    accountId: ref.accountId,
+    filter: { applicationIds: [ref.applicationId] },
+  });
+  const { socketKey = '', httpKey = '' } = applications[0]?.runtimeKeys ?? {};
+  keys = { socketKey, httpKey };
+  await apps.db.query('vacuum analyze application, application_event');
+  for (const [name, call] of Object.entries(CALLS)) {
+    const sent = await statementsOf(call);
+    statements.set(
+      name,
+      sent.filter(({ text }) => DATA_STATEMENT.test(text)),
+    );
+  }
+});
+afterAll(() => apps.stop());
+
+interface Plan {
+  readonly 'Node Type': string;
+  readonly 'Index Name'?: string;
+  readonly 'Plan Rows': number;
+  readonly Plans?: readonly Plan[];
+}
+
+const withChildren = (plan: Plan): Plan[] => [plan, ...(plan.Plans ?? []).flatMap(withChildren)];
+
+/** The nodes of the plan that a named, and so in time generic, statement gets. */
+async function planOf(statement: Statement, mode: 'force_custom_plan' | 'force_generic_plan'): Promise<Plan[]> {
+  const client = await apps.db.connect();
+  try {
+    await client.query('begin');
+    await client.query(`set local plan_cache_mode = ${mode}`);
+    await client.query(`prepare explained as ${statement.text}`);
+    const literals = statement.values.map((value) => client.escapeLiteral(toLiteral(value))).join(', ');
+    const { rows } = await client.query(`explain (format json) execute explained${literals && `(${literals})`}`);
+    return withChildren(rows[0]['QUERY PLAN'][0].Plan);
+  } finally {
+    await client.query('rollback');
+    await client.query('deallocate all');
+    client.release();
+  }
+}
+
+function toLiteral(value: unknown): string {
+  if (Buffer.isBuffer(value)) return `\\x${value.toString('hex')}`;
+  if (value instanceof Date) return value.toISOString();
+  return Array.isArray(value) ? `{${value.map((item) => JSON.stringify(toLiteral(item))).join(',')}}` : String(value);
+}
+
+const DATA_STATEMENT = /^\s*(select|update|delete)/i;
+
+const token = () => Buffer.from(`${Date.now() + 60_000} ${randomUUID()}`).toString('base64url');
+const page = (request: object) => apps.client.listApplications({ accountId: randomUUID(), pageSize: 10, ...request });
+const set = (field: string, value: string) =>
+  apps.client.updateApplicationSetting({ ...ref, field, value: { case: 'stringValue', value } });
+
+/** Every kind of call that reads or changes rows. */
+const CALLS: Record<string, () => Promise<unknown>> = {
+  'the first page of a list': () => page({}),
+  'a further page of a list': () => page({ pageToken: token() }),
+  'a filtered list': () => page({ filter: { applicationIds: [ref.applicationId, randomUUID()] } }),
+  'a further page of a filtered list': () =>
+    page({ pageToken: token(), filter: { applicationIds: [ref.applicationId, randomUUID()] } }),
+  'which ids are owned': () =>
+    apps.client.findOwnedApplications({ accountId: ref.accountId, applicationIds: [ref.applicationId, randomUUID()] }),
+  'a look-up by socket key': () => apps.client.lookUpApplication({ key: { case: 'socketKey', value: keys.socketKey } }),
+  'a look-up by HTTP key': () => apps.client.lookUpApplication({ key: { case: 'httpKey', value: keys.httpKey } }),
+  settings: () => apps.client.getApplicationSettings(ref),
+  'a change of version': () => set('version', '2.0'),
+  'a change of status': () => set('status', 'paused'),
+  'a list of levels': () => apps.client.listLicenseLevels(ref),
+  'a replacement of levels': () => apps.client.replaceLicenseLevels({ ...ref, levels: ['gold'] }),
+  'a rotation': () => apps.client.rotateRuntimeKey({ ...ref, type: 1 }),
+  'a check of SECRET_KEY': () =>
+    apps
+      .connect()
+      .service.start()
+      .catch(() => 'The copies have no key of this secret'),
+  'a deletion': () => apps.client.deleteApplication(ref),
+};
+
+describe.each(['force_custom_plan', 'force_generic_plan'] as const)('with 10,000 applications and %s', (mode) => {
+  it.each(Object.keys(CALLS))('every statement of %s goes by an index', async (name) => {
+    const sent = statements.get(name) ?? [];
+    expect(sent.length).toBeGreaterThan(0);
+    for (const statement of sent) {
+      const plan = await planOf(statement, mode);
+      const nodes = plan.map((node) => node['Node Type']);
+      expect({ statement: statement.text, nodes }).not.toMatchObject({ nodes: expect.arrayContaining(['Seq Scan']) });
+      expect(plan.some((node) => node['Index Name'])).toBe(true);
+    }
+  });
+});
+
+describe('a list', () => {
+  it.each([
+    ['the first page', () => page({})],
+    ['a further page', () => page({ pageToken: token() })],
+  ])('is read in the order of its index, without a sort: %s', async (_, call) => {
+    const [statement] = await statementsOf(call);
+    if (!statement) throw new Error('No statement was sent');
+    const plan = await planOf({ ...statement, values: statement.values.map(orBusyAccount) }, 'force_custom_plan');
+    expect(plan.map((node) => node['Node Type'])).toEqual(['Limit', 'Index Scan']);
+    expect(plan[1]?.['Index Name']).toBe('application_of_account');
+  });
+
+  /** Puts an account that has many applications in place of the first UUID, which is the account's. */
+  function orBusyAccount(value: unknown, index: number): unknown {
+    return index === 0 ? ref.accountId : value;
+  }
+});

@@ -1,0 +1,192 @@
+import { randomUUID } from 'node:crypto';
+import { createClient } from '@connectrpc/connect';
+import { createServiceTransport } from '@latchkey/kit/rpc/transport';
+import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
+import { createEmptyTestDatabase, type TestDatabase } from '@latchkey/testkit/database';
+import { eventually } from '@latchkey/testkit/eventually';
+import pg from 'pg';
+import { afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { waitersForLocks } from './testing/rows.ts';
+import { runMain, type ServiceProcess } from './testing/service-process.ts';
+import { createInstance, SECRET_KEY } from './testing/test-apps.ts';
+
+const CREDENTIAL = 'service-credential-of-32-characters';
+const MIGRATIONS = ['20261120-180000-applications'];
+
+const cleanUps: Array<() => unknown> = [];
+afterEach(async () => {
+  for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp();
+});
+
+async function emptyDatabase(): Promise<TestDatabase> {
+  const database = await createEmptyTestDatabase();
+  cleanUps.push(() => database.drop());
+  return database;
+}
+
+function run(env: Readonly<Record<string, string>>, ...args: string[]): ServiceProcess {
+  const started = runMain(env, ...args);
+  cleanUps.push(async () => {
+    started.child.kill('SIGKILL');
+    await started.ended;
+  });
+  return started;
+}
+
+const settings = (url: string) => ({
+  DATABASE_URL: url,
+  SECRET_KEY,
+  SERVICE_CREDENTIALS: CREDENTIAL,
+  HOST: '127.0.0.1',
+  PORT: '0',
+  GRPC_PORT: '0',
+});
+
+describe('wrong settings', () => {
+  it('are all reported at once on standard error, without their values, and end the process', async () => {
+    const { ended } = run({
+      DATABASE_URL: 'mysql://root:hunter2@localhost/apps',
+      SECRET_KEY: 'short-secret',
+      SERVICE_CREDENTIALS: `${CREDENTIAL},${CREDENTIAL},${CREDENTIAL}`,
+      PORT: '80a',
+      GRPC_PORT: '65536',
+      DATABASE_POOL_MAX: '0',
+      RUNTIME_KEY_ROTATIONS_PER_HOUR: '-1',
+      LOG_LEVEL: 'loud',
+      MIGRATE_ON_START: 'yes',
+    });
+    const { code, stdout, stderr } = await ended;
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    expect(stderr.split('\n')).toEqual([
+      'Wrong settings:',
+      expect.stringContaining('DATABASE_URL must be a URL that starts with postgres:// or postgresql://'),
+      expect.stringContaining('DATABASE_POOL_MAX must be a whole number from 1 to 1000'),
+      expect.stringContaining('SECRET_KEY must have at least 32 characters'),
+      expect.stringContaining('RUNTIME_KEY_ROTATIONS_PER_HOUR must be a whole number from 0 to 10000'),
+      expect.stringContaining('LOG_LEVEL must be one of'),
+      expect.stringContaining('PORT must be a whole number from 0 to 65535'),
+      expect.stringContaining('GRPC_PORT must be a whole number from 0 to 65535'),
+      expect.stringContaining('SERVICE_CREDENTIALS must hold one or two credentials'),
+      expect.stringContaining('MIGRATE_ON_START must be true or false'),
+      '',
+    ]);
+    for (const value of ['hunter2', 'short-secret', CREDENTIAL]) expect(stderr).not.toContain(value);
+  });
+
+  it('include the ones that are missing or empty', async () => {
+    const { code, stderr } = await run({ SECRET_KEY: '' }).ended;
+    expect(code).toBe(1);
+    expect(stderr).toBe(
+      'Wrong settings:\n  DATABASE_URL is required\n  SECRET_KEY is required\n  SERVICE_CREDENTIALS is required\n',
+    );
+  });
+});
+
+describe('migrations', () => {
+  const applied = async (url: string) => {
+    const client = new pg.Client({ connectionString: url });
+    await client.connect();
+    const { rows } = await client.query('select name from apps.kysely_migration order by name');
+    await client.end();
+    return rows.map(({ name }) => name);
+  };
+
+  it('are applied once by processes that migrate at the same time, and once only', async () => {
+    const { url } = await emptyDatabase();
+    const endings = await Promise.all([1, 2, 3].map(() => run(settings(url), 'migrate').ended));
+    expect(endings.map(({ code, stderr }) => [code, stderr])).toEqual(Array(3).fill([0, '']));
+    expect(endings.map(({ stdout }) => stdout).toSorted()).toEqual([
+      `Applied ${MIGRATIONS.join(', ')}.\n`,
+      'The schema is up to date.\n',
+      'The schema is up to date.\n',
+    ]);
+    expect(await applied(url)).toEqual(MIGRATIONS);
+  });
+
+  it('are applied once by instances of one process at the same time', async () => {
+    const { url } = await emptyDatabase();
+    const instances = Array.from({ length: 4 }, () => createInstance(url).service);
+    const results = await Promise.all(instances.map((service) => service.migrate()));
+    expect(results.toSorted((a, b) => b.length - a.length)).toEqual([MIGRATIONS, [], [], []]);
+    await Promise.all(instances.map((service) => service.stop()));
+  });
+
+  it('that can’t reach the database end the process with an error', async () => {
+    const { code, stdout } = await run(settings('postgres://nobody:x@127.0.0.1:1/none'), 'migrate').ended;
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+  });
+});
+
+describe('the process', () => {
+  let url: string;
+  beforeAll(async () => {
+    const database = await createEmptyTestDatabase();
+    url = database.url;
+    return () => database.drop();
+  });
+
+  async function start(overrides: Readonly<Record<string, string>> = {}) {
+    const started = run({ ...settings(url), ...overrides });
+    const { port } = await started.logLine('listening');
+    const baseUrl = `http://127.0.0.1:${port}`;
+    const transport = createServiceTransport(baseUrl, CREDENTIAL);
+    cleanUps.push(() => transport.close());
+    return { ...started, baseUrl, client: createClient(ApplicationService, transport) };
+  }
+
+  it('migrates, answers calls over the network, and ends well on SIGTERM', async () => {
+    const { child, ended, client, baseUrl } = await start();
+    const accountId = randomUUID();
+    const { applicationId } = await client.createApplication({ accountId, name: 'Über application' });
+    const { applications } = await client.listApplications({ accountId });
+    expect(applications.map(({ id, name }) => [id, name])).toEqual([[applicationId, 'Über application']]);
+    expect((await fetch(`${baseUrl}/readyz`)).status).toBe(200);
+    child.kill('SIGTERM');
+    expect(await ended).toMatchObject({ code: 0, signal: null, stderr: '' });
+  });
+
+  it('finishes the call under way on SIGTERM while it takes no new connection', async () => {
+    const { child, ended, client, baseUrl } = await start();
+    const accountId = randomUUID();
+    const { applicationId } = await client.createApplication({ accountId, name: 'Application' });
+    const db = new pg.Pool({ connectionString: url, options: '-c search_path=apps' });
+    cleanUps.push(() => db.end());
+    const holder = await db.connect();
+    await holder.query('begin');
+    await holder.query('select 1 from application where id = $1 for update', [applicationId]);
+    const call = client.deleteApplication({ accountId, applicationId });
+    await waitersForLocks(db, 1);
+    child.kill('SIGTERM');
+    await eventually(() =>
+      fetch(`${baseUrl}/healthz`).then(
+        () => false,
+        () => true,
+      ),
+    );
+    await holder.query('commit');
+    holder.release();
+    await call;
+    expect(await ended).toMatchObject({ code: 0, signal: null });
+    const { rows } = await db.query('select 1 from application where id = $1', [applicationId]);
+    expect(rows).toEqual([]);
+  });
+
+  it('does not start with another SECRET_KEY than before, and says so', async () => {
+    const { client, child, ended } = await start();
+    await client.createApplication({ accountId: randomUUID(), name: 'Application' });
+    child.kill('SIGTERM');
+    await ended;
+    const other = run({ ...settings(url), SECRET_KEY: 'other-secret-key-of-32-characters' });
+    const { code, stdout } = await other.ended;
+    expect(code).toBe(1);
+    expect(stdout).toContain('SECRET_KEY is not the one that this database was written with');
+    expect(stdout).not.toContain('listening');
+  });
+
+  it('does not start on a port that is taken', async () => {
+    const { baseUrl } = await start();
+    const { code, stdout } = await run({ ...settings(url), PORT: new URL(baseUrl).port }).ended;
+    expect(code).toBe(1);
+    expect(stdout).toContain('EADDRINUSE');
+  });
+});
