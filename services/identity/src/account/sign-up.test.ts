@@ -1,0 +1,106 @@
+import { createTestDatabase, type TestDatabase } from '@latchkey/testkit/database';
+import { testRedis } from '@latchkey/testkit/redis';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { migrateIdentity, outcomeOf, refusalOf, startTestIdentity, type TestIdentity } from '../testing/identity.fixture.ts';
+import { PASSWORD, present, sessionCredential, signUpSomeone, someSignUp } from '../testing/sample.fixture.ts';
+
+let database: TestDatabase;
+let identity: TestIdentity;
+
+beforeAll(async () => {
+  database = await createTestDatabase({ schema: 'identity', migrate: migrateIdentity });
+  identity = await startTestIdentity({ databaseUrl: database.url, redisUrl: (await testRedis()).url });
+});
+afterAll(async () => {
+  await identity.stop();
+  await database.drop();
+});
+
+test('sign-up answers the account as it was written, and a session of it', async () => {
+  const request = { username: 'Ada_Lovelace-1', email: 'Ada@Example.test', password: PASSWORD };
+  const { account, session } = await identity.accounts.signUp(request);
+  expect(account).toMatchObject({ username: 'Ada_Lovelace-1', email: 'Ada@Example.test', twoFactorEnabled: false });
+  expect(account?.avatarUrl).toBeUndefined();
+  const credential = sessionCredential(present(session).token);
+  const { principal } = await identity.authentication.authenticate({ credential });
+  expect(principal).toMatchObject({ accountId: account?.id, csrfToken: session?.csrfToken });
+});
+
+const host = ['b', 'c', 'd'].map((letter) => letter.repeat(60)).join('.');
+
+test.each([
+  ['a username of 2 characters', { username: 'ab' }],
+  ['a username of 33 characters', { username: 'a'.repeat(33) }],
+  ['a username with a space', { username: 'with space' }],
+  ['a username with another letter', { username: 'naïve' }],
+  ['a username with a line break at its end', { username: 'alice\n' }],
+  ['an email without @', { email: 'example.test' }],
+  ['an email with two @', { email: 'two@@example.test' }],
+  ['an email with a space', { email: 'a@b c' }],
+  ['an email of 255 characters', { email: `${'a'.repeat(72)}@${host}` }],
+  ['a password of 9 code points', { password: '😀'.repeat(9) }],
+  ['a password of 129 code points', { password: 'p'.repeat(129) }],
+  ['a password with a NUL', { password: `${PASSWORD}\0` }],
+  ['a password with half a surrogate pair', { password: `${PASSWORD}\ud800` }],
+  ['an email of another script', { email: 'почта@пример.test' }],
+])('sign-up refuses %s', async (_what, part) => {
+  const refusal = await refusalOf(identity.accounts.signUp({ ...someSignUp(), ...part }));
+  expect(refusal).toMatchObject({ reason: 'sign_up_invalid', kind: 'malformed', code: 'VALIDATION_ERROR' });
+});
+
+test.each([
+  ['a username of 3 characters', { username: 'x_-' }],
+  ['a username of 32 characters', { username: 'x'.repeat(32) }],
+  ['an email of 254 characters', { email: `${'a'.repeat(71)}@${host}` }],
+  ['an email at a host without dots', { email: 'root@localhost' }],
+  ['a password of 10 code points', { password: '😀'.repeat(10) }],
+  ['a password of 128 code points', { password: '😀'.repeat(128) }],
+])('sign-up takes %s', async (_what, part) => {
+  const request = { ...someSignUp(), ...part };
+  expect(await outcomeOf(identity.accounts.signUp(request))).toBe('done');
+  expect(await outcomeOf(identity.accounts.signIn(request))).toBe('done');
+});
+
+test('sign-up refuses a username and an email that are taken in another case, with one answer', async () => {
+  const taken = someSignUp();
+  await identity.accounts.signUp(taken);
+  const byName = await refusalOf(identity.accounts.signUp({ ...someSignUp(), username: taken.username.toUpperCase() }));
+  const byEmail = await refusalOf(identity.accounts.signUp({ ...someSignUp(), email: taken.email.toUpperCase() }));
+  expect(byName).toMatchObject({ reason: 'account_exists', kind: 'conflict', code: 'account_exists' });
+  expect(byEmail).toEqual(byName);
+});
+
+test.each(['username', 'email'] as const)('exactly one of many sign-ups at once has a %s', async (field) => {
+  const { [field]: wanted } = someSignUp();
+  const attempts = Array.from({ length: 12 }, (_, i) =>
+    outcomeOf(identity.accounts.signUp({ ...someSignUp(), [field]: i % 2 === 0 ? wanted : wanted.toUpperCase() })),
+  );
+  expect((await Promise.all(attempts)).sort()).toEqual([...Array(11).fill('account_exists'), 'done']);
+});
+
+test('no account is left behind when its session could not be stored', async () => {
+  await identity.db.query('alter table session add constraint refuse_all check (false) not valid');
+  const request = someSignUp();
+  await expect(identity.accounts.signUp(request)).rejects.toThrow();
+  await identity.db.query('alter table session drop constraint refuse_all');
+  expect(await outcomeOf(identity.accounts.signUp(request))).toBe('done');
+});
+
+test('sign-up is refused where it is closed', async () => {
+  const closed = await identity.connect({ env: { SIGN_UP: 'closed' } });
+  const refusal = await refusalOf(closed.accounts.signUp(someSignUp()));
+  expect(refusal).toMatchObject({ reason: 'sign_up_closed', kind: 'forbidden', code: 'sign_up_closed' });
+});
+
+test('a password is stored as argon2id with the parameters of OWASP, and nowhere in clear', async () => {
+  const { account } = await signUpSomeone(identity);
+  const { rows } = await identity.db.query('select to_jsonb(account) as row from account where id = $1', [account.id]);
+  expect(rows[0].row.password_hash).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$/);
+  expect(JSON.stringify(rows)).not.toContain(PASSWORD);
+});
+
+test('one password has another hash in each account', async () => {
+  await Promise.all([signUpSomeone(identity), signUpSomeone(identity)]);
+  const { rows } = await identity.db.query('select count(*) = count(distinct password_hash) as distinct from account');
+  expect(rows).toEqual([{ distinct: true }]);
+});

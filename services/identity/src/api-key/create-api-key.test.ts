@@ -1,0 +1,153 @@
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { Code, ConnectError } from '@connectrpc/connect';
+import { createTestDatabase, type TestDatabase } from '@latchkey/testkit/database';
+import { testRedis } from '@latchkey/testkit/redis';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { migrateIdentity, outcomeOf, refusalOf, startTestIdentity, type TestIdentity } from '../testing/identity.fixture.ts';
+import { createSomeKey, type KeySettings, keyCredential, OPEN_KEY, someAccountId } from '../testing/sample.fixture.ts';
+import { MINUTE_MS } from '../testing/test-clock.ts';
+
+let database: TestDatabase;
+let identity: TestIdentity;
+
+beforeAll(async () => {
+  database = await createTestDatabase({ schema: 'identity', migrate: migrateIdentity });
+  identity = await startTestIdentity({ databaseUrl: database.url, redisUrl: (await testRedis()).url });
+});
+afterAll(async () => {
+  await identity.stop();
+  await database.drop();
+});
+
+const SCOPES = [
+  'applications:read',
+  'applications:create',
+  'applications:update',
+  'applications:delete',
+  'files:upload',
+  'files:read',
+  'files:delete',
+  'account:read',
+];
+const inTheFuture = () => timestampFromDate(new Date(identity.clock.now().getTime() + MINUTE_MS));
+
+test('a new key has the record that was asked for, and the text of a key', async () => {
+  const accountId = await someAccountId(identity);
+  const applicationIds = identity.apps.createApplications(accountId, 2);
+  const settings = { name: '  Deploy key ', scopes: SCOPES, allApplications: false, applicationIds, expiresAt: inTheFuture() };
+  const { apiKey, plaintextKey } = await createSomeKey(identity, { ...settings, accountId });
+  expect(plaintextKey).toMatch(/^lk_mgmt_[0-9A-Za-z]{16}_[0-9A-Za-z]{48}$/);
+  const now = timestampFromDate(identity.clock.now());
+  expect(apiKey).toMatchObject({ ...settings, name: 'Deploy key', createdAt: now, updatedAt: now });
+  expect(apiKey).toMatchObject({ publicId: plaintextKey.slice(8, 24), keyLast4: plaintextKey.slice(-4) });
+  for (const property of ['revokedAt', 'lastUsedAt', 'lastUsedIp']) expect(apiKey).not.toHaveProperty(property);
+  const { apiKeys } = await identity.apiKeys.listApiKeys({ accountId });
+  expect(apiKeys).toEqual([apiKey]);
+});
+
+test('neither the text of a key nor its secret is stored', async () => {
+  const { apiKey, plaintextKey } = await createSomeKey(identity);
+  const { rows } = await identity.db.query('select to_jsonb(api_key) as row from api_key where id = $1', [apiKey.id]);
+  const stored = JSON.stringify(rows);
+  expect(stored).not.toContain(plaintextKey.slice(25));
+  expect(stored).not.toContain(Buffer.from(plaintextKey).toString('hex'));
+  expect(stored).toContain(apiKey.publicId);
+});
+
+test('a key is worth nothing under another secret of the deployment', async () => {
+  const { plaintextKey } = await createSomeKey(identity);
+  const elsewhere = await identity.connect({ env: { SECRET_KEY: 'another-secret-key-of-32-characters' } });
+  const call = elsewhere.authentication.authenticate({ credential: keyCredential(plaintextKey) });
+  expect(await outcomeOf(call)).toBe('api_key_invalid');
+});
+
+test('keys are listed oldest first, whatever became of them, and for their account only', async () => {
+  const accountId = await someAccountId(identity);
+  const names = ['First', 'Second', 'Third'];
+  const ids: string[] = [];
+  for (const name of names) {
+    ids.push((await createSomeKey(identity, { accountId, name, expiresAt: inTheFuture() })).apiKey.id);
+  }
+  await identity.apiKeys.revokeApiKey({ accountId, apiKeyId: ids[1] ?? '' });
+  identity.clock.advance(2 * MINUTE_MS);
+  await createSomeKey(identity, { accountId, name: 'Fourth' });
+  const { apiKeys } = await identity.apiKeys.listApiKeys({ accountId });
+  expect(apiKeys.map((key) => key.name)).toEqual([...names, 'Fourth']);
+  for (const other of [await someAccountId(identity), 'not-a-uuid', '']) {
+    expect((await identity.apiKeys.listApiKeys({ accountId: other })).apiKeys).toEqual([]);
+  }
+});
+
+const invalid: Array<[string, KeySettings]> = [
+  ['a name of 2 characters', { name: ' ab ' }],
+  ['a name of 65 code points', { name: '😀'.repeat(65) }],
+  ['a name with a NUL', { name: 'a key\0!' }],
+  ['a name with a line break', { name: 'a\nkey' }],
+  ['a name with half a surrogate pair', { name: 'a key\ud800' }],
+  ['no scope', { scopes: [] }],
+  ['an unknown scope', { scopes: ['applications:read', 'applications:own'] }],
+  ['the name of a prototype as scope', { scopes: ['__proto__'] }],
+  ['a scope twice', { scopes: ['files:read', 'files:read'] }],
+  ['an expiry in the year 10000', { expiresAt: { seconds: 253_402_300_800n } }],
+  ['an expiry that no date can hold', { expiresAt: { seconds: 9_223_372_036_854_775_807n } }],
+  ['an expiry before any date', { expiresAt: { seconds: -9_223_372_036_854_775_808n } }],
+  ['applications together with all of them', { applicationIds: ['01a1fa3f-b3c3-743f-b08f-2741f24621e5'] }],
+  ['a restricted key without applications', { allApplications: false }],
+  ['more than 1,000 applications', { allApplications: false, applicationIds: Array(1_001).fill('x') }],
+];
+
+test.each(invalid)('a key with %s is refused', async (_what, part) => {
+  const accountId = await someAccountId(identity);
+  const refusal = await refusalOf(identity.apiKeys.createApiKey({ ...OPEN_KEY, ...part, accountId }));
+  expect(refusal).toMatchObject({ reason: 'api_key_settings_invalid', kind: 'malformed', code: 'VALIDATION_ERROR' });
+});
+
+test('a key that expires now is refused', async () => {
+  const expiresAt = timestampFromDate(identity.clock.now());
+  expect(await outcomeOf(createSomeKey(identity, { expiresAt }))).toBe('api_key_settings_invalid');
+});
+
+test.each([
+  ['a name of 3 characters', { name: 'key' }],
+  ['a name of 64 code points', { name: '😀'.repeat(64) }],
+  ['an expiry in the year 9999', { expiresAt: { seconds: 253_402_300_799n, nanos: 999_000_000 } }],
+])('a key with %s is made', async (_what, part) => {
+  expect((await createSomeKey(identity, part)).apiKey).toMatchObject(part);
+});
+
+test('an application that is another account’s, unknown or no id is not found, with one answer', async () => {
+  const accountId = await someAccountId(identity);
+  const [mine = ''] = identity.apps.createApplications(accountId, 1);
+  const [others = ''] = identity.apps.createApplications(await someAccountId(identity), 1);
+  const refusals = [];
+  for (const id of [others, crypto.randomUUID(), 'not-a-uuid', '\0', '\ud800']) {
+    const settings = { ...OPEN_KEY, accountId, allApplications: false, applicationIds: [mine, id] };
+    refusals.push(await refusalOf(identity.apiKeys.createApiKey(settings)));
+  }
+  expect(refusals[0]).toMatchObject({ reason: 'application_not_found', kind: 'not_found', code: 'not_found' });
+  for (const refusal of refusals) expect(refusal).toEqual(refusals[0]);
+});
+
+test('an application named more than once, in any case, is kept once', async () => {
+  const accountId = await someAccountId(identity);
+  const [id = ''] = identity.apps.createApplications(accountId, 1);
+  const applicationIds = [id, id.toUpperCase(), id];
+  const { apiKey } = await createSomeKey(identity, { accountId, allApplications: false, applicationIds });
+  expect(apiKey.applicationIds).toEqual([id]);
+});
+
+test('a key is not made while the apps service can’t be asked, and the question carries the request’s id', async () => {
+  const accountId = await someAccountId(identity);
+  const applicationIds = identity.apps.createApplications(accountId, 1);
+  const settings = { ...OPEN_KEY, accountId, allApplications: false, applicationIds };
+  identity.apps.failWith(new ConnectError('gone', Code.Unavailable));
+  expect(await outcomeOf(identity.apiKeys.createApiKey(settings))).toBe('dependency_unavailable');
+  identity.apps.failWith(undefined);
+  await identity.apiKeys.createApiKey(settings, { headers: { 'x-request-id': 'request-7' } });
+  expect(identity.apps.requestIds.at(-1)).toBe('request-7');
+});
+
+test.each(['01a1fa3f-b3c3-743f-b08f-2741f24621e5', 'not-a-uuid', ''])('the account %j can have no key', async (accountId) => {
+  const refusal = await refusalOf(identity.apiKeys.createApiKey({ ...OPEN_KEY, accountId }));
+  expect(refusal).toMatchObject({ reason: 'account_not_found', kind: 'not_found' });
+});

@@ -1,0 +1,123 @@
+import { createHash } from 'node:crypto';
+import { createTestDatabase, type TestDatabase } from '@latchkey/testkit/database';
+import { eventually } from '@latchkey/testkit/eventually';
+import { testRedis } from '@latchkey/testkit/redis';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { migrateIdentity, outcomeOf, refusalOf, startTestIdentity, type TestIdentity } from '../testing/identity.fixture.ts';
+import { PASSWORD, present, sessionCredential, signUpSomeone } from '../testing/sample.fixture.ts';
+import { DAY_MS, MINUTE_MS } from '../testing/test-clock.ts';
+
+let database: TestDatabase;
+let identity: TestIdentity;
+
+beforeAll(async () => {
+  database = await createTestDatabase({ schema: 'identity', migrate: migrateIdentity });
+  identity = await startTestIdentity({ databaseUrl: database.url, redisUrl: (await testRedis()).url });
+});
+afterAll(async () => {
+  await identity.stop();
+  await database.drop();
+});
+
+const use = (token: string) => identity.authentication.authenticate({ credential: sessionCredential(token) });
+
+test('a session reaches everything of its account', async () => {
+  const { account, session } = await signUpSomeone(identity);
+  const { principal } = await use(session.token);
+  expect(principal).toMatchObject({ kind: 2, accountId: account.id, allApplications: true, scopes: [], applicationIds: [] });
+  expect(principal?.expiresAt).toEqual(session.expiresAt);
+});
+
+test('a session unused for 7 days has ended', async () => {
+  const [kept, left] = [await signUpSomeone(identity), await signUpSomeone(identity)];
+  identity.clock.advance(7 * DAY_MS - 1);
+  expect(await outcomeOf(use(kept.session.token))).toBe('done');
+  identity.clock.advance(1);
+  const refusal = await refusalOf(use(left.session.token));
+  expect(refusal).toMatchObject({ reason: 'session_invalid', kind: 'unauthenticated', code: 'unauth' });
+  expect(await outcomeOf(use(kept.session.token))).toBe('done');
+});
+
+test('a session used every day has ended after 30 days', async () => {
+  const { session } = await signUpSomeone(identity);
+  for (let day = 1; day < 30; day += 1) {
+    identity.clock.advance(DAY_MS);
+    expect(await outcomeOf(use(session.token))).toBe('done');
+  }
+  identity.clock.advance(DAY_MS - 1);
+  expect(await outcomeOf(use(session.token))).toBe('done');
+  identity.clock.advance(1);
+  expect(await outcomeOf(use(session.token))).toBe('session_invalid');
+});
+
+test('the time of use is written at most once a minute', async () => {
+  const { account, session } = await signUpSomeone(identity);
+  const lastSeen = async () => {
+    const { rows } = await identity.db.query('select last_seen_at from session where account_id = $1', [account.id]);
+    return rows[0].last_seen_at as Date;
+  };
+  const opened = await lastSeen();
+  identity.clock.advance(MINUTE_MS - 1);
+  await use(session.token);
+  expect(await lastSeen()).toEqual(opened);
+  identity.clock.advance(1);
+  await use(session.token);
+  expect(await lastSeen()).toEqual(identity.clock.now());
+});
+
+test('a session that was signed out of is refused on the next request, and its epoch is gone', async () => {
+  const { account, session } = await signUpSomeone(identity);
+  const { principal, epochKey, epoch } = await use(session.token);
+  expect(await identity.redis.get(epochKey)).toBe(epoch);
+  await identity.accounts.signOut({ accountId: account.id, sessionId: present(principal).credentialId });
+  expect(await identity.redis.get(epochKey)).toBeNull();
+  expect(await outcomeOf(use(session.token))).toBe('session_invalid');
+});
+
+test('signing out of what is gone, of nothing and of another account’s session changes nothing', async () => {
+  const [mine, other] = [await signUpSomeone(identity), await signUpSomeone(identity)];
+  const sessionId = present((await use(mine.session.token)).principal).credentialId;
+  for (const accountId of [other.account.id, 'not-a-uuid', '']) await identity.accounts.signOut({ accountId, sessionId });
+  for (const id of ['not-a-uuid', other.account.id]) {
+    await identity.accounts.signOut({ accountId: mine.account.id, sessionId: id });
+  }
+  expect(await outcomeOf(use(mine.session.token))).toBe('done');
+  await identity.accounts.signOut({ accountId: mine.account.id, sessionId });
+  expect(await outcomeOf(identity.accounts.signOut({ accountId: mine.account.id, sessionId }))).toBe('done');
+  expect(await outcomeOf(use(other.session.token))).toBe('done');
+});
+
+test('the CSRF token is the same as long as the session lives, and no other secret makes it', async () => {
+  const { session } = await signUpSomeone(identity);
+  expect((await use(session.token)).principal?.csrfToken).toBe(session.csrfToken);
+  const elsewhere = await identity.connect({ env: { SECRET_KEY: 'another-secret-key-of-32-characters' } });
+  const { principal } = await elsewhere.authentication.authenticate({ credential: sessionCredential(session.token) });
+  expect(principal?.csrfToken).toMatch(/^[\w-]{43}$/);
+  expect(principal?.csrfToken).not.toBe(session.csrfToken);
+});
+
+test('a token is 256 bits that are stored as their SHA-256 only', async () => {
+  const { account, session } = await signUpSomeone(identity);
+  expect(Buffer.from(session.token, 'base64url')).toHaveLength(32);
+  const { rows } = await identity.db.query('select * from session where account_id = $1', [account.id]);
+  expect(rows[0].token_hash).toEqual(createHash('sha256').update(session.token).digest());
+  expect(JSON.stringify(rows)).not.toContain(session.token);
+});
+
+test('a sign-in removes ended sessions, a hundred at most, and no others', async () => {
+  await identity.db.query('delete from session');
+  const { account } = await signUpSomeone(identity);
+  await identity.db.query(
+    `insert into session (id, account_id, token_hash, created_at, last_seen_at, expires_at)
+     select gen_random_uuid(), $1, sha256(i::text::bytea), $2, $3, $2 from generate_series(1, 150) i`,
+    [account.id, new Date(identity.clock.now().getTime() - 9 * DAY_MS), new Date(identity.clock.now().getTime() - 8 * DAY_MS)],
+  );
+  const left = async () => {
+    const { rows } = await identity.db.query('select count(*)::int as count from session where account_id = $1', [account.id]);
+    return rows[0].count as number;
+  };
+  await identity.accounts.signIn({ email: account.email, password: PASSWORD });
+  await eventually(async () => expect(await left()).toBe(52));
+  await identity.accounts.signIn({ email: account.email, password: PASSWORD });
+  await eventually(async () => expect(await left()).toBe(3));
+});

@@ -1,0 +1,21 @@
+/** A clock that stands until it is moved. */
+export interface TestClock {
+  readonly now: () => Date;
+  /** Moves it forward. */
+  advance(ms: number): void;
+}
+
+export const SECOND_MS = 1_000;
+export const MINUTE_MS = 60 * SECOND_MS;
+export const DAY_MS = 1_440 * MINUTE_MS;
+
+/** A clock at a fixed time in the middle of a month. */
+export function createTestClock(): TestClock {
+  let time = Date.parse('2026-05-12T09:00:00.000Z');
+  return {
+    now: () => new Date(time),
+    advance(ms) {
+      time += ms;
+    },
+  };
+}
