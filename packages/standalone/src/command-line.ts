@@ -1,0 +1,39 @@
+import { parseArgs } from 'node:util';
+import type { Shape } from './latchkey.ts';
+
+/** What the command line asks for. */
+export type Command = { readonly help: true } | { readonly help: false; readonly shape: Shape };
+
+export const HELP = `Usage: npm start [-- --deployed]
+
+Runs Latchkey with a PostgreSQL and a Redis of its own.
+
+  --deployed   run each service as a process of its own, as in a larger deployment
+  --help       show this
+
+Settings are environment variables, among them:
+
+  PORT           port of the REST interface (8080)
+  HOST           address it listens on (0.0.0.0)
+  PUBLIC_URL     URL by which clients reach it (http://localhost:PORT)
+  DATA_DIR       where everything is kept (.data)
+  DATABASE_URL   a PostgreSQL to use instead of one of its own
+  REDIS_URL      a Redis to use instead of one of its own
+  SECRET_KEY     secret of at least 32 characters (made and kept in DATA_DIR)
+  LOG_LEVEL      fatal, error, warn, info, debug, trace or silent (info)
+
+The README names the others.
+`;
+
+/**
+ * @returns what is asked for
+ * @throws {Error} with a sentence about an argument that there is none such
+ */
+export function readCommandLine(args: readonly string[]): Command {
+  const { values } = parseArgs({
+    args: [...args],
+    options: { deployed: { type: 'boolean' }, help: { type: 'boolean', short: 'h' } },
+  });
+  if (values.help) return { help: true };
+  return { help: false, shape: values.deployed ? 'deployed' : 'standalone' };
+}

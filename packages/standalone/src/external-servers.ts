@@ -1,0 +1,56 @@
+import { StartError } from '@latchkey/embedded/start-error';
+import { Redis } from 'ioredis';
+import { Client } from 'pg';
+
+const TIMEOUT_MS = 5_000;
+
+/**
+ * Asks the PostgreSQL that was given whether it can be used.
+ *
+ * @throws {StartError} when it can't; the sentence holds no password.
+ */
+export async function checkPostgres(url: string): Promise<void> {
+  const client = new Client({ connectionString: url, connectionTimeoutMillis: TIMEOUT_MS, query_timeout: TIMEOUT_MS });
+  client.on('error', () => {});
+  try {
+    await client.connect();
+    await client.query('SELECT 1');
+  } catch (err) {
+    throw unusable('DATABASE_URL', 'PostgreSQL', url, err);
+  } finally {
+    await client.end().catch(() => {});
+  }
+}
+
+/**
+ * Asks the Redis that was given whether it can be used.
+ *
+ * @throws {StartError} when it can't; the sentence holds no password.
+ */
+export async function checkRedis(url: string): Promise<void> {
+  const redis = new Redis(url, {
+    lazyConnect: true,
+    connectTimeout: TIMEOUT_MS,
+    commandTimeout: TIMEOUT_MS,
+    maxRetriesPerRequest: 0,
+    retryStrategy: () => null,
+  });
+  let reason: unknown;
+  redis.on('error', (err) => {
+    reason ??= err;
+  });
+  try {
+    await redis.connect();
+    await redis.ping();
+  } catch (err) {
+    throw unusable('REDIS_URL', 'Redis', url, reason ?? err);
+  } finally {
+    redis.disconnect();
+  }
+}
+
+function unusable(setting: string, what: string, url: string, err: unknown): StartError {
+  const { message, code } = err as NodeJS.ErrnoException;
+  const reason = (message || code || 'no answer').replace(/\.$/, '');
+  return new StartError(`The ${what} at ${new URL(url).host}, which ${setting} names, can't be used: ${reason}.`, { cause: err });
+}

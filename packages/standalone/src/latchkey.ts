@@ -1,0 +1,121 @@
+import { mkdir, realpath } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { acquireDataDirLock } from '@latchkey/embedded/data-dir-lock';
+import { StartError } from '@latchkey/embedded/start-error';
+import { claimAddress, localUrl } from './listen-address.ts';
+import { openLogSink } from './log-sink.ts';
+import { type Reporter, silentReporter } from './reporter.ts';
+import { readSecrets } from './secrets.ts';
+import { openServers } from './servers.ts';
+import { readSettings } from './settings.ts';
+import type { RunningShape, ShapeOptions } from './shape/shape.ts';
+import { StopStack } from './stop-stack.ts';
+import { throttleLines } from './throttle.ts';
+
+/** `standalone`: all services in this process. `deployed`: a process each. */
+export type Shape = 'standalone' | 'deployed';
+
+export interface StartLatchkeyOptions {
+  shape: Shape;
+  /** The settings, as environment variables; nothing else is looked at. */
+  env: NodeJS.ProcessEnv;
+  /** Stands for `DATABASE_URL` in `env`. */
+  databaseUrl?: string | undefined;
+  /** Stands for `REDIS_URL` in `env`. */
+  redisUrl?: string | undefined;
+  /** Whom to tell; nobody by default. */
+  reporter?: Reporter | undefined;
+  /** Ends a start that is no longer wanted, with what was started already. */
+  signal?: AbortSignal | undefined;
+}
+
+/** Latchkey, running. */
+export interface Latchkey {
+  /** The base URL as this machine reaches it. */
+  readonly baseUrl: string;
+  /** The base URL to tell others. */
+  readonly publicUrl: string;
+  readonly dataDir: string;
+  readonly logDir: string;
+  /** Pids of the processes beside this one that run now, by what they are. */
+  readonly pids: Readonly<Record<string, number>>;
+  /** Resolves with a sentence when something that is needed can't be kept running. */
+  readonly failed: Promise<string>;
+  /** Stops everything: services, then Redis, then PostgreSQL. */
+  stop(): Promise<void>;
+}
+
+/** A downloaded Redis is kept with the other dependencies. */
+const CACHE_DIR = fileURLToPath(new URL('../../../node_modules/.cache/latchkey', import.meta.url));
+const PROBLEM_LINES_PER_SECOND_MAX = 5;
+
+/**
+ * Starts Latchkey, with a PostgreSQL and a Redis of its own unless some are given.
+ *
+ * @throws {ConfigError} when settings are wrong, naming all of them.
+ * @throws {StartError} when something can't be started; what was started already is stopped by then.
+ */
+export async function startLatchkey(options: StartLatchkeyOptions): Promise<Latchkey> {
+  const stops = new StopStack();
+  try {
+    return await start(options, stops);
+  } catch (err) {
+    await stops.stop();
+    throw err;
+  }
+}
+
+async function start(options: StartLatchkeyOptions, stops: StopStack): Promise<Latchkey> {
+  const { shape, reporter = silentReporter, signal } = options;
+  const env = { ...options.env };
+  if (options.databaseUrl !== undefined) env.DATABASE_URL = options.databaseUrl;
+  if (options.redisUrl !== undefined) env.REDIS_URL = options.redisUrl;
+  const settings = readSettings(env);
+  const address = await claimAddress({ host: settings.HOST, port: settings.PORT });
+  const dataDir = await openDataDir(settings.DATA_DIR, stops);
+  const secrets = await readSecrets(dataDir, settings);
+  const logs = await openLogSink(join(dataDir, 'logs'), throttleLines(reporter.warn, PROBLEM_LINES_PER_SECOND_MAX));
+  stops.push(() => logs.close());
+
+  const { promise: failed, resolve: onGiveUp } = Promise.withResolvers<string>();
+  const checkWanted = () => signal?.throwIfAborted();
+  const common = { reporter, logs, stops, checkWanted, onGiveUp };
+  // The services' code is loaded while the servers start.
+  const startShape = loadShape(shape);
+  const servers = await openServers({ ...common, settings, dataDir, cacheDir: CACHE_DIR });
+  const running = await (await startShape)({ ...common, env, address, servers, secrets });
+  checkWanted();
+  return {
+    baseUrl: localUrl(address),
+    publicUrl: settings.PUBLIC_URL ?? `http://localhost:${address.port}`,
+    dataDir,
+    logDir: logs.dir,
+    get pids() {
+      return { ...servers.pids(), ...running.pids() };
+    },
+    failed,
+    stop: () => stops.stop(),
+  };
+}
+
+async function loadShape(shape: Shape): Promise<(options: ShapeOptions) => Promise<RunningShape>> {
+  if (shape === 'deployed') return (await import('./shape/deployed.ts')).startDeployed;
+  return (await import('./shape/standalone.ts')).startStandalone;
+}
+
+async function openDataDir(path: string, stops: StopStack): Promise<string> {
+  try {
+    await mkdir(resolve(path), { recursive: true, mode: 0o711 });
+    const dataDir = await realpath(resolve(path));
+    const lock = await acquireDataDirLock(dataDir);
+    stops.push(() => lock.release());
+    return dataDir;
+  } catch (err) {
+    const { code } = err as NodeJS.ErrnoException;
+    if (code === undefined) throw err;
+    throw new StartError(`The data folder ${resolve(path)} can't be used (${code}): check who owns it, or set DATA_DIR.`, {
+      cause: err,
+    });
+  }
+}

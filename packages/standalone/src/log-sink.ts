@@ -1,0 +1,74 @@
+import { join } from 'node:path';
+import openRollingFile from 'pino-roll';
+
+const FILE_SIZE_MAX = '20m';
+/** Besides the one being written. */
+const OLD_FILES_MAX = 4;
+const WARN = 40;
+
+/** Where everything that runs writes its log. */
+export interface LogSink {
+  readonly dir: string;
+  /** Takes one line of JSON, as pino writes it. */
+  write(line: string): void;
+  /** Takes a line of text of a program that logs no JSON. */
+  writeText(service: string, text: string): void;
+  close(): Promise<void>;
+}
+
+/**
+ * Opens the log: JSON lines in `<dir>/latchkey.<number>.log`, of 100 MB altogether at most.
+ *
+ * @param onProblem gets warnings and errors in a form to read, as they also concern the person at the terminal
+ */
+export async function openLogSink(dir: string, onProblem: (line: string) => void): Promise<LogSink> {
+  const file = await openRollingFile({
+    file: join(dir, 'latchkey'),
+    extension: '.log',
+    size: FILE_SIZE_MAX,
+    limit: { count: OLD_FILES_MAX, removeOtherLogFiles: true },
+    mkdir: true,
+    sync: false,
+    minLength: 4_096,
+    periodicFlush: 500,
+    // Beyond this much that the disk did not take, lines are dropped rather than memory filled.
+    maxLength: 16 * 1024 * 1024,
+  });
+  let broken = false;
+  file.on('error', (err: Error) => {
+    // A full disk stops the log and nothing else.
+    if (!broken) onProblem(`The log can't be written: ${err.message}`);
+    broken = true;
+  });
+  const write = (line: string) => {
+    file.write(line.endsWith('\n') ? line : `${line}\n`);
+    if (levelOf(line) >= WARN) onProblem(toReadable(line));
+  };
+  return {
+    dir,
+    write,
+    writeText: (service, text) => file.write(`${JSON.stringify({ level: 30, time: Date.now(), service, msg: text })}\n`),
+    close: () =>
+      new Promise((resolve) => {
+        if (broken) return resolve();
+        file.once('close', resolve);
+        file.end();
+      }),
+  };
+}
+
+/** pino puts the level first: `{"level":30,…`. Lines in another form have none. */
+function levelOf(line: string): number {
+  return line.startsWith('{"level":') ? Number.parseInt(line.slice(9, 11), 10) : 0;
+}
+
+/** A log line as a sentence: who, what, and why. */
+export function toReadable(line: string): string {
+  try {
+    const { service, msg, err } = JSON.parse(line) as { service?: string; msg?: string; err?: { message?: string } };
+    const reason = err?.message ? ` (${err.message.split('\n')[0]})` : '';
+    return `${service ?? 'latchkey'}: ${msg ?? ''}${reason}`;
+  } catch {
+    return line.trim();
+  }
+}

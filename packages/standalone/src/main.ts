@@ -1,0 +1,75 @@
+import { StartError } from '@latchkey/embedded/start-error';
+import { ConfigError } from '@latchkey/kit/config';
+import { HELP, readCommandLine } from './command-line.ts';
+import { onExitWish } from './exit-signals.ts';
+import { type Shape, startLatchkey } from './latchkey.ts';
+import { createTerminalReporter } from './terminal-reporter.ts';
+import { welcome } from './welcome.ts';
+
+/** How long everything together may take to stop, in milliseconds. */
+const STOP_TIMEOUT_MS = 45_000;
+const EXIT_FAILED = 1;
+const EXIT_USAGE = 2;
+const EXIT_AT_ONCE = 130;
+
+const reporter = createTerminalReporter(process.stdout, process.stderr);
+// The terminal may go away while we run.
+for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
+
+function fail(line: string, code = EXIT_FAILED): never {
+  process.stderr.write(`${line}\n`);
+  process.exit(code);
+}
+
+function explain(err: unknown): string {
+  if (err instanceof ConfigError) return `Wrong settings:\n${err.message.replace(/^/gm, '  ')}`;
+  if (err instanceof StartError) return err.message;
+  return `Latchkey did not start: ${err instanceof Error ? err.message : String(err)}`;
+}
+
+async function run(shape: Shape): Promise<never> {
+  const stopping = new AbortController();
+  const asked = new Promise<undefined>((resolve) => {
+    onExitWish(
+      () => {
+        reporter.note('Stopping.');
+        setTimeout(() => fail('Stopping took too long.'), STOP_TIMEOUT_MS).unref();
+        stopping.abort();
+        resolve(undefined);
+      },
+      () => process.exit(EXIT_AT_ONCE),
+    );
+  });
+  const crashed = new Promise<string>((resolve) => {
+    process.on('uncaughtException', (err) => resolve(`Latchkey failed: ${err.message}`));
+  });
+  const startedAt = performance.now();
+  const starting = startLatchkey({ shape, env: process.env, reporter, signal: stopping.signal });
+  const latchkey = await Promise.race([starting, crashed.then((line) => fail(line))]).catch((err: unknown) => {
+    if (stopping.signal.aborted) process.exit(0);
+    fail(explain(err));
+  });
+  process.stdout.write(welcome(latchkey, shape, ((performance.now() - startedAt) / 1_000).toFixed(1)));
+
+  const failure = await Promise.race([asked, crashed, latchkey.failed]);
+  if (failure !== undefined) {
+    reporter.warn(failure);
+    setTimeout(() => fail('Stopping took too long.'), STOP_TIMEOUT_MS).unref();
+  }
+  await latchkey.stop().catch((err: AggregateError) => {
+    fail(`Not everything stopped cleanly: ${err.errors.map((cause: Error) => cause.message).join('; ')}`);
+  });
+  process.exit(failure === undefined ? 0 : EXIT_FAILED);
+}
+
+function readCommand() {
+  try {
+    return readCommandLine(process.argv.slice(2));
+  } catch (err) {
+    fail(`${(err as Error).message.split('\n')[0]}\n\n${HELP}`, EXIT_USAGE);
+  }
+}
+
+const command = readCommand();
+if (command.help) process.stdout.write(HELP);
+else await run(command.shape);

@@ -1,0 +1,50 @@
+import { readAppsConfig } from '@latchkey/apps/config';
+import { readGatewayConfig } from '@latchkey/gateway/config';
+import { readIdentityConfig } from '@latchkey/identity/config';
+import { ConfigError, listSetting, portSetting, readConfig, secretSetting, urlSetting } from '@latchkey/kit/config';
+import { z } from 'zod';
+
+/** What the launcher itself needs; everything else goes on to the services. */
+const launcherSettings = z.object({
+  DATA_DIR: z.string().default('.data'),
+  HOST: z.string().default('0.0.0.0'),
+  PORT: portSetting.default(8080),
+  PUBLIC_URL: urlSetting('http:', 'https:').optional(),
+  DATABASE_URL: urlSetting('postgres:', 'postgresql:').optional(),
+  REDIS_URL: urlSetting('redis:', 'rediss:').optional(),
+  SECRET_KEY: secretSetting.optional(),
+  SERVICE_CREDENTIALS: listSetting.pipe(z.array(secretSetting).min(1).max(2, 'must hold one or two credentials')).optional(),
+});
+
+export type LauncherSettings = z.output<typeof launcherSettings>;
+
+/** Stands in, while settings are checked, for what the launcher provides later. */
+const PROVIDED = {
+  DATABASE_URL: 'postgresql://provided',
+  REDIS_URL: 'redis://provided',
+  SECRET_KEY: 'provided'.repeat(8),
+};
+
+/**
+ * Reads the launcher's settings and checks those of all services too, before anything slow begins.
+ *
+ * @throws {ConfigError} naming every problem at once, one a line.
+ */
+export function readSettings(env: NodeJS.ProcessEnv): LauncherSettings {
+  const problems = new Set<string>();
+  const attempt = <T>(read: () => T): T | undefined => {
+    try {
+      return read();
+    } catch (err) {
+      if (!(err instanceof ConfigError)) throw err;
+      for (const problem of err.message.split('\n')) problems.add(problem);
+      return undefined;
+    }
+  };
+  const settings = attempt(() => readConfig(launcherSettings, env));
+  const complete = { ...env };
+  for (const [name, value] of Object.entries(PROVIDED)) complete[name] ||= value;
+  for (const read of [readGatewayConfig, readIdentityConfig, readAppsConfig]) attempt(() => read(complete));
+  if (!settings || problems.size > 0) throw new ConfigError([...problems].join('\n'));
+  return settings;
+}

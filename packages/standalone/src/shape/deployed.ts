@@ -1,0 +1,71 @@
+import { findFreePort } from '@latchkey/embedded/free-port';
+import type { ServerProcess } from '@latchkey/embedded/server-process';
+import { localUrl } from '../listen-address.ts';
+import { type Supervised, supervise } from '../supervise.ts';
+import { startChildService } from './child-service.ts';
+import type { RunningShape, ShapeOptions } from './shape.ts';
+
+/** Settings that are each service's own here; no service gets to see another's. */
+const OWN_SETTINGS = ['HOST', 'PORT', 'GRPC_PORT', 'DATABASE_URL', 'REDIS_URL', 'SECRET_KEY', 'SERVICE_CREDENTIALS'];
+
+/** Starts each service as a process of its own; they call one another over the network, on this machine only. */
+export async function startDeployed(options: ShapeOptions): Promise<RunningShape> {
+  const { address, servers, secrets, reporter, stops, checkWanted } = options;
+  const { SERVICE_CREDENTIALS, SECRET_KEY, REDIS_URL } = {
+    SERVICE_CREDENTIALS: secrets.serviceCredentials,
+    SECRET_KEY: secrets.secretKey,
+    REDIS_URL: servers.redisUrl,
+  };
+  const [apps, identity] = [await internalAddress(), await internalAddress()];
+  const children = new Map<string, Supervised<ServerProcess>>();
+  const run = async (name: string, url: string, env: NodeJS.ProcessEnv) => {
+    const child = await superviseChild(options, name, url, env);
+    children.set(name, child);
+    stops.push(() => child.stop());
+    checkWanted();
+  };
+
+  await reporter.step('Service apps', () =>
+    run('apps', apps.url, { ...apps.env, SERVICE_CREDENTIALS, SECRET_KEY, DATABASE_URL: servers.databaseUrls.apps }),
+  );
+  await reporter.step('Service identity', () =>
+    run('identity', identity.url, {
+      ...identity.env,
+      SERVICE_CREDENTIALS,
+      SECRET_KEY,
+      REDIS_URL,
+      DATABASE_URL: servers.databaseUrls.identity,
+      APPS_URL: apps.url,
+    }),
+  );
+  await reporter.step('Service gateway', () =>
+    run('gateway', localUrl(address), {
+      HOST: address.host,
+      PORT: String(address.port),
+      SERVICE_CREDENTIALS,
+      REDIS_URL,
+      IDENTITY_URL: identity.url,
+      APPS_URL: apps.url,
+    }),
+  );
+  return { pids: () => Object.fromEntries([...children].map(([name, child]) => [name, child.current.pid])) };
+}
+
+function superviseChild(options: ShapeOptions, name: string, url: string, env: NodeJS.ProcessEnv) {
+  const common = { ...options.env };
+  for (const setting of OWN_SETTINGS) delete common[setting];
+  return supervise({
+    name: `The service ${name}`,
+    start: () => startChildService({ name, env: { ...common, ...env }, url, logs: options.logs }),
+    onRestart: options.reporter.warn,
+    onGiveUp: options.onGiveUp,
+  });
+}
+
+async function internalAddress() {
+  const [port, grpcPort] = [await findFreePort(), await findFreePort()];
+  return {
+    url: `http://127.0.0.1:${port}`,
+    env: { HOST: '127.0.0.1', PORT: String(port), GRPC_PORT: String(grpcPort) },
+  };
+}

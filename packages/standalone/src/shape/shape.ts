@@ -1,0 +1,28 @@
+import type { ListenAddress } from '../listen-address.ts';
+import type { LogSink } from '../log-sink.ts';
+import type { Reporter } from '../reporter.ts';
+import type { Secrets } from '../secrets.ts';
+import type { Servers } from '../servers.ts';
+import type { StopStack } from '../stop-stack.ts';
+
+/** What a shape of the deployment is started with. */
+export interface ShapeOptions {
+  /** Settings that go on to the services as they are. */
+  readonly env: NodeJS.ProcessEnv;
+  readonly address: ListenAddress;
+  readonly servers: Servers;
+  readonly secrets: Secrets;
+  readonly reporter: Reporter;
+  readonly logs: LogSink;
+  readonly stops: StopStack;
+  /** Throws when the start is no longer wanted. */
+  readonly checkWanted: () => void;
+  /** Called when a service can't be kept running. */
+  readonly onGiveUp: (line: string) => void;
+}
+
+/** The services, running. */
+export interface RunningShape {
+  /** Pids of the processes that the services have of their own. */
+  pids(): Record<string, number>;
+}

@@ -1,0 +1,63 @@
+import { readAppsConfig } from '@latchkey/apps/config';
+import { createAppsService } from '@latchkey/apps/service';
+import { StartError } from '@latchkey/embedded/start-error';
+import { readGatewayConfig } from '@latchkey/gateway/config';
+import { createGatewayService } from '@latchkey/gateway/service';
+import { readIdentityConfig } from '@latchkey/identity/config';
+import { createIdentityService } from '@latchkey/identity/service';
+import { createLogger } from '@latchkey/kit/logger';
+import { createDirectTransport } from '@latchkey/kit/rpc/direct-transport';
+import { explainListenError } from '../listen-address.ts';
+import type { RunningShape, ShapeOptions } from './shape.ts';
+
+/** Starts all services in this process, with direct calls between them. */
+export async function startStandalone(options: ShapeOptions): Promise<RunningShape> {
+  const { address, reporter, stops, checkWanted } = options;
+  const { apps, identity, gateway } = compose(options);
+  stops.push(() => apps.stop());
+  stops.push(() => identity.stop());
+  await reporter.step(
+    'Migrations',
+    () => Promise.all([identity.migrate(), apps.migrate()]),
+    (applied) => (applied.flat().length === 0 ? 'none due' : `${applied.flat().length} applied`),
+  );
+  checkWanted();
+  await reporter.step('Services', async () => {
+    await start(apps);
+    await start(identity);
+    stops.push(() => gateway.stop());
+    await gateway.start().catch((err: unknown) => {
+      throw new StartError(explainListenError(err, address) ?? `The gateway did not start: ${(err as Error).message}`, {
+        cause: err,
+      });
+    });
+  });
+  return { pids: () => ({}) };
+}
+
+function compose({ env, address, servers, secrets, logs }: ShapeOptions) {
+  const common = { ...env, SECRET_KEY: secrets.secretKey, REDIS_URL: servers.redisUrl };
+  const appsConfig = readAppsConfig({ ...common, DATABASE_URL: servers.databaseUrls.apps });
+  const identityConfig = readIdentityConfig({ ...common, DATABASE_URL: servers.databaseUrls.identity });
+  const gatewayConfig = readGatewayConfig({ ...common, HOST: address.host, PORT: String(address.port) });
+  const loggerOf = (name: string) => createLogger(name, gatewayConfig.LOG_LEVEL, logs);
+
+  const apps = createAppsService(appsConfig, { logger: loggerOf('apps') });
+  const appsTransport = createDirectTransport(apps.routes, loggerOf('apps'));
+  const identity = createIdentityService(identityConfig, { appsTransport, logger: loggerOf('identity') });
+  const gateway = createGatewayService(gatewayConfig, {
+    apps: appsTransport,
+    identity: createDirectTransport(identity.routes, loggerOf('identity')),
+    logger: loggerOf('gateway'),
+    checkReady: async () => {
+      await Promise.all([identity.checkReady(), apps.checkReady()]);
+    },
+  });
+  return { apps, identity, gateway };
+}
+
+async function start(service: { name: string; start(): Promise<void> }): Promise<void> {
+  await service.start().catch((err: unknown) => {
+    throw new StartError(`The service ${service.name} did not start: ${(err as Error).message}`, { cause: err });
+  });
+}

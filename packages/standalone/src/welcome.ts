@@ -1,0 +1,22 @@
+import pc from 'picocolors';
+import type { Latchkey, Shape } from './latchkey.ts';
+
+/** What to tell once everything runs: where it is, and a first call to paste. */
+export function welcome({ publicUrl, dataDir, logDir }: Latchkey, shape: Shape, seconds: string): string {
+  return `
+${pc.bold('Latchkey is running')} ${pc.dim(`(${shape}, ready in ${seconds} s)`)}
+
+  Base URL    ${pc.cyan(publicUrl)}
+  API docs    ${pc.cyan(`${publicUrl}/docs`)}
+  Data        ${dataDir}
+  Logs        ${logDir}
+
+A first call, which creates an account and signs in:
+
+  curl -c cookies.txt -H 'Content-Type: application/json' \\
+    -d '{"username":"ada","email":"ada@example.com","password":"a long passphrase"}' \\
+    ${publicUrl}/api/v1/auth/sign-up
+
+Ctrl-C stops it.
+`;
+}
