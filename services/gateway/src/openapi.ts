@@ -30,7 +30,7 @@ export async function registerOpenApi(app: FastifyInstance, publicUrl: string): 
     routePrefix: '/docs',
     staticCSP: true,
     theme: { title: 'Latchkey API' },
-    uiConfig: { docExpansion: 'list', deepLinking: true },
+    uiConfig: { docExpansion: 'list', deepLinking: true, layout: 'BaseLayout' },
   });
 }
 

@@ -41,6 +41,8 @@ export interface RouteDefinition<A extends Access, B extends z.ZodType, Q extend
   readonly params?: P;
   /** Shape of `data` in the success envelope; absent where there is none. */
   readonly data?: z.ZodType;
+  /** Statuses it may answer beside those that its access and schemas imply. */
+  readonly failures?: ReadonlyArray<403 | 409 | 401>;
   /** `message` of the success envelope. */
   readonly message: string;
   /** Does the work and answers `data`. A route without it is known and not built yet: 404 once the caller may call it. */

@@ -68,6 +68,7 @@ export function authRoutes({ clients, limiter, limits, secureCookie }: AuthRoute
       limit: { limit: limits.signUp, per: 'ip' },
       body: signUpBody,
       data: session,
+      failures: [403, 409],
       message: 'Signed up.',
       handle: async ({ body, call, reply }) => open(reply, await clients.accounts.signUp(body, call)),
     }),
@@ -81,6 +82,7 @@ export function authRoutes({ clients, limiter, limits, secureCookie }: AuthRoute
       limit: { limit: limits.signIn, per: 'ip' },
       body: signInBody,
       data: session,
+      failures: [401, 403],
       message: 'Signed in.',
       handle: async ({ body: { email, password }, call, reply }) => {
         const failures = { limit: limits.signInFailures, subject: emailDigest(email) };

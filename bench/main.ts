@@ -1,0 +1,41 @@
+import { chmod, mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { startPostgres } from '@latchkey/embedded/postgres';
+import { startRedis } from '@latchkey/embedded/redis';
+import { type Figure, printFigures } from './report.ts';
+import { measureSettings } from './settings.ts';
+import { measureMemory, measureStart } from './start.ts';
+
+/** Rounds of each comparison, and seconds of each side in a round. */
+const ROUNDS = 7;
+const SECONDS = 4;
+
+const dataDir = await mkdtemp(join(tmpdir(), 'latchkey-bench-'));
+// As root, PostgreSQL runs as another user, who has to pass through.
+await chmod(dataDir, 0o711);
+const serverDir = join(dataDir, 'servers');
+await mkdir(serverDir, { mode: 0o711 });
+const [postgres, redis] = await Promise.all([startPostgres({ dataDir: serverDir }), startRedis({ dataDir: serverDir })]);
+const servers = { databaseUrl: postgres.url(), redisUrl: redis.url, dataDir };
+
+const figures: Array<[string, () => Promise<Figure>]> = [
+  ['F1', () => measureSettings(servers, 'standalone', ROUNDS, SECONDS)],
+  ['F2', () => measureSettings(servers, 'deployed', ROUNDS, SECONDS)],
+  ['F9', () => measureStart(dataDir, 3)],
+  ['F10', () => measureMemory(servers)],
+];
+const wanted = process.argv.slice(2);
+
+try {
+  const results: Figure[] = [];
+  for (const [id, measure] of figures) {
+    if (wanted.length > 0 && !wanted.includes(id)) continue;
+    process.stderr.write(`measuring ${id}\n`);
+    results.push(await measure());
+  }
+  printFigures(results);
+} finally {
+  await Promise.all([postgres.stop(), redis.stop()]);
+  await rm(dataDir, { recursive: true, force: true });
+}
