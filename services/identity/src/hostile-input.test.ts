@@ -1,0 +1,77 @@
+import { createTestDatabase, type TestDatabase } from '@latchkey/testkit/database';
+import { testRedis } from '@latchkey/testkit/redis';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { migrateIdentity, refusalOf, startTestIdentity, type TestIdentity } from './testing/identity.fixture.ts';
+import { createSomeKey, keyCredential, OPEN_KEY, PASSWORD, sessionCredential, someSignUp } from './testing/sample.fixture.ts';
+
+let database: TestDatabase;
+let identity: TestIdentity;
+
+beforeAll(async () => {
+  database = await createTestDatabase({ schema: 'identity', migrate: migrateIdentity });
+  identity = await startTestIdentity({ databaseUrl: database.url, redisUrl: (await testRedis()).url });
+});
+afterAll(async () => {
+  await identity.stop();
+  await database.drop();
+});
+
+/** Text that has broken services before (promises S4). */
+const TEXTS: Array<[string, string]> = [
+  ['nothing', ''],
+  ['a blank', ' '],
+  ['a NUL', '\0'],
+  ['a NUL in text', 'text\0with a NUL'],
+  ['half a surrogate pair', '\ud800'],
+  ['the other half', 'text-\udc00-text'],
+  ['SQL', "' or 1=1 --"],
+  ['a prototype', '__proto__'],
+  ['a format', '%00%s{}'],
+  ['invisible characters', '\u202e\u200b\ufeff'],
+  ['100,000 characters', 'x'.repeat(100_000)],
+  ['40 characters beyond the first plane', '😀'.repeat(40)],
+  ['nearly a UUID', '01a1fa3f-b3c3-743f-b08f-2741f24621eg'],
+  ['a UUID and a NUL', '01a1fa3f-b3c3-743f-b08f-2741f24621e5\0'],
+  ['a UUID in braces', '{01a1fa3f-b3c3-743f-b08f-2741f24621e5}'],
+];
+
+test.each(TEXTS)('%s in any field is taken, or refused by a rule', async (_what, text) => {
+  const { accounts, apiKeys, authentication } = identity;
+  const { accountId, apiKey, plaintextKey } = await createSomeKey(identity);
+  const ref = { accountId, apiKeyId: apiKey.id };
+  const ids = { applicationIds: [text] };
+  const calls = [
+    accounts.signUp({ ...someSignUp(), username: text }),
+    accounts.signUp({ ...someSignUp(), email: text }),
+    accounts.signUp({ ...someSignUp(), password: text }),
+    accounts.signIn({ email: text, password: PASSWORD }),
+    accounts.signIn({ email: 'someone@example.test', password: text }),
+    accounts.signOut({ accountId: text, sessionId: apiKey.id }),
+    accounts.signOut({ accountId, sessionId: text }),
+    accounts.getAccount({ accountId: text }),
+    apiKeys.listApiKeys({ accountId: text }),
+    apiKeys.createApiKey({ ...OPEN_KEY, accountId: text }),
+    apiKeys.createApiKey({ ...OPEN_KEY, accountId, name: text }),
+    apiKeys.createApiKey({ ...OPEN_KEY, accountId, scopes: [text] }),
+    apiKeys.createApiKey({ ...OPEN_KEY, accountId, ...ids, allApplications: false }),
+    apiKeys.updateApiKey({ ...ref, accountId: text }),
+    apiKeys.updateApiKey({ ...ref, apiKeyId: text }),
+    apiKeys.updateApiKey({ ...ref, name: text }),
+    apiKeys.updateApiKey({ ...ref, scopes: { scopes: [text] } }),
+    apiKeys.updateApiKey({ ...ref, allApplications: false, applicationIds: ids }),
+    apiKeys.revokeApiKey({ ...ref, accountId: text }),
+    apiKeys.revokeApiKey({ ...ref, apiKeyId: text }),
+    authentication.authenticate({ credential: keyCredential(text) }),
+    authentication.authenticate({ credential: sessionCredential(text) }),
+    authentication.authenticate({ credential: keyCredential(plaintextKey), clientIp: text }),
+  ];
+  // What is no refusal by a rule makes this throw.
+  const kindOf = (call: Promise<unknown>) =>
+    call.then(
+      () => 'done',
+      async () => (await refusalOf(call)).kind,
+    );
+  for (const kind of await Promise.all(calls.map(kindOf))) {
+    expect(['done', 'malformed', 'invalid', 'unauthenticated', 'not_found']).toContain(kind);
+  }
+});

@@ -1,0 +1,112 @@
+import { createTestDatabase, type TestDatabase } from '@latchkey/testkit/database';
+import { eventually } from '@latchkey/testkit/eventually';
+import { testRedis } from '@latchkey/testkit/redis';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { migrateIdentity, outcomeOf, startTestIdentity, type TestIdentity } from './testing/identity.fixture.ts';
+import { createSomeKey, keyCredential, OPEN_KEY, PASSWORD, sessionCredential, signUpSomeone } from './testing/sample.fixture.ts';
+import { MINUTE_MS } from './testing/test-clock.ts';
+
+let database: TestDatabase;
+let identity: TestIdentity;
+
+beforeAll(async () => {
+  database = await createTestDatabase({ schema: 'identity', migrate: migrateIdentity });
+  identity = await startTestIdentity({ databaseUrl: database.url, redisUrl: (await testRedis()).url });
+});
+afterAll(async () => {
+  await identity.stop();
+  await database.drop();
+});
+
+const ROWS = 5_000;
+const TABLES = ['account', 'session', 'api_key'];
+
+beforeAll(async () => {
+  await identity.db.query(
+    `insert into account (id, username, email, password_hash, created_at)
+     select gen_random_uuid(), 'filler-' || i, 'filler-' || i || '@example.test', '-', now() from generate_series(1, $1) i`,
+    [ROWS],
+  );
+  await identity.db.query(
+    `insert into session (id, account_id, token_hash, created_at, last_seen_at, expires_at)
+     select gen_random_uuid(), id, sha256(username::bytea), now(), now(), now() from account`,
+  );
+  await identity.db.query(
+    `insert into api_key (id, account_id, name, public_id, key_hash, key_last4, scopes, all_applications, application_ids,
+       created_at, updated_at)
+     select gen_random_uuid(), id, 'Filler', username, '-', '-', '{files:read}', true, '{}', now(), now() from account`,
+  );
+  await identity.db.query('analyze');
+});
+
+/** Scans of each table since its making. Counts of a connection are complete once it is closed. */
+async function scans(): Promise<Record<string, { readonly whole: number; readonly byIndex: number }>> {
+  await identity.db.query('select pg_stat_clear_snapshot(), pg_stat_force_next_flush()');
+  const { rows } = await identity.db.query(
+    `select relname, seq_scan::int, coalesce(idx_scan, 0)::int as idx_scan from pg_stat_user_tables where relname = any ($1)`,
+    [TABLES],
+  );
+  return Object.fromEntries(rows.map((row) => [row.relname, { whole: row.seq_scan, byIndex: row.idx_scan }]));
+}
+
+/** Runs calls on an instance of their own, and says how often they scanned each table. */
+async function scansOf(run: (instance: Awaited<ReturnType<TestIdentity['connect']>>) => Promise<unknown>) {
+  const instance = await identity.connect();
+  const before = await scans();
+  await run(instance);
+  await instance.service.stop();
+  // A server process reports what it counted before its client sees the connection closed, or a moment later.
+  await eventually(async () => (await backends()) <= 4);
+  const after = await scans();
+  return TABLES.map((table) => ({
+    table,
+    whole: (after[table]?.whole ?? 0) - (before[table]?.whole ?? 0),
+    byIndex: (after[table]?.byIndex ?? 0) - (before[table]?.byIndex ?? 0),
+  }));
+}
+
+test('no call reads a table from end to end', async () => {
+  const counted = await scansOf(async (instance) => {
+    const { accounts, apiKeys, authentication } = instance;
+    const { account, session } = await signUpSomeone(instance);
+    await accounts.signIn({ email: account.email, password: PASSWORD });
+    await accounts.getAccount({ accountId: account.id });
+    const key = await createSomeKey(instance, { accountId: account.id });
+    const ref = { accountId: account.id, apiKeyId: key.apiKey.id };
+    await apiKeys.listApiKeys(ref);
+    await apiKeys.updateApiKey({ ...ref, name: 'Renamed' });
+    await authentication.authenticate({ credential: keyCredential(key.plaintextKey), clientIp: '192.0.2.1' });
+    await apiKeys.revokeApiKey(ref);
+    identity.clock.advance(MINUTE_MS);
+    const { principal } = await authentication.authenticate({ credential: sessionCredential(session.token) });
+    await accounts.signOut({ accountId: account.id, sessionId: principal?.credentialId ?? '' });
+    expect(await outcomeOf(apiKeys.createApiKey({ ...OPEN_KEY, accountId: account.id }))).toBe('done');
+  });
+  expect(counted).toMatchObject(TABLES.map((table) => ({ table, whole: 0 })));
+  for (const { byIndex } of counted) expect(byIndex).toBeGreaterThan(0);
+});
+
+test('a credential is verified by one look-up in an index', async () => {
+  const { plaintextKey } = await createSomeKey(identity);
+  const { session } = await signUpSomeone(identity);
+  const verify = async ({ authentication }: Pick<TestIdentity, 'authentication'>) => {
+    await authentication.authenticate({ credential: keyCredential(plaintextKey), clientIp: '192.0.2.1' });
+    await authentication.authenticate({ credential: sessionCredential(session.token) });
+  };
+  await verify(identity);
+  const counted = await scansOf(async (instance) => {
+    for (let i = 0; i < 50; i += 1) await verify(instance);
+  });
+  expect(counted).toEqual([
+    { table: 'account', whole: 0, byIndex: 0 },
+    { table: 'session', whole: 0, byIndex: 50 },
+    { table: 'api_key', whole: 0, byIndex: 50 },
+  ]);
+});
+
+async function backends(): Promise<number> {
+  const { rows } = await identity.db.query(
+    `select count(*)::int as count from pg_stat_activity where datname = current_database() and application_name = 'latchkey-identity'`,
+  );
+  return rows[0].count;
+}

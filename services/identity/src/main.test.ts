@@ -1,0 +1,93 @@
+import { createClient } from '@connectrpc/connect';
+import { createServiceTransport } from '@latchkey/kit/rpc/transport';
+import { AccountService } from '@latchkey/proto/latchkey/identity/v1/account_pb';
+import { ApiKeyService } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
+import { createEmptyTestDatabase, type TestDatabase } from '@latchkey/testkit/database';
+import { testRedis } from '@latchkey/testkit/redis';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { outcomeOf } from './testing/identity.fixture.ts';
+import { OPEN_KEY, present, someSignUp } from './testing/sample.fixture.ts';
+import { type ServiceProcess, startProcess } from './testing/service-process.ts';
+
+const CREDENTIAL = 'service-credential-of-32-characters';
+
+let database: TestDatabase;
+let settings: Record<string, string>;
+const started: ServiceProcess[] = [];
+
+beforeAll(async () => {
+  database = await createEmptyTestDatabase();
+  settings = {
+    DATABASE_URL: database.url,
+    REDIS_URL: (await testRedis()).url,
+    SECRET_KEY: 'test-secret-key-of-32-characters!',
+    SERVICE_CREDENTIALS: CREDENTIAL,
+    APPS_URL: 'http://127.0.0.1:1',
+    HOST: '127.0.0.1',
+    PORT: '0',
+    GRPC_PORT: '0',
+  };
+});
+afterEach(async () => {
+  for (const { child, ended } of started.splice(0)) {
+    child.kill('SIGKILL');
+    await ended;
+  }
+});
+afterAll(() => database.drop());
+
+function run(env: Record<string, string>, ...args: string[]): ServiceProcess {
+  const one = startProcess(env, ...args);
+  started.push(one);
+  return one;
+}
+
+test('wrong settings are all reported at once, without their values, and end the process', async () => {
+  const { ended } = run({
+    DATABASE_URL: 'mysql://root:hunter2@localhost/identity',
+    REDIS_URL: 'localhost:6379',
+    SIGN_UP: 'maybe',
+    ACTIVE_API_KEYS_LIMIT: '-1',
+    SERVICE_CREDENTIALS: `${CREDENTIAL},${CREDENTIAL},${CREDENTIAL}`,
+    APPS_URL: 'apps:8082',
+    MIGRATE_ON_START: 'yes',
+  });
+  const { code, stdout, stderr } = await ended;
+  expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+  expect(stderr.trimEnd().split('\n')).toEqual([
+    'Wrong settings:',
+    expect.stringContaining('DATABASE_URL must be a URL'),
+    expect.stringContaining('REDIS_URL must be a URL'),
+    expect.stringContaining('SECRET_KEY is required'),
+    expect.stringContaining('SIGN_UP must be open or closed'),
+    expect.stringContaining('ACTIVE_API_KEYS_LIMIT must be a whole number'),
+    expect.stringContaining('SERVICE_CREDENTIALS must hold one or two'),
+    expect.stringContaining('APPS_URL must be a URL'),
+    expect.stringContaining('MIGRATE_ON_START must be true or false'),
+  ]);
+  for (const value of ['hunter2', CREDENTIAL]) expect(stderr).not.toContain(value);
+});
+
+test('processes that migrate at once apply each migration once', async () => {
+  const endings = await Promise.all([1, 2, 3].map(() => run(settings, 'migrate').ended));
+  expect(endings.map(({ code, stderr }) => ({ code, stderr }))).toEqual(Array(3).fill({ code: 0, stderr: '' }));
+  const upToDate = 'The schema is up to date.\n';
+  expect(endings.map(({ stdout }) => stdout).sort()).toEqual([expect.stringContaining('Applied'), upToDate, upToDate]);
+});
+
+test('a process answers calls over the network, is unavailable where apps is, and ends well on SIGTERM', async () => {
+  const { child, ended, logLine } = run(settings);
+  const { port } = await logLine('listening');
+  const baseUrl = `http://127.0.0.1:${port}`;
+  const transport = createServiceTransport(baseUrl, CREDENTIAL);
+  const { account } = await createClient(AccountService, transport).signUp(someSignUp());
+  const settingsOfKey = { ...OPEN_KEY, accountId: present(account).id };
+  const apiKeys = createClient(ApiKeyService, transport);
+  expect(await outcomeOf(apiKeys.createApiKey(settingsOfKey))).toBe('done');
+  const restricted = { ...settingsOfKey, allApplications: false, applicationIds: [present(account).id] };
+  expect(await outcomeOf(apiKeys.createApiKey(restricted))).toBe('dependency_unavailable');
+  expect((await fetch(`${baseUrl}/readyz`)).status).toBe(200);
+  await transport.close();
+  child.kill('SIGTERM');
+  expect(await ended).toMatchObject({ code: 0, stderr: '' });
+});

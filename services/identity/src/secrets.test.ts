@@ -1,0 +1,60 @@
+import { Writable } from 'node:stream';
+import { createLogger } from '@latchkey/kit/logger';
+import { createTestDatabase, type TestDatabase } from '@latchkey/testkit/database';
+import { testRedis } from '@latchkey/testkit/redis';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { migrateIdentity, startTestIdentity, type TestIdentity } from './testing/identity.fixture.ts';
+import { createSomeKey, keyCredential, PASSWORD, present, sessionCredential, someSignUp } from './testing/sample.fixture.ts';
+
+let database: TestDatabase;
+let identity: TestIdentity;
+
+beforeAll(async () => {
+  database = await createTestDatabase({ schema: 'identity', migrate: migrateIdentity });
+  identity = await startTestIdentity({ databaseUrl: database.url, redisUrl: (await testRedis()).url });
+});
+afterAll(async () => {
+  await identity.stop();
+  await database.drop();
+});
+
+test('no log line holds a password, a token or a key, also when the database fails', async () => {
+  let log = '';
+  const destination = new Writable({
+    write(chunk, _encoding, done) {
+      log += chunk;
+      done();
+    },
+  });
+  const logger = createLogger('identity', 'trace', destination);
+  const instance = await identity.connect({ logger });
+  const { accounts, apiKeys, authentication } = instance;
+  const request = someSignUp();
+  const { account, session } = await accounts.signUp(request);
+  const accountId = present(account).id;
+  const token = present(session).token;
+  const { apiKey, plaintextKey } = await createSomeKey(instance, { accountId });
+  const use = async () => {
+    const calls = [
+      accounts.signUp(request),
+      accounts.signIn(request),
+      accounts.signIn({ ...request, password: `${PASSWORD} and more` }),
+      authentication.authenticate({ credential: keyCredential(plaintextKey), clientIp: '192.0.2.1' }),
+      authentication.authenticate({ credential: keyCredential(`${plaintextKey}x`) }),
+      authentication.authenticate({ credential: sessionCredential(token) }),
+      apiKeys.revokeApiKey({ accountId, apiKeyId: apiKey.id }),
+    ];
+    await Promise.allSettled(calls);
+  };
+  await use();
+  for (const table of ['account', 'session', 'api_key']) {
+    await identity.db.query(`alter table ${table} rename to ${table}_elsewhere`);
+  }
+  await use();
+  for (const table of ['account', 'session', 'api_key']) {
+    await identity.db.query(`alter table ${table}_elsewhere rename to ${table}`);
+  }
+  expect(log).toContain('rpc failed');
+  const csrfToken = present(session).csrfToken;
+  for (const secret of [PASSWORD, token, csrfToken, plaintextKey, plaintextKey.slice(25)]) expect(log).not.toContain(secret);
+});
