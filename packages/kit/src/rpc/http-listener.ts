@@ -1,4 +1,5 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import { fastifyConnectPlugin } from '@connectrpc/connect-fastify';
 import { type FastifyInstance, fastify } from 'fastify';
 import type { ReadinessCheck } from './health.ts';
@@ -9,6 +10,16 @@ const KEEP_ALIVE_MS = 65_000;
 
 /** How often connections that have become idle are closed while the server stops, in milliseconds. */
 const IDLE_CHECK_MS = 20;
+
+/**
+ * Discards what connect-node did not read of a request that it refused, such as a gRPC-Web message beyond the limit. It destroys
+ * such a request but not its connection, on which nothing would ever be read again. Node does the same for a request
+ * that nobody touched.
+ */
+function drain(req: IncomingMessage, connection: Socket): void {
+  (req as unknown as { _dump(): void })._dump();
+  connection.resume();
+}
 
 /** A handler that answers true when it took the request. */
 export type FrontHandler = (req: IncomingMessage, res: ServerResponse) => boolean;
@@ -28,7 +39,10 @@ export async function buildHttpServer(
     serverFactory: (handler) =>
       createServer({ requestTimeout: DEADLINE_MS_MAX, keepAliveTimeout: KEEP_ALIVE_MS }, (req, res) => {
         if (stopping) res.shouldKeepAlive = false;
-        if (!front(req, res)) handler(req, res);
+        if (front(req, res)) return;
+        const { socket } = req;
+        res.once('finish', () => req.complete || drain(req, socket));
+        handler(req, res);
       }),
   });
   await app.register(fastifyConnectPlugin, connect);

@@ -4,6 +4,7 @@ import { Code, ConnectError, type Interceptor } from '@connectrpc/connect';
 import type { Logger } from '../logger.ts';
 import { type BoundMethod, internalError } from './bound-method.ts';
 import { withinBounds } from './call-bounds.ts';
+import type { CallCounter } from './call-counter.ts';
 import { type CredentialCheck, unauthenticated } from './credentials.ts';
 import { invokeIntercepted } from './direct-transport.ts';
 import { isLean, parseMessage, parseTimeout, readBody } from './lean-request.ts';
@@ -16,6 +17,7 @@ export interface LeanHandlerOptions {
   readonly methods: ReadonlyMap<string, BoundMethod>;
   readonly checkCredential: CredentialCheck;
   readonly logger: Logger;
+  readonly calls: CallCounter;
   /** Applied in order around each call. None unless set. */
   readonly interceptors?: readonly Interceptor[];
 }
@@ -39,13 +41,15 @@ export function createLeanHandler(options: LeanHandlerOptions): (req: IncomingMe
 function answer(options: LeanHandlerOptions, bound: BoundMethod, req: IncomingMessage, res: ServerResponse): void {
   const requestId = String(req.headers[REQUEST_ID_HEADER] ?? '');
   let context: UnaryContext | undefined;
+  options.calls.enter();
+  res.on('close', () => {
+    options.calls.leave();
+    if (!res.writableFinished) context?.abort(new ConnectError('the caller is gone', Code.Canceled));
+  });
   const respond = async () => {
     const timeoutMs = parseTimeout(req.headers['connect-timeout-ms']);
     const call = new UnaryContext(bound.method, bound.path, req.headers as Record<string, string>, timeoutMs);
     context = call;
-    res.on('close', () => {
-      if (!res.writableFinished) call.abort(new ConnectError('the caller is gone', Code.Canceled));
-    });
     const output = await withinBounds({ signal: undefined, timeoutMs }, call, () => run(options, bound, req, call, requestId));
     sendMessage(res, bound.method.output, output, call);
   };

@@ -3,7 +3,7 @@ import { ConnectError, type ConnectRouter, type Interceptor } from '@connectrpc/
 import { connectNodeAdapter } from '@connectrpc/connect-node';
 import type { Logger } from '../logger.ts';
 import { bindMethods, internalError, methodPath } from './bound-method.ts';
-import { countCalls } from './call-counter.ts';
+import { CallCounter } from './call-counter.ts';
 import { createCredentialCheck, createRequestGate } from './credentials.ts';
 import { listenForGrpc } from './grpc-listener.ts';
 import { healthRoute, type ReadinessCheck } from './health.ts';
@@ -53,12 +53,13 @@ const TIMER_MS_MAX = 2 ** 31 - 1;
  */
 export async function startRpcServer(options: RpcServerOptions): Promise<RpcServer> {
   const { logger, host, checkReady } = options;
-  const { methods, idle } = countCalls(bindMethods(options.routes, logger));
+  const calls = new CallCounter();
+  const methods = bindMethods(options.routes, logger);
   const checkCredential = createCredentialCheck(options.credentials);
   const interceptors = [...(options.interceptors ?? [])];
   const shutdown = new AbortController();
   const shared = {
-    routes: openRouter(options, methods),
+    routes: openRouter(options, methods, calls),
     interceptors: [logDefects(logger), ...interceptors],
     acceptCompression: [],
     readMaxBytes: MESSAGE_BYTES_MAX,
@@ -67,7 +68,7 @@ export async function startRpcServer(options: RpcServerOptions): Promise<RpcServ
     requestGate: createRequestGate(checkCredential),
     shutdownSignal: shutdown.signal,
   };
-  const lean = createLeanHandler({ methods, checkCredential, interceptors, logger });
+  const lean = createLeanHandler({ methods, checkCredential, interceptors, logger, calls });
   const app = await buildHttpServer(lean, { ...shared }, checkReady);
   await app.listen({ host, port: options.port });
   const grpc = await listenForGrpc(connectNodeAdapter({ ...shared }), host, options.grpcPort).catch(async (err: unknown) => {
@@ -76,7 +77,7 @@ export async function startRpcServer(options: RpcServerOptions): Promise<RpcServ
   });
   const stop = async () => {
     const closed = Promise.all([app.close(), grpc.close()]);
-    await idle();
+    await calls.idle();
     shutdown.abort();
     const grace = setTimeout(() => {
       app.server.closeAllConnections();
@@ -88,11 +89,12 @@ export async function startRpcServer(options: RpcServerOptions): Promise<RpcServ
 }
 
 /** Everything that a server answers: its own routes, health and reflection. */
-function openRouter({ routes, checkReady, logger }: RpcServerOptions, methods: ReturnType<typeof bindMethods>) {
+function openRouter(options: RpcServerOptions, methods: ReturnType<typeof bindMethods>, calls: CallCounter) {
+  const { routes, checkReady, logger } = options;
   const health = healthRoute(checkReady, routes);
   const services = [...routes, health].map((route) => route.service);
   return (router: ConnectRouter) => {
-    boundRouter(router, routes, methods, logger);
+    boundRouter(router, routes, methods, logger, calls);
     for (const { service, impl } of [health, ...reflectionRoutes(services)]) router.service(service, impl);
   };
 }

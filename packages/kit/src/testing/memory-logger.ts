@@ -1,0 +1,11 @@
+import { createLogger, type Logger } from '../logger.ts';
+
+/** A line as it was written. */
+export type LogLine = Readonly<Record<string, unknown>> & { readonly msg: string };
+
+/** A logger that keeps its lines. */
+export function memoryLogger(): { readonly logger: Logger; readonly lines: LogLine[] } {
+  const lines: LogLine[] = [];
+  const write = (text: string) => void lines.push(JSON.parse(text) as LogLine);
+  return { logger: createLogger('test', 'debug', { write }), lines };
+}
