@@ -7,7 +7,7 @@ import { runNode, runTool } from './run-child.mjs';
 /** What can be run, by name. Each takes the arguments from the command line and gives the exit code. */
 const tasks = {
   // The launcher tells a repeated signal from the same one that came twice, so it may have all of them.
-  start: (args) => runNode([`${root}packages/standalone/src/main.ts`, ...args]),
+  start: (args) => runNode([`${root}packages/standalone/src/main.ts`, ...args], { endsWithUs: true }),
   test,
   check: (args) => runChecks(selectChecks(args)).then((failed) => (failed.length === 0 ? 0 : 1)),
   bench: (args) => runNode([`${root}bench/main.ts`, ...args]),

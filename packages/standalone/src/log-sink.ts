@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import openRollingFile from 'pino-roll';
 
-const FILE_SIZE_MAX = '20m';
+const FILE_SIZE = '20m';
 /** Besides the one being written. */
 const OLD_FILES_MAX = 4;
 const WARN = 40;
@@ -17,15 +17,16 @@ export interface LogSink {
 }
 
 /**
- * Opens the log: JSON lines in `<dir>/latchkey.<number>.log`, of 100 MB altogether at most.
+ * Opens the log: JSON lines in `<dir>/latchkey.<number>.log`, five files of 20 MB at most.
  *
  * @param onProblem gets warnings and errors in a form to read, as they also concern the person at the terminal
+ * @param fileSize at which the next file is begun, like `20m`
  */
-export async function openLogSink(dir: string, onProblem: (line: string) => void): Promise<LogSink> {
+export async function openLogSink(dir: string, onProblem: (line: string) => void, fileSize = FILE_SIZE): Promise<LogSink> {
   const file = await openRollingFile({
     file: join(dir, 'latchkey'),
     extension: '.log',
-    size: FILE_SIZE_MAX,
+    size: fileSize,
     limit: { count: OLD_FILES_MAX, removeOtherLogFiles: true },
     mkdir: true,
     sync: false,

@@ -1,0 +1,175 @@
+import { readdir, readFile, stat } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { createEmptyTestDatabase } from '@latchkey/testkit/database';
+import { eventually } from '@latchkey/testkit/eventually';
+import { testRedis } from '@latchkey/testkit/redis';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createDataDir, type Launched, launch } from './testing/launched.ts';
+import { processesOn, serviceProcessesOf } from './testing/processes-on.ts';
+
+const PATIENCE = { timeoutMs: 30_000 };
+const ACCOUNT = { username: 'ada', email: 'ada@example.com', password: 'nobody would guess this' };
+
+const signUp = (baseUrl: string) => post(`${baseUrl}/api/v1/auth/sign-up`, ACCOUNT);
+const signIn = (baseUrl: string) => post(`${baseUrl}/api/v1/auth/sign-in`, { email: ACCOUNT.email, password: ACCOUNT.password });
+
+async function post(url: string, body: object): Promise<number> {
+  const response = await fetch(url, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+  await response.body?.cancel();
+  return response.status;
+}
+
+describe.runIf(process.platform === 'linux')('the launcher', () => {
+  let dir: Awaited<ReturnType<typeof createDataDir>>;
+  let launched: Launched[];
+  const start = (env: NodeJS.ProcessEnv = {}, ...args: string[]) => {
+    const one = launch({ DATA_DIR: dir.path, PORT: '0', ...env }, args);
+    launched.push(one);
+    return one;
+  };
+  beforeEach(async () => {
+    dir = await createDataDir();
+    launched = [];
+  });
+  afterEach(async () => {
+    for (const one of launched) one.signal('SIGTERM');
+    await Promise.all(launched.map((one) => one.exited));
+    await eventually(() => processesOn(dir.path).length === 0, PATIENCE);
+    await dir.remove();
+  });
+
+  describe.each([
+    ['in one process', [], []],
+    ['in a process for each service', ['--deployed'], ['apps', 'gateway', 'identity']],
+  ])('%s', (_title, args, services) => {
+    it('serves, stops when told to with nothing left behind, and keeps what it was told', async () => {
+      const first = start({}, ...args);
+      expect(await signUp(await first.running)).toBe(200);
+      expect(
+        processesOn(dir.path)
+          .map(([name]) => name)
+          .sort(),
+      ).toEqual(['postgres', 'redis']);
+      const children = serviceProcessesOf(first.process.pid ?? 0);
+      expect(children.map(([name]) => name).sort()).toEqual(services);
+      first.signal('SIGTERM');
+      expect(await first.exited).toEqual({ code: 0, signal: null });
+      expect(processesOn(dir.path)).toEqual([]);
+      expect(serviceProcessesOf(first.process.pid ?? 0)).toEqual([]);
+
+      const second = start({}, ...args);
+      expect(await signIn(await second.running)).toBe(200);
+    });
+
+    it('starts again what is killed, and serves as before', async () => {
+      const one = start({}, ...args);
+      const baseUrl = await one.running;
+      await signUp(baseUrl);
+      const victims = [...processesOn(dir.path), ...serviceProcessesOf(one.process.pid ?? 0)];
+      expect(victims).toHaveLength(2 + services.length);
+      for (const [name, pid] of victims) {
+        process.kill(pid, 'SIGKILL');
+        await eventually(
+          () => new RegExp(`${name}.* runs again`, 'i').test(one.output().replaceAll('PostgreSQL', 'postgres')),
+          PATIENCE,
+        );
+        await eventually(async () => expect(await signIn(baseUrl)).toBe(200), PATIENCE);
+      }
+    });
+
+    it('recovers from being killed itself', async () => {
+      const first = start({}, ...args);
+      await signUp(await first.running);
+      first.signal('SIGKILL');
+      await first.exited;
+      const second = start({}, ...args);
+      expect(await signIn(await second.running)).toBe(200);
+    });
+  });
+
+  it('refuses a data folder that another one is using, and names that', async () => {
+    const first = start();
+    await first.running;
+    const second = start();
+    expect(await second.exited).toMatchObject({ code: 1 });
+    expect(second.output().trim()).toBe(
+      `Another Latchkey (pid ${first.process.pid}) is using ${dir.path}: stop it first, or set DATA_DIR to another folder.`,
+    );
+  });
+
+  it('says that its port is taken before it does anything', async () => {
+    const taken = createServer();
+    await new Promise<void>((resolve) => taken.listen(0, '0.0.0.0', resolve));
+    const address = taken.address();
+    const port = typeof address === 'object' ? address?.port : 0;
+    const one = start({ PORT: String(port) });
+    expect(await one.exited).toMatchObject({ code: 1 });
+    expect(one.output().trim()).toBe(`Port ${port} is taken by another process: stop that, or set PORT to another port.`);
+    expect(await readdir(dir.path)).toEqual([]);
+    taken.close();
+  });
+
+  it('names all wrong settings at once, without their values', async () => {
+    const one = start({ PORT: 'many', DATABASE_URL: 'mysql://secret', SECRET_KEY: 'short', RATE_LIMIT_IP_PER_MINUTE: '-1' });
+    expect(await one.exited).toMatchObject({ code: 1 });
+    expect(one.output().trim().split('\n')).toHaveLength(5);
+    for (const name of ['PORT', 'DATABASE_URL', 'SECRET_KEY', 'RATE_LIMIT_IP_PER_MINUTE'])
+      expect(one.output()).toContain(`  ${name} `);
+    expect(one.output()).not.toMatch(/secret'|short|mysql|-1|at .*\.ts/);
+  });
+
+  it('uses the servers it is given and starts none', async () => {
+    const [database, redis] = await Promise.all([createEmptyTestDatabase(), testRedis()]);
+    const one = start({ DATABASE_URL: database.url, REDIS_URL: redis.url });
+    expect(await signUp(await one.running)).toBe(200);
+    expect(processesOn(dir.path)).toEqual([]);
+    one.signal('SIGINT');
+    expect(await one.exited).toEqual({ code: 0, signal: null });
+    await database.drop();
+  });
+
+  it.each([
+    ['DATABASE_URL', 'postgresql://user:hidden@127.0.0.1:1/db', 'PostgreSQL'],
+    ['REDIS_URL', 'redis://:hidden@127.0.0.1:1', 'Redis'],
+  ])('says in one sentence that the server of %s does not answer', async (name, url, what) => {
+    const one = start({ [name]: url });
+    expect(await one.exited).toMatchObject({ code: 1 });
+    expect(one.output()).toContain(`The ${what} at 127.0.0.1:1, which ${name} names, can't be used: connect ECONNREFUSED`);
+    expect(one.output()).not.toContain('hidden');
+  });
+
+  it('stops an unfinished start when told to', async () => {
+    const one = start();
+    await eventually(() => processesOn(dir.path).length > 0, PATIENCE);
+    one.signal('SIGINT');
+    expect(await one.exited).toEqual({ code: 0, signal: null });
+    expect(processesOn(dir.path)).toEqual([]);
+  });
+
+  it('keeps its secrets readable by its user only, and out of the log and the terminal', async () => {
+    const one = start({ LOG_LEVEL: 'trace' });
+    await signUp(await one.running);
+    one.signal('SIGTERM');
+    await one.exited;
+    const path = join(dir.path, 'secrets.json');
+    expect((await stat(path)).mode & 0o777).toBe(0o600);
+    const secrets = Object.values(JSON.parse(await readFile(path, 'utf8')) as Record<string, string>);
+    const log = await readFile(join(dir.path, 'logs', 'latchkey.1.log'), 'utf8');
+    expect(log).toContain('/api/v1/auth/sign-up');
+    for (const secret of [...secrets, ACCOUNT.password]) expect(log + one.output()).not.toContain(secret);
+  });
+
+  it('explains itself, and does not guess at arguments it does not know', async () => {
+    const help = start({}, '--help');
+    expect(await help.exited).toMatchObject({ code: 0 });
+    expect(help.output()).toContain('DATA_DIR');
+    const wrong = start({}, '--deploy');
+    expect(await wrong.exited).toMatchObject({ code: 2 });
+    expect(wrong.output()).toContain("Unknown option '--deploy'");
+  });
+});

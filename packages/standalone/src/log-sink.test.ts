@@ -1,0 +1,42 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { eventually } from '@latchkey/testkit/eventually';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { openLogSink, toReadable } from './log-sink.ts';
+import { createDataDir } from './testing/launched.ts';
+
+describe('the log', () => {
+  let dir: Awaited<ReturnType<typeof createDataDir>>;
+  beforeEach(async () => {
+    dir = await createDataDir();
+  });
+  afterEach(() => dir.remove());
+
+  it('keeps every line, and shows those that somebody should see', async () => {
+    const shown: string[] = [];
+    const logs = await openLogSink(dir.path, (line) => shown.push(line));
+    logs.write('{"level":30,"service":"apps","msg":"fine"}\n');
+    logs.write('{"level":50,"service":"apps","err":{"message":"full\\nstack"},"msg":"not fine"}');
+    logs.writeText('redis', 'ready');
+    await logs.close();
+    expect(shown).toEqual(['apps: not fine (full)']);
+    const lines = (await readFile(join(dir.path, 'latchkey.1.log'), 'utf8')).trim().split('\n');
+    expect(lines.map((line) => JSON.parse(line).msg)).toEqual(['fine', 'not fine', 'ready']);
+  });
+
+  it('keeps the five newest files', async () => {
+    const line = JSON.stringify({ level: 30, msg: 'x'.repeat(8_000) });
+    const logs = await openLogSink(dir.path, () => {}, '20k');
+    for (let next = 2; next <= 8; next += 1) {
+      for (let count = 0; count < 3; count += 1) logs.write(line);
+      await eventually(async () => expect(await readdir(dir.path)).toContain(`latchkey.${next}.log`));
+    }
+    const newest = [4, 5, 6, 7, 8].map((number) => `latchkey.${number}.log`);
+    await eventually(async () => expect((await readdir(dir.path)).sort()).toEqual(newest));
+    await logs.close();
+  });
+
+  it('shows a line that is no JSON as it is', () => {
+    expect(toReadable('plain\n')).toBe('plain');
+  });
+});

@@ -1,0 +1,105 @@
+import { chmod, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { findFreePort } from '@latchkey/embedded/free-port';
+import { runServer, type ServerProcess } from '@latchkey/embedded/server-process';
+import { eventually } from '@latchkey/testkit/eventually';
+import type { Shape } from '../latchkey.ts';
+
+export type { Shape } from '../latchkey.ts';
+
+/** Settings that keep every limit out of the way of tests that are not about it. */
+export const GENEROUS_LIMITS = {
+  RATE_LIMIT_IP_PER_MINUTE: '1000000',
+  RATE_LIMIT_PRINCIPAL_PER_MINUTE: '1000000',
+  AUTH_ATTEMPTS_PER_MINUTE: '1000000',
+  API_KEYS_CREATED_PER_HOUR: '1000000',
+};
+
+/** What an instance runs on. */
+export interface InstanceOptions {
+  readonly shape: Shape;
+  readonly databaseUrl: string;
+  readonly redisUrl: string;
+  /** Settings beside the servers and the port; limits are generous unless set here. */
+  readonly env?: NodeJS.ProcessEnv;
+}
+
+/** A Latchkey in processes of its own, as `npm start` runs it. */
+export interface Instance {
+  readonly shape: Shape;
+  readonly baseUrl: string;
+  readonly port: number;
+  /** Pid of the process that was started; in the deployed shape the services are children of it. */
+  readonly pid: number;
+  /** Resolves with the exit code once the process has ended. */
+  readonly exited: Promise<number | null>;
+  /** Lines of all logs that contain the text. The log is written twice a second, so ask `eventually`. */
+  findLogLines(text: string): Promise<string[]>;
+  /** Sends SIGTERM and resolves when all has stopped. */
+  stop(): Promise<void>;
+}
+
+const MAIN = fileURLToPath(new URL('../main.ts', import.meta.url));
+const START_TIMEOUT_MS = 60_000;
+const STOP_TIMEOUT_MS = 45_000;
+
+/** Starts an instance and waits until it is ready. The caller stops it. */
+export async function startInstance(options: InstanceOptions): Promise<Instance> {
+  const dataDir = await mkdtemp(join(tmpdir(), 'latchkey-e2e-'));
+  await chmod(dataDir, 0o711);
+  const port = await findFreePort();
+  const process = await launch(options, dataDir, port);
+  const baseUrl = `http://127.0.0.1:${port}`;
+  let ended = false;
+  const exited = process.exited.then(({ code }) => {
+    ended = true;
+    return code;
+  });
+  const stop = async () => {
+    await process.stop();
+    await rm(dataDir, { recursive: true, force: true, maxRetries: 10 });
+  };
+  try {
+    await eventually(async () => ended || (await fetch(`${baseUrl}/readyz`, { signal: AbortSignal.timeout(2_000) })).ok, {
+      timeoutMs: START_TIMEOUT_MS,
+      intervalMs: 25,
+    });
+    if (ended) throw new Error(`Latchkey did not start:\n${process.recentLines().join('\n')}`);
+  } catch (err) {
+    await stop();
+    throw err;
+  }
+  const findLogLines = (text: string) => findLines(join(dataDir, 'logs'), text);
+  return { shape: options.shape, baseUrl, port, pid: process.pid, exited, findLogLines, stop };
+}
+
+function launch({ shape, databaseUrl, redisUrl, env }: InstanceOptions, dataDir: string, port: number): Promise<ServerProcess> {
+  return runServer({
+    command: process.execPath,
+    args: [MAIN, ...(shape === 'deployed' ? ['--deployed'] : [])],
+    cwd: dataDir,
+    env: {
+      PATH: process.env.PATH,
+      ...GENEROUS_LIMITS,
+      HOST: '127.0.0.1',
+      PORT: String(port),
+      DATA_DIR: dataDir,
+      DATABASE_URL: databaseUrl,
+      REDIS_URL: redisUrl,
+      ...env,
+    },
+    stopSteps: [
+      ['SIGTERM', STOP_TIMEOUT_MS],
+      ['SIGKILL', 5_000],
+    ],
+    removeDirWhenOrphaned: dataDir,
+  });
+}
+
+async function findLines(logDir: string, text: string): Promise<string[]> {
+  const files = await readdir(logDir);
+  const contents = await Promise.all(files.map((file) => readFile(join(logDir, file), 'utf8')));
+  return contents.flatMap((content) => content.split('\n')).filter((line) => line.includes(text));
+}

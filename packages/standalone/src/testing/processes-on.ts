@@ -1,0 +1,42 @@
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { readCommandLine } from '@latchkey/embedded/process-identity';
+
+/** What runs on a data folder, as [name, pid]: servers whose working folder is in it, and services with its settings. */
+export function processesOn(dataDir: string): Array<[name: string, pid: number]> {
+  return readdirSync('/proc')
+    .map(Number)
+    .filter((pid) => pid > 0)
+    .flatMap((pid): Array<[string, number]> => {
+      const [program = ''] = readCommandLine(pid);
+      if (!workingDir(pid)?.startsWith(`${dataDir}/`)) return [];
+      if (program.endsWith('/postgres')) return [['postgres', pid]];
+      return program.includes('redis-server') || program.includes('valkey-server') ? [['redis', pid]] : [];
+    });
+}
+
+/** Direct children of a process that run a service, as [name, pid]. */
+export function serviceProcessesOf(launcherPid: number): Array<[name: string, pid: number]> {
+  return readdirSync('/proc')
+    .map(Number)
+    .filter((pid) => pid > 0)
+    .flatMap((pid): Array<[string, number]> => {
+      const name = /services\/(\w+)\/src\/main\.ts/.exec(readCommandLine(pid)[1] ?? '')?.[1];
+      return name && parentOf(pid) === launcherPid ? [[name, pid]] : [];
+    });
+}
+
+function workingDir(pid: number): string | undefined {
+  try {
+    return readlinkSync(`/proc/${pid}/cwd`);
+  } catch {
+    return undefined;
+  }
+}
+
+function parentOf(pid: number): number | undefined {
+  try {
+    return Number(/\) \S (\d+)/.exec(readFileSync(`/proc/${pid}/stat`, 'utf8'))?.[1]);
+  } catch {
+    return undefined;
+  }
+}
