@@ -2,7 +2,13 @@ import { createTestDatabase, type TestDatabase } from '@latchkey/testkit/databas
 import { eventually } from '@latchkey/testkit/eventually';
 import { testRedis } from '@latchkey/testkit/redis';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { migrateIdentity, outcomeOf, startTestIdentity, type TestIdentity } from './testing/identity.fixture.ts';
+import {
+  migrateIdentity,
+  outcomeOf,
+  startTestIdentity,
+  type TestIdentity,
+  type TestInstance,
+} from './testing/identity.fixture.ts';
 import { createSomeKey, keyCredential, OPEN_KEY, PASSWORD, sessionCredential, signUpSomeone } from './testing/sample.fixture.ts';
 import { MINUTE_MS } from './testing/test-clock.ts';
 
@@ -39,9 +45,8 @@ beforeAll(async () => {
   await identity.db.query('analyze');
 });
 
-/** Scans of each table since its making. Counts of a connection are complete once it is closed. */
+/** Scans of each table since its making. */
 async function scans(): Promise<Record<string, { readonly whole: number; readonly byIndex: number }>> {
-  await identity.db.query('select pg_stat_clear_snapshot(), pg_stat_force_next_flush()');
   const { rows } = await identity.db.query(
     `select relname, seq_scan::int, coalesce(idx_scan, 0)::int as idx_scan from pg_stat_user_tables where relname = any ($1)`,
     [TABLES],
@@ -49,14 +54,23 @@ async function scans(): Promise<Record<string, { readonly whole: number; readonl
   return Object.fromEntries(rows.map((row) => [row.relname, { whole: row.seq_scan, byIndex: row.idx_scan }]));
 }
 
+/** Process ids of the connections of all instances. */
+async function connections(): Promise<number[]> {
+  const { rows } = await identity.db.query(
+    `select pid from pg_stat_activity where datname = current_database() and application_name = 'latchkey-identity'`,
+  );
+  return rows.map(({ pid }) => pid);
+}
+
 /** Runs calls on an instance of their own, and says how often they scanned each table. */
-async function scansOf(run: (instance: Awaited<ReturnType<TestIdentity['connect']>>) => Promise<unknown>) {
+async function scansOf(run: (instance: TestInstance) => Promise<unknown>) {
+  const [before, others] = [await scans(), await connections()];
   const instance = await identity.connect();
-  const before = await scans();
   await run(instance);
+  const own = (await connections()).filter((pid) => !others.includes(pid));
   await instance.service.stop();
-  // A server process reports what it counted before its client sees the connection closed, or a moment later.
-  await eventually(async () => (await backends()) <= 4);
+  // What a connection has counted is complete once it is gone.
+  await eventually(async () => !(await connections()).some((pid) => own.includes(pid)));
   const after = await scans();
   return TABLES.map((table) => ({
     table,
@@ -89,7 +103,7 @@ test('no call reads a table from end to end', async () => {
 test('a credential is verified by one look-up in an index', async () => {
   const { plaintextKey } = await createSomeKey(identity);
   const { session } = await signUpSomeone(identity);
-  const verify = async ({ authentication }: Pick<TestIdentity, 'authentication'>) => {
+  const verify = async ({ authentication }: TestInstance) => {
     await authentication.authenticate({ credential: keyCredential(plaintextKey), clientIp: '192.0.2.1' });
     await authentication.authenticate({ credential: sessionCredential(session.token) });
   };
@@ -103,10 +117,3 @@ test('a credential is verified by one look-up in an index', async () => {
     { table: 'api_key', whole: 0, byIndex: 50 },
   ]);
 });
-
-async function backends(): Promise<number> {
-  const { rows } = await identity.db.query(
-    `select count(*)::int as count from pg_stat_activity where datname = current_database() and application_name = 'latchkey-identity'`,
-  );
-  return rows[0].count;
-}

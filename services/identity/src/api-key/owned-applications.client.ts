@@ -8,6 +8,7 @@ const TIMEOUT_MS = 2_000;
 /** Asks the apps service on behalf of one call, which the question is logged and canceled with. */
 export type OwnedApplications = (call: HandlerContext) => FindOwnedApplications;
 
+/** A client that asks over the given transport, for 2 s at most. */
 export function createOwnedApplications(appsTransport: Transport): OwnedApplications {
   const client = createClient(ApplicationService, appsTransport);
   return (call) => async (accountId, applicationIds) => {

@@ -121,17 +121,3 @@ test('an expired key works again once its expiry is moved', async () => {
   await update(key, { expiry: expiry(MINUTE_MS) });
   expect(await use()).toBe('done');
 });
-
-test('updates at once of different settings are all kept', async () => {
-  const key = await createRestrictedKey();
-  await Promise.all([
-    update(key, { name: 'Together' }),
-    update(key, { scopes: { scopes: ['account:read'] } }),
-    update(key, { allApplications: true }),
-    update(key, { expiry: expiry(MINUTE_MS) }),
-  ]);
-  const { apiKeys } = await identity.apiKeys.listApiKeys({ accountId: key.accountId });
-  expect(apiKeys).toMatchObject([
-    { name: 'Together', scopes: ['account:read'], allApplications: true, expiresAt: expiry(MINUTE_MS).value },
-  ]);
-});

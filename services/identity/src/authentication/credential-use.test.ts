@@ -1,9 +1,11 @@
 import { createTestDatabase, type TestDatabase } from '@latchkey/testkit/database';
+import { eventually } from '@latchkey/testkit/eventually';
 import { testRedis } from '@latchkey/testkit/redis';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { migrateIdentity, outcomeOf, startTestIdentity, type TestIdentity } from '../testing/identity.fixture.ts';
 import { createSomeKey, keyCredential, type SomeKey } from '../testing/sample.fixture.ts';
-import { MINUTE_MS } from '../testing/test-clock.ts';
+import { MINUTE_MS, SECOND_MS } from '../testing/test-clock.ts';
+import { waitersForLocks } from '../testing/waiters.ts';
 
 let database: TestDatabase;
 let identity: TestIdentity;
@@ -86,13 +88,20 @@ test('a key is valid also when its use can’t be recorded', async () => {
   expect((await lastUse(key)).at).toBeUndefined();
 });
 
-test('uses at once are recorded by one write', async () => {
+test('of uses at once the first one is written, and the others find it written', async () => {
   const key = await createSomeKey(identity);
-  const version = async () => (await identity.db.query('select xmin from api_key where id = $1', [key.apiKey.id])).rows[0].xmin;
-  const created = await version();
-  await Promise.all(Array.from({ length: 20 }, () => use(key, '192.0.2.1')));
-  const recorded = await version();
-  expect(recorded).not.toBe(created);
-  await Promise.all(Array.from({ length: 20 }, () => use(key, '192.0.2.1')));
-  expect(await version()).toBe(recorded);
+  const first = identity.clock.now();
+  const client = await identity.db.connect();
+  await client.query('begin');
+  await client.query('select 1 from api_key where id = $1 for update', [key.apiKey.id]);
+  const uses: Array<Promise<unknown>> = [];
+  while (uses.length < 3) {
+    uses.push(use(key, '192.0.2.1'));
+    await eventually(() => waitersForLocks(identity.db, uses.length));
+    identity.clock.advance(SECOND_MS);
+  }
+  await client.query('commit');
+  client.release();
+  await Promise.all(uses);
+  expect((await lastUse(key)).at).toEqual(first);
 });

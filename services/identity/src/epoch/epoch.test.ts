@@ -4,6 +4,7 @@ import { testRedis } from '@latchkey/testkit/redis';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { migrateIdentity, outcomeOf, startTestIdentity, type TestIdentity } from '../testing/identity.fixture.ts';
 import { createSomeKey, keyCredential, type SomeKey, sessionCredential, signUpSomeone } from '../testing/sample.fixture.ts';
+import { waitersForLocks } from '../testing/waiters.ts';
 
 let database: TestDatabase;
 let identity: TestIdentity;
@@ -62,6 +63,23 @@ test.each([
   expect(await identity.redis.get(epochKey)).toBeNull();
 });
 
+test('the epoch is read before the credential is looked up', async () => {
+  const key = await createSomeKey(identity);
+  const { epochKey } = await use(key);
+  await identity.redis.del(epochKey);
+  const client = await identity.db.connect();
+  await client.query('begin');
+  await client.query('lock table api_key in access exclusive mode');
+  const authenticated = use(key);
+  await eventually(() => waitersForLocks(identity.db, 1));
+  // As a revocation does that ends before the look-up is answered.
+  const ended = await identity.redis.getdel(epochKey);
+  await client.query('commit');
+  client.release();
+  expect((await authenticated).epoch).toBe(ended);
+  expect(ended).not.toBeNull();
+});
+
 test('a principal that was looked up before a revocation carries no epoch that stands after it', async () => {
   const key = await createSomeKey(identity);
   const client = await identity.db.connect();
@@ -69,9 +87,9 @@ test('a principal that was looked up before a revocation carries no epoch that s
   await client.query('begin');
   await client.query('select 1 from api_key where id = $1 for update', [key.apiKey.id]);
   const authenticated = use(key);
-  await eventually(() => waitingFor(1));
+  await eventually(() => waitersForLocks(identity.db, 1));
   const revoked = identity.apiKeys.revokeApiKey(refOf(key));
-  await eventually(() => waitingFor(2));
+  await eventually(() => waitersForLocks(identity.db, 2));
   await client.query('commit');
   client.release();
   const [{ principal, epochKey, epoch }] = await Promise.all([authenticated, revoked]);
@@ -119,11 +137,3 @@ test('Redis holds nothing that a credential could be made or found from', async 
   const held = [...names, ...(await identity.redis.mget(names))].join('\n');
   for (const secret of [key.plaintextKey.slice(25), session.token, ...forms]) expect(held).not.toContain(secret);
 });
-
-/** Whether so many statements of this database wait for a lock. */
-async function waitingFor(count: number): Promise<boolean> {
-  const { rows } = await identity.db.query(
-    `select count(*)::int as count from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
-  );
-  return rows[0].count === count;
-}

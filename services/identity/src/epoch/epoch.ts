@@ -37,6 +37,7 @@ export interface EpochsOptions {
   readonly wait?: (ms: number) => Promise<unknown>;
 }
 
+/** Epochs that live in one Redis for all instances and gateways. `SET` with both `NX` and `GET` needs Redis 7. */
 export function createEpochs({ redis, random, logger, wait = delay }: EpochsOptions): Epochs {
   return {
     async read(key) {

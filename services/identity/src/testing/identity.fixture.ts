@@ -59,6 +59,8 @@ export async function startTestIdentity(servers: TestServers): Promise<TestIdent
   const apps = createFakeApps();
   const clock = createTestClock();
   const db = new pg.Pool({ connectionString: servers.databaseUrl, options: '-c search_path=identity', max: 4 });
+  // A pool has forgotten its connections before they are closed, and a database that is dropped may end them first.
+  db.on('connect', (client) => void client.on('error', () => undefined));
   const redis = createFailFastRedis(servers.redisUrl, silent);
   const services: IdentityService[] = [];
   const connect = async (options: InstanceOptions = {}) => {

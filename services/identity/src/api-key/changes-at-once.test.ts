@@ -1,0 +1,87 @@
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { createTestDatabase, type TestDatabase } from '@latchkey/testkit/database';
+import { eventually } from '@latchkey/testkit/eventually';
+import { testRedis } from '@latchkey/testkit/redis';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { migrateIdentity, outcomeOf, startTestIdentity, type TestIdentity } from '../testing/identity.fixture.ts';
+import { createSomeKey, type SomeKey, someAccountId } from '../testing/sample.fixture.ts';
+import { waitersForLocks } from '../testing/waiters.ts';
+
+let database: TestDatabase;
+let identity: TestIdentity;
+
+beforeAll(async () => {
+  database = await createTestDatabase({ schema: 'identity', migrate: migrateIdentity });
+  identity = await startTestIdentity({ databaseUrl: database.url, redisUrl: (await testRedis()).url });
+});
+afterAll(async () => {
+  await identity.stop();
+  await database.drop();
+});
+
+const refOf = ({ accountId, apiKey }: SomeKey) => ({ accountId, apiKeyId: apiKey.id });
+const update = (key: SomeKey, change: object) => identity.apiKeys.updateApiKey({ ...refOf(key), ...change });
+const stored = async ({ accountId }: SomeKey) => (await identity.apiKeys.listApiKeys({ accountId })).apiKeys[0];
+
+/** A key that is restricted to one application of its account, and another application. */
+async function createRestrictedKey() {
+  const accountId = await someAccountId(identity);
+  const [first = '', second = ''] = identity.apps.createApplications(accountId, 2);
+  return { ...(await createSomeKey(identity, { accountId, allApplications: false, applicationIds: [first] })), second };
+}
+
+/** Lets changes of a key begin one after the other, each having read what it reads before the first is made. */
+async function atOnce(key: SomeKey, ...changes: Array<() => Promise<unknown>>): Promise<string[]> {
+  const client = await identity.db.connect();
+  await client.query('begin');
+  await client.query('select 1 from api_key where id = $1 for update', [key.apiKey.id]);
+  const outcomes: Array<Promise<string>> = [];
+  for (const change of changes) {
+    outcomes.push(outcomeOf(change()));
+    await eventually(() => waitersForLocks(identity.db, outcomes.length));
+  }
+  await client.query('commit');
+  client.release();
+  return Promise.all(outcomes);
+}
+
+test('updates at once of different settings are all kept', async () => {
+  const key = await createRestrictedKey();
+  const expiresAt = timestampFromDate(new Date(identity.clock.now().getTime() + 60_000));
+  const outcomes = await atOnce(
+    key,
+    () => update(key, { name: 'Together' }),
+    () => update(key, { scopes: { scopes: ['account:read'] } }),
+    () => update(key, { allApplications: true }),
+    () => update(key, { expiry: { case: 'expiresAt', value: expiresAt } }),
+  );
+  expect(new Set(outcomes)).toEqual(new Set(['done']));
+  expect(await stored(key)).toMatchObject({ name: 'Together', scopes: ['account:read'], allApplications: true, expiresAt });
+});
+
+test('of updates at once that contradict one another, the later one is refused', async () => {
+  const key = await createRestrictedKey();
+  const open = () => update(key, { allApplications: true });
+  const restrict = () => update(key, { applicationIds: { applicationIds: [key.second] } });
+  expect(await atOnce(key, open, restrict)).toEqual(['done', 'api_key_conflict']);
+  expect(await stored(key)).toMatchObject({ allApplications: true, applicationIds: [] });
+});
+
+test('an update that waited for a revocation is refused', async () => {
+  const key = await createRestrictedKey();
+  const outcomes = await atOnce(
+    key,
+    () => identity.apiKeys.revokeApiKey(refOf(key)),
+    () => update(key, { name: 'Too late' }),
+  );
+  expect(outcomes).toEqual(['done', 'revoked_api_key_unchangeable']);
+  expect(await stored(key)).toMatchObject({ name: key.apiKey.name, revokedAt: expect.anything() });
+});
+
+test('revocations at once keep the first time', async () => {
+  const key = await createRestrictedKey();
+  const revoke = async () => identity.apiKeys.revokeApiKey(refOf(key)).finally(() => identity.clock.advance(1_000));
+  expect(await atOnce(key, revoke, revoke, revoke)).toEqual(['done', 'done', 'done']);
+  const { apiKey } = await identity.apiKeys.revokeApiKey(refOf(key));
+  expect(apiKey?.revokedAt).toEqual(apiKey?.updatedAt);
+});
