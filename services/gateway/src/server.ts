@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import type { Logger } from '@latchkey/kit/logger';
 import { type FastifyInstance, fastify } from 'fastify';
 import { validatorCompiler } from 'fastify-type-provider-zod';
@@ -7,6 +8,7 @@ import { createErrorHandler } from './http/error-handler.ts';
 import { parseJsonBody } from './http/json-body.ts';
 import { createNotFoundHandler } from './http/not-found.ts';
 import { coverNodeDefaults, onClientError } from './http/raw-error.ts';
+import { countHeader } from './http/raw-headers.ts';
 import { requestIdOf } from './http/request-id.ts';
 import { registerOpenApi, registerOpenApiDocument } from './openapi.ts';
 import type { Gate } from './route/gate.ts';
@@ -76,7 +78,7 @@ function addHooks(app: FastifyInstance, { logger, gate, routes }: ServerOptions)
   const gated = new Set(routes.map((route) => route.url));
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id);
-    if (request.raw.httpVersion === '1.1' && request.headers.host === undefined) throw errors.request_malformed();
+    if (!hasOneHost(request.raw)) throw errors.request_malformed();
     const url = request.routeOptions.url;
     if (url === undefined || !(gated.has(url) || PROBES.has(url))) await gate.count(request, reply);
   });
@@ -86,6 +88,12 @@ function addHooks(app: FastifyInstance, { logger, gate, routes }: ServerOptions)
     logger.info({ ...facts, ms: Math.round(reply.elapsedTime * 1000) / 1000 }, 'request');
     done();
   });
+}
+
+/** Whether the host is given as HTTP wants it: once, or in HTTP/1.0 not at all (RFC 9112, 3.2). */
+function hasOneHost(req: IncomingMessage): boolean {
+  const count = countHeader(req, 'host');
+  return count === 1 || (count === 0 && req.httpVersion !== '1.1');
 }
 
 function registerProbes(app: FastifyInstance, { checkReady, logger }: ServerOptions): void {

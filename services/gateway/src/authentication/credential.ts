@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { parseCookie } from 'cookie';
+import { countHeader } from '../http/raw-headers.ts';
 
 export const SESSION_COOKIE = 'session';
 
@@ -19,22 +20,13 @@ const SESSION_TOKEN = /^[A-Za-z0-9_-]{1,128}$/;
 export function readCredential(req: IncomingMessage): Credential {
   const { authorization, cookie } = req.headers;
   if (authorization !== undefined) {
-    const text = countAuthorizations(req.rawHeaders) === 1 ? BEARER.exec(authorization)?.[1] : undefined;
+    const text = countHeader(req, 'authorization') === 1 ? BEARER.exec(authorization)?.[1] : undefined;
     return text === undefined ? MALFORMED : { kind: 'key', text };
   }
   if (cookie === undefined) return NONE;
   const token = parseCookie(cookie)[SESSION_COOKIE];
   if (token === undefined) return NONE;
   return { kind: 'session', text: SESSION_TOKEN.test(token) ? token : '' };
-}
-
-function countAuthorizations(rawHeaders: readonly string[]): number {
-  let count = 0;
-  for (let i = 0; i < rawHeaders.length; i += 2) {
-    const name = rawHeaders[i] as string;
-    if (name.length === 13 && name.toLowerCase() === 'authorization') count += 1;
-  }
-  return count;
 }
 
 /** Name under which the gateway remembers a credential in its memory: a hash, so that no heap holds a list of secrets. */

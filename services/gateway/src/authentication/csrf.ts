@@ -18,7 +18,7 @@ export function isStateChanging(method: string | undefined): boolean {
 export function checkOrigin(req: IncomingMessage, publicOrigin: string): void {
   const { origin, host } = req.headers;
   if (origin === undefined || origin === publicOrigin) return;
-  if (host === undefined || !URL.canParse(origin) || new URL(origin).host !== host.toLowerCase()) throw errors.csrf_invalid();
+  if (!host || !URL.canParse(origin) || new URL(origin).host !== host.toLowerCase()) throw errors.csrf_invalid();
 }
 
 /** Refuses a request without the session's own token. Throws `csrf_invalid` (decisions 4). */

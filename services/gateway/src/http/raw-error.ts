@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { type IncomingMessage, type Server, STATUS_CODES } from 'node:http';
+import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Logger } from '@latchkey/kit/logger';
 import { errors } from '../errors.ts';
 import { errorEnvelope } from './envelope.ts';
+import { requestIdOf } from './request-id.ts';
 
 /** Status for each failure of Node's HTTP parser; any other is 400. */
 const PARSER_STATUS: Readonly<Record<string, number>> = {
@@ -12,25 +13,55 @@ const PARSER_STATUS: Readonly<Record<string, number>> = {
   HPE_CHUNK_EXTENSIONS_OVERFLOW: 413,
 };
 
+/** The answer that was begun last on each connection. */
+const latestAnswers = new WeakMap<Duplex, ServerResponse>();
+
+/** What was still to be sent when an answer was begun: the answer before it, of a client that does not wait. */
+const precedingAnswers = new WeakMap<ServerResponse, ServerResponse>();
+
+/** Connections that have had, or are about to get, their last answer. */
+const refused = new WeakSet<Duplex>();
+
 /**
  * Writes an error envelope straight to a socket that has no request and ends it: for what fails before Fastify sees it
- * (promises R11).
+ * (promises R11). Answers to requests before it go first, or the client would take this one for theirs.
  */
 export function endWithEnvelope(socket: Duplex, status: number, extraHeaders = ''): void {
+  // A parser that has failed fails again with each further piece.
+  if (refused.has(socket)) return;
+  refused.add(socket);
+  const pending = pendingAnswer(socket);
+  if (pending) pending.once('close', () => writeEnvelope(socket, status, extraHeaders));
+  else writeEnvelope(socket, status, extraHeaders);
+}
+
+/** The last answer that is still to be sent and does not wait for the part of a request that is broken. */
+function pendingAnswer(socket: Duplex): ServerResponse | undefined {
+  const latest = latestAnswers.get(socket);
+  const last = latest?.req.complete ? latest : latest && precedingAnswers.get(latest);
+  return last && !last.writableFinished && !last.destroyed ? last : undefined;
+}
+
+function writeEnvelope(socket: Duplex, status: number, extraHeaders: string): void {
   if (!socket.writable) {
     socket.destroy();
     return;
   }
-  const requestId = randomUUID();
+  const { headers, body } = createEnvelope(randomUUID());
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
+  const head = [`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`, ...lines].join('\r\n');
+  socket.end(`${head}\r\n${extraHeaders}\r\n${body}`, () => socket.destroy());
+}
+
+function createEnvelope(requestId: string) {
   const body = JSON.stringify(errorEnvelope(errors.request_malformed(), requestId));
-  const head = [
-    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`,
-    'content-type: application/json; charset=utf-8',
-    `content-length: ${Buffer.byteLength(body)}`,
-    `x-request-id: ${requestId}`,
-    'connection: close',
-  ];
-  socket.end(`${head.join('\r\n')}\r\n${extraHeaders}\r\n${body}`, () => socket.destroy());
+  const headers = {
+    'content-type': 'application/json; charset=utf-8',
+    'content-length': Buffer.byteLength(body),
+    'x-request-id': requestId,
+    connection: 'close',
+  };
+  return { headers, body };
 }
 
 /** Answers a failure of the HTTP parser. A connection that was reset has nobody to answer. */
@@ -43,8 +74,20 @@ export function onClientError(err: NodeJS.ErrnoException, socket: Duplex, logger
   endWithEnvelope(socket, PARSER_STATUS[err.code ?? ''] ?? 400);
 }
 
-/** Gives the envelope to what Node would answer, or drop, by itself: foreign expectations, CONNECT and upgrades. */
+/** Gives the envelope to what Node would answer, or drop, by itself: foreign expectations and CONNECT. */
 export function coverNodeDefaults(server: Server): void {
-  server.on('checkExpectation', (req: IncomingMessage) => endWithEnvelope(req.socket, 417));
-  server.on('connect', (_req, socket: Duplex) => endWithEnvelope(socket, 405, 'allow: GET\r\n'));
+  server.on('request', (req: IncomingMessage, res: ServerResponse) => {
+    const before = latestAnswers.get(req.socket);
+    if (before && !before.writableFinished) precedingAnswers.set(res, before);
+    latestAnswers.set(req.socket, res);
+  });
+  server.on('checkExpectation', (req: IncomingMessage, res: ServerResponse) => {
+    const { headers, body } = createEnvelope(requestIdOf(req));
+    res.writeHead(417, headers).end(body);
+  });
+  server.on('connect', (_req, socket: Duplex) => {
+    // Node has let go of the socket: an error that nobody listens for would end the process.
+    socket.on('error', () => socket.destroy());
+    endWithEnvelope(socket, 405, 'allow: GET\r\n');
+  });
 }

@@ -17,7 +17,8 @@ export function networkOf(ip: string): string {
   if (!ip.includes(':')) return ip;
   const [head = '', tail] = ip.split('::');
   const groups = head === '' ? [] : head.split(':');
-  const after = tail === undefined || tail === '' ? 0 : tail.split(':').length;
+  // An IPv4 address at the end takes the place of two groups.
+  const after = tail === undefined || tail === '' ? 0 : tail.split(':').length + (tail.includes('.') ? 1 : 0);
   const zeros = tail === undefined ? 0 : Math.max(0, 8 - groups.length - after);
   const full = [...groups, ...Array<string>(zeros).fill('0'), ...(tail ? tail.split(':') : [])];
   return `${full

@@ -20,7 +20,8 @@ export function standing(limit: Limit, count: number, resetMs: number): Standing
   return { limit, allowed: count <= limit.max, remaining: Math.max(0, limit.max - count), resetMs: Math.max(0, resetMs) };
 }
 
-/** The standing that will deny first. */
+/** The standing that denied, else the one that will deny first. */
 export function tighter(a: Standing | undefined, b: Standing): Standing {
-  return a && a.remaining <= b.remaining ? a : b;
+  if (!a || !b.allowed) return b;
+  return !a.allowed || a.remaining <= b.remaining ? a : b;
 }

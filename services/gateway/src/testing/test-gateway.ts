@@ -1,0 +1,58 @@
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import type { ServiceImpl } from '@connectrpc/connect';
+import { createLogger, type Logger } from '@latchkey/kit/logger';
+import { createDirectTransport } from '@latchkey/kit/rpc/direct-transport';
+import { rpcRoute } from '@latchkey/kit/rpc/route';
+import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
+import { AccountService } from '@latchkey/proto/latchkey/identity/v1/account_pb';
+import { AuthenticationService } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
+import { readGatewayConfig } from '../config.ts';
+import { createGatewayService, type GatewayService } from '../service.ts';
+
+/** What stands behind a gateway under test: fakes at the RPC boundary, each refusing what it was not given. */
+export interface FakeServices {
+  readonly authentication?: Partial<ServiceImpl<typeof AuthenticationService>>;
+  readonly accounts?: Partial<ServiceImpl<typeof AccountService>>;
+  readonly applications?: Partial<ServiceImpl<typeof ApplicationService>>;
+}
+
+export interface TestGatewayOptions extends FakeServices {
+  readonly redisUrl: string;
+  readonly env?: Readonly<Record<string, string>>;
+  readonly logger?: Logger;
+}
+
+/** A gateway that listens on a port of its own. */
+export interface TestGateway {
+  readonly service: GatewayService;
+  readonly port: number;
+  readonly baseUrl: string;
+}
+
+/** Starts a gateway before fake services. The caller stops it. */
+export async function startTestGateway(options: TestGatewayOptions): Promise<TestGateway> {
+  const { redisUrl, env, authentication = {}, accounts = {}, applications = {} } = options;
+  const logger = options.logger ?? createLogger('gateway', 'silent');
+  const identityRoutes = [
+    rpcRoute(AuthenticationService, authentication as ServiceImpl<typeof AuthenticationService>),
+    rpcRoute(AccountService, accounts as ServiceImpl<typeof AccountService>),
+  ];
+  const appsRoutes = [rpcRoute(ApplicationService, applications as ServiceImpl<typeof ApplicationService>)];
+  const service = createGatewayService(readGatewayConfig({ HOST: '127.0.0.1', PORT: '0', REDIS_URL: redisUrl, ...env }), {
+    identity: createDirectTransport(identityRoutes, logger),
+    apps: createDirectTransport(appsRoutes, logger),
+    logger,
+    checkReady: async () => undefined,
+  });
+  await service.start();
+  return { service, port: service.port, baseUrl: `http://127.0.0.1:${service.port}` };
+}
+
+/** An account as identity answers it. */
+export const ACCOUNT = {
+  id: '01900000-0000-7000-8000-000000000001',
+  username: 'ada',
+  email: 'ada@example.com',
+  twoFactorEnabled: false,
+  createdAt: timestampFromMs(0),
+};
