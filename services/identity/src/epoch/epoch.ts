@@ -37,14 +37,19 @@ export interface EpochsOptions {
   readonly wait?: (ms: number) => Promise<unknown>;
 }
 
-/** Epochs that live in one Redis for all instances and gateways. `SET` with both `NX` and `GET` needs Redis 7. */
+/** `SET` with both `NX` and `GET` would need Redis 7, and a supported Ubuntu still has 6. */
+const READ_SCRIPT = `
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2], 'NX')
+return redis.call('GET', KEYS[1])`;
+
+/** Epochs that live in one Redis for all instances and gateways. */
 export function createEpochs({ redis, random, logger, wait = delay }: EpochsOptions): Epochs {
   return {
     async read(key) {
       const fresh = random(EPOCH_BYTES).toString('base64url');
       try {
-        const held = await redis.set(key, fresh, 'PX', EPOCH_LIFETIME_MS, 'NX', 'GET');
-        return { key, value: held ?? fresh };
+        const value = await redis.eval(READ_SCRIPT, 1, key, fresh, EPOCH_LIFETIME_MS);
+        return { key, value: String(value) };
       } catch (err) {
         // One line a call would flood the log, and the connection reports its own end.
         logger.debug({ err }, 'epoch not read');
