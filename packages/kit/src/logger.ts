@@ -63,7 +63,7 @@ function redactBelow(facts: Facts, depth: number): Facts {
 function redactValue(value: unknown, depth: number): unknown {
   if (typeof value !== 'object' || value === null) return value;
   // An error's own properties would be written as they are.
-  if (value instanceof Error) return redact(pino.stdSerializers.err(value) as unknown as Facts);
+  if (value instanceof Error) return redactBelow(pino.stdSerializers.err(value) as unknown as Facts, depth - 1);
   if (depth === 0) return '[deep]';
   if (!Array.isArray(value)) return redactBelow(value as Facts, depth - 1);
   const safe = value.map((item) => redactValue(item, depth - 1));

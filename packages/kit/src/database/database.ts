@@ -45,9 +45,15 @@ class BoundedClient extends pg.Client {
     const result = (super.query as any)(...args);
     if (!(result instanceof Promise)) return result;
     return result.catch((err: unknown) => {
-      if (isReadTimeout(err)) (this as unknown as { connection: pg.Connection }).connection.stream.destroy();
+      if (isReadTimeout(err)) this.#abandon();
       throw err;
     });
+  }
+
+  /** Hangs up, and marks the client as ending: the pool would hand it out again before it noticed that the connection is gone. */
+  #abandon(): void {
+    this.end().catch(() => undefined);
+    (this as unknown as { connection: pg.Connection }).connection.stream.destroy();
   }
 }
 

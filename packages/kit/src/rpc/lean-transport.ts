@@ -43,6 +43,7 @@ export function createLeanTransport(options: LeanTransportOptions): ClosableTran
     headersTimeout: 0,
     bodyTimeout: 0,
   });
+  let closed: Promise<void> | undefined;
   return {
     unary(method, signal, timeoutMs, header, input, values) {
       const bounds = { signal: signal ?? undefined, timeoutMs: clientTimeoutMs(timeoutMs) };
@@ -72,6 +73,9 @@ export function createLeanTransport(options: LeanTransportOptions): ClosableTran
       });
     },
     stream: (...args) => options.fallback.stream(...args),
-    close: () => pool.close(),
+    close() {
+      closed ??= pool.close();
+      return closed;
+    },
   };
 }

@@ -28,6 +28,8 @@ export interface OpenPath {
   readonly transport: Transport;
   /** What the server logged. */
   readonly lines: readonly LogLine[];
+  /** Stops the server, where it is ours. */
+  readonly stop?: () => Promise<void>;
 }
 
 /** One way from a client to a handler. */
@@ -80,7 +82,7 @@ const toOurs = (client: Connect, port: 'url' | 'grpcUrl' = 'url'): Path['open'] 
   return async (routes, options = {}) => {
     const { serverInterceptors = [], credentials = [CREDENTIAL] } = options;
     const server = await startTestServer(routes, { interceptors: serverInterceptors, credentials });
-    return { transport: client(server[port], options), lines: server.lines };
+    return { transport: client(server[port], options), lines: server.lines, stop: server.stop };
   };
 };
 
