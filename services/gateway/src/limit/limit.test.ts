@@ -9,7 +9,10 @@ const LIMIT: Limit = { name: 'ip', max: 3, windowMs: 60_000 };
 
 function headersOf(set: (reply: FastifyReply) => void): Record<string, string> {
   const headers: Record<string, string> = {};
-  set({ header: (name: string, value: string) => void (headers[name] = value) } as unknown as FastifyReply);
+  const header = (name: string, value: string) => {
+    headers[name] = value;
+  };
+  set({ header } as unknown as FastifyReply);
   return headers;
 }
 

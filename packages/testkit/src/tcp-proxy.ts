@@ -1,0 +1,69 @@
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+
+/** A way to a server that can be broken: for tests of what happens when a database or a Redis goes away. */
+export interface TcpProxy {
+  /** The same URL, by way of the proxy. */
+  readonly url: string;
+  /** Takes connections and bytes and passes nothing on, as a server that was stopped by SIGSTOP does. */
+  freeze(): void;
+  /** Cuts every connection and refuses new ones, as a server that is gone does. */
+  cut(): Promise<void>;
+  /** Passes everything on again, first what was held back. */
+  restore(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Puts a proxy before the server that a URL names. */
+export async function startTcpProxy(targetUrl: string): Promise<TcpProxy> {
+  const target = new URL(targetUrl);
+  const sockets = new Set<Socket>();
+  let frozen = false;
+  const keep = (socket: Socket) => {
+    sockets.add(socket);
+    socket.on('close', () => sockets.delete(socket)).on('error', () => undefined);
+    if (frozen) socket.pause();
+  };
+  const server = createServer((client) => {
+    const upstream = connect(Number(target.port), target.hostname);
+    keep(client);
+    keep(upstream);
+    // Nothing is piped, as a pipe resumes what was paused.
+    relay(client, upstream);
+    relay(upstream, client);
+  });
+  const open = async (port: number) => {
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject).listen(port, '127.0.0.1', resolve);
+    });
+    return (server.address() as AddressInfo).port;
+  };
+  const cut = async () => {
+    for (const socket of sockets) socket.resetAndDestroy();
+    if (server.listening) await new Promise((resolve) => server.close(resolve));
+  };
+  const port = await open(0);
+  const url = new URL(targetUrl);
+  url.host = `127.0.0.1:${port}`;
+  return {
+    url: url.href,
+    freeze() {
+      frozen = true;
+      for (const socket of sockets) socket.pause();
+    },
+    cut,
+    async restore() {
+      frozen = false;
+      for (const socket of sockets) socket.resume();
+      if (!server.listening) await open(port);
+    },
+    close: cut,
+  };
+}
+
+function relay(from: Socket, to: Socket): void {
+  from.on('data', (chunk) => {
+    if (!to.write(chunk)) from.pause();
+  });
+  to.on('drain', () => from.resume());
+  from.on('close', () => to.destroy());
+}

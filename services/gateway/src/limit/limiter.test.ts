@@ -1,0 +1,207 @@
+import { createLogger } from '@latchkey/kit/logger';
+import { createFailFastRedis, type Redis } from '@latchkey/kit/redis';
+import { eventually } from '@latchkey/testkit/eventually';
+import { testRedis } from '@latchkey/testkit/redis';
+import { startTcpProxy, type TcpProxy } from '@latchkey/testkit/tcp-proxy';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { Limit } from './limit.ts';
+import { type Count, Limiter } from './limiter.ts';
+
+const LIMIT: Limit = { name: 'ip', max: 3, windowMs: 60_000 };
+const PRINCIPAL: Limit = { name: 'principal', max: 2, windowMs: 60_000 };
+
+const silent = createLogger('test', 'silent');
+let redisUrl: string;
+let proxy: TcpProxy;
+const connections: Redis[] = [];
+
+async function connectTo(url: string): Promise<Redis> {
+  const redis = createFailFastRedis(url, silent);
+  connections.push(redis);
+  await redis.connect();
+  return redis;
+}
+
+const createLimiter = async (url = redisUrl) => new Limiter(await connectTo(url), silent);
+
+let subjects = 0;
+/** A subject that nothing was counted for. */
+function subject(): string {
+  subjects += 1;
+  return `subject-${subjects}`;
+}
+
+const ofIp = (name = subject()): Count => ({ limit: LIMIT, subject: name });
+const ofPrincipal = (name = subject()): Count => ({ limit: PRINCIPAL, subject: name });
+
+beforeAll(async () => {
+  redisUrl = (await testRedis()).url;
+  proxy = await startTcpProxy(redisUrl);
+});
+afterEach(() => proxy.restore());
+afterAll(async () => {
+  for (const redis of connections) redis.disconnect();
+  await proxy.close();
+});
+
+describe('a limit in Redis', () => {
+  it('allows as many events as it says, and says how many are left', async () => {
+    const limiter = await createLimiter();
+    const count = ofIp();
+    const standings = [await limiter.hit(count), await limiter.hit(count), await limiter.hit(count), await limiter.hit(count)];
+    expect(standings.map(({ allowed, remaining }) => [allowed, remaining])).toEqual([
+      [true, 2],
+      [true, 1],
+      [true, 0],
+      [false, 0],
+    ]);
+    for (const { resetMs } of standings) expect(resetMs).toBeGreaterThan(50_000);
+  });
+
+  it('is one for all gateways, and exact under load', async () => {
+    const limiters = await Promise.all([createLimiter(), createLimiter(), createLimiter()]);
+    const count = { limit: { ...LIMIT, max: 50 }, subject: subject() };
+    const standings = await Promise.all(Array.from({ length: 90 }, (_, i) => limiters[i % 3]?.hit(count)));
+    expect(standings.filter((standing) => standing?.allowed)).toHaveLength(50);
+  });
+
+  it('ends with its window and does not go on while there are events', async () => {
+    const limiter = await createLimiter();
+    const count = { limit: { ...LIMIT, windowMs: 150 }, subject: subject() };
+    const startedAt = performance.now();
+    await eventually(async () => !(await limiter.hit(count)).allowed, { intervalMs: 1 });
+    await eventually(async () => (await limiter.hit(count)).allowed, { intervalMs: 10 });
+    expect(performance.now() - startedAt).toBeGreaterThan(140);
+  });
+
+  it('mends a counter that was left without an end', async () => {
+    const limiter = await createLimiter();
+    const count = ofIp();
+    const redis = await connectTo(redisUrl);
+    await redis.set(`latchkey:limit:ip:${count.subject}`, '2');
+    expect(await limiter.hit(count)).toMatchObject({ remaining: 0, resetMs: 60_000 });
+    expect(await redis.pttl(`latchkey:limit:ip:${count.subject}`)).toBeGreaterThan(0);
+  });
+
+  it('counts names and subjects apart', async () => {
+    const limiter = await createLimiter();
+    const name = subject();
+    await limiter.hit(ofIp(name));
+    expect((await limiter.hit(ofPrincipal(name))).remaining).toBe(1);
+    expect((await limiter.hit(ofIp())).remaining).toBe(2);
+  });
+
+  it('takes an event back, and never more than there were', async () => {
+    const limiter = await createLimiter();
+    const count = ofIp();
+    await limiter.hit(count);
+    for (let i = 0; i < 3; i += 1) await limiter.refund(count);
+    expect((await limiter.hit(count)).remaining).toBe(2);
+  });
+
+  it('is not created by taking back what never was, which would never end', async () => {
+    const limiter = await createLimiter();
+    const count = ofIp();
+    await limiter.refund(count);
+    expect(await (await connectTo(redisUrl)).exists(`latchkey:limit:ip:${count.subject}`)).toBe(0);
+  });
+});
+
+describe('a remembered principal', () => {
+  async function setUp(epoch: string | undefined) {
+    const limiter = await createLimiter();
+    const redis = await connectTo(redisUrl);
+    const epochKey = `epoch:${subject()}`;
+    if (epoch !== undefined) await redis.set(epochKey, epoch);
+    return { limiter, redis, recall: { epochKey, epoch: 'known', count: ofPrincipal() } };
+  }
+
+  it('is confirmed and counted in the same round trip while its epoch stands', async () => {
+    const { limiter, recall } = await setUp('known');
+    const admission = await limiter.admit(ofIp(), recall);
+    expect(admission.first).toMatchObject({ allowed: true, remaining: 2 });
+    expect(admission.recalled).toMatchObject({ allowed: true, remaining: 1, limit: PRINCIPAL });
+  });
+
+  it.each([
+    ['is gone', undefined],
+    ['is another', 'other'],
+    ['is empty', ''],
+  ])('is neither confirmed nor counted when its epoch %s', async (_what, epoch) => {
+    const { limiter, recall } = await setUp(epoch);
+    const admission = await limiter.admit(ofIp(), recall);
+    expect(admission).toEqual({ first: expect.objectContaining({ remaining: 2 }), recalled: undefined });
+    expect((await limiter.hit(recall.count)).remaining).toBe(1);
+  });
+
+  it('is not counted for a request that is denied for its address', async () => {
+    const { limiter, recall } = await setUp('known');
+    const first = ofIp();
+    for (let i = 0; i < 3; i += 1) await limiter.hit(first);
+    const admission = await limiter.admit(first, recall);
+    expect(admission).toEqual({ first: expect.objectContaining({ allowed: false }), recalled: undefined });
+    expect((await limiter.hit(recall.count)).remaining).toBe(1);
+  });
+
+  it('is denied past its own limit', async () => {
+    const { limiter, recall } = await setUp('known');
+    const admissions = [];
+    for (let i = 0; i < 3; i += 1) admissions.push(await limiter.admit(ofIp(), recall));
+    expect(admissions.map(({ recalled }) => recalled?.allowed)).toEqual([true, true, false]);
+  });
+
+  it('is not confirmed while Redis can’t be asked', async () => {
+    const redis = await connectTo(redisUrl);
+    const limiter = await createLimiter(proxy.url);
+    const epochKey = `epoch:${subject()}`;
+    await redis.set(epochKey, 'known');
+    const recall = { epochKey, epoch: 'known', count: ofPrincipal() };
+    expect((await limiter.admit(ofIp(), recall)).recalled).toBeDefined();
+    proxy.freeze();
+    expect((await limiter.admit(ofIp(), recall)).recalled).toBeUndefined();
+    expect((await limiter.admit(ofIp(), recall)).recalled).toBeUndefined();
+  });
+});
+
+describe.each([
+  ['frozen', () => proxy.freeze()],
+  ['gone', () => proxy.cut()],
+])('with Redis %s', (_what, breakRedis) => {
+  it('a limit still holds within the process', async () => {
+    const limiter = await createLimiter(proxy.url);
+    const count = ofIp();
+    await breakRedis();
+    const standings = [];
+    for (let i = 0; i < 4; i += 1) standings.push(await limiter.hit(count));
+    expect(standings.map(({ allowed }) => allowed)).toEqual([true, true, true, false]);
+    await limiter.refund(count);
+    await limiter.refund(count);
+    expect((await limiter.hit(count)).allowed).toBe(true);
+  });
+
+  it('only the first event waits for it', async () => {
+    const limiter = await createLimiter(proxy.url);
+    await breakRedis();
+    const times = [];
+    for (let i = 0; i < 5; i += 1) {
+      const startedAt = performance.now();
+      await limiter.hit(ofIp());
+      times.push(performance.now() - startedAt);
+    }
+    expect(times[0]).toBeLessThan(1_000);
+    for (const time of times.slice(1)) expect(time).toBeLessThan(100);
+  });
+
+  it('a limit is shared again once Redis is back', async () => {
+    const limiter = await createLimiter(proxy.url);
+    const direct = await createLimiter();
+    await breakRedis();
+    await limiter.hit(ofIp());
+    await proxy.restore();
+    const count = { limit: { ...LIMIT, max: 1_000 }, subject: subject() };
+    await eventually(async () => {
+      const [, here, there] = [await limiter.hit(count), await limiter.hit(count), await direct.hit(count)];
+      return here.remaining === there.remaining + 1;
+    });
+  });
+});
