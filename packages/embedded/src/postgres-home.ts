@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { chmod, mkdir, realpath, stat } from 'node:fs/promises';
+import { chmod, mkdir, readFile, realpath, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { copyBinaries, locatePostgres, type PostgresBinaries } from './postgres-binaries.ts';
 import { readSecretFile, writeSecretFile } from './secret-file.ts';
@@ -95,8 +95,9 @@ async function claim(target: string, dir: string): Promise<void> {
   await writeSecretFile(path, { dir });
 }
 
-/** Tells copies of different versions apart: size and time of the server program, and its package's name. */
+/** Tells copies for different platforms and of different versions apart. */
 async function binariesId(binaries: PostgresBinaries): Promise<string> {
-  const { size, mtimeMs } = await stat(binaries.postgres);
-  return `${basename(dirname(binaries.root))}-${size}-${Math.floor(mtimeMs)}`;
+  const packageDir = dirname(binaries.root);
+  const { version } = JSON.parse(await readFile(join(packageDir, 'package.json'), 'utf8')) as { version: string };
+  return `${basename(packageDir)}-${version}`;
 }

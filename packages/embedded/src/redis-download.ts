@@ -1,14 +1,14 @@
 import { execFile } from 'node:child_process';
-import { chmod, mkdir, mkdtemp, readdir, rename, rm, stat } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { type Apt, explainApt, prepareApt } from './apt.ts';
 import type { RedisProgram } from './redis-program.ts';
 
 const run = promisify(execFile);
 
 /** What the server needs beyond what every Debian has; only used when apt can't tell. */
 const PACKAGES = ['redis-tools', 'libatomic1', 'libjemalloc2', 'liblzf1'];
-const DOWNLOAD_TIMEOUT_MS = 180_000;
 
 /** @returns the server that an earlier download left in the folder. */
 export async function findDownloadedRedis(cacheDir: string): Promise<RedisProgram | undefined> {
@@ -19,8 +19,7 @@ export async function findDownloadedRedis(cacheDir: string): Promise<RedisProgra
  * Downloads the distribution's Redis with apt and unpacks it below a folder of ours.
  *
  * Nothing is installed, also not as root: the package would start a service of its own on the usual port, and what a
- * machine has installed is its owner's business. apt works on package lists and a cache of ours for the same reason,
- * so that it also works for an ordinary user and where the system's lists are empty, as in a container's image.
+ * machine has installed is its owner's business.
  */
 export async function downloadRedis({
   cacheDir,
@@ -35,17 +34,20 @@ export async function downloadRedis({
   try {
     const apt = await prepareApt(draft);
     onProgress?.("Downloading the distribution's Redis, as there is none here.");
-    await apt('apt-get', ['update'], draft);
+    const update = await apt(['update'], draft);
     const debs = join(draft, 'debs');
     await mkdir(debs);
-    await apt('apt-get', ['download', ...(await listPackages(apt, draft))], debs);
+    await apt(['download', ...(await listPackages(apt, draft))], debs).catch((err: unknown) => {
+      // An update that reached nothing is only a warning to apt, and the reason for what follows.
+      throw /Failed to fetch/.test(update.stderr) ? new Error('the package archive was not reached') : err;
+    });
     const root = join(draft, 'root');
     for (const deb of await readdir(debs)) {
       if (deb.endsWith('.deb')) await run('dpkg-deb', ['-x', join(debs, deb), root]);
     }
     await publish(root, join(cacheDir, 'redis'));
   } catch (err) {
-    throw new Error(summarise(err), { cause: err });
+    throw new Error(explainApt(err), { cause: err });
   } finally {
     await rm(draft, { recursive: true, force: true, maxRetries: 3 });
   }
@@ -54,36 +56,13 @@ export async function downloadRedis({
   return program;
 }
 
-type Apt = (command: string, args: readonly string[], cwd: string) => Promise<string>;
-
-async function prepareApt(dir: string): Promise<Apt> {
-  // As root, apt fetches as a user of its own, who must be able to pass through; for root that is switched off.
-  await chmod(dir, 0o755);
-  await mkdir(join(dir, 'lists', 'partial'), { recursive: true });
-  await mkdir(join(dir, 'cache', 'archives', 'partial'), { recursive: true });
-  const settings = [
-    `Dir::State::lists=${join(dir, 'lists')}`,
-    `Dir::Cache=${join(dir, 'cache')}`,
-    'APT::Sandbox::User=root',
-    'Acquire::Retries=2',
-    'Acquire::http::Timeout=20',
-    'Acquire::https::Timeout=20',
-    'Acquire::Languages=none',
-  ].flatMap((setting) => ['-o', setting]);
-  return async (command, args, cwd) => {
-    const { stdout } = await run(command, [...settings, '-q', ...args], {
-      cwd,
-      env: { ...process.env, LC_ALL: 'C', DEBIAN_FRONTEND: 'noninteractive' },
-      maxBuffer: 16 * 1024 * 1024,
-      timeout: DOWNLOAD_TIMEOUT_MS,
-    });
-    return stdout;
-  };
-}
-
 /** The server's packages and those it needs that this system lacks: what installing it would add. */
 async function listPackages(apt: Apt, cwd: string): Promise<string[]> {
-  const plan = await apt('apt-get', ['--simulate', '--no-install-recommends', 'install', 'redis-server'], cwd).catch(() => '');
+  const simulation = ['--simulate', '--no-install-recommends', 'install', 'redis-server'];
+  const plan = await apt(simulation, cwd).then(
+    ({ stdout }) => stdout,
+    () => '',
+  );
   const added = [...plan.matchAll(/^Inst (\S+) /gm)].map((match) => match[1] ?? '');
   return added.length === 0 ? PACKAGES : [...new Set([...added, 'redis-tools'])];
 }
@@ -117,11 +96,4 @@ async function libraryDirs(root: string): Promise<string[]> {
     );
   }
   return dirs;
-}
-
-function summarise(err: unknown): string {
-  const { code, stderr, message } = err as { code?: unknown; stderr?: string; message: string };
-  if (code === 'ENOENT') return 'there is no apt here';
-  const complaint = stderr?.split('\n').find((line) => line.startsWith('E: '));
-  return (complaint?.slice(3) ?? message.split('\n')[0] ?? 'unknown reason').replace(/\.$/, '');
 }

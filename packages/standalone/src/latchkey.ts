@@ -1,4 +1,4 @@
-import { mkdir, realpath } from 'node:fs/promises';
+import { access, constants, mkdir, realpath } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { acquireDataDirLock } from '@latchkey/embedded/data-dir-lock';
@@ -36,6 +36,8 @@ export interface Latchkey {
   readonly baseUrl: string;
   /** The base URL to tell others. */
   readonly publicUrl: string;
+  /** Whether anybody may create an account. */
+  readonly signUpOpen: boolean;
   readonly dataDir: string;
   readonly logDir: string;
   /** Pids of the processes beside this one that run now, by what they are. */
@@ -83,12 +85,13 @@ async function start(options: StartLatchkeyOptions, stops: StopStack): Promise<L
   const common = { reporter, logs, stops, checkWanted, onGiveUp };
   // The services' code is loaded while the servers start.
   const startShape = loadShape(shape);
-  const servers = await openServers({ ...common, settings, dataDir, cacheDir: CACHE_DIR });
+  const servers = await openServers({ ...common, settings, dataDir, cacheDir: await chooseCacheDir(dataDir) });
   const running = await (await startShape)({ ...common, env, address, servers, secrets });
   checkWanted();
   return {
     baseUrl: localUrl(address),
-    publicUrl: settings.PUBLIC_URL ?? `http://localhost:${address.port}`,
+    publicUrl: settings.PUBLIC_URL?.replace(/\/+$/, '') ?? `http://localhost:${address.port}`,
+    signUpOpen: settings.signUpOpen,
     dataDir,
     logDir: logs.dir,
     get pids() {
@@ -97,6 +100,17 @@ async function start(options: StartLatchkeyOptions, stops: StopStack): Promise<L
     failed,
     stop: () => stops.stop(),
   };
+}
+
+async function chooseCacheDir(dataDir: string): Promise<string> {
+  try {
+    await mkdir(CACHE_DIR, { recursive: true });
+    await access(CACHE_DIR, constants.W_OK);
+    return CACHE_DIR;
+  } catch {
+    // The dependencies belong to somebody else, as in a container's image.
+    return join(dataDir, 'cache');
+  }
 }
 
 async function loadShape(shape: Shape): Promise<(options: ShapeOptions) => Promise<RunningShape>> {

@@ -16,7 +16,10 @@ const launcherSettings = z.object({
   SERVICE_CREDENTIALS: listSetting.pipe(z.array(secretSetting).min(1).max(2, 'must hold one or two credentials')).optional(),
 });
 
-export type LauncherSettings = z.output<typeof launcherSettings>;
+export type LauncherSettings = z.output<typeof launcherSettings> & {
+  /** Whether anybody may create an account. */
+  readonly signUpOpen: boolean;
+};
 
 /** Stands in, while settings are checked, for what the launcher provides later. */
 const PROVIDED = {
@@ -44,7 +47,9 @@ export function readSettings(env: NodeJS.ProcessEnv): LauncherSettings {
   const settings = attempt(() => readConfig(launcherSettings, env));
   const complete = { ...env };
   for (const [name, value] of Object.entries(PROVIDED)) complete[name] ||= value;
-  for (const read of [readGatewayConfig, readIdentityConfig, readAppsConfig]) attempt(() => read(complete));
-  if (!settings || problems.size > 0) throw new ConfigError([...problems].join('\n'));
-  return settings;
+  const identity = attempt(() => readIdentityConfig(complete));
+  attempt(() => readGatewayConfig(complete));
+  attempt(() => readAppsConfig(complete));
+  if (!settings || !identity || problems.size > 0) throw new ConfigError([...problems].join('\n'));
+  return { ...settings, signUpOpen: identity.SIGN_UP === 'open' };
 }

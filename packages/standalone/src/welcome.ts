@@ -2,7 +2,7 @@ import pc from 'picocolors';
 import type { Latchkey, Shape } from './latchkey.ts';
 
 /** What to tell once everything runs: where it is, and a first call to paste. */
-export function welcome({ publicUrl, dataDir, logDir }: Latchkey, shape: Shape, seconds: string): string {
+export function welcome({ publicUrl, signUpOpen, dataDir, logDir }: Latchkey, shape: Shape, seconds: string): string {
   return `
 ${pc.bold('Latchkey is running')} ${pc.dim(`(${shape}, ready in ${seconds} s)`)}
 
@@ -11,12 +11,24 @@ ${pc.bold('Latchkey is running')} ${pc.dim(`(${shape}, ready in ${seconds} s)`)}
   Data        ${dataDir}
   Logs        ${logDir}
 
-A first call, which creates an account and signs in:
-
-  curl -c cookies.txt -H 'Content-Type: application/json' \\
-    -d '{"username":"ada","email":"ada@example.com","password":"a long passphrase"}' \\
-    ${publicUrl}/api/v1/auth/sign-up
+${signUpOpen ? firstSignUp(publicUrl) : firstSignIn(publicUrl)}
 
 Ctrl-C stops it.
 `;
+}
+
+function firstSignUp(publicUrl: string): string {
+  return `A first call, which creates an account and signs in:
+
+  curl -c cookies.txt -H 'Content-Type: application/json' \\
+    -d '{"username":"ada","email":"ada@example.com","password":"a long passphrase"}' \\
+    ${publicUrl}/api/v1/auth/sign-up`;
+}
+
+function firstSignIn(publicUrl: string): string {
+  return `A first call, for somebody who has an account:
+
+  curl -c cookies.txt -H 'Content-Type: application/json' \\
+    -d '{"email":"ada@example.com","password":"a long passphrase"}' \\
+    ${publicUrl}/api/v1/auth/sign-in`;
 }
