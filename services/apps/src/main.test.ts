@@ -4,8 +4,9 @@ import { createServiceTransport } from '@latchkey/kit/rpc/transport';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { createEmptyTestDatabase, type TestDatabase } from '@latchkey/testkit/database';
 import { eventually } from '@latchkey/testkit/eventually';
-import pg from 'pg';
+import { withClient } from '@latchkey/testkit/with-client';
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { openPool } from './testing/open-pool.ts';
 import { waitersForLocks } from './testing/rows.ts';
 import { runMain, type ServiceProcess } from './testing/service-process.ts';
 import { createInstance, SECRET_KEY } from './testing/test-apps.ts';
@@ -84,10 +85,7 @@ describe('wrong settings', () => {
 
 describe('migrations', () => {
   const applied = async (url: string) => {
-    const client = new pg.Client({ connectionString: url });
-    await client.connect();
-    const { rows } = await client.query('select name from apps.kysely_migration order by name');
-    await client.end();
+    const { rows } = await withClient(url, (client) => client.query('select name from apps.kysely_migration order by name'));
     return rows.map(({ name }) => name);
   };
 
@@ -149,7 +147,7 @@ describe('the process', () => {
     const { child, ended, client, baseUrl } = await start();
     const accountId = randomUUID();
     const { applicationId } = await client.createApplication({ accountId, name: 'Application' });
-    const db = new pg.Pool({ connectionString: url, options: '-c search_path=apps' });
+    const db = openPool(url);
     cleanUps.push(() => db.end());
     const holder = await db.connect();
     await holder.query('begin');

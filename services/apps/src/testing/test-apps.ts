@@ -4,9 +4,10 @@ import { createLogger, type Logger } from '@latchkey/kit/logger';
 import { createDirectTransport } from '@latchkey/kit/rpc/direct-transport';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { createTestDatabase } from '@latchkey/testkit/database';
-import pg from 'pg';
+import type pg from 'pg';
 import { readAppsConfig } from '../config.ts';
 import { type AppsService, createAppsService } from '../service.ts';
+import { openPool } from './open-pool.ts';
 import { createTestClock, type TestClock } from './test-clock.ts';
 
 export const SECRET_KEY = 'test-secret-key-of-32-characters!';
@@ -62,7 +63,7 @@ export async function migrateApps(url: string): Promise<string[]> {
 export async function startTestApps(): Promise<TestApps> {
   const database = await createTestDatabase({ schema: 'apps', migrate: migrateApps });
   const clock = createTestClock();
-  const db = new pg.Pool({ connectionString: database.url, options: '-c search_path=apps', max: 4 });
+  const db = openPool(database.url);
   const instances: AppsInstance[] = [];
   const connect = (options: InstanceOptions = {}) => {
     const instance = createInstance(database.url, { clock: clock.now, ...options });
