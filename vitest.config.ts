@@ -1,12 +1,35 @@
 import { defineConfig } from 'vitest/config';
 
+const E2E = 'packages/standalone/src/e2e/**/*.test.ts';
+
+/** The same end-to-end tests for each shape; the project's name tells its set-up which one to start. */
+const endToEnd = (shape: 'standalone' | 'deployed') => ({
+  extends: true as const,
+  test: {
+    name: `e2e-${shape}`,
+    include: [E2E],
+    globalSetup: ['./packages/standalone/src/testing/e2e-setup.ts'],
+  },
+});
+
 export default defineConfig({
   test: {
-    include: ['packages/*/src/**/*.test.ts', 'services/*/src/**/*.test.ts', 'bench/**/*.test.ts'],
-    globalSetup: ['./packages/testkit/src/global-setup.ts'],
     testTimeout: 20_000,
     hookTimeout: 60_000,
     isolate: true,
     pool: 'forks',
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: 'unit',
+          include: ['packages/*/src/**/*.test.ts', 'services/*/src/**/*.test.ts', 'bench/**/*.test.ts'],
+          exclude: [E2E],
+          globalSetup: ['./packages/testkit/src/global-setup.ts'],
+        },
+      },
+      endToEnd('standalone'),
+      endToEnd('deployed'),
+    ],
   },
 });

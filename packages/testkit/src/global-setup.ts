@@ -5,18 +5,43 @@ import { fileURLToPath } from 'node:url';
 import { startPostgres } from '@latchkey/embedded/postgres';
 import { startRedis } from '@latchkey/embedded/redis';
 import type { TestProject } from 'vitest/node';
+import type { TestServers } from './provided.ts';
 import { createTestRole, dropTestDatabases } from './test-role.ts';
-import './provided.ts';
 
 /** A Redis that had to be downloaded is kept with the other dependencies. */
 const CACHE_DIR = fileURLToPath(new URL('../../../node_modules/.cache/latchkey', import.meta.url));
 const REDIS_DATABASES = 4_096;
+const RUN = Symbol.for('latchkey.testkit.run');
+
+/** What all projects of a run share. Each loads this module anew, so they meet at the process. */
+interface Run {
+  readonly started: Promise<{ readonly servers: TestServers; stop(): Promise<void> }>;
+  users: number;
+}
+
+const holder = globalThis as { [RUN]?: Run | undefined };
 
 /**
  * Starts one PostgreSQL and one Redis for a whole run of the tests, in a temporary folder and without care for
  * durability. Both go away with the run, also one that is killed.
  */
 export default async function setUp(project: TestProject): Promise<() => Promise<void>> {
+  holder[RUN] ??= { started: startServers(), users: 0 };
+  const run = holder[RUN];
+  run.users += 1;
+  const { servers, stop } = await run.started;
+  project.provide('latchkeyTestServers', servers);
+  // In watch mode a migration may have changed since the templates were made.
+  project.onTestsRerun(() => dropTestDatabases(servers.postgresUrl));
+  return async () => {
+    run.users -= 1;
+    if (run.users > 0) return;
+    holder[RUN] = undefined;
+    await stop();
+  };
+}
+
+async function startServers() {
   const dataDir = await mkdtemp(join(tmpdir(), 'latchkey-test-'));
   // As root, PostgreSQL runs as another user, who has to pass through.
   await chmod(dataDir, 0o711);
@@ -27,11 +52,9 @@ export default async function setUp(project: TestProject): Promise<() => Promise
   ]);
   const postgresUrl = postgres.url();
   const testRolePassword = await createTestRole(postgresUrl);
-  project.provide('latchkeyTestServers', { postgresUrl, testRolePassword, redisUrl: redis.url, redisDatabases: REDIS_DATABASES });
-  // In watch mode a migration may have changed since the templates were made.
-  project.onTestsRerun(() => dropTestDatabases(postgresUrl));
-  return async () => {
+  const stop = async () => {
     await Promise.all([redis.stop(), postgres.stop()]);
     await rm(dataDir, { recursive: true, force: true });
   };
+  return { servers: { postgresUrl, testRolePassword, redisUrl: redis.url, redisDatabases: REDIS_DATABASES }, stop };
 }

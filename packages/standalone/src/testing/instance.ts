@@ -35,8 +35,7 @@ export interface Instance {
   readonly pid: number;
   /** Resolves with the exit code once the process has ended. */
   readonly exited: Promise<number | null>;
-  /** Lines of all logs that contain the text. The log is written twice a second, so ask `eventually`. */
-  findLogLines(text: string): Promise<string[]>;
+  readonly logDir: string;
   /** Sends SIGTERM and resolves when all has stopped. */
   stop(): Promise<void>;
 }
@@ -71,8 +70,7 @@ export async function startInstance(options: InstanceOptions): Promise<Instance>
     await stop();
     throw err;
   }
-  const findLogLines = (text: string) => findLines(join(dataDir, 'logs'), text);
-  return { shape: options.shape, baseUrl, port, pid: process.pid, exited, findLogLines, stop };
+  return { shape: options.shape, baseUrl, port, pid: process.pid, exited, logDir: join(dataDir, 'logs'), stop };
 }
 
 function launch({ shape, databaseUrl, redisUrl, env }: InstanceOptions, dataDir: string, port: number): Promise<ServerProcess> {
@@ -98,7 +96,8 @@ function launch({ shape, databaseUrl, redisUrl, env }: InstanceOptions, dataDir:
   });
 }
 
-async function findLines(logDir: string, text: string): Promise<string[]> {
+/** Lines of all logs that contain the text. They are written twice a second, so ask `eventually`. */
+export async function findLogLines(logDir: string, text: string): Promise<string[]> {
   const files = await readdir(logDir);
   const contents = await Promise.all(files.map((file) => readFile(join(logDir, file), 'utf8')));
   return contents.flatMap((content) => content.split('\n')).filter((line) => line.includes(text));

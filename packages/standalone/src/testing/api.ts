@@ -1,0 +1,108 @@
+import { matchDocument } from './document.ts';
+
+/** A body as it is sent: an object becomes JSON, bytes and text stay as they are. */
+export type Body = object | string | Uint8Array | null;
+
+export interface SendOptions {
+  readonly query?: Readonly<Record<string, string>> | string;
+  readonly body?: Body;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Whether a 5xx may be the answer, in tests of faults. */
+  readonly mayFail?: boolean;
+}
+
+/** An answer whose form has been checked. */
+export interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+  readonly success: boolean;
+  /** `code` of the error envelope; empty for a success. */
+  readonly code: string;
+  readonly message: string;
+  // biome-ignore lint/suspicious/noExplicitAny: tests reach into answers of every shape; the OpenAPI document is what checks them.
+  readonly data: any;
+}
+
+/** A client of the REST interface, with the headers of some caller. */
+export class Api {
+  readonly baseUrl: string;
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(baseUrl: string, headers: Readonly<Record<string, string>> = {}) {
+    this.baseUrl = baseUrl;
+    this.headers = headers;
+  }
+
+  /** The same caller with further headers; an empty value takes one away. */
+  with(headers: Readonly<Record<string, string>>): Api {
+    const merged = Object.entries({ ...this.headers, ...headers }).filter(([, value]) => value !== '');
+    return new Api(this.baseUrl, Object.fromEntries(merged));
+  }
+
+  /**
+   * Sends a request and checks what holds for every answer: the envelope, 200 for every success, the request id, the content type, no 5xx,
+   * and the OpenAPI document.
+   */
+  async send(method: string, path: string, options: SendOptions = {}): Promise<Answer> {
+    const { query = '', body = null, mayFail = false } = options;
+    const search = typeof query === 'string' ? query : new URLSearchParams(query).toString();
+    const json = body !== null && typeof body === 'object' && !(body instanceof Uint8Array);
+    const response = await fetch(`${this.baseUrl}${path}${search && `?${search}`}`, {
+      method,
+      headers: { ...(body !== null && { 'content-type': 'application/json' }), ...this.headers, ...options.headers },
+      body: (json ? JSON.stringify(body) : body) as string | Uint8Array<ArrayBuffer> | null,
+      redirect: 'manual',
+    });
+    const text = await response.text();
+    const answer = checkAnswer(`${method} ${path}`, { status: response.status, headers: response.headers, text }, mayFail);
+    await matchDocument(this.baseUrl, method, path, answer.status, JSON.parse(text));
+    return answer;
+  }
+
+  get(path: string, query?: SendOptions['query'], options: SendOptions = {}): Promise<Answer> {
+    return this.send('GET', path, { ...options, ...(query !== undefined && { query }) });
+  }
+
+  post(path: string, body: Body = null, query?: SendOptions['query'], options: SendOptions = {}): Promise<Answer> {
+    return this.send('POST', path, { ...options, body, ...(query !== undefined && { query }) });
+  }
+
+  patch(path: string, body: Body = null, query?: SendOptions['query'], options: SendOptions = {}): Promise<Answer> {
+    return this.send('PATCH', path, { ...options, body, ...(query !== undefined && { query }) });
+  }
+
+  delete(path: string, body: Body = null, options: SendOptions = {}): Promise<Answer> {
+    return this.send('DELETE', path, { ...options, body });
+  }
+}
+
+const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
+
+/** Checks the form that every answer has (specification 1 and 7, decisions 1 and 3) and takes it apart. */
+export function checkAnswer(
+  what: string,
+  { status, headers, text }: { status: number; headers: Headers; text: string },
+  mayFail = false,
+): Answer {
+  const fail = (why: string): never => {
+    throw new Error(`${what} answered ${status} with ${why}: ${text.slice(0, 500)} (request ${headers.get('x-request-id')})`);
+  };
+  if (!REQUEST_ID.test(headers.get('x-request-id') ?? '')) fail('no request id');
+  if (headers.get('content-type') !== 'application/json; charset=utf-8') fail(`the type ${headers.get('content-type')}`);
+  let body: Record<string, unknown> = {};
+  try {
+    body = JSON.parse(text) as Record<string, unknown>;
+  } catch {
+    fail('a body that is no JSON');
+  }
+  const { success, code = '', message, data } = body;
+  const names = Object.keys(body).join();
+  if (success === true) {
+    if (status !== 200 || !['success,message', 'success,message,data'].includes(names)) fail('a malformed success');
+  } else if (success !== false || status < 400 || names !== 'success,code,message') fail('a malformed error');
+  if (typeof message !== 'string' || message === '') fail('no message');
+  if (status >= 500 && !mayFail) fail('a failure of the server');
+  if (status === 429 && !/^[1-9]\d*$/.test(headers.get('retry-after') ?? '')) fail('no Retry-After');
+  return { status, headers, text, success: success === true, code: String(code), message: String(message), data };
+}

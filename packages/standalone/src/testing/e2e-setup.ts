@@ -1,0 +1,38 @@
+import { randomBytes } from 'node:crypto';
+import setUpServers from '@latchkey/testkit/global-setup';
+import type { TestServers } from '@latchkey/testkit/provided';
+import { TEST_ROLE } from '@latchkey/testkit/test-role';
+import { withClient } from '@latchkey/testkit/with-client';
+import type { TestProject } from 'vitest/node';
+import { type Shape, startInstance } from './instance.ts';
+import './provided.ts';
+
+/** Starts the instance that the end-to-end tests of one shape share; the project is called `e2e-<shape>`. */
+export default async function setUp(project: TestProject): Promise<() => Promise<void>> {
+  const shape = project.name.replace(/^e2e-/, '') as Shape;
+  const releaseServers = await setUpServers(project);
+  const servers = project.getProvidedContext().latchkeyTestServers;
+  const database = await createDatabase(servers);
+  // The tests' own databases are counted from the other end.
+  const redisUrl = `${servers.redisUrl}/${servers.redisDatabases - (shape === 'deployed' ? 1 : 2)}`;
+  const instance = await startInstance({ shape, databaseUrl: database.url, redisUrl });
+  const { baseUrl, port, logDir } = instance;
+  project.provide('latchkeyInstance', { shape, baseUrl, port, logDir });
+  return async () => {
+    await instance.stop();
+    await database.drop();
+    await releaseServers();
+  };
+}
+
+/** Not one of the tests' databases, which are removed when tests are run again in watch mode. */
+async function createDatabase({ postgresUrl, testRolePassword }: TestServers) {
+  const name = `e2e_${randomBytes(8).toString('hex')}`;
+  await withClient(postgresUrl, (client) => client.query(`CREATE DATABASE ${name} OWNER ${TEST_ROLE}`));
+  const url = new URL(postgresUrl);
+  url.username = TEST_ROLE;
+  url.password = testRolePassword;
+  url.pathname = `/${name}`;
+  const drop = () => withClient(postgresUrl, (client) => client.query(`DROP DATABASE ${name} WITH (FORCE)`));
+  return { url: url.href, drop };
+}

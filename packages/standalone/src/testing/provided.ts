@@ -1,0 +1,15 @@
+import type { Shape } from './instance.ts';
+
+/** The instance that the end-to-end tests of one shape share. Plain values only: they cross a process boundary. */
+export interface SharedInstance {
+  readonly shape: Shape;
+  readonly baseUrl: string;
+  readonly port: number;
+  readonly logDir: string;
+}
+
+declare module 'vitest' {
+  export interface ProvidedContext {
+    latchkeyInstance: SharedInstance;
+  }
+}
