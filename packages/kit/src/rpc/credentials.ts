@@ -1,10 +1,10 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
+import { hash, timingSafeEqual } from 'node:crypto';
 import { Code, ConnectError, type HandlerContext } from '@connectrpc/connect';
 
 /** Decides whether an `Authorization` header carries the credential of a service of this deployment. */
 export type CredentialCheck = (authorization: string | null | undefined) => boolean;
 
-const digest = (text: string) => createHash('sha256').update(text).digest();
+const digest = (text: string) => hash('sha256', text, 'buffer');
 
 /**
  * Accepts `Bearer <credential>` for each given credential. Two at a time let a deployment change it without a stop; the first is
