@@ -6,7 +6,7 @@ import { Client } from 'pg';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type EmbeddedPostgres, startPostgres } from './postgres.ts';
 import { identifyProcess, isRunning } from './process-identity.ts';
-import { isRoot } from './system-user.ts';
+import { isRoot, succeedsAs } from './system-user.ts';
 import { createDataDir, killHard, launch, spawnLauncher } from './testing/launcher.ts';
 import { type WaitOptions, waitUntil } from './wait-until.ts';
 
@@ -171,18 +171,23 @@ describe('an embedded PostgreSQL', () => {
   });
 
   describe.runIf(isRoot())('as root', () => {
-    it('runs as the owner of data that an ordinary user made', async () => {
-      const nobody = { uid: 65_534, gid: 65_534 };
-      const home = join(dir.path, 'home');
-      await mkdir(home);
-      await chown(home, nobody.uid, nobody.gid);
-      const launcher = await launch('postgres', home, nobody);
-      await query(launcher.url, 'CREATE TABLE t AS SELECT 1 AS n');
-      await launcher.killLeavingServer();
-      const postgres = await start({ dataDir: home });
-      expect((await stat(`/proc/${postgres.pid}`)).uid).toBe(nobody.uid);
-      expect(await query(postgres.url(), 'SELECT n FROM t')).toEqual([{ n: 1 }]);
-    });
+    const nobody = { uid: 65_534, gid: 65_534 };
+
+    // In a checkout below /root, that user could not even run Node.js.
+    it.runIf(succeedsAs(nobody, process.execPath, ['--version']))(
+      'runs as the owner of data that an ordinary user made',
+      async () => {
+        const home = join(dir.path, 'home');
+        await mkdir(home);
+        await chown(home, nobody.uid, nobody.gid);
+        const launcher = await launch('postgres', home, nobody);
+        await query(launcher.url, 'CREATE TABLE t AS SELECT 1 AS n');
+        await launcher.killLeavingServer();
+        const postgres = await start({ dataDir: home });
+        expect((await stat(`/proc/${postgres.pid}`)).uid).toBe(nobody.uid);
+        expect(await query(postgres.url(), 'SELECT n FROM t')).toEqual([{ n: 1 }]);
+      },
+    );
 
     it('moves the data to where its user can reach it, once, and finds it again', async () => {
       const closed = join(dir.path, 'closed');

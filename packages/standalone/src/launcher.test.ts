@@ -24,7 +24,7 @@ async function post(url: string, body: object): Promise<number> {
   return response.status;
 }
 
-describe.runIf(process.platform === 'linux')('the launcher', () => {
+describe.runIf(process.platform === 'linux')('the launcher', { timeout: 90_000 }, () => {
   let dir: Awaited<ReturnType<typeof createDataDir>>;
   let launched: Launched[];
   const start = (env: NodeJS.ProcessEnv = {}, ...args: string[]) => {

@@ -1,0 +1,147 @@
+import { eventually } from '@latchkey/testkit/eventually';
+import { beforeAll, describe, expect, inject, it } from 'vitest';
+import type { Answer, Api } from '../testing/api.ts';
+import { createApplication, createKey, type Key, type Owner, readState, SCOPES, sharedApi, signUp } from '../testing/caller.ts';
+import { forgeKey, mistype } from '../testing/key-text.ts';
+import { sendRaw } from '../testing/raw-request.ts';
+import { KEY_ROUTES, nameOf, type RouteCase, SESSION_ROUTES } from '../testing/routes.ts';
+
+let owner: Owner;
+let key: Key;
+let applicationId: string;
+let state: string;
+const expired: { text: string } = { text: '' };
+let revoked: Key;
+
+beforeAll(async () => {
+  owner = await signUp();
+  key = await createKey(owner);
+  applicationId = await createApplication(key.api);
+  revoked = await createKey(owner);
+  await owner.session.post(`/api/v1/panel/api-keys/${revoked.id}/revoke`);
+  const short = await createKey(owner, { expiresAt: new Date(Date.now() + 300).toISOString() });
+  await eventually(async () => !(await short.api.get('/api/v1/panel/get-applications')).success);
+  expired.text = short.text;
+  state = await readState(owner);
+});
+
+const send = (api: Api, route: RouteCase, headers: Record<string, string> = {}): Promise<Answer> => {
+  const request = route.request(applicationId);
+  return api.send(route.method, route.path, { ...request, headers: { ...request.headers, ...headers } });
+};
+const outcome = ({ status, code }: Answer) => `${status} ${code}`;
+
+/** `Authorization` values that are no valid key, by what is wrong with them. */
+const invalidValues = (): Record<string, string> => ({
+  'an empty header': '',
+  'no scheme': key.text,
+  'another scheme': `Basic ${key.text}`,
+  'no key': 'Bearer',
+  'a key with something behind it': `Bearer ${key.text} x`,
+  'two keys': `Bearer ${key.text}, Bearer ${key.text}`,
+  'a text that is no key': 'Bearer abc',
+  'a runtime key': `Bearer lk_sock_${'a'.repeat(32)}`,
+  'a key of another prefix': `Bearer ${key.text.replace('lk_mgmt_', 'lk_test_')}`,
+  'a key in another case': `Bearer ${key.text.toUpperCase()}`,
+  'a key cut short': `Bearer ${key.text.slice(0, -1)}`,
+  'a key that is too long': `Bearer ${key.text}0`,
+  'a mistyped key': `Bearer ${mistype(key.text)}`,
+  'a made-up key': `Bearer ${forgeKey()}`,
+  'a made-up secret for a real public id': `Bearer ${forgeKey(key.record.publicId)}`,
+  'a made-up secret for a revoked public id': `Bearer ${forgeKey(revoked.record.publicId)}`,
+  'a very long key': `Bearer ${'a'.repeat(8_000)}`,
+});
+
+describe.each(KEY_ROUTES.map((route) => [nameOf(route), route] as const))('%s', (_name, route) => {
+  it('refuses a request without a credential', async () => {
+    expect(outcome(await send(sharedApi(), route))).toBe('401 api_key_invalid');
+  });
+
+  it('refuses whatever is no valid key', async () => {
+    for (const [what, authorization] of Object.entries(invalidValues())) {
+      expect(outcome(await send(sharedApi(), route, { authorization })), what).toBe('401 api_key_invalid');
+    }
+  });
+
+  it('refuses two Authorization headers, even with one valid key', async () => {
+    const { port } = inject('latchkeyInstance');
+    const line = `Authorization: Bearer ${key.text}\r\n`;
+    const [answer] = await sendRaw(port, `${route.method} ${route.path} HTTP/1.1\r\nHost: x\r\n${line}${line}\r\n`);
+    expect([answer?.status, JSON.parse(answer?.text ?? '').code]).toEqual([401, 'api_key_invalid']);
+  });
+
+  it('says of a revoked and of an expired key what it is, but only to who has its secret', async () => {
+    expect(outcome(await send(revoked.api, route))).toBe('401 api_key_revoked');
+    expect(outcome(await send(sharedApi(), route, { authorization: `Bearer ${expired.text}` }))).toBe('401 api_key_expired');
+    expect(outcome(await send(sharedApi(), route, { authorization: `Bearer ${mistype(expired.text)}` }))).toBe(
+      '401 api_key_invalid',
+    );
+  });
+
+  it('refuses a key with every scope but its own', async () => {
+    const { api } = await createKey(owner, { scopes: SCOPES.filter((scope) => scope !== route.scope) });
+    expect(outcome(await send(api, route))).toBe('403 insufficient_scope');
+  });
+
+  it('ignores a cookie beside an Authorization header', async () => {
+    const { cookie } = owner;
+    expect(outcome(await send(sharedApi(), route, { authorization: '', cookie }))).toBe('401 api_key_invalid');
+    expect(outcome(await send(sharedApi(), route, { authorization: `Bearer ${forgeKey()}`, cookie }))).toBe(
+      '401 api_key_invalid',
+    );
+    expect(outcome(await send(revoked.api, route, { cookie, 'x-csrf-token': owner.csrfToken }))).toBe('401 api_key_revoked');
+  });
+
+  it('refuses a session that is none', async () => {
+    for (const cookie of ['session=', 'session=abc', `session=${'a'.repeat(43)}`, `session=${'a'.repeat(4_000)}`]) {
+      expect(outcome(await send(sharedApi(), route, { cookie }))).toBe('401 unauth');
+    }
+  });
+
+  it('changed nothing by all this', async () => {
+    const records = JSON.parse(await readState(owner)).keys.filter(({ name }: { name: string }) => name === 'Test key');
+    expect(JSON.parse(await readState(owner)).applications).toEqual(JSON.parse(state).applications);
+    expect(JSON.parse(await readState(owner)).details).toEqual(JSON.parse(state).details);
+    expect(records.length).toBeGreaterThanOrEqual(3);
+  });
+});
+
+describe.each(SESSION_ROUTES.map((route) => [nameOf(route), route] as const))('%s', (_name, route) => {
+  it('refuses a request without a session', async () => {
+    expect(outcome(await send(sharedApi(), route))).toBe('401 unauth');
+    expect(outcome(await send(sharedApi(), route, { cookie: `session=${'a'.repeat(43)}` }))).toBe('401 unauth');
+  });
+
+  it('refuses a valid key, which it tells that a session is needed, also beside a valid cookie', async () => {
+    expect(outcome(await send(key.api, route))).toBe('403 session_required');
+    const { cookie, csrfToken } = owner;
+    expect(outcome(await send(key.api, route, { cookie, 'x-csrf-token': csrfToken }))).toBe('403 session_required');
+  });
+
+  it('tells whoever has no valid key nothing of that', async () => {
+    expect(outcome(await send(sharedApi(), route, { authorization: `Bearer ${forgeKey()}` }))).toBe('401 api_key_invalid');
+    expect(outcome(await send(sharedApi(), route, { authorization: '', cookie: owner.cookie }))).toBe('401 api_key_invalid');
+    expect(outcome(await send(revoked.api, route))).toBe('401 api_key_revoked');
+  });
+});
+
+describe('a route that is not built yet', () => {
+  it.each([...KEY_ROUTES, ...SESSION_ROUTES].filter(({ unbuilt }) => unbuilt).map((route) => [nameOf(route), route] as const))(
+    'is unknown to whoever may call it: %s',
+    async (_name, route) => {
+      const callers = route.scope ? [key.api, owner.session] : [owner.session];
+      for (const caller of callers) expect(outcome(await send(caller, route))).toBe('404 not_found');
+    },
+  );
+});
+
+describe('a session', () => {
+  it('is good for every key route, with every scope and every application', async () => {
+    const other = await signUp();
+    const id = await createApplication(other.session);
+    for (const route of KEY_ROUTES) {
+      const answer = await other.session.send(route.method, route.path, route.request(id));
+      expect(outcome(answer), nameOf(route)).toBe(route.unbuilt ? '404 not_found' : '200 ');
+    }
+  });
+});

@@ -1,0 +1,127 @@
+import type { SendOptions } from './api.ts';
+import type { Scope } from './caller.ts';
+
+/** A route as the specification lists it, with a request that is right in all ways. */
+export interface RouteCase {
+  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
+  readonly path: string;
+  /** What a key needs; of a session-only route, nothing. */
+  readonly scope?: Scope;
+  /** Whether the answer is 404 for everybody as yet. */
+  readonly unbuilt?: boolean;
+  /** How the application is named, where one is. */
+  readonly names?: 'query' | 'body';
+  /** A valid request. */
+  request(applicationId: string): SendOptions;
+}
+
+const PANEL = '/api/v1/panel';
+const query = (applicationId: string) => ({ query: { applicationId } });
+
+/** The routes that take a management key (specification 4). */
+export const KEY_ROUTES: readonly RouteCase[] = [
+  { method: 'GET', path: `${PANEL}/get-applications`, scope: 'applications:read', request: () => ({}) },
+  {
+    method: 'POST',
+    path: `${PANEL}/create-application`,
+    scope: 'applications:create',
+    request: () => ({ body: { name: 'An application' } }),
+  },
+  {
+    method: 'POST',
+    path: `${PANEL}/create-application-license-levels`,
+    scope: 'applications:update',
+    names: 'query',
+    request: (id) => ({ ...query(id), body: { levels: ['Basic', 'Pro'] } }),
+  },
+  {
+    method: 'GET',
+    path: `${PANEL}/get-application-license-levels`,
+    scope: 'applications:read',
+    names: 'query',
+    request: query,
+  },
+  {
+    method: 'PATCH',
+    path: `${PANEL}/update-application-settings`,
+    scope: 'applications:update',
+    names: 'query',
+    request: (id) => ({ ...query(id), body: { field: 'status', value: 'paused' } }),
+  },
+  {
+    method: 'PATCH',
+    path: `${PANEL}/update-api-keys`,
+    scope: 'applications:update',
+    names: 'query',
+    request: (id) => ({ ...query(id), body: { type: 'socketKey' } }),
+  },
+  { method: 'GET', path: `${PANEL}/get-application-settings`, scope: 'applications:read', names: 'query', request: query },
+  {
+    method: 'DELETE',
+    path: `${PANEL}/delete-application`,
+    scope: 'applications:delete',
+    names: 'body',
+    request: (applicationId) => ({ body: { applicationId, code: '' } }),
+  },
+  {
+    method: 'POST',
+    path: `${PANEL}/upload-file`,
+    scope: 'files:upload',
+    unbuilt: true,
+    request: (applicationId) => ({
+      query: { applicationId, fileName: 'a.txt' },
+      body: new Uint8Array([1, 2, 3]),
+      headers: { 'content-type': 'application/octet-stream' },
+    }),
+  },
+  {
+    method: 'POST',
+    path: `${PANEL}/check-file-name`,
+    scope: 'files:upload',
+    unbuilt: true,
+    request: (id) => ({ ...query(id), body: { fileName: 'a.txt' } }),
+  },
+  { method: 'GET', path: `${PANEL}/get-files-metadata`, scope: 'files:read', unbuilt: true, request: query },
+  {
+    method: 'GET',
+    path: `${PANEL}/get-files-table`,
+    scope: 'files:read',
+    unbuilt: true,
+    request: (applicationId) => ({ query: { applicationId, currentPage: '1' } }),
+  },
+  {
+    method: 'POST',
+    path: `${PANEL}/file-action`,
+    scope: 'files:delete',
+    unbuilt: true,
+    request: (id) => ({ ...query(id), body: { action: 'delete_file', fileId: id } }),
+  },
+];
+
+/** The key routes that work on one application. */
+export const APPLICATION_ROUTES = KEY_ROUTES.filter(({ names }) => names !== undefined);
+
+const NOTHING = '00000000-0000-7000-8000-000000000000';
+
+/** The routes that take a session and nothing else (decisions 2). */
+export const SESSION_ROUTES: readonly RouteCase[] = [
+  { method: 'GET', path: `${PANEL}/api-keys`, request: () => ({}) },
+  {
+    method: 'POST',
+    path: `${PANEL}/api-keys`,
+    request: () => ({ body: { name: 'A key', scopes: ['applications:read'], allApplications: true } }),
+  },
+  { method: 'PATCH', path: `${PANEL}/api-keys/${NOTHING}`, request: () => ({ body: { name: 'Another name' } }) },
+  { method: 'POST', path: `${PANEL}/api-keys/${NOTHING}/revoke`, request: () => ({}) },
+  { method: 'GET', path: '/api/v1/auth/session', request: () => ({}) },
+  {
+    method: 'POST',
+    path: `${PANEL}/upload-avatar`,
+    unbuilt: true,
+    request: () => ({ body: new Uint8Array([1]), headers: { 'content-type': 'application/octet-stream' } }),
+  },
+  { method: 'GET', path: `${PANEL}/avatar`, unbuilt: true, request: () => ({}) },
+  { method: 'POST', path: '/api/v1/auth/sign-out', request: () => ({}) },
+];
+
+export const nameOf = ({ method, path }: RouteCase): string => `${method} ${path.replace(NOTHING, ':id')}`;
