@@ -23,14 +23,17 @@ const DEPTH_MAX = 5;
 
 const REDACTED = '[redacted]';
 
+/** Lines that nobody reads are dropped beyond this much, rather than memory filled. */
+const BUFFER_BYTES_MAX = 8 * 1024 * 1024;
+
 /**
  * A structured logger of one service. Lines are JSON on standard output, buffered up to 4 KiB, unless a destination is given.
  * The id of a request is the property `requestId` on each line that belongs to one.
  */
 export function createLogger(name: string, level: string, destination?: DestinationStream): Logger {
-  const stream = destination ?? pino.destination({ fd: 1, sync: false, minLength: 4096, periodicFlush: 500 });
+  const stream =
+    destination ?? pino.destination({ fd: 1, sync: false, minLength: 4096, periodicFlush: 500, maxLength: BUFFER_BYTES_MAX });
   const options = {
-    name,
     level,
     base: { service: name, pid: process.pid },
     // pino's own redaction with wildcards makes a line three times as dear.

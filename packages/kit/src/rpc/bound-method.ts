@@ -39,15 +39,23 @@ export function methodPath(method: { readonly parent: { readonly typeName: strin
   return path;
 }
 
-/** Binds the unary methods of all routes, by path. */
-export function bindMethods(routes: readonly RpcRoute[], logger: Logger): ReadonlyMap<string, BoundMethod> {
+/**
+ * Binds the unary methods of all routes, by path.
+ *
+ * @param successLevel level of the line for a call that succeeded; what failed is always logged
+ */
+export function bindMethods(
+  routes: readonly RpcRoute[],
+  logger: Logger,
+  successLevel: 'info' | 'debug' = 'info',
+): ReadonlyMap<string, BoundMethod> {
   const bound = new Map<string, BoundMethod>();
   for (const { service, impl } of routes) {
     for (const method of service.methods) {
       const handler = impl[method.localName];
       if (method.methodKind !== 'unary' || !handler) continue;
       const unary = method as DescMethodUnary;
-      bound.set(methodPath(unary), bindMethod(unary, (handler as unknown as UnaryHandler).bind(impl), logger));
+      bound.set(methodPath(unary), bindMethod(unary, (handler as unknown as UnaryHandler).bind(impl), logger, successLevel));
     }
   }
   return bound;
@@ -55,7 +63,7 @@ export function bindMethods(routes: readonly RpcRoute[], logger: Logger): Readon
 
 type UnaryHandler = (input: Message, context: HandlerContext) => Promise<MessageInitShape<DescMessage>>;
 
-function bindMethod(method: DescMethodUnary, handler: UnaryHandler, logger: Logger): BoundMethod {
+function bindMethod(method: DescMethodUnary, handler: UnaryHandler, logger: Logger, successLevel: 'info' | 'debug'): BoundMethod {
   const path = methodPath(method);
   const rpc = path.slice(1);
   return {
@@ -66,7 +74,7 @@ function bindMethod(method: DescMethodUnary, handler: UnaryHandler, logger: Logg
       try {
         const output = await handler(input, context);
         const message = '$typeName' in output ? (output as Message) : create(method.output, output);
-        logger.info({ requestId, rpc, ms: elapsedMs(startedAt) }, 'rpc');
+        if (logger.isLevelEnabled(successLevel)) logger[successLevel]({ requestId, rpc, ms: elapsedMs(startedAt) }, 'rpc');
         return message;
       } catch (err) {
         throw refuse(err, context, logger, { requestId, rpc, ms: elapsedMs(startedAt) });

@@ -31,7 +31,8 @@ export function createDirectTransport(
   logger: Logger,
   options: DirectTransportOptions = {},
 ): Transport {
-  const methods = bindMethods(routes, logger);
+  // In one process there is one log, and the line of the request is in it already.
+  const methods = bindMethods(routes, logger, 'debug');
   const interceptors = [...(options.interceptors ?? [])];
   const streams = createRouterTransport((router) => boundRouter(router, routes, methods, logger), {
     transport: { interceptors },
