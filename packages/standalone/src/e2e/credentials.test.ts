@@ -22,7 +22,7 @@ beforeAll(async () => {
   const short = await createKey(owner, { expiresAt: new Date(Date.now() + 300).toISOString() });
   await eventually(async () => !(await short.api.get('/api/v1/panel/get-applications')).success);
   expired.text = short.text;
-  state = await readState(owner);
+  state = await readState(owner, { keys: false });
 });
 
 const send = (api: Api, route: RouteCase, headers: Record<string, string> = {}): Promise<Answer> => {
@@ -99,10 +99,7 @@ describe.each(KEY_ROUTES.map((route) => [nameOf(route), route] as const))('%s', 
   });
 
   it('changed nothing by all this', async () => {
-    const records = JSON.parse(await readState(owner)).keys.filter(({ name }: { name: string }) => name === 'Test key');
-    expect(JSON.parse(await readState(owner)).applications).toEqual(JSON.parse(state).applications);
-    expect(JSON.parse(await readState(owner)).details).toEqual(JSON.parse(state).details);
-    expect(records.length).toBeGreaterThanOrEqual(3);
+    expect(await readState(owner, { keys: false })).toBe(state);
   });
 });
 

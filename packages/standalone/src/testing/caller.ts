@@ -95,8 +95,7 @@ export async function createApplication(api: Api, name = unique('app-')): Promis
 }
 
 /** Settings, levels, keys and records of an account: all that a refused request must leave as it was. */
-export async function readState(owner: Owner): Promise<string> {
-  const { session } = owner;
+export async function readState({ session }: Owner, { keys: withKeys = true } = {}): Promise<string> {
   const applications = (await session.get('/api/v1/panel/get-applications')).data as Array<{ id: string }>;
   const details = await Promise.all(
     applications.flatMap(({ id: applicationId }) => [
@@ -104,7 +103,7 @@ export async function readState(owner: Owner): Promise<string> {
       session.get('/api/v1/panel/get-application-license-levels', { applicationId }),
     ]),
   );
-  const keys = (await session.get('/api/v1/panel/api-keys')).data as Array<Record<string, unknown>>;
+  const keys = withKeys ? ((await session.get('/api/v1/panel/api-keys')).data as Array<Record<string, unknown>>) : [];
   const unused = keys.map(({ lastUsedAt: _at, lastUsedIp: _ip, ...record }) => record);
   return JSON.stringify({ applications, details: details.map(({ data }) => data), keys: unused }, null, 1);
 }
