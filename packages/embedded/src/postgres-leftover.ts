@@ -53,6 +53,8 @@ async function end(pid: number): Promise<void> {
   ] as const) {
     try {
       process.kill(pid, signal);
+      // One that is suspended would not even notice.
+      process.kill(pid, 'SIGCONT');
     } catch (err) {
       if ((err as NodeJS.ErrnoException).code === 'ESRCH') return;
       throw new StartError(

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { chmod, chown, mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { chmod, chown, cp, mkdir, readdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { Client } from 'pg';
@@ -204,6 +204,26 @@ describe('an embedded PostgreSQL', () => {
       await second.stop();
       await chmod(closed, 0o711);
       expect(await query((await start(options)).url(), 'SELECT n FROM t')).toEqual([{ n: 1 }]);
+    });
+
+    it('lets moved data follow its folder, but does not share it with a copy of the folder', async () => {
+      const [first, moved, copy] = ['first', 'moved', 'copy'].map((name) => join(dir.path, 'closed', name)) as [
+        string,
+        string,
+        string,
+      ];
+      const options = { sharedRoot: join(dir.path, 'shared') };
+      await mkdir(join(dir.path, 'closed'), { mode: 0o700 });
+      await mkdir(first);
+      const postgres = await start({ ...options, dataDir: first });
+      await query(postgres.url(), 'CREATE TABLE t AS SELECT 1 AS n');
+      await postgres.stop();
+      await rename(first, moved);
+      const again = await start({ ...options, dataDir: moved });
+      expect(await query(again.url(), 'SELECT n FROM t')).toEqual([{ n: 1 }]);
+      await cp(moved, copy, { recursive: true });
+      await expect(start({ ...options, dataDir: copy })).rejects.toThrow(`${copy} is a copy of ${moved}`);
+      expect(await query(again.url(), 'SELECT n FROM t')).toEqual([{ n: 1 }]);
     });
   });
 });

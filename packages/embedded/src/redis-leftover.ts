@@ -23,6 +23,8 @@ export async function endLeftoverRedis(path: string, onProgress?: (line: string)
     if (gone()) break;
     try {
       process.kill(identity.pid, signal);
+      // One that is suspended would not even notice.
+      process.kill(identity.pid, 'SIGCONT');
     } catch (err) {
       if ((err as NodeJS.ErrnoException).code === 'ESRCH') break;
       throw new StartError(

@@ -92,6 +92,8 @@ export async function runServer(options: ServerProcessOptions): Promise<ServerPr
     for (const [signal, timeoutMs] of options.stopSteps) {
       if (gone) break;
       child.kill(signal);
+      // One that is suspended would not even notice.
+      child.kill('SIGCONT');
       await waitUntil(() => gone, { timeoutMs });
     }
     release();

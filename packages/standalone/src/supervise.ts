@@ -72,10 +72,10 @@ export async function supervise<T extends Supervisable>(options: SuperviseOption
         else options.onRestart(`${name} runs again.`);
         return failures;
       } catch (err) {
-        why = `did not start: ${(err as Error).message}`;
+        why = `did not start: ${(err as Error).message.replace(/\.$/, '')}`;
       }
     }
-    options.onGiveUp(`${name} can't be kept running: it ${why.replace(/\.$/, '')}.`);
+    options.onGiveUp(`${name} can't be kept running: it ${why}.`);
     return undefined;
   }
 
