@@ -71,7 +71,7 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   return app;
 }
 
-const OWN_PATHS = ['/healthz', '/readyz', '/openapi.json'].map((url) => ({ method: 'GET' as const, url }));
+const OWN_PATHS = ['/healthz', '/readyz', '/openapi.json', '/docs'].map((url) => ({ method: 'GET' as const, url }));
 
 /** What happens to every request, whatever it asks for. */
 function addHooks(app: FastifyInstance, { logger, gate, routes }: ServerOptions): void {

@@ -56,7 +56,7 @@ const BAD_BODIES: Record<string, Body> = {
 };
 
 /** Values that no property takes. */
-const BAD_VALUES = [null, 0, -1, 1.5, 1e308, 12345678901234567890, [], {}, [[]], { toString: 1 }, [null], [{}], ''];
+const BAD_VALUES: readonly unknown[] = [null, 0, -1, 1.5, 1e308, [], {}, [[]], { toString: 1 }, [null], [{}], ''];
 
 const LIMIT = 64 * 1024;
 

@@ -34,13 +34,19 @@ function toDomainError(err: unknown): DomainError | undefined {
   return fromConnectError(err) ?? fromFastifyError(err as FastifyError);
 }
 
-/** What Fastify refuses by itself: schemas, bodies and URLs. */
+/** What Fastify and its plugins refuse by themselves: schemas, bodies, URLs, and files of the documentation. */
 function fromFastifyError(err: FastifyError): DomainError | undefined {
   if (err.validation) return errors.request_invalid();
   if (err.code === 'FST_ERR_CTP_BODY_TOO_LARGE') return errors.body_too_large();
   if (err.code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') return errors.media_type_unsupported();
   if (err.code?.startsWith('FST_ERR_CTP_')) return errors.request_invalid();
-  if (err.code === 'FST_ERR_BAD_URL' || err.code === 'FST_ERR_ASYNC_CONSTRAINT') return errors.request_malformed();
   if (err.code === 'FST_ERR_MAX_PARAM_LENGTH') return errors.route_not_found();
-  return err.code === 'ECONNRESET' || err.code === 'ERR_STREAM_PREMATURE_CLOSE' ? errors.request_malformed() : undefined;
+  if (err.code === 'ECONNRESET' || err.code === 'ERR_STREAM_PREMATURE_CLOSE') return errors.request_malformed();
+  return fromStatus(err.statusCode);
+}
+
+/** A path that leads out of the documentation's folder, a range that is none, a precondition that can't hold: the client's fault. */
+function fromStatus(status = 500): DomainError | undefined {
+  if (status === 403 || status === 404) return errors.route_not_found();
+  return status >= 400 && status < 500 ? errors.request_malformed() : undefined;
 }

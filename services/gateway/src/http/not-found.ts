@@ -13,12 +13,22 @@ export function createNotFoundHandler(routes: readonly Pick<Route, 'method' | 'u
   }
   const patterns = [...methodsByPath].map(([url, methods]) => [toPattern(url), [...methods].join(', ')] as const);
   return (request: FastifyRequest, reply: FastifyReply): never => {
-    const path = request.url.split('?', 1)[0] ?? '';
+    const path = pathOf(request.url);
     const known = patterns.find(([pattern]) => pattern.test(path));
     if (!known) throw errors.route_not_found();
     reply.header('allow', known[1]);
     throw errors.method_not_allowed();
   };
+}
+
+/** The path of a request's target as the router reads it: targets may be absolute (RFC 9112, 3.2.2), and what is escaped is decoded. */
+function pathOf(target: string): string {
+  const path = target.replace(/^https?:\/\/[^/?]*/i, '').split(/[?#]/, 1)[0] as string;
+  try {
+    return decodeURI(path);
+  } catch {
+    return path;
+  }
 }
 
 function toPattern(url: string): RegExp {

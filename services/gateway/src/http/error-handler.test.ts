@@ -1,0 +1,41 @@
+import { testRedis } from '@latchkey/testkit/redis';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startTestGateway, type TestGateway } from '../testing/test-gateway.ts';
+
+let gateway: TestGateway;
+beforeAll(async () => {
+  const { url: redisUrl } = await testRedis();
+  gateway = await startTestGateway({ redisUrl, env: { RATE_LIMIT_IP_PER_MINUTE: '10000' } });
+});
+afterAll(() => gateway.service.stop());
+
+const get = async (path: string, headers: Record<string, string> = {}) => {
+  const response = await fetch(`${gateway.baseUrl}${path}`, { headers, redirect: 'manual' });
+  return { status: response.status, body: JSON.parse(await response.text()) as Record<string, unknown> };
+};
+
+describe('a file of the documentation', () => {
+  it.each([
+    '/docs/static/%00',
+    '/docs/static/a%00b',
+    '/docs/static/%5c..%5c',
+    '/docs/static/..%2f..%2fpackage.json',
+    '/docs/static/%2e%2e%2f%2e%2e%2fpackage.json',
+    `/docs/static/${'a'.repeat(300)}`,
+    `/docs/static/${'a/'.repeat(3_000)}`,
+    '/docs/static/.hidden',
+    '/docs/static/nothing.js',
+  ])('that there is none such is not found, and no failure: %s', async (path) => {
+    expect(await get(path)).toEqual({ status: 404, body: { success: false, code: 'not_found', message: 'Not found' } });
+  });
+
+  it.each([
+    { range: 'bytes=99999999-' },
+    { range: 'bytes=abc' },
+    { 'if-match': '"x"' },
+    { 'if-unmodified-since': 'Mon, 01 Jan 2001 00:00:00 GMT' },
+  ])('that can’t be had so is refused, and no failure: %j', async (headers) => {
+    const { status, body } = await get('/docs/static/swagger-ui.css', headers as Record<string, string>);
+    expect([status, body.code]).toEqual([400, 'bad_request']);
+  });
+});
