@@ -17,7 +17,6 @@ export function createFailFastRedis(url: string, logger: Logger, commandTimeoutM
     socketTimeout: SILENCE_MS_MAX,
     connectTimeout: 2_000,
     enableOfflineQueue: false,
-    enableAutoPipelining: true,
     maxRetriesPerRequest: 0,
     retryStrategy: (attempt) => Math.min(attempt * 100, 2_000),
     lazyConnect: true,

@@ -1,5 +1,6 @@
 import type { Logger } from '@latchkey/kit/logger';
 import type { Redis } from '@latchkey/kit/redis';
+import { AdmissionBatch } from './admission-batch.ts';
 import { type Limit, type Standing, standing } from './limit.ts';
 import { LocalCounters } from './local-counters.ts';
 import { ADMIT_SCRIPT, HIT_SCRIPT, REFUND_SCRIPT } from './scripts.ts';
@@ -30,7 +31,7 @@ const PAUSE_MS = 1_000;
 
 interface ScriptedRedis extends Redis {
   latchkeyHit(key: string, windowMs: number): Promise<[number, number]>;
-  latchkeyAdmit(...args: Array<string | number>): Promise<number[]>;
+  latchkeyAdmit(keys: number, ...args: Array<string | number>): Promise<number[]>;
   latchkeyRefund(key: string): Promise<number>;
 }
 
@@ -42,11 +43,14 @@ export class Limiter {
   readonly #redis: ScriptedRedis;
   readonly #local = new LocalCounters();
   readonly #logger: Logger;
+  readonly #admissions = new AdmissionBatch((keys, args) =>
+    this.#ask((redis) => redis.latchkeyAdmit(keys.length, ...keys, ...args)),
+  );
   #pausedUntil = 0;
 
   constructor(redis: Redis, logger: Logger) {
     redis.defineCommand('latchkeyHit', { lua: HIT_SCRIPT, numberOfKeys: 1 });
-    redis.defineCommand('latchkeyAdmit', { lua: ADMIT_SCRIPT, numberOfKeys: 3 });
+    redis.defineCommand('latchkeyAdmit', { lua: ADMIT_SCRIPT });
     redis.defineCommand('latchkeyRefund', { lua: REFUND_SCRIPT, numberOfKeys: 1 });
     this.#redis = redis as ScriptedRedis;
     this.#logger = logger;
@@ -55,20 +59,14 @@ export class Limiter {
   /** Counts a request, and if that is allowed confirms and counts the remembered principal, in one round trip. */
   async admit(first: Count, recall: Recall): Promise<Admission> {
     const { limit, subject } = first;
-    const counted = await this.#ask((redis) =>
-      redis.latchkeyAdmit(
-        keyOf(first),
-        recall.epochKey,
-        keyOf(recall.count),
-        limit.windowMs,
-        limit.max,
-        recall.epoch,
-        recall.count.limit.windowMs,
-      ),
+    const principal = recall.count.limit;
+    const counted = await this.#admissions.add(
+      [keyOf(first), recall.epochKey, keyOf(recall.count)],
+      [limit.windowMs, limit.max, recall.epoch, principal.windowMs],
     );
     if (!counted) return { first: this.#local.hit(limit, keyOf({ limit, subject })), recalled: undefined };
-    const [count = 0, resetMs = 0, recalledCount, recalledResetMs = 0] = counted;
-    const recalled = recalledCount === undefined ? undefined : standing(recall.count.limit, recalledCount, recalledResetMs);
+    const [count, resetMs, recalledCount, recalledResetMs] = counted;
+    const recalled = recalledCount < 0 ? undefined : standing(principal, recalledCount, recalledResetMs);
     return { first: standing(limit, count, resetMs), recalled };
   }
 

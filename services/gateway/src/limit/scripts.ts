@@ -14,16 +14,26 @@ end`;
 export const HIT_SCRIPT = `${HIT_FUNCTION}
 return {hit(KEYS[1], ARGV[1])}`;
 
+/** Numbers that {@link ADMIT_SCRIPT} answers for each request. */
+export const ADMIT_ANSWERS = 4;
+
 /**
- * KEYS: request counter, epoch, principal counter. ARGV: window and maximum of the first, expected epoch, window of the last. The last two
- * numbers are absent where the request is denied or the epoch is another: a missing one is.
+ * Any number of requests at once. KEYS of each: request counter, epoch, principal counter. ARGV of each: window and maximum of the first, expected
+ * epoch, window of the last. Answers of each: count and milliseconds left of the first, then of the last; the last two are -1 where the
+ * request is denied or the epoch is another: a missing one is.
  */
 export const ADMIT_SCRIPT = `${HIT_FUNCTION}
-local count, left = hit(KEYS[1], ARGV[1])
-if count > tonumber(ARGV[2]) or redis.call('GET', KEYS[2]) ~= ARGV[3] then
-  return {count, left}
+local answers = {}
+for request = 0, #KEYS / 3 - 1 do
+  local key, arg, answer = request * 3, request * 4, request * 4
+  local count, left = hit(KEYS[key + 1], ARGV[arg + 1])
+  local recalled, recalledLeft = -1, -1
+  if count <= tonumber(ARGV[arg + 2]) and redis.call('GET', KEYS[key + 2]) == ARGV[arg + 3] then
+    recalled, recalledLeft = hit(KEYS[key + 3], ARGV[arg + 4])
+  end
+  answers[answer + 1], answers[answer + 2], answers[answer + 3], answers[answer + 4] = count, left, recalled, recalledLeft
 end
-return {count, left, hit(KEYS[3], ARGV[4])}`;
+return answers`;
 
 /** KEYS: counter. */
 export const REFUND_SCRIPT = `
