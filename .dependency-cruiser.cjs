@@ -1,3 +1,6 @@
+/** Tests, and what only tests use. */
+const TESTS = '([.]test[.]ts$|/src/testing/)';
+
 /** Imports point one way: proto <- kit <- services <- standalone; inside a service main -> service -> rpc -> use case -> store. */
 module.exports = {
   forbidden: [
@@ -19,7 +22,7 @@ module.exports = {
       name: 'kit-knows-no-domain',
       comment: 'Of the protocol, kit may use what every service shares.',
       severity: 'error',
-      from: { path: '^packages/kit/', pathNot: '[.]test[.]ts$' },
+      from: { path: '^packages/kit/', pathNot: TESTS },
       to: { path: '^proto/gen/latchkey/(?!rpc/)' },
     },
     {
@@ -31,7 +34,7 @@ module.exports = {
     {
       name: 'services-know-no-standalone',
       severity: 'error',
-      from: { path: '^services/', pathNot: '[.]test[.]ts$' },
+      from: { path: '^services/', pathNot: TESTS },
       to: { path: '^packages/(standalone|embedded|testkit)/' },
     },
     {
@@ -43,14 +46,14 @@ module.exports = {
     {
       name: 'test-helpers-in-tests-only',
       severity: 'error',
-      from: { pathNot: '([.]test[.]ts$|^packages/testkit/|^packages/standalone/src/testing/)' },
-      to: { path: '^packages/testkit/' },
+      from: { pathNot: `(${TESTS}|^packages/testkit/)` },
+      to: { path: '(^packages/testkit/|/src/testing/)' },
     },
     {
       name: 'use-case-knows-no-transport',
       comment: 'A use case is <noun>.ts; messages are for <noun>.rpc.ts.',
       severity: 'error',
-      from: { path: '^services/(apps|identity)/src/[^/]+/[^/.]+[.]ts$' },
+      from: { path: '^services/(apps|identity)/src/[^/]+/[^/.]+[.]ts$', pathNot: TESTS },
       to: { path: '(fastify|@connectrpc|bullmq|@aws-sdk|[.]rpc[.]ts$|^services/[^/]+/src/(service|main)[.]ts$)' },
     },
     {
