@@ -42,6 +42,8 @@ export interface Latchkey {
   readonly logDir: string;
   /** Pids of the processes beside this one that run now, by what they are. */
   readonly pids: Readonly<Record<string, number>>;
+  /** `host:port` of each service's gRPC; empty in the standalone shape. */
+  readonly grpc: Readonly<Record<string, string>>;
   /** Resolves with a sentence when something that is needed can't be kept running. */
   readonly failed: Promise<string>;
   /** Stops everything: services, then Redis, then PostgreSQL. */
@@ -97,6 +99,7 @@ async function start(options: StartLatchkeyOptions, stops: StopStack): Promise<L
     get pids() {
       return { ...servers.pids(), ...running.pids() };
     },
+    grpc: running.grpc,
     failed,
     stop: () => stops.stop(),
   };

@@ -2,19 +2,25 @@ import pc from 'picocolors';
 import type { Latchkey, Shape } from './latchkey.ts';
 
 /** What to tell once everything runs: where it is, and a first call to paste. */
-export function welcome({ publicUrl, signUpOpen, dataDir, logDir }: Latchkey, shape: Shape, seconds: string): string {
+export function welcome({ publicUrl, signUpOpen, dataDir, logDir, grpc }: Latchkey, shape: Shape, seconds: string): string {
   return `
 ${pc.bold('Latchkey is running')} ${pc.dim(`(${shape}, ready in ${seconds} s)`)}
 
   Base URL    ${pc.cyan(publicUrl)}
   API docs    ${pc.cyan(`${publicUrl}/docs`)}
-  Data        ${dataDir}
+${grpcLine(grpc)}  Data        ${dataDir}
   Logs        ${logDir}
 
 ${signUpOpen ? firstSignUp(publicUrl) : firstSignIn(publicUrl)}
 
 Ctrl-C stops it.
 `;
+}
+
+/** Where other services call; the credential they need is with the secrets. */
+function grpcLine(grpc: Latchkey['grpc']): string {
+  const addresses = Object.entries(grpc).map(([service, address]) => `${service} ${pc.cyan(address)}`);
+  return addresses.length === 0 ? '' : `  gRPC        ${addresses.join(', ')}\n`;
 }
 
 function firstSignUp(publicUrl: string): string {

@@ -48,7 +48,10 @@ export async function startDeployed(options: ShapeOptions): Promise<RunningShape
       APPS_URL: apps.url,
     }),
   );
-  return { pids: () => Object.fromEntries([...children].map(([name, child]) => [name, child.current.pid])) };
+  return {
+    pids: () => Object.fromEntries([...children].map(([name, child]) => [name, child.current.pid])),
+    grpc: { apps: apps.grpc, identity: identity.grpc },
+  };
 }
 
 function superviseChild(options: ShapeOptions, name: string, url: string, env: NodeJS.ProcessEnv) {
@@ -66,6 +69,7 @@ async function internalAddress() {
   const [port, grpcPort] = [await findFreePort(), await findFreePort()];
   return {
     url: `http://127.0.0.1:${port}`,
+    grpc: `127.0.0.1:${grpcPort}`,
     env: { HOST: '127.0.0.1', PORT: String(port), GRPC_PORT: String(grpcPort) },
   };
 }

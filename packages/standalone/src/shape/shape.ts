@@ -25,4 +25,6 @@ export interface ShapeOptions {
 export interface RunningShape {
   /** Pids of the processes that the services have of their own. */
   pids(): Record<string, number>;
+  /** `host:port` of each service's gRPC; empty where the services are called directly. */
+  readonly grpc: Readonly<Record<string, string>>;
 }

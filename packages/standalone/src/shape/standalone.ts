@@ -32,7 +32,7 @@ export async function startStandalone(options: ShapeOptions): Promise<RunningSha
       });
     });
   });
-  return { pids: () => ({}) };
+  return { pids: () => ({}), grpc: {} };
 }
 
 function compose({ env, address, servers, secrets, logs }: ShapeOptions) {
