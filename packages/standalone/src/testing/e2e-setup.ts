@@ -13,15 +13,21 @@ export default async function setUp(project: TestProject): Promise<() => Promise
   const releaseServers = await setUpServers(project);
   const servers = project.getProvidedContext().latchkeyTestServers;
   const database = await createDatabase(servers);
+  const release = async () => {
+    await database.drop();
+    await releaseServers();
+  };
   // The tests' own databases are counted from the other end.
   const redisUrl = `${servers.redisUrl}/${servers.redisDatabases - (shape === 'deployed' ? 1 : 2)}`;
-  const instance = await startInstance({ shape, databaseUrl: database.url, redisUrl });
+  const instance = await startInstance({ shape, databaseUrl: database.url, redisUrl }).catch(async (err: unknown) => {
+    await release();
+    throw err;
+  });
   const { baseUrl, port, logDir } = instance;
   project.provide('latchkeyInstance', { shape, baseUrl, port, logDir });
   return async () => {
     await instance.stop();
-    await database.drop();
-    await releaseServers();
+    await release();
   };
 }
 

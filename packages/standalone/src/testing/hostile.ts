@@ -1,0 +1,130 @@
+import type { SeededRandom } from './random.ts';
+
+const TEXTS = [
+  '',
+  ' ',
+  'a',
+  'paused',
+  'online',
+  'version',
+  'status',
+  'socketKey',
+  'applications:read',
+  '\0',
+  'a\0b',
+  '\ud800',
+  '\udfff\ud800',
+  '\ufeff',
+  '\u202e',
+  '\r\nX-Injected: 1',
+  '😀'.repeat(17),
+  'e\u0301'.repeat(20),
+  "' OR 1=1; DROP TABLE account; --",
+  '{{7*7}}<%= 7*7 %>',
+  '../../../../etc/passwd',
+  '%00%ff%zz',
+  '__proto__',
+  'constructor',
+  'true',
+  'null',
+  '0',
+  '-1',
+  '1e400',
+  '2999-01-01T00:00:00Z',
+  '0000-00-00T00:00:00Z',
+  '+275760-09-13T00:00:00.001Z',
+  '00000000-0000-0000-0000-000000000000',
+  '01900000-0000-7000-8000-00000000dead',
+  'FFFFFFFF-FFFF-FFFF-FFFF-FFFFFFFFFFFF',
+  'a'.repeat(33),
+  'a'.repeat(1_025),
+];
+
+const NAMES = [
+  'name',
+  'levels',
+  'field',
+  'value',
+  'type',
+  'applicationId',
+  'code',
+  'scopes',
+  'allApplications',
+  'applicationIds',
+  'expiresAt',
+];
+const OTHER_NAMES = ['username', 'email', 'password', '__proto__', 'constructor', 'toString', '', '\0', 'length'];
+
+/** Any JSON value, more often one that nobody expects. */
+export function hostileValue(random: SeededRandom, depth = 3): unknown {
+  switch (random.below(depth > 0 ? 9 : 6)) {
+    case 0:
+      return null;
+    case 1:
+      return random.oneIn(2);
+    case 2:
+      return random.pick([0, -0, 1, -1, 0.1, 2 ** 31, 2 ** 53, -(2 ** 63), 1e308, Number.MIN_VALUE]);
+    case 6:
+      return Array.from({ length: random.below(4) }, () => hostileValue(random, depth - 1));
+    case 7:
+      return hostileObject(random, depth - 1);
+    default:
+      return hostileText(random);
+  }
+}
+
+export function hostileText(random: SeededRandom): string {
+  return random.oneIn(4) ? random.pick(TEXTS) + random.pick(TEXTS) : random.pick(TEXTS);
+}
+
+export function hostileObject(random: SeededRandom, depth = 2): Record<string, unknown> {
+  const entries = Array.from({ length: random.below(5) }, () => [
+    random.pick(random.oneIn(4) ? OTHER_NAMES : NAMES),
+    hostileValue(random, depth),
+  ]);
+  return Object.fromEntries(entries) as Record<string, unknown>;
+}
+
+/** A valid body with something changed, left out or added, or one of another kind. */
+export function hostileBody(random: SeededRandom, valid: object | undefined): string {
+  if (!valid || random.oneIn(8)) return JSON.stringify(random.oneIn(2) ? hostileObject(random) : hostileValue(random)) ?? '';
+  const body = { ...valid } as Record<string, unknown>;
+  const name = random.pick(Object.keys(body));
+  const choice = random.below(8);
+  if (choice === 0) delete body[name];
+  else if (choice === 1) body[hostileText(random)] = hostileValue(random);
+  else body[name] = hostileValue(random);
+  return damage(random, JSON.stringify(body));
+}
+
+/** Now and then a text with a byte lost, doubled or exchanged. */
+function damage(random: SeededRandom, text: string): string {
+  if (!random.oneIn(5)) return text;
+  const at = random.below(text.length + 1);
+  const junk = random.pick(['', '"', '{', '}', '[', ',', ':', '\\', '\\u', '\\ud800', '\0', '\u2028', text.slice(at, at + 20)]);
+  return text.slice(0, at) + junk + text.slice(at + random.below(2));
+}
+
+/** A value for a header, of bytes that HTTP lets through. */
+export function hostileHeader(random: SeededRandom): string {
+  return random.pick([
+    '',
+    ' ',
+    'a',
+    ',',
+    ';',
+    '"',
+    '=',
+    '\xff\xfe',
+    '*',
+    '-1',
+    '0',
+    'a'.repeat(2_000),
+    '__proto__',
+    '%00',
+    '{}',
+    'null',
+    '\t',
+    'é',
+  ]);
+}
