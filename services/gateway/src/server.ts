@@ -4,6 +4,7 @@ import { type FastifyInstance, fastify } from 'fastify';
 import { validatorCompiler } from 'fastify-type-provider-zod';
 import type { GatewayConfig } from './config.ts';
 import { errors } from './errors.ts';
+import { lingerOnClose } from './http/drain.ts';
 import { createErrorHandler } from './http/error-handler.ts';
 import { parseJsonBody } from './http/json-body.ts';
 import { createNotFoundHandler } from './http/not-found.ts';
@@ -55,6 +56,7 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
     },
   });
   coverNodeDefaults(app.server);
+  lingerOnClose(app);
   app.setValidatorCompiler(validatorCompiler);
   app.setSerializerCompiler(() => JSON.stringify);
   app.removeAllContentTypeParsers();

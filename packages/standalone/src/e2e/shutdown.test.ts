@@ -1,0 +1,72 @@
+import { Agent, request as httpRequest } from 'node:http';
+import { eventually } from '@latchkey/testkit/eventually';
+import { expect, it } from 'vitest';
+import { createApplication, createKey, type Key, signUp } from '../testing/caller.ts';
+import { type OwnInstance, startInstanceForTest } from '../testing/own-instance.ts';
+
+interface Outcome {
+  readonly sentAt: number;
+  readonly endedAt: number;
+  /** The status, or the code of the error. */
+  readonly result: number | string;
+  /** Whether the request went out on a connection that had been used before. */
+  readonly reused: boolean;
+}
+
+/** Sends one request and says how it ended. */
+function send(instance: OwnInstance, key: Key, agent: Agent, method: string, path: string, body?: object): Promise<Outcome> {
+  const headers = { authorization: `Bearer ${key.text}`, ...(body && { 'content-type': 'application/json' }) };
+  return new Promise((resolve) => {
+    const req = httpRequest({ host: '127.0.0.1', port: instance.port, method, path, agent, headers });
+    const sentAt = performance.now();
+    const end = (result: number | string) => resolve({ sentAt, endedAt: performance.now(), result, reused: req.reusedSocket });
+    req.on('error', (err: NodeJS.ErrnoException) => end(err.code ?? err.message));
+    req.on('response', (res) => {
+      res.on('error', (err: NodeJS.ErrnoException) => end(err.code ?? err.message));
+      res.on('end', () => end(res.complete ? (res.statusCode ?? 0) : 'incomplete')).resume();
+    });
+    req.end(body && JSON.stringify(body));
+  });
+}
+
+const UNACCEPTED_MAX = 2;
+const PATH = '/api/v1/panel/get-application-settings';
+
+it('SIGTERM under load: no accepted request fails, and everything ends with code 0', async () => {
+  const instance = await startInstanceForTest();
+  const owner = await signUp(instance.api);
+  const key = await createKey(owner);
+  const applicationId = await createApplication(key.api);
+  const outcomes: Outcome[] = [];
+  let stopped = false;
+  const worker = async (agent: Agent, write: boolean) => {
+    while (!stopped) {
+      const outcome = write
+        ? await send(instance, key, agent, 'PATCH', `/api/v1/panel/update-application-settings?applicationId=${applicationId}`, {
+            field: 'version',
+            value: String(outcomes.length),
+          })
+        : await send(instance, key, agent, 'GET', `${PATH}?applicationId=${applicationId}`);
+      outcomes.push(outcome);
+      if (outcome.result === 'ECONNREFUSED') return;
+    }
+  };
+  const keepAlive = new Agent({ keepAlive: true });
+  const oneEach = new Agent({ keepAlive: false });
+  const workers = Array.from({ length: 16 }, (_, i) => worker(i % 2 ? keepAlive : oneEach, i % 4 < 2));
+  await eventually(() => outcomes.length > 300);
+  const signalAt = performance.now();
+  const stopping = instance.stop();
+  expect(await instance.exited).toBe(0);
+  stopped = true;
+  await Promise.all([stopping, ...workers]);
+  keepAlive.destroy();
+
+  const failed = outcomes.filter(({ result }) => result !== 200 && result !== 'ECONNREFUSED');
+  // A connection that the system took in the very moment when the process ceased to listen was accepted by nobody.
+  const unaccepted = failed.filter(({ result, reused }) => result === 'ECONNRESET' && !reused).slice(0, UNACCEPTED_MAX);
+  const describeOutcome = ({ sentAt, endedAt, result, reused }: Outcome) =>
+    `${result} sent ${(sentAt - signalAt).toFixed(1)} ms, ended ${(endedAt - signalAt).toFixed(1)} ms after the signal${reused ? ', reused' : ''}`;
+  expect(failed.filter((outcome) => !unaccepted.includes(outcome)).map(describeOutcome)).toEqual([]);
+  expect(outcomes.filter(({ result }) => result === 200).length).toBeGreaterThan(300);
+}, 60_000);
