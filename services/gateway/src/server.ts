@@ -4,6 +4,7 @@ import { type FastifyInstance, fastify } from 'fastify';
 import { validatorCompiler } from 'fastify-type-provider-zod';
 import type { GatewayConfig } from './config.ts';
 import { errors } from './errors.ts';
+import { trackConnections } from './http/connections.ts';
 import { lingerOnClose } from './http/drain.ts';
 import { createErrorHandler } from './http/error-handler.ts';
 import { parseJsonBody } from './http/json-body.ts';
@@ -56,7 +57,7 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
     },
   });
   coverNodeDefaults(app.server);
-  lingerOnClose(app);
+  lingerOnClose(app, trackConnections(app.server));
   app.setValidatorCompiler(validatorCompiler);
   app.setSerializerCompiler(() => JSON.stringify);
   app.removeAllContentTypeParsers();

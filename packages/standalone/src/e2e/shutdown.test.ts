@@ -3,6 +3,7 @@ import { eventually } from '@latchkey/testkit/eventually';
 import { expect, it } from 'vitest';
 import { createApplication, createKey, type Key, signUp } from '../testing/caller.ts';
 import { type OwnInstance, startInstanceForTest } from '../testing/own-instance.ts';
+import { openSocket } from '../testing/raw-request.ts';
 
 interface Outcome {
   readonly sentAt: number;
@@ -69,4 +70,17 @@ it('SIGTERM under load: no accepted request fails, and everything ends with code
     `${result} sent ${(sentAt - signalAt).toFixed(1)} ms, ended ${(endedAt - signalAt).toFixed(1)} ms after the signal${reused ? ', reused' : ''}`;
   expect(failed.filter((outcome) => !unaccepted.includes(outcome)).map(describeOutcome)).toEqual([]);
   expect(outcomes.filter(({ result }) => result === 200).length).toBeGreaterThan(300);
+}, 60_000);
+
+it('SIGTERM ends everything soon, though clients hold connections that they do not use', async () => {
+  const instance = await startInstanceForTest();
+  const sockets = await Promise.all(Array.from({ length: 3 }, () => openSocket(instance.port)));
+  sockets[1]?.write('GET /healthz HTTP/1.1\r\nHost:');
+  sockets[2]?.write('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n');
+  await instance.api.get('/nowhere');
+  const startedAt = performance.now();
+  await instance.stop();
+  expect(await instance.exited).toBe(0);
+  expect(performance.now() - startedAt).toBeLessThan(10_000);
+  for (const socket of sockets) socket.destroy();
 }, 60_000);

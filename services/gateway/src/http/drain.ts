@@ -1,30 +1,39 @@
 import type { Server } from 'node:http';
+import type { Duplex } from 'node:stream';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
+import { isAnswering } from './connections.ts';
 
 /** How long an open connection may still bring a request once the server stops, in milliseconds. */
 const LINGER_MS = 250;
 
+/** How long requests under way may take to end, in milliseconds: less than a process has for its whole stop. */
+const UNDER_WAY_MS_MAX = 20_000;
+
+/** How often connections without a request are closed after that, in milliseconds. */
+const SWEEP_INTERVAL_MS = 20;
+
 /** Turns of the event loop without a new connection after which none waits. The first may be over before it looks for one. */
 const IDLE_TURNS = 3;
-
-/** How often connections that have become idle are closed after that, in milliseconds. */
-const IDLE_CHECK_MS = 20;
 
 /**
  * Lets connections linger for a moment when the server is closed. Node cuts at once all that are between two requests, and with them
  * requests that were sent and not read yet: under load, there always are some. Whoever sends one meanwhile is answered, and told by
- * `Connection: close` to send no more. New connections are refused once none is waiting, as the system would reset it.
+ * `Connection: close` to send no more. On the other hand, Node waits for ever for connections that never brought a request, which are
+ * closed here too. New connections are refused once none is waiting, as the system would reset it.
+ *
+ * @param open the connections of the server
  */
-export function lingerOnClose(app: FastifyInstance): void {
+export function lingerOnClose(app: FastifyInstance, open: ReadonlySet<Duplex>): void {
   app.addHook('preClose', async () => {
     const { server } = app;
-    const closeIdle = server.closeIdleConnections.bind(server);
     server.closeIdleConnections = () => undefined;
-    const lingerUntil = performance.now() + LINGER_MS;
+    const startedAt = performance.now();
     const sweep = setInterval(() => {
-      if (performance.now() >= lingerUntil) closeIdle();
-    }, IDLE_CHECK_MS);
+      const elapsedMs = performance.now() - startedAt;
+      if (elapsedMs < LINGER_MS) return;
+      for (const socket of open) if (elapsedMs >= UNDER_WAY_MS_MAX || !isAnswering(socket)) socket.destroy();
+    }, SWEEP_INTERVAL_MS);
     server.once('close', () => clearInterval(sweep));
     await noneWaiting(server);
   });

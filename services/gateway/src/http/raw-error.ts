@@ -3,6 +3,7 @@ import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } 
 import type { Duplex } from 'node:stream';
 import type { Logger } from '@latchkey/kit/logger';
 import { errors } from '../errors.ts';
+import { pendingAnswer } from './connections.ts';
 import { errorEnvelope } from './envelope.ts';
 import { requestIdOf } from './request-id.ts';
 
@@ -12,12 +13,6 @@ const PARSER_STATUS: Readonly<Record<string, number>> = {
   HPE_HEADER_OVERFLOW: 431,
   HPE_CHUNK_EXTENSIONS_OVERFLOW: 413,
 };
-
-/** The answer that was begun last on each connection. */
-const latestAnswers = new WeakMap<Duplex, ServerResponse>();
-
-/** What was still to be sent when an answer was begun: the answer before it, of a client that does not wait. */
-const precedingAnswers = new WeakMap<ServerResponse, ServerResponse>();
 
 /** Connections that have had, or are about to get, their last answer. */
 const refused = new WeakSet<Duplex>();
@@ -33,13 +28,6 @@ export function endWithEnvelope(socket: Duplex, status: number, extraHeaders = '
   const pending = pendingAnswer(socket);
   if (pending) pending.once('close', () => writeEnvelope(socket, status, extraHeaders));
   else writeEnvelope(socket, status, extraHeaders);
-}
-
-/** The last answer that is still to be sent and does not wait for the part of a request that is broken. */
-function pendingAnswer(socket: Duplex): ServerResponse | undefined {
-  const latest = latestAnswers.get(socket);
-  const last = latest?.req.complete ? latest : latest && precedingAnswers.get(latest);
-  return last && !last.writableFinished && !last.destroyed ? last : undefined;
 }
 
 function writeEnvelope(socket: Duplex, status: number, extraHeaders: string): void {
@@ -76,11 +64,6 @@ export function onClientError(err: NodeJS.ErrnoException, socket: Duplex, logger
 
 /** Gives the envelope to what Node would answer, or drop, by itself: foreign expectations and CONNECT. */
 export function coverNodeDefaults(server: Server): void {
-  server.on('request', (req: IncomingMessage, res: ServerResponse) => {
-    const before = latestAnswers.get(req.socket);
-    if (before && !before.writableFinished) precedingAnswers.set(res, before);
-    latestAnswers.set(req.socket, res);
-  });
   server.on('checkExpectation', (req: IncomingMessage, res: ServerResponse) => {
     const { headers, body } = createEnvelope(requestIdOf(req));
     res.writeHead(417, headers).end(body);
