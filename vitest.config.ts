@@ -23,8 +23,8 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'unit',
-          include: ['packages/*/src/**/*.test.ts', 'services/*/src/**/*.test.ts', 'bench/**/*.test.ts'],
-          exclude: [E2E],
+          include: ['packages/*/src/**/*.test.ts', 'services/*/src/**/*.test.ts'],
+          exclude: ['**/node_modules/**', E2E],
           globalSetup: ['./packages/testkit/src/global-setup.ts'],
         },
       },
