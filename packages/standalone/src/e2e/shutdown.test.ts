@@ -54,7 +54,7 @@ it('SIGTERM under load: no accepted request fails, and everything ends with code
   };
   const keepAlive = new Agent({ keepAlive: true });
   const oneEach = new Agent({ keepAlive: false });
-  const workers = Array.from({ length: 16 }, (_, i) => worker(i % 2 ? keepAlive : oneEach, i % 4 < 2));
+  const workers = Array.from({ length: 16 }, (_, i) => worker(i % 4 ? keepAlive : oneEach, i % 8 < 4));
   await eventually(() => outcomes.length > 300);
   const signalAt = performance.now();
   const stopping = instance.stop();

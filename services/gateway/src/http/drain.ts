@@ -4,7 +4,10 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 import { isAnswering } from './connections.ts';
 
-/** How long an open connection may still bring a request once the server stops, in milliseconds. */
+/** How long new connections are accepted at most once the server stops, in milliseconds. */
+const ACCEPT_MS_MAX = 1_000;
+
+/** How long an open connection may still bring a request once no new ones are accepted, in milliseconds. */
 const LINGER_MS = 250;
 
 /** How long requests under way may take to end, in milliseconds: less than a process has for its whole stop. */
@@ -28,6 +31,7 @@ export function lingerOnClose(app: FastifyInstance, open: ReadonlySet<Duplex>): 
   app.addHook('preClose', async () => {
     const { server } = app;
     server.closeIdleConnections = () => undefined;
+    await noneWaiting(server);
     const startedAt = performance.now();
     const sweep = setInterval(() => {
       const elapsedMs = performance.now() - startedAt;
@@ -35,7 +39,6 @@ export function lingerOnClose(app: FastifyInstance, open: ReadonlySet<Duplex>): 
       for (const socket of open) if (elapsedMs >= UNDER_WAY_MS_MAX || !isAnswering(socket)) socket.destroy();
     }, SWEEP_INTERVAL_MS);
     server.once('close', () => clearInterval(sweep));
-    await noneWaiting(server);
   });
 }
 
@@ -46,7 +49,7 @@ async function noneWaiting(server: Server): Promise<void> {
     accepted += 1;
   };
   server.on('connection', count);
-  const giveUpAt = performance.now() + LINGER_MS;
+  const giveUpAt = performance.now() + ACCEPT_MS_MAX;
   for (let idleTurns = 0; idleTurns < IDLE_TURNS && performance.now() < giveUpAt; ) {
     const before = accepted;
     await nextTurn();
