@@ -9,6 +9,7 @@ import { lingerOnClose } from './http/drain.ts';
 import { createErrorHandler } from './http/error-handler.ts';
 import { parseJsonBody } from './http/json-body.ts';
 import { createNotFoundHandler } from './http/not-found.ts';
+import { PROBE_PATHS, registerProbes } from './http/probes.ts';
 import { coverNodeDefaults, onClientError } from './http/raw-error.ts';
 import { countHeader } from './http/raw-headers.ts';
 import { requestIdOf } from './http/request-id.ts';
@@ -33,9 +34,6 @@ const BODY_BYTES_MAX = 64 * 1024;
 /** Longest time a client may take to send its headers, and a whole request, in milliseconds. */
 const HEADERS_TIMEOUT_MS = 15_000;
 const REQUEST_TIMEOUT_MS = 60_000;
-
-/** Paths that no limit is kept for. */
-const PROBES = new Set(['/healthz', '/readyz']);
 
 /** Assembles the HTTP server; it listens later. */
 export async function createServer(options: ServerOptions): Promise<FastifyInstance> {
@@ -69,7 +67,7 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   await registerOpenApi(app, options.publicUrl);
   for (const route of routes) registerRoute(app, gate, route);
   app.setNotFoundHandler(createNotFoundHandler([...routes, ...OWN_PATHS]));
-  registerProbes(app, options);
+  registerProbes(app, options.checkReady, logger);
   registerOpenApiDocument(app);
   return app;
 }
@@ -83,7 +81,7 @@ function addHooks(app: FastifyInstance, { logger, gate, routes }: ServerOptions)
     reply.header('x-request-id', request.id);
     if (!hasOneHost(request.raw)) throw errors.request_malformed();
     const url = request.routeOptions.url;
-    if (url === undefined || !(gated.has(url) || PROBES.has(url))) await gate.count(request, reply);
+    if (url === undefined || !(gated.has(url) || PROBE_PATHS.has(url))) await gate.count(request, reply);
   });
   app.addHook('onResponse', (request, reply, done) => {
     const { method } = request;
@@ -97,18 +95,4 @@ function addHooks(app: FastifyInstance, { logger, gate, routes }: ServerOptions)
 function hasOneHost(req: IncomingMessage): boolean {
   const count = countHeader(req, 'host');
   return count === 1 || (count === 0 && req.httpVersion !== '1.1');
-}
-
-function registerProbes(app: FastifyInstance, { checkReady, logger }: ServerOptions): void {
-  const hidden = { schema: { hide: true } as object };
-  app.get('/healthz', hidden, () => ({ status: 'ok' }));
-  app.get('/readyz', hidden, async (_request, reply) => {
-    try {
-      await checkReady();
-      return { status: 'ready' };
-    } catch (err) {
-      logger.warn({ err }, 'not ready');
-      return reply.code(503).send({ status: 'not ready' });
-    }
-  });
 }

@@ -84,7 +84,7 @@ export function createGatewayService(config: GatewayConfig, deps: GatewayDepende
 /** Whether browsers reach the service by plain HTTP on their own machine, where a `Secure` cookie would be lost (decisions 4). */
 function isLoopbackHttp(publicUrl: string): boolean {
   const { protocol, hostname } = new URL(publicUrl);
-  return protocol === 'http:' && (hostname === 'localhost' || hostname === '[::1]' || hostname.startsWith('127.'));
+  return protocol === 'http:' && (hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname));
 }
 
 const HEALTH_TIMEOUT_MS = 2_000;

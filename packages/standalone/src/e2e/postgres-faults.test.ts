@@ -105,12 +105,13 @@ describe('a failure', () => {
     await proxy.restore();
     expect(headers.get('x-request-id')).toBe(requestId);
     expect(message).toContain(requestId);
-    const lines = await eventually(async () => {
-      const found = await findLogLines(instance.logDir, requestId);
-      if (!found.some((line) => line.includes('"rpc failed"'))) throw new Error('not there yet');
-      return found.map((line) => JSON.parse(line) as { service: string; level: number });
+    await eventually(async () => {
+      const lines = (await findLogLines(instance.logDir, requestId)).map(
+        (line) => JSON.parse(line) as { service: string; msg: string },
+      );
+      expect(lines).toContainEqual(expect.objectContaining({ service: 'identity', msg: 'rpc failed', requestId }));
+      expect(lines).toContainEqual(expect.objectContaining({ service: 'gateway', msg: 'request', requestId, status: 503 }));
     });
-    expect(new Set(lines.map(({ service }) => service))).toEqual(new Set(['gateway', 'identity']));
   });
 });
 

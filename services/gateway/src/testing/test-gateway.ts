@@ -20,6 +20,7 @@ export interface TestGatewayOptions extends FakeServices {
   readonly redisUrl: string;
   readonly env?: Readonly<Record<string, string>>;
   readonly logger?: Logger;
+  readonly checkReady?: () => Promise<void>;
 }
 
 /** A gateway that listens on a port of its own. */
@@ -42,7 +43,7 @@ export async function startTestGateway(options: TestGatewayOptions): Promise<Tes
     identity: createDirectTransport(identityRoutes, logger),
     apps: createDirectTransport(appsRoutes, logger),
     logger,
-    checkReady: async () => undefined,
+    checkReady: options.checkReady ?? (async () => undefined),
   });
   await service.start();
   return { service, port: service.port, baseUrl: `http://127.0.0.1:${service.port}` };

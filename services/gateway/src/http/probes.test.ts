@@ -1,0 +1,52 @@
+import { eventually } from '@latchkey/testkit/eventually';
+import { testRedis } from '@latchkey/testkit/redis';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startTestGateway, type TestGateway } from '../testing/test-gateway.ts';
+
+let gateway: TestGateway;
+let checks = 0;
+let isReady = true;
+beforeAll(async () => {
+  const checkReady = async () => {
+    checks += 1;
+    if (!isReady) throw new Error('the database is down');
+  };
+  gateway = await startTestGateway({ redisUrl: (await testRedis()).url, checkReady });
+});
+afterAll(() => gateway.service.stop());
+
+const probe = async (path: string) => {
+  const response = await fetch(gateway.baseUrl + path);
+  return { status: response.status, text: await response.text() };
+};
+
+describe('the readiness probe', () => {
+  it('asks what is behind it once for all who ask at the same time, as nobody counts them', async () => {
+    const before = checks;
+    const answers = await Promise.all(Array.from({ length: 50 }, () => probe('/readyz')));
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+    expect(checks - before).toBeLessThanOrEqual(3);
+  });
+
+  it('follows what is behind it soon, and says nothing of the reason', async () => {
+    isReady = false;
+    const answer = await eventually(async () => {
+      const found = await probe('/readyz');
+      expect(found.status).toBe(503);
+      return found;
+    });
+    expect(answer.text).toBe('{"status":"not ready"}');
+    isReady = true;
+    await eventually(async () => (await probe('/readyz')).status === 200);
+  });
+});
+
+describe('the liveness probe', () => {
+  it('asks nobody', async () => {
+    const before = checks;
+    isReady = false;
+    expect((await probe('/healthz')).status).toBe(200);
+    isReady = true;
+    expect(checks).toBe(before);
+  });
+});
