@@ -1,4 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
+import { waitUntil } from '@latchkey/embedded/wait-until';
 import { type Client, escapeIdentifier } from 'pg';
 import { inject } from 'vitest';
 import { DATABASE_PREFIX, TEMPLATE_PREFIX, TEST_ROLE } from './test-role.ts';
@@ -60,11 +61,7 @@ async function ensureTemplate(client: Client, schema: string, migrate: CreateTes
   const draft = DATABASE_PREFIX + randomBytes(8).toString('hex');
   await client.query(`CREATE DATABASE ${draft} OWNER ${TEST_ROLE}`);
   await migrate(urlOf(draft));
-  await client.query(
-    // A pool may take a moment to close; a database with connections can be neither renamed nor copied.
-    'SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = $1 AND pid <> pg_backend_pid()',
-    [draft],
-  );
+  await closeConnections(client, draft);
   await client.query(`ALTER DATABASE ${draft} RENAME TO ${name}`);
   return name;
 }
@@ -80,6 +77,21 @@ function urlOf(name: string): string {
 
 function dropDatabase(adminUrl: string, name: string): Promise<void> {
   return withClient(adminUrl, async (client) => {
+    await closeConnections(client, name);
     await client.query(`DROP DATABASE IF EXISTS ${escapeIdentifier(name)} WITH (FORCE)`);
   });
+}
+
+/** How long a pool that was ended may take to close its connections, in milliseconds. */
+const CLOSING_TIMEOUT_MS = 2_000;
+
+/**
+ * Waits until nobody is connected, then ends whoever still is: a database with connections can be neither renamed nor copied. `pg` says that a
+ * pool has ended before its connections are closed, and one that is ended by force then has nobody to tell.
+ */
+async function closeConnections(client: Client, database: string): Promise<void> {
+  const others = 'FROM pg_stat_activity WHERE datname = $1 AND pid <> pg_backend_pid()';
+  const isFree = async () => (await client.query(`SELECT 1 ${others}`, [database])).rowCount === 0;
+  const free = await waitUntil(isFree, { timeoutMs: CLOSING_TIMEOUT_MS, intervalMs: 5 });
+  if (!free) await client.query(`SELECT pg_terminate_backend(pid, 5000) ${others}`, [database]);
 }

@@ -31,7 +31,7 @@ const STATEMENT_TIMEOUT_MS = 2_250;
  * A client whose connection dies with a query that was not answered in time. Kysely would give it back to the pool, where the late
  * answer would be taken for the next query's.
  */
-class BoundedClient extends pg.Client {
+export class BoundedClient extends pg.Client {
   constructor(config?: string | pg.ClientConfig) {
     super(config);
     // The pool listens to idle clients only; without a listener, a connection lost in between two queries of a transaction would

@@ -1,6 +1,7 @@
 import { Kysely, PostgresDialect } from 'kysely';
 import { type Migration, Migrator } from 'kysely/migration';
 import pg from 'pg';
+import { BoundedClient } from './database.ts';
 
 /** Migrations by name; names begin with a timestamp, and their order is the order of application. */
 export type Migrations = Readonly<Record<string, Migration>>;
@@ -15,7 +16,7 @@ const LOCK_TIMEOUT_MS = 300_000;
  * @returns the names of the migrations that this call applied
  */
 export async function migrate(url: string, schema: string, migrations: Migrations): Promise<string[]> {
-  const lock = new pg.Client({ connectionString: url, connectionTimeoutMillis: 10_000, lock_timeout: LOCK_TIMEOUT_MS });
+  const lock = new BoundedClient({ connectionString: url, connectionTimeoutMillis: 10_000, lock_timeout: LOCK_TIMEOUT_MS });
   // A connection lost during a migration frees the lock, and fails what comes next on it.
   lock.on('error', () => undefined);
   await lock.connect();
@@ -30,7 +31,7 @@ export async function migrate(url: string, schema: string, migrations: Migration
 }
 
 async function applyMigrations(url: string, schema: string, migrations: Migrations): Promise<string[]> {
-  const pool = new pg.Pool({ connectionString: url, max: 1, options: `-c search_path=${schema}` });
+  const pool = new pg.Pool({ connectionString: url, max: 1, Client: BoundedClient, options: `-c search_path=${schema}` });
   pool.on('error', () => undefined);
   const db = new Kysely<unknown>({ dialect: new PostgresDialect({ pool }) });
   try {
