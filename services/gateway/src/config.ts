@@ -32,6 +32,8 @@ const serviceSettings = z.object({
   TRUSTED_PROXIES: listSetting
     .refine((list) => list.every(isProxy), 'must list addresses, ranges like 10.0.0.0/8, or loopback, linklocal, uniquelocal')
     .default([]),
+  /** Connections open at once. Each may hold a body of 64 KiB. */
+  CONNECTIONS_MAX: integerSetting(1, 1_000_000).default(10_000),
   RATE_LIMIT_IP_PER_MINUTE: limit(600),
   RATE_LIMIT_PRINCIPAL_PER_MINUTE: limit(300),
   AUTH_ATTEMPTS_PER_MINUTE: limit(10),

@@ -54,6 +54,7 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
       createErrorHandler(logger)(err, request, reply);
     },
   });
+  app.server.maxConnections = config.CONNECTIONS_MAX;
   coverNodeDefaults(app.server);
   lingerOnClose(app, trackConnections(app.server));
   app.setValidatorCompiler(validatorCompiler);

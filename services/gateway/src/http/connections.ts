@@ -1,14 +1,25 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 
-/** The answer that was begun last on each connection. */
-const latestAnswers = new WeakMap<Duplex, ServerResponse>();
+/**
+ * Most requests that may wait on one connection for the answers before theirs. Node sets no bound: a client that sends and never reads
+ * fills the memory with requests under way.
+ */
+const WAITING_REQUESTS_MAX = 100;
 
-/** What was still to be sent when an answer was begun: the answer before it, of a client that does not wait. */
-const precedingAnswers = new WeakMap<ServerResponse, ServerResponse>();
+/** What is under way on a connection. Two answers are enough to know the order, and to hold no more than that. */
+interface Connection {
+  /** The answer that was begun last, and the one before it where that had not been sent by then. */
+  latest: ServerResponse | undefined;
+  preceding: ServerResponse | undefined;
+  /** Requests that came while an answer was still to be sent, and that are not answered yet. */
+  waiting: number;
+}
+
+const connections = new WeakMap<Duplex, Connection>();
 
 /**
- * Keeps track of what is under way on each connection of a server.
+ * Keeps track of what is under way on each connection of a server, and cuts off clients that do not read their answers.
  *
  * @returns the connections that are open, always up to date
  */
@@ -16,26 +27,38 @@ export function trackConnections(server: Server): ReadonlySet<Duplex> {
   const open = new Set<Duplex>();
   server.on('connection', (socket: Duplex) => {
     open.add(socket);
+    connections.set(socket, { latest: undefined, preceding: undefined, waiting: 0 });
     socket.once('close', () => open.delete(socket));
   });
   server.on('request', (req: IncomingMessage, res: ServerResponse) => {
-    const before = latestAnswers.get(req.socket);
-    if (before && !before.writableFinished) precedingAnswers.set(res, before);
-    latestAnswers.set(req.socket, res);
+    const connection = connections.get(req.socket);
+    if (connection) beginAnswer(connection, res, req.socket);
   });
   return open;
 }
 
+function beginAnswer(connection: Connection, res: ServerResponse, socket: Duplex): void {
+  const { latest } = connection;
+  connection.preceding = latest && isUnsent(latest) ? latest : undefined;
+  connection.latest = res;
+  if (!connection.preceding) return;
+  connection.waiting += 1;
+  res.once('close', () => {
+    connection.waiting -= 1;
+  });
+  if (connection.waiting > WAITING_REQUESTS_MAX) socket.destroy();
+}
+
 /** Whether a request came on a connection whose answer has not been sent. */
 export function isAnswering(socket: Duplex): boolean {
-  const latest = latestAnswers.get(socket);
+  const latest = connections.get(socket)?.latest;
   return latest !== undefined && isUnsent(latest);
 }
 
 /** The last answer that is still to be sent and does not wait for a part of its request that never comes or is broken. */
 export function pendingAnswer(socket: Duplex): ServerResponse | undefined {
-  const latest = latestAnswers.get(socket);
-  const last = latest?.req.complete ? latest : latest && precedingAnswers.get(latest);
+  const { latest, preceding } = connections.get(socket) ?? {};
+  const last = latest?.req.complete ? latest : preceding;
   return last && isUnsent(last) ? last : undefined;
 }
 
