@@ -1,0 +1,91 @@
+import { createEmptyTestDatabase } from '@latchkey/testkit/database';
+import { eventually } from '@latchkey/testkit/eventually';
+import { testRedis } from '@latchkey/testkit/redis';
+import { withClient } from '@latchkey/testkit/with-client';
+import { Redis } from 'ioredis';
+import { expect, it, onTestFinished } from 'vitest';
+import { createApplication, createKey, signUp, unique } from '../testing/caller.ts';
+import { findLogLines } from '../testing/instance.ts';
+import { startOwnInstance } from '../testing/own-instance.ts';
+
+/** All that stands in a database, byte strings as hex. */
+function readDatabase(url: string): Promise<string> {
+  return withClient(url, async (client) => {
+    const { rows } = await client.query<{ name: string }>(
+      `SELECT format('%I.%I', schemaname, tablename) AS name FROM pg_tables WHERE schemaname IN ('identity', 'apps')`,
+    );
+    const tables = [];
+    for (const { name } of rows) tables.push((await client.query(`SELECT row_to_json(t)::text AS row FROM ${name} t`)).rows);
+    return JSON.stringify(tables);
+  });
+}
+
+/** All that stands in a Redis. */
+async function readRedis(url: string): Promise<string> {
+  const redis = new Redis(url);
+  try {
+    const keys = await redis.keys('*');
+    return JSON.stringify(await Promise.all(keys.map(async (key) => [key, await redis.get(key)])));
+  } finally {
+    redis.disconnect();
+  }
+}
+
+it('no password, key, session or token stands in a log, in Redis or, as it is, in the database', async () => {
+  const database = await createEmptyTestDatabase();
+  onTestFinished(() => database.drop());
+  const { url: redisUrl } = await testRedis();
+  const instance = await startOwnInstance({ databaseUrl: database.url, redisUrl, env: { LOG_LEVEL: 'trace' } });
+  onTestFinished(() => instance.stop(), 60_000);
+
+  const owner = await signUp(instance.api);
+  const wrongPassword = unique('a wrong password ');
+  await instance.api.post('/api/v1/auth/sign-in', { email: owner.email, password: wrongPassword });
+  const unknownEmail = `${unique('nobody')}@example.com`;
+  await instance.api.post('/api/v1/auth/sign-in', { email: unknownEmail, password: wrongPassword });
+  const key = await createKey(owner);
+  await createApplication(key.api);
+  const wrongKey = `lk_mgmt_${unique()}_${unique()}`;
+  await instance.api.with({ authorization: `Bearer ${wrongKey}` }).get('/api/v1/panel/get-applications');
+  await instance.api.post('/api/v1/auth/sign-in', `{"password":"${wrongPassword}`);
+  await instance.api.get(`/${wrongKey}`, { applicationId: wrongKey });
+  const applications = (await key.api.get('/api/v1/panel/get-applications')).data;
+  const { socketKey, httpKey } = applications[0].applicationApiKeys;
+  const last = await instance.api.get('/nowhere');
+  await eventually(async () => (await findLogLines(instance.logDir, last.headers.get('x-request-id') ?? '')).length > 0);
+
+  const places = {
+    log: (await findLogLines(instance.logDir, '')).join('\n'),
+    redis: await readRedis(redisUrl),
+    database: await readDatabase(database.url),
+  };
+  expect(places.log).toContain('"msg":"request"');
+  expect(places.redis).toContain('latchkey:limit:');
+  expect(places.database).toContain(owner.username);
+  const secrets = {
+    password: owner.password,
+    wrongPassword,
+    key: key.text,
+    keySecret: key.text.slice(-48),
+    wrongKey,
+    session: owner.cookie.slice('session='.length),
+    csrfToken: owner.csrfToken,
+    socketKey: socketKey.slice('lk_sock_'.length),
+    httpKey: httpKey.slice('lk_http_'.length),
+  };
+  for (const [place, text] of Object.entries(places)) {
+    for (const [name, secret] of Object.entries(secrets)) {
+      const forms = [
+        secret,
+        Buffer.from(secret).toString('hex'),
+        Buffer.from(secret).toString('base64'),
+        encodeURIComponent(secret),
+      ];
+      for (const form of forms) expect(text.includes(form), `${name} in ${place}`).toBe(false);
+    }
+  }
+  // Nor does anything that names a person stand where it is not needed.
+  for (const text of [places.log, places.redis]) {
+    for (const name of [owner.email, unknownEmail]) expect(text.toLowerCase().includes(name.toLowerCase()), name).toBe(false);
+  }
+});
