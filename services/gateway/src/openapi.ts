@@ -10,13 +10,17 @@ Every answer carries \`X-Request-Id\`. Limits are told in \`RateLimit\` and \`Ra
 
 A state-changing request made with a session needs the header \`X-CSRF-Token\`.`;
 
-/** Serves the OpenAPI 3.1 document, made from the schemas that requests are checked with, and a page to read it. */
-export async function registerOpenApi(app: FastifyInstance, publicUrl: string): Promise<void> {
+/**
+ * Serves the OpenAPI 3.1 document, made from the schemas that requests are checked with, and a page to read it.
+ *
+ * @param publicUrl where clients reach the service; undefined means where they found the document
+ */
+export async function registerOpenApi(app: FastifyInstance, publicUrl: string | undefined): Promise<void> {
   await app.register(swagger, {
     openapi: {
       openapi: '3.1.0',
       info: { title: 'Latchkey', version: '1', description: DESCRIPTION },
-      servers: [{ url: publicUrl }],
+      servers: [{ url: publicUrl ?? '/' }],
       components: {
         securitySchemes: {
           managementKey: { type: 'http', scheme: 'bearer', description: 'Management API key, `lk_mgmt_…`.' },
@@ -29,6 +33,8 @@ export async function registerOpenApi(app: FastifyInstance, publicUrl: string): 
   await app.register(swaggerUi, {
     routePrefix: '/docs',
     staticCSP: true,
+    // The page also has to work where the service is reached by plain HTTP.
+    transformStaticCSP: (policy) => policy.replace('upgrade-insecure-requests;', ''),
     theme: { title: 'Latchkey API' },
     uiConfig: { docExpansion: 'list', deepLinking: true, layout: 'BaseLayout' },
   });

@@ -13,6 +13,7 @@ import { PROBE_PATHS, registerProbes } from './http/probes.ts';
 import { coverNodeDefaults, onClientError } from './http/raw-error.ts';
 import { countHeader } from './http/raw-headers.ts';
 import { requestIdOf } from './http/request-id.ts';
+import { STANDARD_HEADERS } from './http/standard-headers.ts';
 import { registerOpenApi, registerOpenApiDocument } from './openapi.ts';
 import type { Gate } from './route/gate.ts';
 import { registerRoute } from './route/register.ts';
@@ -24,7 +25,6 @@ export interface ServerOptions {
   readonly logger: Logger;
   readonly gate: Gate;
   readonly routes: readonly Route[];
-  readonly publicUrl: string;
   readonly checkReady: () => Promise<void>;
 }
 
@@ -50,7 +50,7 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
     routerOptions: { maxParamLength: 16_384 },
     clientErrorHandler: (err, socket) => onClientError(err, socket, logger),
     frameworkErrors: (err, request, reply) => {
-      reply.header('x-request-id', request.id);
+      reply.header('x-request-id', request.id).headers(STANDARD_HEADERS);
       createErrorHandler(logger)(err, request, reply);
     },
   });
@@ -65,7 +65,7 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   );
   app.setErrorHandler(createErrorHandler(logger));
   addHooks(app, options);
-  await registerOpenApi(app, options.publicUrl);
+  await registerOpenApi(app, config.PUBLIC_URL);
   for (const route of routes) registerRoute(app, gate, route);
   app.setNotFoundHandler(createNotFoundHandler([...routes, ...OWN_PATHS]));
   registerProbes(app, options.checkReady, logger);
@@ -79,7 +79,7 @@ const OWN_PATHS = ['/healthz', '/readyz', '/openapi.json', '/docs'].map((url) =>
 function addHooks(app: FastifyInstance, { logger, gate, routes }: ServerOptions): void {
   const gated = new Set(routes.map((route) => route.url));
   app.addHook('onRequest', async (request, reply) => {
-    reply.header('x-request-id', request.id);
+    reply.header('x-request-id', request.id).headers(STANDARD_HEADERS);
     if (!hasOneHost(request.raw)) throw errors.request_malformed();
     const url = request.routeOptions.url;
     if (url === undefined || !(gated.has(url) || PROBE_PATHS.has(url))) await gate.count(request, reply);

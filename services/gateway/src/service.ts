@@ -69,7 +69,7 @@ export function createGatewayService(config: GatewayConfig, deps: GatewayDepende
     },
     async start() {
       await connectInBackground(redis);
-      app = await createServer({ config, logger, gate, routes, publicUrl, checkReady });
+      app = await createServer({ config, logger, gate, routes, checkReady });
       await app.listen({ host: config.HOST, port: config.PORT });
     },
     stop: () =>

@@ -90,6 +90,8 @@ export function checkAnswer(
   };
   if (!REQUEST_ID.test(headers.get('x-request-id') ?? '')) fail('no request id');
   if (headers.get('content-type') !== 'application/json; charset=utf-8') fail(`the type ${headers.get('content-type')}`);
+  if (headers.get('cache-control') !== 'no-store') fail('leave to be cached');
+  if (headers.get('x-content-type-options') !== 'nosniff') fail('leave to guess its type');
   let body: Record<string, unknown> = {};
   try {
     body = JSON.parse(text) as Record<string, unknown>;

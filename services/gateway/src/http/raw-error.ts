@@ -6,6 +6,7 @@ import { errors } from '../errors.ts';
 import { pendingAnswer } from './connections.ts';
 import { errorEnvelope } from './envelope.ts';
 import { requestIdOf } from './request-id.ts';
+import { STANDARD_HEADERS } from './standard-headers.ts';
 
 /** Status for each failure of Node's HTTP parser; any other is 400. */
 const PARSER_STATUS: Readonly<Record<string, number>> = {
@@ -47,6 +48,7 @@ function createEnvelope(requestId: string) {
     'content-type': 'application/json; charset=utf-8',
     'content-length': Buffer.byteLength(body),
     'x-request-id': requestId,
+    ...STANDARD_HEADERS,
     connection: 'close',
   };
   return { headers, body };

@@ -143,7 +143,7 @@ function setSessionCookie(reply: FastifyReply, secure: boolean, opened: Session 
     secure,
     maxAge: Math.max(0, seconds),
   };
-  reply.header('set-cookie', stringifySetCookie(cookie)).header('cache-control', 'no-store');
+  reply.header('set-cookie', stringifySetCookie(cookie));
 }
 
 function toAccount({ id, username, email, avatarUrl, twoFactorEnabled, createdAt }: Account) {
