@@ -9,6 +9,9 @@ const endToEnd = (shape: 'standalone' | 'deployed') => ({
     name: `e2e-${shape}`,
     include: [E2E],
     globalSetup: ['./packages/standalone/src/testing/e2e-setup.ts'],
+    // What the files share is the instance, in other processes; a process of their own each would only cost time.
+    isolate: false,
+    maxWorkers: 2,
   },
 });
 
