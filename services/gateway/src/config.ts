@@ -17,7 +17,8 @@ const limit = (fallback: number) => integerSetting(1, LIMIT_MAX).default(fallbac
 const PROXY_RANGES = new Set(['loopback', 'linklocal', 'uniquelocal']);
 
 function isProxy(text: string): boolean {
-  const [address = '', bits] = text.split('/');
+  const [address = '', bits, ...rest] = text.split('/');
+  if (rest.length > 0) return false;
   const family = isIP(address);
   if (family === 0) return PROXY_RANGES.has(text);
   return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128));

@@ -25,6 +25,7 @@ export async function registerOpenApi(app: FastifyInstance, publicUrl: string | 
         securitySchemes: {
           managementKey: { type: 'http', scheme: 'bearer', description: 'Management API key, `lk_mgmt_…`.' },
           session: { type: 'apiKey', in: 'cookie', name: 'session', description: 'Dashboard session.' },
+          csrf: { type: 'apiKey', in: 'header', name: 'X-CSRF-Token', description: 'The `csrfToken` of the session.' },
         },
       },
     },

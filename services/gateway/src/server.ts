@@ -34,6 +34,8 @@ const BODY_BYTES_MAX = 64 * 1024;
 /** Longest time a client may take to send its headers, and a whole request, in milliseconds. */
 const HEADERS_TIMEOUT_MS = 15_000;
 const REQUEST_TIMEOUT_MS = 60_000;
+/** How often Node looks for connections past these times, in milliseconds; it is 30 seconds by default, which made 15 into 45. */
+const TIMEOUT_CHECK_INTERVAL_MS = 5_000;
 
 /** Assembles the HTTP server; it listens later. */
 export async function createServer(options: ServerOptions): Promise<FastifyInstance> {
@@ -46,7 +48,11 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
     requestTimeout: REQUEST_TIMEOUT_MS,
     keepAliveTimeout: 65_000,
     return503OnClosing: false,
-    http: { requireHostHeader: false, headersTimeout: HEADERS_TIMEOUT_MS },
+    http: {
+      requireHostHeader: false,
+      headersTimeout: HEADERS_TIMEOUT_MS,
+      connectionsCheckingInterval: TIMEOUT_CHECK_INTERVAL_MS,
+    },
     routerOptions: { maxParamLength: 16_384 },
     clientErrorHandler: (err, socket) => onClientError(err, socket, logger),
     frameworkErrors: (err, request, reply) => {

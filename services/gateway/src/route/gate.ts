@@ -18,6 +18,8 @@ export interface Entrance {
   readonly principal: Principal | undefined;
   readonly call: CallOptions;
   readonly clientIp: string;
+  /** The tightest limit. */
+  readonly standing: Standing;
   /** Counted against the route's own limit, to be taken back if the request fails. */
   readonly refundable: Count | undefined;
 }
@@ -66,7 +68,7 @@ export class Gate {
     if (route.limit) standing = tighter(await this.#countRoute(request, route.limit, clientIp, principal), standing);
     setLimitHeaders(reply, standing);
     this.#authorize(request, route, principal);
-    return { principal, call, clientIp, refundable: this.#refundable.get(request) };
+    return { principal, call, clientIp, standing, refundable: this.#refundable.get(request) };
   }
 
   /** Takes back what a failed request must not count. */

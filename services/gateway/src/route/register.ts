@@ -17,9 +17,10 @@ export function registerRoute(app: FastifyInstance, gate: Gate, route: Route): v
       if (!route.handle) throw errors.route_not_found();
     },
     handler: async (request, reply) => {
-      const { principal, call, clientIp } = entrances.get(request) as Entrance;
+      const { principal, ...entrance } = entrances.get(request) as Entrance;
       const { body, query, params } = request;
-      const data = await route.handle?.({ principal: principal as never, body, query, params, call, clientIp, reply });
+      if (!route.body && !isEmpty(body)) throw errors.request_invalid();
+      const data = await route.handle?.({ ...entrance, principal: principal as never, body, query, params, reply });
       return successEnvelope(route.message, data);
     },
     ...(route.limit?.successesOnly && {
@@ -28,4 +29,11 @@ export function registerRoute(app: FastifyInstance, gate: Gate, route: Route): v
       },
     }),
   });
+}
+
+/** Whether a route that takes no body got none; clients that always send JSON send an empty object. */
+function isEmpty(body: unknown): boolean {
+  return (
+    body === undefined || (typeof body === 'object' && body !== null && !Array.isArray(body) && Object.keys(body).length === 0)
+  );
 }

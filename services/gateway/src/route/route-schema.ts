@@ -28,7 +28,8 @@ type Status = keyof typeof FAILURES;
 export function toRouteSchema(route: Route): FastifySchema {
   const { body, query, params, data, access } = route;
   const success = { success: z.literal(true), message: z.literal(route.message) };
-  const security = access === 'public' ? [] : access === 'session' ? [{ session: [] }] : [{ managementKey: [] }, { session: [] }];
+  const session = route.method === 'GET' ? { session: [] } : { session: [], csrf: [] };
+  const security = access === 'public' ? [] : access === 'session' ? [session] : [{ managementKey: [] }, session];
   return {
     tags: [route.tag],
     summary: route.summary,

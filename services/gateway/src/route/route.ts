@@ -2,7 +2,7 @@ import type { CallOptions } from '@connectrpc/connect';
 import type { FastifyReply } from 'fastify';
 import type { z } from 'zod';
 import type { Principal, Scope } from '../authentication/principal.ts';
-import type { Limit } from '../limit/limit.ts';
+import type { Limit, Standing } from '../limit/limit.ts';
 
 /** Who may call a route: a key with that scope or any session; a session alone; anyone. */
 export type Access = Scope | 'session' | 'public';
@@ -24,6 +24,8 @@ export interface RouteRequest<A extends Access, Body, Query, Params> {
   /** To pass to every call of a service. */
   readonly call: CallOptions;
   readonly clientIp: string;
+  /** The tightest limit so far. */
+  readonly standing: Standing;
   readonly reply: FastifyReply;
 }
 

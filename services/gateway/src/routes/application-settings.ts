@@ -1,9 +1,13 @@
 import { ApplicationStatus, RuntimeKeyType } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { z } from 'zod';
 import type { Clients } from '../clients.ts';
+import { setLimitHeaders } from '../limit/headers.ts';
+import { tighter } from '../limit/limit.ts';
 import { defineRoute, type Route } from '../route/route.ts';
 import { withApplication } from './application-access.ts';
 import { applicationQuery } from './schemas.ts';
+
+const HOUR_MS = 3_600_000;
 
 const TAG = 'Application settings';
 
@@ -54,8 +58,7 @@ export function applicationSettingRoutes(clients: Clients): Route[] {
       tag: TAG,
       summary: 'Set one setting of an application',
       description:
-        '`value` is a boolean for the three Requires fields, text of 1 to 64 characters for `version`, and `online` or `paused` for `status`. ' +
-        'Connected clients are told of a pause, a resume and a new version.',
+        '`value` is a boolean for the three Requires fields, text of 1 to 64 characters for `version`, and `online` or `paused` for `status`.',
       query: applicationQuery,
       body: z.strictObject({ field: z.enum(FIELDS), value: z.union([z.boolean(), z.string()]) }),
       message: 'Successfully update application settings',
@@ -80,7 +83,10 @@ export function applicationSettingRoutes(clients: Clients): Route[] {
       handle: (request) =>
         withApplication(clients, request, request.query.applicationId, async (ref) => {
           const type = request.body.type === 'socketKey' ? RuntimeKeyType.SOCKET : RuntimeKeyType.HTTP;
-          await clients.applications.rotateRuntimeKey({ ...ref, type }, request.call);
+          const rotated = await clients.applications.rotateRuntimeKey({ ...ref, type }, request.call);
+          const limit = { name: 'rotations', max: rotated.rotationsMax, windowMs: HOUR_MS };
+          const rotations = { limit, allowed: true, remaining: rotated.rotationsLeft, resetMs: rotated.resetSeconds * 1000 };
+          setLimitHeaders(request.reply, tighter(request.standing, rotations));
         }),
     }),
   ];
