@@ -295,11 +295,17 @@ describe('a query', () => {
 });
 
 describe('a route without a body', () => {
-  it('does not mind one', async () => {
+  it('takes none or an empty object, and refuses what nobody expects', async () => {
     const { session } = await signUp();
-    const { id } = await createKey(await signUp());
-    expect((await session.post(`/api/v1/panel/api-keys/${id}/revoke`, { anything: 1 })).code).toBe('not_found');
-    expect((await session.post('/api/v1/auth/sign-out', {})).status).toBe(200);
+    const path = '/api/v1/auth/sign-out';
+    for (const body of [{ anything: 1 }, '[]', '[1]', 'null', '1', '{', '{"__proto__":1}']) {
+      expect((await session.post(path, body)).code, JSON.stringify(body)).toBe('VALIDATION_ERROR');
+    }
+    const typed = (type: string, body: string) => session.send('POST', path, { body, headers: { 'content-type': type } });
+    expect((await typed('text/plain', 'x')).status).toBe(415);
+    expect((await typed('application/json', 'x'.repeat(70_000))).status).toBe(413);
+    expect((await session.post(path, {})).status).toBe(200);
+    expect((await (await signUp()).session.post(path)).status).toBe(200);
   });
 });
 

@@ -48,8 +48,9 @@ export function toRouteSchema(route: Route): FastifySchema {
 
 function failureStatuses(route: Route): Status[] {
   const statuses: Status[] = [429, 500, 503];
-  if (route.body || route.query) statuses.push(400);
-  if (route.body) statuses.push(413, 415);
+  // Where nothing is expected in a body, something in it is refused as well.
+  if (route.method !== 'GET') statuses.push(400, 413, 415);
+  else if (route.query) statuses.push(400);
   if (route.access !== 'public') statuses.push(401, 403);
   if (route.access !== 'public' && (route.body || route.query || route.params)) statuses.push(404);
   return [...statuses, ...(route.failures ?? [])].sort();
