@@ -21,10 +21,7 @@ export function runtimeKeyRpc(ctx: AppsContext): Pick<Impl, 'lookUpApplication' 
         lastSequence: BigInt(row.last_sequence),
       };
     },
-    async rotateRuntimeKey(request) {
-      await rotateRuntimeKey(ctx, request, toType(request.type));
-      return {};
-    },
+    rotateRuntimeKey: (request) => rotateRuntimeKey(ctx, request, toType(request.type)),
   };
 }
 

@@ -9,6 +9,14 @@ import type { RuntimeKeyType } from './vault.ts';
 
 const HOUR_MS = 3_600_000;
 
+/** Where the limit on rotations stands after one that succeeded. */
+export interface RotationStanding {
+  readonly rotationsMax: number;
+  readonly rotationsLeft: number;
+  /** Until the oldest rotation of the hour is out of it, in whole seconds. */
+  readonly resetSeconds: number;
+}
+
 /** The application that a runtime key belongs to. Throws `runtime_key_invalid`. */
 export async function lookUpApplication(ctx: AppsContext, type: RuntimeKeyType, text: string): Promise<KeyHolderRow> {
   const hash = ctx.vault.hash(type, text);
@@ -23,8 +31,8 @@ export async function lookUpApplication(ctx: AppsContext, type: RuntimeKeyType, 
  *
  * @throws `application_not_found`, `rotation_limit_reached`
  */
-export async function rotateRuntimeKey(ctx: AppsContext, ref: ApplicationRef, type: RuntimeKeyType): Promise<void> {
-  await changeApplication(ctx, ref, async (tx, row) => {
+export async function rotateRuntimeKey(ctx: AppsContext, ref: ApplicationRef, type: RuntimeKeyType): Promise<RotationStanding> {
+  return changeApplication(ctx, ref, async (tx, row) => {
     // Read under the lock, or a rotation that waited for it would be dated before the one it waited for.
     const now = ctx.clock();
     const recent = row.recent_rotations
@@ -39,6 +47,8 @@ export async function rotateRuntimeKey(ctx: AppsContext, ref: ApplicationRef, ty
         : { http_key_hash: key.hash, http_key_sealed: key.sealed };
     await updateApplication(tx, row.id, { ...keyColumns, runtime_keys_updated_at: now, recent_rotations: [...recent, now] });
     await insertEvent(tx, toEventRow(toSubject(row), { case: 'runtimeKeyRotated', value: { type } }, now));
+    const rotationsLeft = ctx.rotationsPerHour - recent.length - 1;
+    return { rotationsMax: ctx.rotationsPerHour, rotationsLeft, resetSeconds: secondsUntilFree(recent[0] ?? now, now) };
   });
 }
 
@@ -57,14 +67,18 @@ export async function checkSecretKey(ctx: AppsContext): Promise<void> {
   }
 }
 
+/** Whole seconds until a rotation is an hour old, at least 1. */
+function secondsUntilFree(rotation: Date, now: Date): number {
+  return Math.max(1, Math.ceil((rotation.getTime() + HOUR_MS - now.getTime()) / 1000));
+}
+
 /** @param blocking the rotation that must leave the hour before another may happen */
 function rotationLimitReached(limit: number, blocking: Date | undefined, now: Date) {
-  const freeAt = (blocking ?? now).getTime() + HOUR_MS;
   return errors.rotation_limit_reached({
     policy: 'rotations',
     limit: String(limit),
     windowSeconds: '3600',
     remaining: '0',
-    retryAfterSeconds: String(Math.max(1, Math.ceil((freeAt - now.getTime()) / 1000))),
+    retryAfterSeconds: String(secondsUntilFree(blocking ?? now, now)),
   });
 }

@@ -645,11 +645,31 @@ export declare type RotateRuntimeKeyRequest = Message<"latchkey.apps.v1.RotateRu
 export declare const RotateRuntimeKeyRequestSchema: GenMessage<RotateRuntimeKeyRequest>;
 
 /**
- * RotateRuntimeKeyResponse is empty; the new key is read with ListApplications.
+ * RotateRuntimeKeyResponse says where the limit on rotations stands; the new key is read with ListApplications.
  *
  * @generated from message latchkey.apps.v1.RotateRuntimeKeyResponse
  */
 export declare type RotateRuntimeKeyResponse = Message<"latchkey.apps.v1.RotateRuntimeKeyResponse"> & {
+  /**
+   * Rotations that the application is allowed in any hour, both types together.
+   *
+   * @generated from field: int32 rotations_max = 1;
+   */
+  rotationsMax: number;
+
+  /**
+   * Rotations left at this moment. Zero means that the next is refused.
+   *
+   * @generated from field: int32 rotations_left = 2;
+   */
+  rotationsLeft: number;
+
+  /**
+   * Seconds until another rotation is free, from 1 to 3,600.
+   *
+   * @generated from field: int32 reset_seconds = 3;
+   */
+  resetSeconds: number;
 };
 
 /**

@@ -129,6 +129,13 @@ export declare type ListApiKeysRequest = Message<"latchkey.identity.v1.ListApiKe
    * @generated from field: string account_id = 1;
    */
   accountId: string;
+
+  /**
+   * `next_page_token` of the page before. Empty means the first page; one that is unknown answers no keys.
+   *
+   * @generated from field: string page_token = 2;
+   */
+  pageToken: string;
 };
 
 /**
@@ -144,11 +151,18 @@ export declare const ListApiKeysRequestSchema: GenMessage<ListApiKeysRequest>;
  */
 export declare type ListApiKeysResponse = Message<"latchkey.identity.v1.ListApiKeysResponse"> & {
   /**
-   * The keys, oldest first. Empty when there are none.
+   * Up to 20 keys, oldest first: as many as fit into a message if each has the most applications. Empty when there are no more.
    *
    * @generated from field: repeated latchkey.identity.v1.ApiKey api_keys = 1;
    */
   apiKeys: ApiKey[];
+
+  /**
+   * Token of the next page. Empty means that this is the last one.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
 };
 
 /**
@@ -431,7 +445,7 @@ export declare const RevokeApiKeyResponseSchema: GenMessage<RevokeApiKeyResponse
  */
 export declare const ApiKeyService: GenService<{
   /**
-   * ListApiKeys answers every key of the account, revoked and expired ones included, oldest first.
+   * ListApiKeys answers the keys of the account, revoked and expired ones included, oldest first, a page at a time.
    *
    * @generated from rpc latchkey.identity.v1.ApiKeyService.ListApiKeys
    */
