@@ -65,8 +65,14 @@ export function apiKeyRoutes({ apiKeys }: Clients, limits: Limits): Route[] {
       data: z.array(z.object(record)),
       message: 'Successfully fetched API keys.',
       handle: async ({ principal, call }) => {
-        const found = await apiKeys.listApiKeys({ accountId: principal.accountId }, call);
-        return found.apiKeys.map(toRecord);
+        const all: ReturnType<typeof toRecord>[] = [];
+        let pageToken = '';
+        do {
+          const page = await apiKeys.listApiKeys({ accountId: principal.accountId, pageToken }, call);
+          all.push(...page.apiKeys.map(toRecord));
+          pageToken = page.nextPageToken;
+        } while (pageToken !== '');
+        return all;
       },
     }),
     defineRoute({

@@ -9,8 +9,9 @@ import type { OwnedApplications } from './owned-applications.client.ts';
 /** Management API keys. */
 export function apiKeyRpc(ctx: IdentityContext, ownedApplications: OwnedApplications): ServiceImpl<typeof ApiKeyService> {
   return {
-    async listApiKeys({ accountId }) {
-      return { apiKeys: (await listApiKeys(ctx, accountId)).map(toMessage) };
+    async listApiKeys({ accountId, pageToken }) {
+      const { apiKeys, nextPageToken } = await listApiKeys(ctx, accountId, pageToken);
+      return { apiKeys: apiKeys.map(toMessage), nextPageToken };
     },
     async createApiKey(req, call) {
       const { accountId, name, scopes, allApplications, applicationIds } = req;

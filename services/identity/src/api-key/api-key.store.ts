@@ -9,9 +9,17 @@ export interface ApiKeyRef {
   readonly id: string;
 }
 
-/** All keys of an account, oldest first. */
-export async function selectApiKeys(db: Kysely<IdentityDatabase>, accountId: string): Promise<ApiKeyRow[]> {
-  return db.selectFrom('api_key').selectAll().where('account_id', '=', accountId).orderBy('created_at').orderBy('id').execute();
+/** Keys of an account, oldest first, up to `limit`, from the first or after one of them. */
+export async function selectApiKeys(
+  db: Kysely<IdentityDatabase>,
+  accountId: string,
+  { after, limit }: { readonly after: string | undefined; readonly limit: number },
+): Promise<ApiKeyRow[]> {
+  const ofAccount = db.selectFrom('api_key').where('account_id', '=', accountId);
+  const page = ofAccount.selectAll().orderBy('created_at').orderBy('id').limit(limit);
+  if (!after) return page.execute();
+  const last = ofAccount.select(['created_at', 'id']).where('id', '=', after);
+  return page.where(({ eb, refTuple }) => eb(refTuple('created_at', 'id'), '>', last.$asTuple('created_at', 'id'))).execute();
 }
 
 export async function selectApiKey(db: Kysely<IdentityDatabase>, { accountId, id }: ApiKeyRef): Promise<ApiKeyRow | undefined> {

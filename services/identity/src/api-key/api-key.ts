@@ -31,10 +31,25 @@ export interface ApiKeySettings {
   readonly expiresAt: Date | undefined;
 }
 
-/** Every key of an account, oldest first. Text that is no account id names an account without keys. */
-export async function listApiKeys(ctx: IdentityContext, accountText: string): Promise<ApiKey[]> {
+/** A key may name 1,000 applications: so many keys stay below the 1 MiB of a message. */
+const PAGE_SIZE = 20;
+
+/**
+ * A page of an account's keys, oldest first. Text that is no account id names an account without keys.
+ *
+ * @param pageToken id of the last key of the page before; empty for the first page
+ */
+export async function listApiKeys(
+  ctx: IdentityContext,
+  accountText: string,
+  pageToken: string,
+): Promise<{ apiKeys: ApiKey[]; nextPageToken: string }> {
   const accountId = parseId(accountText);
-  return accountId ? selectApiKeys(ctx.db, accountId) : [];
+  const after = pageToken === '' ? undefined : parseId(pageToken);
+  if (!accountId || (pageToken !== '' && !after)) return { apiKeys: [], nextPageToken: '' };
+  const rows = await selectApiKeys(ctx.db, accountId, { after, limit: PAGE_SIZE + 1 });
+  const apiKeys = rows.slice(0, PAGE_SIZE);
+  return { apiKeys, nextPageToken: rows.length > PAGE_SIZE ? (apiKeys.at(-1)?.id ?? '') : '' };
 }
 
 /**

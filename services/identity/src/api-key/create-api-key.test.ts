@@ -28,6 +28,7 @@ const SCOPES = [
   'files:delete',
   'account:read',
 ];
+const someUnknownId = '00000000-0000-7000-8000-000000000000';
 const inTheFuture = () => timestampFromDate(new Date(identity.clock.now().getTime() + MINUTE_MS));
 
 test('a new key has the record that was asked for, and the text of a key', async () => {
@@ -117,4 +118,29 @@ test.each([
 test.each(['01a1fa3f-b3c3-743f-b08f-2741f24621e5', 'not-a-uuid', ''])('the account %j can have no key', async (accountId) => {
   const refusal = await refusalOf(identity.apiKeys.createApiKey({ ...OPEN_KEY, accountId }));
   expect(refusal).toMatchObject({ reason: 'account_not_found', kind: 'not_found' });
+});
+
+test('the list of keys comes in pages, each key once and in order, also where they were made at once', async () => {
+  const { accountId, apiKey } = await createSomeKey(identity);
+  await identity.db.query(
+    `insert into api_key select (jsonb_populate_record(key, jsonb_build_object(
+        'id', gen_random_uuid(), 'public_id', lpad(number::text, 16, 'p'), 'created_at', key.created_at + (number / 30) * interval '1 s'))).*
+      from api_key key, generate_series(1, 44) number where key.id = $1`,
+    [apiKey.id],
+  );
+  const ids: string[] = [];
+  const sizes: number[] = [];
+  let pageToken = '';
+  do {
+    const page = await identity.apiKeys.listApiKeys({ accountId, pageToken });
+    ids.push(...page.apiKeys.map(({ id }) => id));
+    sizes.push(page.apiKeys.length);
+    pageToken = page.nextPageToken;
+  } while (pageToken !== '');
+  const { rows } = await identity.db.query('select id from api_key where account_id = $1 order by created_at, id', [accountId]);
+  expect(ids).toEqual(rows.map(({ id }) => id));
+  expect(sizes).toEqual([20, 20, 5]);
+  for (const token of ['nonsense', someUnknownId]) {
+    expect(await identity.apiKeys.listApiKeys({ accountId, pageToken: token })).toMatchObject({ apiKeys: [], nextPageToken: '' });
+  }
 });
