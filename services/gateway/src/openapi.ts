@@ -43,5 +43,10 @@ export async function registerOpenApi(app: FastifyInstance, publicUrl: string | 
 
 /** The route of the document itself; to be called after all others. */
 export function registerOpenApiDocument(app: FastifyInstance): void {
-  app.get('/openapi.json', { schema: { hide: true } as object }, () => app.swagger());
+  let document: Buffer | undefined;
+  app.get('/openapi.json', { schema: { hide: true } as object }, (_request, reply) => {
+    // One copy for all, however many clients are slow to read it.
+    document ??= Buffer.from(JSON.stringify(app.swagger()));
+    return reply.type('application/json; charset=utf-8').send(document);
+  });
 }

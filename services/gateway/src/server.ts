@@ -34,6 +34,8 @@ const BODY_BYTES_MAX = 64 * 1024;
 /** Longest time a client may take to send its headers, and a whole request, in milliseconds. */
 const HEADERS_TIMEOUT_MS = 15_000;
 const REQUEST_TIMEOUT_MS = 60_000;
+/** Longest time that nothing may come or go on a connection with a request under way, so that answers nobody reads do not stay. */
+const SILENCE_TIMEOUT_MS = 30_000;
 /** How often Node looks for connections past these times, in milliseconds; it is 30 seconds by default, which made 15 into 45. */
 const TIMEOUT_CHECK_INTERVAL_MS = 5_000;
 
@@ -46,6 +48,7 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
     trustProxy: config.TRUSTED_PROXIES.length > 0 ? [...config.TRUSTED_PROXIES] : false,
     bodyLimit: BODY_BYTES_MAX,
     requestTimeout: REQUEST_TIMEOUT_MS,
+    connectionTimeout: SILENCE_TIMEOUT_MS,
     keepAliveTimeout: 65_000,
     return503OnClosing: false,
     http: {

@@ -7,13 +7,16 @@ import type { Duplex } from 'node:stream';
  */
 const WAITING_REQUESTS_MAX = 100;
 
+/** Most bytes of answers that may wait on one connection when another request comes. */
+const WAITING_BYTES_MAX = 4 * 1024 * 1024;
+
 /** What is under way on a connection. Two answers are enough to know the order, and to hold no more than that. */
 interface Connection {
   /** The answer that was begun last, and the one before it where that had not been sent by then. */
   latest: ServerResponse | undefined;
   preceding: ServerResponse | undefined;
-  /** Requests that came while an answer was still to be sent, and that are not answered yet. */
-  waiting: number;
+  /** Answers to requests that came while another was still to be sent, until they are sent themselves. */
+  readonly waiting: Set<ServerResponse>;
 }
 
 const connections = new WeakMap<Duplex, Connection>();
@@ -27,7 +30,7 @@ export function trackConnections(server: Server): ReadonlySet<Duplex> {
   const open = new Set<Duplex>();
   server.on('connection', (socket: Duplex) => {
     open.add(socket);
-    connections.set(socket, { latest: undefined, preceding: undefined, waiting: 0 });
+    connections.set(socket, { latest: undefined, preceding: undefined, waiting: new Set() });
     socket.once('close', () => open.delete(socket));
   });
   server.on('request', (req: IncomingMessage, res: ServerResponse) => {
@@ -42,11 +45,12 @@ function beginAnswer(connection: Connection, res: ServerResponse, socket: Duplex
   connection.preceding = latest && isUnsent(latest) ? latest : undefined;
   connection.latest = res;
   if (!connection.preceding) return;
-  connection.waiting += 1;
-  res.once('close', () => {
-    connection.waiting -= 1;
-  });
-  if (connection.waiting > WAITING_REQUESTS_MAX) socket.destroy();
+  const { waiting } = connection;
+  waiting.add(res);
+  res.once('close', () => waiting.delete(res));
+  let bytes = 0;
+  for (const answer of waiting) bytes += answer.writableLength;
+  if (waiting.size > WAITING_REQUESTS_MAX || bytes > WAITING_BYTES_MAX) socket.destroy();
 }
 
 /** Whether a request came on a connection whose answer has not been sent. */

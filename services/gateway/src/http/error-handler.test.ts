@@ -5,7 +5,12 @@ import { startTestGateway, type TestGateway } from '../testing/test-gateway.ts';
 let gateway: TestGateway;
 beforeAll(async () => {
   const { url: redisUrl } = await testRedis();
-  gateway = await startTestGateway({ redisUrl, env: { RATE_LIMIT_IP_PER_MINUTE: '10000' } });
+  const accounts = {
+    signUp: () => {
+      throw new Error('a defect with a secret in its message');
+    },
+  };
+  gateway = await startTestGateway({ redisUrl, env: { RATE_LIMIT_IP_PER_MINUTE: '10000' }, accounts });
 });
 afterAll(() => gateway.service.stop());
 
@@ -37,5 +42,17 @@ describe('a file of the documentation', () => {
   ])('that can’t be had so is refused, and no failure: %j', async (headers) => {
     const { status, body } = await get('/docs/static/swagger-ui.css', headers as Record<string, string>);
     expect([status, body.code]).toEqual([400, 'bad_request']);
+  });
+});
+
+describe('a defect of a service', () => {
+  it('is answered with the envelope, the id of the error and nothing else', async () => {
+    const response = await fetch(`${gateway.baseUrl}/api/v1/auth/sign-up`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'x-request-id': 'the-id' },
+      body: JSON.stringify({ username: 'ada', email: 'ada@example.com', password: 'analytical engine' }),
+    });
+    const message = 'Internal server error. Error id: the-id';
+    expect([response.status, await response.json()]).toEqual([500, { success: false, code: 'INTERNAL_ERROR', message }]);
   });
 });

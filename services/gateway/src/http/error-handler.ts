@@ -39,7 +39,8 @@ function fromFastifyError(err: FastifyError): DomainError | undefined {
   if (err.validation) return errors.request_invalid();
   if (err.code === 'FST_ERR_CTP_BODY_TOO_LARGE') return errors.body_too_large();
   if (err.code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') return errors.media_type_unsupported();
-  if (err.code?.startsWith('FST_ERR_CTP_')) return errors.request_invalid();
+  // Errors of other libraries have codes that are numbers.
+  if (String(err.code).startsWith('FST_ERR_CTP_')) return errors.request_invalid();
   if (err.code === 'FST_ERR_MAX_PARAM_LENGTH') return errors.route_not_found();
   if (err.code === 'ECONNRESET' || err.code === 'ERR_STREAM_PREMATURE_CLOSE') return errors.request_malformed();
   return fromStatus(err.statusCode);
