@@ -22,7 +22,7 @@ Settings are environment variables, among them:
   SECRET_KEY     secret of at least 32 characters (made and kept in DATA_DIR)
   LOG_LEVEL      fatal, error, warn, info, debug, trace or silent (info)
 
-The README names the others.
+docs/settings.md names the others.
 `;
 
 /**

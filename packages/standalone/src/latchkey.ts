@@ -42,8 +42,8 @@ export interface Latchkey {
   readonly logDir: string;
   /** Pids of the processes beside this one that run now, by what they are. */
   readonly pids: Readonly<Record<string, number>>;
-  /** `host:port` of each service's gRPC; empty in the standalone shape. */
-  readonly grpc: Readonly<Record<string, string>>;
+  /** Where other services call each service; empty in the standalone shape. */
+  readonly internal: RunningShape['internal'];
   /** Resolves with a sentence when something that is needed can't be kept running. */
   readonly failed: Promise<string>;
   /** Stops everything: services, then Redis, then PostgreSQL. */
@@ -79,7 +79,9 @@ async function start(options: StartLatchkeyOptions, stops: StopStack): Promise<L
   const address = await claimAddress({ host: settings.HOST, port: settings.PORT });
   const dataDir = await openDataDir(settings.DATA_DIR, stops);
   const secrets = await readSecrets(dataDir, settings);
-  const logs = await openLogSink(join(dataDir, 'logs'), throttleLines(reporter.warn, PROBLEM_LINES_PER_SECOND_MAX));
+  const logDir = join(dataDir, 'logs');
+  await mkdir(logDir, { recursive: true, mode: 0o700 });
+  const logs = await openLogSink(logDir, throttleLines(reporter.warn, PROBLEM_LINES_PER_SECOND_MAX));
   stops.push(() => logs.close());
 
   const { promise: failed, resolve: onGiveUp } = Promise.withResolvers<string>();
@@ -99,7 +101,7 @@ async function start(options: StartLatchkeyOptions, stops: StopStack): Promise<L
     get pids() {
       return { ...servers.pids(), ...running.pids() };
     },
-    grpc: running.grpc,
+    internal: running.internal,
     failed,
     stop: () => stops.stop(),
   };

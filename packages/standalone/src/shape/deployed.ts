@@ -50,7 +50,7 @@ export async function startDeployed(options: ShapeOptions): Promise<RunningShape
   );
   return {
     pids: () => Object.fromEntries([...children].map(([name, child]) => [name, child.current.pid])),
-    grpc: { apps: apps.grpc, identity: identity.grpc },
+    internal: { apps: apps.internal, identity: identity.internal },
   };
 }
 
@@ -69,7 +69,7 @@ async function internalAddress() {
   const [port, grpcPort] = [await findFreePort(), await findFreePort()];
   return {
     url: `http://127.0.0.1:${port}`,
-    grpc: `127.0.0.1:${grpcPort}`,
+    internal: { grpc: `127.0.0.1:${grpcPort}`, connect: `http://127.0.0.1:${port}` },
     env: { HOST: '127.0.0.1', PORT: String(port), GRPC_PORT: String(grpcPort) },
   };
 }

@@ -21,10 +21,18 @@ export interface ShapeOptions {
   readonly onGiveUp: (line: string) => void;
 }
 
+/** Where a service answers other services. */
+export interface InternalAddress {
+  /** `host:port` for gRPC. */
+  readonly grpc: string;
+  /** URL for Connect and gRPC-Web. */
+  readonly connect: string;
+}
+
 /** The services, running. */
 export interface RunningShape {
   /** Pids of the processes that the services have of their own. */
   pids(): Record<string, number>;
-  /** `host:port` of each service's gRPC; empty where the services are called directly. */
-  readonly grpc: Readonly<Record<string, string>>;
+  /** Where other services call each; empty where the services are called directly. */
+  readonly internal: Readonly<Record<string, InternalAddress>>;
 }

@@ -32,7 +32,7 @@ export async function startStandalone(options: ShapeOptions): Promise<RunningSha
       });
     });
   });
-  return { pids: () => ({}), grpc: {} };
+  return { pids: () => ({}), internal: {} };
 }
 
 function compose({ env, address, servers, secrets, logs }: ShapeOptions) {
