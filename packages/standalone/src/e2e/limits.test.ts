@@ -283,5 +283,7 @@ describe('rotating runtime keys', () => {
     ];
     expect(statuses(answers)).toEqual([400, 200, 200, 429, 429, 200]);
     expectDenial(answers[4], 'rotations', 2, 3_600);
+    const left = [answers[1], answers[2]].map((answer) => answer?.headers.get('ratelimit')?.split(';t=')[0]);
+    expect(left).toEqual(['"rotations";r=1', '"rotations";r=0']);
   });
 });
