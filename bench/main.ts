@@ -26,15 +26,20 @@ const figures: Array<[string, () => Promise<Figure>]> = [
   ['F10', () => measureMemory(servers)],
 ];
 const wanted = process.argv.slice(2);
+const unknown = wanted.filter((id) => !figures.some(([known]) => known === id));
+if (unknown.length > 0) {
+  process.stderr.write(`There is no figure ${unknown.join(', ')}; there are ${figures.map(([id]) => id).join(', ')}.\n`);
+  process.exitCode = 2;
+}
 
 try {
   const results: Figure[] = [];
   for (const [id, measure] of figures) {
-    if (wanted.length > 0 && !wanted.includes(id)) continue;
+    if (unknown.length > 0 || (wanted.length > 0 && !wanted.includes(id))) continue;
     process.stderr.write(`measuring ${id}\n`);
     results.push(await measure());
   }
-  printFigures(results);
+  if (results.length > 0) printFigures(results);
 } finally {
   await Promise.all([postgres.stop(), redis.stop()]);
   await rm(dataDir, { recursive: true, force: true });

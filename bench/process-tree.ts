@@ -22,9 +22,9 @@ export function processTree(root: number): Stat[] {
   return tree;
 }
 
-/** CPU time that a process and its descendants have used so far, in seconds. */
-export function cpuSecondsOf(root: number): number {
-  return processTree(root).reduce((sum, stat) => sum + stat.cpuSeconds, 0);
+/** CPU time that processes have used so far, in seconds. */
+export function cpuSecondsOf(stats: readonly Stat[]): number {
+  return stats.reduce((sum, stat) => sum + stat.cpuSeconds, 0);
 }
 
 function readStat(pid: number): Stat | undefined {
