@@ -105,6 +105,7 @@ export function checkAnswer(
   } else if (success !== false || status < 400 || names !== 'success,code,message') fail('a malformed error');
   if (typeof message !== 'string' || message === '') fail('no message');
   if (status >= 500 && !mayFail) fail('a failure of the server');
+  if (status === 401 && !headers.get('www-authenticate')?.startsWith('Bearer')) fail('no way to authenticate');
   if (status === 429 && !/^[1-9]\d*$/.test(headers.get('retry-after') ?? '')) fail('no Retry-After');
   return { status, headers, text, success: success === true, code: String(code), message: String(message), data };
 }

@@ -22,6 +22,8 @@ export function createErrorHandler(logger: Logger) {
 /** Sends the envelope of an error with the headers that belong to it. */
 export function sendError(reply: FastifyReply, err: DomainError, requestId: string): FastifyReply {
   if (err.kind === 'rate_limited') setDenialHeaders(reply, err);
+  // A 401 has to say how to authenticate (RFC 9110, 11.6.1).
+  if (err.kind === 'unauthenticated') reply.header('www-authenticate', 'Bearer realm="latchkey"');
   if (err.kind === 'unavailable') reply.header('retry-after', RETRY_AFTER_UNAVAILABLE_S);
   return reply
     .code(err.httpStatus)
