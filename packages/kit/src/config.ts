@@ -65,3 +65,8 @@ export const logLevelSetting = z.enum(
   ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'],
   'must be one of fatal, error, warn, info, debug, trace, silent',
 );
+
+/** The credentials that services show one another: the first is sent, either is accepted (docs/settings.md). */
+export const serviceCredentialsSetting = listSetting.pipe(
+  z.tuple([secretSetting], secretSetting).check(z.maxLength(2, 'must hold one or two credentials')),
+);

@@ -1,7 +1,7 @@
 import { readAppsConfig } from '@latchkey/apps/config';
 import { readGatewayConfig } from '@latchkey/gateway/config';
 import { readIdentityConfig } from '@latchkey/identity/config';
-import { ConfigError, listSetting, portSetting, readConfig, secretSetting, urlSetting } from '@latchkey/kit/config';
+import { ConfigError, portSetting, readConfig, secretSetting, serviceCredentialsSetting, urlSetting } from '@latchkey/kit/config';
 import { z } from 'zod';
 
 /** What the launcher itself needs; everything else goes on to the services. */
@@ -13,7 +13,7 @@ const launcherSettings = z.object({
   DATABASE_URL: urlSetting('postgres:', 'postgresql:').optional(),
   REDIS_URL: urlSetting('redis:', 'rediss:').optional(),
   SECRET_KEY: secretSetting.optional(),
-  SERVICE_CREDENTIALS: listSetting.pipe(z.array(secretSetting).min(1).max(2, 'must hold one or two credentials')).optional(),
+  SERVICE_CREDENTIALS: serviceCredentialsSetting.optional(),
 });
 
 export type LauncherSettings = z.output<typeof launcherSettings> & {

@@ -1,12 +1,5 @@
-import {
-  integerSetting,
-  listSetting,
-  logLevelSetting,
-  portSetting,
-  readConfig,
-  secretSetting,
-  urlSetting,
-} from '@latchkey/kit/config';
+import { integerSetting, logLevelSetting, readConfig, secretSetting, urlSetting } from '@latchkey/kit/config';
+import { processSettings } from '@latchkey/kit/process-settings';
 import { z } from 'zod';
 
 /** What the service needs in either shape. */
@@ -20,16 +13,12 @@ const serviceSettings = z.object({
 });
 
 /** What it needs besides as a process of its own. */
-const processSettings = serviceSettings.extend({
-  HOST: z.string().default('0.0.0.0'),
-  PORT: portSetting.default(8082),
-  GRPC_PORT: portSetting.default(9082),
-  SERVICE_CREDENTIALS: listSetting.pipe(z.array(secretSetting).min(1).max(2, 'must hold one or two credentials')),
-  MIGRATE_ON_START: z.enum(['true', 'false'], 'must be true or false').default('true'),
+const processConfig = serviceSettings.extend({
+  ...processSettings({ port: 8082, grpcPort: 9082 }),
 });
 
 export type AppsConfig = z.output<typeof serviceSettings>;
-export type AppsProcessConfig = z.output<typeof processSettings>;
+export type AppsProcessConfig = z.output<typeof processConfig>;
 
 /** Reads the service's settings. Throws ConfigError. */
 export function readAppsConfig(env: NodeJS.ProcessEnv): AppsConfig {
@@ -38,5 +27,5 @@ export function readAppsConfig(env: NodeJS.ProcessEnv): AppsConfig {
 
 /** Reads the settings of the service as a process. Throws ConfigError. */
 export function readAppsProcessConfig(env: NodeJS.ProcessEnv): AppsProcessConfig {
-  return readConfig(processSettings, env);
+  return readConfig(processConfig, env);
 }

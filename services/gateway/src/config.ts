@@ -5,7 +5,7 @@ import {
   logLevelSetting,
   portSetting,
   readConfig,
-  secretSetting,
+  serviceCredentialsSetting,
   urlSetting,
 } from '@latchkey/kit/config';
 import { z } from 'zod';
@@ -47,7 +47,7 @@ const serviceSettings = z.object({
 const processSettings = serviceSettings.extend({
   IDENTITY_URL: urlSetting('http:'),
   APPS_URL: urlSetting('http:'),
-  SERVICE_CREDENTIALS: listSetting.pipe(z.array(secretSetting).min(1).max(2, 'must hold one or two credentials')),
+  SERVICE_CREDENTIALS: serviceCredentialsSetting,
 });
 
 export type GatewayConfig = z.output<typeof serviceSettings>;

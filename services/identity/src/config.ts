@@ -1,12 +1,5 @@
-import {
-  integerSetting,
-  listSetting,
-  logLevelSetting,
-  portSetting,
-  readConfig,
-  secretSetting,
-  urlSetting,
-} from '@latchkey/kit/config';
+import { integerSetting, logLevelSetting, readConfig, secretSetting, urlSetting } from '@latchkey/kit/config';
+import { processSettings } from '@latchkey/kit/process-settings';
 import { z } from 'zod';
 
 /** What the service needs in either shape. */
@@ -25,17 +18,13 @@ const serviceSettings = z.object({
 });
 
 /** What it needs besides as a process of its own. */
-const processSettings = serviceSettings.extend({
-  HOST: z.string().default('0.0.0.0'),
-  PORT: portSetting.default(8083),
-  GRPC_PORT: portSetting.default(9083),
-  SERVICE_CREDENTIALS: listSetting.pipe(z.tuple([secretSetting], secretSetting).check(z.maxLength(2, 'must hold one or two'))),
+const processConfig = serviceSettings.extend({
+  ...processSettings({ port: 8083, grpcPort: 9083 }),
   APPS_URL: urlSetting('http:'),
-  MIGRATE_ON_START: z.enum(['true', 'false'], 'must be true or false').default('true'),
 });
 
 export type IdentityConfig = z.output<typeof serviceSettings>;
-export type IdentityProcessConfig = z.output<typeof processSettings>;
+export type IdentityProcessConfig = z.output<typeof processConfig>;
 
 /** Reads the service's settings. Throws ConfigError. */
 export function readIdentityConfig(env: NodeJS.ProcessEnv): IdentityConfig {
@@ -44,5 +33,5 @@ export function readIdentityConfig(env: NodeJS.ProcessEnv): IdentityConfig {
 
 /** Reads the settings of the service as a process. Throws ConfigError. */
 export function readIdentityProcessConfig(env: NodeJS.ProcessEnv): IdentityProcessConfig {
-  return readConfig(processSettings, env);
+  return readConfig(processConfig, env);
 }

@@ -62,8 +62,8 @@ test('wrong settings are all reported at once, without their values, and end the
     expect.stringContaining('SIGN_UP must be open or closed'),
     expect.stringContaining('ACTIVE_API_KEYS_LIMIT must be a whole number'),
     expect.stringContaining('SERVICE_CREDENTIALS must hold one or two'),
-    expect.stringContaining('APPS_URL must be a URL'),
     expect.stringContaining('MIGRATE_ON_START must be true or false'),
+    expect.stringContaining('APPS_URL must be a URL'),
   ]);
   for (const value of ['hunter2', CREDENTIAL]) expect(stderr).not.toContain(value);
 });

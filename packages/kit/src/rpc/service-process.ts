@@ -1,6 +1,7 @@
 import { ConfigError } from '../config.ts';
 import { type Runnable, runProcess } from '../lifecycle.ts';
 import type { Logger } from '../logger.ts';
+import type { ProcessConfig } from '../process-settings.ts';
 import type { RpcRoute } from './route.ts';
 import { type RpcServer, startRpcServer } from './server.ts';
 
@@ -10,15 +11,6 @@ export interface RpcService extends Runnable {
   readonly routes: readonly RpcRoute[];
   migrate(): Promise<string[]>;
   checkReady(): Promise<void>;
-}
-
-/** Settings that every service has as a process of its own. */
-export interface ProcessConfig {
-  readonly HOST: string;
-  readonly PORT: number;
-  readonly GRPC_PORT: number;
-  readonly SERVICE_CREDENTIALS: readonly string[];
-  readonly MIGRATE_ON_START: 'true' | 'false';
 }
 
 /** Longest time an ordered stop may take, in milliseconds. */
