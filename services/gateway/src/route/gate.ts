@@ -20,13 +20,18 @@ export interface Entrance {
   readonly clientIp: string;
   /** The tightest limit. */
   readonly standing: Standing;
-  /** Counted against the route's own limit, to be taken back if the request fails. */
-  readonly refundable: Count | undefined;
 }
 
 interface Caller {
   readonly principal: Principal | undefined;
   readonly standing: Standing;
+}
+
+/** An event to take back if its request fails, as long as the window it was counted in lasts: the next window never counted it. */
+interface Refundable {
+  readonly count: Count;
+  /** Time of `performance.now()`. */
+  readonly windowEndsAt: number;
 }
 
 /** What the gate works with. */
@@ -44,7 +49,7 @@ export interface GateOptions {
  */
 export class Gate {
   readonly #options: GateOptions;
-  readonly #refundable = new WeakMap<FastifyRequest, Count>();
+  readonly #refundable = new WeakMap<FastifyRequest, Refundable>();
 
   constructor(options: GateOptions) {
     this.#options = options;
@@ -68,15 +73,15 @@ export class Gate {
     if (route.limit) standing = tighter(await this.#countRoute(request, route.limit, clientIp, principal), standing);
     setLimitHeaders(reply, standing);
     this.#authorize(request, route, principal);
-    return { principal, call, clientIp, standing, refundable: this.#refundable.get(request) };
+    return { principal, call, clientIp, standing };
   }
 
   /** Takes back what a failed request must not count. */
   async refund(request: FastifyRequest): Promise<void> {
-    const count = this.#refundable.get(request);
-    if (!count) return;
+    const refundable = this.#refundable.get(request);
+    if (!refundable) return;
     this.#refundable.delete(request);
-    await this.#options.limiter.refund(count);
+    if (performance.now() < refundable.windowEndsAt) await this.#options.limiter.refund(refundable.count);
   }
 
   async #identify(request: FastifyRequest, route: Route, clientIp: string, call: CallOptions): Promise<Caller> {
@@ -117,7 +122,7 @@ export class Gate {
     const subject = per === 'account' && principal ? principal.accountId : networkOf(clientIp);
     const count = { limit, subject };
     const standing = await this.#options.limiter.hit(count);
-    if (successesOnly) this.#refundable.set(request, count);
+    if (successesOnly) this.#refundable.set(request, { count, windowEndsAt: performance.now() + standing.resetMs });
     if (!standing.allowed) throw denial(standing);
     return standing;
   }
