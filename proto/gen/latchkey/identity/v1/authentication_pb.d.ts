@@ -44,7 +44,7 @@ export declare type AuthenticateRequest = Message<"latchkey.identity.v1.Authenti
 
   /**
    * Address of the client that presented the credential, IPv4 or IPv6 text, recorded as the key's last used address.
-   * Empty means unknown, and nothing is recorded.
+   * Empty means unknown: the use is recorded, and the address of the one before stays.
    *
    * @generated from field: string client_ip = 3;
    */
