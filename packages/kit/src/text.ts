@@ -16,3 +16,10 @@ export function hasLength(text: string, min: number, max: number): boolean {
   const length = codePointLength(text);
   return length >= min && length <= max;
 }
+
+const INVISIBLE = /[\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}]/gu;
+
+/** The text in Unicode's NFC without control and format characters, those of no width, and white space around. */
+export function withoutInvisible(text: string): string {
+  return text.normalize('NFC').replace(INVISIBLE, '').trim();
+}

@@ -720,6 +720,101 @@ export declare type DeleteApplicationResponse = Message<"latchkey.apps.v1.Delete
 export declare const DeleteApplicationResponseSchema: GenMessage<DeleteApplicationResponse>;
 
 /**
+ * ListDeletedApplicationsRequest asks for a page of deletions.
+ *
+ * @generated from message latchkey.apps.v1.ListDeletedApplicationsRequest
+ */
+export declare type ListDeletedApplicationsRequest = Message<"latchkey.apps.v1.ListDeletedApplicationsRequest"> & {
+  /**
+   * Only deletions at this time or later. Absent means as far back as the event log goes.
+   *
+   * @generated from field: google.protobuf.Timestamp deleted_since = 1;
+   */
+  deletedSince?: Timestamp | undefined;
+
+  /**
+   * Most deletions to answer, 1 to 1,000. Zero means 1,000.
+   *
+   * @generated from field: int32 page_size = 2;
+   */
+  pageSize: number;
+
+  /**
+   * `next_page_token` of the page before. Empty means the first page.
+   *
+   * @generated from field: string page_token = 3;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message latchkey.apps.v1.ListDeletedApplicationsRequest.
+ * Use `create(ListDeletedApplicationsRequestSchema)` to create a new message.
+ */
+export declare const ListDeletedApplicationsRequestSchema: GenMessage<ListDeletedApplicationsRequest>;
+
+/**
+ * ListDeletedApplicationsResponse is a page of deletions.
+ *
+ * @generated from message latchkey.apps.v1.ListDeletedApplicationsResponse
+ */
+export declare type ListDeletedApplicationsResponse = Message<"latchkey.apps.v1.ListDeletedApplicationsResponse"> & {
+  /**
+   * The deletions, oldest first. Empty when there are no more.
+   *
+   * @generated from field: repeated latchkey.apps.v1.DeletedApplication applications = 1;
+   */
+  applications: DeletedApplication[];
+
+  /**
+   * Token of the next page. Empty means that this is the last one.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message latchkey.apps.v1.ListDeletedApplicationsResponse.
+ * Use `create(ListDeletedApplicationsResponseSchema)` to create a new message.
+ */
+export declare const ListDeletedApplicationsResponseSchema: GenMessage<ListDeletedApplicationsResponse>;
+
+/**
+ * DeletedApplication is an application that is gone.
+ *
+ * @generated from message latchkey.apps.v1.DeletedApplication
+ */
+export declare type DeletedApplication = Message<"latchkey.apps.v1.DeletedApplication"> & {
+  /**
+   * Id it had, a UUID. Never empty.
+   *
+   * @generated from field: string application_id = 1;
+   */
+  applicationId: string;
+
+  /**
+   * Account that owned it, a UUID. Never empty.
+   *
+   * @generated from field: string account_id = 2;
+   */
+  accountId: string;
+
+  /**
+   * When it was deleted. Always set.
+   *
+   * @generated from field: google.protobuf.Timestamp deleted_at = 3;
+   */
+  deletedAt?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message latchkey.apps.v1.DeletedApplication.
+ * Use `create(DeletedApplicationSchema)` to create a new message.
+ */
+export declare const DeletedApplicationSchema: GenMessage<DeletedApplication>;
+
+/**
  * ApplicationStatus is whether an application serves its clients.
  *
  * @generated from enum latchkey.apps.v1.ApplicationStatus
@@ -897,6 +992,17 @@ export declare const ApplicationService: GenService<{
     methodKind: "unary";
     input: typeof DeleteApplicationRequestSchema;
     output: typeof DeleteApplicationResponseSchema;
+  },
+  /**
+   * ListDeletedApplications answers which applications were deleted, of all accounts, from the event log, oldest first, a page at a time. It
+   * is for services that clean up after them and may have missed the event. Fails with `page_token_invalid`.
+   *
+   * @generated from rpc latchkey.apps.v1.ApplicationService.ListDeletedApplications
+   */
+  listDeletedApplications: {
+    methodKind: "unary";
+    input: typeof ListDeletedApplicationsRequestSchema;
+    output: typeof ListDeletedApplicationsResponseSchema;
   },
 }>;
 

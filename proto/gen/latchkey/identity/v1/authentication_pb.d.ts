@@ -153,6 +153,13 @@ export declare type Principal = Message<"latchkey.identity.v1.Principal"> & {
    * @generated from field: string csrf_token = 8;
    */
   csrfToken: string;
+
+  /**
+   * Username of the account. Never empty.
+   *
+   * @generated from field: string username = 9;
+   */
+  username: string;
 };
 
 /**

@@ -1,0 +1,16 @@
+import { createClient, type Transport } from '@connectrpc/connect';
+import { REQUEST_ID_HEADER } from '@latchkey/kit/rpc/route';
+import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
+import type { FindOwnedApplications } from './owned-application.ts';
+
+const TIMEOUT_MS = 2_000;
+
+/** Asks over the given transport, for 2 s at most. */
+export function createFindOwned(appsTransport: Transport): FindOwnedApplications {
+  const client = createClient(ApplicationService, appsTransport);
+  return async (accountId, applicationIds, requestId) => {
+    const options = { headers: { [REQUEST_ID_HEADER]: requestId }, timeoutMs: TIMEOUT_MS };
+    const owned = await client.findOwnedApplications({ accountId, applicationIds: [...applicationIds] }, options);
+    return new Set(owned.applicationIds);
+  };
+}

@@ -1,0 +1,72 @@
+import {
+  ConfigError,
+  integerSetting,
+  logLevelSetting,
+  readConfig,
+  secretSetting,
+  serviceCredentialsSetting,
+  urlSetting,
+} from '@latchkey/kit/config';
+import { processSettings } from '@latchkey/kit/process-settings';
+import { z } from 'zod';
+
+const limit = (fallback: number, max = 1_000_000_000) => integerSetting(1, max).default(fallback);
+
+/** What the service needs in either shape. Limits are those of decisions 9. */
+const serviceSettings = z.object({
+  DATABASE_URL: urlSetting('postgres:', 'postgresql:'),
+  DATABASE_POOL_MAX: integerSetting(1, 1_000).default(10),
+  REDIS_URL: urlSetting('redis:', 'rediss:'),
+  SECRET_KEY: secretSetting,
+  /** Where clients reach `/downloads`, for the URLs of files on disk. */
+  PUBLIC_URL: urlSetting('http:', 'https:').default('http://localhost:8080'),
+  STORAGE_ALLOWANCE_MIB: limit(1_024),
+  FILE_COUNT_LIMIT: limit(100),
+  FILE_SIZE_LIMIT_MIB: limit(150, 1_000_000),
+  UPLOAD_DEADLINE_SECONDS: limit(180, 86_400),
+  SWEEP_INTERVAL_SECONDS: limit(30, 3_600),
+  OBJECT_STORE: z.enum(['disk', 's3'], 'must be disk or s3').default('disk'),
+  /** Folder of the files on disk. */
+  OBJECTS_DIR: z.string().optional(),
+  S3_ENDPOINT: urlSetting('http:', 'https:').optional(),
+  S3_REGION: z.string().default('us-east-1'),
+  S3_BUCKET: z.string().optional(),
+  S3_ACCESS_KEY_ID: z.string().optional(),
+  S3_SECRET_ACCESS_KEY: z.string().optional(),
+  S3_FORCE_PATH_STYLE: z.enum(['true', 'false'], 'must be true or false').default('false'),
+  /** Whether requests carry checksums that only newer S3 servers know. */
+  S3_CHECKSUMS: z.enum(['when_required', 'when_supported'], 'must be when_required or when_supported').default('when_required'),
+  LOG_LEVEL: logLevelSetting.default('info'),
+});
+
+/** What it needs besides as a process of its own. */
+const processConfig = serviceSettings.extend({
+  ...processSettings({ port: 8084, grpcPort: 9084 }),
+  APPS_URL: urlSetting('http:'),
+});
+
+export type FilesConfig = z.output<typeof serviceSettings>;
+export type FilesProcessConfig = z.output<typeof processConfig>;
+
+/** Reads the service's settings. Throws ConfigError. */
+export function readFilesConfig(env: NodeJS.ProcessEnv): FilesConfig {
+  return checkObjectStore(readConfig(serviceSettings, env));
+}
+
+/** Reads the settings of the service as a process. Throws ConfigError. */
+export function readFilesProcessConfig(env: NodeJS.ProcessEnv): FilesProcessConfig {
+  return checkObjectStore(readConfig(processConfig, env));
+}
+
+/** Throws ConfigError for what the chosen store lacks. */
+function checkObjectStore<C extends FilesConfig>(config: C): C {
+  const { OBJECT_STORE: store, OBJECTS_DIR, S3_BUCKET, S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY } = config;
+  const problems: string[] = [];
+  if (store === 'disk' && !OBJECTS_DIR) problems.push('OBJECTS_DIR is required for OBJECT_STORE=disk');
+  if (store === 's3' && !S3_BUCKET) problems.push('S3_BUCKET is required for OBJECT_STORE=s3');
+  if (store === 's3' && !S3_ACCESS_KEY_ID !== !S3_SECRET_ACCESS_KEY) {
+    problems.push('S3_ACCESS_KEY_ID and S3_SECRET_ACCESS_KEY must be set both or not at all');
+  }
+  if (problems.length > 0) throw new ConfigError(problems.join('\n'));
+  return config;
+}

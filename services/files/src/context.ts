@@ -1,0 +1,29 @@
+import type { Logger } from '@latchkey/kit/logger';
+import type { Kysely } from 'kysely';
+import type pg from 'pg';
+import type { FindOwnedApplications } from './application/owned-application.ts';
+import type { FilesDatabase } from './db/schema.ts';
+import type { DownloadUrls } from './download/download-url.ts';
+import type { ObjectStore } from './object-store/object-store.ts';
+
+/** Limits of decisions 9, in the units they are used in. */
+export interface FileLimits {
+  readonly allowanceMib: number;
+  readonly fileCountMax: number;
+  readonly byteSizeMax: number;
+  readonly uploadDeadlineMs: number;
+}
+
+/** What the use cases of this service work on. */
+export interface FilesContext {
+  readonly db: Kysely<FilesDatabase>;
+  /** For the few statements that are worth a name. */
+  readonly pool: pg.Pool;
+  readonly store: ObjectStore;
+  /** Which of some applications are the account's, asked of the apps service. */
+  readonly findOwned: FindOwnedApplications;
+  readonly downloadUrls: DownloadUrls;
+  readonly limits: FileLimits;
+  readonly clock: () => Date;
+  readonly logger: Logger;
+}

@@ -1,0 +1,74 @@
+import type { ColumnType, Generated } from 'kysely';
+
+/** A file. Its object is `<application_id>/<id>`, and there is one as long as there is the row. */
+export interface FileTable {
+  id: string;
+  account_id: string;
+  application_id: string;
+  display_name: string;
+  /** The name with ASCII letters in lower case, for searches. */
+  folded_name: ColumnType<string, never, never>;
+  byte_size: ColumnType<string, number, never>;
+  checksum: Buffer;
+  content_type: string;
+  created_at: Date;
+}
+
+/** Download URLs made for a file. Apart from the file, since a changed row costs the table's index-only scans. */
+export interface FileDownloadUrlTable {
+  file_id: string;
+  created_count: ColumnType<string, number, number>;
+  last_created_at: Date;
+}
+
+/** What the files of an application add up to; changed with them in one transaction. There is no row where there was never a file. */
+export interface ApplicationUsageTable {
+  application_id: string;
+  account_id: string;
+  file_count: ColumnType<string, number, number>;
+  charged_mib: ColumnType<string, number, number>;
+}
+
+/**
+ * An upload that has begun and not ended. As long as it is not abandoned it is the account's lease: there is one at a time. Its process renews
+ * `lease_until`; once that is past, the upload is abandoned and whatever it stored is removed.
+ */
+export interface UploadIntentTable {
+  /** Id that the file will have. */
+  id: string;
+  account_id: string;
+  application_id: string;
+  display_name: string;
+  /** Size and SHA-256 where the sender has told them. */
+  byte_size: ColumnType<string | null, number | null, never>;
+  expected_checksum: Buffer | null;
+  /** Most bytes that the allowance left when it began. */
+  byte_size_max: ColumnType<string, number, never>;
+  ticket_hash: Buffer;
+  state: Generated<'issued' | 'receiving' | 'abandoned'>;
+  deadline_at: ColumnType<Date, never, never>;
+  lease_until: ColumnType<Date, never, never>;
+  created_at: Generated<Date>;
+}
+
+/** An object that has no row any more and is to be removed. */
+export interface ObjectDeletionTable {
+  object_key: string;
+  /** When to try, or to try again. */
+  due_at: Generated<Date>;
+}
+
+/** An application that was deleted: nothing can be committed to it. Kept for as long as the event may be heard of again. */
+export interface DeletedApplicationTable {
+  application_id: string;
+  created_at: Generated<Date>;
+}
+
+export interface FilesDatabase {
+  file: FileTable;
+  file_download_url: FileDownloadUrlTable;
+  application_usage: ApplicationUsageTable;
+  upload_intent: UploadIntentTable;
+  object_deletion: ObjectDeletionTable;
+  deleted_application: DeletedApplicationTable;
+}

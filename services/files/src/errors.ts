@@ -1,0 +1,24 @@
+import { defineErrors } from '@latchkey/kit/errors';
+
+const MALFORMED = 'Request does not match the schema';
+
+/** The errors of the files service (specification 4.2 and 7, decisions 3 and 7). */
+export const errors = defineErrors({
+  file_name_invalid: { kind: 'malformed', message: MALFORMED },
+  upload_malformed: { kind: 'malformed', message: MALFORMED },
+  page_invalid: { kind: 'malformed', message: MALFORMED },
+  lifetime_invalid: { kind: 'malformed', message: 'A download URL is good for 1 to 3,600 seconds' },
+  application_not_found: { kind: 'not_found', message: 'Not found' },
+  file_not_found: { kind: 'not_found', message: 'Not found' },
+  file_name_taken: { kind: 'conflict', code: 'file_name_taken', message: 'The file name is taken' },
+  file_empty: { kind: 'invalid', code: 'invalid_file', message: 'The file is empty' },
+  checksum_mismatch: { kind: 'invalid', code: 'invalid_file', message: 'The file does not match its Content-Digest' },
+  file_too_large: { kind: 'too_large', message: 'The file is too large' },
+  allowance_exceeded: { kind: 'too_large', message: 'The storage allowance does not suffice' },
+  file_count_exceeded: { kind: 'too_large', message: 'There are as many files as there may be' },
+  upload_under_way: { kind: 'rate_limited', message: 'Another upload of the account is under way' },
+  upload_timeout: { kind: 'timeout', code: 'upload_timeout', message: 'The upload took too long' },
+  upload_ticket_invalid: { kind: 'unavailable', message: 'The upload was not begun, or has ended' },
+  upload_interrupted: { kind: 'unavailable', message: 'The upload was interrupted' },
+  download_not_found: { kind: 'not_found', message: 'Not found' },
+});

@@ -1,0 +1,55 @@
+import type { Readable } from 'node:stream';
+
+/** An object as the store lists it. */
+export interface StoredObject {
+  readonly key: string;
+  readonly byteSize: number;
+  /** What an upload that was never finished left under this key; it is no object and can only be removed. */
+  readonly unfinished: boolean;
+}
+
+/** What a download URL says of the bytes. */
+export interface DownloadDescription {
+  readonly fileName: string;
+  readonly contentType: string;
+  readonly lifetimeSeconds: number;
+}
+
+/** Bytes from `start` to `end`, both included. */
+export interface ByteRange {
+  readonly start: number;
+  readonly end: number;
+}
+
+/**
+ * Keeps bytes by keys (architecture 4). Keys are `<application id>/<file id>`, and each is written once. Every method rejects within a bounded
+ * time when the store does not answer, and two processes may use the same store at once.
+ */
+export interface ObjectStore {
+  /**
+   * Reads a body to its end and resolves once the object is durable: it survives the end of every process and of the machine's power. Reads only
+   * as fast as it stores, and holds a bounded part of the body in memory.
+   *
+   * Rejects when the body does, when `signal` aborts, and when the store fails. It then tried to leave nothing; what it could not undo is
+   * removed by {@link remove}.
+   */
+  put(key: string, body: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<void>;
+  /** The bytes, or undefined where there is no such object. The caller reads to the end or destroys the stream. */
+  read(key: string, range?: ByteRange): Promise<Readable | undefined>;
+  /** Size in bytes, or undefined where there is no such object. */
+  stat(key: string): Promise<{ readonly byteSize: number } | undefined>;
+  /** Removes the object and what unfinished writes left under its key. None of them is as good as removed. */
+  remove(key: string): Promise<void>;
+  /** Every object and everything unfinished, in no order. What is written or removed meanwhile may be missing or not. */
+  list(): AsyncIterable<StoredObject>;
+  /** A URL at which the store itself serves the object, or undefined where it can't; it does not look whether the object is there. */
+  createDownloadUrl(key: string, description: DownloadDescription): Promise<string | undefined>;
+  /** Rejects while the store can't be used. */
+  check(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** The object of a file. */
+export function objectKey(applicationId: string, fileId: string): string {
+  return `${applicationId}/${fileId}`;
+}
