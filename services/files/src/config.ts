@@ -4,7 +4,6 @@ import {
   logLevelSetting,
   readConfig,
   secretSetting,
-  serviceCredentialsSetting,
   urlSetting,
 } from '@latchkey/kit/config';
 import { processSettings } from '@latchkey/kit/process-settings';

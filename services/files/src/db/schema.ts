@@ -46,8 +46,8 @@ export interface UploadIntentTable {
   byte_size_max: ColumnType<string, number, never>;
   ticket_hash: Buffer;
   state: Generated<'issued' | 'receiving' | 'abandoned'>;
-  deadline_at: ColumnType<Date, never, never>;
-  lease_until: ColumnType<Date, never, never>;
+  deadline_at: Date;
+  lease_until: Date;
   created_at: Generated<Date>;
 }
 

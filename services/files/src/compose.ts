@@ -1,0 +1,52 @@
+import type { Transport } from '@connectrpc/connect';
+import { createDatabase } from '@latchkey/kit/database/database';
+import { stopAll } from '@latchkey/kit/lifecycle';
+import type { Logger } from '@latchkey/kit/logger';
+import { createFindOwned } from './application/owned-application.client.ts';
+import type { FilesConfig } from './config.ts';
+import type { FilesContext } from './context.ts';
+import type { FilesDatabase } from './db/schema.ts';
+import { createDownloadUrls } from './download/download-url.ts';
+import { MIB } from './file/charge.ts';
+import { createObjectStore } from './object-store/create-object-store.ts';
+
+/** The schema that the service has in its database. */
+export const SCHEMA = 'files';
+
+/** What the use cases work on, and its end. */
+export interface OpenContext {
+  readonly ctx: FilesContext;
+  close(): Promise<void>;
+}
+
+/** Opens the database and the object store that the settings name. Nothing is connected before the first use. */
+export function openContext(config: FilesConfig, appsTransport: Transport, logger: Logger, clock = () => new Date()): OpenContext {
+  const database = createDatabase<FilesDatabase>({
+    url: config.DATABASE_URL,
+    schema: SCHEMA,
+    poolMax: config.DATABASE_POOL_MAX,
+    logger,
+  });
+  const store = createObjectStore(config);
+  const ctx: FilesContext = {
+    db: database.db,
+    pool: database.pool,
+    store,
+    findOwned: createFindOwned(appsTransport),
+    downloadUrls: createDownloadUrls({ secretKey: config.SECRET_KEY, publicUrl: config.PUBLIC_URL }),
+    limits: {
+      allowanceMib: config.STORAGE_ALLOWANCE_MIB,
+      fileCountMax: config.FILE_COUNT_LIMIT,
+      byteSizeMax: config.FILE_SIZE_LIMIT_MIB * MIB,
+      uploadDeadlineMs: config.UPLOAD_DEADLINE_SECONDS * 1_000,
+    },
+    clock,
+    logger,
+  };
+  const close = () =>
+    stopAll(
+      () => store.close(),
+      () => database.close(),
+    );
+  return { ctx, close };
+}

@@ -1,0 +1,72 @@
+import type { Transport } from '@connectrpc/connect';
+import { checkDatabase } from '@latchkey/kit/database/database';
+import { migrate } from '@latchkey/kit/database/migrate';
+import { stopAll } from '@latchkey/kit/lifecycle';
+import { createLogger, type Logger } from '@latchkey/kit/logger';
+import type { PlainRoute } from '@latchkey/kit/rpc/plain-route';
+import { type RpcRoute, rpcRoute } from '@latchkey/kit/rpc/route';
+import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
+import { openContext, SCHEMA } from './compose.ts';
+import type { FilesConfig } from './config.ts';
+import { createDataPath, dataPathRoutes, type FilesDataPath } from './data-path.ts';
+import { migrations } from './db/migrations/index.ts';
+import { fileRpc } from './file/file.rpc.ts';
+import { sweepAbandonedUploads, sweepObjectDeletions } from './sweep/sweep.ts';
+import { createSweeper } from './sweep/sweeper.ts';
+import { uploadRpc } from './upload/upload.rpc.ts';
+
+/** The service, composed and not yet started. */
+export interface FilesService {
+  readonly name: 'files';
+  readonly logger: Logger;
+  readonly routes: readonly RpcRoute[];
+  /** What answers bodies over HTTP, beside the RPC routes. */
+  readonly plainRoutes: readonly PlainRoute[];
+  /** The same for whoever is in this process. */
+  readonly dataPath: FilesDataPath;
+  /** Longest time that an ordered stop may take, in milliseconds: running uploads are let end. */
+  readonly stopTimeoutMs: number;
+  /** Brings the schema up to date; returns the names of the migrations applied. */
+  migrate(): Promise<string[]>;
+  start(): Promise<void>;
+  stop(): Promise<void>;
+  /** Rejects while the database does not answer. Redis and the object store may be away. */
+  checkReady(): Promise<void>;
+}
+
+/** What the service is composed with. All but the transport has a default. */
+export interface FilesDeps {
+  /** Reaches the apps service. */
+  readonly appsTransport: Transport;
+  readonly logger?: Logger;
+  readonly clock?: () => Date;
+}
+
+/** Time for what is under way beside uploads when the service stops, in milliseconds. */
+const STOP_SLACK_MS = 30_000;
+
+/** Composes the files service. Nothing is connected before the first call. */
+export function createFilesService(config: FilesConfig, deps: FilesDeps): FilesService {
+  const logger = deps.logger ?? createLogger('files', config.LOG_LEVEL);
+  const { ctx, close } = openContext(config, deps.appsTransport, logger, deps.clock);
+  const dataPath = createDataPath(ctx);
+  const sweeper = createSweeper({
+    intervalMs: config.SWEEP_INTERVAL_SECONDS * 1_000,
+    logger,
+    sweeps: [(signal) => sweepAbandonedUploads(ctx, signal), (signal) => sweepObjectDeletions(ctx, signal)],
+  });
+  return {
+    name: 'files',
+    logger,
+    routes: [rpcRoute(FileService, { ...uploadRpc(ctx), ...fileRpc(ctx) })],
+    plainRoutes: dataPathRoutes(dataPath),
+    dataPath,
+    stopTimeoutMs: ctx.limits.uploadDeadlineMs + STOP_SLACK_MS,
+    migrate: () => migrate(config.DATABASE_URL, SCHEMA, migrations),
+    async start() {
+      sweeper.start();
+    },
+    stop: () => stopAll(() => sweeper.stop(), close),
+    checkReady: () => checkDatabase(ctx.pool),
+  };
+}

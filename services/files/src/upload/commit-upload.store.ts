@@ -1,0 +1,37 @@
+import { type Insertable, type Kysely, sql } from 'kysely';
+import type { FilesDatabase, FileTable } from '../db/schema.ts';
+
+/** Keeps the application from being marked as deleted until the transaction ends; uploads to it do not hinder one another. */
+export async function holdApplication(tx: Kysely<FilesDatabase>, applicationId: string): Promise<void> {
+  await sql`select pg_advisory_xact_lock_shared(hashtextextended(${applicationId}::text, 0))`.execute(tx);
+}
+
+/** Whether the application is known to be deleted. */
+export async function isDeleted(tx: Kysely<FilesDatabase>, applicationId: string): Promise<boolean> {
+  const row = await tx
+    .selectFrom('deleted_application')
+    .select('application_id')
+    .where('application_id', '=', applicationId)
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+export async function insertFile(tx: Kysely<FilesDatabase>, row: Insertable<FileTable>): Promise<void> {
+  await tx.insertInto('file').values(row).execute();
+}
+
+/** Whether an upload has become a file. */
+export async function isCommitted(db: Kysely<FilesDatabase>, id: string): Promise<boolean> {
+  return (await db.selectFrom('file').select('id').where('id', '=', id).executeTakeFirst()) !== undefined;
+}
+
+/** Whether a file of the application has the name. */
+export async function isNameTaken(db: Kysely<FilesDatabase>, applicationId: string, displayName: string): Promise<boolean> {
+  const row = await db
+    .selectFrom('file')
+    .select('id')
+    .where('application_id', '=', applicationId)
+    .where('display_name', '=', displayName)
+    .executeTakeFirst();
+  return row !== undefined;
+}

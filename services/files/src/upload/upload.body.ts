@@ -1,0 +1,43 @@
+import type { Readable } from 'node:stream';
+import { isDatabaseUnavailable } from '@latchkey/kit/database/database';
+import { commonErrors, DomainError, fromConnectError } from '@latchkey/kit/errors';
+import type { FilesContext } from '../context.ts';
+import type { StoredUpload } from './commit-upload.ts';
+import { receiveUpload } from './receive-upload.ts';
+
+/** What answers the body of an upload, as `UploadFileResponse` has it. */
+export interface UploadAnswer {
+  readonly id: string;
+  readonly byteSize: bigint;
+  readonly checksum: Buffer;
+}
+
+/** Takes the bytes of an upload, from another process or from this one. Rejects with a DomainError, or with what is a defect. */
+export type ReceiveBody = (ticket: string, body: Readable, requestId: string) => Promise<UploadAnswer>;
+
+/** The data path of uploads. */
+export function createUploadBody(ctx: FilesContext): ReceiveBody {
+  return async (ticket, body, requestId) => {
+    const startedAt = performance.now();
+    const facts = () => ({ requestId, ms: Math.round(performance.now() - startedAt) });
+    try {
+      const stored = await receiveUpload(ctx, { ticket, body, requestId });
+      ctx.logger.info({ ...facts(), fileId: stored.id, byteSize: stored.byteSize }, 'upload');
+      return toAnswer(stored);
+    } catch (err) {
+      const known = toDomainError(err);
+      if (!known) ctx.logger.error({ ...facts(), err }, 'upload failed');
+      else ctx.logger.info({ ...facts(), reason: known.reason }, 'upload refused');
+      throw known ?? err;
+    }
+  };
+}
+
+function toAnswer({ id, byteSize, checksum }: StoredUpload): UploadAnswer {
+  return { id, byteSize: BigInt(byteSize), checksum };
+}
+
+function toDomainError(err: unknown): DomainError | undefined {
+  if (err instanceof DomainError) return err;
+  return fromConnectError(err) ?? (isDatabaseUnavailable(err) ? commonErrors.dependency_unavailable() : undefined);
+}

@@ -1,0 +1,22 @@
+import type { ServiceImpl } from '@connectrpc/connect';
+import { REQUEST_ID_HEADER } from '@latchkey/kit/rpc/route';
+import type { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
+import type { FilesContext } from '../context.ts';
+import { beginUpload } from './begin-upload.ts';
+
+/** The control path of uploads. */
+export function uploadRpc(ctx: FilesContext): Pick<ServiceImpl<typeof FileService>, 'beginUpload'> {
+  return {
+    async beginUpload({ accountId, applicationId, fileName, byteSize, expectedChecksum }, { requestHeader }) {
+      const ticket = await beginUpload(ctx, {
+        accountId,
+        applicationId,
+        fileName,
+        byteSize: byteSize === undefined ? undefined : Number(byteSize),
+        expectedChecksum: expectedChecksum.byteLength === 0 ? undefined : expectedChecksum,
+        requestId: requestHeader.get(REQUEST_ID_HEADER) ?? '',
+      });
+      return { ticket };
+    },
+  };
+}
