@@ -44,6 +44,8 @@ export interface Latchkey {
   readonly pids: Readonly<Record<string, number>>;
   /** Where other services call each service; empty in the standalone shape. */
   readonly internal: RunningShape['internal'];
+  /** How long {@link stop} may take, in milliseconds: it waits for running uploads. */
+  readonly stopTimeoutMs: number;
   /** Resolves with a sentence when something that is needed can't be kept running. */
   readonly failed: Promise<string>;
   /** Stops everything: services, then Redis, then PostgreSQL. */
@@ -53,6 +55,10 @@ export interface Latchkey {
 /** A downloaded Redis is kept with the other dependencies. */
 const CACHE_DIR = fileURLToPath(new URL('../../../node_modules/.cache/latchkey', import.meta.url));
 const PROBLEM_LINES_PER_SECOND_MAX = 5;
+
+/** Time for a service's stop beside uploads, a little more than it gives itself, and for what is stopped after it, in milliseconds. */
+const SERVICE_STOP_SLACK_MS = 31_000;
+const SERVERS_STOP_MS = 15_000;
 
 /**
  * Starts Latchkey, with a PostgreSQL and a Redis of its own unless some are given.
@@ -90,11 +96,15 @@ async function start(options: StartLatchkeyOptions, stops: StopStack): Promise<L
   // The services' code is loaded while the servers start.
   const startShape = loadShape(shape);
   const servers = await openServers({ ...common, settings, dataDir, cacheDir: await chooseCacheDir(dataDir) });
-  const running = await (await startShape)({ ...common, env, address, servers, secrets });
+  const publicUrl = settings.PUBLIC_URL?.replace(/\/+$/, '') ?? `http://localhost:${address.port}`;
+  const objectsDir = resolve(settings.OBJECTS_DIR ?? join(dataDir, 'files'));
+  const stopTimeoutMs = settings.uploadDeadlineMs + SERVICE_STOP_SLACK_MS;
+  const composition = { env, address, servers, secrets, publicUrl, objectsDir, stopTimeoutMs };
+  const running = await (await startShape)({ ...common, ...composition });
   checkWanted();
   return {
     baseUrl: localUrl(address),
-    publicUrl: settings.PUBLIC_URL?.replace(/\/+$/, '') ?? `http://localhost:${address.port}`,
+    publicUrl,
     signUpOpen: settings.signUpOpen,
     dataDir,
     logDir: logs.dir,
@@ -102,6 +112,7 @@ async function start(options: StartLatchkeyOptions, stops: StopStack): Promise<L
       return { ...servers.pids(), ...running.pids() };
     },
     internal: running.internal,
+    stopTimeoutMs: stopTimeoutMs + SERVERS_STOP_MS,
     failed,
     stop: () => stops.stop(),
   };

@@ -6,7 +6,7 @@ import { type Shape, startLatchkey } from './latchkey.ts';
 import { createTerminalReporter } from './terminal-reporter.ts';
 import { welcome } from './welcome.ts';
 
-/** How long everything together may take to stop, in milliseconds. */
+/** How long everything together may take to stop before it has started, in milliseconds. */
 const STOP_TIMEOUT_MS = 45_000;
 const EXIT_FAILED = 1;
 const EXIT_USAGE = 2;
@@ -28,12 +28,14 @@ function explain(err: unknown): string {
 }
 
 async function run(shape: Shape): Promise<never> {
+  let stopTimeoutMs = STOP_TIMEOUT_MS;
+  const limitStop = () => setTimeout(() => fail('Stopping took too long.'), stopTimeoutMs).unref();
   const stopping = new AbortController();
   const asked = new Promise<undefined>((resolve) => {
     onExitWish(
       () => {
         reporter.note('Stopping.');
-        setTimeout(() => fail('Stopping took too long.'), STOP_TIMEOUT_MS).unref();
+        limitStop();
         stopping.abort();
         resolve(undefined);
       },
@@ -49,12 +51,13 @@ async function run(shape: Shape): Promise<never> {
     if (stopping.signal.aborted) process.exit(0);
     fail(explain(err));
   });
+  stopTimeoutMs = latchkey.stopTimeoutMs;
   process.stdout.write(welcome(latchkey, shape, ((performance.now() - startedAt) / 1_000).toFixed(1)));
 
   const failure = await Promise.race([asked, crashed, latchkey.failed]);
   if (failure !== undefined) {
     reporter.warn(failure);
-    setTimeout(() => fail('Stopping took too long.'), STOP_TIMEOUT_MS).unref();
+    limitStop();
   }
   await latchkey.stop().catch((err: AggregateError) => {
     fail(`Not everything stopped cleanly: ${err.errors.map((cause: Error) => cause.message).join('; ')}`);

@@ -8,7 +8,7 @@ import type { LauncherSettings } from './settings.ts';
 import type { StopStack } from './stop-stack.ts';
 import { supervise } from './supervise.ts';
 
-const DATABASE_SERVICES = ['identity', 'apps'] as const;
+const DATABASE_SERVICES = ['identity', 'apps', 'files'] as const;
 
 /** Which services have a database. */
 export type DatabaseService = (typeof DATABASE_SERVICES)[number];

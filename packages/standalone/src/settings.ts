@@ -1,4 +1,5 @@
 import { readAppsConfig } from '@latchkey/apps/config';
+import { readFilesConfig } from '@latchkey/files/config';
 import { readGatewayConfig } from '@latchkey/gateway/config';
 import { readIdentityConfig } from '@latchkey/identity/config';
 import { ConfigError, portSetting, readConfig, secretSetting, serviceCredentialsSetting, urlSetting } from '@latchkey/kit/config';
@@ -7,6 +8,7 @@ import { z } from 'zod';
 /** What the launcher itself needs; everything else goes on to the services. */
 const launcherSettings = z.object({
   DATA_DIR: z.string().default('.data'),
+  OBJECTS_DIR: z.string().optional(),
   HOST: z.string().default('0.0.0.0'),
   PORT: portSetting.default(8080),
   PUBLIC_URL: urlSetting('http:', 'https:').optional(),
@@ -19,6 +21,8 @@ const launcherSettings = z.object({
 export type LauncherSettings = z.output<typeof launcherSettings> & {
   /** Whether anybody may create an account. */
   readonly signUpOpen: boolean;
+  /** How long an ordered stop waits for uploads at most, in milliseconds. */
+  readonly uploadDeadlineMs: number;
 };
 
 /** Stands in, while settings are checked, for what the launcher provides later. */
@@ -26,6 +30,7 @@ const PROVIDED = {
   DATABASE_URL: 'postgresql://provided',
   REDIS_URL: 'redis://provided',
   SECRET_KEY: 'provided'.repeat(8),
+  OBJECTS_DIR: 'provided',
 };
 
 /**
@@ -50,6 +55,11 @@ export function readSettings(env: NodeJS.ProcessEnv): LauncherSettings {
   const identity = attempt(() => readIdentityConfig(complete));
   attempt(() => readGatewayConfig(complete));
   attempt(() => readAppsConfig(complete));
-  if (!settings || !identity || problems.size > 0) throw new ConfigError([...problems].join('\n'));
-  return { ...settings, signUpOpen: identity.SIGN_UP === 'open' };
+  const files = attempt(() => readFilesConfig(complete));
+  if (!settings || !identity || !files || problems.size > 0) throw new ConfigError([...problems].join('\n'));
+  return {
+    ...settings,
+    signUpOpen: identity.SIGN_UP === 'open',
+    uploadDeadlineMs: files.UPLOAD_DEADLINE_SECONDS * 1_000,
+  };
 }

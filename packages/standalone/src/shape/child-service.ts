@@ -7,8 +7,6 @@ import { type LogSink, toReadable } from '../log-sink.ts';
 const ROOT = fileURLToPath(new URL('../../../..', import.meta.url));
 const READY_TIMEOUT_MS = 60_000;
 const PROBE_TIMEOUT_MS = 2_000;
-/** As long as a service itself gives its stop, and a little more. */
-const STOP_TIMEOUT_MS = 31_000;
 
 export interface ChildServiceOptions {
   /** The name of its folder. */
@@ -17,6 +15,8 @@ export interface ChildServiceOptions {
   /** Where it answers probes. */
   readonly url: string;
   readonly logs: LogSink;
+  /** How long its ordered stop may take, in milliseconds. */
+  readonly stopTimeoutMs: number;
 }
 
 /**
@@ -24,14 +24,14 @@ export interface ChildServiceOptions {
  *
  * @throws {StartError} with what the service said last, when it does not get there.
  */
-export async function startChildService({ name, env, url, logs }: ChildServiceOptions): Promise<ServerProcess> {
+export async function startChildService({ name, env, url, logs, stopTimeoutMs }: ChildServiceOptions): Promise<ServerProcess> {
   const child = await runServer({
     command: process.execPath,
     args: [`${ROOT}services/${name}/src/main.ts`],
     cwd: ROOT,
     env,
     stopSteps: [
-      ['SIGTERM', STOP_TIMEOUT_MS],
+      ['SIGTERM', stopTimeoutMs],
       ['SIGKILL', 5_000],
     ],
     onLine: (line) => (line.startsWith('{') ? logs.write(line) : logs.writeText(name, line)),

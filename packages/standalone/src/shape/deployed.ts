@@ -6,17 +6,27 @@ import { startChildService } from './child-service.ts';
 import type { RunningShape, ShapeOptions } from './shape.ts';
 
 /** Settings that are each service's own here; no service gets to see another's. */
-const OWN_SETTINGS = ['HOST', 'PORT', 'GRPC_PORT', 'DATABASE_URL', 'REDIS_URL', 'SECRET_KEY', 'SERVICE_CREDENTIALS'];
+const OWN_SETTINGS = [
+  'HOST',
+  'PORT',
+  'GRPC_PORT',
+  'DATABASE_URL',
+  'REDIS_URL',
+  'SECRET_KEY',
+  'SERVICE_CREDENTIALS',
+  'S3_ACCESS_KEY_ID',
+  'S3_SECRET_ACCESS_KEY',
+];
 
 /** Starts each service as a process of its own; they call one another over the network, on this machine only. */
 export async function startDeployed(options: ShapeOptions): Promise<RunningShape> {
-  const { address, servers, secrets, reporter, stops, checkWanted } = options;
+  const { address, servers, secrets, reporter, stops, checkWanted, publicUrl, objectsDir } = options;
   const { SERVICE_CREDENTIALS, SECRET_KEY, REDIS_URL } = {
     SERVICE_CREDENTIALS: secrets.serviceCredentials,
     SECRET_KEY: secrets.secretKey,
     REDIS_URL: servers.redisUrl,
   };
-  const [apps, identity] = [await internalAddress(), await internalAddress()];
+  const [apps, identity, files] = [await internalAddress(), await internalAddress(), await internalAddress()];
   const children = new Map<string, Supervised<ServerProcess>>();
   const run = async (name: string, url: string, env: NodeJS.ProcessEnv) => {
     const child = await superviseChild(options, name, url, env);
@@ -26,7 +36,13 @@ export async function startDeployed(options: ShapeOptions): Promise<RunningShape
   };
 
   await reporter.step('Service apps', () =>
-    run('apps', apps.url, { ...apps.env, SERVICE_CREDENTIALS, SECRET_KEY, DATABASE_URL: servers.databaseUrls.apps }),
+    run('apps', apps.url, {
+      ...apps.env,
+      SERVICE_CREDENTIALS,
+      SECRET_KEY,
+      REDIS_URL,
+      DATABASE_URL: servers.databaseUrls.apps,
+    }),
   );
   await reporter.step('Service identity', () =>
     run('identity', identity.url, {
@@ -38,6 +54,21 @@ export async function startDeployed(options: ShapeOptions): Promise<RunningShape
       APPS_URL: apps.url,
     }),
   );
+  const { S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY } = options.env;
+  await reporter.step('Service files', () =>
+    run('files', files.url, {
+      ...files.env,
+      SERVICE_CREDENTIALS,
+      SECRET_KEY,
+      REDIS_URL,
+      S3_ACCESS_KEY_ID,
+      S3_SECRET_ACCESS_KEY,
+      DATABASE_URL: servers.databaseUrls.files,
+      APPS_URL: apps.url,
+      PUBLIC_URL: publicUrl,
+      OBJECTS_DIR: objectsDir,
+    }),
+  );
   await reporter.step('Service gateway', () =>
     run('gateway', localUrl(address), {
       HOST: address.host,
@@ -46,11 +77,12 @@ export async function startDeployed(options: ShapeOptions): Promise<RunningShape
       REDIS_URL,
       IDENTITY_URL: identity.url,
       APPS_URL: apps.url,
+      FILES_URL: files.url,
     }),
   );
   return {
     pids: () => Object.fromEntries([...children].map(([name, child]) => [name, child.current.pid])),
-    internal: { apps: apps.internal, identity: identity.internal },
+    internal: { apps: apps.internal, identity: identity.internal, files: files.internal },
   };
 }
 
@@ -59,7 +91,8 @@ function superviseChild(options: ShapeOptions, name: string, url: string, env: N
   for (const setting of OWN_SETTINGS) delete common[setting];
   return supervise({
     name: `The service ${name}`,
-    start: () => startChildService({ name, env: { ...common, ...env }, url, logs: options.logs }),
+    start: () =>
+      startChildService({ name, env: { ...common, ...env }, url, logs: options.logs, stopTimeoutMs: options.stopTimeoutMs }),
     onRestart: options.reporter.warn,
     onGiveUp: options.onGiveUp,
   });

@@ -12,6 +12,12 @@ export interface ShapeOptions {
   readonly address: ListenAddress;
   readonly servers: Servers;
   readonly secrets: Secrets;
+  /** Where clients reach the gateway. */
+  readonly publicUrl: string;
+  /** Folder of the files on disk. */
+  readonly objectsDir: string;
+  /** How long a service may take to stop, uploads included, in milliseconds. */
+  readonly stopTimeoutMs: number;
   readonly reporter: Reporter;
   readonly logs: LogSink;
   readonly stops: StopStack;

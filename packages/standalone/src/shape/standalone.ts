@@ -1,6 +1,8 @@
 import { readAppsConfig } from '@latchkey/apps/config';
 import { createAppsService } from '@latchkey/apps/service';
 import { StartError } from '@latchkey/embedded/start-error';
+import { readFilesConfig } from '@latchkey/files/config';
+import { createFilesService } from '@latchkey/files/service';
 import { readGatewayConfig } from '@latchkey/gateway/config';
 import { createGatewayService } from '@latchkey/gateway/service';
 import { readIdentityConfig } from '@latchkey/identity/config';
@@ -13,18 +15,20 @@ import type { RunningShape, ShapeOptions } from './shape.ts';
 /** Starts all services in this process, with direct calls between them. */
 export async function startStandalone(options: ShapeOptions): Promise<RunningShape> {
   const { address, reporter, stops, checkWanted } = options;
-  const { apps, identity, gateway } = compose(options);
+  const { apps, identity, files, gateway } = compose(options);
   stops.push(() => apps.stop());
   stops.push(() => identity.stop());
+  stops.push(() => files.stop());
   await reporter.step(
     'Migrations',
-    () => Promise.all([identity.migrate(), apps.migrate()]),
+    () => Promise.all([identity.migrate(), apps.migrate(), files.migrate()]),
     (applied) => (applied.flat().length === 0 ? 'none due' : `${applied.flat().length} applied`),
   );
   checkWanted();
   await reporter.step('Services', async () => {
     await start(apps);
     await start(identity);
+    await start(files);
     stops.push(() => gateway.stop());
     await gateway.start().catch((err: unknown) => {
       throw new StartError(explainListenError(err, address) ?? `The gateway did not start: ${(err as Error).message}`, {
@@ -35,25 +39,35 @@ export async function startStandalone(options: ShapeOptions): Promise<RunningSha
   return { pids: () => ({}), internal: {} };
 }
 
-function compose({ env, address, servers, secrets, logs }: ShapeOptions) {
-  const common = { ...env, SECRET_KEY: secrets.secretKey, REDIS_URL: servers.redisUrl };
+function compose({ env, address, servers, secrets, logs, publicUrl, objectsDir }: ShapeOptions) {
+  const common = {
+    ...env,
+    SECRET_KEY: secrets.secretKey,
+    REDIS_URL: servers.redisUrl,
+    PUBLIC_URL: publicUrl,
+    OBJECTS_DIR: objectsDir,
+  };
   const appsConfig = readAppsConfig({ ...common, DATABASE_URL: servers.databaseUrls.apps });
   const identityConfig = readIdentityConfig({ ...common, DATABASE_URL: servers.databaseUrls.identity });
+  const filesConfig = readFilesConfig({ ...common, DATABASE_URL: servers.databaseUrls.files });
   const gatewayConfig = readGatewayConfig({ ...common, HOST: address.host, PORT: String(address.port) });
   const loggerOf = (name: string) => createLogger(name, gatewayConfig.LOG_LEVEL, logs);
 
   const apps = createAppsService(appsConfig, { logger: loggerOf('apps') });
   const appsTransport = createDirectTransport(apps.routes, loggerOf('apps'));
   const identity = createIdentityService(identityConfig, { appsTransport, logger: loggerOf('identity') });
+  const files = createFilesService(filesConfig, { appsTransport, logger: loggerOf('files') });
   const gateway = createGatewayService(gatewayConfig, {
     apps: appsTransport,
     identity: createDirectTransport(identity.routes, loggerOf('identity')),
+    files: createDirectTransport(files.routes, loggerOf('files')),
+    filesData: files.dataPath,
     logger: loggerOf('gateway'),
     checkReady: async () => {
-      await Promise.all([identity.checkReady(), apps.checkReady()]);
+      await Promise.all([identity.checkReady(), apps.checkReady(), files.checkReady()]);
     },
   });
-  return { apps, identity, gateway };
+  return { apps, identity, files, gateway };
 }
 
 async function start(service: { name: string; start(): Promise<void> }): Promise<void> {

@@ -16,6 +16,7 @@ export const GENEROUS_LIMITS = {
   AUTH_ATTEMPTS_PER_MINUTE: '1000000',
   SIGN_IN_FAILURES_PER_15_MINUTES: '1000000',
   API_KEYS_CREATED_PER_HOUR: '1000000',
+  UPLOAD_ATTEMPTS_PER_MINUTE: '1000000',
 };
 
 /** What an instance runs on. */
@@ -37,6 +38,8 @@ export interface Instance {
   /** Resolves with the exit code once the process has ended. */
   readonly exited: Promise<number | null>;
   readonly logDir: string;
+  /** Folder of the files on disk. */
+  readonly objectsDir: string;
   /** Sends SIGTERM and resolves when all has stopped. */
   stop(): Promise<void>;
 }
@@ -71,7 +74,16 @@ export async function startInstance(options: InstanceOptions): Promise<Instance>
     await stop();
     throw err;
   }
-  return { shape: options.shape, baseUrl, port, pid: process.pid, exited, logDir: join(dataDir, 'logs'), stop };
+  return {
+    shape: options.shape,
+    baseUrl,
+    port,
+    pid: process.pid,
+    exited,
+    logDir: join(dataDir, 'logs'),
+    objectsDir: join(dataDir, 'files'),
+    stop,
+  };
 }
 
 function launch({ shape, databaseUrl, redisUrl, env }: InstanceOptions, dataDir: string, port: number): Promise<ServerProcess> {
