@@ -1,0 +1,87 @@
+import { open, opendir, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Readable } from 'node:stream';
+import {
+  createFolders,
+  type DiskLayout,
+  diskLayout,
+  hasCode,
+  objectPaths,
+  removeEmptyFolder,
+  syncFolder,
+  temporaryPrefix,
+} from './disk-layout.ts';
+import { listFolder, listObjects } from './disk-list.ts';
+import { writeObject } from './disk-write.ts';
+import type { ByteRange, ObjectStore } from './object-store.ts';
+
+const READ_BYTES = 256 * 1024;
+
+/**
+ * Keeps objects as files below a folder, which is made when it is first needed. Several processes of one machine, or of several on a file system
+ * that they share, may use it at once.
+ */
+export function createDiskStore(dir: string): ObjectStore {
+  const layout = diskLayout(dir);
+  return {
+    put: (key, body, signal) => writeObject(layout, key, body, signal),
+    read: (key, range) => readObject(objectPaths(layout, key).file, range),
+    stat: async (key) => statFile(objectPaths(layout, key).file),
+    remove: (key) => removeObject(layout, key),
+    list: () => listObjects(layout),
+    createDownloadUrl: async () => undefined,
+    check: () => probe(layout),
+    close: async () => undefined,
+  };
+}
+
+async function readObject(path: string, range: ByteRange | undefined): Promise<Readable | undefined> {
+  try {
+    const handle = await open(path, 'r');
+    // The stream closes the handle, whether it is read to its end or destroyed.
+    return handle.createReadStream({ ...range, highWaterMark: READ_BYTES });
+  } catch (err) {
+    return absent(err);
+  }
+}
+
+async function statFile(path: string): Promise<{ byteSize: number } | undefined> {
+  try {
+    return { byteSize: (await stat(path)).size };
+  } catch (err) {
+    return absent(err);
+  }
+}
+
+/**
+ * What is unfinished goes first: a write that has not named its file yet finds it gone and fails, and one that has is removed with the object.
+ */
+async function removeObject(layout: DiskLayout, key: string): Promise<void> {
+  const { dir, file } = objectPaths(layout, key);
+  const prefix = temporaryPrefix(key);
+  for await (const { name } of listFolder(layout.temporaryDir)) {
+    if (name.startsWith(prefix)) await rm(join(layout.temporaryDir, name), { force: true });
+  }
+  await rm(file, { force: true });
+  // Synced also where there was nothing: what removed it may have ended before its own sync.
+  const changed = (await removeEmptyFolder(dir)) ? layout.objectsDir : dir;
+  await syncFolder(changed).catch((err: unknown) => absent(err));
+}
+
+/** Writes a byte, as a folder that may be written can still be on a disk that is full or read-only. */
+async function probe(layout: DiskLayout): Promise<void> {
+  await createFolders(layout);
+  await (await opendir(layout.objectsDir)).close();
+  const path = join(layout.temporaryDir, '.check');
+  const handle = await open(path, 'w', 0o600);
+  try {
+    await handle.write('.');
+  } finally {
+    await handle.close();
+    await rm(path, { force: true });
+  }
+}
+
+function absent(err: unknown): undefined {
+  if (!hasCode(err, 'ENOENT')) throw err;
+}
