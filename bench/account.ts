@@ -1,8 +1,15 @@
 import { randomBytes } from 'node:crypto';
-import type { Target } from './load.ts';
 
-/** Signs up, makes a key and an application, and answers the request for its settings. */
-export async function prepareSettingsRequest(baseUrl: string): Promise<Target & { readonly applicationId: string }> {
+const SCOPES = ['applications:read', 'applications:create', 'files:upload', 'files:read', 'files:delete'];
+
+/** Somebody who calls the REST interface with a key that may do everything, and an application of theirs. */
+export interface Caller {
+  readonly headers: Record<string, string>;
+  readonly applicationId: string;
+}
+
+/** Signs up, makes a key and an application. */
+export async function prepareCaller(baseUrl: string): Promise<Caller> {
   const name = `bench-${randomBytes(6).toString('hex')}`;
   const post = async (path: string, body: object, headers: Record<string, string> = {}) => {
     const response = await fetch(baseUrl + path, {
@@ -21,12 +28,12 @@ export async function prepareSettingsRequest(baseUrl: string): Promise<Target & 
   const cookie = signedUp.response.headers.getSetCookie()[0]?.split(';')[0] ?? '';
   const key = await post(
     '/api/v1/panel/api-keys',
-    { name: 'bench', scopes: ['applications:read', 'applications:create'], allApplications: true },
+    { name: 'bench', scopes: SCOPES, allApplications: true },
     { cookie, 'x-csrf-token': signedUp.data.csrfToken ?? '' },
   );
   const headers = { authorization: `Bearer ${key.data.plaintextKey}` };
   await post('/api/v1/panel/create-application', { name: 'Benchmark' }, headers);
   const list = await fetch(`${baseUrl}/api/v1/panel/get-applications`, { headers });
   const applicationId = ((await list.json()) as { data: Array<{ id: string }> }).data[0]?.id ?? '';
-  return { url: `${baseUrl}/api/v1/panel/get-application-settings?applicationId=${applicationId}`, headers, applicationId };
+  return { headers, applicationId };
 }

@@ -1,7 +1,11 @@
+import { createHash } from 'node:crypto';
+import { open } from 'node:fs/promises';
+import type { IncomingMessage } from 'node:http';
+import { join } from 'node:path';
 import { fastify } from 'fastify';
 import pg from 'pg';
 
-/** The least that can answer the same: a bare Fastify handler that does one primary-key SELECT with `pg`. */
+/** The least that can answer the same: bare Fastify handlers. */
 const pool = new pg.Pool({ connectionString: process.env.DATABASE_URL, max: 10 });
 const app = fastify();
 
@@ -12,6 +16,32 @@ app.get<{ Querystring: { applicationId: string } }>('/settings', async (request)
     [request.query.applicationId],
   );
   return rows[0];
+});
+const BUFFER_BYTES = 1024 * 1024;
+
+/** Hashes a body and writes it to a file through one buffer. */
+app.addContentTypeParser('application/octet-stream', (_request, _payload, done) => done(null));
+app.post<{ Querystring: { name: string } }>('/upload', async (request) => {
+  const file = await open(join(process.env.DATA_DIR ?? '', request.query.name), 'w');
+  const hash = createHash('sha256');
+  const buffer = Buffer.allocUnsafe(BUFFER_BYTES);
+  let filled = 0;
+  let byteSize = 0;
+  for await (const chunk of request.raw as IncomingMessage & AsyncIterable<Buffer>) {
+    hash.update(chunk);
+    byteSize += chunk.byteLength;
+    for (let taken = 0; taken < chunk.byteLength; ) {
+      const copied = chunk.copy(buffer, filled, taken);
+      taken += copied;
+      filled += copied;
+      if (filled < BUFFER_BYTES) continue;
+      await file.write(buffer, 0, filled);
+      filled = 0;
+    }
+  }
+  await file.write(buffer, 0, filled);
+  await file.close();
+  return { byteSize, checksum: hash.digest('hex') };
 });
 app.get('/healthz', () => ({ status: 'ok' }));
 

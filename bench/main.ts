@@ -6,10 +6,14 @@ import { startRedis } from '@latchkey/embedded/redis';
 import { type Figure, printFigures } from './report.ts';
 import { measureSettings } from './settings.ts';
 import { measureMemory, measureStart } from './start.ts';
+import { measureUploadCpu, measureUploadMemory } from './upload.ts';
 
 /** Rounds of each comparison, and seconds of each side in a round. */
 const ROUNDS = 7;
 const SECONDS = 4;
+
+/** Rounds of the comparison of uploads. */
+const UPLOAD_ROUNDS = 7;
 
 const dataDir = await mkdtemp(join(tmpdir(), 'latchkey-bench-'));
 // As root, PostgreSQL runs as another user, who has to pass through.
@@ -22,6 +26,10 @@ const servers = { databaseUrl: postgres.url(), redisUrl: redis.url, dataDir };
 const figures: Array<[string, () => Promise<Figure>]> = [
   ['F1', () => measureSettings(servers, 'standalone', ROUNDS, SECONDS)],
   ['F2', () => measureSettings(servers, 'deployed', ROUNDS, SECONDS)],
+  ['F3', () => measureUploadCpu(servers, 'standalone', UPLOAD_ROUNDS)],
+  ['F3', () => measureUploadCpu(servers, 'deployed', UPLOAD_ROUNDS)],
+  ['F4', () => measureUploadMemory(servers, 'standalone')],
+  ['F4', () => measureUploadMemory(servers, 'deployed')],
   ['F9', () => measureStart(dataDir, 3)],
   ['F10', () => measureMemory(servers)],
 ];

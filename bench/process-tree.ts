@@ -4,7 +4,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 const TICKS_PER_SECOND = 100;
 const PAGE_BYTES = 4096;
 
-interface Stat {
+/** What the system tells of a process. */
+export interface Stat {
   readonly pid: number;
   readonly parent: number;
   readonly cpuSeconds: number;

@@ -1,8 +1,8 @@
 import { fileURLToPath } from 'node:url';
 import { startChild } from './child.ts';
+import type { Servers } from './ours.ts';
 import { processTree } from './process-tree.ts';
 import { type Figure, median, range } from './report.ts';
-import type { Servers } from './settings.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const PORT = '18082';

@@ -8,6 +8,8 @@ export interface TcpProxy {
   freeze(): void;
   /** Cuts every connection and refuses new ones, as a server that is gone does. */
   cut(): Promise<void>;
+  /** Passes on the next piece from a client that contains the text, and cuts that connection instead of passing on the answer. */
+  loseAnswerTo(text: string): void;
   /** Passes everything on again, first what was held back. */
   restore(): Promise<void>;
   close(): Promise<void>;
@@ -18,6 +20,7 @@ export async function startTcpProxy(targetUrl: string): Promise<TcpProxy> {
   const target = new URL(targetUrl);
   const sockets = new Set<Socket>();
   let frozen = false;
+  let lost: string | undefined;
   const keep = (socket: Socket) => {
     sockets.add(socket);
     socket.on('close', () => sockets.delete(socket)).on('error', () => undefined);
@@ -28,6 +31,11 @@ export async function startTcpProxy(targetUrl: string): Promise<TcpProxy> {
     keep(client);
     keep(upstream);
     // Nothing is piped, as a pipe resumes what was paused.
+    client.prependListener('data', (chunk) => {
+      if (lost === undefined || !chunk.includes(lost)) return;
+      lost = undefined;
+      upstream.removeAllListeners('data').once('data', () => client.resetAndDestroy());
+    });
     relay(client, upstream);
     relay(upstream, client);
   });
@@ -51,6 +59,9 @@ export async function startTcpProxy(targetUrl: string): Promise<TcpProxy> {
       for (const socket of sockets) socket.pause();
     },
     cut,
+    loseAnswerTo(text) {
+      lost = text;
+    },
     async restore() {
       frozen = false;
       for (const socket of sockets) socket.resume();
