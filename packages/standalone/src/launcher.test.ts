@@ -45,7 +45,7 @@ describe.runIf(process.platform === 'linux')('the launcher', { timeout: 90_000 }
 
   describe.each([
     ['in one process', [], []],
-    ['in a process for each service', ['--deployed'], ['apps', 'gateway', 'identity']],
+    ['in a process for each service', ['--deployed'], ['apps', 'files', 'gateway', 'identity']],
   ])('%s', (_title, args, services) => {
     it('serves, stops when told to with nothing left behind, and keeps what it was told', async () => {
       const first = start({}, ...args);

@@ -23,6 +23,8 @@ const serviceSettings = z.object({
   FILE_COUNT_LIMIT: limit(100),
   FILE_SIZE_LIMIT_MIB: limit(150, 1_000_000),
   UPLOAD_DEADLINE_SECONDS: limit(180, 86_400),
+  /** How long the account's lease of an upload outlives a process that died. */
+  UPLOAD_LEASE_SECONDS: limit(10, 3_600),
   SWEEP_INTERVAL_SECONDS: limit(30, 3_600),
   OBJECT_STORE: z.enum(['disk', 's3'], 'must be disk or s3').default('disk'),
   /** Folder of the files on disk. */

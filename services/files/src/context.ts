@@ -12,6 +12,8 @@ export interface FileLimits {
   readonly fileCountMax: number;
   readonly byteSizeMax: number;
   readonly uploadDeadlineMs: number;
+  /** How long a lease is good for unless it is renewed. */
+  readonly uploadLeaseMs: number;
 }
 
 /** What the use cases of this service work on. */

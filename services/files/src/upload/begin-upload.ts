@@ -72,9 +72,9 @@ function checkDescription({ byteSize, expectedChecksum }: UploadDescription): vo
 
 /** Adds the intent. One whose lease is over, since its process has died, makes room. */
 async function takeLease(ctx: FilesContext, accountId: string, intent: Parameters<typeof insertIntent>[1]): Promise<void> {
-  if (await insertIntent(ctx.db, intent, ctx.limits.uploadDeadlineMs)) return;
+  if (await insertIntent(ctx.db, intent, ctx.limits)) return;
   const freed = await abandonExpired(ctx.db, accountId);
-  if (freed && (await insertIntent(ctx.db, intent, ctx.limits.uploadDeadlineMs))) return;
+  if (freed && (await insertIntent(ctx.db, intent, ctx.limits))) return;
   const retryAfterSeconds = await selectLeaseSeconds(ctx.db, accountId);
   throw errors.upload_under_way({
     policy: 'uploads-at-once',

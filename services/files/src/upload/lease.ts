@@ -1,9 +1,9 @@
 import type { FilesContext } from '../context.ts';
 import { errors } from '../errors.ts';
-import { type ClaimedIntent, LEASE_S, renewLease } from './upload-intent.store.ts';
+import { type ClaimedIntent, renewLease } from './upload-intent.store.ts';
 
-/** How often a lease is renewed, in milliseconds: two renewals may fail. */
-const RENEWAL_INTERVAL_MS = (LEASE_S * 1000) / 3;
+/** How often a lease is renewed in its time: two renewals may fail. */
+const RENEWALS = 3;
 
 /** A lease that is being held. */
 export interface Lease {
@@ -13,15 +13,15 @@ export interface Lease {
 }
 
 /** Holds the lease of an upload until it is released or its deadline is past. */
-export function holdLease({ db, logger }: FilesContext, { id, remainingMs }: ClaimedIntent): Lease {
+export function holdLease({ db, limits, logger }: FilesContext, { id, remainingMs }: ClaimedIntent): Lease {
   const abort = new AbortController();
   const deadline = setTimeout(() => abort.abort(errors.upload_timeout()), Math.max(0, remainingMs));
   const renewal = setInterval(() => {
-    renewLease(db, id).then(
+    renewLease(db, id, limits.uploadLeaseMs).then(
       (held) => held || abort.abort(errors.upload_interrupted()),
       (err: unknown) => logger.warn({ err, fileId: id }, 'upload lease not renewed'),
     );
-  }, RENEWAL_INTERVAL_MS);
+  }, limits.uploadLeaseMs / RENEWALS);
   return {
     signal: abort.signal,
     release() {

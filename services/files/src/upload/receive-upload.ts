@@ -26,7 +26,7 @@ export interface IncomingUpload {
  *   {@link commitUpload} throw; `upload_timeout`; `upload_interrupted`; `dependency_unavailable` when the store fails
  */
 export async function receiveUpload(ctx: FilesContext, upload: IncomingUpload): Promise<StoredUpload> {
-  const intent = await claimIntent(ctx.db, hashTicket(upload.ticket));
+  const intent = await claimIntent(ctx.db, hashTicket(upload.ticket), ctx.limits.uploadLeaseMs);
   if (!intent) throw errors.upload_ticket_invalid();
   const lease = holdLease(ctx, intent);
   let stored: StoredUpload | undefined;

@@ -1,9 +1,6 @@
 import { type Insertable, type Kysely, sql } from 'kysely';
 import type { FilesDatabase, UploadIntentTable } from '../db/schema.ts';
 
-/** The lease is good for so long unless it is renewed, in seconds. The database's clock decides, since processes' clocks may differ. */
-export const LEASE_S = 10;
-
 /** An upload whose bytes may come now. */
 export interface ClaimedIntent {
   readonly id: string;
@@ -19,14 +16,20 @@ export interface ClaimedIntent {
 
 type NewIntent = Omit<Insertable<UploadIntentTable>, 'state' | 'created_at' | 'deadline_at' | 'lease_until'>;
 
-const leaseEnd = sql<Date>`now() + make_interval(secs => ${sql.lit(LEASE_S)})`;
+/** So many milliseconds from now by the database's clock, since processes' clocks may differ. */
+const after = (ms: number) => sql<Date>`now() + make_interval(secs => ${ms / 1000})`;
+
+/** How long an upload may take, and its lease is good for unless it is renewed. */
+export interface IntentTimes {
+  readonly uploadDeadlineMs: number;
+  readonly uploadLeaseMs: number;
+}
 
 /** Adds an intent, which takes the account's lease. False when another upload has it. */
-export async function insertIntent(db: Kysely<FilesDatabase>, intent: NewIntent, deadlineMs: number): Promise<boolean> {
-  const deadline = sql<Date>`now() + make_interval(secs => ${deadlineMs / 1000})`;
+export async function insertIntent(db: Kysely<FilesDatabase>, intent: NewIntent, times: IntentTimes): Promise<boolean> {
   const result = await db
     .insertInto('upload_intent')
-    .values({ ...intent, deadline_at: deadline, lease_until: leaseEnd })
+    .values({ ...intent, deadline_at: after(times.uploadDeadlineMs), lease_until: after(times.uploadLeaseMs) })
     .onConflict((conflict) => conflict.column('account_id').where('state', '<>', 'abandoned').doNothing())
     .executeTakeFirst();
   return result.numInsertedOrUpdatedRows === 1n;
@@ -56,10 +59,14 @@ export async function selectLeaseSeconds(db: Kysely<FilesDatabase>, accountId: s
 }
 
 /** Takes the intent that a ticket was issued for, once and while its lease is good. */
-export async function claimIntent(db: Kysely<FilesDatabase>, ticketHash: Buffer): Promise<ClaimedIntent | undefined> {
+export async function claimIntent(
+  db: Kysely<FilesDatabase>,
+  ticketHash: Buffer,
+  leaseMs: number,
+): Promise<ClaimedIntent | undefined> {
   const row = await db
     .updateTable('upload_intent')
-    .set({ state: 'receiving', lease_until: leaseEnd })
+    .set({ state: 'receiving', lease_until: after(leaseMs) })
     .where('ticket_hash', '=', ticketHash)
     .where('state', '=', 'issued')
     .where('lease_until', '>', sql<Date>`now()`)
@@ -81,10 +88,10 @@ export async function claimIntent(db: Kysely<FilesDatabase>, ticketHash: Buffer)
 }
 
 /** Keeps the lease. False when it was lost, or the upload abandoned because its application was deleted. */
-export async function renewLease(db: Kysely<FilesDatabase>, id: string): Promise<boolean> {
+export async function renewLease(db: Kysely<FilesDatabase>, id: string, leaseMs: number): Promise<boolean> {
   const result = await db
     .updateTable('upload_intent')
-    .set({ lease_until: leaseEnd })
+    .set({ lease_until: after(leaseMs) })
     .where('id', '=', id)
     .where('state', '=', 'receiving')
     .executeTakeFirst();
@@ -99,11 +106,7 @@ export async function endIntent(tx: Kysely<FilesDatabase>, id: string): Promise<
 
 /** Gives up an upload: the lease is free at once, and the sweeper removes what it stored. */
 export async function abandonIntent(db: Kysely<FilesDatabase>, id: string): Promise<void> {
-  await db
-    .updateTable('upload_intent')
-    .set({ state: 'abandoned', lease_until: sql<Date>`now()` })
-    .where('id', '=', id)
-    .execute();
+  await db.updateTable('upload_intent').set({ state: 'abandoned', lease_until: sql<Date>`now()` }).where('id', '=', id).execute();
 }
 
 /** Forgets an upload whose rests are removed. */

@@ -1,0 +1,121 @@
+import { startTcpProxy } from '@latchkey/testkit/tcp-proxy';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { ObjectStore } from '../object-store/object-store.ts';
+import { sweepAbandonedUploads } from '../sweep/sweep.ts';
+import { startTestFiles, type TestFiles } from '../testing/test-files.ts';
+import { createUploads, holdingsOf, NOTHING, reasonOf } from '../testing/uploads.ts';
+
+let files: TestFiles;
+beforeAll(async () => {
+  files = await startTestFiles();
+});
+afterAll(() => files.stop());
+
+const SOME = Buffer.from('some bytes');
+const ONE = { files: 1, intents: 0, fileCount: 1, chargedMib: 1, objects: 1 };
+const sweep = () => sweepAbandonedUploads(files.ctx, new AbortController().signal);
+
+/** An instance whose store behaves otherwise in some method. */
+const withStore = (change: (store: ObjectStore) => Partial<ObjectStore>) =>
+  createUploads(files.connect({ aroundStore: (store) => ({ ...bound(store), ...change(store) }) }).ctx);
+
+function bound(store: ObjectStore): ObjectStore {
+  return {
+    put: (...args) => store.put(...args),
+    read: (...args) => store.read(...args),
+    stat: (...args) => store.stat(...args),
+    remove: (...args) => store.remove(...args),
+    list: () => store.list(),
+    createDownloadUrl: (...args) => store.createDownloadUrl(...args),
+    check: () => store.check(),
+    close: () => store.close(),
+  };
+}
+
+const fail = async () => {
+  throw new Error('no space left');
+};
+
+describe('a store that fails', () => {
+  it('before anything is stored leaves nothing, and the account may upload again at once', async () => {
+    const ref = files.createOwned();
+    const uploads = withStore(() => ({ put: fail }));
+    expect(await reasonOf(uploads.upload(ref, SOME, { name: 'again' }))).toBe('dependency_unavailable');
+    expect(await holdingsOf(files, ref)).toEqual(NOTHING);
+    await createUploads(files.ctx).upload(ref, SOME, { name: 'again' });
+  });
+
+  it('after the object is stored leaves nothing', async () => {
+    const ref = files.createOwned();
+    const uploads = withStore((store) => ({ put: (...args) => store.put(...args).then(fail) }));
+    expect(await reasonOf(uploads.upload(ref, SOME))).toBe('dependency_unavailable');
+    expect(await holdingsOf(files, ref)).toEqual(NOTHING);
+  });
+
+  it('to remove what it stored is tidied by the sweeper, and the account may upload again at once', async () => {
+    const ref = files.createOwned();
+    const uploads = withStore((store) => ({ put: (...args) => store.put(...args).then(fail), remove: fail }));
+    expect(await reasonOf(uploads.upload(ref, SOME, { name: 'again' }))).toBe('dependency_unavailable');
+    expect(await holdingsOf(files, ref)).toEqual({ ...NOTHING, intents: 1, objects: 1 });
+    await createUploads(files.ctx).upload(ref, SOME, { name: 'again' });
+    await sweep();
+    expect(await holdingsOf(files, ref)).toEqual(ONE);
+  });
+
+  it('to answer a removal does not hold up the one who is refused', async () => {
+    const ref = files.createOwned();
+    const uploads = withStore((store) => ({ put: fail, remove: () => new Promise(() => undefined), close: () => store.close() }));
+    const startedAt = performance.now();
+    expect(await reasonOf(uploads.upload(ref, SOME))).toBe('dependency_unavailable');
+    expect(performance.now() - startedAt).toBeLessThan(4_000);
+  });
+});
+
+describe('a database that is lost', () => {
+  it('with the answer to a commit does not make a stored file fail', async () => {
+    const proxy = await startTcpProxy(files.url);
+    const ref = files.createOwned();
+    const uploads = createUploads(files.connect({ url: proxy.url }).ctx);
+    const ticket = await uploads.begin(ref);
+    proxy.loseAnswerTo('commit');
+    const answer = await uploads.send(ticket, SOME);
+    expect(answer.byteSize).toBe(BigInt(SOME.byteLength));
+    expect(await holdingsOf(files, ref)).toEqual(ONE);
+    await proxy.close();
+  });
+
+  it('before the commit leaves a rest that the sweeper removes', async () => {
+    const proxy = await startTcpProxy(files.url);
+    const ref = files.createOwned();
+    const uploads = createUploads(
+      files.connect({
+        url: proxy.url,
+        aroundStore: (store) => ({ ...bound(store), put: (...args) => store.put(...args).then(() => proxy.cut()) }),
+      }).ctx,
+    );
+    expect(await reasonOf(uploads.upload(ref, SOME))).toBe('dependency_unavailable');
+    expect(await holdingsOf(files, ref)).toEqual({ ...NOTHING, intents: 1, objects: 1 });
+    await files.db.query(`update upload_intent set lease_until = now() - interval '1 s' where account_id = $1`, [ref.accountId]);
+    await sweep();
+    expect(await holdingsOf(files, ref)).toEqual(NOTHING);
+  });
+});
+
+describe('a database that refuses', () => {
+  it.each(['file', 'application_usage'])('a row of %s leaves nothing', async (table) => {
+    const ref = files.createOwned();
+    await files.db.query(
+      `create or replace function refuse() returns trigger language plpgsql as $$ begin raise exception 'refused'; end $$`,
+    );
+    await files.db.query(
+      `create trigger refuse before insert on ${table} for each row when (new.application_id = '${ref.applicationId}')
+        execute function refuse()`,
+    );
+    const outcome = await createUploads(files.ctx)
+      .upload(ref, SOME)
+      .catch((err: unknown) => err);
+    expect(outcome).toMatchObject({ message: 'refused' });
+    expect(await holdingsOf(files, ref)).toEqual(NOTHING);
+    await files.db.query(`drop trigger refuse on ${table}`);
+  });
+});
