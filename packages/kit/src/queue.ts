@@ -1,0 +1,28 @@
+/**
+ * Begins the names of all keys of queues. Processes that add to a queue and processes that work on it find one another by this and the
+ * queue's name alone.
+ */
+export const QUEUE_PREFIX = 'latchkey:queue';
+
+/** A job as it is added. */
+export interface QueueJob {
+  /** Makes adding it again while it is there a matter of no effect. No whole number, and without a colon. */
+  readonly id: string;
+  /** What kind of job it is. */
+  readonly name: string;
+  /** Becomes JSON. */
+  readonly data: object;
+}
+
+/**
+ * How a job is tried: up to 10 times, with waits of about 1 s, 2 s, 4 s … 256 s in between, some nine minutes altogether. It is removed when it
+ * is done; the last 1,000 of those that failed for good are kept to be looked at.
+ */
+export const JOB_OPTIONS = {
+  attempts: 10,
+  backoff: { type: 'exponential', delay: 1_000, jitter: 0.25 },
+  removeOnComplete: true,
+  removeOnFail: { count: 1_000 },
+  // The last error of each of the tries would otherwise be kept in whole.
+  stackTraceLimit: 1,
+};
