@@ -12,8 +12,10 @@ export type Apt = (args: readonly string[], cwd: string) => Promise<{ stdout: st
 /**
  * Prepares apt on package lists and a cache below a folder of ours, so that it changes nothing of the system's, works for
  * an ordinary user, and also works where the system's lists are empty, as in a container's image.
+ *
+ * @param timeoutMs the longest that one command may take
  */
-export async function prepareApt(dir: string): Promise<Apt> {
+export async function prepareApt(dir: string, timeoutMs = TIMEOUT_MS): Promise<Apt> {
   await mkdir(join(dir, 'lists', 'partial'), { recursive: true });
   await mkdir(join(dir, 'cache', 'archives', 'partial'), { recursive: true });
   const settings = [
@@ -31,7 +33,7 @@ export async function prepareApt(dir: string): Promise<Apt> {
       cwd,
       env: { ...process.env, LC_ALL: 'C', DEBIAN_FRONTEND: 'noninteractive' },
       maxBuffer: 16 * 1024 * 1024,
-      timeout: TIMEOUT_MS,
+      timeout: timeoutMs,
     });
 }
 

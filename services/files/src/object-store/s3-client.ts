@@ -26,6 +26,7 @@ export interface S3Settings {
 export interface S3Bucket {
   readonly client: S3Client;
   readonly name: string;
+  readonly callTimeoutMs: number;
   /**
    * Makes a call with a signal that ends it at the time-out, and earlier if another signal says so. What it answers with, as the bytes of an
    * object, is not bound by that any more. Rejects with S3Error.
@@ -40,6 +41,7 @@ export function createS3Bucket(settings: S3Settings): S3Bucket {
   return {
     client,
     name: settings.bucket,
+    callTimeoutMs: timeoutMs,
     call: async (send, signal) => {
       const controller = new AbortController();
       const stop = () => controller.abort(signal?.reason);

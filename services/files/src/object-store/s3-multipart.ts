@@ -13,7 +13,7 @@ import { abortUpload, removeObject } from './s3-remove.ts';
 /** The least that S3 takes for a part other than the last. It is also what an upload holds in memory. */
 const PART_BYTES = 5 * 1024 * 1024;
 const CLEAN_UP_TRIES_MAX = 3;
-const CLEAN_UP_TIMEOUT_MS = 10_000;
+const CLEAN_UP_TIMEOUT_MS_MAX = 10_000;
 
 /** What a write has asked of the store so far, and so what must be undone. */
 interface Progress {
@@ -111,7 +111,7 @@ async function verify(bucket: S3Bucket, key: string, byteSize: number): Promise<
  * what it was asked. What is still there after the last try is left to a later removal.
  */
 async function cleanUp(bucket: S3Bucket, key: string, { uploadId }: Progress): Promise<void> {
-  const signal = AbortSignal.timeout(CLEAN_UP_TIMEOUT_MS);
+  const signal = AbortSignal.timeout(Math.min(CLEAN_UP_TIMEOUT_MS_MAX, bucket.callTimeoutMs));
   for (let tries = 1; tries <= CLEAN_UP_TRIES_MAX && !signal.aborted; tries += 1) {
     try {
       if (uploadId !== undefined) await abortUpload(bucket, { key, uploadId }, signal);
