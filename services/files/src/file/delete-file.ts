@@ -1,0 +1,43 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import type { ApplicationRef } from '../application/owned-application.ts';
+import type { FilesContext } from '../context.ts';
+import { errors } from '../errors.ts';
+import { objectKey } from '../object-store/object-store.ts';
+import { deleteObjectDeletions } from '../sweep/sweep.store.ts';
+import { chargeMib } from './charge.ts';
+import { insertObjectDeletion, removeFile, subtractUsage } from './file.store.ts';
+import { findFile } from './file-ref.ts';
+
+/** How long an answer waits for the store; what is not removed by then is the sweeper's, in milliseconds. */
+const REMOVAL_MS_MAX = 2_000;
+
+/**
+ * Removes a file for every call at once. Its object is owed to the store from the moment of the commit on, so that no crash can leave it; it is
+ * tried at once, and a store that fails or is slow changes nothing for the caller.
+ *
+ * @throws `application_not_found`, `file_not_found`
+ */
+export async function deleteFile(ctx: FilesContext, ref: ApplicationRef, fileIdText: string): Promise<void> {
+  const { applicationId, fileId } = await findFile(ctx, ref, fileIdText);
+  const key = objectKey(applicationId, fileId);
+  await ctx.db.transaction().execute(async (tx) => {
+    // The file first and then the counter, as uploads do, or the two would wait for each other.
+    const byteSize = await removeFile(tx, applicationId, fileId);
+    if (byteSize === undefined) throw errors.file_not_found();
+    await subtractUsage(tx, applicationId, chargeMib(byteSize));
+    await insertObjectDeletion(tx, key);
+  });
+  const timer = new AbortController();
+  await Promise.race([removeObject(ctx, key), wait(REMOVAL_MS_MAX, undefined, { signal: timer.signal }).catch(() => undefined)]);
+  timer.abort();
+}
+
+/** Never rejects. */
+async function removeObject(ctx: FilesContext, key: string): Promise<void> {
+  try {
+    await ctx.store.remove(key);
+    await deleteObjectDeletions(ctx.db, [key]);
+  } catch (err) {
+    ctx.logger.warn({ err, key }, 'object of a deleted file is left to the sweeper');
+  }
+}

@@ -1,0 +1,104 @@
+import type pg from 'pg';
+
+/** A row of the files table. */
+export interface FileRow {
+  readonly id: string;
+  readonly display_name: string;
+  readonly byte_size: string;
+  readonly checksum: Buffer;
+  readonly content_type: string;
+  readonly created_at: Date;
+  /** Null where no download URL was ever made. */
+  readonly created_count: string | null;
+  readonly last_created_at: Date | null;
+}
+
+/** Some files of an application, newest first, and how many there are. */
+export interface FilePage {
+  readonly rows: readonly FileRow[];
+  readonly total: number;
+}
+
+/** Which files of an order, counted from its first one. */
+export interface Slice {
+  readonly offset: number;
+  /** At most 100. */
+  readonly limit: number;
+}
+
+/**
+ * What both statements end with: the rows of the ids that the index alone has found. Where there are none there is one row of nulls, for the
+ * total. The limit is the most that there can be, which the planner can't know.
+ */
+const ROWS_OF_PAGE = `
+  select total.n as total, f.id, f.display_name, f.byte_size, f.checksum, f.content_type, f.created_at,
+    url.created_count, url.last_created_at
+  from total left join (
+    (select id from page limit 100) as page join file f on f.id = page.id left join file_download_url url on url.file_id = page.id
+  ) on true
+  order by f.created_at desc, f.id desc`;
+
+/**
+ * A page, found from the nearer end of the index, since passing over entries takes time: the scan from the other end has a limit of zero and never
+ * begins. The kept counter and the rows are of one moment, as they are of one statement.
+ */
+const SELECT_PAGE = {
+  name: 'select-files-page',
+  text: `
+  with total as materialized (
+    select coalesce((select file_count from application_usage where application_id = $1), 0) as n
+  ), page as materialized (
+    (select id from file where application_id = $1 order by created_at desc, id desc
+      limit (select case when $3::bigint <= n / 2 then $2::bigint else 0 end from total) offset $3::bigint)
+    union all
+    (select id from file where application_id = $1 order by created_at, id
+      limit (select case when $3::bigint <= n / 2 then 0 else greatest(least($2::bigint, n - $3::bigint), 0) end from total)
+      offset (select greatest(n - $3::bigint - $2::bigint, 0) from total))
+  )${ROWS_OF_PAGE}`,
+};
+
+/**
+ * A page of a search. The names stand in the index, so that one scan of the application's part of it answers: up to the end of the page it finds the
+ * ids, and from there on it only counts. A page past the end takes a second scan.
+ */
+const SELECT_MATCHES = {
+  name: 'select-files-matches',
+  text: `
+  with page as materialized (
+    select id, created_at from file where application_id = $1 and folded_name like $4
+    order by created_at desc, id desc limit $2::bigint offset $3::bigint
+  ), found as materialized (
+    select count(*) as n, $3::bigint + count(*) as up_to from page
+  ), last as materialized (
+    select created_at, id from page order by created_at, id limit 1
+  ), total as materialized (
+    select case
+      when n = $2::bigint then up_to + (
+        select count(*) from file where application_id = $1 and folded_name like $4
+          and (created_at, id) < ((select created_at from last), (select id from last)))
+      when n = 0 and $3::bigint > 0 then (select count(*) from file where application_id = $1 and folded_name like $4)
+      else up_to
+    end as n from found
+  )${ROWS_OF_PAGE}`,
+};
+
+/** Files of an application, all of them counted. */
+export async function selectPage(pool: pg.Pool, applicationId: string, slice: Slice): Promise<FilePage> {
+  return toPage(await pool.query<Row>({ ...SELECT_PAGE, values: [applicationId, slice.limit, slice.offset] }));
+}
+
+/**
+ * The files whose name contains a text, all of them counted.
+ *
+ * @param folded the text with ASCII letters in lower case
+ */
+export async function selectMatches(pool: pg.Pool, applicationId: string, folded: string, slice: Slice): Promise<FilePage> {
+  const pattern = `%${folded.replace(/[\\%_]/g, '\\$&')}%`;
+  return toPage(await pool.query<Row>({ ...SELECT_MATCHES, values: [applicationId, slice.limit, slice.offset, pattern] }));
+}
+
+type Row = (FileRow | { readonly id: null }) & { readonly total: string };
+
+function toPage({ rows }: { readonly rows: readonly Row[] }): FilePage {
+  return { rows: rows.filter((row) => row.id !== null), total: Number(rows[0]?.total ?? 0) };
+}

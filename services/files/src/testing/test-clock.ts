@@ -1,0 +1,17 @@
+/** A clock that stands until it is moved. */
+export interface TestClock {
+  readonly now: () => Date;
+  /** Moves it, forward or back. */
+  advance(ms: number): void;
+}
+
+/** A clock at a fixed time in the middle of a month. */
+export function createTestClock(): TestClock {
+  let time = Date.parse('2026-05-12T09:00:00.000Z');
+  return {
+    now: () => new Date(time),
+    advance(ms) {
+      time += ms;
+    },
+  };
+}

@@ -1,0 +1,111 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type Client, createClient } from '@connectrpc/connect';
+import { migrate } from '@latchkey/kit/database/migrate';
+import { createLogger, type Logger } from '@latchkey/kit/logger';
+import { createDirectTransport } from '@latchkey/kit/rpc/direct-transport';
+import { rpcRoute } from '@latchkey/kit/rpc/route';
+import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
+import { createTestDatabase } from '@latchkey/testkit/database';
+import type pg from 'pg';
+import { openContext, SCHEMA } from '../compose.ts';
+import { readFilesConfig } from '../config.ts';
+import type { FilesContext } from '../context.ts';
+import { migrations } from '../db/migrations/index.ts';
+import { fileRpc } from '../file/file.rpc.ts';
+import type { ObjectStore } from '../object-store/object-store.ts';
+import { uploadRpc } from '../upload/upload.rpc.ts';
+import { createFakeApps, type FakeApps, type OwnedRef } from './fake-apps.ts';
+import { openPool } from './open-pool.ts';
+import { createTestClock, type TestClock } from './test-clock.ts';
+
+export const SECRET_KEY = 'test-secret-key-of-32-characters!';
+
+/** What an instance may have otherwise. */
+export interface InstanceOptions {
+  readonly clock?: () => Date;
+  readonly logger?: Logger;
+  /** Environment variables beside the ones that are needed. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** Another way to the same database. */
+  readonly url?: string;
+  /** Puts something around the disk store, to make it fail or wait. */
+  readonly aroundStore?: (store: ObjectStore) => ObjectStore;
+}
+
+/** One instance of the service and a client that calls it. */
+export interface FilesInstance {
+  readonly client: Client<typeof FileService>;
+  readonly ctx: FilesContext;
+  stop(): Promise<void>;
+}
+
+/** The service on a database and a folder of its own, beside an apps service that only knows who owns what. */
+export interface TestFiles extends FilesInstance {
+  readonly apps: FakeApps;
+  readonly clock: TestClock;
+  readonly url: string;
+  /** Folder of the disk store. */
+  readonly objectsDir: string;
+  /** The database itself, with the service's schema as search path. */
+  readonly db: pg.Pool;
+  /** Makes an application, of a new account unless one is named. */
+  createOwned(accountId?: string): OwnedRef;
+  /** Another instance of the service on the same database and folder; it stops with the first. */
+  connect(options?: InstanceOptions): FilesInstance;
+}
+
+/** Brings a database to the schema of the service. */
+export const migrateFiles = (url: string): Promise<string[]> => migrate(url, SCHEMA, migrations);
+
+/** Starts the service, with a clock that stands until it is moved. */
+export async function startTestFiles(): Promise<TestFiles> {
+  const database = await createTestDatabase({ schema: 'files', migrate: migrateFiles });
+  const objectsDir = await mkdtemp(join(tmpdir(), 'latchkey-objects-'));
+  const apps = createFakeApps();
+  const clock = createTestClock();
+  const db = openPool(database.url);
+  const instances: FilesInstance[] = [];
+  const connect = (options: InstanceOptions = {}) => {
+    const instance = createInstance({ url: options.url ?? database.url, objectsDir, apps }, { clock: clock.now, ...options });
+    instances.push(instance);
+    return instance;
+  };
+  return {
+    ...connect(),
+    apps,
+    clock,
+    url: database.url,
+    objectsDir,
+    db,
+    connect,
+    createOwned: apps.createOwned,
+    async stop() {
+      await Promise.all([db.end(), ...instances.map((instance) => instance.stop())]);
+      await database.drop();
+      await rm(objectsDir, { recursive: true, force: true });
+    },
+  };
+}
+
+interface Surroundings {
+  readonly url: string;
+  readonly objectsDir: string;
+  readonly apps: FakeApps;
+}
+
+function createInstance({ url, objectsDir, apps }: Surroundings, options: InstanceOptions): FilesInstance {
+  const logger = options.logger ?? createLogger('files', 'silent');
+  const config = readFilesConfig({
+    DATABASE_URL: url,
+    REDIS_URL: 'redis://localhost:1',
+    SECRET_KEY,
+    OBJECTS_DIR: objectsDir,
+    ...options.env,
+  });
+  const { ctx: opened, close } = openContext(config, apps.transport, logger, options.clock);
+  const ctx: FilesContext = { ...opened, store: options.aroundStore?.(opened.store) ?? opened.store };
+  const routes = [rpcRoute(FileService, { ...uploadRpc(ctx), ...fileRpc(ctx) })];
+  return { client: createClient(FileService, createDirectTransport(routes, logger)), ctx, stop: close };
+}
