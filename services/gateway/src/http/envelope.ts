@@ -16,7 +16,7 @@ export function errorEnvelope(err: DomainError, requestId: string): ErrorEnvelop
   return { success: false, code: err.code, message };
 }
 
-/** Body of every success: `data` only where a route has some. */
-export function successEnvelope(message: string, data: unknown): object {
-  return data === undefined ? { success: true, message } : { success: true, message, data };
+/** Body of every success: `data` only where a route has some, and whatever else a route has beside it. */
+export function successEnvelope(message: string, data: unknown, beside?: object): object {
+  return data === undefined ? { success: true, message } : { success: true, message, data, ...beside };
 }

@@ -20,8 +20,9 @@ export function registerRoute(app: FastifyInstance, gate: Gate, route: Route): v
       const { principal, ...entrance } = entrances.get(request) as Entrance;
       const { body, query, params } = request;
       if (!route.body && !isEmpty(body)) throw errors.request_invalid();
-      const data = await route.handle?.({ ...entrance, principal: principal as never, body, query, params, reply });
-      return successEnvelope(route.message, data);
+      const answer = await route.handle?.({ ...entrance, principal: principal as never, body, query, params, reply });
+      const { data, beside } = route.beside ? (answer as { data: unknown; beside: object }) : { data: answer };
+      return successEnvelope(route.message, data, beside);
     },
     ...(route.limit?.successesOnly && {
       onSend: async (request: FastifyRequest, reply: { statusCode: number }) => {

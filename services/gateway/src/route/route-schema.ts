@@ -26,7 +26,7 @@ type Status = keyof typeof FAILURES;
 
 /** The schemas of a route: requests are checked with them, and the OpenAPI document is made from them. */
 export function toRouteSchema(route: Route): FastifySchema {
-  const { body, query, params, data, access } = route;
+  const { body, query, params, data, beside, access } = route;
   const success = { success: z.literal(true), message: z.literal(route.message) };
   const session = route.method === 'GET' ? { session: [] } : { session: [], csrf: [] };
   const security = access === 'public' ? [] : access === 'session' ? [session] : [{ managementKey: [] }, session];
@@ -40,7 +40,7 @@ export function toRouteSchema(route: Route): FastifySchema {
     ...(query && { querystring: query }),
     ...(params && { params }),
     response: {
-      200: z.object(data ? { ...success, data } : success).meta({ description: 'Success.' }),
+      200: z.object(data ? { ...success, data, ...beside } : success).meta({ description: 'Success.' }),
       ...Object.fromEntries(failureStatuses(route).map((status) => [status, failureSchema(status)])),
     },
   } as FastifySchema;

@@ -43,11 +43,13 @@ export interface RouteDefinition<A extends Access, B extends z.ZodType, Q extend
   readonly params?: P;
   /** Shape of `data` in the success envelope; absent where there is none. */
   readonly data?: z.ZodType;
+  /** Fields beside `data` in the success envelope; the handler then answers `{ data, beside }`. */
+  readonly beside?: Readonly<Record<string, z.ZodType>>;
   /** Statuses it may answer beside those that its access and schemas imply. */
   readonly failures?: ReadonlyArray<403 | 409 | 401>;
   /** `message` of the success envelope. */
   readonly message: string;
-  /** Does the work and answers `data`. A route without it is known and not built yet: 404 once the caller may call it. */
+  /** Does the work and answers `data`, or what `beside` says. A route without it is known and not built yet: 404 once the caller may call it. */
   readonly handle?: (request: RouteRequest<A, z.output<B>, z.output<Q>, z.output<P>>) => Promise<unknown>;
 }
 
