@@ -6,6 +6,7 @@ import { z } from 'zod';
 const serviceSettings = z.object({
   DATABASE_URL: urlSetting('postgres:', 'postgresql:'),
   DATABASE_POOL_MAX: integerSetting(1, 1_000).default(10),
+  REDIS_URL: urlSetting('redis:', 'rediss:'),
   SECRET_KEY: secretSetting,
   // Bounded, since the times of all of them stand in the application's row.
   RUNTIME_KEY_ROTATIONS_PER_HOUR: integerSetting(0, 10_000).default(2),

@@ -10,6 +10,8 @@ export interface AppsContext {
   readonly pool: pg.Pool;
   readonly vault: Vault;
   readonly clock: () => Date;
+  /** To be called after the commit of an event that is on its way. */
+  readonly wakeRelay: () => void;
   /** Successful rotations allowed per application in any hour. */
   readonly rotationsPerHour: number;
 }

@@ -4,6 +4,7 @@ import { createServiceTransport } from '@latchkey/kit/rpc/transport';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { createEmptyTestDatabase, type TestDatabase } from '@latchkey/testkit/database';
 import { eventually } from '@latchkey/testkit/eventually';
+import { testRedis } from '@latchkey/testkit/redis';
 import { withClient } from '@latchkey/testkit/with-client';
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { openPool } from './testing/open-pool.ts';
@@ -12,7 +13,12 @@ import { runMain, type ServiceProcess } from './testing/service-process.ts';
 import { createInstance, SECRET_KEY } from './testing/test-apps.ts';
 
 const CREDENTIAL = 'service-credential-of-32-characters';
-const MIGRATIONS = ['20261120-180000-applications'];
+const MIGRATIONS = ['20261120-180000-applications', '20261120-220000-event-delivery'];
+
+let redisUrl: string;
+beforeAll(async () => {
+  redisUrl = (await testRedis()).url;
+});
 
 const cleanUps: Array<() => unknown> = [];
 afterEach(async () => {
@@ -36,6 +42,7 @@ function run(env: Readonly<Record<string, string>>, ...args: string[]): ServiceP
 
 const settings = (url: string) => ({
   DATABASE_URL: url,
+  REDIS_URL: redisUrl,
   SECRET_KEY,
   SERVICE_CREDENTIALS: CREDENTIAL,
   HOST: '127.0.0.1',
@@ -47,6 +54,7 @@ describe('wrong settings', () => {
   it('are all reported at once on standard error, without their values, and end the process', async () => {
     const { ended } = run({
       DATABASE_URL: 'mysql://root:hunter2@localhost/apps',
+      REDIS_URL: 'localhost:6379',
       SECRET_KEY: 'short-secret',
       SERVICE_CREDENTIALS: `${CREDENTIAL},${CREDENTIAL},${CREDENTIAL}`,
       PORT: '80a',
@@ -62,6 +70,7 @@ describe('wrong settings', () => {
       'Wrong settings:',
       expect.stringContaining('DATABASE_URL must be a URL that starts with postgres:// or postgresql://'),
       expect.stringContaining('DATABASE_POOL_MAX must be a whole number from 1 to 1000'),
+      expect.stringContaining('REDIS_URL must be a URL that starts with redis:// or rediss://'),
       expect.stringContaining('SECRET_KEY must have at least 32 characters'),
       expect.stringContaining('RUNTIME_KEY_ROTATIONS_PER_HOUR must be a whole number from 0 to 10000'),
       expect.stringContaining('LOG_LEVEL must be one of'),
@@ -78,7 +87,7 @@ describe('wrong settings', () => {
     const { code, stderr } = await run({ SECRET_KEY: '' }).ended;
     expect(code).toBe(1);
     expect(stderr).toBe(
-      'Wrong settings:\n  DATABASE_URL is required\n  SECRET_KEY is required\n  SERVICE_CREDENTIALS is required\n',
+      'Wrong settings:\n  DATABASE_URL is required\n  REDIS_URL is required\n  SECRET_KEY is required\n  SERVICE_CREDENTIALS is required\n',
     );
   });
 });

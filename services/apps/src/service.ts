@@ -1,6 +1,8 @@
 import { checkDatabase, createDatabase } from '@latchkey/kit/database/database';
 import { migrate } from '@latchkey/kit/database/migrate';
+import { stopAll } from '@latchkey/kit/lifecycle';
 import { createLogger, type Logger } from '@latchkey/kit/logger';
+import { createQueueProducer } from '@latchkey/kit/queue-producer';
 import { type RpcRoute, rpcRoute } from '@latchkey/kit/rpc/route';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { applicationRpc } from './application/application.rpc.ts';
@@ -8,7 +10,10 @@ import type { AppsConfig } from './config.ts';
 import type { AppsContext } from './context.ts';
 import { migrations } from './db/migrations/index.ts';
 import type { AppsDatabase } from './db/schema.ts';
+import { deletionRpc } from './deletion/deletion.rpc.ts';
 import { licenseLevelRpc } from './license-level/license-level.rpc.ts';
+import { QUEUES } from './relay/consumers.ts';
+import { createRelay } from './relay/relay.ts';
 import { runtimeKeyRpc } from './runtime-key/runtime-key.rpc.ts';
 import { checkSecretKey } from './runtime-key/runtime-key.ts';
 import { createVault } from './runtime-key/vault.ts';
@@ -21,10 +26,10 @@ export interface AppsService {
   readonly routes: readonly RpcRoute[];
   /** Brings the schema up to date; returns the names of the migrations applied. */
   migrate(): Promise<string[]>;
-  /** Throws when SECRET_KEY is not the one that the stored keys were sealed with. */
+  /** Begins to deliver events, also while Redis is away. Throws when SECRET_KEY is not the one that the stored keys were sealed with. */
   start(): Promise<void>;
   stop(): Promise<void>;
-  /** Rejects while the database does not answer. */
+  /** Rejects while the database does not answer. Redis may be away. */
   checkReady(): Promise<void>;
 }
 
@@ -49,11 +54,21 @@ export function createAppsService(config: AppsConfig, overrides: AppsOverrides =
     poolMax: config.DATABASE_POOL_MAX,
     logger,
   });
+  const clock = overrides.clock ?? (() => new Date());
+  const producer = createQueueProducer({
+    url: config.REDIS_URL,
+    name: 'latchkey-apps-relay',
+    queues: QUEUES,
+    logger,
+    onReady: () => relay.retry(),
+  });
+  const relay = createRelay({ db: database.db, producer, clock }, logger);
   const ctx: AppsContext = {
     db: database.db,
     pool: database.pool,
     vault: createVault(config.SECRET_KEY),
-    clock: overrides.clock ?? (() => new Date()),
+    clock,
+    wakeRelay: () => relay.wake(),
     rotationsPerHour: config.RUNTIME_KEY_ROTATIONS_PER_HOUR,
   };
   return {
@@ -65,11 +80,21 @@ export function createAppsService(config: AppsConfig, overrides: AppsOverrides =
         ...settingRpc(ctx),
         ...licenseLevelRpc(ctx),
         ...runtimeKeyRpc(ctx),
+        ...deletionRpc(ctx),
       }),
     ],
     migrate: () => migrate(config.DATABASE_URL, SCHEMA, migrations),
-    start: () => checkSecretKey(ctx),
-    stop: () => database.close(),
+    async start() {
+      await checkSecretKey(ctx);
+      producer.connect();
+      relay.start();
+    },
+    stop: () =>
+      stopAll(
+        () => relay.stop(),
+        () => producer.close(),
+        () => database.close(),
+      ),
     checkReady: () => checkDatabase(database.pool),
   };
 }

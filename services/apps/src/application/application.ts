@@ -2,10 +2,8 @@ import { newId, parseId } from '@latchkey/kit/id';
 import { hasLength } from '@latchkey/kit/text';
 import type { AppsContext } from '../context.ts';
 import { errors } from '../errors.ts';
-import { insertEvent } from '../event/event.store.ts';
-import { toEventRow } from '../event/event.ts';
 import { insertApplication, removeApplication, selectApplications, selectOwnedIds } from './application.store.ts';
-import { type ApplicationRef, changeApplication, toSubject } from './owned-application.ts';
+import { type ApplicationRef, changeApplication } from './owned-application.ts';
 import { parsePage } from './page.ts';
 
 /** A list item with its runtime keys in clear (specification 2.1). */
@@ -96,8 +94,8 @@ export async function findOwnedApplications(ctx: AppsContext, accountText: strin
  * @throws `application_not_found`
  */
 export async function deleteApplication(ctx: AppsContext, ref: ApplicationRef): Promise<void> {
-  await changeApplication(ctx, ref, async (tx, row) => {
-    await insertEvent(tx, toEventRow(toSubject(row), { case: 'deleted', value: {} }, ctx.clock()));
+  await changeApplication(ctx, ref, async (tx, row, log) => {
+    await log({ case: 'deleted', value: {} }, ctx.clock());
     await removeApplication(tx, row.id);
   });
 }

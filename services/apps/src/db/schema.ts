@@ -33,6 +33,8 @@ export interface ApplicationEventTable {
   type: string;
   data: ColumnType<unknown, string, never>;
   created_at: Date;
+  /** When its jobs were in the queues of all that want it; null while it is on its way. */
+  delivered_at: ColumnType<Date | null, Date | null, Date>;
 }
 
 export interface AppsDatabase {

@@ -1,9 +1,7 @@
 import { updateApplication } from '../application/application.store.ts';
-import { type ApplicationRef, changeApplication, toSubject } from '../application/owned-application.ts';
+import { type ApplicationRef, changeApplication } from '../application/owned-application.ts';
 import type { AppsContext } from '../context.ts';
 import { errors } from '../errors.ts';
-import { insertEvent } from '../event/event.store.ts';
-import { toEventRow } from '../event/event.ts';
 import { type KeyHolderRow, selectByKeyHash, selectFirstSealedKey } from './runtime-key.store.ts';
 import type { RuntimeKeyType } from './vault.ts';
 
@@ -32,7 +30,7 @@ export async function lookUpApplication(ctx: AppsContext, type: RuntimeKeyType, 
  * @throws `application_not_found`, `rotation_limit_reached`
  */
 export async function rotateRuntimeKey(ctx: AppsContext, ref: ApplicationRef, type: RuntimeKeyType): Promise<RotationStanding> {
-  return changeApplication(ctx, ref, async (tx, row) => {
+  return changeApplication(ctx, ref, async (tx, row, log) => {
     // Read under the lock, or a rotation that waited for it would be dated before the one it waited for.
     const now = ctx.clock();
     const recent = row.recent_rotations
@@ -46,7 +44,7 @@ export async function rotateRuntimeKey(ctx: AppsContext, ref: ApplicationRef, ty
         ? { socket_key_hash: key.hash, socket_key_sealed: key.sealed }
         : { http_key_hash: key.hash, http_key_sealed: key.sealed };
     await updateApplication(tx, row.id, { ...keyColumns, runtime_keys_updated_at: now, recent_rotations: [...recent, now] });
-    await insertEvent(tx, toEventRow(toSubject(row), { case: 'runtimeKeyRotated', value: { type } }, now));
+    await log({ case: 'runtimeKeyRotated', value: { type } }, now);
     const rotationsLeft = ctx.rotationsPerHour - recent.length - 1;
     return { rotationsMax: ctx.rotationsPerHour, rotationsLeft, resetSeconds: secondsUntilFree(recent[0] ?? now, now) };
   });

@@ -1,10 +1,9 @@
 import { hasLength } from '@latchkey/kit/text';
 import { updateApplication } from '../application/application.store.ts';
-import { type ApplicationRef, changeApplication, parseRef, toSubject } from '../application/owned-application.ts';
+import { type ApplicationRef, changeApplication, parseRef } from '../application/owned-application.ts';
 import type { AppsContext } from '../context.ts';
 import { errors } from '../errors.ts';
-import { insertEvent } from '../event/event.store.ts';
-import { type EventBody, toEventRow } from '../event/event.ts';
+import type { EventBody } from '../event/event.ts';
 import { type SettingsRow, selectSettings } from './setting.store.ts';
 
 export type { SettingsRow } from './setting.store.ts';
@@ -69,7 +68,7 @@ const SETTINGS: ReadonlyMap<string, Setting> = new Map<string, Setting>([
  * @throws `application_not_found` first, then `setting_unknown` and `setting_value_invalid` (decisions 2)
  */
 export async function updateSetting(ctx: AppsContext, ref: ApplicationRef, field: string, value: Value): Promise<void> {
-  await changeApplication(ctx, ref, async (tx, row) => {
+  await changeApplication(ctx, ref, async (tx, row, log) => {
     const setting = SETTINGS.get(field);
     if (!setting) throw errors.setting_unknown();
     const next = setting.parse(value);
@@ -78,8 +77,7 @@ export async function updateSetting(ctx: AppsContext, ref: ApplicationRef, field
     if (next === previous) return;
     const event = setting.event?.(String(next), String(previous));
     if (!event) return updateApplication(tx, row.id, { [setting.column]: next });
-    const subject = toSubject(row);
-    await updateApplication(tx, row.id, { [setting.column]: next, last_sequence: subject.lastSequence + 1 });
-    await insertEvent(tx, toEventRow(subject, event, ctx.clock()));
+    await updateApplication(tx, row.id, { [setting.column]: next, last_sequence: Number(row.last_sequence) + 1 });
+    await log(event, ctx.clock());
   });
 }

@@ -45,10 +45,13 @@ export interface TestApps extends AppsInstance {
   stop(): Promise<void>;
 }
 
+/** Where no Redis listens: an instance that was not started delivers no events. */
+const NO_REDIS = 'redis://127.0.0.1:1';
+
 /** Composes an instance on a database. */
 export function createInstance(url: string, options: InstanceOptions = {}): AppsInstance {
   const logger = options.logger ?? createLogger('apps', 'silent');
-  const config = readAppsConfig({ DATABASE_URL: url, SECRET_KEY, ...options.env });
+  const config = readAppsConfig({ DATABASE_URL: url, REDIS_URL: NO_REDIS, SECRET_KEY, ...options.env });
   const service = createAppsService(config, { logger, ...(options.clock && { clock: options.clock }) });
   return { service, client: createClient(ApplicationService, createDirectTransport(service.routes, logger)) };
 }
@@ -59,7 +62,10 @@ export async function migrateApps(url: string): Promise<string[]> {
   return service.migrate().finally(service.stop);
 }
 
-/** Starts the service on a database of its own, with a clock that stands until it is moved. */
+/**
+ * The service on a database of its own, with a clock that stands until it is moved. It answers calls, and is not started: events stay on their
+ * way unless a test starts an instance with a Redis.
+ */
 export async function startTestApps(): Promise<TestApps> {
   const database = await createTestDatabase({ schema: 'apps', migrate: migrateApps });
   const clock = createTestClock();
@@ -71,7 +77,6 @@ export async function startTestApps(): Promise<TestApps> {
     return instance;
   };
   const { service, client } = connect();
-  await service.start();
   return {
     service,
     client,

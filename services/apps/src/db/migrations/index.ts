@@ -1,7 +1,9 @@
 import type { Migrations } from '@latchkey/kit/database/migrate';
 import * as applications from './20261120-180000-applications.ts';
+import * as eventDelivery from './20261120-220000-event-delivery.ts';
 
 /** All migrations of the service, forward only. */
 export const migrations: Migrations = {
   '20261120-180000-applications': applications,
+  '20261120-220000-event-delivery': eventDelivery,
 };

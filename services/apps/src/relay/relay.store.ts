@@ -1,0 +1,29 @@
+import { type Kysely, type Selectable, sql } from 'kysely';
+import type { ApplicationEventTable, AppsDatabase } from '../db/schema.ts';
+
+/** An event on its way. */
+export type EventRow = Omit<Selectable<ApplicationEventTable>, 'delivered_at'>;
+
+/** Whether an event is on its way. One look into an index that holds nothing else. */
+export async function hasUndelivered(db: Kysely<AppsDatabase>): Promise<boolean> {
+  const row = await db.selectFrom('application_event').select('id').where('delivered_at', 'is', null).limit(1).executeTakeFirst();
+  return row !== undefined;
+}
+
+/** The oldest events on their way, locked until the transaction ends; those that another relay has locked are its own. */
+export async function lockUndelivered(tx: Kysely<AppsDatabase>, limit: number): Promise<EventRow[]> {
+  return tx
+    .selectFrom('application_event')
+    .select(['id', 'application_id', 'account_id', 'sequence', 'type', 'data', 'created_at'])
+    .where('delivered_at', 'is', null)
+    .orderBy('id')
+    .limit(limit)
+    .forUpdate()
+    .skipLocked()
+    .execute();
+}
+
+/** Marks events as delivered. */
+export async function markDelivered(tx: Kysely<AppsDatabase>, ids: readonly string[], now: Date): Promise<void> {
+  await tx.updateTable('application_event').set({ delivered_at: now }).where(sql<boolean>`id = any(${ids}::uuid[])`).execute();
+}
