@@ -1,0 +1,83 @@
+import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import { type DomainError, ERROR_KINDS } from '@latchkey/kit/errors';
+import type { DownloadableFile } from './download.store.ts';
+import { toHttpDate } from './http-date.ts';
+import type { Validators } from './precondition.ts';
+
+/** Seconds after which a client may try again when something that a download depends on is down. */
+const RETRY_AFTER_UNAVAILABLE_S = '2';
+
+/**
+ * Headers of every answer. The bytes are a stranger's and may come from the origin of a dashboard: nothing in them may run, be taken for
+ * something else than it is said to be, or be shown in place. The URL is a secret: no cache may keep what is behind it, and no page may hand it
+ * on.
+ */
+const SAFE_HEADERS = {
+  'content-security-policy': "sandbox; default-src 'none'",
+  'x-content-type-options': 'nosniff',
+  'cache-control': 'private, no-store, no-transform',
+  'referrer-policy': 'no-referrer',
+};
+
+/** The tag and the time by which a client tells whether it has the file already. */
+export function validatorsOf(file: DownloadableFile): Validators {
+  return { etag: `"${file.checksum.toString('hex')}"`, lastModified: file.createdAt };
+}
+
+/** Headers that every answer about a file has. */
+export function fileHeaders(file: DownloadableFile, requestId: string): OutgoingHttpHeaders {
+  const { etag, lastModified } = validatorsOf(file);
+  return {
+    ...SAFE_HEADERS,
+    'x-request-id': requestId,
+    'accept-ranges': 'bytes',
+    etag,
+    'last-modified': toHttpDate(lastModified),
+  };
+}
+
+/** Headers of an answer with bytes of the file. A file name needs no escaping (specification 2.5). */
+export function bodyHeaders(file: DownloadableFile, byteSize: number): OutgoingHttpHeaders {
+  return {
+    'content-type': file.contentType,
+    'content-length': byteSize,
+    'content-disposition': `attachment; filename="${file.displayName}"`,
+  };
+}
+
+/** A refusal that HTTP names and the table of kinds does not. */
+export interface Refusal {
+  readonly httpStatus: number;
+  readonly code: string;
+  readonly message: string;
+}
+
+export const METHOD_NOT_ALLOWED: Refusal = { httpStatus: 405, code: 'bad_request', message: 'The method is not allowed' };
+export const PRECONDITION_FAILED: Refusal = { httpStatus: 412, code: 'bad_request', message: 'A precondition does not hold' };
+export const RANGE_UNSATISFIABLE: Refusal = {
+  httpStatus: 416,
+  code: 'bad_request',
+  message: 'The range has no byte of the file',
+};
+
+/** Sends the error envelope (specification 7), and nothing of the file but what `headers` say. */
+export function sendRefusal(
+  res: ServerResponse,
+  refusal: Refusal | DomainError,
+  requestId: string,
+  headers: OutgoingHttpHeaders = {},
+): void {
+  const { code, httpStatus } = refusal;
+  const message = code === ERROR_KINDS.internal.envelopeCode ? `${refusal.message}. Error id: ${requestId}` : refusal.message;
+  const body = JSON.stringify({ success: false, code, message });
+  res
+    .writeHead(httpStatus, {
+      ...SAFE_HEADERS,
+      'x-request-id': requestId,
+      'content-type': 'application/json; charset=utf-8',
+      'content-length': Buffer.byteLength(body),
+      ...(httpStatus === ERROR_KINDS.unavailable.httpStatus && { 'retry-after': RETRY_AFTER_UNAVAILABLE_S }),
+      ...headers,
+    })
+    .end(body);
+}

@@ -1,0 +1,66 @@
+import { createServer, type IncomingHttpHeaders, type OutgoingHttpHeaders, request } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { DownloadHandler } from '../download/download-handler.ts';
+
+export const REQUEST_ID = 'download-test';
+
+/** An answer, read to its end. */
+export interface Answer {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: Buffer;
+  /** Whether the body had the length that was announced. */
+  readonly whole: boolean;
+}
+
+/** What a request may have otherwise. */
+export interface RequestOptions {
+  readonly method?: string;
+  readonly headers?: OutgoingHttpHeaders;
+}
+
+/** The handler behind an HTTP server of its own. */
+export interface DownloadServer {
+  readonly port: number;
+  /** Fetches the path of a URL, from this server. */
+  fetch(url: string, options?: RequestOptions): Promise<Answer>;
+  /** Requests that are being answered. */
+  underWay(): number;
+  close(): Promise<void>;
+}
+
+export async function startDownloadServer(handle: DownloadHandler): Promise<DownloadServer> {
+  let underWay = 0;
+  const server = createServer((req, res) => {
+    underWay += 1;
+    void handle(req, res, REQUEST_ID).finally(() => {
+      underWay -= 1;
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  return {
+    port,
+    fetch: (url, options = {}) => fetchPath(port, new URL(url, 'http://localhost').pathname, options),
+    underWay: () => underWay,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+function fetchPath(port: number, path: string, { method = 'GET', headers = {} }: RequestOptions): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const req = request({ port, path, method, headers, agent: false }, (res) => {
+      const chunks: Buffer[] = [];
+      res.on('data', (chunk: Buffer) => chunks.push(chunk));
+      res.on('error', () => undefined);
+      res.on('close', () =>
+        resolve({ status: res.statusCode ?? 0, headers: res.headers, body: Buffer.concat(chunks), whole: res.complete }),
+      );
+    });
+    req.on('error', reject).end();
+  });
+}
