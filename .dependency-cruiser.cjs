@@ -53,7 +53,7 @@ module.exports = {
       name: 'use-case-knows-no-transport',
       comment: 'A use case is <noun>.ts; messages are for <noun>.rpc.ts.',
       severity: 'error',
-      from: { path: '^services/(apps|identity)/src/[^/]+/[^/.]+[.]ts$', pathNot: TESTS },
+      from: { path: '^services/(apps|identity|files)/src/[^/]+/[^/.]+[.]ts$', pathNot: TESTS },
       to: { path: '(fastify|@connectrpc|bullmq|@aws-sdk|[.]rpc[.]ts$|^services/[^/]+/src/(service|main)[.]ts$)' },
     },
     {

@@ -10,7 +10,13 @@ const IP = '203.0.113.7';
 
 type Answer = MessageInitShape<typeof AuthenticateResponseSchema>;
 
-const principal = { kind: PrincipalKind.API_KEY, accountId: 'account', credentialId: 'credential', scopes: ['files:read'] };
+const principal = {
+  kind: PrincipalKind.API_KEY,
+  accountId: 'account',
+  username: 'ada',
+  credentialId: 'credential',
+  scopes: ['files:read'],
+};
 const answer: Answer = { principal, epochKey: 'epoch-key', epoch: 'epoch' };
 
 let nowMs = 1_000;
@@ -49,7 +55,7 @@ describe('a remembered principal', () => {
     expect(authenticator.recall(KEY, IP)).toMatchObject({
       epochKey: 'epoch-key',
       epoch: 'epoch',
-      principal: { accountId: 'account', credentialId: 'credential', expiresAtMs: Number.POSITIVE_INFINITY },
+      principal: { accountId: 'account', username: 'ada', credentialId: 'credential', expiresAtMs: Number.POSITIVE_INFINITY },
     });
   });
 

@@ -71,6 +71,7 @@ function toPrincipal(message: PrincipalMessage | undefined): Principal {
   return {
     kind: message.kind === PrincipalKind.SESSION ? 'session' : 'key',
     accountId: message.accountId,
+    username: message.username,
     credentialId: message.credentialId,
     scopes: new Set(message.scopes),
     allApplications: message.allApplications,

@@ -16,6 +16,8 @@ export type Scope = (typeof SCOPES)[number];
 export interface Principal {
   readonly kind: 'key' | 'session';
   readonly accountId: string;
+  /** Of the account. */
+  readonly username: string;
   /** Id of the key's or the session's record. */
   readonly credentialId: string;
   readonly scopes: ReadonlySet<string>;

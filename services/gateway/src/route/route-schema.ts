@@ -14,7 +14,7 @@ const FAILURES = {
     ['insufficient_scope', 'application_forbidden', 'session_required', 'csrf_invalid', 'limit_exceeded', 'sign_up_closed'],
   ],
   404: ['Not found for this account.', ['not_found']],
-  409: ['The username or the email is taken.', ['account_exists']],
+  409: ['The name, the username or the email is taken.', ['account_exists', 'file_name_taken']],
   413: ['The body is over 64 KiB.', ['VALIDATION_ERROR']],
   415: ['The body is not JSON.', ['VALIDATION_ERROR']],
   429: ['A limit is reached; `Retry-After` says for how many seconds.', ['rate_limit_reached']],

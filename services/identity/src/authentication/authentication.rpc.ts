@@ -40,6 +40,6 @@ function toSessionMessage(principal: SessionPrincipal) {
   };
 }
 
-function toMessage({ accountId, credentialId, expiresAt }: Principal) {
-  return { accountId, credentialId, ...(expiresAt && { expiresAt: timestampFromDate(expiresAt) }) };
+function toMessage({ accountId, username, credentialId, expiresAt }: Principal) {
+  return { accountId, username, credentialId, ...(expiresAt && { expiresAt: timestampFromDate(expiresAt) }) };
 }

@@ -4,6 +4,7 @@ import type pg from 'pg';
 export interface StoredApiKey {
   readonly id: string;
   readonly account_id: string;
+  readonly username: string;
   readonly key_hash: Buffer;
   readonly scopes: string[];
   readonly all_applications: boolean;
@@ -18,15 +19,20 @@ export interface StoredApiKey {
 export interface StoredSession {
   readonly id: string;
   readonly account_id: string;
+  readonly username: string;
   readonly last_seen_at: Date;
   readonly expires_at: Date;
 }
 
+/** A look-up and not a join: the planner does not think of any other way to find one row. */
+const USERNAME = '(select username from account where account.id = account_id) as username';
+
 const SELECT_API_KEY = `
-  select id, account_id, key_hash, scopes, all_applications, application_ids, expires_at, revoked_at, last_used_at, last_used_ip
+  select id, account_id, ${USERNAME}, key_hash, scopes, all_applications, application_ids, expires_at, revoked_at, last_used_at,
+    last_used_ip
   from api_key where public_id = $1`;
 
-const SELECT_SESSION = 'select id, account_id, last_seen_at, expires_at from session where token_hash = $1';
+const SELECT_SESSION = `select id, account_id, ${USERNAME}, last_seen_at, expires_at from session where token_hash = $1`;
 
 /** Of uses at once, the first one writes and the others find the condition false. */
 const UPDATE_API_KEY_USE = `

@@ -33,6 +33,15 @@ test('a key’s principal has what its owner gave the key', async () => {
   expect(principal).toMatchObject({ ...settings, kind: 1, accountId, credentialId: apiKey.id, csrfToken: '' });
 });
 
+test('a principal has the username of its account, whatever the credential', async () => {
+  const { account, session } = await signUpSomeone(identity);
+  const { plaintextKey } = await createSomeKey(identity, { accountId: account.id });
+  const bySession = await identity.authentication.authenticate({ credential: sessionCredential(session.token) });
+  for (const { principal } of [await use(plaintextKey), bySession]) {
+    expect(principal).toMatchObject({ accountId: account.id, username: account.username });
+  }
+});
+
 test('a key without an end has a principal without one', async () => {
   const { plaintextKey } = await createSomeKey(identity);
   expect((await use(plaintextKey)).principal).not.toHaveProperty('expiresAt');

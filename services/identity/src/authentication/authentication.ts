@@ -12,6 +12,8 @@ import { recordApiKeyUse, recordSessionUse } from './credential-use.ts';
 /** An authenticated caller and what it may do. A session may do everything, in every application of its account. */
 export interface Principal {
   readonly accountId: string;
+  /** Of the account. */
+  readonly username: string;
   readonly credentialId: string;
   /** Null means never. */
   readonly expiresAt: Date | null;
@@ -59,6 +61,7 @@ export async function authenticateApiKey(
   await recordApiKeyUse(ctx, stored, clientIp, now);
   const principal = {
     accountId: stored.account_id,
+    username: stored.username,
     credentialId: stored.id,
     scopes: stored.scopes,
     allApplications: stored.all_applications,
@@ -85,6 +88,7 @@ export async function authenticateSession(ctx: IdentityContext, token: string): 
   await recordSessionUse(ctx, stored, now);
   const principal = {
     accountId: stored.account_id,
+    username: stored.username,
     credentialId: stored.id,
     expiresAt: stored.expires_at,
     csrfToken: csrfTokenOf(ctx.csrfKey, stored.id),
