@@ -19,6 +19,8 @@ export type ReceiveBody = (ticket: string, body: Readable, requestId: string) =>
 export function createUploadBody(ctx: FilesContext): ReceiveBody {
   return async (ticket, body, requestId) => {
     const startedAt = performance.now();
+    // It may break off before it is read and after; nobody else need listen.
+    body.on('error', () => undefined);
     const facts = () => ({ requestId, ms: Math.round(performance.now() - startedAt) });
     try {
       const stored = await receiveUpload(ctx, { ticket, body, requestId });
