@@ -9,6 +9,7 @@ import os
 import sys
 
 import eventlet
+import eventlet.event
 import eventlet.wsgi
 
 eventlet.patcher.monkey_patch()
@@ -143,4 +144,4 @@ with open(path, 'w') as conf:
 front = listen()
 serve(front, with_cache(loadapp('config:' + path)))
 print('listening on', front.getsockname()[1], flush=True)
-eventlet.sleep(10 ** 8)
+eventlet.event.Event().wait()

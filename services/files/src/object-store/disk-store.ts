@@ -25,7 +25,7 @@ export function createDiskStore(dir: string): ObjectStore {
   const layout = diskLayout(dir);
   return {
     put: (key, body, signal) => writeObject(layout, key, body, signal),
-    read: (key, range) => readObject(objectPaths(layout, key).file, range),
+    read: async (key, range) => readObject(objectPaths(layout, key).file, range),
     stat: async (key) => statFile(objectPaths(layout, key).file),
     remove: (key) => removeObject(layout, key),
     list: () => listObjects(layout),

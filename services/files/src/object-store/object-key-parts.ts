@@ -1,4 +1,4 @@
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+import { parseId } from '@latchkey/kit/id';
 
 /** The two ids that a key is made of. */
 export interface ObjectKeyParts {
@@ -8,7 +8,7 @@ export interface ObjectKeyParts {
 
 /** Whether a text is an id in its canonical form. */
 export function isId(text: string): boolean {
-  return UUID.test(text);
+  return parseId(text) === text;
 }
 
 /** The ids of a key, or undefined where it is none: only these two, so that no key leads out of the store's own folder or prefix. */

@@ -1,0 +1,73 @@
+import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+/** The requests of an upload. */
+export type S3Operation = 'create' | 'part 1' | 'part 2' | 'complete' | 'put' | 'other';
+
+/** What becomes of a request: an error of the server's, no answer, no answer though it was done, or an answer that only looks like success. */
+export type Fault = 'fails' | 'hangs' | 'is done and never answered' | 'is answered with an error and 200';
+
+/** A way to an S3 server on which chosen requests go wrong. */
+export interface FaultProxy {
+  readonly url: string;
+  /** What goes wrong from now on; nothing does without arguments. */
+  set(operation?: S3Operation | 'all', fault?: Fault): void;
+  /** Requests that have come so far, as `put` or `part 2`. */
+  readonly seen: readonly S3Operation[];
+  close(): Promise<void>;
+}
+
+const ERROR = '<?xml version="1.0"?><Error><Code>InternalError</Code><Message>Try again</Message></Error>';
+
+/** Puts a proxy before an S3 server. */
+export async function startFaultProxy(endpoint: string): Promise<FaultProxy> {
+  let broken: { operation: S3Operation | 'all'; fault: Fault } | undefined;
+  const seen: S3Operation[] = [];
+  const server = createServer((req, res) => {
+    const operation = operationOf(req);
+    seen.push(operation);
+    const fault = broken && (broken.operation === 'all' || broken.operation === operation) ? broken.fault : undefined;
+    if (fault === 'fails') return answer(req, res, 503);
+    // The trailing line end is what real servers add too.
+    if (fault === 'is answered with an error and 200') return answer(req, res, 200);
+    if (fault === 'hangs') return void req.resume();
+    pass(endpoint, req, fault === undefined ? res : undefined);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    seen,
+    set: (operation, fault) => {
+      broken = operation && fault ? { operation, fault } : undefined;
+    },
+    close: async () => {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+function operationOf({ method, url = '' }: IncomingMessage): S3Operation {
+  const query = new URL(url, 'http://s3').searchParams;
+  const part = query.get('partNumber');
+  if (method === 'POST') return query.has('uploads') ? 'create' : query.has('uploadId') ? 'complete' : 'other';
+  if (method !== 'PUT') return 'other';
+  if (part === null) return 'put';
+  return part === '1' ? 'part 1' : 'part 2';
+}
+
+function answer(req: IncomingMessage, res: ServerResponse, status: number): void {
+  req.resume().on('end', () => res.writeHead(status, { 'content-type': 'application/xml' }).end(`${ERROR}\n`));
+}
+
+/** Passes a request on with the headers that were signed, and the answer back where somebody is to have it. */
+function pass(endpoint: string, req: IncomingMessage, res: ServerResponse | undefined): void {
+  const { hostname, port } = new URL(endpoint);
+  const upstream = request({ hostname, port, method: req.method, path: req.url, headers: req.headers, agent: false }, (reply) => {
+    if (!res) return void reply.resume();
+    res.writeHead(reply.statusCode ?? 502, reply.headers);
+    reply.pipe(res);
+  });
+  upstream.on('error', () => res?.destroy());
+  req.pipe(upstream);
+}

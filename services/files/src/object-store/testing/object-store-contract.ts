@@ -1,0 +1,182 @@
+import { newId } from '@latchkey/kit/id';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { ObjectStore, StoredObject } from '../object-store.ts';
+import { BodyFailure, bodyOf, collect, newKey, someBytes } from './bodies.ts';
+
+const KIB = 1024;
+const MIB = 1024 * KIB;
+const SIZES = [1, 64 * KIB, 5 * MIB - 1, 5 * MIB, 5 * MIB + 1, 12 * MIB];
+/** How much of a body was read before something goes wrong: nothing, a little of the first part, and more than that part. */
+const STAGES = [0, 64 * KIB, 3 * MIB, 7 * MIB];
+
+/** A store, and what the suite needs of its surroundings. */
+export interface StoreUnderTest {
+  readonly store: ObjectStore;
+  /** Another one on the same objects, as another process has it. */
+  readonly sameStore: ObjectStore;
+  /** Lets a process be killed while it writes; absent where the store can't list what that leaves. */
+  readonly leaveUnfinished?: ((key: string) => Promise<void>) | undefined;
+  close(): Promise<void>;
+}
+
+/** What every object store promises (object-store.ts), on a real one that holds nothing yet. */
+export function describeObjectStore(name: string, open: () => Promise<StoreUnderTest>): void {
+  describe(name, () => {
+    let opened: StoreUnderTest;
+    let store: ObjectStore;
+    const never = new AbortController().signal;
+    const put = (key: string, bytes: Uint8Array) => store.put(key, bodyOf(bytes), never);
+    beforeAll(async () => {
+      opened = await open();
+      store = opened.store;
+    });
+    afterAll(() => opened?.close());
+
+    it.each(SIZES)('keeps %i bytes until they are removed', async (size) => {
+      const key = newKey();
+      const bytes = someBytes(size);
+      await put(key, bytes);
+      expect(await store.stat(key)).toEqual({ byteSize: size });
+      expect((await collect(await store.read(key))).equals(bytes)).toBe(true);
+      expect(await listOf(opened.sameStore, key)).toEqual([{ key, byteSize: size, unfinished: false }]);
+      await opened.sameStore.remove(key);
+      expect(await store.stat(key)).toBeUndefined();
+      expect(await store.read(key)).toBeUndefined();
+      expect(await listOf(store, key)).toEqual([]);
+    });
+
+    it('reads any range, from an object in several parts too', async () => {
+      const key = newKey();
+      const bytes = someBytes(6 * MIB);
+      await put(key, bytes);
+      for (const [start, end] of [
+        [0, 0],
+        [1, 99],
+        [5 * MIB - 2, 5 * MIB + 2],
+        [bytes.length - 1, bytes.length - 1],
+        [0, bytes.length - 1],
+      ] as const) {
+        const read = await collect(await store.read(key, { start, end }));
+        expect(read.equals(bytes.subarray(start, end + 1)), `${start}-${end}`).toBe(true);
+      }
+    });
+
+    it('lets a reader stop in the middle', async () => {
+      const key = newKey();
+      await put(key, someBytes(6 * MIB));
+      const stream = await store.read(key);
+      const closed = new Promise((resolve) => stream?.once('close', resolve));
+      stream?.destroy();
+      await closed;
+      expect((await collect(await store.read(key))).length).toBe(6 * MIB);
+    });
+
+    it('takes a body in pieces of every size', async () => {
+      const bytes = someBytes(6 * MIB);
+      const cuts = [0, 1, 1, 4_096, 5 * MIB - 1, 5 * MIB, 5 * MIB + 1, bytes.length];
+      async function* pieces() {
+        for (const [index, cut] of cuts.entries()) yield bytes.subarray(cuts[index - 1] ?? 0, cut);
+      }
+      const key = newKey();
+      await store.put(key, pieces(), never);
+      expect((await collect(await store.read(key))).equals(bytes)).toBe(true);
+    });
+
+    it('has removed what was never there, and what is removed twice', async () => {
+      const key = newKey();
+      await store.remove(key);
+      await put(key, someBytes(1));
+      await store.remove(key);
+      await store.remove(key);
+      expect(await store.stat(key)).toBeUndefined();
+    });
+
+    it.each(STAGES)('leaves nothing of a body that fails after %i bytes, and passes its reason on', async (length) => {
+      const key = newKey();
+      await expect(store.put(key, bodyOf(someBytes(length), 'fails'), never)).rejects.toThrow(BodyFailure);
+      expect(await store.stat(key)).toBeUndefined();
+      expect(await listOf(store, key)).toEqual([]);
+    });
+
+    it.each(STAGES)('leaves nothing of an upload that is aborted while its body hangs after %i bytes', async (length) => {
+      const key = newKey();
+      const controller = new AbortController();
+      const body = bodyOf(someBytes(length), 'hangs');
+      const putting = store.put(key, body, controller.signal);
+      void body.drained.then(() => controller.abort(new Error('too slow')));
+      await expect(putting).rejects.toThrow('too slow');
+      expect(await store.stat(key)).toBeUndefined();
+      expect(await listOf(store, key)).toEqual([]);
+    });
+
+    it.each([64 * KIB, 7 * MIB])('leaves nothing of an upload of %i bytes that is aborted at its end', async (length) => {
+      const key = newKey();
+      const controller = new AbortController();
+      async function* body() {
+        yield* bodyOf(someBytes(length));
+        // From here on the store alone is waited for.
+        setImmediate(() => controller.abort(new Error('too late')));
+      }
+      await expect(store.put(key, body(), controller.signal)).rejects.toThrow('too late');
+      expect(await store.stat(key)).toBeUndefined();
+      expect(await listOf(store, key)).toEqual([]);
+    });
+
+    it('does not begin for a signal that was aborted before', async () => {
+      const body = bodyOf(someBytes(64 * KIB));
+      await expect(store.put(newKey(), body, AbortSignal.abort(new Error('stopping')))).rejects.toThrow('stopping');
+      expect(body.taken).toBe(0);
+    });
+
+    it('removes what a killed process left under a key, and nothing else', async ({ skip }) => {
+      if (!opened.leaveUnfinished) return skip('this server does not list unfinished uploads');
+      const applicationId = newId();
+      const [left, other] = [newKey(applicationId), newKey(applicationId)];
+      await Promise.all([opened.leaveUnfinished(left), opened.leaveUnfinished(other), put(newKey(applicationId), someBytes(9))]);
+      const before = await listOf(store, applicationId);
+      expect(before.filter(({ unfinished }) => unfinished).map(({ key }) => key)).toEqual([left, other].sort());
+      expect(await store.stat(left)).toBeUndefined();
+      await store.remove(left);
+      expect(await listOf(store, applicationId)).toEqual(before.filter(({ key }) => key !== left));
+      await store.remove(other);
+      expect((await listOf(store, applicationId)).map(({ byteSize }) => byteSize)).toEqual([9]);
+    });
+
+    it('takes many objects at once, while others of the same application are removed', async () => {
+      const applicationId = newId();
+      const writeAndRemove = async (target: ObjectStore) => {
+        const key = newKey(applicationId);
+        const bytes = someBytes(100);
+        await target.put(key, bodyOf(bytes), never);
+        expect((await collect(await target.read(key))).equals(bytes)).toBe(true);
+        await target.remove(key);
+      };
+      const rounds = Array.from({ length: 16 }, (_, index) => async () => {
+        for (let round = 0; round < 5; round += 1) await writeAndRemove(index % 2 ? store : opened.sameStore);
+      });
+      await Promise.all(rounds.map((round) => round()));
+      expect(await listOf(store, applicationId)).toEqual([]);
+    });
+
+    it.each(['../../etc/passwd', `${newId()}/../x`, newId(), `${newId()}/${newId()}/x`, ''])(
+      'refuses the key %j',
+      async (key) => {
+        await expect(store.put(key, bodyOf(someBytes(1)), never)).rejects.toThrow(TypeError);
+        await expect(store.read(key)).rejects.toThrow(TypeError);
+        await expect(store.stat(key)).rejects.toThrow(TypeError);
+        await expect(store.remove(key)).rejects.toThrow(TypeError);
+      },
+    );
+
+    it('can be used', async () => {
+      await store.check();
+    });
+  });
+}
+
+/** What the store lists of an application or of one key, in order. */
+export async function listOf(store: ObjectStore, prefix: string): Promise<StoredObject[]> {
+  const found: StoredObject[] = [];
+  for await (const object of store.list()) if (object.key.startsWith(prefix)) found.push(object);
+  return found.sort((a, b) => (a.key < b.key ? -1 : 1));
+}
