@@ -35,7 +35,7 @@ const UNKNOWN_TYPE = 'application/octet-stream';
  */
 export async function commitUpload(ctx: FilesContext, { intent, stored, head, requestId }: UncommittedUpload): Promise<void> {
   const { accountId, applicationId } = intent;
-  const contentType = (await fileTypeFromBuffer(head))?.mime ?? UNKNOWN_TYPE;
+  const contentType = await tellType(head);
   const owned = await ctx.findOwned(accountId, [applicationId], requestId);
   if (!owned.has(applicationId)) throw errors.application_not_found();
   const question = { accountId, requestId, usages: await selectUsages(ctx.db, accountId) };
@@ -61,4 +61,10 @@ export async function commitUpload(ctx: FilesContext, { intent, stored, head, re
     });
     await addUsage(tx, { applicationId, accountId, chargedMib: chargeMib(stored.byteSize) });
   });
+}
+
+/** What the first bytes look like is not worth failing for. */
+async function tellType(head: Buffer): Promise<string> {
+  const type = await fileTypeFromBuffer(head).catch(() => undefined);
+  return type?.mime ?? UNKNOWN_TYPE;
 }
