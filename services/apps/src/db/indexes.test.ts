@@ -1,18 +1,27 @@
 import { randomUUID } from 'node:crypto';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { Kysely, PostgresDialect } from 'kysely';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { deliverBatch } from '../relay/delivery.ts';
+import { hasUndelivered } from '../relay/relay.store.ts';
+import { insertDeletions } from '../testing/rows.ts';
 import { type Statement, statementsOf } from '../testing/statements.ts';
 import { type OwnedRef, startTestApps, type TestApps } from '../testing/test-apps.ts';
+import type { AppsDatabase } from './schema.ts';
 
 const ACCOUNTS = 200;
 const APPLICATIONS = 10_000;
 
 let apps: TestApps;
+/** The database as the relay has it. */
+let kysely: Kysely<AppsDatabase>;
 /** An application of an account that has others. */
 let ref: OwnedRef;
 const statements = new Map<string, Statement[]>();
 let keys: { readonly socketKey: string; readonly httpKey: string };
 beforeAll(async () => {
   apps = await startTestApps();
+  kysely = new Kysely({ dialect: new PostgresDialect({ pool: apps.db }) });
   ref = await apps.createOwned();
   // Copies have keys that nobody knows; what they are sealed with does not matter to a plan.
   await apps.db.query(
@@ -25,9 +34,13 @@ beforeAll(async () => {
     [ACCOUNTS, ref.accountId, APPLICATIONS],
   );
   await apps.db.query(
-    `insert into application_event (id, application_id, account_id, sequence, type, data, created_at)
-      select gen_random_uuid(), id, account_id, s, 'paused', '{}', now() from application, generate_series(101, 103) s`,
+    `insert into application_event (id, application_id, account_id, sequence, type, data, created_at, delivered_at)
+      select gen_random_uuid(), id, account_id, s, case when s = 103 and account_id = $1 then 'deleted' else 'paused' end, '{}',
+        created_at, now()
+      from application, generate_series(101, 103) s`,
+    [ref.accountId],
   );
+  await insertDeletions(apps.db, 10);
   const { applications } = await apps.client.listApplications({
     accountId: ref.accountId,
     filter: { applicationIds: [ref.applicationId] },
@@ -107,6 +120,11 @@ const CALLS: Record<string, () => Promise<unknown>> = {
       .service.start()
       .catch(() => 'The copies have no key of this secret'),
   'a deletion': () => apps.client.deleteApplication(ref),
+  'the first page of deletions': () => apps.client.listDeletedApplications({ pageSize: 10 }),
+  'a further page of deletions since a time': () =>
+    apps.client.listDeletedApplications({ pageSize: 10, pageToken: token(), deletedSince: timestampFromDate(new Date()) }),
+  'a look for events on their way': () => hasUndelivered(kysely),
+  'a delivery of events': () => deliverBatch({ db: kysely, producer: { add: async () => undefined }, clock: apps.clock.now }),
 };
 
 describe.each(['force_custom_plan', 'force_generic_plan'] as const)('with 10,000 applications and %s', (mode) => {
@@ -118,6 +136,22 @@ describe.each(['force_custom_plan', 'force_generic_plan'] as const)('with 10,000
       const nodes = plan.map((node) => node['Node Type']);
       expect({ statement: statement.text, nodes }).not.toMatchObject({ nodes: expect.arrayContaining(['Seq Scan']) });
       expect(plan.some((node) => node['Index Name'])).toBe(true);
+    }
+  });
+});
+
+describe('a list of deletions', () => {
+  it.each([
+    ['the first page', {}],
+    ['a further page', { pageToken: token() }],
+    ['a page since a time', { deletedSince: timestampFromDate(new Date()) }],
+  ])('is read in the order of its index, without a sort: %s', async (_, request) => {
+    const [statement] = await statementsOf(() => apps.client.listDeletedApplications({ pageSize: 10, ...request }));
+    if (!statement) throw new Error('No statement was sent');
+    for (const mode of ['force_custom_plan', 'force_generic_plan'] as const) {
+      const plan = await planOf(statement, mode);
+      expect(plan.map((node) => node['Node Type'])).toEqual(['Limit', 'Index Scan']);
+      expect(plan[1]?.['Index Name']).toBe('application_event_deletions');
     }
   });
 });

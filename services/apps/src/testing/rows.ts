@@ -43,3 +43,20 @@ export async function waitersForLocks(db: pg.Pool, count: number): Promise<void>
     return rows[0]?.count === count;
   });
 }
+
+/** The ids of the events that are on their way, in their order. */
+export async function undelivered(db: pg.Pool): Promise<string[]> {
+  const { rows } = await db.query<{ id: string }>('select id from application_event where delivered_at is null order by id');
+  return rows.map(({ id }) => id);
+}
+
+/** Writes events of deletions as if so many applications had been deleted, and returns the applications in order. */
+export async function insertDeletions(db: pg.Pool, count: number): Promise<string[]> {
+  const { rows } = await db.query<{ application_id: string }>(
+    `insert into application_event (id, application_id, account_id, sequence, type, data, created_at)
+      select gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), 1, 'deleted', '{}', now() from generate_series(1, $1)
+      returning application_id`,
+    [count],
+  );
+  return rows.map((row) => row.application_id).sort();
+}

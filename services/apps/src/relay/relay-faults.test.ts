@@ -1,0 +1,119 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { createLogger } from '@latchkey/kit/logger';
+import { eventually } from '@latchkey/testkit/eventually';
+import { type OwnRedis, startOwnRedis } from '@latchkey/testkit/own-redis';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { readQueue } from '../testing/queue-reader.ts';
+import { insertDeletions, undelivered } from '../testing/rows.ts';
+import { startTestApps, type TestApps } from '../testing/test-apps.ts';
+
+const RELAY = fileURLToPath(new URL('../testing/relay-process.ts', import.meta.url));
+
+let apps: TestApps;
+let redis: OwnRedis;
+beforeAll(async () => {
+  [apps, redis] = await Promise.all([startTestApps(), startOwnRedis()]);
+});
+afterAll(() => Promise.all([apps.stop(), redis.remove()]));
+beforeEach(async () => {
+  await apps.db.query('delete from application_event');
+  await redis.empty();
+});
+
+async function startDelivering() {
+  const lines: string[] = [];
+  const write = (line: string) => void lines.push(JSON.parse(line).msg);
+  const instance = apps.connect({ env: { REDIS_URL: redis.url }, logger: createLogger('apps', 'info', { write }) });
+  onTestFinished(() => instance.service.stop());
+  await instance.service.start();
+  return { ...instance, lines };
+}
+
+function read() {
+  const reader = readQueue(redis.url, 'files');
+  onTestFinished(() => reader.stop());
+  return reader;
+}
+
+const faults = [
+  { what: 'gone', breakIt: () => redis.stop(), mend: () => redis.start() },
+  { what: 'frozen', breakIt: async () => redis.freeze(), mend: async () => redis.thaw() },
+];
+
+describe.each(faults)('with Redis $what', ({ breakIt, mend }) => {
+  let isBroken = false;
+  const broken = async () => {
+    onTestFinished(() => mended());
+    isBroken = true;
+    await breakIt();
+  };
+  const mended = async () => {
+    if (isBroken) await mend();
+    isBroken = false;
+  };
+
+  it('deletions go on at once, and are delivered within 2 s of its return, none lost', async () => {
+    const { client, lines } = await startDelivering();
+    const first = await apps.createOwned();
+    await client.deleteApplication(first);
+    await eventually(async () => expect(await undelivered(apps.db)).toEqual([]));
+    await broken();
+    const refs = await Promise.all(Array.from({ length: 20 }, () => apps.createOwned()));
+    const startedAt = performance.now();
+    for (const ref of refs) await client.deleteApplication(ref);
+    expect((performance.now() - startedAt) / refs.length).toBeLessThan(100);
+    await eventually(() => expect(lines).toContain('events wait to be delivered'));
+    expect(await undelivered(apps.db)).toHaveLength(20);
+    await mended();
+    const mendedAt = performance.now();
+    await eventually(async () => expect(await undelivered(apps.db)).toEqual([]));
+    expect(performance.now() - mendedAt).toBeLessThan(2_000);
+    const reader = read();
+    const expected = [first, ...refs].map(({ applicationId }) => applicationId).sort();
+    await eventually(() => expect(reader.applications()).toEqual(expected));
+    for (const line of ['redis is unreachable', 'events wait to be delivered', 'events are delivered again']) {
+      expect(lines.filter((msg) => msg === line).length).toBeLessThanOrEqual(1);
+    }
+  });
+
+  it('the service starts, is ready, answers, and stops', async () => {
+    await broken();
+    const startedAt = performance.now();
+    const { client, service } = await startDelivering();
+    expect(performance.now() - startedAt).toBeLessThan(1_000);
+    await service.checkReady();
+    const ref = await apps.createOwned();
+    await client.deleteApplication(ref);
+    const stoppedAt = performance.now();
+    await service.stop();
+    expect(performance.now() - stoppedAt).toBeLessThan(3_000);
+    await mended();
+    expect(await undelivered(apps.db)).toHaveLength(1);
+    await startDelivering();
+    const reader = read();
+    await eventually(() => expect(reader.applications()).toEqual([ref.applicationId]));
+  });
+});
+
+describe('a relay that is killed', () => {
+  it.each([
+    ['after the commit and before it has added the jobs', 'before', 0],
+    ['after it has added the jobs and before it has marked the events', 'after', 100],
+  ])('%s loses nothing: another delivers the events', async (_, when, addedMin) => {
+    const expected = await insertDeletions(apps.db, 130);
+    const child = spawn(process.execPath, [RELAY, apps.url, redis.url, when], { stdio: 'inherit' });
+    onTestFinished(() => void child.kill('SIGKILL'));
+    expect(await once(child, 'exit')).toEqual([null, 'SIGKILL']);
+    expect(await redis.ask((client) => client.llen('latchkey:queue:files:wait'))).toBe(addedMin);
+    // PostgreSQL rolls back once it has noticed that the connection is gone.
+    await eventually(async () => expect(await undelivered(apps.db)).toHaveLength(130));
+    await startDelivering();
+    await eventually(async () => expect(await undelivered(apps.db)).toEqual([]));
+    expect(await redis.ask((client) => client.llen('latchkey:queue:files:wait'))).toBe(130);
+    const reader = read();
+    await eventually(() => expect(reader.applications()).toEqual(expected));
+    expect(reader.jobs).toHaveLength(130);
+  });
+});

@@ -1,0 +1,27 @@
+import { createLogger } from '@latchkey/kit/logger';
+import type { QueueJob } from '@latchkey/kit/queue';
+import { createQueueWorker, type QueueWorker } from '@latchkey/kit/queue-worker';
+
+/** A consumer that only keeps what it is given. */
+export interface QueueReader extends Pick<QueueWorker, 'stop'> {
+  readonly jobs: QueueJob[];
+  /** The applications that jobs were about, each once, in order. */
+  applications(): string[];
+}
+
+/** Reads a queue from now on. */
+export function readQueue(url: string, queue: string): QueueReader {
+  const jobs: QueueJob[] = [];
+  const handle = async (job: QueueJob) => void jobs.push(job);
+  const worker = createQueueWorker({
+    url,
+    queue,
+    name: 'test-reader',
+    handle,
+    logger: createLogger('reader', 'silent'),
+    concurrency: 10,
+  });
+  worker.start();
+  const applications = () => jobs.map(({ data }) => (data as { applicationId: string }).applicationId);
+  return { jobs, applications: () => [...new Set(applications())].sort(), stop: () => worker.stop() };
+}

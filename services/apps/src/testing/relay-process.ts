@@ -1,0 +1,27 @@
+import { createDatabase } from '@latchkey/kit/database/database';
+import { createLogger } from '@latchkey/kit/logger';
+import { createQueueProducer } from '@latchkey/kit/queue-producer';
+import type { AppsDatabase } from '../db/schema.ts';
+import { QUEUES } from '../relay/consumers.ts';
+import { createRelay } from '../relay/relay.ts';
+
+/** A relay that is killed in the middle of its first delivery: `before` its jobs are added, or `after`. */
+const [url = '', redisUrl = '', when = ''] = process.argv.slice(2);
+const logger = createLogger('doomed', 'silent');
+const database = createDatabase<AppsDatabase>({ url, schema: 'apps', logger });
+const producer = createQueueProducer({ url: redisUrl, name: 'doomed', queues: QUEUES, logger, onReady: () => relay.start() });
+const relay = createRelay(
+  {
+    db: database.db,
+    clock: () => new Date(),
+    producer: {
+      async add(queue, jobs) {
+        if (when === 'after') await producer.add(queue, jobs);
+        process.kill(process.pid, 'SIGKILL');
+        await new Promise(() => undefined);
+      },
+    },
+  },
+  logger,
+);
+producer.connect();
