@@ -2,7 +2,7 @@ import { bodyRoute } from '@latchkey/kit/rpc/body-call';
 import type { PlainRoute } from '@latchkey/kit/rpc/plain-route';
 import { UploadFileResponseSchema } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import type { FilesContext } from './context.ts';
-import { createDownloadHandler, type DownloadHandler, downloadRoute } from './download/download-handler.ts';
+import { createDownloadHandler, type DownloadHandler, downloadRoutes } from './download/download-handler.ts';
 import { createUploadBody, type ReceiveBody } from './upload/upload.body.ts';
 
 /** How bytes come and go, which do not travel as messages (architecture 4). */
@@ -22,5 +22,5 @@ export function dataPathRoutes({ upload, download }: FilesDataPath): PlainRoute[
     output: UploadFileResponseSchema,
     handle: (req, requestId) => upload(String(req.headers['x-upload-ticket'] ?? ''), req, requestId),
   });
-  return [uploads, downloadRoute(download)];
+  return [uploads, ...downloadRoutes(download)];
 }

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
 import { isDatabaseUnavailable } from '@latchkey/kit/database/database';
 import { commonErrors, DomainError, defineErrors } from '@latchkey/kit/errors';
+import { newId } from '@latchkey/kit/id';
 import type { PlainRoute } from '@latchkey/kit/rpc/plain-route';
 import type { FilesContext } from '../context.ts';
 import { errors } from '../errors.ts';
@@ -32,6 +33,7 @@ export interface DownloadOptions {
 
 const STALL_TIMEOUT_MS = 30_000;
 const ALLOWED_METHODS = ['GET', 'HEAD'];
+const REFUSED_METHODS = ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
 
 const { internal_error } = defineErrors({ internal_error: { kind: 'internal', message: 'Internal server error' } });
 
@@ -46,7 +48,8 @@ interface Download {
 /** Serves files by the URLs that this service signed (decisions 11): GET and HEAD, ranges and preconditions as in RFC 9110. */
 export function createDownloadHandler(ctx: FilesContext, options: DownloadOptions = {}): DownloadHandler {
   const { stallTimeoutMs = STALL_TIMEOUT_MS } = options;
-  return async (req, res, requestId) => {
+  return async (req, res, givenId) => {
+    const requestId = givenId || newId();
     // Whoever goes away in the middle is told of by the pipeline; before it, nobody cares.
     res.on('error', () => undefined);
     try {
@@ -62,9 +65,10 @@ export function createDownloadHandler(ctx: FilesContext, options: DownloadOption
   };
 }
 
-/** The handler as a route of the service's own port. Whoever has a URL may use it. */
-export function downloadRoute(handle: DownloadHandler): PlainRoute {
-  return { method: '*', path: DOWNLOADS_PATH, needsCredential: false, handle };
+/** The handler as routes of the service's own port, those it refuses among them. Whoever has a URL may use it. */
+export function downloadRoutes(handle: DownloadHandler): PlainRoute[] {
+  const methods = [...ALLOWED_METHODS, ...REFUSED_METHODS];
+  return methods.map((method) => ({ method, path: DOWNLOADS_PATH, needsCredential: false, handle }));
 }
 
 /** One answer for what is forged, expired or deleted. */
