@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
 import { fastifyConnectPlugin } from '@connectrpc/connect-fastify';
 import { type FastifyInstance, fastify } from 'fastify';
+import { LingeringResponse } from '../http/lingering-response.ts';
 import type { ReadinessCheck } from './health.ts';
 import { DEADLINE_MS_MAX } from './route.ts';
 
@@ -11,18 +11,15 @@ const KEEP_ALIVE_MS = 65_000;
 /** How often connections that have become idle are closed while the server stops, in milliseconds. */
 const IDLE_CHECK_MS = 20;
 
-/**
- * Discards what connect-node did not read of a request that it refused, such as a gRPC-Web message beyond the limit. It destroys
- * such a request but not its connection, on which nothing would ever be read again. Node does the same for a request
- * that nobody touched.
- */
-function drain(req: IncomingMessage, connection: Socket): void {
-  (req as unknown as { _dump(): void })._dump();
-  connection.resume();
-}
-
 /** A handler that answers true when it took the request. */
 export type FrontHandler = (req: IncomingMessage, res: ServerResponse) => boolean;
+
+/** Settings of {@link buildHttpServer}. */
+export interface HttpListenerOptions {
+  readonly checkReady: ReadinessCheck;
+  /** Longest time that a whole request may take to arrive, in milliseconds. */
+  readonly requestTimeoutMs: number;
+}
 
 /**
  * Builds the HTTP/1.1 server: a handler of ours in front, then Fastify with Connect and the probes `/healthz` and `/readyz`. Fastify does
@@ -31,18 +28,22 @@ export type FrontHandler = (req: IncomingMessage, res: ServerResponse) => boolea
 export async function buildHttpServer(
   front: FrontHandler,
   connect: Parameters<typeof fastifyConnectPlugin>[1],
-  checkReady: ReadinessCheck,
+  options: HttpListenerOptions,
 ): Promise<FastifyInstance> {
+  const { checkReady, requestTimeoutMs } = options;
+  const http = {
+    ServerResponse: LingeringResponse,
+    requestTimeout: requestTimeoutMs,
+    headersTimeout: DEADLINE_MS_MAX,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+  };
   let stopping = false;
   const app = fastify({
     return503OnClosing: false,
     serverFactory: (handler) =>
-      createServer({ requestTimeout: DEADLINE_MS_MAX, keepAliveTimeout: KEEP_ALIVE_MS }, (req, res) => {
+      createServer(http, (req, res) => {
         if (stopping) res.shouldKeepAlive = false;
-        if (front(req, res)) return;
-        const { socket } = req;
-        res.once('finish', () => req.complete || drain(req, socket));
-        handler(req, res);
+        if (!front(req, res)) handler(req, res);
       }),
   });
   await app.register(fastifyConnectPlugin, connect);

@@ -12,11 +12,7 @@ export function toResponse<I extends DescMessage, O extends DescMessage>(
   method: DescMethodUnary<I, O>,
   answer: LeanAnswer,
 ): UnaryResponse<I, O> {
-  if (answer.status !== 200) throw toError(answer);
-  const contentType = answer.headers['content-type'];
-  if (contentType !== 'application/proto') {
-    throw new ConnectError(`unsupported content type ${contentType}`, Code.Internal, toHeaders(answer));
-  }
+  const message = readMessage(method.output, answer);
   let demuxed: [Headers, Headers] | undefined;
   const demux = () => {
     demuxed ??= trailerDemux(toHeaders(answer));
@@ -26,7 +22,7 @@ export function toResponse<I extends DescMessage, O extends DescMessage>(
     stream: false,
     service: method.parent,
     method,
-    message: parse(method.output, answer.body),
+    message,
     get header() {
       return demux()[0];
     },
@@ -34,6 +30,20 @@ export function toResponse<I extends DescMessage, O extends DescMessage>(
       return demux()[1];
     },
   };
+}
+
+/**
+ * The message that a whole answer carries.
+ *
+ * @throws ConnectError the error that it carries instead, or `internal` where it is no valid answer
+ */
+export function readMessage<O extends DescMessage>(schema: O, answer: LeanAnswer): MessageShape<O> {
+  if (answer.status !== 200) throw toError(answer);
+  const contentType = answer.headers['content-type'];
+  if (contentType !== 'application/proto') {
+    throw new ConnectError(`unsupported content type ${contentType}`, Code.Internal, toHeaders(answer));
+  }
+  return parse(schema, answer.body);
 }
 
 function parse<O extends DescMessage>(schema: O, body: Uint8Array): MessageShape<O> {
@@ -44,7 +54,8 @@ function parse<O extends DescMessage>(schema: O, body: Uint8Array): MessageShape
   }
 }
 
-function toError(answer: LeanAnswer): ConnectError {
+/** The error that an answer which is no success carries. */
+export function toError(answer: LeanAnswer): ConnectError {
   const [metadata, trailer] = trailerDemux(toHeaders(answer));
   trailer.forEach((value, name) => void metadata.append(name, value));
   const fallback = new ConnectError(`HTTP ${answer.status}`, codeFromHttpStatus(answer.status), metadata);

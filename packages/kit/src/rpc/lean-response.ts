@@ -18,7 +18,7 @@ const RESERVED = new Set([
 ]);
 
 /** @throws ConnectError `resource_exhausted` where the answer is too large, or Error where it is no valid message */
-export function sendMessage(res: ServerResponse, schema: DescMessage, message: Message, context: UnaryContext): void {
+export function sendMessage(res: ServerResponse, schema: DescMessage, message: Message, context?: UnaryContext): void {
   const body = toBinary(schema, message);
   if (body.byteLength > MESSAGE_BYTES_MAX) throw tooLarge('answer');
   send(res, 200, 'application/proto', body, context);

@@ -7,15 +7,18 @@ import { CallCounter } from './call-counter.ts';
 import { createCredentialCheck, createRequestGate } from './credentials.ts';
 import { listenForGrpc } from './grpc-listener.ts';
 import { healthRoute, type ReadinessCheck } from './health.ts';
-import { buildHttpServer } from './http-listener.ts';
+import { buildHttpServer, type FrontHandler } from './http-listener.ts';
 import { createLeanHandler } from './lean-handler.ts';
+import { createPlainHandler, type PlainRoute } from './plain-route.ts';
 import { reflectionRoutes } from './reflection.ts';
-import { MESSAGE_BYTES_MAX, REQUEST_ID_HEADER, type RpcRoute } from './route.ts';
+import { DEADLINE_MS_MAX, MESSAGE_BYTES_MAX, REQUEST_ID_HEADER, type RpcRoute } from './route.ts';
 import { boundRouter } from './router.ts';
 
 /** What a service's server needs. */
 export interface RpcServerOptions {
   readonly routes: readonly RpcRoute[];
+  /** Answered over HTTP/1.1 in front of everything else. None unless set. */
+  readonly plainRoutes?: readonly PlainRoute[];
   readonly logger: Logger;
   /** Credentials accepted from callers; see `createCredentialCheck`. */
   readonly credentials: readonly string[];
@@ -34,14 +37,17 @@ export interface RpcServer {
   readonly port: number;
   readonly grpcPort: number;
   /**
-   * Refuses new connections, lets the unary calls under way end, then ends the streams, and resolves. No call takes longer than
-   * the longest deadline, and no stream more than a second after them.
+   * Refuses new connections, lets the unary calls and the plain requests under way end, then ends the streams, and resolves. No call takes longer
+   * than the longest deadline, and no stream more than a second after them.
    */
   stop(): Promise<void>;
 }
 
 /** How long streams, and answers being written, have to end once no unary call is under way, in milliseconds. */
 const STREAM_GRACE_MS = 1_000;
+
+/** Longest time that a request may take to arrive where there are plain routes, in milliseconds. Each has a shorter bound of its own. */
+const PLAIN_REQUEST_MS_MAX = 25 * 3_600_000;
 
 /** The longest deadline that connect-node's timer can hold, in milliseconds. Ours, which is shorter, then ends a unary call. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
@@ -69,7 +75,10 @@ export async function startRpcServer(options: RpcServerOptions): Promise<RpcServ
     shutdownSignal: shutdown.signal,
   };
   const lean = createLeanHandler({ methods, checkCredential, interceptors, logger, calls });
-  const app = await buildHttpServer(lean, { ...shared }, checkReady);
+  const plain = createPlainHandler({ routes: options.plainRoutes ?? [], checkCredential, logger, calls });
+  const front: FrontHandler = (req, res) => plain(req, res) || lean(req, res);
+  const requestTimeoutMs = options.plainRoutes ? PLAIN_REQUEST_MS_MAX : DEADLINE_MS_MAX;
+  const app = await buildHttpServer(front, { ...shared }, { checkReady, requestTimeoutMs });
   await app.listen({ host, port: options.port });
   const grpc = await listenForGrpc(connectNodeAdapter({ ...shared }), host, options.grpcPort).catch(async (err: unknown) => {
     await app.close();

@@ -2,6 +2,7 @@ import { ConfigError } from '../config.ts';
 import { type Runnable, runProcess } from '../lifecycle.ts';
 import type { Logger } from '../logger.ts';
 import type { ProcessConfig } from '../process-settings.ts';
+import type { PlainRoute } from './plain-route.ts';
 import type { RpcRoute } from './route.ts';
 import { type RpcServer, startRpcServer } from './server.ts';
 
@@ -9,11 +10,15 @@ import { type RpcServer, startRpcServer } from './server.ts';
 export interface RpcService extends Runnable {
   readonly logger: Logger;
   readonly routes: readonly RpcRoute[];
+  /** Answered over HTTP/1.1 beside RPC. None unless set. */
+  readonly plainRoutes?: readonly PlainRoute[];
+  /** Longest time an ordered stop may take, in milliseconds; 30 s unless set. */
+  readonly stopTimeoutMs?: number;
   migrate(): Promise<string[]>;
   checkReady(): Promise<void>;
 }
 
-/** Longest time an ordered stop may take, in milliseconds. */
+/** Longest time the ordered stop of a service without long requests may take, in milliseconds. */
 const STOP_TIMEOUT_MS = 30_000;
 
 /**
@@ -38,6 +43,7 @@ export async function runService<C extends ProcessConfig>(
     await service.start();
     server = await startRpcServer({
       routes: service.routes,
+      ...(service.plainRoutes && { plainRoutes: service.plainRoutes }),
       logger: service.logger,
       credentials: config.SERVICE_CREDENTIALS,
       checkReady: service.checkReady,
@@ -51,7 +57,8 @@ export async function runService<C extends ProcessConfig>(
     await server?.stop();
     await service.stop();
   };
-  await runProcess({ start, stop }, { logger: service.logger, stopTimeoutMs: STOP_TIMEOUT_MS });
+  const { logger, stopTimeoutMs = STOP_TIMEOUT_MS } = service;
+  await runProcess({ start, stop }, { logger, stopTimeoutMs });
 }
 
 /** Reads settings, or ends the process with what is wrong with them. */

@@ -1,0 +1,41 @@
+import type { Socket } from 'node:net';
+
+/** How long a peer is listened to after the last thing that it is told. */
+export interface LingerBounds {
+  /** In all, in milliseconds. */
+  readonly totalMs: number;
+  /** While nothing comes, in milliseconds. */
+  readonly silenceMs: number;
+}
+
+const DEFAULT_BOUNDS: LingerBounds = { totalMs: 30_000, silenceMs: 5_000 };
+
+/** What Node's HTTP server listens for on its connections, and must not hear any more. */
+const SERVER_EVENTS = ['data', 'end', 'timeout', 'resume', 'pause'] as const;
+
+const lingering = new WeakSet<object>();
+
+/** Whether a connection has had its last answer and is only listened to until its peer has read it. */
+export function isLingering(socket: object): boolean {
+  return lingering.has(socket);
+}
+
+/**
+ * Closes a connection of an HTTP server whose peer may still be sending (RFC 9112, 9.6). A socket that is closed with bytes unread is reset, and
+ * the reset overtakes the answer. So our side is ended, and what still comes is read and discarded, not as HTTP, until the peer ends its own side
+ * or the bounds are reached.
+ *
+ * @param socket all that the peer shall be told has been written to it
+ */
+export function lingeringClose(socket: Socket, { totalMs, silenceMs }: LingerBounds = DEFAULT_BOUNDS): void {
+  if (socket.destroyed || lingering.has(socket)) return;
+  lingering.add(socket);
+  for (const event of SERVER_EVENTS) socket.removeAllListeners(event);
+  // The first listener for data makes Node's parser let go of the socket.
+  socket.on('data', () => undefined);
+  socket.setTimeout(silenceMs, () => socket.destroy());
+  const deadline = setTimeout(() => socket.destroy(), totalMs);
+  socket.once('close', () => clearTimeout(deadline));
+  socket.end();
+  socket.resume();
+}

@@ -1,0 +1,39 @@
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+
+/** A connection that a test drives by hand, with what has come over it. */
+export interface RawClient {
+  readonly socket: Socket;
+  /** What has been received. */
+  received(): string;
+  /** Sends so many bytes as fast as they are taken, until the connection is closed. */
+  pour(byteSize: number): Promise<void>;
+  /** How the connection ended: an error's code, or `end`. */
+  readonly ended: Promise<string>;
+}
+
+const CHUNK = Buffer.alloc(256 * 1024, 'x');
+
+/** Opens a connection to a port of this machine. */
+export async function openRawClient(port: number): Promise<RawClient> {
+  const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
+  let received = '';
+  let failure: string | undefined;
+  const ended = new Promise<string>((resolve) => {
+    socket.on('error', (err: NodeJS.ErrnoException) => {
+      failure = err.code ?? err.message;
+    });
+    socket.once('close', () => resolve(failure ?? 'end'));
+  });
+  socket.setEncoding('latin1').on('data', (text: string) => {
+    received += text;
+  });
+  await once(socket, 'connect');
+  const pour = async (byteSize: number) => {
+    for (let left = byteSize; left > 0 && socket.writable; left -= CHUNK.byteLength) {
+      const taken = socket.write(CHUNK.subarray(0, left));
+      if (!taken) await Promise.race([once(socket, 'drain').catch(() => undefined), ended]);
+    }
+  };
+  return { socket, received: () => received, pour, ended };
+}
