@@ -28,19 +28,21 @@ export interface NoS3Server {
 /**
  * Starts a server with nothing in it, on 127.0.0.1, as the user that we are. It ends with this process, also when that is killed. The first start
  * on a machine downloads it.
+ *
+ * @param cacheDir where what is downloaded is kept
  */
-export async function startS3Server(): Promise<S3Server | NoS3Server> {
+export async function startS3Server({ cacheDir = CACHE_DIR } = {}): Promise<S3Server | NoS3Server> {
   const dir = await mkdtemp(join(tmpdir(), 'latchkey-s3-'));
   try {
-    return await start(dir);
+    return await start(dir, cacheDir);
   } catch (err) {
     await rm(dir, { recursive: true, force: true });
     return { unavailable: `no S3 server of the distribution: ${(err as Error).message}` };
   }
 }
 
-async function start(dir: string): Promise<S3Server> {
-  const program = await findSwift(CACHE_DIR);
+async function start(dir: string, cacheDir: string): Promise<S3Server> {
+  const program = await findSwift(cacheDir);
   const accessKeyId = 'tests:latchkey';
   const secretAccessKey = randomBytes(16).toString('hex');
   const server = await runServer({

@@ -27,6 +27,7 @@ export interface S3Bucket {
   readonly client: S3Client;
   readonly name: string;
   readonly callTimeoutMs: number;
+  readonly checksums: S3Settings['checksums'];
   /**
    * Makes a call with a signal that ends it at the time-out, and earlier if another signal says so. What it answers with, as the bytes of an
    * object, is not bound by that any more. Rejects with S3Error.
@@ -42,6 +43,7 @@ export function createS3Bucket(settings: S3Settings): S3Bucket {
     client,
     name: settings.bucket,
     callTimeoutMs: timeoutMs,
+    checksums: settings.checksums,
     call: async (send, signal) => {
       const controller = new AbortController();
       const stop = () => controller.abort(signal?.reason);

@@ -79,7 +79,10 @@ interface PartsTarget {
 async function sendParts({ bucket, key, reader, signal, progress }: PartsTarget, buffer: Buffer): Promise<number> {
   const target = { Bucket: bucket.name, Key: key };
   progress.begun = true;
-  const { UploadId } = await bucket.call((client, options) => client.send(new CreateMultipartUploadCommand(target), options));
+  // The parts' checksums are refused where the upload was not begun with theirs.
+  const checksum = bucket.checksums === 'when_supported' ? ({ ChecksumAlgorithm: 'CRC32' } as const) : {};
+  const create = new CreateMultipartUploadCommand({ ...target, ...checksum });
+  const { UploadId } = await bucket.call((client, options) => client.send(create, options));
   if (!UploadId) throw new Error('the object store named no upload');
   progress.uploadId = UploadId;
   reader.throwIfFailed();

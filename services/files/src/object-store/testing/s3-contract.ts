@@ -42,8 +42,21 @@ export function describeS3Store(name: string, { server, stop }: { server: Server
     leaveUnfinished: server.listsUnfinished ? (key) => leaveUnfinished(JSON.stringify(settings), key) : undefined,
     close: async () => undefined,
   }));
+  describe(`${name}: with checksums`, () => describeChecksums({ ...settings, checksums: 'when_supported' }));
   describe(`${name}: download URLs`, () => describeDownloads(settings, server.readsUrls));
   describe(`${name}: when it fails`, () => describeFaults(settings));
+}
+
+function describeChecksums(settings: S3Settings): void {
+  it.each([100, 7 * MIB])('keeps %i bytes', async (byteSize) => {
+    const store = createS3Store(settings);
+    const key = newKey();
+    const bytes = someBytes(byteSize);
+    await store.put(key, bodyOf(bytes), new AbortController().signal);
+    expect((await collect(await store.read(key))).equals(bytes)).toBe(true);
+    expect((await collect(await store.read(key, { start: 5, end: 9 }))).equals(bytes.subarray(5, 10))).toBe(true);
+    await store.remove(key);
+  });
 }
 
 function describeDownloads(settings: S3Settings, readsUrls: boolean): void {
