@@ -1,6 +1,7 @@
 import { type CallOptions, type Client, createClient, type Transport } from '@connectrpc/connect';
 import { REQUEST_ID_HEADER } from '@latchkey/kit/rpc/route';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
+import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import { AccountService } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import { ApiKeyService } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
 import { AuthenticationService } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
@@ -11,14 +12,16 @@ export interface Clients {
   readonly accounts: Client<typeof AccountService>;
   readonly apiKeys: Client<typeof ApiKeyService>;
   readonly applications: Client<typeof ApplicationService>;
+  readonly files: Client<typeof FileService>;
 }
 
-export function createClients(identity: Transport, apps: Transport): Clients {
+export function createClients(identity: Transport, apps: Transport, files: Transport): Clients {
   return {
     authentication: createClient(AuthenticationService, identity),
     accounts: createClient(AccountService, identity),
     apiKeys: createClient(ApiKeyService, identity),
     applications: createClient(ApplicationService, apps),
+    files: createClient(FileService, files),
   };
 }
 

@@ -47,6 +47,7 @@ const serviceSettings = z.object({
 const processSettings = serviceSettings.extend({
   IDENTITY_URL: urlSetting('http:'),
   APPS_URL: urlSetting('http:'),
+  FILES_URL: urlSetting('http:'),
   SERVICE_CREDENTIALS: serviceCredentialsSetting,
 });
 

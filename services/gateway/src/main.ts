@@ -11,10 +11,11 @@ const config = orExit(() => readGatewayProcessConfig(process.env));
 const credential = config.SERVICE_CREDENTIALS[0] as string;
 const identity = createServiceTransport(config.IDENTITY_URL, credential);
 const apps = createServiceTransport(config.APPS_URL, credential);
-const gateway = createGatewayService(config, { identity, apps });
+const files = createServiceTransport(config.FILES_URL, credential);
+const gateway = createGatewayService(config, { identity, apps, files });
 
 const stop = async () => {
   await gateway.stop();
-  await Promise.all([identity.close(), apps.close()]);
+  await Promise.all([identity.close(), apps.close(), files.close()]);
 };
 await runProcess({ start: () => gateway.start(), stop }, { logger: gateway.logger, stopTimeoutMs: STOP_TIMEOUT_MS });

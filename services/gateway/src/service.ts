@@ -15,6 +15,7 @@ import { apiKeyRoutes } from './routes/api-keys.ts';
 import { applicationSettingRoutes } from './routes/application-settings.ts';
 import { applicationRoutes } from './routes/applications.ts';
 import { authRoutes } from './routes/auth.ts';
+import { fileRoutes } from './routes/files.ts';
 import { licenseLevelRoutes } from './routes/license-levels.ts';
 import { unbuiltRoutes } from './routes/unbuilt.ts';
 import { createServer } from './server.ts';
@@ -23,6 +24,7 @@ import { createServer } from './server.ts';
 export interface GatewayDependencies {
   readonly identity: Transport;
   readonly apps: Transport;
+  readonly files: Transport;
   readonly logger?: Logger;
   /** Rejects while a service behind the gateway is not ready; asks their health services unless given. */
   readonly checkReady?: () => Promise<void>;
@@ -44,13 +46,13 @@ export interface GatewayService {
 export function createGatewayService(config: GatewayConfig, deps: GatewayDependencies): GatewayService {
   const logger = deps.logger ?? createLogger('gateway', config.LOG_LEVEL);
   const redis = createFailFastRedis(config.REDIS_URL, logger);
-  const clients = createClients(deps.identity, deps.apps);
+  const clients = createClients(deps.identity, deps.apps, deps.files);
   const authenticator = new Authenticator(clients);
   redis.on('close', () => authenticator.forgetAll());
   const limiter = new Limiter(redis, logger);
   const limits = createLimits(config);
   const publicUrl = config.PUBLIC_URL ?? `http://localhost:${config.PORT}`;
-  const checkReady = deps.checkReady ?? (() => checkServices([deps.identity, deps.apps]));
+  const checkReady = deps.checkReady ?? (() => checkServices([deps.identity, deps.apps, deps.files]));
   const gate = new Gate({ authenticator, limiter, limits, publicOrigin: new URL(publicUrl).origin });
   const routes = [
     ...applicationRoutes(clients),
@@ -58,6 +60,7 @@ export function createGatewayService(config: GatewayConfig, deps: GatewayDepende
     ...licenseLevelRoutes(clients),
     ...apiKeyRoutes(clients, limits),
     ...authRoutes({ clients, limiter, limits, secureCookie: !isLoopbackHttp(publicUrl) }),
+    ...fileRoutes(clients),
     ...unbuiltRoutes(),
   ];
   let app: FastifyInstance | undefined;

@@ -1,3 +1,4 @@
+import type { CallOptions } from '@connectrpc/connect';
 import { parseId } from '@latchkey/kit/id';
 import type { Principal } from '../authentication/principal.ts';
 import { reaches } from '../authentication/principal.ts';
@@ -24,12 +25,20 @@ export async function withApplication<T>(
   const { principal, call } = request;
   const applicationId = parseId(idText);
   if (applicationId === undefined) throw errors.route_not_found();
+  const ref = { accountId: principal.accountId, applicationId };
   if (!reaches(principal, applicationId)) {
-    const owned = await clients.applications.findOwnedApplications(
-      { accountId: principal.accountId, applicationIds: [applicationId] },
-      call,
-    );
-    throw owned.applicationIds.length === 0 ? errors.route_not_found() : errors.application_forbidden();
+    await checkOwned(clients, ref, call);
+    throw errors.application_forbidden();
   }
-  return run({ accountId: principal.accountId, applicationId });
+  return run(ref);
+}
+
+/** Throws `route_not_found` unless the application is the account's: for what is refused before any service is called. */
+export async function checkOwned(
+  clients: Pick<Clients, 'applications'>,
+  { accountId, applicationId }: ApplicationCall,
+  call: CallOptions,
+): Promise<void> {
+  const owned = await clients.applications.findOwnedApplications({ accountId, applicationIds: [applicationId] }, call);
+  if (owned.applicationIds.length === 0) throw errors.route_not_found();
 }

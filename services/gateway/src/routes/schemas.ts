@@ -1,4 +1,4 @@
-import { hasLength, isStorable } from '@latchkey/kit/text';
+import { hasLength, isStorable, withoutInvisible } from '@latchkey/kit/text';
 import { z } from 'zod';
 
 /** Text of so many code points once trimmed. */
@@ -12,6 +12,17 @@ export function trimmedText(min: number, max: number, description: string) {
 
 /** Any text that a service may be handed. What it names, if anything, is the service's to say. */
 export const anyText = z.string().refine(isStorable);
+
+const FILE_NAME = /^[A-Za-z0-9_-]+(?:[ .][A-Za-z0-9_-]+)*$/;
+const FILE_NAME_LENGTH_MAX = 16;
+
+/** A file name; what is checked and passed on is what is left without invisible characters and white space around (specification 2.5). */
+export const fileName = z
+  .string()
+  .overwrite(withoutInvisible)
+  .max(FILE_NAME_LENGTH_MAX)
+  .regex(FILE_NAME)
+  .meta({ description: 'File name, checked without invisible characters and white space around.', examples: ['setup-1.2.exe'] });
 
 /** An id; text that is no UUID names nothing and is no schema's concern (decisions 1). */
 export const idText = z.string().meta({ format: 'uuid' });

@@ -2,10 +2,6 @@ import { type Access, defineRoute, type Route } from '../route/route.ts';
 
 const UNBUILT: ReadonlyArray<readonly [Route['method'], string, Access]> = [
   ['POST', 'upload-file', 'files:upload'],
-  ['POST', 'check-file-name', 'files:upload'],
-  ['GET', 'get-files-metadata', 'files:read'],
-  ['GET', 'get-files-table', 'files:read'],
-  ['POST', 'file-action', 'files:delete'],
   ['POST', 'upload-avatar', 'session'],
   ['GET', 'avatar', 'session'],
 ];

@@ -4,6 +4,7 @@ import { createLogger, type Logger } from '@latchkey/kit/logger';
 import { createDirectTransport } from '@latchkey/kit/rpc/direct-transport';
 import { rpcRoute } from '@latchkey/kit/rpc/route';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
+import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import { AccountService } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import { AuthenticationService } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
 import { readGatewayConfig } from '../config.ts';
@@ -14,6 +15,7 @@ export interface FakeServices {
   readonly authentication?: Partial<ServiceImpl<typeof AuthenticationService>>;
   readonly accounts?: Partial<ServiceImpl<typeof AccountService>>;
   readonly applications?: Partial<ServiceImpl<typeof ApplicationService>>;
+  readonly files?: Partial<ServiceImpl<typeof FileService>>;
 }
 
 export interface TestGatewayOptions extends FakeServices {
@@ -32,7 +34,7 @@ export interface TestGateway {
 
 /** Starts a gateway before fake services. The caller stops it. */
 export async function startTestGateway(options: TestGatewayOptions): Promise<TestGateway> {
-  const { redisUrl, env, authentication = {}, accounts = {}, applications = {} } = options;
+  const { redisUrl, env, authentication = {}, accounts = {}, applications = {}, files = {} } = options;
   const logger = options.logger ?? createLogger('gateway', 'silent');
   const identityRoutes = [
     rpcRoute(AuthenticationService, authentication as ServiceImpl<typeof AuthenticationService>),
@@ -42,6 +44,7 @@ export async function startTestGateway(options: TestGatewayOptions): Promise<Tes
   const service = createGatewayService(readGatewayConfig({ HOST: '127.0.0.1', PORT: '0', REDIS_URL: redisUrl, ...env }), {
     identity: createDirectTransport(identityRoutes, logger),
     apps: createDirectTransport(appsRoutes, logger),
+    files: createDirectTransport([rpcRoute(FileService, files as ServiceImpl<typeof FileService>)], logger),
     logger,
     checkReady: options.checkReady ?? (async () => undefined),
   });

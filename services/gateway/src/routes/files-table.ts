@@ -1,0 +1,55 @@
+import { hasLength } from '@latchkey/kit/text';
+import { z } from 'zod';
+import { parseJsonBody } from '../http/json-body.ts';
+import { applicationQuery } from './schemas.ts';
+
+const SEARCH_PARAMS_LENGTH_MAX = 1_024;
+
+/** Largest number that the protocol can carry; no table has so many pages. */
+const PAGE_MAX = 2n ** 63n - 1n;
+
+const WHOLE_NUMBER = /^[0-9]+$/;
+
+const search = z.strictObject({ searchString: z.string(), categories: z.array(z.literal('Name')) });
+
+/** Text that stands for a page, from 1. However many digits it has, it is a number; the ones that nothing can count to are all past the end. */
+const currentPage = z
+  .string()
+  .regex(WHOLE_NUMBER)
+  .transform((digits) => {
+    const significant = digits.replace(/^0+/, '');
+    return significant.length > PAGE_MAX.toString().length ? PAGE_MAX : BigInt(significant);
+  })
+  .refine((page) => page >= 1n)
+  .transform((page) => (page > PAGE_MAX ? PAGE_MAX : page));
+
+/** JSON text, read as strictly as a body (decisions 7); what is left of it is the text to search for, which is empty for none. */
+const searchParams = z
+  .string()
+  .refine((text) => hasLength(text, 0, SEARCH_PARAMS_LENGTH_MAX))
+  .transform((text, ctx) => {
+    const parsed = search.safeParse(parseOrUndefined(text));
+    if (!parsed.success) {
+      ctx.issues.push({ code: 'custom', message: 'malformed', input: text });
+      return z.NEVER;
+    }
+    const { searchString, categories } = parsed.data;
+    return categories.length === 0 ? '' : searchString;
+  });
+
+function parseOrUndefined(text: string): unknown {
+  try {
+    return parseJsonBody(Buffer.from(text));
+  } catch {
+    return undefined;
+  }
+}
+
+/** What get-files-table is asked. */
+export const filesTableQuery = applicationQuery.extend({
+  currentPage: currentPage.optional().meta({ description: 'Page, from 1; 1 unless given. A page past the end is empty.' }),
+  searchParams: searchParams.optional().meta({
+    description:
+      'JSON text `{"searchString": "…", "categories": ["Name"]}`. Without text or without a category it filters nothing.',
+  }),
+});
