@@ -6,6 +6,10 @@ import { createLogger, type Logger } from '@latchkey/kit/logger';
 import type { PlainRoute } from '@latchkey/kit/rpc/plain-route';
 import { type RpcRoute, rpcRoute } from '@latchkey/kit/rpc/route';
 import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
+import { createListDeleted } from './application/deleted-application.client.ts';
+import { createDeletionConsumer } from './application/deleted-application.consumer.ts';
+import { purgeTombstones } from './application/deleted-application.ts';
+import { createDeletionCatchUp } from './application/deletion-catch-up.ts';
 import { openContext, SCHEMA } from './compose.ts';
 import type { FilesConfig } from './config.ts';
 import { createDataPath, dataPathRoutes, type FilesDataPath } from './data-path.ts';
@@ -50,11 +54,21 @@ export function createFilesService(config: FilesConfig, deps: FilesDeps): FilesS
   const logger = deps.logger ?? createLogger('files', config.LOG_LEVEL);
   const { ctx, close } = openContext(config, deps.appsTransport, logger, deps.clock);
   const dataPath = createDataPath(ctx);
-  const sweeper = createSweeper({
+  const sweepObjects = createSweeper({
     intervalMs: config.SWEEP_INTERVAL_SECONDS * 1_000,
     logger,
-    sweeps: [(signal) => sweepAbandonedUploads(ctx, signal), (signal) => sweepObjectDeletions(ctx, signal)],
+    sweeps: [(signal) => sweepObjectDeletions(ctx, signal)],
   });
+  const sweepRest = createSweeper({
+    intervalMs: config.SWEEP_INTERVAL_SECONDS * 1_000,
+    logger,
+    sweeps: [
+      (signal) => sweepAbandonedUploads(ctx, signal),
+      createDeletionCatchUp(ctx, createListDeleted(deps.appsTransport), sweepObjects.wake),
+      () => purgeTombstones(ctx),
+    ],
+  });
+  const deletions = createDeletionConsumer(ctx, config.REDIS_URL, sweepObjects.wake);
   return {
     name: 'files',
     logger,
@@ -64,9 +78,17 @@ export function createFilesService(config: FilesConfig, deps: FilesDeps): FilesS
     stopTimeoutMs: ctx.limits.uploadDeadlineMs + STOP_SLACK_MS,
     migrate: () => migrate(config.DATABASE_URL, SCHEMA, migrations),
     async start() {
-      sweeper.start();
+      sweepObjects.start();
+      sweepRest.start();
+      deletions.start();
     },
-    stop: () => stopAll(() => sweeper.stop(), close),
+    stop: () =>
+      stopAll(
+        () => deletions.stop(),
+        () => sweepRest.stop(),
+        () => sweepObjects.stop(),
+        close,
+      ),
     checkReady: () => checkDatabase(ctx.pool),
   };
 }

@@ -14,7 +14,7 @@ export interface SweeperOptions {
   readonly intervalMs: number;
   readonly logger: Logger;
   /** Each is done, even if one before it failed. */
-  readonly sweeps: ReadonlyArray<(signal: AbortSignal) => Promise<void>>;
+  readonly sweeps: ReadonlyArray<(signal: AbortSignal) => Promise<unknown>>;
 }
 
 /** Sweeps at the start, then whenever it is woken or a period has passed; never twice at once. */
