@@ -15,6 +15,12 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       constraint file_name unique (application_id, display_name)
     )`.execute(db);
   await sql`create index file_newest_first on file (application_id, created_at desc, id desc) include (folded_name)`.execute(db);
+  // Searches and pages read the index alone, except for rows on pages that no vacuum has seen since they changed.
+  await sql`
+    alter table file set (
+      autovacuum_vacuum_insert_scale_factor = 0, autovacuum_vacuum_insert_threshold = 1000,
+      autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000
+    )`.execute(db);
   await sql`
     create table file_download_url (
       file_id uuid primary key references file on delete cascade,
@@ -57,4 +63,5 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       application_id uuid primary key,
       created_at timestamptz not null default now()
     )`.execute(db);
+  await sql`create index deleted_application_age on deleted_application (created_at)`.execute(db);
 }

@@ -1,0 +1,56 @@
+import { selectHalfForgotten, selectRemembered } from './deleted-application.store.ts';
+import { type DeletedApplication, type ForgetContext, forgetApplication } from './deleted-application.ts';
+
+/**
+ * A page of the applications that were deleted at a time or later, oldest first.
+ *
+ * @param pageToken of the page before; empty for the first
+ */
+export type ListDeletedApplications = (
+  since: Date,
+  pageToken: string,
+) => Promise<{ readonly applications: readonly DeletedApplication[]; readonly nextPageToken: string }>;
+
+/** How far the first look goes back, which is what the event log is kept for. */
+const FIRST_LOOK_MS = 24 * 3_600_000;
+/** How far a look goes back behind the one before, for clocks that differ and deletions that took long to commit. */
+const OVERLAP_MS = 5 * 60_000;
+/** Most that are taken up at once of those that somebody else may be at. */
+const HALF_FORGOTTEN_MAX = 100;
+
+/**
+ * Looks for deleted applications that no job told of: Redis may lose jobs, PostgreSQL knows.
+ *
+ * @param listDeleted asks the apps service
+ * @param onObjectsToRemove called after each commit that leaves objects to remove
+ * @returns one look; it rejects when something could not be asked or forgotten, and the next then looks as far back as it did
+ */
+export function createDeletionCatchUp(
+  ctx: ForgetContext,
+  listDeleted: ListDeletedApplications,
+  onObjectsToRemove: () => void,
+): () => Promise<void> {
+  let lookedAt: number | undefined;
+  return async () => {
+    const now = ctx.clock().getTime();
+    const since = new Date(lookedAt === undefined ? now - FIRST_LOOK_MS : lookedAt - OVERLAP_MS);
+    const failures: unknown[] = [];
+    const forgetEach = async (applications: readonly DeletedApplication[]) => {
+      for (const application of applications) {
+        await forgetApplication(ctx, application, onObjectsToRemove).catch((err: unknown) => failures.push(err));
+      }
+    };
+    await forgetEach(await selectHalfForgotten(ctx.db, HALF_FORGOTTEN_MAX));
+    let pageToken = '';
+    do {
+      const page = await listDeleted(since, pageToken);
+      const ids = page.applications.map(({ applicationId }) => applicationId);
+      const remembered = await selectRemembered(ctx.db, ids);
+      await forgetEach(page.applications.filter(({ applicationId }) => remembered.has(applicationId)));
+      pageToken = page.nextPageToken;
+    } while (pageToken !== '');
+    if (failures.length > 0)
+      throw new AggregateError(failures.slice(0, 10), `${failures.length} deleted applications not forgotten`);
+    lookedAt = now;
+  };
+}
