@@ -7,6 +7,8 @@ import { waitUntil } from './wait-until.ts';
 /** The server's lock file: who holds the cluster, and from its eighth line on, whether it is ready. */
 export interface PostmasterFile {
   readonly pid: number;
+  /** Where it listens; not a number before it does. */
+  readonly port: number;
   readonly ready: boolean;
 }
 
@@ -15,7 +17,7 @@ export async function readPostmasterFile(clusterDir: string): Promise<Postmaster
   const text = await readFile(join(clusterDir, 'postmaster.pid'), 'utf8').catch(() => undefined);
   if (text === undefined) return undefined;
   const lines = text.split('\n');
-  return { pid: Number(lines[0]), ready: lines[7]?.startsWith('ready') ?? false };
+  return { pid: Number(lines[0]), port: Number(lines[3]), ready: lines[7]?.startsWith('ready') ?? false };
 }
 
 /** Whether this pid is the server of exactly this cluster, told by its command line. */

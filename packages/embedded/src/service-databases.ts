@@ -39,6 +39,20 @@ export async function ensureServiceDatabases<Name extends string>(
   return Object.fromEntries(urls) as Record<Name, string>;
 }
 
+/**
+ * The URL that {@link ensureServiceDatabases} gave a service earlier, for the port that the server has now.
+ *
+ * @returns undefined where it gave none
+ */
+export async function readServiceDatabaseUrl(
+  { credentialsPath, port }: { readonly credentialsPath: string; readonly port: number },
+  service: string,
+): Promise<string | undefined> {
+  const password = (await readCredentials(credentialsPath))?.roles[service];
+  if (password === undefined) return undefined;
+  return `postgresql://${service}:${encodeURIComponent(password)}@127.0.0.1:${port}/${DATABASE}`;
+}
+
 async function ensureRole(client: Client, service: string, password: string): Promise<void> {
   const name = escapeIdentifier(service);
   const { rowCount } = await client.query('SELECT 1 FROM pg_roles WHERE rolname = $1', [service]);

@@ -1,0 +1,73 @@
+import { chargeMib } from '../file/charge.ts';
+import { insertObjectDeletion, removeFile, subtractUsage } from '../file/file.store.ts';
+import { objectKey } from '../object-store/object-store.ts';
+import { deleteObjectDeletions } from '../sweep/sweep.store.ts';
+import { selectUnknownKeys } from './check.store.ts';
+import type { CheckedFile, Finding, MendOutcome } from './finding.ts';
+import { inspectObject } from './inspect-object.ts';
+import { recountUsage } from './usage-check.store.ts';
+import type { CheckContext } from './walk.ts';
+
+/**
+ * Mends one finding, if it still holds: hours may have passed since it was made. Never throws, so that one that can't be mended does not keep the
+ * others from it.
+ */
+export async function mendFinding(
+  ctx: CheckContext,
+  finding: Finding,
+  skipChecksums: boolean,
+): Promise<{ readonly outcome: MendOutcome; readonly err?: unknown }> {
+  try {
+    return { outcome: await mend(ctx, finding, skipChecksums) };
+  } catch (err) {
+    return { outcome: 'failed', err };
+  }
+}
+
+async function mend(ctx: CheckContext, finding: Finding, skipChecksums: boolean): Promise<MendOutcome> {
+  switch (finding.kind) {
+    case 'object_missing':
+    case 'object_damaged':
+      return removeDamaged(ctx, finding.file, skipChecksums);
+    case 'object_unreadable':
+      throw new Error('An object that can not be read may be whole: it is left alone');
+    case 'object_orphaned':
+    case 'upload_unfinished':
+      return removeUnknown(ctx, finding.object.key);
+    case 'usage_wrong':
+      await ctx.db.transaction().execute((tx) => recountUsage(tx, finding.usage.applicationId));
+      return 'mended';
+  }
+}
+
+async function removeDamaged(ctx: CheckContext, file: CheckedFile, skipChecksums: boolean): Promise<MendOutcome> {
+  const finding = await inspectObject(ctx.store, file, { skipChecksums, onBytes: () => undefined });
+  if (!finding) return 'gone';
+  if (finding.kind === 'object_unreadable') throw new Error(finding.reason);
+  return removeAsDeleted(ctx, file);
+}
+
+/** The same transaction as a deletion's, and then the object: where that fails, the sweeper does it later. */
+async function removeAsDeleted({ db, store }: CheckContext, { applicationId, id }: CheckedFile): Promise<MendOutcome> {
+  const key = objectKey(applicationId, id);
+  const removed = await db.transaction().execute(async (tx) => {
+    const byteSize = await removeFile(tx, applicationId, id);
+    if (byteSize === undefined) return false;
+    await subtractUsage(tx, applicationId, chargeMib(byteSize));
+    await insertObjectDeletion(tx, key);
+    return true;
+  });
+  if (!removed) return 'gone';
+  await store.remove(key).then(
+    () => deleteObjectDeletions(db, [key]),
+    () => undefined,
+  );
+  return 'mended';
+}
+
+async function removeUnknown({ db, store }: CheckContext, key: string): Promise<MendOutcome> {
+  const unknown = await selectUnknownKeys(db, [key]);
+  if (!unknown.has(key)) return 'gone';
+  await store.remove(key);
+  return 'mended';
+}

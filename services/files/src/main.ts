@@ -1,0 +1,22 @@
+import { stopAll } from '@latchkey/kit/lifecycle';
+import { runService } from '@latchkey/kit/rpc/service-process';
+import { createServiceTransport } from '@latchkey/kit/rpc/transport';
+import { runCheckProcess } from './check/check-process.ts';
+import { readFilesConfig, readFilesProcessConfig } from './config.ts';
+import { createFilesService } from './service.ts';
+
+const [command, ...args] = process.argv.slice(2);
+
+if (command === 'check') {
+  await runCheckProcess({
+    command: 'node services/files/src/main.ts check',
+    args,
+    open: async () => ({ config: readFilesConfig(process.env), close: async () => undefined }),
+  });
+} else {
+  await runService(readFilesProcessConfig, (config) => {
+    const appsTransport = createServiceTransport(config.APPS_URL, config.SERVICE_CREDENTIALS[0]);
+    const service = createFilesService(config, { appsTransport });
+    return { ...service, stop: () => stopAll(service.stop, () => appsTransport.close()) };
+  });
+}
