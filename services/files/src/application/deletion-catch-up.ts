@@ -18,39 +18,51 @@ const OVERLAP_MS = 5 * 60_000;
 /** Most that are taken up at once of those that somebody else may be at. */
 const HALF_FORGOTTEN_MAX = 100;
 
+/** Failures that are told of after a look; there may be as many as there are deletions. */
+const FAILURES_MAX = 10;
+
 /**
  * Looks for deleted applications that no job told of: Redis may lose jobs, PostgreSQL knows.
  *
  * @param listDeleted asks the apps service
  * @param onObjectsToRemove called after each commit that leaves objects to remove
- * @returns one look; it rejects when something could not be asked or forgotten, and the next then looks as far back as it did
+ * @returns one look, until it is through or the signal aborts; it rejects when something could not be asked or forgotten. Unless it came through
+ *   with everything, the next goes as far back
  */
 export function createDeletionCatchUp(
   ctx: ForgetContext,
   listDeleted: ListDeletedApplications,
   onObjectsToRemove: () => void,
-): () => Promise<void> {
+): (signal: AbortSignal) => Promise<void> {
   let lookedAt: number | undefined;
-  return async () => {
+  return async (signal) => {
     const now = ctx.clock().getTime();
     const since = new Date(lookedAt === undefined ? now - FIRST_LOOK_MS : lookedAt - OVERLAP_MS);
     const failures: unknown[] = [];
-    const forgetEach = async (applications: readonly DeletedApplication[]) => {
-      for (const application of applications) {
-        await forgetApplication(ctx, application, onObjectsToRemove).catch((err: unknown) => failures.push(err));
-      }
-    };
-    await forgetEach(await selectHalfForgotten(ctx.db, HALF_FORGOTTEN_MAX));
-    let pageToken = '';
-    do {
-      const page = await listDeleted(since, pageToken);
-      const ids = page.applications.map(({ applicationId }) => applicationId);
-      const remembered = await selectRemembered(ctx.db, ids);
-      await forgetEach(page.applications.filter(({ applicationId }) => remembered.has(applicationId)));
-      pageToken = page.nextPageToken;
-    } while (pageToken !== '');
-    if (failures.length > 0)
-      throw new AggregateError(failures.slice(0, 10), `${failures.length} deleted applications not forgotten`);
+    for await (const application of findRemembered(ctx, listDeleted, since)) {
+      if (signal.aborted) return;
+      await forgetApplication(ctx, application, onObjectsToRemove).catch((err: unknown) => {
+        if (failures.length < FAILURES_MAX) failures.push(err);
+      });
+    }
+    if (failures.length > 0) throw new AggregateError(failures, 'Deleted applications were not forgotten');
     lookedAt = now;
   };
+}
+
+/** Deleted applications that are not wholly forgotten: those that somebody has begun with, and those that apps knows of since a time. */
+async function* findRemembered(
+  ctx: ForgetContext,
+  listDeleted: ListDeletedApplications,
+  since: Date,
+): AsyncGenerator<DeletedApplication> {
+  yield* await selectHalfForgotten(ctx.db, HALF_FORGOTTEN_MAX);
+  let pageToken = '';
+  do {
+    const page = await listDeleted(since, pageToken);
+    const ids = page.applications.map(({ applicationId }) => applicationId);
+    const remembered = await selectRemembered(ctx.db, ids);
+    yield* page.applications.filter(({ applicationId }) => remembered.has(applicationId));
+    pageToken = page.nextPageToken;
+  } while (pageToken !== '');
 }
