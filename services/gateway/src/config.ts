@@ -40,6 +40,9 @@ const serviceSettings = z.object({
   AUTH_ATTEMPTS_PER_MINUTE: limit(10),
   SIGN_IN_FAILURES_PER_15_MINUTES: limit(10),
   API_KEYS_CREATED_PER_HOUR: limit(10),
+  UPLOAD_ATTEMPTS_PER_MINUTE: limit(10),
+  /** How long the files service lets an upload take. */
+  UPLOAD_DEADLINE_SECONDS: integerSetting(1, 86_400).default(180),
   LOG_LEVEL: logLevelSetting.default('info'),
 });
 
@@ -53,6 +56,14 @@ const processSettings = serviceSettings.extend({
 
 export type GatewayConfig = z.output<typeof serviceSettings>;
 export type GatewayProcessConfig = z.output<typeof processSettings>;
+
+/** Time for what an upload needs beside its deadline: to be let in, to be committed, and to be answered, in milliseconds. */
+const UPLOAD_SLACK_MS = 15_000;
+
+/** Longest time that an upload may take from its first byte to its answer, in milliseconds. */
+export function uploadMsMax({ UPLOAD_DEADLINE_SECONDS }: Pick<GatewayConfig, 'UPLOAD_DEADLINE_SECONDS'>): number {
+  return UPLOAD_DEADLINE_SECONDS * 1_000 + UPLOAD_SLACK_MS;
+}
 
 /** Reads the gateway's settings. Throws ConfigError. */
 export function readGatewayConfig(env: NodeJS.ProcessEnv): GatewayConfig {

@@ -1,10 +1,15 @@
 import type { IncomingMessage } from 'node:http';
+import { LingeringResponse } from '@latchkey/kit/http/lingering-response';
 import type { Logger } from '@latchkey/kit/logger';
 import { type FastifyInstance, fastify } from 'fastify';
 import { validatorCompiler } from 'fastify-type-provider-zod';
-import type { GatewayConfig } from './config.ts';
+import { type GatewayConfig, uploadMsMax } from './config.ts';
 import { errors } from './errors.ts';
+import type { FilesDataPath } from './files-data-path.ts';
+import { boundBody } from './http/body-deadline.ts';
 import { trackConnections } from './http/connections.ts';
+import { deferContinue } from './http/continue.ts';
+import { DOWNLOADS_URL, registerDownloads } from './http/downloads.ts';
 import { lingerOnClose } from './http/drain.ts';
 import { createErrorHandler } from './http/error-handler.ts';
 import { parseJsonBody } from './http/json-body.ts';
@@ -25,15 +30,16 @@ export interface ServerOptions {
   readonly logger: Logger;
   readonly gate: Gate;
   readonly routes: readonly Route[];
+  readonly filesData: FilesDataPath;
   readonly checkReady: () => Promise<void>;
 }
 
 /** Largest JSON body, in bytes (decisions 3). */
 const BODY_BYTES_MAX = 64 * 1024;
 
-/** Longest time a client may take to send its headers, and a whole request, in milliseconds. */
+/** Longest time a client may take to send its headers, and a body that is no upload, in milliseconds. */
 const HEADERS_TIMEOUT_MS = 15_000;
-const REQUEST_TIMEOUT_MS = 60_000;
+const BODY_TIMEOUT_MS = 60_000;
 /** Longest time that nothing may come or go on a connection with a request under way, so that answers nobody reads do not stay. */
 const SILENCE_TIMEOUT_MS = 30_000;
 /** How often Node looks for connections past these times, in milliseconds; it is 30 seconds by default, which made 15 into 45. */
@@ -47,11 +53,12 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
     requestIdHeader: false,
     trustProxy: config.TRUSTED_PROXIES.length > 0 ? [...config.TRUSTED_PROXIES] : false,
     bodyLimit: BODY_BYTES_MAX,
-    requestTimeout: REQUEST_TIMEOUT_MS,
+    requestTimeout: HEADERS_TIMEOUT_MS + uploadMsMax(config),
     connectionTimeout: SILENCE_TIMEOUT_MS,
     keepAliveTimeout: 65_000,
     return503OnClosing: false,
     http: {
+      ServerResponse: LingeringResponse,
       requireHostHeader: false,
       headersTimeout: HEADERS_TIMEOUT_MS,
       connectionsCheckingInterval: TIMEOUT_CHECK_INTERVAL_MS,
@@ -65,7 +72,8 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   });
   app.server.maxConnections = config.CONNECTIONS_MAX;
   coverNodeDefaults(app.server);
-  lingerOnClose(app, trackConnections(app.server));
+  deferContinue(app.server);
+  lingerOnClose(app, trackConnections(app.server), uploadMsMax(config));
   app.setValidatorCompiler(validatorCompiler);
   app.setSerializerCompiler(() => JSON.stringify);
   app.removeAllContentTypeParsers();
@@ -76,19 +84,24 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   addHooks(app, options);
   await registerOpenApi(app, config.PUBLIC_URL);
   for (const route of routes) registerRoute(app, gate, route);
+  registerDownloads(app, options.filesData);
   app.setNotFoundHandler(createNotFoundHandler([...routes, ...OWN_PATHS]));
   registerProbes(app, options.checkReady, logger);
   registerOpenApiDocument(app);
   return app;
 }
 
-const OWN_PATHS = ['/healthz', '/readyz', '/openapi.json', '/docs'].map((url) => ({ method: 'GET' as const, url }));
+const OWN_PATHS = ['/healthz', '/readyz', '/openapi.json', '/docs', DOWNLOADS_URL].map((url) => ({
+  method: 'GET' as const,
+  url,
+}));
 
 /** What happens to every request, whatever it asks for. */
 function addHooks(app: FastifyInstance, { logger, gate, routes }: ServerOptions): void {
   const gated = new Set(routes.map((route) => route.url));
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id).headers(STANDARD_HEADERS);
+    if (!request.routeOptions.config?.takesBytes) boundBody(request.raw, reply.raw, BODY_TIMEOUT_MS);
     if (!hasOneHost(request.raw)) throw errors.request_malformed();
     const url = request.routeOptions.url;
     if (url === undefined || !(gated.has(url) || PROBE_PATHS.has(url))) await gate.count(request, reply);

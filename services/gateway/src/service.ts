@@ -7,7 +7,8 @@ import { Health, HealthCheckResponse_ServingStatus } from '@latchkey/proto/healt
 import type { FastifyInstance } from 'fastify';
 import { Authenticator } from './authentication/authenticator.ts';
 import { createClients } from './clients.ts';
-import type { GatewayConfig } from './config.ts';
+import { type GatewayConfig, uploadMsMax } from './config.ts';
+import type { FilesDataPath } from './files-data-path.ts';
 import { Limiter } from './limit/limiter.ts';
 import { createLimits } from './limit/limits.ts';
 import { Gate } from './route/gate.ts';
@@ -18,6 +19,7 @@ import { authRoutes } from './routes/auth.ts';
 import { fileRoutes } from './routes/files.ts';
 import { licenseLevelRoutes } from './routes/license-levels.ts';
 import { unbuiltRoutes } from './routes/unbuilt.ts';
+import { uploadFileRoute } from './routes/upload-file.ts';
 import { createServer } from './server.ts';
 
 /** How the gateway reaches the services, and what a composition may replace. */
@@ -25,6 +27,8 @@ export interface GatewayDependencies {
   readonly identity: Transport;
   readonly apps: Transport;
   readonly files: Transport;
+  /** How bytes reach the files service. */
+  readonly filesData: FilesDataPath;
   readonly logger?: Logger;
   /** Rejects while a service behind the gateway is not ready; asks their health services unless given. */
   readonly checkReady?: () => Promise<void>;
@@ -36,11 +40,16 @@ export interface GatewayService {
   readonly logger: Logger;
   /** Port it listens on; known once started. */
   readonly port: number;
+  /** Longest time that an ordered stop may take, in milliseconds: running uploads are let end. */
+  readonly stopTimeoutMs: number;
   start(): Promise<void>;
   /** Lets the requests under way end and closes. */
   stop(): Promise<void>;
   checkReady(): Promise<void>;
 }
+
+/** Time for what is under way beside uploads when the gateway stops, in milliseconds. */
+const STOP_SLACK_MS = 15_000;
 
 /** Composes the gateway. */
 export function createGatewayService(config: GatewayConfig, deps: GatewayDependencies): GatewayService {
@@ -61,18 +70,20 @@ export function createGatewayService(config: GatewayConfig, deps: GatewayDepende
     ...apiKeyRoutes(clients, limits),
     ...authRoutes({ clients, limiter, limits, secureCookie: !isLoopbackHttp(publicUrl) }),
     ...fileRoutes(clients),
+    uploadFileRoute(clients, deps.filesData, limits),
     ...unbuiltRoutes(),
   ];
   let app: FastifyInstance | undefined;
   return {
     name: 'gateway',
     logger,
+    stopTimeoutMs: uploadMsMax(config) + STOP_SLACK_MS,
     get port() {
       return (app?.server.address() as AddressInfo | null)?.port ?? config.PORT;
     },
     async start() {
       await connectInBackground(redis);
-      app = await createServer({ config, logger, gate, routes, checkReady });
+      app = await createServer({ config, logger, gate, routes, filesData: deps.filesData, checkReady });
       await app.listen({ host: config.HOST, port: config.PORT });
     },
     stop: () =>

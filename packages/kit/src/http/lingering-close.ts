@@ -25,9 +25,9 @@ export function isLingering(socket: object): boolean {
  * the reset overtakes the answer. So our side is ended, and what still comes is read and discarded, not as HTTP, until the peer ends its own side
  * or the bounds are reached.
  *
- * @param socket all that the peer shall be told has been written to it
+ * @param lastBytes what the peer shall be told beside what has been written to the socket
  */
-export function lingeringClose(socket: Socket, { totalMs, silenceMs }: LingerBounds = DEFAULT_BOUNDS): void {
+export function lingeringClose(socket: Socket, lastBytes = '', { totalMs, silenceMs }: LingerBounds = DEFAULT_BOUNDS): void {
   if (socket.destroyed || lingering.has(socket)) return;
   lingering.add(socket);
   for (const event of SERVER_EVENTS) socket.removeAllListeners(event);
@@ -36,6 +36,6 @@ export function lingeringClose(socket: Socket, { totalMs, silenceMs }: LingerBou
   socket.setTimeout(silenceMs, () => socket.destroy());
   const deadline = setTimeout(() => socket.destroy(), totalMs);
   socket.once('close', () => clearTimeout(deadline));
-  socket.end();
+  socket.end(lastBytes);
   socket.resume();
 }

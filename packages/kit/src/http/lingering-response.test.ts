@@ -116,7 +116,7 @@ describe('a connection that lingers', () => {
     return serve((req, res) => {
       const { socket } = req;
       res.writeHead(413, { connection: 'keep-alive' }).end('refused');
-      res.once('close', () => lingeringClose(socket, bounds));
+      res.once('close', () => lingeringClose(socket, '', bounds));
     });
   }
 

@@ -21,6 +21,9 @@ interface Connection {
 
 const connections = new WeakMap<Duplex, Connection>();
 
+/** Connections over which a file travels. */
+const transferring = new WeakSet<Duplex>();
+
 /**
  * Keeps track of what is under way on each connection of a server, and cuts off clients that do not read their answers.
  *
@@ -64,6 +67,27 @@ export function pendingAnswer(socket: Duplex): ServerResponse | undefined {
   const { latest, preceding } = connections.get(socket) ?? {};
   const last = latest?.req.complete ? latest : preceding;
   return last && isUnsent(last) ? last : undefined;
+}
+
+/** Whether a request is under way on a connection that has not come to its end. */
+export function isReceiving(socket: Duplex): boolean {
+  const latest = connections.get(socket)?.latest;
+  return latest !== undefined && isUnsent(latest) && !latest.req.complete;
+}
+
+/** Whether a file travels over a connection, which may take long. */
+export function isTransferring(socket: Duplex): boolean {
+  return transferring.has(socket);
+}
+
+/** Marks a connection while a file travels over it. */
+export async function whileTransferring<T>(socket: Duplex, transfer: () => Promise<T>): Promise<T> {
+  transferring.add(socket);
+  try {
+    return await transfer();
+  } finally {
+    transferring.delete(socket);
+  }
 }
 
 function isUnsent(res: ServerResponse): boolean {

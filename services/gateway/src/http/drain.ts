@@ -1,8 +1,9 @@
 import type { Server } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { isLingering } from '@latchkey/kit/http/lingering-close';
 import type { FastifyInstance } from 'fastify';
-import { isAnswering } from './connections.ts';
+import { isAnswering, isTransferring } from './connections.ts';
 
 /** How long new connections are accepted at most once the server stops, in milliseconds. */
 const ACCEPT_MS_MAX = 1_000;
@@ -10,7 +11,7 @@ const ACCEPT_MS_MAX = 1_000;
 /** How long an open connection may still bring a request once no new ones are accepted, in milliseconds. */
 const LINGER_MS = 250;
 
-/** How long requests under way may take to end, in milliseconds: less than a process has for its whole stop. */
+/** How long requests under way may take to end, in milliseconds, those apart that carry files. */
 const UNDER_WAY_MS_MAX = 20_000;
 
 /** How often connections without a request are closed after that, in milliseconds. */
@@ -26,8 +27,9 @@ const IDLE_TURNS = 3;
  * closed here too. New connections are refused once none is waiting, as the system would reset it.
  *
  * @param open the connections of the server
+ * @param transferMsMax how long requests that carry files may take to end, in milliseconds
  */
-export function lingerOnClose(app: FastifyInstance, open: ReadonlySet<Duplex>): void {
+export function lingerOnClose(app: FastifyInstance, open: ReadonlySet<Duplex>, transferMsMax: number): void {
   app.addHook('preClose', async () => {
     const { server } = app;
     server.closeIdleConnections = () => undefined;
@@ -36,7 +38,11 @@ export function lingerOnClose(app: FastifyInstance, open: ReadonlySet<Duplex>): 
     const sweep = setInterval(() => {
       const elapsedMs = performance.now() - startedAt;
       if (elapsedMs < LINGER_MS) return;
-      for (const socket of open) if (elapsedMs >= UNDER_WAY_MS_MAX || !isAnswering(socket)) socket.destroy();
+      for (const socket of open) {
+        const underWayMsMax = isTransferring(socket) ? transferMsMax : UNDER_WAY_MS_MAX;
+        // What has its last answer is closed by itself.
+        if (!isLingering(socket) && (elapsedMs >= underWayMsMax || !isAnswering(socket))) socket.destroy();
+      }
     }, SWEEP_INTERVAL_MS);
     server.once('close', () => clearInterval(sweep));
   });

@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { isLingering, lingeringClose } from '@latchkey/kit/http/lingering-close';
 import type { Logger } from '@latchkey/kit/logger';
 import { errors } from '../errors.ts';
-import { pendingAnswer } from './connections.ts';
+import { isReceiving, pendingAnswer } from './connections.ts';
 import { errorEnvelope } from './envelope.ts';
 import { requestIdOf } from './request-id.ts';
 import { STANDARD_HEADERS } from './standard-headers.ts';
@@ -39,7 +41,10 @@ function writeEnvelope(socket: Duplex, status: number, extraHeaders: string): vo
   const { headers, body } = createEnvelope(randomUUID());
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
   const head = [`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`, ...lines].join('\r\n');
-  socket.end(`${head}\r\n${extraHeaders}\r\n${body}`, () => socket.destroy());
+  const answer = `${head}\r\n${extraHeaders}\r\n${body}`;
+  // Whoever reads a body that goes no further hears of it when the connection is gone.
+  if (isReceiving(socket)) socket.end(answer, () => socket.destroy());
+  else lingeringClose(socket as Socket, answer);
 }
 
 function createEnvelope(requestId: string) {
@@ -57,6 +62,7 @@ function createEnvelope(requestId: string) {
 /** Answers a failure of the HTTP parser. A connection that was reset has nobody to answer. */
 export function onClientError(err: NodeJS.ErrnoException, socket: Duplex, logger: Logger): void {
   logger.debug({ code: err.code }, 'request could not be parsed');
+  if (isLingering(socket)) return;
   if (err.code === 'ECONNRESET' || socket.destroyed) {
     socket.destroy();
     return;

@@ -74,6 +74,7 @@ describe('the limits', () => {
       'sign-in 10/60s',
       'sign-in-failures 10/900s',
       'api-key-creation 10/3600s',
+      'uploads 10/60s',
     ]);
   });
 });

@@ -11,6 +11,7 @@ export interface Limits {
   readonly signIn: Limit;
   readonly signInFailures: Limit;
   readonly apiKeyCreation: Limit;
+  readonly uploads: Limit;
 }
 
 export function createLimits(config: GatewayConfig): Limits {
@@ -21,5 +22,6 @@ export function createLimits(config: GatewayConfig): Limits {
     signIn: { name: 'sign-in', max: config.AUTH_ATTEMPTS_PER_MINUTE, windowMs: MINUTE_MS },
     signInFailures: { name: 'sign-in-failures', max: config.SIGN_IN_FAILURES_PER_15_MINUTES, windowMs: 15 * MINUTE_MS },
     apiKeyCreation: { name: 'api-key-creation', max: config.API_KEYS_CREATED_PER_HOUR, windowMs: 60 * MINUTE_MS },
+    uploads: { name: 'uploads', max: config.UPLOAD_ATTEMPTS_PER_MINUTE, windowMs: MINUTE_MS },
   };
 }

@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { errors } from '../errors.ts';
+import { leaveBodyUnread, whileBytesCome } from '../http/bytes-body.ts';
 import { successEnvelope } from '../http/envelope.ts';
 import type { Entrance, Gate } from './gate.ts';
 import type { Route } from './route.ts';
@@ -7,20 +8,35 @@ import { toRouteSchema } from './route-schema.ts';
 
 /** Puts a route on the server: the gate before the body is read, then the schema, then the handler, then the envelope. */
 export function registerRoute(app: FastifyInstance, gate: Gate, route: Route): void {
+  if (!route.takesBytes) {
+    addRoute(app, gate, route);
+    return;
+  }
+  // Parsers of bodies belong to a part of the server.
+  void app.register(async (part) => {
+    leaveBodyUnread(part);
+    addRoute(part, gate, route);
+  });
+}
+
+function addRoute(app: FastifyInstance, gate: Gate, route: Route): void {
   const entrances = new WeakMap<FastifyRequest, Entrance>();
   app.route({
     method: route.method,
     url: route.url,
     schema: toRouteSchema(route),
+    config: { takesBytes: route.takesBytes === true },
     onRequest: async (request, reply) => {
       entrances.set(request, await gate.enter(request, reply, route));
       if (!route.handle) throw errors.route_not_found();
     },
     handler: async (request, reply) => {
       const { principal, ...entrance } = entrances.get(request) as Entrance;
-      const { body, query, params } = request;
+      const { body, query, params, headers, raw } = request;
       if (!route.body && !isEmpty(body)) throw errors.request_invalid();
-      const answer = await route.handle?.({ ...entrance, principal: principal as never, body, query, params, reply });
+      const given = { ...entrance, principal: principal as never, body, query, params, headers, raw, reply };
+      const handle = async () => route.handle?.(given);
+      const answer = await (route.takesBytes ? whileBytesCome(raw, handle) : handle());
       const { data, beside } = route.beside ? (answer as { data: unknown; beside: object }) : { data: answer };
       return successEnvelope(route.message, data, beside);
     },
@@ -37,4 +53,11 @@ function isEmpty(body: unknown): boolean {
   return (
     body === undefined || (typeof body === 'object' && body !== null && !Array.isArray(body) && Object.keys(body).length === 0)
   );
+}
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Whether the route reads the body by itself. */
+    readonly takesBytes?: boolean;
+  }
 }

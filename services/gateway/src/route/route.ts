@@ -1,8 +1,10 @@
+import type { IncomingMessage } from 'node:http';
 import type { CallOptions } from '@connectrpc/connect';
 import type { FastifyReply } from 'fastify';
 import type { z } from 'zod';
 import type { Principal, Scope } from '../authentication/principal.ts';
 import type { Limit, Standing } from '../limit/limit.ts';
+import type { Failure } from './failures.ts';
 
 /** Who may call a route: a key with that scope or any session; a session alone; anyone. */
 export type Access = Scope | 'session' | 'public';
@@ -16,11 +18,14 @@ export interface RouteLimit {
 }
 
 /** What a handler gets. */
-export interface RouteRequest<A extends Access, Body, Query, Params> {
+export interface RouteRequest<A extends Access, Body, Query, Params, Headers = unknown> {
   readonly principal: A extends 'public' ? undefined : Principal;
   readonly body: Body;
   readonly query: Query;
   readonly params: Params;
+  readonly headers: Headers;
+  /** The request itself; where the route takes bytes, they are unread. */
+  readonly raw: IncomingMessage;
   /** To pass to every call of a service. */
   readonly call: CallOptions;
   readonly clientIp: string;
@@ -30,7 +35,13 @@ export interface RouteRequest<A extends Access, Body, Query, Params> {
 }
 
 /** A route of the REST interface: all that authentication, limits, validation, the envelope and OpenAPI need to know. */
-export interface RouteDefinition<A extends Access, B extends z.ZodType, Q extends z.ZodType, P extends z.ZodType> {
+export interface RouteDefinition<
+  A extends Access,
+  B extends z.ZodType,
+  Q extends z.ZodType,
+  P extends z.ZodType,
+  H extends z.ZodType = z.ZodType,
+> {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   readonly url: string;
   readonly access: A;
@@ -39,26 +50,34 @@ export interface RouteDefinition<A extends Access, B extends z.ZodType, Q extend
   readonly description?: string;
   readonly limit?: RouteLimit;
   readonly body?: B;
+  /** Takes bytes instead of JSON, of any number and for as long as an upload may take, which the handler reads from `raw`. */
+  readonly takesBytes?: boolean;
   readonly query?: Q;
   readonly params?: P;
+  /** Those headers that the handler looks at, by lower-case name. */
+  readonly headers?: H;
   /** Shape of `data` in the success envelope; absent where there is none. */
   readonly data?: z.ZodType;
   /** Fields beside `data` in the success envelope; the handler then answers `{ data, beside }`. */
   readonly beside?: Readonly<Record<string, z.ZodType>>;
-  /** Statuses it may answer beside those that its access and schemas imply. */
-  readonly failures?: ReadonlyArray<403 | 409 | 401>;
+  /** What it may answer beside what its access and schemas imply. */
+  readonly failures?: readonly Failure[];
   /** `message` of the success envelope. */
   readonly message: string;
   /** Does the work and answers `data`, or what `beside` says. A route without it is known and not built yet: 404 once the caller may call it. */
-  readonly handle?: (request: RouteRequest<A, z.output<B>, z.output<Q>, z.output<P>>) => Promise<unknown>;
+  readonly handle?: (request: RouteRequest<A, z.output<B>, z.output<Q>, z.output<P>, z.output<H>>) => Promise<unknown>;
 }
 
 /** A route whose types have served their purpose. */
 export type Route = RouteDefinition<Access, z.ZodType, z.ZodType, z.ZodType>;
 
 /** Declares a route; the handler's types follow from the schemas. */
-export function defineRoute<A extends Access, B extends z.ZodType, Q extends z.ZodType, P extends z.ZodType>(
-  definition: RouteDefinition<A, B, Q, P>,
-): Route {
+export function defineRoute<
+  A extends Access,
+  B extends z.ZodType,
+  Q extends z.ZodType,
+  P extends z.ZodType,
+  H extends z.ZodType = z.ZodType,
+>(definition: RouteDefinition<A, B, Q, P, H>): Route {
   return definition as unknown as Route;
 }

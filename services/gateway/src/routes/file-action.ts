@@ -22,7 +22,7 @@ export function fileActionRoute(clients: Clients): Route {
     description: '`change_file_name` needs `fileName`. Both succeed or leave everything as it was.',
     query: applicationQuery,
     body,
-    failures: [409],
+    failures: ['file_name_taken'],
     message: 'Action completed successfully.',
     handle: (request) =>
       withApplication(clients, request, request.query.applicationId, async (ref) => {

@@ -38,7 +38,7 @@ function checkFileNameRoute(clients: Clients): Route {
     summary: 'Ask whether a file name is free',
     query: applicationQuery,
     body: z.strictObject({ fileName }),
-    failures: [409],
+    failures: ['file_name_taken'],
     message: 'File name available',
     handle: (request) =>
       withApplication(clients, request, request.query.applicationId, async (ref) => {

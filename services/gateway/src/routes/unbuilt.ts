@@ -1,7 +1,6 @@
 import { type Access, defineRoute, type Route } from '../route/route.ts';
 
 const UNBUILT: ReadonlyArray<readonly [Route['method'], string, Access]> = [
-  ['POST', 'upload-file', 'files:upload'],
   ['POST', 'upload-avatar', 'session'],
   ['GET', 'avatar', 'session'],
 ];

@@ -8,6 +8,7 @@ import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import { AccountService } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import { AuthenticationService } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
 import { readGatewayConfig } from '../config.ts';
+import type { FilesDataPath } from '../files-data-path.ts';
 import { createGatewayService, type GatewayService } from '../service.ts';
 
 /** What stands behind a gateway under test: fakes at the RPC boundary, each refusing what it was not given. */
@@ -20,6 +21,7 @@ export interface FakeServices {
 
 export interface TestGatewayOptions extends FakeServices {
   readonly redisUrl: string;
+  readonly filesData?: Partial<FilesDataPath>;
   readonly env?: Readonly<Record<string, string>>;
   readonly logger?: Logger;
   readonly checkReady?: () => Promise<void>;
@@ -30,6 +32,10 @@ export interface TestGateway {
   readonly service: GatewayService;
   readonly port: number;
   readonly baseUrl: string;
+}
+
+async function unexpected(): Promise<never> {
+  throw new Error('The test gave nothing to call');
 }
 
 /** Starts a gateway before fake services. The caller stops it. */
@@ -45,6 +51,7 @@ export async function startTestGateway(options: TestGatewayOptions): Promise<Tes
     identity: createDirectTransport(identityRoutes, logger),
     apps: createDirectTransport(appsRoutes, logger),
     files: createDirectTransport([rpcRoute(FileService, files as ServiceImpl<typeof FileService>)], logger),
+    filesData: { upload: unexpected, download: unexpected, ...options.filesData },
     logger,
     checkReady: options.checkReady ?? (async () => undefined),
   });

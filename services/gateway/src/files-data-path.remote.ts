@@ -1,0 +1,71 @@
+import { Agent, type IncomingHttpHeaders, type IncomingMessage, request, type ServerResponse } from 'node:http';
+import { pipeline } from 'node:stream/promises';
+import { createBodyClient } from '@latchkey/kit/rpc/body-call';
+import { boundConnect, unreachable } from '@latchkey/kit/rpc/plain-answer';
+import { REQUEST_ID_HEADER } from '@latchkey/kit/rpc/route';
+import { UploadFileResponseSchema } from '@latchkey/proto/latchkey/files/v1/file_pb';
+import type { FilesDataPath } from './files-data-path.ts';
+import { announcedByteSize } from './http/bytes-body.ts';
+
+/** Headers of a download that go on to the files service. */
+const REQUEST_HEADERS = ['range', 'if-range', 'if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since'] as const;
+
+/** Headers of an answer that belong to one connection (RFC 9110, 7.6.1), or that each server sets by itself. */
+const OWN_HEADERS = new Set(['connection', 'keep-alive', 'transfer-encoding', 'trailer', 'upgrade', 'date']);
+
+/** How to reach the files service. */
+export interface RemoteFilesOptions {
+  /** `http://host:port` of its HTTP/1.1 port. */
+  readonly baseUrl: string;
+  readonly credential: string;
+  /** Longest time that an upload may take, in milliseconds. */
+  readonly uploadTimeoutMs: number;
+}
+
+/** The data path over HTTP to the files service in a process of its own. */
+export function createRemoteFilesDataPath(options: RemoteFilesOptions): FilesDataPath & { close(): Promise<void> } {
+  const { baseUrl, credential, uploadTimeoutMs } = options;
+  const bodies = createBodyClient(baseUrl, credential);
+  const agent = new Agent({ keepAlive: false });
+  return {
+    upload(ticket, body, requestId) {
+      const byteSize = announcedByteSize(body);
+      const headers = { 'x-upload-ticket': ticket };
+      return bodies.send(
+        { path: '/uploads', headers, body, byteSize, requestId, timeoutMs: uploadTimeoutMs },
+        UploadFileResponseSchema,
+      );
+    },
+    download: (req, res, requestId) => passOn(new URL(req.url ?? '', baseUrl), agent, { req, res, requestId }),
+    close: () => bodies.close(),
+  };
+}
+
+interface Download {
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
+  readonly requestId: string;
+}
+
+/** Hands a download and its answer on, as fast as the client reads. Whichever side goes away first takes the other with it. */
+async function passOn({ pathname, origin }: URL, agent: Agent, { req, res, requestId }: Download): Promise<void> {
+  const headers: Record<string, string> = { [REQUEST_ID_HEADER]: requestId };
+  for (const name of REQUEST_HEADERS) {
+    const value = req.headers[name];
+    if (typeof value === 'string') headers[name] = value;
+  }
+  const upstream = request(origin + pathname, { agent, method: req.method ?? 'GET', headers });
+  boundConnect(upstream);
+  res.once('close', () => upstream.destroy());
+  const answer = await new Promise<IncomingMessage>((resolve, reject) => {
+    upstream.once('response', resolve).on('error', (err) => reject(unreachable(err)));
+    upstream.end();
+  });
+  res.writeHead(answer.statusCode ?? 502, endToEnd(answer.headers));
+  // Cut short, it stays shorter than it was said to be, for the client to see.
+  await pipeline(answer, res).catch(() => undefined);
+}
+
+function endToEnd(headers: IncomingHttpHeaders): IncomingHttpHeaders {
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !OWN_HEADERS.has(name)));
+}

@@ -1,0 +1,21 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+
+/** What is said of a file that was stored. */
+export interface StoredFile {
+  readonly id: string;
+  readonly byteSize: bigint;
+  /** SHA-256 of the bytes. */
+  readonly checksum: Uint8Array;
+}
+
+/** How the bytes of files come and go, which do not travel as messages (architecture 4). */
+export interface FilesDataPath {
+  /**
+   * Hands the body of a request on to be stored. It may be read to its end or not, and has ended properly only if the request is `complete`.
+   *
+   * @throws DomainError or ConnectError why it was not stored
+   */
+  upload(ticket: string, body: IncomingMessage, requestId: string): Promise<StoredFile>;
+  /** Answers a request for `/downloads/<token>`; throws before it has answered only where nobody can be asked. */
+  download(req: IncomingMessage, res: ServerResponse, requestId: string): Promise<void>;
+}

@@ -1,0 +1,49 @@
+import type { IncomingMessage, Server } from 'node:http';
+import type { Socket } from 'node:net';
+import type { FastifyInstance } from 'fastify';
+import { errors } from '../errors.ts';
+import { whileTransferring } from './connections.ts';
+
+/** The media type of a body that nothing is known of; one without a type may be taken for it (RFC 9110, 8.3). */
+export const BYTES_MEDIA_TYPE = 'application/octet-stream';
+
+/** Has a part of the server leave bodies to its handlers, and refuse those that are not plain bytes. */
+export function leaveBodyUnread(part: FastifyInstance): void {
+  part.removeAllContentTypeParsers();
+  part.addContentTypeParser('*', (_request, _payload, done) => done(null));
+  part.addHook('preValidation', async (request) => checkPlainBytes(request.raw));
+}
+
+/** Throws `media_type_unsupported` for what is said to be anything else. What is compressed would be stored as it is. */
+function checkPlainBytes({ headers }: IncomingMessage): void {
+  const type = headers['content-type'];
+  const isBytes = type === undefined || type.split(';', 1)[0]?.trim().toLowerCase() === BYTES_MEDIA_TYPE;
+  const { 'content-encoding': encoding = 'identity', 'transfer-encoding': transfer = 'chunked' } = headers;
+  const isPlain = encoding.trim().toLowerCase() === 'identity' && transfer.trim().toLowerCase() === 'chunked';
+  if (!isBytes || !isPlain) throw errors.media_type_unsupported();
+}
+
+/** The size that a request says its body has, in bytes; undefined where only its end will tell. */
+export function announcedByteSize({ headers }: IncomingMessage): number | undefined {
+  if (headers['transfer-encoding'] !== undefined) return undefined;
+  return Math.min(Number(headers['content-length'] ?? 0), Number.MAX_SAFE_INTEGER);
+}
+
+/**
+ * Lets a client be silent while its bytes are read: how long they may take is for whoever reads them to say, and the connection must be there for
+ * the answer. What fails after the connection has broken off fails because of that.
+ *
+ * @throws `request_malformed` where the client is gone
+ */
+export async function whileBytesCome<T>(req: IncomingMessage, read: () => Promise<T>): Promise<T> {
+  // Whoever stops reading half way takes the socket away from the request.
+  const socket = req.socket as Socket & { readonly server?: Server };
+  socket.setTimeout(0);
+  try {
+    return await whileTransferring(socket, read);
+  } catch (err) {
+    throw socket.writable ? err : errors.request_malformed();
+  } finally {
+    if (!socket.destroyed) socket.setTimeout(socket.server?.timeout ?? 0);
+  }
+}

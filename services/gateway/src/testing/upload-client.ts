@@ -1,0 +1,40 @@
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+
+/** One request over a connection that a test drives by hand. */
+export interface HandDriven {
+  readonly socket: Socket;
+  /** What has been received. */
+  received(): string;
+  /** Sends so many bytes as fast as they are taken, until the connection is closed. */
+  pour(byteSize: number): Promise<void>;
+  /** How the connection ended: an error's code, or `end`. */
+  readonly ended: Promise<string>;
+}
+
+const CHUNK = Buffer.alloc(256 * 1024, 'x');
+
+/** Opens a connection and sends the head of a request. */
+export async function sendHead(port: number, head: readonly string[]): Promise<HandDriven> {
+  const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
+  let received = '';
+  let failure: string | undefined;
+  const ended = new Promise<string>((resolve) => {
+    socket.on('error', (err: NodeJS.ErrnoException) => {
+      failure = err.code ?? err.message;
+    });
+    socket.once('close', () => resolve(failure ?? 'end'));
+  });
+  socket.setEncoding('latin1').on('data', (text: string) => {
+    received += text;
+  });
+  await once(socket, 'connect');
+  socket.write(`${head.join('\r\n')}\r\n\r\n`);
+  const pour = async (byteSize: number) => {
+    for (let left = byteSize; left > 0 && socket.writable; left -= CHUNK.byteLength) {
+      const taken = socket.write(CHUNK.subarray(0, left));
+      if (!taken) await Promise.race([once(socket, 'drain').catch(() => undefined), ended]);
+    }
+  };
+  return { socket, received: () => received, pour, ended };
+}
