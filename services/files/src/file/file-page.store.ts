@@ -22,19 +22,21 @@ export interface FilePage {
 /** Which files of an order, counted from its first one. */
 export interface Slice {
   readonly offset: number;
-  /** At most 100. */
   readonly limit: number;
 }
 
 /**
  * What both statements end with: the rows of the ids that the index alone has found. Where there are none there is one row of nulls, for the
- * total. The limit is the most that there can be, which the planner can't know.
+ * total. Each row is looked up by itself, which `offset 0` sees to: the planner takes the ids, which are few, for many, and would read tables whole.
  */
 const ROWS_OF_PAGE = `
-  select total.n as total, f.id, f.display_name, f.byte_size, f.checksum, f.content_type, f.created_at,
-    url.created_count, url.last_created_at
+  select total.n as total, f.*, url.*
   from total left join (
-    (select id from page limit 100) as page join file f on f.id = page.id left join file_download_url url on url.file_id = page.id
+    page cross join lateral (
+      select file.id, display_name, byte_size, checksum, content_type, file.created_at from file where file.id = page.id offset 0
+    ) as f left join lateral (
+      select created_count, last_created_at from file_download_url where file_id = page.id offset 0
+    ) as url on true
   ) on true
   order by f.created_at desc, f.id desc`;
 
@@ -46,14 +48,15 @@ const SELECT_PAGE = {
   name: 'select-files-page',
   text: `
   with total as materialized (
-    select coalesce((select file_count from application_usage where application_id = $1), 0) as n
+    select coalesce((select file_count from application_usage where application_id = $1), 0) as n,
+      $2::bigint as size, $3::bigint as start
   ), page as materialized (
     (select id from file where application_id = $1 order by created_at desc, id desc
-      limit (select case when $3::bigint <= n / 2 then $2::bigint else 0 end from total) offset $3::bigint)
+      limit (select case when start <= n / 2 then size else 0 end from total) offset (select start from total))
     union all
     (select id from file where application_id = $1 order by created_at, id
-      limit (select case when $3::bigint <= n / 2 then 0 else greatest(least($2::bigint, n - $3::bigint), 0) end from total)
-      offset (select greatest(n - $3::bigint - $2::bigint, 0) from total))
+      limit (select case when start <= n / 2 then 0 else greatest(least(size, n - start), 0) end from total)
+      offset (select greatest(n - start - size, 0) from total))
   )${ROWS_OF_PAGE}`,
 };
 
