@@ -1,11 +1,15 @@
 import type { FilesConfig } from '../config.ts';
 import { createDiskStore } from './disk-store.ts';
 import type { ObjectStore } from './object-store.ts';
-import { createS3Store } from './s3-store.ts';
 
 /** The store that the settings choose. Nothing is touched before the first call. */
 export function createObjectStore(config: FilesConfig): ObjectStore {
-  if (config.OBJECT_STORE === 'disk') return createDiskStore(config.OBJECTS_DIR as string);
+  return config.OBJECT_STORE === 'disk' ? createDiskStore(config.OBJECTS_DIR as string) : loadedLater(() => loadS3Store(config));
+}
+
+/** The library for S3 takes some 45 MiB and 150 ms, which who keeps files on disk need not spend. */
+async function loadS3Store(config: FilesConfig): Promise<ObjectStore> {
+  const { createS3Store } = await import('./s3-store.ts');
   return createS3Store({
     endpoint: config.S3_ENDPOINT,
     region: config.S3_REGION,
@@ -15,4 +19,24 @@ export function createObjectStore(config: FilesConfig): ObjectStore {
     forcePathStyle: config.S3_FORCE_PATH_STYLE === 'true',
     checksums: config.S3_CHECKSUMS,
   });
+}
+
+function loadedLater(load: () => Promise<ObjectStore>): ObjectStore {
+  let loading: Promise<ObjectStore> | undefined;
+  const store = () => {
+    loading ??= load();
+    return loading;
+  };
+  return {
+    put: async (...args) => (await store()).put(...args),
+    read: async (...args) => (await store()).read(...args),
+    stat: async (...args) => (await store()).stat(...args),
+    remove: async (...args) => (await store()).remove(...args),
+    async *list() {
+      yield* (await store()).list();
+    },
+    createDownloadUrl: async (...args) => (await store()).createDownloadUrl(...args),
+    check: async () => (await store()).check(),
+    close: async () => (await loading)?.close(),
+  };
 }

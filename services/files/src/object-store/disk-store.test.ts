@@ -60,6 +60,25 @@ describe('a folder of objects', () => {
     for (const path of foreign) expect((await stat(join(dir, path))).size).toBe(1);
   });
 
+  it('takes objects while others remove the folder that they go to', async () => {
+    const store = createDiskStore(dir);
+    const applicationId = newId();
+    let writing = true;
+    const removeOthers = async () => {
+      while (writing) await store.remove(newKey(applicationId));
+    };
+    const write = async () => {
+      for (let round = 0; round < 50; round += 1) {
+        const key = newKey(applicationId);
+        await store.put(key, bodyOf(someBytes(1)), never);
+        expect(await store.stat(key)).toEqual({ byteSize: 1 });
+        await store.remove(key);
+      }
+      writing = false;
+    };
+    await Promise.all([write(), removeOthers(), removeOthers()]);
+  });
+
   it('makes no URLs of its own, and refuses to be used where it can not be written', async () => {
     expect(
       await createDiskStore(dir).createDownloadUrl(newKey(), { fileName: 'a', contentType: 'text/plain', lifetimeSeconds: 1 }),

@@ -1,15 +1,35 @@
+import { newId } from '@latchkey/kit/id';
 import { startFauxqs } from 'fauxqs';
+import { expect, it } from 'vitest';
+import { createS3Store } from './s3-store.ts';
+import { newKey } from './testing/bodies.ts';
+import { listOf } from './testing/object-store-contract.ts';
 import { describeS3Store } from './testing/s3-contract.ts';
 
 const fauxqs = await startFauxqs({ port: 0, host: '127.0.0.1', logger: false });
 
-describeS3Store('an S3 store', {
-  server: {
-    endpoint: `http://127.0.0.1:${fauxqs.port}`,
-    accessKeyId: 'any',
-    secretAccessKey: 'not-looked-at',
-    listsUnfinished: false,
-    readsUrls: false,
-  },
-  stop: () => fauxqs.stop(),
+const server = {
+  endpoint: `http://127.0.0.1:${fauxqs.port}`,
+  accessKeyId: 'any',
+  secretAccessKey: 'not-looked-at',
+  listsUnfinished: false,
+  readsUrls: false,
+};
+
+describeS3Store('an S3 store', { server, stop: () => fauxqs.stop() });
+
+it('lists more objects than a server tells at once', async () => {
+  fauxqs.createBucket('many');
+  const store = createS3Store({
+    ...server,
+    region: 'us-east-1',
+    bucket: 'many',
+    forcePathStyle: true,
+    checksums: 'when_required',
+  });
+  const applicationId = newId();
+  const keys = Array.from({ length: 1_001 }, () => newKey(applicationId));
+  // This server looks at no signature.
+  for (const key of keys) await fetch(`${server.endpoint}/many/${key}`, { method: 'PUT', body: 'x' });
+  expect((await listOf(store, '')).map(({ key }) => key)).toEqual(keys.sort());
 });

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, request, type ServerResponse } from
 import type { AddressInfo } from 'node:net';
 
 /** The requests of an upload. */
-export type S3Operation = 'create' | 'part 1' | 'part 2' | 'complete' | 'put' | 'other';
+export type S3Operation = 'create' | 'part 1' | 'part 2' | 'complete' | 'put' | 'stat' | 'abort' | 'other';
 
 /** What becomes of a request: an error of the server's, no answer, no answer though it was done, or an answer that only looks like success. */
 export type Fault = 'fails' | 'hangs' | 'is done and never answered' | 'is answered with an error and 200';
@@ -17,7 +17,7 @@ export interface FaultProxy {
   close(): Promise<void>;
 }
 
-const ERROR = '<?xml version="1.0"?><Error><Code>InternalError</Code><Message>Try again</Message></Error>';
+const ERROR = '<?xml version="1.0"?><Error><Code>InternalError</Code><Message>Try again</Message></Error>\n';
 
 /** Puts a proxy before an S3 server. */
 export async function startFaultProxy(endpoint: string): Promise<FaultProxy> {
@@ -51,13 +51,16 @@ function operationOf({ method, url = '' }: IncomingMessage): S3Operation {
   const query = new URL(url, 'http://s3').searchParams;
   const part = query.get('partNumber');
   if (method === 'POST') return query.has('uploads') ? 'create' : query.has('uploadId') ? 'complete' : 'other';
+  if (method === 'HEAD') return 'stat';
+  if (method === 'DELETE' && query.has('uploadId')) return 'abort';
   if (method !== 'PUT') return 'other';
   if (part === null) return 'put';
   return part === '1' ? 'part 1' : 'part 2';
 }
 
 function answer(req: IncomingMessage, res: ServerResponse, status: number): void {
-  req.resume().on('end', () => res.writeHead(status, { 'content-type': 'application/xml' }).end(`${ERROR}\n`));
+  const headers = { 'content-type': 'application/xml', 'content-length': ERROR.length };
+  req.resume().on('end', () => res.writeHead(status, headers).end(ERROR));
 }
 
 /** Passes a request on with the headers that were signed, and the answer back where somebody is to have it. */
