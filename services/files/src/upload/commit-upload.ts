@@ -1,5 +1,4 @@
 import { isUniqueViolation } from '@latchkey/kit/database/database';
-import { fileTypeFromBuffer } from 'file-type';
 import type { FilesContext } from '../context.ts';
 import { errors } from '../errors.ts';
 import { chargeMib } from '../file/charge.ts';
@@ -63,8 +62,9 @@ export async function commitUpload(ctx: FilesContext, { intent, stored, head, re
   });
 }
 
-/** What the first bytes look like is not worth failing for. */
+/** What the first bytes look like is not worth failing for. The library, which takes 14 MiB, is loaded with the first upload. */
 async function tellType(head: Buffer): Promise<string> {
+  const { fileTypeFromBuffer } = await import('file-type');
   const type = await fileTypeFromBuffer(head).catch(() => undefined);
   return type?.mime ?? UNKNOWN_TYPE;
 }
