@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { newId } from '@latchkey/kit/id';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { bodyOf, newKey, someBytes } from '../testing/object-store/bodies.ts';
+import { describeObjectStore, listOf } from '../testing/object-store/object-store-contract.ts';
+import { leaveUnfinished, runPut } from '../testing/object-store/run-put.ts';
 import { createDiskStore } from './disk-store.ts';
-import { bodyOf, newKey, someBytes } from './testing/bodies.ts';
-import { describeObjectStore, listOf } from './testing/object-store-contract.ts';
-import { leaveUnfinished, runPut } from './testing/run-put.ts';
 
 const never = new AbortController().signal;
 /** Whether a process may have a file system of its own here: as root it may, and as an ordinary user on most machines. */

@@ -1,7 +1,7 @@
 import { startS3Server } from '@latchkey/testkit/s3-server';
 import { describe, expect, it } from 'vitest';
+import { describeS3Store } from '../testing/object-store/s3-contract.ts';
 import { createS3Store } from './s3-store.ts';
-import { describeS3Store } from './testing/s3-contract.ts';
 
 const server = await startS3Server();
 

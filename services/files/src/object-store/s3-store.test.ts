@@ -1,10 +1,10 @@
 import { newId } from '@latchkey/kit/id';
 import { startFauxqs } from 'fauxqs';
 import { expect, it } from 'vitest';
+import { newKey } from '../testing/object-store/bodies.ts';
+import { listOf } from '../testing/object-store/object-store-contract.ts';
+import { describeS3Store } from '../testing/object-store/s3-contract.ts';
 import { createS3Store } from './s3-store.ts';
-import { newKey } from './testing/bodies.ts';
-import { listOf } from './testing/object-store-contract.ts';
-import { describeS3Store } from './testing/s3-contract.ts';
 
 const fauxqs = await startFauxqs({ port: 0, host: '127.0.0.1', logger: false });
 

@@ -1,8 +1,8 @@
 import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
 import { eventually } from '@latchkey/testkit/eventually';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { ObjectStore } from '../object-store.ts';
-import { createS3Store, type S3Settings } from '../s3-store.ts';
+import type { ObjectStore } from '../../object-store/object-store.ts';
+import { createS3Store, type S3Settings } from '../../object-store/s3-store.ts';
 import { bodyOf, collect, newKey, someBytes } from './bodies.ts';
 import { type Fault, type FaultProxy, type S3Operation, startFaultProxy } from './fault-proxy.ts';
 import { describeObjectStore, listOf } from './object-store-contract.ts';
