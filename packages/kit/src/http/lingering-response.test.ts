@@ -4,8 +4,8 @@ import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
 import { eventually } from '@latchkey/testkit/eventually';
+import { openRawClient } from '@latchkey/testkit/raw-client';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { openRawClient } from '../testing/raw-client.ts';
 import { lingeringClose } from './lingering-close.ts';
 import { LingeringResponse } from './lingering-response.ts';
 

@@ -5,9 +5,9 @@ import { Readable } from 'node:stream';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { UploadFileResponseSchema } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import { eventually } from '@latchkey/testkit/eventually';
+import { openRawClient } from '@latchkey/testkit/raw-client';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { defineErrors, fromConnectError } from '../errors.ts';
-import { openRawClient } from '../testing/raw-client.ts';
 import { CREDENTIAL, startTcpServer, startTestServer } from '../testing/servers.ts';
 import { type BodyCall, bodyRoute, createBodyClient } from './body-call.ts';
 

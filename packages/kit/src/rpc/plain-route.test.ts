@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { eventually } from '@latchkey/testkit/eventually';
+import { openRawClient } from '@latchkey/testkit/raw-client';
 import { describe, expect, it } from 'vitest';
 import { defineErrors } from '../errors.ts';
-import { openRawClient } from '../testing/raw-client.ts';
 import { CREDENTIAL, startTestServer } from '../testing/servers.ts';
 import type { PlainRoute } from './plain-route.ts';
 

@@ -8,12 +8,12 @@ import type { PlainRoute } from '@latchkey/kit/rpc/plain-route';
 import { startRpcServer } from '@latchkey/kit/rpc/server';
 import { type BeginUploadRequestSchema, UploadFileResponseSchema } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import { PrincipalKind } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
+import { openRawClient } from '@latchkey/testkit/raw-client';
 import { testRedis } from '@latchkey/testkit/redis';
 import { readGatewayConfig, uploadMsMax } from '../config.ts';
 import { createRemoteFilesDataPath } from '../files-data-path.remote.ts';
 import type { FilesDataPath, StoredFile } from '../files-data-path.ts';
 import { startTestGateway } from './test-gateway.ts';
-import { sendHead } from './upload-client.ts';
 
 export const TICKET = 'a ticket';
 export const APPLICATION_ID = '01900000-0000-7000-8000-00000000000a';
@@ -92,11 +92,15 @@ async function startDataPath(kind: DataPathKind, dataPath: FilesDataPath, env: R
     port: 0,
     grpcPort: 0,
   });
+  let stopped: Promise<void> | undefined;
   const uploadTimeoutMs = uploadMsMax(readGatewayConfig({ REDIS_URL: 'redis://x', ...env }));
   const baseUrl = `http://127.0.0.1:${server.port}`;
   return {
     dataPath: createRemoteFilesDataPath({ baseUrl, credential: CREDENTIAL, uploadTimeoutMs }),
-    stop: () => server.stop(),
+    stop: () => {
+      stopped ??= server.stop();
+      return stopped;
+    },
   };
 }
 
@@ -156,8 +160,12 @@ export async function startUploadGateway(
     logged,
     url: gateway.baseUrl + path,
     /** Sends the head of an upload, with these lines beside what any has. */
-    begin: (lines: readonly string[]) =>
-      sendHead(gateway.port, [`POST ${path} HTTP/1.1`, 'Host: x', 'Authorization: Bearer uploader', ...lines]),
+    begin: async (lines: readonly string[]) => {
+      const client = await openRawClient(gateway.port);
+      const head = [`POST ${path} HTTP/1.1`, 'Host: x', 'Authorization: Bearer uploader', ...lines];
+      client.socket.write(`${head.join('\r\n')}\r\n\r\n`);
+      return client;
+    },
     /** Sends a whole upload. */
     upload: (body: RequestInit['body'], headers: Record<string, string> = {}, url = gateway.baseUrl + path) =>
       fetch(url, {
@@ -166,6 +174,7 @@ export async function startUploadGateway(
         duplex: 'half',
         headers: { authorization: 'Bearer uploader', 'content-type': 'application/octet-stream', ...headers },
       } as RequestInit),
+    stopDataPath,
     stop: async () => {
       await gateway.service.stop();
       await stopDataPath();

@@ -1,0 +1,127 @@
+import { once } from 'node:events';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { eventually } from '@latchkey/testkit/eventually';
+import { openRawClient } from '@latchkey/testkit/raw-client';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type DataPathKind, startUploadGateway, type UploadGateway } from './testing/upload-gateway.ts';
+
+const MIB = 1024 * 1024;
+const BIG = 64 * MIB;
+
+/** What a fake of the files service was asked for, and how far it got. */
+const seen = { requests: [] as IncomingMessage[], read: 0, closed: 0 };
+
+async function download(req: IncomingMessage, res: ServerResponse, requestId: string): Promise<void> {
+  seen.requests.push(req);
+  res.once('close', () => {
+    seen.closed += 1;
+  });
+  const name = req.url?.split('/').at(-1);
+  if (name === 'missing') {
+    res.writeHead(404, { 'content-type': 'application/json', 'x-request-id': requestId }).end('{"success":false}');
+  } else if (name === 'not-modified') res.writeHead(304, { etag: '"x"' }).end();
+  else if (name === 'short') {
+    res.writeHead(200, { 'content-length': 10 }).write('12345', () => res.destroy());
+  } else {
+    const size = name === 'big' ? BIG : 5;
+    res.writeHead(206, { 'content-length': size, 'content-range': `bytes 0-${size - 1}/${size}`, 'content-type': 'image/png' });
+    if (req.method === 'HEAD') {
+      res.end();
+      return;
+    }
+    const body = Readable.from(
+      (function* () {
+        for (let left = size; left > 0; left -= MIB) {
+          seen.read += Math.min(left, MIB);
+          yield Buffer.alloc(Math.min(left, MIB), 'x');
+        }
+      })(),
+    );
+    await pipeline(body, res).catch(() => undefined);
+  }
+}
+
+describe.each<DataPathKind>(['direct', 'remote'])('a download that is passed on %s', (kind) => {
+  let gateway: UploadGateway;
+  beforeAll(async () => {
+    gateway = await startUploadGateway(kind, { download });
+  });
+  afterAll(() => gateway.stop());
+  const get = (name: string, init: RequestInit = {}) => fetch(`${gateway.baseUrl}/downloads/${name}`, init);
+
+  it('is answered with what the files service says, to anyone who has the URL', async () => {
+    const headers = {
+      range: 'bytes=0-4',
+      'if-range': '"a"',
+      'if-none-match': '"b"',
+      'if-modified-since': 'x',
+      'x-request-id': 'r1',
+    };
+    const response = await get('a-token', { headers });
+    expect([response.status, await response.text()]).toEqual([206, 'xxxxx']);
+    expect(Object.fromEntries(response.headers)).toMatchObject({
+      'content-length': '5',
+      'content-range': 'bytes 0-4/5',
+      'content-type': 'image/png',
+      'x-request-id': 'r1',
+      'x-content-type-options': 'nosniff',
+    });
+    const { 'x-request-id': _, ...passedOn } = headers;
+    expect(seen.requests.at(-1)?.headers).toMatchObject(passedOn);
+    expect(seen.requests.at(-1)?.headers.authorization).toBeUndefined();
+  });
+
+  it('may ask for the headers alone, and be told that nothing has changed or is there', async () => {
+    const head = await get('a-token', { method: 'HEAD' });
+    expect([head.status, head.headers.get('content-length'), await head.text()]).toEqual([206, '5', '']);
+    const unchanged = await get('not-modified');
+    expect([unchanged.status, unchanged.headers.get('etag')]).toEqual([304, '"x"']);
+    const missing = await get('missing');
+    expect([missing.status, await missing.json()]).toEqual([404, { success: false }]);
+  });
+
+  it('is refused by the gateway for another method', async () => {
+    const response = await get('a-token', { method: 'POST' });
+    expect([response.status, response.headers.get('allow')]).toEqual([405, 'GET, HEAD']);
+  });
+
+  it('that breaks off is seen to be short', async () => {
+    await expect((await get('short')).text()).rejects.toThrow();
+  });
+
+  it('is read no faster than the client reads, and not at all once that is gone', async () => {
+    const client = await openRawClient(gateway.port);
+    const closed = seen.closed;
+    seen.read = 0;
+    client.socket.write('GET /downloads/big HTTP/1.1\r\nHost: x\r\n\r\n');
+    await once(client.socket, 'data');
+    client.socket.pause();
+    let last = -1;
+    await eventually(() => {
+      const isStill = seen.read === last;
+      last = seen.read;
+      return isStill;
+    });
+    expect(seen.read).toBeLessThan(BIG / 2);
+    client.socket.destroy();
+    await eventually(() => seen.closed > closed);
+  });
+
+  it('is logged without what makes the URL a secret', async () => {
+    await (await get('a-secret-token')).text();
+    await eventually(() => gateway.logged.some(({ route }) => route === '/downloads/:token'));
+    expect(JSON.stringify(gateway.logged)).not.toContain('a-secret-token');
+  });
+});
+
+it('says that the service is away where it does not answer', async () => {
+  const gateway = await startUploadGateway('remote');
+  await gateway.stopDataPath();
+  const response = await fetch(`${gateway.baseUrl}/downloads/a-token`);
+  expect([response.status, response.headers.get('retry-after')]).toEqual([503, '2']);
+  const upload = await gateway.upload(Buffer.alloc(MIB));
+  expect([upload.status, ((await upload.json()) as { code: string }).code]).toEqual([503, 'INTERNAL_ERROR']);
+  await gateway.stop();
+});

@@ -1,0 +1,62 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import { openRawClient } from '@latchkey/testkit/raw-client';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { whileBytesCome } from './bytes-body.ts';
+
+const SILENCE_MS = 100;
+
+async function serve(handle: (req: IncomingMessage, res: ServerResponse) => Promise<void>) {
+  const server = createServer((req, res) => void handle(req, res));
+  server.timeout = SILENCE_MS;
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return openRawClient((server.address() as AddressInfo).port);
+}
+
+const HEAD = 'PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n';
+
+describe('a client whose bytes are read', () => {
+  it('may be silent for longer than others, and has its answer', async () => {
+    const client = await serve(async (req, res) => {
+      await whileBytesCome(req, () => delay(SILENCE_MS * 5));
+      res.end('done');
+    });
+    client.socket.write(HEAD);
+    await Promise.race([once(client.socket, 'data'), client.ended]);
+    expect(client.received()).toMatch(/done$/);
+    client.socket.destroy();
+  });
+
+  it('may not be silent for longer after that', async () => {
+    const client = await serve(async (req) => whileBytesCome(req, async () => undefined));
+    client.socket.write(HEAD);
+    const startedAt = performance.now();
+    client.socket.once('end', () => client.socket.end());
+    await client.ended;
+    expect(performance.now() - startedAt).toBeLessThan(SILENCE_MS * 20);
+  });
+
+  it('is why they could not be read once it is gone, and no defect is', async () => {
+    const failures: unknown[] = [];
+    const ended = Promise.withResolvers<void>();
+    const client = await serve(async (req) => {
+      const failed = whileBytesCome(req, async () => {
+        await once(req, 'close');
+        throw new Error('cut off');
+      });
+      await failed.catch((err: unknown) => failures.push(err));
+      ended.resolve();
+    });
+    client.socket.write(HEAD);
+    client.socket.resetAndDestroy();
+    await ended.promise;
+    expect(failures).toMatchObject([{ reason: 'request_malformed' }]);
+  });
+});
