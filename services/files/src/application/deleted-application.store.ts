@@ -75,27 +75,20 @@ export async function subtractUsage(
     where application_id = ${applicationId}`.execute(tx);
 }
 
-/** Whether the application has no file any more; then nothing is kept either of what it uses. */
-export async function deleteUsageOfNone(db: Kysely<FilesDatabase>, applicationId: string): Promise<boolean> {
-  const { rows } = await sql<{ is_empty: boolean }>`
-    with emptied as (select not exists (select from file where application_id = ${applicationId}) as is_empty),
-    removed as (delete from application_usage using emptied where application_id = ${applicationId} and is_empty)
-    select is_empty from emptied`.execute(db);
-  return rows[0]?.is_empty === true;
+/** Removes what is kept of what an application uses that has no file any more. */
+export async function deleteUsage(db: Kysely<FilesDatabase>, applicationId: string): Promise<void> {
+  await db.deleteFrom('application_usage').where('application_id', '=', applicationId).execute();
 }
 
-/**
- * Which of some deleted applications have not been forgotten wholly: there is no tombstone, or still a counter, which is what goes last.
- */
-export async function selectRemembered(db: Kysely<FilesDatabase>, applicationIds: readonly string[]): Promise<Set<string>> {
+/** Which of some applications have no tombstone. */
+export async function selectUnmarked(db: Kysely<FilesDatabase>, applicationIds: readonly string[]): Promise<Set<string>> {
   const { rows } = await sql<{ id: string }>`
     select id from unnest(${applicationIds}::uuid[]) as id
-    where not exists (select from deleted_application where application_id = id)
-      or exists (select from application_usage where application_id = id)`.execute(db);
+    where not exists (select from deleted_application where application_id = id)`.execute(db);
   return new Set(rows.map(({ id }) => id));
 }
 
-/** Applications that have a tombstone and still a counter: somebody has begun to forget them, and may have been stopped. */
+/** Applications that have a tombstone and still a counter, which is what goes last: somebody has begun to forget them, and may have been stopped. */
 export async function selectHalfForgotten(db: Kysely<FilesDatabase>, limit: number): Promise<DeletedApplication[]> {
   const rows = await db
     .selectFrom('deleted_application as deleted')

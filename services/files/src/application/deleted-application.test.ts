@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
+import { eventually } from '@latchkey/testkit/eventually';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { whileFailingAt } from '../testing/failing-statement.ts';
 import type { OwnedRef } from '../testing/fake-apps.ts';
@@ -27,6 +28,14 @@ async function deletedWith(fileCount: number): Promise<OwnedRef> {
 }
 
 const forget = (ref: OwnedRef, onObjectsToRemove = () => {}) => forgetApplication(files.ctx, ref, onObjectsToRemove);
+
+/** How many statements wait for a lock that somebody else holds. */
+async function waitersForLocks(): Promise<number> {
+  const { rows } = await files.db.query(
+    "select count(*)::int as n from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
+  );
+  return rows[0].n;
+}
 
 async function intentsOf(ref: OwnedRef): Promise<string[]> {
   const { rows } = await files.db.query('select state from upload_intent where application_id = $1', [ref.applicationId]);
@@ -82,6 +91,22 @@ describe('an application that is forgotten', () => {
     expect(await remainsOf(files.db, ref.applicationId)).toEqual(forgotten(2_600));
   });
 
+  it('is forgotten wholly by one that waits for another to remove what it was about to', async () => {
+    const ref = await deletedWith(700);
+    const other = await files.db.connect();
+    await other.query('begin');
+    await other.query(
+      `delete from file where id in (select id from file where application_id = $1 order by created_at desc, id desc limit 500)`,
+      [ref.applicationId],
+    );
+    const forgetting = forget(ref);
+    await eventually(async () => expect(await waitersForLocks()).toBe(1));
+    await other.query('commit');
+    other.release();
+    await forgetting;
+    expect(await remainsOf(files.db, ref.applicationId)).toEqual(forgotten(200));
+  });
+
   it('is forgotten also where its counter says less than there is', async () => {
     const ref = await deletedWith(3);
     await files.db.query('update application_usage set file_count = 1, charged_mib = 1 where application_id = $1', [
@@ -132,7 +157,7 @@ describe('an upload to an application that is forgotten', () => {
     const forgetting = forget(ref).then(() => {
       isForgotten = true;
     });
-    await files.db.query('select 1');
+    await eventually(async () => expect(await waitersForLocks()).toBe(1));
     expect([isForgotten, (await remainsOf(files.db, ref.applicationId)).isMarked]).toEqual([false, false]);
     await committing.query('commit');
     committing.release();

@@ -6,7 +6,7 @@ import {
   type DeletedApplication,
   deleteFiles,
   deleteTombstones,
-  deleteUsageOfNone,
+  deleteUsage,
   insertObjectDeletions,
   insertTombstone,
   lockApplication,
@@ -43,13 +43,12 @@ export async function forgetApplication(
     await abandonUploads(tx, application);
   });
   let fileCount = 0;
-  do {
-    for (let removed = await forgetFiles(ctx, applicationId); removed > 0; removed = await forgetFiles(ctx, applicationId)) {
-      fileCount += removed;
-      onObjectsToRemove();
-    }
-    // None may also mean that another was faster with those that were looked at, and is not done.
-  } while (!(await deleteUsageOfNone(ctx.db, applicationId)));
+  // Until there is none: one batch may be smaller than another, as others may be removing files as well.
+  for (let removed = await forgetFiles(ctx, applicationId); removed > 0; removed = await forgetFiles(ctx, applicationId)) {
+    fileCount += removed;
+    onObjectsToRemove();
+  }
+  await deleteUsage(ctx.db, applicationId);
   if (fileCount > 0) ctx.logger.info({ applicationId, fileCount }, 'files of a deleted application removed');
 }
 

@@ -1,4 +1,4 @@
-import { selectHalfForgotten, selectRemembered } from './deleted-application.store.ts';
+import { selectHalfForgotten, selectUnmarked } from './deleted-application.store.ts';
 import { type DeletedApplication, type ForgetContext, forgetApplication } from './deleted-application.ts';
 
 /**
@@ -39,7 +39,7 @@ export function createDeletionCatchUp(
     const now = ctx.clock().getTime();
     const since = new Date(lookedAt === undefined ? now - FIRST_LOOK_MS : lookedAt - OVERLAP_MS);
     const failures: unknown[] = [];
-    for await (const application of findRemembered(ctx, listDeleted, since)) {
+    for await (const application of findUnforgotten(ctx, listDeleted, since)) {
       if (signal.aborted) return;
       await forgetApplication(ctx, application, onObjectsToRemove).catch((err: unknown) => {
         if (failures.length < FAILURES_MAX) failures.push(err);
@@ -51,7 +51,7 @@ export function createDeletionCatchUp(
 }
 
 /** Deleted applications that are not wholly forgotten: those that somebody has begun with, and those that apps knows of since a time. */
-async function* findRemembered(
+async function* findUnforgotten(
   ctx: ForgetContext,
   listDeleted: ListDeletedApplications,
   since: Date,
@@ -61,8 +61,8 @@ async function* findRemembered(
   do {
     const page = await listDeleted(since, pageToken);
     const ids = page.applications.map(({ applicationId }) => applicationId);
-    const remembered = await selectRemembered(ctx.db, ids);
-    yield* page.applications.filter(({ applicationId }) => remembered.has(applicationId));
+    const unmarked = await selectUnmarked(ctx.db, ids);
+    yield* page.applications.filter(({ applicationId }) => unmarked.has(applicationId));
     pageToken = page.nextPageToken;
   } while (pageToken !== '');
 }
