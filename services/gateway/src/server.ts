@@ -73,7 +73,7 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   app.server.maxConnections = config.CONNECTIONS_MAX;
   coverNodeDefaults(app.server);
   deferContinue(app.server);
-  lingerOnClose(app, trackConnections(app.server), uploadMsMax(config));
+  lingerOnClose(app, trackConnections(app.server), { transferMsMax: uploadMsMax(config) });
   app.setValidatorCompiler(validatorCompiler);
   app.setSerializerCompiler(() => JSON.stringify);
   app.removeAllContentTypeParsers();

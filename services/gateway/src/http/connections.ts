@@ -69,6 +69,12 @@ export function pendingAnswer(socket: Duplex): ServerResponse | undefined {
   return last && isUnsent(last) ? last : undefined;
 }
 
+/** Has the last answer under way on a connection say that no more requests are taken on it, unless it has begun. */
+export function closeAfterAnswer(socket: Duplex): void {
+  const latest = connections.get(socket)?.latest;
+  if (latest && !latest.headersSent) latest.shouldKeepAlive = false;
+}
+
 /** Whether a request is under way on a connection that has not come to its end. */
 export function isReceiving(socket: Duplex): boolean {
   const latest = connections.get(socket)?.latest;

@@ -1,8 +1,14 @@
 import { once } from 'node:events';
-import { connect, type Socket } from 'node:net';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+import { eventually } from '@latchkey/testkit/eventually';
+import { openRawClient } from '@latchkey/testkit/raw-client';
 import { testRedis } from '@latchkey/testkit/redis';
+import { fastify } from 'fastify';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { startTestGateway, type TestGateway } from '../testing/test-gateway.ts';
+import { startUploadGateway } from '../testing/upload-gateway.ts';
+import { trackConnections, whileTransferring } from './connections.ts';
+import { lingerOnClose } from './drain.ts';
 
 const REQUEST = 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n';
 
@@ -52,5 +58,67 @@ describe('a gateway that stops', () => {
   it('refuses new connections', async () => {
     await gateway.service.stop();
     await expect(fetch(`${gateway.baseUrl}/healthz`)).rejects.toThrow('fetch failed');
+  });
+});
+
+it('cuts what is under way at last, and what carries files later than the rest', async () => {
+  const app = fastify({ http: {} });
+  app.get('/rest', () => new Promise(() => undefined));
+  app.get('/file', (request) => whileTransferring(request.raw.socket, () => new Promise(() => undefined)));
+  const arrived: string[] = [];
+  app.addHook('onRequest', async ({ url }) => void arrived.push(url));
+  lingerOnClose(app, trackConnections(app.server), { underWayMsMax: 400, transferMsMax: 1_200 });
+  await app.listen({ host: '127.0.0.1', port: 0 });
+  const { port } = app.server.address() as AddressInfo;
+  const order: string[] = [];
+  for (const path of ['/file', '/rest']) {
+    const { socket, ended } = await openRawClient(port);
+    socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`);
+    socket.once('end', () => socket.end());
+    void ended.then(() => order.push(path));
+  }
+  await eventually(() => arrived.length === 2);
+  const startedAt = performance.now();
+  await app.close();
+  expect(performance.now() - startedAt).toBeGreaterThanOrEqual(1_200);
+  await eventually(() => order.length === 2);
+  expect(order).toEqual(['/rest', '/file']);
+});
+
+describe.each(['direct', 'remote'] as const)('a gateway that stops while a file is uploaded, passed on %s', (kind) => {
+  it('lets it end and answers it, and asks for no more on its connection', async () => {
+    const uploads = await startUploadGateway(kind);
+    const { socket, received } = await uploads.begin(['Content-Length: 10']);
+    await eventually(() => uploads.fake.received === 1);
+    socket.write('12345');
+    const stopped = uploads.service.stop();
+    await eventually(() =>
+      fetch(`${uploads.baseUrl}/healthz`).then(
+        () => false,
+        () => true,
+      ),
+    );
+    socket.write('67890');
+    await once(socket, 'data');
+    expect(received()).toMatch(/^HTTP\/1\.1 200 .*connection: close/is);
+    await stopped;
+    await uploads.stopDataPath();
+  });
+
+  it('lets an answer reach whoever is still sending', async () => {
+    const uploads = await startUploadGateway(kind);
+    uploads.fake.byteSizeMax = 1;
+    const client = await uploads.begin(['Content-Length: 100000000']);
+    client.socket.pause();
+    const poured = client.pour(100_000_000);
+    await eventually(() => uploads.fake.received === 1);
+    const stopped = uploads.service.stop();
+    await poured;
+    client.socket.end();
+    client.socket.resume();
+    expect(await client.ended).toBe('end');
+    expect(client.received()).toMatch(/^HTTP\/1\.1 413 /);
+    await stopped;
+    await uploads.stopDataPath();
   });
 });

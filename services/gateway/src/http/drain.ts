@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { isLingering } from '@latchkey/kit/http/lingering-close';
 import type { FastifyInstance } from 'fastify';
-import { isAnswering, isTransferring } from './connections.ts';
+import { closeAfterAnswer, isAnswering, isTransferring } from './connections.ts';
 
 /** How long new connections are accepted at most once the server stops, in milliseconds. */
 const ACCEPT_MS_MAX = 1_000;
@@ -11,7 +11,14 @@ const ACCEPT_MS_MAX = 1_000;
 /** How long an open connection may still bring a request once no new ones are accepted, in milliseconds. */
 const LINGER_MS = 250;
 
-/** How long requests under way may take to end, in milliseconds, those apart that carry files. */
+/** How long requests under way may take to end. */
+export interface DrainBounds {
+  /** Those that carry files, in milliseconds. */
+  readonly transferMsMax: number;
+  /** The others, in milliseconds; 20 s unless set. */
+  readonly underWayMsMax?: number;
+}
+
 const UNDER_WAY_MS_MAX = 20_000;
 
 /** How often connections without a request are closed after that, in milliseconds. */
@@ -27,21 +34,22 @@ const IDLE_TURNS = 3;
  * closed here too. New connections are refused once none is waiting, as the system would reset it.
  *
  * @param open the connections of the server
- * @param transferMsMax how long requests that carry files may take to end, in milliseconds
  */
-export function lingerOnClose(app: FastifyInstance, open: ReadonlySet<Duplex>, transferMsMax: number): void {
+export function lingerOnClose(app: FastifyInstance, open: ReadonlySet<Duplex>, bounds: DrainBounds): void {
+  const { transferMsMax, underWayMsMax = UNDER_WAY_MS_MAX } = bounds;
   app.addHook('preClose', async () => {
     const { server } = app;
     server.closeIdleConnections = () => undefined;
+    for (const socket of open) closeAfterAnswer(socket);
     await noneWaiting(server);
     const startedAt = performance.now();
     const sweep = setInterval(() => {
       const elapsedMs = performance.now() - startedAt;
       if (elapsedMs < LINGER_MS) return;
       for (const socket of open) {
-        const underWayMsMax = isTransferring(socket) ? transferMsMax : UNDER_WAY_MS_MAX;
+        const answerMsMax = isTransferring(socket) ? transferMsMax : underWayMsMax;
         // What has its last answer is closed by itself.
-        if (!isLingering(socket) && (elapsedMs >= underWayMsMax || !isAnswering(socket))) socket.destroy();
+        if (!isLingering(socket) && (elapsedMs >= answerMsMax || !isAnswering(socket))) socket.destroy();
       }
     }, SWEEP_INTERVAL_MS);
     server.once('close', () => clearInterval(sweep));

@@ -12,14 +12,11 @@ const WHOLE_NUMBER = /^[0-9]+$/;
 
 const search = z.strictObject({ searchString: z.string(), categories: z.array(z.literal('Name')) });
 
-/** Text that stands for a page, from 1. However many digits it has, it is a number; the ones that nothing can count to are all past the end. */
+/** A page, from 1. However many digits it has, it is a number, and what the protocol can't carry is past the end of any table. */
 const currentPage = z
   .string()
   .regex(WHOLE_NUMBER)
-  .transform((digits) => {
-    const significant = digits.replace(/^0+/, '');
-    return significant.length > PAGE_MAX.toString().length ? PAGE_MAX : BigInt(significant);
-  })
+  .transform(BigInt)
   .refine((page) => page >= 1n)
   .transform((page) => (page > PAGE_MAX ? PAGE_MAX : page));
 

@@ -1,0 +1,69 @@
+import { testRedis } from '@latchkey/testkit/redis';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { startTestGateway } from '../testing/test-gateway.ts';
+
+interface Operation {
+  readonly requestBody: unknown;
+  readonly parameters: ReadonlyArray<{ readonly in: string; readonly name: string; readonly required?: boolean }>;
+  readonly responses: Record<
+    string,
+    { content: { 'application/json': { schema: { properties: { code?: { enum: string[] } } } } } }
+  >;
+}
+
+let paths: Record<string, Record<string, Operation>>;
+beforeAll(async () => {
+  const gateway = await startTestGateway({ redisUrl: (await testRedis()).url });
+  ({ paths } = (await (await fetch(`${gateway.baseUrl}/openapi.json`)).json()) as { paths: typeof paths });
+  await gateway.service.stop();
+});
+
+const UPLOAD = '/api/v1/panel/upload-file';
+
+/** The codes of an operation, by status. */
+function codesOf({ responses }: Operation): Record<string, string[]> {
+  const failures = Object.entries(responses).filter(([status]) => status !== '200');
+  return Object.fromEntries(
+    failures.map(([status, { content }]) => [status, content['application/json'].schema.properties.code?.enum ?? []]),
+  );
+}
+
+describe('the document of upload-file', () => {
+  it('says that the body is bytes, and that a digest may be given', () => {
+    const { requestBody, parameters } = (paths[UPLOAD] as Record<'post', Operation>).post;
+    expect(requestBody).toMatchObject({
+      content: { 'application/octet-stream': { schema: { type: 'string', format: 'binary' } } },
+    });
+    expect(parameters.map(({ in: where, name, required = false }) => `${where} ${name} ${required}`)).toEqual([
+      'query applicationId true',
+      'query fileName true',
+      'header content-digest false',
+    ]);
+  });
+
+  it('says what it may answer, and nothing that it can not', () => {
+    expect(codesOf(paths[UPLOAD]?.post as Operation)).toMatchObject({
+      400: ['VALIDATION_ERROR', 'bad_request', 'invalid_file'],
+      404: ['not_found'],
+      408: ['upload_timeout'],
+      409: ['file_name_taken'],
+      413: ['limit_exceeded'],
+      415: ['VALIDATION_ERROR'],
+      429: ['rate_limit_reached'],
+    });
+  });
+});
+
+it('no other document says what only an upload may answer', () => {
+  const others = Object.entries(paths).filter(([path]) => path !== UPLOAD);
+  expect(others.length).toBeGreaterThan(10);
+  for (const [path, operations] of others) {
+    for (const operation of Object.values(operations)) {
+      const codes = codesOf(operation);
+      expect(codes[408], path).toBeUndefined();
+      expect(codes[400] ?? [], path).not.toContain('invalid_file');
+      expect(codes[413] ?? ['VALIDATION_ERROR'], path).toEqual(['VALIDATION_ERROR']);
+      expect(codes[409] ?? [], path).not.toEqual(expect.arrayContaining(['account_exists', 'file_name_taken']));
+    }
+  }
+});
