@@ -27,7 +27,7 @@ const settings = () => ({
 });
 const run = (...args: string[]) => runCheckCommand(settings(), ...args).ended;
 
-describe('the command', () => {
+describe('the command', { timeout: 60_000 }, () => {
   it('ends with 0 and says so where nothing is wrong', async () => {
     await storeFile(files, ref);
     const { code, stdout, stderr } = await run();

@@ -94,10 +94,14 @@ describe('a check', () => {
     const removed = await putOrphan(files);
     await files.db.query('insert into object_deletion (object_key) values ($1)', [removed]);
     expect((await check(files.ctx)).found).toEqual([]);
-    // And an object that only shares the file's id with an upload is none of it.
-    const stranger = objectKey(newId(), upload.id);
-    await files.ctx.store.put(stranger, (async function* () {})(), new AbortController().signal);
-    expect((await check(files.ctx)).found).toEqual([`object_orphaned ${stranger}`]);
+    // What only shares an id with an upload or a file is none of it, nor is the rest of another upload.
+    const stored = await storeFile(files, ref);
+    const strangers = [objectKey(newId(), upload.id), objectKey(newId(), stored)];
+    for (const stranger of strangers)
+      await files.ctx.store.put(stranger, (async function* () {})(), new AbortController().signal);
+    const rest = await putUnfinished(files);
+    const expected = [...strangers.map((stranger) => `object_orphaned ${stranger}`), `upload_unfinished ${rest}`];
+    expect((await check(files.ctx)).found).toEqual(expected.toSorted());
   });
 
   it.each([

@@ -46,6 +46,16 @@ describe('at a terminal', () => {
     expect(written.slice(3)).toEqual([`${CLEAR_LINE}${PROGRESS}`, CLEAR_LINE]);
   });
 
+  it('progress that stands still is not written again', async () => {
+    const [still, moving] = [createTerminal(), createTerminal()];
+    still.terminal.onProgress(COUNTS);
+    for (let files = 0; files < 3; files += 1) {
+      moving.terminal.onProgress({ ...COUNTS, files });
+      await eventually(() => moving.written.length > files);
+    }
+    expect(still.written).toHaveLength(1);
+  });
+
   it('progress is no longer than the line', async () => {
     const { terminal, written } = createTerminal(20);
     terminal.onProgress(COUNTS);

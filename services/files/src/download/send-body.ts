@@ -37,7 +37,6 @@ export async function sendBody(res: ServerResponse, source: Readable, options: B
   try {
     await pipeline(source, pieces, res, { signal: stalled.signal });
   } catch (err) {
-    res.destroy();
     throw stalled.signal.aborted ? stalled.signal.reason : err;
   } finally {
     clearTimeout(timer);

@@ -40,6 +40,8 @@ export async function startDownloadServer(handle: DownloadHandler): Promise<Down
       underWay -= 1;
     });
   });
+  // A connection that the handler leaves open stays open.
+  server.keepAliveTimeout = 0;
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
   return {
@@ -56,7 +58,9 @@ export async function startDownloadServer(handle: DownloadHandler): Promise<Down
 
 function fetchPath(port: number, path: string, { method = 'GET', headers = {}, onFirstBytes }: RequestOptions): Promise<Answer> {
   return new Promise((resolve) => {
-    const req = request({ port, path, method, headers, agent: false }, (res) => {
+    // A connection that is kept tells a body that was cut short from one that merely ended.
+    const kept = { connection: 'keep-alive', ...headers };
+    const req = request({ port, path, method, headers: kept, agent: false }, (res) => {
       const chunks: Buffer[] = [];
       if (onFirstBytes) res.once('data', onFirstBytes);
       res.on('data', (chunk: Buffer) => chunks.push(chunk));
