@@ -40,6 +40,7 @@ export function openContext(config: FilesConfig, appsTransport: Transport, logge
       byteSizeMax: config.FILE_SIZE_LIMIT_MIB * MIB,
       uploadDeadlineMs: config.UPLOAD_DEADLINE_SECONDS * 1_000,
       uploadLeaseMs: config.UPLOAD_LEASE_SECONDS * 1_000,
+      sweepIntervalMs: config.SWEEP_INTERVAL_SECONDS * 1_000,
     },
     clock,
     logger,

@@ -55,12 +55,12 @@ export function createFilesService(config: FilesConfig, deps: FilesDeps): FilesS
   const { ctx, close } = openContext(config, deps.appsTransport, logger, deps.clock);
   const dataPath = createDataPath(ctx);
   const sweepObjects = createSweeper({
-    intervalMs: config.SWEEP_INTERVAL_SECONDS * 1_000,
+    intervalMs: ctx.limits.sweepIntervalMs,
     logger,
     sweeps: [(signal) => sweepObjectDeletions(ctx, signal)],
   });
   const sweepRest = createSweeper({
-    intervalMs: config.SWEEP_INTERVAL_SECONDS * 1_000,
+    intervalMs: ctx.limits.sweepIntervalMs,
     logger,
     sweeps: [
       (signal) => sweepAbandonedUploads(ctx, signal),

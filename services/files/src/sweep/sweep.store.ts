@@ -7,16 +7,19 @@ export interface AbandonedUpload {
   readonly applicationId: string;
 }
 
-/** How long one sweeper has for what it took before another takes it, in seconds. */
-const CLAIM_S = 60;
+/** How much a sweeper takes, and how long it has for that before another takes it, in milliseconds. */
+export interface Claim {
+  readonly limit: number;
+  readonly claimMs: number;
+}
 
-const claimEnd = sql<Date>`now() + make_interval(secs => ${sql.lit(CLAIM_S)})`;
+const claimEnd = (claimMs: number) => sql<Date>`now() + make_interval(secs => ${claimMs / 1000})`;
 
 /** Takes uploads whose lease is over; they can't be committed from then on. Sweepers at once take different ones. */
-export async function claimAbandoned(db: Kysely<FilesDatabase>, limit: number): Promise<AbandonedUpload[]> {
+export async function claimAbandoned(db: Kysely<FilesDatabase>, { limit, claimMs }: Claim): Promise<AbandonedUpload[]> {
   const rows = await db
     .updateTable('upload_intent')
-    .set({ state: 'abandoned', lease_until: claimEnd })
+    .set({ state: 'abandoned', lease_until: claimEnd(claimMs) })
     .where('id', 'in', (intents) =>
       intents
         .selectFrom('upload_intent')
@@ -33,10 +36,10 @@ export async function claimAbandoned(db: Kysely<FilesDatabase>, limit: number): 
 }
 
 /** Takes objects that are due for removal. */
-export async function claimObjectDeletions(db: Kysely<FilesDatabase>, limit: number): Promise<string[]> {
+export async function claimObjectDeletions(db: Kysely<FilesDatabase>, { limit, claimMs }: Claim): Promise<string[]> {
   const rows = await db
     .updateTable('object_deletion')
-    .set({ due_at: claimEnd })
+    .set({ due_at: claimEnd(claimMs) })
     .where('object_key', 'in', (deletions) =>
       deletions
         .selectFrom('object_deletion')

@@ -76,6 +76,41 @@ describe('the sweep of abandoned uploads', () => {
   });
 });
 
+describe('a sweep that fails, as one does whose process is killed', () => {
+  const failing = (sweepIntervalMs: number) => {
+    const { ctx } = files.connect();
+    const remove = async () => {
+      throw new Error('not now');
+    };
+    const store = Object.assign(Object.create(ctx.store), { remove });
+    return { ...ctx, store, limits: { ...ctx.limits, sweepIntervalMs } };
+  };
+
+  it('leaves what it had in hand to another after a period', async () => {
+    const ref = files.createOwned();
+    await leaveRest(ref, -1);
+    const key = objectKey(ref.applicationId, newId());
+    await put(key);
+    await files.db.query('insert into object_deletion (object_key) values ($1)', [key]);
+    await sweepAbandonedUploads(failing(100), signal);
+    await sweepObjectDeletions(failing(100), signal);
+    expect(await holdingsOf(files, ref)).toEqual({ ...NOTHING, intents: 1, objects: 2 });
+    await eventually(async () => {
+      await sweepAbandonedUploads(files.ctx, signal);
+      await sweepObjectDeletions(files.ctx, signal);
+      expect(await holdingsOf(files, ref)).toEqual(NOTHING);
+    });
+  });
+
+  it('ends, though what it took is due again by then', async () => {
+    const refs = Array.from({ length: 120 }, () => files.createOwned());
+    await Promise.all(refs.map((ref) => leaveRest(ref, -1)));
+    await sweepAbandonedUploads(failing(0), signal);
+    await sweepAbandonedUploads(files.ctx, signal);
+    expect(await holdingsOf(files, refs[0] as OwnedRef)).toEqual(NOTHING);
+  });
+});
+
 describe('the sweep of objects without rows', () => {
   it('removes those that are due', async () => {
     const ref = files.createOwned();

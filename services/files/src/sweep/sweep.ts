@@ -16,42 +16,56 @@ const REMOVALS_AT_ONCE = 8;
  */
 export async function sweepAbandonedUploads(ctx: FilesContext, signal: AbortSignal): Promise<void> {
   await untilEmpty(signal, async () => {
-    const uploads = await claimAbandoned(ctx.db, BATCH);
-    await eachRemoved(
+    const uploads = await claimAbandoned(ctx.db, claimOf(ctx));
+    const removed = await eachRemoved(
       ctx,
       uploads,
       ({ id, applicationId }) => objectKey(applicationId, id),
       ({ id }) => deleteIntent(ctx.db, id),
     );
-    return uploads.length;
+    return { taken: uploads.length, removed };
   });
 }
 
 /** Removes the objects of files that are gone, likewise. */
 export async function sweepObjectDeletions(ctx: FilesContext, signal: AbortSignal): Promise<void> {
   await untilEmpty(signal, async () => {
-    const keys = await claimObjectDeletions(ctx.db, BATCH);
-    await eachRemoved(
+    const keys = await claimObjectDeletions(ctx.db, claimOf(ctx));
+    const removed = await eachRemoved(
       ctx,
       keys,
       (key) => key,
       (key) => deleteObjectDeletions(ctx.db, [key]),
     );
-    return keys.length;
+    return { taken: keys.length, removed };
   });
 }
 
-async function untilEmpty(signal: AbortSignal, sweep: () => Promise<number>): Promise<void> {
-  while (!signal.aborted) if ((await sweep()) < BATCH) return;
+/** What a sweeper that was killed had in hand waits for a period, as anything else does. */
+function claimOf({ limits }: FilesContext) {
+  return { limit: BATCH, claimMs: limits.sweepIntervalMs };
 }
 
-/** Removes the object of each item, some at once, then does what is due after that. One that fails does not hinder the others. */
+/** While nothing can be removed there is no sense in going on, as what was taken may already be due again. */
+async function untilEmpty(signal: AbortSignal, sweep: () => Promise<{ taken: number; removed: number }>): Promise<void> {
+  while (!signal.aborted) {
+    const { taken, removed } = await sweep();
+    if (taken < BATCH || removed === 0) return;
+  }
+}
+
+/**
+ * Removes the object of each item, some at once, then does what is due after that. One that fails does not hinder the others.
+ *
+ * @returns how many did not fail
+ */
 async function eachRemoved<T>(
   ctx: FilesContext,
   items: readonly T[],
   keyOf: (item: T) => string,
   after: (item: T) => Promise<void>,
-): Promise<void> {
+): Promise<number> {
+  let removed = 0;
   const waiting = [...items];
   const work = async () => {
     for (let item = waiting.pop(); item !== undefined; item = waiting.pop()) {
@@ -59,10 +73,12 @@ async function eachRemoved<T>(
       try {
         await ctx.store.remove(key);
         await after(item);
+        removed += 1;
       } catch (err) {
         ctx.logger.warn({ err, key }, 'object not removed, to be tried again');
       }
     }
   };
   await Promise.all(Array.from({ length: REMOVALS_AT_ONCE }, work));
+  return removed;
 }
