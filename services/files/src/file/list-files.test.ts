@@ -3,6 +3,7 @@ import { timestampDate } from '@bufbuild/protobuf/wkt';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { OwnedRef } from '../testing/fake-apps.ts';
 import { refusalOf } from '../testing/refusal.ts';
+import { statementsOf } from '../testing/statements.ts';
 import { storeFile } from '../testing/stored-file.ts';
 import { startTestFiles, type TestFiles } from '../testing/test-files.ts';
 
@@ -154,9 +155,10 @@ describe('a search', () => {
     ['a NUL', 'a\0'],
     ['half a surrogate pair', '\ud800'],
     ['a line', 'name\n'],
-  ])('for text that no name has finds nothing: %s', async (_, nameContains) => {
+  ])('for text that no name has finds nothing, and asks no table: %s', async (_, nameContains) => {
     const ref = await named('k', 'name', 'a'.repeat(16));
     expect(await page(ref, { nameContains })).toEqual({ names: [], total: 0 });
+    expect(await statementsOf(() => page(ref, { nameContains }))).toEqual([]);
     expect((await page(ref, { nameContains: 'A'.repeat(16) })).total).toBe(1);
   });
 
