@@ -1,7 +1,7 @@
 import { type ApplicationRef, parseRef, whileOwned } from '../application/owned-application.ts';
 import type { FilesContext } from '../context.ts';
 import { errors } from '../errors.ts';
-import { isNameTaken } from '../upload/commit-upload.store.ts';
+import { isNameTaken } from './file.store.ts';
 import { parseFileName } from './file-name.ts';
 
 /** Resolves when the name is free. Throws `file_name_invalid`, `application_not_found`, `file_name_taken`. */

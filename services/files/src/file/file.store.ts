@@ -104,3 +104,14 @@ export async function countDownloadUrl(db: Kysely<FilesDatabase>, fileId: string
   );
   return (result.numAffectedRows ?? 0n) > 0n;
 }
+
+/** Whether a file of the application has the name. */
+export async function isNameTaken(db: Kysely<FilesDatabase>, applicationId: string, displayName: string): Promise<boolean> {
+  const row = await db
+    .selectFrom('file')
+    .select('id')
+    .where('application_id', '=', applicationId)
+    .where('display_name', '=', displayName)
+    .executeTakeFirst();
+  return row !== undefined;
+}

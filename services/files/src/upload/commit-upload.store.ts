@@ -24,14 +24,3 @@ export async function insertFile(tx: Kysely<FilesDatabase>, row: Insertable<File
 export async function isCommitted(db: Kysely<FilesDatabase>, id: string): Promise<boolean> {
   return (await db.selectFrom('file').select('id').where('id', '=', id).executeTakeFirst()) !== undefined;
 }
-
-/** Whether a file of the application has the name. */
-export async function isNameTaken(db: Kysely<FilesDatabase>, applicationId: string, displayName: string): Promise<boolean> {
-  const row = await db
-    .selectFrom('file')
-    .select('id')
-    .where('application_id', '=', applicationId)
-    .where('display_name', '=', displayName)
-    .executeTakeFirst();
-  return row !== undefined;
-}
