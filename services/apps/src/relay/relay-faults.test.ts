@@ -59,6 +59,8 @@ describe.each(faults)('with Redis $what', ({ breakIt, mend }) => {
     const first = await apps.createOwned();
     await client.deleteApplication(first);
     await eventually(async () => expect(await undelivered(apps.db)).toEqual([]));
+    // The first may have come before the connection was there, which is told of as well.
+    lines.splice(0);
     await broken();
     const refs = await Promise.all(Array.from({ length: 20 }, () => apps.createOwned()));
     const startedAt = performance.now();
