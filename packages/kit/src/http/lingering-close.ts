@@ -38,4 +38,6 @@ export function lingeringClose(socket: Socket, lastBytes = '', { totalMs, silenc
   socket.once('close', () => clearTimeout(deadline));
   socket.end(lastBytes);
   socket.resume();
+  // A request whose buffer was full has had its parser stop the reading, and the stream believes that a read is still under way.
+  socket.push('');
 }

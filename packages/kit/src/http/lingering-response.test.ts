@@ -28,6 +28,10 @@ async function serve(listener: RequestListener) {
 /** Refuses what it is sent, before any of it or after a part was read in one of the ways to do so. */
 const REFUSALS: Record<string, RequestListener> = {
   'before reading': (_req, res) => void res.writeHead(413).end('refused'),
+  'once no more is taken': async (req, res) => {
+    await eventually(() => req.readableLength >= req.readableHighWaterMark);
+    res.writeHead(413).end('refused');
+  },
   'after a piece': (req, res) => void req.once('data', () => req.pause() && res.writeHead(413).end('refused')),
   'out of a loop': async (req, res) => {
     for await (const _ of req) break;
