@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startPostgres } from '@latchkey/embedded/postgres';
 import { startRedis } from '@latchkey/embedded/redis';
+import { measureFilesTable } from './files-table.ts';
 import { type Figure, printFigures } from './report.ts';
 import { measureSettings } from './settings.ts';
 import { measureMemory, measureStart } from './start.ts';
@@ -23,20 +24,23 @@ await mkdir(serverDir, { mode: 0o711 });
 const [postgres, redis] = await Promise.all([startPostgres({ dataDir: serverDir }), startRedis({ dataDir: serverDir })]);
 const servers = { databaseUrl: postgres.url(), redisUrl: redis.url, dataDir };
 
-const figures: Array<[string, () => Promise<Figure>]> = [
+const figures: Array<[string, () => Promise<Figure | Figure[]>]> = [
   ['F1', () => measureSettings(servers, 'standalone', ROUNDS, SECONDS)],
   ['F2', () => measureSettings(servers, 'deployed', ROUNDS, SECONDS)],
   ['F3', () => measureUploadCpu(servers, 'standalone', UPLOAD_ROUNDS)],
   ['F3', () => measureUploadCpu(servers, 'deployed', UPLOAD_ROUNDS)],
   ['F4', () => measureUploadMemory(servers, 'standalone')],
   ['F4', () => measureUploadMemory(servers, 'deployed')],
+  ['F5', () => measureFilesTable(servers)],
   ['F9', () => measureStart(dataDir, 3)],
   ['F10', () => measureMemory(servers)],
 ];
 const wanted = process.argv.slice(2);
 const unknown = wanted.filter((id) => !figures.some(([known]) => known === id));
 if (unknown.length > 0) {
-  process.stderr.write(`There is no figure ${unknown.join(', ')}; there are ${figures.map(([id]) => id).join(', ')}.\n`);
+  process.stderr.write(
+    `There is no figure ${unknown.join(', ')}; there are ${[...new Set(figures.map(([id]) => id))].join(', ')}.\n`,
+  );
   process.exitCode = 2;
 }
 
@@ -45,7 +49,7 @@ try {
   for (const [id, measure] of figures) {
     if (unknown.length > 0 || (wanted.length > 0 && !wanted.includes(id))) continue;
     process.stderr.write(`measuring ${id}\n`);
-    results.push(await measure());
+    results.push(...[await measure()].flat());
   }
   if (results.length > 0) printFigures(results);
 } finally {
