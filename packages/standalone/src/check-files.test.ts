@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { mkdir, readdir, truncate, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, rename, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { acquireDataDirLock } from '@latchkey/embedded/data-dir-lock';
@@ -133,6 +133,15 @@ describe.runIf(process.platform === 'linux')('npm run check-files', { timeout: 6
     await addFile(database.url);
     await addObject();
     expect(await run({ DATABASE_URL: database.url }).ended).toMatchObject({ code: 0, stderr: '' });
+  });
+
+  it('looks into the folder that OBJECTS_DIR names', async () => {
+    await setUp();
+    await addObject();
+    const elsewhere = join(dir.path, 'elsewhere');
+    await rename(join(dir.path, 'files'), elsewhere);
+    expect((await run({ OBJECTS_DIR: elsewhere }).ended).code).toBe(0);
+    expect((await run({}).ended).code).toBe(1);
   });
 
   it('says where there is no database, and makes none', async () => {

@@ -14,6 +14,7 @@ import { StopStack } from './stop-stack.ts';
 const settings = z.object({
   DATA_DIR: z.string().default('.data'),
   DATABASE_URL: urlSetting('postgres:', 'postgresql:').optional(),
+  OBJECTS_DIR: z.string().optional(),
 });
 
 /** Stands in for what a check does not use, and for the database until it is known. */
@@ -36,10 +37,11 @@ const PATIENCE_MS = 30_000;
  * @throws {StartError} when there is no database
  */
 export async function openCheckTarget(env: NodeJS.ProcessEnv, note: (line: string) => void): Promise<CheckTarget> {
-  const { DATA_DIR, DATABASE_URL: given } = readConfig(settings, env);
+  const { DATA_DIR, DATABASE_URL: given, OBJECTS_DIR } = readConfig(settings, env);
   const dataDir = resolve(DATA_DIR);
+  const objectsDir = resolve(OBJECTS_DIR ?? join(dataDir, 'files'));
   const configFor = (url: string) => {
-    return readFilesConfig({ ...env, ...UNUSED, DATABASE_URL: url, OBJECTS_DIR: join(dataDir, 'files') });
+    return readFilesConfig({ ...env, ...UNUSED, DATABASE_URL: url, OBJECTS_DIR: objectsDir });
   };
   if (given !== undefined) return { config: configFor(given), close: async () => undefined };
   // Wrong settings are told before anything is started.

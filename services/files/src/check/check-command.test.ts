@@ -2,7 +2,7 @@ import { truncate } from 'node:fs/promises';
 import { createEmptyTestDatabase } from '@latchkey/testkit/database';
 import { eventually } from '@latchkey/testkit/eventually';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { runCheckCommand } from '../testing/check-command.ts';
+import { runCheckCommand } from '../testing/command.ts';
 import { damageObject, loseObject, pathOf, putOrphan, putUnfinished } from '../testing/damage.ts';
 import type { OwnedRef } from '../testing/fake-apps.ts';
 import { storeFile } from '../testing/stored-file.ts';

@@ -21,9 +21,9 @@ export interface Command {
 
 const MAIN = fileURLToPath(new URL('../main.ts', import.meta.url));
 
-/** Runs `main.ts check` with these environment variables only; it is killed when the test is over. */
-export function runCheckCommand(env: Readonly<Record<string, string>>, ...args: string[]): Command {
-  const child = spawn(process.execPath, [MAIN, 'check', ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+/** Runs `main.ts` with these environment variables only; it is killed when the test is over. */
+export function runMain(env: Readonly<Record<string, string>>, ...args: string[]): Command {
+  const child = spawn(process.execPath, [MAIN, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
   const text = { stdout: '', stderr: '' };
   for (const name of ['stdout', 'stderr'] as const) {
     child[name].setEncoding('utf8').on('data', (chunk: string) => {
@@ -40,3 +40,5 @@ export function runCheckCommand(env: Readonly<Record<string, string>>, ...args: 
   });
   return { child, stdout: () => text.stdout, stderr: () => text.stderr, ended };
 }
+
+export const runCheckCommand: typeof runMain = (env, ...args) => runMain(env, 'check', ...args);

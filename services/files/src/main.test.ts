@@ -1,0 +1,81 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createEmptyTestDatabase } from '@latchkey/testkit/database';
+import { eventually } from '@latchkey/testkit/eventually';
+import { testRedis } from '@latchkey/testkit/redis';
+import { withClient } from '@latchkey/testkit/with-client';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { type Command, runMain } from './testing/command.ts';
+import { SECRET_KEY } from './testing/test-files.ts';
+
+let settings: Record<string, string>;
+beforeAll(async () => {
+  const database = await createEmptyTestDatabase();
+  const objectsDir = await mkdtemp(join(tmpdir(), 'latchkey-objects-'));
+  settings = {
+    DATABASE_URL: database.url,
+    REDIS_URL: (await testRedis()).url,
+    SECRET_KEY,
+    OBJECTS_DIR: objectsDir,
+    SERVICE_CREDENTIALS: 'service-credential-of-32-characters',
+    APPS_URL: 'http://127.0.0.1:1',
+    HOST: '127.0.0.1',
+    PORT: '0',
+    GRPC_PORT: '0',
+  };
+  return async () => {
+    await database.drop();
+    await rm(objectsDir, { recursive: true, force: true });
+  };
+});
+
+/** The base URL that the log tells of. */
+function listening({ stdout, stderr }: Command): Promise<string> {
+  return eventually(
+    () => {
+      const port = /"port":(\d+)[^\n]*"msg":"listening"/.exec(stdout())?.[1];
+      if (port === undefined) throw new Error(`It does not listen: ${stdout()}${stderr()}`);
+      return `http://127.0.0.1:${port}`;
+    },
+    { timeoutMs: 15_000 },
+  );
+}
+
+describe('the process', { timeout: 30_000 }, () => {
+  it('serves, downloads without a credential and the rest with one, and ends well on SIGTERM', async () => {
+    const command = runMain(settings);
+    const baseUrl = await listening(command);
+    expect((await fetch(`${baseUrl}/readyz`)).status).toBe(200);
+    const download = await fetch(`${baseUrl}/downloads/forged`, { headers: { 'x-request-id': 'mine' } });
+    expect([download.status, download.headers.get('x-request-id'), await download.json()]).toEqual([
+      404,
+      'mine',
+      { success: false, code: 'not_found', message: 'Not found' },
+    ]);
+    expect((await fetch(`${baseUrl}/downloads/forged`, { method: 'DELETE' })).status).toBe(405);
+    expect((await fetch(`${baseUrl}/downloads/forged`)).headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/);
+    expect((await fetch(`${baseUrl}/uploads`, { method: 'PUT', body: 'x' })).status).toBe(401);
+    command.child.kill('SIGTERM');
+    expect(await command.ended).toMatchObject({ code: 0, signal: null, stderr: '' });
+    expect(command.stdout()).not.toContain('/downloads/forged');
+  });
+
+  it('brings the schema up to date with the argument migrate, and ends', async () => {
+    const database = await createEmptyTestDatabase();
+    const own = { ...settings, DATABASE_URL: database.url };
+    expect(await runMain(own, 'migrate').ended).toMatchObject({ code: 0, stdout: expect.stringMatching(/^Applied .*-files/) });
+    expect(await runMain(own, 'migrate').ended).toMatchObject({ code: 0, stdout: 'The schema is up to date.\n' });
+    const { rowCount } = await withClient(database.url, (client) => client.query('select from files.file'));
+    expect(rowCount).toBe(0);
+    await database.drop();
+  });
+
+  it('does not start with wrong settings, and names all of them', async () => {
+    const { code, stderr } = await runMain({ ...settings, OBJECTS_DIR: '', APPS_URL: 'x', SECRET_KEY: 'short' }).ended;
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/SECRET_KEY must have at least 32 characters/);
+    expect(stderr).toMatch(/APPS_URL must be a URL that starts with http/);
+    expect(stderr).not.toContain('short');
+  });
+});
