@@ -19,7 +19,8 @@ async function download(req: IncomingMessage, res: ServerResponse, requestId: st
     seen.closed += 1;
   });
   const name = req.url?.split('/').at(-1);
-  if (name === 'missing') {
+  if (name === 'unanswered') await once(res, 'close');
+  else if (name === 'missing') {
     res.writeHead(404, { 'content-type': 'application/json', 'x-request-id': requestId }).end('{"success":false}');
   } else if (name === 'not-modified') res.writeHead(304, { etag: '"x"' }).end();
   else if (name === 'short') {
@@ -105,6 +106,15 @@ describe.each<DataPathKind>(['direct', 'remote'])('a download that is passed on 
       return isStill;
     });
     expect(seen.read).toBeLessThan(BIG / 2);
+    client.socket.destroy();
+    await eventually(() => seen.closed > closed);
+  });
+
+  it('is given up when the client is gone before there is an answer', async () => {
+    const client = await openRawClient(gateway.port);
+    const [requests, closed] = [seen.requests.length, seen.closed];
+    client.socket.write('GET /downloads/unanswered HTTP/1.1\r\nHost: x\r\n\r\n');
+    await eventually(() => seen.requests.length > requests);
     client.socket.destroy();
     await eventually(() => seen.closed > closed);
   });

@@ -138,6 +138,18 @@ describe('a call whose request is a body', () => {
     expect(seen.whole).toEqual([]);
   });
 
+  it('is given up when its source is, without a word', async () => {
+    const { url, seen } = await startStore();
+    const body = new Readable({ read: () => undefined });
+    body.push('a beginning');
+    const sent = codeOf(client(url).send(body));
+    await eventually(() => seen.requestIds.length === 1);
+    body.destroy();
+    expect(await sent).toBe(Code.Canceled);
+    expect(await codeOf(client(url).send(body))).toBe(Code.Canceled);
+    await eventually(() => seen.broken === 1);
+  });
+
   it('never sends what is longer or shorter than it was said to be', async () => {
     const { url, seen } = await startStore();
     expect(await codeOf(client(url).send(pieces(2), { byteSize: 3 * MIB }))).toBe(Code.Canceled);

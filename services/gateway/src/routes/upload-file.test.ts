@@ -249,8 +249,10 @@ describe.each(KINDS)('upload-file, its bytes passed on %s', (kind) => {
       const { socket, ended, received } = await gateway.begin(['Transfer-Encoding: chunked']);
       socket.write('5\r\n12345\r\n');
       await eventually(() => gateway.fake.received === 1);
+      const startedAt = performance.now();
       socket.write('nonsense\r\n');
       await eventually(() => gateway.fake.broken === 1);
+      expect(performance.now() - startedAt).toBeLessThan(2_000);
       socket.end();
       await ended;
       expect(received()).toMatch(/^HTTP\/1\.1 400 /);
