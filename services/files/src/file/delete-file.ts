@@ -5,7 +5,7 @@ import { errors } from '../errors.ts';
 import { objectKey } from '../object-store/object-store.ts';
 import { deleteObjectDeletions } from '../sweep/sweep.store.ts';
 import { chargeMib } from './charge.ts';
-import { insertObjectDeletion, removeFile, subtractUsage } from './file.store.ts';
+import { insertObjectDeletion, OWN_REMOVAL_MS, removeFile, subtractUsage } from './file.store.ts';
 import { findFile } from './file-ref.ts';
 
 /** How long an answer waits for the store; what is not removed by then is the sweeper's, in milliseconds. */
@@ -25,7 +25,8 @@ export async function deleteFile(ctx: FilesContext, ref: ApplicationRef, fileIdT
     const byteSize = await removeFile(tx, applicationId, fileId);
     if (byteSize === undefined) throw errors.file_not_found();
     await subtractUsage(tx, applicationId, chargeMib(byteSize));
-    await insertObjectDeletion(tx, key);
+    // No longer than a period of the sweeper, as we may be killed in between.
+    await insertObjectDeletion(tx, key, Math.min(OWN_REMOVAL_MS, ctx.limits.sweepIntervalMs));
   });
   const timer = new AbortController();
   await Promise.race([removeObject(ctx, key), wait(REMOVAL_MS_MAX, undefined, { signal: timer.signal }).catch(() => undefined)]);

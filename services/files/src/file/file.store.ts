@@ -70,12 +70,16 @@ export async function subtractUsage(tx: Kysely<FilesDatabase>, applicationId: st
     where application_id = ${applicationId}`.execute(tx);
 }
 
-/** How long whoever removed a file has for its object before the sweeper takes it, in seconds. */
-const REMOVAL_S = 15;
+/** How long whoever removed a file has for its object before the sweeper takes it, in milliseconds. */
+export const OWN_REMOVAL_MS = 15_000;
 
 /** Notes an object that has no row any more. */
-export async function insertObjectDeletion(tx: Kysely<FilesDatabase>, key: string): Promise<void> {
-  const dueAt = sql<Date>`now() + make_interval(secs => ${sql.lit(REMOVAL_S)})`;
+export async function insertObjectDeletion(
+  tx: Kysely<FilesDatabase>,
+  key: string,
+  ownMs: number = OWN_REMOVAL_MS,
+): Promise<void> {
+  const dueAt = sql<Date>`now() + make_interval(secs => ${ownMs / 1000})`;
   await tx.insertInto('object_deletion').values({ object_key: key, due_at: dueAt }).execute();
 }
 
