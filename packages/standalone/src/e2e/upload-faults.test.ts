@@ -1,0 +1,29 @@
+import { expect, inject, it } from 'vitest';
+import { runFaults } from '../testing/faults/run-faults.ts';
+import '../testing/provided.ts';
+
+/**
+ * Promises R1-R4: uploads, and whatever else is done with files, while processes are killed at random moments. `npm run test:faults` goes on for as
+ * long as one likes; what fails there is told with its seed, which may be added here.
+ */
+const SEEDS = [1, 7];
+const ROUNDS = 2;
+
+it.each(SEEDS)(
+  'what was answered holds and nothing is left over, whatever is killed (seed %i)',
+  async (seed) => {
+    const { shape } = inject('latchkeyInstance');
+    const counts = await runFaults({ shape, seed, rounds: ROUNDS });
+    expect(counts.rounds).toBe(ROUNDS);
+    expect(Object.keys(counts.kills).length).toBeGreaterThan(0);
+    for (const count of [counts.stored, counts.samples]) expect(count).toBeGreaterThan(10);
+  },
+  240_000,
+);
+
+it('several clients of one account at the edge of its allowance never get more, whatever is killed', async () => {
+  const { shape } = inject('latchkeyInstance');
+  const counts = await runFaults({ shape, seed: 3, rounds: 1, sessions: [8], allowance: { mib: 9, files: 7 } });
+  expect(counts.uploads).toBeGreaterThan(50);
+  expect(counts.samples).toBeGreaterThan(10);
+}, 120_000);
