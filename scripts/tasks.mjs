@@ -9,6 +9,7 @@ const tasks = {
   // The launcher tells a repeated signal from the same one that came twice, so it may have all of them.
   start: (args) => runNode([`${root}packages/standalone/src/main.ts`, ...args], { endsWithUs: true }),
   test,
+  'test:faults': (args) => runNode([`${root}packages/standalone/src/testing/faults/main.ts`, ...args], { endsWithUs: true }),
   check: (args) => runChecks(selectChecks(args)).then((failed) => (failed.length === 0 ? 0 : 1)),
   bench: (args) => runNode([`${root}bench/main.ts`, ...args]),
   'check-files': (args) => runNode([`${root}packages/standalone/src/check-files-main.ts`, ...args], { endsWithUs: true }),
