@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, inject, it } from 'vitest';
 import { checkAnswer } from '../testing/api.ts';
 import { createApplication, createKey, type Key, type Owner, readState, signUp } from '../testing/caller.ts';
+import { ACTION, findFileId, TABLE, upload } from '../testing/files.ts';
 import { hostileBody, hostileHeader, hostileText } from '../testing/hostile.ts';
 import { SeededRandom } from '../testing/random.ts';
 import { sendRaw } from '../testing/raw-request.ts';
@@ -15,15 +16,20 @@ let owner: Owner;
 let bystander: Owner;
 let key: Key;
 let applicationId: string;
+/** The one that may be deleted. */
+let doomed: string;
+let fileId: string;
 beforeAll(async () => {
   [owner, bystander] = await Promise.all([signUp(), signUp()]);
   key = await createKey(owner);
-  applicationId = await createApplication(owner.session);
-  await createApplication(bystander.session);
+  [applicationId, doomed] = [await createApplication(owner.session), await createApplication(owner.session)];
+  await upload(owner.session, applicationId, 'fuzzed');
+  fileId = await findFileId(owner.session, applicationId, 'fuzzed');
+  await upload(bystander.session, await createApplication(bystander.session), 'kept');
   await createKey(bystander);
 });
 
-/** Signing out, or deleting what the others work on, would leave nothing to try. */
+/** Signing out would leave nothing to try. */
 const ROUTES: readonly RouteCase[] = [
   ...[...KEY_ROUTES, ...SESSION_ROUTES].filter(({ path }) => !path.endsWith('sign-out')),
   {
@@ -35,6 +41,18 @@ const ROUTES: readonly RouteCase[] = [
     method: 'POST',
     path: '/api/v1/auth/sign-up',
     request: () => ({ body: { username: 'x', email: 'nobody', password: 'short' } }),
+  },
+  {
+    method: 'GET',
+    path: TABLE,
+    request: (id) => ({
+      query: { searchParams: '{"searchString":"a","categories":["Name"]}', currentPage: '1', applicationId: id },
+    }),
+  },
+  {
+    method: 'POST',
+    path: ACTION,
+    request: (id) => ({ query: { applicationId: id }, body: { action: 'change_file_name', fileId, fileName: 'renamed' } }),
   },
 ];
 
@@ -56,28 +74,30 @@ const HEADERS = [
   'Te',
   'Prefer',
   'Forwarded',
+  'Content-Digest',
+  'Expect',
 ];
 
 /** A request that is right but for one or a few things. */
 function hostileRequest(random: SeededRandom): string {
   const route = random.pick(ROUTES);
-  const valid = route.request(applicationId);
+  const valid = route.request(route.path.endsWith('delete-application') ? doomed : applicationId);
   const method = random.oneIn(12) ? random.pick(METHODS) : route.method;
   let target = random.oneIn(12) ? `${route.path}${encodeURIComponent(random.pick(['/', 'x', '\0', ';', '%']))}` : route.path;
   if (random.oneIn(20)) target = target.replace(/[^/]+$/, () => encode(hostileText(random)));
   const query = Object.entries((valid.query ?? {}) as Record<string, string>);
-  if (random.oneIn(6)) query.push([random.pick(['applicationId', 'x', '__proto__', '']), hostileText(random)]);
+  if (random.oneIn(6))
+    query.push([
+      random.pick(['applicationId', 'fileName', 'currentPage', 'searchParams', 'x', '__proto__', '']),
+      hostileText(random),
+    ]);
   if (query.length > 0 && random.oneIn(4)) query[0] = [query[0]?.[0] ?? '', hostileText(random)];
   const search = query.map(([name, value]) => `${encode(name)}=${encode(value)}`).join('&');
-  const body =
-    method === 'GET' && !random.oneIn(8)
-      ? ''
-      : hostileBody(random, valid.body instanceof Uint8Array ? undefined : (valid.body as object));
+  const takesBytes = valid.body instanceof Uint8Array;
+  const body = method === 'GET' && !random.oneIn(8) ? '' : hostileBody(random, takesBytes ? undefined : (valid.body as object));
   const bytes = Buffer.from(body).toString('latin1');
-  const headers = [
-    ...credentials(random),
-    ...(body === '' ? [] : ['Content-Type: application/json', `Content-Length: ${bytes.length}`]),
-  ];
+  const type = takesBytes && !random.oneIn(8) ? 'application/octet-stream' : 'application/json';
+  const headers = [...credentials(random), ...(body === '' ? [] : [`Content-Type: ${type}`, `Content-Length: ${bytes.length}`])];
   while (random.oneIn(4)) headers.push(`${random.pick(HEADERS)}: ${hostileHeader(random)}`);
   return `${method} ${target}${search === '' ? '' : `?${search}`} HTTP/1.1\r\nHost: x\r\n${headers.join('\r\n')}\r\nConnection: close\r\n\r\n${bytes}`;
 }

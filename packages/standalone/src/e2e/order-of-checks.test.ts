@@ -23,9 +23,10 @@ const outcome = ({ status, code }: Answer) => `${status} ${code}`;
 
 /** The route's valid request with something that its schema refuses. */
 function malformed(route: RouteCase, applicationId: string): SendOptions {
-  const { query, body } = route.request(applicationId);
-  if (body) return { ...(query && { query }), body: { ...(body as object), surplus: 1 } };
-  return { query: `applicationId=${applicationId}&applicationId=${applicationId}` };
+  const { query, body, headers } = route.request(applicationId);
+  if (body && !(body instanceof Uint8Array)) return { ...(query && { query }), body: { ...(body as object), surplus: 1 } };
+  const twice = `${new URLSearchParams(query)}&applicationId=${applicationId}`;
+  return { query: twice, ...(body && { body }), ...(headers && { headers }) };
 }
 
 const send = (api: Api, { method, path }: RouteCase, options: SendOptions) => api.send(method, path, options);

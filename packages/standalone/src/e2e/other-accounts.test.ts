@@ -54,7 +54,7 @@ type Target = { readonly path: string } & SendOptions;
 
 /** All of an answer that a caller can see, but for what differs from one request to the next anyway. */
 function visible({ status, headers, text }: Answer): unknown {
-  const changing = ['x-request-id', 'date', 'ratelimit', 'keep-alive'];
+  const changing = ['x-request-id', 'date', 'ratelimit', 'ratelimit-policy', 'keep-alive'];
   return { status, text, headers: [...headers].filter(([name]) => !changing.includes(name)) };
 }
 

@@ -22,6 +22,8 @@ export interface Answer {
   readonly message: string;
   // biome-ignore lint/suspicious/noExplicitAny: tests reach into answers of every shape; the OpenAPI document is what checks them.
   readonly data: any;
+  /** Of get-files-table alone, what stands beside `data`. */
+  readonly totalPages: number | undefined;
 }
 
 /** A client of the REST interface, with the headers of some caller. */
@@ -98,14 +100,25 @@ export function checkAnswer(
   } catch {
     fail('a body that is no JSON');
   }
-  const { success, code = '', message, data } = body;
+  const { success, code = '', message, data, totalPages } = body;
   const names = Object.keys(body).join();
   if (success === true) {
-    if (status !== 200 || !['success,message', 'success,message,data'].includes(names)) fail('a malformed success');
+    const forms = ['success,message', 'success,message,data'];
+    if (what.includes('/get-files-table')) forms.push('success,message,data,totalPages');
+    if (status !== 200 || !forms.includes(names)) fail('a malformed success');
   } else if (success !== false || status < 400 || names !== 'success,code,message') fail('a malformed error');
   if (typeof message !== 'string' || message === '') fail('no message');
   if (status >= 500 && !mayFail) fail('a failure of the server');
   if (status === 401 && !headers.get('www-authenticate')?.startsWith('Bearer')) fail('no way to authenticate');
   if (status === 429 && !/^[1-9]\d*$/.test(headers.get('retry-after') ?? '')) fail('no Retry-After');
-  return { status, headers, text, success: success === true, code: String(code), message: String(message), data };
+  return {
+    status,
+    headers,
+    text,
+    success: success === true,
+    code: String(code),
+    message: String(message),
+    data,
+    totalPages: totalPages as number | undefined,
+  };
 }

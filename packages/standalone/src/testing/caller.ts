@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { inject } from 'vitest';
 import { Api } from './api.ts';
+import { listFiles } from './files.ts';
 import './provided.ts';
 
 /** Every scope there is (specification 5, decisions 5). */
@@ -94,16 +95,22 @@ export async function createApplication(api: Api, name = unique('app-')): Promis
   return data.findLast((application: { name: string }) => application.name === name).id;
 }
 
-/** Settings, levels, keys and records of an account: all that a refused request must leave as it was. */
+/** Settings, levels, files, keys and records of an account: all that a refused request must leave as it was. */
 export async function readState({ session }: Owner, { keys: withKeys = true } = {}): Promise<string> {
   const applications = (await session.get('/api/v1/panel/get-applications')).data as Array<{ id: string }>;
   const details = await Promise.all(
     applications.flatMap(({ id: applicationId }) => [
       session.get('/api/v1/panel/get-application-settings', { applicationId }),
       session.get('/api/v1/panel/get-application-license-levels', { applicationId }),
+      session.get('/api/v1/panel/get-files-metadata', { applicationId }),
+      listFiles(session, applicationId),
     ]),
   );
   const keys = withKeys ? ((await session.get('/api/v1/panel/api-keys')).data as Array<Record<string, unknown>>) : [];
   const unused = keys.map(({ lastUsedAt: _at, lastUsedIp: _ip, ...record }) => record);
-  return JSON.stringify({ applications, details: details.map(({ data }) => data), keys: unused }, null, 1);
+  return JSON.stringify(
+    { applications, details: details.map((detail) => ('data' in detail ? detail.data : detail)), keys: unused },
+    null,
+    1,
+  );
 }

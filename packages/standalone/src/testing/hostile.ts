@@ -9,6 +9,10 @@ const TEXTS = [
   'version',
   'status',
   'socketKey',
+  'delete_file',
+  'change_file_name',
+  '{"searchString":"%_\\\\","categories":["Name"]}',
+  '[[[[[[[[[[]]]]]]]]]]',
   'applications:read',
   '\0',
   'a\0b',
@@ -52,6 +56,9 @@ const NAMES = [
   'allApplications',
   'applicationIds',
   'expiresAt',
+  'action',
+  'fileId',
+  'fileName',
 ];
 const OTHER_NAMES = ['username', 'email', 'password', '__proto__', 'constructor', 'toString', '', '\0', 'length'];
 

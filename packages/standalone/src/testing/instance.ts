@@ -19,6 +19,9 @@ export const GENEROUS_LIMITS = {
   UPLOAD_ATTEMPTS_PER_MINUTE: '1000000',
 };
 
+/** What services show each other in the instances of tests. */
+export const SERVICE_CREDENTIAL = 'a-credential-of-the-end-to-end-tests';
+
 /** What an instance runs on. */
 export interface InstanceOptions {
   readonly shape: Shape;
@@ -40,6 +43,8 @@ export interface Instance {
   readonly logDir: string;
   /** Folder of the files on disk. */
   readonly objectsDir: string;
+  /** Where the files service answers other services; undefined where they call it directly. */
+  readonly filesUrl: string | undefined;
   /** Sends SIGTERM and resolves when all has stopped. */
   stop(): Promise<void>;
 }
@@ -65,10 +70,7 @@ export async function startInstance(options: InstanceOptions): Promise<Instance>
     await rm(dataDir, { recursive: true, force: true, maxRetries: 10 });
   };
   try {
-    await eventually(async () => ended || (await fetch(`${baseUrl}/readyz`, { signal: AbortSignal.timeout(2_000) })).ok, {
-      timeoutMs: START_TIMEOUT_MS,
-      intervalMs: 25,
-    });
+    await eventually(async () => ended || (await isReady(process, baseUrl)), { timeoutMs: START_TIMEOUT_MS, intervalMs: 25 });
     if (ended) throw new Error(`Latchkey did not start:\n${process.recentLines().join('\n')}`);
   } catch (err) {
     await stop();
@@ -82,8 +84,15 @@ export async function startInstance(options: InstanceOptions): Promise<Instance>
     exited,
     logDir: join(dataDir, 'logs'),
     objectsDir: join(dataDir, 'files'),
+    filesUrl: /^ *files .*Connect (\S+)$/m.exec(process.recentLines().join('\n'))?.[1],
     stop,
   };
+}
+
+/** Whether the launcher says that all runs, and all answers. */
+async function isReady({ recentLines }: ServerProcess, baseUrl: string): Promise<boolean> {
+  if (!recentLines().includes('Ctrl-C stops it.')) return false;
+  return (await fetch(`${baseUrl}/readyz`, { signal: AbortSignal.timeout(2_000) })).ok;
 }
 
 function launch({ shape, databaseUrl, redisUrl, env }: InstanceOptions, dataDir: string, port: number): Promise<ServerProcess> {
@@ -94,6 +103,7 @@ function launch({ shape, databaseUrl, redisUrl, env }: InstanceOptions, dataDir:
     env: {
       PATH: process.env.PATH,
       ...GENEROUS_LIMITS,
+      SERVICE_CREDENTIALS: SERVICE_CREDENTIAL,
       HOST: '127.0.0.1',
       PORT: String(port),
       DATA_DIR: dataDir,

@@ -6,6 +6,9 @@ export interface SharedInstance {
   readonly baseUrl: string;
   readonly port: number;
   readonly logDir: string;
+  readonly objectsDir: string;
+  /** Where the files service answers other services, in the shape in which it does. */
+  readonly filesUrl: string | undefined;
 }
 
 declare module 'vitest' {

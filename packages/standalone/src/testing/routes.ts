@@ -1,5 +1,6 @@
-import type { SendOptions } from './api.ts';
-import type { Scope } from './caller.ts';
+import type { Api, SendOptions } from './api.ts';
+import { type Scope, unique } from './caller.ts';
+import { findFileId, upload } from './files.ts';
 
 /** A route as the specification lists it, with a request that is right in all ways. */
 export interface RouteCase {
@@ -11,12 +12,19 @@ export interface RouteCase {
   readonly unbuilt?: boolean;
   /** How the application is named, where one is. */
   readonly names?: 'query' | 'body';
-  /** A valid request. */
+  /** A valid request. It names nothing but the application. */
   request(applicationId: string): SendOptions;
+  /** Makes what else the request has to name, and answers one that succeeds; where it is absent, `request` does. */
+  prepare?(api: Api, applicationId: string): Promise<SendOptions>;
 }
 
 const PANEL = '/api/v1/panel';
+const NOTHING = '00000000-0000-7000-8000-000000000000';
 const query = (applicationId: string) => ({ query: { applicationId } });
+const deletion = (applicationId: string, fileId: string) => ({
+  ...query(applicationId),
+  body: { action: 'delete_file', fileId },
+});
 
 /** The routes that take a management key (specification 4). */
 export const KEY_ROUTES: readonly RouteCase[] = [
@@ -57,19 +65,12 @@ export const KEY_ROUTES: readonly RouteCase[] = [
   },
   { method: 'GET', path: `${PANEL}/get-application-settings`, scope: 'applications:read', names: 'query', request: query },
   {
-    method: 'DELETE',
-    path: `${PANEL}/delete-application`,
-    scope: 'applications:delete',
-    names: 'body',
-    request: (applicationId) => ({ body: { applicationId, code: '' } }),
-  },
-  {
     method: 'POST',
     path: `${PANEL}/upload-file`,
     scope: 'files:upload',
-    unbuilt: true,
+    names: 'query',
     request: (applicationId) => ({
-      query: { applicationId, fileName: 'a.txt' },
+      query: { applicationId, fileName: unique() },
       body: new Uint8Array([1, 2, 3]),
       headers: { 'content-type': 'application/octet-stream' },
     }),
@@ -78,30 +79,40 @@ export const KEY_ROUTES: readonly RouteCase[] = [
     method: 'POST',
     path: `${PANEL}/check-file-name`,
     scope: 'files:upload',
-    unbuilt: true,
-    request: (id) => ({ ...query(id), body: { fileName: 'a.txt' } }),
+    names: 'query',
+    request: (id) => ({ ...query(id), body: { fileName: unique() } }),
   },
-  { method: 'GET', path: `${PANEL}/get-files-metadata`, scope: 'files:read', unbuilt: true, request: query },
+  { method: 'GET', path: `${PANEL}/get-files-metadata`, scope: 'files:read', names: 'query', request: query },
   {
     method: 'GET',
     path: `${PANEL}/get-files-table`,
     scope: 'files:read',
-    unbuilt: true,
+    names: 'query',
     request: (applicationId) => ({ query: { applicationId, currentPage: '1' } }),
   },
   {
     method: 'POST',
     path: `${PANEL}/file-action`,
     scope: 'files:delete',
-    unbuilt: true,
-    request: (id) => ({ ...query(id), body: { action: 'delete_file', fileId: id } }),
+    names: 'query',
+    request: (id) => deletion(id, NOTHING),
+    prepare: async (api, id) => {
+      const fileName = unique();
+      await upload(api, id, fileName);
+      return deletion(id, await findFileId(api, id, fileName));
+    },
+  },
+  {
+    method: 'DELETE',
+    path: `${PANEL}/delete-application`,
+    scope: 'applications:delete',
+    names: 'body',
+    request: (applicationId) => ({ body: { applicationId, code: '' } }),
   },
 ];
 
 /** The key routes that work on one application. */
 export const APPLICATION_ROUTES = KEY_ROUTES.filter(({ names }) => names !== undefined);
-
-const NOTHING = '00000000-0000-7000-8000-000000000000';
 
 /** The routes that take a session and nothing else (decisions 2). */
 export const SESSION_ROUTES: readonly RouteCase[] = [

@@ -1,0 +1,80 @@
+import { eventually } from '@latchkey/testkit/eventually';
+import { startTcpProxy, type TcpProxy } from '@latchkey/testkit/tcp-proxy';
+import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from 'vitest';
+import { type OwnSubject, startOwnSubject, startSubjectForTest, tell, untilFree } from '../testing/faults/own-subject.ts';
+import type { Cut } from '../testing/faults/upload-request.ts';
+import { serviceProcessesOf } from '../testing/processes-on.ts';
+import '../testing/provided.ts';
+
+/** Promises R3: an upload that is cut anywhere is wholly absent, and its sender may send it again. */
+const BYTE_SIZE = 3 * 1024 * 1024 + 17;
+
+let subject: OwnSubject;
+let proxy: TcpProxy;
+beforeAll(async () => {
+  subject = await startOwnSubject();
+  proxy = await startTcpProxy(subject.instance.baseUrl);
+});
+afterEach(() => proxy.restore());
+afterAll(async () => {
+  await proxy.close();
+  await subject.instance.stop();
+});
+
+const STAGES: readonly Cut['after'][] = ['nothing', 'half', 'all but a byte', 'all but the end mark'];
+const namesOf = (rows: readonly { readonly name: string }[]) => rows.map(({ name }) => name);
+let serial = 0;
+
+describe.each([
+  ['the client ending the connection', 'FIN'],
+  ['the client resetting the connection', 'RST'],
+  ['a proxy that dies', 'proxy'],
+] as const)('an upload that is cut by %s', (_how, how) => {
+  it.each(
+    STAGES.flatMap((after) => [true, false].map((chunked) => ({ after, chunked }))).filter(
+      ({ after, chunked }) => chunked || after !== 'all but the end mark',
+    ),
+  )('after $after of its body is wholly absent (chunked: $chunked)', async ({ after, chunked }) => {
+    serial += 1;
+    const fileName = `cut-${serial}`;
+    const cut: Cut = { after, by: how === 'proxy' ? () => proxy.cut() : how, once: subject.receiving };
+    const port = how === 'proxy' ? Number(new URL(proxy.url).port) : subject.instance.port;
+    const outcome = await subject.upload(fileName, BYTE_SIZE, { chunked, cut, port });
+    expect(tell(outcome)).toMatch(/^(lost|400 bad_request)$/);
+    expect(namesOf(await subject.agreed())).not.toContain(fileName);
+    expect(tell(await untilFree(() => subject.upload(fileName, BYTE_SIZE)))).toBe('200');
+    expect(namesOf(await subject.agreed())).toContain(fileName);
+  });
+});
+
+it.runIf(inject('latchkeyInstance').shape === 'deployed').each(['gateway', 'files', 'apps'])(
+  'an upload whose %s is killed half way is wholly absent or wholly there, as it is told',
+  async (victim) => {
+    const [, pid] = serviceProcessesOf(subject.instance.pid).find(([name]) => name === victim) ?? [];
+    const kill = async () => {
+      await subject.receiving();
+      process.kill(pid ?? 0, 'SIGKILL');
+    };
+    const killing = kill();
+    const outcome = await subject.upload(`killed-${victim}`, BYTE_SIZE, { pieces: 20, pauseMs: 20 });
+    await killing;
+    expect(tell(outcome)).toBe(victim === 'gateway' ? 'lost' : '503 INTERNAL_ERROR');
+    expect(namesOf(await subject.agreed())).not.toContain(`killed-${victim}`);
+    const again = async () => expect(tell(await subject.upload(`killed-${victim}`, BYTE_SIZE))).toBe('200');
+    await eventually(again, { timeoutMs: 30_000, intervalMs: 200 });
+    expect(namesOf(await subject.agreed())).toContain(`killed-${victim}`);
+  },
+  60_000,
+);
+
+it('an upload that stalls until the deadline is told so, is wholly absent, and may be sent again at once', async () => {
+  const own = await startSubjectForTest({ env: { UPLOAD_DEADLINE_SECONDS: '1' } });
+  for (const after of ['nothing', 'half'] as const) {
+    const startedAt = performance.now();
+    const outcome = await own.upload('stalled', BYTE_SIZE, { cut: { after, by: () => undefined } });
+    expect(tell(outcome)).toBe('408 upload_timeout');
+    expect(performance.now() - startedAt).toBeLessThan(5_000);
+    expect(tell(await own.upload(`after-${after}`.replace(' ', '-'), 100))).toBe('200');
+    expect(namesOf(await own.agreed())).not.toContain('stalled');
+  }
+}, 60_000);
