@@ -1,7 +1,7 @@
 import type { FastifySchema } from 'fastify';
 import { z } from 'zod';
 import { BYTES_MEDIA_TYPE } from '../http/bytes-body.ts';
-import { failureSchemas } from './failures.ts';
+import { failureSchemas } from './failure-schemas.ts';
 import type { Route } from './route.ts';
 
 /** The body of a route that takes bytes, which nothing checks. */

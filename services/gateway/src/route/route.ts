@@ -4,7 +4,7 @@ import type { FastifyReply } from 'fastify';
 import type { z } from 'zod';
 import type { Principal, Scope } from '../authentication/principal.ts';
 import type { Limit, Standing } from '../limit/limit.ts';
-import type { Failure } from './failures.ts';
+import type { Failure } from './failure.ts';
 
 /** Who may call a route: a key with that scope or any session; a session alone; anyone. */
 export type Access = Scope | 'session' | 'public';

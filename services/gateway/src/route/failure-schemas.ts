@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { BY_CODE } from './failure.ts';
 import type { Route } from './route.ts';
 
 /** The codes that come with each status, and when (specification 7). */
@@ -21,22 +22,8 @@ const BY_STATUS = {
   503: ['Something that the service depends on is down; try again after `Retry-After` seconds.', ['INTERNAL_ERROR']],
 } as const;
 
-/** Codes that only some routes answer: with which status, and when (decisions 3). */
-const BY_CODE = {
-  invalid_file: [400, 'The file is empty, or does not match its `Content-Digest`.'],
-  upload_timeout: [408, 'The upload took too long.'],
-  file_name_taken: [409, 'The file name is taken.'],
-  limit_exceeded: [
-    413,
-    'The file is too large, the storage allowance does not suffice, or there are as many files as there may be.',
-  ],
-} as const;
-
 /** What 415 means where bytes are taken. */
 const NOT_BYTES = ['The body is not `application/octet-stream`, or is encoded.', ['VALIDATION_ERROR']] as const;
-
-/** A failure that a route declares: a status with all its codes, or one code. */
-export type Failure = 401 | 403 | 409 | keyof typeof BY_CODE;
 
 /** What is said of one status. */
 interface Description {

@@ -1,0 +1,13 @@
+/** Codes that only some routes answer: with which status, and when (decisions 3). */
+export const BY_CODE = {
+  invalid_file: [400, 'The file is empty, or does not match its `Content-Digest`.'],
+  upload_timeout: [408, 'The upload took too long.'],
+  file_name_taken: [409, 'The file name is taken.'],
+  limit_exceeded: [
+    413,
+    'The file is too large, the storage allowance does not suffice, or there are as many files as there may be.',
+  ],
+} as const;
+
+/** A failure that a route declares: a status with all its codes, or one code. */
+export type Failure = 401 | 403 | 409 | keyof typeof BY_CODE;
