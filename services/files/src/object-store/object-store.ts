@@ -15,7 +15,7 @@ export interface DownloadDescription {
   readonly lifetimeSeconds: number;
 }
 
-/** Bytes from `start` to `end`, both included. */
+/** Bytes from `start` to `end`, both included; `start` is no greater than `end`. */
 export interface ByteRange {
   readonly start: number;
   readonly end: number;
@@ -34,7 +34,10 @@ export interface ObjectStore {
    * removed by {@link remove}.
    */
   put(key: string, body: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<void>;
-  /** The bytes, or undefined where there is no such object. The caller reads to the end or destroys the stream. */
+  /**
+   * The bytes, or undefined where there is no such object. Of a range that goes past the end, those that there are: none where it begins there. The
+   * caller reads to the end or destroys the stream.
+   */
   read(key: string, range?: ByteRange): Promise<Readable | undefined>;
   /** Size in bytes, or undefined where there is no such object. */
   stat(key: string): Promise<{ readonly byteSize: number } | undefined>;

@@ -42,3 +42,8 @@ export function isAbsent(err: unknown): boolean {
   // A missing bucket is 404 too, and nobody may take that for a missing object.
   return err.code === 'NoSuchKey' || err.code === 'NoSuchUpload' || (err.status === 404 && err.code !== 'NoSuchBucket');
 }
+
+/** Whether the store answered that the range of bytes begins past the object's end. */
+export function isPastEnd(err: unknown): boolean {
+  return err instanceof S3Error && err.status === 416;
+}

@@ -1,11 +1,11 @@
-import type { Readable } from 'node:stream';
+import { Readable } from 'node:stream';
 import { GetObjectCommand, HeadBucketCommand, HeadObjectCommand } from '@aws-sdk/client-s3';
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
 import { attachment } from './content-disposition.ts';
 import { requireObjectKey } from './object-key-parts.ts';
 import type { ByteRange, DownloadDescription, ObjectStore } from './object-store.ts';
 import { createS3Bucket, type S3Bucket, type S3Settings } from './s3-client.ts';
-import { isAbsent } from './s3-error.ts';
+import { isAbsent, isPastEnd } from './s3-error.ts';
 import { listEverything } from './s3-list.ts';
 import { writeObject } from './s3-multipart.ts';
 import { removeObject } from './s3-remove.ts';
@@ -46,7 +46,7 @@ async function readObject(bucket: S3Bucket, key: string, range: ByteRange | unde
     // In Node.js the library answers with the response's own stream.
     return Body as Readable;
   } catch (err) {
-    return absent(err);
+    return isPastEnd(err) ? Readable.from([]) : absent(err);
   }
 }
 

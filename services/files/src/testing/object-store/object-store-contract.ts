@@ -61,6 +61,25 @@ export function describeObjectStore(name: string, open: () => Promise<StoreUnder
       }
     });
 
+    it.each([
+      [10, 8, 20, 2],
+      [10, 9, 10, 1],
+      [10, 10, 10, 0],
+      [10, 100, 200, 0],
+      [0, 0, 0, 0],
+    ])('gives of %i bytes in the range %i-%i the %i that there are', async (byteSize, start, end, count) => {
+      const key = newKey();
+      const bytes = someBytes(byteSize);
+      await put(key, bytes);
+      const read = await collect(await store.read(key, { start, end }));
+      expect(read.length).toBe(count);
+      expect(read.equals(bytes.subarray(start))).toBe(true);
+    });
+
+    it('has no range of what is not there', async () => {
+      expect(await store.read(newKey(), { start: 100, end: 200 })).toBeUndefined();
+    });
+
     it('lets a reader stop in the middle', async () => {
       const key = newKey();
       await put(key, someBytes(6 * MIB));
