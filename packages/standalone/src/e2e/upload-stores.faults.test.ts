@@ -1,0 +1,46 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { startSubjectForTest, tell } from '../testing/faults/own-subject.ts';
+
+/** Promises R9: a disk that is full is a clean error, leaves no row and no rest, and the next upload that fits is stored. */
+const MIB = 1024 * 1024;
+const disk = mountSmallDisk();
+
+describe.skipIf('unavailable' in disk)(`a full disk${'unavailable' in disk ? ` (${disk.unavailable})` : ''}`, () => {
+  const dir = 'dir' in disk ? disk.dir : '';
+  afterAll(() => unmount(dir));
+
+  it.each([true, false])(
+    'fails what does not fit and nothing else (chunked: %s)',
+    async (chunked) => {
+      const subject = await startSubjectForTest({ env: { OBJECTS_DIR: join(dir, `chunked-${chunked}`) } });
+      expect(tell(await subject.upload('fits', MIB))).toBe('200');
+      for (const name of ['large', 'larger']) {
+        expect(tell(await subject.upload(name, 12 * MIB, { chunked }))).toBe('503 INTERNAL_ERROR');
+        expect(tell(await subject.upload(`after-${name}`, 1_000))).toBe('200');
+      }
+      expect((await subject.agreed()).map(({ name }) => name).sort()).toEqual(['after-large', 'after-larger', 'fits']);
+    },
+    60_000,
+  );
+});
+
+/** A file system of 8 MiB, where we may mount one. */
+function mountSmallDisk(): { readonly dir: string } | { readonly unavailable: string } {
+  const dir = mkdtempSync(join(tmpdir(), 'latchkey-small-disk-'));
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=8m', 'tmpfs', dir], { stdio: 'pipe' });
+    return { dir };
+  } catch (err) {
+    rmSync(dir, { recursive: true });
+    return { unavailable: `no small file system can be mounted here: ${(err as Error).message.split('\n').at(-2) ?? ''}` };
+  }
+}
+
+function unmount(dir: string): void {
+  execFileSync('umount', [dir]);
+  rmSync(dir, { recursive: true });
+}
