@@ -37,11 +37,15 @@ export async function receiveUpload(ctx: FilesContext, upload: IncomingUpload): 
     return stored;
   } catch (err) {
     // The answer to a commit may be lost on its way.
-    if ((await giveUp(ctx, intent)) === 'committed' && stored) return stored;
+    if ((await giveUp(ctx, intent, isUnavailable(err))) === 'committed' && stored) return stored;
     throw err;
   } finally {
     lease.release();
   }
+}
+
+function isUnavailable(err: unknown): boolean {
+  return err instanceof DomainError && err.reason === 'dependency_unavailable';
 }
 
 async function store(ctx: FilesContext, intent: ClaimedIntent, body: Readable, signal: AbortSignal): Promise<ReceivedBody> {

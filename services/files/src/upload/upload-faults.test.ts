@@ -1,7 +1,9 @@
+import { Readable } from 'node:stream';
 import { startTcpProxy } from '@latchkey/testkit/tcp-proxy';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ObjectStore } from '../object-store/object-store.ts';
 import { sweepAbandonedUploads } from '../sweep/sweep.ts';
+import type { OwnedRef } from '../testing/fake-apps.ts';
 import { startTestFiles, type TestFiles } from '../testing/test-files.ts';
 import { createUploads, holdingsOf, NOTHING, reasonOf } from '../testing/uploads.ts';
 
@@ -36,12 +38,29 @@ const fail = async () => {
   throw new Error('no space left');
 };
 
+const endLease = (ref: OwnedRef) =>
+  files.db.query(`update upload_intent set lease_until = now() - interval '1 s' where account_id = $1`, [ref.accountId]);
+
+/** Has an upload fail at a store that has not finished; what is answered finishes it. */
+async function failBeforeTheEnd(ref: OwnedRef): Promise<() => Promise<void>> {
+  let finish = async () => {};
+  const uploads = withStore((store) => ({
+    async put(key, body, signal) {
+      const bytes = await Readable.from(body).toArray();
+      finish = () => store.put(key, Readable.from(bytes), signal);
+      await fail();
+    },
+  }));
+  expect(await reasonOf(uploads.upload(ref, SOME))).toBe('dependency_unavailable');
+  return finish;
+}
+
 describe('a store that fails', () => {
   it('before anything is stored leaves nothing, and the account may upload again at once', async () => {
     const ref = files.createOwned();
     const uploads = withStore(() => ({ put: fail }));
     expect(await reasonOf(uploads.upload(ref, SOME, { name: 'again' }))).toBe('dependency_unavailable');
-    expect(await holdingsOf(files, ref)).toEqual(NOTHING);
+    expect(await holdingsOf(files, ref)).toEqual({ ...NOTHING, intents: 1 });
     await createUploads(files.ctx).upload(ref, SOME, { name: 'again' });
   });
 
@@ -49,6 +68,22 @@ describe('a store that fails', () => {
     const ref = files.createOwned();
     const uploads = withStore((store) => ({ put: (...args) => store.put(...args).then(fail) }));
     expect(await reasonOf(uploads.upload(ref, SOME))).toBe('dependency_unavailable');
+    expect(await holdingsOf(files, ref)).toEqual({ ...NOTHING, intents: 1 });
+    await sweep();
+    expect(await holdingsOf(files, ref)).toEqual({ ...NOTHING, intents: 1 });
+    await endLease(ref);
+    await sweep();
+    expect(await holdingsOf(files, ref)).toEqual(NOTHING);
+  });
+
+  it('and finishes late all the same is looked at again', async () => {
+    const ref = files.createOwned();
+    const finish = await failBeforeTheEnd(ref);
+    expect(await holdingsOf(files, ref)).toEqual({ ...NOTHING, intents: 1 });
+    await finish();
+    expect(await holdingsOf(files, ref)).toEqual({ ...NOTHING, intents: 1, objects: 1 });
+    await endLease(ref);
+    await sweep();
     expect(await holdingsOf(files, ref)).toEqual(NOTHING);
   });
 
@@ -95,7 +130,7 @@ describe('a database that is lost', () => {
     );
     expect(await reasonOf(uploads.upload(ref, SOME))).toBe('dependency_unavailable');
     expect(await holdingsOf(files, ref)).toEqual({ ...NOTHING, intents: 1, objects: 1 });
-    await files.db.query(`update upload_intent set lease_until = now() - interval '1 s' where account_id = $1`, [ref.accountId]);
+    await endLease(ref);
     await sweep();
     expect(await holdingsOf(files, ref)).toEqual(NOTHING);
   });

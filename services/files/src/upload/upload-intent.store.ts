@@ -109,6 +109,15 @@ export async function abandonIntent(db: Kysely<FilesDatabase>, id: string): Prom
   await db.updateTable('upload_intent').set({ state: 'abandoned', lease_until: sql<Date>`now()` }).where('id', '=', id).execute();
 }
 
+/** Has the sweeper look at an abandoned upload once more, so many milliseconds from now. */
+export async function postponeIntent(db: Kysely<FilesDatabase>, id: string, ms: number): Promise<void> {
+  await db
+    .updateTable('upload_intent')
+    .set({ lease_until: after(ms) })
+    .where('id', '=', id)
+    .execute();
+}
+
 /** Forgets an upload whose rests are removed. */
 export async function deleteIntent(db: Kysely<FilesDatabase>, id: string): Promise<void> {
   await db.deleteFrom('upload_intent').where('id', '=', id).execute();
