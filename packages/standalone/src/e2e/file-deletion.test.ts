@@ -6,6 +6,9 @@ import type { Answer, Api, Body } from '../testing/api.ts';
 import { createApplication, createKey, type Owner, SCOPES, signUp } from '../testing/caller.ts';
 import { ACTION, deleteFile, listFiles, listNames, METADATA, outcome, renameFile, TABLE, upload } from '../testing/files.ts';
 
+/** Objects of an application go with a queue’s next job. */
+const CLEAN_UP = { timeoutMs: 15_000 };
+
 let owner: Owner;
 let api: Api;
 beforeAll(async () => {
@@ -60,7 +63,7 @@ describe('deleting an application', () => {
       await renameFile(api, id, files[0], 'renamed'),
     ];
     expect(answers.map(outcome)).toEqual(Array(5).fill('404 not_found'));
-    await eventually(async () => expect(await readdir(join(objectsDir, 'objects'))).not.toContain(id));
+    await eventually(async () => expect(await readdir(join(objectsDir, 'objects'))).not.toContain(id), CLEAN_UP);
   });
 
   it('makes room for as many files as it had', async () => {
@@ -70,7 +73,7 @@ describe('deleting an application', () => {
     expect(outcome(await upload(other.session, next, 'one-more'))).toBe('413 limit_exceeded');
     await other.session.delete('/api/v1/panel/delete-application', { applicationId: full, code: '' });
     expect(outcome(await upload(other.session, next, 'one-more'))).toBe('200');
-    await eventually(async () => expect(await objectsOf(full)).toEqual([]));
+    await eventually(async () => expect(await objectsOf(full)).toEqual([]), CLEAN_UP);
   });
 });
 

@@ -11,6 +11,9 @@ import { openUpload, startUpload } from '../testing/running-upload.ts';
 const ALLOWANCE_MIB = 6;
 const FILE_COUNT = 4;
 
+/** Objects of an application go with a queue’s next job. */
+const CLEAN_UP = { timeoutMs: 15_000 };
+
 let instance: OwnInstance;
 beforeAll(async () => {
   instance = await startOwnInstance({
@@ -80,13 +83,13 @@ describe('the storage allowance', () => {
     expect(outcome(await upload(api, second, 'five', zeros(5 * MIB)))).toBe('413 limit_exceeded');
     expect(outcome(await deleteFile(api, first, data.id))).toBe('200');
     expect(outcome(await upload(api, second, 'five', zeros(5 * MIB)))).toBe('200');
-    await eventually(async () => expect(await objectsOf(first)).toEqual([]));
+    await eventually(async () => expect(await objectsOf(first)).toEqual([]), CLEAN_UP);
 
     expect(outcome(await upload(api, first, 'five', zeros(5 * MIB)))).toBe('413 limit_exceeded');
     await owner.session.delete('/api/v1/panel/delete-application', { applicationId: second, code: '' });
     expect(outcome(await upload(api, first, 'five', zeros(5 * MIB)))).toBe('200');
     expect(outcome(await api.get(METADATA, { applicationId: second }))).toBe('404 not_found');
-    await eventually(async () => expect(await objectsOf(second)).toEqual([]));
+    await eventually(async () => expect(await objectsOf(second)).toEqual([]), CLEAN_UP);
     expect(await objectsOf(first)).toHaveLength(1);
   });
 });

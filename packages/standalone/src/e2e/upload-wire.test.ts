@@ -14,7 +14,7 @@ import { openUpload, startUpload } from '../testing/running-upload.ts';
 
 /** Far more than fits in the buffers between a client and the service. */
 const FAR_TOO_LARGE = 24 * MIB;
-const ATTEMPTS = 8;
+const ATTEMPTS = 12;
 const DEADLINE_S = 2;
 
 let instance: OwnInstance;
@@ -153,7 +153,7 @@ describe('100 Continue', () => {
 });
 
 describe('an upload that stalls', () => {
-  it.each([
+  it.concurrent.each([
     ['before its first byte', 0, {}],
     ['half way', MIB / 2, { 'content-length': String(MIB) }],
     ['half way in chunks', MIB / 2, {}],
@@ -179,7 +179,7 @@ describe('an upload that stalls', () => {
     else running.request.socket?.resetAndDestroy();
     await expect(running.answer).rejects.toThrow();
     // As few tries as the attempts of a minute allow.
-    const bounds = { intervalMs: 250, timeoutMs: 1_250 };
+    const bounds = { intervalMs: 250, timeoutMs: 2_500 };
     await eventually(async () => expect(outcome(await upload(api, applicationId, 'cut'))).toBe('200'), bounds);
   });
 });
