@@ -46,21 +46,24 @@ it.each([true, false])(
   90_000,
 );
 
-it.runIf(inject('latchkeyInstance').shape === 'deployed').each(['gateway', 'files'])(
-  'SIGTERM to the %s alone lets the upload end, and another takes its place',
-  async (name) => {
+it.runIf(inject('latchkeyInstance').shape === 'deployed')(
+  'SIGTERM to one process alone lets the upload end, and another takes its place',
+  async () => {
     const subject = await startSubjectForTest();
-    const pid = pidOf(subject, name);
-    const uploading = subject.upload('slow', BYTE_SIZE, SLOWLY);
-    await subject.receiving();
-    process.kill(pid ?? 0, 'SIGTERM');
-    expect(tell(await uploading)).toBe('200');
-    await eventually(() => ![pid, undefined].includes(pidOf(subject, name)), { timeoutMs: 30_000 });
-    const again = async () => expect(tell(await subject.upload('next', 100))).toBe('200');
-    await eventually(again, { timeoutMs: 30_000, intervalMs: 200 });
-    expect((await subject.agreed()).map((row) => row.name).sort()).toEqual(['next', 'slow']);
+    for (const name of ['gateway', 'files']) {
+      const pid = pidOf(subject, name);
+      const uploading = subject.upload(`slow-${name}`, BYTE_SIZE, SLOWLY);
+      await subject.receiving();
+      process.kill(pid ?? 0, 'SIGTERM');
+      expect(tell(await uploading)).toBe('200');
+      await eventually(() => ![pid, undefined].includes(pidOf(subject, name)), { timeoutMs: 30_000 });
+      const again = async () => expect(tell(await subject.upload(`next-${name}`, 100))).toBe('200');
+      await eventually(again, { timeoutMs: 30_000, intervalMs: 200 });
+    }
+    const names = (await subject.agreed()).map((row) => row.name).sort();
+    expect(names).toEqual(['next-files', 'next-gateway', 'slow-files', 'slow-gateway']);
   },
-  90_000,
+  120_000,
 );
 
 function pidOf({ instance }: OwnSubject, name: string): number | undefined {

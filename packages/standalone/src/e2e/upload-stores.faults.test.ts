@@ -13,19 +13,15 @@ describe.skipIf('unavailable' in disk)(`a full disk${'unavailable' in disk ? ` (
   const dir = 'dir' in disk ? disk.dir : '';
   afterAll(() => unmount(dir));
 
-  it.each([true, false])(
-    'fails what does not fit and nothing else (chunked: %s)',
-    async (chunked) => {
-      const subject = await startSubjectForTest({ env: { OBJECTS_DIR: join(dir, `chunked-${chunked}`) } });
-      expect(tell(await subject.upload('fits', MIB))).toBe('200');
-      for (const name of ['large', 'larger']) {
-        expect(tell(await subject.upload(name, 12 * MIB, { chunked }))).toBe('503 INTERNAL_ERROR');
-        expect(tell(await subject.upload(`after-${name}`, 1_000))).toBe('200');
-      }
-      expect((await subject.agreed()).map(({ name }) => name).sort()).toEqual(['after-large', 'after-larger', 'fits']);
-    },
-    60_000,
-  );
+  it('fails what does not fit and nothing else', async () => {
+    const subject = await startSubjectForTest({ env: { OBJECTS_DIR: dir } });
+    expect(tell(await subject.upload('fits', MIB))).toBe('200');
+    for (const chunked of [true, false]) {
+      expect(tell(await subject.upload('large', 12 * MIB, { chunked }))).toBe('503 INTERNAL_ERROR');
+      expect(tell(await subject.upload(`after-${chunked}`, 1_000))).toBe('200');
+    }
+    expect((await subject.agreed()).map(({ name }) => name).sort()).toEqual(['after-false', 'after-true', 'fits']);
+  }, 60_000);
 });
 
 /** A file system of 8 MiB, where we may mount one. */
