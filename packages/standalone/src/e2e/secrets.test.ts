@@ -5,14 +5,15 @@ import { withClient } from '@latchkey/testkit/with-client';
 import { Redis } from 'ioredis';
 import { expect, it, onTestFinished } from 'vitest';
 import { createApplication, createKey, signUp, unique } from '../testing/caller.ts';
-import { findLogLines } from '../testing/instance.ts';
+import { upload } from '../testing/files.ts';
+import { findLogLines, SERVICE_CREDENTIAL } from '../testing/instance.ts';
 import { startOwnInstance } from '../testing/own-instance.ts';
 
 /** All that stands in a database, byte strings as hex. */
 function readDatabase(url: string): Promise<string> {
   return withClient(url, async (client) => {
     const { rows } = await client.query<{ name: string }>(
-      `SELECT format('%I.%I', schemaname, tablename) AS name FROM pg_tables WHERE schemaname IN ('identity', 'apps')`,
+      `SELECT format('%I.%I', schemaname, tablename) AS name FROM pg_tables WHERE schemaname IN ('identity', 'apps', 'files')`,
     );
     const tables = [];
     for (const { name } of rows) tables.push((await client.query(`SELECT row_to_json(t)::text AS row FROM ${name} t`)).rows);
@@ -25,9 +26,29 @@ async function readRedis(url: string): Promise<string> {
   const redis = new Redis(url);
   try {
     const keys = await redis.keys('*');
-    return JSON.stringify(await Promise.all(keys.map(async (key) => [key, await redis.get(key)])));
+    return JSON.stringify(await Promise.all(keys.map(async (key) => [key, await readValue(redis, key)])));
   } finally {
     redis.disconnect();
+  }
+}
+
+/** A value of whatever kind; queues have some of each. */
+async function readValue(redis: Redis, key: string): Promise<unknown> {
+  switch (await redis.type(key)) {
+    case 'hash':
+      return redis.hgetall(key);
+    case 'list':
+      return redis.lrange(key, 0, -1);
+    case 'set':
+      return redis.smembers(key);
+    case 'zset':
+      return redis.zrange(key, '0', '-1');
+    case 'stream':
+      return redis.xrange(key, '-', '+');
+    case 'none':
+      return undefined;
+    default:
+      return redis.get(key);
   }
 }
 
@@ -44,7 +65,8 @@ it('no password, key, session or token stands in a log, in Redis or, as it is, i
   const unknownEmail = `${unique('nobody')}@example.com`;
   await instance.api.post('/api/v1/auth/sign-in', { email: unknownEmail, password: wrongPassword });
   const key = await createKey(owner);
-  await createApplication(key.api);
+  const applicationId = await createApplication(key.api);
+  expect((await upload(key.api, applicationId, 'a-file')).status).toBe(200);
   const wrongKey = `lk_mgmt_${unique()}_${unique()}`;
   await instance.api.with({ authorization: `Bearer ${wrongKey}` }).get('/api/v1/panel/get-applications');
   await instance.api.post('/api/v1/auth/sign-in', `{"password":"${wrongPassword}`);
@@ -61,7 +83,7 @@ it('no password, key, session or token stands in a log, in Redis or, as it is, i
   };
   expect(places.log).toContain('"msg":"request"');
   expect(places.redis).toContain('latchkey:limit:');
-  expect(places.database).toContain(owner.username);
+  for (const stored of [owner.username, 'a-file']) expect(places.database).toContain(stored);
   const secrets = {
     password: owner.password,
     wrongPassword,
@@ -72,6 +94,7 @@ it('no password, key, session or token stands in a log, in Redis or, as it is, i
     csrfToken: owner.csrfToken,
     socketKey: socketKey.slice('lk_sock_'.length),
     httpKey: httpKey.slice('lk_http_'.length),
+    serviceCredential: SERVICE_CREDENTIAL,
   };
   for (const [place, text] of Object.entries(places)) {
     for (const [name, secret] of Object.entries(secrets)) {
