@@ -78,17 +78,19 @@ async function playRound(world: World, random: SeededRandom, allowance: Allowanc
   const actors = accounts.flatMap((account) =>
     Array.from({ length: account.sessions }, (_, i) => new Actor(world, account, i, new SeededRandom(random.below(2 ** 31)))),
   );
-  const watch = Promise.allSettled([watchLimits(world, allowance, watching.signal)]);
+  // What fails ends the round.
+  const watch = Promise.allSettled([watchLimits(world, allowance, watching.signal).finally(() => working.abort())]);
   const work = Promise.allSettled(
     actors.map(async (actor) => {
-      // One that fails ends the round.
       await actor.work(working.signal).finally(() => working.abort());
     }),
   );
   try {
-    await breakThings(world, random, working.signal);
+    const wasBroken = await breakThings(world, random, working.signal);
     working.abort();
     throwFirst(await work);
+    // Its failure is told in the end.
+    if (!wasBroken) return;
     await subject.allUp();
     await retryAll(world, random);
     await settle(world, viewOfDisk(subject.objectsDir));
@@ -101,8 +103,12 @@ async function playRound(world: World, random: SeededRandom, allowance: Allowanc
   }
 }
 
-/** Kills at random moments of the round, and starts again what nobody else does. Returns early when the work ends. */
-async function breakThings({ subject, counts, journal }: World, random: SeededRandom, signal: AbortSignal): Promise<void> {
+/**
+ * Kills at random moments of the round, and starts again what nobody else does.
+ *
+ * @returns whether it came to the end of the round; the work has ended before that only if something failed
+ */
+async function breakThings({ subject, counts, journal }: World, random: SeededRandom, signal: AbortSignal): Promise<boolean> {
   const faults = 1 + random.below(FAULTS_PER_ROUND_MAX);
   const moments = Array.from({ length: faults }, () => random.below(ROUND_MS)).sort((a, b) => a - b);
   let passedMs = 0;
@@ -110,13 +116,15 @@ async function breakThings({ subject, counts, journal }: World, random: SeededRa
     await pause(momentMs - passedMs, undefined, { signal }).catch(() => undefined);
     passedMs = momentMs;
     const possible = VICTIMS[subject.shape].filter((victim) => subject.mayKill(victim));
-    if (signal.aborted || momentMs === ROUND_MS || possible.length === 0) return;
+    if (signal.aborted) return false;
+    if (momentMs === ROUND_MS || possible.length === 0) break;
     const victim: Victim = random.pick(possible);
     const wasThere = subject.kill(victim);
     journal.note(`** killed ${victim}${wasThere ? '' : ', which was not there'}`);
     if (wasThere) counts.kills[victim] = (counts.kills[victim] ?? 0) + 1;
     if (victim === 'launcher' || victim === 'everything') await subject.restart();
   }
+  return true;
 }
 
 /** Sends again some of what was cut, lost or in doubt: of each account one after the other, as only one may run. */
