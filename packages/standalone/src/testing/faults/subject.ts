@@ -16,6 +16,8 @@ export type Victim = (typeof VICTIMS)[Shape][number];
 /** Longest time until everything answers again, in milliseconds, on a machine with other work to do. */
 const UP_AGAIN_MS_MAX = 90_000;
 
+const START_TRIES_MAX = 3;
+
 /** How often one process may be killed before its launcher may give it up, with room for what it ends by itself. */
 const KILLS_PER_LAUNCH_MAX = 3;
 
@@ -52,8 +54,16 @@ export class Subject {
     this.#kills = new Map();
     const args = this.shape === 'deployed' ? ['--deployed'] : [];
     const env = { ...GENEROUS_LIMITS, HOST: '127.0.0.1', PORT: '0', DATA_DIR: this.dataDir, ...this.#env };
-    this.#launched = launch(env, args);
-    this.#port = Number(new URL(await this.#launched.running).port);
+    for (let tries = 1; ; tries += 1) {
+      this.#launched = launch(env, args);
+      try {
+        this.#port = Number(new URL(await this.#launched.running).port);
+        return;
+      } catch (err) {
+        // Another process of a machine that is full of them was faster with a port that had been free.
+        if (!this.output().includes('EADDRINUSE') || tries === START_TRIES_MAX) throw err;
+      }
+    }
   }
 
   /** What its launcher printed since the last start. */
