@@ -1,6 +1,7 @@
-import { type Agent, type ClientRequest, type IncomingMessage, request } from 'node:http';
+import { type Agent, type ClientRequest, IncomingMessage, request } from 'node:http';
 import type { Readable } from 'node:stream';
 import { Code, ConnectError } from '@connectrpc/connect';
+import { releaseBytes } from '../http/release-bytes.ts';
 import type { Abortable } from './call-bounds.ts';
 import type { LeanAnswer } from './lean-exchange.ts';
 import { boundConnect, readAnswer, unreachable } from './plain-answer.ts';
@@ -60,10 +61,13 @@ export class BodyExchange implements Abortable {
       reject(cutOff());
       req.destroy();
     };
+    // What is read of other streams may be somebody's. A chunk is in use until it is written.
+    const isRequest = body instanceof IncomingMessage;
+    const write = (chunk: Uint8Array) => req.write(chunk, () => isRequest && releaseBytes(chunk));
     const onData = (chunk: Uint8Array) => {
       this.#sentBytes += chunk.byteLength;
       if (this.#byteSize !== undefined && this.#sentBytes > this.#byteSize) cut();
-      else if (!req.write(chunk)) body.pause();
+      else if (!write(chunk)) body.pause();
     };
     const onEnd = () => {
       if (!this.#isWhole()) return cut();

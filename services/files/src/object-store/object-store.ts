@@ -28,7 +28,7 @@ export interface ByteRange {
 export interface ObjectStore {
   /**
    * Reads a body to its end and resolves once the object is durable: it survives the end of every process and of the machine's power. Reads only
-   * as fast as it stores, and holds a bounded part of the body in memory.
+   * as fast as it stores, copies each piece before it asks for the next, as that may take its memory away, and holds a bounded part of the body.
    *
    * Rejects when the body does, when `signal` aborts, and when the store fails. It then tried to leave nothing; what it could not undo is
    * removed by {@link remove}.
