@@ -23,7 +23,7 @@ it.each(SEEDS)(
 
 it('several clients of one account at the edge of its allowance never get more, whatever is killed', async () => {
   const { shape } = inject('latchkeyInstance');
-  const counts = await runFaults({ shape, seed: 3, rounds: 1, sessions: [8], allowance: { mib: 9, files: 7 } });
+  const counts = await runFaults({ shape, seed: 3, rounds: 1, sessions: [8], allowance: { mib: 5, files: 3 } });
   expect(counts.uploads).toBeGreaterThan(10);
   expect(counts.samples).toBeGreaterThan(0);
 }, 120_000);
