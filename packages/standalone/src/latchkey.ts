@@ -3,6 +3,7 @@ import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { acquireDataDirLock } from '@latchkey/embedded/data-dir-lock';
 import { StartError } from '@latchkey/embedded/start-error';
+import { makeFolder } from '@latchkey/kit/make-folder';
 import { claimAddress, localUrl } from './listen-address.ts';
 import { openLogSink } from './log-sink.ts';
 import { type Reporter, silentReporter } from './reporter.ts';
@@ -136,7 +137,7 @@ async function loadShape(shape: Shape): Promise<(options: ShapeOptions) => Promi
 
 async function openDataDir(path: string, stops: StopStack): Promise<string> {
   try {
-    await mkdir(resolve(path), { recursive: true, mode: 0o711 });
+    await makeFolder(resolve(path), 0o711);
     const dataDir = await realpath(resolve(path));
     const lock = await acquireDataDirLock(dataDir);
     stops.push(() => lock.release());

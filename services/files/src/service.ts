@@ -12,6 +12,7 @@ import { purgeTombstones } from './application/deleted-application.ts';
 import { createDeletionCatchUp } from './application/deletion-catch-up.ts';
 import { openContext, SCHEMA } from './compose.ts';
 import type { FilesConfig } from './config.ts';
+import type { FilesContext } from './context.ts';
 import { createDataPath, dataPathRoutes, type FilesDataPath } from './data-path.ts';
 import { migrations } from './db/migrations/index.ts';
 import { fileRpc } from './file/file.rpc.ts';
@@ -78,6 +79,7 @@ export function createFilesService(config: FilesConfig, deps: FilesDeps): FilesS
     stopTimeoutMs: ctx.limits.uploadDeadlineMs + STOP_SLACK_MS,
     migrate: () => migrate(config.DATABASE_URL, SCHEMA, migrations),
     async start() {
+      await checkStore(ctx, config);
       sweepObjects.start();
       sweepRest.start();
       deletions.start();
@@ -91,4 +93,18 @@ export function createFilesService(config: FilesConfig, deps: FilesDeps): FilesS
       ),
     checkReady: () => checkDatabase(ctx.pool),
   };
+}
+
+/** Failures of a folder that say nothing of its being the right one: a disk that is full serves and deletes still. */
+const PASSING_FAILURES = ['ENOSPC', 'EDQUOT', 'EIO'];
+
+/** A folder that can't be used is a wrong setting; a store that is away comes back. */
+async function checkStore({ store, logger }: FilesContext, { OBJECT_STORE, OBJECTS_DIR }: FilesConfig): Promise<void> {
+  const checked = store.check().catch((err: NodeJS.ErrnoException) => {
+    const { code = '' } = err;
+    if (OBJECT_STORE === 'disk' && !PASSING_FAILURES.includes(code))
+      throw new Error(`OBJECTS_DIR ${OBJECTS_DIR} can't be used (${code})`);
+    logger.warn({ err }, 'the object store does not answer');
+  });
+  if (OBJECT_STORE === 'disk') await checked;
 }

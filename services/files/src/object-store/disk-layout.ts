@@ -1,9 +1,12 @@
 import { randomBytes } from 'node:crypto';
-import { mkdir, open, rmdir } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { open, rmdir } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
+import { makeFolder } from '@latchkey/kit/make-folder';
 import { isId, requireObjectKey } from './object-key-parts.ts';
 
 const SEPARATOR = '.';
+
+const FOLDER_MODE = 0o700;
 
 /** Where things lie on the disk. Objects are `objects/<application id>/<file id>`; whatever is being written lies in `tmp`. */
 export interface DiskLayout {
@@ -19,7 +22,7 @@ export interface ObjectPaths {
 }
 
 export function diskLayout(dir: string): DiskLayout {
-  return { objectsDir: join(dir, 'objects'), temporaryDir: join(dir, 'tmp') };
+  return { objectsDir: resolve(dir, 'objects'), temporaryDir: resolve(dir, 'tmp') };
 }
 
 /** Throws for what is no key. */
@@ -48,9 +51,8 @@ export function keyOfTemporary(name: string): string | undefined {
 
 /** Makes the store's folders where they are not there, and their names durable. */
 export async function createFolders({ objectsDir, temporaryDir }: DiskLayout): Promise<void> {
-  const options = { recursive: true, mode: 0o700 } as const;
   // The first may make the folders above both, so its answer is the higher one.
-  const made = [await mkdir(objectsDir, options), await mkdir(temporaryDir, options)];
+  const made = [await makeFolder(objectsDir, FOLDER_MODE), await makeFolder(temporaryDir, FOLDER_MODE)];
   const firstMade = made[0] ?? made[1];
   if (firstMade === undefined) return;
   for (let dir = dirname(objectsDir); ; dir = dirname(dir)) {
