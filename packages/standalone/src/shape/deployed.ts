@@ -26,7 +26,6 @@ export async function startDeployed(options: ShapeOptions): Promise<RunningShape
     SECRET_KEY: secrets.secretKey,
     REDIS_URL: servers.redisUrl,
   };
-  const [apps, identity, files] = [await internalAddress(), await internalAddress(), await internalAddress()];
   const children = new Map<string, Supervised<ServerProcess>>();
   const run = async (name: string, url: string, env: NodeJS.ProcessEnv) => {
     const child = await superviseChild(options, name, url, env);
@@ -35,6 +34,8 @@ export async function startDeployed(options: ShapeOptions): Promise<RunningShape
     checkWanted();
   };
 
+  // A port is chosen when it is needed, as somebody else may take a free one meanwhile.
+  const apps = await internalAddress();
   await reporter.step('Service apps', () =>
     run('apps', apps.url, {
       ...apps.env,
@@ -44,6 +45,7 @@ export async function startDeployed(options: ShapeOptions): Promise<RunningShape
       DATABASE_URL: servers.databaseUrls.apps,
     }),
   );
+  const identity = await internalAddress();
   await reporter.step('Service identity', () =>
     run('identity', identity.url, {
       ...identity.env,
@@ -55,6 +57,7 @@ export async function startDeployed(options: ShapeOptions): Promise<RunningShape
     }),
   );
   const { S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY } = options.env;
+  const files = await internalAddress();
   await reporter.step('Service files', () =>
     run('files', files.url, {
       ...files.env,

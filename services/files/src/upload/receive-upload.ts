@@ -7,6 +7,7 @@ import { hashTicket } from './begin-upload.ts';
 import { commitUpload, type StoredUpload } from './commit-upload.ts';
 import { giveUp } from './give-up.ts';
 import { holdLease } from './lease.ts';
+import { Overdue, unlessOverdue } from './overdue.ts';
 import { readBody } from './read-body.ts';
 import { type ReceivedBody, receiveBody } from './received-body.ts';
 import { type ClaimedIntent, claimIntent } from './upload-intent.store.ts';
@@ -37,15 +38,16 @@ export async function receiveUpload(ctx: FilesContext, upload: IncomingUpload): 
     return stored;
   } catch (err) {
     // The answer to a commit may be lost on its way.
-    if ((await giveUp(ctx, intent, isUnavailable(err))) === 'committed' && stored) return stored;
-    throw err;
+    if ((await giveUp(ctx, intent, mayFinishLater(err))) === 'committed' && stored) return stored;
+    throw err instanceof Overdue ? err.cause : err;
   } finally {
     lease.release();
   }
 }
 
-function isUnavailable(err: unknown): boolean {
-  return err instanceof DomainError && err.reason === 'dependency_unavailable';
+/** Whether the store may yet do what it was asked. */
+function mayFinishLater(err: unknown): boolean {
+  return err instanceof Overdue || (err instanceof DomainError && err.reason === 'dependency_unavailable');
 }
 
 async function store(ctx: FilesContext, intent: ClaimedIntent, body: Readable, signal: AbortSignal): Promise<ReceivedBody> {
@@ -56,9 +58,11 @@ async function store(ctx: FilesContext, intent: ClaimedIntent, body: Readable, s
     expectedChecksum: intent.expectedChecksum,
   });
   try {
-    await ctx.store.put(objectKey(intent.applicationId, intent.id), received.bytes, signal);
+    const put = ctx.store.put(objectKey(intent.applicationId, intent.id), received.bytes, signal);
+    await unlessOverdue(put, signal);
     return received;
   } catch (err) {
+    if (err instanceof Overdue) throw err;
     const reason = received.failure() ?? (signal.aborted ? signal.reason : undefined);
     if (reason instanceof DomainError) throw reason;
     ctx.logger.error({ err, fileId: intent.id }, 'object not stored');

@@ -97,6 +97,16 @@ describe('a store that fails', () => {
     expect(await holdingsOf(files, ref)).toEqual(ONE);
   });
 
+  it('to leave off at the deadline does not hold up the one who is told so, and is looked at again', async () => {
+    const ref = files.createOwned();
+    const uploads = withStore((store) => ({ put: () => new Promise(() => undefined), close: () => store.close() }));
+    const ticket = await uploads.begin(ref);
+    await files.db.query(`update upload_intent set deadline_at = now() where account_id = $1`, [ref.accountId]);
+    expect(await reasonOf(uploads.send(ticket, SOME))).toBe('upload_timeout');
+    expect(await holdingsOf(files, ref)).toEqual({ ...NOTHING, intents: 1 });
+    await createUploads(files.ctx).upload(ref, SOME);
+  });
+
   it('to answer a removal does not hold up the one who is refused', async () => {
     const ref = files.createOwned();
     const uploads = withStore((store) => ({ put: fail, remove: () => new Promise(() => undefined), close: () => store.close() }));
