@@ -20,7 +20,12 @@ export interface OpenContext {
 }
 
 /** Opens the database and the object store that the settings name. Nothing is connected before the first use. */
-export function openContext(config: FilesConfig, appsTransport: Transport, logger: Logger, clock = () => new Date()): OpenContext {
+export function openContext(
+  config: FilesConfig,
+  appsTransport: Transport,
+  logger: Logger,
+  clock = () => new Date(),
+): OpenContext {
   const database = createDatabase<FilesDatabase>({
     url: config.DATABASE_URL,
     schema: SCHEMA,

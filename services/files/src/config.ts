@@ -1,11 +1,4 @@
-import {
-  ConfigError,
-  integerSetting,
-  logLevelSetting,
-  readConfig,
-  secretSetting,
-  urlSetting,
-} from '@latchkey/kit/config';
+import { ConfigError, integerSetting, logLevelSetting, readConfig, secretSetting, urlSetting } from '@latchkey/kit/config';
 import { processSettings } from '@latchkey/kit/process-settings';
 import { z } from 'zod';
 
