@@ -29,12 +29,13 @@ function explain(err: unknown): string {
 
 async function run(shape: Shape): Promise<never> {
   let stopTimeoutMs = STOP_TIMEOUT_MS;
+  let uploadsAwaited = '';
   const limitStop = () => setTimeout(() => fail('Stopping took too long.'), stopTimeoutMs).unref();
   const stopping = new AbortController();
   const asked = new Promise<undefined>((resolve) => {
     onExitWish(
       () => {
-        reporter.note('Stopping.');
+        reporter.note(`Stopping.${uploadsAwaited}`);
         limitStop();
         stopping.abort();
         resolve(undefined);
@@ -52,6 +53,7 @@ async function run(shape: Shape): Promise<never> {
     fail(explain(err));
   });
   stopTimeoutMs = latchkey.stopTimeoutMs;
+  uploadsAwaited = ' Running uploads may end first; Ctrl-C again ends everything at once.';
   process.stdout.write(welcome(latchkey, shape, ((performance.now() - startedAt) / 1_000).toFixed(1)));
 
   const failure = await Promise.race([asked, crashed, latchkey.failed]);

@@ -13,6 +13,9 @@ if (command === 'check') {
     args,
     open: async () => ({ config: readFilesConfig(process.env), close: async () => undefined }),
   });
+} else if (command !== undefined && command !== 'migrate') {
+  process.stderr.write(`There is no command ${command}; there are check and migrate.\n`);
+  process.exitCode = 2;
 } else {
   await runService(readFilesProcessConfig, (config) => {
     const appsTransport = createServiceTransport(config.APPS_URL, config.SERVICE_CREDENTIALS[0]);

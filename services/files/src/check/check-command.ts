@@ -19,10 +19,15 @@ const CONNECTIONS_MAX = 4;
 /**
  * Checks the store that the settings name, and tells of it.
  *
+ * @param command how the command is called
  * @returns the exit code
  * @throws where the database or the store can't be used; {@link explainCheckError} has the sentence
  */
-export async function runCheck(config: FilesConfig, options: CheckOptions, outputs: CheckOutputs): Promise<number> {
+export async function runCheck(
+  config: FilesConfig,
+  options: CheckOptions,
+  { command, ...outputs }: CheckOutputs & { readonly command: string },
+): Promise<number> {
   const logger = createLogger('files', 'silent');
   const database = createDatabase<FilesDatabase>({
     url: config.DATABASE_URL,
@@ -36,7 +41,7 @@ export async function runCheck(config: FilesConfig, options: CheckOptions, outpu
   try {
     terminal.print(`Comparing ${describeDatabase(config)} with ${describeStore(config)}.`);
     const summary = await checkFiles({ db: database.db, store }, options, terminal);
-    terminal.print(describeSummary(summary, options.mend, (performance.now() - startedAt) / 1_000));
+    terminal.print(describeSummary(summary, { mend: options.mend, command, seconds: (performance.now() - startedAt) / 1_000 }));
     return summary.left > 0 ? EXIT.left : EXIT.done;
   } finally {
     terminal.close();

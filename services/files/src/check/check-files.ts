@@ -75,6 +75,8 @@ export async function checkFiles(ctx: CheckContext, options: CheckOptions, obser
 /** Another folder, bucket or database than the right one looks like the loss of everything; to mend that would be the loss. */
 function doubt(counts: CheckCounts, byKind: ReadonlyMap<FindingKind, number>): CheckSummary['refusal'] {
   const of = (kind: FindingKind) => byKind.get(kind) ?? 0;
+  // Also of a single file: there is nothing in the store that speaks for its being the right one.
+  if (counts.files > 0 && counts.objects === 0) return 'files';
   const isMost = (count: number, all: number) => count > DOUBTFUL_MIN && count * 2 > all;
   if (isMost(of('object_missing') + of('object_damaged'), counts.files)) return 'files';
   return isMost(of('object_orphaned'), counts.objects) ? 'objects' : undefined;

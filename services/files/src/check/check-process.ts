@@ -35,7 +35,7 @@ export async function runCheckProcess({ command, args, open }: CheckProcess): Pr
   const ending = endOnSignal(async () => target?.close());
   try {
     target = await open();
-    process.exitCode = await runCheck(target.config, wanted, { out: process.stdout, err: process.stderr });
+    process.exitCode = await runCheck(target.config, wanted, { command, out: process.stdout, err: process.stderr });
   } catch (err) {
     // What is stopped under way fails for that reason only.
     if (ending.begun()) return;

@@ -81,8 +81,16 @@ const REFUSALS = {
   objects: 'most objects belong to no file, as if this were another database than the one their files are in',
 } as const;
 
+/** What else the last words depend on. */
+export interface CheckWording {
+  readonly mend: boolean;
+  /** How the command is called. */
+  readonly command: string;
+  readonly seconds: number;
+}
+
 /** The last words of a check. */
-export function describeSummary(summary: CheckSummary, mend: boolean, seconds: number): string {
+export function describeSummary(summary: CheckSummary, { mend, command, seconds }: CheckWording): string {
   const { counts, byKind, left, refusal } = summary;
   const looked = [count(counts.files, 'file'), count(counts.objects, 'object'), count(counts.applications, 'application')];
   const lines = [
@@ -91,8 +99,8 @@ export function describeSummary(summary: CheckSummary, mend: boolean, seconds: n
       ? 'Nothing is wrong.'
       : `Found ${count(counts.findings, 'problem')}: ${[...byKind].map(([kind, n]) => count(n, NOUNS[kind])).join(', ')}.`,
   ];
-  if (refusal) lines.push(`Nothing was mended: ${REFUSALS[refusal]}. Check the settings; --force mends all the same.`);
+  if (refusal) lines.push(`Nothing was mended: ${REFUSALS[refusal]}. Check the settings; --mend --force mends all the same.`);
   else if (mend && counts.findings > 0) lines.push(`Mended ${number.format(counts.mended)}; ${number.format(left)} left.`);
-  else if (left > 0) lines.push('Nothing was changed. --mend mends it; --help says how.');
+  else if (left > 0) lines.push(`Nothing was changed. To mend it: ${command} --mend (${command} --help says how).`);
   return lines.join('\n');
 }

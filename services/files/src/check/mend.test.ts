@@ -94,7 +94,7 @@ describe('mending', () => {
     const id = await storeFile(files, ref, { bytes: Buffer.alloc(5 * MIB) });
     await loseObject(files, ref, id);
     await files.db.query('update application_usage set file_count = 0, charged_mib = 0');
-    expect(await mend()).toMatchObject({ left: 0 });
+    expect(await mend({ force: true })).toMatchObject({ left: 0 });
     expect(await usageOf()).toEqual([0, 0]);
   });
 
@@ -102,7 +102,7 @@ describe('mending', () => {
     const id = await storeFile(files, ref);
     await loseObject(files, ref, id);
     const restore = () => writeFileSync(pathOf(files, ref, id), 'content');
-    const { left, outcomes } = await check(files.ctx, { mend: true }, restore);
+    const { left, outcomes } = await check(files.ctx, { mend: true, force: true }, restore);
     expect({ left, outcomes }).toEqual({ left: 0, outcomes: [`gone object_missing ${id}`] });
     expect(await idsOf()).toEqual([id]);
   });
@@ -139,12 +139,20 @@ describe('mending where most is wrong', () => {
     expect(await mend({ force: true })).toMatchObject({ refusal: undefined, left: 0 });
   });
 
+  it('is refused for a single file where there is no object at all, as of a folder that is not mounted', async () => {
+    const [id] = await lose(1);
+    expect(await mend()).toMatchObject({ refusal: 'files', left: 1, counts: { mended: 0 } });
+    expect(await idsOf()).toEqual([id]);
+    expect(await mend({ force: true })).toMatchObject({ refusal: undefined, left: 0 });
+  });
+
   it('is not refused for a few, or for half', async () => {
+    await storeFile(files, ref);
     await lose(FEW);
     expect(await mend()).toMatchObject({ refusal: undefined, left: 0 });
     await lose(FEW + 1);
     for (let i = 0; i <= FEW; i += 1) await storeFile(files, ref);
     expect(await mend()).toMatchObject({ refusal: undefined, left: 0 });
-    expect(await idsOf()).toHaveLength(FEW + 1);
+    expect(await idsOf()).toHaveLength(FEW + 2);
   });
 });
