@@ -47,6 +47,17 @@ describe('deleting', () => {
     expect(await reasonOf(files.client.deleteFile({ ...ref, fileId }))).toBe('file_not_found');
   });
 
+  it('succeeds where less usage is recorded than there is, which nothing is taken from twice', async () => {
+    const ref = files.createOwned();
+    const fileId = await storeFile(files, ref, { bytes: Buffer.alloc(3 * MIB) });
+    await files.db.query('update application_usage set file_count = 0, charged_mib = 1 where application_id = $1', [
+      ref.applicationId,
+    ]);
+    await files.client.deleteFile({ ...ref, fileId });
+    expect(await usageOf(ref)).toEqual({ files: 0, mib: 0 });
+    expect((await files.client.listFiles(ref)).files).toEqual([]);
+  });
+
   it.each([0, 1, 2, 3, 4, 5])('one file many times at once succeeds once and is given back once (%i)', async () => {
     const ref = files.createOwned();
     await storeFile(files, ref);

@@ -63,10 +63,11 @@ export async function removeFile(tx: Kysely<FilesDatabase>, applicationId: strin
   return row && Number(row.byte_size);
 }
 
-/** Takes a file that was removed out of what its application uses. */
+/** Takes a file that was removed out of what its application uses. A record that is too low must not keep its owner from deleting. */
 export async function subtractUsage(tx: Kysely<FilesDatabase>, applicationId: string, chargedMib: number): Promise<void> {
   await sql`
-    update application_usage set file_count = file_count - 1, charged_mib = charged_mib - ${chargedMib}
+    update application_usage
+    set file_count = greatest(0, file_count - 1), charged_mib = greatest(0, charged_mib - ${chargedMib})
     where application_id = ${applicationId}`.execute(tx);
 }
 
