@@ -3,6 +3,7 @@ import type { Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import { errors } from '../errors.ts';
 import { whileTransferring } from './connections.ts';
+import { countHeader } from './raw-headers.ts';
 
 /** The media type of a body that nothing is known of; one without a type may be taken for it (RFC 9110, 8.3). */
 export const BYTES_MEDIA_TYPE = 'application/octet-stream';
@@ -14,8 +15,13 @@ export function leaveBodyUnread(part: FastifyInstance): void {
   part.addHook('preValidation', async (request) => checkPlainBytes(request.raw));
 }
 
-/** Throws `media_type_unsupported` for what is said to be anything else. What is compressed would be stored as it is. */
-function checkPlainBytes({ headers }: IncomingMessage): void {
+/**
+ * Throws `media_type_unsupported` for what is said to be anything else, and `request_malformed` for what is said to be two things. What is
+ * compressed would be stored as it is.
+ */
+function checkPlainBytes(req: IncomingMessage): void {
+  const { headers } = req;
+  if (countHeader(req, 'content-type') > 1) throw errors.request_malformed();
   const type = headers['content-type'];
   const isBytes = type === undefined || type.split(';', 1)[0]?.trim().toLowerCase() === BYTES_MEDIA_TYPE;
   const { 'content-encoding': encoding = 'identity', 'transfer-encoding': transfer = 'chunked' } = headers;

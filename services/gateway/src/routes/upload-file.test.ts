@@ -92,6 +92,18 @@ describe.each(KINDS)('upload-file, its bytes passed on %s', (kind) => {
     expect(gateway.fake.begun).toEqual([]);
   });
 
+  it('refuses two types, of which the first would be taken in silence', async () => {
+    const type = 'Content-Type: application/octet-stream';
+    for (const other of [type, 'content-type: text/plain']) {
+      const client = await gateway.begin([type, other, 'Content-Length: 1']);
+      client.socket.write('x');
+      await eventually(() => client.received() !== '');
+      expect(client.received()).toMatch(/^HTTP\/1\.1 400 .*"bad_request"/s);
+      client.socket.destroy();
+    }
+    expect(gateway.fake.begun).toEqual([]);
+  });
+
   it('takes a body that says that it is not encoded', async () => {
     expect((await gateway.upload(BYTES, { 'content-encoding': 'identity' })).status).toBe(200);
   });
