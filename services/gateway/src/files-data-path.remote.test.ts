@@ -1,10 +1,11 @@
 import { once } from 'node:events';
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { eventually } from '@latchkey/testkit/eventually';
 import { openRawClient } from '@latchkey/testkit/raw-client';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { type DataPathKind, startUploadGateway, type UploadGateway } from './testing/upload-gateway.ts';
 
 const MIB = 1024 * 1024;
@@ -81,6 +82,38 @@ describe.each<DataPathKind>(['direct', 'remote'])('a download that is passed on 
     expect([unchanged.status, unchanged.headers.get('etag')]).toEqual([304, '"x"']);
     const missing = await get('missing');
     expect([missing.status, await missing.json()]).toEqual([404, { success: false }]);
+  });
+
+  it.each([
+    'http://127.0.0.1:PORT/downloads/other',
+    'http://127.0.0.1:PORT/downloads/..\\other',
+    'https://localhost/downloads/other',
+    '//127.0.0.1:PORT/downloads/other',
+    '/downloads/..\\healthz',
+    '/downloads/..%5chealthz',
+    '/downloads/%2e%2e',
+    '/downloads/..%2fhealthz',
+    `/downloads/${'x'.repeat(201)}`,
+  ])('never leads anywhere but to a token at the files service: %s', async (target) => {
+    const asked: string[] = [];
+    const other = createServer((req, res) => {
+      asked.push(req.url ?? '');
+      res.end('secret');
+    }).listen(0, '127.0.0.1');
+    await once(other, 'listening');
+    onTestFinished(() => void other.close());
+    const before = seen.requests.length;
+    const { socket, received } = await openRawClient(gateway.port);
+    socket.write(
+      `GET ${target.replace('PORT', String((other.address() as AddressInfo).port))} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`,
+    );
+    await once(socket, 'end');
+    socket.destroy();
+    expect(asked).toEqual([]);
+    // Called directly, it is the files service that has to find no token in it.
+    if (kind === 'direct') return;
+    expect(received()).toMatch(/^HTTP\/1\.1 404 .*"code":"not_found"/s);
+    expect(seen.requests).toHaveLength(before);
   });
 
   it('is refused by the gateway for another method', async () => {

@@ -4,6 +4,7 @@ import { createBodyClient } from '@latchkey/kit/rpc/body-call';
 import { boundConnect, unreachable } from '@latchkey/kit/rpc/plain-answer';
 import { REQUEST_ID_HEADER } from '@latchkey/kit/rpc/route';
 import { UploadFileResponseSchema } from '@latchkey/proto/latchkey/files/v1/file_pb';
+import { errors } from './errors.ts';
 import type { FilesDataPath } from './files-data-path.ts';
 import { announcedByteSize } from './http/bytes-body.ts';
 
@@ -12,6 +13,9 @@ const REQUEST_HEADERS = ['range', 'if-range', 'if-match', 'if-none-match', 'if-m
 
 /** Headers of an answer that belong to one connection (RFC 9110, 7.6.1), or that each server sets by itself. */
 const OWN_HEADERS = new Set(['connection', 'keep-alive', 'transfer-encoding', 'trailer', 'upgrade', 'date']);
+
+/** The only requests that go on: a token, and a query that means nothing. */
+const DOWNLOAD_TARGET = /^\/downloads\/([\w-]{1,200})(?:\?|$)/;
 
 /** How to reach the files service. */
 export interface RemoteFilesOptions {
@@ -26,6 +30,7 @@ export interface RemoteFilesOptions {
 export function createRemoteFilesDataPath(options: RemoteFilesOptions): FilesDataPath & { close(): Promise<void> } {
   const { baseUrl, credential, uploadTimeoutMs } = options;
   const bodies = createBodyClient(baseUrl, credential);
+  const { origin } = new URL(baseUrl);
   const agent = new Agent({ keepAlive: false });
   return {
     upload(ticket, body, requestId) {
@@ -36,7 +41,12 @@ export function createRemoteFilesDataPath(options: RemoteFilesOptions): FilesDat
         UploadFileResponseSchema,
       );
     },
-    download: (req, res, requestId) => passOn(new URL(req.url ?? '', baseUrl), agent, { req, res, requestId }),
+    async download(req, res, requestId) {
+      // What a client calls its target is never read as a URL: it could name another host, or another path.
+      const [, token] = DOWNLOAD_TARGET.exec(req.url ?? '') ?? [];
+      if (token === undefined) throw errors.route_not_found();
+      await passOn(`${origin}/downloads/${token}`, agent, { req, res, requestId });
+    },
     close: () => bodies.close(),
   };
 }
@@ -48,13 +58,13 @@ interface Download {
 }
 
 /** Hands a download and its answer on, as fast as the client reads. Whichever side goes away first takes the other with it. */
-async function passOn({ pathname, origin }: URL, agent: Agent, { req, res, requestId }: Download): Promise<void> {
+async function passOn(url: string, agent: Agent, { req, res, requestId }: Download): Promise<void> {
   const headers: Record<string, string> = { [REQUEST_ID_HEADER]: requestId };
   for (const name of REQUEST_HEADERS) {
     const value = req.headers[name];
     if (typeof value === 'string') headers[name] = value;
   }
-  const upstream = request(origin + pathname, { agent, method: req.method ?? 'GET', headers });
+  const upstream = request(url, { agent, method: req.method ?? 'GET', headers });
   boundConnect(upstream);
   res.once('close', () => upstream.destroy());
   const answer = await new Promise<IncomingMessage>((resolve, reject) => {

@@ -42,8 +42,8 @@ export async function commitUpload(ctx: FilesContext, { intent, stored, head, re
   await ctx.db.transaction().execute(async (tx) => {
     // Before the intent, as the clean-up of a deleted application takes them in this order.
     await holdApplication(tx, applicationId);
-    if (!(await endIntent(tx, intent.id))) throw errors.upload_interrupted();
     if (await isDeleted(tx, applicationId)) throw errors.application_not_found();
+    if (!(await endIntent(tx, intent.id))) throw errors.upload_interrupted();
     const usages = await selectUsages(tx, accountId);
     checkFits(ctx.limits, sumUsage(usages.filter((usage) => !deleted.has(usage.applicationId))), stored.byteSize);
     await insertFile(tx, {

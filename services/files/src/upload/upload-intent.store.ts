@@ -58,6 +58,11 @@ export async function selectLeaseSeconds(db: Kysely<FilesDatabase>, accountId: s
   return row?.seconds ?? 1;
 }
 
+/** Forgets an upload whose bytes nobody has begun to send, and of which nothing is stored. */
+export async function deleteUnclaimed(db: Kysely<FilesDatabase>, ticketHash: Buffer): Promise<void> {
+  await db.deleteFrom('upload_intent').where('ticket_hash', '=', ticketHash).where('state', '=', 'issued').execute();
+}
+
 /** Takes the intent that a ticket was issued for, once and while its lease is good. */
 export async function claimIntent(
   db: Kysely<FilesDatabase>,

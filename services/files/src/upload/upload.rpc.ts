@@ -2,10 +2,11 @@ import type { ServiceImpl } from '@connectrpc/connect';
 import { REQUEST_ID_HEADER } from '@latchkey/kit/rpc/route';
 import type { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import type { FilesContext } from '../context.ts';
+import { abandonTicket } from './abandon-ticket.ts';
 import { beginUpload } from './begin-upload.ts';
 
 /** The control path of uploads. */
-export function uploadRpc(ctx: FilesContext): Pick<ServiceImpl<typeof FileService>, 'beginUpload'> {
+export function uploadRpc(ctx: FilesContext): Pick<ServiceImpl<typeof FileService>, 'beginUpload' | 'abandonUpload'> {
   return {
     async beginUpload({ accountId, applicationId, fileName, byteSize, expectedChecksum }, { requestHeader }) {
       const ticket = await beginUpload(ctx, {
@@ -17,6 +18,10 @@ export function uploadRpc(ctx: FilesContext): Pick<ServiceImpl<typeof FileServic
         requestId: requestHeader.get(REQUEST_ID_HEADER) ?? '',
       });
       return { ticket };
+    },
+    async abandonUpload({ ticket }) {
+      await abandonTicket(ctx, ticket);
+      return {};
     },
   };
 }

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { PassThrough, Readable } from 'node:stream';
 import { eventually } from '@latchkey/testkit/eventually';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { forgetApplication } from '../application/deleted-application.ts';
 import { MIB } from '../file/charge.ts';
 import { objectKey } from '../object-store/object-store.ts';
 import type { OwnedRef } from '../testing/fake-apps.ts';
@@ -118,6 +119,28 @@ describe('a ticket', () => {
     const body = Readable.from([SOME]);
     expect(await reasonOf(uploads.send(ticket, body))).toBe('upload_ticket_invalid');
     expect([body.readableDidRead, body.destroyed]).toEqual([false, false]);
+  });
+
+  it('may be given back, and frees the lease at once', async () => {
+    const ref = files.createOwned();
+    const ticket = await uploads.begin(ref);
+    await uploads.client.abandonUpload({ ticket });
+    expect(await holdingsOf(files, ref)).toEqual(NOTHING);
+    expect(await reasonOf(uploads.send(ticket, SOME))).toBe('upload_ticket_invalid');
+    await uploads.upload(ref, SOME);
+  });
+
+  it('changes nothing when it is given back while it is used, or was never issued', async () => {
+    const ref = files.createOwned();
+    const body = new PassThrough();
+    const ticket = await uploads.begin(ref);
+    const sending = uploads.send(ticket, body);
+    body.write(SOME);
+    await eventually(async () => (await holdingsOf(files, ref)).objects === 1);
+    for (const given of [ticket, '', 'x']) await uploads.client.abandonUpload({ ticket: given });
+    body.end();
+    await sending;
+    expect(await holdingsOf(files, ref)).toMatchObject({ files: 1, intents: 0 });
   });
 
   it('is not kept as it is', async () => {
@@ -289,8 +312,20 @@ describe('while bytes come', () => {
 
   it('an application whose deletion was heard of takes none either, though nobody else has heard', async () => {
     const ref = files.createOwned();
-    const hear = () => files.db.query('insert into deleted_application (application_id) values ($1)', [ref.applicationId]);
+    const hear = () => forgetApplication(files.ctx, ref, () => undefined);
     expect(await whileSending(ref, 'late', hear)).toBe('application_not_found');
     expect(await holdingsOf(files, ref)).toEqual(NOTHING);
+  });
+
+  it('an upload that stalls hears of the deletion when its lease is due', async () => {
+    const ref = files.createOwned();
+    const { upload } = createUploads(files.connect({ env: { UPLOAD_LEASE_SECONDS: '1' } }).ctx);
+    const body = new PassThrough();
+    const sending = reasonOf(upload(ref, body));
+    body.write(SOME);
+    await eventually(async () => (await holdingsOf(files, ref)).objects === 1);
+    await forgetApplication(files.ctx, ref, () => undefined);
+    expect(await sending).toBe('application_not_found');
+    expect(body.destroyed).toBe(false);
   });
 });

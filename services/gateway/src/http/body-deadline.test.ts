@@ -12,7 +12,8 @@ const BODY_MS_MAX = 100;
 async function open() {
   const server = createServer((req, res) => {
     boundBody(req, res, BODY_MS_MAX);
-    if (req.url === '/unread') setTimeout(() => res.end('answer'), BODY_MS_MAX * 2);
+    if (req.url === '/begun') res.writeHead(200, { 'content-length': 1_000 }).write('begun');
+    else if (req.url === '/unread') setTimeout(() => res.end('answer'), BODY_MS_MAX * 2);
     else answerAtEnd(req, res);
   });
   const answerAtEnd = (req: IncomingMessage, res: ServerResponse) =>
@@ -37,6 +38,14 @@ it('a body that does not come in time is answered with 408 and the envelope', as
   socket.once('end', () => socket.end());
   expect(await ended).toBe('end');
   expect(received()).toMatch(/^HTTP\/1\.1 408 .*x-request-id: .*"code":"bad_request"/is);
+});
+
+it('an answer that has begun is cut off rather than mixed with another', async () => {
+  const { socket, received, ended } = await open();
+  socket.write('POST /begun HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n1234');
+  socket.once('end', () => socket.end());
+  await ended;
+  expect(received()).toMatch(/begun$/);
 });
 
 it.each(['/', '/unread'])('a body that does come in time is answered whenever that may be: %s', async (path) => {

@@ -11,7 +11,10 @@ export function boundBody(req: IncomingMessage, res: ServerResponse, timeoutMs: 
   if (req.complete || !hasBody(req)) return;
   const { socket } = req;
   const timer = setTimeout(() => {
-    if (!req.complete) endWithEnvelope(socket, 408);
+    if (req.complete) return;
+    // An answer that has begun would have the envelope among its bytes.
+    if (res.headersSent) socket.destroy();
+    else endWithEnvelope(socket, 408);
   }, timeoutMs);
   const clear = () => clearTimeout(timer);
   req.once('end', clear).once('close', clear);

@@ -14,7 +14,6 @@ import { STANDARD_HEADERS } from './standard-headers.ts';
 const PARSER_STATUS: Readonly<Record<string, number>> = {
   ERR_HTTP_REQUEST_TIMEOUT: 408,
   HPE_HEADER_OVERFLOW: 431,
-  HPE_CHUNK_EXTENSIONS_OVERFLOW: 413,
 };
 
 /** Connections that have had, or are about to get, their last answer. */

@@ -57,7 +57,11 @@ export function uploadFileRoute(clients: Clients, filesData: FilesDataPath, limi
           request.call,
         );
         sendContinue(reply.raw);
-        const stored = await filesData.upload(ticket, raw, reply.request.id);
+        const stored = await filesData.upload(ticket, raw, reply.request.id).catch(async (err: unknown) => {
+          // A body that broke off at once may never have been asked for, and its ticket would hold up the next upload.
+          await clients.files.abandonUpload({ ticket }, request.call).catch(() => undefined);
+          throw err;
+        });
         return {
           id: stored.id,
           byteSize: Number(stored.byteSize),

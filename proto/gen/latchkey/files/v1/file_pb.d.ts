@@ -151,6 +151,40 @@ export declare type BeginUploadResponse = Message<"latchkey.files.v1.BeginUpload
 export declare const BeginUploadResponseSchema: GenMessage<BeginUploadResponse>;
 
 /**
+ * AbandonUploadRequest carries a ticket.
+ *
+ * @generated from message latchkey.files.v1.AbandonUploadRequest
+ */
+export declare type AbandonUploadRequest = Message<"latchkey.files.v1.AbandonUploadRequest"> & {
+  /**
+   * Ticket of BeginUpload. Required.
+   *
+   * @generated from field: string ticket = 1;
+   */
+  ticket: string;
+};
+
+/**
+ * Describes the message latchkey.files.v1.AbandonUploadRequest.
+ * Use `create(AbandonUploadRequestSchema)` to create a new message.
+ */
+export declare const AbandonUploadRequestSchema: GenMessage<AbandonUploadRequest>;
+
+/**
+ * AbandonUploadResponse is empty.
+ *
+ * @generated from message latchkey.files.v1.AbandonUploadResponse
+ */
+export declare type AbandonUploadResponse = Message<"latchkey.files.v1.AbandonUploadResponse"> & {
+};
+
+/**
+ * Describes the message latchkey.files.v1.AbandonUploadResponse.
+ * Use `create(AbandonUploadResponseSchema)` to create a new message.
+ */
+export declare const AbandonUploadResponseSchema: GenMessage<AbandonUploadResponse>;
+
+/**
  * UploadFileResponse answers the body of an upload once the file is stored for good. It is not the answer of an RPC: failures are
  * answered as Connect answers those of a unary call, with the reasons `upload_ticket_invalid`, `file_empty`, `file_too_large`,
  * `allowance_exceeded`, `file_count_exceeded`, `file_name_taken`, `application_not_found`, `checksum_mismatch`, `upload_timeout`,
@@ -548,8 +582,9 @@ export declare const FileService: GenService<{
   /**
    * BeginUpload checks that a file may be uploaded now and answers a ticket for its bytes, which travel as the body of an HTTP request
    * and not as messages: `PUT /uploads` with the header `x-upload-ticket`, answered with an UploadFileResponse. An account uploads one file
-   * at a time. Fails, in this order, with `file_name_invalid`, `application_not_found`, `file_name_taken`, `file_empty` (a declared
-   * size of zero), `allowance_exceeded`, `file_count_exceeded`, `file_too_large` and `upload_under_way`.
+   * at a time. Fails, in this order, with `file_name_invalid`, `upload_malformed` (a size or a checksum that can't be one),
+   * `application_not_found`, `file_name_taken`, `file_empty` (a declared size of zero), `file_count_exceeded`, `allowance_exceeded`,
+   * `file_too_large` and `upload_under_way`.
    *
    * @generated from rpc latchkey.files.v1.FileService.BeginUpload
    */
@@ -557,6 +592,17 @@ export declare const FileService: GenService<{
     methodKind: "unary";
     input: typeof BeginUploadRequestSchema;
     output: typeof BeginUploadResponseSchema;
+  },
+  /**
+   * AbandonUpload gives a ticket back that was not used, so that the account may upload again at once. A ticket that was used, is too old or was
+   * never issued changes nothing.
+   *
+   * @generated from rpc latchkey.files.v1.FileService.AbandonUpload
+   */
+  abandonUpload: {
+    methodKind: "unary";
+    input: typeof AbandonUploadRequestSchema;
+    output: typeof AbandonUploadResponseSchema;
   },
   /**
    * CheckFileName says whether a name is free. Fails with `file_name_invalid`, `application_not_found` and `file_name_taken`.
@@ -579,7 +625,7 @@ export declare const FileService: GenService<{
     output: typeof GetFilesMetadataResponseSchema;
   },
   /**
-   * ListFiles answers a page of an application's files, newest first. Fails with `application_not_found`.
+   * ListFiles answers a page of an application's files, newest first. Fails with `page_invalid` and `application_not_found`.
    *
    * @generated from rpc latchkey.files.v1.FileService.ListFiles
    */
@@ -611,7 +657,7 @@ export declare const FileService: GenService<{
   },
   /**
    * CreateDownloadUrl answers a short-lived URL to the bytes of one file, which anybody who has it may fetch, with ranges. It counts in the
-   * file's row. Fails with `application_not_found` and `file_not_found`.
+   * file's row. Fails with `lifetime_invalid`, `application_not_found` and `file_not_found`.
    *
    * @generated from rpc latchkey.files.v1.FileService.CreateDownloadUrl
    */

@@ -11,7 +11,7 @@ import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
  * Describes the file latchkey/files/v1/file.proto.
  */
 export const file_latchkey_files_v1_file = /*@__PURE__*/
-  fileDesc("ChxsYXRjaGtleS9maWxlcy92MS9maWxlLnByb3RvEhFsYXRjaGtleS5maWxlcy52MSL0AQoERmlsZRIKCgJpZBgBIAEoCRIUCgxkaXNwbGF5X25hbWUYAiABKAkSEQoJYnl0ZV9zaXplGAMgASgDEhAKCGNoZWNrc3VtGAQgASgMEhQKDGNvbnRlbnRfdHlwZRgFIAEoCRIcChRwcmVzaWduZWRfdXJsc19jb3VudBgGIAEoAxJBCh1sYXN0X3ByZXNpZ25lZF91cmxfY3JlYXRlZF9hdBgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKY3JlYXRlZF9hdBgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAilAEKEkJlZ2luVXBsb2FkUmVxdWVzdBISCgphY2NvdW50X2lkGAEgASgJEhYKDmFwcGxpY2F0aW9uX2lkGAIgASgJEhEKCWZpbGVfbmFtZRgDIAEoCRIWCglieXRlX3NpemUYBCABKANIAIgBARIZChFleHBlY3RlZF9jaGVja3N1bRgFIAEoDEIMCgpfYnl0ZV9zaXplIiUKE0JlZ2luVXBsb2FkUmVzcG9uc2USDgoGdGlja2V0GAEgASgJIkUKElVwbG9hZEZpbGVSZXNwb25zZRIKCgJpZBgBIAEoCRIRCglieXRlX3NpemUYAiABKAMSEAoIY2hlY2tzdW0YAyABKAwiVQoUQ2hlY2tGaWxlTmFtZVJlcXVlc3QSEgoKYWNjb3VudF9pZBgBIAEoCRIWCg5hcHBsaWNhdGlvbl9pZBgCIAEoCRIRCglmaWxlX25hbWUYAyABKAkiFwoVQ2hlY2tGaWxlTmFtZVJlc3BvbnNlIkUKF0dldEZpbGVzTWV0YWRhdGFSZXF1ZXN0EhIKCmFjY291bnRfaWQYASABKAkSFgoOYXBwbGljYXRpb25faWQYAiABKAkiZQoYR2V0RmlsZXNNZXRhZGF0YVJlc3BvbnNlEhMKC3RvdGFsX2ZpbGVzGAEgASgDEjQKEGxhc3RfdXBsb2FkZWRfYXQYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wInYKEExpc3RGaWxlc1JlcXVlc3QSEgoKYWNjb3VudF9pZBgBIAEoCRIWCg5hcHBsaWNhdGlvbl9pZBgCIAEoCRIRCglwYWdlX3NpemUYAyABKAUSDAoEcGFnZRgEIAEoAxIVCg1uYW1lX2NvbnRhaW5zGAUgASgJIlAKEUxpc3RGaWxlc1Jlc3BvbnNlEiYKBWZpbGVzGAEgAygLMhcubGF0Y2hrZXkuZmlsZXMudjEuRmlsZRITCgt0b3RhbF9maWxlcxgCIAEoAyJjChFSZW5hbWVGaWxlUmVxdWVzdBISCgphY2NvdW50X2lkGAEgASgJEhYKDmFwcGxpY2F0aW9uX2lkGAIgASgJEg8KB2ZpbGVfaWQYAyABKAkSEQoJZmlsZV9uYW1lGAQgASgJIhQKElJlbmFtZUZpbGVSZXNwb25zZSJQChFEZWxldGVGaWxlUmVxdWVzdBISCgphY2NvdW50X2lkGAEgASgJEhYKDmFwcGxpY2F0aW9uX2lkGAIgASgJEg8KB2ZpbGVfaWQYAyABKAkiFAoSRGVsZXRlRmlsZVJlc3BvbnNlInEKGENyZWF0ZURvd25sb2FkVXJsUmVxdWVzdBISCgphY2NvdW50X2lkGAEgASgJEhYKDmFwcGxpY2F0aW9uX2lkGAIgASgJEg8KB2ZpbGVfaWQYAyABKAkSGAoQbGlmZXRpbWVfc2Vjb25kcxgEIAEoBSJYChlDcmVhdGVEb3dubG9hZFVybFJlc3BvbnNlEgsKA3VybBgBIAEoCRIuCgpleHBpcmVzX2F0GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcDLOBQoLRmlsZVNlcnZpY2USXAoLQmVnaW5VcGxvYWQSJS5sYXRjaGtleS5maWxlcy52MS5CZWdpblVwbG9hZFJlcXVlc3QaJi5sYXRjaGtleS5maWxlcy52MS5CZWdpblVwbG9hZFJlc3BvbnNlEmcKDUNoZWNrRmlsZU5hbWUSJy5sYXRjaGtleS5maWxlcy52MS5DaGVja0ZpbGVOYW1lUmVxdWVzdBooLmxhdGNoa2V5LmZpbGVzLnYxLkNoZWNrRmlsZU5hbWVSZXNwb25zZSIDkAIBEnAKEEdldEZpbGVzTWV0YWRhdGESKi5sYXRjaGtleS5maWxlcy52MS5HZXRGaWxlc01ldGFkYXRhUmVxdWVzdBorLmxhdGNoa2V5LmZpbGVzLnYxLkdldEZpbGVzTWV0YWRhdGFSZXNwb25zZSIDkAIBElsKCUxpc3RGaWxlcxIjLmxhdGNoa2V5LmZpbGVzLnYxLkxpc3RGaWxlc1JlcXVlc3QaJC5sYXRjaGtleS5maWxlcy52MS5MaXN0RmlsZXNSZXNwb25zZSIDkAIBEl4KClJlbmFtZUZpbGUSJC5sYXRjaGtleS5maWxlcy52MS5SZW5hbWVGaWxlUmVxdWVzdBolLmxhdGNoa2V5LmZpbGVzLnYxLlJlbmFtZUZpbGVSZXNwb25zZSIDkAICElkKCkRlbGV0ZUZpbGUSJC5sYXRjaGtleS5maWxlcy52MS5EZWxldGVGaWxlUmVxdWVzdBolLmxhdGNoa2V5LmZpbGVzLnYxLkRlbGV0ZUZpbGVSZXNwb25zZRJuChFDcmVhdGVEb3dubG9hZFVybBIrLmxhdGNoa2V5LmZpbGVzLnYxLkNyZWF0ZURvd25sb2FkVXJsUmVxdWVzdBosLmxhdGNoa2V5LmZpbGVzLnYxLkNyZWF0ZURvd25sb2FkVXJsUmVzcG9uc2ViBnByb3RvMw", [file_google_protobuf_timestamp]);
+  fileDesc("ChxsYXRjaGtleS9maWxlcy92MS9maWxlLnByb3RvEhFsYXRjaGtleS5maWxlcy52MSL0AQoERmlsZRIKCgJpZBgBIAEoCRIUCgxkaXNwbGF5X25hbWUYAiABKAkSEQoJYnl0ZV9zaXplGAMgASgDEhAKCGNoZWNrc3VtGAQgASgMEhQKDGNvbnRlbnRfdHlwZRgFIAEoCRIcChRwcmVzaWduZWRfdXJsc19jb3VudBgGIAEoAxJBCh1sYXN0X3ByZXNpZ25lZF91cmxfY3JlYXRlZF9hdBgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKY3JlYXRlZF9hdBgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAilAEKEkJlZ2luVXBsb2FkUmVxdWVzdBISCgphY2NvdW50X2lkGAEgASgJEhYKDmFwcGxpY2F0aW9uX2lkGAIgASgJEhEKCWZpbGVfbmFtZRgDIAEoCRIWCglieXRlX3NpemUYBCABKANIAIgBARIZChFleHBlY3RlZF9jaGVja3N1bRgFIAEoDEIMCgpfYnl0ZV9zaXplIiUKE0JlZ2luVXBsb2FkUmVzcG9uc2USDgoGdGlja2V0GAEgASgJIiYKFEFiYW5kb25VcGxvYWRSZXF1ZXN0Eg4KBnRpY2tldBgBIAEoCSIXChVBYmFuZG9uVXBsb2FkUmVzcG9uc2UiRQoSVXBsb2FkRmlsZVJlc3BvbnNlEgoKAmlkGAEgASgJEhEKCWJ5dGVfc2l6ZRgCIAEoAxIQCghjaGVja3N1bRgDIAEoDCJVChRDaGVja0ZpbGVOYW1lUmVxdWVzdBISCgphY2NvdW50X2lkGAEgASgJEhYKDmFwcGxpY2F0aW9uX2lkGAIgASgJEhEKCWZpbGVfbmFtZRgDIAEoCSIXChVDaGVja0ZpbGVOYW1lUmVzcG9uc2UiRQoXR2V0RmlsZXNNZXRhZGF0YVJlcXVlc3QSEgoKYWNjb3VudF9pZBgBIAEoCRIWCg5hcHBsaWNhdGlvbl9pZBgCIAEoCSJlChhHZXRGaWxlc01ldGFkYXRhUmVzcG9uc2USEwoLdG90YWxfZmlsZXMYASABKAMSNAoQbGFzdF91cGxvYWRlZF9hdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAidgoQTGlzdEZpbGVzUmVxdWVzdBISCgphY2NvdW50X2lkGAEgASgJEhYKDmFwcGxpY2F0aW9uX2lkGAIgASgJEhEKCXBhZ2Vfc2l6ZRgDIAEoBRIMCgRwYWdlGAQgASgDEhUKDW5hbWVfY29udGFpbnMYBSABKAkiUAoRTGlzdEZpbGVzUmVzcG9uc2USJgoFZmlsZXMYASADKAsyFy5sYXRjaGtleS5maWxlcy52MS5GaWxlEhMKC3RvdGFsX2ZpbGVzGAIgASgDImMKEVJlbmFtZUZpbGVSZXF1ZXN0EhIKCmFjY291bnRfaWQYASABKAkSFgoOYXBwbGljYXRpb25faWQYAiABKAkSDwoHZmlsZV9pZBgDIAEoCRIRCglmaWxlX25hbWUYBCABKAkiFAoSUmVuYW1lRmlsZVJlc3BvbnNlIlAKEURlbGV0ZUZpbGVSZXF1ZXN0EhIKCmFjY291bnRfaWQYASABKAkSFgoOYXBwbGljYXRpb25faWQYAiABKAkSDwoHZmlsZV9pZBgDIAEoCSIUChJEZWxldGVGaWxlUmVzcG9uc2UicQoYQ3JlYXRlRG93bmxvYWRVcmxSZXF1ZXN0EhIKCmFjY291bnRfaWQYASABKAkSFgoOYXBwbGljYXRpb25faWQYAiABKAkSDwoHZmlsZV9pZBgDIAEoCRIYChBsaWZldGltZV9zZWNvbmRzGAQgASgFIlgKGUNyZWF0ZURvd25sb2FkVXJsUmVzcG9uc2USCwoDdXJsGAEgASgJEi4KCmV4cGlyZXNfYXQYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wMrcGCgtGaWxlU2VydmljZRJcCgtCZWdpblVwbG9hZBIlLmxhdGNoa2V5LmZpbGVzLnYxLkJlZ2luVXBsb2FkUmVxdWVzdBomLmxhdGNoa2V5LmZpbGVzLnYxLkJlZ2luVXBsb2FkUmVzcG9uc2USZwoNQWJhbmRvblVwbG9hZBInLmxhdGNoa2V5LmZpbGVzLnYxLkFiYW5kb25VcGxvYWRSZXF1ZXN0GigubGF0Y2hrZXkuZmlsZXMudjEuQWJhbmRvblVwbG9hZFJlc3BvbnNlIgOQAgISZwoNQ2hlY2tGaWxlTmFtZRInLmxhdGNoa2V5LmZpbGVzLnYxLkNoZWNrRmlsZU5hbWVSZXF1ZXN0GigubGF0Y2hrZXkuZmlsZXMudjEuQ2hlY2tGaWxlTmFtZVJlc3BvbnNlIgOQAgEScAoQR2V0RmlsZXNNZXRhZGF0YRIqLmxhdGNoa2V5LmZpbGVzLnYxLkdldEZpbGVzTWV0YWRhdGFSZXF1ZXN0GisubGF0Y2hrZXkuZmlsZXMudjEuR2V0RmlsZXNNZXRhZGF0YVJlc3BvbnNlIgOQAgESWwoJTGlzdEZpbGVzEiMubGF0Y2hrZXkuZmlsZXMudjEuTGlzdEZpbGVzUmVxdWVzdBokLmxhdGNoa2V5LmZpbGVzLnYxLkxpc3RGaWxlc1Jlc3BvbnNlIgOQAgESXgoKUmVuYW1lRmlsZRIkLmxhdGNoa2V5LmZpbGVzLnYxLlJlbmFtZUZpbGVSZXF1ZXN0GiUubGF0Y2hrZXkuZmlsZXMudjEuUmVuYW1lRmlsZVJlc3BvbnNlIgOQAgISWQoKRGVsZXRlRmlsZRIkLmxhdGNoa2V5LmZpbGVzLnYxLkRlbGV0ZUZpbGVSZXF1ZXN0GiUubGF0Y2hrZXkuZmlsZXMudjEuRGVsZXRlRmlsZVJlc3BvbnNlEm4KEUNyZWF0ZURvd25sb2FkVXJsEisubGF0Y2hrZXkuZmlsZXMudjEuQ3JlYXRlRG93bmxvYWRVcmxSZXF1ZXN0GiwubGF0Y2hrZXkuZmlsZXMudjEuQ3JlYXRlRG93bmxvYWRVcmxSZXNwb25zZWIGcHJvdG8z", [file_google_protobuf_timestamp]);
 
 /**
  * Describes the message latchkey.files.v1.File.
@@ -35,95 +35,109 @@ export const BeginUploadResponseSchema = /*@__PURE__*/
   messageDesc(file_latchkey_files_v1_file, 2);
 
 /**
+ * Describes the message latchkey.files.v1.AbandonUploadRequest.
+ * Use `create(AbandonUploadRequestSchema)` to create a new message.
+ */
+export const AbandonUploadRequestSchema = /*@__PURE__*/
+  messageDesc(file_latchkey_files_v1_file, 3);
+
+/**
+ * Describes the message latchkey.files.v1.AbandonUploadResponse.
+ * Use `create(AbandonUploadResponseSchema)` to create a new message.
+ */
+export const AbandonUploadResponseSchema = /*@__PURE__*/
+  messageDesc(file_latchkey_files_v1_file, 4);
+
+/**
  * Describes the message latchkey.files.v1.UploadFileResponse.
  * Use `create(UploadFileResponseSchema)` to create a new message.
  */
 export const UploadFileResponseSchema = /*@__PURE__*/
-  messageDesc(file_latchkey_files_v1_file, 3);
+  messageDesc(file_latchkey_files_v1_file, 5);
 
 /**
  * Describes the message latchkey.files.v1.CheckFileNameRequest.
  * Use `create(CheckFileNameRequestSchema)` to create a new message.
  */
 export const CheckFileNameRequestSchema = /*@__PURE__*/
-  messageDesc(file_latchkey_files_v1_file, 4);
+  messageDesc(file_latchkey_files_v1_file, 6);
 
 /**
  * Describes the message latchkey.files.v1.CheckFileNameResponse.
  * Use `create(CheckFileNameResponseSchema)` to create a new message.
  */
 export const CheckFileNameResponseSchema = /*@__PURE__*/
-  messageDesc(file_latchkey_files_v1_file, 5);
+  messageDesc(file_latchkey_files_v1_file, 7);
 
 /**
  * Describes the message latchkey.files.v1.GetFilesMetadataRequest.
  * Use `create(GetFilesMetadataRequestSchema)` to create a new message.
  */
 export const GetFilesMetadataRequestSchema = /*@__PURE__*/
-  messageDesc(file_latchkey_files_v1_file, 6);
+  messageDesc(file_latchkey_files_v1_file, 8);
 
 /**
  * Describes the message latchkey.files.v1.GetFilesMetadataResponse.
  * Use `create(GetFilesMetadataResponseSchema)` to create a new message.
  */
 export const GetFilesMetadataResponseSchema = /*@__PURE__*/
-  messageDesc(file_latchkey_files_v1_file, 7);
+  messageDesc(file_latchkey_files_v1_file, 9);
 
 /**
  * Describes the message latchkey.files.v1.ListFilesRequest.
  * Use `create(ListFilesRequestSchema)` to create a new message.
  */
 export const ListFilesRequestSchema = /*@__PURE__*/
-  messageDesc(file_latchkey_files_v1_file, 8);
+  messageDesc(file_latchkey_files_v1_file, 10);
 
 /**
  * Describes the message latchkey.files.v1.ListFilesResponse.
  * Use `create(ListFilesResponseSchema)` to create a new message.
  */
 export const ListFilesResponseSchema = /*@__PURE__*/
-  messageDesc(file_latchkey_files_v1_file, 9);
+  messageDesc(file_latchkey_files_v1_file, 11);
 
 /**
  * Describes the message latchkey.files.v1.RenameFileRequest.
  * Use `create(RenameFileRequestSchema)` to create a new message.
  */
 export const RenameFileRequestSchema = /*@__PURE__*/
-  messageDesc(file_latchkey_files_v1_file, 10);
+  messageDesc(file_latchkey_files_v1_file, 12);
 
 /**
  * Describes the message latchkey.files.v1.RenameFileResponse.
  * Use `create(RenameFileResponseSchema)` to create a new message.
  */
 export const RenameFileResponseSchema = /*@__PURE__*/
-  messageDesc(file_latchkey_files_v1_file, 11);
+  messageDesc(file_latchkey_files_v1_file, 13);
 
 /**
  * Describes the message latchkey.files.v1.DeleteFileRequest.
  * Use `create(DeleteFileRequestSchema)` to create a new message.
  */
 export const DeleteFileRequestSchema = /*@__PURE__*/
-  messageDesc(file_latchkey_files_v1_file, 12);
+  messageDesc(file_latchkey_files_v1_file, 14);
 
 /**
  * Describes the message latchkey.files.v1.DeleteFileResponse.
  * Use `create(DeleteFileResponseSchema)` to create a new message.
  */
 export const DeleteFileResponseSchema = /*@__PURE__*/
-  messageDesc(file_latchkey_files_v1_file, 13);
+  messageDesc(file_latchkey_files_v1_file, 15);
 
 /**
  * Describes the message latchkey.files.v1.CreateDownloadUrlRequest.
  * Use `create(CreateDownloadUrlRequestSchema)` to create a new message.
  */
 export const CreateDownloadUrlRequestSchema = /*@__PURE__*/
-  messageDesc(file_latchkey_files_v1_file, 14);
+  messageDesc(file_latchkey_files_v1_file, 16);
 
 /**
  * Describes the message latchkey.files.v1.CreateDownloadUrlResponse.
  * Use `create(CreateDownloadUrlResponseSchema)` to create a new message.
  */
 export const CreateDownloadUrlResponseSchema = /*@__PURE__*/
-  messageDesc(file_latchkey_files_v1_file, 15);
+  messageDesc(file_latchkey_files_v1_file, 17);
 
 /**
  * FileService keeps the files of applications. Every call names the account and the application; an application of another account, a
