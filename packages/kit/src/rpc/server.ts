@@ -1,6 +1,7 @@
 import type { AddressInfo } from 'node:net';
 import { ConnectError, type ConnectRouter, type Interceptor } from '@connectrpc/connect';
 import { connectNodeAdapter } from '@connectrpc/connect-node';
+import { boundRequest } from '../http/bound-request.ts';
 import type { Logger } from '../logger.ts';
 import { bindMethods, internalError, methodPath } from './bound-method.ts';
 import { CallCounter } from './call-counter.ts';
@@ -30,6 +31,8 @@ export interface RpcServerOptions {
   readonly grpcPort: number;
   /** Applied in order around each call, whatever its protocol. None unless set. */
   readonly interceptors?: readonly Interceptor[];
+  /** Longest time that the body of a request for anything but a plain route may take, in milliseconds. The longest deadline unless set. */
+  readonly bodyMsMax?: number;
 }
 
 /** A service's server once it listens. */
@@ -46,7 +49,10 @@ export interface RpcServer {
 /** How long streams, and answers being written, have to end once no unary call is under way, in milliseconds. */
 const STREAM_GRACE_MS = 1_000;
 
-/** Longest time that a request may take to arrive where there are plain routes, in milliseconds. Each has a shorter bound of its own. */
+/**
+ * Longest time that a request may take to arrive where there are plain routes, in milliseconds. Each has a shorter bound of its own, and so has
+ * everything else.
+ */
 const PLAIN_REQUEST_MS_MAX = 25 * 3_600_000;
 
 /** The longest deadline that connect-node's timer can hold, in milliseconds. Ours, which is shorter, then ends a unary call. */
@@ -58,7 +64,7 @@ const TIMER_MS_MAX = 2 ** 31 - 1;
  * else answers without a credential.
  */
 export async function startRpcServer(options: RpcServerOptions): Promise<RpcServer> {
-  const { logger, host, checkReady } = options;
+  const { logger, host, checkReady, bodyMsMax = DEADLINE_MS_MAX } = options;
   const calls = new CallCounter();
   const methods = bindMethods(options.routes, logger);
   const checkCredential = createCredentialCheck(options.credentials);
@@ -76,7 +82,11 @@ export async function startRpcServer(options: RpcServerOptions): Promise<RpcServ
   };
   const lean = createLeanHandler({ methods, checkCredential, interceptors, logger, calls });
   const plain = createPlainHandler({ routes: options.plainRoutes ?? [], checkCredential, logger, calls });
-  const front: FrontHandler = (req, res) => plain(req, res) || lean(req, res);
+  const front: FrontHandler = (req, res) => {
+    if (plain(req, res)) return true;
+    boundRequest(req, res, bodyMsMax);
+    return lean(req, res);
+  };
   const requestTimeoutMs = options.plainRoutes ? PLAIN_REQUEST_MS_MAX : DEADLINE_MS_MAX;
   const app = await buildHttpServer(front, { ...shared }, { checkReady, requestTimeoutMs });
   await app.listen({ host, port: options.port });
