@@ -46,7 +46,7 @@ describe('a body that does not come in time', () => {
     socket.write(head(requestLine, `Content-Type: ${type}`, 'Content-Length: 50000'));
     socket.once('end', () => socket.end());
     const bytes = setInterval(() => socket.write('{'), BODY_MS_MAX / 10);
-    await ended.finally(() => clearInterval(bytes));
+    expect(await ended.finally(() => clearInterval(bytes))).toMatch(/end|ECONNRESET|EPIPE/);
   });
 
   it('is for a plain route to bound', async () => {
