@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { answerTurn } from '@latchkey/kit/http/answer-turn';
 import { LingeringResponse } from '@latchkey/kit/http/lingering-response';
 import type { Logger } from '@latchkey/kit/logger';
 import { type FastifyInstance, fastify } from 'fastify';
@@ -105,6 +106,7 @@ function addHooks(app: FastifyInstance, { logger, gate, routes }: ServerOptions)
     if (!hasOneHost(request.raw)) throw errors.request_malformed();
     const url = request.routeOptions.url;
     if (url === undefined || !(gated.has(url) || PROBE_PATHS.has(url))) await gate.count(request, reply);
+    if (url === DOWNLOADS_URL && !(await answerTurn(reply.raw))) reply.hijack();
   });
   app.addHook('onResponse', (request, reply, done) => {
     const { method } = request;
