@@ -45,6 +45,7 @@ export function openContext(
       byteSizeMax: config.FILE_SIZE_LIMIT_MIB * MIB,
       uploadDeadlineMs: config.UPLOAD_DEADLINE_SECONDS * 1_000,
       uploadLeaseMs: config.UPLOAD_LEASE_SECONDS * 1_000,
+      downloadsAtOnce: config.DOWNLOADS_AT_ONCE,
       sweepIntervalMs: config.SWEEP_INTERVAL_SECONDS * 1_000,
     },
     clock,

@@ -18,6 +18,8 @@ const serviceSettings = z.object({
   UPLOAD_DEADLINE_SECONDS: limit(180, 86_400),
   /** How long the account's lease of an upload outlives a process that died. */
   UPLOAD_LEASE_SECONDS: limit(10, 3_600),
+  /** Downloads through one process; each takes a descriptor and a few hundred KiB. */
+  DOWNLOADS_AT_ONCE: limit(200, 100_000),
   SWEEP_INTERVAL_SECONDS: limit(30, 3_600),
   OBJECT_STORE: z.enum(['disk', 's3'], 'must be disk or s3').default('disk'),
   /** Folder of the files on disk. */

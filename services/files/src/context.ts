@@ -14,6 +14,8 @@ export interface FileLimits {
   readonly uploadDeadlineMs: number;
   /** How long a lease is good for unless it is renewed. */
   readonly uploadLeaseMs: number;
+  /** Most downloads that may be open in one process. */
+  readonly downloadsAtOnce: number;
   /** How often what is left over is looked for. */
   readonly sweepIntervalMs: number;
 }

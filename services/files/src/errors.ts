@@ -21,4 +21,5 @@ export const errors = defineErrors({
   upload_ticket_invalid: { kind: 'unavailable', message: 'The upload was not begun, or has ended' },
   upload_interrupted: { kind: 'unavailable', message: 'The upload was interrupted' },
   download_not_found: { kind: 'not_found', message: 'Not found' },
+  too_many_downloads: { kind: 'unavailable', message: 'Too many downloads are under way' },
 });

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
 import { isDatabaseUnavailable } from '@latchkey/kit/database/database';
 import { commonErrors, DomainError, defineErrors } from '@latchkey/kit/errors';
+import { answerTurn } from '@latchkey/kit/http/answer-turn';
 import { newId } from '@latchkey/kit/id';
 import type { PlainRoute } from '@latchkey/kit/rpc/plain-route';
 import type { FilesContext } from '../context.ts';
@@ -19,6 +20,7 @@ import {
   validatorsOf,
 } from './download-answer.ts';
 import { DOWNLOADS_PATH } from './download-url.ts';
+import { OpenDownloads } from './open-downloads.ts';
 import { checkPreconditions, isRangeWanted } from './precondition.ts';
 import { sendBody } from './send-body.ts';
 
@@ -48,17 +50,19 @@ interface Download {
 /** Serves files by the URLs that this service signed (decisions 11): GET and HEAD, ranges and preconditions as in RFC 9110. */
 export function createDownloadHandler(ctx: FilesContext, options: DownloadOptions = {}): DownloadHandler {
   const { stallTimeoutMs = STALL_TIMEOUT_MS } = options;
+  const open = new OpenDownloads(ctx.limits.downloadsAtOnce);
   return async (req, res, givenId) => {
     const requestId = givenId || newId();
     // Whoever goes away in the middle is told of by the pipeline; before it, nobody cares.
     res.on('error', () => undefined);
+    if (!(await answerTurn(res))) return;
     try {
       if (!ALLOWED_METHODS.includes(req.method ?? '')) {
         sendRefusal(res, METHOD_NOT_ALLOWED, requestId, { allow: ALLOWED_METHODS.join(', ') });
         return;
       }
       const file = await findFile(ctx, req.url ?? '');
-      await answer(ctx, { req, res, requestId, file }, stallTimeoutMs);
+      await answer(ctx, { req, res, requestId, file }, { open, stallTimeoutMs });
     } catch (err) {
       refuse(ctx, res, requestId, err);
     }
@@ -80,7 +84,13 @@ async function findFile(ctx: FilesContext, url: string): Promise<DownloadableFil
   return file;
 }
 
-async function answer(ctx: FilesContext, download: Download, stallTimeoutMs: number): Promise<void> {
+/** What bounds a download. */
+interface Bounds {
+  readonly open: OpenDownloads;
+  readonly stallTimeoutMs: number;
+}
+
+async function answer(ctx: FilesContext, download: Download, { open, stallTimeoutMs }: Bounds): Promise<void> {
   const { req, res, requestId, file } = download;
   const validators = validatorsOf(file);
   const headers = fileHeaders(file, requestId);
@@ -98,8 +108,10 @@ async function answer(ctx: FilesContext, download: Download, stallTimeoutMs: num
   if (range === 'unsatisfiable') {
     return sendRefusal(res, RANGE_UNSATISFIABLE, requestId, { ...headers, 'content-range': `bytes */${file.byteSize}` });
   }
-  const body = await openObject(ctx, file, range);
-  await send(ctx, download, { range, body, stallTimeoutMs });
+  await open.during(res, async () => {
+    const body = await openObject(ctx, file, range);
+    await send(ctx, download, { range, body, stallTimeoutMs });
+  });
 }
 
 interface Sending {
@@ -153,7 +165,8 @@ function unavailable(cause: unknown): never {
 
 function refuse(ctx: FilesContext, res: ServerResponse, requestId: string, err: unknown): void {
   const refusal = err instanceof DomainError ? err : toDomainError(err);
-  if (refusal.kind !== 'not_found') ctx.logger.error({ err, requestId }, 'download failed');
+  if (refusal.reason === 'too_many_downloads') ctx.logger.warn({ requestId }, 'download refused: too many are open');
+  else if (refusal.kind !== 'not_found') ctx.logger.error({ err, requestId }, 'download failed');
   if (res.headersSent) res.destroy();
   else sendRefusal(res, refusal, requestId);
 }
