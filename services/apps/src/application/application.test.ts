@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { timestampDate } from '@bufbuild/protobuf/wkt';
 import { ApplicationStatus, RuntimeKeyType } from '@latchkey/proto/latchkey/apps/v1/application_pb';
+import { NOT_FOUND, refusalOf } from '@latchkey/testkit/refusal';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { whileFailing } from '../testing/failing-table.ts';
-import { NOT_FOUND, refusalOf } from '../testing/refusal.ts';
 import { eventsOf, everything, waitersForLocks } from '../testing/rows.ts';
 import { startTestApps, type TestApps } from '../testing/test-apps.ts';
 import { ASTRAL, SPACES, UNSTORABLE } from '../testing/texts.ts';

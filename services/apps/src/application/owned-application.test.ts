@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { RuntimeKeyType } from '@latchkey/proto/latchkey/apps/v1/application_pb';
+import { NOT_FOUND, refusalOf } from '@latchkey/testkit/refusal';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { NOT_FOUND, refusalOf } from '../testing/refusal.ts';
 import { everything } from '../testing/rows.ts';
 import { type OwnedRef, startTestApps, type TestApps } from '../testing/test-apps.ts';
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import { refusalOf } from '@latchkey/testkit/refusal';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { refusalOf } from '../testing/refusal.ts';
 import { startTestApps, type TestApps } from '../testing/test-apps.ts';
 
 let apps: TestApps;

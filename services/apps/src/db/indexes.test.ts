@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { type Statement, statementsOf } from '@latchkey/testkit/statements';
 import { Kysely, PostgresDialect } from 'kysely';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { deliverBatch } from '../relay/delivery.ts';
 import { hasUndelivered } from '../relay/relay.store.ts';
 import { insertDeletions } from '../testing/rows.ts';
-import { type Statement, statementsOf } from '../testing/statements.ts';
 import { type OwnedRef, startTestApps, type TestApps } from '../testing/test-apps.ts';
 import type { AppsDatabase } from './schema.ts';
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { refusalOf } from '@latchkey/testkit/refusal';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { refusalOf } from '../testing/refusal.ts';
 import { startTestApps, type TestApps } from '../testing/test-apps.ts';
 
 let apps: TestApps;

@@ -1,8 +1,8 @@
 import { fromJson, type JsonValue } from '@bufbuild/protobuf';
 import { ApplicationEventSchema } from '@latchkey/proto/latchkey/apps/v1/event_pb';
+import { refusalOf } from '@latchkey/testkit/refusal';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Operation, whileFailing } from '../testing/failing-table.ts';
-import { refusalOf } from '../testing/refusal.ts';
 import { eventsOf, everything, rowOf } from '../testing/rows.ts';
 import { type OwnedRef, startTestApps, type TestApps } from '../testing/test-apps.ts';
 

@@ -1,6 +1,6 @@
+import { refusalOf } from '@latchkey/testkit/refusal';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { whileFailing } from '../testing/failing-table.ts';
-import { refusalOf } from '../testing/refusal.ts';
 import { eventsOf, everything } from '../testing/rows.ts';
 import { type OwnedRef, startTestApps, type TestApps } from '../testing/test-apps.ts';
 import { ASTRAL, SPACES, UNSTORABLE } from '../testing/texts.ts';

@@ -1,8 +1,8 @@
 import { timestampDate } from '@bufbuild/protobuf/wkt';
 import { RuntimeKeyType } from '@latchkey/proto/latchkey/apps/v1/application_pb';
+import { NOT_FOUND, refusalOf } from '@latchkey/testkit/refusal';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { whileFailing } from '../testing/failing-table.ts';
-import { NOT_FOUND, refusalOf } from '../testing/refusal.ts';
 import { eventsOf, everything, rowOf, waitersForLocks } from '../testing/rows.ts';
 import { type AppsInstance, type OwnedRef, startTestApps, type TestApps } from '../testing/test-apps.ts';
 

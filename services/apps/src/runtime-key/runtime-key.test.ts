@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { createLogger } from '@latchkey/kit/logger';
 import { ApplicationStatus, type RuntimeKeys } from '@latchkey/proto/latchkey/apps/v1/application_pb';
+import { refusalOf } from '@latchkey/testkit/refusal';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { dump } from '../testing/dump.ts';
 import { encodingsOf } from '../testing/encodings.ts';
-import { refusalOf } from '../testing/refusal.ts';
 import { everything } from '../testing/rows.ts';
 import { createInstance, type OwnedRef, startTestApps, type TestApps } from '../testing/test-apps.ts';
 

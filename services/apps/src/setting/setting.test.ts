@@ -1,6 +1,6 @@
 import { ApplicationStatus } from '@latchkey/proto/latchkey/apps/v1/application_pb';
+import { NOT_FOUND, refusalOf } from '@latchkey/testkit/refusal';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { NOT_FOUND, refusalOf } from '../testing/refusal.ts';
 import { eventsOf, everything } from '../testing/rows.ts';
 import { type OwnedRef, startTestApps, type TestApps } from '../testing/test-apps.ts';
 import { ASTRAL, SPACES, UNSTORABLE } from '../testing/texts.ts';

@@ -4,11 +4,11 @@ import { createLogger, type Logger } from '@latchkey/kit/logger';
 import { createDirectTransport } from '@latchkey/kit/rpc/direct-transport';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { createTestDatabase } from '@latchkey/testkit/database';
+import { createTestClock, type TestClock } from '@latchkey/testkit/test-clock';
 import type pg from 'pg';
 import { readAppsConfig } from '../config.ts';
 import { type AppsService, createAppsService } from '../service.ts';
 import { openPool } from './open-pool.ts';
-import { createTestClock, type TestClock } from './test-clock.ts';
 
 export const SECRET_KEY = 'test-secret-key-of-32-characters!';
 

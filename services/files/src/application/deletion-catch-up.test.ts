@@ -1,8 +1,8 @@
+import { statementsOf } from '@latchkey/testkit/statements';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { whileFailingAt } from '../testing/failing-statement.ts';
 import { createFakeDeletions, type FakeDeletions } from '../testing/fake-deletions.ts';
 import { forgotten, insertFiles, remainsOf } from '../testing/remains.ts';
-import { statementsOf } from '../testing/statements.ts';
 import { startTestFiles, type TestFiles } from '../testing/test-files.ts';
 import { createListDeleted } from './deleted-application.client.ts';
 import { forgetApplication } from './deleted-application.ts';

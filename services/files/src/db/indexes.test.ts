@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
+import { type Statement, statementsOf } from '@latchkey/testkit/statements';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { OwnedRef } from '../testing/fake-apps.ts';
-import { type Statement, statementsOf } from '../testing/statements.ts';
 import { storeFile } from '../testing/stored-file.ts';
 import { startTestFiles, type TestFiles } from '../testing/test-files.ts';
 

@@ -1,9 +1,9 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import { newId } from '@latchkey/kit/id';
+import { statementsOf } from '@latchkey/testkit/statements';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type DownloadServer, REQUEST_ID, startDownloadServer } from '../testing/download-server.ts';
-import { statementsOf } from '../testing/statements.ts';
 import { storeFile } from '../testing/stored-file.ts';
 import { SECRET_KEY, startTestFiles, type TestFiles } from '../testing/test-files.ts';
 import { createDownloadHandler } from './download-handler.ts';

@@ -1,8 +1,8 @@
 import { timestampDate } from '@bufbuild/protobuf/wkt';
+import { refusalOf } from '@latchkey/testkit/refusal';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ObjectStore, objectKey } from '../object-store/object-store.ts';
 import type { OwnedRef } from '../testing/fake-apps.ts';
-import { refusalOf } from '../testing/refusal.ts';
 import { storeFile } from '../testing/stored-file.ts';
 import { startTestFiles, type TestFiles } from '../testing/test-files.ts';
 

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { timestampDate } from '@bufbuild/protobuf/wkt';
+import { refusalOf } from '@latchkey/testkit/refusal';
+import { statementsOf } from '@latchkey/testkit/statements';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { OwnedRef } from '../testing/fake-apps.ts';
-import { refusalOf } from '../testing/refusal.ts';
-import { statementsOf } from '../testing/statements.ts';
 import { storeFile } from '../testing/stored-file.ts';
 import { startTestFiles, type TestFiles } from '../testing/test-files.ts';
 

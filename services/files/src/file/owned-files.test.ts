@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
+import { NOT_FOUND, refusalOf } from '@latchkey/testkit/refusal';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { OwnedRef } from '../testing/fake-apps.ts';
-import { NOT_FOUND, refusalOf } from '../testing/refusal.ts';
 import { storeFile } from '../testing/stored-file.ts';
 import { type FilesInstance, startTestFiles, type TestFiles } from '../testing/test-files.ts';
 

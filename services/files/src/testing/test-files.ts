@@ -8,6 +8,7 @@ import { createDirectTransport } from '@latchkey/kit/rpc/direct-transport';
 import { rpcRoute } from '@latchkey/kit/rpc/route';
 import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import { createTestDatabase } from '@latchkey/testkit/database';
+import { createTestClock, type TestClock } from '@latchkey/testkit/test-clock';
 import type pg from 'pg';
 import { openContext, SCHEMA } from '../compose.ts';
 import { readFilesConfig } from '../config.ts';
@@ -18,7 +19,6 @@ import type { ObjectStore } from '../object-store/object-store.ts';
 import { uploadRpc } from '../upload/upload.rpc.ts';
 import { createFakeApps, type FakeApps, type OwnedRef } from './fake-apps.ts';
 import { openPool } from './open-pool.ts';
-import { createTestClock, type TestClock } from './test-clock.ts';
 
 export const SECRET_KEY = 'test-secret-key-of-32-characters!';
 

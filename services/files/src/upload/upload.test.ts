@@ -2,12 +2,12 @@ import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { PassThrough, Readable } from 'node:stream';
 import { eventually } from '@latchkey/testkit/eventually';
+import { NOT_FOUND, refusalOf } from '@latchkey/testkit/refusal';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { forgetApplication } from '../application/deleted-application.ts';
 import { MIB } from '../file/charge.ts';
 import { objectKey } from '../object-store/object-store.ts';
 import type { OwnedRef } from '../testing/fake-apps.ts';
-import { NOT_FOUND, refusalOf } from '../testing/refusal.ts';
 import { startTestFiles, type TestFiles } from '../testing/test-files.ts';
 import { createUploads, holdingsOf, NOTHING, reasonOf, type Uploads } from '../testing/uploads.ts';
 
