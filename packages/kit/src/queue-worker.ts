@@ -1,9 +1,9 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { type Job, Worker } from 'bullmq';
 import type { Logger } from './logger.ts';
 import { QUEUE_PREFIX, type QueueJob } from './queue.ts';
 import { WorkerConnection } from './queue-connection.ts';
 import { createOutageLog } from './redis.ts';
+import { within } from './within.ts';
 
 /** What works on a queue. */
 export interface QueueWorkerOptions {
@@ -116,12 +116,4 @@ function logProblems(worker: Worker, logger: Logger, isDown: () => boolean): voi
     if (job.finishedOn !== undefined) logger.error(facts, 'job given up');
     else if (job.attemptsMade === 1) logger.warn(facts, 'job failed, and will be tried again');
   });
-}
-
-/** Resolves when something is settled, or after so long. */
-async function within(timeoutMs: number, settled: Promise<unknown>): Promise<void> {
-  const timer = new AbortController();
-  const waited = delay(timeoutMs, undefined, { signal: timer.signal }).catch(() => undefined);
-  await Promise.race([settled.catch(() => undefined), waited]);
-  timer.abort();
 }

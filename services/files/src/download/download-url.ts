@@ -1,5 +1,4 @@
 import { constantTimeEqual, deriveKey, hmac } from '@latchkey/kit/secrets';
-import type { DownloadDescription } from '../object-store/object-store.ts';
 
 /** Makes and reads the URLs of files that the store does not serve by itself (decisions 11). */
 export interface DownloadUrls {
@@ -13,8 +12,6 @@ export interface DownloadUrls {
   /** The file that the last part of such a URL's path names, or undefined where it is forged or past. */
   read(token: string, now: Date): string | undefined;
 }
-
-export type { DownloadDescription };
 
 /** Where this service answers downloads; the token follows. */
 export const DOWNLOADS_PATH = '/downloads/';

@@ -1,4 +1,4 @@
-import { setTimeout as wait } from 'node:timers/promises';
+import { within } from '@latchkey/kit/within';
 import type { ApplicationRef } from '../application/owned-application.ts';
 import type { FilesContext } from '../context.ts';
 import { errors } from '../errors.ts';
@@ -28,9 +28,7 @@ export async function deleteFile(ctx: FilesContext, ref: ApplicationRef, fileIdT
     // No longer than a period of the sweeper, as we may be killed in between.
     await insertObjectDeletion(tx, key, Math.min(OWN_REMOVAL_MS, ctx.limits.sweepIntervalMs));
   });
-  const timer = new AbortController();
-  await Promise.race([removeObject(ctx, key), wait(REMOVAL_MS_MAX, undefined, { signal: timer.signal }).catch(() => undefined)]);
-  timer.abort();
+  await within(REMOVAL_MS_MAX, removeObject(ctx, key));
 }
 
 /** Never rejects. */

@@ -1,4 +1,4 @@
-import { setTimeout as wait } from 'node:timers/promises';
+import { within } from '@latchkey/kit/within';
 import type { FilesContext } from '../context.ts';
 import { objectKey } from '../object-store/object-store.ts';
 import { isCommitted } from './commit-upload.store.ts';
@@ -30,10 +30,7 @@ export async function giveUp(
     ctx.logger.warn({ err, fileId: id }, 'failed upload is left to the sweeper');
     return 'unknown';
   }
-  const removal = removeRest(ctx, id, objectKey(applicationId, id), lookAgain);
-  const timer = new AbortController();
-  await Promise.race([removal, wait(CLEAN_UP_MS_MAX, undefined, { signal: timer.signal }).catch(() => undefined)]);
-  timer.abort();
+  await within(CLEAN_UP_MS_MAX, removeRest(ctx, id, objectKey(applicationId, id), lookAgain));
   return 'given up';
 }
 

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { hasBody } from '@latchkey/kit/http/lingering-response';
+import { boundRequest } from '@latchkey/kit/http/bound-request';
 import { endWithEnvelope } from './raw-error.ts';
 
 /**
@@ -8,15 +8,9 @@ import { endWithEnvelope } from './raw-error.ts';
  * @param timeoutMs time from now, in milliseconds
  */
 export function boundBody(req: IncomingMessage, res: ServerResponse, timeoutMs: number): void {
-  if (req.complete || !hasBody(req)) return;
-  const { socket } = req;
-  const timer = setTimeout(() => {
-    if (req.complete) return;
+  boundRequest(req, res, timeoutMs, (socket) => {
     // An answer that has begun would have the envelope among its bytes.
     if (res.headersSent) socket.destroy();
     else endWithEnvelope(socket, 408);
-  }, timeoutMs);
-  const clear = () => clearTimeout(timer);
-  req.once('end', clear).once('close', clear);
-  res.once('close', clear);
+  });
 }
