@@ -7,6 +7,7 @@
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import type { ApplicationEvent } from "./event_pb.js";
 
 /**
  * Describes the file latchkey/apps/v1/application.proto.
@@ -387,6 +388,13 @@ export declare type LookUpApplicationResponse = Message<"latchkey.apps.v1.LookUp
    * @generated from field: int64 last_sequence = 5;
    */
   lastSequence: bigint;
+
+  /**
+   * Tells this key from those that the application had before it: another one after each rotation. It is no secret. Never empty.
+   *
+   * @generated from field: string key_fingerprint = 6;
+   */
+  keyFingerprint: string;
 };
 
 /**
@@ -815,6 +823,175 @@ export declare type DeletedApplication = Message<"latchkey.apps.v1.DeletedApplic
 export declare const DeletedApplicationSchema: GenMessage<DeletedApplication>;
 
 /**
+ * ListApplicationEventsRequest asks for what came after an event.
+ *
+ * @generated from message latchkey.apps.v1.ListApplicationEventsRequest
+ */
+export declare type ListApplicationEventsRequest = Message<"latchkey.apps.v1.ListApplicationEventsRequest"> & {
+  /**
+   * Application, a UUID. Required.
+   *
+   * @generated from field: string application_id = 1;
+   */
+  applicationId: string;
+
+  /**
+   * `sequence` of the last event that is known. Zero means from the first.
+   *
+   * @generated from field: int64 after_sequence = 2;
+   */
+  afterSequence: bigint;
+
+  /**
+   * Most events to answer, 1 to 1,000. Zero means 1,000.
+   *
+   * @generated from field: int32 page_size = 3;
+   */
+  pageSize: number;
+};
+
+/**
+ * Describes the message latchkey.apps.v1.ListApplicationEventsRequest.
+ * Use `create(ListApplicationEventsRequestSchema)` to create a new message.
+ */
+export declare const ListApplicationEventsRequestSchema: GenMessage<ListApplicationEventsRequest>;
+
+/**
+ * ListApplicationEventsResponse is a page of the event log. The next one begins after its last `sequence`.
+ *
+ * @generated from message latchkey.apps.v1.ListApplicationEventsResponse
+ */
+export declare type ListApplicationEventsResponse = Message<"latchkey.apps.v1.ListApplicationEventsResponse"> & {
+  /**
+   * The events in order of `sequence`, without gaps. Empty when there are no more.
+   *
+   * @generated from field: repeated latchkey.apps.v1.LoggedEvent events = 1;
+   */
+  events: LoggedEvent[];
+};
+
+/**
+ * Describes the message latchkey.apps.v1.ListApplicationEventsResponse.
+ * Use `create(ListApplicationEventsResponseSchema)` to create a new message.
+ */
+export declare const ListApplicationEventsResponseSchema: GenMessage<ListApplicationEventsResponse>;
+
+/**
+ * LoggedEvent is an event that live clients hear of, as the log keeps it.
+ *
+ * @generated from message latchkey.apps.v1.LoggedEvent
+ */
+export declare type LoggedEvent = Message<"latchkey.apps.v1.LoggedEvent"> & {
+  /**
+   * Id of the event, a UUID. Never empty.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * Its place among those of the application: 1, and one more for each. Never zero.
+   *
+   * @generated from field: int64 sequence = 2;
+   */
+  sequence: bigint;
+
+  /**
+   * When it happened. Always set.
+   *
+   * @generated from field: google.protobuf.Timestamp created_at = 3;
+   */
+  createdAt?: Timestamp | undefined;
+
+  /**
+   * What happened. Always set.
+   *
+   * @generated from field: latchkey.apps.v1.ApplicationEvent event = 4;
+   */
+  event?: ApplicationEvent | undefined;
+};
+
+/**
+ * Describes the message latchkey.apps.v1.LoggedEvent.
+ * Use `create(LoggedEventSchema)` to create a new message.
+ */
+export declare const LoggedEventSchema: GenMessage<LoggedEvent>;
+
+/**
+ * BatchGetLiveStatesRequest names applications.
+ *
+ * @generated from message latchkey.apps.v1.BatchGetLiveStatesRequest
+ */
+export declare type BatchGetLiveStatesRequest = Message<"latchkey.apps.v1.BatchGetLiveStatesRequest"> & {
+  /**
+   * Ids, up to 1,000; a string that is not a UUID names nothing.
+   *
+   * @generated from field: repeated string application_ids = 1;
+   */
+  applicationIds: string[];
+};
+
+/**
+ * Describes the message latchkey.apps.v1.BatchGetLiveStatesRequest.
+ * Use `create(BatchGetLiveStatesRequestSchema)` to create a new message.
+ */
+export declare const BatchGetLiveStatesRequestSchema: GenMessage<BatchGetLiveStatesRequest>;
+
+/**
+ * BatchGetLiveStatesResponse is the states of those that exist.
+ *
+ * @generated from message latchkey.apps.v1.BatchGetLiveStatesResponse
+ */
+export declare type BatchGetLiveStatesResponse = Message<"latchkey.apps.v1.BatchGetLiveStatesResponse"> & {
+  /**
+   * One for each of the ids that is an application, in no order. An application that is absent was deleted or never existed.
+   *
+   * @generated from field: repeated latchkey.apps.v1.LiveState states = 1;
+   */
+  states: LiveState[];
+};
+
+/**
+ * Describes the message latchkey.apps.v1.BatchGetLiveStatesResponse.
+ * Use `create(BatchGetLiveStatesResponseSchema)` to create a new message.
+ */
+export declare const BatchGetLiveStatesResponseSchema: GenMessage<BatchGetLiveStatesResponse>;
+
+/**
+ * LiveState is what live clients should have heard.
+ *
+ * @generated from message latchkey.apps.v1.LiveState
+ */
+export declare type LiveState = Message<"latchkey.apps.v1.LiveState"> & {
+  /**
+   * Id of the application, a UUID. Never empty.
+   *
+   * @generated from field: string application_id = 1;
+   */
+  applicationId: string;
+
+  /**
+   * `sequence` of the newest event that live clients hear of. Zero means that there was none yet.
+   *
+   * @generated from field: int64 last_sequence = 2;
+   */
+  lastSequence: bigint;
+
+  /**
+   * `key_fingerprint` of the socket key that is valid now. Never empty.
+   *
+   * @generated from field: string socket_key_fingerprint = 3;
+   */
+  socketKeyFingerprint: string;
+};
+
+/**
+ * Describes the message latchkey.apps.v1.LiveState.
+ * Use `create(LiveStateSchema)` to create a new message.
+ */
+export declare const LiveStateSchema: GenMessage<LiveState>;
+
+/**
  * ApplicationStatus is whether an application serves its clients.
  *
  * @generated from enum latchkey.apps.v1.ApplicationStatus
@@ -1003,6 +1180,29 @@ export declare const ApplicationService: GenService<{
     methodKind: "unary";
     input: typeof ListDeletedApplicationsRequestSchema;
     output: typeof ListDeletedApplicationsResponseSchema;
+  },
+  /**
+   * ListApplicationEvents answers what live clients hear of an application, of any account and also after its deletion, from the event log, in
+   * order of `sequence`. Where the log no longer holds the event after the one asked for, the answer begins with the oldest that it holds. An
+   * unknown id, and a string that is not a UUID, has no events. Fails with `page_token_invalid` for a page size out of bounds.
+   *
+   * @generated from rpc latchkey.apps.v1.ApplicationService.ListApplicationEvents
+   */
+  listApplicationEvents: {
+    methodKind: "unary";
+    input: typeof ListApplicationEventsRequestSchema;
+    output: typeof ListApplicationEventsResponseSchema;
+  },
+  /**
+   * BatchGetLiveStates answers, for those of some applications that exist, what tells whether their live clients are up to date. It is for
+   * services that hold live connections and may have missed an event. Fails with `page_token_invalid` for more than 1,000 ids.
+   *
+   * @generated from rpc latchkey.apps.v1.ApplicationService.BatchGetLiveStates
+   */
+  batchGetLiveStates: {
+    methodKind: "unary";
+    input: typeof BatchGetLiveStatesRequestSchema;
+    output: typeof BatchGetLiveStatesResponseSchema;
   },
 }>;
 
