@@ -8,8 +8,10 @@ import {
   portSetting,
   readConfig,
   secretSetting,
+  trustedProxiesSetting,
   urlSetting,
 } from './config.ts';
+import { trustProxies } from './http/client-ip.ts';
 
 const schema = z.object({
   PORT: portSetting.default(8080),
@@ -70,6 +72,30 @@ describe('readConfig', () => {
     expect(problems({ ...valid, DATABASE_URL: 'http://h/db' })).toBe(
       'DATABASE_URL must be a URL that starts with postgres:// or postgresql://',
     );
+  });
+
+  it.each(['10.0.0.1', '10.0.0.0/8', '2001:db8::/32', '::1', 'loopback', 'linklocal, uniquelocal,10.0.0.0/1'])(
+    'takes %j for proxies, in each of which trust can be put',
+    (text) => {
+      const { PROXIES } = readConfig(z.object({ PROXIES: trustedProxiesSetting }), { PROXIES: text });
+      expect(() => trustProxies(PROXIES)).not.toThrow();
+    },
+  );
+
+  it.each([
+    'proxy',
+    '10.0.0.0/33',
+    '10.0.0.0/0',
+    '::/0',
+    '::/129',
+    '10.0.0.0/8/8',
+    '10.0.0.0/',
+    '10.0.0',
+    'loopback/8',
+    'LOOPBACK',
+    '10.0.0.1 ::1',
+  ])('takes %j for no proxies', (text) => {
+    expect(problems({ PROXIES: text }, z.object({ PROXIES: trustedProxiesSetting }))).toMatch(/^PROXIES must list addresses/);
   });
 
   it('reports rules over several settings under the name they give, or without one', () => {

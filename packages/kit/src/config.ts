@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import { z } from 'zod';
 
 /** Thrown by {@link readConfig}; its message names every problem, one a line, and never a value. */
@@ -55,6 +56,25 @@ export const listSetting = z.string().transform((text) =>
     .split(',')
     .map((item) => item.trim())
     .filter((item) => item !== ''),
+);
+
+/** Names that stand for ranges of addresses (docs/settings.md). */
+const PROXY_RANGES = new Set(['loopback', 'linklocal', 'uniquelocal']);
+
+function isProxy(text: string): boolean {
+  const [address = '', bits, ...rest] = text.split('/');
+  if (rest.length > 0) return false;
+  const family = isIP(address);
+  if (family === 0) return PROXY_RANGES.has(text);
+  if (bits === undefined) return true;
+  // A range of all addresses would let every client name its own.
+  return /^\d{1,3}$/.test(bits) && Number(bits) >= 1 && Number(bits) <= (family === 4 ? 32 : 128);
+}
+
+/** Proxies whose `X-Forwarded-For` is believed: addresses, ranges of them, or names of ranges. */
+export const trustedProxiesSetting = listSetting.refine(
+  (list) => list.every(isProxy),
+  'must list addresses, ranges like 10.0.0.0/8, or loopback, linklocal, uniquelocal',
 );
 
 /** A secret long enough to derive keys from. */

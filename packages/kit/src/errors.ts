@@ -71,6 +71,7 @@ export function defineErrors<const T extends Record<string, ErrorDefinition>>(de
 
 /** Failures that any service may meet. */
 export const commonErrors = defineErrors({
+  request_malformed: { kind: 'invalid', message: 'The request is not valid HTTP' },
   dependency_unavailable: { kind: 'unavailable', message: 'The service is temporarily unavailable' },
 });
 

@@ -1,11 +1,10 @@
-import { isIP } from 'node:net';
 import {
   integerSetting,
-  listSetting,
   logLevelSetting,
   portSetting,
   readConfig,
   serviceCredentialsSetting,
+  trustedProxiesSetting,
   urlSetting,
 } from '@latchkey/kit/config';
 import { z } from 'zod';
@@ -13,26 +12,13 @@ import { z } from 'zod';
 const LIMIT_MAX = 1_000_000_000;
 const limit = (fallback: number) => integerSetting(1, LIMIT_MAX).default(fallback);
 
-/** Names that stand for ranges of addresses; see `TRUSTED_PROXIES` in the README. */
-const PROXY_RANGES = new Set(['loopback', 'linklocal', 'uniquelocal']);
-
-function isProxy(text: string): boolean {
-  const [address = '', bits, ...rest] = text.split('/');
-  if (rest.length > 0) return false;
-  const family = isIP(address);
-  if (family === 0) return PROXY_RANGES.has(text);
-  return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128));
-}
-
 /** What the gateway needs in either shape. Limits are those of decisions 9. */
 const serviceSettings = z.object({
   HOST: z.string().default('0.0.0.0'),
   PORT: portSetting.default(8080),
   REDIS_URL: urlSetting('redis:', 'rediss:'),
   PUBLIC_URL: urlSetting('http:', 'https:').optional(),
-  TRUSTED_PROXIES: listSetting
-    .refine((list) => list.every(isProxy), 'must list addresses, ranges like 10.0.0.0/8, or loopback, linklocal, uniquelocal')
-    .default([]),
+  TRUSTED_PROXIES: trustedProxiesSetting.default([]),
   /** Connections open at once. Each may hold a body of 64 KiB. */
   CONNECTIONS_MAX: integerSetting(1, 1_000_000).default(10_000),
   RATE_LIMIT_IP_PER_MINUTE: limit(600),

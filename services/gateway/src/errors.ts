@@ -5,7 +5,6 @@ export const errors = defineErrors({
   request_invalid: { kind: 'malformed', message: 'Request does not match the schema' },
   body_too_large: { kind: 'too_large', code: 'VALIDATION_ERROR', message: 'Request does not match the schema' },
   media_type_unsupported: { kind: 'unsupported_media_type', message: 'Request does not match the schema' },
-  request_malformed: { kind: 'invalid', message: 'The request is not valid HTTP' },
   route_not_found: { kind: 'not_found', message: 'Not found' },
   method_not_allowed: { kind: 'method_not_allowed', message: 'The method is not allowed here' },
   credential_missing: { kind: 'unauthenticated', code: 'api_key_invalid', message: 'The API key is not valid' },

@@ -2,10 +2,10 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
+import { trackConnections } from '@latchkey/kit/http/connections';
 import { openRawClient } from '@latchkey/testkit/raw-client';
 import { expect, it, onTestFinished } from 'vitest';
 import { boundBody } from './body-deadline.ts';
-import { trackConnections } from './connections.ts';
 
 const BODY_MS_MAX = 100;
 

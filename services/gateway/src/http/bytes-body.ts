@@ -1,8 +1,9 @@
 import type { IncomingMessage, Server } from 'node:http';
 import type { Socket } from 'node:net';
+import { commonErrors } from '@latchkey/kit/errors';
+import { whileTransferring } from '@latchkey/kit/http/connections';
 import type { FastifyInstance } from 'fastify';
 import { errors } from '../errors.ts';
-import { whileTransferring } from './connections.ts';
 import { countHeader } from './raw-headers.ts';
 
 /** The media type of a body that nothing is known of; one without a type may be taken for it (RFC 9110, 8.3). */
@@ -21,7 +22,7 @@ export function leaveBodyUnread(part: FastifyInstance): void {
  */
 function checkPlainBytes(req: IncomingMessage): void {
   const { headers } = req;
-  if (countHeader(req, 'content-type') > 1) throw errors.request_malformed();
+  if (countHeader(req, 'content-type') > 1) throw commonErrors.request_malformed();
   const type = headers['content-type'];
   const isBytes = type === undefined || type.split(';', 1)[0]?.trim().toLowerCase() === BYTES_MEDIA_TYPE;
   const { 'content-encoding': encoding = 'identity', 'transfer-encoding': transfer = 'chunked' } = headers;
@@ -48,7 +49,7 @@ export async function whileBytesCome<T>(req: IncomingMessage, read: () => Promis
   try {
     return await whileTransferring(socket, read);
   } catch (err) {
-    throw socket.writable ? err : errors.request_malformed();
+    throw socket.writable ? err : commonErrors.request_malformed();
   } finally {
     if (!socket.destroyed) socket.setTimeout(socket.server?.timeout ?? 0);
   }

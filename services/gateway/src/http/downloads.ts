@@ -1,6 +1,6 @@
+import { whileTransferring } from '@latchkey/kit/http/connections';
 import type { FastifyInstance } from 'fastify';
 import type { FilesDataPath } from '../files-data-path.ts';
-import { whileTransferring } from './connections.ts';
 
 /** Where the URLs of files on disk lead. */
 export const DOWNLOADS_URL = '/downloads/:token';

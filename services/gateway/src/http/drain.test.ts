@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, type Socket } from 'node:net';
+import { trackConnections, whileTransferring } from '@latchkey/kit/http/connections';
 import { eventually } from '@latchkey/testkit/eventually';
 import { openRawClient } from '@latchkey/testkit/raw-client';
 import { testRedis } from '@latchkey/testkit/redis';
@@ -7,7 +8,6 @@ import { fastify } from 'fastify';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { startTestGateway, type TestGateway } from '../testing/test-gateway.ts';
 import { startUploadGateway } from '../testing/upload-gateway.ts';
-import { trackConnections, whileTransferring } from './connections.ts';
 import { lingerOnClose } from './drain.ts';
 
 const REQUEST = 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n';

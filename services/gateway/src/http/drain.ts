@@ -1,9 +1,9 @@
 import type { Server } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { closeAfterAnswer, isAnswering, isTransferring } from '@latchkey/kit/http/connections';
 import { isLingering } from '@latchkey/kit/http/lingering-close';
 import type { FastifyInstance } from 'fastify';
-import { closeAfterAnswer, isAnswering, isTransferring } from './connections.ts';
 
 /** How long new connections are accepted at most once the server stops, in milliseconds. */
 const ACCEPT_MS_MAX = 1_000;

@@ -1,9 +1,9 @@
-import { DomainError, defineErrors, fromConnectError } from '@latchkey/kit/errors';
+import { commonErrors, DomainError, defineErrors, fromConnectError } from '@latchkey/kit/errors';
+import { errorEnvelope } from '@latchkey/kit/http/envelope';
 import type { Logger } from '@latchkey/kit/logger';
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { errors } from '../errors.ts';
 import { setDenialHeaders } from '../limit/headers.ts';
-import { errorEnvelope } from './envelope.ts';
 
 const { internal_error } = defineErrors({ internal_error: { kind: 'internal', message: 'Internal server error' } });
 
@@ -44,12 +44,12 @@ function fromFastifyError(err: FastifyError): DomainError | undefined {
   // Errors of other libraries have codes that are numbers.
   if (String(err.code).startsWith('FST_ERR_CTP_')) return errors.request_invalid();
   if (err.code === 'FST_ERR_MAX_PARAM_LENGTH') return errors.route_not_found();
-  if (err.code === 'ECONNRESET' || err.code === 'ERR_STREAM_PREMATURE_CLOSE') return errors.request_malformed();
+  if (err.code === 'ECONNRESET' || err.code === 'ERR_STREAM_PREMATURE_CLOSE') return commonErrors.request_malformed();
   return fromStatus(err.statusCode);
 }
 
 /** A path that leads out of the documentation's folder, a range that is none, a precondition that can't hold: the client's fault. */
 function fromStatus(status = 500): DomainError | undefined {
   if (status === 403 || status === 404) return errors.route_not_found();
-  return status >= 400 && status < 500 ? errors.request_malformed() : undefined;
+  return status >= 400 && status < 500 ? commonErrors.request_malformed() : undefined;
 }

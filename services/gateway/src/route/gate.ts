@@ -1,4 +1,5 @@
 import type { CallOptions } from '@connectrpc/connect';
+import { networkOf } from '@latchkey/kit/http/client-ip';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Authenticator, GivenCredential } from '../authentication/authenticator.ts';
 import { readCredential } from '../authentication/credential.ts';
@@ -6,7 +7,7 @@ import { checkCsrfToken, checkOrigin, isStateChanging } from '../authentication/
 import { hasScope, type Principal } from '../authentication/principal.ts';
 import { callOptionsFor } from '../clients.ts';
 import { errors } from '../errors.ts';
-import { clientIpOf, networkOf } from '../limit/client-ip.ts';
+import { clientIpOf } from '../limit/client-ip.ts';
 import { denial, setLimitHeaders } from '../limit/headers.ts';
 import { type Standing, tighter } from '../limit/limit.ts';
 import type { Count, Limiter } from '../limit/limiter.ts';

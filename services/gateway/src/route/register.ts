@@ -1,7 +1,7 @@
+import { successEnvelope } from '@latchkey/kit/http/envelope';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { errors } from '../errors.ts';
 import { leaveBodyUnread, whileBytesCome } from '../http/bytes-body.ts';
-import { successEnvelope } from '../http/envelope.ts';
 import type { Entrance, Gate } from './gate.ts';
 import type { Route } from './route.ts';
 import { toRouteSchema } from './route-schema.ts';

@@ -1,4 +1,4 @@
-import { type DomainError, ERROR_KINDS } from '@latchkey/kit/errors';
+import { type DomainError, ERROR_KINDS } from '../errors.ts';
 
 /** Body of every failure (specification 7). */
 export interface ErrorEnvelope {

@@ -1,0 +1,146 @@
+import { once } from 'node:events';
+import type { IncomingMessage, Server } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { eventually } from '@latchkey/testkit/eventually';
+import { openRawClient } from '@latchkey/testkit/raw-client';
+import { describe, expect, it } from 'vitest';
+import { defineErrors } from '../errors.ts';
+import { startHttpServer } from '../testing/http-server.ts';
+import { memoryLogger } from '../testing/memory-logger.ts';
+import { trackConnections } from './connections.ts';
+import { coverNodeDefaults, endWithEnvelope, onClientError } from './raw-error.ts';
+import { requestIdOf } from './request-id.ts';
+
+const errors = defineErrors({
+  key_unknown: { kind: 'unauthenticated', code: 'api_key_invalid', message: 'The key is not valid' },
+});
+
+const UPGRADE = 'GET /socket HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nX-Request-Id: mine\r\n\r\n';
+
+function refuseUpgrades(server: Server): void {
+  server.on('upgrade', (req: IncomingMessage, socket: Duplex) => {
+    const headers = { 'www-authenticate': 'Bearer' };
+    endWithEnvelope(socket, errors.key_unknown(), { requestId: requestIdOf(req), headers });
+  });
+}
+
+/** All that the server sends until it closes the connection. */
+async function exchange(port: number, bytes: string): Promise<string> {
+  const client = await openRawClient(port);
+  client.socket.once('end', () => client.socket.end()).write(bytes, 'latin1');
+  expect(await client.ended).toBe('end');
+  return client.received();
+}
+
+describe('an upgrade that is refused', () => {
+  it('is answered with the envelope of the error, its status, the id of the request and the headers given', async () => {
+    const { port, connections } = await startHttpServer(() => undefined, refuseUpgrades);
+    const [head = '', body = ''] = (await exchange(port, UPGRADE)).split('\r\n\r\n');
+    expect(head.split('\r\n')).toEqual([
+      'HTTP/1.1 401 Unauthorized',
+      'content-type: application/json; charset=utf-8',
+      `content-length: ${body.length}`,
+      'x-request-id: mine',
+      'x-content-type-options: nosniff',
+      'cache-control: no-store',
+      'www-authenticate: Bearer',
+      'connection: close',
+    ]);
+    expect(JSON.parse(body)).toEqual({ success: false, code: 'api_key_invalid', message: 'The key is not valid' });
+    await eventually(async () => (await connections()) === 0);
+  });
+
+  it('reaches a client that has sent much behind it, and is followed by nothing', async () => {
+    const { port, connections } = await startHttpServer(() => undefined, refuseUpgrades);
+    const client = await openRawClient(port);
+    client.socket.write(UPGRADE);
+    await client.pour(20 * 1024 * 1024);
+    client.socket.end();
+    expect(await client.ended).toBe('end');
+    expect(client.received().match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 401']);
+    await eventually(async () => (await connections()) === 0);
+  });
+
+  it('waits for the answers before it', async () => {
+    const answers: Array<() => void> = [];
+    const { port } = await startHttpServer(
+      (_req, res) => void answers.push(() => res.end('first')),
+      (server) => {
+        trackConnections(server);
+        refuseUpgrades(server);
+        server.on('upgrade', () => answers.shift()?.());
+      },
+    );
+    const received = await exchange(port, `GET / HTTP/1.1\r\nHost: x\r\n\r\n${UPGRADE}`);
+    expect(received.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 401']);
+  });
+
+  it('ends nothing but its connection when the client goes away meanwhile', async () => {
+    const sockets: Duplex[] = [];
+    const { port, connections } = await startHttpServer(
+      () => undefined,
+      (server) => void server.on('upgrade', (_req, socket: Duplex) => void sockets.push(socket)),
+    );
+    const client = await openRawClient(port);
+    client.socket.write(UPGRADE);
+    await eventually(() => sockets.length === 1);
+    const [socket] = sockets as [Duplex];
+    endWithEnvelope(socket, errors.key_unknown());
+    expect(() => socket.emit('error', new Error('reset'))).not.toThrow();
+    client.socket.resetAndDestroy();
+    await eventually(async () => (await connections()) === 0);
+  });
+
+  it('is answered once, whatever else is said of its socket', async () => {
+    const { port } = await startHttpServer(
+      () => undefined,
+      (server) => {
+        refuseUpgrades(server);
+        refuseUpgrades(server);
+      },
+    );
+    expect((await exchange(port, UPGRADE)).match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 401']);
+  });
+});
+
+describe('what Node would answer by itself', () => {
+  it.each([
+    ['no HTTP', 'garbage\r\n\r\n', 400],
+    ['headers without end', `GET / HTTP/1.1\r\nHost: x\r\nX-A: ${'a'.repeat(20_000)}\r\n\r\n`, 431],
+    ['an unknown expectation', 'GET / HTTP/1.1\r\nHost: x\r\nExpect: x\r\n\r\n', 417],
+    ['CONNECT', 'CONNECT example.com:443 HTTP/1.1\r\nHost: x\r\n\r\n', 405],
+  ])('wears the envelope: %s', async (_what, bytes, status) => {
+    const { logger } = memoryLogger();
+    const { port } = await startHttpServer(
+      (_req, res) => void res.end(),
+      (server) => {
+        coverNodeDefaults(server);
+        server.on('clientError', (err, socket) => onClientError(err, socket, logger));
+      },
+    );
+    const received = await exchange(port, bytes);
+    expect(received).toMatch(new RegExp(`^HTTP/1\\.1 ${status} .*\r\nx-request-id: [0-9a-f-]{36}\r\n`, 's'));
+    const envelope = { success: false, code: 'bad_request', message: 'The request is not valid HTTP' };
+    expect(JSON.parse(received.split('\r\n\r\n')[1] ?? '')).toEqual(envelope);
+  });
+
+  it('is nothing where the client has reset the connection', async () => {
+    const { logger } = memoryLogger();
+    const failures: unknown[] = [];
+    const { port, connections } = await startHttpServer(
+      () => undefined,
+      (server) =>
+        void server.on('clientError', (err: NodeJS.ErrnoException, socket) => {
+          failures.push(err.code);
+          onClientError(err, socket, logger);
+        }),
+    );
+    const client = await openRawClient(port);
+    client.socket.write('GET / HTTP/1.1\r\n');
+    await eventually(async () => (await connections()) === 1);
+    client.socket.resetAndDestroy();
+    await once(client.socket, 'close');
+    await eventually(async () => (await connections()) === 0);
+    expect(failures).toEqual(['ECONNRESET']);
+  });
+});

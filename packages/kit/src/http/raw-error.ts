@@ -1,0 +1,96 @@
+import { randomUUID } from 'node:crypto';
+import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { commonErrors, type DomainError } from '../errors.ts';
+import type { Logger } from '../logger.ts';
+import { isReceiving, pendingAnswer } from './connections.ts';
+import { errorEnvelope } from './envelope.ts';
+import { isLingering, lingeringClose } from './lingering-close.ts';
+import { requestIdOf } from './request-id.ts';
+import { STANDARD_HEADERS } from './standard-headers.ts';
+
+/** Status for each failure of Node's HTTP parser; any other is 400. */
+const PARSER_STATUS: Readonly<Record<string, number>> = {
+  ERR_HTTP_REQUEST_TIMEOUT: 408,
+  HPE_HEADER_OVERFLOW: 431,
+};
+
+/** What an answer on a socket may have otherwise. */
+export interface RawAnswer {
+  /** HTTP status; that of the error's kind unless set. */
+  readonly status?: number;
+  /** Id of the request; a new one unless set. */
+  readonly requestId?: string;
+  /** Headers beside those that every answer has. Names and values are ours, never a client's. */
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** Connections that have had, or are about to get, their last answer. */
+const refused = new WeakSet<Duplex>();
+
+/**
+ * Writes an error envelope straight to a socket of an HTTP server and ends it: for what fails before there is a request, and for an upgrade that is
+ * refused (promises R11). Answers to requests before it go first where {@link trackConnections} knows of them, or the client would take this one
+ * for theirs. What comes after the first call for a socket is left out.
+ */
+export function endWithEnvelope(socket: Duplex, err: DomainError, answer: RawAnswer = {}): void {
+  // A parser that has failed fails again with each further piece.
+  if (refused.has(socket)) return;
+  refused.add(socket);
+  // Node lets go of a socket that is upgraded: an error that nobody listens for would end the process.
+  socket.on('error', () => socket.destroy());
+  const pending = pendingAnswer(socket);
+  if (pending) pending.once('close', () => writeEnvelope(socket, err, answer));
+  else writeEnvelope(socket, err, answer);
+}
+
+function writeEnvelope(socket: Duplex, err: DomainError, answer: RawAnswer): void {
+  if (!socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const status = answer.status ?? err.httpStatus;
+  const { headers, body } = createEnvelope(err, answer);
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
+  const bytes = [`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`, ...lines, '', body].join('\r\n');
+  // Whoever reads a body that goes no further hears of it when the connection is gone.
+  if (isReceiving(socket)) socket.end(bytes, () => socket.destroy());
+  else lingeringClose(socket as Socket, bytes);
+}
+
+function createEnvelope(err: DomainError, { requestId = randomUUID(), headers: others }: RawAnswer) {
+  const body = JSON.stringify(errorEnvelope(err, requestId));
+  const headers = {
+    'content-type': 'application/json; charset=utf-8',
+    'content-length': Buffer.byteLength(body),
+    'x-request-id': requestId,
+    ...STANDARD_HEADERS,
+    ...others,
+    connection: 'close',
+  };
+  return { headers, body };
+}
+
+/** Answers a failure of the HTTP parser, as a listener for `clientError`. A connection that was reset has nobody to answer. */
+export function onClientError(err: NodeJS.ErrnoException, socket: Duplex, logger: Logger): void {
+  logger.debug({ code: err.code }, 'request could not be parsed');
+  if (isLingering(socket)) return;
+  if (err.code === 'ECONNRESET' || socket.destroyed) {
+    socket.destroy();
+    return;
+  }
+  endWithEnvelope(socket, commonErrors.request_malformed(), { status: PARSER_STATUS[err.code ?? ''] ?? 400 });
+}
+
+/** Gives the envelope to what Node would answer, or drop, by itself: foreign expectations and CONNECT. */
+export function coverNodeDefaults(server: Server): void {
+  server.on('checkExpectation', (req: IncomingMessage, res: ServerResponse) => {
+    const { headers, body } = createEnvelope(commonErrors.request_malformed(), { requestId: requestIdOf(req) });
+    res.writeHead(417, headers).end(body);
+  });
+  server.on('connect', (req: IncomingMessage, socket: Duplex) => {
+    const answer = { status: 405, requestId: requestIdOf(req), headers: { allow: 'GET' } };
+    endWithEnvelope(socket, commonErrors.request_malformed(), answer);
+  });
+}
