@@ -14,7 +14,8 @@ export interface RpcService extends Runnable {
   readonly plainRoutes?: readonly PlainRoute[];
   /** Longest time an ordered stop may take, in milliseconds; 30 s unless set. */
   readonly stopTimeoutMs?: number;
-  migrate(): Promise<string[]>;
+  /** Brings the schema up to date. A service without a database has none. */
+  migrate?(): Promise<string[]>;
   checkReady(): Promise<void>;
 }
 
@@ -32,14 +33,12 @@ export async function runService<C extends ProcessConfig>(
   const config = orExit(() => readConfig(process.env));
   const service = create(config);
   if (process.argv[2] === 'migrate') {
-    const applied = await service.migrate();
-    process.stdout.write(applied.length === 0 ? 'The schema is up to date.\n' : `Applied ${applied.join(', ')}.\n`);
-    await service.stop();
+    await migrateOnly(service);
     return;
   }
   let server: RpcServer | undefined;
   const start = async () => {
-    if (config.MIGRATE_ON_START === 'true') await service.migrate();
+    if (config.MIGRATE_ON_START === 'true') await service.migrate?.();
     await service.start();
     server = await startRpcServer({
       routes: service.routes,
@@ -59,6 +58,12 @@ export async function runService<C extends ProcessConfig>(
   };
   const { logger, stopTimeoutMs = STOP_TIMEOUT_MS } = service;
   await runProcess({ start, stop }, { logger, stopTimeoutMs });
+}
+
+async function migrateOnly(service: RpcService): Promise<void> {
+  const applied = (await service.migrate?.()) ?? [];
+  process.stdout.write(applied.length === 0 ? 'The schema is up to date.\n' : `Applied ${applied.join(', ')}.\n`);
+  await service.stop();
 }
 
 /** Reads settings, or ends the process with what is wrong with them. */
