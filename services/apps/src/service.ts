@@ -11,7 +11,9 @@ import type { AppsContext } from './context.ts';
 import { migrations } from './db/migrations/index.ts';
 import type { AppsDatabase } from './db/schema.ts';
 import { deletionRpc } from './deletion/deletion.rpc.ts';
+import { eventRpc } from './event/event.rpc.ts';
 import { licenseLevelRpc } from './license-level/license-level.rpc.ts';
+import { liveStateRpc } from './live-state/live-state.rpc.ts';
 import { QUEUES } from './relay/consumers.ts';
 import { createRelay } from './relay/relay.ts';
 import { runtimeKeyRpc } from './runtime-key/runtime-key.rpc.ts';
@@ -81,6 +83,8 @@ export function createAppsService(config: AppsConfig, overrides: AppsOverrides =
         ...licenseLevelRpc(ctx),
         ...runtimeKeyRpc(ctx),
         ...deletionRpc(ctx),
+        ...eventRpc(ctx),
+        ...liveStateRpc(ctx),
       }),
     ],
     migrate: () => migrate(config.DATABASE_URL, SCHEMA, migrations),

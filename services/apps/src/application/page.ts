@@ -15,8 +15,13 @@ export interface Page {
 
 /** Reads a page size (0 means the most, 1,000) and a page token (empty means the first page). Throws `page_token_invalid`. */
 export function parsePage(size: number, token: string): Page {
+  return { size: parsePageSize(size), after: token === '' ? undefined : parseToken(token), tokenAfter };
+}
+
+/** Reads a page size; 0 means the most, 1,000. Throws `page_token_invalid`. */
+export function parsePageSize(size: number): number {
   if (!Number.isInteger(size) || size < 0 || size > PAGE_SIZE_MAX) throw errors.page_token_invalid();
-  return { size: size || PAGE_SIZE_MAX, after: token === '' ? undefined : parseToken(token), tokenAfter };
+  return size || PAGE_SIZE_MAX;
 }
 
 function tokenAfter(last: PageStart): string {

@@ -12,13 +12,14 @@ export function runtimeKeyRpc(ctx: AppsContext): Pick<Impl, 'lookUpApplication' 
   return {
     async lookUpApplication({ key }) {
       if (key.case === undefined) throw errors.runtime_key_invalid();
-      const row = await lookUpApplication(ctx, key.case, key.value);
+      const { row, keyFingerprint } = await lookUpApplication(ctx, key.case, key.value);
       return {
         applicationId: row.id,
         accountId: row.account_id,
         name: row.name,
         settings: toSettingsMessage(row),
         lastSequence: BigInt(row.last_sequence),
+        keyFingerprint,
       };
     },
     rotateRuntimeKey: (request) => rotateRuntimeKey(ctx, request, toType(request.type)),

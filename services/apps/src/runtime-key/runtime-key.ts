@@ -3,7 +3,7 @@ import { type ApplicationRef, changeApplication } from '../application/owned-app
 import type { AppsContext } from '../context.ts';
 import { errors } from '../errors.ts';
 import { type KeyHolderRow, selectByKeyHash, selectFirstSealedKey } from './runtime-key.store.ts';
-import type { RuntimeKeyType } from './vault.ts';
+import { fingerprintOf, type RuntimeKeyType } from './vault.ts';
 
 const HOUR_MS = 3_600_000;
 
@@ -15,12 +15,16 @@ export interface RotationStanding {
   readonly resetSeconds: number;
 }
 
-/** The application that a runtime key belongs to. Throws `runtime_key_invalid`. */
-export async function lookUpApplication(ctx: AppsContext, type: RuntimeKeyType, text: string): Promise<KeyHolderRow> {
+/** The application that a runtime key belongs to, and the key's fingerprint. Throws `runtime_key_invalid`. */
+export async function lookUpApplication(
+  ctx: AppsContext,
+  type: RuntimeKeyType,
+  text: string,
+): Promise<{ row: KeyHolderRow; keyFingerprint: string }> {
   const hash = ctx.vault.hash(type, text);
   const row = hash && (await selectByKeyHash(ctx.pool, type, hash));
   if (!row) throw errors.runtime_key_invalid();
-  return row;
+  return { row, keyFingerprint: fingerprintOf(hash) };
 }
 
 /**

@@ -20,6 +20,13 @@ export interface Vault {
   hash(type: RuntimeKeyType, text: string): Buffer | undefined;
 }
 
+/** Tells a key from those before and after it, for whoever may not know the key: enough of its hash that no two ever agree, in base64url. */
+export function fingerprintOf(hash: Buffer): string {
+  return hash.toString('base64url', 0, FINGERPRINT_BYTES);
+}
+
+const FINGERPRINT_BYTES = 9;
+
 const PREFIX = { socketKey: 'lk_sock_', httpKey: 'lk_http_' } as const;
 const RANDOM_PART = /^[0-9A-Za-z]{32}$/;
 const randomPart = customAlphabet('0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz', 32);
