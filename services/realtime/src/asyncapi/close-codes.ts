@@ -1,3 +1,6 @@
+import { CLOSE } from '../socket/close-code.ts';
+import { CLIENT_FRAME_BYTES_MAX } from './messages.ts';
+
 /** Why the service closes a connection, and what the client does then. */
 export interface CloseCode {
   readonly code: number;
@@ -7,32 +10,36 @@ export interface CloseCode {
 
 const RECONNECT = 'Connect again after a random delay, with `Last-Event-ID`.';
 
-/** Every code with which the service closes (decisions 10). */
-export const CLOSE_CODES = {
-  stopping: { code: 1001, meaning: 'The node is stopping; others are there, or it comes back.', clientShould: RECONNECT },
-  frameTooLarge: {
-    code: 1009,
-    meaning: 'A frame or message of the client was over 4 KiB.',
-    clientShould: 'Send nothing; nothing that a client sends is read.',
+const described: Record<keyof typeof CLOSE, Omit<CloseCode, 'code'>> = {
+  goingAway: {
+    meaning: 'The node is stopping, or can’t give this connection its next event. Nothing is wrong with the client.',
+    clientShould: RECONNECT,
   },
+  binaryFrame: { meaning: 'The client sent a binary frame.', clientShould: `Send nothing. ${RECONNECT}` },
   applicationDeleted: {
-    code: 4102,
     meaning: 'The application was deleted; its event came before.',
-    clientShould: 'Stop. The key is refused from now on.',
+    clientShould: 'Stop: the key is refused from now on.',
   },
   keyRotated: {
-    code: 4103,
-    meaning: 'The socket key was rotated, and this connection was opened with the old one.',
+    meaning: 'The socket key was rotated, and this connection was opened with an old one.',
     clientShould: 'Stop, and connect with the new key.',
   },
-  sendsTooMuch: {
-    code: 4201,
-    meaning: 'The client sent too many frames.',
-    clientShould: `Send less, or nothing. ${RECONNECT}`,
-  },
+  sendsTooMuch: { meaning: 'The client sent too many frames.', clientShould: `Send nothing. ${RECONNECT}` },
   readsTooSlowly: {
-    code: 4202,
     meaning: 'The client did not read, and too much was waiting for it.',
     clientShould: `Read sooner. ${RECONNECT}`,
   },
-} as const satisfies Record<string, CloseCode>;
+};
+
+/** What the WebSocket library closes for, beside what {@link CLOSE} has. */
+const FRAME_TOO_LARGE: CloseCode = {
+  code: 1009,
+  meaning: `The client sent a frame or message over ${CLIENT_FRAME_BYTES_MAX} bytes.`,
+  clientShould: `Send nothing. ${RECONNECT}`,
+};
+
+/** Every code that a client may be closed with, in order. */
+export const CLOSE_CODES: readonly CloseCode[] = [
+  ...(Object.keys(CLOSE) as Array<keyof typeof CLOSE>).map((name) => ({ code: CLOSE[name].code, ...described[name] })),
+  FRAME_TOO_LARGE,
+].sort((a, b) => a.code - b.code);
