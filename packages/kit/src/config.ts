@@ -71,11 +71,10 @@ function isProxy(text: string): boolean {
   return /^\d{1,3}$/.test(bits) && Number(bits) >= 1 && Number(bits) <= (family === 4 ? 32 : 128);
 }
 
-/** Proxies whose `X-Forwarded-For` is believed: addresses, ranges of them, or names of ranges. */
-export const trustedProxiesSetting = listSetting.refine(
-  (list) => list.every(isProxy),
-  'must list addresses, ranges like 10.0.0.0/8, or loopback, linklocal, uniquelocal',
-);
+/** Proxies whose `X-Forwarded-For` is believed: addresses, ranges of them, or names of ranges; none unless set. */
+export const trustedProxiesSetting = listSetting
+  .refine((list) => list.every(isProxy), 'must list addresses, ranges like 10.0.0.0/8, or loopback, linklocal, uniquelocal')
+  .default([]);
 
 /** A secret long enough to derive keys from. */
 export const secretSetting = z.string().min(32, 'must have at least 32 characters');

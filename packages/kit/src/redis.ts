@@ -71,3 +71,48 @@ export function createOutageLog(logger: Logger): OutageLog {
 export async function connectInBackground(redis: Redis): Promise<void> {
   await redis.connect().catch(() => undefined);
 }
+
+/** What a subscriber does. */
+export interface SubscriberOptions {
+  /** What Redis lists the connection as. */
+  readonly name: string;
+  /** Called each time that Redis can be used, or can be used again. Nothing is subscribed then: it is for the caller to say to what. */
+  readonly onReady: () => void;
+}
+
+const SUBSCRIBER_RECONNECT_DELAY_MS_MAX = 500;
+/** A connection that only listens can't tell silence from an outage, so it asks for a word once in so long. */
+const PING_INTERVAL_MS = 5_000;
+/** Longest wait for the answer to a command, a ping among them, until the connection is replaced. */
+const SUBSCRIBER_SILENCE_MS_MAX = 4_000;
+
+/**
+ * A connection for pub/sub. It is to be connected with {@link connectInBackground}, and goes on trying for ever. Nothing is queued while Redis is away:
+ * what is subscribed meanwhile is rejected, and every subscription is gone with its connection. One on which Redis says nothing any more, because it is
+ * frozen or the network is cut, is replaced within 10 seconds. `disconnect()` closes it at once, whatever state Redis is in.
+ */
+export function createSubscriber(url: string, logger: Logger, { name, onReady }: SubscriberOptions): Redis {
+  const redis = new Redis(url, {
+    connectionName: name,
+    lazyConnect: true,
+    connectTimeout: 2_000,
+    socketTimeout: SUBSCRIBER_SILENCE_MS_MAX,
+    commandTimeout: SUBSCRIBER_SILENCE_MS_MAX,
+    // The peer of a frozen Redis never hears that the connection is ended.
+    disconnectTimeout: 100,
+    enableOfflineQueue: false,
+    autoResubscribe: false,
+    autoResendUnfulfilledCommands: false,
+    maxRetriesPerRequest: 0,
+    retryStrategy: (attempt) => Math.min(attempt * 100, SUBSCRIBER_RECONNECT_DELAY_MS_MAX),
+  });
+  createOutageLog(logger).watch(redis);
+  let pings: NodeJS.Timeout | undefined;
+  redis.on('close', () => clearInterval(pings));
+  redis.on('ready', () => {
+    clearInterval(pings);
+    pings = setInterval(() => void redis.ping().catch(() => undefined), PING_INTERVAL_MS);
+    onReady();
+  });
+  return redis;
+}

@@ -18,7 +18,7 @@ const serviceSettings = z.object({
   PORT: portSetting.default(8080),
   REDIS_URL: urlSetting('redis:', 'rediss:'),
   PUBLIC_URL: urlSetting('http:', 'https:').optional(),
-  TRUSTED_PROXIES: trustedProxiesSetting.default([]),
+  TRUSTED_PROXIES: trustedProxiesSetting,
   /** Connections open at once. Each may hold a body of 64 KiB. */
   CONNECTIONS_MAX: integerSetting(1, 1_000_000).default(10_000),
   RATE_LIMIT_IP_PER_MINUTE: limit(600),
