@@ -10,7 +10,7 @@ export interface AppsContext {
   readonly pool: pg.Pool;
   readonly vault: Vault;
   readonly clock: () => Date;
-  /** To be called after the commit of an event that is on its way. */
+  /** To be called after the commit of an event. */
   readonly wakeRelay: () => void;
   /** Successful rotations allowed per application in any hour. */
   readonly rotationsPerHour: number;

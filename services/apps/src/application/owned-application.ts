@@ -34,17 +34,16 @@ export async function changeApplication<T>(
   change: (tx: Transaction<AppsDatabase>, row: ApplicationRow, log: LogEvent) => Promise<T>,
 ): Promise<T> {
   const { accountId, applicationId } = parseRef(ref);
-  let isAwaited = false;
+  let hasLogged = false;
   const result = await ctx.db.transaction().execute(async (tx) => {
     const row = await lockApplication(tx, accountId, applicationId);
     if (!row) throw errors.application_not_found();
     return change(tx, row, async (event, now) => {
-      const eventRow = toEventRow(toSubject(row), event, now);
-      await insertEvent(tx, eventRow);
-      isAwaited ||= eventRow.delivered_at === null;
+      await insertEvent(tx, toEventRow(toSubject(row), event, now));
+      hasLogged = true;
     });
   });
-  if (isAwaited) ctx.wakeRelay();
+  if (hasLogged) ctx.wakeRelay();
   return result;
 }
 

@@ -34,7 +34,7 @@ export interface ApplicationEventTable {
   data: ColumnType<unknown, string, never>;
   created_at: Date;
   /** When its jobs were in the queues of all that want it; null while it is on its way. */
-  delivered_at: ColumnType<Date | null, Date | null, Date>;
+  delivered_at: ColumnType<Date | null, never, Date>;
 }
 
 export interface AppsDatabase {

@@ -1,7 +1,6 @@
 import { create, type JsonValue, type MessageInitShape, toJson } from '@bufbuild/protobuf';
 import { newId } from '@latchkey/kit/id';
 import { ApplicationEventSchema } from '@latchkey/proto/latchkey/apps/v1/event_pb';
-import { isWanted } from '../relay/consumers.ts';
 import type { NewEventRow } from './event.store.ts';
 
 /** What happened, as the protocol's oneof says it. */
@@ -36,6 +35,5 @@ export function toEventRow(subject: EventSubject, event: EventBody, now: Date): 
     type,
     data: JSON.stringify(json[type]),
     created_at: now,
-    delivered_at: isWanted(type) ? null : now,
   };
 }

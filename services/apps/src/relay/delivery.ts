@@ -16,8 +16,8 @@ export interface Delivery {
 }
 
 /**
- * Adds a job for each of the oldest undelivered events to the queues that want it, then marks the events. When that is cut short in between, the jobs are
- * added again under the same ids, so that every event is delivered at least once.
+ * Adds a job for each of the oldest undelivered events to the queues that want it, those of one application in order of `sequence`, then marks the events.
+ * When that is cut short in between, the jobs are added again under the same ids, so that every event is delivered at least once.
  *
  * @returns how many were delivered; fewer than {@link BATCH_MAX} when there are no more
  */
@@ -25,8 +25,10 @@ export async function deliverBatch({ db, producer, clock }: Delivery): Promise<n
   return db.transaction().execute(async (tx) => {
     const rows = await lockUndelivered(tx, BATCH_MAX);
     if (rows.length === 0) return 0;
+    // Ids are in the order of the clocks of the processes that made them, which may differ. What has no sequence goes first.
+    const inOrder = rows.toSorted((a, b) => Number(a.sequence) - Number(b.sequence));
     for (const queue of QUEUES) {
-      const jobs = rows.filter(({ type }) => CONSUMERS[queue]?.has(type)).map(toJob);
+      const jobs = inOrder.filter(({ type }) => CONSUMERS[queue]?.has(type)).map(toJob);
       if (jobs.length > 0) await producer.add(queue, jobs);
     }
     const ids = rows.map(({ id }) => id);

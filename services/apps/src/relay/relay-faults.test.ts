@@ -6,7 +6,7 @@ import { eventually } from '@latchkey/testkit/eventually';
 import { type OwnRedis, startOwnRedis } from '@latchkey/testkit/own-redis';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { readQueue } from '../testing/queue-reader.ts';
-import { insertDeletions, undelivered } from '../testing/rows.ts';
+import { insertDeletions, insertVersionChanges, undelivered } from '../testing/rows.ts';
 import { startTestApps, type TestApps } from '../testing/test-apps.ts';
 
 const RELAY = fileURLToPath(new URL('../testing/relay-process.ts', import.meta.url));
@@ -31,8 +31,8 @@ async function startDelivering() {
   return { ...instance, lines };
 }
 
-function read() {
-  const reader = readQueue(redis.url, 'files');
+function read(queue = 'files') {
+  const reader = readQueue(redis.url, queue);
   onTestFinished(() => reader.stop());
   return reader;
 }
@@ -100,22 +100,49 @@ describe.each(faults)('with Redis $what', ({ breakIt, mend }) => {
 });
 
 describe('a relay that is killed', () => {
+  const BEFORE = 'after the commit and before it has added the jobs';
+  const AFTER = 'after it has added the jobs and before it has marked the events';
+
   it.each([
-    ['after the commit and before it has added the jobs', 'before', 0],
-    ['after it has added the jobs and before it has marked the events', 'after', 100],
-  ])('%s loses nothing: another delivers the events', async (_, when, addedMin) => {
+    [BEFORE, 'before', 'files', 0],
+    [AFTER, 'after', 'files', 100],
+    [BEFORE, 'before', 'identity', 0],
+    [AFTER, 'after', 'identity', 100],
+    [BEFORE, 'before', 'realtime', 0],
+    [AFTER, 'after', 'realtime', 100],
+  ])('%s loses nothing: another delivers the events (%s, %s)', async (_, when, queue, added) => {
     const expected = await insertDeletions(apps.db, 130);
-    const child = spawn(process.execPath, [RELAY, apps.url, redis.url, when], { stdio: 'inherit' });
-    onTestFinished(() => void child.kill('SIGKILL'));
-    expect(await once(child, 'exit')).toEqual([null, 'SIGKILL']);
-    expect(await redis.ask((client) => client.llen('latchkey:queue:files:wait'))).toBe(addedMin);
+    await killWhileDelivering(queue, when);
+    const waiting = () => redis.ask((client) => client.llen(`latchkey:queue:${queue}:wait`));
+    expect(await waiting()).toBe(added);
     // PostgreSQL rolls back once it has noticed that the connection is gone.
     await eventually(async () => expect(await undelivered(apps.db)).toHaveLength(130));
     await startDelivering();
     await eventually(async () => expect(await undelivered(apps.db)).toEqual([]));
-    expect(await redis.ask((client) => client.llen('latchkey:queue:files:wait'))).toBe(130);
-    const reader = read();
+    expect(await waiting()).toBe(130);
+    const reader = read(queue);
     await eventually(() => expect(reader.applications()).toEqual(expected));
     expect(reader.jobs).toHaveLength(130);
   });
+
+  it('in between loses no event of a live application, also where its jobs were done before they came again', async () => {
+    const applicationId = await insertVersionChanges(apps.db, 130);
+    const reader = read('realtime');
+    await killWhileDelivering('realtime', 'after');
+    const left = () => redis.ask((client) => client.keys('latchkey:queue:realtime:*-*-*-*-*'));
+    await eventually(async () => expect([reader.jobs.length, await left()]).toEqual([100, []]));
+    await startDelivering();
+    await eventually(async () => expect(await undelivered(apps.db)).toEqual([]));
+    // All of the batch came again, the others once.
+    await eventually(() => expect(reader.jobs).toHaveLength(230));
+    expect(reader.applications()).toEqual([applicationId]);
+    const sequences = reader.jobs.map(({ data }) => Number((data as { sequence: string }).sequence));
+    expect([...new Set(sequences)].toSorted((a, b) => a - b)).toEqual(Array.from({ length: 130 }, (_, i) => i + 1));
+  });
 });
+
+async function killWhileDelivering(queue: string, when: string) {
+  const child = spawn(process.execPath, [RELAY, apps.url, redis.url, queue, when], { stdio: 'inherit' });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  expect(await once(child, 'exit')).toEqual([null, 'SIGKILL']);
+}

@@ -11,9 +11,9 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished }
 import type { AppsDatabase } from '../db/schema.ts';
 import { whileFailing } from '../testing/failing-table.ts';
 import { readQueue } from '../testing/queue-reader.ts';
-import { eventsOf, insertDeletions, undelivered } from '../testing/rows.ts';
+import { eventsOf, insertDeletions, insertVersionChanges, undelivered } from '../testing/rows.ts';
 import { type OwnedRef, startTestApps, type TestApps } from '../testing/test-apps.ts';
-import { CONSUMERS } from './consumers.ts';
+import { CONSUMERS, QUEUES } from './consumers.ts';
 import { deliverBatch } from './delivery.ts';
 
 let apps: TestApps;
@@ -35,8 +35,8 @@ async function startDelivering() {
   return instance;
 }
 
-function read() {
-  const reader = readQueue(url, 'files');
+function read(queue = 'files') {
+  const reader = readQueue(url, queue);
   onTestFinished(() => reader.stop());
   return reader;
 }
@@ -45,17 +45,20 @@ const pause = (ref: OwnedRef) =>
   apps.client.updateApplicationSetting({ ...ref, field: 'status', value: { case: 'stringValue', value: 'paused' } });
 
 describe('a deletion', () => {
-  it('reaches the queue of files with all that the log says of it, and nothing of it is left on its way', async () => {
-    const { client } = await startDelivering();
-    const reader = read();
-    const ref = await apps.createOwned();
-    await client.deleteApplication(ref);
-    await eventually(() => expect(reader.jobs).toHaveLength(1));
-    const [event] = await eventsOf(apps.db, ref.applicationId);
-    const data = { ...ref, id: event?.id, type: 'deleted', sequence: '1', data: {}, createdAt: apps.clock.now().toISOString() };
-    expect(reader.jobs).toEqual([{ id: event?.id, name: 'deleted', data }]);
-    await eventually(async () => expect(await undelivered(apps.db)).toEqual([]));
-  });
+  it.each(QUEUES)(
+    'reaches the queue of %s with all that the log says of it, and nothing of it is left on its way',
+    async (queue) => {
+      const { client } = await startDelivering();
+      const reader = read(queue);
+      const ref = await apps.createOwned();
+      await client.deleteApplication(ref);
+      await eventually(() => expect(reader.jobs).toHaveLength(1));
+      const [event] = await eventsOf(apps.db, ref.applicationId);
+      const data = { ...ref, id: event?.id, type: 'deleted', sequence: '1', data: {}, createdAt: apps.clock.now().toISOString() };
+      expect(reader.jobs).toEqual([{ id: event?.id, name: 'deleted', data }]);
+      await eventually(async () => expect(await undelivered(apps.db)).toEqual([]));
+    },
+  );
 
   it('is delivered as soon as it is committed, long before the log is looked at by itself', async () => {
     const { client } = await startDelivering();
@@ -96,25 +99,47 @@ describe('a deletion', () => {
   });
 });
 
-describe('an event that no queue wants', () => {
-  it('is written as delivered, at the cost of nothing but its row', async () => {
+describe('what live clients hear of', () => {
+  it('reaches the queue of realtime, rotations as well, while only deletions concern the others', async () => {
+    const { client } = await startDelivering();
+    const [reader, files, identity] = [read('realtime'), read('files'), read('identity')];
+    const ref = await apps.createOwned();
+    const set = (field: string, value: string) =>
+      client.updateApplicationSetting({ ...ref, field, value: { case: 'stringValue', value } });
+    await set('status', 'paused');
+    await set('status', 'online');
+    await set('version', '2.0');
+    await client.rotateRuntimeKey({ ...ref, type: 1 });
+    await client.rotateRuntimeKey({ ...ref, type: 2 });
+    await client.deleteApplication(ref);
+    const events = await eventsOf(apps.db, ref.applicationId);
+    await eventually(() => expect(reader.jobs).toHaveLength(6));
+    const jobs = events.map(({ id, type, sequence, data, created_at }) => {
+      return { id, name: type, data: { ...ref, id, type, sequence, data, createdAt: created_at.toISOString() } };
+    });
+    expect(reader.jobs.toSorted((a, b) => (a.id < b.id ? -1 : 1))).toEqual(jobs);
+    await eventually(async () => expect(await undelivered(apps.db)).toEqual([]));
+    for (const other of [files, identity]) await eventually(() => expect(other.jobs).toEqual(jobs.slice(-1)));
+  });
+
+  it('is delivered in order of sequence where the clocks of processes differ', async () => {
+    const applicationId = await insertVersionChanges(apps.db, 90);
+    const reader = read('realtime');
+    await startDelivering();
+    await eventually(() => expect(reader.jobs).toHaveLength(90));
+    expect(reader.applications()).toEqual([applicationId]);
+    expect(reader.jobs.map(({ data }) => Number((data as { sequence: string }).sequence))).toEqual(
+      Array.from({ length: 90 }, (_, i) => i + 1),
+    );
+  });
+
+  it('costs its change the writing of one row: what the queues take comes after', async () => {
     const ref = await apps.createOwned();
     const sent = await statementsOf(() => pause(ref));
     expect(sent.map(({ text }) => text.split(' ', 1)[0])).toEqual(['begin', 'select', 'update', 'insert', 'commit']);
     await apps.client.rotateRuntimeKey({ ...ref, type: 1 });
-    expect(await eventsOf(apps.db, ref.applicationId)).toHaveLength(2);
-    expect(await undelivered(apps.db)).toEqual([]);
-  });
-
-  it('is marked, and no job made of it, where a process of the release before wrote it', async () => {
-    const ref = await apps.createOwned();
-    await pause(ref);
-    await apps.db.query('update application_event set delivered_at = null');
-    const reader = read();
-    await startDelivering();
-    await eventually(async () => expect(await undelivered(apps.db)).toEqual([]));
-    const [deleted] = await insertDeletions(apps.db, 1);
-    await eventually(() => expect(reader.applications()).toEqual([deleted]));
+    const events = await eventsOf(apps.db, ref.applicationId);
+    expect(await undelivered(apps.db)).toEqual(events.map(({ id }) => id));
   });
 });
 
@@ -134,9 +159,10 @@ describe('the log', () => {
     onTestFinished(() => database.close());
     const batches: Array<readonly QueueJob[]> = [];
     const held: Array<() => void> = [];
-    const add = (_: string, jobs: readonly QueueJob[]) => {
+    const add = async (queue: string, jobs: readonly QueueJob[]) => {
+      if (queue !== 'files') return;
       batches.push(jobs);
-      return new Promise<void>((resolve) => void held.push(resolve));
+      await new Promise<void>((resolve) => void held.push(resolve));
     };
     const deliver = () => deliverBatch({ db: database.db, producer: { add }, clock: apps.clock.now });
     const deliveries = [deliver(), deliver(), deliver(), deliver()];
@@ -164,10 +190,9 @@ describe('the log', () => {
     expect(sent[0]?.text).toMatch(/^select "id" from "application_event" where "delivered_at" is null limit/);
   });
 
-  it('is only promised to queues in words that the protocol has', () => {
-    const types = new Set(ApplicationEventSchema.fields.map(({ name }) => name));
-    const wanted = Object.values(CONSUMERS).flatMap((set) => [...set]);
-    expect(wanted.filter((type) => !types.has(type))).toEqual([]);
-    expect(wanted.length).toBeGreaterThan(0);
+  it('is promised to queues in all the words that the protocol has, and no others', () => {
+    const types = ApplicationEventSchema.fields.map(({ name }) => name);
+    const wanted = new Set(Object.values(CONSUMERS).flatMap((set) => [...set]));
+    expect([...wanted].toSorted()).toEqual(types.toSorted());
   });
 });

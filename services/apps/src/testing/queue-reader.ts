@@ -9,7 +9,7 @@ export interface QueueReader extends Pick<QueueWorker, 'stop'> {
   applications(): string[];
 }
 
-/** Reads a queue from now on. */
+/** Reads a queue from now on, one job after the other, so that they are kept in the order of the queue. */
 export function readQueue(url: string, queue: string): QueueReader {
   const jobs: QueueJob[] = [];
   const handle = async (job: QueueJob) => void jobs.push(job);
@@ -19,7 +19,7 @@ export function readQueue(url: string, queue: string): QueueReader {
     name: 'test-reader',
     handle,
     logger: createLogger('reader', 'silent'),
-    concurrency: 10,
+    concurrency: 1,
   });
   worker.start();
   const applications = () => jobs.map(({ data }) => (data as { applicationId: string }).applicationId);

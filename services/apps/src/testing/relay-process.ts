@@ -5,8 +5,8 @@ import type { AppsDatabase } from '../db/schema.ts';
 import { QUEUES } from '../relay/consumers.ts';
 import { createRelay } from '../relay/relay.ts';
 
-/** A relay that is killed in the middle of its first delivery: `before` its jobs are added, or `after`. */
-const [url = '', redisUrl = '', when = ''] = process.argv.slice(2);
+/** A relay that is killed in the middle of its first delivery to a queue: `before` its jobs are added, or `after`. */
+const [url = '', redisUrl = '', doomedQueue = '', when = ''] = process.argv.slice(2);
 const logger = createLogger('doomed', 'silent');
 const database = createDatabase<AppsDatabase>({ url, schema: 'apps', logger });
 const producer = createQueueProducer({ url: redisUrl, name: 'doomed', queues: QUEUES, logger, onReady: () => relay.start() });
@@ -16,7 +16,8 @@ const relay = createRelay(
     clock: () => new Date(),
     producer: {
       async add(queue, jobs) {
-        if (when === 'after') await producer.add(queue, jobs);
+        if (queue !== doomedQueue || when === 'after') await producer.add(queue, jobs);
+        if (queue !== doomedQueue) return;
         process.kill(process.pid, 'SIGKILL');
         await new Promise(() => undefined);
       },

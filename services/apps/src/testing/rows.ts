@@ -50,6 +50,18 @@ export async function undelivered(db: pg.Pool): Promise<string[]> {
   return rows.map(({ id }) => id);
 }
 
+/** Writes events of one application as if it had changed its version so often, their ids in the opposite order, and returns the application. */
+export async function insertVersionChanges(db: pg.Pool, count: number): Promise<string> {
+  const { rows } = await db.query<{ application_id: string }>(
+    `insert into application_event (id, application_id, account_id, sequence, type, data, created_at)
+      select lpad(to_hex($1 - i), 32, '0')::uuid, application_id, gen_random_uuid(), i, 'version_changed', '{}', now()
+      from (select gen_random_uuid() as application_id) a, generate_series(1, $1::int) i
+      returning application_id`,
+    [count],
+  );
+  return rows[0]?.application_id ?? '';
+}
+
 /** Writes events of deletions as if so many applications had been deleted, and returns the applications in order. */
 export async function insertDeletions(db: pg.Pool, count: number): Promise<string[]> {
   const { rows } = await db.query<{ application_id: string }>(
