@@ -30,7 +30,10 @@ describe('a sweeper', () => {
   it('sweeps at the start and each period, and goes on after a failure', async () => {
     let sweeps = 0;
     const failing = () => Promise.reject(new Error('refused'));
-    const { sweeper } = sweeperOf([failing, async () => void (sweeps += 1)], 5);
+    const counting = async () => {
+      sweeps += 1;
+    };
+    const { sweeper } = sweeperOf([failing, counting], 5);
     sweeper.start();
     await eventually(() => sweeps > 3);
   });
@@ -50,7 +53,10 @@ describe('a sweeper', () => {
   it('ends when told, at once with what it has in hand, says nothing of that, and begins no more', async () => {
     const { state, sweep } = slowSweep();
     let others = 0;
-    const { sweeper, messages } = sweeperOf([sweep, async () => void (others += 1)], 1);
+    const other = async () => {
+      others += 1;
+    };
+    const { sweeper, messages } = sweeperOf([sweep, other], 1);
     sweeper.start();
     sweeper.wake();
     await sweeper.stop();

@@ -1,3 +1,4 @@
+import { createCatchUp } from '@latchkey/kit/catch-up';
 import { selectHalfForgotten, selectUnmarked } from './deleted-application.store.ts';
 import { type DeletedApplication, type ForgetContext, forgetApplication } from './deleted-application.ts';
 
@@ -18,9 +19,6 @@ const OVERLAP_MS = 5 * 60_000;
 /** Most that are taken up at once of those that somebody else may be at. */
 const HALF_FORGOTTEN_MAX = 100;
 
-/** Failures that are told of after a look; there may be as many as there are deletions. */
-const FAILURES_MAX = 10;
-
 /**
  * Looks for deleted applications that no job told of: Redis may lose jobs, PostgreSQL knows.
  *
@@ -34,20 +32,13 @@ export function createDeletionCatchUp(
   listDeleted: ListDeletedApplications,
   onObjectsToRemove: () => void,
 ): (signal: AbortSignal) => Promise<void> {
-  let lookedAt: number | undefined;
-  return async (signal) => {
-    const now = ctx.clock().getTime();
-    const since = new Date(lookedAt === undefined ? now - FIRST_LOOK_MS : lookedAt - OVERLAP_MS);
-    const failures: unknown[] = [];
-    for await (const application of findUnforgotten(ctx, listDeleted, since)) {
-      if (signal.aborted) return;
-      await forgetApplication(ctx, application, onObjectsToRemove).catch((err: unknown) => {
-        if (failures.length < FAILURES_MAX) failures.push(err);
-      });
-    }
-    if (failures.length > 0) throw new AggregateError(failures, 'Deleted applications were not forgotten');
-    lookedAt = now;
-  };
+  return createCatchUp({
+    clock: ctx.clock,
+    firstLookMs: FIRST_LOOK_MS,
+    overlapMs: OVERLAP_MS,
+    find: (since) => findUnforgotten(ctx, listDeleted, since),
+    take: (application) => forgetApplication(ctx, application, onObjectsToRemove),
+  });
 }
 
 /** Deleted applications that are not wholly forgotten: those that somebody has begun with, and those that apps knows of since a time. */
