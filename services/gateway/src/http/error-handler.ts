@@ -1,9 +1,9 @@
 import { commonErrors, DomainError, defineErrors, fromConnectError } from '@latchkey/kit/errors';
+import { denialHeaders } from '@latchkey/kit/http/denial-headers';
 import { errorEnvelope } from '@latchkey/kit/http/envelope';
 import type { Logger } from '@latchkey/kit/logger';
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { errors } from '../errors.ts';
-import { setDenialHeaders } from '../limit/headers.ts';
 
 const { internal_error } = defineErrors({ internal_error: { kind: 'internal', message: 'Internal server error' } });
 
@@ -21,7 +21,7 @@ export function createErrorHandler(logger: Logger) {
 
 /** Sends the envelope of an error with the headers that belong to it. */
 export function sendError(reply: FastifyReply, err: DomainError, requestId: string): FastifyReply {
-  if (err.kind === 'rate_limited') setDenialHeaders(reply, err);
+  if (err.kind === 'rate_limited') reply.headers(denialHeaders(err));
   // A 401 has to say how to authenticate (RFC 9110, 11.6.1).
   if (err.kind === 'unauthenticated') reply.header('www-authenticate', 'Bearer realm="latchkey"');
   if (err.kind === 'unavailable') reply.header('retry-after', RETRY_AFTER_UNAVAILABLE_S);

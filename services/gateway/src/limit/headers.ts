@@ -20,14 +20,6 @@ export function setLimitHeaders(reply: FastifyReply, { limit, remaining, resetMs
   reply.header('ratelimit', `"${limit.name}";r=${remaining};t=${wholeSeconds(resetMs)}`);
 }
 
-/** Sets the headers of the limit that denied, as the error itself tells them: it may come from another service. */
-export function setDenialHeaders(reply: FastifyReply, { metadata }: DomainError): void {
-  const { policy = 'limit', limit = '0', windowSeconds = '0', remaining = '0', retryAfterSeconds = '1' } = metadata;
-  reply.header('retry-after', retryAfterSeconds);
-  reply.header('ratelimit-policy', `"${policy}";q=${limit};w=${windowSeconds}`);
-  reply.header('ratelimit', `"${policy}";r=${remaining};t=${retryAfterSeconds}`);
-}
-
 function wholeSeconds(ms: number): number {
   return Math.max(1, Math.ceil(ms / 1000));
 }

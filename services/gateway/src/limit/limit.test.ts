@@ -1,7 +1,8 @@
+import { denialHeaders } from '@latchkey/kit/http/denial-headers';
 import type { FastifyReply } from 'fastify';
 import { describe, expect, it } from 'vitest';
 import { readGatewayConfig } from '../config.ts';
-import { denial, setDenialHeaders, setLimitHeaders } from './headers.ts';
+import { denial, setLimitHeaders } from './headers.ts';
 import { type Limit, standing, tighter } from './limit.ts';
 import { createLimits } from './limits.ts';
 
@@ -54,7 +55,7 @@ describe('the headers of a limit', () => {
   });
 
   it('say of a denial when to come back, in whole seconds and never at once', () => {
-    const headersAt = (resetMs: number) => headersOf((reply) => setDenialHeaders(reply, denial(standing(LIMIT, 4, resetMs))));
+    const headersAt = (resetMs: number) => denialHeaders(denial(standing(LIMIT, 4, resetMs)));
     expect(headersAt(1_001)).toEqual({
       'ratelimit-policy': '"ip";q=3;w=60',
       ratelimit: '"ip";r=0;t=2',

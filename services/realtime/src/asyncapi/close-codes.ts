@@ -1,5 +1,5 @@
+import { CLIENT_FRAME_BYTES_MAX } from '../protocol.ts';
 import { CLOSE } from '../socket/close-code.ts';
-import { CLIENT_FRAME_BYTES_MAX } from './messages.ts';
 
 /** Why the service closes a connection, and what the client does then. */
 export interface CloseCode {

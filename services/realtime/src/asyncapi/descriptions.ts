@@ -1,5 +1,5 @@
+import { CLIENT_FRAME_BYTES_MAX, CLOUDEVENTS_PROTOCOL, REALTIME_PATH } from '../protocol.ts';
 import { CLOSE_CODES } from './close-codes.ts';
-import { CLIENT_FRAME_BYTES_MAX, CLOUDEVENTS_PROTOCOL, REALTIME_PATH } from './messages.ts';
 import { REFUSALS } from './refusals.ts';
 
 /** What the document says of the whole. */

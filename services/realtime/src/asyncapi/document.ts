@@ -1,7 +1,7 @@
+import { BEARER_PROTOCOL_PREFIX, CLOUDEVENTS_PROTOCOL, REALTIME_PATH } from '../protocol.ts';
 import { CLOSE_CODES } from './close-codes.ts';
 import { CHANNEL_DESCRIPTION, INFO_DESCRIPTION } from './descriptions.ts';
 import { describeMessages } from './message-objects.ts';
-import { BEARER_PROTOCOL_PREFIX, CLOUDEVENTS_PROTOCOL, REALTIME_PATH } from './messages.ts';
 import { REFUSALS } from './refusals.ts';
 
 const SEQUENCE = { type: 'string', pattern: '^(0|[1-9][0-9]*)$' };

@@ -1,17 +1,5 @@
 import { z } from 'zod';
 
-/** Path of the endpoint (decisions 10). */
-export const REALTIME_PATH = '/api/v1/realtime';
-
-/** The sub-protocol of the CloudEvents WebSocket binding: one event in JSON is one text frame. */
-export const CLOUDEVENTS_PROTOCOL = 'cloudevents.json';
-
-/** What stands before the socket key where it is offered as a sub-protocol. */
-export const BEARER_PROTOCOL_PREFIX = 'bearer.';
-
-/** Largest frame and largest message that a client may send, in bytes. */
-export const CLIENT_FRAME_BYTES_MAX = 4_096;
-
 const id = z.uuid().meta({ description: 'Another for each event, and the same however often it is delivered.' });
 const source = z
   .string()

@@ -1,0 +1,182 @@
+import type { Logger } from '@latchkey/kit/logger';
+import type { AppsClient, LiveState } from '../event/apps-client.ts';
+import { SharedCalls } from '../event/shared-calls.ts';
+import { type Frame, readFrame } from '../frame/frame.ts';
+import { CLOSE } from '../socket/close-code.ts';
+import type { LiveSocket } from '../socket/live-socket.ts';
+import { Hub } from './hub.ts';
+
+/** What tells the hubs of events at once; without it they find out by looking. */
+export interface Channels {
+  /** Resolves once what is published from now on arrives; rejects when that can't be had now. */
+  subscribe(applicationIds: readonly string[]): Promise<void>;
+  unsubscribe(applicationId: string): void;
+}
+
+/** What the hubs of a node work with. */
+export interface HubsOptions {
+  readonly apps: AppsClient;
+  readonly channels: Channels;
+  readonly logger: Logger;
+}
+
+/** What a new socket has been found to be. */
+export interface Joining {
+  readonly applicationId: string;
+  readonly lastSequence: number;
+  readonly keyFingerprint: string;
+}
+
+/** Hubs compared with apps in one call. */
+const LOOK_HUBS_MAX = 500;
+
+/** The hubs of a node: one for each application that it holds sockets of. */
+export class Hubs {
+  readonly #apps: AppsClient;
+  readonly #channels: Channels;
+  readonly #logger: Logger;
+  readonly #hubs = new Map<string, Hub>();
+  readonly #reads = new SharedCalls<Frame[]>();
+  readonly #looks = new SharedCalls<void>();
+  /** Hubs that are to be looked at. */
+  readonly #doubtful = new Set<Hub>();
+  #isFailing = false;
+
+  constructor({ apps, channels, logger }: HubsOptions) {
+    this.#apps = apps;
+    this.#channels = channels;
+    this.#logger = logger;
+  }
+
+  /** Reads events of an application from the log; those who want the same at the same time share a call. */
+  readFrames(applicationId: string, afterSequence: number): Promise<Frame[]> {
+    return this.#reads.ask(`${applicationId} ${afterSequence}`, () => this.#apps.listFrames(applicationId, afterSequence));
+  }
+
+  /** The hub of an application where there is one. */
+  find(applicationId: string): Hub | undefined {
+    return this.#hubs.get(applicationId);
+  }
+
+  /** Adds a socket to its application's hub, which is there from then on. */
+  join({ applicationId, lastSequence, keyFingerprint }: Joining, create: (hub: Hub) => LiveSocket): LiveSocket {
+    const hub = this.#hubs.get(applicationId) ?? this.#open({ applicationId, lastSequence, keyFingerprint });
+    const socket = create(hub);
+    hub.sockets.add(socket);
+    socket.onGone(() => this.#leave(hub, socket));
+    // One of the two is out of date, and what happened in between may have come before the socket did.
+    if (hub.keyFingerprint !== keyFingerprint) this.#lookAt([hub]);
+    return socket;
+  }
+
+  /** All sockets of the node. */
+  *sockets(): Generator<LiveSocket> {
+    for (const hub of this.#hubs.values()) yield* hub.sockets;
+  }
+
+  /** Takes in what was published for an application: a frame, or anything else for a hint to look. */
+  receive(applicationId: string, text: string): void {
+    const hub = this.#hubs.get(applicationId);
+    if (!hub) return;
+    const frame = readFrame(text);
+    if (!frame || !hub.accept(frame)) this.#lookAt([hub]);
+  }
+
+  /** Subscribes to what is published for all hubs, and looks at what was missed until then. */
+  async resubscribe(): Promise<void> {
+    for (const ids of inBatches([...this.#hubs.keys()])) {
+      await this.#channels.subscribe(ids);
+      this.#lookAt(ids.flatMap((id) => this.#hubs.get(id) ?? []));
+    }
+  }
+
+  /** Compares all hubs with apps, and gives their sockets what they lack. Resolves when that is done, or has failed. */
+  async lookAtAll(): Promise<void> {
+    for (const hub of this.#hubs.values()) this.#doubtful.add(hub);
+    await this.#look();
+  }
+
+  #open({ applicationId, lastSequence, keyFingerprint }: Joining): Hub {
+    const readFrames = (after: number) => this.readFrames(applicationId, after);
+    const hub = new Hub({ applicationId, cursor: lastSequence, keyFingerprint, readFrames });
+    this.#hubs.set(applicationId, hub);
+    // What happened after the look-up and before the subscription is found by a look.
+    this.#channels.subscribe([applicationId]).then(
+      () => this.#lookAt([hub]),
+      () => undefined,
+    );
+    return hub;
+  }
+
+  #leave(hub: Hub, socket: LiveSocket): void {
+    hub.sockets.delete(socket);
+    if (hub.sockets.size > 0 || this.#hubs.get(hub.applicationId) !== hub) return;
+    this.#hubs.delete(hub.applicationId);
+    this.#doubtful.delete(hub);
+    this.#channels.unsubscribe(hub.applicationId);
+  }
+
+  #lookAt(hubs: readonly Hub[]): void {
+    for (const hub of hubs) this.#doubtful.add(hub);
+    void this.#look();
+  }
+
+  #look(): Promise<void> {
+    return this.#looks.ask('', async () => {
+      try {
+        for (const hubs of inBatches([...this.#doubtful])) await this.#compare(hubs);
+        if (this.#isFailing) this.#logger.info('events are looked for again');
+        this.#isFailing = false;
+      } catch (err) {
+        if (!this.#isFailing) this.#logger.warn({ err }, 'events can not be looked for');
+        this.#isFailing = true;
+      }
+    });
+  }
+
+  async #compare(hubs: readonly Hub[]): Promise<void> {
+    for (const hub of hubs) this.#doubtful.delete(hub);
+    const startedAt = performance.now();
+    try {
+      const states = await this.#apps.getLiveStates(hubs.map(({ applicationId }) => applicationId));
+      for (const hub of hubs) await this.#mend(hub, states.get(hub.applicationId), startedAt);
+    } catch (err) {
+      // They are looked at again with all others.
+      throw new Error('The apps service could not be asked', { cause: err });
+    }
+  }
+
+  /** @param state what the application's clients should have heard; undefined when it is gone */
+  async #mend(hub: Hub, state: LiveState | undefined, startedAt: number): Promise<void> {
+    if (!state || state.lastSequence > hub.cursor) await this.#fetchMissing(hub, state?.lastSequence);
+    if (!state) {
+      // Where the log had the deletion, each socket is closed once it has been sent that.
+      if (!hub.hasEnded) await hub.each((socket) => socket.close(CLOSE.applicationDeleted));
+      return;
+    }
+    hub.keyFingerprint = state.keyFingerprint;
+    await hub.each((socket) => {
+      // A socket that came after the question may have a newer key than the answer; if not, the next look finds it.
+      if (socket.keyFingerprint !== state.keyFingerprint && socket.verifiedAt < startedAt) socket.close(CLOSE.keyRotated);
+    });
+  }
+
+  /** Takes in what the log has after the hub's cursor, up to a sequence or to its end. */
+  async #fetchMissing(hub: Hub, lastSequence = Number.POSITIVE_INFINITY): Promise<void> {
+    while (hub.cursor < lastSequence && hub.sockets.size > 0) {
+      const frames = await this.readFrames(hub.applicationId, hub.cursor);
+      const [first] = frames;
+      if (!first) {
+        // The log was trimmed: what is not held any more can't be waited for.
+        if (Number.isFinite(lastSequence)) hub.skipTo(lastSequence);
+        return;
+      }
+      if (first.sequence > hub.cursor + 1) hub.skipTo(first.sequence - 1);
+      for (const frame of frames) hub.accept(frame);
+    }
+  }
+}
+
+function* inBatches<T>(items: readonly T[]): Generator<T[]> {
+  for (let i = 0; i < items.length; i += LOOK_HUBS_MAX) yield items.slice(i, i + LOOK_HUBS_MAX);
+}

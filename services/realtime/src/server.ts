@@ -1,0 +1,108 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import type { DomainError } from '@latchkey/kit/errors';
+import { errorEnvelope } from '@latchkey/kit/http/envelope';
+import { LingeringResponse } from '@latchkey/kit/http/lingering-response';
+import { coverNodeDefaults, onClientError } from '@latchkey/kit/http/raw-error';
+import { requestIdOf } from '@latchkey/kit/http/request-id';
+import { STANDARD_HEADERS } from '@latchkey/kit/http/standard-headers';
+import type { Logger } from '@latchkey/kit/logger';
+import { WebSocketServer } from 'ws';
+import { asyncApiDocument } from './asyncapi/document.ts';
+import { errors } from './errors.ts';
+import { CLIENT_FRAME_BYTES_MAX, CLOUDEVENTS_PROTOCOL, REALTIME_PATH } from './protocol.ts';
+
+const ASYNCAPI_PATH = '/asyncapi.json';
+const UPGRADE_REQUIRED = 426;
+
+/** Longest time that a client may take to send its request, in milliseconds, and how often it is looked for. */
+const REQUEST_TIMEOUT_MS = 10_000;
+const TIMEOUT_CHECK_INTERVAL_MS = 5_000;
+
+/** Most frames that a message may come in. */
+const FRAGMENTS_MAX = 100;
+/** How long a client has to answer a close frame, in milliseconds. */
+const CLOSE_TIMEOUT_MS = 5_000;
+
+/** The WebSocket side of the endpoint. Compression costs five times the CPU, and saves little of such small frames. */
+export function createWebSocketServer(): WebSocketServer {
+  const options = { maxPayload: CLIENT_FRAME_BYTES_MAX, maxFragments: FRAGMENTS_MAX, closeTimeout: CLOSE_TIMEOUT_MS };
+  const server = new WebSocketServer({
+    ...options,
+    noServer: true,
+    clientTracking: false,
+    autoPong: false,
+    perMessageDeflate: false,
+    // The other sub-protocols that are offered may hold a key, and are not repeated.
+    handleProtocols: (offered) => (offered.has(CLOUDEVENTS_PROTOCOL) ? CLOUDEVENTS_PROTOCOL : false),
+  });
+  server.on('headers', (headers, req) => headers.push(`X-Request-Id: ${requestIdOf(req)}`));
+  return server;
+}
+
+/** What the HTTP server of the endpoint does. */
+export interface EndpointOptions {
+  readonly onUpgrade: (req: IncomingMessage, socket: Socket, head: Buffer) => void;
+  /** Most connections; further ones are closed at once. */
+  readonly connectionsMax: number;
+  readonly logger: Logger;
+}
+
+/** The HTTP server of the endpoint: upgrades, and the document that describes them. */
+export function createEndpoint({ onUpgrade, connectionsMax, logger }: EndpointOptions): Server {
+  const server = createServer(
+    {
+      ServerResponse: LingeringResponse,
+      headersTimeout: REQUEST_TIMEOUT_MS,
+      requestTimeout: REQUEST_TIMEOUT_MS,
+      connectionsCheckingInterval: TIMEOUT_CHECK_INTERVAL_MS,
+      // Any other protocol may be left alone (RFC 9110, section 7.8).
+      shouldUpgradeCallback: ({ headers }) => headers.upgrade?.toLowerCase() === 'websocket',
+    },
+    answer,
+  );
+  server.maxConnections = connectionsMax;
+  server.on('upgrade', onUpgrade);
+  server.on('clientError', (err, socket) => onClientError(err, socket, logger));
+  coverNodeDefaults(server);
+  return server;
+}
+
+/** Answers what is no upgrade. */
+function answer(req: IncomingMessage, res: ServerResponse): void {
+  const path = (req.url ?? '').split('?', 1)[0];
+  const isRead = req.method === 'GET' || req.method === 'HEAD';
+  if (path !== REALTIME_PATH && path !== ASYNCAPI_PATH) refuse(req, res, errors.route_not_found());
+  else if (!isRead) refuse(req, res, errors.method_not_allowed(), { allow: 'GET' });
+  else if (path === ASYNCAPI_PATH) send(req, res, 200, asyncApiDocument(serverUrlOf(req)));
+  else refuse(req, res, errors.upgrade_required(), { upgrade: 'websocket' }, UPGRADE_REQUIRED);
+}
+
+/** Where the client believes to be. */
+function serverUrlOf({ headers }: IncomingMessage): string {
+  const url = `ws://${headers.host}`;
+  return URL.canParse(url) ? `ws://${new URL(url).host}` : 'ws://localhost';
+}
+
+function refuse(req: IncomingMessage, res: ServerResponse, err: DomainError, headers = {}, status = err.httpStatus): void {
+  send(req, res, status, errorEnvelope(err, requestIdOf(req)), headers);
+}
+
+function send(
+  req: IncomingMessage,
+  res: ServerResponse,
+  status: number,
+  body: object,
+  headers: Record<string, string> = {},
+): void {
+  const text = JSON.stringify(body);
+  res.writeHead(status, {
+    'content-type': 'application/json; charset=utf-8',
+    'content-length': Buffer.byteLength(text),
+    'x-request-id': requestIdOf(req),
+    ...STANDARD_HEADERS,
+    ...headers,
+    connection: 'close',
+  });
+  res.end(text);
+}

@@ -1,0 +1,171 @@
+import type { Duplex } from 'node:stream';
+import type { WebSocket } from 'ws';
+import type { Frame } from '../frame/frame.ts';
+import { CLOSE, type Close } from './close-code.ts';
+import { FrameMeter } from './frame-meter.ts';
+
+/** Where a socket gets its frames from. */
+export interface FrameSource {
+  /** The sequence of the newest frame. */
+  readonly cursor: number;
+  /** The frame after a sequence where it is at hand. */
+  frameAfter(sequence: number): Frame | undefined;
+  /** The frames after a sequence from the event log, in order; it may begin later where the next is no longer held. */
+  readFrames(afterSequence: number): Promise<readonly Frame[]>;
+}
+
+/** What a socket starts with. */
+export interface LiveSocketOptions {
+  readonly ws: WebSocket;
+  /** The connection under it. */
+  readonly connection: Duplex;
+  readonly source: FrameSource;
+  /** The key that it was opened with. */
+  readonly keyFingerprint: string;
+  /** When apps was last known to hold that key valid, as `performance.now()` counts. */
+  readonly verifiedAt: number;
+  /** The sequence of the last event that the client knows of. */
+  readonly position: number;
+}
+
+/** Bytes that may wait for a client to read them. Frames beyond wait in the ring or in the log, of which there is one for all. */
+const WAITING_BYTES_MAX = 256 * 1024;
+/** How long they may wait until the client is given up, in milliseconds. */
+const WAIT_MS_MAX = 10_000;
+/** Pings that may go unanswered. */
+const PINGS_MISSED_MAX = 2;
+
+/** One client's connection: a reader with a place in its application's events, which is sent what comes after in order. */
+export class LiveSocket {
+  readonly keyFingerprint: string;
+  readonly verifiedAt: number;
+  readonly #ws: WebSocket;
+  readonly #connection: Duplex;
+  readonly #source: FrameSource;
+  readonly #meter = new FrameMeter();
+  #position: number;
+  #pingsMissed = 0;
+  #isReading = false;
+  #blockedTimer: NodeJS.Timeout | undefined;
+
+  constructor(options: LiveSocketOptions) {
+    this.#ws = options.ws;
+    this.#connection = options.connection;
+    this.#source = options.source;
+    this.keyFingerprint = options.keyFingerprint;
+    this.verifiedAt = options.verifiedAt;
+    this.#position = options.position;
+    this.#listen();
+  }
+
+  /** Sends what is no event, before all events. */
+  greet(text: string): void {
+    this.#ws.send(text);
+  }
+
+  /** Sends frames that follow the socket's place, then whatever else there is. */
+  start(frames: readonly Frame[]): void {
+    if (!this.#sendAll(frames)) this.close(CLOSE.goingAway);
+    this.catchUp();
+  }
+
+  /** Sends all that comes after the socket's place, as far as the client reads. */
+  catchUp(): void {
+    while (this.#position < this.#source.cursor && this.#canSend()) {
+      const frame = this.#source.frameAfter(this.#position);
+      if (!frame) return void this.#catchUpFromLog();
+      this.#send(frame);
+    }
+  }
+
+  /** Closes the connection, with a few seconds for the client to answer. */
+  close({ code, reason }: Close): void {
+    this.#ws.close(code, reason);
+  }
+
+  /** Cuts the connection off. */
+  cut(): void {
+    this.#ws.terminate();
+  }
+
+  /** Asks for a sign of life, and cuts off a client that has not given one for too long. */
+  ping(): void {
+    if (this.#pingsMissed >= PINGS_MISSED_MAX) this.cut();
+    this.#pingsMissed += 1;
+    if (this.#ws.readyState === this.#ws.OPEN) this.#ws.ping();
+  }
+
+  /** Calls back once the connection is gone, with the code that it was closed with. */
+  onGone(callback: (code: number) => void): void {
+    this.#ws.once('close', (code) => {
+      clearTimeout(this.#blockedTimer);
+      callback(code);
+    });
+  }
+
+  #canSend(): boolean {
+    return this.#blockedTimer === undefined && !this.#isReading && this.#ws.readyState === this.#ws.OPEN;
+  }
+
+  #send(frame: Frame): void {
+    this.#position = frame.sequence;
+    if (frame.bytes.length > 0) this.#ws.send(frame.bytes, { binary: false });
+    if (frame.isLast) this.close(CLOSE.applicationDeleted);
+    else if (this.#ws.bufferedAmount > WAITING_BYTES_MAX) this.#block();
+  }
+
+  /** Sends frames until one does not fit any more. Answers false when there is a hole before one of them. */
+  #sendAll(frames: readonly Frame[]): boolean {
+    for (const frame of frames) {
+      if (!this.#canSend()) return true;
+      if (frame.sequence <= this.#position) continue;
+      if (frame.sequence !== this.#position + 1) return false;
+      this.#send(frame);
+    }
+    return true;
+  }
+
+  async #catchUpFromLog(): Promise<void> {
+    this.#isReading = true;
+    const frames = await this.#source.readFrames(this.#position).catch(() => []);
+    this.#isReading = false;
+    // What the log can't give, the client has to ask for again: it is told there what it has missed.
+    if (frames.length === 0 || !this.#sendAll(frames)) return this.close(CLOSE.goingAway);
+    this.catchUp();
+  }
+
+  /** Sends no more until the client has read what waits. */
+  #block(): void {
+    this.#blockedTimer = setTimeout(() => this.close(CLOSE.readsTooSlowly), WAIT_MS_MAX);
+    this.#connection.once('drain', () => {
+      clearTimeout(this.#blockedTimer);
+      this.#blockedTimer = undefined;
+      this.catchUp();
+    });
+  }
+
+  #listen(): void {
+    const ws = this.#ws;
+    // The library closes the connection itself; an error that nobody listens for would end the process.
+    ws.on('error', () => undefined);
+    ws.on('message', (_, isBinary) => {
+      if (this.#isFlood()) return;
+      if (isBinary) this.close(CLOSE.binaryFrame);
+    });
+    ws.on('ping', (data: Buffer) => {
+      if (!this.#isFlood() && this.#canSend()) ws.pong(data);
+    });
+    ws.on('pong', () => {
+      this.#pingsMissed = 0;
+      this.#isFlood();
+    });
+  }
+
+  #isFlood(): boolean {
+    if (!this.#meter.isTooMany(performance.now())) return false;
+    this.close(CLOSE.sendsTooMuch);
+    // Nothing more is read, or the flood would be taken in until the client has answered.
+    this.#ws.pause();
+    return true;
+  }
+}

@@ -1,0 +1,135 @@
+import { randomUUID } from 'node:crypto';
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { createRouterTransport, type ServiceImpl } from '@connectrpc/connect';
+import { defineErrors, toConnectError } from '@latchkey/kit/errors';
+import { newId } from '@latchkey/kit/id';
+import { Health, HealthCheckResponse_ServingStatus } from '@latchkey/proto/health/v1/health_pb';
+import { ApplicationService, ApplicationStatus } from '@latchkey/proto/latchkey/apps/v1/application_pb';
+import { ApplicationEventSchema } from '@latchkey/proto/latchkey/apps/v1/event_pb';
+import type { LiveEvent } from '../frame/frame.ts';
+
+type EventInit = NonNullable<MessageInitShape<typeof ApplicationEventSchema>['event']>;
+
+/** An application as the stand-in keeps it. */
+export interface FakeApplication {
+  readonly id: string;
+  socketKey: string;
+  version: string;
+  status: ApplicationStatus;
+  isDeleted: boolean;
+  readonly events: LiveEvent[];
+  lastSequence: number;
+}
+
+const errors = defineErrors({ runtime_key_invalid: { kind: 'unauthenticated', code: 'api_key_invalid', message: 'no' } });
+const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+
+function newKey(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(32));
+  return `lk_sock_${[...bytes].map((byte) => ALPHABET[byte % ALPHABET.length]).join('')}`;
+}
+
+/** Stands for the apps service: keeps applications and their log in memory, and answers what this service asks of it. */
+export class FakeApps {
+  readonly calls = { lookUp: 0, list: 0, states: 0 };
+  readonly transport;
+  readonly #applications: FakeApplication[] = [];
+  #failure: Error | undefined;
+  #gate: Promise<unknown> | undefined;
+
+  constructor() {
+    this.transport = createRouterTransport(({ service }) => {
+      service(ApplicationService, this.#impl());
+      service(Health, { check: () => ({ status: HealthCheckResponse_ServingStatus.SERVING }) });
+    });
+  }
+
+  create(): FakeApplication {
+    const application = { id: randomUUID(), socketKey: newKey(), version: '1.0', status: ApplicationStatus.ONLINE };
+    this.#applications.push({ ...application, isDeleted: false, events: [], lastSequence: 0 });
+    return this.#applications.at(-1) as FakeApplication;
+  }
+
+  /** Commits an event; nobody is told. */
+  log(application: FakeApplication, event: EventInit): LiveEvent {
+    application.lastSequence += 1;
+    const body = create(ApplicationEventSchema, { event });
+    const logged = { id: newId(), sequence: application.lastSequence, createdAt: new Date(), event: body };
+    application.events.push(logged);
+    if (event.case === 'deleted') application.isDeleted = true;
+    if (event.case === 'paused') application.status = ApplicationStatus.PAUSED;
+    if (event.case === 'resumed') application.status = ApplicationStatus.ONLINE;
+    if (event.case === 'versionChanged') application.version = String(event.value.version);
+    return logged;
+  }
+
+  /** Commits a new version that follows from the sequence; nobody is told. */
+  logVersion(application: FakeApplication): LiveEvent {
+    const version = `2.${application.lastSequence + 1}`;
+    return this.log(application, { case: 'versionChanged', value: { version, previousVersion: application.version } });
+  }
+
+  rotate(application: FakeApplication): void {
+    application.socketKey = newKey();
+  }
+
+  /** The log holds no event up to a sequence any more. */
+  trim(application: FakeApplication, upTo: number): void {
+    application.events.splice(0, application.events.findLastIndex(({ sequence }) => sequence <= upTo) + 1);
+  }
+
+  /** Makes each call fail with the error from now on. */
+  failWith(err: Error | undefined): void {
+    this.#failure = err;
+  }
+
+  /** Each call waits for the promise before it is answered, from now on. */
+  waitFor(gate: Promise<unknown> | undefined): void {
+    this.#gate = gate;
+  }
+
+  #impl(): Partial<ServiceImpl<typeof ApplicationService>> {
+    const answer = async <T>(make: () => T): Promise<T> => {
+      const made = make();
+      await this.#gate;
+      if (this.#failure) throw this.#failure;
+      return made;
+    };
+    return {
+      lookUpApplication: ({ key }) =>
+        answer(() => {
+          this.calls.lookUp += 1;
+          const found = this.#applications.find((app) => app.socketKey === key.value && !app.isDeleted);
+          if (!found) throw toConnectError(errors.runtime_key_invalid());
+          const { id, status, version, lastSequence, socketKey } = found;
+          const settings = { status, version };
+          const lookedUp = { applicationId: id, name: 'Engine', settings, lastSequence: BigInt(lastSequence) };
+          return { ...lookedUp, keyFingerprint: socketKey.slice(-6) };
+        }),
+      listApplicationEvents: ({ applicationId, afterSequence, pageSize }) =>
+        answer(() => {
+          this.calls.list += 1;
+          const all = this.#applications.find(({ id }) => id === applicationId)?.events ?? [];
+          const page = all.filter(({ sequence }) => sequence > Number(afterSequence)).slice(0, pageSize);
+          const toMessage = ({ createdAt, sequence, ...event }: LiveEvent) => ({
+            ...event,
+            sequence: BigInt(sequence),
+            createdAt: timestampFromDate(createdAt),
+          });
+          return { events: page.map(toMessage) };
+        }),
+      batchGetLiveStates: ({ applicationIds }) =>
+        answer(() => {
+          this.calls.states += 1;
+          const held = this.#applications.filter(({ id, isDeleted }) => applicationIds.includes(id) && !isDeleted);
+          const states = held.map(({ id, lastSequence, socketKey }) => ({
+            applicationId: id,
+            lastSequence: BigInt(lastSequence),
+            socketKeyFingerprint: socketKey.slice(-6),
+          }));
+          return { states };
+        }),
+    };
+  }
+}
