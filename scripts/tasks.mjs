@@ -13,7 +13,8 @@ const tasks = {
   check: (args) => runChecks(selectChecks(args)).then((failed) => (failed.length === 0 ? 0 : 1)),
   bench: (args) => runNode([`${root}bench/main.ts`, ...args]),
   'check-files': (args) => runNode([`${root}packages/standalone/src/check-files-main.ts`, ...args], { endsWithUs: true }),
-  generate: (args) => runTool('buf', ['generate', ...args], { cwd: `${root}proto` }),
+  listen: (args) => runNode([`${root}packages/standalone/src/listen-main.ts`, ...args], { endsWithUs: true }),
+  generate,
   format: (args) => runTool('biome', ['check', '--write', ...(args.length > 0 ? args : ['.'])]),
 };
 
@@ -27,6 +28,16 @@ export async function runTask(name, args) {
   if (!task) throw new Failure(`Usage: node scripts/run.mjs ${Object.keys(tasks).join('|')} [arguments]`, 2);
   await ensureInstalled();
   return task(args);
+}
+
+/** The code of the protocol, and the document of the live events. Arguments are for the first. */
+async function generate(args) {
+  const asyncApi = `${root}docs/asyncapi.json`;
+  return (
+    (await runTool('buf', ['generate', ...args], { cwd: `${root}proto` })) ||
+    (await runNode([`${root}services/realtime/src/asyncapi/write-document.ts`])) ||
+    (await runTool('biome', ['format', '--write', asyncApi]))
+  );
 }
 
 /** Everything that must hold: the checks, then the tests. With arguments, for working on some tests, just those. */

@@ -1,0 +1,115 @@
+// @ts-check
+// Live events of a Latchkey application, for Node.js with the package `ws`. Paste it and change what you like.
+import { setTimeout as sleep } from 'node:timers/promises';
+import WebSocket from 'ws';
+
+/** Close codes after which the key opens nothing any more. */
+const FINAL = new Map([
+  [4102, /** @type {const} */ ('deleted')],
+  [4103, /** @type {const} */ ('rotated')],
+]);
+/** The service pings every 30 s: without one for so long, the connection is dead. */
+const DEAD_AFTER_MS = 75_000;
+/** A connection that has stood for so long was a good one: the next delay is short again. */
+const GOOD_AFTER_MS = 10_000;
+
+/**
+ * Listens until `signal` is aborted or the key is good for nothing any more. Reconnects for as long as it takes, and misses nothing that the service
+ * still holds.
+ *
+ * `onEvent` gets each event once, in order. It gets `latchkey.connection.ready` too, but only where that stands in for what may have been missed:
+ * on the first connection, and after an absence that was too long. So the newest `status` and `version` that it was given are always right.
+ *
+ * @param {import('./live-events.node.d.mts').ListenOptions} options
+ * @param {import('./live-events.node.d.mts').Clock} [clock] chance and time, for tests
+ * @returns {Promise<import('./live-events.node.d.mts').End>} why it has ended
+ */
+export async function listen(options, clock = {}) {
+  const { onEvent, onState = () => {}, signal } = options;
+  const { random = Math.random, wait = sleep, now = () => performance.now() } = clock;
+  let { lastEventId } = options;
+  let failures = 0;
+  while (!signal?.aborted) {
+    onState({ state: 'connecting' });
+    let readyAt = Number.POSITIVE_INFINITY;
+    const closed = await connect(options, lastEventId, clock, (event) => {
+      if (event.type === 'latchkey.connection.ready') {
+        readyAt = now();
+        onState({ state: 'connected', ready: event });
+        // What was missed follows, and leads up to this snapshot.
+        if (event.data.resumed) return;
+        lastEventId = event.data.lastSequence;
+      } else if (event.sequence !== undefined) {
+        // Events are delivered at least once.
+        if (lastEventId !== undefined && Number(event.sequence) <= Number(lastEventId)) return;
+        lastEventId = event.sequence;
+      }
+      onEvent(event);
+    });
+    if (signal?.aborted) break;
+    const end = closed.status === 401 ? 'refused' : FINAL.get(closed.code);
+    if (end) return end;
+    if (now() - readyAt >= GOOD_AFTER_MS) failures = 0;
+    // At random, so that all the clients of a node that went away do not come back in the same moment.
+    const delayMs = closed.retryAfterMs + Math.round(random() * Math.min(30_000, 1_000 * 2 ** failures));
+    failures += 1;
+    onState({ state: 'waiting', delayMs, reason: closed.reason, code: closed.code, status: closed.status });
+    await wait(delayMs, undefined, { signal }).catch(() => {});
+  }
+  return 'aborted';
+}
+
+/**
+ * Opens one connection and resolves with the reason once it is closed. Rejects with what `onFrame` throws.
+ *
+ * @param {import('./live-events.node.d.mts').ListenOptions} options
+ * @param {string | undefined} lastEventId
+ * @param {import('./live-events.node.d.mts').Clock} clock
+ * @param {(event: any) => void} onFrame
+ * @returns {Promise<{ code: number, reason: string, status: number | undefined, retryAfterMs: number }>}
+ */
+function connect({ url, socketKey, signal }, lastEventId, { deadAfterMs = DEAD_AFTER_MS }, onFrame) {
+  return new Promise((resolve, reject) => {
+    const headers = { authorization: `Bearer ${socketKey}`, ...(lastEventId !== undefined && { 'last-event-id': lastEventId }) };
+    const bounds = { handshakeTimeout: 10_000, closeTimeout: 1_000, maxPayload: 65_536, perMessageDeflate: false };
+    const socket = new WebSocket(url, ['cloudevents.json'], { headers, ...bounds });
+    let reason = '';
+    /** @type {number | undefined} */
+    let status;
+    let retryAfterMs = 0;
+
+    const close = () => socket.close(1000);
+    signal?.addEventListener('abort', close, { once: true });
+    const deathTimer = setTimeout(() => {
+      reason ||= 'no sign of life';
+      socket.terminate();
+    }, deadAfterMs);
+    socket.on('open', () => deathTimer.refresh());
+    socket.on('ping', () => deathTimer.refresh());
+    socket.on('message', (text) => {
+      deathTimer.refresh();
+      try {
+        if (!signal?.aborted) onFrame(JSON.parse(String(text)));
+      } catch (err) {
+        reject(err);
+        socket.removeAllListeners('message');
+        socket.terminate();
+      }
+    });
+    socket.on('unexpected-response', (_request, response) => {
+      status = response.statusCode;
+      reason ||= `HTTP ${status}`;
+      // At most five minutes, whatever is in between says.
+      if (status === 429 || status === 503) retryAfterMs = Math.min(Number(response.headers['retry-after']) || 0, 300) * 1_000;
+      socket.terminate();
+    });
+    socket.on('error', (err) => {
+      reason ||= err.message;
+    });
+    socket.on('close', (code, text) => {
+      clearTimeout(deathTimer);
+      signal?.removeEventListener('abort', close);
+      resolve({ code, reason: reason || String(text) || `closed with ${code}`, status, retryAfterMs });
+    });
+  });
+}

@@ -1,0 +1,54 @@
+import { type End, type LiveEvent, listen, type State } from '@latchkey/examples/live-events.node.mjs';
+import { onExitWish } from './exit-signals.ts';
+import { describeEvent, describeState, LISTEN_HELP, type ListenCommand, readListenArguments } from './listen.ts';
+
+const ENDS: Record<End, { readonly code: number; readonly sentence?: string }> = {
+  aborted: { code: 0 },
+  deleted: { code: 0, sentence: 'The application was deleted.' },
+  rotated: { code: 1, sentence: 'The socket key was rotated: take the new one from get-applications.' },
+  refused: {
+    code: 1,
+    sentence:
+      'The socket key is refused: it is mistyped, was rotated, or its application was deleted. get-applications shows it.',
+  },
+};
+
+// Whoever reads what we print may go away, as `head` does.
+for (const stream of [process.stdout, process.stderr]) stream.on('error', () => process.exit(0));
+
+const command = readCommand();
+if (command?.help) process.stdout.write(LISTEN_HELP);
+else if (command) await run(command);
+
+function readCommand(): ListenCommand | undefined {
+  try {
+    return readListenArguments(process.argv.slice(2), process.env);
+  } catch (err) {
+    process.stderr.write(`${(err as Error).message.split('\n')[0]}\n\n${LISTEN_HELP}`);
+    process.exitCode = 2;
+    return undefined;
+  }
+}
+
+async function run({ json, ...options }: ListenCommand & { help: false }): Promise<void> {
+  const stop = new AbortController();
+  onExitWish(
+    () => stop.abort(),
+    () => process.exit(130),
+  );
+  const print = (event: LiveEvent) => {
+    if (json) process.stdout.write(`${JSON.stringify(event)}\n`);
+    else if (event.sequence !== undefined) process.stdout.write(`${describeEvent(event)}\n`);
+  };
+  let wasAsked = options.lastEventId !== undefined;
+  const onState = (state: State) => {
+    const line = describeState(state, wasAsked);
+    wasAsked ||= state.state === 'connected';
+    if (line !== undefined) process.stderr.write(`${line}\n`);
+    // The listener passes on the others itself.
+    if (json && state.state === 'connected' && state.ready.data.resumed) print(state.ready);
+  };
+  const { code, sentence } = ENDS[await listen({ ...options, onEvent: print, onState, signal: stop.signal })];
+  if (sentence !== undefined) process.stderr.write(`${sentence}\n`);
+  process.exitCode = code;
+}

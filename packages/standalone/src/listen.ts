@@ -1,0 +1,83 @@
+import { parseArgs } from 'node:util';
+import type { LiveEvent, State } from '@latchkey/examples/live-events.node.mjs';
+
+const DEFAULT_URL = 'ws://localhost:8081/api/v1/realtime';
+const PROTOCOLS = ['ws:', 'wss:', 'http:', 'https:'];
+
+export const LISTEN_HELP = `Usage: npm run listen -- <socketKey> [--url <url>] [--from <sequence>] [--json]
+
+Prints the live events of an application as they arrive, and reconnects where it has to. Ctrl-C ends it.
+
+  <socketKey>         lk_sock_…, as get-applications answers it. Other users of the machine see arguments in the list of
+                      processes: they do not see the variable LATCHKEY_SOCKET_KEY, which is used where no key is given
+  --url <url>         of the endpoint (${DEFAULT_URL})
+  --from <sequence>   first print what came after this event, as far as it is still held
+  --json              print the frames as they come, one a line, for other programs; npm run -s keeps npm's own lines out
+  --help              show this
+
+Events go to standard output, all else to standard error. The exit code is 0 after Ctrl-C and after the application's deletion, 1 when the key
+is refused or rotated, 2 for wrong arguments.
+`;
+
+/** What the command line asks for. */
+export type ListenCommand =
+  | { readonly help: true }
+  | {
+      readonly help: false;
+      readonly socketKey: string;
+      readonly url: string;
+      readonly lastEventId?: string;
+      readonly json: boolean;
+    };
+
+/**
+ * @throws {Error} with a sentence about what is wrong with the arguments
+ */
+export function readListenArguments(args: readonly string[], env: NodeJS.ProcessEnv): ListenCommand {
+  const { values, positionals } = parseArgs({
+    args: [...args],
+    allowPositionals: true,
+    options: {
+      url: { type: 'string', default: DEFAULT_URL },
+      from: { type: 'string' },
+      json: { type: 'boolean', default: false },
+      help: { type: 'boolean', short: 'h', default: false },
+    },
+  });
+  const { help, url, from, json } = values;
+  if (help) return { help };
+  if (positionals.length > 1) throw new Error('There is more than one socket key.');
+  const socketKey = positionals[0] ?? env.LATCHKEY_SOCKET_KEY;
+  if (!socketKey) throw new Error('There is no socket key.');
+  // It becomes part of a header, so that a stray line break would be an error of the HTTP client.
+  if (!/^[\x21-\x7e]+$/.test(socketKey)) throw new Error('The socket key has characters that no key has.');
+  if (!PROTOCOLS.includes(URL.parse(url)?.protocol ?? '')) throw new Error('--url must be a ws:// or wss:// URL.');
+  if (from !== undefined && !/^\d{1,15}$/.test(from))
+    throw new Error('--from must be the sequence of an event, such as 0 or 17.');
+  return { help, socketKey, url, json, ...(from !== undefined && { lastEventId: from }) };
+}
+
+/** An event as a line to read. */
+export function describeEvent({ time, sequence, type, data }: LiveEvent): string {
+  return printable(`${time}  ${sequence === undefined ? '-' : `#${sequence}`}  ${type}  ${JSON.stringify(data)}`);
+}
+
+/**
+ * What the listener is doing, as a line to read, or undefined where there is nothing to say.
+ *
+ * @param hasGap whether a connection that is not resumed leaves out events that were asked for
+ */
+export function describeState(state: State, hasGap: boolean): string | undefined {
+  if (state.state === 'connecting') return undefined;
+  if (state.state === 'waiting') {
+    return printable(`Not connected: ${state.reason}. Trying again in ${(state.delayMs / 1_000).toFixed(1)} s.`);
+  }
+  const { name, status, version, lastSequence, resumed } = state.ready.data;
+  const start = hasGap ? `Missed what is no longer held, and goes on after #${lastSequence}.` : `Begins after #${lastSequence}.`;
+  return printable(`Connected to ${name}: ${status}, version ${version}. ${resumed ? 'Resumed: nothing is missed.' : start}`);
+}
+
+/** Without what a terminal would take for a command. */
+function printable(line: string): string {
+  return line.replace(/\p{Cc}/gu, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}
