@@ -10,6 +10,7 @@ export const errors = defineErrors({
   sign_in_failed: { kind: 'unauthenticated', message: 'The email or the password is wrong' },
   account_exists: { kind: 'conflict', code: 'account_exists', message: 'The username or the email is taken' },
   account_not_found: { kind: 'not_found', message: 'Not found' },
+  avatar_invalid: { kind: 'malformed', message: MALFORMED },
   session_invalid: { kind: 'unauthenticated', message: 'The session is not valid' },
   api_key_invalid: { kind: 'unauthenticated', code: 'api_key_invalid', message: 'The API key is not valid' },
   api_key_expired: { kind: 'unauthenticated', code: 'api_key_expired', message: 'The API key has expired' },

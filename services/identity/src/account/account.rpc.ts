@@ -1,9 +1,13 @@
-import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { ServiceImpl } from '@connectrpc/connect';
 import type { AccountService } from '@latchkey/proto/latchkey/identity/v1/account_pb';
+import { setAvatar } from '../avatar/avatar.ts';
 import type { IdentityContext } from '../context.ts';
 import { endSession } from '../session/session.ts';
 import { type Account, getAccount, type SignedIn, signIn, signUp } from './account.ts';
+
+/** Where the gateway serves an account's own avatar (specification 4.2, decisions 8). */
+const AVATAR_PATH = '/api/v1/panel/avatar';
 
 /** Accounts and the sessions they are used through. */
 export function accountRpc(ctx: IdentityContext): ServiceImpl<typeof AccountService> {
@@ -21,6 +25,9 @@ export function accountRpc(ctx: IdentityContext): ServiceImpl<typeof AccountServ
     async getAccount({ accountId }) {
       return { account: toMessage(await getAccount(ctx, accountId)) };
     },
+    async setAvatar({ accountId, avatarId, uploadedAt }) {
+      return setAvatar(ctx, { accountId, avatarId, uploadedAt: uploadedAt && timestampDate(uploadedAt) });
+    },
   };
 }
 
@@ -29,6 +36,15 @@ function toSignedIn({ account, session }: SignedIn) {
   return { account: toMessage(account), session: { token, csrfToken, expiresAt: timestampFromDate(expiresAt) } };
 }
 
-function toMessage({ id, username, email, createdAt }: Account) {
-  return { id, username, email, twoFactorEnabled: false, createdAt: timestampFromDate(createdAt) };
+function toMessage({ id, username, email, avatarId, pictureUrl, createdAt }: Account) {
+  const avatarUrl = avatarId === undefined ? pictureUrl : `${AVATAR_PATH}?v=${avatarId}`;
+  return {
+    id,
+    username,
+    email,
+    ...(avatarUrl !== undefined && { avatarUrl }),
+    ...(avatarId !== undefined && { avatarId }),
+    twoFactorEnabled: false,
+    createdAt: timestampFromDate(createdAt),
+  };
 }

@@ -11,6 +11,10 @@ export interface Account {
   readonly id: string;
   readonly username: string;
   readonly email: string;
+  /** Id of the avatar that was uploaded last. */
+  readonly avatarId: string | undefined;
+  /** The image that the account's OpenID Connect issuer named. */
+  readonly pictureUrl: string | undefined;
   readonly createdAt: Date;
 }
 
@@ -35,7 +39,7 @@ export interface SignUpRequest {
 export async function signUp(ctx: IdentityContext, { username, email, password }: SignUpRequest): Promise<SignedIn> {
   if (!isUsername(username) || !isEmail(email) || !isPassword(password)) throw errors.sign_up_invalid();
   if (ctx.signUp === 'closed') throw errors.sign_up_closed();
-  const account = { id: newId(), username, email, createdAt: ctx.clock() };
+  const account = { id: newId(), username, email, avatarId: undefined, pictureUrl: undefined, createdAt: ctx.clock() };
   const passwordHash = await ctx.passwords.hash(password);
   try {
     const session = await ctx.db.transaction().execute(async (tx) => {
@@ -78,5 +82,12 @@ export async function getAccount(ctx: IdentityContext, accountId: string): Promi
 }
 
 function toAccount(row: AccountRow): Account {
-  return { id: row.id, username: row.username, email: row.email, createdAt: row.created_at };
+  return {
+    id: row.id,
+    username: row.username,
+    email: row.email,
+    avatarId: row.avatar_id ?? undefined,
+    pictureUrl: row.picture_url ?? undefined,
+    createdAt: row.created_at,
+  };
 }

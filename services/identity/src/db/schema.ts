@@ -7,6 +7,11 @@ export interface AccountTable {
   email: string;
   /** argon2id in PHC format. */
   password_hash: string;
+  /** The image that the account's OpenID Connect issuer named, which nobody fetches. */
+  picture_url: Generated<string | null>;
+  /** The avatar, whose image the files service has, and when its upload was begun; both or neither. */
+  avatar_id: Generated<string | null>;
+  avatar_uploaded_at: Generated<Date | null>;
   created_at: Date;
 }
 

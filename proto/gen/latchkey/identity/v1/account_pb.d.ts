@@ -41,7 +41,8 @@ export declare type Account = Message<"latchkey.identity.v1.Account"> & {
   email: string;
 
   /**
-   * URL of the profile image. Absent means that there is none.
+   * URL of the profile image: the path of the avatar, or where there is none the image that the account's OpenID Connect issuer named. Absent means
+   * that there is neither.
    *
    * @generated from field: optional string avatar_url = 4;
    */
@@ -60,6 +61,13 @@ export declare type Account = Message<"latchkey.identity.v1.Account"> & {
    * @generated from field: google.protobuf.Timestamp created_at = 6;
    */
   createdAt?: Timestamp | undefined;
+
+  /**
+   * Id of the avatar, a UUID. Absent means that none was uploaded.
+   *
+   * @generated from field: optional string avatar_id = 7;
+   */
+  avatarId?: string | undefined;
 };
 
 /**
@@ -299,6 +307,67 @@ export declare type GetAccountResponse = Message<"latchkey.identity.v1.GetAccoun
 export declare const GetAccountResponseSchema: GenMessage<GetAccountResponse>;
 
 /**
+ * SetAvatarRequest names an avatar of an account.
+ *
+ * @generated from message latchkey.identity.v1.SetAvatarRequest
+ */
+export declare type SetAvatarRequest = Message<"latchkey.identity.v1.SetAvatarRequest"> & {
+  /**
+   * Id of the account, a UUID. Required.
+   *
+   * @generated from field: string account_id = 1;
+   */
+  accountId: string;
+
+  /**
+   * Id of the avatar, a UUID. Required.
+   *
+   * @generated from field: string avatar_id = 2;
+   */
+  avatarId: string;
+
+  /**
+   * When its upload was begun, by the clock of the files service's database. Of two of one time the one with the greater id is the later. Required.
+   *
+   * @generated from field: google.protobuf.Timestamp uploaded_at = 3;
+   */
+  uploadedAt?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message latchkey.identity.v1.SetAvatarRequest.
+ * Use `create(SetAvatarRequestSchema)` to create a new message.
+ */
+export declare const SetAvatarRequestSchema: GenMessage<SetAvatarRequest>;
+
+/**
+ * SetAvatarResponse says which avatar the account has.
+ *
+ * @generated from message latchkey.identity.v1.SetAvatarResponse
+ */
+export declare type SetAvatarResponse = Message<"latchkey.identity.v1.SetAvatarResponse"> & {
+  /**
+   * Id of the account's avatar from now on: the one asked for, or a later one.
+   *
+   * @generated from field: string avatar_id = 1;
+   */
+  avatarId: string;
+
+  /**
+   * Id of the avatar that this call took the place of. Absent means that there was none, or that the call changed nothing.
+   *
+   * @generated from field: optional string previous_avatar_id = 2;
+   */
+  previousAvatarId?: string | undefined;
+};
+
+/**
+ * Describes the message latchkey.identity.v1.SetAvatarResponse.
+ * Use `create(SetAvatarResponseSchema)` to create a new message.
+ */
+export declare const SetAvatarResponseSchema: GenMessage<SetAvatarResponse>;
+
+/**
  * AccountService creates accounts and their dashboard sessions.
  *
  * @generated from service latchkey.identity.v1.AccountService
@@ -344,6 +413,17 @@ export declare const AccountService: GenService<{
     methodKind: "unary";
     input: typeof GetAccountRequestSchema;
     output: typeof GetAccountResponseSchema;
+  },
+  /**
+   * SetAvatar records an avatar that is stored. One that was uploaded earlier never takes the place of a later one, so that it may be called again at
+   * any time. Fails with `avatar_invalid` for what is no id or has no time, and with `account_not_found`.
+   *
+   * @generated from rpc latchkey.identity.v1.AccountService.SetAvatar
+   */
+  setAvatar: {
+    methodKind: "unary";
+    input: typeof SetAvatarRequestSchema;
+    output: typeof SetAvatarResponseSchema;
   },
 }>;
 
