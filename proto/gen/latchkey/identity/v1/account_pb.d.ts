@@ -136,6 +136,13 @@ export declare type SignUpRequest = Message<"latchkey.identity.v1.SignUpRequest"
    * @generated from field: string password = 3;
    */
   password: string;
+
+  /**
+   * Token that the client had in its session cookie. Its session, whosesoever, is ended once the new one is open. Empty means none.
+   *
+   * @generated from field: string previous_session_token = 4;
+   */
+  previousSessionToken: string;
 };
 
 /**
@@ -190,6 +197,20 @@ export declare type SignInRequest = Message<"latchkey.identity.v1.SignInRequest"
    * @generated from field: string password = 2;
    */
   password: string;
+
+  /**
+   * One-time or recovery code, looked at only where the account has a second factor. Absent means that none was given; empty is a wrong one.
+   *
+   * @generated from field: optional string code = 3;
+   */
+  code?: string | undefined;
+
+  /**
+   * Token that the client had in its session cookie. Its session, whosesoever, is ended once the new one is open. Empty means none.
+   *
+   * @generated from field: string previous_session_token = 4;
+   */
+  previousSessionToken: string;
 };
 
 /**
@@ -265,6 +286,40 @@ export declare type SignOutResponse = Message<"latchkey.identity.v1.SignOutRespo
  * Use `create(SignOutResponseSchema)` to create a new message.
  */
 export declare const SignOutResponseSchema: GenMessage<SignOutResponse>;
+
+/**
+ * SignOutEverywhereRequest names the account.
+ *
+ * @generated from message latchkey.identity.v1.SignOutEverywhereRequest
+ */
+export declare type SignOutEverywhereRequest = Message<"latchkey.identity.v1.SignOutEverywhereRequest"> & {
+  /**
+   * Account, a UUID. One that there is not has no sessions.
+   *
+   * @generated from field: string account_id = 1;
+   */
+  accountId: string;
+};
+
+/**
+ * Describes the message latchkey.identity.v1.SignOutEverywhereRequest.
+ * Use `create(SignOutEverywhereRequestSchema)` to create a new message.
+ */
+export declare const SignOutEverywhereRequestSchema: GenMessage<SignOutEverywhereRequest>;
+
+/**
+ * SignOutEverywhereResponse is empty.
+ *
+ * @generated from message latchkey.identity.v1.SignOutEverywhereResponse
+ */
+export declare type SignOutEverywhereResponse = Message<"latchkey.identity.v1.SignOutEverywhereResponse"> & {
+};
+
+/**
+ * Describes the message latchkey.identity.v1.SignOutEverywhereResponse.
+ * Use `create(SignOutEverywhereResponseSchema)` to create a new message.
+ */
+export declare const SignOutEverywhereResponseSchema: GenMessage<SignOutEverywhereResponse>;
 
 /**
  * GetAccountRequest names an account.
@@ -385,7 +440,8 @@ export declare const AccountService: GenService<{
     output: typeof SignUpResponseSchema;
   },
   /**
-   * SignIn opens a session. Fails with `sign_in_failed` for an unknown email and a wrong password alike, in the same time.
+   * SignIn opens a session. Fails with `sign_in_failed` for an unknown email and a wrong password alike, in the same time. Whoever has the password of
+   * an account with a second factor and shows no code hears `two_factor_required`; a code fails as that of VerifyTwoFactorCode does.
    *
    * @generated from rpc latchkey.identity.v1.AccountService.SignIn
    */
@@ -403,6 +459,16 @@ export declare const AccountService: GenService<{
     methodKind: "unary";
     input: typeof SignOutRequestSchema;
     output: typeof SignOutResponseSchema;
+  },
+  /**
+   * SignOutEverywhere ends every session of an account. They are refused from the next request on.
+   *
+   * @generated from rpc latchkey.identity.v1.AccountService.SignOutEverywhere
+   */
+  signOutEverywhere: {
+    methodKind: "unary";
+    input: typeof SignOutEverywhereRequestSchema;
+    output: typeof SignOutEverywhereResponseSchema;
   },
   /**
    * GetAccount answers one account. Fails with `account_not_found`.
