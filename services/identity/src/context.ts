@@ -21,6 +21,12 @@ export interface IdentityContext {
   /** Key of the HMAC that a management key is stored as. */
   readonly apiKeyPepper: Buffer;
   readonly csrfKey: Buffer;
+  /** Key that secrets of authenticator apps are encrypted with. */
+  readonly twoFactorKey: Buffer;
+  /** Key of the HMAC that a recovery code is stored as. */
+  readonly recoveryCodeKey: Buffer;
+  /** Failed attempts at an account's second factor in 15 minutes. */
+  readonly twoFactorFailuresMax: number;
   readonly signUp: 'open' | 'closed';
   readonly activeApiKeysMax: number;
 }

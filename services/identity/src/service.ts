@@ -10,6 +10,7 @@ import { deriveKey } from '@latchkey/kit/secrets';
 import { AccountService } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import { ApiKeyService } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
 import { AuthenticationService } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
+import { TwoFactorService } from '@latchkey/proto/latchkey/identity/v1/two_factor_pb';
 import { accountRpc } from './account/account.rpc.ts';
 import { createPasswords, type Passwords } from './account/password.ts';
 import { apiKeyRpc } from './api-key/api-key.rpc.ts';
@@ -21,6 +22,7 @@ import { migrations } from './db/migrations/index.ts';
 import type { IdentityDatabase } from './db/schema.ts';
 import { createEpochs } from './epoch/epoch.ts';
 import { createSessionSweeper } from './session/session-sweeper.ts';
+import { twoFactorRpc } from './two-factor/two-factor.rpc.ts';
 
 /** The service, composed and not yet started. */
 export interface IdentityService {
@@ -73,6 +75,9 @@ export function createIdentityService(config: IdentityConfig, deps: IdentityDeps
     logger,
     apiKeyPepper: deriveKey(config.SECRET_KEY, 'identity/api-key-pepper'),
     csrfKey: deriveKey(config.SECRET_KEY, 'identity/csrf'),
+    twoFactorKey: deriveKey(config.SECRET_KEY, 'identity/two-factor'),
+    recoveryCodeKey: deriveKey(config.SECRET_KEY, 'identity/recovery-code'),
+    twoFactorFailuresMax: config.TWO_FACTOR_FAILURES_PER_15_MINUTES,
     signUp: config.SIGN_UP,
     activeApiKeysMax: config.ACTIVE_API_KEYS_LIMIT,
   };
@@ -83,6 +88,7 @@ export function createIdentityService(config: IdentityConfig, deps: IdentityDeps
       rpcRoute(AccountService, accountRpc(ctx)),
       rpcRoute(ApiKeyService, apiKeyRpc(ctx, createOwnedApplications(deps.appsTransport))),
       rpcRoute(AuthenticationService, authenticationRpc(ctx)),
+      rpcRoute(TwoFactorService, twoFactorRpc(ctx)),
     ],
     migrate: () => migrate(config.DATABASE_URL, SCHEMA, migrations),
     start: () => connectInBackground(redis),

@@ -3,8 +3,9 @@ import type { ServiceImpl } from '@connectrpc/connect';
 import type { AccountService } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import { setAvatar } from '../avatar/avatar.ts';
 import type { IdentityContext } from '../context.ts';
-import { endSession } from '../session/session.ts';
-import { type Account, getAccount, type SignedIn, signIn, signUp } from './account.ts';
+import { endAllSessions, endSession } from '../session/session.ts';
+import { type Account, getAccount, type SignedIn, signUp } from './account.ts';
+import { signIn } from './sign-in.ts';
 
 /** Where the gateway serves an account's own avatar (specification 4.2, decisions 8). */
 const AVATAR_PATH = '/api/v1/panel/avatar';
@@ -12,14 +13,18 @@ const AVATAR_PATH = '/api/v1/panel/avatar';
 /** Accounts and the sessions they are used through. */
 export function accountRpc(ctx: IdentityContext): ServiceImpl<typeof AccountService> {
   return {
-    async signUp({ username, email, password }) {
-      return toSignedIn(await signUp(ctx, { username, email, password }));
+    async signUp({ username, email, password, previousSessionToken }) {
+      return toSignedIn(await signUp(ctx, { username, email, password, previousSessionToken }));
     },
-    async signIn({ email, password }) {
-      return toSignedIn(await signIn(ctx, email, password));
+    async signIn({ email, password, code, previousSessionToken }) {
+      return toSignedIn(await signIn(ctx, { email, password, code, previousSessionToken }));
     },
     async signOut({ accountId, sessionId }) {
       await endSession(ctx, accountId, sessionId);
+      return {};
+    },
+    async signOutEverywhere({ accountId }) {
+      await endAllSessions(ctx, accountId);
       return {};
     },
     async getAccount({ accountId }) {
@@ -36,7 +41,7 @@ function toSignedIn({ account, session }: SignedIn) {
   return { account: toMessage(account), session: { token, csrfToken, expiresAt: timestampFromDate(expiresAt) } };
 }
 
-function toMessage({ id, username, email, avatarId, pictureUrl, createdAt }: Account) {
+function toMessage({ id, username, email, avatarId, pictureUrl, twoFactorEnabled, createdAt }: Account) {
   const avatarUrl = avatarId === undefined ? pictureUrl : `${AVATAR_PATH}?v=${avatarId}`;
   return {
     id,
@@ -44,7 +49,7 @@ function toMessage({ id, username, email, avatarId, pictureUrl, createdAt }: Acc
     email,
     ...(avatarUrl !== undefined && { avatarUrl }),
     ...(avatarId !== undefined && { avatarId }),
-    twoFactorEnabled: false,
+    twoFactorEnabled,
     createdAt: timestampFromDate(createdAt),
   };
 }

@@ -1,7 +1,13 @@
 import { type Insertable, type Kysely, type Selectable, sql } from 'kysely';
 import type { AccountTable, IdentityDatabase } from '../db/schema.ts';
 
-export type AccountRow = Selectable<AccountTable>;
+export interface AccountRow extends Selectable<AccountTable> {
+  readonly two_factor_enabled: boolean;
+}
+
+const TWO_FACTOR_ENABLED = sql<boolean>`exists (
+  select from two_factor where two_factor.account_id = account.id and two_factor.enabled_at is not null
+)`.as('two_factor_enabled');
 
 /** Unique indexes that a new account may run into. */
 export const UNIQUE_INDEXES = ['account_username', 'account_email'] as const;
@@ -11,7 +17,7 @@ export async function insertAccount(db: Kysely<IdentityDatabase>, row: Insertabl
 }
 
 export async function selectAccount(db: Kysely<IdentityDatabase>, id: string): Promise<AccountRow | undefined> {
-  return db.selectFrom('account').selectAll().where('id', '=', id).executeTakeFirst();
+  return db.selectFrom('account').selectAll().select(TWO_FACTOR_ENABLED).where('id', '=', id).executeTakeFirst();
 }
 
 /** The account with that email in any case. */
@@ -19,12 +25,22 @@ export async function selectAccountByEmail(db: Kysely<IdentityDatabase>, email: 
   return db
     .selectFrom('account')
     .selectAll()
+    .select(TWO_FACTOR_ENABLED)
     .where(sql`lower(email collate "C")`, '=', sql`lower(${email} collate "C")`)
     .executeTakeFirst();
 }
 
-/** Lets one transaction at a time past it; whether the account exists. Sign-ins of the account are not held up. */
+/** Lets one transaction at a time past it; whether the account exists. Sign-ins of the account wait for its end. */
 export async function lockAccount(tx: Kysely<IdentityDatabase>, id: string): Promise<boolean> {
   const row = await tx.selectFrom('account').select('id').where('id', '=', id).forNoKeyUpdate().executeTakeFirst();
   return row !== undefined;
+}
+
+/**
+ * The hash of an account's password, null where it has none, which with all else of the account stays as it is until the transaction ends; undefined
+ * where there is no such account. Other sign-ins are not held up.
+ */
+export async function selectPasswordHashShared(tx: Kysely<IdentityDatabase>, id: string): Promise<string | null | undefined> {
+  const row = await tx.selectFrom('account').select('password_hash').where('id', '=', id).forShare().executeTakeFirst();
+  return row?.password_hash;
 }

@@ -2,9 +2,9 @@ import { isUniqueViolation } from '@latchkey/kit/database/database';
 import { newId, parseId } from '@latchkey/kit/id';
 import type { IdentityContext } from '../context.ts';
 import { errors } from '../errors.ts';
-import { type OpenedSession, openSession } from '../session/session.ts';
-import { type AccountRow, insertAccount, selectAccount, selectAccountByEmail, UNIQUE_INDEXES } from './account.store.ts';
-import { isEmail, isPassword, isSignIn, isUsername } from './account-rules.ts';
+import { endSessionOfToken, type OpenedSession, openSession } from '../session/session.ts';
+import { type AccountRow, insertAccount, selectAccount, UNIQUE_INDEXES } from './account.store.ts';
+import { isEmail, isPassword, isUsername } from './account-rules.ts';
 
 /** An account as its owner sees it. */
 export interface Account {
@@ -15,6 +15,8 @@ export interface Account {
   readonly avatarId: string | undefined;
   /** The image that the account's OpenID Connect issuer named. */
   readonly pictureUrl: string | undefined;
+  /** Whether sign-in asks for a second factor. */
+  readonly twoFactorEnabled: boolean;
   readonly createdAt: Date;
 }
 
@@ -29,17 +31,21 @@ export interface SignUpRequest {
   readonly username: string;
   readonly email: string;
   readonly password: string;
+  /** Token that the client has in its cookie; empty for none. */
+  readonly previousSessionToken: string;
 }
 
 /**
- * Creates an account and its first session (decisions 4). Of sign-ups at once for one name or email, one wins.
+ * Creates an account and its first session (decisions 4). Of sign-ups at once for one name or email, one wins. The session that the client had ends.
  *
  * @throws `sign_up_invalid`, `sign_up_closed`, `account_exists`
  */
-export async function signUp(ctx: IdentityContext, { username, email, password }: SignUpRequest): Promise<SignedIn> {
+export async function signUp(ctx: IdentityContext, request: SignUpRequest): Promise<SignedIn> {
+  const { username, email, password, previousSessionToken } = request;
   if (!isUsername(username) || !isEmail(email) || !isPassword(password)) throw errors.sign_up_invalid();
   if (ctx.signUp === 'closed') throw errors.sign_up_closed();
-  const account = { id: newId(), username, email, avatarId: undefined, pictureUrl: undefined, createdAt: ctx.clock() };
+  const none = { avatarId: undefined, pictureUrl: undefined, twoFactorEnabled: false };
+  const account = { id: newId(), username, email, ...none, createdAt: ctx.clock() };
   const passwordHash = await ctx.passwords.hash(password);
   try {
     const session = await ctx.db.transaction().execute(async (tx) => {
@@ -47,26 +53,12 @@ export async function signUp(ctx: IdentityContext, { username, email, password }
       await insertAccount(tx, { id, username, email, password_hash: passwordHash, created_at: createdAt });
       return openSession(ctx, tx, id);
     });
+    await endSessionOfToken(ctx, previousSessionToken);
     return { account, session };
   } catch (err) {
     if (UNIQUE_INDEXES.some((index) => isUniqueViolation(err, index))) throw errors.account_exists();
     throw err;
   }
-}
-
-/**
- * Opens a session. An unknown email and a wrong password are one answer, in one time (decisions 4).
- *
- * @throws `sign_in_invalid`, `sign_in_failed`
- */
-export async function signIn(ctx: IdentityContext, email: string, password: string): Promise<SignedIn> {
-  if (!isSignIn(email, password)) throw errors.sign_in_invalid();
-  const row = await selectAccountByEmail(ctx.db, email);
-  const matches = await ctx.passwords.verify(row?.password_hash, password);
-  if (!row || !matches) throw errors.sign_in_failed();
-  const session = await openSession(ctx, ctx.db, row.id);
-  ctx.sessionSweeper.sweep();
-  return { account: toAccount(row), session };
 }
 
 /**
@@ -81,13 +73,15 @@ export async function getAccount(ctx: IdentityContext, accountId: string): Promi
   return toAccount(row);
 }
 
-function toAccount(row: AccountRow): Account {
+/** The account as its owner sees it. */
+export function toAccount(row: AccountRow): Account {
   return {
     id: row.id,
     username: row.username,
     email: row.email,
     avatarId: row.avatar_id ?? undefined,
     pictureUrl: row.picture_url ?? undefined,
+    twoFactorEnabled: row.two_factor_enabled,
     createdAt: row.created_at,
   };
 }

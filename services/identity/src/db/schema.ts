@@ -1,12 +1,12 @@
-import type { Generated } from 'kysely';
+import type { ColumnType, Generated } from 'kysely';
 
 /** A dashboard account. Username and email are as their owner wrote them; unique indexes ignore their case. */
 export interface AccountTable {
   id: string;
   username: string;
   email: string;
-  /** argon2id in PHC format. */
-  password_hash: string;
+  /** argon2id in PHC format. Null means that the account has no password, as it signs in by OpenID Connect alone. */
+  password_hash: string | null;
   /** The image that the account's OpenID Connect issuer named, which nobody fetches. */
   picture_url: Generated<string | null>;
   /** The avatar, whose image the files service has, and when its upload was begun; both or neither. */
@@ -25,6 +25,28 @@ export interface SessionTable {
   last_seen_at: Date;
   /** The session's end however much it is used. */
   expires_at: Date;
+}
+
+/** The second factor of an account, or the secret of one that is being set up. */
+export interface TwoFactorTable {
+  account_id: string;
+  /** The secret in base32, encrypted. */
+  secret_sealed: Buffer;
+  /** Null means that it is only set up. */
+  enabled_at: Generated<Date | null>;
+  /** Number of the time step (RFC 6238) whose code was accepted last. */
+  last_step: Generated<number | null>;
+  /** Times of the failed attempts of the last 15 minutes; processes' clocks may differ. */
+  recent_failures: ColumnType<Date[], Date[] | undefined, Date[]>;
+  created_at: Date;
+}
+
+/** A recovery code, good in place of a one-time code until it is used. */
+export interface RecoveryCodeTable {
+  account_id: string;
+  /** HMAC-SHA-256 of account and code. */
+  code_hash: Buffer;
+  used_at: Generated<Date | null>;
 }
 
 /** A management API key without its text. */
@@ -51,5 +73,7 @@ export interface ApiKeyTable {
 export interface IdentityDatabase {
   account: AccountTable;
   session: SessionTable;
+  two_factor: TwoFactorTable;
+  recovery_code: RecoveryCodeTable;
   api_key: ApiKeyTable;
 }

@@ -7,6 +7,8 @@ import type { Redis } from '@latchkey/kit/redis';
 const PRINCIPAL_MAX_AGE_MS = 3_000;
 const EPOCH_LIFETIME_MS = 60_000;
 const EPOCH_BYTES = 12;
+/** Most epochs ended by one command, so that none holds Redis up for long. */
+const KEYS_AT_ONCE = 1_000;
 
 /** The Redis key of an epoch and the value it held. Both are empty when Redis did not answer. */
 export interface Epoch {
@@ -22,10 +24,10 @@ export interface Epochs {
   /** The epoch, made where there was none. It must be read before what it guards. Never rejects. */
   read(key: string): Promise<Epoch>;
   /**
-   * Takes every principal of the credential back. It must follow the commit of the change. Where Redis can't be told, it resolves only when
+   * Takes every principal of the credentials back. It must follow the commit of the change. Where Redis can't be told, it resolves only when
    * every principal has grown too old to be reused. Never rejects.
    */
-  end(key: string): Promise<void>;
+  end(...keys: string[]): Promise<void>;
 }
 
 /** What {@link createEpochs} works with. */
@@ -56,9 +58,9 @@ export function createEpochs({ redis, random, logger, wait = delay }: EpochsOpti
         return { key: '', value: '' };
       }
     },
-    async end(key) {
+    async end(...keys) {
       try {
-        await redis.del(key);
+        for (let i = 0; i < keys.length; i += KEYS_AT_ONCE) await redis.del(keys.slice(i, i + KEYS_AT_ONCE));
       } catch (err) {
         logger.warn({ err, waitMs: PRINCIPAL_MAX_AGE_MS }, 'epoch not ended, waiting for principals to grow old');
         await wait(PRINCIPAL_MAX_AGE_MS);

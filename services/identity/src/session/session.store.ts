@@ -16,6 +16,23 @@ export async function deleteSession(db: Kysely<IdentityDatabase>, accountId: str
   return row?.token_hash;
 }
 
+/** Removes the session of a token; whether there was one. */
+export async function deleteSessionOfToken(db: Kysely<IdentityDatabase>, tokenHash: Buffer): Promise<boolean> {
+  const row = await db.deleteFrom('session').where('token_hash', '=', tokenHash).returning('id').executeTakeFirst();
+  return row !== undefined;
+}
+
+/** Removes the sessions of an account, all but one where one is to be kept; answers the hashes of their tokens. */
+export async function deleteSessionsOf(
+  db: Kysely<IdentityDatabase>,
+  accountId: string,
+  keptId: string | undefined,
+): Promise<Buffer[]> {
+  const all = db.deleteFrom('session').where('account_id', '=', accountId).returning('token_hash');
+  const rows = await (keptId === undefined ? all : all.where('id', '<>', keptId)).execute();
+  return rows.map((row) => row.token_hash);
+}
+
 /** Removes sessions last seen at that time or before, up to `limit`, passing by those that another sweep removes. */
 export async function deleteIdleSessions(db: Kysely<IdentityDatabase>, idleSince: Date, limit: number): Promise<void> {
   const idle = db

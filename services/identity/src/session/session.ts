@@ -3,9 +3,9 @@ import type { Kysely } from 'kysely';
 import type { IdentityContext } from '../context.ts';
 import type { IdentityDatabase } from '../db/schema.ts';
 import { sessionEpoch } from '../epoch/epoch.ts';
-import { deleteSession, insertSession } from './session.store.ts';
+import { deleteSession, deleteSessionOfToken, deleteSessionsOf, insertSession } from './session.store.ts';
 import { sessionEnd } from './session-lifetime.ts';
-import { createSessionToken, csrfTokenOf } from './session-token.ts';
+import { createSessionToken, csrfTokenOf, hashSessionToken } from './session-token.ts';
 
 /** A session just opened. Its token is not stored and is never shown again. */
 export interface OpenedSession {
@@ -36,5 +36,22 @@ export async function endSession(ctx: IdentityContext, accountId: string, sessio
   const [account, session] = [parseId(accountId), parseId(sessionId)];
   if (!account || !session) return;
   const tokenHash = await deleteSession(ctx.db, account, session);
-  if (tokenHash) await ctx.epochs.end(sessionEpoch(tokenHash));
+  if (tokenHash) await endEpochs(ctx, [tokenHash]);
+}
+
+/** Ends the session of a token that a client has in its cookie, if there is one, for every request from the next one on. */
+export async function endSessionOfToken(ctx: IdentityContext, token: string): Promise<void> {
+  const tokenHash = hashSessionToken(token);
+  if (tokenHash && (await deleteSessionOfToken(ctx.db, tokenHash))) await endEpochs(ctx, [tokenHash]);
+}
+
+/** Ends every session of an account, for every request from the next one on. */
+export async function endAllSessions(ctx: IdentityContext, accountText: string): Promise<void> {
+  const accountId = parseId(accountText);
+  if (accountId) await endEpochs(ctx, await deleteSessionsOf(ctx.db, accountId, undefined));
+}
+
+/** Makes every gateway forget sessions that were removed. It must follow the commit (see {@link IdentityContext.epochs}). */
+export async function endEpochs(ctx: IdentityContext, tokenHashes: readonly Buffer[]): Promise<void> {
+  if (tokenHashes.length > 0) await ctx.epochs.end(...tokenHashes.map(sessionEpoch));
 }

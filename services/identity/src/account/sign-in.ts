@@ -1,0 +1,76 @@
+import type { DomainError } from '@latchkey/kit/errors';
+import type { Kysely } from 'kysely';
+import type { IdentityContext } from '../context.ts';
+import type { IdentityDatabase } from '../db/schema.ts';
+import { errors } from '../errors.ts';
+import { endSessionOfToken, type OpenedSession, openSession } from '../session/session.ts';
+import { attempt, spendCode } from '../two-factor/attempt.ts';
+import { lockTwoFactor } from '../two-factor/two-factor.store.ts';
+import { selectAccountByEmail, selectPasswordHashShared } from './account.store.ts';
+import { type SignedIn, toAccount } from './account.ts';
+import { isSignIn } from './account-rules.ts';
+
+/** What somebody shows who wants a session. */
+export interface SignInRequest {
+  readonly email: string;
+  readonly password: string;
+  /** Undefined means that none was given. */
+  readonly code: string | undefined;
+  /** Token that the client has in its cookie; empty for none. */
+  readonly previousSessionToken: string;
+}
+
+/**
+ * Opens a session. An unknown email and a wrong password are one answer, in one time, as is the password of an account that has none (decisions 4).
+ * The second factor is looked at only after the password.
+ *
+ * @throws `sign_in_invalid`, `sign_in_failed`, `two_factor_required`, `two_factor_code_invalid`, `two_factor_attempts_reached`
+ */
+export async function signIn(ctx: IdentityContext, { email, password, ...shown }: SignInRequest): Promise<SignedIn> {
+  if (!isSignIn(email, password)) throw errors.sign_in_invalid();
+  const row = await selectAccountByEmail(ctx.db, email);
+  const matches = await ctx.passwords.verify(row?.password_hash ?? undefined, password);
+  if (!row || !matches) throw errors.sign_in_failed();
+  const session = await openSessionOf(ctx, { accountId: row.id, passwordHash: row.password_hash, ...shown });
+  return { account: toAccount(row), session };
+}
+
+/** Whose session to open, and what was shown for it. */
+export interface SessionRequest extends Pick<SignInRequest, 'code' | 'previousSessionToken'> {
+  readonly accountId: string;
+  /** The hash that the password was verified against. Undefined means that something else than the password was shown. */
+  readonly passwordHash?: string | null;
+}
+
+/**
+ * Opens a session for whoever has shown the first factor, and asks for the second where the account has one. The account can't change meanwhile:
+ * after a reset of the password or a change of the second factor no session is opened by what held before. The session that the client had ends, so
+ * that a token which somebody planted in the cookie is worth nothing.
+ *
+ * @throws `sign_in_failed` where the password was changed or the account is gone, `two_factor_required`, `two_factor_code_invalid`,
+ * `two_factor_attempts_reached`
+ */
+export async function openSessionOf(ctx: IdentityContext, request: SessionRequest): Promise<OpenedSession> {
+  const { accountId, passwordHash } = request;
+  const session = await attempt(ctx, async (tx) => {
+    const current = await selectPasswordHashShared(tx, accountId);
+    if (current === undefined || (passwordHash !== undefined && passwordHash !== current)) return errors.sign_in_failed();
+    const refusal = await checkSecondFactor(ctx, tx, accountId, request.code);
+    if (refusal) return refusal;
+    return openSession(ctx, tx, accountId);
+  });
+  await endSessionOfToken(ctx, request.previousSessionToken);
+  ctx.sessionSweeper.sweep();
+  return session;
+}
+
+async function checkSecondFactor(
+  ctx: IdentityContext,
+  tx: Kysely<IdentityDatabase>,
+  accountId: string,
+  code: string | undefined,
+): Promise<DomainError | undefined> {
+  const row = await lockTwoFactor(tx, accountId);
+  if (!row?.enabled_at) return undefined;
+  return code === undefined ? errors.two_factor_required() : spendCode(ctx, tx, row, code);
+}

@@ -1,0 +1,22 @@
+import { type Kysely, sql } from 'kysely';
+
+export async function up(db: Kysely<unknown>): Promise<void> {
+  // Whoever signs in by OpenID Connect alone has no password.
+  await sql`alter table account alter column password_hash drop not null`.execute(db);
+  await sql`
+    create table two_factor (
+      account_id uuid primary key constraint two_factor_account references account on delete cascade,
+      secret_sealed bytea not null,
+      enabled_at timestamptz(3),
+      last_step integer,
+      recent_failures timestamptz(3)[] not null default '{}',
+      created_at timestamptz(3) not null
+    )`.execute(db);
+  await sql`
+    create table recovery_code (
+      account_id uuid not null constraint recovery_code_two_factor references two_factor on delete cascade,
+      code_hash bytea not null,
+      used_at timestamptz(3),
+      primary key (account_id, code_hash)
+    )`.execute(db);
+}

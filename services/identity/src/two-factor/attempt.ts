@@ -1,0 +1,106 @@
+import { DomainError } from '@latchkey/kit/errors';
+import { decrypt, encrypt } from '@latchkey/kit/secrets';
+import type { Kysely } from 'kysely';
+import type { IdentityContext } from '../context.ts';
+import type { IdentityDatabase } from '../db/schema.ts';
+import { errors } from '../errors.ts';
+import { type GivenCode, hashRecoveryCode, parseCode } from './code-text.ts';
+import { acceptableStep } from './totp.ts';
+import { spendRecoveryCode, type TwoFactorRow, updateTwoFactor } from './two-factor.store.ts';
+
+/** A failure counts for so long (decisions 9). */
+const WINDOW_MS = 15 * 60_000;
+
+/**
+ * Runs a transaction that is committed also where it answers a refusal, which is then thrown: the failure that it counted stays counted.
+ *
+ * @throws the refusal
+ */
+export async function attempt<T>(
+  ctx: IdentityContext,
+  run: (tx: Kysely<IdentityDatabase>) => Promise<T | DomainError>,
+): Promise<T> {
+  const outcome = await ctx.db.transaction().execute(run);
+  if (outcome instanceof DomainError) throw outcome;
+  return outcome;
+}
+
+/**
+ * Judges a code and uses it up, or counts the failure (decisions 4 and 9). It must run in {@link attempt}, with `row` locked.
+ *
+ * Text that can be no code is refused without being counted. Once the limit is reached no one-time code is judged. Recovery codes are, since 80 bits
+ * can't be guessed: so the owner is not locked out by somebody who knows the password and keeps failing.
+ *
+ * @returns why the code is refused: `two_factor_code_invalid` or `two_factor_attempts_reached`
+ */
+export async function spendCode(
+  ctx: IdentityContext,
+  tx: Kysely<IdentityDatabase>,
+  row: TwoFactorRow,
+  text: string,
+): Promise<DomainError | undefined> {
+  const code = parseCode(text);
+  if (!code) return errors.two_factor_code_invalid();
+  const reached = limitReached(ctx, row);
+  if (reached && code.kind === 'one-time') return reached;
+  if (await isAccepted(ctx, tx, row, code)) return undefined;
+  return reached ?? countFailure(ctx, tx, row, errors.two_factor_code_invalid());
+}
+
+/** The refusal of every further attempt while there are as many recent failures as there may be. */
+export function limitReached(ctx: IdentityContext, row: TwoFactorRow): DomainError | undefined {
+  const now = ctx.clock();
+  const blocking = recentFailures(row, now).at(-ctx.twoFactorFailuresMax);
+  if (!blocking) return undefined;
+  const retryAfterSeconds = Math.max(1, Math.ceil((blocking.getTime() + WINDOW_MS - now.getTime()) / 1000));
+  return errors.two_factor_attempts_reached({
+    policy: 'two-factor-failures',
+    limit: String(ctx.twoFactorFailuresMax),
+    windowSeconds: String(WINDOW_MS / 1000),
+    remaining: '0',
+    retryAfterSeconds: String(retryAfterSeconds),
+  });
+}
+
+/** Counts a failure, which never makes more of them than the limit: past it nothing is judged. Answers the refusal that it was given. */
+export async function countFailure(
+  ctx: IdentityContext,
+  tx: Kysely<IdentityDatabase>,
+  row: TwoFactorRow,
+  refusal: DomainError,
+): Promise<DomainError> {
+  const now = ctx.clock();
+  await updateTwoFactor(tx, row.account_id, { recent_failures: [...recentFailures(row, now), now] });
+  return refusal;
+}
+
+async function isAccepted(
+  ctx: IdentityContext,
+  tx: Kysely<IdentityDatabase>,
+  row: TwoFactorRow,
+  code: GivenCode,
+): Promise<boolean> {
+  const { account_id: accountId } = row;
+  if (code.kind === 'recovery') {
+    return spendRecoveryCode(tx, accountId, hashRecoveryCode(ctx.recoveryCodeKey, accountId, code), ctx.clock());
+  }
+  const step = acceptableStep(openSecret(ctx, row), code.text, ctx.clock(), row.last_step);
+  if (step === undefined) return false;
+  await updateTwoFactor(tx, accountId, { last_step: step });
+  return true;
+}
+
+/** The secret as it is stored. It opens only for the account that it was sealed for. */
+export function sealSecret(ctx: IdentityContext, accountId: string, secret: string): Buffer {
+  return encrypt(ctx.twoFactorKey, secret, accountId);
+}
+
+function openSecret(ctx: IdentityContext, { account_id, secret_sealed }: TwoFactorRow): string {
+  return decrypt(ctx.twoFactorKey, secret_sealed, account_id);
+}
+
+/** The failures that count, oldest first. Clocks of processes may differ: one of the future counts. */
+function recentFailures(row: TwoFactorRow, now: Date): Date[] {
+  const recent = row.recent_failures.filter((at) => at.getTime() > now.getTime() - WINDOW_MS);
+  return recent.sort((a, b) => a.getTime() - b.getTime());
+}
