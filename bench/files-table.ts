@@ -94,7 +94,7 @@ async function fill(servers: Servers, name: string, { applications, filesEach }:
   const logger = createLogger('bench', 'silent');
   const apps = createAppsService(readAppsConfig(env), { logger });
   const appsTransport = createDirectTransport(apps.routes, logger);
-  const files = createFilesService(readFilesConfig(env), { appsTransport, logger });
+  const files = createFilesService(readFilesConfig(env), { appsTransport, identityTransport: appsTransport, logger });
   await apps.migrate();
   await files.migrate();
   const client = createClient(ApplicationService, appsTransport);

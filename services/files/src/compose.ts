@@ -13,6 +13,9 @@ import { createObjectStore } from './object-store/create-object-store.ts';
 /** The schema that the service has in its database. */
 export const SCHEMA = 'files';
 
+/** Longest time that the bytes of an avatar may take, in milliseconds. */
+const AVATAR_BODY_MS_MAX = 60_000;
+
 /** What the use cases work on, and its end. */
 export interface OpenContext {
   readonly ctx: FilesContext;
@@ -47,6 +50,15 @@ export function openContext(
       uploadLeaseMs: config.UPLOAD_LEASE_SECONDS * 1_000,
       downloadsAtOnce: config.DOWNLOADS_AT_ONCE,
       sweepIntervalMs: config.SWEEP_INTERVAL_SECONDS * 1_000,
+    },
+    avatarLimits: {
+      byteSizeMax: config.AVATAR_SIZE_LIMIT_KIB * 1_024,
+      pixelsMax: config.AVATAR_PIXELS_LIMIT,
+      bodyMs: Math.min(config.UPLOAD_DEADLINE_SECONDS * 1_000, AVATAR_BODY_MS_MAX),
+      waitMs: config.AVATAR_WAIT_SECONDS * 1_000,
+      decodesAtOnce: config.AVATAR_DECODES_AT_ONCE,
+      decodeMs: config.AVATAR_DECODE_SECONDS * 1_000,
+      uploadsAtOnce: config.AVATARS_AT_ONCE,
     },
     clock,
     logger,

@@ -20,6 +20,16 @@ const serviceSettings = z.object({
   UPLOAD_LEASE_SECONDS: limit(10, 3_600),
   /** Downloads through one process; each takes a descriptor and a few hundred KiB. */
   DOWNLOADS_AT_ONCE: limit(200, 100_000),
+  /** Avatars: what may be sent, and what is made of it where. */
+  AVATAR_SIZE_LIMIT_KIB: limit(3_072, 65_536),
+  AVATAR_PIXELS_LIMIT: limit(16_000_000, 268_000_000),
+  AVATAR_WORKER: z.enum(['inside', 'apart'], 'must be inside or apart').default('inside'),
+  /** Each takes a process and up to some 200 MiB. */
+  AVATAR_DECODES_AT_ONCE: limit(2, 64),
+  AVATAR_DECODE_SECONDS: limit(10, 600),
+  /** How long an upload waits for a worker; long enough for another to take over from one that died. */
+  AVATAR_WAIT_SECONDS: limit(25, 600),
+  AVATARS_AT_ONCE: limit(64, 10_000),
   SWEEP_INTERVAL_SECONDS: limit(30, 3_600),
   OBJECT_STORE: z.enum(['disk', 's3'], 'must be disk or s3').default('disk'),
   /** Folder of the files on disk. */
@@ -39,6 +49,7 @@ const serviceSettings = z.object({
 const processConfig = serviceSettings.extend({
   ...processSettings({ port: 8084, grpcPort: 9084 }),
   APPS_URL: urlSetting('http:'),
+  IDENTITY_URL: urlSetting('http:'),
 });
 
 export type FilesConfig = z.output<typeof serviceSettings>;

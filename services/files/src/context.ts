@@ -20,6 +20,20 @@ export interface FileLimits {
   readonly sweepIntervalMs: number;
 }
 
+/** Bounds of avatars, in the units they are used in. */
+export interface AvatarLimits {
+  readonly byteSizeMax: number;
+  readonly pixelsMax: number;
+  /** Longest time that the bytes may take. */
+  readonly bodyMs: number;
+  /** Longest wait for a worker. */
+  readonly waitMs: number;
+  readonly decodesAtOnce: number;
+  readonly decodeMs: number;
+  /** Most uploads of avatars that are under way in one process. */
+  readonly uploadsAtOnce: number;
+}
+
 /** What the use cases of this service work on. */
 export interface FilesContext {
   readonly db: Kysely<FilesDatabase>;
@@ -30,6 +44,7 @@ export interface FilesContext {
   readonly findOwned: FindOwnedApplications;
   readonly downloadUrls: DownloadUrls;
   readonly limits: FileLimits;
+  readonly avatarLimits: AvatarLimits;
   readonly clock: () => Date;
   readonly logger: Logger;
 }

@@ -1,6 +1,8 @@
 import { bodyRoute } from '@latchkey/kit/rpc/body-call';
 import type { PlainRoute } from '@latchkey/kit/rpc/plain-route';
+import { UploadAvatarResponseSchema } from '@latchkey/proto/latchkey/files/v1/avatar_pb';
 import { UploadFileResponseSchema } from '@latchkey/proto/latchkey/files/v1/file_pb';
+import type { ReceiveAvatarBody } from './avatar/avatar.body.ts';
 import type { FilesContext } from './context.ts';
 import { createDownloadHandler, type DownloadHandler, downloadRoutes } from './download/download-handler.ts';
 import { createUploadBody, type ReceiveBody } from './upload/upload.body.ts';
@@ -8,19 +10,33 @@ import { createUploadBody, type ReceiveBody } from './upload/upload.body.ts';
 /** How bytes come and go, which do not travel as messages (architecture 4). */
 export interface FilesDataPath {
   readonly upload: ReceiveBody;
+  readonly uploadAvatar: ReceiveAvatarBody;
   readonly download: DownloadHandler;
 }
 
-export function createDataPath(ctx: FilesContext): FilesDataPath {
-  return { upload: createUploadBody(ctx), download: createDownloadHandler(ctx) };
+export function createDataPath(ctx: FilesContext, uploadAvatar: ReceiveAvatarBody): FilesDataPath {
+  return { upload: createUploadBody(ctx), uploadAvatar, download: createDownloadHandler(ctx) };
 }
 
 /** The data path over HTTP. */
-export function dataPathRoutes({ upload, download }: FilesDataPath): PlainRoute[] {
+export function dataPathRoutes({ upload, uploadAvatar, download }: FilesDataPath): PlainRoute[] {
   const uploads = bodyRoute({
     path: '/uploads',
     output: UploadFileResponseSchema,
     handle: (req, requestId) => upload(String(req.headers['x-upload-ticket'] ?? ''), req, requestId),
   });
-  return [uploads, ...downloadRoutes(download)];
+  const avatars = bodyRoute({
+    path: '/avatars',
+    output: UploadAvatarResponseSchema,
+    handle: (req, requestId) => {
+      const { 'x-account-id': accountId, 'content-length': length } = req.headers;
+      return uploadAvatar({
+        accountId: String(accountId ?? ''),
+        body: req,
+        byteSize: length === undefined ? undefined : Number(length),
+        requestId,
+      });
+    },
+  });
+  return [uploads, avatars, ...downloadRoutes(download)];
 }

@@ -20,6 +20,13 @@ export const errors = defineErrors({
   upload_timeout: { kind: 'timeout', code: 'upload_timeout', message: 'The upload took too long' },
   upload_ticket_invalid: { kind: 'unavailable', message: 'The upload was not begun, or has ended' },
   upload_interrupted: { kind: 'unavailable', message: 'The upload was interrupted' },
+  avatar_not_found: { kind: 'not_found', message: 'Not found' },
+  avatar_too_large: { kind: 'too_large', message: 'The image is larger than an avatar may be' },
+  avatars_busy: { kind: 'unavailable', message: 'Too many avatars are being uploaded' },
+  image_unsupported: { kind: 'invalid', code: 'invalid_file', message: 'The file is not a PNG, JPEG or WebP image' },
+  image_animated: { kind: 'invalid', code: 'invalid_file', message: 'The image is animated' },
+  image_too_many_pixels: { kind: 'invalid', code: 'invalid_file', message: 'The image has more pixels than an avatar may have' },
+  image_damaged: { kind: 'invalid', code: 'invalid_file', message: 'The image is damaged, or followed by something else' },
   download_not_found: { kind: 'not_found', message: 'Not found' },
   too_many_downloads: { kind: 'unavailable', message: 'Too many downloads are under way' },
 });

@@ -20,6 +20,7 @@ beforeAll(async () => {
     OBJECTS_DIR: objectsDir,
     SERVICE_CREDENTIALS: 'service-credential-of-32-characters',
     APPS_URL: 'http://127.0.0.1:1',
+    IDENTITY_URL: 'http://127.0.0.1:1',
     HOST: '127.0.0.1',
     PORT: '0',
     GRPC_PORT: '0',

@@ -5,11 +5,14 @@ import { stopAll } from '@latchkey/kit/lifecycle';
 import { createLogger, type Logger } from '@latchkey/kit/logger';
 import type { PlainRoute } from '@latchkey/kit/rpc/plain-route';
 import { type RpcRoute, rpcRoute } from '@latchkey/kit/rpc/route';
+import { AvatarService } from '@latchkey/proto/latchkey/files/v1/avatar_pb';
 import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import { createListDeleted } from './application/deleted-application.client.ts';
 import { createDeletionConsumer } from './application/deleted-application.consumer.ts';
 import { purgeTombstones } from './application/deleted-application.ts';
 import { createDeletionCatchUp } from './application/deletion-catch-up.ts';
+import { avatarRpc } from './avatar/avatar.rpc.ts';
+import { createAvatars } from './avatar/avatars.ts';
 import { openContext, SCHEMA } from './compose.ts';
 import type { FilesConfig } from './config.ts';
 import type { FilesContext } from './context.ts';
@@ -39,10 +42,12 @@ export interface FilesService {
   checkReady(): Promise<void>;
 }
 
-/** What the service is composed with. All but the transport has a default. */
+/** What the service is composed with. All but the transports has a default. */
 export interface FilesDeps {
   /** Reaches the apps service. */
   readonly appsTransport: Transport;
+  /** Reaches the identity service. */
+  readonly identityTransport: Transport;
   readonly logger?: Logger;
   readonly clock?: () => Date;
 }
@@ -54,7 +59,9 @@ const STOP_SLACK_MS = 30_000;
 export function createFilesService(config: FilesConfig, deps: FilesDeps): FilesService {
   const logger = deps.logger ?? createLogger('files', config.LOG_LEVEL);
   const { ctx, close } = openContext(config, deps.appsTransport, logger, deps.clock);
-  const dataPath = createDataPath(ctx);
+  const { identityTransport } = deps;
+  const avatars = createAvatars(ctx, { identityTransport, redisUrl: config.REDIS_URL }, config.AVATAR_WORKER);
+  const dataPath = createDataPath(ctx, avatars.receive);
   const sweepObjects = createSweeper({
     intervalMs: ctx.limits.sweepIntervalMs,
     logger,
@@ -65,6 +72,7 @@ export function createFilesService(config: FilesConfig, deps: FilesDeps): FilesS
     logger,
     sweeps: [
       (signal) => sweepAbandonedUploads(ctx, signal),
+      (signal) => avatars.sweep(signal),
       createDeletionCatchUp(ctx, createListDeleted(deps.appsTransport), sweepObjects.wake),
       () => purgeTombstones(ctx),
     ],
@@ -73,7 +81,7 @@ export function createFilesService(config: FilesConfig, deps: FilesDeps): FilesS
   return {
     name: 'files',
     logger,
-    routes: [rpcRoute(FileService, { ...uploadRpc(ctx), ...fileRpc(ctx) })],
+    routes: [rpcRoute(FileService, { ...uploadRpc(ctx), ...fileRpc(ctx) }), rpcRoute(AvatarService, avatarRpc(ctx))],
     plainRoutes: dataPathRoutes(dataPath),
     dataPath,
     stopTimeoutMs: ctx.limits.uploadDeadlineMs + STOP_SLACK_MS,
@@ -83,9 +91,11 @@ export function createFilesService(config: FilesConfig, deps: FilesDeps): FilesS
       sweepObjects.start();
       sweepRest.start();
       deletions.start();
+      avatars.start();
     },
     stop: () =>
       stopAll(
+        () => avatars.stop(),
         () => deletions.stop(),
         () => sweepRest.stop(),
         () => sweepObjects.stop(),

@@ -1,18 +1,22 @@
 import { type CallOptions, type Client, createClient, type Transport } from '@connectrpc/connect';
 import { REQUEST_ID_HEADER } from '@latchkey/kit/rpc/route';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
+import { AvatarService } from '@latchkey/proto/latchkey/files/v1/avatar_pb';
 import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import { AccountService } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import { ApiKeyService } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
 import { AuthenticationService } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
+import { TwoFactorService } from '@latchkey/proto/latchkey/identity/v1/two_factor_pb';
 
 /** Typed clients of the services behind the gateway; how they are reached is the transports' business. */
 export interface Clients {
   readonly authentication: Client<typeof AuthenticationService>;
   readonly accounts: Client<typeof AccountService>;
   readonly apiKeys: Client<typeof ApiKeyService>;
+  readonly twoFactor: Client<typeof TwoFactorService>;
   readonly applications: Client<typeof ApplicationService>;
   readonly files: Client<typeof FileService>;
+  readonly avatars: Client<typeof AvatarService>;
 }
 
 export function createClients(identity: Transport, apps: Transport, files: Transport): Clients {
@@ -20,8 +24,10 @@ export function createClients(identity: Transport, apps: Transport, files: Trans
     authentication: createClient(AuthenticationService, identity),
     accounts: createClient(AccountService, identity),
     apiKeys: createClient(ApiKeyService, identity),
+    twoFactor: createClient(TwoFactorService, identity),
     applications: createClient(ApplicationService, apps),
     files: createClient(FileService, files),
+    avatars: createClient(AvatarService, files),
   };
 }
 

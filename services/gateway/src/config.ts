@@ -27,6 +27,8 @@ const serviceSettings = z.object({
   SIGN_IN_FAILURES_PER_15_MINUTES: limit(10),
   API_KEYS_CREATED_PER_HOUR: limit(10),
   UPLOAD_ATTEMPTS_PER_MINUTE: limit(10),
+  /** Largest image that the files service takes for an avatar. */
+  AVATAR_SIZE_LIMIT_KIB: integerSetting(1, 65_536).default(3_072),
   /** How long the files service lets an upload take. */
   UPLOAD_DEADLINE_SECONDS: integerSetting(1, 86_400).default(180),
   LOG_LEVEL: logLevelSetting.default('info'),

@@ -17,6 +17,7 @@ export const errors = defineErrors({
     message: 'The API key has no access to this application',
   },
   file_name_missing: { kind: 'invalid', message: 'The action needs a fileName' },
+  avatar_too_large: { kind: 'too_large', message: 'The image is larger than an avatar may be' },
   csrf_invalid: { kind: 'forbidden', code: 'csrf_invalid', message: 'The CSRF token or the origin is not valid' },
   rate_limit_reached: { kind: 'rate_limited', message: 'Too many requests' },
 });

@@ -3,6 +3,7 @@ import { pipeline } from 'node:stream/promises';
 import { createBodyClient } from '@latchkey/kit/rpc/body-call';
 import { boundConnect, unreachable } from '@latchkey/kit/rpc/plain-answer';
 import { REQUEST_ID_HEADER } from '@latchkey/kit/rpc/route';
+import { UploadAvatarResponseSchema } from '@latchkey/proto/latchkey/files/v1/avatar_pb';
 import { UploadFileResponseSchema } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import { errors } from './errors.ts';
 import type { FilesDataPath } from './files-data-path.ts';
@@ -39,6 +40,13 @@ export function createRemoteFilesDataPath(options: RemoteFilesOptions): FilesDat
       return bodies.send(
         { path: '/uploads', headers, body, byteSize, requestId, timeoutMs: uploadTimeoutMs },
         UploadFileResponseSchema,
+      );
+    },
+    uploadAvatar({ accountId, body, byteSize, requestId }) {
+      const headers = { 'x-account-id': accountId };
+      return bodies.send(
+        { path: '/avatars', headers, body, byteSize, requestId, timeoutMs: uploadTimeoutMs },
+        UploadAvatarResponseSchema,
       );
     },
     async download(req, res, requestId) {

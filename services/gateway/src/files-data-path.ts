@@ -8,6 +8,15 @@ export interface StoredFile {
   readonly checksum: Uint8Array;
 }
 
+/** An image on its way to become an avatar. */
+export interface AvatarUpload {
+  readonly accountId: string;
+  readonly body: IncomingMessage;
+  /** In bytes, where the client has told it. */
+  readonly byteSize: number | undefined;
+  readonly requestId: string;
+}
+
 /** How the bytes of files come and go, which do not travel as messages (architecture 4). */
 export interface FilesDataPath {
   /**
@@ -16,6 +25,12 @@ export interface FilesDataPath {
    * @throws DomainError or ConnectError why it was not stored
    */
   upload(ticket: string, body: IncomingMessage, requestId: string): Promise<StoredFile>;
+  /**
+   * Hands an image on to become an account's avatar, and answers its id once it is; the body likewise.
+   *
+   * @throws DomainError or ConnectError why it did not
+   */
+  uploadAvatar(avatar: AvatarUpload): Promise<{ readonly avatarId: string }>;
   /** Answers a request for `/downloads/<token>`; throws before it has answered only where nobody can be asked. */
   download(req: IncomingMessage, res: ServerResponse, requestId: string): Promise<void>;
 }

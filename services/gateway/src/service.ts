@@ -6,6 +6,7 @@ import { connectInBackground, createFailFastRedis } from '@latchkey/kit/redis';
 import { Health, HealthCheckResponse_ServingStatus } from '@latchkey/proto/health/v1/health_pb';
 import type { FastifyInstance } from 'fastify';
 import { Authenticator } from './authentication/authenticator.ts';
+import { SignInFailures } from './authentication/sign-in-failures.ts';
 import { createClients } from './clients.ts';
 import { type GatewayConfig, uploadMsMax } from './config.ts';
 import type { FilesDataPath } from './files-data-path.ts';
@@ -16,9 +17,10 @@ import { apiKeyRoutes } from './routes/api-keys.ts';
 import { applicationSettingRoutes } from './routes/application-settings.ts';
 import { applicationRoutes } from './routes/applications.ts';
 import { authRoutes } from './routes/auth.ts';
+import { avatarRoutes } from './routes/avatar.ts';
 import { fileRoutes } from './routes/files.ts';
 import { licenseLevelRoutes } from './routes/license-levels.ts';
-import { unbuiltRoutes } from './routes/unbuilt.ts';
+import { twoFactorRoutes } from './routes/two-factor.ts';
 import { uploadFileRoute } from './routes/upload-file.ts';
 import { createServer } from './server.ts';
 
@@ -60,6 +62,7 @@ export function createGatewayService(config: GatewayConfig, deps: GatewayDepende
   redis.on('close', () => authenticator.forgetAll());
   const limiter = new Limiter(redis, logger);
   const limits = createLimits(config);
+  const signInFailures = new SignInFailures({ redis, limiter, limit: limits.signInFailures, logger });
   const publicUrl = config.PUBLIC_URL ?? `http://localhost:${config.PORT}`;
   const checkReady = deps.checkReady ?? (() => checkServices([deps.identity, deps.apps, deps.files]));
   const gate = new Gate({ authenticator, limiter, limits, publicOrigin: new URL(publicUrl).origin });
@@ -68,10 +71,11 @@ export function createGatewayService(config: GatewayConfig, deps: GatewayDepende
     ...applicationSettingRoutes(clients),
     ...licenseLevelRoutes(clients),
     ...apiKeyRoutes(clients, limits),
-    ...authRoutes({ clients, limiter, limits, secureCookie: !isLoopbackHttp(publicUrl) }),
+    ...authRoutes({ clients, limits, signInFailures, secureCookie: !isLoopbackHttp(publicUrl) }),
+    ...twoFactorRoutes(clients),
     ...fileRoutes(clients),
     uploadFileRoute(clients, deps.filesData, limits),
-    ...unbuiltRoutes(),
+    ...avatarRoutes({ clients, filesData: deps.filesData, limits, byteSizeMax: config.AVATAR_SIZE_LIMIT_KIB * 1_024 }),
   ];
   let app: FastifyInstance | undefined;
   return {

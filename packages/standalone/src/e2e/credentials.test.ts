@@ -122,15 +122,6 @@ describe.each(SESSION_ROUTES.map((route) => [nameOf(route), route] as const))('%
   });
 });
 
-describe('a route that is not built yet', () => {
-  it.each(SESSION_ROUTES.filter(({ unbuilt }) => unbuilt).map((route) => [nameOf(route), route] as const))(
-    'is unknown to whoever may call it: %s',
-    async (_name, route) => {
-      expect(outcome(await send(owner.session, route))).toBe('404 not_found');
-    },
-  );
-});
-
 describe('a session', () => {
   it('is good for every key route, with every scope and every application', async () => {
     const other = await signUp();

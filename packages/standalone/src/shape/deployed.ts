@@ -68,6 +68,7 @@ export async function startDeployed(options: ShapeOptions): Promise<RunningShape
       S3_SECRET_ACCESS_KEY,
       DATABASE_URL: servers.databaseUrls.files,
       APPS_URL: apps.url,
+      IDENTITY_URL: identity.url,
       PUBLIC_URL: publicUrl,
       OBJECTS_DIR: objectsDir,
     }),

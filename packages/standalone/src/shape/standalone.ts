@@ -56,10 +56,11 @@ function compose({ env, address, servers, secrets, logs, publicUrl, objectsDir }
   const apps = createAppsService(appsConfig, { logger: loggerOf('apps') });
   const appsTransport = createDirectTransport(apps.routes, loggerOf('apps'));
   const identity = createIdentityService(identityConfig, { appsTransport, logger: loggerOf('identity') });
-  const files = createFilesService(filesConfig, { appsTransport, logger: loggerOf('files') });
+  const identityTransport = createDirectTransport(identity.routes, loggerOf('identity'));
+  const files = createFilesService(filesConfig, { appsTransport, identityTransport, logger: loggerOf('files') });
   const gateway = createGatewayService(gatewayConfig, {
     apps: appsTransport,
-    identity: createDirectTransport(identity.routes, loggerOf('identity')),
+    identity: identityTransport,
     files: createDirectTransport(files.routes, loggerOf('files')),
     filesData: files.dataPath,
     logger: loggerOf('gateway'),

@@ -8,8 +8,6 @@ export interface RouteCase {
   readonly path: string;
   /** What a key needs; of a session-only route, nothing. */
   readonly scope?: Scope;
-  /** Whether the answer is 404 for everybody as yet. */
-  readonly unbuilt?: boolean;
   /** How the application is named, where one is. */
   readonly names?: 'query' | 'body';
   /** A valid request. It names nothing but the application. */
@@ -25,6 +23,12 @@ const deletion = (applicationId: string, fileId: string) => ({
   ...query(applicationId),
   body: { action: 'delete_file', fileId },
 });
+
+/** A picture of one pixel. */
+const SMALLEST_PNG = Buffer.from(
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==',
+  'base64',
+);
 
 /** The routes that take a management key (specification 4). */
 export const KEY_ROUTES: readonly RouteCase[] = [
@@ -128,10 +132,9 @@ export const SESSION_ROUTES: readonly RouteCase[] = [
   {
     method: 'POST',
     path: `${PANEL}/upload-avatar`,
-    unbuilt: true,
-    request: () => ({ body: new Uint8Array([1]), headers: { 'content-type': 'application/octet-stream' } }),
+    request: () => ({ body: SMALLEST_PNG, headers: { 'content-type': 'image/png' } }),
   },
-  { method: 'GET', path: `${PANEL}/avatar`, unbuilt: true, request: () => ({}) },
+  { method: 'GET', path: `${PANEL}/avatar`, request: () => ({}) },
   { method: 'POST', path: '/api/v1/auth/sign-out', request: () => ({}) },
 ];
 

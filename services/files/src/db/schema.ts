@@ -64,6 +64,31 @@ export interface DeletedApplicationTable {
   created_at: Generated<Date>;
 }
 
+/**
+ * Where an avatar stands. It waits to be made; its image is stored, and identity is to be told; it is the account's, or was; or nothing came of it,
+ * because of what was sent or because nobody got to it in time.
+ */
+export type AvatarState = 'waiting' | 'stored' | 'recorded' | 'replaced' | 'refused' | 'abandoned';
+
+/**
+ * An avatar that was uploaded. Its objects are `<account_id>/<raw_id>`, which is noted for removal from before it is stored, and `<account_id>/<image_id>`,
+ * which is there as long as the state is `stored` or `recorded`.
+ */
+export interface AvatarTable {
+  id: string;
+  account_id: string;
+  state: Generated<AvatarState>;
+  raw_id: string;
+  image_id: string | null;
+  byte_size: number | null;
+  checksum: Buffer | null;
+  /** Reason that the client is told, of one that is refused. */
+  refusal: string | null;
+  created_at: Generated<Date>;
+  /** When the sweeper takes it up, unless it is recorded. */
+  due_at: Date;
+}
+
 export interface FilesDatabase {
   file: FileTable;
   file_download_url: FileDownloadUrlTable;
@@ -71,4 +96,5 @@ export interface FilesDatabase {
   upload_intent: UploadIntentTable;
   object_deletion: ObjectDeletionTable;
   deleted_application: DeletedApplicationTable;
+  avatar: AvatarTable;
 }

@@ -9,22 +9,32 @@ import { countHeader } from './raw-headers.ts';
 /** The media type of a body that nothing is known of; one without a type may be taken for it (RFC 9110, 8.3). */
 export const BYTES_MEDIA_TYPE = 'application/octet-stream';
 
-/** Has a part of the server leave bodies to its handlers, and refuse those that are not plain bytes. */
-export function leaveBodyUnread(part: FastifyInstance): void {
+/** The types that a body may be said to have: that one, or any that does not wrap the bytes in something else. */
+export const BYTES_TYPES = {
+  plain: (type: string) => type === BYTES_MEDIA_TYPE,
+  any: (type: string) => !type.startsWith('multipart/') && type !== 'application/x-www-form-urlencoded',
+} as const;
+
+/**
+ * Has a part of the server leave bodies to its handlers, and refuse those that are not plain bytes.
+ *
+ * @param types which media types the bytes may be said to have
+ */
+export function leaveBodyUnread(part: FastifyInstance, types: keyof typeof BYTES_TYPES): void {
   part.removeAllContentTypeParsers();
   part.addContentTypeParser('*', (_request, _payload, done) => done(null));
-  part.addHook('preValidation', async (request) => checkPlainBytes(request.raw));
+  part.addHook('preValidation', async (request) => checkPlainBytes(request.raw, types));
 }
 
 /**
  * Throws `media_type_unsupported` for what is said to be anything else, and `request_malformed` for what is said to be two things. What is
  * compressed would be stored as it is.
  */
-function checkPlainBytes(req: IncomingMessage): void {
+function checkPlainBytes(req: IncomingMessage, types: keyof typeof BYTES_TYPES): void {
   const { headers } = req;
   if (countHeader(req, 'content-type') > 1) throw commonErrors.request_malformed();
   const type = headers['content-type'];
-  const isBytes = type === undefined || type.split(';', 1)[0]?.trim().toLowerCase() === BYTES_MEDIA_TYPE;
+  const isBytes = type === undefined || BYTES_TYPES[types](type.split(';', 1)[0]?.trim().toLowerCase() as string);
   const { 'content-encoding': encoding = 'identity', 'transfer-encoding': transfer = 'chunked' } = headers;
   const isPlain = encoding.trim().toLowerCase() === 'identity' && transfer.trim().toLowerCase() === 'chunked';
   if (!isBytes || !isPlain) throw errors.media_type_unsupported();

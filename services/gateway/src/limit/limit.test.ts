@@ -76,6 +76,7 @@ describe('the limits', () => {
       'sign-in-failures 10/900s',
       'api-key-creation 10/3600s',
       'uploads 10/60s',
+      'avatar-uploads 10/60s',
     ]);
   });
 });

@@ -12,6 +12,8 @@ export interface Limits {
   readonly signInFailures: Limit;
   readonly apiKeyCreation: Limit;
   readonly uploads: Limit;
+  /** As many as uploads of files, and counted apart from them. */
+  readonly avatarUploads: Limit;
 }
 
 export function createLimits(config: GatewayConfig): Limits {
@@ -23,5 +25,6 @@ export function createLimits(config: GatewayConfig): Limits {
     signInFailures: { name: 'sign-in-failures', max: config.SIGN_IN_FAILURES_PER_15_MINUTES, windowMs: 15 * MINUTE_MS },
     apiKeyCreation: { name: 'api-key-creation', max: config.API_KEYS_CREATED_PER_HOUR, windowMs: 60 * MINUTE_MS },
     uploads: { name: 'uploads', max: config.UPLOAD_ATTEMPTS_PER_MINUTE, windowMs: MINUTE_MS },
+    avatarUploads: { name: 'avatar-uploads', max: config.UPLOAD_ATTEMPTS_PER_MINUTE, windowMs: MINUTE_MS },
   };
 }

@@ -25,6 +25,8 @@ const BY_STATUS = {
 /** What 415 means where bytes are taken. */
 const NOT_BYTES = ['The body is not `application/octet-stream`, or is encoded.', ['VALIDATION_ERROR']] as const;
 
+const A_FORM = ['The body is a form, or is encoded.', ['VALIDATION_ERROR']] as const;
+
 /** What is said of one status. */
 interface Description {
   readonly sentences: string[];
@@ -41,7 +43,7 @@ export function failureSchemas(route: Route): Record<string, z.ZodType> {
     description.codes.push(...codes);
   };
   for (const status of impliedStatuses(route)) add(status, BY_STATUS[status]);
-  if (route.takesBytes) add(415, NOT_BYTES);
+  if (route.takesBytes) add(415, route.ofAnyType ? A_FORM : NOT_BYTES);
   for (const failure of route.failures ?? []) {
     if (typeof failure === 'number') add(failure, BY_STATUS[failure]);
     else add(BY_CODE[failure][0], [BY_CODE[failure][1], [failure]]);

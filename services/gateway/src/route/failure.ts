@@ -1,6 +1,7 @@
 /** Codes that only some routes answer: with which status, and when (decisions 3). */
 export const BY_CODE = {
-  invalid_file: [400, 'The file is empty, or does not match its `Content-Digest`.'],
+  invalid_file: [400, 'The file is empty, or is not what it has to be.'],
+  two_factor_required: [401, 'The password is right, and the `code` of the second factor is missing.'],
   upload_timeout: [408, 'The upload took too long.'],
   file_name_taken: [409, 'The file name is taken.'],
   limit_exceeded: [

@@ -131,12 +131,12 @@ export class Gate {
   #authorize(request: FastifyRequest, route: Route, principal: Principal | undefined): void {
     const changing = isStateChanging(request.method);
     if (!principal) {
-      if (changing) checkOrigin(request.raw, this.#options.publicOrigin);
+      if (changing) checkOrigin(request.raw, this.#options.publicOrigin, request.protocol);
       return;
     }
     if (route.access === 'session' && principal.kind !== 'session') throw errors.session_required();
     if (principal.kind === 'session' && changing) {
-      checkOrigin(request.raw, this.#options.publicOrigin);
+      checkOrigin(request.raw, this.#options.publicOrigin, request.protocol);
       checkCsrfToken(request.raw, principal);
     }
     if (route.access !== 'session' && route.access !== 'public' && !hasScope(principal, route.access))

@@ -14,7 +14,7 @@ export function registerRoute(app: FastifyInstance, gate: Gate, route: Route): v
   }
   // Parsers of bodies belong to a part of the server.
   void app.register(async (part) => {
-    leaveBodyUnread(part);
+    leaveBodyUnread(part, route.ofAnyType ? 'any' : 'plain');
     addRoute(part, gate, route);
   });
 }
@@ -37,6 +37,7 @@ function addRoute(app: FastifyInstance, gate: Gate, route: Route): void {
       const given = { ...entrance, principal: principal as never, body, query, params, headers, raw, reply };
       const handle = async () => route.handle?.(given);
       const answer = await (route.takesBytes ? whileBytesCome(raw, handle) : handle());
+      if (route.answersBytes) return reply;
       const { data, beside } = route.beside ? (answer as { data: unknown; beside: object }) : { data: answer };
       return successEnvelope(route.message, data, beside);
     },

@@ -19,10 +19,12 @@ beforeAll(async () => {
 });
 
 const UPLOAD = '/api/v1/panel/upload-file';
+const UPLOAD_AVATAR = '/api/v1/panel/upload-avatar';
+const AVATAR = '/api/v1/panel/avatar';
 
 /** The codes of an operation, by status. */
 function codesOf({ responses }: Operation): Record<string, string[]> {
-  const failures = Object.entries(responses).filter(([status]) => status !== '200');
+  const failures = Object.entries(responses).filter(([status]) => Number(status) >= 400);
   return Object.fromEntries(
     failures.map(([status, { content }]) => [status, content['application/json'].schema.properties.code?.enum ?? []]),
   );
@@ -54,8 +56,28 @@ describe('the document of upload-file', () => {
   });
 });
 
+describe('the document of avatars', () => {
+  it('says what an upload may answer, and nothing that it can not', () => {
+    const codes = codesOf(paths[UPLOAD_AVATAR]?.post as Operation);
+    expect(codes).toMatchObject({
+      400: ['VALIDATION_ERROR', 'bad_request', 'invalid_file'],
+      408: ['upload_timeout'],
+      413: ['limit_exceeded'],
+      415: ['VALIDATION_ERROR'],
+    });
+    expect(codes[409]).toBeUndefined();
+  });
+
+  it('says that the image is bytes of its type, and that there may be nothing to send', () => {
+    const { responses } = (paths[AVATAR] as Record<'get', Operation>).get;
+    expect(responses['200']).toMatchObject({ content: { 'image/webp': { schema: { type: 'string', format: 'binary' } } } });
+    expect(responses['304']).not.toHaveProperty('content');
+    expect(codesOf(paths[AVATAR]?.get as Operation)).toMatchObject({ 404: ['not_found'] });
+  });
+});
+
 it('no other document says what only an upload may answer', () => {
-  const others = Object.entries(paths).filter(([path]) => path !== UPLOAD);
+  const others = Object.entries(paths).filter(([path]) => path !== UPLOAD && path !== UPLOAD_AVATAR);
   expect(others.length).toBeGreaterThan(10);
   for (const [path, operations] of others) {
     for (const operation of Object.values(operations)) {

@@ -9,7 +9,7 @@ const bytes = z.any().meta({ type: 'string', format: 'binary', description: 'The
 
 /** The schemas of a route: requests are checked with them, and the OpenAPI document is made from them. */
 export function toRouteSchema(route: Route): FastifySchema {
-  const { body, query, params, data, beside, access } = route;
+  const { body, query, params, data, beside, access, answersBytes } = route;
   const success = { success: z.literal(true), message: z.literal(route.message) };
   const session = route.method === 'GET' ? { session: [] } : { session: [], csrf: [] };
   const security = access === 'public' ? [] : access === 'session' ? [session] : [{ managementKey: [] }, session];
@@ -25,10 +25,21 @@ export function toRouteSchema(route: Route): FastifySchema {
     ...(query && { querystring: query }),
     ...(params && { params }),
     response: {
-      200: z.object(data ? { ...success, data, ...beside } : success).meta({ description: 'Success.' }),
+      ...(answersBytes
+        ? bytesAnswers(answersBytes)
+        : { 200: z.object(data ? { ...success, data, ...beside } : success).meta({ description: 'Success.' }) }),
       ...failureSchemas(route),
     },
   } as FastifySchema;
+}
+
+/** The answers of a route that serves bytes with an entity tag. */
+function bytesAnswers(mediaType: string) {
+  return {
+    200: { description: 'Success.', content: { [mediaType]: { schema: bytes } } },
+    // No content, that is.
+    304: z.null().meta({ description: 'There is nothing else than what `If-None-Match` names.' }),
+  };
 }
 
 function accessSentence({ access }: Route): string {

@@ -52,10 +52,14 @@ export interface RouteDefinition<
   readonly body?: B;
   /** Takes bytes instead of JSON, of any number and for as long as an upload may take, which the handler reads from `raw`. */
   readonly takesBytes?: boolean;
+  /** Whether the bytes may be said to be of any type, as what they are is told from themselves. */
+  readonly ofAnyType?: boolean;
   readonly query?: Q;
   readonly params?: P;
   /** Those headers that the handler looks at, by lower-case name. */
   readonly headers?: H;
+  /** Media type of the bytes that it answers instead of an envelope; the handler then sends them, or an answer without a body, by itself. */
+  readonly answersBytes?: string;
   /** Shape of `data` in the success envelope; absent where there is none. */
   readonly data?: z.ZodType;
   /** Fields beside `data` in the success envelope; the handler then answers `{ data, beside }`. */

@@ -4,6 +4,7 @@ import { createLogger, type Logger } from '@latchkey/kit/logger';
 import { createDirectTransport } from '@latchkey/kit/rpc/direct-transport';
 import { rpcRoute } from '@latchkey/kit/rpc/route';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
+import { AvatarService } from '@latchkey/proto/latchkey/files/v1/avatar_pb';
 import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import { AccountService } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import { AuthenticationService } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
@@ -17,6 +18,7 @@ export interface FakeServices {
   readonly accounts?: Partial<ServiceImpl<typeof AccountService>>;
   readonly applications?: Partial<ServiceImpl<typeof ApplicationService>>;
   readonly files?: Partial<ServiceImpl<typeof FileService>>;
+  readonly avatars?: Partial<ServiceImpl<typeof AvatarService>>;
 }
 
 export interface TestGatewayOptions extends FakeServices {
@@ -40,18 +42,22 @@ async function unexpected(): Promise<never> {
 
 /** Starts a gateway before fake services. The caller stops it. */
 export async function startTestGateway(options: TestGatewayOptions): Promise<TestGateway> {
-  const { redisUrl, env, authentication = {}, accounts = {}, applications = {}, files = {} } = options;
+  const { redisUrl, env, authentication = {}, accounts = {}, applications = {}, files = {}, avatars = {} } = options;
   const logger = options.logger ?? createLogger('gateway', 'silent');
   const identityRoutes = [
     rpcRoute(AuthenticationService, authentication as ServiceImpl<typeof AuthenticationService>),
     rpcRoute(AccountService, accounts as ServiceImpl<typeof AccountService>),
   ];
   const appsRoutes = [rpcRoute(ApplicationService, applications as ServiceImpl<typeof ApplicationService>)];
+  const filesRoutes = [
+    rpcRoute(FileService, files as ServiceImpl<typeof FileService>),
+    rpcRoute(AvatarService, avatars as ServiceImpl<typeof AvatarService>),
+  ];
   const service = createGatewayService(readGatewayConfig({ HOST: '127.0.0.1', PORT: '0', REDIS_URL: redisUrl, ...env }), {
     identity: createDirectTransport(identityRoutes, logger),
     apps: createDirectTransport(appsRoutes, logger),
-    files: createDirectTransport([rpcRoute(FileService, files as ServiceImpl<typeof FileService>)], logger),
-    filesData: { upload: unexpected, download: unexpected, ...options.filesData },
+    files: createDirectTransport(filesRoutes, logger),
+    filesData: { upload: unexpected, uploadAvatar: unexpected, download: unexpected, ...options.filesData },
     logger,
     checkReady: options.checkReady ?? (async () => undefined),
   });

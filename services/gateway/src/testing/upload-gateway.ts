@@ -104,6 +104,10 @@ async function startDataPath(kind: DataPathKind, dataPath: FilesDataPath, env: R
   };
 }
 
+async function unexpected(): Promise<never> {
+  throw new Error('The test gave nothing to call');
+}
+
 /** Starts a gateway before a fake files service, of which the bytes' end is reached in either way. The caller stops it. */
 export async function startUploadGateway(
   kind: DataPathKind,
@@ -126,7 +130,11 @@ export async function startUploadGateway(
     ...options.env,
   };
   const download = options.download ?? (async () => Promise.reject(new Error('nobody asked for a download')));
-  const { dataPath, stop: stopDataPath } = await startDataPath(kind, { upload: fakeUpload(fake), download }, env);
+  const { dataPath, stop: stopDataPath } = await startDataPath(
+    kind,
+    { upload: fakeUpload(fake), uploadAvatar: unexpected, download },
+    env,
+  );
   const gateway = await startTestGateway({
     redisUrl: (await testRedis()).url,
     env,

@@ -1,7 +1,9 @@
 import type { Migrations } from '@latchkey/kit/database/migrate';
 import * as files from './20261120-210000-files.ts';
+import * as avatars from './20261121-013000-avatars.ts';
 
 /** All migrations of the service, forward only. */
 export const migrations: Migrations = {
   '20261120-210000-files': files,
+  '20261121-013000-avatars': avatars,
 };

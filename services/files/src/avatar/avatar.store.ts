@@ -1,0 +1,150 @@
+import { type Kysely, sql } from 'kysely';
+import type { AvatarState, FilesDatabase } from '../db/schema.ts';
+
+type Db = Kysely<FilesDatabase>;
+
+/** An avatar on its way. */
+export interface Avatar {
+  readonly id: string;
+  readonly accountId: string;
+  readonly state: AvatarState;
+  readonly rawId: string;
+  readonly imageId: string | undefined;
+  readonly refusal: string | undefined;
+  readonly createdAt: Date;
+}
+
+/** An image that is stored. */
+export interface StoredImage {
+  readonly imageId: string;
+  readonly byteSize: number;
+  /** SHA-256, 32 bytes. */
+  readonly checksum: Buffer;
+}
+
+/** So many milliseconds from now by the database's clock, since processes' clocks may differ. */
+export const after = (ms: number) => sql<Date>`now() + make_interval(secs => ${ms / 1000})`;
+
+const COLUMNS = ['id', 'account_id', 'state', 'raw_id', 'image_id', 'refusal', 'created_at'] as const;
+
+interface AvatarRow {
+  readonly id: string;
+  readonly account_id: string;
+  readonly state: AvatarState;
+  readonly raw_id: string;
+  readonly image_id: string | null;
+  readonly refusal: string | null;
+  readonly created_at: Date;
+}
+
+const toAvatar = (row: AvatarRow): Avatar => ({
+  id: row.id,
+  accountId: row.account_id,
+  state: row.state,
+  rawId: row.raw_id,
+  imageId: row.image_id ?? undefined,
+  refusal: row.refusal ?? undefined,
+  createdAt: row.created_at,
+});
+
+/** Adds an avatar that waits for its image, and notes the object of its raw bytes for removal, which is to be later than anybody needs it. */
+export async function insertAvatar(
+  db: Db,
+  avatar: { readonly id: string; readonly accountId: string; readonly rawId: string },
+  dueMs: number,
+): Promise<void> {
+  const { id, accountId, rawId } = avatar;
+  await sql`
+    with noted as (
+      insert into object_deletion (object_key, due_at) values (${accountId}::text || '/' || ${rawId}::text, ${after(dueMs)}))
+    insert into avatar (id, account_id, raw_id, due_at) values (${id}, ${accountId}, ${rawId}, ${after(dueMs)})`.execute(db);
+}
+
+export async function selectAvatar(db: Db, id: string): Promise<Avatar | undefined> {
+  const row = await db.selectFrom('avatar').select(COLUMNS).where('id', '=', id).executeTakeFirst();
+  return row && toAvatar(row);
+}
+
+/** Those of some avatars that are through with their work, in whatever way. */
+export async function selectSettled(db: Db, ids: readonly string[]): Promise<Avatar[]> {
+  const rows = await db
+    .selectFrom('avatar')
+    .select(COLUMNS)
+    .where('id', '=', sql<string>`any(${ids}::uuid[])`)
+    .where('state', 'not in', ['waiting', 'stored'])
+    .execute();
+  return rows.map(toAvatar);
+}
+
+/** Ends an avatar that waits; false where it does not wait any more. Its row is there for so long, for whoever asks what became of it. */
+export async function endWaiting(
+  db: Db,
+  id: string,
+  end: { readonly state: 'refused' | 'abandoned'; readonly refusal?: string; readonly keptMs: number },
+): Promise<boolean> {
+  const result = await db
+    .updateTable('avatar')
+    .set({ state: end.state, refusal: end.refusal ?? null, due_at: after(end.keptMs) })
+    .where('id', '=', id)
+    .where('state', '=', 'waiting')
+    .executeTakeFirst();
+  return result.numUpdatedRows > 0n;
+}
+
+/** Gives an avatar that waits its image; false where it does not wait any more. */
+export async function setImage(tx: Db, id: string, image: StoredImage, dueMs: number): Promise<boolean> {
+  const { imageId, byteSize, checksum } = image;
+  const result = await tx
+    .updateTable('avatar')
+    .set({ state: 'stored', image_id: imageId, byte_size: byteSize, checksum, due_at: after(dueMs) })
+    .where('id', '=', id)
+    .where('state', '=', 'waiting')
+    .executeTakeFirst();
+  return result.numUpdatedRows > 0n;
+}
+
+/** Takes avatars that are due, which other sweepers then leave alone for so many milliseconds. */
+export async function claimDueAvatars(db: Db, { limit, claimMs }: { limit: number; claimMs: number }): Promise<Avatar[]> {
+  const rows = await db
+    .updateTable('avatar')
+    .set({ due_at: after(claimMs) })
+    .where('id', 'in', (due) =>
+      due
+        .selectFrom('avatar')
+        .select('id')
+        .where('due_at', '<', sql<Date>`now()`)
+        .where('state', '<>', 'recorded')
+        .orderBy('due_at')
+        .limit(limit)
+        .forUpdate()
+        .skipLocked(),
+    )
+    .returning(COLUMNS)
+    .execute();
+  return rows.map(toAvatar);
+}
+
+/** Forgets an avatar that nothing came of, or that another took the place of. */
+export async function deleteEnded(db: Db, id: string): Promise<void> {
+  await db.deleteFrom('avatar').where('id', '=', id).where('state', 'in', ['replaced', 'refused', 'abandoned']).execute();
+}
+
+/** An avatar's image as it lies in the store, or undefined where the account has none, or not the one that is named. */
+export async function selectImage(
+  db: Db,
+  accountId: string,
+  avatarId: string | undefined,
+): Promise<{ readonly id: string; readonly imageId: string } | undefined> {
+  const found = db
+    .selectFrom('avatar')
+    .select(['id', 'image_id'])
+    .where('account_id', '=', accountId)
+    .orderBy('created_at', 'desc')
+    .orderBy('id', 'desc')
+    .limit(1);
+  // Identity may have been told of one a moment before it is recorded here, and its owner have asked.
+  const named =
+    avatarId === undefined ? found.where('state', '=', 'recorded') : found.where('state', 'in', ['stored', 'recorded']);
+  const row = await (avatarId === undefined ? named : named.where('id', '=', avatarId)).executeTakeFirst();
+  return row?.image_id ? { id: row.id, imageId: row.image_id } : undefined;
+}

@@ -1,0 +1,36 @@
+import { setPriority } from 'node:os';
+import { convertImage } from './convert-image.ts';
+import { FRAME, FrameReader, frameHead } from './frames.ts';
+
+/**
+ * The process that decodes: images come in, one at a time, and what was made of them goes out. Decoders of image formats are where strangers' bytes meet
+ * the most native code there is, so this process has no secret, no connection and no work but that, and may be killed at any moment.
+ */
+
+/** Everything else on the machine goes first: somebody waits for those, and an image takes a tenth of a second either way. */
+const NICENESS = 10;
+
+const PIXELS_MAX_BYTES = 4;
+
+try {
+  setPriority(NICENESS);
+} catch {
+  // Not every platform lets a process do that.
+}
+
+const reader = new FrameReader(({ bytes }) => {
+  void answer(bytes.subarray(PIXELS_MAX_BYTES), bytes.readUInt32BE(0));
+});
+process.stdin.on('data', (piece: Buffer) => reader.push(piece));
+// Whoever started us has gone. A decoding thread would hold up an exit.
+process.stdin.on('end', () => process.kill(process.pid, 'SIGKILL'));
+// A signal to the group is for the service to see to, which may have images under way.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined);
+process.stdout.on('error', () => undefined);
+
+async function answer(image: Buffer, pixelsMax: number): Promise<void> {
+  const converted = await convertImage(image, pixelsMax).catch(() => undefined);
+  const bytes = converted ?? Buffer.alloc(0);
+  process.stdout.write(frameHead(converted ? FRAME.converted : FRAME.damaged, bytes.length));
+  process.stdout.write(bytes);
+}

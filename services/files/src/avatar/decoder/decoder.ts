@@ -1,0 +1,100 @@
+import { type ChildProcessByStdio, spawn } from 'node:child_process';
+import type { Readable, Writable } from 'node:stream';
+import { fileURLToPath } from 'node:url';
+import { ImageRefused } from '../image/image-fault.ts';
+import { FRAME, type Frame, FrameReader, frameHead } from './frames.ts';
+
+const PROGRAM = fileURLToPath(new URL('./decoder-process.ts', import.meta.url));
+
+/** What the process may know of ours: nothing but how to behave. */
+const ENV = { UV_THREADPOOL_SIZE: '1', MALLOC_ARENA_MAX: '2', VIPS_BLOCK_UNTRUSTED: '1' };
+
+/** What is kept of the last words of a process, in characters. */
+const LAST_WORDS_MAX = 2_000;
+
+/** A process that ended, or was ended, with an image in hand that it has not refused. */
+export class DecoderLost extends Error {
+  override readonly name = 'DecoderLost';
+}
+
+interface Work {
+  resolve(converted: Buffer): void;
+  reject(err: Error): void;
+}
+
+/** A process that converts images, one at a time. Ends with the process that started it. */
+export class Decoder {
+  readonly #child: ChildProcessByStdio<Writable, Readable, Readable>;
+  #work: Work | undefined;
+  #ended = false;
+  #lastWords = '';
+
+  constructor() {
+    this.#child = spawn(process.execPath, [PROGRAM], { env: ENV, stdio: ['pipe', 'pipe', 'pipe'] });
+    const reader = new FrameReader((frame) => this.#onFrame(frame));
+    this.#child.stdout.on('data', (piece: Buffer) => reader.push(piece));
+    this.#child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      this.#lastWords = (this.#lastWords + text).slice(-LAST_WORDS_MAX);
+    });
+    // Its end is told by the process itself.
+    this.#child.stdin.on('error', () => undefined);
+    this.#child.on('error', (err) => this.#onEnd(err.message));
+    this.#child.on('close', (code, signal) => this.#onEnd(`ended with ${signal ?? `code ${code}`} ${this.#lastWords}`.trim()));
+  }
+
+  get pid(): number | undefined {
+    return this.#child.pid;
+  }
+
+  get isUsable(): boolean {
+    return !this.#ended;
+  }
+
+  /**
+   * Converts an image, which is to be inspected before.
+   *
+   * @throws ImageRefused for what can't be decoded, or not in time: the process is ended then
+   * @throws DecoderLost
+   */
+  async convert(image: Buffer, pixelsMax: number, timeoutMs: number): Promise<Buffer> {
+    const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
+    if (this.#ended) throw new DecoderLost('the decoder has ended');
+    this.#work = { resolve, reject };
+    const timer = setTimeout(() => {
+      // What takes so long is made to.
+      this.#settle()?.reject(new ImageRefused('damaged'));
+      this.end();
+    }, timeoutMs);
+    const bound = Buffer.alloc(4);
+    bound.writeUInt32BE(pixelsMax);
+    this.#child.stdin.cork();
+    this.#child.stdin.write(frameHead(FRAME.image, bound.length + image.length));
+    this.#child.stdin.write(bound);
+    this.#child.stdin.write(image);
+    this.#child.stdin.uncork();
+    return await promise.finally(() => clearTimeout(timer));
+  }
+
+  /** Ends the process at once. */
+  end(): void {
+    this.#ended = true;
+    this.#child.kill('SIGKILL');
+  }
+
+  #onFrame({ kind, bytes }: Frame): void {
+    const work = this.#settle();
+    if (kind === FRAME.converted) work?.resolve(bytes);
+    else work?.reject(new ImageRefused('damaged'));
+  }
+
+  #onEnd(why: string): void {
+    this.#ended = true;
+    this.#settle()?.reject(new DecoderLost(why));
+  }
+
+  #settle(): Work | undefined {
+    const work = this.#work;
+    this.#work = undefined;
+    return work;
+  }
+}

@@ -1,0 +1,78 @@
+import { Decoder } from './decoder.ts';
+
+/** Converts images in processes of their own, some at a time. */
+export interface Decoders {
+  /**
+   * Converts an image that was inspected; waits while as many as may be are under way.
+   *
+   * @throws ImageRefused where it can't be decoded, or not in time
+   * @throws DecoderLost where a process died of it, or was killed
+   */
+  convert(image: Buffer): Promise<Buffer>;
+  /** Ends all processes at once. */
+  close(): void;
+}
+
+/** How images are decoded. */
+export interface DecoderOptions {
+  readonly atOnce: number;
+  readonly pixelsMax: number;
+  /** Longest time for one image, in milliseconds. */
+  readonly timeoutMs: number;
+  /** How long a process stays that has nothing to do, in milliseconds; 30 s unless set. It takes a tenth of a second to start, and some 70 MiB. */
+  readonly idleMs?: number;
+}
+
+const IDLE_MS = 30_000;
+
+/** Starts processes when there is an image for them, and ends those that have had none for a while. */
+export function createDecoders({ atOnce, pixelsMax, timeoutMs, idleMs = IDLE_MS }: DecoderOptions): Decoders {
+  const idle: Array<{ readonly decoder: Decoder; readonly timer: NodeJS.Timeout }> = [];
+  const busy = new Set<Decoder>();
+  const waiting: Array<() => void> = [];
+  let underWay = 0;
+  let closed = false;
+
+  const take = (): Decoder => {
+    for (let found = idle.pop(); found !== undefined; found = idle.pop()) {
+      clearTimeout(found.timer);
+      if (found.decoder.isUsable) return found.decoder;
+    }
+    return new Decoder();
+  };
+  const giveBack = (decoder: Decoder) => {
+    if (closed) decoder.end();
+    if (!decoder.isUsable) return;
+    const end = () => {
+      idle.splice(
+        idle.findIndex((one) => one.decoder === decoder),
+        1,
+      );
+      decoder.end();
+    };
+    idle.push({ decoder, timer: setTimeout(end, idleMs).unref() });
+  };
+  return {
+    async convert(image) {
+      if (underWay >= atOnce) await new Promise<void>((resolve) => waiting.push(resolve));
+      else underWay += 1;
+      const decoder = take();
+      busy.add(decoder);
+      try {
+        return await decoder.convert(image, pixelsMax, timeoutMs);
+      } finally {
+        busy.delete(decoder);
+        giveBack(decoder);
+        // The place goes to who waits longest.
+        const next = waiting.shift();
+        if (next) next();
+        else underWay -= 1;
+      }
+    },
+    close() {
+      closed = true;
+      for (const decoder of [...busy, ...idle.map((one) => one.decoder)]) decoder.end();
+      for (const { timer } of idle) clearTimeout(timer);
+    },
+  };
+}

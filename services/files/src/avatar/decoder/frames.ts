@@ -1,0 +1,53 @@
+/** What is before the bytes of a frame: a number that says what it is, and the length, 4 bytes each. */
+const HEAD_BYTES = 8;
+
+/** One message on the pipe between the worker and a decoder. */
+export interface Frame {
+  readonly kind: number;
+  readonly bytes: Buffer;
+}
+
+/** Kinds of frames: an image to convert, with the most pixels that it may have in front of it; what was made of it; that nothing can be made of it. */
+export const FRAME = { image: 1, converted: 2, damaged: 3 } as const;
+
+/** What goes before the bytes of a frame. */
+export function frameHead(kind: number, byteSize: number): Buffer {
+  const head = Buffer.alloc(HEAD_BYTES);
+  head.writeUInt32BE(kind, 0);
+  head.writeUInt32BE(byteSize, 4);
+  return head;
+}
+
+/** Puts frames together out of the pieces that they arrive in. Each piece is copied once. */
+export class FrameReader {
+  readonly #onFrame: (frame: Frame) => void;
+  readonly #head = Buffer.alloc(HEAD_BYTES);
+  #headBytes = 0;
+  #body: Buffer | undefined;
+  #bodyBytes = 0;
+
+  constructor(onFrame: (frame: Frame) => void) {
+    this.#onFrame = onFrame;
+  }
+
+  push(piece: Buffer): void {
+    for (let at = 0; at < piece.length; ) {
+      if (!this.#body) {
+        const taken = piece.copy(this.#head, this.#headBytes, at);
+        this.#headBytes += taken;
+        at += taken;
+        if (this.#headBytes < HEAD_BYTES) return;
+        this.#body = Buffer.allocUnsafeSlow(this.#head.readUInt32BE(4));
+        this.#bodyBytes = 0;
+      }
+      const taken = piece.copy(this.#body, this.#bodyBytes, at);
+      this.#bodyBytes += taken;
+      at += taken;
+      if (this.#bodyBytes < this.#body.length) return;
+      const frame = { kind: this.#head.readUInt32BE(0), bytes: this.#body };
+      this.#body = undefined;
+      this.#headBytes = 0;
+      this.#onFrame(frame);
+    }
+  }
+}

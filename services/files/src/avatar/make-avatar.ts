@@ -1,0 +1,55 @@
+import { objectKey } from '../object-store/object-store.ts';
+import { type Avatar, endWaiting, selectAvatar } from './avatar.store.ts';
+import { type AvatarContext, ENDED_KEPT_MS } from './avatar-context.ts';
+import type { Decoders } from './decoder/decoders.ts';
+import { ImageRefused } from './image/image-fault.ts';
+import { inspectImage } from './image/inspect-image.ts';
+import { removeNoted } from './noted-object.ts';
+import { readRaw } from './raw-image.ts';
+import { recordAvatar } from './record-avatar.ts';
+import { storeImage } from './store-image.ts';
+
+/** What the worker works with. */
+export interface MakeContext extends AvatarContext {
+  readonly decoders: Decoders;
+  /** Told of an avatar that is through, by its id and, where it is refused, the reason. */
+  readonly onSettled: (id: string, refusal: string | undefined) => void;
+}
+
+/**
+ * Makes the image of an avatar and the avatar the account's (specification 4.2, architecture 6). It may be called again after it failed or was killed at
+ * any point, and by several at once. What nobody waits for any more is not begun.
+ *
+ * @throws where something that it depends on fails: it is to be called again
+ */
+export async function makeAvatar(ctx: MakeContext, id: string): Promise<void> {
+  const avatar = await selectAvatar(ctx.db, id);
+  if (avatar?.state === 'waiting' && !(await makeImage(ctx, avatar))) return;
+  if (avatar?.state !== 'waiting' && avatar?.state !== 'stored') return;
+  const { refusal, removeRest } = await recordAvatar(ctx, avatar);
+  ctx.onSettled(id, refusal);
+  await removeRest();
+  await removeNoted(ctx, [rawKey(avatar)]);
+}
+
+/** Makes and stores the image; false where there will be none. */
+async function makeImage(ctx: MakeContext, avatar: Avatar): Promise<boolean> {
+  const startedAt = performance.now();
+  try {
+    const raw = await readRaw(ctx, rawKey(avatar));
+    const { bytes } = inspectImage(raw, { pixelsMax: ctx.avatarLimits.pixelsMax });
+    const image = await ctx.decoders.convert(bytes);
+    const facts = { avatarId: avatar.id, rawBytes: raw.length, byteSize: image.length };
+    ctx.logger.debug({ ...facts, ms: Math.round(performance.now() - startedAt) }, 'avatar decoded');
+    return await storeImage(ctx, avatar, image);
+  } catch (err) {
+    if (!(err instanceof ImageRefused)) throw err;
+    const refusal = `image_${err.fault}`;
+    if (await endWaiting(ctx.db, avatar.id, { state: 'refused', refusal, keptMs: ENDED_KEPT_MS }))
+      ctx.onSettled(avatar.id, refusal);
+    await removeNoted(ctx, [rawKey(avatar)]);
+    return false;
+  }
+}
+
+const rawKey = ({ accountId, rawId }: Avatar) => objectKey(accountId, rawId);

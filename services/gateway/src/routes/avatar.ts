@@ -1,0 +1,84 @@
+import type { FastifyReply } from 'fastify';
+import { z } from 'zod';
+import type { Clients } from '../clients.ts';
+import { errors } from '../errors.ts';
+import type { FilesDataPath } from '../files-data-path.ts';
+import { announcedByteSize } from '../http/bytes-body.ts';
+import { sendContinue } from '../http/continue.ts';
+import { namesEntity } from '../http/entity-tag.ts';
+import type { Limits } from '../limit/limits.ts';
+import { defineRoute, type Route } from '../route/route.ts';
+import { anyText } from './schemas.ts';
+
+const TAG = 'Accounts';
+const AVATAR_URL = '/api/v1/panel/avatar';
+
+/** An image of an id never changes, and is its owner's alone (specification 4.2). What a stranger made of it must not run, whatever it is taken for. */
+const IMAGE_HEADERS = {
+  'cache-control': 'private, max-age=86400, immutable',
+  'content-security-policy': "sandbox; default-src 'none'",
+  // The cache of a browser may outlive the session that it was filled in.
+  vary: 'Cookie',
+  'cross-origin-resource-policy': 'same-origin',
+};
+
+/** What the routes of avatars work with. */
+export interface AvatarRouteOptions {
+  readonly clients: Clients;
+  readonly filesData: FilesDataPath;
+  readonly limits: Limits;
+  /** Largest image, in bytes. */
+  readonly byteSizeMax: number;
+}
+
+/** Avatars (specification 4.2, decisions 8). */
+export function avatarRoutes({ clients, filesData, limits, byteSizeMax }: AvatarRouteOptions): Route[] {
+  return [
+    defineRoute({
+      method: 'POST',
+      url: '/api/v1/panel/upload-avatar',
+      access: 'session',
+      tag: TAG,
+      summary: 'Upload an avatar',
+      description:
+        'The body is a PNG, JPEG or WebP image of up to 3 MiB and 16 million pixels that is not animated; what it is is told from its bytes alone. It is made as large as 256 x 256 at most, the right way up, and kept as WebP without metadata. The earlier avatar goes once this one is there.',
+      limit: { limit: limits.avatarUploads, per: 'account' },
+      takesBytes: true,
+      ofAnyType: true,
+      data: z.object({ avatarUrl: z.string().meta({ description: 'Path of this avatar. Every upload has another.' }) }),
+      failures: ['invalid_file', 'upload_timeout', 'limit_exceeded'],
+      message: 'Avatar uploaded.',
+      handle: async ({ principal: { accountId }, raw, reply }) => {
+        const byteSize = announcedByteSize(raw);
+        if (byteSize !== undefined && byteSize > byteSizeMax) throw errors.avatar_too_large();
+        sendContinue(reply.raw);
+        const { avatarId } = await filesData.uploadAvatar({ accountId, body: raw, byteSize, requestId: reply.request.id });
+        return { avatarUrl: `${AVATAR_URL}?v=${avatarId}` };
+      },
+    }),
+    defineRoute({
+      method: 'GET',
+      url: AVATAR_URL,
+      access: 'session',
+      tag: TAG,
+      summary: 'Get the avatar',
+      description: 'The avatar of the session’s account. The image that an OpenID Connect issuer named is not served here.',
+      query: z.object({
+        v: anyText.optional().meta({ description: 'Id of the upload, as `avatarUrl` has it: 404 where the avatar is another.' }),
+      }),
+      answersBytes: 'image/webp',
+      message: '',
+      handle: async ({ principal: { accountId }, query: { v }, call, raw, reply }) => {
+        const found = await clients.avatars.getAvatar({ accountId, ...(v !== undefined && { avatarId: v }) }, call);
+        sendImage(reply, found, raw.headers['if-none-match']);
+      },
+    }),
+  ];
+}
+
+function sendImage(reply: FastifyReply, found: { avatarId: string; image: Uint8Array }, ifNoneMatch: string | undefined): void {
+  const etag = `"${found.avatarId}"`;
+  reply.headers({ ...IMAGE_HEADERS, etag });
+  if (ifNoneMatch !== undefined && namesEntity(ifNoneMatch, etag)) void reply.code(304).send();
+  else void reply.type('image/webp').send(Buffer.from(found.image.buffer, found.image.byteOffset, found.image.byteLength));
+}
