@@ -11,14 +11,24 @@ export function isStateChanging(method: string | undefined): boolean {
 }
 
 /**
- * Refuses a request that a page of another origin made. The header is absent from requests of anything but a browser.
+ * Refuses a request that a page of another origin made: of another scheme, host or port than PUBLIC_URL, and than what the client called, which may
+ * be another name of this service. At the host of PUBLIC_URL its scheme alone is right, whatever a proxy before us says. The header is absent from
+ * requests of anything but a browser.
  *
+ * @param scheme what the client called by, as far as is known here: `http` unless a trusted proxy says otherwise
  * @throws `csrf_invalid`
  */
-export function checkOrigin(req: IncomingMessage, publicOrigin: string): void {
-  const { origin, host } = req.headers;
-  if (origin === undefined || origin === publicOrigin) return;
-  if (!host || !URL.canParse(origin) || new URL(origin).host !== host.toLowerCase()) throw errors.csrf_invalid();
+export function checkOrigin(req: IncomingMessage, publicOrigin: string, scheme: string): void {
+  const { origin, host = '' } = req.headers;
+  if (origin === undefined) return;
+  const given = origin.toLowerCase();
+  if (given === publicOrigin) return;
+  const called = parseUrl(`${scheme}://${host}`);
+  if (!called || called.host === new URL(publicOrigin).host || given !== called.origin) throw errors.csrf_invalid();
+}
+
+function parseUrl(text: string): URL | undefined {
+  return URL.canParse(text) ? new URL(text) : undefined;
 }
 
 /** Refuses a request without the session's own token. Throws `csrf_invalid` (decisions 4). */

@@ -1,11 +1,12 @@
 import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
+import type { CallOptions } from '@connectrpc/connect';
 import type { Application } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { z } from 'zod';
 import type { Principal } from '../authentication/principal.ts';
 import type { Clients } from '../clients.ts';
 import { errors } from '../errors.ts';
 import { defineRoute, type Route, type RouteRequest } from '../route/route.ts';
-import { withApplication } from './application-access.ts';
+import { type ApplicationCall, checkOwned, withApplication } from './application-access.ts';
 import { idText, timestamp, trimmedText } from './schemas.ts';
 
 const TAG = 'Applications';
@@ -51,15 +52,29 @@ export function applicationRoutes(clients: Clients): Route[] {
       access: 'applications:delete',
       tag: TAG,
       summary: 'Delete an application',
-      description: 'The application is gone at once. `code` is ignored with a management key: send an empty string.',
+      description: [
+        'The application is gone at once. With a session of an account that has two-factor authentication on, `code` is needed, and used up.',
+        'Otherwise it is ignored: send an empty string.',
+      ].join(' '),
       body: z.strictObject({ applicationId: idText, code: z.string() }),
       message: 'Application deleted successfully',
       handle: (request) =>
         withApplication(clients, request, request.body.applicationId, async (ref) => {
+          if (request.principal.kind === 'session') await spendCode(clients, request, ref);
           await clients.applications.deleteApplication(ref, request.call);
         }),
     }),
   ];
+}
+
+/** A code is not used up for an application that is not there. */
+async function spendCode(
+  clients: Clients,
+  { body, call }: { readonly body: { readonly code: string }; readonly call: CallOptions },
+  ref: ApplicationCall,
+): Promise<void> {
+  await checkOwned(clients, ref, call);
+  await clients.twoFactor.verifyTwoFactorCode({ accountId: ref.accountId, code: body.code }, call);
 }
 
 /** One call for up to 1,000 applications; an account with more takes one for each further thousand. */

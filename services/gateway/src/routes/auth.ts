@@ -1,4 +1,4 @@
-import { hash } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
 import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
 import { fromConnectError } from '@latchkey/kit/errors';
 import { hasLength } from '@latchkey/kit/text';
@@ -6,13 +6,12 @@ import type { Account, Session, SignInResponse, SignUpResponse } from '@latchkey
 import { stringifySetCookie } from 'cookie';
 import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
-import { SESSION_COOKIE } from '../authentication/credential.ts';
+import { readCredential, SESSION_COOKIE } from '../authentication/credential.ts';
+import type { SignInFailures } from '../authentication/sign-in-failures.ts';
 import type { Clients } from '../clients.ts';
-import { denial } from '../limit/headers.ts';
-import type { Limiter } from '../limit/limiter.ts';
 import type { Limits } from '../limit/limits.ts';
 import { defineRoute, type Route } from '../route/route.ts';
-import { anyText, idText, timestamp } from './schemas.ts';
+import { anyText, idText, timestamp, twoFactorCode } from './schemas.ts';
 
 const TAG = 'Accounts';
 
@@ -39,20 +38,22 @@ const signUpBody = z.strictObject({
 const signInBody = z.strictObject({
   email: anyText.max(1_000),
   password: z.string().max(1_000),
-  code: z.string().max(64).optional().meta({ description: 'Code of the second factor, for accounts that have one.' }),
+  code: twoFactorCode
+    .optional()
+    .meta({ description: 'Code of the second factor or a recovery code, for accounts that have one; ignored for others.' }),
 });
 
 /** What the routes of accounts work with. */
 export interface AuthRouteOptions {
   readonly clients: Clients;
-  readonly limiter: Limiter;
   readonly limits: Limits;
+  readonly signInFailures: SignInFailures;
   /** Whether the session cookie is for HTTPS only. */
   readonly secureCookie: boolean;
 }
 
 /** Sign-up, sign-in, sign-out and the session (decisions 4). */
-export function authRoutes({ clients, limiter, limits, secureCookie }: AuthRouteOptions): Route[] {
+export function authRoutes({ clients, limits, signInFailures, secureCookie }: AuthRouteOptions): Route[] {
   const open = (reply: FastifyReply, opened: SignUpResponse | SignInResponse) => {
     setSessionCookie(reply, secureCookie, opened.session as Session);
     return { account: toAccount(opened.account as Account), csrfToken: opened.session?.csrfToken };
@@ -70,7 +71,10 @@ export function authRoutes({ clients, limiter, limits, secureCookie }: AuthRoute
       data: session,
       failures: [403, 409],
       message: 'Signed up.',
-      handle: async ({ body, call, reply }) => open(reply, await clients.accounts.signUp(body, call)),
+      handle: async ({ body, raw, call, reply }) => {
+        const request = { ...body, previousSessionToken: sessionTokenOf(raw) };
+        return open(reply, await clients.accounts.signUp(request, call));
+      },
     }),
     defineRoute({
       method: 'POST',
@@ -78,22 +82,24 @@ export function authRoutes({ clients, limiter, limits, secureCookie }: AuthRoute
       access: 'public',
       tag: TAG,
       summary: 'Sign in',
-      description: 'Opens a session: the answer sets the session cookie. A wrong email and a wrong password are the same answer.',
+      description: [
+        'Opens a session: the answer sets the session cookie. A wrong email and a wrong password are the same answer.',
+        'With two-factor authentication on, the right password without a `code` is answered 401 `two_factor_required`.',
+        'The session of a cookie that comes with the request is ended.',
+      ].join(' '),
       limit: { limit: limits.signIn, per: 'ip' },
       body: signInBody,
       data: session,
-      failures: [401, 403],
+      failures: [401, 'two_factor_required', 403],
       message: 'Signed in.',
-      handle: async ({ body: { email, password }, call, reply }) => {
-        const failures = { limit: limits.signInFailures, subject: emailDigest(email) };
-        const standing = await limiter.hit(failures);
-        if (!standing.allowed) throw denial(standing);
+      handle: async ({ body, raw, clientIp, call, reply }) => {
+        const attempt = await signInFailures.begin(body.email, clientIp);
         try {
-          const opened = await clients.accounts.signIn({ email, password }, call);
-          await limiter.refund(failures);
+          const opened = await clients.accounts.signIn({ ...body, previousSessionToken: sessionTokenOf(raw) }, call);
+          await Promise.all([signInFailures.takeBack(attempt), signInFailures.remember(attempt)]);
           return open(reply, opened);
         } catch (err) {
-          if (fromConnectError(err)?.reason !== 'sign_in_failed') await limiter.refund(failures);
+          if (fromConnectError(err)?.reason !== 'sign_in_failed') await signInFailures.takeBack(attempt);
           throw err;
         }
       },
@@ -107,6 +113,19 @@ export function authRoutes({ clients, limiter, limits, secureCookie }: AuthRoute
       message: 'Signed out.',
       handle: async ({ principal, call, reply }) => {
         await clients.accounts.signOut({ accountId: principal.accountId, sessionId: principal.credentialId }, call);
+        setSessionCookie(reply, secureCookie, undefined);
+      },
+    }),
+    defineRoute({
+      method: 'POST',
+      url: '/api/v1/auth/sign-out-everywhere',
+      access: 'session',
+      tag: TAG,
+      summary: 'Sign out everywhere',
+      description: 'Ends every session of the account, this one too. Management keys stay.',
+      message: 'Signed out everywhere.',
+      handle: async ({ principal, call, reply }) => {
+        await clients.accounts.signOutEverywhere({ accountId: principal.accountId }, call);
         setSessionCookie(reply, secureCookie, undefined);
       },
     }),
@@ -126,9 +145,10 @@ export function authRoutes({ clients, limiter, limits, secureCookie }: AuthRoute
   ];
 }
 
-/** Failures count for the email that was tried, in any case, whether or not it has an account. */
-function emailDigest(email: string): string {
-  return hash('sha256', email.trim().toLowerCase(), 'base64url');
+/** The token in the cookie of a request that gets another one; empty for none. */
+function sessionTokenOf(req: IncomingMessage): string {
+  const credential = readCredential(req);
+  return credential.kind === 'session' ? credential.text : '';
 }
 
 /** Sets the cookie of a session for its absolute lifetime, or clears it. */

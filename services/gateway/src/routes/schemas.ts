@@ -13,6 +13,9 @@ export function trimmedText(min: number, max: number, description: string) {
 /** Any text that a service may be handed. What it names, if anything, is the service's to say. */
 export const anyText = z.string().refine(isStorable);
 
+/** A code of a second factor. What can be none is the service's to refuse. */
+export const twoFactorCode = z.string().max(64);
+
 const FILE_NAME = /^[A-Za-z0-9_-]+(?:[ .][A-Za-z0-9_-]+)*$/;
 const FILE_NAME_LENGTH_MAX = 16;
 

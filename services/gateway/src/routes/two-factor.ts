@@ -1,0 +1,66 @@
+import { z } from 'zod';
+import type { Clients } from '../clients.ts';
+import { defineRoute, type Route } from '../route/route.ts';
+import { twoFactorCode } from './schemas.ts';
+
+const TAG = 'Accounts';
+
+const enableBody = z.strictObject({ code: twoFactorCode.meta({ description: 'Code that the authenticator app shows.' }) });
+
+const disableBody = z.strictObject({
+  password: z.string().max(1_000).meta({ description: 'Of the account; ignored where it has none.' }),
+  code: twoFactorCode.meta({ description: 'Code of the authenticator app, or a recovery code.' }),
+});
+
+/** Setting up, enabling and disabling the second factor (decisions 4). */
+export function twoFactorRoutes({ twoFactor }: Pick<Clients, 'twoFactor'>): Route[] {
+  return [
+    defineRoute({
+      method: 'POST',
+      url: '/api/v1/auth/two-factor/set-up',
+      access: 'session',
+      tag: TAG,
+      summary: 'Set up two-factor authentication',
+      description:
+        'Makes the secret for an authenticator app. Nothing changes until it is enabled; before that, each call makes another secret.',
+      data: z.object({
+        secret: z.string().meta({ description: 'In base32, to type in.' }),
+        otpauthUrl: z.string().meta({ description: 'To show as a QR code.' }),
+      }),
+      message: 'Two-factor authentication set up.',
+      handle: async ({ principal, call }) => {
+        const { secret, otpauthUrl } = await twoFactor.setUpTwoFactor({ accountId: principal.accountId }, call);
+        return { secret, otpauthUrl };
+      },
+    }),
+    defineRoute({
+      method: 'POST',
+      url: '/api/v1/auth/two-factor/enable',
+      access: 'session',
+      tag: TAG,
+      summary: 'Enable two-factor authentication',
+      description:
+        'Ends the other sessions of the account. The recovery codes are shown this once; each is good once in place of a code.',
+      body: enableBody,
+      data: z.object({ recoveryCodes: z.array(z.string()).length(10) }),
+      message: 'Two-factor authentication enabled.',
+      handle: async ({ principal: { accountId, credentialId: sessionId }, body: { code }, call }) => {
+        const { recoveryCodes } = await twoFactor.enableTwoFactor({ accountId, sessionId, code }, call);
+        return { recoveryCodes };
+      },
+    }),
+    defineRoute({
+      method: 'POST',
+      url: '/api/v1/auth/two-factor/disable',
+      access: 'session',
+      tag: TAG,
+      summary: 'Disable two-factor authentication',
+      description: 'Ends the other sessions of the account. The secret and the recovery codes are forgotten.',
+      body: disableBody,
+      message: 'Two-factor authentication disabled.',
+      handle: async ({ principal: { accountId, credentialId: sessionId }, body: { password, code }, call }) => {
+        await twoFactor.disableTwoFactor({ accountId, sessionId, password, code }, call);
+      },
+    }),
+  ];
+}
