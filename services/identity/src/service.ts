@@ -1,27 +1,18 @@
-import { randomBytes } from 'node:crypto';
 import type { Transport } from '@connectrpc/connect';
-import { checkDatabase, createDatabase } from '@latchkey/kit/database/database';
 import { migrate } from '@latchkey/kit/database/migrate';
-import { stopAll } from '@latchkey/kit/lifecycle';
 import { createLogger, type Logger } from '@latchkey/kit/logger';
-import { connectInBackground, createFailFastRedis } from '@latchkey/kit/redis';
 import { type RpcRoute, rpcRoute } from '@latchkey/kit/rpc/route';
-import { deriveKey } from '@latchkey/kit/secrets';
 import { AccountService } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import { ApiKeyService } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
 import { AuthenticationService } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
 import { TwoFactorService } from '@latchkey/proto/latchkey/identity/v1/two_factor_pb';
 import { accountRpc } from './account/account.rpc.ts';
-import { createPasswords, type Passwords } from './account/password.ts';
 import { apiKeyRpc } from './api-key/api-key.rpc.ts';
 import { createOwnedApplications } from './api-key/owned-applications.client.ts';
 import { authenticationRpc } from './authentication/authentication.rpc.ts';
+import { type ContextDeps, openContext, SCHEMA } from './compose.ts';
 import type { IdentityConfig } from './config.ts';
-import type { IdentityContext } from './context.ts';
 import { migrations } from './db/migrations/index.ts';
-import type { IdentityDatabase } from './db/schema.ts';
-import { createEpochs } from './epoch/epoch.ts';
-import { createSessionSweeper } from './session/session-sweeper.ts';
 import { twoFactorRpc } from './two-factor/two-factor.rpc.ts';
 
 /** The service, composed and not yet started. */
@@ -38,49 +29,16 @@ export interface IdentityService {
 }
 
 /** What the service is composed with. All but the transport has a default. */
-export interface IdentityDeps {
+export interface IdentityDeps extends ContextDeps {
   /** Reaches the apps service. */
   readonly appsTransport: Transport;
   readonly logger?: Logger;
-  readonly clock?: () => Date;
-  /** Cryptographically secure random bytes. */
-  readonly random?: (bytes: number) => Buffer;
-  /** Waits for so many milliseconds. */
-  readonly wait?: (ms: number) => Promise<unknown>;
-  readonly passwords?: Passwords;
 }
-
-const SCHEMA = 'identity';
 
 /** Composes the identity service. */
 export function createIdentityService(config: IdentityConfig, deps: IdentityDeps): IdentityService {
   const logger = deps.logger ?? createLogger('identity', config.LOG_LEVEL);
-  const clock = deps.clock ?? (() => new Date());
-  const random = deps.random ?? randomBytes;
-  const database = createDatabase<IdentityDatabase>({
-    url: config.DATABASE_URL,
-    schema: SCHEMA,
-    poolMax: config.DATABASE_POOL_MAX,
-    logger,
-  });
-  const redis = createFailFastRedis(config.REDIS_URL, logger);
-  const ctx: IdentityContext = {
-    db: database.db,
-    pool: database.pool,
-    epochs: createEpochs({ redis, random, logger, ...(deps.wait && { wait: deps.wait }) }),
-    passwords: deps.passwords ?? createPasswords(passwordBounds(config)),
-    sessionSweeper: createSessionSweeper(database.db, clock, logger),
-    clock,
-    random,
-    logger,
-    apiKeyPepper: deriveKey(config.SECRET_KEY, 'identity/api-key-pepper'),
-    csrfKey: deriveKey(config.SECRET_KEY, 'identity/csrf'),
-    twoFactorKey: deriveKey(config.SECRET_KEY, 'identity/two-factor'),
-    recoveryCodeKey: deriveKey(config.SECRET_KEY, 'identity/recovery-code'),
-    twoFactorFailuresMax: config.TWO_FACTOR_FAILURES_PER_15_MINUTES,
-    signUp: config.SIGN_UP,
-    activeApiKeysMax: config.ACTIVE_API_KEYS_LIMIT,
-  };
+  const { ctx, connect, checkReady, close } = openContext(config, logger, deps);
   return {
     name: 'identity',
     logger,
@@ -91,17 +49,8 @@ export function createIdentityService(config: IdentityConfig, deps: IdentityDeps
       rpcRoute(TwoFactorService, twoFactorRpc(ctx)),
     ],
     migrate: () => migrate(config.DATABASE_URL, SCHEMA, migrations),
-    start: () => connectInBackground(redis),
-    stop: () =>
-      stopAll(
-        () => ctx.sessionSweeper.idle(),
-        () => redis.disconnect(),
-        () => database.close(),
-      ),
-    checkReady: () => checkDatabase(database.pool),
+    start: connect,
+    stop: close,
+    checkReady,
   };
-}
-
-function passwordBounds(config: IdentityConfig) {
-  return { atOnce: config.PASSWORD_HASHES_AT_ONCE, waitingMax: config.PASSWORD_HASHES_WAITING };
 }
