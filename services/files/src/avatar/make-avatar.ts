@@ -3,7 +3,6 @@ import { type Avatar, endWaiting, selectAvatar } from './avatar.store.ts';
 import { type AvatarContext, ENDED_KEPT_MS } from './avatar-context.ts';
 import type { Decoders } from './decoder/decoders.ts';
 import { ImageRefused } from './image/image-fault.ts';
-import { inspectImage } from './image/inspect-image.ts';
 import { removeNoted } from './noted-object.ts';
 import { readRaw } from './raw-image.ts';
 import { recordAvatar } from './record-avatar.ts';
@@ -37,8 +36,7 @@ async function makeImage(ctx: MakeContext, avatar: Avatar): Promise<boolean> {
   const startedAt = performance.now();
   try {
     const raw = await readRaw(ctx, rawKey(avatar));
-    const { bytes } = inspectImage(raw, { pixelsMax: ctx.avatarLimits.pixelsMax });
-    const image = await ctx.decoders.convert(bytes);
+    const image = await ctx.decoders.convert(raw);
     const facts = { avatarId: avatar.id, rawBytes: raw.length, byteSize: image.length };
     ctx.logger.debug({ ...facts, ms: Math.round(performance.now() - startedAt) }, 'avatar decoded');
     return await storeImage(ctx, avatar, image);

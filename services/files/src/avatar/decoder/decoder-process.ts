@@ -1,10 +1,12 @@
 import { setPriority } from 'node:os';
+import { ImageRefused } from '../image/image-fault.ts';
+import { inspectImage } from '../image/inspect-image.ts';
 import { convertImage } from './convert-image.ts';
 import { FRAME, FrameReader, frameHead } from './frames.ts';
 
 /**
- * The process that decodes: images come in, one at a time, and what was made of them goes out. Decoders of image formats are where strangers' bytes meet
- * the most native code there is, so this process has no secret, no connection and no work but that, and may be killed at any moment.
+ * The process that looks at images and decodes them: they come in, one at a time, and what was made of them goes out. Decoders of image formats are where
+ * strangers' bytes meet the most native code there is, so this process has no secret, no connection and no work but that, and may be killed at any moment.
  */
 
 /** Everything else on the machine goes first: somebody waits for those, and an image takes a tenth of a second either way. */
@@ -29,8 +31,14 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal
 process.stdout.on('error', () => undefined);
 
 async function answer(image: Buffer, pixelsMax: number): Promise<void> {
-  const converted = await convertImage(image, pixelsMax).catch(() => undefined);
-  const bytes = converted ?? Buffer.alloc(0);
-  process.stdout.write(frameHead(converted ? FRAME.converted : FRAME.damaged, bytes.length));
-  process.stdout.write(bytes);
+  try {
+    const { bytes } = inspectImage(image, { pixelsMax });
+    send(FRAME.converted, await convertImage(bytes, pixelsMax));
+  } catch (err) {
+    send(FRAME.refused, Buffer.from(err instanceof ImageRefused ? err.fault : 'damaged'));
+  }
+}
+
+function send(kind: number, bytes: Buffer): void {
+  process.stdout.write(Buffer.concat([frameHead(kind, bytes.length), bytes]));
 }

@@ -1,7 +1,7 @@
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
-import { ImageRefused } from '../image/image-fault.ts';
+import { type ImageFault, ImageRefused } from '../image/image-fault.ts';
 import { FRAME, type Frame, FrameReader, frameHead } from './frames.ts';
 
 const PROGRAM = fileURLToPath(new URL('./decoder-process.ts', import.meta.url));
@@ -51,9 +51,9 @@ export class Decoder {
   }
 
   /**
-   * Converts an image, which is to be inspected before.
+   * Inspects an image and converts it.
    *
-   * @throws ImageRefused for what can't be decoded, or not in time: the process is ended then
+   * @throws ImageRefused also for what is not decoded in time: the process is ended then
    * @throws DecoderLost
    */
   async convert(image: Buffer, pixelsMax: number, timeoutMs: number): Promise<Buffer> {
@@ -84,7 +84,7 @@ export class Decoder {
   #onFrame({ kind, bytes }: Frame): void {
     const work = this.#settle();
     if (kind === FRAME.converted) work?.resolve(bytes);
-    else work?.reject(new ImageRefused('damaged'));
+    else work?.reject(new ImageRefused(bytes.toString() as ImageFault));
   }
 
   #onEnd(why: string): void {

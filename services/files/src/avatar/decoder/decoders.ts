@@ -3,9 +3,9 @@ import { Decoder } from './decoder.ts';
 /** Converts images in processes of their own, some at a time. */
 export interface Decoders {
   /**
-   * Converts an image that was inspected; waits while as many as may be are under way.
+   * Inspects an image and converts it; waits while as many as may be are under way.
    *
-   * @throws ImageRefused where it can't be decoded, or not in time
+   * @throws ImageRefused where it is no acceptable image, or can't be decoded in time
    * @throws DecoderLost where a process died of it, or was killed
    */
   convert(image: Buffer): Promise<Buffer>;

@@ -7,8 +7,8 @@ export interface Frame {
   readonly bytes: Buffer;
 }
 
-/** Kinds of frames: an image to convert, with the most pixels that it may have in front of it; what was made of it; that nothing can be made of it. */
-export const FRAME = { image: 1, converted: 2, damaged: 3 } as const;
+/** Kinds of frames: an image to convert, with the most pixels that it may have in front of it; what was made of it; why nothing was. */
+export const FRAME = { image: 1, converted: 2, refused: 3 } as const;
 
 /** What goes before the bytes of a frame. */
 export function frameHead(kind: number, byteSize: number): Buffer {
