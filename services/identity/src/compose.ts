@@ -8,7 +8,7 @@ import { createPasswords, type Passwords } from './account/password.ts';
 import type { IdentityConfig } from './config.ts';
 import type { IdentityContext } from './context.ts';
 import type { IdentityDatabase } from './db/schema.ts';
-import { createEpochs } from './epoch/epoch.ts';
+import { createEpochs, type Epochs } from './epoch/epoch.ts';
 import { createSessionSweeper } from './session/session-sweeper.ts';
 
 /** The schema that the service has in its database. */
@@ -22,6 +22,8 @@ export interface ContextDeps {
   /** Waits for so many milliseconds, where Redis can't be told of a change. */
   readonly wait?: (ms: number) => Promise<unknown>;
   readonly passwords?: Passwords;
+  /** Stands in for those in Redis, which is not connected to then. */
+  readonly epochs?: Epochs;
 }
 
 /** What the use cases work on, and its beginning and end. */
@@ -47,7 +49,7 @@ export function openContext(config: IdentityConfig, logger: Logger, deps: Contex
   const ctx: IdentityContext = {
     db: database.db,
     pool: database.pool,
-    epochs: createEpochs({ redis, random, logger, ...(deps.wait && { wait: deps.wait }) }),
+    epochs: deps.epochs ?? createEpochs({ redis, random, logger, ...(deps.wait && { wait: deps.wait }) }),
     passwords: deps.passwords ?? createPasswords(passwordBounds(config)),
     sessionSweeper: createSessionSweeper(database.db, clock, logger),
     clock,
@@ -63,7 +65,7 @@ export function openContext(config: IdentityConfig, logger: Logger, deps: Contex
   };
   return {
     ctx,
-    connect: () => connectInBackground(redis),
+    connect: async () => (deps.epochs ? undefined : connectInBackground(redis)),
     checkReady: () => checkDatabase(database.pool),
     close: () =>
       stopAll(

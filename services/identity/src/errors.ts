@@ -6,6 +6,7 @@ const MALFORMED = 'Request does not match the schema';
 export const errors = defineErrors({
   sign_up_invalid: { kind: 'malformed', message: MALFORMED },
   sign_in_invalid: { kind: 'malformed', message: MALFORMED },
+  password_invalid: { kind: 'malformed', message: MALFORMED },
   sign_up_closed: { kind: 'forbidden', code: 'sign_up_closed', message: 'Sign-up is closed' },
   sign_in_failed: { kind: 'unauthenticated', message: 'The email or the password is wrong' },
   account_exists: { kind: 'conflict', code: 'account_exists', message: 'The username or the email is taken' },

@@ -30,6 +30,29 @@ export async function selectAccountByEmail(db: Kysely<IdentityDatabase>, email: 
     .executeTakeFirst();
 }
 
+/** The account with that username in any case. */
+export async function selectAccountByUsername(db: Kysely<IdentityDatabase>, username: string): Promise<AccountRow | undefined> {
+  return db
+    .selectFrom('account')
+    .selectAll()
+    .select(TWO_FACTOR_ENABLED)
+    .where(sql`lower(username collate "C")`, '=', sql`lower(${username} collate "C")`)
+    .executeTakeFirst();
+}
+
+/** Accounts in the order of their ids, which is nearly that of their creation, from the first or after one, up to `limit`. */
+export async function selectAccounts(
+  db: Kysely<IdentityDatabase>,
+  { after, limit }: { readonly after: string | undefined; readonly limit: number },
+): Promise<AccountRow[]> {
+  const page = db.selectFrom('account').selectAll().select(TWO_FACTOR_ENABLED).orderBy('id').limit(limit);
+  return (after === undefined ? page : page.where('id', '>', after)).execute();
+}
+
+export async function updatePasswordHash(tx: Kysely<IdentityDatabase>, id: string, passwordHash: string): Promise<void> {
+  await tx.updateTable('account').set({ password_hash: passwordHash }).where('id', '=', id).execute();
+}
+
 /** Lets one transaction at a time past it; whether the account exists. Sign-ins of the account wait for its end. */
 export async function lockAccount(tx: Kysely<IdentityDatabase>, id: string): Promise<boolean> {
   const row = await tx.selectFrom('account').select('id').where('id', '=', id).forNoKeyUpdate().executeTakeFirst();

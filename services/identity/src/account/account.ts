@@ -1,6 +1,8 @@
 import { isUniqueViolation } from '@latchkey/kit/database/database';
 import { newId, parseId } from '@latchkey/kit/id';
+import type { Kysely } from 'kysely';
 import type { IdentityContext } from '../context.ts';
+import type { IdentityDatabase } from '../db/schema.ts';
 import { errors } from '../errors.ts';
 import { endSessionOfToken, type OpenedSession, openSession } from '../session/session.ts';
 import { type AccountRow, insertAccount, selectAccount, UNIQUE_INDEXES } from './account.store.ts';
@@ -27,10 +29,14 @@ export interface SignedIn {
 }
 
 /** What a new account is made of. */
-export interface SignUpRequest {
+export interface NewAccount {
   readonly username: string;
   readonly email: string;
   readonly password: string;
+}
+
+/** What somebody sends who wants an account. */
+export interface SignUpRequest extends NewAccount {
   /** Token that the client has in its cookie; empty for none. */
   readonly previousSessionToken: string;
 }
@@ -41,20 +47,44 @@ export interface SignUpRequest {
  * @throws `sign_up_invalid`, `sign_up_closed`, `account_exists`
  */
 export async function signUp(ctx: IdentityContext, request: SignUpRequest): Promise<SignedIn> {
-  const { username, email, password, previousSessionToken } = request;
-  if (!isUsername(username) || !isEmail(email) || !isPassword(password)) throw errors.sign_up_invalid();
+  checkNewAccount(request);
   if (ctx.signUp === 'closed') throw errors.sign_up_closed();
+  const { account, result: session } = await addAccount(ctx, request, (tx, id) => openSession(ctx, tx, id));
+  await endSessionOfToken(ctx, request.previousSessionToken);
+  return { account, session };
+}
+
+/**
+ * Creates an account without a session, whether sign-up is open or closed: it is for who runs the service. Of several at once for one name or
+ * email, one wins.
+ *
+ * @throws `sign_up_invalid`, `account_exists`
+ */
+export async function createAccount(ctx: IdentityContext, request: NewAccount): Promise<Account> {
+  checkNewAccount(request);
+  return (await addAccount(ctx, request, async () => undefined)).account;
+}
+
+function checkNewAccount({ username, email, password }: NewAccount): void {
+  if (!isUsername(username) || !isEmail(email) || !isPassword(password)) throw errors.sign_up_invalid();
+}
+
+/** Stores an account, and in the same transaction what belongs to it. Throws `account_exists`. */
+async function addAccount<T>(
+  ctx: IdentityContext,
+  { username, email, password }: NewAccount,
+  addMore: (tx: Kysely<IdentityDatabase>, accountId: string) => Promise<T>,
+): Promise<{ account: Account; result: T }> {
   const none = { avatarId: undefined, pictureUrl: undefined, twoFactorEnabled: false };
   const account = { id: newId(), username, email, ...none, createdAt: ctx.clock() };
   const passwordHash = await ctx.passwords.hash(password);
   try {
-    const session = await ctx.db.transaction().execute(async (tx) => {
+    const result = await ctx.db.transaction().execute(async (tx) => {
       const { id, createdAt } = account;
       await insertAccount(tx, { id, username, email, password_hash: passwordHash, created_at: createdAt });
-      return openSession(ctx, tx, id);
+      return addMore(tx, id);
     });
-    await endSessionOfToken(ctx, previousSessionToken);
-    return { account, session };
+    return { account, result };
   } catch (err) {
     if (UNIQUE_INDEXES.some((index) => isUniqueViolation(err, index))) throw errors.account_exists();
     throw err;

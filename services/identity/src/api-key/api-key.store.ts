@@ -26,6 +26,20 @@ export async function selectApiKey(db: Kysely<IdentityDatabase>, { accountId, id
   return db.selectFrom('api_key').selectAll().where('id', '=', id).where('account_id', '=', accountId).executeTakeFirst();
 }
 
+/** The account's key with that public id. */
+export async function selectApiKeyOfPublicId(
+  db: Kysely<IdentityDatabase>,
+  accountId: string,
+  publicId: string,
+): Promise<ApiKeyRow | undefined> {
+  return db
+    .selectFrom('api_key')
+    .selectAll()
+    .where('public_id', '=', publicId)
+    .where('account_id', '=', accountId)
+    .executeTakeFirst();
+}
+
 /** The key with its row locked until the transaction ends. */
 export async function lockApiKey(tx: Kysely<IdentityDatabase>, { accountId, id }: ApiKeyRef): Promise<ApiKeyRow | undefined> {
   return tx

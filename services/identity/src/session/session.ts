@@ -45,10 +45,13 @@ export async function endSessionOfToken(ctx: IdentityContext, token: string): Pr
   if (tokenHash && (await deleteSessionOfToken(ctx.db, tokenHash))) await endEpochs(ctx, [tokenHash]);
 }
 
-/** Ends every session of an account, for every request from the next one on. */
-export async function endAllSessions(ctx: IdentityContext, accountText: string): Promise<void> {
+/** Ends every session of an account, for every request from the next one on; answers how many there were. */
+export async function endAllSessions(ctx: IdentityContext, accountText: string): Promise<number> {
   const accountId = parseId(accountText);
-  if (accountId) await endEpochs(ctx, await deleteSessionsOf(ctx.db, accountId, undefined));
+  if (!accountId) return 0;
+  const tokenHashes = await deleteSessionsOf(ctx.db, accountId, undefined);
+  await endEpochs(ctx, tokenHashes);
+  return tokenHashes.length;
 }
 
 /** Makes every gateway forget sessions that were removed. It must follow the commit (see {@link IdentityContext.epochs}). */
