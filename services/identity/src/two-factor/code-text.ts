@@ -9,7 +9,7 @@ const GROUP = /.{4}(?=.)/g;
 
 const SEPARATORS = /[\s-]/g;
 const DIGITS = /^[0-9]{6}$/;
-const RECOVERY = /^[A-Z2-7]{16}$/;
+const RECOVERY = /^[a-z2-7]{16}$/i;
 /** What is longer is no code, whatever is in it. */
 const LENGTH_MAX = 64;
 
@@ -19,9 +19,9 @@ export type GivenCode = { readonly kind: 'one-time' | 'recovery'; readonly text:
 /** Reads a code, in any case, with or without dashes and white space; undefined for text that can be none. */
 export function parseCode(given: string): GivenCode | undefined {
   if (given.length > LENGTH_MAX) return undefined;
-  const text = given.replace(SEPARATORS, '').toUpperCase();
+  const text = given.replace(SEPARATORS, '');
   if (DIGITS.test(text)) return { kind: 'one-time', text };
-  return RECOVERY.test(text) ? { kind: 'recovery', text } : undefined;
+  return RECOVERY.test(text) ? { kind: 'recovery', text: text.toUpperCase() } : undefined;
 }
 
 /** New recovery codes, as they are shown: `abcd-efgh-ijkl-mnop`. */
