@@ -3,6 +3,7 @@ import { testRedis } from '@latchkey/testkit/redis';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { migrateIdentity, refusalOf, startTestIdentity, type TestIdentity } from './testing/identity.fixture.ts';
 import { createSomeKey, keyCredential, OPEN_KEY, PASSWORD, sessionCredential, someSignUp } from './testing/sample.fixture.ts';
+import { guardSomeone } from './testing/two-factor.fixture.ts';
 
 let database: TestDatabase;
 let identity: TestIdentity;
@@ -36,7 +37,8 @@ const TEXTS: Array<[string, string]> = [
 ];
 
 test.each(TEXTS)('%s in any field is taken, or refused by a rule', async (_what, text) => {
-  const { accounts, apiKeys, authentication } = identity;
+  const { accounts, apiKeys, authentication, twoFactor } = identity;
+  const guarded = await guardSomeone(identity);
   const { accountId, apiKey, plaintextKey } = await createSomeKey(identity);
   const ref = { accountId, apiKeyId: apiKey.id };
   const ids = { applicationIds: [text] };
@@ -46,6 +48,16 @@ test.each(TEXTS)('%s in any field is taken, or refused by a rule', async (_what,
     accounts.signUp({ ...someSignUp(), password: text }),
     accounts.signIn({ email: text, password: PASSWORD }),
     accounts.signIn({ email: 'someone@example.test', password: text }),
+    guarded.signIn(text),
+    accounts.signIn({ email: guarded.account.email, password: PASSWORD, previousSessionToken: text }),
+    accounts.signOutEverywhere({ accountId: text }),
+    twoFactor.setUpTwoFactor({ accountId: text }),
+    twoFactor.enableTwoFactor({ accountId: text, code: text }),
+    twoFactor.enableTwoFactor({ accountId, sessionId: text, code: text }),
+    twoFactor.disableTwoFactor({ accountId: text, password: PASSWORD, code: text }),
+    twoFactor.disableTwoFactor({ accountId: guarded.accountId, sessionId: text, password: text, code: text }),
+    twoFactor.verifyTwoFactorCode({ accountId: text, code: text }),
+    twoFactor.verifyTwoFactorCode({ accountId: guarded.accountId, code: text }),
     accounts.signOut({ accountId: text, sessionId: apiKey.id }),
     accounts.signOut({ accountId, sessionId: text }),
     accounts.getAccount({ accountId: text }),

@@ -5,6 +5,9 @@ import { testRedis } from '@latchkey/testkit/redis';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { migrateIdentity, startTestIdentity, type TestIdentity } from './testing/identity.fixture.ts';
 import { createSomeKey, keyCredential, PASSWORD, present, sessionCredential, someSignUp } from './testing/sample.fixture.ts';
+import { codeAt } from './testing/two-factor.fixture.ts';
+
+const TABLES = ['account', 'session', 'api_key', 'two_factor', 'recovery_code'];
 
 let database: TestDatabase;
 let identity: TestIdentity;
@@ -28,17 +31,25 @@ test('no log line holds a password, a token or a key, also when the database fai
   });
   const logger = createLogger('identity', 'trace', destination);
   const instance = await identity.connect({ logger });
-  const { accounts, apiKeys, authentication } = instance;
+  const { accounts, apiKeys, authentication, twoFactor } = instance;
   const request = someSignUp();
   const { account, session } = await accounts.signUp(request);
   const accountId = present(account).id;
   const token = present(session).token;
   const { apiKey, plaintextKey } = await createSomeKey(instance, { accountId });
+  const { secret } = await twoFactor.setUpTwoFactor({ accountId });
+  const code = codeAt(secret, identity.clock.now());
+  const { recoveryCodes } = await twoFactor.enableTwoFactor({ accountId, code });
+  const [recoveryCode = ''] = recoveryCodes;
   const use = async () => {
     const calls = [
       accounts.signUp(request),
       accounts.signIn(request),
       accounts.signIn({ ...request, password: `${PASSWORD} and more` }),
+      accounts.signIn({ ...request, code, previousSessionToken: token }),
+      accounts.signIn({ ...request, code: recoveryCode }),
+      twoFactor.verifyTwoFactorCode({ accountId, code: recoveryCode }),
+      twoFactor.disableTwoFactor({ accountId, password: `${PASSWORD} and more`, code: recoveryCode }),
       authentication.authenticate({ credential: keyCredential(plaintextKey), clientIp: '192.0.2.1' }),
       authentication.authenticate({ credential: keyCredential(`${plaintextKey}x`) }),
       authentication.authenticate({ credential: sessionCredential(token) }),
@@ -47,14 +58,17 @@ test('no log line holds a password, a token or a key, also when the database fai
     await Promise.allSettled(calls);
   };
   await use();
-  for (const table of ['account', 'session', 'api_key']) {
+  for (const table of TABLES) {
     await identity.db.query(`alter table ${table} rename to ${table}_elsewhere`);
   }
   await use();
-  for (const table of ['account', 'session', 'api_key']) {
+  for (const table of TABLES) {
     await identity.db.query(`alter table ${table}_elsewhere rename to ${table}`);
   }
   expect(log).toContain('rpc failed');
   const csrfToken = present(session).csrfToken;
-  for (const secret of [PASSWORD, token, csrfToken, plaintextKey, plaintextKey.slice(25)]) expect(log).not.toContain(secret);
+  const texts = [PASSWORD, token, csrfToken, plaintextKey, plaintextKey.slice(25), secret, ...recoveryCodes];
+  for (const text of texts) expect(log).not.toContain(text);
+  // Six digits alone are in many a number.
+  expect(log).not.toMatch(new RegExp(`\\b${code}\\b`));
 });

@@ -45,6 +45,24 @@ test('sign-in refuses an unknown email and a wrong password with one answer, aft
   expect(verified).toEqual([expect.stringMatching(/^\$argon2id/), undefined]);
 });
 
+test('an account without a password is refused as an unknown email is, after the same work, whatever the password', async () => {
+  const verified: Array<string | undefined> = [];
+  const passwords: Passwords = {
+    hash: () => Promise.reject(new Error('nothing to hash')),
+    async verify(stored) {
+      verified.push(stored);
+      return false;
+    },
+  };
+  const { accounts } = await identity.connect({ passwords });
+  const { email, id } = (await signUpSomeone(identity)).account;
+  await identity.db.query('update account set password_hash = null where id = $1', [id]);
+  const unknown = await refusalOf(accounts.signIn({ email: `x${email}`, password: PASSWORD }));
+  expect(await refusalOf(accounts.signIn({ email, password: PASSWORD }))).toEqual(unknown);
+  expect(verified).toEqual([undefined, undefined]);
+  expect(await outcomeOf(identity.accounts.signIn({ email, password: PASSWORD }))).toBe('sign_in_failed');
+});
+
 test('a password against no account is verified like any other, and is wrong', async () => {
   const passwords = createPasswords({ atOnce: 1, waitingMax: 0 });
   await expect(passwords.verify(undefined, PASSWORD)).resolves.toBe(false);
