@@ -1,4 +1,4 @@
-import { constants } from 'node:os';
+import { endOnSignal } from '@latchkey/kit/end-on-signal';
 import type { FilesConfig } from '../config.ts';
 import { type CheckArguments, checkHelp, readCheckArguments } from './check-arguments.ts';
 import { EXIT, explainCheckError, runCheck } from './check-command.ts';
@@ -18,8 +18,6 @@ export interface CheckProcess {
   open(): Promise<CheckTarget>;
 }
 
-const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
-
 /**
  * Runs a check as this process and sets its exit code. A signal, or the end of the script that started us, ends it at once: each step of
  * mending is one transaction, and what that leaves to be done the sweeper does.
@@ -32,7 +30,7 @@ export async function runCheckProcess({ command, args, open }: CheckProcess): Pr
     return;
   }
   let target: CheckTarget | undefined;
-  const ending = endOnSignal(async () => target?.close());
+  const ending = endOnSignal(async () => target?.close(), EXIT.failed);
   try {
     target = await open();
     process.exitCode = await runCheck(target.config, wanted, { command, out: process.stdout, err: process.stderr });
@@ -56,20 +54,4 @@ function readArguments(args: readonly string[], command: string): CheckArguments
 function fail(text: string): void {
   process.stderr.write(`${text}\n`);
   process.exitCode = EXIT.failed;
-}
-
-/** A first signal closes what was started; the next one, or the same from a terminal and from a script, does not wait for that. */
-function endOnSignal(close: () => Promise<unknown>): { begun(): boolean } {
-  let begun = false;
-  const end = (code: number) => {
-    if (begun) return;
-    begun = true;
-    close().finally(() => process.exit(code));
-  };
-  for (const signal of SIGNALS) process.on(signal, () => end(128 + constants.signals[signal]));
-  process.once('disconnect', () => end(128 + constants.signals.SIGTERM));
-  process.channel?.unref();
-  // Whoever reads what we print may go away, as `head` does.
-  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => end(EXIT.failed));
-  return { begun: () => begun };
 }
