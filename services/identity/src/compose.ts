@@ -9,6 +9,7 @@ import type { IdentityConfig } from './config.ts';
 import type { IdentityContext } from './context.ts';
 import type { IdentityDatabase } from './db/schema.ts';
 import { createEpochs, type Epochs } from './epoch/epoch.ts';
+import { createIssuers } from './oidc/issuers.ts';
 import { createSessionSweeper } from './session/session-sweeper.ts';
 
 /** The schema that the service has in its database. */
@@ -60,6 +61,8 @@ export function openContext(config: IdentityConfig, logger: Logger, deps: Contex
     twoFactorKey: deriveKey(config.SECRET_KEY, 'identity/two-factor'),
     recoveryCodeKey: deriveKey(config.SECRET_KEY, 'identity/recovery-code'),
     twoFactorFailuresMax: config.TWO_FACTOR_FAILURES_PER_15_MINUTES,
+    oidcKey: deriveKey(config.SECRET_KEY, 'identity/oidc'),
+    oidcIssuers: createIssuers(config.oidcIssuers, { callTimeoutMs: config.OIDC_TIMEOUT_MS, clock, logger }),
     signUp: config.SIGN_UP,
     activeApiKeysMax: config.ACTIVE_API_KEYS_LIMIT,
   };

@@ -1,6 +1,7 @@
-import { integerSetting, logLevelSetting, readConfig, secretSetting, urlSetting } from '@latchkey/kit/config';
+import { integerSetting, logLevelSetting, secretSetting, urlSetting } from '@latchkey/kit/config';
 import { processSettings } from '@latchkey/kit/process-settings';
 import { z } from 'zod';
+import { type IssuerSettings, readWithIssuers } from './oidc/issuer-settings.ts';
 
 /** What the service needs in either shape. */
 const serviceSettings = z.object({
@@ -15,6 +16,8 @@ const serviceSettings = z.object({
   PASSWORD_HASHES_AT_ONCE: integerSetting(1, 64).default(2),
   /** Further ones that may wait; beyond them sign-in and sign-up answer 503. */
   PASSWORD_HASHES_WAITING: integerSetting(0, 10_000).default(200),
+  /** Longest wait for one answer of an OpenID Connect issuer. */
+  OIDC_TIMEOUT_MS: integerSetting(1, 10_000).default(4_000),
   LOG_LEVEL: logLevelSetting.default('info'),
 });
 
@@ -24,15 +27,20 @@ const processConfig = serviceSettings.extend({
   APPS_URL: urlSetting('http:'),
 });
 
-export type IdentityConfig = z.output<typeof serviceSettings>;
-export type IdentityProcessConfig = z.output<typeof processConfig>;
+/** The OpenID Connect issuers, each with settings of its own. */
+interface Issuers {
+  readonly oidcIssuers: readonly IssuerSettings[];
+}
+
+export type IdentityConfig = z.output<typeof serviceSettings> & Issuers;
+export type IdentityProcessConfig = z.output<typeof processConfig> & Issuers;
 
 /** Reads the service's settings. Throws ConfigError. */
 export function readIdentityConfig(env: NodeJS.ProcessEnv): IdentityConfig {
-  return readConfig(serviceSettings, env);
+  return readWithIssuers(serviceSettings, env);
 }
 
 /** Reads the settings of the service as a process. Throws ConfigError. */
 export function readIdentityProcessConfig(env: NodeJS.ProcessEnv): IdentityProcessConfig {
-  return readConfig(processConfig, env);
+  return readWithIssuers(processConfig, env);
 }

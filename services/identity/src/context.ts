@@ -4,6 +4,7 @@ import type pg from 'pg';
 import type { Passwords } from './account/password.ts';
 import type { IdentityDatabase } from './db/schema.ts';
 import type { Epochs } from './epoch/epoch.ts';
+import type { Issuer } from './oidc/issuer.ts';
 import type { SessionSweeper } from './session/session-sweeper.ts';
 
 /** What the use cases of this service work on. */
@@ -27,6 +28,10 @@ export interface IdentityContext {
   readonly recoveryCodeKey: Buffer;
   /** Failed attempts at an account's second factor in 15 minutes. */
   readonly twoFactorFailuresMax: number;
+  /** Key that flows of OpenID Connect are sealed with. */
+  readonly oidcKey: Buffer;
+  /** The issuers that are configured, by name. */
+  readonly oidcIssuers: ReadonlyMap<string, Issuer>;
   readonly signUp: 'open' | 'closed';
   readonly activeApiKeysMax: number;
 }

@@ -5,6 +5,7 @@ import { type RpcRoute, rpcRoute } from '@latchkey/kit/rpc/route';
 import { AccountService } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import { ApiKeyService } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
 import { AuthenticationService } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
+import { OidcService } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
 import { TwoFactorService } from '@latchkey/proto/latchkey/identity/v1/two_factor_pb';
 import { accountRpc } from './account/account.rpc.ts';
 import { apiKeyRpc } from './api-key/api-key.rpc.ts';
@@ -13,6 +14,7 @@ import { authenticationRpc } from './authentication/authentication.rpc.ts';
 import { type ContextDeps, openContext, SCHEMA } from './compose.ts';
 import type { IdentityConfig } from './config.ts';
 import { migrations } from './db/migrations/index.ts';
+import { oidcRpc } from './oidc/oidc.rpc.ts';
 import { twoFactorRpc } from './two-factor/two-factor.rpc.ts';
 
 /** The service, composed and not yet started. */
@@ -46,6 +48,7 @@ export function createIdentityService(config: IdentityConfig, deps: IdentityDeps
       rpcRoute(AccountService, accountRpc(ctx)),
       rpcRoute(ApiKeyService, apiKeyRpc(ctx, createOwnedApplications(deps.appsTransport))),
       rpcRoute(AuthenticationService, authenticationRpc(ctx)),
+      rpcRoute(OidcService, oidcRpc(ctx)),
       rpcRoute(TwoFactorService, twoFactorRpc(ctx)),
     ],
     migrate: () => migrate(config.DATABASE_URL, SCHEMA, migrations),

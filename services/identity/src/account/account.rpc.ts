@@ -36,12 +36,14 @@ export function accountRpc(ctx: IdentityContext): ServiceImpl<typeof AccountServ
   };
 }
 
-function toSignedIn({ account, session }: SignedIn) {
+/** An account and the session that was opened for it. */
+export function toSignedIn({ account, session }: SignedIn) {
   const { token, csrfToken, expiresAt } = session;
   return { account: toMessage(account), session: { token, csrfToken, expiresAt: timestampFromDate(expiresAt) } };
 }
 
-function toMessage({ id, username, email, avatarId, pictureUrl, twoFactorEnabled, createdAt }: Account) {
+/** An account. */
+export function toMessage({ id, username, email, avatarId, pictureUrl, twoFactorEnabled, createdAt }: Account) {
   const avatarUrl = avatarId === undefined ? pictureUrl : `${AVATAR_PATH}?v=${avatarId}`;
   return {
     id,

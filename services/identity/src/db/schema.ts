@@ -49,6 +49,21 @@ export interface RecoveryCodeTable {
   used_at: Generated<Date | null>;
 }
 
+/** A way to sign in to an account: who its owner is at an OpenID Connect issuer. */
+export interface OidcLinkTable {
+  issuer: string;
+  subject: string;
+  account_id: string;
+  created_at: Date;
+}
+
+/** A flow of OpenID Connect that is used up, until it is over anyhow. */
+export interface OidcUsedFlowTable {
+  /** SHA-256 of its state. */
+  state_hash: Buffer;
+  expires_at: Date;
+}
+
 /** A management API key without its text. */
 export interface ApiKeyTable {
   id: string;
@@ -75,5 +90,7 @@ export interface IdentityDatabase {
   session: SessionTable;
   two_factor: TwoFactorTable;
   recovery_code: RecoveryCodeTable;
+  oidc_link: OidcLinkTable;
+  oidc_used_flow: OidcUsedFlowTable;
   api_key: ApiKeyTable;
 }

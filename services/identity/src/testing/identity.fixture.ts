@@ -8,6 +8,7 @@ import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application
 import { AccountService } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import { ApiKeyService } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
 import { AuthenticationService } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
+import { OidcService } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
 import { TwoFactorService } from '@latchkey/proto/latchkey/identity/v1/two_factor_pb';
 import pg from 'pg';
 import { readIdentityConfig } from '../config.ts';
@@ -33,6 +34,7 @@ export interface TestInstance {
   readonly accounts: Client<typeof AccountService>;
   readonly apiKeys: Client<typeof ApiKeyService>;
   readonly authentication: Client<typeof AuthenticationService>;
+  readonly oidc: Client<typeof OidcService>;
   readonly twoFactor: Client<typeof TwoFactorService>;
 }
 
@@ -103,6 +105,7 @@ function createInstance({ databaseUrl, redisUrl }: TestServers, apps: FakeApps, 
     accounts: createClient(AccountService, transport),
     apiKeys: createClient(ApiKeyService, transport),
     authentication: createClient(AuthenticationService, transport),
+    oidc: createClient(OidcService, transport),
     twoFactor: createClient(TwoFactorService, transport),
   };
 }

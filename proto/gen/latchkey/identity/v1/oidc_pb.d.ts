@@ -325,8 +325,9 @@ export declare const CompleteOidcResponseSchema: GenMessage<CompleteOidcResponse
  */
 export declare const OidcService: GenService<{
   /**
-   * StartOidc begins a sign-in, or the linking of an account. Fails with `oidc_issuer_not_found` where no such issuer is configured, and with
-   * `oidc_issuer_unavailable` while it does not answer as it should.
+   * StartOidc begins a sign-in, or the linking of an account. Fails with `oidc_issuer_not_found` where no such issuer is configured, with
+   * `oidc_request_invalid` for a `redirect_uri` that is no URL, with `account_not_found` for what is no account's id, and with
+   * `oidc_issuer_unavailable` while the issuer does not answer as it should.
    *
    * @generated from rpc latchkey.identity.v1.OidcService.StartOidc
    */

@@ -1,0 +1,56 @@
+import { isUniqueViolation } from '@latchkey/kit/database/database';
+import { newId } from '@latchkey/kit/id';
+import { insertAccount } from '../account/account.store.ts';
+import { getAccount, type SignedIn } from '../account/account.ts';
+import type { IdentityContext } from '../context.ts';
+import { errors } from '../errors.ts';
+import { endSessionOfToken, type OpenedSession, openSession } from '../session/session.ts';
+import type { Person } from './claims.ts';
+import { insertLink } from './oidc-link.store.ts';
+import { usernameFrom, withSuffix } from './username.ts';
+
+/** Usernames tried for one account. All but the first end with 30 random bits. */
+const USERNAMES_TRIED_MAX = 5;
+
+/**
+ * Makes an account of somebody whom no account is linked to, without a password, and opens its first session. An account that has the email already is
+ * left alone: whoever runs an issuer could make any email theirs.
+ *
+ * @throws `sign_up_closed`, `oidc_email_unverified`, `oidc_email_taken`; where the subject was linked meanwhile, the database's own error
+ */
+export async function createAccountOf(ctx: IdentityContext, person: Person, previousSessionToken: string): Promise<SignedIn> {
+  const { email } = person;
+  if (ctx.signUp === 'closed') throw errors.sign_up_closed();
+  if (email === undefined) throw errors.oidc_email_unverified();
+  const wanted = usernameFrom(person.names);
+  for (let tried = 0; tried < USERNAMES_TRIED_MAX; tried += 1) {
+    const username = tried === 0 ? wanted : withSuffix(wanted, ctx.random);
+    const id = newId();
+    const session = await insert(ctx, { ...person, email, username, id }).catch((err: unknown) => {
+      if (isUniqueViolation(err, 'account_email')) throw errors.oidc_email_taken();
+      if (!isUniqueViolation(err, 'account_username')) throw err;
+      return undefined;
+    });
+    if (!session) continue;
+    await endSessionOfToken(ctx, previousSessionToken);
+    ctx.sessionSweeper.sweep();
+    return { account: await getAccount(ctx, id), session };
+  }
+  throw errors.account_exists();
+}
+
+interface NewAccount extends Person {
+  readonly id: string;
+  readonly username: string;
+  readonly email: string;
+}
+
+async function insert(ctx: IdentityContext, account: NewAccount): Promise<OpenedSession> {
+  const { id, username, email, issuer, subject, pictureUrl } = account;
+  const created_at = ctx.clock();
+  return ctx.db.transaction().execute(async (tx) => {
+    await insertAccount(tx, { id, username, email, password_hash: null, picture_url: pictureUrl ?? null, created_at });
+    await insertLink(tx, { issuer, subject, account_id: id, created_at });
+    return openSession(ctx, tx, id);
+  });
+}

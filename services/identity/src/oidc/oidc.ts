@@ -1,0 +1,158 @@
+import { isUniqueViolation } from '@latchkey/kit/database/database';
+import { DomainError } from '@latchkey/kit/errors';
+import { parseId } from '@latchkey/kit/id';
+import { constantTimeEqual } from '@latchkey/kit/secrets';
+import { randomNonce, randomPKCECodeVerifier, randomState } from 'openid-client';
+import { lockAccount } from '../account/account.store.ts';
+import { type Account, getAccount, type SignedIn } from '../account/account.ts';
+import { openSessionOf } from '../account/sign-in.ts';
+import { authenticateSession } from '../authentication/authentication.ts';
+import type { IdentityContext } from '../context.ts';
+import { errors } from '../errors.ts';
+import { type Person, toPerson } from './claims.ts';
+import type { Issuer, IssuerAnswer } from './issuer.ts';
+import { createAccountOf } from './new-account.ts';
+import {
+  deleteUsedFlows,
+  insertLinkOnce,
+  insertUsedFlow,
+  SUBJECT_INDEX,
+  selectLinkedAccountId,
+  updatePictureUrl,
+} from './oidc-link.store.ts';
+import { type Flow, flowEnd, type PendingSignIn, type Sealed, seal, unseal } from './sealed.ts';
+
+/** What a browser is to do. */
+export interface StartedFlow {
+  readonly authorizationUrl: string;
+  readonly flow: Sealed;
+}
+
+/** What a browser came back with. */
+export interface FlowEnd {
+  readonly flow: string;
+  readonly answer: IssuerAnswer;
+  /** Token that the client has in its session cookie; empty for none. */
+  readonly sessionToken: string;
+}
+
+/** How a flow ended. */
+export type FlowOutcome =
+  | ({ readonly case: 'signedIn' } & SignedIn)
+  | { readonly case: 'linked'; readonly account: Account; readonly csrfToken: string }
+  | { readonly case: 'pending'; readonly pending: Sealed };
+
+/**
+ * Begins a sign-in at an issuer, or the linking of an account to whoever signs in there.
+ *
+ * @throws `oidc_request_invalid`, `oidc_issuer_not_found`, `oidc_issuer_unavailable`; of an account that there is not, `account_not_found`
+ */
+export async function startFlow(
+  ctx: IdentityContext,
+  { issuer: name, redirectUri, linkAccountId }: Pick<Flow, 'issuer' | 'redirectUri' | 'linkAccountId'>,
+): Promise<StartedFlow> {
+  if (!URL.canParse(redirectUri)) throw errors.oidc_request_invalid();
+  const issuer = issuerOf(ctx, name);
+  if (!issuer) throw errors.oidc_issuer_not_found();
+  if (linkAccountId !== undefined && !parseId(linkAccountId)) throw errors.account_not_found();
+  const flow: Flow = {
+    issuer: name,
+    redirectUri: new URL(redirectUri).href,
+    state: randomState(),
+    nonce: randomNonce(),
+    verifier: randomPKCECodeVerifier(),
+    ...(linkAccountId !== undefined && { linkAccountId }),
+  };
+  return { authorizationUrl: await issuer.authorizationUrl(flow), flow: seal(ctx.oidcKey, 'flow', flow, ctx.clock()) };
+}
+
+/**
+ * Ends a flow. Nothing changes before everything is proven: that this browser began it, that it is not over and not used, that the session of a link is
+ * its account's, and that the issuer's answer is to be believed.
+ *
+ * @throws all that `FinishOidc` names
+ */
+export async function finishFlow(ctx: IdentityContext, { flow: text, answer, sessionToken }: FlowEnd): Promise<FlowOutcome> {
+  const flow = unseal(ctx.oidcKey, 'flow', text, ctx.clock());
+  const issuer = flow && issuerOf(ctx, flow.issuer);
+  if (!flow || !issuer || !constantTimeEqual(flow.state, answer.state ?? '')) throw errors.oidc_flow_invalid();
+  const { linkAccountId } = flow;
+  const csrfToken = linkAccountId === undefined ? undefined : await checkSession(ctx, sessionToken, linkAccountId);
+  const person = toPerson(...(await issuer.redeem(flow, answer, () => useUp(ctx, flow))));
+  if (!person) throw errors.oidc_refused();
+  if (linkAccountId === undefined || csrfToken === undefined) return signInAs(ctx, person, sessionToken);
+  await link(ctx, person, linkAccountId);
+  return { case: 'linked', account: await getAccount(ctx, linkAccountId), csrfToken };
+}
+
+/**
+ * Ends a sign-in to an account with a second factor. The code is used up by it, so that nothing can be repeated.
+ *
+ * @throws `oidc_flow_invalid`, `two_factor_code_invalid`, `two_factor_attempts_reached`
+ */
+export async function completeSignIn(
+  ctx: IdentityContext,
+  { pending: text, code, previousSessionToken }: { pending: string; code: string; previousSessionToken: string },
+): Promise<SignedIn> {
+  const pending = unseal(ctx.oidcKey, 'pending', text, ctx.clock());
+  if (!pending) throw errors.oidc_flow_invalid();
+  return open(ctx, pending, { code, previousSessionToken });
+}
+
+function issuerOf(ctx: IdentityContext, name: string): Issuer | undefined {
+  return ctx.oidcIssuers.get(name);
+}
+
+/** The CSRF token of a session, which has to be of that account. */
+async function checkSession(ctx: IdentityContext, token: string, accountId: string): Promise<string> {
+  const { principal } = await authenticateSession(ctx, token);
+  if (principal.accountId !== accountId) throw errors.session_invalid();
+  return principal.csrfToken;
+}
+
+/** Makes a flow good for nothing any more, however its issuer treats a code that is sent twice. */
+async function useUp(ctx: IdentityContext, { state }: Flow): Promise<void> {
+  const now = ctx.clock();
+  if (!(await insertUsedFlow(ctx.db, state, flowEnd(now)))) throw errors.oidc_flow_invalid();
+  await deleteUsedFlows(ctx.db, now);
+}
+
+async function signInAs(ctx: IdentityContext, person: Person, previousSessionToken: string): Promise<FlowOutcome> {
+  const { pictureUrl } = person;
+  const accountId = await selectLinkedAccountId(ctx.db, person);
+  if (accountId === undefined) {
+    const created = await createAccountOf(ctx, person, previousSessionToken).catch((err: unknown) => {
+      // Of two first sign-ins at once, the second finds the account of the first.
+      if (!isUniqueViolation(err, SUBJECT_INDEX)) throw err;
+      return undefined;
+    });
+    return created ? { case: 'signedIn', ...created } : signInAs(ctx, person, previousSessionToken);
+  }
+  const pending = { accountId, ...(pictureUrl !== undefined && { pictureUrl }) };
+  try {
+    return { case: 'signedIn', ...(await open(ctx, pending, { code: undefined, previousSessionToken })) };
+  } catch (err) {
+    if (!(err instanceof DomainError) || err.reason !== 'two_factor_required') throw err;
+    return { case: 'pending', pending: seal(ctx.oidcKey, 'pending', pending, ctx.clock()) };
+  }
+}
+
+/** Opens a session as sign-in does. What the issuer shows of its owner is taken over once they have proven to be it. */
+async function open(
+  ctx: IdentityContext,
+  { accountId, pictureUrl }: PendingSignIn,
+  shown: { readonly code: string | undefined; readonly previousSessionToken: string },
+): Promise<SignedIn> {
+  const session = await openSessionOf(ctx, { accountId, ...shown });
+  if (pictureUrl !== undefined) await updatePictureUrl(ctx.db, accountId, pictureUrl);
+  return { account: await getAccount(ctx, accountId), session };
+}
+
+async function link(ctx: IdentityContext, { issuer, subject, pictureUrl }: Person, accountId: string): Promise<void> {
+  await ctx.db.transaction().execute(async (tx) => {
+    if (!(await lockAccount(tx, accountId))) throw errors.account_not_found();
+    const owner = await insertLinkOnce(tx, { issuer, subject, account_id: accountId, created_at: ctx.clock() });
+    if (owner !== accountId) throw errors.oidc_subject_linked();
+    if (pictureUrl !== undefined) await updatePictureUrl(tx, accountId, pictureUrl);
+  });
+}

@@ -1,0 +1,73 @@
+import { decrypt, encrypt } from '@latchkey/kit/secrets';
+import { z } from 'zod';
+
+/** A flow, or a sign-in that waits for a code, is good for so long. */
+const LIFETIME_MS = 10 * 60_000;
+/** Longest sealed text that is looked at; cookies are not longer. */
+const SEALED_LENGTH_MAX = 4_096;
+const BASE64URL = /^[A-Za-z0-9_-]+$/;
+
+/** A browser's way to an issuer and back. */
+const flowSchema = z.object({
+  issuer: z.string(),
+  redirectUri: z.string(),
+  state: z.string(),
+  nonce: z.string(),
+  verifier: z.string(),
+  /** Account to link; undefined means a sign-in. */
+  linkAccountId: z.string().optional(),
+});
+
+/** A sign-in whose first factor was shown. */
+const pendingSchema = z.object({ accountId: z.string(), pictureUrl: z.string().optional() });
+
+export type Flow = Readonly<z.output<typeof flowSchema>>;
+export type PendingSignIn = Readonly<z.output<typeof pendingSchema>>;
+
+const sealedSchema = z.object({ content: z.unknown(), expiresAtMs: z.number() });
+
+/** What there is to seal. */
+interface Contents {
+  readonly flow: Flow;
+  readonly pending: PendingSignIn;
+}
+
+const SCHEMAS: { readonly [K in keyof Contents]: z.ZodType<Contents[K]> } = { flow: flowSchema, pending: pendingSchema };
+
+/** The end of what is sealed at that time. */
+export function flowEnd(sealedAt: Date): Date {
+  return new Date(sealedAt.getTime() + LIFETIME_MS);
+}
+
+/** Something sealed, and when it ends. */
+export interface Sealed {
+  readonly text: string;
+  readonly expiresAt: Date;
+}
+
+/** Seals what a browser is to bring back, so that it can neither read nor change it, nor take the one for the other. */
+export function seal<K extends keyof Contents>(key: Buffer, kind: K, content: Contents[K], now: Date): Sealed {
+  const expiresAt = flowEnd(now);
+  const sealed = encrypt(key, JSON.stringify({ content, expiresAtMs: expiresAt.getTime() }), contextOf(kind));
+  return { text: sealed.toString('base64url'), expiresAt };
+}
+
+/** What was sealed, or undefined for anything else and for what is over. */
+export function unseal<K extends keyof Contents>(key: Buffer, kind: K, text: string, now: Date): Contents[K] | undefined {
+  if (text.length > SEALED_LENGTH_MAX || !BASE64URL.test(text)) return undefined;
+  const opened = sealedSchema.safeParse(open(key, kind, text)).data;
+  if (!opened || opened.expiresAtMs <= now.getTime()) return undefined;
+  return SCHEMAS[kind].safeParse(opened.content).data;
+}
+
+function open(key: Buffer, kind: keyof Contents, text: string): unknown {
+  try {
+    return JSON.parse(decrypt(key, Buffer.from(text, 'base64url'), contextOf(kind)));
+  } catch {
+    return undefined;
+  }
+}
+
+function contextOf(kind: keyof Contents): string {
+  return `oidc/${kind}`;
+}
