@@ -135,7 +135,15 @@ export const SESSION_ROUTES: readonly RouteCase[] = [
     request: () => ({ body: SMALLEST_PNG, headers: { 'content-type': 'image/png' } }),
   },
   { method: 'GET', path: `${PANEL}/avatar`, request: () => ({}) },
+  { method: 'POST', path: '/api/v1/auth/two-factor/set-up', request: () => ({}) },
+  { method: 'POST', path: '/api/v1/auth/two-factor/enable', request: () => ({ body: { code: '123456' } }) },
+  {
+    method: 'POST',
+    path: '/api/v1/auth/two-factor/disable',
+    request: () => ({ body: { password: 'not the password', code: '123456' } }),
+  },
   { method: 'POST', path: '/api/v1/auth/sign-out', request: () => ({}) },
+  { method: 'POST', path: '/api/v1/auth/sign-out-everywhere', request: () => ({}) },
 ];
 
 export const nameOf = ({ method, path }: RouteCase): string => `${method} ${path.replace(NOTHING, ':id')}`;
