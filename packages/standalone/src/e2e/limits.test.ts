@@ -201,6 +201,35 @@ describe('sign-in', () => {
     expectDenial(answers[5], 'sign-in-failures', 3, 900);
   });
 
+  it('is not denied to the owner at home, however long others keep failing from elsewhere', async () => {
+    const [home, office] = [newAddress(), newAddress()];
+    const { email, password } = await signUp(newClient(home));
+    const tryIn = (address: string, word: string) => newClient(address).post('/api/v1/auth/sign-in', { email, password: word });
+    expect(statuses([await tryIn(home, password), await tryIn(office, password)])).toEqual([200, 200]);
+    const failures = await repeat(6, () => tryIn(newAddress(), 'wrong password'));
+    expect(statuses(failures)).toEqual([401, 401, 401, 429, 429, 429]);
+    const atHome = [await tryIn(home, 'wrong password'), await tryIn(home, password), await tryIn(office, password)];
+    expect(statuses(atHome)).toEqual([401, 200, 200]);
+    expect((await tryIn(newAddress(), password)).status).toBe(429);
+  });
+
+  it('is denied at home too after as many failures there, which count for that place alone', async () => {
+    const [home, office] = [newAddress(), newAddress()];
+    const { email, password } = await signUp(newClient(home));
+    const tryIn = (address: string, word: string) => newClient(address).post('/api/v1/auth/sign-in', { email, password: word });
+    expect(statuses([await tryIn(home, password), await tryIn(office, password)])).toEqual([200, 200]);
+    const answers = await Promise.all(Array.from({ length: 4 }, () => tryIn(home, 'wrong password')));
+    expect(statuses(answers).sort()).toEqual([401, 401, 401, 429]);
+    expectDenial(
+      answers.find(({ status }) => status === 429),
+      'sign-in-failures',
+      3,
+      900,
+    );
+    expect((await tryIn(office, password)).status).toBe(200);
+    expect((await tryIn(newAddress(), 'wrong password')).status).toBe(401);
+  });
+
   it('is denied in the same way for an email that has no account', async () => {
     const email = `${unique('nobody')}@example.com`;
     const answers = await repeat(4, () => newClient().post('/api/v1/auth/sign-in', { email, password: PASSWORD }));

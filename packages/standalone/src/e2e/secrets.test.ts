@@ -4,10 +4,11 @@ import { testRedis } from '@latchkey/testkit/redis';
 import { withClient } from '@latchkey/testkit/with-client';
 import { Redis } from 'ioredis';
 import { expect, it, onTestFinished } from 'vitest';
-import { createApplication, createKey, signUp, unique } from '../testing/caller.ts';
+import { cookieOf, createApplication, createKey, signUp, unique } from '../testing/caller.ts';
 import { upload } from '../testing/files.ts';
 import { findLogLines, SERVICE_CREDENTIAL } from '../testing/instance.ts';
 import { startOwnInstance } from '../testing/own-instance.ts';
+import { signInTo, signUpGuarded } from '../testing/two-factor.ts';
 
 /** All that stands in a database, byte strings as hex. */
 function readDatabase(url: string): Promise<string> {
@@ -65,6 +66,16 @@ it('no password, key, session or token stands in a log, in Redis or, as it is, i
   const unknownEmail = `${unique('nobody')}@example.com`;
   await instance.api.post('/api/v1/auth/sign-in', { email: unknownEmail, password: wrongPassword });
   const key = await createKey(owner);
+  const guarded = await signUpGuarded(instance.api);
+  const [usedRecoveryCode = ''] = guarded.recoveryCodes;
+  await signInTo(instance.api, guarded, guarded.wrongCode());
+  const guardedSession = cookieOf((await signInTo(instance.api, guarded, usedRecoveryCode)).headers);
+  const pending = (await owner.session.post('/api/v1/auth/two-factor/set-up')).data.secret;
+  const wrongRecoveryCode = 'zyxw-vuts-rqpo-nmlk';
+  await signInTo(instance.api, guarded, wrongRecoveryCode);
+  await instance.api
+    .with({ cookie: guardedSession })
+    .post('/api/v1/auth/sign-in', { email: owner.email, password: owner.password });
   const applicationId = await createApplication(key.api);
   expect((await upload(key.api, applicationId, 'a-file')).status).toBe(200);
   const wrongKey = `lk_mgmt_${unique()}_${unique()}`;
@@ -82,7 +93,7 @@ it('no password, key, session or token stands in a log, in Redis or, as it is, i
     database: await readDatabase(database.url),
   };
   expect(places.log).toContain('"msg":"request"');
-  expect(places.redis).toContain('latchkey:limit:');
+  for (const kept of ['latchkey:limit:', 'latchkey:known-networks:']) expect(places.redis).toContain(kept);
   for (const stored of [owner.username, 'a-file']) expect(places.database).toContain(stored);
   const secrets = {
     password: owner.password,
@@ -95,7 +106,19 @@ it('no password, key, session or token stands in a log, in Redis or, as it is, i
     socketKey: socketKey.slice('lk_sock_'.length),
     httpKey: httpKey.slice('lk_http_'.length),
     serviceCredential: SERVICE_CREDENTIAL,
+    guardedSession: guardedSession.slice('session='.length),
+    twoFactorSecret: guarded.secret,
+    pendingTwoFactorSecret: pending,
+    wrongRecoveryCode,
+    ...Object.fromEntries(guarded.recoveryCodes.map((code, i) => [`recoveryCode${i}`, code])),
+    ...Object.fromEntries(
+      guarded.recoveryCodes.map((code, i) => [`bareRecoveryCode${i}`, code.replaceAll('-', '').toUpperCase()]),
+    ),
   };
+  // Six digits alone are in many a number.
+  for (const [place, text] of Object.entries(places)) {
+    expect(text, `code in ${place}`).not.toMatch(new RegExp(`"(${guarded.usedCode}|${guarded.wrongCode()})"`));
+  }
   for (const [place, text] of Object.entries(places)) {
     for (const [name, secret] of Object.entries(secrets)) {
       const forms = [
@@ -109,6 +132,7 @@ it('no password, key, session or token stands in a log, in Redis or, as it is, i
   }
   // Nor does anything that names a person stand where it is not needed.
   for (const text of [places.log, places.redis]) {
-    for (const name of [owner.email, unknownEmail]) expect(text.toLowerCase().includes(name.toLowerCase()), name).toBe(false);
+    for (const name of [owner.email, guarded.email, unknownEmail])
+      expect(text.toLowerCase().includes(name.toLowerCase()), name).toBe(false);
   }
 });
