@@ -51,7 +51,7 @@ async function failuresLeft(email: string, ip: string, by = failures): Promise<n
 
 async function signIn(email: string, ip: string): Promise<void> {
   const attempt = await failures.begin(email, ip);
-  await Promise.all([failures.takeBack(attempt), failures.remember(attempt)]);
+  await Promise.all([failures.takeBack(attempt), failures.remember(email, ip)]);
 }
 
 test('strangers share one budget, wherever they are, and in whatever case they write the email', async () => {
@@ -89,7 +89,7 @@ test('who has only tried, or was let in by half, is a stranger', async () => {
 test('twenty networks are known of an account, those used last, for thirty days', async () => {
   const email = someEmail();
   for (let i = 0; i <= 20; i += 1) await signIn(email, `192.0.2.${i}`);
-  const { account } = await failures.begin(email, '198.51.100.1');
+  const { subject: account } = await failures.begin(email, '198.51.100.1');
   const key = `latchkey:known-networks:${account}`;
   expect(await redis.zcard(key)).toBe(20);
   expect(await redis.pttl(key)).toBeGreaterThan(30 * 86_400_000 - 60_000);
@@ -101,7 +101,7 @@ test('twenty networks are known of an account, those used last, for thirty days'
 test('neither emails nor addresses stand in Redis beside each other', async () => {
   const email = someEmail();
   await signIn(email, '203.0.113.77');
-  const { account } = await failures.begin(email, '203.0.113.78');
+  const { subject: account } = await failures.begin(email, '203.0.113.78');
   const members = await redis.zrange(`latchkey:known-networks:${account}`, '0', '-1');
   expect(members).toHaveLength(1);
   expect(`${account} ${members}`).not.toMatch(/someone|203\.0/);
@@ -113,7 +113,7 @@ test('without Redis everybody is a stranger, and sign-ins go on', async () => {
   await signIn(email, '192.0.2.1');
   await proxy.cut();
   const attempt = await alone.begin(email, '192.0.2.2');
-  await Promise.all([alone.takeBack(attempt), alone.remember(attempt)]);
+  await Promise.all([alone.takeBack(attempt), alone.remember(email, '192.0.2.2')]);
   expect(await failuresLeft(email, '192.0.2.1', alone)).toBe(2);
   expect(await failuresLeft(email, '192.0.2.3', alone)).toBe(0);
   await proxy.restore();

@@ -17,13 +17,6 @@ redis.call('ZADD', KEYS[1], ARGV[2], ARGV[1])
 redis.call('ZREMRANGEBYRANK', KEYS[1], 0, -1 - ARGV[3])
 redis.call('PEXPIRE', KEYS[1], ARGV[4])`;
 
-/** A sign-in that is counted as failed until it is known to be none. */
-export interface SignInAttempt {
-  readonly count: Count;
-  readonly account: string;
-  readonly network: string;
-}
-
 /** What {@link SignInFailures} works with. */
 export interface SignInFailuresOptions {
   readonly redis: Redis;
@@ -45,27 +38,28 @@ export class SignInFailures {
   }
 
   /**
-   * Counts an attempt, before the password is looked at: of those that come at once no more are let through than of others.
+   * Counts an attempt as a failure, which is to be taken back if it is none. It must come before the password is looked at: of attempts at once no more
+   * are let through than of others.
    *
    * @throws `rate_limit_reached`
    */
-  async begin(email: string, clientIp: string): Promise<SignInAttempt> {
-    const account = digest(email.trim().toLowerCase());
-    const network = digest(`${account} ${networkOf(clientIp)}`);
+  async begin(email: string, clientIp: string): Promise<Count> {
+    const { account, network } = placeOf(email, clientIp);
     const subject = (await this.#isKnown(account, network)) ? `${account}:${network}` : account;
     const count = { limit: this.#options.limit, subject };
     const standing = await this.#options.limiter.hit(count);
     if (!standing.allowed) throw denial(standing);
-    return { count, account, network };
+    return count;
   }
 
   /** The attempt was no failure. */
-  async takeBack({ count }: SignInAttempt): Promise<void> {
+  async takeBack(count: Count): Promise<void> {
     await this.#options.limiter.refund(count);
   }
 
-  /** Somebody has signed in to the account, and is at home where they did. */
-  async remember({ account, network }: Pick<SignInAttempt, 'account' | 'network'>): Promise<void> {
+  /** Somebody has a session of the account now, and is at home where they got it. */
+  async remember(email: string, clientIp: string): Promise<void> {
+    const { account, network } = placeOf(email, clientIp);
     try {
       await this.#options.redis.eval(REMEMBER_SCRIPT, 1, keyOf(account), network, Date.now(), KNOWN_MAX, KNOWN_MS);
     } catch (err) {
@@ -85,6 +79,12 @@ export class SignInFailures {
 
 function keyOf(account: string): string {
   return `latchkey:known-networks:${account}`;
+}
+
+/** An email in any case, and a network that is told apart for each email. */
+function placeOf(email: string, clientIp: string): { readonly account: string; readonly network: string } {
+  const account = digest(email.trim().toLowerCase());
+  return { account, network: digest(`${account} ${networkOf(clientIp)}`) };
 }
 
 /** Neither emails nor who signed in from where stand in Redis. */

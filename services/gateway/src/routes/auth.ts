@@ -71,9 +71,11 @@ export function authRoutes({ clients, limits, signInFailures, secureCookie }: Au
       data: session,
       failures: [403, 409],
       message: 'Signed up.',
-      handle: async ({ body, raw, call, reply }) => {
+      handle: async ({ body, raw, clientIp, call, reply }) => {
         const request = { ...body, previousSessionToken: sessionTokenOf(raw) };
-        return open(reply, await clients.accounts.signUp(request, call));
+        const opened = await clients.accounts.signUp(request, call);
+        await signInFailures.remember(body.email, clientIp);
+        return open(reply, opened);
       },
     }),
     defineRoute({
@@ -96,7 +98,7 @@ export function authRoutes({ clients, limits, signInFailures, secureCookie }: Au
         const attempt = await signInFailures.begin(body.email, clientIp);
         try {
           const opened = await clients.accounts.signIn({ ...body, previousSessionToken: sessionTokenOf(raw) }, call);
-          await Promise.all([signInFailures.takeBack(attempt), signInFailures.remember(attempt)]);
+          await Promise.all([signInFailures.takeBack(attempt), signInFailures.remember(body.email, clientIp)]);
           return open(reply, opened);
         } catch (err) {
           if (fromConnectError(err)?.reason !== 'sign_in_failed') await signInFailures.takeBack(attempt);
