@@ -13,6 +13,7 @@ const tasks = {
   check: (args) => runChecks(selectChecks(args)).then((failed) => (failed.length === 0 ? 0 : 1)),
   bench: (args) => runNode([`${root}bench/main.ts`, ...args]),
   'check-files': (args) => runNode([`${root}packages/standalone/src/check-files-main.ts`, ...args], { endsWithUs: true }),
+  accounts: (args) => runNode([`${root}packages/standalone/src/accounts-main.ts`, ...args], { endsWithUs: true }),
   listen: (args) => runNode([`${root}packages/standalone/src/listen-main.ts`, ...args], { endsWithUs: true }),
   generate,
   format: (args) => runTool('biome', ['check', '--write', ...(args.length > 0 ? args : ['.'])]),

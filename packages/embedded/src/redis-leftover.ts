@@ -10,6 +10,12 @@ export async function recordRedis(path: string, pid: number): Promise<void> {
   if (identity) await writeSecretFile(path, identity);
 }
 
+/** Whether the Redis that was recorded runs, as that same process. */
+export async function isRedisLeft(path: string): Promise<boolean> {
+  const identity = await readRecord(path);
+  return identity !== undefined && isRunning(identity);
+}
+
 /** Ends the Redis that an earlier run recorded, if it is still that same process; never another. */
 export async function endLeftoverRedis(path: string, onProgress?: (line: string) => void): Promise<void> {
   const identity = await readRecord(path);

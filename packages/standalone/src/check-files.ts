@@ -1,15 +1,9 @@
 import { join, resolve } from 'node:path';
-import { acquireDataDirLock, type DataDirLock } from '@latchkey/embedded/data-dir-lock';
-import { startPostgres } from '@latchkey/embedded/postgres';
-import { findServiceDatabase, hasPostgres } from '@latchkey/embedded/running-postgres';
-import { readServiceDatabaseUrl } from '@latchkey/embedded/service-databases';
-import { StartError } from '@latchkey/embedded/start-error';
-import { waitUntil } from '@latchkey/embedded/wait-until';
 import type { CheckTarget } from '@latchkey/files/check/check-process';
 import { readFilesConfig } from '@latchkey/files/config';
 import { readConfig, urlSetting } from '@latchkey/kit/config';
 import { z } from 'zod';
-import { StopStack } from './stop-stack.ts';
+import { openServiceDatabase } from './service-database.ts';
 
 const settings = z.object({
   DATA_DIR: z.string().default('.data'),
@@ -20,12 +14,6 @@ const settings = z.object({
 /** Stands in for what a check does not use, and for the database until it is known. */
 const UNUSED = { REDIS_URL: 'redis://unused', SECRET_KEY: 'unused-'.repeat(8) };
 const DATABASE_UNKNOWN = 'postgresql://unknown';
-
-/** The role and schema of the files service. */
-const SERVICE = 'files';
-
-/** How long a Latchkey that is starting or stopping has until its database can be used, in milliseconds. */
-const PATIENCE_MS = 30_000;
 
 /**
  * Finds the files of `npm start` and their database: the one that DATABASE_URL names, the one of a Latchkey that runs on the data folder, or else
@@ -46,46 +34,6 @@ export async function openCheckTarget(env: NodeJS.ProcessEnv, note: (line: strin
   if (given !== undefined) return { config: configFor(given), close: async () => undefined };
   // Wrong settings are told before anything is started.
   configFor(DATABASE_UNKNOWN);
-  if (!(await hasPostgres(dataDir))) {
-    throw new StartError(`There is no database in ${dataDir}: set DATA_DIR or DATABASE_URL as for npm start.`);
-  }
-  const stops = new StopStack();
-  try {
-    return { config: configFor(await openDatabase(dataDir, stops, note)), close: () => stops.stop() };
-  } catch (err) {
-    await stops.stop();
-    throw err;
-  }
-}
-
-async function openDatabase(dataDir: string, stops: StopStack, note: (line: string) => void): Promise<string> {
-  let refusal: unknown;
-  const found = await waitUntil(
-    async () => {
-      const lock = await acquireDataDirLock(dataDir).catch((err: unknown) => {
-        if (!(err instanceof StartError)) throw err;
-        refusal = err;
-      });
-      return lock ? startDatabase(dataDir, lock, stops, note) : findServiceDatabase(dataDir, SERVICE);
-    },
-    { timeoutMs: PATIENCE_MS, intervalMs: 200 },
-  );
-  if (found === undefined) throw refusal;
-  return found;
-}
-
-/** Nobody else uses the data folder, and nobody can while its lock is ours. */
-async function startDatabase(
-  dataDir: string,
-  lock: DataDirLock,
-  stops: StopStack,
-  note: (line: string) => void,
-): Promise<string> {
-  stops.push(() => lock.release());
-  note('Latchkey does not run: starting its PostgreSQL for the check.');
-  const postgres = await startPostgres({ dataDir, onProgress: note });
-  stops.push(() => postgres.stop());
-  const url = await readServiceDatabaseUrl(postgres, SERVICE);
-  if (url === undefined) throw new StartError(`The database in ${dataDir} has no files yet: start Latchkey once.`);
-  return url;
+  const database = await openServiceDatabase({ dataDir, service: 'files', purpose: 'the check', note });
+  return { config: configFor(database.url), close: database.close };
 }

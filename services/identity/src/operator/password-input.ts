@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { Writable } from 'node:stream';
 import { Refused } from './outcome.ts';
@@ -22,7 +23,9 @@ async function askTwice(input: PasswordInput, prompts: { write(text: string): un
   const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
   // As a terminal, it edits the line itself and echoes it to its output alone.
   const lines = createInterface({ input, output: nowhere, terminal: true, historySize: 0 });
+  let interrupted: Promise<unknown> | undefined;
   lines.once('SIGINT', () => {
+    interrupted = once(process, 'SIGINT');
     lines.close();
     process.kill(process.pid, 'SIGINT');
   });
@@ -32,8 +35,10 @@ async function askTwice(input: PasswordInput, prompts: { write(text: string): un
       prompts.write(prompt);
       const { value, done } = await answers.next();
       prompts.write('\n');
-      if (done) throw noPassword();
-      return value;
+      if (!done) return value;
+      // Whoever ends the process on the signal is to hear of it before of what it cut short.
+      await interrupted;
+      throw noPassword();
     };
     const password = await ask('New password: ');
     if ((await ask('The same again: ')) !== password) throw new Refused('passwords_differ', 'The two passwords are different.');

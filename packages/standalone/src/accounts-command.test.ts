@@ -1,0 +1,178 @@
+import { spawn } from 'node:child_process';
+import { readdir, readFile, rename } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { createEmptyTestDatabase } from '@latchkey/testkit/database';
+import { eventually } from '@latchkey/testkit/eventually';
+import { testRedis } from '@latchkey/testkit/redis';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { Api } from './testing/api.ts';
+import { cookieOf, createKey, type Owner } from './testing/caller.ts';
+import { createDataDir, type Launched, launch } from './testing/launched.ts';
+import { processesOn } from './testing/processes-on.ts';
+
+const MAIN = fileURLToPath(new URL('accounts-main.ts', import.meta.url));
+const STARTS = 'Latchkey does not run: starting its PostgreSQL for this command.\n';
+const [PASSWORD, OTHER] = ['nobody would guess this', 'nor would they guess that'];
+const CREATE = ['create', '--username', 'ada', '--email', 'ada@example.com'];
+const APPLICATIONS = '/api/v1/panel/get-applications';
+
+let dir: Awaited<ReturnType<typeof createDataDir>>;
+const launched: Launched[] = [];
+const cleanUps: Array<() => unknown> = [];
+beforeEach(async () => {
+  dir = await createDataDir();
+});
+afterEach(async () => {
+  for (const one of launched) one.signal('SIGTERM');
+  await Promise.all(launched.splice(0).map((one) => one.exited));
+  for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp();
+  await eventually(() => processesOn(dir.path).length === 0, { timeoutMs: 20_000 });
+  await dir.remove();
+});
+
+const start = (env: NodeJS.ProcessEnv = {}, ...args: string[]) => {
+  const one = launch({ DATA_DIR: dir.path, PORT: '0', SIGN_UP: 'closed', ...env }, args);
+  launched.push(one);
+  return one;
+};
+
+async function stop(one: Launched): Promise<void> {
+  one.signal('SIGTERM');
+  await one.exited;
+}
+
+/** Runs the command with these settings and no others, and this on standard input. */
+async function run(args: readonly string[], { input = '', env = {} }: { input?: string; env?: NodeJS.ProcessEnv } = {}) {
+  const child = spawn(process.execPath, [MAIN, ...args], {
+    env: { PATH: process.env.PATH, HOME: process.env.HOME, DATA_DIR: dir.path, ...env },
+  });
+  const output = { stdout: '', stderr: '' };
+  for (const name of ['stdout', 'stderr'] as const) {
+    child[name].on('data', (chunk) => {
+      output[name] += chunk;
+    });
+  }
+  child.stdin.on('error', () => undefined);
+  child.stdin.end(input);
+  const code = await new Promise((resolve) => child.on('close', resolve));
+  return { code, ...output };
+}
+
+async function signIn(baseUrl: string, password: string): Promise<Pick<Owner, 'session'>> {
+  const api = new Api(baseUrl);
+  const { headers, data } = await api.post('/api/v1/auth/sign-in', { email: 'ada@example.com', password });
+  return { session: api.with({ cookie: cookieOf(headers), 'x-csrf-token': data?.csrfToken ?? '' }) };
+}
+
+describe.runIf(process.platform === 'linux')('npm run accounts', { timeout: 90_000 }, () => {
+  it.each([
+    ['in one process', []],
+    ['in a process for each service', ['--deployed']],
+  ])('beside a Latchkey %s takes effect on the next request, and leaves its servers alone', async (_shape, args) => {
+    const baseUrl = await start({}, ...args).running;
+    const servers = processesOn(dir.path).sort();
+    expect(await run(CREATE, { input: `${PASSWORD}\n` })).toMatchObject({ code: 0, stderr: '' });
+    const owner = (await signIn(baseUrl, PASSWORD)) as Owner;
+    const key = await createKey(owner);
+    const statuses = async () => [(await key.api.get(APPLICATIONS)).code, (await owner.session.get(APPLICATIONS)).code];
+    // Twice, so that the gateway remembers who they are.
+    for (let i = 0; i < 2; i += 1) expect(await statuses()).toEqual(['', '']);
+    expect(await run(['revoke-key', 'ada', key.record.publicId])).toMatchObject({ code: 0, stderr: '' });
+    expect(await statuses()).toEqual(['api_key_revoked', '']);
+    expect(await run(['reset-password', 'ada'], { input: OTHER })).toMatchObject({ code: 0, stderr: '' });
+    expect(await statuses()).toEqual(['api_key_revoked', 'unauth']);
+    const later = await signIn(baseUrl, OTHER);
+    expect((await later.session.get(APPLICATIONS)).code).toBe('');
+    expect(await run(['sign-out', 'ada'])).toMatchObject({ code: 0, stderr: '' });
+    expect((await later.session.get(APPLICATIONS)).code).toBe('unauth');
+    expect(processesOn(dir.path).sort()).toEqual(servers);
+  });
+
+  it('starts the PostgreSQL of a Latchkey that does not run, tells nobody, and stops it after', async () => {
+    await stop(await started());
+    const created = await run([...CREATE, '--json', '--generate']);
+    expect(created).toMatchObject({ code: 0, stderr: STARTS });
+    expect(await run(['sign-out', 'ada'])).toMatchObject({ code: 0, stderr: STARTS });
+    expect(processesOn(dir.path)).toEqual([]);
+    expect(await readdir(dir.path)).not.toContain('launcher.lock');
+    const baseUrl = await start().running;
+    const { session } = await signIn(baseUrl, JSON.parse(created.stdout).password);
+    expect((await session.get(APPLICATIONS)).code).toBe('');
+  });
+
+  it('stops it also where the command is refused', async () => {
+    await stop(await started());
+    const refused = await run(['sign-out', 'nobody']);
+    expect(refused).toEqual({ code: 1, stdout: '', stderr: `${STARTS}There is no account "nobody".\n` });
+    expect(processesOn(dir.path)).toEqual([]);
+  });
+
+  it('writes no password to a log or any other file', async () => {
+    await start({ LOG_LEVEL: 'trace' }).running;
+    await run(CREATE, { input: PASSWORD });
+    const { password } = JSON.parse((await run(['reset-password', 'ada', '--generate', '--json'])).stdout);
+    await stop(launched[0] as Launched);
+    const names = await readdir(dir.path, { recursive: true, withFileTypes: true });
+    const files = names.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+    const contents = await Promise.all(files.map((path) => readFile(path)));
+    // What is there to be found is found: it is not elsewhere that they are written.
+    expect(contents.some((content) => content.includes('ada@example.com'))).toBe(true);
+    for (const secret of [PASSWORD, password]) {
+      expect(files.filter((_path, i) => contents[i]?.includes(secret))).toEqual([]);
+    }
+  });
+
+  it('uses the servers that DATABASE_URL and REDIS_URL name, and the secret of the data folder', async () => {
+    const database = await createEmptyTestDatabase();
+    cleanUps.push(() => database.drop());
+    const env = { DATABASE_URL: database.url, REDIS_URL: (await testRedis()).url };
+    const baseUrl = await start(env).running;
+    expect(await run(CREATE, { input: PASSWORD, env })).toMatchObject({ code: 0, stderr: '' });
+    const { session } = await signIn(baseUrl, PASSWORD);
+    expect((await session.get(APPLICATIONS)).code).toBe('');
+    expect(await run(['sign-out', 'ada'], { env })).toMatchObject({ code: 0, stderr: '' });
+    expect((await session.get(APPLICATIONS)).code).toBe('unauth');
+    await signIn(baseUrl, PASSWORD);
+    const { REDIS_URL: _unknown, ...withoutRedis } = env;
+    expect(await run(['sign-out', 'ada'], { env: withoutRedis })).toMatchObject({
+      code: 0,
+      stderr: 'No Redis is known: waiting 3 s, after which it holds everywhere.\n',
+    });
+  });
+
+  it('says where there is no database, and makes none', async () => {
+    const missing = join(dir.path, 'missing');
+    for (const DATA_DIR of [dir.path, missing]) {
+      const { code, stdout, stderr } = await run(['list'], { env: { DATA_DIR } });
+      expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+      expect(stderr).toContain(`There is no database in ${DATA_DIR}: set DATA_DIR or DATABASE_URL as for npm start.`);
+    }
+    expect(await readdir(dir.path)).toEqual([]);
+  });
+
+  it('says all that is wrong with the settings before it starts anything', async () => {
+    await stop(await started());
+    await rename(join(dir.path, 'secrets.json'), join(dir.path, 'elsewhere.json'));
+    const { code, stderr } = await run(['list'], { env: { SIGN_UP: 'maybe' } });
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: 'Wrong settings:\n  SECRET_KEY is required\n  SIGN_UP must be open or closed\n',
+    });
+  });
+
+  it('shows how it is used', async () => {
+    expect(await run(['--help'])).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^Usage: npm run accounts -- COMMAND/),
+    });
+    expect(await run([])).toMatchObject({ code: 2, stderr: expect.stringContaining('\n\nUsage: npm run accounts -- COMMAND') });
+  });
+});
+
+/** One that has run, so that there is a database. */
+async function started(): Promise<Launched> {
+  const one = start();
+  await one.running;
+  return one;
+}
