@@ -5,6 +5,8 @@ const SCOPES = ['applications:read', 'applications:create', 'files:upload', 'fil
 /** Somebody who calls the REST interface with a key that may do everything, and an application of theirs. */
 export interface Caller {
   readonly headers: Record<string, string>;
+  /** The same for what only a session may do. */
+  readonly sessionHeaders: Record<string, string>;
   readonly applicationId: string;
 }
 
@@ -26,14 +28,11 @@ export async function prepareCaller(baseUrl: string): Promise<Caller> {
     password: randomBytes(12).toString('hex'),
   });
   const cookie = signedUp.response.headers.getSetCookie()[0]?.split(';')[0] ?? '';
-  const key = await post(
-    '/api/v1/panel/api-keys',
-    { name: 'bench', scopes: SCOPES, allApplications: true },
-    { cookie, 'x-csrf-token': signedUp.data.csrfToken ?? '' },
-  );
+  const sessionHeaders = { cookie, 'x-csrf-token': signedUp.data.csrfToken ?? '' };
+  const key = await post('/api/v1/panel/api-keys', { name: 'bench', scopes: SCOPES, allApplications: true }, sessionHeaders);
   const headers = { authorization: `Bearer ${key.data.plaintextKey}` };
   await post('/api/v1/panel/create-application', { name: 'Benchmark' }, headers);
   const list = await fetch(`${baseUrl}/api/v1/panel/get-applications`, { headers });
   const applicationId = ((await list.json()) as { data: Array<{ id: string }> }).data[0]?.id ?? '';
-  return { headers, applicationId };
+  return { headers, sessionHeaders, applicationId };
 }

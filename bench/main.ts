@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startPostgres } from '@latchkey/embedded/postgres';
 import { startRedis } from '@latchkey/embedded/redis';
+import { measureAvatarCpu, measureAvatarLatency } from './avatar.ts';
 import { measureFilesTable } from './files-table.ts';
 import { type Figure, printFigures } from './report.ts';
 import { measureSettings } from './settings.ts';
@@ -15,6 +16,9 @@ const SECONDS = 4;
 
 /** Rounds of the comparison of uploads. */
 const UPLOAD_ROUNDS = 7;
+
+/** Rounds of the comparison of avatars. */
+const AVATAR_ROUNDS = 7;
 
 const dataDir = await mkdtemp(join(tmpdir(), 'latchkey-bench-'));
 // As root, PostgreSQL runs as another user, who has to pass through.
@@ -32,6 +36,9 @@ const figures: Array<[string, () => Promise<Figure | Figure[]>]> = [
   ['F4', () => measureUploadMemory(servers, 'standalone')],
   ['F4', () => measureUploadMemory(servers, 'deployed')],
   ['F5', () => measureFilesTable(servers)],
+  ['F8', () => measureAvatarCpu(servers, 'standalone', AVATAR_ROUNDS)],
+  ['F8', () => measureAvatarCpu(servers, 'deployed', AVATAR_ROUNDS)],
+  ['F8', () => measureAvatarLatency(servers, 'standalone')],
   ['F9', () => measureStart(dataDir, 3)],
   ['F10', () => measureMemory(servers)],
 ];

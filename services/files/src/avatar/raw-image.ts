@@ -26,7 +26,7 @@ export async function readRaw(
       if (byteSize > avatarLimits.byteSizeMax) throw new Error('The store gave more than was stored');
       pieces.push(piece);
     }
-    return pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces, byteSize);
+    return Buffer.concat(pieces, byteSize);
   } finally {
     clearTimeout(timer);
   }

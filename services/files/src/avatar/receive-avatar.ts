@@ -1,6 +1,7 @@
 import type { Readable } from 'node:stream';
 import { commonErrors, DomainError } from '@latchkey/kit/errors';
 import { newId, parseId } from '@latchkey/kit/id';
+import { within } from '@latchkey/kit/within';
 import type { FilesContext } from '../context.ts';
 import { errors } from '../errors.ts';
 import { objectKey } from '../object-store/object-store.ts';
@@ -28,6 +29,9 @@ export interface IncomingAvatar {
 
 /** Time for what an upload needs beside its body and its wait, in milliseconds. */
 const SLACK_MS = 30_000;
+
+/** How long an answer waits for what failed to be given up, in milliseconds. */
+const GIVE_UP_MS_MAX = 1_500;
 
 /** Refusals by which a worker settles an avatar; they are kept by name. */
 const REFUSALS = {
@@ -67,9 +71,11 @@ async function makeMade(ctx: ReceiveContext, id: string, key: string, body: Read
     return result.kind === 'open' ? await giveUp(ctx, id, key) : result;
   } catch (err) {
     // A store that failed may finish later: the object's note stays, and the sweeper removes it then.
-    await giveUp(ctx, id, isStored || isClients(err) ? key : undefined).catch((cause: unknown) => {
+    const gaveUp = giveUp(ctx, id, isStored || isClients(err) ? key : undefined).catch((cause: unknown) => {
       ctx.logger.warn({ err: cause, avatarId: id }, 'failed avatar is left to the sweeper');
     });
+    // A database that is frozen is not waited for twice.
+    await within(GIVE_UP_MS_MAX, gaveUp);
     throw err instanceof Overdue ? err.cause : err;
   }
 }

@@ -31,6 +31,7 @@ describe('a check', () => {
     expect(counts).toEqual({
       files: 3,
       filesExpected: 3,
+      avatars: 0,
       bytesRead: 2 * MIB + 5 + 14,
       objects: 3,
       applications: 2,

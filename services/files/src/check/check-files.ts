@@ -1,4 +1,5 @@
 import { selectFileCount } from './check.store.ts';
+import { checkAvatars } from './check-avatars.ts';
 import { checkObjects } from './check-objects.ts';
 import { checkRows } from './check-rows.ts';
 import { checkUsage } from './check-usage.ts';
@@ -39,7 +40,7 @@ const DOUBTFUL_MIN = 10;
  * @throws where the database or the store can't be used
  */
 export async function checkFiles(ctx: CheckContext, options: CheckOptions, observer: CheckObserver): Promise<CheckSummary> {
-  const counts = { files: 0, filesExpected: 0, bytesRead: 0, objects: 0, applications: 0, findings: 0, mended: 0 };
+  const counts = { files: 0, filesExpected: 0, avatars: 0, bytesRead: 0, objects: 0, applications: 0, findings: 0, mended: 0 };
   const byKind = new Map<FindingKind, number>();
   const mendable: Finding[] = [];
   const tell = () => observer.onProgress(counts);
@@ -54,6 +55,7 @@ export async function checkFiles(ctx: CheckContext, options: CheckOptions, obser
   counts.filesExpected = await selectFileCount(ctx.db);
   const walk = { ...ctx, skipChecksums: options.skipChecksums, counts, tell, report };
   await checkRows(walk);
+  await checkAvatars(walk);
   await checkObjects(walk);
   await checkUsage(walk);
   const refusal = options.mend && !options.force ? doubt(counts, byKind) : undefined;
@@ -76,8 +78,9 @@ export async function checkFiles(ctx: CheckContext, options: CheckOptions, obser
 function doubt(counts: CheckCounts, byKind: ReadonlyMap<FindingKind, number>): CheckSummary['refusal'] {
   const of = (kind: FindingKind) => byKind.get(kind) ?? 0;
   // Also of a single file: there is nothing in the store that speaks for its being the right one.
-  if (counts.files > 0 && counts.objects === 0) return 'files';
+  if (counts.files + counts.avatars > 0 && counts.objects === 0) return 'files';
   const isMost = (count: number, all: number) => count > DOUBTFUL_MIN && count * 2 > all;
-  if (isMost(of('object_missing') + of('object_damaged'), counts.files)) return 'files';
+  const lost = of('object_missing') + of('object_damaged') + of('avatar_lost');
+  if (isMost(lost, counts.files + counts.avatars)) return 'files';
   return isMost(of('object_orphaned'), counts.objects) ? 'objects' : undefined;
 }

@@ -182,7 +182,7 @@ describe('many files', () => {
     });
     expect(result?.found).toEqual(lost.map((id) => `object_missing ${id}`));
     expect(result?.counts).toMatchObject({ files: COUNT, objects: COUNT - 3, applications: 1 });
-    // Four pages of rows, four of objects, one of usage, the count, and one question for each finding.
-    expect(sent).toHaveLength(4 + 4 + 1 + 1 + 3);
+    // Four pages of rows, one of avatars, four of objects, one of usage, the count, and one question for each finding.
+    expect(sent).toHaveLength(4 + 1 + 4 + 1 + 1 + 3);
   });
 });

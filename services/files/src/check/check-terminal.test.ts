@@ -8,6 +8,7 @@ const MIB = 1024 * 1024;
 const COUNTS: CheckCounts = {
   files: 1_200,
   filesExpected: 3_400,
+  avatars: 0,
   bytesRead: 2.5 * MIB,
   objects: 1,
   applications: 0,

@@ -1,7 +1,7 @@
 import { type Kysely, sql } from 'kysely';
 import type { FilesDatabase } from '../db/schema.ts';
 import { parseObjectKey } from '../object-store/object-key-parts.ts';
-import type { CheckedFile } from './finding.ts';
+import type { CheckedAvatar, CheckedFile } from './finding.ts';
 
 type Db = Kysely<FilesDatabase>;
 
@@ -24,6 +24,38 @@ export async function selectFilePage(db: Db, after: string, limit: number): Prom
     byteSize: Number(row.byte_size),
     checksum: row.checksum,
   }));
+}
+
+/** The next avatars that are the accounts', by id. */
+export async function selectAvatarPage(db: Db, after: string, limit: number): Promise<CheckedAvatar[]> {
+  const rows = await db
+    .selectFrom('avatar')
+    .select(['id', 'account_id', 'image_id', 'byte_size', 'checksum'])
+    .where('id', '>', after)
+    .where('state', '=', 'recorded')
+    .orderBy('id')
+    .limit(limit)
+    .execute();
+  return rows.flatMap(({ id, account_id: accountId, image_id: imageId, byte_size: byteSize, checksum }) =>
+    imageId === null || byteSize === null || checksum === null ? [] : [{ id, accountId, imageId, byteSize, checksum }],
+  );
+}
+
+/** Whether an avatar is still the account's. */
+export async function isRecorded(db: Db, id: string): Promise<boolean> {
+  const row = await db.selectFrom('avatar').select('id').where('id', '=', id).where('state', '=', 'recorded').executeTakeFirst();
+  return row !== undefined;
+}
+
+/** Takes an avatar from its account; false where it is the account's no more. */
+export async function dropAvatar(tx: Db, id: string): Promise<boolean> {
+  const result = await tx
+    .updateTable('avatar')
+    .set({ state: 'replaced', due_at: sql<Date>`now()` })
+    .where('id', '=', id)
+    .where('state', '=', 'recorded')
+    .executeTakeFirst();
+  return result.numUpdatedRows > 0n;
 }
 
 /** How many files there are by what is recorded, which is cheap to ask and may be wrong. */
@@ -49,7 +81,7 @@ export async function isUnchanged(db: Db, file: CheckedFile): Promise<boolean> {
 }
 
 /**
- * Those of the keys that neither a file nor an upload nor a pending removal knows. One statement sees all three at one moment, and whatever moves
+ * Those of the keys that neither a file, an avatar, an upload nor a pending removal knows. One statement sees all at one moment, and whatever moves
  * an object from one to another does so in one transaction.
  */
 export async function selectUnknownKeys(db: Db, keys: readonly string[]): Promise<Set<string>> {
@@ -62,6 +94,9 @@ export async function selectUnknownKeys(db: Db, keys: readonly string[]): Promis
     where not exists (select from file where file.id = listed.file_id and file.application_id = listed.application_id)
       and not exists (
         select from upload_intent as upload where upload.id = listed.file_id and upload.application_id = listed.application_id)
+      and not exists (
+        select from avatar
+        where avatar.image_id = listed.file_id and avatar.account_id = listed.application_id and avatar.state in ('stored', 'recorded'))
       and not exists (select from object_deletion as deletion where deletion.object_key = listed.key)`.execute(db);
   return new Set(rows.map((row) => row.key));
 }

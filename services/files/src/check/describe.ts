@@ -30,6 +30,8 @@ export function describeFinding(finding: Finding): string {
       return `damaged object      ${describeFile(finding.file)}: ${describeDamage(finding)}`;
     case 'object_unreadable':
       return `unreadable object   ${describeFile(finding.file)}: ${finding.reason}`;
+    case 'avatar_lost':
+      return `lost avatar         avatar ${finding.avatar.id} of account ${finding.avatar.accountId}: its image is ${finding.what}`;
     case 'object_orphaned':
       return `unknown object      ${finding.object.key}: ${count(finding.object.byteSize, 'byte')} that belong to no file`;
     case 'upload_unfinished':
@@ -71,6 +73,7 @@ const NOUNS: Readonly<Record<FindingKind, string>> = {
   object_missing: 'missing object',
   object_damaged: 'damaged object',
   object_unreadable: 'unreadable object',
+  avatar_lost: 'lost avatar',
   object_orphaned: 'unknown object',
   upload_unfinished: 'unfinished upload',
   usage_wrong: 'wrong usage',
@@ -93,6 +96,7 @@ export interface CheckWording {
 export function describeSummary(summary: CheckSummary, { mend, command, seconds }: CheckWording): string {
   const { counts, byKind, left, refusal } = summary;
   const looked = [count(counts.files, 'file'), count(counts.objects, 'object'), count(counts.applications, 'application')];
+  if (counts.avatars > 0) looked.push(count(counts.avatars, 'avatar'));
   const lines = [
     `Checked ${looked.join(', ')} in ${seconds.toFixed(1)} s; read ${describeBytes(counts.bytesRead)}.`,
     counts.findings === 0

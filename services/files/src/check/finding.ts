@@ -10,6 +10,16 @@ export interface CheckedFile {
   readonly checksum: Buffer;
 }
 
+/** The row of an account's avatar, as far as a check needs it. */
+export interface CheckedAvatar {
+  readonly id: string;
+  readonly accountId: string;
+  readonly imageId: string;
+  readonly byteSize: number;
+  /** SHA-256, 32 bytes. */
+  readonly checksum: Buffer;
+}
+
 /** Files and what they take of the allowance. */
 export interface UsageFigures {
   readonly fileCount: number;
@@ -37,7 +47,9 @@ export type Finding =
     }
   /** The store works, but does not give this object. It may yet do so, and is never mended. */
   | { readonly kind: 'object_unreadable'; readonly file: CheckedFile; readonly reason: string }
-  /** An object that no file, upload or pending removal knows. */
+  /** An avatar whose image is not there, has other bytes, or is not given by a store that works. */
+  | { readonly kind: 'avatar_lost'; readonly avatar: CheckedAvatar; readonly what: 'missing' | 'damaged' | 'unreadable' }
+  /** An object that no file, avatar, upload or pending removal knows. */
   | { readonly kind: 'object_orphaned'; readonly object: StoredObject }
   /** The same of what an upload left unfinished. */
   | { readonly kind: 'upload_unfinished'; readonly object: StoredObject }
@@ -53,6 +65,7 @@ export interface CheckCounts {
   files: number;
   /** Files that there are, about. */
   filesExpected: number;
+  avatars: number;
   bytesRead: number;
   objects: number;
   applications: number;

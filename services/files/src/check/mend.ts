@@ -2,8 +2,9 @@ import { chargeMib } from '../file/charge.ts';
 import { insertObjectDeletion, removeFile, subtractUsage } from '../file/file.store.ts';
 import { objectKey } from '../object-store/object-store.ts';
 import { deleteObjectDeletions } from '../sweep/sweep.store.ts';
-import { selectUnknownKeys } from './check.store.ts';
-import type { CheckedFile, Finding, MendOutcome } from './finding.ts';
+import { dropAvatar, selectUnknownKeys } from './check.store.ts';
+import { inspectAvatar } from './check-avatars.ts';
+import type { CheckedAvatar, CheckedFile, Finding, MendOutcome } from './finding.ts';
 import { inspectObject } from './inspect-object.ts';
 import { recountUsage } from './usage-check.store.ts';
 import type { CheckContext } from './walk.ts';
@@ -31,6 +32,8 @@ async function mend(ctx: CheckContext, finding: Finding, skipChecksums: boolean)
       return removeDamaged(ctx, finding.file, skipChecksums);
     case 'object_unreadable':
       throw new Error('An object that can not be read may be whole: it is left alone');
+    case 'avatar_lost':
+      return removeAvatar(ctx, finding.avatar, skipChecksums);
     case 'object_orphaned':
     case 'upload_unfinished':
       return removeUnknown(ctx, finding.object.key);
@@ -60,6 +63,25 @@ async function removeAsDeleted({ db, store }: CheckContext, { applicationId, id 
   if (!removed) return 'gone';
   await store.remove(key).then(
     () => deleteObjectDeletions(db, [key]),
+    () => undefined,
+  );
+  return 'mended';
+}
+
+/** The account has no avatar from then on, until another is uploaded. */
+async function removeAvatar(ctx: CheckContext, avatar: CheckedAvatar, skipChecksums: boolean): Promise<MendOutcome> {
+  const finding = await inspectAvatar(ctx.store, avatar, { skipChecksums, onBytes: () => undefined });
+  if (!finding) return 'gone';
+  if (finding.what === 'unreadable') throw new Error('An image that can not be read may be whole: it is left alone');
+  const key = objectKey(avatar.accountId, avatar.imageId);
+  const dropped = await ctx.db.transaction().execute(async (tx) => {
+    if (!(await dropAvatar(tx, avatar.id))) return false;
+    await insertObjectDeletion(tx, key);
+    return true;
+  });
+  if (!dropped) return 'gone';
+  await ctx.store.remove(key).then(
+    () => deleteObjectDeletions(ctx.db, [key]),
     () => undefined,
   );
   return 'mended';

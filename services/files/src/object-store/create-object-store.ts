@@ -30,6 +30,8 @@ function loadedLater(load: () => Promise<ObjectStore>): ObjectStore {
   return {
     put: async (...args) => (await store()).put(...args),
     read: async (...args) => (await store()).read(...args),
+    // What is loaded later is not on this machine.
+    localPath: () => undefined,
     stat: async (...args) => (await store()).stat(...args),
     remove: async (...args) => (await store()).remove(...args),
     async *list() {

@@ -26,6 +26,7 @@ export function createDiskStore(dir: string): ObjectStore {
   return {
     put: (key, body, signal) => writeObject(layout, key, body, signal),
     read: async (key, range) => readObject(objectPaths(layout, key).file, range),
+    localPath: (key) => objectPaths(layout, key).file,
     stat: async (key) => statFile(objectPaths(layout, key).file),
     remove: (key) => removeObject(layout, key),
     list: () => listObjects(layout),

@@ -1,4 +1,5 @@
 import { type FileHandle, mkdir, open, rename, rm } from 'node:fs/promises';
+import { releaseBytes } from '@latchkey/kit/http/release-bytes';
 import { BodyReader } from './body-reader.ts';
 import {
   createFolders,
@@ -72,6 +73,8 @@ async function writeBody(handle: FileHandle, reader: BodyReader): Promise<void> 
     }
   } finally {
     await writing.catch(() => undefined);
+    // Otherwise they weigh on the next collection of garbage, which looks at everything else as well (ADR 10).
+    for (const buffer of [filling, spare]) if (buffer) releaseBytes(buffer);
   }
 }
 

@@ -22,7 +22,7 @@ export interface ByteRange {
 }
 
 /**
- * Keeps bytes by keys (architecture 4). Keys are `<application id>/<file id>`, and each is written once. Every method rejects within a bounded
+ * Keeps bytes by keys (architecture 4). Keys are `<application id>/<file id>`, and for avatars `<account id>/<object id>`; each is written once. Every method rejects within a bounded
  * time when the store does not answer, and two processes may use the same store at once.
  */
 export interface ObjectStore {
@@ -39,6 +39,11 @@ export interface ObjectStore {
    * caller reads to the end or destroys the stream.
    */
   read(key: string, range?: ByteRange): Promise<Readable | undefined>;
+  /**
+   * The file that the object lies in, where the store keeps it as one that other processes of this machine can read; undefined elsewhere. It does not
+   * look whether it is there.
+   */
+  localPath(key: string): string | undefined;
   /** Size in bytes, or undefined where there is no such object. */
   stat(key: string): Promise<{ readonly byteSize: number } | undefined>;
   /** Removes the object and what unfinished writes left under its key. None of them is as good as removed. */
@@ -52,7 +57,7 @@ export interface ObjectStore {
   close(): Promise<void>;
 }
 
-/** The object of a file. */
-export function objectKey(applicationId: string, fileId: string): string {
-  return `${applicationId}/${fileId}`;
+/** The object of a file of an application, or of an account's avatar. */
+export function objectKey(ownerId: string, id: string): string {
+  return `${ownerId}/${id}`;
 }

@@ -18,6 +18,7 @@ export function createS3Store(settings: S3Settings): ObjectStore {
   return {
     put: async (key, body, signal) => writeObject(bucket, checked(key), body, signal),
     read: async (key, range) => readObject(bucket, checked(key), range),
+    localPath: () => undefined,
     stat: async (key) => statObject(bucket, checked(key)),
     remove: async (key) => removeObject(bucket, checked(key)),
     list: () => listEverything(bucket),

@@ -38,6 +38,7 @@ export async function check(
 }
 
 export function inShort(finding: Finding): string {
+  if ('avatar' in finding) return `${finding.kind} ${finding.avatar.id}`;
   if ('file' in finding) return `${finding.kind} ${finding.file.id}`;
   return `${finding.kind} ${'object' in finding ? finding.object.key : finding.usage.applicationId}`;
 }

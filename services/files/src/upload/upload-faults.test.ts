@@ -25,6 +25,7 @@ function bound(store: ObjectStore): ObjectStore {
   return {
     put: (...args) => store.put(...args),
     read: (...args) => store.read(...args),
+    localPath: (key) => store.localPath(key),
     stat: (...args) => store.stat(...args),
     remove: (...args) => store.remove(...args),
     list: () => store.list(),

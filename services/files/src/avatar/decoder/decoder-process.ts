@@ -1,8 +1,9 @@
+import { readFile } from 'node:fs/promises';
 import { setPriority } from 'node:os';
 import { ImageRefused } from '../image/image-fault.ts';
 import { inspectImage } from '../image/inspect-image.ts';
 import { convertImage } from './convert-image.ts';
-import { FRAME, FrameReader, frameHead } from './frames.ts';
+import { FRAME, type Frame, FrameReader, frameHead } from './frames.ts';
 
 /**
  * The process that looks at images and decodes them: they come in, one at a time, and what was made of them goes out. Decoders of image formats are where
@@ -20,9 +21,7 @@ try {
   // Not every platform lets a process do that.
 }
 
-const reader = new FrameReader(({ bytes }) => {
-  void answer(bytes.subarray(PIXELS_MAX_BYTES), bytes.readUInt32BE(0));
-});
+const reader = new FrameReader((frame) => void answer(frame));
 process.stdin.on('data', (piece: Buffer) => reader.push(piece));
 // Whoever started us has gone. A decoding thread would hold up an exit.
 process.stdin.on('end', () => process.kill(process.pid, 'SIGKILL'));
@@ -30,7 +29,11 @@ process.stdin.on('end', () => process.kill(process.pid, 'SIGKILL'));
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined);
 process.stdout.on('error', () => undefined);
 
-async function answer(image: Buffer, pixelsMax: number): Promise<void> {
+async function answer({ kind, bytes: message }: Frame): Promise<void> {
+  const pixelsMax = message.readUInt32BE(0);
+  const given = message.subarray(PIXELS_MAX_BYTES);
+  const image = kind === FRAME.path ? await readFile(given.toString()).catch((err: Error) => err) : given;
+  if (image instanceof Error) return send(FRAME.unreadable, Buffer.from(image.message));
   try {
     const { bytes } = inspectImage(image, { pixelsMax });
     send(FRAME.converted, await convertImage(bytes, pixelsMax));

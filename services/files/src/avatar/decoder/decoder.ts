@@ -12,6 +12,9 @@ const ENV = { UV_THREADPOOL_SIZE: '1', MALLOC_ARENA_MAX: '2', VIPS_BLOCK_UNTRUST
 /** What is kept of the last words of a process, in characters. */
 const LAST_WORDS_MAX = 2_000;
 
+/** An image, in memory or in a file. */
+export type ImageSource = Buffer | { readonly path: string };
+
 /** A process that ended, or was ended, with an image in hand that it has not refused. */
 export class DecoderLost extends Error {
   override readonly name = 'DecoderLost';
@@ -55,8 +58,9 @@ export class Decoder {
    *
    * @throws ImageRefused also for what is not decoded in time: the process is ended then
    * @throws DecoderLost
+   * @throws Error where its file can't be read
    */
-  async convert(image: Buffer, pixelsMax: number, timeoutMs: number): Promise<Buffer> {
+  async convert(image: ImageSource, pixelsMax: number, timeoutMs: number): Promise<Buffer> {
     const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
     if (this.#ended) throw new DecoderLost('the decoder has ended');
     this.#work = { resolve, reject };
@@ -65,13 +69,7 @@ export class Decoder {
       this.#settle()?.reject(new ImageRefused('damaged'));
       this.end();
     }, timeoutMs);
-    const bound = Buffer.alloc(4);
-    bound.writeUInt32BE(pixelsMax);
-    this.#child.stdin.cork();
-    this.#child.stdin.write(frameHead(FRAME.image, bound.length + image.length));
-    this.#child.stdin.write(bound);
-    this.#child.stdin.write(image);
-    this.#child.stdin.uncork();
+    this.#send(image, pixelsMax);
     return await promise.finally(() => clearTimeout(timer));
   }
 
@@ -81,10 +79,24 @@ export class Decoder {
     this.#child.kill('SIGKILL');
   }
 
+  #send(image: ImageSource, pixelsMax: number): void {
+    const isInMemory = Buffer.isBuffer(image);
+    const bytes = isInMemory ? image : Buffer.from(image.path);
+    const bound = Buffer.alloc(4);
+    bound.writeUInt32BE(pixelsMax);
+    const { stdin } = this.#child;
+    stdin.cork();
+    stdin.write(frameHead(isInMemory ? FRAME.image : FRAME.path, bound.length + bytes.length));
+    stdin.write(bound);
+    stdin.write(bytes);
+    stdin.uncork();
+  }
+
   #onFrame({ kind, bytes }: Frame): void {
     const work = this.#settle();
     if (kind === FRAME.converted) work?.resolve(bytes);
-    else work?.reject(new ImageRefused(bytes.toString() as ImageFault));
+    else if (kind === FRAME.refused) work?.reject(new ImageRefused(bytes.toString() as ImageFault));
+    else work?.reject(new Error(`The image can't be read: ${bytes}`));
   }
 
   #onEnd(why: string): void {

@@ -1,4 +1,4 @@
-import { Decoder } from './decoder.ts';
+import { Decoder, type ImageSource } from './decoder.ts';
 
 /** Converts images in processes of their own, some at a time. */
 export interface Decoders {
@@ -8,7 +8,7 @@ export interface Decoders {
    * @throws ImageRefused where it is no acceptable image, or can't be decoded in time
    * @throws DecoderLost where a process died of it, or was killed
    */
-  convert(image: Buffer): Promise<Buffer>;
+  convert(image: ImageSource): Promise<Buffer>;
   /** Ends all processes at once. */
   close(): void;
 }

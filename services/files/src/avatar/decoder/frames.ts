@@ -7,8 +7,11 @@ export interface Frame {
   readonly bytes: Buffer;
 }
 
-/** Kinds of frames: an image to convert, with the most pixels that it may have in front of it; what was made of it; why nothing was. */
-export const FRAME = { image: 1, converted: 2, refused: 3 } as const;
+/**
+ * Kinds of frames. An image to convert, or the path of one, each behind the most pixels that it may have, in 4 bytes; what was made of it; why it is
+ * refused; why it could not be read.
+ */
+export const FRAME = { image: 1, path: 2, converted: 3, refused: 4, unreadable: 5 } as const;
 
 /** What goes before the bytes of a frame. */
 export function frameHead(kind: number, byteSize: number): Buffer {
