@@ -1,4 +1,3 @@
-import { isUniqueViolation } from '@latchkey/kit/database/database';
 import { DomainError } from '@latchkey/kit/errors';
 import { parseId } from '@latchkey/kit/id';
 import { constantTimeEqual } from '@latchkey/kit/secrets';
@@ -12,14 +11,7 @@ import { errors } from '../errors.ts';
 import { type Person, toPerson } from './claims.ts';
 import type { Issuer, IssuerAnswer } from './issuer.ts';
 import { createAccountOf } from './new-account.ts';
-import {
-  deleteUsedFlows,
-  insertLinkOnce,
-  insertUsedFlow,
-  SUBJECT_INDEX,
-  selectLinkedAccountId,
-  updatePictureUrl,
-} from './oidc-link.store.ts';
+import { deleteUsedFlows, insertLinkOnce, insertUsedFlow, selectLinkedAccountId, updatePictureUrl } from './oidc-link.store.ts';
 import { type Flow, flowEnd, type PendingSignIn, type Sealed, seal, unseal } from './sealed.ts';
 
 /** What a browser is to do. */
@@ -118,17 +110,16 @@ async function useUp(ctx: IdentityContext, { state }: Flow): Promise<void> {
 }
 
 async function signInAs(ctx: IdentityContext, person: Person, previousSessionToken: string): Promise<FlowOutcome> {
-  const { pictureUrl } = person;
-  const accountId = await selectLinkedAccountId(ctx.db, person);
-  if (accountId === undefined) {
-    const created = await createAccountOf(ctx, person, previousSessionToken).catch((err: unknown) => {
-      // Of two first sign-ins at once, the second finds the account of the first.
-      if (!isUniqueViolation(err, SUBJECT_INDEX)) throw err;
-      return undefined;
-    });
-    return created ? { case: 'signedIn', ...created } : signInAs(ctx, person, previousSessionToken);
-  }
-  const pending = { accountId, ...(pictureUrl !== undefined && { pictureUrl }) };
+  const known = await selectLinkedAccountId(ctx.db, person);
+  const created = known === undefined ? await createAccountOf(ctx, person, previousSessionToken) : undefined;
+  if (created) return { case: 'signedIn', ...created };
+  // Of two first sign-ins at once, the second finds the account of the first.
+  const accountId = known ?? (await selectLinkedAccountId(ctx.db, person));
+  if (accountId === undefined) throw errors.account_exists();
+  return openLinked(ctx, { accountId, pictureUrl: person.pictureUrl }, previousSessionToken);
+}
+
+async function openLinked(ctx: IdentityContext, pending: PendingSignIn, previousSessionToken: string): Promise<FlowOutcome> {
   try {
     return { case: 'signedIn', ...(await open(ctx, pending, { code: undefined, previousSessionToken })) };
   } catch (err) {

@@ -1,0 +1,180 @@
+import { randomUUID } from 'node:crypto';
+import type { ServerResponse } from 'node:http';
+import { gzipSync } from 'node:zlib';
+import { createTestDatabase, type TestDatabase } from '@latchkey/testkit/database';
+import { testRedis } from '@latchkey/testkit/redis';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import {
+  migrateIdentity,
+  outcomeOf,
+  refusalOf,
+  startTestIdentity,
+  type TestIdentity,
+  type TestInstance,
+} from '../testing/identity.fixture.ts';
+import { REDIRECT_URI, sendJson, startTestIssuer, type TestIssuer } from '../testing/issuer.fixture.ts';
+import { comeBack, finishAt } from '../testing/oidc-flow.fixture.ts';
+import { MINUTE_MS } from '../testing/test-clock.ts';
+
+let database: TestDatabase;
+let identity: TestIdentity;
+let issuer: TestIssuer;
+
+beforeAll(async () => {
+  issuer = await startTestIssuer();
+  database = await createTestDatabase({ schema: 'identity', migrate: migrateIdentity });
+  identity = await startTestIdentity({ databaseUrl: database.url, redisUrl: (await testRedis()).url });
+});
+afterAll(async () => {
+  await identity.stop();
+  await database.drop();
+  await issuer.stop();
+});
+beforeEach(() => {
+  issuer.reset();
+  const name = `oidc-${randomUUID().slice(-12)}`;
+  issuer.claims = { sub: randomUUID(), preferred_username: name, email: `${name}@example.test`, email_verified: true };
+});
+
+/** An instance that has not asked the issuer anything yet. */
+const fresh = (): Promise<TestInstance> => identity.connect({ env: { ...issuer.env(), OIDC_TIMEOUT_MS: '300' } });
+const start = ({ oidc }: TestInstance) => oidc.startOidc({ issuer: 'test', redirectUri: REDIRECT_URI });
+
+const DISCOVERY = '/.well-known/openid-configuration';
+const MIB = Buffer.alloc(1_024 * 1_024, ' ');
+
+/** Never ends, and never says so. */
+function drip(res: ServerResponse): void {
+  res.writeHead(200, { 'content-type': 'application/json' });
+  const timer = setInterval(() => res.write(' '), 20);
+  res.on('close', () => clearInterval(timer));
+}
+
+/** Answers with a flood that stops only when nobody reads any more. */
+function flood(res: ServerResponse): void {
+  res.writeHead(200, { 'content-type': 'application/json' });
+  const more = () => {
+    while (!res.destroyed && res.write(MIB)) flooded += MIB.length;
+  };
+  res.on('drain', more);
+  more();
+}
+let flooded = 0;
+
+const FAULTS: ReadonlyArray<readonly [string, (res: ServerResponse) => void]> = [
+  ['hangs up', (res) => void res.destroy()],
+  ['says nothing', () => undefined],
+  ['drips', drip],
+  ['floods', flood],
+  [
+    'answers a bomb',
+    (res) =>
+      void res
+        .writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' })
+        .end(gzipSync(Buffer.concat(Array(64).fill(MIB)))),
+  ],
+  ['leads elsewhere', (res) => void res.writeHead(302, { location: `${issuer.url}/elsewhere` }).end()],
+  ['is broken', (res) => sendJson(res, 500, { error: 'server_error' })],
+  ['is overloaded', (res) => sendJson(res, 429, { error: 'slow_down' })],
+  ['answers nothing', (res) => void res.writeHead(204).end()],
+  ['answers a page', (res) => void res.writeHead(200, { 'content-type': 'text/html' }).end('<html>')],
+  ['answers a list', (res) => sendJson(res, 200, [])],
+  ['answers null', (res) => sendJson(res, 200, null)],
+  [
+    'answers an abyss',
+    (res) => void res.writeHead(200, { 'content-type': 'application/json' }).end(`${'['.repeat(100_000)}${']'.repeat(100_000)}`),
+  ],
+  [
+    'answers an abyss within',
+    (res) =>
+      void res
+        .writeHead(200, { 'content-type': 'application/json' })
+        .end(`{"issuer":"${issuer.url}","a":${'['.repeat(100_000)}${']'.repeat(100_000)}}`),
+  ],
+  ['speaks no HTTP', (res) => void res.socket?.end('hello\r\n\r\n')],
+];
+
+describe('an issuer that, asked about itself,', () => {
+  test.each(FAULTS)('%s, is unavailable, and is asked again the next time', async (_what, fault) => {
+    const instance = await fresh();
+    issuer.answers[DISCOVERY] = (_req, res) => fault(res);
+    const refusal = await refusalOf(start(instance));
+    expect(refusal).toMatchObject({ reason: 'oidc_issuer_unavailable', kind: 'unavailable', code: 'INTERNAL_ERROR' });
+    expect(issuer.asked).not.toContain('/elsewhere');
+    issuer.answers = {};
+    expect(await outcomeOf(start(instance))).toBe('done');
+  });
+
+  test.each([
+    ['says that it is another', { issuer: 'https://another.test' }],
+    ['names no issuer', { issuer: undefined }],
+    ['names no URL for one', { issuer: 'nobody' }],
+    ['sends browsers nowhere', { authorization_endpoint: undefined }],
+    ['sends browsers to a script', { authorization_endpoint: 'javascript:alert(1)' }],
+    ['sends browsers over the network in the clear', { authorization_endpoint: 'http://another.test/authorize' }],
+  ])('%s, is unavailable', async (_what, metadata) => {
+    issuer.metadata = metadata;
+    expect(await outcomeOf(start(await fresh()))).toBe('oidc_issuer_unavailable');
+  });
+});
+
+describe.each(['/token', '/jwks', '/userinfo'])('an issuer that, asked at %s,', (path) => {
+  test.each(FAULTS)('%s, neither signs anybody in nor is waited for', async (_what, fault) => {
+    const instance = await fresh();
+    issuer.userInfo = {};
+    issuer.answers[path] = (_req, res) => fault(res);
+    const startedAt = performance.now();
+    const { reason, kind } = await refusalOf(finishAt(instance, issuer));
+    expect({ oidc_refused: 'unauthenticated', oidc_issuer_unavailable: 'unavailable' }[reason]).toBe(kind);
+    expect(performance.now() - startedAt).toBeLessThan(5_000);
+    expect(issuer.asked).not.toContain('/elsewhere');
+    issuer.answers = {};
+    expect(await outcomeOf(finishAt(instance, issuer))).toBe('done');
+  });
+});
+
+test('a flood is not read to its end', () => {
+  // Sixteen buffers' worth at most are under way in the four floods above.
+  expect(flooded).toBeLessThan(64 * MIB.length);
+});
+
+test.each([
+  ['token_endpoint', 'http://192.0.2.1/token'],
+  ['jwks_uri', 'http://192.0.2.1/jwks'],
+  ['userinfo_endpoint', 'http://192.0.2.1/userinfo'],
+  ['token_endpoint', 'file:///etc/passwd'],
+])('a %s that is neither https nor on loopback is never called', async (name, value) => {
+  issuer.userInfo = {};
+  issuer.metadata = { [name]: value };
+  expect(await outcomeOf(finishAt(await fresh(), issuer))).toMatch(/^oidc_(refused|issuer_unavailable)$/);
+});
+
+test('an issuer that nobody reaches is unavailable, and one that is not trusted with a secret too', async () => {
+  const nowhere = await startTestIssuer();
+  const env = nowhere.env();
+  await nowhere.stop();
+  expect(await outcomeOf(start(await identity.connect({ env })))).toBe('oidc_issuer_unavailable');
+  const wrong = await identity.connect({ env: { ...issuer.env(), OIDC_TEST_CLIENT_SECRET: 'another' } });
+  expect(await outcomeOf(finishAt(wrong, issuer))).toBe('oidc_issuer_unavailable');
+});
+
+test('a flow that the issuer was away for is not used up', async () => {
+  const back = await comeBack(await fresh(), issuer);
+  issuer.answers[DISCOVERY] = (_req, res) => sendJson(res, 503, {});
+  const second = await fresh();
+  expect(await outcomeOf(second.oidc.finishOidc(back))).toBe('oidc_issuer_unavailable');
+  issuer.answers = {};
+  expect(await outcomeOf(second.oidc.finishOidc(back))).toBe('done');
+});
+
+test('what an issuer says of itself is asked once by many at once, and again after an hour; its keys are asked once', async () => {
+  const instance = await fresh();
+  const countOf = (path: string) => issuer.asked.filter((asked) => asked === path).length;
+  const [discoveries, keys] = [countOf(DISCOVERY), countOf('/jwks')];
+  await Promise.all(Array.from({ length: 20 }, () => start(instance)));
+  for (let i = 0; i < 3; i += 1) expect(await outcomeOf(finishAt(instance, issuer))).toBe('done');
+  expect([countOf(DISCOVERY), countOf('/jwks')]).toEqual([discoveries + 1, keys + 1]);
+  identity.clock.advance(60 * MINUTE_MS);
+  await start(instance);
+  expect(countOf(DISCOVERY)).toBe(discoveries + 2);
+});

@@ -1,0 +1,87 @@
+import { describe, expect, test } from 'vitest';
+import { readIdentityConfig } from '../config.ts';
+
+const COMMON = { DATABASE_URL: 'postgres://localhost', REDIS_URL: 'redis://localhost', SECRET_KEY: 's'.repeat(32) };
+const ONE = { OIDC_ISSUERS: 'corp', OIDC_CORP_ISSUER: 'https://id.corp.test/realm', OIDC_CORP_CLIENT_ID: 'latchkey' };
+
+/** The problems that settings have, one a line. */
+function problemsOf(env: Record<string, string>): string {
+  try {
+    readIdentityConfig({ ...COMMON, ...env });
+    return '';
+  } catch (err) {
+    return (err as Error).message;
+  }
+}
+
+describe('issuers', () => {
+  test('are none unless they are named', () => {
+    expect(readIdentityConfig({ ...COMMON, OIDC_CORP_ISSUER: 'nonsense' }).oidcIssuers).toEqual([]);
+  });
+
+  test('have settings of their own', () => {
+    const other = {
+      OIDC_B2_ISSUER: 'http://127.0.0.1:4000',
+      OIDC_B2_CLIENT_ID: 'b',
+      OIDC_B2_CLIENT_SECRET: 'c',
+      OIDC_B2_SCOPES: 'openid',
+    };
+    const { oidcIssuers } = readIdentityConfig({ ...COMMON, ...ONE, ...other, OIDC_ISSUERS: 'corp, b2' });
+    expect(oidcIssuers).toEqual([
+      {
+        name: 'corp',
+        url: new URL('https://id.corp.test/realm'),
+        clientId: 'latchkey',
+        clientSecret: undefined,
+        scopes: 'openid profile email',
+      },
+      { name: 'b2', url: new URL('http://127.0.0.1:4000'), clientId: 'b', clientSecret: 'c', scopes: 'openid' },
+    ]);
+  });
+
+  test.each([
+    'http://id.corp.test',
+    'http://localhost.corp.test',
+    'http://127.0.0.1.corp.test',
+    'https://id.corp.test/?a=b',
+    'https://id.corp.test/#a',
+    'https://user:secret@id.corp.test',
+    'ftp://id.corp.test',
+    'id.corp.test',
+  ])('are not taken at %s', (url) => {
+    const problems = problemsOf({ ...ONE, OIDC_CORP_ISSUER: url });
+    expect(problems).toBe('OIDC_CORP_ISSUER must be an https URL without query, or http on loopback');
+  });
+
+  test.each(['http://localhost', 'http://[::1]:80', 'http://127.9.9.9', 'https://id.corp.test'])('are taken at %s', (url) => {
+    expect(problemsOf({ ...ONE, OIDC_CORP_ISSUER: url })).toBe('');
+  });
+
+  test.each([
+    ['Corp', 'OIDC_ISSUERS must list names of lower-case letters and digits'],
+    ['a-b', 'OIDC_ISSUERS must list names of lower-case letters and digits'],
+    ['corp,corp', 'OIDC_ISSUERS must not name an issuer twice'],
+    [Array.from({ length: 21 }, (_, i) => `i${i}`).join(), 'OIDC_ISSUERS must name at most 20 issuers'],
+  ])('may not be named %j', (OIDC_ISSUERS, problem) => {
+    expect(problemsOf({ ...ONE, OIDC_ISSUERS })).toBe(problem);
+  });
+
+  test('tell of all that is missing or wrong at once, and of no value', () => {
+    const problems = problemsOf({
+      OIDC_ISSUERS: 'a,b',
+      OIDC_A_ISSUER: 'http://secret.test',
+      OIDC_A_CLIENT_SECRET: 'secret\u00e9',
+      OIDC_A_SCOPES: 'profile',
+      SIGN_UP: 'perhaps',
+    });
+    expect(problems.split('\n').sort()).toEqual([
+      'OIDC_A_CLIENT_ID is required',
+      'OIDC_A_CLIENT_SECRET must be ASCII text of up to 1,024 characters',
+      'OIDC_A_ISSUER must be an https URL without query, or http on loopback',
+      'OIDC_A_SCOPES must contain openid',
+      'OIDC_B_CLIENT_ID is required',
+      'OIDC_B_ISSUER is required',
+      'SIGN_UP must be open or closed',
+    ]);
+  });
+});

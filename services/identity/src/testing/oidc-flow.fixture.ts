@@ -1,0 +1,42 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import type { FinishOidcRequestSchema, FinishOidcResponse, OidcSignedIn } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
+import type { TestInstance } from './identity.fixture.ts';
+import { REDIRECT_URI, type TestIssuer } from './issuer.fixture.ts';
+
+/** What may be changed of a browser's return. */
+export type Return = MessageInitShape<typeof FinishOidcRequestSchema>;
+
+export interface StartOptions {
+  readonly issuerName?: string;
+  readonly linkAccountId?: string;
+}
+
+/** Begins a flow and signs in at the issuer: what the browser comes back with. */
+export async function comeBack({ oidc }: TestInstance, issuer: TestIssuer, options: StartOptions = {}): Promise<Return> {
+  const { issuerName = 'test', linkAccountId } = options;
+  const request = { issuer: issuerName, redirectUri: REDIRECT_URI, ...(linkAccountId !== undefined && { linkAccountId }) };
+  const { authorizationUrl, flow } = await oidc.startOidc(request);
+  return { flow, ...issuer.authorize(authorizationUrl) };
+}
+
+/** Signs in from beginning to end, as whoever `claims` says. */
+export async function signInAt(identity: TestInstance, issuer: TestIssuer, change: Return = {}): Promise<OidcSignedIn> {
+  const { outcome } = await finishAt(identity, issuer, change);
+  if (outcome.case !== 'signedIn') throw new Error(`The flow ended as ${outcome.case}`);
+  return outcome.value;
+}
+
+/** The same, however it ends. */
+export async function finishAt(identity: TestInstance, issuer: TestIssuer, change: Return = {}): Promise<FinishOidcResponse> {
+  return identity.oidc.finishOidc({ ...(await comeBack(identity, issuer)), ...change } as Return);
+}
+
+/** Links an account from beginning to end with one of its sessions, or with another. */
+export async function linkAt(
+  identity: TestInstance,
+  issuer: TestIssuer,
+  { accountId, token }: { accountId: string; token: string },
+): Promise<FinishOidcResponse> {
+  const back = await comeBack(identity, issuer, { linkAccountId: accountId });
+  return identity.oidc.finishOidc({ ...back, sessionToken: token } as Return);
+}
