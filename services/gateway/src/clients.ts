@@ -6,6 +6,7 @@ import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import { AccountService } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import { ApiKeyService } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
 import { AuthenticationService } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
+import { OidcService } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
 import { TwoFactorService } from '@latchkey/proto/latchkey/identity/v1/two_factor_pb';
 
 /** Typed clients of the services behind the gateway; how they are reached is the transports' business. */
@@ -13,6 +14,7 @@ export interface Clients {
   readonly authentication: Client<typeof AuthenticationService>;
   readonly accounts: Client<typeof AccountService>;
   readonly apiKeys: Client<typeof ApiKeyService>;
+  readonly oidc: Client<typeof OidcService>;
   readonly twoFactor: Client<typeof TwoFactorService>;
   readonly applications: Client<typeof ApplicationService>;
   readonly files: Client<typeof FileService>;
@@ -24,6 +26,7 @@ export function createClients(identity: Transport, apps: Transport, files: Trans
     authentication: createClient(AuthenticationService, identity),
     accounts: createClient(AccountService, identity),
     apiKeys: createClient(ApiKeyService, identity),
+    oidc: createClient(OidcService, identity),
     twoFactor: createClient(TwoFactorService, identity),
     applications: createClient(ApplicationService, apps),
     files: createClient(FileService, files),

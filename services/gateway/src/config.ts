@@ -18,6 +18,8 @@ const serviceSettings = z.object({
   PORT: portSetting.default(8080),
   REDIS_URL: urlSetting('redis:', 'rediss:'),
   PUBLIC_URL: urlSetting('http:', 'https:').optional(),
+  /** Where browsers are sent once a sign-in by OpenID Connect has ended; they stay, and get the envelope, where it is not set. */
+  OIDC_RETURN_URL: urlSetting('http:', 'https:').optional(),
   TRUSTED_PROXIES: trustedProxiesSetting,
   /** Connections open at once. Each may hold a body of 64 KiB. */
   CONNECTIONS_MAX: integerSetting(1, 1_000_000).default(10_000),

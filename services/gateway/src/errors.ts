@@ -16,6 +16,11 @@ export const errors = defineErrors({
     code: 'application_forbidden',
     message: 'The API key has no access to this application',
   },
+  two_factor_required: {
+    kind: 'unauthenticated',
+    code: 'two_factor_required',
+    message: 'The code of the second factor is needed',
+  },
   file_name_missing: { kind: 'invalid', message: 'The action needs a fileName' },
   avatar_too_large: { kind: 'too_large', message: 'The image is larger than an avatar may be' },
   csrf_invalid: { kind: 'forbidden', code: 'csrf_invalid', message: 'The CSRF token or the origin is not valid' },

@@ -20,6 +20,7 @@ import { authRoutes } from './routes/auth.ts';
 import { avatarRoutes } from './routes/avatar.ts';
 import { fileRoutes } from './routes/files.ts';
 import { licenseLevelRoutes } from './routes/license-levels.ts';
+import { oidcRoutes } from './routes/oidc.ts';
 import { twoFactorRoutes } from './routes/two-factor.ts';
 import { uploadFileRoute } from './routes/upload-file.ts';
 import { createServer } from './server.ts';
@@ -64,6 +65,7 @@ export function createGatewayService(config: GatewayConfig, deps: GatewayDepende
   const limits = createLimits(config);
   const signInFailures = new SignInFailures({ redis, limiter, limit: limits.signInFailures, logger });
   const publicUrl = config.PUBLIC_URL ?? `http://localhost:${config.PORT}`;
+  const secureCookie = !isLoopbackHttp(publicUrl);
   const checkReady = deps.checkReady ?? (() => checkServices([deps.identity, deps.apps, deps.files]));
   const gate = new Gate({ authenticator, limiter, limits, publicOrigin: new URL(publicUrl).origin });
   const routes = [
@@ -71,8 +73,9 @@ export function createGatewayService(config: GatewayConfig, deps: GatewayDepende
     ...applicationSettingRoutes(clients),
     ...licenseLevelRoutes(clients),
     ...apiKeyRoutes(clients, limits),
-    ...authRoutes({ clients, limits, signInFailures, secureCookie: !isLoopbackHttp(publicUrl) }),
+    ...authRoutes({ clients, limits, signInFailures, secureCookie }),
     ...twoFactorRoutes(clients),
+    ...oidcRoutes({ clients, limits, secureCookie, publicUrl, returnUrl: config.OIDC_RETURN_URL }),
     ...fileRoutes(clients),
     uploadFileRoute(clients, deps.filesData, limits),
     ...avatarRoutes({ clients, filesData: deps.filesData, limits, byteSizeMax: config.AVATAR_SIZE_LIMIT_KIB * 1_024 }),

@@ -17,7 +17,7 @@ const serviceSettings = z.object({
   /** Further ones that may wait; beyond them sign-in and sign-up answer 503. */
   PASSWORD_HASHES_WAITING: integerSetting(0, 10_000).default(200),
   /** Longest wait for one answer of an OpenID Connect issuer. */
-  OIDC_TIMEOUT_MS: integerSetting(1, 10_000).default(4_000),
+  OIDC_TIMEOUT_MS: integerSetting(1, 5_000).default(4_000),
   LOG_LEVEL: logLevelSetting.default('info'),
 });
 

@@ -37,7 +37,7 @@ function addRoute(app: FastifyInstance, gate: Gate, route: Route): void {
       const given = { ...entrance, principal: principal as never, body, query, params, headers, raw, reply };
       const handle = async () => route.handle?.(given);
       const answer = await (route.takesBytes ? whileBytesCome(raw, handle) : handle());
-      if (route.answersBytes) return reply;
+      if (route.answersBytes || (route.redirects && reply.sent)) return reply;
       const { data, beside } = route.beside ? (answer as { data: unknown; beside: object }) : { data: answer };
       return successEnvelope(route.message, data, beside);
     },

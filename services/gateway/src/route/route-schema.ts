@@ -9,8 +9,9 @@ const bytes = z.any().meta({ type: 'string', format: 'binary', description: 'The
 
 /** The schemas of a route: requests are checked with them, and the OpenAPI document is made from them. */
 export function toRouteSchema(route: Route): FastifySchema {
-  const { body, query, params, data, beside, access, answersBytes } = route;
+  const { body, query, params, data, beside, access, answersBytes, redirects } = route;
   const success = { success: z.literal(true), message: z.literal(route.message) };
+  const envelope = z.object(data ? { ...success, data, ...beside } : success);
   const session = route.method === 'GET' ? { session: [] } : { session: [], csrf: [] };
   const security = access === 'public' ? [] : access === 'session' ? [session] : [{ managementKey: [] }, session];
   return {
@@ -25,9 +26,10 @@ export function toRouteSchema(route: Route): FastifySchema {
     ...(query && { querystring: query }),
     ...(params && { params }),
     response: {
-      ...(answersBytes
-        ? bytesAnswers(answersBytes)
-        : { 200: z.object(data ? { ...success, data, ...beside } : success).meta({ description: 'Success.' }) }),
+      ...(answersBytes && bytesAnswers(answersBytes)),
+      ...(!answersBytes && !redirects?.always && { 200: envelope.meta({ description: 'Success.' }) }),
+      // No content, that is.
+      ...(redirects && { 302: z.null().meta({ description: redirects.when }) }),
       ...failureSchemas(route),
     },
   } as FastifySchema;

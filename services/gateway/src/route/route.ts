@@ -60,6 +60,8 @@ export interface RouteDefinition<
   readonly headers?: H;
   /** Media type of the bytes that it answers instead of an envelope; the handler then sends them, or an answer without a body, by itself. */
   readonly answersBytes?: string;
+  /** When it answers a redirect, which the handler sends, in the place of an envelope: in words, and whether it never succeeds otherwise. */
+  readonly redirects?: { readonly when: string; readonly always: boolean };
   /** Shape of `data` in the success envelope; absent where there is none. */
   readonly data?: z.ZodType;
   /** Fields beside `data` in the success envelope; the handler then answers `{ data, beside }`. */

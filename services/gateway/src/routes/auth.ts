@@ -24,7 +24,8 @@ const account = z.object({
   createdAt: timestamp,
 });
 
-const session = z.object({ account, csrfToken: z.string().meta({ description: 'For the header `X-CSRF-Token`.' }) });
+/** An account, and what its session needs to change anything. */
+export const session = z.object({ account, csrfToken: z.string().meta({ description: 'For the header `X-CSRF-Token`.' }) });
 
 const signUpBody = z.strictObject({
   username: z.string().regex(/^[A-Za-z0-9_-]{3,32}$/),
@@ -148,13 +149,13 @@ export function authRoutes({ clients, limits, signInFailures, secureCookie }: Au
 }
 
 /** The token in the cookie of a request that gets another one; empty for none. */
-function sessionTokenOf(req: IncomingMessage): string {
+export function sessionTokenOf(req: IncomingMessage): string {
   const credential = readCredential(req);
   return credential.kind === 'session' ? credential.text : '';
 }
 
 /** Sets the cookie of a session for its absolute lifetime, or clears it. */
-function setSessionCookie(reply: FastifyReply, secure: boolean, opened: Session | undefined): void {
+export function setSessionCookie(reply: FastifyReply, secure: boolean, opened: Session | undefined): void {
   const seconds = opened ? Math.round((timestampDate(opened.expiresAt as Timestamp).getTime() - Date.now()) / 1000) : 0;
   const cookie = {
     name: SESSION_COOKIE,
@@ -168,7 +169,8 @@ function setSessionCookie(reply: FastifyReply, secure: boolean, opened: Session 
   reply.header('set-cookie', stringifySetCookie(cookie));
 }
 
-function toAccount({ id, username, email, avatarUrl, twoFactorEnabled, createdAt }: Account) {
+/** An account as it is answered. */
+export function toAccount({ id, username, email, avatarUrl, twoFactorEnabled, createdAt }: Account) {
   const createdAtText = timestampDate(createdAt as Timestamp).toISOString();
   return { id, username, email, avatarUrl: avatarUrl ?? null, twoFactorEnabled, createdAt: createdAtText };
 }

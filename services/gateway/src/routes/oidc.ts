@@ -1,0 +1,182 @@
+import type { CallOptions } from '@connectrpc/connect';
+import { type DomainError, fromConnectError } from '@latchkey/kit/errors';
+import type { Account, Session } from '@latchkey/proto/latchkey/identity/v1/account_pb';
+import type { FinishOidcResponse, OidcSignedIn } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
+import type { FastifyReply } from 'fastify';
+import { z } from 'zod';
+import type { Clients } from '../clients.ts';
+import { errors } from '../errors.ts';
+import type { Limits } from '../limit/limits.ts';
+import { defineRoute, type Route } from '../route/route.ts';
+import { session, sessionTokenOf, setSessionCookie, toAccount } from './auth.ts';
+import { OIDC_PATH, OidcCookies, readOidcCookie } from './oidc-cookies.ts';
+import { anyText, twoFactorCode } from './schemas.ts';
+
+const TAG = 'Accounts';
+
+/** Longest wait for identity where it has to ask an issuer, in milliseconds; it gives up a little earlier by itself. */
+const ISSUER_TIMEOUT_MS = 16_000;
+
+const issuerName = anyText.max(64).meta({ description: 'Name of the issuer in the settings of the service.' });
+
+/** What issuers add to the answer beside this is nobody's concern. */
+const answerPart = anyText.max(4_096).optional();
+const callbackQuery = z.object({ code: answerPart, state: answerPart, iss: answerPart, error: answerPart });
+
+/** What the routes of OpenID Connect work with. */
+export interface OidcRouteOptions {
+  readonly clients: Clients;
+  readonly limits: Limits;
+  /** Whether cookies are for HTTPS only. */
+  readonly secureCookie: boolean;
+  /** Where clients reach the service. */
+  readonly publicUrl: string;
+  /** Where browsers are sent in the end; undefined means that they get the envelope. */
+  readonly returnUrl: string | undefined;
+}
+
+/** Sign-in by OpenID Connect (decisions 4). */
+export function oidcRoutes(options: OidcRouteOptions): Route[] {
+  const { clients, limits, secureCookie, publicUrl } = options;
+  const base = `${publicUrl.replace(/\/+$/, '')}${OIDC_PATH}`;
+  const redirectUri = `${base}/callback`;
+  const cookies = new OidcCookies({ secure: secureCookie, path: new URL(base).pathname });
+  const start = async (reply: FastifyReply, request: { issuer: string; linkAccountId?: string }, call: CallOptions) => {
+    const started = await clients.oidc.startOidc({ ...request, redirectUri }, withTimeForIssuer(call));
+    cookies.set(reply, 'oidc_flow', started.flow, started.expiresAt);
+    return started.authorizationUrl;
+  };
+  return [
+    defineRoute({
+      method: 'GET',
+      url: `${OIDC_PATH}/start`,
+      access: 'public',
+      tag: TAG,
+      summary: 'Sign in by OpenID Connect',
+      description: 'For browsers: sends them to the issuer, which sends them back to the callback within 10 minutes.',
+      limit: { limit: limits.signIn, per: 'ip' },
+      query: z.object({ issuer: issuerName }),
+      redirects: { when: 'To the issuer.', always: true },
+      failures: ['not_found'],
+      message: 'Sign-in begun.',
+      handle: async ({ query: { issuer }, call, reply }) => reply.redirect(await start(reply, { issuer }, call)),
+    }),
+    callbackRoute(options, cookies),
+    completeRoute(options, cookies),
+    defineRoute({
+      method: 'POST',
+      url: `${OIDC_PATH}/link`,
+      access: 'session',
+      tag: TAG,
+      summary: 'Link the account to an OpenID Connect issuer',
+      description: [
+        'The browser is then to go to `url`. Whoever signs in at the issuer can sign in to the account from then on.',
+        'It comes to nothing unless the browser comes back with a session of the same account.',
+      ].join(' '),
+      limit: { limit: limits.signIn, per: 'ip' },
+      body: z.strictObject({ issuer: issuerName }),
+      data: z.object({ url: z.string().meta({ format: 'uri' }) }),
+      message: 'Link begun.',
+      handle: async ({ principal, body: { issuer }, call, reply }) => ({
+        url: await start(reply, { issuer, linkAccountId: principal.accountId }, call),
+      }),
+    }),
+  ];
+}
+
+function callbackRoute({ clients, limits, secureCookie, returnUrl }: OidcRouteOptions, cookies: OidcCookies): Route {
+  const end = (reply: FastifyReply, { outcome }: FinishOidcResponse) => {
+    cookies.clear(reply, 'oidc_flow');
+    switch (outcome.case) {
+      case 'signedIn':
+        return openSession(reply, secureCookie, outcome.value);
+      case 'linked':
+        return { account: toAccount(outcome.value.account as Account), csrfToken: outcome.value.csrfToken };
+      case 'pending':
+        cookies.set(reply, 'oidc_pending', outcome.value.pending, outcome.value.expiresAt);
+        throw errors.two_factor_required();
+      default:
+        throw new Error('identity answered no outcome');
+    }
+  };
+  return defineRoute({
+    method: 'GET',
+    url: `${OIDC_PATH}/callback`,
+    access: 'public',
+    tag: TAG,
+    summary: 'Come back from an OpenID Connect issuer',
+    description: [
+      'Where the issuer sends browsers. Opens a session, as sign-in does, or ends the linking of an account.',
+      'An account with two-factor authentication on is answered 401 `two_factor_required`: `complete` then takes the code.',
+      'An account is found by who somebody is at the issuer, never by the email: where an account has it, 409 `account_exists`.',
+    ].join(' '),
+    limit: { limit: limits.signIn, per: 'ip' },
+    query: callbackQuery,
+    data: session,
+    redirects: { when: 'To `OIDC_RETURN_URL`, where that is set; `error` in it is the `code` of a refusal.', always: false },
+    failures: [401, 'two_factor_required', 403, 'email_not_verified', 409],
+    message: 'Signed in.',
+    handle: async ({ query: { code, state, iss, error }, raw, call, reply }) => {
+      // The address has the code in it.
+      reply.header('referrer-policy', 'no-referrer');
+      const answer = definedOf({ code, state, iss, error });
+      const request = { ...answer, flow: readOidcCookie(raw, 'oidc_flow'), sessionToken: sessionTokenOf(raw) };
+      try {
+        const data = end(reply, await clients.oidc.finishOidc(request, withTimeForIssuer(call)));
+        return returnUrl === undefined ? data : reply.redirect(returnUrl);
+      } catch (err) {
+        const refusal = fromConnectError(err);
+        if (returnUrl === undefined || !refusal || !isForPeople(refusal)) throw err;
+        return reply.redirect(withError(returnUrl, refusal.code));
+      }
+    },
+  });
+}
+
+function completeRoute({ clients, limits, secureCookie }: OidcRouteOptions, cookies: OidcCookies): Route {
+  return defineRoute({
+    method: 'POST',
+    url: `${OIDC_PATH}/complete`,
+    access: 'public',
+    tag: TAG,
+    summary: 'End a sign-in by OpenID Connect with a code',
+    description: 'For accounts with two-factor authentication on, within 10 minutes after the callback and in the same browser.',
+    limit: { limit: limits.signIn, per: 'ip' },
+    body: z.strictObject({ code: twoFactorCode.meta({ description: 'Code of the second factor, or a recovery code.' }) }),
+    data: session,
+    failures: [401, 403],
+    message: 'Signed in.',
+    handle: async ({ body: { code }, raw, call, reply }) => {
+      const pending = readOidcCookie(raw, 'oidc_pending');
+      const { signedIn } = await clients.oidc.completeOidc({ pending, code, previousSessionToken: sessionTokenOf(raw) }, call);
+      cookies.clear(reply, 'oidc_pending');
+      return openSession(reply, secureCookie, signedIn as OidcSignedIn);
+    },
+  });
+}
+
+/** Sets the cookie of a session that was opened, and answers what sign-in does. */
+function openSession(reply: FastifyReply, secure: boolean, opened: OidcSignedIn) {
+  setSessionCookie(reply, secure, opened.session as Session);
+  return { account: toAccount(opened.account as Account), csrfToken: opened.session?.csrfToken };
+}
+
+function withTimeForIssuer(call: CallOptions): CallOptions {
+  return { ...call, timeoutMs: ISSUER_TIMEOUT_MS };
+}
+
+/** Whether a page can tell somebody of it. What says when to try again says so in headers. */
+function isForPeople({ kind }: DomainError): boolean {
+  return kind === 'unauthenticated' || kind === 'forbidden' || kind === 'conflict';
+}
+
+function withError(returnUrl: string, code: string): string {
+  const url = new URL(returnUrl);
+  url.searchParams.set('error', code);
+  return url.href;
+}
+
+function definedOf(answer: Readonly<Record<string, string | undefined>>): Record<string, string> {
+  const entries = Object.entries(answer).filter((entry): entry is [string, string] => entry[1] !== undefined);
+  return Object.fromEntries(entries);
+}
