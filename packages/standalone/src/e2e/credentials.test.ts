@@ -2,6 +2,8 @@ import { eventually } from '@latchkey/testkit/eventually';
 import { beforeAll, describe, expect, inject, it } from 'vitest';
 import type { Answer, Api } from '../testing/api.ts';
 import { createApplication, createKey, type Key, type Owner, readState, SCOPES, sharedApi, signUp } from '../testing/caller.ts';
+import { readDocument } from '../testing/document.ts';
+import { SERVICE_CREDENTIAL } from '../testing/instance.ts';
 import { forgeKey, mistype } from '../testing/key-text.ts';
 import { sendRaw } from '../testing/raw-request.ts';
 import { KEY_ROUTES, nameOf, type RouteCase, SESSION_ROUTES } from '../testing/routes.ts';
@@ -9,6 +11,8 @@ import { KEY_ROUTES, nameOf, type RouteCase, SESSION_ROUTES } from '../testing/r
 let owner: Owner;
 let key: Key;
 let applicationId: string;
+let runtimeKeys: Readonly<Record<'socketKey' | 'httpKey', string>>;
+let ended: Owner;
 let state: string;
 const expired: { text: string } = { text: '' };
 let revoked: Key;
@@ -17,6 +21,10 @@ beforeAll(async () => {
   owner = await signUp();
   key = await createKey(owner);
   applicationId = await createApplication(key.api);
+  const [application] = (await key.api.get('/api/v1/panel/get-applications')).data;
+  runtimeKeys = application.applicationApiKeys;
+  ended = await signUp();
+  await ended.session.post('/api/v1/auth/sign-out');
   revoked = await createKey(owner);
   await owner.session.post(`/api/v1/panel/api-keys/${revoked.id}/revoke`);
   const short = await createKey(owner, { expiresAt: new Date(Date.now() + 300).toISOString() });
@@ -31,6 +39,23 @@ const send = (api: Api, route: RouteCase, headers: Record<string, string> = {}):
 };
 const outcome = ({ status, code }: Answer) => `${status} ${code}`;
 
+const tokenOf = ({ cookie }: Owner) => cookie.slice('session='.length);
+
+/** `Cookie` values that are no valid session, by what is wrong with them. */
+const invalidCookies = (): Record<string, string> => ({
+  'no token': 'session=',
+  'a text that is no token': 'session=abc',
+  'a made-up token': `session=${'a'.repeat(43)}`,
+  'a very long token': `session=${'a'.repeat(4_000)}`,
+  'a session that was signed out of': ended.cookie,
+  'a token in another case': `session=${tokenOf(owner).toUpperCase()}`,
+  'a token cut short': owner.cookie.slice(0, -1),
+  'a token that is too long': `${owner.cookie}a`,
+  'a CSRF token': `session=${owner.csrfToken}`,
+  'a management key': `session=${key.text}`,
+  'a runtime key': `session=${runtimeKeys.socketKey}`,
+});
+
 /** `Authorization` values that are no valid key, by what is wrong with them. */
 const invalidValues = (): Record<string, string> => ({
   'an empty header': '',
@@ -40,7 +65,13 @@ const invalidValues = (): Record<string, string> => ({
   'a key with something behind it': `Bearer ${key.text} x`,
   'two keys': `Bearer ${key.text}, Bearer ${key.text}`,
   'a text that is no key': 'Bearer abc',
-  'a runtime key': `Bearer lk_sock_${'a'.repeat(32)}`,
+  'a socket key': `Bearer ${runtimeKeys.socketKey}`,
+  'an HTTP key': `Bearer ${runtimeKeys.httpKey}`,
+  "a session's token": `Bearer ${tokenOf(owner)}`,
+  "a session's cookie": `Bearer ${owner.cookie}`,
+  "a session's CSRF token": `Bearer ${owner.csrfToken}`,
+  'an email and a password': `Basic ${btoa(`${owner.email}:${owner.password}`)}`,
+  'the credential of services': `Bearer ${SERVICE_CREDENTIAL}`,
   'a key of another prefix': `Bearer ${key.text.replace('lk_mgmt_', 'lk_test_')}`,
   'a key in another case': `Bearer ${key.text.toUpperCase()}`,
   'a key cut short': `Bearer ${key.text.slice(0, -1)}`,
@@ -93,8 +124,9 @@ describe.each(KEY_ROUTES.map((route) => [nameOf(route), route] as const))('%s', 
   });
 
   it('refuses a session that is none', async () => {
-    for (const cookie of ['session=', 'session=abc', `session=${'a'.repeat(43)}`, `session=${'a'.repeat(4_000)}`]) {
-      expect(outcome(await send(sharedApi(), route, { cookie }))).toBe('401 unauth');
+    for (const [what, cookie] of Object.entries(invalidCookies())) {
+      const headers = { cookie, 'x-csrf-token': owner.csrfToken };
+      expect(outcome(await send(sharedApi(), route, headers)), what).toBe('401 unauth');
     }
   });
 
@@ -106,7 +138,11 @@ describe.each(KEY_ROUTES.map((route) => [nameOf(route), route] as const))('%s', 
 describe.each(SESSION_ROUTES.map((route) => [nameOf(route), route] as const))('%s', (_name, route) => {
   it('refuses a request without a session', async () => {
     expect(outcome(await send(sharedApi(), route))).toBe('401 unauth');
-    expect(outcome(await send(sharedApi(), route, { cookie: `session=${'a'.repeat(43)}` }))).toBe('401 unauth');
+    expect(outcome(await send(sharedApi(), route, { 'x-csrf-token': owner.csrfToken }))).toBe('401 unauth');
+    for (const [what, cookie] of Object.entries(invalidCookies())) {
+      const headers = { cookie, 'x-csrf-token': owner.csrfToken };
+      expect(outcome(await send(sharedApi(), route, headers)), what).toBe('401 unauth');
+    }
   });
 
   it('refuses a valid key, which it tells that a session is needed, also beside a valid cookie', async () => {
@@ -115,10 +151,46 @@ describe.each(SESSION_ROUTES.map((route) => [nameOf(route), route] as const))('%
     expect(outcome(await send(key.api, route, { cookie, 'x-csrf-token': csrfToken }))).toBe('403 session_required');
   });
 
-  it('tells whoever has no valid key nothing of that', async () => {
-    expect(outcome(await send(sharedApi(), route, { authorization: `Bearer ${forgeKey()}` }))).toBe('401 api_key_invalid');
-    expect(outcome(await send(sharedApi(), route, { authorization: '', cookie: owner.cookie }))).toBe('401 api_key_invalid');
-    expect(outcome(await send(revoked.api, route))).toBe('401 api_key_revoked');
+  it('tells whoever has no valid key nothing of that, also beside a valid session', async () => {
+    const session = { cookie: owner.cookie, 'x-csrf-token': owner.csrfToken };
+    for (const [what, authorization] of Object.entries(invalidValues())) {
+      for (const beside of [{}, session]) {
+        const answer = await send(sharedApi(), route, { ...beside, authorization });
+        expect(outcome(answer), what).toBe('401 api_key_invalid');
+      }
+    }
+    expect(outcome(await send(revoked.api, route, session))).toBe('401 api_key_revoked');
+    const authorization = `Bearer ${expired.text}`;
+    expect(outcome(await send(sharedApi(), route, { ...session, authorization }))).toBe('401 api_key_expired');
+  });
+
+  it('changed nothing by all this', async () => {
+    expect(await readState(owner, { keys: false })).toBe(state);
+    const { account } = (await owner.session.get('/api/v1/auth/session')).data;
+    expect(account).toMatchObject({ avatarUrl: null, twoFactorEnabled: false });
+  });
+});
+
+describe('the OpenAPI document', () => {
+  it('names no route that lets anybody in without a credential, but those that a session begins with', async () => {
+    const { paths } = await readDocument(sharedApi().baseUrl);
+    const open: string[] = [];
+    for (const [path, operations] of Object.entries(paths)) {
+      for (const [method, { security }] of Object.entries(operations)) {
+        const kinds = (security as ReadonlyArray<object>).flatMap((one) => Object.keys(one));
+        const name = `${method.toUpperCase()} ${path}`;
+        if (kinds.length === 0) {
+          open.push(name);
+          continue;
+        }
+        const answer = await sharedApi().send(method.toUpperCase(), path.replace('{id}', applicationId));
+        expect(outcome(answer), name).toBe(kinds.includes('managementKey') ? '401 api_key_invalid' : '401 unauth');
+      }
+    }
+    expect(open.filter((name) => !name.includes('/auth/oidc/'))).toEqual([
+      'POST /api/v1/auth/sign-up',
+      'POST /api/v1/auth/sign-in',
+    ]);
   });
 });
 
