@@ -1,0 +1,67 @@
+import sharp from 'sharp';
+import { type Answer, type Api, checkAnswer } from './api.ts';
+
+export const UPLOAD_AVATAR = '/api/v1/panel/upload-avatar';
+export const AVATAR = '/api/v1/panel/avatar';
+
+/** Sends bytes to become an avatar. */
+export function uploadAvatar(
+  api: Api,
+  image: Uint8Array,
+  headers: Readonly<Record<string, string>> = {},
+  mayFail = false,
+): Promise<Answer> {
+  return api.send('POST', UPLOAD_AVATAR, {
+    body: image,
+    headers: { 'content-type': 'application/octet-stream', ...headers },
+    mayFail,
+  });
+}
+
+/** An answer that may be an image. */
+export interface ImageAnswer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly image: Buffer;
+  /** The error code, where it is none. */
+  readonly code: string;
+}
+
+/** Asks for an image by the URL that `avatarUrl` gave, or for whichever there is. */
+export async function getAvatar(
+  api: Api,
+  url = AVATAR,
+  headers: Readonly<Record<string, string>> = {},
+  method = 'GET',
+): Promise<ImageAnswer> {
+  const response = await fetch(api.baseUrl + url, { method, headers: { ...api.headers, ...headers } });
+  const image = Buffer.from(await response.arrayBuffer());
+  const facts = { status: response.status, headers: response.headers, text: image.toString() };
+  const code = response.status >= 400 && method !== 'HEAD' ? checkAnswer(`${method} ${url}`, facts).code : '';
+  return { status: response.status, headers: response.headers, image, code };
+}
+
+/** A picture of noise, which does not compress. */
+export function noise(width: number, height: number) {
+  return sharp({ create: { width, height, channels: 3, background: '#000', noise: { type: 'gaussian', mean: 128, sigma: 40 } } });
+}
+
+/** A picture of one colour. */
+export function plain(width: number, height: number) {
+  return sharp({ create: { width, height, channels: 3, background: { r: 200, g: 30, b: 60 } } });
+}
+
+/** Exactly so many bytes: a picture with comments in it that make up the rest. */
+export async function jpegOfSize(byteSize: number): Promise<Buffer> {
+  const jpeg = await plain(64, 64).jpeg().toBuffer();
+  const comments: Buffer[] = [];
+  for (let left = byteSize - jpeg.length; left > 0; ) {
+    const segment = left <= 65_537 ? left : Math.min(65_537, left - 4);
+    const comment = Buffer.alloc(segment, 'c');
+    comment.writeUInt16BE(0xfffe, 0);
+    comment.writeUInt16BE(segment - 2, 2);
+    comments.push(comment);
+    left -= segment;
+  }
+  return Buffer.concat([jpeg.subarray(0, 2), ...comments, jpeg.subarray(2)], byteSize);
+}
