@@ -36,6 +36,8 @@ export interface TestIssuer extends IssuerBehaviour {
   readonly url: string;
   /** Paths asked for so far, the newest last. */
   readonly asked: string[];
+  /** Codes that were redeemed: what was sent for them, and what was answered. */
+  readonly redeemed: Array<Readonly<Record<string, string>>>;
   /** Settings that make it an issuer of the service, called by that name. */
   env(name?: string): Record<string, string>;
   /** Lets the person of `claims` sign in, as their browser does: what the issuer sends it back with. */
@@ -76,6 +78,7 @@ export async function startTestIssuer(): Promise<TestIssuer> {
     ...honest(),
     url,
     asked: [],
+    redeemed: [],
     env: (name = 'test') => ({
       OIDC_ISSUERS: name,
       [`OIDC_${name.toUpperCase()}_ISSUER`]: url,
@@ -130,7 +133,9 @@ export async function startTestIssuer(): Promise<TestIssuer> {
     const now = Math.floor(Date.now() / 1000);
     const claims = { iss: url, aud: CLIENT_ID, iat: now, exp: now + 60, nonce: grant.nonce, ...grant.claims };
     const token = issuer.forge({ header: { alg: 'RS256', kid: 'a' }, claims, key: key.privateKey });
-    sendJson(res, 200, { access_token: 'an-access-token', token_type: 'Bearer', expires_in: 60, id_token: toJwt(token) });
+    const tokens = { access_token: randomUUID(), refresh_token: randomUUID(), id_token: toJwt(token) };
+    issuer.redeemed.push({ ...Object.fromEntries(form), ...tokens });
+    sendJson(res, 200, { ...tokens, token_type: 'Bearer', expires_in: 60 });
   }
   return issuer;
 }
