@@ -190,6 +190,17 @@ test('failures at enabling it count, and go on counting when another secret is m
   expect(await enable(codeAt(second.secret, identity.clock.now()))).toBe('done');
 });
 
+test('a second factor that is set up and not enabled asks nobody for a code', async () => {
+  const { account } = await signUpSomeone(identity);
+  const accountId = account.id;
+  await identity.twoFactor.setUpTwoFactor({ accountId });
+  expect((await identity.twoFactor.verifyTwoFactorCode({ accountId, code: '123456' })).twoFactorEnabled).toBe(false);
+  for (const code of [undefined, '123456']) {
+    const shown = { email: account.email, password: PASSWORD, ...(code !== undefined && { code }) };
+    expect(await outcomeOf(identity.accounts.signIn(shown))).toBe('done');
+  }
+});
+
 test('an account without a second factor takes any code and none', async () => {
   const guarded = await guardSomeone(identity);
   await identity.db.query('delete from two_factor where account_id = $1', [guarded.accountId]);
