@@ -1,5 +1,5 @@
 import { timestampMs } from '@bufbuild/protobuf/wkt';
-import { createRouterTransport, type Transport } from '@connectrpc/connect';
+import { createRouterTransport, type ServiceImpl, type Transport } from '@connectrpc/connect';
 import { defineErrors, toConnectError } from '@latchkey/kit/errors';
 import { AccountService } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 
@@ -7,6 +7,7 @@ const errors = defineErrors({ account_not_found: { kind: 'not_found', message: '
 
 /** Stands for the identity service: keeps each account's avatar as that does, and nothing else. */
 export interface FakeIdentity {
+  readonly impl: Pick<ServiceImpl<typeof AccountService>, 'setAvatar'>;
   readonly transport: Transport;
   /** The avatar that an account has. */
   avatarOf(accountId: string): string | undefined;
@@ -27,6 +28,20 @@ export function createFakeIdentity(): FakeIdentity {
   let failure: Error | undefined;
   let gate: Promise<unknown> | undefined;
   let losing = false;
+  const impl: FakeIdentity['impl'] = {
+    async setAvatar({ accountId, avatarId, uploadedAt }) {
+      fake.calls += 1;
+      await gate;
+      if (failure) throw failure;
+      if (forgotten.has(accountId)) throw toConnectError(errors.account_not_found());
+      const given = { id: avatarId, at: uploadedAt ? timestampMs(uploadedAt) : 0 };
+      const current = avatars.get(accountId) ?? { id: '', at: 0 };
+      const isLater = given.at > current.at || (given.at === current.at && given.id > current.id);
+      if (isLater) avatars.set(accountId, given);
+      if (losing) throw new Error('the answer is lost');
+      return { avatarId: isLater ? given.id : current.id };
+    },
+  };
   const fake: FakeIdentity = {
     calls: 0,
     avatarOf: (accountId) => avatars.get(accountId)?.id,
@@ -40,23 +55,8 @@ export function createFakeIdentity(): FakeIdentity {
       losing = lose;
     },
     forget: (accountId) => void forgotten.add(accountId),
-    transport: createRouterTransport(
-      ({ service }) =>
-        void service(AccountService, {
-          async setAvatar({ accountId, avatarId, uploadedAt }) {
-            fake.calls += 1;
-            await gate;
-            if (failure) throw failure;
-            if (forgotten.has(accountId)) throw toConnectError(errors.account_not_found());
-            const given = { id: avatarId, at: uploadedAt ? timestampMs(uploadedAt) : 0 };
-            const current = avatars.get(accountId) ?? { id: '', at: 0 };
-            const isLater = given.at > current.at || (given.at === current.at && given.id > current.id);
-            if (isLater) avatars.set(accountId, given);
-            if (losing) throw new Error('the answer is lost');
-            return { avatarId: isLater ? given.id : current.id };
-          },
-        }),
-    ),
+    impl,
+    transport: createRouterTransport(({ service }) => void service(AccountService, impl)),
   };
   return fake;
 }
