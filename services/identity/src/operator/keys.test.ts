@@ -75,7 +75,10 @@ describe('revoke-key', () => {
   test("does not reach another account's key, nor one that there is not", async () => {
     const [mine, theirs] = [await createSomeKey(identity), await createSomeKey(identity)];
     for (const name of [theirs.apiKey.publicId, theirs.apiKey.id, '0'.repeat(16), '01900000-0000-7000-8000-00000000dead', '']) {
-      expect(await call(['revoke-key', mine.accountId, name])).toMatchObject({ refusal: 'api_key_not_found' });
+      expect(await call(['revoke-key', mine.accountId, name])).toMatchObject({
+        refusal: 'api_key_not_found',
+        message: expect.stringContaining(` has no key "${name}".`),
+      });
     }
     expect(await outcomeOf(use(theirs))).toBe('done');
   });
