@@ -1,17 +1,19 @@
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { CLIENT_SECRET, sendJson, startTestIssuer, type TestIssuer } from '@latchkey/identity/testing/issuer.fixture';
 import { createEmptyTestDatabase } from '@latchkey/testkit/database';
 import { eventually } from '@latchkey/testkit/eventually';
 import { testRedis } from '@latchkey/testkit/redis';
-import { beforeAll, expect, it } from 'vitest';
+import { beforeAll, expect, inject, it } from 'vitest';
 import type { Answer } from '../testing/api.ts';
 import { cookieOf, createApplication, createKey, type Owner, signUp, unique } from '../testing/caller.ts';
 import { upload } from '../testing/files.ts';
 import { findLogLines, SERVICE_CREDENTIAL } from '../testing/instance.ts';
 import { type OwnInstance, startOwnInstance } from '../testing/own-instance.ts';
+import { serviceProcessesOf } from '../testing/processes-on.ts';
 import { formsOf, holdsCode, readDatabase, readRedis, recordRedis } from '../testing/secret-places.ts';
 import { codeAt, signInTo } from '../testing/two-factor.ts';
 
@@ -188,6 +190,14 @@ async function useCommands(owner: Owner, env: Record<string, string>): Promise<v
   plant('generated password', password);
 }
 
+/** The environment of each process that a service has of its own. */
+async function readEnvironments({ pid }: OwnInstance): Promise<Record<string, string>> {
+  const read = ([name, child]: [string, number]) =>
+    readFile(`/proc/${child}/environ`, 'utf8').then((text) => [name, text] as const);
+  return Object.fromEntries(await Promise.all(serviceProcessesOf(pid).map(read)));
+}
+
+let environments: Record<string, string> = {};
 let places: Record<'log' | 'redis' | 'commands' | 'database', string>;
 beforeAll(async () => {
   const database = await createEmptyTestDatabase();
@@ -200,6 +210,7 @@ beforeAll(async () => {
     const owner = await usePasswordsAndKeys(instance);
     await useOidc(instance, issuer, owner, await useTwoFactor(instance, owner));
     names.push(owner.username);
+    if (process.platform === 'linux') environments = await readEnvironments(instance);
     await useCommands(owner, { DATABASE_URL: database.url, REDIS_URL: redisUrl, SECRET_KEY });
     const last = await instance.api.get('/nowhere');
     await eventually(async () => (await findLogLines(instance.logDir, last.headers.get('x-request-id') ?? '')).length > 0);
@@ -263,4 +274,12 @@ it('nothing that names a person stands where it is not needed', () => {
       place,
     ).toEqual([]);
   }
+});
+
+it('no service is told a secret of another', () => {
+  const { shape } = inject('latchkeyInstance');
+  const known = (secret: string) => Object.keys(environments).filter((name) => environments[name]?.includes(secret));
+  const deployed = shape === 'deployed' && process.platform === 'linux';
+  expect(known(CLIENT_SECRET)).toEqual(deployed ? ['identity'] : []);
+  expect(known('SECRET_KEY=').sort()).toEqual(deployed ? ['apps', 'files', 'identity'] : []);
 });

@@ -18,6 +18,9 @@ const OWN_SETTINGS = [
   'S3_SECRET_ACCESS_KEY',
 ];
 
+/** Identity's alone. The rest of what is set for issuers is no secret. */
+const CLIENT_SECRET = /^OIDC_.+_CLIENT_SECRET$/;
+
 /** Starts each service as a process of its own; they call one another over the network, on this machine only. */
 export async function startDeployed(options: ShapeOptions): Promise<RunningShape> {
   const { address, servers, secrets, reporter, stops, checkWanted, publicUrl, objectsDir } = options;
@@ -54,6 +57,7 @@ export async function startDeployed(options: ShapeOptions): Promise<RunningShape
       REDIS_URL,
       DATABASE_URL: servers.databaseUrls.identity,
       APPS_URL: apps.url,
+      ...Object.fromEntries(Object.entries(options.env).filter(([name]) => CLIENT_SECRET.test(name))),
     }),
   );
   const { S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY } = options.env;
@@ -92,7 +96,9 @@ export async function startDeployed(options: ShapeOptions): Promise<RunningShape
 
 function superviseChild(options: ShapeOptions, name: string, url: string, env: NodeJS.ProcessEnv) {
   const common = { ...options.env };
-  for (const setting of OWN_SETTINGS) delete common[setting];
+  for (const name of Object.keys(common)) {
+    if (OWN_SETTINGS.includes(name) || CLIENT_SECRET.test(name)) delete common[name];
+  }
   return supervise({
     name: `The service ${name}`,
     start: () =>
