@@ -194,6 +194,31 @@ describe('with the store', () => {
     await eventually(async () => expect(await holdings()).toEqual({ states: ['recorded'], objects: 1, notes: 0 }));
   });
 
+  it('slow, an upload that is given up meanwhile stays so, and the image goes', async () => {
+    await test.avatars.stop();
+    const [stored, gate] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    let puts = 0;
+    const slow = withStore(
+      (store) => ({
+        async put(...args) {
+          await store.put(...args);
+          puts += 1;
+          if (puts !== 2) return;
+          stored.resolve();
+          await gate.promise;
+        },
+      }),
+      { AVATAR_WAIT_SECONDS: '1' },
+    );
+    const upload = reasonOf(slow.upload(accountId, image));
+    await stored.promise;
+    expect(await upload).toBe('dependency_unavailable');
+    expect(await holdings()).toMatchObject({ states: ['abandoned'], objects: 1 });
+    gate.resolve();
+    await holds(nothing('abandoned'));
+    expect(test.identity.avatarOf(accountId)).toBeUndefined();
+  });
+
   it('failing for removals, nothing of it is told, and the sweeper removes what is left', async () => {
     await test.avatars.stop();
     const stuck = withStore(() => ({ remove: fail }));
@@ -222,6 +247,8 @@ describe('with identity', () => {
     test.identity.failWith(new Error('not now'));
     expect(await reasonOf(hasty.upload(accountId, image))).toBe('dependency_unavailable');
     expect((await getAvatar(test.ctx, accountId, undefined)).avatarId).toBe(id);
+    // Nobody but the sweeper.
+    await Promise.all([test.avatars.stop(), hasty.avatars.stop()]);
     test.identity.failWith(undefined);
     await sweepAll();
     await eventually(async () => {
