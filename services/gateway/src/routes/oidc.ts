@@ -17,7 +17,7 @@ const TAG = 'Accounts';
 /** Longest wait for identity where it has to ask an issuer, in milliseconds; it gives up a little earlier by itself. */
 const ISSUER_TIMEOUT_MS = 16_000;
 
-const issuerName = anyText.max(64).meta({ description: 'Name of the issuer in the settings of the service.' });
+const issuerName = anyText.min(1).max(64).meta({ description: 'Name of the issuer in the settings of the service.' });
 
 /** What issuers add to the answer beside this is nobody's concern. */
 const answerPart = anyText.max(4_096).optional();

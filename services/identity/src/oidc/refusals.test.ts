@@ -237,3 +237,31 @@ test('nothing of a flow stands in the database, in Redis or in the cookie as it 
   );
   for (const secret of [back.code, back.state, back.flow, CLIENT_SECRET]) expect(stored).not.toContain(secret);
 });
+
+test.each([
+  ['nothing', ''],
+  ['a NUL', '\0'],
+  ['half a surrogate pair', '\ud800'],
+  ['a prototype', '__proto__'],
+  ['SQL', "' or 1=1 --"],
+  ['100,000 characters', 'x'.repeat(100_000)],
+  ['a URL of no kind', 'javascript:alert(1)'],
+])('%s in any field is refused by a rule', async (_what, text) => {
+  const back = await comeBack(instance, issuer);
+  const redirectUri = 'https://latchkey.test/';
+  const refused = [
+    instance.oidc.startOidc({ issuer: text, redirectUri }),
+    instance.oidc.startOidc({ issuer: 'test', redirectUri, linkAccountId: text }),
+    instance.oidc.finishOidc({ ...back, flow: text }),
+    instance.oidc.finishOidc({ ...back, state: text }),
+    instance.oidc.completeOidc({ pending: text, code: text, previousSessionToken: text }),
+  ];
+  for (const call of refused) expect(['unauthenticated', 'not_found']).toContain((await refusalOf(call)).kind);
+  const taken = [
+    finishAt(instance, issuer, { code: text }),
+    finishAt(instance, issuer, { iss: text }),
+    finishAt(instance, issuer, { error: text }),
+    finishAt(instance, issuer, { sessionToken: text }),
+  ];
+  for (const call of taken) expect(['done', 'oidc_refused']).toContain(await outcomeOf(call));
+});
