@@ -256,12 +256,12 @@ test.each([
     instance.oidc.finishOidc({ ...back, state: text }),
     instance.oidc.completeOidc({ pending: text, code: text, previousSessionToken: text }),
   ];
-  for (const call of refused) expect(['unauthenticated', 'not_found']).toContain((await refusalOf(call)).kind);
+  for (const { kind } of await Promise.all(refused.map(refusalOf))) expect(['unauthenticated', 'not_found']).toContain(kind);
   const taken = [
     finishAt(instance, issuer, { code: text }),
     finishAt(instance, issuer, { iss: text }),
     finishAt(instance, issuer, { error: text }),
     finishAt(instance, issuer, { sessionToken: text }),
   ];
-  for (const call of taken) expect(['done', 'oidc_refused']).toContain(await outcomeOf(call));
+  for (const outcome of await Promise.all(taken.map(outcomeOf))) expect(['done', 'oidc_refused']).toContain(outcome);
 });
