@@ -2,9 +2,11 @@ import { spawn } from 'node:child_process';
 import { readdir, readFile, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { findServiceDatabase } from '@latchkey/embedded/running-postgres';
 import { createEmptyTestDatabase } from '@latchkey/testkit/database';
 import { eventually } from '@latchkey/testkit/eventually';
 import { testRedis } from '@latchkey/testkit/redis';
+import { withClient } from '@latchkey/testkit/with-client';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Api } from './testing/api.ts';
 import { cookieOf, createKey, type Owner } from './testing/caller.ts';
@@ -42,8 +44,8 @@ async function stop(one: Launched): Promise<void> {
   await one.exited;
 }
 
-/** Runs the command with these settings and no others, and this on standard input. */
-async function run(args: readonly string[], { input = '', env = {} }: { input?: string; env?: NodeJS.ProcessEnv } = {}) {
+/** Starts the command with these settings and no others; its standard input stays open. */
+function begin(args: readonly string[], env: NodeJS.ProcessEnv = {}) {
   const child = spawn(process.execPath, [MAIN, ...args], {
     env: { PATH: process.env.PATH, HOME: process.env.HOME, DATA_DIR: dir.path, ...env },
   });
@@ -54,9 +56,17 @@ async function run(args: readonly string[], { input = '', env = {} }: { input?: 
     });
   }
   child.stdin.on('error', () => undefined);
+  const ended = new Promise<{ code: number | null; stdout: string; stderr: string }>((resolve) => {
+    child.on('close', (code) => resolve({ code, ...output }));
+  });
+  return { child, ended };
+}
+
+/** Runs the command with this on standard input. */
+function run(args: readonly string[], { input = '', env = {} }: { input?: string; env?: NodeJS.ProcessEnv } = {}) {
+  const { child, ended } = begin(args, env);
   child.stdin.end(input);
-  const code = await new Promise((resolve) => child.on('close', resolve));
-  return { code, ...output };
+  return ended;
 }
 
 async function signIn(baseUrl: string, password: string): Promise<Pick<Owner, 'session'>> {
@@ -106,6 +116,18 @@ describe.runIf(process.platform === 'linux')('npm run accounts', { timeout: 90_0
     const refused = await run(['sign-out', 'nobody']);
     expect(refused).toEqual({ code: 1, stdout: '', stderr: `${STARTS}There is no account "nobody".\n` });
     expect(processesOn(dir.path)).toEqual([]);
+  });
+
+  it('stops it also where the command is interrupted while it waits for a password', async () => {
+    await stop(await started());
+    await run([...CREATE, '--generate']);
+    const { child, ended } = begin(['reset-password', 'ada']);
+    // Once its connection stands, nothing but the password is waited for.
+    await eventually(() => hasConnected(dir.path), { timeoutMs: 20_000 });
+    child.kill('SIGINT');
+    expect(await ended).toEqual({ code: 130, stdout: '', stderr: STARTS });
+    expect(processesOn(dir.path)).toEqual([]);
+    expect(await readdir(dir.path)).not.toContain('launcher.lock');
   });
 
   it('writes no password to a log or any other file', async () => {
@@ -169,6 +191,16 @@ describe.runIf(process.platform === 'linux')('npm run accounts', { timeout: 90_0
     expect(await run([])).toMatchObject({ code: 2, stderr: expect.stringContaining('\n\nUsage: npm run accounts -- COMMAND') });
   });
 });
+
+/** Whether the command has asked its database something. */
+async function hasConnected(dataDir: string): Promise<boolean> {
+  const url = await findServiceDatabase(dataDir, 'identity').catch(() => undefined);
+  if (url === undefined) return false;
+  const { rowCount } = await withClient(url, (client) => {
+    return client.query("select from pg_stat_activity where application_name = 'latchkey-identity' and state = 'idle'");
+  });
+  return rowCount !== 0;
+}
 
 /** One that has run, so that there is a database. */
 async function started(): Promise<Launched> {
