@@ -35,8 +35,6 @@ export async function runAccountsProcess({ command, args, open }: AccountsProces
     tellFailure(err, wanted.json);
   }
   await target?.close();
-  // A pipe may stay open long after the line that was read from it.
-  process.stdin.destroy();
 }
 
 function readArguments(args: readonly string[], command: string): AccountsArguments | undefined {
