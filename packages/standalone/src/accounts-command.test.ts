@@ -99,15 +99,19 @@ describe.runIf(process.platform === 'linux')('npm run accounts', { timeout: 90_0
     expect(processesOn(dir.path).sort()).toEqual(servers);
   });
 
-  it('starts the PostgreSQL of a Latchkey that does not run, tells nobody, and stops it after', async () => {
-    await stop(await started());
-    const created = await run([...CREATE, '--json', '--generate']);
-    expect(created).toMatchObject({ code: 0, stderr: STARTS });
-    expect(await run(['sign-out', 'ada'])).toMatchObject({ code: 0, stderr: STARTS });
+  it('starts the PostgreSQL of a Latchkey that does not run, waits for nobody to hear of it, and stops it after', async () => {
+    const first = start();
+    const baseUrl = await first.running;
+    await run(CREATE, { input: PASSWORD });
+    await signIn(baseUrl, PASSWORD);
+    await stop(first);
+    const reset = await run(['reset-password', 'ada', '--json', '--generate']);
+    expect(reset).toMatchObject({ code: 0, stderr: STARTS });
+    const { endedSessions, password } = JSON.parse(reset.stdout);
+    expect(endedSessions).toBe(1);
     expect(processesOn(dir.path)).toEqual([]);
     expect(await readdir(dir.path)).not.toContain('launcher.lock');
-    const baseUrl = await start().running;
-    const { session } = await signIn(baseUrl, JSON.parse(created.stdout).password);
+    const { session } = await signIn(await start().running, password);
     expect((await session.get(APPLICATIONS)).code).toBe('');
   });
 
