@@ -7,6 +7,7 @@ import { createLogger, type Logger } from '@latchkey/kit/logger';
 import { connectInBackground, createFailFastRedis } from '@latchkey/kit/redis';
 import { type RpcRoute, rpcRoute } from '@latchkey/kit/rpc/route';
 import { deriveKey } from '@latchkey/kit/secrets';
+import { createSweeper } from '@latchkey/kit/sweeper';
 import { AccountService } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import { ApiKeyService } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
 import { AuthenticationService } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
@@ -20,6 +21,9 @@ import type { IdentityContext } from './context.ts';
 import { migrations } from './db/migrations/index.ts';
 import type { IdentityDatabase } from './db/schema.ts';
 import { createEpochs } from './epoch/epoch.ts';
+import { createListDeleted } from './restriction/deleted-application.client.ts';
+import { createDeletionConsumer } from './restriction/deleted-application.consumer.ts';
+import { createDeletionCatchUp } from './restriction/deletion-catch-up.ts';
 import { createSessionSweeper } from './session/session-sweeper.ts';
 
 /** The service, composed and not yet started. */
@@ -50,6 +54,9 @@ export interface IdentityDeps {
 
 const SCHEMA = 'identity';
 
+/** How often deletions are looked for that no job told of. */
+const LOOK_INTERVAL_MS = 30_000;
+
 /** Composes the identity service. */
 export function createIdentityService(config: IdentityConfig, deps: IdentityDeps): IdentityService {
   const logger = deps.logger ?? createLogger('identity', config.LOG_LEVEL);
@@ -76,6 +83,12 @@ export function createIdentityService(config: IdentityConfig, deps: IdentityDeps
     signUp: config.SIGN_UP,
     activeApiKeysMax: config.ACTIVE_API_KEYS_LIMIT,
   };
+  const deletions = createDeletionConsumer(ctx, config.REDIS_URL);
+  const looks = createSweeper({
+    intervalMs: LOOK_INTERVAL_MS,
+    logger: logger.child({ sweep: 'deleted applications' }),
+    sweeps: [createDeletionCatchUp(ctx, createListDeleted(deps.appsTransport))],
+  });
   return {
     name: 'identity',
     logger,
@@ -85,9 +98,15 @@ export function createIdentityService(config: IdentityConfig, deps: IdentityDeps
       rpcRoute(AuthenticationService, authenticationRpc(ctx)),
     ],
     migrate: () => migrate(config.DATABASE_URL, SCHEMA, migrations),
-    start: () => connectInBackground(redis),
+    async start() {
+      await connectInBackground(redis);
+      deletions.start();
+      looks.start();
+    },
     stop: () =>
       stopAll(
+        // Both at once, as each may wait for a statement or for Redis until its time is up; before the database, which both use.
+        () => Promise.all([deletions.stop(), looks.stop()]),
         () => ctx.sessionSweeper.idle(),
         () => redis.disconnect(),
         () => database.close(),
