@@ -99,9 +99,10 @@ export function createIdentityService(config: IdentityConfig, deps: IdentityDeps
     ],
     migrate: () => migrate(config.DATABASE_URL, SCHEMA, migrations),
     async start() {
-      await connectInBackground(redis);
+      // First, so that a stop that comes while this waits has them to stop.
       deletions.start();
       looks.start();
+      await connectInBackground(redis);
     },
     stop: () =>
       stopAll(

@@ -1,6 +1,6 @@
-import { createRouterTransport } from '@connectrpc/connect';
+import { Code, type ConnectError, createRouterTransport, type ServiceImpl } from '@connectrpc/connect';
 import { createDatabase, type Database } from '@latchkey/kit/database/database';
-import { createLogger } from '@latchkey/kit/logger';
+import { createLogger, type Logger } from '@latchkey/kit/logger';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { createTestDatabase, type TestDatabase } from '@latchkey/testkit/database';
 import { eventually } from '@latchkey/testkit/eventually';
@@ -34,11 +34,13 @@ afterAll(async () => {
 });
 
 /** Looks as a process does that has just started. */
-function startCatchUp() {
-  const transport = createRouterTransport(({ service }) => void service(ApplicationService, identity.apps.impl));
-  const catchUp = createDeletionCatchUp({ db: own.db, clock: identity.clock.now, logger }, createListDeleted(transport));
+function startCatchUp({ impl = identity.apps.impl, ownLogger = logger }: { impl?: AppsImpl; ownLogger?: Logger } = {}) {
+  const transport = createRouterTransport(({ service }) => void service(ApplicationService, impl));
+  const ctx = { db: own.db, clock: identity.clock.now, logger: ownLogger };
+  const catchUp = createDeletionCatchUp(ctx, createListDeleted(transport));
   return (signal = new AbortController().signal) => catchUp(signal);
 }
+type AppsImpl = Partial<ServiceImpl<typeof ApplicationService>>;
 
 /** An account with a key that names two applications. */
 async function createKeyOfTwo() {
@@ -119,11 +121,26 @@ describe('a look for deletions', () => {
     await isCleared(stale);
   });
 
-  it('ends when it is told to', async () => {
-    const stale = await createStale(0);
-    await expect(startCatchUp()(AbortSignal.abort())).rejects.toThrow();
-    expect(await listOf(stale)).toEqual([stale.gone, stale.stays]);
-    await startCatchUp()();
+  it('ends when it is told to, at once where apps does not answer', async () => {
+    const stop = new AbortController();
+    const look = startCatchUp({ impl: { listDeletedApplications: () => new Promise(() => {}) } })(stop.signal).then(
+      () => undefined,
+      (err: ConnectError) => err.code,
+    );
+    stop.abort();
+    expect(await look).toBe(Code.Canceled);
+  });
+
+  it('that is told to end goes as far back the next time', async () => {
+    const [first, second] = [await createStale(2 * DAY_MS), await createStale(2 * DAY_MS)];
+    const stop = new AbortController();
+    // A line is written for each application.
+    const ownLogger = createLogger('identity', 'info', { write: () => stop.abort() });
+    const catchUp = startCatchUp({ ownLogger });
+    await catchUp(stop.signal);
+    expect([await listOf(first), await listOf(second)]).toEqual([[first.stays], [second.gone, second.stays]]);
+    await catchUp();
+    await isCleared(second);
   });
 });
 
