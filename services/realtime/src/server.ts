@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import type { DomainError } from '@latchkey/kit/errors';
+import { commonErrors, type DomainError } from '@latchkey/kit/errors';
 import { errorEnvelope } from '@latchkey/kit/http/envelope';
 import { LingeringResponse } from '@latchkey/kit/http/lingering-response';
 import { coverNodeDefaults, onClientError } from '@latchkey/kit/http/raw-error';
@@ -11,6 +11,7 @@ import { WebSocketServer } from 'ws';
 import { asyncApiDocument } from './asyncapi/document.ts';
 import { errors } from './errors.ts';
 import { CLIENT_FRAME_BYTES_MAX, CLOUDEVENTS_PROTOCOL, REALTIME_PATH } from './protocol.ts';
+import { hasOneHost, isUpgrade, pathOf } from './upgrade/request.ts';
 
 const ASYNCAPI_PATH = '/asyncapi.json';
 const UPGRADE_REQUIRED = 426;
@@ -27,7 +28,7 @@ const CLOSE_TIMEOUT_MS = 5_000;
 /** The WebSocket side of the endpoint. Compression costs five times the CPU, and saves little of such small frames. */
 export function createWebSocketServer(): WebSocketServer {
   const options = { maxPayload: CLIENT_FRAME_BYTES_MAX, maxFragments: FRAGMENTS_MAX, closeTimeout: CLOSE_TIMEOUT_MS };
-  const server = new WebSocketServer({
+  return new WebSocketServer({
     ...options,
     noServer: true,
     clientTracking: false,
@@ -36,8 +37,6 @@ export function createWebSocketServer(): WebSocketServer {
     // The other sub-protocols that are offered may hold a key, and are not repeated.
     handleProtocols: (offered) => (offered.has(CLOUDEVENTS_PROTOCOL) ? CLOUDEVENTS_PROTOCOL : false),
   });
-  server.on('headers', (headers, req) => headers.push(`X-Request-Id: ${requestIdOf(req)}`));
-  return server;
 }
 
 /** What the HTTP server of the endpoint does. */
@@ -56,8 +55,9 @@ export function createEndpoint({ onUpgrade, connectionsMax, logger }: EndpointOp
       headersTimeout: REQUEST_TIMEOUT_MS,
       requestTimeout: REQUEST_TIMEOUT_MS,
       connectionsCheckingInterval: TIMEOUT_CHECK_INTERVAL_MS,
-      // Any other protocol may be left alone (RFC 9110, section 7.8).
-      shouldUpgradeCallback: ({ headers }) => headers.upgrade?.toLowerCase() === 'websocket',
+      // What Node would say is no envelope.
+      requireHostHeader: false,
+      shouldUpgradeCallback: isUpgrade,
     },
     answer,
   );
@@ -70,9 +70,10 @@ export function createEndpoint({ onUpgrade, connectionsMax, logger }: EndpointOp
 
 /** Answers what is no upgrade. */
 function answer(req: IncomingMessage, res: ServerResponse): void {
-  const path = (req.url ?? '').split('?', 1)[0];
+  const path = pathOf(req);
   const isRead = req.method === 'GET' || req.method === 'HEAD';
-  if (path !== REALTIME_PATH && path !== ASYNCAPI_PATH) refuse(req, res, errors.route_not_found());
+  if (!hasOneHost(req)) refuse(req, res, commonErrors.request_malformed());
+  else if (path !== REALTIME_PATH && path !== ASYNCAPI_PATH) refuse(req, res, errors.route_not_found());
   else if (!isRead) refuse(req, res, errors.method_not_allowed(), { allow: 'GET' });
   else if (path === ASYNCAPI_PATH) send(req, res, 200, asyncApiDocument(serverUrlOf(req)));
   else refuse(req, res, errors.upgrade_required(), { upgrade: 'websocket' }, UPGRADE_REQUIRED);
