@@ -3,10 +3,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startPostgres } from '@latchkey/embedded/postgres';
 import { startRedis } from '@latchkey/embedded/redis';
+import { measureBroadcast } from './broadcast.ts';
 import { measureFilesTable } from './files-table.ts';
+import { measureLiveLatency } from './live-latency.ts';
 import { type Figure, printFigures } from './report.ts';
 import { measureSettings } from './settings.ts';
 import { measureMemory, measureStart } from './start.ts';
+import { measureStorm } from './storm.ts';
 import { measureUploadCpu, measureUploadMemory } from './upload.ts';
 
 /** Rounds of each comparison, and seconds of each side in a round. */
@@ -32,8 +35,14 @@ const figures: Array<[string, () => Promise<Figure | Figure[]>]> = [
   ['F4', () => measureUploadMemory(servers, 'standalone')],
   ['F4', () => measureUploadMemory(servers, 'deployed')],
   ['F5', () => measureFilesTable(servers)],
+  ['F6', () => measureBroadcast(servers, ROUNDS)],
+  ['F7', () => measureLiveLatency(servers, 'standalone')],
+  ['F7', () => measureLiveLatency(servers, 'deployed')],
   ['F9', () => measureStart(dataDir, 3)],
   ['F10', () => measureMemory(servers)],
+  ['storm', () => measureStorm(servers, 'standalone', 1)],
+  ['storm', () => measureStorm(servers, 'deployed', 1)],
+  ['storm', () => measureStorm(servers, 'deployed', 500)],
 ];
 const wanted = process.argv.slice(2);
 const unknown = wanted.filter((id) => !figures.some(([known]) => known === id));
