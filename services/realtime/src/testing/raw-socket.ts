@@ -80,6 +80,7 @@ export class RawSocket {
   static async open(port: number, ...bytes: Array<string | Buffer>): Promise<RawSocket> {
     const client = await openRawClient(port);
     onTestFinished(() => void client.socket.destroy());
+    client.socket.once('end', () => client.socket.end());
     client.socket.write(Buffer.concat(bytes.map((part) => Buffer.from(part))));
     return new RawSocket(client);
   }

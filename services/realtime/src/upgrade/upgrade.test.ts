@@ -74,6 +74,8 @@ describe('an upgrade that is none', () => {
     ['no path', upgradeRequest(WRONG_KEY, {}, 'OPTIONS * HTTP/1.1'), 404, 'not_found'],
     ['another method', upgradeRequest(WRONG_KEY, {}, 'POST /api/v1/realtime HTTP/1.1'), 405, 'bad_request'],
     ['HTTP/1.0', upgradeRequest(WRONG_KEY, {}, 'GET /api/v1/realtime HTTP/1.0'), 426, 'bad_request'],
+    ['a body', upgradeRequest(WRONG_KEY, { 'Content-Length': '5' }), 400, 'bad_request'],
+    ['a body in chunks', upgradeRequest(WRONG_KEY, { 'Transfer-Encoding': 'chunked' }), 400, 'bad_request'],
     ['no host', upgradeRequest(WRONG_KEY, { Host: undefined }), 400, 'bad_request'],
     ['two hosts', upgradeRequest(WRONG_KEY, { Host: ['a', 'b'] }), 400, 'bad_request'],
     ['no host and no upgrade', 'GET /asyncapi.json HTTP/1.1\r\n\r\n', 400, 'bad_request'],

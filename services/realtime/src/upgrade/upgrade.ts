@@ -87,7 +87,7 @@ export class Upgrades {
     this.#underWay.set(req, upgrade);
     try {
       const admission = await this.#admit(upgrade);
-      if (socket.destroyed) return release(upgrade);
+      if (socket.destroyed) return void release(upgrade);
       const beginning = await this.#plan(upgrade, admission);
       this.#turns.take(() => this.#complete(upgrade, admission, beginning));
     } catch (err) {
@@ -127,8 +127,8 @@ export class Upgrades {
   #complete(upgrade: Upgrade, admission: Admission, beginning: Beginning): void {
     const { req, socket, head, requestId } = upgrade;
     const { webSockets, isStopping, logger } = this.#options;
-    if (isStopping()) return this.#refuse(upgrade, errors.node_stopping({ retryAfterSeconds: '1' }));
-    if (socket.destroyed) return release(upgrade);
+    if (isStopping()) return void this.#refuse(upgrade, errors.node_stopping({ retryAfterSeconds: '1' }));
+    if (socket.destroyed) return void release(upgrade);
     // Whatever becomes of the connection from here on, it gives back its places when it is gone.
     socket.once('close', () => release(upgrade));
     try {
