@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
+import { findFreePort } from '@latchkey/embedded/free-port';
 import { createEmptyTestDatabase } from '@latchkey/testkit/database';
 import { eventually } from '@latchkey/testkit/eventually';
 import { testRedis } from '@latchkey/testkit/redis';
@@ -141,7 +142,8 @@ describe.runIf(process.platform === 'linux')('the launcher', { timeout: 90_000 }
   });
 
   it.each(['HOST', 'REALTIME_HOST'])('says that the machine has no such address as %s names', async (setting) => {
-    const one = start({ PORT: '18080', REALTIME_PORT: '18081', HOST: '127.0.0.1', [setting]: '192.0.2.1' });
+    const ports = { [setting.replace('HOST', 'PORT')]: String(await findFreePort()) };
+    const one = start({ ...ports, HOST: '127.0.0.1', [setting]: '192.0.2.1' });
     expect(await one.exited).toMatchObject({ code: 1 });
     expect(one.output().trim()).toBe(`This machine has no address 192.0.2.1: set ${setting} to one of its own.`);
     expect(await readdir(dir.path)).toEqual([]);
