@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url';
-import { type RunningChild, startChild } from './child.ts';
+import { type RunningChild, startChild, waitUntilAnswers } from './child.ts';
 import { processTree, type Stat } from './process-tree.ts';
 
 const LAUNCHER = fileURLToPath(import.meta.resolve('@latchkey/standalone/main'));
@@ -45,6 +45,8 @@ export async function startOurs({ databaseUrl, redisUrl, dataDir }: Servers, sha
   const args = [LAUNCHER, ...(shape === 'deployed' ? ['--deployed'] : [])];
   const baseUrl = `http://127.0.0.1:${port}`;
   const child = await startChild(process.execPath, args, env, `${baseUrl}/readyz`);
+  // It is started last.
+  await waitUntilAnswers(`http://127.0.0.1:${livePort}/asyncapi.json`);
   // A launcher gathers the logs of its services, which where they are deployed is the platform's work.
   const measured = () => processTree(child.pid).filter(({ pid }) => shape === 'standalone' || pid !== child.pid);
   return { child, baseUrl, livePort, measured };

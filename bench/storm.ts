@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { waitUntilAnswers } from './child.ts';
 import { createLiveApplications, type LiveApplication } from './live-application.ts';
 import { LiveClients } from './live-clients.ts';
 import { type Servers, type Shape, type Side, startOurs } from './ours.ts';
@@ -12,7 +13,6 @@ const MISSED = 3;
 const REST_MS = 3_000;
 /** Between two reads, so that the reader takes little itself. */
 const PAUSE_MS = 2;
-const RESTART_TIMEOUT_MS = 30_000;
 
 /** What was found in one storm. */
 interface Storm {
@@ -55,7 +55,7 @@ async function storm(ours: Side, shape: Shape, clients: LiveClients, held: LiveA
   if (shape === 'deployed') await killRealtime(ours);
   await clients.cut();
   for (let i = 0; i < MISSED; i += 1) await Promise.all(held.map((application) => application.change()));
-  await answers(ours.livePort);
+  await waitUntilAnswers(`http://127.0.0.1:${ours.livePort}/asyncapi.json`);
   const cpuBefore = cpuSecondsOf(ours.measured());
   const before = await clients.look();
   const { reached } = await clients.expect(SOCKETS * (1 + MISSED));
@@ -117,18 +117,4 @@ async function killRealtime(ours: Side): Promise<void> {
   const found = processTree(ours.child.pid).find(({ pid }) => commandOf(pid).includes('/realtime/'));
   if (!found) throw new Error('There is no realtime process');
   process.kill(found.pid, 'SIGKILL');
-}
-
-/** Waits for the endpoint to listen. */
-async function answers(port: number): Promise<void> {
-  const deadline = performance.now() + RESTART_TIMEOUT_MS;
-  const url = `http://127.0.0.1:${port}/asyncapi.json`;
-  while (
-    !(await fetch(url)
-      .then((response) => response.arrayBuffer())
-      .catch(() => undefined))
-  ) {
-    if (performance.now() > deadline) throw new Error('The realtime service did not start again');
-    await delay(10);
-  }
 }
