@@ -27,26 +27,27 @@ async function hold(node: TestNode, count: number) {
   return held;
 }
 
-describe('an application whose events can not be read', () => {
-  it('keeps no other waiting, and is told of once, until it can', async () => {
-    let doomed: string | undefined;
+describe('applications whose events can not be read', () => {
+  it('keep no other waiting, and are told of once, until they can', async () => {
+    const doomed = new Set<string>();
     const trouble = ({ method, request }: Call) => {
-      if (method === 'ListApplicationEvents' && request.applicationId === doomed) throw new ConnectError('no', Code.Internal);
+      if (method === 'ListApplicationEvents' && doomed.has(request.applicationId)) throw new ConnectError('no', Code.Internal);
     };
     const node = await startNode(withTrouble(apps.transport, trouble), redisUrl);
-    const [before, broken, after] = await hold(node, 3);
-    if (!before || !broken || !after) throw new Error('There are three');
-    doomed = broken.application.id;
-    for (const { application } of [before, broken, after]) apps.logVersion(application);
+    const held = await hold(node, MANY);
+    const [broken, others] = [held.slice(0, MANY / 2), held.slice(MANY / 2)];
+    for (const { application } of broken) doomed.add(application.id);
+    for (const { application } of held) apps.logVersion(application);
     await eventually(() => {
-      expect(after.client.sequences()).toEqual([1]);
-      expect(before.client.sequences()).toEqual([1]);
+      for (const { client } of others) expect(client.sequences()).toEqual([1]);
     });
     const states = apps.calls.states;
     await eventually(() => apps.calls.states >= states + 2);
-    expect(broken.client.sequences()).toEqual([]);
-    doomed = undefined;
-    await eventually(() => expect(broken.client.sequences()).toEqual([1]));
+    for (const { client } of broken) expect([client.ws.readyState, client.sequences()]).toEqual([client.ws.OPEN, []]);
+    doomed.clear();
+    await eventually(() => {
+      for (const { client } of held) expect(client.sequences()).toEqual([1]);
+    });
     await eventually(() => expect(warnings(node)).toEqual(['events can not be looked for', 'events are looked for again']));
   });
 });
@@ -93,6 +94,22 @@ describe('while apps is away', () => {
   });
 });
 
+describe('an event that is committed and told of between the look-up of a client and its subscription', () => {
+  it('is heard as soon as the client is there, though nothing follows it', async () => {
+    const node = await startNode(apps, redisUrl, { EVENT_LOOK_SECONDS: '3600' });
+    const application = apps.create();
+    let answer = () => {};
+    apps.waitFor(new Promise<void>((resolve) => (answer = resolve)));
+    const client = node.connect(application.socketKey);
+    await eventually(() => apps.calls.lookUp === 1);
+    await createPublisher(redisUrl).tell(application, apps.logVersion(application));
+    apps.waitFor(undefined);
+    answer();
+    expect((await client.ready()).data).toMatchObject({ lastSequence: '0', version: '1.0' });
+    await eventually(() => expect(client.sequences()).toEqual([1]));
+  });
+});
+
 describe.each([1, 2, 3])('a hub that is opened while events are committed (seed %i)', (seed) => {
   it('misses none and sends none twice: what comes after the look-up follows its snapshot', async () => {
     const below = seededRandom(seed);
@@ -103,7 +120,8 @@ describe.each([1, 2, 3])('a hub that is opened while events are committed (seed 
       const application = apps.create();
       for (let i = below(3); i > 0; i -= 1) apps.logVersion(application);
       const client = node.connect(application.socketKey);
-      for (let i = 3 + below(10); i > 0; i -= 1) {
+      for (let i = below(8); i > 0; i -= 1) await pause();
+      for (let i = 1 + below(3); i > 0; i -= 1) {
         const event = apps.logVersion(application);
         await pause();
         await publisher.tell(application, event);

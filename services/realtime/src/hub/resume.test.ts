@@ -121,4 +121,22 @@ describe('a live connection whose next event is held by nobody any more', () => 
     expect(resumed.data).toMatchObject({ resumed: false, lastSequence: '10', version: '2.10' });
     await expectLive(resumed, []);
   });
+
+  it('is not told what follows the gap as if it followed what came before', async () => {
+    const before = node.connect(application.socketKey);
+    await before.ready();
+    const publisher = createPublisher(redisUrl);
+    await publisher.tell(application, ...logMany(3));
+    await eventually(() => expect(before.sequences()).toEqual([1, 2, 3]));
+    logMany(7);
+    // It knows all that is committed, and keeps the node's memory of the application alive.
+    const after = node.connect(application.socketKey);
+    await after.ready();
+    apps.trim(application, 8);
+    await publisher.publish(application, 'look');
+    expect(await before.closed).toMatchObject({ code: 1001 });
+    await expectLive({ client: after, data: {} }, []);
+    expect((await resume('3', [])).data).toMatchObject({ resumed: false });
+    expect((await resume('8', [9, 10, 11])).data).toMatchObject({ resumed: true });
+  });
 });
