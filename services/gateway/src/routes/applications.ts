@@ -51,7 +51,8 @@ export function applicationRoutes(clients: Clients): Route[] {
       access: 'applications:delete',
       tag: TAG,
       summary: 'Delete an application',
-      description: 'The application is gone at once. `code` is ignored with a management key: send an empty string.',
+      description:
+        'The application is gone at once, and its live clients hear of it and are disconnected. `code` is ignored with a management key: send an empty string.',
       body: z.strictObject({ applicationId: idText, code: z.string() }),
       message: 'Application deleted successfully',
       handle: (request) =>
