@@ -10,8 +10,8 @@ const CONCURRENCY = 2;
 
 /** The part of an event that matters here. Later releases may add to it. */
 const deletionEvent = z.object({
-  applicationId: z.uuid().toLowerCase(),
-  accountId: z.uuid().toLowerCase(),
+  applicationId: z.uuid(),
+  accountId: z.uuid(),
 });
 
 /**

@@ -34,11 +34,16 @@ afterAll(async () => {
 });
 
 /** Looks as a process does that has just started. */
-function startCatchUp({ impl = identity.apps.impl, ownLogger = logger }: { impl?: AppsImpl; ownLogger?: Logger } = {}) {
+function startCatchUp({ impl = identity.apps.impl, ownLogger = logger, clock = identity.clock.now }: LookOptions = {}) {
   const transport = createRouterTransport(({ service }) => void service(ApplicationService, impl));
-  const ctx = { db: own.db, clock: identity.clock.now, logger: ownLogger };
-  const catchUp = createDeletionCatchUp(ctx, createListDeleted(transport));
+  const catchUp = createDeletionCatchUp({ db: own.db, clock, logger: ownLogger }, createListDeleted(transport));
   return (signal = new AbortController().signal) => catchUp(signal);
+}
+
+interface LookOptions {
+  impl?: AppsImpl;
+  ownLogger?: Logger;
+  clock?: () => Date;
 }
 type AppsImpl = Partial<ServiceImpl<typeof ApplicationService>>;
 
@@ -109,6 +114,13 @@ describe('a look for deletions', () => {
     await startCatchUp()();
     await isCleared(stale);
     expect(await listOf(stranger)).toEqual(list);
+    const sent = await statementsOf(() => startCatchUp()());
+    expect(sent.filter(({ text }) => text.startsWith('update'))).toEqual([]);
+  });
+
+  it('asks the database nothing where nothing was deleted', async () => {
+    const impl: AppsImpl = { listDeletedApplications: () => ({ applications: [], nextPageToken: '' }) };
+    expect(await statementsOf(() => startCatchUp({ impl })())).toEqual([]);
   });
 
   it('that fails goes as far back the next time', async () => {
@@ -141,6 +153,32 @@ describe('a look for deletions', () => {
     expect([await listOf(first), await listOf(second)]).toEqual([[first.stays], [second.gone, second.stays]]);
     await catchUp();
     await isCleared(second);
+  });
+});
+
+describe('a look at an application that many keys name', () => {
+  it('ends after the batch that it is at when it is told to', async () => {
+    const stale = await createStale(0);
+    await identity.db.query(
+      `insert into api_key (id, account_id, name, public_id, key_hash, key_last4, scopes, all_applications, application_ids, created_at, updated_at)
+       select gen_random_uuid(), account_id, name, public_id || i, '-', '-', scopes, false, application_ids, created_at, updated_at
+       from api_key, generate_series(1, 119) i where account_id = $1`,
+      [stale.accountId],
+    );
+    const stop = new AbortController();
+    const startedAt = identity.clock.now();
+    // Told while the second batch is under way, which is when the time is asked for once more.
+    let asked = 0;
+    const clock = () => {
+      asked += 1;
+      if (asked === 3) stop.abort();
+      return startedAt;
+    };
+    await startCatchUp({ clock })(stop.signal);
+    const naming = 'select count(*)::int as count from api_key where application_ids @> array[$1::uuid]';
+    expect((await identity.db.query(naming, [stale.gone])).rows).toEqual([{ count: 20 }]);
+    await startCatchUp()();
+    expect((await identity.db.query(naming, [stale.gone])).rows).toEqual([{ count: 0 }]);
   });
 });
 

@@ -1,9 +1,11 @@
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { createTestDatabase, type TestDatabase } from '@latchkey/testkit/database';
 import { eventually } from '@latchkey/testkit/eventually';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type DeletionJobs, deletion, startDeletionJobs } from '../testing/deletion-jobs.fixture.ts';
 import { migrateIdentity, outcomeOf, startTestIdentity, type TestIdentity } from '../testing/identity.fixture.ts';
 import { createSomeKey, type SomeKey, someAccountId } from '../testing/sample.fixture.ts';
+import { MINUTE_MS } from '../testing/test-clock.ts';
 import { waitersForLocks } from '../testing/waiters.ts';
 
 let database: TestDatabase;
@@ -90,6 +92,20 @@ describe.each(['before', 'after'])('a change of a key that is under way, begun %
     const revoke = () => identity.apiKeys.revokeApiKey({ accountId: key.accountId, apiKeyId: key.apiKey.id });
     await atOnce(key, ...(order === 'before' ? [revoke, () => remove(key)] : [() => remove(key), revoke]));
     expect(await stored(key)).toMatchObject({ revokedAt: expect.anything(), applicationIds: [key.second] });
+  });
+});
+
+describe('a change under way', () => {
+  it('that takes the application out itself, before the job, is all that updatedAt tells of', async () => {
+    const key = await createRestrictedKey();
+    const changedAt = timestampFromDate(identity.clock.now());
+    const change = () => outcomeOf(update(key, { applicationIds: { applicationIds: [key.third] } }));
+    const removeLater = () => {
+      identity.clock.advance(MINUTE_MS);
+      return remove(key);
+    };
+    await atOnce(key, change, removeLater);
+    expect(await stored(key)).toMatchObject({ applicationIds: [key.third], updatedAt: changedAt });
   });
 });
 

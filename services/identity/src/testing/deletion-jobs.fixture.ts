@@ -37,7 +37,7 @@ export async function startDeletionJobs(): Promise<DeletionJobs> {
     });
   return {
     redis,
-    add: (...jobs) => eventually(() => producer.add('identity', jobs)),
+    add: (...jobs) => eventually(() => producer.add('identity', jobs)).then(() => undefined),
     done: () => eventually(async () => (await open()) === 0, { timeoutMs: 10_000 }).then(() => undefined),
     failed: () => redis.ask((client) => client.zcard(`${PREFIX}delayed`)),
     async stop() {
