@@ -6,7 +6,7 @@ import {
   trustedProxiesSetting,
   urlSetting,
 } from '@latchkey/kit/config';
-import { processSettings } from '@latchkey/kit/process-settings';
+import { processSettingsWithoutDatabase } from '@latchkey/kit/process-settings';
 import { z } from 'zod';
 
 /** What the service needs in either shape. */
@@ -29,10 +29,11 @@ const serviceSettings = z.object({
   LOG_LEVEL: logLevelSetting.default('info'),
 });
 
-const { MIGRATE_ON_START: _, ...ownProcessSettings } = processSettings({ port: 8085, grpcPort: 9085 });
-
 /** What it needs besides as a process of its own. */
-const processConfig = serviceSettings.extend({ ...ownProcessSettings, APPS_URL: urlSetting('http:') });
+const processConfig = serviceSettings.extend({
+  ...processSettingsWithoutDatabase({ port: 8085, grpcPort: 9085 }),
+  APPS_URL: urlSetting('http:'),
+});
 
 export type RealtimeConfig = z.output<typeof serviceSettings>;
 export type RealtimeProcessConfig = z.output<typeof processConfig>;
