@@ -50,6 +50,12 @@ async function startInstance() {
 
 const isWorkedOn = () => jobs.redis.ask(async (client) => (await client.llen('latchkey:queue:identity:active')) > 0);
 
+/** Connections that wait for jobs. */
+async function workers(): Promise<number> {
+  const list = await jobs.redis.ask((client) => client.client('LIST'));
+  return String(list).split('name=latchkey-identity-deletions').length - 1;
+}
+
 async function stopTimeMs(stop: () => Promise<void>): Promise<number> {
   const startedAt = performance.now();
   await stop();
@@ -57,9 +63,23 @@ async function stopTimeMs(stop: () => Promise<void>): Promise<number> {
 }
 
 describe('a stop', () => {
-  it('takes no time when there is nothing to do', async () => {
+  it('takes no time when there is nothing to do, and leaves no connection', async () => {
     const { instance } = await startInstance();
+    expect(await workers()).toBeGreaterThan(0);
     expect(await stopTimeMs(instance.service.stop)).toBeLessThan(1_000);
+    await eventually(async () => expect(await workers()).toBe(0));
+  });
+
+  it('gives up a look that apps does not answer', async () => {
+    identity.apps.stayingSilent = true;
+    onTestFinished(() => {
+      identity.apps.stayingSilent = false;
+    });
+    const looks = identity.apps.lookedBackTo.length;
+    const { service } = await identity.connect();
+    await eventually(() => identity.apps.lookedBackTo.length > looks);
+    expect(await stopTimeMs(service.stop)).toBeLessThan(1_000);
+    expect(identity.apps.givenUp).toBe(1);
   });
 
   it.each([

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { ServiceImpl } from '@connectrpc/connect';
 import type { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
@@ -11,6 +12,10 @@ export interface FakeApps {
   deleteApplication(accountId: string, applicationId: string, deletedAt: Date): void;
   /** Makes each question fail with the error from now on. */
   failWith(err: Error | undefined): void;
+  /** Leaves questions about deletions unanswered from now on, or answers again. */
+  stayingSilent: boolean;
+  /** Number of unanswered questions that were given up. */
+  givenUp: number;
   /** `x-request-id` of each question about owners so far. */
   readonly requestIds: string[];
   /** How far back each question about deletions went, by its first page. */
@@ -25,17 +30,21 @@ export function createFakeApps(): FakeApps {
   const requestIds: string[] = [];
   const lookedBackTo: Date[] = [];
   let failure: Error | undefined;
-  return {
+  const fake: FakeApps = {
     impl: {
       findOwnedApplications({ accountId, applicationIds }, call) {
         if (failure) throw failure;
         requestIds.push(call.requestHeader.get('x-request-id') ?? '');
         return { applicationIds: applicationIds.filter((id) => owners.get(id) === accountId) };
       },
-      listDeletedApplications({ deletedSince, pageToken }) {
+      async listDeletedApplications({ deletedSince, pageToken }, { signal }) {
         if (failure) throw failure;
         const since = deletedSince ? timestampDate(deletedSince) : new Date(0);
         if (pageToken === '') lookedBackTo.push(since);
+        if (fake.stayingSilent) {
+          await once(signal, 'abort');
+          fake.givenUp += 1;
+        }
         const start = Number(pageToken);
         const found = deletions.filter(({ deletedAt }) => deletedAt >= since);
         const next = start + PAGE_SIZE;
@@ -57,7 +66,10 @@ export function createFakeApps(): FakeApps {
     failWith(err) {
       failure = err;
     },
+    stayingSilent: false,
+    givenUp: 0,
     requestIds,
     lookedBackTo,
   };
+  return fake;
 }
