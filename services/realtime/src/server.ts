@@ -31,6 +31,8 @@ export function createWebSocketServer(): WebSocketServer {
   return new WebSocketServer({
     ...options,
     noServer: true,
+    // One frame of a client a turn: a chunk may hold ten thousand of them.
+    allowSynchronousEvents: false,
     clientTracking: false,
     autoPong: false,
     perMessageDeflate: false,

@@ -26,11 +26,13 @@ export interface LiveSocketOptions {
   readonly verifiedAt: number;
   /** The sequence of the last event that the client knows of. */
   readonly position: number;
+  /** How long the client may leave what waits for it unread, in milliseconds; 10,000 unless set. */
+  readonly waitMsMax?: number;
 }
 
 /** Bytes that may wait for a client to read them. Frames beyond wait in the ring or in the log, of which there is one for all. */
 const WAITING_BYTES_MAX = 256 * 1024;
-/** How long they may wait until the client is given up, in milliseconds. */
+/** How long they may wait until the client is given up: whoever is that far behind has to read 26 KiB a second. */
 const WAIT_MS_MAX = 10_000;
 /** Pings that may go unanswered. */
 const PINGS_MISSED_MAX = 2;
@@ -43,6 +45,7 @@ export class LiveSocket {
   readonly #connection: Duplex;
   readonly #source: FrameSource;
   readonly #meter = new FrameMeter();
+  readonly #waitMsMax: number;
   #position: number;
   #pingsMissed = 0;
   #isReading = false;
@@ -55,6 +58,7 @@ export class LiveSocket {
     this.keyFingerprint = options.keyFingerprint;
     this.verifiedAt = options.verifiedAt;
     this.#position = options.position;
+    this.#waitMsMax = options.waitMsMax ?? WAIT_MS_MAX;
     this.#listen();
   }
 
@@ -92,7 +96,9 @@ export class LiveSocket {
   ping(): void {
     if (this.#pingsMissed >= PINGS_MISSED_MAX) this.cut();
     this.#pingsMissed += 1;
-    if (this.#ws.readyState === this.#ws.OPEN) this.#ws.ping();
+    if (this.#ws.readyState !== this.#ws.OPEN) return;
+    this.#ws.ping();
+    this.#blockWhereFull();
   }
 
   /** Calls back once the connection is gone, with the code that it was closed with. */
@@ -111,7 +117,7 @@ export class LiveSocket {
     this.#position = frame.sequence;
     if (frame.bytes.length > 0) this.#ws.send(frame.bytes, { binary: false });
     if (frame.isLast) this.close(CLOSE.applicationDeleted);
-    else if (this.#ws.bufferedAmount > WAITING_BYTES_MAX) this.#block();
+    else this.#blockWhereFull();
   }
 
   /** Sends frames until one does not fit any more. Answers false when there is a hole before one of them. */
@@ -134,14 +140,21 @@ export class LiveSocket {
     this.catchUp();
   }
 
-  /** Sends no more until the client has read what waits. */
-  #block(): void {
-    this.#blockedTimer = setTimeout(() => this.close(CLOSE.readsTooSlowly), WAIT_MS_MAX);
+  /** Sends no more, where too much waits, until the client has read that. */
+  #blockWhereFull(): void {
+    if (this.#blockedTimer || this.#ws.bufferedAmount <= WAITING_BYTES_MAX) return;
+    this.#blockedTimer = setTimeout(() => this.#giveUp(), this.#waitMsMax);
     this.#connection.once('drain', () => {
       clearTimeout(this.#blockedTimer);
       this.#blockedTimer = undefined;
       this.catchUp();
     });
+  }
+
+  #giveUp(): void {
+    // Where the client has ended its side, the library waits without end for it to read the rest.
+    if (this.#ws.readyState === this.#ws.OPEN) this.close(CLOSE.readsTooSlowly);
+    else this.cut();
   }
 
   #listen(): void {
@@ -153,7 +166,9 @@ export class LiveSocket {
       if (isBinary) this.close(CLOSE.binaryFrame);
     });
     ws.on('ping', (data: Buffer) => {
-      if (!this.#isFlood() && this.#canSend()) ws.pong(data);
+      if (this.#isFlood() || this.#blockedTimer || ws.readyState !== ws.OPEN) return;
+      ws.pong(data);
+      this.#blockWhereFull();
     });
     ws.on('pong', () => {
       this.#pingsMissed = 0;
