@@ -5,7 +5,8 @@
 const SLICE_MS = 0.25;
 
 /**
- * Does small pieces of work in the order in which they come, a fraction of a millisecond's worth at a time, so that thousands that come at once hold nobody else up.
+ * Does small pieces of work in the order in which they come, a fraction of a millisecond's worth at a time, so that thousands that come at once hold nobody else
+ * up.
  */
 export class Turns {
   #waiting: Array<() => void> = [];
