@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startPostgres } from '@latchkey/embedded/postgres';
 import { startRedis } from '@latchkey/embedded/redis';
+import { measureBesideBroadcasts } from './beside-broadcasts.ts';
 import { measureBroadcast } from './broadcast.ts';
 import { measureFilesTable } from './files-table.ts';
 import { measureLiveLatency } from './live-latency.ts';
@@ -40,6 +41,8 @@ const figures: Array<[string, () => Promise<Figure | Figure[]>]> = [
   ['F7', () => measureLiveLatency(servers, 'deployed')],
   ['F9', () => measureStart(dataDir, 3)],
   ['F10', () => measureMemory(servers)],
+  ['beside', () => measureBesideBroadcasts(servers, 'standalone')],
+  ['beside', () => measureBesideBroadcasts(servers, 'deployed')],
   ['storm', () => measureStorm(servers, 'standalone', 1)],
   ['storm', () => measureStorm(servers, 'deployed', 1)],
   ['storm', () => measureStorm(servers, 'deployed', 500)],
