@@ -51,7 +51,8 @@ describe('a rotated socket key', () => {
     const bystander = nodes[0].connect(neighbour.socketKey);
     await bystander.ready();
     apps.rotate(application);
-    const fresh = await connectAll(nodes);
+    // Who comes with the new key makes the first node look; the second has only the word of it.
+    const fresh = await connectAll(nodes.slice(0, 1));
     await relayRotation(relay, 'socketKey');
     expect(await Promise.all(old.map(({ closed }) => closed))).toEqual([ROTATED, ROTATED]);
     await expectOpen(fresh);
