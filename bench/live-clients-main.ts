@@ -12,7 +12,6 @@ const clients = new Set<LiveClient>();
 let sample: string | undefined;
 let isSampling = false;
 let messages = 0;
-let ended = 0;
 let retries = 0;
 let target = Number.POSITIVE_INFINITY;
 let reach: ((at: number) => void) | undefined;
@@ -26,7 +25,6 @@ function open(port: number, request: string): void {
     },
     onEnd(status) {
       if (!clients.delete(client)) return;
-      ended += 1;
       if (status === undefined) return;
       retries += 1;
       if (retries > RETRIES_MAX) throw new Error(`Refused with ${status}`);
@@ -67,7 +65,7 @@ process.on('message', async ({ id, ...command }: Command & { id: number }) => {
     cut();
     answer({ at: now() });
   } else {
-    answer({ at: now(), ended, cpuSeconds: cpuSeconds(), retries });
+    answer({ at: now(), cpuSeconds: cpuSeconds(), retries });
   }
 });
 process.on('disconnect', () => process.exit());

@@ -14,8 +14,6 @@ export interface Answer {
   /** When, as `now()` counts. */
   readonly at: number;
   readonly cpuSeconds?: number;
-  /** Connections that have ended. */
-  readonly ended?: number;
   /** Connections that were refused since the last were opened, and tried again. */
   readonly retries?: number;
   /** The text of a message, where one was expected. */
