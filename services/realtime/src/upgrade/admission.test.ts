@@ -73,6 +73,7 @@ describe('an upgrade with a valid key', () => {
     const headers = { 'Last-Event-ID': ids };
     const socket = await open(key, headers, `GET /api/v1/realtime${query} HTTP/1.1`);
     expect(await socket.ready()).toMatchObject({ data: { lastSequence: '2', resumed: false } });
+    expect(apps.calls.list).toBe(0);
   });
 
   it('takes in frames that come with the request', async () => {
@@ -132,15 +133,21 @@ describe('a node whose apps service can not be asked', () => {
     });
   });
 
-  it('refuses within 5 s where apps never answers, also those that come while others wait', async () => {
+  it('refuses within 5 s where apps never answers, also those that wait for others at every step', async () => {
+    const never = new Promise(() => undefined);
+    const { promise: gate, resolve: letLookUpThrough } = Promise.withResolvers<void>();
+    apps.logVersion(application);
+    apps.logVersion(application);
     const startedAt = performance.now();
-    apps.waitFor(new Promise(() => undefined));
-    const first = await open(key);
+    apps.waitFor(never);
+    const sockets = [await open(key)];
     await eventually(() => expect(apps.calls.lookUp).toBe(1));
-    const others = [await open(key), await open(key)];
-    for (const socket of [first, ...others]) {
-      expect((await socket.answer()).status).toBe(503);
-    }
+    apps.waitFor(gate);
+    for (let i = 0; i < 2; i += 1) sockets.push(await open(key, { 'Last-Event-ID': '0' }));
+    await eventually(() => expect(apps.calls.lookUp).toBe(2));
+    apps.waitFor(never);
+    letLookUpThrough();
+    for (const socket of sockets) expect((await socket.answer()).status).toBe(503);
     expect(performance.now() - startedAt).toBeLessThan(5_000);
   });
 

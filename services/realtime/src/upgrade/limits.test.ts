@@ -161,6 +161,7 @@ describe('connections', () => {
     const idle = await Promise.all(Array.from({ length: 1_001 }, () => RawSocket.open(node.port, '')));
     const further = await RawSocket.open(node.port, '');
     await once(further.client.socket, 'end');
+    expect(further.client.received()).toBe('');
     for (const { client } of idle) client.socket.destroy();
     await eventually(async () => {
       const { client } = await open(node);
