@@ -50,6 +50,8 @@ const PUBLISH_TIMEOUT_MS = 1_000;
 const STOP_SLACK_MS = 20_000;
 /** Connections beside sockets: requests that are refused, and those that are still being sent. */
 const OTHER_CONNECTIONS_MAX = 1_000;
+/** Connections that may wait to be taken in when thousands come at once; the system may allow fewer. One that finds no room tries again in a second or more. */
+const BACKLOG = 4_096;
 const HEALTH_TIMEOUT_MS = 2_000;
 
 /** Composes the realtime service. */
@@ -107,7 +109,7 @@ export function createRealtimeService(config: RealtimeConfig, deps: RealtimeDeps
     },
     async start() {
       await Promise.all([connectInBackground(publisher), connectInBackground(subscriber)]);
-      endpoint.listen({ host: config.REALTIME_HOST, port: config.REALTIME_PORT });
+      endpoint.listen({ host: config.REALTIME_HOST, port: config.REALTIME_PORT, backlog: BACKLOG });
       await once(endpoint, 'listening');
       consumer.start();
       lookout.start();

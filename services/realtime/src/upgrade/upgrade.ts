@@ -129,8 +129,7 @@ export class Upgrades {
     const { webSockets, isStopping, logger } = this.#options;
     if (isStopping()) return void this.#refuse(upgrade, errors.node_stopping({ retryAfterSeconds: '1' }));
     if (socket.destroyed) return void release(upgrade);
-    // Whatever becomes of the connection from here on, it gives back its places when it is gone.
-    socket.once('close', () => release(upgrade));
+    giveBackOnClose(socket, upgrade.releases);
     try {
       webSockets.handleUpgrade(req, socket, head, (ws) => this.#open(ws, upgrade, admission, beginning));
     } catch (err) {
@@ -174,8 +173,13 @@ export class Upgrades {
   }
 }
 
-function release({ releases }: Upgrade): void {
+function release({ releases }: Pick<Upgrade, 'releases'>): void {
   for (const give of releases.splice(0)) give();
+}
+
+/** Whatever becomes of a connection, its places are given back when it is gone. By itself, as what it refers to lives as long as the connection. */
+function giveBackOnClose(socket: Socket, releases: Upgrade['releases']): void {
+  socket.once('close', () => release({ releases }));
 }
 
 /** The refusal for a failure: whatever is no rule of ours is somebody's outage. */
