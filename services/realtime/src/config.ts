@@ -23,7 +23,7 @@ const serviceSettings = z.object({
   REFUSED_UPGRADES_PER_MINUTE: integerSetting(1, 1_000_000).default(600),
   HEARTBEAT_SECONDS: integerSetting(1, 3_600).default(30),
   /** How often the node compares what its clients have heard with the event log. */
-  EVENT_LOOK_SECONDS: integerSetting(1, 3_600).default(2),
+  EVENT_LOOK_SECONDS: integerSetting(1, 3_600).default(1),
   /** How long a stop spreads the closing of sockets over at most. */
   SOCKET_DRAIN_SECONDS: integerSetting(0, 600).default(5),
   LOG_LEVEL: logLevelSetting.default('info'),

@@ -81,10 +81,11 @@ function answer(req: IncomingMessage, res: ServerResponse): void {
   else refuse(req, res, errors.upgrade_required(), { upgrade: 'websocket' }, UPGRADE_REQUIRED);
 }
 
-/** Where the client believes to be. */
+/** Where the client believes to be; what it says of it matters to nobody else. */
 function serverUrlOf({ headers }: IncomingMessage): string {
-  const url = `ws://${headers.host}`;
-  return URL.canParse(url) ? `ws://${new URL(url).host}` : 'ws://localhost';
+  const scheme = headers['x-forwarded-proto'] === 'https' ? 'wss' : 'ws';
+  const url = `${scheme}://${headers.host}`;
+  return URL.canParse(url) ? `${scheme}://${new URL(url).host}` : `${scheme}://localhost`;
 }
 
 function refuse(req: IncomingMessage, res: ServerResponse, err: DomainError, headers = {}, status = err.httpStatus): void {

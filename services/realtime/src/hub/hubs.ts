@@ -88,7 +88,9 @@ export class Hubs {
 
   /** Subscribes to what is published for all hubs, and looks at what was missed until then. */
   async resubscribe(): Promise<void> {
-    for (const ids of inBatches([...this.#hubs.keys()])) {
+    for (const batch of inBatches([...this.#hubs.keys()])) {
+      const ids = batch.filter((id) => this.#hubs.has(id));
+      if (ids.length === 0) continue;
       await this.#channels.subscribe(ids);
       this.#lookAt(ids.flatMap((id) => this.#hubs.get(id) ?? []));
     }
