@@ -34,6 +34,8 @@ export interface LiveSocketOptions {
 const WAITING_BYTES_MAX = 256 * 1024;
 /** How long they may wait until the client is given up: whoever is that far behind has to read 26 KiB a second. */
 const WAIT_MS_MAX = 10_000;
+/** How long a client that sends too much has to hear why, in milliseconds. */
+const FLOOD_CLOSE_MS = 1_000;
 /** Pings that may go unanswered. */
 const PINGS_MISSED_MAX = 2;
 
@@ -179,8 +181,9 @@ export class LiveSocket {
   #isFlood(): boolean {
     if (!this.#meter.isTooMany(performance.now())) return false;
     this.close(CLOSE.sendsTooMuch);
-    // Nothing more is read, or the flood would be taken in until the client has answered.
+    // Nothing more is read, or the flood would be taken in until the client has answered; so its answer is not heard, and not waited for.
     this.#ws.pause();
+    setTimeout(() => this.cut(), FLOOD_CLOSE_MS).unref();
     return true;
   }
 }
