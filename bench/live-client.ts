@@ -10,7 +10,6 @@ export interface LiveClientEvents {
 
 const TEXT = 1;
 const PING = 9;
-const PONG = Buffer.from([0x8a, 0x80, 0, 0, 0, 0]);
 const HEAD_END = '\r\n\r\n';
 const EMPTY = Buffer.alloc(0);
 
@@ -65,12 +64,12 @@ export class LiveClient {
     this.#rest = EMPTY;
     while (at < bytes.length) {
       const payload = payloadAt(bytes, at);
-      if (!payload) {
+      const opcode = (bytes[at] as number) & 0xf;
+      if (!payload || (opcode === PING && payload.end > bytes.length)) {
         this.#rest = Buffer.from(bytes.subarray(at));
         return;
       }
-      const opcode = (bytes[at] as number) & 0xf;
-      if (opcode === PING) this.#socket.write(PONG);
+      if (opcode === PING) this.#socket.write(pongOf(bytes.subarray(payload.start, payload.end)));
       else if (opcode === TEXT) this.#events.onMessage(bytes.subarray(payload.start, payload.end));
       this.#left = Math.max(0, payload.end - bytes.length);
       at = payload.end;
@@ -85,4 +84,9 @@ function payloadAt(bytes: Buffer, at: number): { start: number; end: number } | 
   if (length > 126) throw new Error('A frame is too long');
   const start = at + (length === 126 ? 4 : 2);
   return { start, end: start + (length === 126 ? bytes.readUInt16BE(at + 2) : length) };
+}
+
+/** The pong for a ping, under a mask that changes nothing. */
+function pongOf(payload: Buffer): Buffer {
+  return Buffer.concat([Buffer.from([0x8a, 0x80 | payload.length, 0, 0, 0, 0]), payload]);
 }

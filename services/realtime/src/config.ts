@@ -15,7 +15,7 @@ const serviceSettings = z.object({
   REALTIME_PORT: portSetting.default(8081),
   REDIS_URL: urlSetting('redis:', 'rediss:'),
   TRUSTED_PROXIES: trustedProxiesSetting,
-  /** Sockets of one process, those that are being opened included. Each takes about 10 KiB. */
+  /** Sockets of one process, those that are being opened included. Each takes about 25 KiB, and more while its client does not read. */
   SOCKETS_MAX: integerSetting(1, 1_000_000).default(20_000),
   SOCKETS_PER_APPLICATION: integerSetting(1, 1_000_000).default(10_000),
   SOCKETS_PER_IP: integerSetting(1, 1_000_000).default(10_000),

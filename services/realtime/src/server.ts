@@ -9,6 +9,7 @@ import { STANDARD_HEADERS } from '@latchkey/kit/http/standard-headers';
 import type { Logger } from '@latchkey/kit/logger';
 import { WebSocketServer } from 'ws';
 import { asyncApiDocument } from './asyncapi/document.ts';
+import { type ConnectionLimits, limitConnections } from './connections.ts';
 import { errors } from './errors.ts';
 import { CLIENT_FRAME_BYTES_MAX, CLOUDEVENTS_PROTOCOL, REALTIME_PATH } from './protocol.ts';
 import { hasOneHost, isUpgrade, pathOf } from './upgrade/request.ts';
@@ -17,8 +18,8 @@ const ASYNCAPI_PATH = '/asyncapi.json';
 const UPGRADE_REQUIRED = 426;
 
 /** Longest time that a client may take to send its request, in milliseconds, and how often it is looked for. */
-const REQUEST_TIMEOUT_MS = 10_000;
-const TIMEOUT_CHECK_INTERVAL_MS = 5_000;
+const REQUEST_TIMEOUT_MS = 5_000;
+const TIMEOUT_CHECK_INTERVAL_MS = 1_000;
 
 /** Most frames that a message may come in. */
 const FRAGMENTS_MAX = 100;
@@ -44,13 +45,12 @@ export function createWebSocketServer(): WebSocketServer {
 /** What the HTTP server of the endpoint does. */
 export interface EndpointOptions {
   readonly onUpgrade: (req: IncomingMessage, socket: Socket, head: Buffer) => void;
-  /** Most connections; further ones are closed at once. */
-  readonly connectionsMax: number;
+  readonly limits: ConnectionLimits;
   readonly logger: Logger;
 }
 
 /** The HTTP server of the endpoint: upgrades, and the document that describes them. */
-export function createEndpoint({ onUpgrade, connectionsMax, logger }: EndpointOptions): Server {
+export function createEndpoint({ onUpgrade, limits, logger }: EndpointOptions): Server {
   const server = createServer(
     {
       ServerResponse: LingeringResponse,
@@ -63,7 +63,7 @@ export function createEndpoint({ onUpgrade, connectionsMax, logger }: EndpointOp
     },
     answer,
   );
-  server.maxConnections = connectionsMax;
+  limitConnections(server, limits);
   server.on('upgrade', onUpgrade);
   server.on('clientError', (err, socket) => onClientError(err, socket, logger));
   coverNodeDefaults(server);

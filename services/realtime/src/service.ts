@@ -73,10 +73,11 @@ export function createRealtimeService(config: RealtimeConfig, deps: RealtimeDeps
   const lookout = createLookout(hubs, config.EVENT_LOOK_SECONDS * 1_000);
   const consumer = createEventConsumer({
     redisUrl: config.REDIS_URL,
-    publish: async (applicationId, text) => void (await publisher.publish(channelOf(applicationId), text)),
+    publish: async (applicationId, text) => void (await publisher.publish(channelOf(publisher, applicationId), text)),
     logger,
   });
   const heartbeat = new Heartbeat(config.HEARTBEAT_SECONDS * 1_000);
+  const trust = trustProxies(config.TRUSTED_PROXIES);
   let isStopping = false;
   const upgrades = new Upgrades({
     webSockets: createWebSocketServer(),
@@ -89,13 +90,17 @@ export function createRealtimeService(config: RealtimeConfig, deps: RealtimeDeps
       perApplication: config.SOCKETS_PER_APPLICATION,
     }),
     refusals: new Refusals(config.REFUSED_UPGRADES_PER_MINUTE, () => performance.now()),
-    trust: trustProxies(config.TRUSTED_PROXIES),
+    trust,
     isStopping: () => isStopping,
     logger,
   });
   const endpoint = createEndpoint({
     onUpgrade: (req, socket, head) => void upgrades.take(req, socket as Socket, head),
-    connectionsMax: config.SOCKETS_MAX + OTHER_CONNECTIONS_MAX,
+    limits: {
+      total: config.SOCKETS_MAX + OTHER_CONNECTIONS_MAX,
+      perNetwork: config.SOCKETS_PER_IP + OTHER_CONNECTIONS_MAX / 2,
+      trust,
+    },
     logger,
   });
   const spreadMs = config.SOCKET_DRAIN_SECONDS * 1_000;

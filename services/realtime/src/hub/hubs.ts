@@ -69,7 +69,7 @@ export class Hubs {
     hub.sockets.add(socket);
     socket.onGone(() => this.#leave(hub, socket));
     // One of the two is out of date, and what happened in between may have come before the socket did.
-    if (hub.keyFingerprint !== keyFingerprint) this.#lookAt([hub]);
+    if (hub.keyFingerprint !== keyFingerprint || hub.cursor > lastSequence) this.#lookAt([hub]);
     return socket;
   }
 
@@ -116,7 +116,10 @@ export class Hubs {
 
   #leave(hub: Hub, socket: LiveSocket): void {
     hub.sockets.delete(socket);
-    if (hub.sockets.size > 0 || !this.#isHeld(hub)) return;
+    if (hub.sockets.size === 0 && this.#isHeld(hub)) this.#close(hub);
+  }
+
+  #close(hub: Hub): void {
     this.#hubs.delete(hub.applicationId);
     this.#doubtful.delete(hub);
     this.#failed.delete(hub);
@@ -128,7 +131,7 @@ export class Hubs {
   }
 
   #lookAt(hubs: readonly Hub[]): void {
-    for (const hub of hubs) this.#doubtful.add(hub);
+    for (const hub of hubs) if (this.#isHeld(hub)) this.#doubtful.add(hub);
     void this.#look();
   }
 
@@ -153,18 +156,31 @@ export class Hubs {
       this.#doubtful.delete(hub);
       this.#failed.add(hub);
     }
-    const startedAt = performance.now();
+    if (hubs.length === 0) return undefined;
+    const asked = { at: performance.now(), cursors: new Map(hubs.map((hub) => [hub, hub.cursor])) };
     const states = await this.#apps.getLiveStates(hubs.map(({ applicationId }) => applicationId));
     let failure: unknown;
     await eachOf(hubs, async (hub) => {
       try {
-        await this.#mend(hub, states.get(hub.applicationId), startedAt);
+        const state = states.get(hub.applicationId);
+        if (state && state.lastSequence < (asked.cursors.get(hub) ?? 0)) await this.#abandon(hub);
+        else await this.#mend(hub, state, asked.at);
         this.#failed.delete(hub);
       } catch (err) {
         failure = err;
       }
     });
     return failure;
+  }
+
+  /**
+   * Sends the clients of a hub away that has taken in what apps knows nothing of: the database has gone back in time, as after a backup was restored. They
+   * are told where they stand when they come back.
+   */
+  async #abandon(hub: Hub): Promise<void> {
+    this.#logger.warn({ applicationId: hub.applicationId, sequence: hub.cursor }, 'events are gone that clients have heard of');
+    if (this.#isHeld(hub)) this.#close(hub);
+    await hub.each((socket) => socket.close(CLOSE.goingAway));
   }
 
   /** @param state what the application's clients should have heard; undefined when it is gone */

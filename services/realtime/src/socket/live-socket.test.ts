@@ -152,11 +152,13 @@ describe('a heartbeat', () => {
     const { heartbeat, open } = await startHub();
     const [mute, lively, late] = [await open(), await open(), await open()];
     for (const { live } of [mute, lively, late]) heartbeat.add(live);
-    const pings = (client: RawSocket) => client.frames().filter(({ opcode }) => opcode === OPCODE.ping).length;
+    const pingsOf = (client: RawSocket) => client.frames().filter(({ opcode }) => opcode === OPCODE.ping);
+    const pings = (client: RawSocket) => pingsOf(client).length;
+    const answer = (client: RawSocket, i: number) => client.send(clientFrame(OPCODE.pong, pingsOf(client)[i]?.payload));
     let [answered, answeredLate] = [0, 0];
     const answering = setInterval(() => {
-      for (; answered < pings(lively.client); answered += 1) lively.client.send(clientFrame(OPCODE.pong));
-      for (; answeredLate + 1 < pings(late.client); answeredLate += 2) late.client.send(clientFrame(OPCODE.pong));
+      for (; answered < pings(lively.client); answered += 1) answer(lively.client, answered);
+      for (; answeredLate + 1 < pings(late.client); answeredLate += 2) answer(late.client, answeredLate + 1);
     }, 1);
     onTestFinished(() => clearInterval(answering));
     heartbeat.start();
@@ -164,6 +166,16 @@ describe('a heartbeat', () => {
     expect(pings(mute.client)).toBe(2);
     await eventually(() => expect(pings(lively.client)).toBeGreaterThan(6));
     expect([lively.codes, late.codes]).toEqual([[], []]);
+  });
+
+  it('takes no pong for a sign of life that is not the answer to its ping, as from a client that reads nothing', async () => {
+    const { heartbeat, open } = await startHub();
+    const blind = await open();
+    heartbeat.add(blind.live);
+    const sending = setInterval(() => blind.client.send(clientFrame(OPCODE.pong, 'alive')), 50);
+    onTestFinished(() => clearInterval(sending));
+    heartbeat.start();
+    await eventually(() => expect(blind.codes).toEqual([1006]));
   });
 
   it('spreads those that come at once over the whole of its time', async () => {

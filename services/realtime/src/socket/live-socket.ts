@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import type { Duplex } from 'node:stream';
 import type { WebSocket } from 'ws';
 import type { Frame } from '../frame/frame.ts';
@@ -36,6 +37,7 @@ const WAITING_BYTES_MAX = 256 * 1024;
 const WAIT_MS_MAX = 10_000;
 /** How long a client that sends too much has to hear why, in milliseconds. */
 const FLOOD_CLOSE_MS = 1_000;
+const PING_TOKEN_BYTES = 8;
 /** Pings that may go unanswered. */
 const PINGS_MISSED_MAX = 2;
 
@@ -50,6 +52,8 @@ export class LiveSocket {
   readonly #waitMsMax: number;
   #position: number;
   #pingsMissed = 0;
+  /** What the last ping carried, and its pong has to. */
+  #pingToken: Buffer | undefined;
   #isReading = false;
   #blockedTimer: NodeJS.Timeout | undefined;
 
@@ -99,7 +103,8 @@ export class LiveSocket {
     if (this.#pingsMissed >= PINGS_MISSED_MAX) this.cut();
     this.#pingsMissed += 1;
     if (this.#ws.readyState !== this.#ws.OPEN) return;
-    this.#ws.ping();
+    this.#pingToken = randomBytes(PING_TOKEN_BYTES);
+    this.#ws.ping(this.#pingToken);
     this.#blockWhereFull();
   }
 
@@ -172,8 +177,9 @@ export class LiveSocket {
       ws.pong(data);
       this.#blockWhereFull();
     });
-    ws.on('pong', () => {
-      this.#pingsMissed = 0;
+    ws.on('pong', (data: Buffer) => {
+      // Whoever has not read the ping can't tell what is in it.
+      if (this.#pingToken && data.equals(this.#pingToken)) this.#pingsMissed = 0;
       this.#isFlood();
     });
   }

@@ -9,7 +9,8 @@ export function createPublisher(redisUrl: string) {
   const redis = new Redis(redisUrl, { maxRetriesPerRequest: 1, commandTimeout: 5_000 });
   redis.on('error', () => undefined);
   onTestFinished(() => redis.disconnect());
-  const publish = async ({ id }: Pick<FakeApplication, 'id'>, text: string) => void (await redis.publish(channelOf(id), text));
+  const publish = async ({ id }: Pick<FakeApplication, 'id'>, text: string) =>
+    void (await redis.publish(channelOf(redis, id), text));
   return {
     publish,
     /** Publishes the frames of events, in the order given. */

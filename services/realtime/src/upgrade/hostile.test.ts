@@ -138,6 +138,6 @@ describe('a node', () => {
     await eventually(() => expect(heldBytes() - before).toBeLessThan(1_000 * 2_048));
     const redis = new Redis(redisUrl);
     onTestFinished(() => redis.disconnect());
-    await eventually(async () => expect((await redis.pubsub('NUMSUB', channelOf(application.id)))[1]).toBe(0));
+    await eventually(async () => expect((await redis.pubsub('NUMSUB', channelOf(redis, application.id)))[1]).toBe(0));
   });
 });
