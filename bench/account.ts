@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 
-const SCOPES = ['applications:read', 'applications:create', 'files:upload', 'files:read', 'files:delete'];
+const SCOPES = ['applications:read', 'applications:create', 'applications:update', 'files:upload', 'files:read', 'files:delete'];
 
 /** Somebody who calls the REST interface with a key that may do everything, and an application of theirs. */
 export interface Caller {

@@ -31,6 +31,14 @@ export async function startChild(
   return { pid: child.pid as number, stop: () => stop(child) };
 }
 
+/** Waits until a URL answers 200. */
+export async function waitUntilAnswers(url: string): Promise<void> {
+  const deadline = performance.now() + START_TIMEOUT_MS;
+  while (!(await answers(url))) {
+    if (performance.now() > deadline) throw new Error(`${url} does not answer`);
+  }
+}
+
 async function answers(url: string): Promise<boolean> {
   const response = await fetch(url).catch(() => undefined);
   await response?.body?.cancel();

@@ -4,10 +4,14 @@ import { join } from 'node:path';
 import { startPostgres } from '@latchkey/embedded/postgres';
 import { startRedis } from '@latchkey/embedded/redis';
 import { measureAvatarCpu, measureAvatarLatency } from './avatar.ts';
+import { measureBesideBroadcasts } from './beside-broadcasts.ts';
+import { measureBroadcast } from './broadcast.ts';
 import { measureFilesTable } from './files-table.ts';
+import { measureLiveLatency } from './live-latency.ts';
 import { type Figure, printFigures } from './report.ts';
 import { measureSettings } from './settings.ts';
 import { measureMemory, measureStart } from './start.ts';
+import { measureStorm } from './storm.ts';
 import { measureUploadCpu, measureUploadMemory } from './upload.ts';
 
 /** Rounds of each comparison, and seconds of each side in a round. */
@@ -39,8 +43,16 @@ const figures: Array<[string, () => Promise<Figure | Figure[]>]> = [
   ['F8', () => measureAvatarCpu(servers, 'standalone', AVATAR_ROUNDS)],
   ['F8', () => measureAvatarCpu(servers, 'deployed', AVATAR_ROUNDS)],
   ['F8', () => measureAvatarLatency(servers, 'standalone')],
+  ['F6', () => measureBroadcast(servers, ROUNDS)],
+  ['F7', () => measureLiveLatency(servers, 'standalone')],
+  ['F7', () => measureLiveLatency(servers, 'deployed')],
   ['F9', () => measureStart(dataDir, 3)],
   ['F10', () => measureMemory(servers)],
+  ['beside', () => measureBesideBroadcasts(servers, 'standalone')],
+  ['beside', () => measureBesideBroadcasts(servers, 'deployed')],
+  ['storm', () => measureStorm(servers, 'standalone', 1)],
+  ['storm', () => measureStorm(servers, 'deployed', 1)],
+  ['storm', () => measureStorm(servers, 'deployed', 500)],
 ];
 const wanted = process.argv.slice(2);
 const unknown = wanted.filter((id) => !figures.some(([known]) => known === id));

@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url';
-import { type RunningChild, startChild } from './child.ts';
+import { type RunningChild, startChild, waitUntilAnswers } from './child.ts';
 import { processTree, type Stat } from './process-tree.ts';
 
 const LAUNCHER = fileURLToPath(import.meta.resolve('@latchkey/standalone/main'));
@@ -18,6 +18,8 @@ export interface Servers {
 export interface Side {
   readonly child: RunningChild;
   readonly baseUrl: string;
+  /** Where live connections are opened; the same as above for a baseline. */
+  readonly livePort: number;
   /** The processes that serve requests, as they are now. */
   measured(): Stat[];
 }
@@ -25,8 +27,10 @@ export interface Side {
 /** Starts Latchkey without limits in the way. */
 export async function startOurs({ databaseUrl, redisUrl, dataDir }: Servers, shape: Shape): Promise<Side> {
   const port = shape === 'standalone' ? 18_080 : 18_081;
+  const livePort = port + 10;
   const env = {
     PORT: String(port),
+    REALTIME_PORT: String(livePort),
     DATABASE_URL: databaseUrl,
     REDIS_URL: redisUrl,
     DATA_DIR: `${dataDir}/${shape}`,
@@ -41,16 +45,26 @@ export async function startOurs({ databaseUrl, redisUrl, dataDir }: Servers, sha
   const args = [LAUNCHER, ...(shape === 'deployed' ? ['--deployed'] : [])];
   const baseUrl = `http://127.0.0.1:${port}`;
   const child = await startChild(process.execPath, args, env, `${baseUrl}/readyz`);
+  // It is started last.
+  await waitUntilAnswers(`http://127.0.0.1:${livePort}/asyncapi.json`);
   // A launcher gathers the logs of its services, which where they are deployed is the platform's work.
   const measured = () => processTree(child.pid).filter(({ pid }) => shape === 'standalone' || pid !== child.pid);
-  return { child, baseUrl, measured };
+  return { child, baseUrl, livePort, measured };
 }
 
-/** Starts the baseline. */
+/** Starts the baseline of what is asked for over HTTP. */
 export async function startBaseline({ databaseUrl, dataDir }: Servers): Promise<Side> {
-  const baseUrl = 'http://127.0.0.1:18090';
-  const program = fileURLToPath(new URL('./baseline.ts', import.meta.url));
-  const env = { PORT: '18090', DATABASE_URL: databaseUrl, DATA_DIR: dataDir };
-  const child = await startChild(process.execPath, [program], env, `${baseUrl}/healthz`);
-  return { child, baseUrl, measured: () => processTree(child.pid) };
+  return startProgram('./baseline.ts', 18_100, { DATABASE_URL: databaseUrl, DATA_DIR: dataDir });
+}
+
+/** Starts the baseline of live connections. */
+export async function startBareSockets(): Promise<Side> {
+  return startProgram('./bare-sockets.ts', 18_101, {});
+}
+
+async function startProgram(path: string, port: number, env: NodeJS.ProcessEnv): Promise<Side> {
+  const baseUrl = `http://127.0.0.1:${port}`;
+  const program = fileURLToPath(new URL(path, import.meta.url));
+  const child = await startChild(process.execPath, [program], { ...env, PORT: String(port) }, `${baseUrl}/healthz`);
+  return { child, baseUrl, livePort: port, measured: () => processTree(child.pid) };
 }

@@ -28,6 +28,11 @@ export function cpuSecondsOf(stats: readonly Stat[]): number {
   return stats.reduce((sum, stat) => sum + stat.cpuSeconds, 0);
 }
 
+/** The program that a process runs, with its arguments. */
+export function commandOf(pid: number): string {
+  return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim();
+}
+
 function readStat(pid: number): Stat | undefined {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'utf8');

@@ -88,7 +88,6 @@ function connect({ url, socketKey, signal }, lastEventId, onFrame) {
     signal?.addEventListener('abort', () => end(1000, 'aborted'), { signal: ended.signal });
     socket.onclose = ({ code, reason }) => end(code, reason || `closed with ${code}`);
     socket.onmessage = ({ data }) => {
-      if (ended.signal.aborted) return;
       try {
         onFrame(JSON.parse(data));
       } catch (err) {

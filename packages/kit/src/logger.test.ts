@@ -12,6 +12,10 @@ it('keeps secrets out at any depth, in errors and lists too', () => {
   const { logger, lines } = memoryLogger();
   const cause = Object.assign(new Error('inner'), { apiKey: 'swordfish' });
   const err = Object.assign(new Error('outer', { cause }), { config: { headers: { authorization: 'swordfish' } } });
+  const command = { name: 'hello', args: ['3', 'AUTH', 'default', 'swordfish'] };
+  const refused = Object.assign(new Error('WRONGPASS'), { command });
+  logger.warn({ err: refused }, 'redis is unreachable');
+  expect(lines.splice(0)).toMatchObject([{ err: { command: { name: 'hello', args: '[redacted]' } } }]);
   const facts = { token: 'swordfish', req: { headers: { cookie: 'swordfish', host: 'h' } }, list: [{ password: 'swordfish' }] };
   logger.error({ ...facts, err, other: err, many: new AggregateError([cause]) }, 'failed');
   logger.error(err);

@@ -16,6 +16,8 @@ const SECRET_PROPERTIES = new Set([
   'httpKey',
   'apiKey',
   'sessionToken',
+  // Of the commands that ioredis puts on its errors: with AUTH and HELLO, they are the password.
+  'args',
 ]);
 
 /** How far down secrets are looked for; what is deeper is left out, so that nothing slips through. */

@@ -22,12 +22,16 @@ export interface QueueProducer {
    * Adds jobs to one of the queues, all or some of them. A job that is there already, by its id, is left as it is, so that adding all of them again is
    * always right.
    *
+   * @returns whether they were added: false when {@link WAITING_MAX} jobs wait already, as nobody works on them
    * @throws Error within a second when Redis did not take all of them; nothing is kept to be sent later
    */
-  add(queue: string, jobs: readonly QueueJob[]): Promise<void>;
+  add(queue: string, jobs: readonly QueueJob[]): Promise<boolean>;
   /** Closes the connection, whatever state Redis is in. */
   close(): Promise<void>;
 }
+
+/** Jobs that may wait in a queue, give or take those that are being added: Redis holds them in memory. */
+export const WAITING_MAX = 10_000;
 
 const COMMAND_TIMEOUT_MS = 1_000;
 /** Jobs wait for the connection, so that it is tried more often than others. */
@@ -59,12 +63,27 @@ export function createQueueProducer(options: QueueProducerOptions): QueueProduce
     return queue;
   }
 
+  /** The queues that were full when they were last added to. */
+  const full = new Set<string>();
+
+  function tell(queueName: string, isFull: boolean): void {
+    if (isFull) full.add(queueName);
+    else full.delete(queueName);
+    const facts = { queue: queueName };
+    if (isFull) logger.warn(facts, 'queue is full: nobody works on it');
+    else logger.info(facts, 'queue is worked on again');
+  }
+
   return {
     connect: () => void connectInBackground(redis),
     async add(queueName, jobs) {
       const queue = queues.get(queueName);
       if (!queue) throw new Error(`There is no queue ${queueName} here`);
+      const isFull = (await redis.llen(`${QUEUE_PREFIX}:${queueName}:wait`)) >= WAITING_MAX;
+      if (isFull !== full.has(queueName)) tell(queueName, isFull);
+      if (isFull) return false;
       await queue.addBulk(jobs.map((job) => ({ name: job.name, data: job.data, opts: { jobId: job.id } })));
+      return true;
     },
     async close() {
       // First, as a command on its way to a frozen Redis would be waited for.

@@ -3,6 +3,7 @@ import { testRedis } from '@latchkey/testkit/redis';
 import { Redis } from 'ioredis';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { QUEUE_PREFIX, type QueueJob } from './queue.ts';
+import { WAITING_MAX } from './queue-producer.ts';
 import { job, produce, QUEUE, work } from './testing/queues.ts';
 
 let url: string;
@@ -135,6 +136,21 @@ describe('a queue', () => {
     await Promise.all([worker.stop(), producer.close()]);
     await eventually(async () => expect(await names()).toEqual([]));
   });
+});
+
+it('a queue that nobody works on takes no more than its bound, says so once, and takes jobs again when somebody does', async () => {
+  const { producer, messages } = produce(url);
+  await add(producer, 'j-1');
+  await redis.rpush(key('wait'), ...Array<string>(WAITING_MAX - 2).fill('j-1'));
+  expect(await producer.add(QUEUE, [job('j-2')])).toBe(true);
+  for (const id of ['j-3', 'j-4']) expect(await producer.add(QUEUE, [job(id)])).toBe(false);
+  expect(await redis.exists(key('j-3'))).toBe(0);
+  await redis.ltrim(key('wait'), 0, 0);
+  expect(await producer.add(QUEUE, [job('j-5')])).toBe(true);
+  expect(messages().filter((message) => String(message).startsWith('queue'))).toEqual([
+    'queue is full: nobody works on it',
+    'queue is worked on again',
+  ]);
 });
 
 it('an unknown queue is refused', async () => {

@@ -14,7 +14,8 @@ Runs Latchkey with a PostgreSQL and a Redis of its own.
 Settings are environment variables, among them:
 
   PORT           port of the REST interface (8080)
-  HOST           address it listens on (0.0.0.0)
+  REALTIME_PORT  port of live connections (8081)
+  HOST           address to listen on (0.0.0.0)
   PUBLIC_URL     URL by which clients reach it (http://localhost:PORT)
   DATA_DIR       where everything is kept (.data)
   DATABASE_URL   a PostgreSQL to use instead of one of its own

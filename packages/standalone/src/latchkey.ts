@@ -4,12 +4,12 @@ import { fileURLToPath } from 'node:url';
 import { acquireDataDirLock } from '@latchkey/embedded/data-dir-lock';
 import { StartError } from '@latchkey/embedded/start-error';
 import { makeFolder } from '@latchkey/kit/make-folder';
-import { claimAddress, localUrl } from './listen-address.ts';
+import { claimAddress, localUrl, realtimeUrl } from './listen-address.ts';
 import { openLogSink } from './log-sink.ts';
 import { type Reporter, silentReporter } from './reporter.ts';
 import { readSecrets } from './secrets.ts';
 import { openServers } from './servers.ts';
-import { readSettings } from './settings.ts';
+import { type LauncherSettings, readSettings } from './settings.ts';
 import type { RunningShape, ShapeOptions } from './shape/shape.ts';
 import { StopStack } from './stop-stack.ts';
 import { throttleLines } from './throttle.ts';
@@ -37,6 +37,8 @@ export interface Latchkey {
   readonly baseUrl: string;
   /** The base URL to tell others. */
   readonly publicUrl: string;
+  /** Where clients of this machine open live connections. */
+  readonly realtimeUrl: string;
   /** Whether anybody may create an account. */
   readonly signUpOpen: boolean;
   readonly dataDir: string;
@@ -45,11 +47,11 @@ export interface Latchkey {
   readonly pids: Readonly<Record<string, number>>;
   /** Where other services call each service; empty in the standalone shape. */
   readonly internal: RunningShape['internal'];
-  /** How long {@link stop} may take, in milliseconds: it waits for running uploads. */
+  /** How long {@link stop} may take, in milliseconds: it tells live connections, and waits for running uploads. */
   readonly stopTimeoutMs: number;
   /** Resolves with a sentence when something that is needed can't be kept running. */
   readonly failed: Promise<string>;
-  /** Stops everything: services, then Redis, then PostgreSQL. */
+  /** Stops everything: live connections, then the other services, then Redis, then PostgreSQL. */
   stop(): Promise<void>;
 }
 
@@ -57,7 +59,7 @@ export interface Latchkey {
 const CACHE_DIR = fileURLToPath(new URL('../../../node_modules/.cache/latchkey', import.meta.url));
 const PROBLEM_LINES_PER_SECOND_MAX = 5;
 
-/** Time for a service's stop beside uploads, a little more than it gives itself, and for what is stopped after it, in milliseconds. */
+/** Time for a service's stop beside uploads and live connections, a little more than it gives itself, and for what is stopped after it, in milliseconds. */
 const SERVICE_STOP_SLACK_MS = 31_000;
 const SERVERS_STOP_MS = 15_000;
 
@@ -83,7 +85,7 @@ async function start(options: StartLatchkeyOptions, stops: StopStack): Promise<L
   if (options.databaseUrl !== undefined) env.DATABASE_URL = options.databaseUrl;
   if (options.redisUrl !== undefined) env.REDIS_URL = options.redisUrl;
   const settings = readSettings(env);
-  const address = await claimAddress({ host: settings.HOST, port: settings.PORT });
+  const { address, realtimeAddress } = await claimAddresses(settings);
   const dataDir = await openDataDir(settings.DATA_DIR, stops);
   const secrets = await readSecrets(dataDir, settings);
   const logDir = join(dataDir, 'logs');
@@ -100,12 +102,15 @@ async function start(options: StartLatchkeyOptions, stops: StopStack): Promise<L
   const publicUrl = settings.PUBLIC_URL?.replace(/\/+$/, '') ?? `http://localhost:${address.port}`;
   const objectsDir = resolve(settings.OBJECTS_DIR ?? join(dataDir, 'files'));
   const stopTimeoutMs = settings.uploadDeadlineMs + SERVICE_STOP_SLACK_MS;
-  const composition = { env, address, servers, secrets, publicUrl, objectsDir, stopTimeoutMs };
+  const realtimeStopTimeoutMs = settings.socketDrainMs + SERVICE_STOP_SLACK_MS;
+  const addresses = { address, realtimeAddress, publicUrl };
+  const composition = { env, ...addresses, servers, secrets, objectsDir, stopTimeoutMs, realtimeStopTimeoutMs };
   const running = await (await startShape)({ ...common, ...composition });
   checkWanted();
   return {
     baseUrl: localUrl(address),
     publicUrl,
+    realtimeUrl: realtimeUrl(realtimeAddress),
     signUpOpen: settings.signUpOpen,
     dataDir,
     logDir: logs.dir,
@@ -113,10 +118,17 @@ async function start(options: StartLatchkeyOptions, stops: StopStack): Promise<L
       return { ...servers.pids(), ...running.pids() };
     },
     internal: running.internal,
-    stopTimeoutMs: stopTimeoutMs + SERVERS_STOP_MS,
+    stopTimeoutMs: realtimeStopTimeoutMs + stopTimeoutMs + SERVERS_STOP_MS,
     failed,
     stop: () => stops.stop(),
   };
+}
+
+async function claimAddresses({ HOST, PORT, REALTIME_HOST = HOST, REALTIME_PORT }: LauncherSettings) {
+  const address = await claimAddress({ host: HOST, port: PORT, settings: { host: 'HOST', port: 'PORT' } });
+  const realtimeSettings = { host: 'REALTIME_HOST', port: 'REALTIME_PORT' };
+  const realtimeAddress = { host: REALTIME_HOST, port: REALTIME_PORT, settings: realtimeSettings };
+  return { address, realtimeAddress: await claimAddress(realtimeAddress, address.port) };
 }
 
 async function chooseCacheDir(dataDir: string): Promise<string> {

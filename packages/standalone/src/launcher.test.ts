@@ -1,10 +1,15 @@
+import { once } from 'node:events';
 import { readdir, readFile, stat } from 'node:fs/promises';
-import { createServer } from 'node:net';
+import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
+import { findFreePort } from '@latchkey/embedded/free-port';
 import { createEmptyTestDatabase } from '@latchkey/testkit/database';
 import { eventually } from '@latchkey/testkit/eventually';
 import { testRedis } from '@latchkey/testkit/redis';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { WebSocket } from 'ws';
+import { Api } from './testing/api.ts';
+import { createApplication, createKey, signUp as signUpWith } from './testing/caller.ts';
 import { createDataDir, type Launched, launch } from './testing/launched.ts';
 import { processesOn, serviceProcessesOf } from './testing/processes-on.ts';
 
@@ -28,7 +33,7 @@ describe.runIf(process.platform === 'linux')('the launcher', { timeout: 90_000 }
   let dir: Awaited<ReturnType<typeof createDataDir>>;
   let launched: Launched[];
   const start = (env: NodeJS.ProcessEnv = {}, ...args: string[]) => {
-    const one = launch({ DATA_DIR: dir.path, PORT: '0', ...env }, args);
+    const one = launch({ DATA_DIR: dir.path, PORT: '0', REALTIME_PORT: '0', ...env }, args);
     launched.push(one);
     return one;
   };
@@ -45,7 +50,7 @@ describe.runIf(process.platform === 'linux')('the launcher', { timeout: 90_000 }
 
   describe.each([
     ['in one process', [], []],
-    ['in a process for each service', ['--deployed'], ['apps', 'files', 'gateway', 'identity']],
+    ['in a process for each service', ['--deployed'], ['apps', 'files', 'gateway', 'identity', 'realtime']],
   ])('%s', (_title, args, services) => {
     it('serves, stops when told to with nothing left behind, and keeps what it was told', async () => {
       const first = start({}, ...args);
@@ -64,6 +69,29 @@ describe.runIf(process.platform === 'linux')('the launcher', { timeout: 90_000 }
 
       const second = start({}, ...args);
       expect(await signIn(await second.running)).toBe(200);
+    });
+
+    it('opens live connections where it says, and tells them first that it stops', async () => {
+      const one = start({}, ...args);
+      const owner = await signUpWith(new Api(await one.running));
+      const { api } = await createKey(owner);
+      await createApplication(api);
+      const { socketKey } = (await api.get('/api/v1/panel/get-applications')).data[0].applicationApiKeys;
+      const url = /Realtime {4}(ws:\S+)/.exec(one.output())?.[1] ?? '';
+      const open = async () => {
+        const socket = new WebSocket(url, { headers: { authorization: `Bearer ${socketKey}` } });
+        await once(socket, 'message');
+        return socket;
+      };
+      const [socket, silent] = await Promise.all([open(), open()]);
+      // A client that does not answer the close is waited for, and the REST interface is there meanwhile.
+      silent.pause();
+      const closed = once(socket, 'close');
+      one.signal('SIGTERM');
+      const [code] = await closed;
+      expect([code, (await api.get('/api/v1/panel/get-applications')).status]).toEqual([1001, 200]);
+      expect(await one.exited).toEqual({ code: 0, signal: null });
+      silent.terminate();
     });
 
     it('starts again what is killed, and serves as before', async () => {
@@ -102,16 +130,30 @@ describe.runIf(process.platform === 'linux')('the launcher', { timeout: 90_000 }
     );
   });
 
-  it('says that its port is taken before it does anything', async () => {
+  it.each(['PORT', 'REALTIME_PORT'])('says that the port of %s is taken before it does anything', async (setting) => {
     const taken = createServer();
     await new Promise<void>((resolve) => taken.listen(0, '0.0.0.0', resolve));
-    const address = taken.address();
-    const port = typeof address === 'object' ? address?.port : 0;
-    const one = start({ PORT: String(port) });
+    const { port } = taken.address() as AddressInfo;
+    const one = start({ [setting]: String(port) });
     expect(await one.exited).toMatchObject({ code: 1 });
-    expect(one.output().trim()).toBe(`Port ${port} is taken by another process: stop that, or set PORT to another port.`);
+    expect(one.output().trim()).toBe(`Port ${port} is taken by another process: stop that, or set ${setting} to another port.`);
     expect(await readdir(dir.path)).toEqual([]);
     taken.close();
+  });
+
+  it.each(['HOST', 'REALTIME_HOST'])('says that the machine has no such address as %s names', async (setting) => {
+    const ports = { [setting.replace('HOST', 'PORT')]: String(await findFreePort()) };
+    const one = start({ ...ports, HOST: '127.0.0.1', [setting]: '192.0.2.1' });
+    expect(await one.exited).toMatchObject({ code: 1 });
+    expect(one.output().trim()).toBe(`This machine has no address 192.0.2.1: set ${setting} to one of its own.`);
+    expect(await readdir(dir.path)).toEqual([]);
+  });
+
+  it('says that one port can’t be both of its own', async () => {
+    const one = start({ PORT: '18080', REALTIME_PORT: '18080' });
+    expect(await one.exited).toMatchObject({ code: 1 });
+    expect(one.output().trim()).toBe('Wrong settings:\n  REALTIME_PORT must not be PORT');
+    expect(await readdir(dir.path)).toEqual([]);
   });
 
   it('names all wrong settings at once, without their values', async () => {

@@ -46,7 +46,7 @@ async function run({ json, ...options }: ListenCommand & { help: false }): Promi
     wasAsked ||= state.state === 'connected';
     if (line !== undefined) process.stderr.write(`${line}\n`);
     // The listener passes on the others itself.
-    if (json && state.state === 'connected' && state.ready.data.resumed) print(state.ready);
+    if (state.state === 'connected' && state.ready.data.resumed) print(state.ready);
   };
   const { code, sentence } = ENDS[await listen({ ...options, onEvent: print, onState, signal: stop.signal })];
   if (sentence !== undefined) process.stderr.write(`${sentence}\n`);

@@ -3,6 +3,7 @@ import { readFilesConfig } from '@latchkey/files/config';
 import { readGatewayConfig } from '@latchkey/gateway/config';
 import { readIdentityConfig } from '@latchkey/identity/config';
 import { ConfigError, portSetting, readConfig, secretSetting, serviceCredentialsSetting, urlSetting } from '@latchkey/kit/config';
+import { readRealtimeConfig } from '@latchkey/realtime/config';
 import { z } from 'zod';
 
 /** What the launcher itself needs; everything else goes on to the services. */
@@ -11,6 +12,8 @@ const launcherSettings = z.object({
   OBJECTS_DIR: z.string().optional(),
   HOST: z.string().default('0.0.0.0'),
   PORT: portSetting.default(8080),
+  REALTIME_HOST: z.string().optional(),
+  REALTIME_PORT: portSetting.default(8081),
   PUBLIC_URL: urlSetting('http:', 'https:').optional(),
   DATABASE_URL: urlSetting('postgres:', 'postgresql:').optional(),
   REDIS_URL: urlSetting('redis:', 'rediss:').optional(),
@@ -23,6 +26,8 @@ export type LauncherSettings = z.output<typeof launcherSettings> & {
   readonly signUpOpen: boolean;
   /** How long an ordered stop waits for uploads at most, in milliseconds. */
   readonly uploadDeadlineMs: number;
+  /** How long it spreads the closing of live connections over at most, in milliseconds. */
+  readonly socketDrainMs: number;
 };
 
 /** Stands in, while settings are checked, for what the launcher provides later. */
@@ -56,10 +61,13 @@ export function readSettings(env: NodeJS.ProcessEnv): LauncherSettings {
   attempt(() => readGatewayConfig(complete));
   attempt(() => readAppsConfig(complete));
   const files = attempt(() => readFilesConfig(complete));
-  if (!settings || !identity || !files || problems.size > 0) throw new ConfigError([...problems].join('\n'));
+  const realtime = attempt(() => readRealtimeConfig(complete));
+  if (settings && settings.PORT !== 0 && settings.PORT === settings.REALTIME_PORT) problems.add('REALTIME_PORT must not be PORT');
+  if (!settings || !identity || !files || !realtime || problems.size > 0) throw new ConfigError([...problems].join('\n'));
   return {
     ...settings,
     signUpOpen: identity.SIGN_UP === 'open',
     uploadDeadlineMs: files.UPLOAD_DEADLINE_SECONDS * 1_000,
+    socketDrainMs: realtime.SOCKET_DRAIN_SECONDS * 1_000,
   };
 }

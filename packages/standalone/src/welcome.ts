@@ -2,12 +2,14 @@ import pc from 'picocolors';
 import type { Latchkey, Shape } from './latchkey.ts';
 
 /** What to tell once everything runs: where it is, and a first call to paste. */
-export function welcome({ publicUrl, signUpOpen, dataDir, logDir, internal }: Latchkey, shape: Shape, seconds: string): string {
+export function welcome(latchkey: Latchkey, shape: Shape, seconds: string): string {
+  const { publicUrl, realtimeUrl, signUpOpen, dataDir, logDir, internal } = latchkey;
   return `
 ${pc.bold('Latchkey is running')} ${pc.dim(`(${shape}, ready in ${seconds} s)`)}
 
   Base URL    ${pc.cyan(publicUrl)}
   API docs    ${pc.cyan(`${publicUrl}/docs`)}
+  Realtime    ${pc.cyan(realtimeUrl)}
 ${internalLines(internal)}  Data        ${dataDir}
   Logs        ${logDir}
 

@@ -10,6 +10,9 @@ const serviceSettings = z.object({
   SECRET_KEY: secretSetting,
   // Bounded, since the times of all of them stand in the application's row.
   RUNTIME_KEY_ROTATIONS_PER_HOUR: integerSetting(0, 10_000).default(2),
+  EVENT_RETENTION_HOURS: integerSetting(1, 8_760).default(24),
+  EVENT_RETENTION_COUNT: integerSetting(1, 100_000).default(1_000),
+  DELETION_RETENTION_DAYS: integerSetting(1, 3_650).default(30),
   LOG_LEVEL: logLevelSetting.default('info'),
 });
 

@@ -16,6 +16,7 @@ import { licenseLevelRpc } from './license-level/license-level.rpc.ts';
 import { liveStateRpc } from './live-state/live-state.rpc.ts';
 import { QUEUES } from './relay/consumers.ts';
 import { createRelay } from './relay/relay.ts';
+import { createTrimmer } from './retention/trimmer.ts';
 import { runtimeKeyRpc } from './runtime-key/runtime-key.rpc.ts';
 import { checkSecretKey } from './runtime-key/runtime-key.ts';
 import { createVault } from './runtime-key/vault.ts';
@@ -28,7 +29,7 @@ export interface AppsService {
   readonly routes: readonly RpcRoute[];
   /** Brings the schema up to date; returns the names of the migrations applied. */
   migrate(): Promise<string[]>;
-  /** Begins to deliver events, also while Redis is away. Throws when SECRET_KEY is not the one that the stored keys were sealed with. */
+  /** Begins to deliver events, also while Redis is away, and to trim the event log. Throws when SECRET_KEY is not the one that the stored keys were sealed with. */
   start(): Promise<void>;
   stop(): Promise<void>;
   /** Rejects while the database does not answer. Redis may be away. */
@@ -65,6 +66,12 @@ export function createAppsService(config: AppsConfig, overrides: AppsOverrides =
     onReady: () => relay.retry(),
   });
   const relay = createRelay({ db: database.db, producer, clock }, logger);
+  const retention = {
+    eventHours: config.EVENT_RETENTION_HOURS,
+    eventCount: config.EVENT_RETENTION_COUNT,
+    deletionDays: config.DELETION_RETENTION_DAYS,
+  };
+  const trimmer = createTrimmer({ db: database.db, clock, retention }, logger);
   const ctx: AppsContext = {
     db: database.db,
     pool: database.pool,
@@ -92,10 +99,11 @@ export function createAppsService(config: AppsConfig, overrides: AppsOverrides =
       await checkSecretKey(ctx);
       producer.connect();
       relay.start();
+      trimmer.start();
     },
     stop: () =>
       stopAll(
-        () => relay.stop(),
+        () => Promise.all([relay.stop(), trimmer.stop()]),
         () => producer.close(),
         () => database.close(),
       ),

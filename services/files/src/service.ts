@@ -5,6 +5,7 @@ import { stopAll } from '@latchkey/kit/lifecycle';
 import { createLogger, type Logger } from '@latchkey/kit/logger';
 import type { PlainRoute } from '@latchkey/kit/rpc/plain-route';
 import { type RpcRoute, rpcRoute } from '@latchkey/kit/rpc/route';
+import { createSweeper } from '@latchkey/kit/sweeper';
 import { AvatarService } from '@latchkey/proto/latchkey/files/v1/avatar_pb';
 import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import { createListDeleted } from './application/deleted-application.client.ts';
@@ -20,7 +21,6 @@ import { createDataPath, dataPathRoutes, type FilesDataPath } from './data-path.
 import { migrations } from './db/migrations/index.ts';
 import { fileRpc } from './file/file.rpc.ts';
 import { sweepAbandonedUploads, sweepObjectDeletions } from './sweep/sweep.ts';
-import { createSweeper } from './sweep/sweeper.ts';
 import { uploadRpc } from './upload/upload.rpc.ts';
 
 /** The service, composed and not yet started. */

@@ -1,7 +1,9 @@
 import type { Transport } from '@connectrpc/connect';
 import { migrate } from '@latchkey/kit/database/migrate';
+import { stopAll } from '@latchkey/kit/lifecycle';
 import { createLogger, type Logger } from '@latchkey/kit/logger';
 import { type RpcRoute, rpcRoute } from '@latchkey/kit/rpc/route';
+import { createSweeper } from '@latchkey/kit/sweeper';
 import { AccountService } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import { ApiKeyService } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
 import { AuthenticationService } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
@@ -15,6 +17,9 @@ import { type ContextDeps, openContext, SCHEMA } from './compose.ts';
 import type { IdentityConfig } from './config.ts';
 import { migrations } from './db/migrations/index.ts';
 import { oidcRpc } from './oidc/oidc.rpc.ts';
+import { createListDeleted } from './restriction/deleted-application.client.ts';
+import { createDeletionConsumer } from './restriction/deleted-application.consumer.ts';
+import { createDeletionCatchUp } from './restriction/deletion-catch-up.ts';
 import { twoFactorRpc } from './two-factor/two-factor.rpc.ts';
 
 /** The service, composed and not yet started. */
@@ -37,10 +42,19 @@ export interface IdentityDeps extends ContextDeps {
   readonly logger?: Logger;
 }
 
+/** How often deletions are looked for that no job told of. */
+const LOOK_INTERVAL_MS = 30_000;
+
 /** Composes the identity service. */
 export function createIdentityService(config: IdentityConfig, deps: IdentityDeps): IdentityService {
   const logger = deps.logger ?? createLogger('identity', config.LOG_LEVEL);
   const { ctx, connect, checkReady, close } = openContext(config, logger, deps);
+  const deletions = createDeletionConsumer(ctx, config.REDIS_URL);
+  const looks = createSweeper({
+    intervalMs: LOOK_INTERVAL_MS,
+    logger: logger.child({ sweep: 'deleted applications' }),
+    sweeps: [createDeletionCatchUp(ctx, createListDeleted(deps.appsTransport))],
+  });
   return {
     name: 'identity',
     logger,
@@ -52,8 +66,18 @@ export function createIdentityService(config: IdentityConfig, deps: IdentityDeps
       rpcRoute(TwoFactorService, twoFactorRpc(ctx)),
     ],
     migrate: () => migrate(config.DATABASE_URL, SCHEMA, migrations),
-    start: connect,
-    stop: close,
+    async start() {
+      // First, so that a stop that comes while this waits has them to stop.
+      deletions.start();
+      looks.start();
+      await connect();
+    },
+    stop: () =>
+      stopAll(
+        // Both at once, as each may wait for a statement or for Redis until its time is up; before the database, which both use.
+        () => Promise.all([deletions.stop(), looks.stop()]),
+        close,
+      ),
     checkReady,
   };
 }

@@ -6,7 +6,7 @@ import {
   trustedProxiesSetting,
   urlSetting,
 } from '@latchkey/kit/config';
-import { processSettings } from '@latchkey/kit/process-settings';
+import { processSettingsWithoutDatabase } from '@latchkey/kit/process-settings';
 import { z } from 'zod';
 
 /** What the service needs in either shape. */
@@ -15,7 +15,7 @@ const serviceSettings = z.object({
   REALTIME_PORT: portSetting.default(8081),
   REDIS_URL: urlSetting('redis:', 'rediss:'),
   TRUSTED_PROXIES: trustedProxiesSetting,
-  /** Sockets of one process, those that are being opened included. Each takes about 10 KiB. */
+  /** Sockets of one process, those that are being opened included. Each takes about 25 KiB, and more while its client does not read. */
   SOCKETS_MAX: integerSetting(1, 1_000_000).default(20_000),
   SOCKETS_PER_APPLICATION: integerSetting(1, 1_000_000).default(10_000),
   SOCKETS_PER_IP: integerSetting(1, 1_000_000).default(10_000),
@@ -23,16 +23,17 @@ const serviceSettings = z.object({
   REFUSED_UPGRADES_PER_MINUTE: integerSetting(1, 1_000_000).default(600),
   HEARTBEAT_SECONDS: integerSetting(1, 3_600).default(30),
   /** How often the node compares what its clients have heard with the event log. */
-  EVENT_LOOK_SECONDS: integerSetting(1, 3_600).default(2),
+  EVENT_LOOK_SECONDS: integerSetting(1, 3_600).default(1),
   /** How long a stop spreads the closing of sockets over at most. */
   SOCKET_DRAIN_SECONDS: integerSetting(0, 600).default(5),
   LOG_LEVEL: logLevelSetting.default('info'),
 });
 
-const { MIGRATE_ON_START: _, ...ownProcessSettings } = processSettings({ port: 8085, grpcPort: 9085 });
-
 /** What it needs besides as a process of its own. */
-const processConfig = serviceSettings.extend({ ...ownProcessSettings, APPS_URL: urlSetting('http:') });
+const processConfig = serviceSettings.extend({
+  ...processSettingsWithoutDatabase({ port: 8085, grpcPort: 9085 }),
+  APPS_URL: urlSetting('http:'),
+});
 
 export type RealtimeConfig = z.output<typeof serviceSettings>;
 export type RealtimeProcessConfig = z.output<typeof processConfig>;

@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import type { DomainError } from '@latchkey/kit/errors';
+import { commonErrors, type DomainError } from '@latchkey/kit/errors';
 import { errorEnvelope } from '@latchkey/kit/http/envelope';
 import { LingeringResponse } from '@latchkey/kit/http/lingering-response';
 import { coverNodeDefaults, onClientError } from '@latchkey/kit/http/raw-error';
@@ -9,15 +9,17 @@ import { STANDARD_HEADERS } from '@latchkey/kit/http/standard-headers';
 import type { Logger } from '@latchkey/kit/logger';
 import { WebSocketServer } from 'ws';
 import { asyncApiDocument } from './asyncapi/document.ts';
+import { type ConnectionLimits, limitConnections } from './connections.ts';
 import { errors } from './errors.ts';
 import { CLIENT_FRAME_BYTES_MAX, CLOUDEVENTS_PROTOCOL, REALTIME_PATH } from './protocol.ts';
+import { hasOneHost, isUpgrade, pathOf } from './upgrade/request.ts';
 
 const ASYNCAPI_PATH = '/asyncapi.json';
 const UPGRADE_REQUIRED = 426;
 
 /** Longest time that a client may take to send its request, in milliseconds, and how often it is looked for. */
-const REQUEST_TIMEOUT_MS = 10_000;
-const TIMEOUT_CHECK_INTERVAL_MS = 5_000;
+const REQUEST_TIMEOUT_MS = 5_000;
+const TIMEOUT_CHECK_INTERVAL_MS = 1_000;
 
 /** Most frames that a message may come in. */
 const FRAGMENTS_MAX = 100;
@@ -27,41 +29,41 @@ const CLOSE_TIMEOUT_MS = 5_000;
 /** The WebSocket side of the endpoint. Compression costs five times the CPU, and saves little of such small frames. */
 export function createWebSocketServer(): WebSocketServer {
   const options = { maxPayload: CLIENT_FRAME_BYTES_MAX, maxFragments: FRAGMENTS_MAX, closeTimeout: CLOSE_TIMEOUT_MS };
-  const server = new WebSocketServer({
+  return new WebSocketServer({
     ...options,
     noServer: true,
+    // One frame of a client a turn: a chunk may hold ten thousand of them.
+    allowSynchronousEvents: false,
     clientTracking: false,
     autoPong: false,
     perMessageDeflate: false,
     // The other sub-protocols that are offered may hold a key, and are not repeated.
     handleProtocols: (offered) => (offered.has(CLOUDEVENTS_PROTOCOL) ? CLOUDEVENTS_PROTOCOL : false),
   });
-  server.on('headers', (headers, req) => headers.push(`X-Request-Id: ${requestIdOf(req)}`));
-  return server;
 }
 
 /** What the HTTP server of the endpoint does. */
 export interface EndpointOptions {
   readonly onUpgrade: (req: IncomingMessage, socket: Socket, head: Buffer) => void;
-  /** Most connections; further ones are closed at once. */
-  readonly connectionsMax: number;
+  readonly limits: ConnectionLimits;
   readonly logger: Logger;
 }
 
 /** The HTTP server of the endpoint: upgrades, and the document that describes them. */
-export function createEndpoint({ onUpgrade, connectionsMax, logger }: EndpointOptions): Server {
+export function createEndpoint({ onUpgrade, limits, logger }: EndpointOptions): Server {
   const server = createServer(
     {
       ServerResponse: LingeringResponse,
       headersTimeout: REQUEST_TIMEOUT_MS,
       requestTimeout: REQUEST_TIMEOUT_MS,
       connectionsCheckingInterval: TIMEOUT_CHECK_INTERVAL_MS,
-      // Any other protocol may be left alone (RFC 9110, section 7.8).
-      shouldUpgradeCallback: ({ headers }) => headers.upgrade?.toLowerCase() === 'websocket',
+      // What Node would say is no envelope.
+      requireHostHeader: false,
+      shouldUpgradeCallback: isUpgrade,
     },
     answer,
   );
-  server.maxConnections = connectionsMax;
+  limitConnections(server, limits);
   server.on('upgrade', onUpgrade);
   server.on('clientError', (err, socket) => onClientError(err, socket, logger));
   coverNodeDefaults(server);
@@ -70,18 +72,20 @@ export function createEndpoint({ onUpgrade, connectionsMax, logger }: EndpointOp
 
 /** Answers what is no upgrade. */
 function answer(req: IncomingMessage, res: ServerResponse): void {
-  const path = (req.url ?? '').split('?', 1)[0];
+  const path = pathOf(req);
   const isRead = req.method === 'GET' || req.method === 'HEAD';
-  if (path !== REALTIME_PATH && path !== ASYNCAPI_PATH) refuse(req, res, errors.route_not_found());
+  if (!hasOneHost(req)) refuse(req, res, commonErrors.request_malformed());
+  else if (path !== REALTIME_PATH && path !== ASYNCAPI_PATH) refuse(req, res, errors.route_not_found());
   else if (!isRead) refuse(req, res, errors.method_not_allowed(), { allow: 'GET' });
   else if (path === ASYNCAPI_PATH) send(req, res, 200, asyncApiDocument(serverUrlOf(req)));
   else refuse(req, res, errors.upgrade_required(), { upgrade: 'websocket' }, UPGRADE_REQUIRED);
 }
 
-/** Where the client believes to be. */
+/** Where the client believes to be; what it says of it matters to nobody else. */
 function serverUrlOf({ headers }: IncomingMessage): string {
-  const url = `ws://${headers.host}`;
-  return URL.canParse(url) ? `ws://${new URL(url).host}` : 'ws://localhost';
+  const scheme = headers['x-forwarded-proto'] === 'https' ? 'wss' : 'ws';
+  const url = `${scheme}://${headers.host}`;
+  return URL.canParse(url) ? `${scheme}://${new URL(url).host}` : `${scheme}://localhost`;
 }
 
 function refuse(req: IncomingMessage, res: ServerResponse, err: DomainError, headers = {}, status = err.httpStatus): void {

@@ -50,6 +50,8 @@ const PUBLISH_TIMEOUT_MS = 1_000;
 const STOP_SLACK_MS = 20_000;
 /** Connections beside sockets: requests that are refused, and those that are still being sent. */
 const OTHER_CONNECTIONS_MAX = 1_000;
+/** Connections that may wait to be taken in when thousands come at once; the system may allow fewer. One that finds no room tries again in a second or more. */
+const BACKLOG = 4_096;
 const HEALTH_TIMEOUT_MS = 2_000;
 
 /** Composes the realtime service. */
@@ -71,10 +73,11 @@ export function createRealtimeService(config: RealtimeConfig, deps: RealtimeDeps
   const lookout = createLookout(hubs, config.EVENT_LOOK_SECONDS * 1_000);
   const consumer = createEventConsumer({
     redisUrl: config.REDIS_URL,
-    publish: async (applicationId, text) => void (await publisher.publish(channelOf(applicationId), text)),
+    publish: async (applicationId, text) => void (await publisher.publish(channelOf(publisher, applicationId), text)),
     logger,
   });
   const heartbeat = new Heartbeat(config.HEARTBEAT_SECONDS * 1_000);
+  const trust = trustProxies(config.TRUSTED_PROXIES);
   let isStopping = false;
   const upgrades = new Upgrades({
     webSockets: createWebSocketServer(),
@@ -87,13 +90,17 @@ export function createRealtimeService(config: RealtimeConfig, deps: RealtimeDeps
       perApplication: config.SOCKETS_PER_APPLICATION,
     }),
     refusals: new Refusals(config.REFUSED_UPGRADES_PER_MINUTE, () => performance.now()),
-    trust: trustProxies(config.TRUSTED_PROXIES),
+    trust,
     isStopping: () => isStopping,
     logger,
   });
   const endpoint = createEndpoint({
     onUpgrade: (req, socket, head) => void upgrades.take(req, socket as Socket, head),
-    connectionsMax: config.SOCKETS_MAX + OTHER_CONNECTIONS_MAX,
+    limits: {
+      total: config.SOCKETS_MAX + OTHER_CONNECTIONS_MAX,
+      perNetwork: config.SOCKETS_PER_IP + OTHER_CONNECTIONS_MAX / 2,
+      trust,
+    },
     logger,
   });
   const spreadMs = config.SOCKET_DRAIN_SECONDS * 1_000;
@@ -107,7 +114,7 @@ export function createRealtimeService(config: RealtimeConfig, deps: RealtimeDeps
     },
     async start() {
       await Promise.all([connectInBackground(publisher), connectInBackground(subscriber)]);
-      endpoint.listen({ host: config.REALTIME_HOST, port: config.REALTIME_PORT });
+      endpoint.listen({ host: config.REALTIME_HOST, port: config.REALTIME_PORT, backlog: BACKLOG });
       await once(endpoint, 'listening');
       consumer.start();
       lookout.start();

@@ -14,9 +14,7 @@ export function trustProxies(list: readonly string[]): ProxyTrust {
 
 /** The client's address by `X-Forwarded-For`, as far as those who forwarded it are trusted. */
 export function clientIp(req: IncomingMessage, trust: ProxyTrust): string {
-  const { remoteAddress } = req.socket;
-  // Nobody is known to have forwarded what came on a connection that is gone.
-  return remoteAddress === undefined ? '' : canonicalIp(proxyAddr(req, trust), remoteAddress);
+  return canonicalIp(proxyAddr(req, trust), req.socket.remoteAddress);
 }
 
 /** The address that was forwarded, or that of the proxy where what it forwarded is none; an IPv4 address always as such. */

@@ -2,7 +2,7 @@ import { findFreePort } from '@latchkey/embedded/free-port';
 import type { ServerProcess } from '@latchkey/embedded/server-process';
 import { localUrl } from '../listen-address.ts';
 import { type Supervised, supervise } from '../supervise.ts';
-import { startChildService } from './child-service.ts';
+import { type ChildServiceOptions, startChildService } from './child-service.ts';
 import type { RunningShape, ShapeOptions } from './shape.ts';
 
 /** Settings that are each service's own here; no service gets to see another's. */
@@ -10,6 +10,8 @@ const OWN_SETTINGS = [
   'HOST',
   'PORT',
   'GRPC_PORT',
+  'REALTIME_HOST',
+  'REALTIME_PORT',
   'DATABASE_URL',
   'REDIS_URL',
   'SECRET_KEY',
@@ -23,86 +25,72 @@ const CLIENT_SECRET = /^OIDC_.+_CLIENT_SECRET$/;
 
 /** Starts each service as a process of its own; they call one another over the network, on this machine only. */
 export async function startDeployed(options: ShapeOptions): Promise<RunningShape> {
-  const { address, servers, secrets, reporter, stops, checkWanted, publicUrl, objectsDir } = options;
-  const { SERVICE_CREDENTIALS, SECRET_KEY, REDIS_URL } = {
-    SERVICE_CREDENTIALS: secrets.serviceCredentials,
-    SECRET_KEY: secrets.secretKey,
-    REDIS_URL: servers.redisUrl,
-  };
+  const { address, realtimeAddress, servers, secrets, publicUrl } = options;
+  const { databaseUrls, redisUrl: REDIS_URL } = servers;
+  const { serviceCredentials: SERVICE_CREDENTIALS, secretKey: SECRET_KEY } = secrets;
+  const { S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY } = options.env;
   const children = new Map<string, Supervised<ServerProcess>>();
-  const run = async (name: string, url: string, env: NodeJS.ProcessEnv) => {
-    const child = await superviseChild(options, name, url, env);
-    children.set(name, child);
-    stops.push(() => child.stop());
-    checkWanted();
+  const run = async (child: Pick<ChildServiceOptions, 'name' | 'url' | 'env'>, stopTimeoutMs = options.stopTimeoutMs) => {
+    const env = { ...child.env, SERVICE_CREDENTIALS, REDIS_URL };
+    children.set(child.name, await runChild(options, { ...child, env, stopTimeoutMs }));
+  };
+  const runInternal = async (name: string, env: NodeJS.ProcessEnv, stopTimeoutMs?: number) => {
+    // A port is chosen when it is needed, as somebody else may take a free one meanwhile.
+    const own = await internalAddress();
+    await run({ name, url: own.url, env: { ...own.env, ...env } }, stopTimeoutMs);
+    return own;
   };
 
-  // A port is chosen when it is needed, as somebody else may take a free one meanwhile.
-  const apps = await internalAddress();
-  await reporter.step('Service apps', () =>
-    run('apps', apps.url, {
-      ...apps.env,
-      SERVICE_CREDENTIALS,
-      SECRET_KEY,
-      REDIS_URL,
-      DATABASE_URL: servers.databaseUrls.apps,
-    }),
-  );
-  const identity = await internalAddress();
-  await reporter.step('Service identity', () =>
-    run('identity', identity.url, {
-      ...identity.env,
-      SERVICE_CREDENTIALS,
-      SECRET_KEY,
-      REDIS_URL,
-      DATABASE_URL: servers.databaseUrls.identity,
-      APPS_URL: apps.url,
-      ...Object.fromEntries(Object.entries(options.env).filter(([name]) => CLIENT_SECRET.test(name))),
-    }),
-  );
-  const { S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY } = options.env;
-  const files = await internalAddress();
-  await reporter.step('Service files', () =>
-    run('files', files.url, {
-      ...files.env,
-      SERVICE_CREDENTIALS,
-      SECRET_KEY,
-      REDIS_URL,
-      S3_ACCESS_KEY_ID,
-      S3_SECRET_ACCESS_KEY,
-      DATABASE_URL: servers.databaseUrls.files,
-      APPS_URL: apps.url,
-      IDENTITY_URL: identity.url,
-      PUBLIC_URL: publicUrl,
-      OBJECTS_DIR: objectsDir,
-    }),
-  );
-  await reporter.step('Service gateway', () =>
-    run('gateway', localUrl(address), {
-      HOST: address.host,
-      PORT: String(address.port),
-      SERVICE_CREDENTIALS,
-      REDIS_URL,
-      IDENTITY_URL: identity.url,
-      APPS_URL: apps.url,
-      FILES_URL: files.url,
-    }),
-  );
+  const apps = await runInternal('apps', { SECRET_KEY, DATABASE_URL: databaseUrls.apps });
+  const APPS_URL = apps.url;
+  const clientSecrets = Object.fromEntries(Object.entries(options.env).filter(([name]) => CLIENT_SECRET.test(name)));
+  const identity = await runInternal('identity', {
+    ...clientSecrets,
+    SECRET_KEY,
+    DATABASE_URL: databaseUrls.identity,
+    APPS_URL,
+  });
+  const files = await runInternal('files', {
+    SECRET_KEY,
+    S3_ACCESS_KEY_ID,
+    S3_SECRET_ACCESS_KEY,
+    DATABASE_URL: databaseUrls.files,
+    APPS_URL,
+    IDENTITY_URL: identity.url,
+    PUBLIC_URL: publicUrl,
+    OBJECTS_DIR: options.objectsDir,
+  });
+  const at = { HOST: address.host, PORT: String(address.port) };
+  const services = { IDENTITY_URL: identity.url, APPS_URL, FILES_URL: files.url };
+  await run({ name: 'gateway', url: localUrl(address), env: { ...at, ...services } });
+  const realtimeAt = { REALTIME_HOST: realtimeAddress.host, REALTIME_PORT: String(realtimeAddress.port) };
+  // What is started last is stopped first: the others answer those of its clients that turn to them meanwhile.
+  await runInternal('realtime', { ...realtimeAt, APPS_URL }, options.realtimeStopTimeoutMs);
   return {
     pids: () => Object.fromEntries([...children].map(([name, child]) => [name, child.current.pid])),
     internal: { apps: apps.internal, identity: identity.internal, files: files.internal },
   };
 }
 
-function superviseChild(options: ShapeOptions, name: string, url: string, env: NodeJS.ProcessEnv) {
+async function runChild(options: ShapeOptions, child: Omit<ChildServiceOptions, 'logs'>): Promise<Supervised<ServerProcess>> {
+  const { reporter, stops, checkWanted } = options;
+  return reporter.step(`Service ${child.name}`, async () => {
+    const supervised = await superviseChild(options, child);
+    stops.push(() => supervised.stop());
+    checkWanted();
+    return supervised;
+  });
+}
+
+function superviseChild(options: ShapeOptions, child: Omit<ChildServiceOptions, 'logs'>) {
+  const { logs } = options;
   const common = { ...options.env };
   for (const name of Object.keys(common)) {
     if (OWN_SETTINGS.includes(name) || CLIENT_SECRET.test(name)) delete common[name];
   }
   return supervise({
-    name: `The service ${name}`,
-    start: () =>
-      startChildService({ name, env: { ...common, ...env }, url, logs: options.logs, stopTimeoutMs: options.stopTimeoutMs }),
+    name: `The service ${child.name}`,
+    start: () => startChildService({ ...child, env: { ...common, ...child.env }, logs }),
     onRestart: options.reporter.warn,
     onGiveUp: options.onGiveUp,
   });

@@ -10,6 +10,8 @@ export interface ShapeOptions {
   /** Settings that go on to the services as they are. */
   readonly env: NodeJS.ProcessEnv;
   readonly address: ListenAddress;
+  /** Where clients open live connections. */
+  readonly realtimeAddress: ListenAddress;
   readonly servers: Servers;
   readonly secrets: Secrets;
   /** Where clients reach the gateway. */
@@ -18,6 +20,8 @@ export interface ShapeOptions {
   readonly objectsDir: string;
   /** How long a service may take to stop, uploads included, in milliseconds. */
   readonly stopTimeoutMs: number;
+  /** How long the realtime service may, in milliseconds. */
+  readonly realtimeStopTimeoutMs: number;
   readonly reporter: Reporter;
   readonly logs: LogSink;
   readonly stops: StopStack;

@@ -9,13 +9,16 @@ import { readIdentityConfig } from '@latchkey/identity/config';
 import { createIdentityService } from '@latchkey/identity/service';
 import { createLogger } from '@latchkey/kit/logger';
 import { createDirectTransport } from '@latchkey/kit/rpc/direct-transport';
-import { explainListenError } from '../listen-address.ts';
+import { healthRoute } from '@latchkey/kit/rpc/health';
+import { readRealtimeConfig } from '@latchkey/realtime/config';
+import { createRealtimeService } from '@latchkey/realtime/service';
+import { explainListenError, type ListenAddress } from '../listen-address.ts';
 import type { RunningShape, ShapeOptions } from './shape.ts';
 
 /** Starts all services in this process, with direct calls between them. */
 export async function startStandalone(options: ShapeOptions): Promise<RunningShape> {
-  const { address, reporter, stops, checkWanted } = options;
-  const { apps, identity, files, gateway } = compose(options);
+  const { address, realtimeAddress, reporter, stops, checkWanted } = options;
+  const { apps, identity, files, gateway, realtime } = compose(options);
   stops.push(() => apps.stop());
   stops.push(() => identity.stop());
   stops.push(() => files.stop());
@@ -30,16 +33,15 @@ export async function startStandalone(options: ShapeOptions): Promise<RunningSha
     await start(identity);
     await start(files);
     stops.push(() => gateway.stop());
-    await gateway.start().catch((err: unknown) => {
-      throw new StartError(explainListenError(err, address) ?? `The gateway did not start: ${(err as Error).message}`, {
-        cause: err,
-      });
-    });
+    await start(gateway, address);
+    // What is started last is stopped first: the others answer those of its clients that turn to them meanwhile.
+    stops.push(() => realtime.stop());
+    await start(realtime, realtimeAddress);
   });
   return { pids: () => ({}), internal: {} };
 }
 
-function compose({ env, address, servers, secrets, logs, publicUrl, objectsDir }: ShapeOptions) {
+function compose({ env, address, realtimeAddress, servers, secrets, logs, publicUrl, objectsDir }: ShapeOptions) {
   const common = {
     ...env,
     SECRET_KEY: secrets.secretKey,
@@ -51,13 +53,20 @@ function compose({ env, address, servers, secrets, logs, publicUrl, objectsDir }
   const identityConfig = readIdentityConfig({ ...common, DATABASE_URL: servers.databaseUrls.identity });
   const filesConfig = readFilesConfig({ ...common, DATABASE_URL: servers.databaseUrls.files });
   const gatewayConfig = readGatewayConfig({ ...common, HOST: address.host, PORT: String(address.port) });
+  const realtimeConfig = readRealtimeConfig({
+    ...common,
+    REALTIME_HOST: realtimeAddress.host,
+    REALTIME_PORT: String(realtimeAddress.port),
+  });
   const loggerOf = (name: string) => createLogger(name, gatewayConfig.LOG_LEVEL, logs);
 
   const apps = createAppsService(appsConfig, { logger: loggerOf('apps') });
-  const appsTransport = createDirectTransport(apps.routes, loggerOf('apps'));
+  const appsRoutes = [...apps.routes, healthRoute(apps.checkReady, apps.routes)];
+  const appsTransport = createDirectTransport(appsRoutes, loggerOf('apps'));
   const identity = createIdentityService(identityConfig, { appsTransport, logger: loggerOf('identity') });
   const identityTransport = createDirectTransport(identity.routes, loggerOf('identity'));
   const files = createFilesService(filesConfig, { appsTransport, identityTransport, logger: loggerOf('files') });
+  const realtime = createRealtimeService(realtimeConfig, { appsTransport, logger: loggerOf('realtime') });
   const gateway = createGatewayService(gatewayConfig, {
     apps: appsTransport,
     identity: identityTransport,
@@ -65,14 +74,16 @@ function compose({ env, address, servers, secrets, logs, publicUrl, objectsDir }
     filesData: files.dataPath,
     logger: loggerOf('gateway'),
     checkReady: async () => {
-      await Promise.all([identity.checkReady(), apps.checkReady(), files.checkReady()]);
+      await Promise.all([identity, apps, files, realtime].map((service) => service.checkReady()));
     },
   });
-  return { apps, identity, files, gateway };
+  return { apps, identity, files, gateway, realtime };
 }
 
-async function start(service: { name: string; start(): Promise<void> }): Promise<void> {
+/** @param address where clients are to reach it, if they are */
+async function start(service: { name: string; start(): Promise<void> }, address?: ListenAddress): Promise<void> {
   await service.start().catch((err: unknown) => {
-    throw new StartError(`The service ${service.name} did not start: ${(err as Error).message}`, { cause: err });
+    const sentence = address && explainListenError(err, address);
+    throw new StartError(sentence ?? `The service ${service.name} did not start: ${(err as Error).message}`, { cause: err });
   });
 }

@@ -23,8 +23,8 @@ export default async function setUp(project: TestProject): Promise<() => Promise
     await release();
     throw err;
   });
-  const { baseUrl, port, logDir, objectsDir, filesUrl } = instance;
-  project.provide('latchkeyInstance', { shape, baseUrl, port, logDir, objectsDir, filesUrl });
+  const { baseUrl, port, realtimeUrl, logDir, objectsDir, filesUrl } = instance;
+  project.provide('latchkeyInstance', { shape, baseUrl, port, realtimeUrl, logDir, objectsDir, filesUrl });
   return async () => {
     await instance.stop();
     await release();

@@ -36,6 +36,8 @@ export interface Instance {
   readonly shape: Shape;
   readonly baseUrl: string;
   readonly port: number;
+  /** Where live connections are opened. */
+  readonly realtimeUrl: string;
   /** Pid of the process that was started; in the deployed shape the services are children of it. */
   readonly pid: number;
   /** Resolves with the exit code once the process has ended. */
@@ -58,7 +60,8 @@ export async function startInstance(options: InstanceOptions): Promise<Instance>
   const dataDir = await mkdtemp(join(tmpdir(), 'latchkey-e2e-'));
   await chmod(dataDir, 0o711);
   const port = await findFreePort();
-  const process = await launch(options, dataDir, port);
+  const realtimePort = await findFreePort();
+  const process = await launch(options, dataDir, { PORT: String(port), REALTIME_PORT: String(realtimePort) });
   const baseUrl = `http://127.0.0.1:${port}`;
   let ended = false;
   const exited = process.exited.then(({ code }) => {
@@ -80,6 +83,7 @@ export async function startInstance(options: InstanceOptions): Promise<Instance>
     shape: options.shape,
     baseUrl,
     port,
+    realtimeUrl: `ws://127.0.0.1:${realtimePort}/api/v1/realtime`,
     pid: process.pid,
     exited,
     logDir: join(dataDir, 'logs'),
@@ -95,7 +99,11 @@ async function isReady({ recentLines }: ServerProcess, baseUrl: string): Promise
   return (await fetch(`${baseUrl}/readyz`, { signal: AbortSignal.timeout(2_000) })).ok;
 }
 
-function launch({ shape, databaseUrl, redisUrl, env }: InstanceOptions, dataDir: string, port: number): Promise<ServerProcess> {
+function launch(
+  { shape, databaseUrl, redisUrl, env }: InstanceOptions,
+  dataDir: string,
+  ports: NodeJS.ProcessEnv,
+): Promise<ServerProcess> {
   return runServer({
     command: process.execPath,
     args: [MAIN, ...(shape === 'deployed' ? ['--deployed'] : [])],
@@ -105,7 +113,7 @@ function launch({ shape, databaseUrl, redisUrl, env }: InstanceOptions, dataDir:
       ...GENEROUS_LIMITS,
       SERVICE_CREDENTIALS: SERVICE_CREDENTIAL,
       HOST: '127.0.0.1',
-      PORT: String(port),
+      ...ports,
       DATA_DIR: dataDir,
       DATABASE_URL: databaseUrl,
       REDIS_URL: redisUrl,

@@ -5,6 +5,7 @@ export interface SharedInstance {
   readonly shape: Shape;
   readonly baseUrl: string;
   readonly port: number;
+  readonly realtimeUrl: string;
   readonly logDir: string;
   readonly objectsDir: string;
   /** Where the files service answers other services, in the shape in which it does. */

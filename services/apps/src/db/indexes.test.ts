@@ -5,6 +5,8 @@ import { Kysely, PostgresDialect } from 'kysely';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { deliverBatch } from '../relay/delivery.ts';
 import { hasUndelivered } from '../relay/relay.store.ts';
+import { trimEvents } from '../retention/retention.ts';
+import { DEFAULTS } from '../testing/held-events.ts';
 import { insertDeletions } from '../testing/rows.ts';
 import { type OwnedRef, startTestApps, type TestApps } from '../testing/test-apps.ts';
 import type { AppsDatabase } from './schema.ts';
@@ -90,12 +92,17 @@ function toLiteral(value: unknown): string {
   return Array.isArray(value) ? `{${value.map((item) => JSON.stringify(toLiteral(item))).join(',')}}` : String(value);
 }
 
-const DATA_STATEMENT = /^\s*(select|update|delete)/i;
+/** Statements that go to a table, as locks of the application's own do not. */
+const DATA_STATEMENT = /^\s*(select|update|delete|with)\b.*\bapplication/is;
 
 const token = () => Buffer.from(`${Date.now() + 60_000} ${randomUUID()}`).toString('base64url');
 const page = (request: object) => apps.client.listApplications({ accountId: randomUUID(), pageSize: 10, ...request });
 const set = (field: string, value: string) =>
   apps.client.updateApplicationSetting({ ...ref, field, value: { case: 'stringValue', value } });
+
+/** Removes one of the three events of each application, up to the signal or the end. */
+const trim = (signal: AbortSignal) =>
+  trimEvents({ db: kysely, clock: apps.clock.now, retention: { ...DEFAULTS, eventCount: 2 } }, signal);
 
 /** Every kind of call that reads or changes rows. */
 const CALLS: Record<string, () => Promise<unknown>> = {
@@ -123,8 +130,11 @@ const CALLS: Record<string, () => Promise<unknown>> = {
   'the first page of deletions': () => apps.client.listDeletedApplications({ pageSize: 10 }),
   'a further page of deletions since a time': () =>
     apps.client.listDeletedApplications({ pageSize: 10, pageToken: token(), deletedSince: timestampFromDate(new Date()) }),
+  'the events after a sequence': () => apps.client.listApplicationEvents({ ...ref, afterSequence: 101n }),
+  'live states': () => apps.client.batchGetLiveStates({ applicationIds: [ref.applicationId, randomUUID()] }),
+  'a trimming': () => trim(new AbortController().signal),
   'a look for events on their way': () => hasUndelivered(kysely),
-  'a delivery of events': () => deliverBatch({ db: kysely, producer: { add: async () => undefined }, clock: apps.clock.now }),
+  'a delivery of events': () => deliverBatch({ db: kysely, producer: { add: async () => true }, clock: apps.clock.now }),
 };
 
 describe.each(['force_custom_plan', 'force_generic_plan'] as const)('with 10,000 applications and %s', (mode) => {
@@ -137,6 +147,36 @@ describe.each(['force_custom_plan', 'force_generic_plan'] as const)('with 10,000
       expect({ statement: statement.text, nodes }).not.toMatchObject({ nodes: expect.arrayContaining(['Seq Scan']) });
       expect(plan.some((node) => node['Index Name'])).toBe(true);
     }
+  });
+});
+
+describe('the events after a sequence', () => {
+  it('are read in the order of their index, without a sort, however many there are', async () => {
+    const [statement] = statements.get('the events after a sequence') ?? [];
+    if (!statement) throw new Error('No statement was sent');
+    const plan = await planOf(statement, 'force_generic_plan');
+    expect(plan.map((node) => node['Node Type'])).toEqual(['Limit', 'Index Scan']);
+    expect(plan[1]?.['Index Name']).toBe('application_event_sequence');
+  });
+});
+
+describe('a trimming', () => {
+  it('goes from one application to the next in the index, and to nothing else than the ends of each', async () => {
+    const sent = new Map((statements.get('a trimming') ?? []).map((statement) => [statement.text, statement]));
+    const indexes: Array<Array<string | undefined>> = [];
+    for (const statement of sent.values()) {
+      for (const mode of ['force_custom_plan', 'force_generic_plan'] as const) {
+        const plan = await planOf(statement, mode);
+        expect(plan.map((node) => node['Node Type'])).not.toContain('Seq Scan');
+        indexes.push(plan.flatMap((node) => node['Index Name'] ?? []));
+      }
+    }
+    const bySequence = 'application_event_sequence';
+    expect(indexes.map((names) => names.toSorted())).toEqual([
+      ...Array(2).fill([bySequence, bySequence]),
+      ...Array(2).fill([bySequence, bySequence, bySequence, 'application_event_undelivered']),
+      ...Array(4).fill(['application_event_pkey', bySequence]),
+    ]);
   });
 });
 

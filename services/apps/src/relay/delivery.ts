@@ -29,6 +29,7 @@ export async function deliverBatch({ db, producer, clock }: Delivery): Promise<n
     const inOrder = rows.toSorted((a, b) => Number(a.sequence) - Number(b.sequence));
     for (const queue of QUEUES) {
       const jobs = inOrder.filter(({ type }) => CONSUMERS[queue]?.has(type)).map(toJob);
+      // A full queue takes none: whoever comes to work on it again looks for what it has missed (ADR 6).
       if (jobs.length > 0) await producer.add(queue, jobs);
     }
     const ids = rows.map(({ id }) => id);

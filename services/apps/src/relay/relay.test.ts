@@ -160,9 +160,11 @@ describe('the log', () => {
     const batches: Array<readonly QueueJob[]> = [];
     const held: Array<() => void> = [];
     const add = async (queue: string, jobs: readonly QueueJob[]) => {
-      if (queue !== 'files') return;
-      batches.push(jobs);
-      await new Promise<void>((resolve) => void held.push(resolve));
+      if (queue === 'files') {
+        batches.push(jobs);
+        await new Promise<void>((resolve) => void held.push(resolve));
+      }
+      return true;
     };
     const deliver = () => deliverBatch({ db: database.db, producer: { add }, clock: apps.clock.now });
     const deliveries = [deliver(), deliver(), deliver(), deliver()];

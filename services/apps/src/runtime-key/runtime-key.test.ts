@@ -52,6 +52,30 @@ describe('a runtime key', () => {
     expect(await lookUp(name, key)).toMatchObject({ ...ref, settings: changed, lastSequence: 1n });
   });
 
+  it.each(['socketKey', 'httpKey'] as const)(
+    'has a fingerprint of its own, that is another after a rotation: %s',
+    async (name) => {
+      const [ref, other] = [await apps.createOwned(), await apps.createOwned()];
+      const fingerprints: string[] = [];
+      const keep = async (of: OwnedRef, type: KeyName) =>
+        void fingerprints.push((await lookUp(type, (await keysOf(of))[type])).keyFingerprint);
+      await keep(ref, name);
+      await apps.client.updateApplicationSetting({ ...ref, field: 'version', value: { case: 'stringValue', value: '2.0' } });
+      await keep(ref, name);
+      expect(fingerprints[0]).toBe(fingerprints.pop());
+      await keep(other, name);
+      for (const type of ['socketKey', 'httpKey'] as const) if (type !== name) await keep(ref, type);
+      await apps.client.rotateRuntimeKey({ ...ref, type: name === 'socketKey' ? 1 : 2 });
+      await keep(ref, name);
+      expect(new Set(fingerprints).size).toBe(4);
+      const { rows } = await apps.db.query<{ hash: Buffer }>(
+        `select ${name === 'socketKey' ? 'socket' : 'http'}_key_hash as hash from application where id = $1`,
+        [ref.applicationId],
+      );
+      expect(Buffer.from(fingerprints.at(-1) ?? '', 'base64url')).toEqual(rows[0]?.hash.subarray(0, 9));
+    },
+  );
+
   it('is refused with one and the same answer, whatever is wrong with it, and nothing changes', async () => {
     const { socketKey, httpKey } = await keysOf(await apps.createOwned());
     const { applicationId } = await apps.createOwned();

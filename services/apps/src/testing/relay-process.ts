@@ -17,9 +17,9 @@ const relay = createRelay(
     producer: {
       async add(queue, jobs) {
         if (queue !== doomedQueue || when === 'after') await producer.add(queue, jobs);
-        if (queue !== doomedQueue) return;
+        if (queue !== doomedQueue) return true;
         process.kill(process.pid, 'SIGKILL');
-        await new Promise(() => undefined);
+        return new Promise<boolean>(() => undefined);
       },
     },
   },

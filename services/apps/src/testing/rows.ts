@@ -50,14 +50,19 @@ export async function undelivered(db: pg.Pool): Promise<string[]> {
   return rows.map(({ id }) => id);
 }
 
+/** Marks all events as delivered, as the relay does. */
+export async function deliverAll(db: pg.Pool): Promise<void> {
+  await db.query('update application_event set delivered_at = now() where delivered_at is null');
+}
+
 /** Writes events of one application as if it had changed its version so often, their ids in the opposite order, and returns the application. */
-export async function insertVersionChanges(db: pg.Pool, count: number): Promise<string> {
+export async function insertVersionChanges(db: pg.Pool, count: number, at = new Date()): Promise<string> {
   const { rows } = await db.query<{ application_id: string }>(
     `insert into application_event (id, application_id, account_id, sequence, type, data, created_at)
-      select lpad(to_hex($1 - i), 32, '0')::uuid, application_id, gen_random_uuid(), i, 'version_changed', '{}', now()
+      select (lpad(to_hex($1 - i), 8, '0') || substr(application_id::text, 9))::uuid, application_id, gen_random_uuid(), i, 'version_changed', '{}', $2
       from (select gen_random_uuid() as application_id) a, generate_series(1, $1::int) i
       returning application_id`,
-    [count],
+    [count, at],
   );
   return rows[0]?.application_id ?? '';
 }

@@ -9,7 +9,12 @@ const JOB = 'make';
 /** Tells workers of avatars to make. The queue only carries: what is to be made, and whether it still is, says the database. */
 export function createAvatarQueue(redisUrl: string, logger: Logger): QueueProducer & { enqueue(id: string): Promise<void> } {
   const producer = createQueueProducer({ url: redisUrl, name: 'latchkey-files-avatars', queues: [QUEUE], logger });
-  return { ...producer, enqueue: (id) => producer.add(QUEUE, [{ id, name: JOB, data: {} }]) };
+  return {
+    ...producer,
+    async enqueue(id) {
+      if (!(await producer.add(QUEUE, [{ id, name: JOB, data: {} }]))) throw new Error('The avatar queue is full');
+    },
+  };
 }
 
 /** Makes the avatars that the queue tells of. A job whose worker died is another's after some 10 to 15 s. */

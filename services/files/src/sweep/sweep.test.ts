@@ -6,7 +6,6 @@ import type { OwnedRef } from '../testing/fake-apps.ts';
 import { startTestFiles, type TestFiles } from '../testing/test-files.ts';
 import { createUploads, holdingsOf, NOTHING } from '../testing/uploads.ts';
 import { sweepAbandonedUploads, sweepObjectDeletions } from './sweep.ts';
-import { createSweeper } from './sweeper.ts';
 
 let files: TestFiles;
 beforeAll(async () => {
@@ -127,45 +126,5 @@ describe('the sweep of objects without rows', () => {
       `${ref.applicationId}/%`,
     ]);
     expect(rows).toEqual([{ object_key: later }]);
-  });
-});
-
-describe('the sweeper', () => {
-  it('sweeps at the start, when woken and each period, goes on after a failure, and ends when told', async () => {
-    let sweeps = 0;
-    const failing = async () => {
-      throw new Error('refused');
-    };
-    const counting = async () => {
-      sweeps += 1;
-    };
-    const sweeper = createSweeper({ intervalMs: 5, logger: files.ctx.logger, sweeps: [failing, counting] });
-    sweeper.start();
-    await eventually(() => sweeps > 3);
-    sweeper.wake();
-    await sweeper.stop();
-    const ended = sweeps;
-    sweeper.wake();
-    await eventually(() => new Promise((resolve) => setImmediate(() => resolve(true))));
-    expect(sweeps).toBe(ended);
-  });
-
-  it('does not wait for the period once it is woken, even in the middle of a sweep', async () => {
-    let sweeps = 0;
-    let finish = () => {};
-    const slow = () => {
-      sweeps += 1;
-      return new Promise<void>((resolve) => {
-        finish = resolve;
-      });
-    };
-    const sweeper = createSweeper({ intervalMs: 3_600_000, logger: files.ctx.logger, sweeps: [slow] });
-    sweeper.start();
-    sweeper.wake();
-    expect(sweeps).toBe(1);
-    finish();
-    await eventually(() => sweeps === 2);
-    finish();
-    await sweeper.stop();
   });
 });

@@ -42,7 +42,9 @@ const record = {
   keyLast4: z.string(),
   scopes: z.array(z.enum(SCOPES)),
   allApplications: z.boolean(),
-  applicationIds: z.array(idText),
+  applicationIds: z
+    .array(idText)
+    .meta({ description: 'Deleted applications leave it soon after; a key whose list has become empty reaches none.' }),
   expiresAt: timestamp.nullable(),
   revokedAt: timestamp.nullable(),
   lastUsedAt: timestamp.nullable(),

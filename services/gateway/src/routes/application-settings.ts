@@ -58,7 +58,7 @@ export function applicationSettingRoutes(clients: Clients): Route[] {
       tag: TAG,
       summary: 'Set one setting of an application',
       description:
-        '`value` is a boolean for the three Requires fields, text of 1 to 64 characters for `version`, and `online` or `paused` for `status`.',
+        '`value` is a boolean for the three Requires fields, text of 1 to 64 characters for `version`, and `online` or `paused` for `status`. Live clients hear of a new `version` and a new `status`; setting the value that is there changes nothing, and nobody hears of it.',
       query: applicationQuery,
       body: z.strictObject({ field: z.enum(FIELDS), value: z.union([z.boolean(), z.string()]) }),
       message: 'Successfully update application settings',
@@ -76,7 +76,8 @@ export function applicationSettingRoutes(clients: Clients): Route[] {
       access: 'applications:update',
       tag: TAG,
       summary: 'Rotate a runtime key of an application',
-      description: 'The old key is refused from then on. Two rotations an hour for each application, both types together.',
+      description:
+        'The old key is refused from then on, and connections opened with an old socket key are closed. Two rotations an hour for each application, both types together.',
       query: applicationQuery,
       body: z.strictObject({ type: z.enum(['socketKey', 'httpKey']) }),
       message: 'Successfully update api key',

@@ -53,7 +53,7 @@ export function applicationRoutes(clients: Clients): Route[] {
       tag: TAG,
       summary: 'Delete an application',
       description: [
-        'The application is gone at once. With a session of an account that has two-factor authentication on, `code` is needed, and used up.',
+        'The application is gone at once, and its live clients hear of it and are disconnected. With a session of an account that has two-factor authentication on, `code` is needed, and used up.',
         'Otherwise it is ignored: send an empty string.',
       ].join(' '),
       body: z.strictObject({ applicationId: idText, code: z.string() }),

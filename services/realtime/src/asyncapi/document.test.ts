@@ -4,11 +4,13 @@ import { ApplicationEventSchema } from '@latchkey/proto/latchkey/apps/v1/event_p
 import { Ajv, type AnySchema, type Options } from 'ajv';
 import addFormats from 'ajv-formats';
 import { describe, expect, it } from 'vitest';
+import { errors } from '../errors.ts';
 import { CLOSE } from '../socket/close-code.ts';
 import { CLOSE_CODES } from './close-codes.ts';
 import { asyncApiDocument } from './document.ts';
 import { EXAMPLES } from './examples.ts';
 import { applicationFrames, readyFrame } from './messages.ts';
+import { REFUSALS } from './refusals.ts';
 
 const document = asyncApiDocument('ws://localhost:8081');
 const { messages } = document.components;
@@ -79,6 +81,14 @@ describe('the AsyncAPI document', () => {
     expect(named).toEqual(expect.arrayContaining(Object.values(CLOSE).map(({ code }) => code)));
     expect(new Set(named).size).toBe(named.length);
     for (const code of named) expect(document.channels.realtime.description).toContain(`| ${code} |`);
+  });
+
+  it('names every refusal of the endpoint itself', () => {
+    const { route_not_found: _, method_not_allowed: __, upgrade_required, ...others } = errors;
+    const made = Object.values(others).map((make) => make());
+    const expected = made.map(({ httpStatus, code }) => `${httpStatus} ${code}`);
+    const named = REFUSALS.map(({ status, code }) => `${status} ${code}`);
+    expect(new Set(named)).toEqual(new Set([...expected, `426 ${upgrade_required().code}`]));
   });
 
   it.each([

@@ -23,6 +23,12 @@ export const REFUSALS: readonly Refusal[] = [
     clientShould: 'Stop, and get the present key.',
   },
   {
+    status: 426,
+    code: 'bad_request',
+    meaning: 'The request asks for no upgrade.',
+    clientShould: 'Speak WebSocket.',
+  },
+  {
     status: 429,
     code: 'rate_limit_reached',
     meaning: 'The address or the application has too many connections, or the address had too many refused.',

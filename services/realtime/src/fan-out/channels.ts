@@ -5,8 +5,9 @@ import { applicationOf, channelOf } from './channel.ts';
 /** The channels of a subscriber's connection. */
 export function createChannels(subscriber: Redis): Channels {
   return {
-    subscribe: async (applicationIds) => void (await subscriber.subscribe(...applicationIds.map(channelOf))),
-    unsubscribe: (applicationId) => void subscriber.unsubscribe(channelOf(applicationId)).catch(() => undefined),
+    subscribe: async (applicationIds) =>
+      void (await subscriber.subscribe(...applicationIds.map((id) => channelOf(subscriber, id)))),
+    unsubscribe: (applicationId) => void subscriber.unsubscribe(channelOf(subscriber, applicationId)).catch(() => undefined),
   };
 }
 

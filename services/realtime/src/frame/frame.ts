@@ -24,6 +24,8 @@ export interface LiveEvent {
 const TYPE_PREFIX = 'latchkey.application.';
 const LAST_TYPE = `${TYPE_PREFIX}deleted`;
 
+const sourceOf = (applicationId: string) => `/applications/${applicationId}`;
+
 /**
  * The CloudEvent for an event (decisions 10, CloudEvents 1.0 JSON format), or undefined for one of a later release that this one has no words for.
  * Its `type` and `data` follow from the protocol's oneof.
@@ -35,7 +37,7 @@ export function encodeEvent(applicationId: string, { id, sequence, createdAt, ev
   return JSON.stringify({
     specversion: '1.0',
     id,
-    source: `/applications/${applicationId}`,
+    source: sourceOf(applicationId),
     type: TYPE_PREFIX + ApplicationEventSchema.field[name].name,
     time: createdAt.toISOString(),
     datacontenttype: 'application/json',
@@ -51,12 +53,19 @@ export function frameOf(applicationId: string, event: LiveEvent): Frame {
 }
 
 const SEQUENCE = /^[1-9]\d{0,14}$/;
-const frameFields = z.object({ type: z.string(), sequence: z.string().regex(SEQUENCE).transform(Number) });
+const frameFields = z.object({
+  specversion: z.literal('1.0'),
+  id: z.uuid(),
+  source: z.string(),
+  type: z.string().startsWith(TYPE_PREFIX),
+  sequence: z.string().regex(SEQUENCE).transform(Number),
+  data: z.looseObject({}),
+});
 
-/** The frame of a text that {@link encodeEvent} made, or undefined for any other text. */
-export function readFrame(text: string): Frame | undefined {
+/** The frame of a text that {@link encodeEvent} made for an application, or undefined for any other text: it would be sent to clients as it is. */
+export function readFrame(applicationId: string, text: string): Frame | undefined {
   const result = frameFields.safeParse(parseJson(text));
-  if (!result.success) return undefined;
+  if (!result.success || result.data.source !== sourceOf(applicationId)) return undefined;
   return { sequence: result.data.sequence, bytes: Buffer.from(text), isLast: result.data.type === LAST_TYPE };
 }
 
@@ -82,7 +91,7 @@ export function encodeReady({ lastSequence, ...snapshot }: Snapshot, resumed: bo
   return JSON.stringify({
     specversion: '1.0',
     id: newId(),
-    source: `/applications/${snapshot.applicationId}`,
+    source: sourceOf(snapshot.applicationId),
     type: 'latchkey.connection.ready',
     time: now.toISOString(),
     datacontenttype: 'application/json',

@@ -3,8 +3,8 @@ import type { Frame } from '../frame/frame.ts';
 import type { FrameSource, LiveSocket } from '../socket/live-socket.ts';
 import { Ring } from './ring.ts';
 
-/** Sockets that are sent to before others get their turn: some milliseconds' worth. */
-export const SLICE_SOCKETS = 250;
+/** Sockets that are sent to before others get their turn: half a millisecond's worth. What others do takes several turns, so that they wait for several slices. */
+export const SLICE_SOCKETS = 50;
 
 /** What a hub starts with. */
 export interface HubOptions {

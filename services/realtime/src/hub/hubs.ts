@@ -29,6 +29,8 @@ export interface Joining {
 
 /** Hubs compared with apps in one call. */
 const LOOK_HUBS_MAX = 500;
+/** Hubs that are given what they lack at the same time. */
+const MENDS_MAX = 16;
 
 /** The hubs of a node: one for each application that it holds sockets of. */
 export class Hubs {
@@ -40,6 +42,8 @@ export class Hubs {
   readonly #looks = new SharedCalls<void>();
   /** Hubs that are to be looked at. */
   readonly #doubtful = new Set<Hub>();
+  /** Hubs whose last look failed. They are looked at again with all others. */
+  readonly #failed = new Set<Hub>();
   #isFailing = false;
 
   constructor({ apps, channels, logger }: HubsOptions) {
@@ -65,7 +69,7 @@ export class Hubs {
     hub.sockets.add(socket);
     socket.onGone(() => this.#leave(hub, socket));
     // One of the two is out of date, and what happened in between may have come before the socket did.
-    if (hub.keyFingerprint !== keyFingerprint) this.#lookAt([hub]);
+    if (hub.keyFingerprint !== keyFingerprint || hub.cursor > lastSequence) this.#lookAt([hub]);
     return socket;
   }
 
@@ -78,13 +82,15 @@ export class Hubs {
   receive(applicationId: string, text: string): void {
     const hub = this.#hubs.get(applicationId);
     if (!hub) return;
-    const frame = readFrame(text);
+    const frame = readFrame(applicationId, text);
     if (!frame || !hub.accept(frame)) this.#lookAt([hub]);
   }
 
   /** Subscribes to what is published for all hubs, and looks at what was missed until then. */
   async resubscribe(): Promise<void> {
-    for (const ids of inBatches([...this.#hubs.keys()])) {
+    for (const batch of inBatches([...this.#hubs.keys()])) {
+      const ids = batch.filter((id) => this.#hubs.has(id));
+      if (ids.length === 0) continue;
       await this.#channels.subscribe(ids);
       this.#lookAt(ids.flatMap((id) => this.#hubs.get(id) ?? []));
     }
@@ -110,40 +116,71 @@ export class Hubs {
 
   #leave(hub: Hub, socket: LiveSocket): void {
     hub.sockets.delete(socket);
-    if (hub.sockets.size > 0 || this.#hubs.get(hub.applicationId) !== hub) return;
+    if (hub.sockets.size === 0 && this.#isHeld(hub)) this.#close(hub);
+  }
+
+  #close(hub: Hub): void {
     this.#hubs.delete(hub.applicationId);
     this.#doubtful.delete(hub);
+    this.#failed.delete(hub);
     this.#channels.unsubscribe(hub.applicationId);
   }
 
+  #isHeld(hub: Hub): boolean {
+    return this.#hubs.get(hub.applicationId) === hub;
+  }
+
   #lookAt(hubs: readonly Hub[]): void {
-    for (const hub of hubs) this.#doubtful.add(hub);
+    for (const hub of hubs) if (this.#isHeld(hub)) this.#doubtful.add(hub);
     void this.#look();
   }
 
   #look(): Promise<void> {
     return this.#looks.ask('', async () => {
+      let failure: unknown;
       try {
-        for (const hubs of inBatches([...this.#doubtful])) await this.#compare(hubs);
-        if (this.#isFailing) this.#logger.info('events are looked for again');
-        this.#isFailing = false;
+        for (const hubs of inBatches([...this.#doubtful])) failure = (await this.#compare(hubs)) ?? failure;
       } catch (err) {
-        if (!this.#isFailing) this.#logger.warn({ err }, 'events can not be looked for');
-        this.#isFailing = true;
+        failure = err;
       }
+      if (failure && !this.#isFailing) this.#logger.warn({ err: failure }, 'events can not be looked for');
+      if (this.#isFailing && this.#failed.size === 0) this.#logger.info('events are looked for again');
+      this.#isFailing = this.#failed.size > 0;
     });
   }
 
-  async #compare(hubs: readonly Hub[]): Promise<void> {
-    for (const hub of hubs) this.#doubtful.delete(hub);
-    const startedAt = performance.now();
-    try {
-      const states = await this.#apps.getLiveStates(hubs.map(({ applicationId }) => applicationId));
-      for (const hub of hubs) await this.#mend(hub, states.get(hub.applicationId), startedAt);
-    } catch (err) {
-      // They are looked at again with all others.
-      throw new Error('The apps service could not be asked', { cause: err });
+  /** Answers the failure of one that could not be mended, and throws when none could be compared. */
+  async #compare(batch: readonly Hub[]): Promise<unknown> {
+    const hubs = batch.filter((hub) => this.#isHeld(hub));
+    for (const hub of hubs) {
+      this.#doubtful.delete(hub);
+      this.#failed.add(hub);
     }
+    if (hubs.length === 0) return undefined;
+    const asked = { at: performance.now(), cursors: new Map(hubs.map((hub) => [hub, hub.cursor])) };
+    const states = await this.#apps.getLiveStates(hubs.map(({ applicationId }) => applicationId));
+    let failure: unknown;
+    await eachOf(hubs, async (hub) => {
+      try {
+        const state = states.get(hub.applicationId);
+        if (state && state.lastSequence < (asked.cursors.get(hub) ?? 0)) await this.#abandon(hub);
+        else await this.#mend(hub, state, asked.at);
+        this.#failed.delete(hub);
+      } catch (err) {
+        failure = err;
+      }
+    });
+    return failure;
+  }
+
+  /**
+   * Sends the clients of a hub away that has taken in what apps knows nothing of: the database has gone back in time, as after a backup was restored. They
+   * are told where they stand when they come back.
+   */
+  async #abandon(hub: Hub): Promise<void> {
+    this.#logger.warn({ applicationId: hub.applicationId, sequence: hub.cursor }, 'events are gone that clients have heard of');
+    if (this.#isHeld(hub)) this.#close(hub);
+    await hub.each((socket) => socket.close(CLOSE.goingAway));
   }
 
   /** @param state what the application's clients should have heard; undefined when it is gone */
@@ -155,10 +192,14 @@ export class Hubs {
       return;
     }
     hub.keyFingerprint = state.keyFingerprint;
+    let isDoubtful = false;
     await hub.each((socket) => {
-      // A socket that came after the question may have a newer key than the answer; if not, the next look finds it.
-      if (socket.keyFingerprint !== state.keyFingerprint && socket.verifiedAt < startedAt) socket.close(CLOSE.keyRotated);
+      if (socket.keyFingerprint === state.keyFingerprint) return;
+      // A socket that came after the question may have a newer key than the answer, or an older one.
+      if (socket.verifiedAt >= startedAt) isDoubtful = true;
+      else socket.close(CLOSE.keyRotated);
     });
+    if (isDoubtful) this.#lookAt([hub]);
   }
 
   /** Takes in what the log has after the hub's cursor, up to a sequence or to its end. */
@@ -179,4 +220,13 @@ export class Hubs {
 
 function* inBatches<T>(items: readonly T[]): Generator<T[]> {
   for (let i = 0; i < items.length; i += LOOK_HUBS_MAX) yield items.slice(i, i + LOOK_HUBS_MAX);
+}
+
+/** Calls back for each of the hubs, some at the same time. */
+async function eachOf(hubs: readonly Hub[], action: (hub: Hub) => Promise<void>): Promise<void> {
+  const left = hubs.values();
+  const work = async () => {
+    for (const hub of left) await action(hub);
+  };
+  await Promise.all(Array.from({ length: MENDS_MAX }, work));
 }

@@ -8,6 +8,7 @@ export class Heartbeat {
   readonly #groups = Array.from({ length: GROUPS }, () => new Set<LiveSocket>());
   readonly #tickMs: number;
   #turn = 0;
+  #next = 0;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(intervalMs: number) {
@@ -22,9 +23,11 @@ export class Heartbeat {
     clearInterval(this.#timer);
   }
 
-  /** Pings a socket until it is gone, for the first time after an interval. */
+  /** Pings a socket until it is gone, for the first time within an interval. */
   add(socket: LiveSocket): void {
-    const group = this.#groups[this.#turn] as Set<LiveSocket>;
+    // Thousands may come at once, and are not to be pinged at once for ever after.
+    const group = this.#groups[this.#next] as Set<LiveSocket>;
+    this.#next = (this.#next + 1) % GROUPS;
     group.add(socket);
     socket.onGone(() => group.delete(socket));
   }

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import type { Duplex } from 'node:stream';
 import type { WebSocket } from 'ws';
 import type { Frame } from '../frame/frame.ts';
@@ -26,12 +27,17 @@ export interface LiveSocketOptions {
   readonly verifiedAt: number;
   /** The sequence of the last event that the client knows of. */
   readonly position: number;
+  /** How long the client may leave what waits for it unread, in milliseconds; 10,000 unless set. */
+  readonly waitMsMax?: number;
 }
 
 /** Bytes that may wait for a client to read them. Frames beyond wait in the ring or in the log, of which there is one for all. */
 const WAITING_BYTES_MAX = 256 * 1024;
-/** How long they may wait until the client is given up, in milliseconds. */
+/** How long they may wait until the client is given up: whoever is that far behind has to read 26 KiB a second. */
 const WAIT_MS_MAX = 10_000;
+/** How long a client that sends too much has to hear why, in milliseconds. */
+const FLOOD_CLOSE_MS = 1_000;
+const PING_TOKEN_BYTES = 8;
 /** Pings that may go unanswered. */
 const PINGS_MISSED_MAX = 2;
 
@@ -43,8 +49,11 @@ export class LiveSocket {
   readonly #connection: Duplex;
   readonly #source: FrameSource;
   readonly #meter = new FrameMeter();
+  readonly #waitMsMax: number;
   #position: number;
   #pingsMissed = 0;
+  /** What the last ping carried, and its pong has to. */
+  #pingToken: Buffer | undefined;
   #isReading = false;
   #blockedTimer: NodeJS.Timeout | undefined;
 
@@ -55,6 +64,7 @@ export class LiveSocket {
     this.keyFingerprint = options.keyFingerprint;
     this.verifiedAt = options.verifiedAt;
     this.#position = options.position;
+    this.#waitMsMax = options.waitMsMax ?? WAIT_MS_MAX;
     this.#listen();
   }
 
@@ -92,7 +102,10 @@ export class LiveSocket {
   ping(): void {
     if (this.#pingsMissed >= PINGS_MISSED_MAX) this.cut();
     this.#pingsMissed += 1;
-    if (this.#ws.readyState === this.#ws.OPEN) this.#ws.ping();
+    if (this.#ws.readyState !== this.#ws.OPEN) return;
+    this.#pingToken = randomBytes(PING_TOKEN_BYTES);
+    this.#ws.ping(this.#pingToken);
+    this.#blockWhereFull();
   }
 
   /** Calls back once the connection is gone, with the code that it was closed with. */
@@ -111,7 +124,7 @@ export class LiveSocket {
     this.#position = frame.sequence;
     if (frame.bytes.length > 0) this.#ws.send(frame.bytes, { binary: false });
     if (frame.isLast) this.close(CLOSE.applicationDeleted);
-    else if (this.#ws.bufferedAmount > WAITING_BYTES_MAX) this.#block();
+    else this.#blockWhereFull();
   }
 
   /** Sends frames until one does not fit any more. Answers false when there is a hole before one of them. */
@@ -134,14 +147,21 @@ export class LiveSocket {
     this.catchUp();
   }
 
-  /** Sends no more until the client has read what waits. */
-  #block(): void {
-    this.#blockedTimer = setTimeout(() => this.close(CLOSE.readsTooSlowly), WAIT_MS_MAX);
+  /** Sends no more, where too much waits, until the client has read that. */
+  #blockWhereFull(): void {
+    if (this.#blockedTimer || this.#ws.bufferedAmount <= WAITING_BYTES_MAX) return;
+    this.#blockedTimer = setTimeout(() => this.#giveUp(), this.#waitMsMax);
     this.#connection.once('drain', () => {
       clearTimeout(this.#blockedTimer);
       this.#blockedTimer = undefined;
       this.catchUp();
     });
+  }
+
+  #giveUp(): void {
+    // Where the client has ended its side, the library waits without end for it to read the rest.
+    if (this.#ws.readyState === this.#ws.OPEN) this.close(CLOSE.readsTooSlowly);
+    else this.cut();
   }
 
   #listen(): void {
@@ -153,10 +173,13 @@ export class LiveSocket {
       if (isBinary) this.close(CLOSE.binaryFrame);
     });
     ws.on('ping', (data: Buffer) => {
-      if (!this.#isFlood() && this.#canSend()) ws.pong(data);
+      if (this.#isFlood() || this.#blockedTimer || ws.readyState !== ws.OPEN) return;
+      ws.pong(data);
+      this.#blockWhereFull();
     });
-    ws.on('pong', () => {
-      this.#pingsMissed = 0;
+    ws.on('pong', (data: Buffer) => {
+      // Whoever has not read the ping can't tell what is in it.
+      if (this.#pingToken && data.equals(this.#pingToken)) this.#pingsMissed = 0;
       this.#isFlood();
     });
   }
@@ -164,8 +187,9 @@ export class LiveSocket {
   #isFlood(): boolean {
     if (!this.#meter.isTooMany(performance.now())) return false;
     this.close(CLOSE.sendsTooMuch);
-    // Nothing more is read, or the flood would be taken in until the client has answered.
+    // Nothing more is read, or the flood would be taken in until the client has answered; so its answer is not heard, and not waited for.
     this.#ws.pause();
+    setTimeout(() => this.cut(), FLOOD_CLOSE_MS).unref();
     return true;
   }
 }

@@ -45,7 +45,8 @@ export class TestClient {
       const text = (await res.toArray()).join('');
       return { status: res.statusCode, headers: res.headers, body: JSON.parse(text) };
     });
-    this.refused.catch(() => undefined);
+    // Whoever wants to know asks.
+    for (const end of [this.closed, this.refused]) end.catch(() => undefined);
   }
 
   /** The first frame, once it is there. */

@@ -20,7 +20,11 @@ export interface TestNode {
 }
 
 /** Starts a node. What is looked at from time to time is looked at every second unless `env` says otherwise. */
-export async function startNode(apps: FakeApps, redisUrl: string, env: NodeJS.ProcessEnv = {}): Promise<TestNode> {
+export async function startNode(
+  apps: Pick<FakeApps, 'transport'>,
+  redisUrl: string,
+  env: NodeJS.ProcessEnv = {},
+): Promise<TestNode> {
   const defaults = { REALTIME_HOST: '127.0.0.1', REALTIME_PORT: '0', EVENT_LOOK_SECONDS: '1', SOCKET_DRAIN_SECONDS: '1' };
   const config = readRealtimeConfig({ ...defaults, REDIS_URL: redisUrl, ...env });
   const lines: Array<Record<string, unknown>> = [];

@@ -1,8 +1,12 @@
-/** How long work may keep others waiting before they get their turn, in milliseconds. */
-const SLICE_MS = 1;
+/**
+ * How long work may keep others waiting before they get their turn, in milliseconds. A request takes several turns of the event loop, so that it waits
+ * for several slices.
+ */
+const SLICE_MS = 0.25;
 
 /**
- * Does small pieces of work in the order in which they come, a millisecond's worth at a time, so that thousands that come at once hold nobody else up.
+ * Does small pieces of work in the order in which they come, a fraction of a millisecond's worth at a time, so that thousands that come at once hold nobody else
+ * up.
  */
 export class Turns {
   #waiting: Array<() => void> = [];

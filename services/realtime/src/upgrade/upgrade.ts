@@ -12,11 +12,13 @@ import type { AppsClient, KeyHolder } from '../event/apps-client.ts';
 import { SharedCalls } from '../event/shared-calls.ts';
 import { encodeReady } from '../frame/frame.ts';
 import type { Hubs } from '../hub/hubs.ts';
-import { CLOUDEVENTS_PROTOCOL, REALTIME_PATH } from '../protocol.ts';
+import { CLOUDEVENTS_PROTOCOL } from '../protocol.ts';
 import type { Heartbeat } from '../socket/heartbeat.ts';
 import { LiveSocket } from '../socket/live-socket.ts';
+import { beforeDeadline } from './deadline.ts';
 import type { Places } from './places.ts';
 import type { Refusals } from './refusals.ts';
+import { checkRequest } from './request.ts';
 import { type Beginning, planBeginning, readLastEventId } from './resume.ts';
 import { offeredProtocols, readSocketKey } from './socket-key.ts';
 import { Turns } from './turns.ts';
@@ -41,6 +43,8 @@ interface Upgrade {
   readonly head: Buffer;
   readonly requestId: string;
   readonly network: string;
+  /** When the client is to have its answer, as `performance.now()` counts. */
+  readonly deadline: number;
   /** Gives back what was taken for it, in any order. */
   readonly releases: Array<() => void>;
 }
@@ -54,19 +58,23 @@ interface Admission {
 /** Kinds of failure that are not the client's. */
 const NOT_COUNTED: ReadonlySet<string> = new Set(['unavailable', 'rate_limited']);
 
+/** How long apps is asked before a client is told that it can't be, in milliseconds. Promised are 5 s in all. */
+const ADMISSION_MS_MAX = 4_000;
+
 /** Takes upgrade requests: each becomes a live socket, or gets an answer with the error envelope before the upgrade (decisions 10). */
 export class Upgrades {
   readonly #options: UpgradeOptions;
   readonly #lookUps = new SharedCalls<Admission>();
   readonly #turns = new Turns();
+  /** By request, which is all that the library says of one. */
+  readonly #underWay = new WeakMap<IncomingMessage, Upgrade>();
 
   constructor(options: UpgradeOptions) {
     this.#options = options;
+    const { webSockets } = options;
+    webSockets.on('headers', (headers, req) => headers.push(`X-Request-Id: ${this.#underWay.get(req)?.requestId}`));
     // What the library refuses is a handshake that is none.
-    options.webSockets.on('wsClientError', (_, socket, req) => {
-      const headers = { 'sec-websocket-version': '13' };
-      endWithEnvelope(socket, errors.handshake_invalid(), { requestId: requestIdOf(req), headers });
-    });
+    webSockets.on('wsClientError', (_, __, req) => this.#refuse(this.#underWay.get(req) as Upgrade, errors.handshake_invalid()));
   }
 
   /** Takes a request with the connection that it came on, as a listener for `upgrade`. */
@@ -74,9 +82,12 @@ export class Upgrades {
     // Node has let go of the connection: an error that nobody listens for would end the process.
     socket.on('error', () => undefined);
     const network = networkOf(clientIp(req, this.#options.trust));
-    const upgrade: Upgrade = { req, socket, head, requestId: requestIdOf(req), network, releases: [] };
+    const deadline = performance.now() + ADMISSION_MS_MAX;
+    const upgrade: Upgrade = { req, socket, head, requestId: requestIdOf(req), network, deadline, releases: [] };
+    this.#underWay.set(req, upgrade);
     try {
       const admission = await this.#admit(upgrade);
+      if (socket.destroyed) return void release(upgrade);
       const beginning = await this.#plan(upgrade, admission);
       this.#turns.take(() => this.#complete(upgrade, admission, beginning));
     } catch (err) {
@@ -85,42 +96,47 @@ export class Upgrades {
   }
 
   async #admit(upgrade: Upgrade): Promise<Admission> {
-    const { req, network, requestId, releases } = upgrade;
+    const { req, network, requestId, deadline, releases } = upgrade;
     const { places, refusals, apps, isStopping } = this.#options;
     if (isStopping()) throw errors.node_stopping({ retryAfterSeconds: '1' });
-    if (pathOf(req) !== REALTIME_PATH) throw errors.route_not_found();
+    checkRequest(req);
     refusals.check(network);
     const key = readSocketKey(req);
     if (key === undefined) throw errors.socket_key_invalid();
     const protocols = offeredProtocols(req);
     if (protocols.length > 0 && !protocols.includes(CLOUDEVENTS_PROTOCOL)) throw errors.protocol_unknown();
     releases.push(places.take(network));
-    const admission = await this.#lookUps.ask(key, async () => {
+    const lookUp = this.#lookUps.ask(key, async () => {
       const holder = await apps.lookUp(key, requestId);
       return { holder, verifiedAt: performance.now() };
     });
+    const admission = await beforeDeadline(deadline, lookUp);
     releases.push(places.takeOf(admission.holder.applicationId));
     return admission;
   }
 
-  #plan({ req }: Upgrade, { holder: { applicationId, lastSequence } }: Admission): Promise<Beginning> {
+  #plan({ req, deadline }: Upgrade, { holder: { applicationId, lastSequence } }: Admission): Promise<Beginning> {
     const { hubs } = this.#options;
-    return planBeginning(readLastEventId(req), lastSequence, {
+    const plan = planBeginning(readLastEventId(req), lastSequence, {
       frameAfter: (sequence) => hubs.find(applicationId)?.frameAfter(sequence),
       readFrames: (after) => hubs.readFrames(applicationId, after),
     });
+    return beforeDeadline(deadline, plan);
   }
 
   #complete(upgrade: Upgrade, admission: Admission, beginning: Beginning): void {
-    const { req, socket, head } = upgrade;
-    if (this.#options.isStopping()) {
-      this.#refuse(upgrade, errors.node_stopping({ retryAfterSeconds: '1' }));
-      return;
+    const { req, socket, head, requestId } = upgrade;
+    const { webSockets, isStopping, logger } = this.#options;
+    if (isStopping()) return void this.#refuse(upgrade, errors.node_stopping({ retryAfterSeconds: '1' }));
+    if (socket.destroyed) return void release(upgrade);
+    giveBackOnClose(socket, upgrade.releases);
+    try {
+      webSockets.handleUpgrade(req, socket, head, (ws) => this.#open(ws, upgrade, admission, beginning));
+    } catch (err) {
+      // A defect costs this client its connection, and nobody else theirs.
+      logger.error({ err, requestId }, 'upgrade failed');
+      socket.destroy();
     }
-    // Whatever becomes of the connection from here on, it gives back its places when it is gone.
-    if (socket.destroyed) release(upgrade);
-    else socket.once('close', () => release(upgrade));
-    this.#options.webSockets.handleUpgrade(req, socket, head, (ws) => this.#open(ws, upgrade, admission, beginning));
   }
 
   #open(ws: WebSocket, upgrade: Upgrade, { holder, verifiedAt }: Admission, beginning: Beginning): void {
@@ -157,12 +173,13 @@ export class Upgrades {
   }
 }
 
-function pathOf({ url = '' }: IncomingMessage): string {
-  return url.split('?', 1)[0] as string;
+function release({ releases }: Pick<Upgrade, 'releases'>): void {
+  for (const give of releases.splice(0)) give();
 }
 
-function release({ releases }: Upgrade): void {
-  for (const give of releases.splice(0)) give();
+/** Whatever becomes of a connection, its places are given back when it is gone. By itself, as what it refers to lives as long as the connection. */
+function giveBackOnClose(socket: Socket, releases: Upgrade['releases']): void {
+  socket.once('close', () => release({ releases }));
 }
 
 /** The refusal for a failure: whatever is no rule of ours is somebody's outage. */
@@ -175,5 +192,6 @@ function toRefusal(cause: unknown): DomainError {
 function headersOf(err: DomainError): Record<string, string> {
   if (err.kind === 'rate_limited') return denialHeaders(err);
   if (err.kind === 'unavailable') return { 'retry-after': err.metadata.retryAfterSeconds ?? '1' };
-  return {};
+  if (err.kind === 'method_not_allowed') return { allow: 'GET' };
+  return err.kind === 'malformed' ? { 'sec-websocket-version': '13' } : {};
 }

@@ -53,7 +53,7 @@ export class Subject {
     this.#dir ??= await createDataDir();
     this.#kills = new Map();
     const args = this.shape === 'deployed' ? ['--deployed'] : [];
-    const env = { ...GENEROUS_LIMITS, HOST: '127.0.0.1', PORT: '0', DATA_DIR: this.dataDir, ...this.#env };
+    const env = { ...GENEROUS_LIMITS, HOST: '127.0.0.1', PORT: '0', REALTIME_PORT: '0', DATA_DIR: this.dataDir, ...this.#env };
     for (let tries = 1; ; tries += 1) {
       this.#launched = launch(env, args);
       try {

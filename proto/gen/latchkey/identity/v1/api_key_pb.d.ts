@@ -62,7 +62,8 @@ export declare type ApiKey = Message<"latchkey.identity.v1.ApiKey"> & {
   allApplications: boolean;
 
   /**
-   * Applications open to the key when `all_applications` is false, UUIDs. Empty otherwise.
+   * Applications open to the key when `all_applications` is false, UUIDs. Empty otherwise, and for a key that reaches none any more: deleted
+   * applications leave the list soon after.
    *
    * @generated from field: repeated string application_ids = 7;
    */

@@ -1,5 +1,6 @@
 import type { Migrations } from '@latchkey/kit/database/migrate';
 import * as accountsSessionsApiKeys from './20261120-190000-accounts-sessions-api-keys.ts';
+import * as applicationsOfApiKeys from './20261121-010000-applications-of-api-keys.ts';
 import * as avatar from './20261121-010000-avatar.ts';
 import * as twoFactor from './20261121-020000-two-factor.ts';
 import * as oidc from './20261121-030000-oidc.ts';
@@ -7,6 +8,7 @@ import * as oidc from './20261121-030000-oidc.ts';
 /** All migrations of the service, forward only. */
 export const migrations: Migrations = {
   '20261120-190000-accounts-sessions-api-keys': accountsSessionsApiKeys,
+  '20261121-010000-applications-of-api-keys': applicationsOfApiKeys,
   '20261121-010000-avatar': avatar,
   '20261121-020000-two-factor': twoFactor,
   '20261121-030000-oidc': oidc,

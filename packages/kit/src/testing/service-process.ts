@@ -1,0 +1,29 @@
+import { z } from 'zod';
+import { readConfig } from '../config.ts';
+import { createLogger } from '../logger.ts';
+import { processSettings, processSettingsWithoutDatabase } from '../process-settings.ts';
+import { runService } from '../rpc/service-process.ts';
+
+/** A service as a process, with a database that is no more than a line on standard output, or without one: `<kind> [migrate]`. */
+const PORTS = { port: 0, grpcPort: 0 };
+const [kind] = process.argv.splice(2, 1);
+const withDatabase = kind === 'with-database';
+const settings = z.object(withDatabase ? processSettings(PORTS) : processSettingsWithoutDatabase(PORTS));
+const say = (line: string) => void process.stdout.write(`${line}\n`);
+
+await runService(
+  (env) => readConfig(settings, env),
+  () => ({
+    logger: createLogger('test', 'info'),
+    routes: [],
+    start: async () => say('started'),
+    stop: async () => say('stopped'),
+    checkReady: async () => undefined,
+    ...(withDatabase && {
+      migrate: async () => {
+        say('migrated');
+        return ['first', 'second'];
+      },
+    }),
+  }),
+);

@@ -1,0 +1,55 @@
+import { describe, expect, it } from 'vitest';
+import type { Latchkey } from './latchkey.ts';
+import { realtimeUrl } from './listen-address.ts';
+import { welcome } from './welcome.ts';
+
+const settings = { host: 'REALTIME_HOST', port: 'REALTIME_PORT' };
+const latchkey: Latchkey = {
+  baseUrl: 'http://127.0.0.1:8080',
+  publicUrl: 'https://latchkey.example',
+  realtimeUrl: 'ws://localhost:8081/api/v1/realtime',
+  signUpOpen: true,
+  dataDir: '/data',
+  logDir: '/data/logs',
+  pids: {},
+  internal: {},
+  stopTimeoutMs: 0,
+  failed: new Promise(() => undefined),
+  stop: async () => undefined,
+};
+
+describe('the welcome', () => {
+  it('says where everything is, and gives a first call', () => {
+    const text = welcome(latchkey, 'standalone', '1.5');
+    expect(text).toContain('Latchkey is running (standalone, ready in 1.5 s)');
+    expect(text).toMatch(/^ {2}Base URL {4}https:\/\/latchkey\.example$/m);
+    expect(text).toMatch(/^ {2}API docs {4}https:\/\/latchkey\.example\/docs$/m);
+    expect(text).toMatch(/^ {2}Realtime {4}ws:\/\/localhost:8081\/api\/v1\/realtime$/m);
+    expect(text).toMatch(/^ {2}Data {8}\/data$/m);
+    expect(text).toMatch(/^ {4}https:\/\/latchkey\.example\/api\/v1\/auth\/sign-up$/m);
+  });
+
+  it('suggests no sign-up where there is none', () => {
+    const text = welcome({ ...latchkey, signUpOpen: false }, 'standalone', '1.5');
+    expect(text).toMatch(/auth\/sign-in$/m);
+    expect(text).not.toContain('sign-up');
+  });
+
+  it('names where other services call each', () => {
+    const internal = { apps: { grpc: '127.0.0.1:9082', connect: 'http://127.0.0.1:8082' } };
+    const text = welcome({ ...latchkey, internal }, 'deployed', '1.5');
+    expect(text).toMatch(/^ {2}apps {8}gRPC 127\.0\.0\.1:9082, Connect http:\/\/127\.0\.0\.1:8082$/m);
+  });
+});
+
+describe('the URL of live connections', () => {
+  it.each([
+    ['0.0.0.0', 'ws://localhost:8081/api/v1/realtime'],
+    ['::', 'ws://localhost:8081/api/v1/realtime'],
+    ['::1', 'ws://[::1]:8081/api/v1/realtime'],
+    ['192.0.2.1', 'ws://192.0.2.1:8081/api/v1/realtime'],
+    ['gate.example', 'ws://gate.example:8081/api/v1/realtime'],
+  ])('names %s as clients of this machine do', (host, url) => {
+    expect(realtimeUrl({ host, port: 8081, settings })).toBe(url);
+  });
+});
