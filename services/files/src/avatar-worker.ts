@@ -4,7 +4,7 @@ import { migrate } from '@latchkey/kit/database/migrate';
 import { stopAll } from '@latchkey/kit/lifecycle';
 import { createLogger, type Logger } from '@latchkey/kit/logger';
 import type { RpcService } from '@latchkey/kit/rpc/service-process';
-import { createAvatarMaker } from './avatar/avatars.ts';
+import { createAvatarMaker } from './avatar/avatars.compose.ts';
 import { openContext, SCHEMA } from './compose.ts';
 import type { FilesConfig } from './config.ts';
 import { migrations } from './db/migrations/index.ts';

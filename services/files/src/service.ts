@@ -13,7 +13,7 @@ import { createDeletionConsumer } from './application/deleted-application.consum
 import { purgeTombstones } from './application/deleted-application.ts';
 import { createDeletionCatchUp } from './application/deletion-catch-up.ts';
 import { avatarRpc } from './avatar/avatar.rpc.ts';
-import { createAvatars } from './avatar/avatars.ts';
+import { createAvatars } from './avatar/avatars.compose.ts';
 import { openContext, SCHEMA } from './compose.ts';
 import type { FilesConfig } from './config.ts';
 import type { FilesContext } from './context.ts';

@@ -1,3 +1,6 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { eventually } from '@latchkey/testkit/eventually';
 import { withClient } from '@latchkey/testkit/with-client';
 import { Redis } from 'ioredis';
 
@@ -57,21 +60,29 @@ export interface RedisRecord {
   stop(): void;
 }
 
-/** Records what is told to the numbered database of a URL. */
+/**
+ * Records what is told to the numbered database of a URL. The lines are taken as they come: a client that reads answers to commands in them trips over
+ * those that come together with the answer to MONITOR.
+ */
 export async function recordRedis(url: string): Promise<RedisRecord> {
-  const redis = new Redis(url);
-  const monitor = await redis.monitor();
-  const wanted = new URL(url).pathname.slice(1);
-  const commands: string[] = [];
-  monitor.on('monitor', (_time: string, args: string[], _source: string, database: string) => {
-    if (database === wanted) commands.push(args.join(' '));
+  const { hostname, port, password, pathname } = new URL(url);
+  const socket = connect({ host: hostname, port: Number(port) });
+  let text = '';
+  socket.setEncoding('latin1').on('data', (chunk) => {
+    text += chunk;
   });
+  await once(socket, 'connect');
+  if (password !== '') socket.write(`AUTH ${decodeURIComponent(password)}\r\n`);
+  socket.write('MONITOR\r\n');
+  await eventually(() => text.split('+OK\r\n').length === (password === '' ? 2 : 3));
+  const ofDatabase = ` [${pathname.slice(1)} `;
   return {
-    text: () => commands.join('\n'),
-    stop() {
-      monitor.disconnect();
-      redis.disconnect();
-    },
+    text: () =>
+      text
+        .split('\r\n')
+        .filter((line) => line.includes(ofDatabase))
+        .join('\n'),
+    stop: () => void socket.destroy(),
   };
 }
 
