@@ -1,7 +1,8 @@
 import { parseArgs } from 'node:util';
 import type { LiveEvent, State } from '@latchkey/examples/live-events.node.mjs';
 
-const DEFAULT_URL = 'ws://localhost:8081/api/v1/realtime';
+/** Where `npm start` opens live connections where nothing else is set. */
+export const DEFAULT_URL = 'ws://localhost:8081/api/v1/realtime';
 const PROTOCOLS = ['ws:', 'wss:', 'http:', 'https:'];
 
 export const LISTEN_HELP = `Usage: npm run listen -- <socketKey> [--url <url>] [--from <sequence>] [--json]
