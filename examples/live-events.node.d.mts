@@ -26,7 +26,9 @@ export type State =
       readonly code: number;
       /** HTTP status of a refusal, where it can be seen. */
       readonly status?: number | undefined;
-    };
+    }
+  /** The endpoint refuses for good, as with a wrong key or URL: `reason` is a sentence. The end follows. */
+  | { readonly state: 'refused'; readonly reason: string; readonly status?: number | undefined };
 
 export interface ListenOptions {
   /** Such as `ws://localhost:8081/api/v1/realtime`. */
@@ -52,7 +54,7 @@ export interface Clock {
   readonly deadAfterMs?: number;
 }
 
-/** Why it has ended: the signal, the application's deletion, the key's rotation, or a key that opens nothing. */
+/** Why it has ended: the signal, the application's deletion, the key's rotation, or a key or URL that opens nothing. */
 export type End = 'aborted' | 'deleted' | 'rotated' | 'refused';
 
 export function listen(options: ListenOptions, clock?: Clock): Promise<End>;

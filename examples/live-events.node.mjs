@@ -8,6 +8,21 @@ const FINAL = new Map([
   [4102, /** @type {const} */ ('deleted')],
   [4103, /** @type {const} */ ('rotated')],
 ]);
+const WRONG_URL =
+  'Is the URL right? It ends in /api/v1/realtime, on port 8081 unless set otherwise, and not on that of the REST interface.';
+/** Refusals that no further try makes better. */
+const REFUSALS = new Map([
+  [400, 'HTTP 400: the handshake is not accepted. Is the URL right, with wss:// for TLS, and does a proxy pass all headers on?'],
+  [401, 'The socket key is refused: it is mistyped, was rotated, or its application was deleted. get-applications shows it.'],
+  [404, `HTTP 404: there is no such path. ${WRONG_URL}`],
+  [405, `HTTP 405: what answers is no WebSocket endpoint. ${WRONG_URL}`],
+  [426, 'HTTP 426: the upgrade to a WebSocket did not arrive. Does a proxy in between pass it on?'],
+]);
+/** What to say of closes that are no fault of this side. */
+const REASONS = new Map([
+  [1001, 'the service is stopping'],
+  [1006, 'the connection was lost'],
+]);
 /** The service pings every 30 s: without one for so long, the connection is dead. */
 const DEAD_AFTER_MS = 75_000;
 /** A connection that has stood for so long was a good one: the next delay is short again. */
@@ -47,7 +62,12 @@ export async function listen(options, clock = {}) {
       onEvent(event);
     });
     if (signal?.aborted) break;
-    const end = closed.status === 401 ? 'refused' : FINAL.get(closed.code);
+    const refusal = REFUSALS.get(closed.status ?? 0);
+    if (refusal) {
+      onState({ state: 'refused', reason: refusal, status: closed.status });
+      return 'refused';
+    }
+    const end = FINAL.get(closed.code);
     if (end) return end;
     if (now() - readyAt >= GOOD_AFTER_MS) failures = 0;
     // At random, so that all the clients of a node that went away do not come back in the same moment.
@@ -103,13 +123,14 @@ function connect({ url, socketKey, signal }, lastEventId, { deadAfterMs = DEAD_A
       if (status === 429 || status === 503) retryAfterMs = Math.min(Number(response.headers['retry-after']) || 0, 300) * 1_000;
       socket.terminate();
     });
-    socket.on('error', (err) => {
-      reason ||= err.message;
+    socket.on('error', (/** @type {NodeJS.ErrnoException} */ err) => {
+      // What OpenSSL says of it is unreadable.
+      reason ||= err.code === 'EPROTO' ? 'no TLS is spoken there: should the URL begin with ws:// and not wss://?' : err.message;
     });
     socket.on('close', (code, text) => {
       clearTimeout(deathTimer);
       signal?.removeEventListener('abort', close);
-      resolve({ code, reason: reason || String(text) || `closed with ${code}`, status, retryAfterMs });
+      resolve({ code, reason: reason || REASONS.get(code) || String(text) || `closed with ${code}`, status, retryAfterMs });
     });
   });
 }

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { acquireDataDirLock } from '@latchkey/embedded/data-dir-lock';
 import { StartError } from '@latchkey/embedded/start-error';
 import { makeFolder } from '@latchkey/kit/make-folder';
-import { claimAddress, localUrl, realtimeUrl } from './listen-address.ts';
+import { claimAddress, type ListenAddress, localUrl, realtimeUrl } from './listen-address.ts';
 import { openLogSink } from './log-sink.ts';
 import { type Reporter, silentReporter } from './reporter.ts';
 import { readSecrets } from './secrets.ts';
@@ -85,8 +85,9 @@ async function start(options: StartLatchkeyOptions, stops: StopStack): Promise<L
   if (options.databaseUrl !== undefined) env.DATABASE_URL = options.databaseUrl;
   if (options.redisUrl !== undefined) env.REDIS_URL = options.redisUrl;
   const settings = readSettings(env);
-  const { address, realtimeAddress } = await claimAddresses(settings);
+  // Another one on the same folder is likely to be on the same ports, and says more of why this one can't start.
   const dataDir = await openDataDir(settings.DATA_DIR, stops);
+  const { address, realtimeAddress } = await claimAddresses(settings);
   const secrets = await readSecrets(dataDir, settings);
   const logDir = join(dataDir, 'logs');
   await mkdir(logDir, { recursive: true, mode: 0o700 });
@@ -124,11 +125,23 @@ async function start(options: StartLatchkeyOptions, stops: StopStack): Promise<L
   };
 }
 
-async function claimAddresses({ HOST, PORT, REALTIME_HOST = HOST, REALTIME_PORT }: LauncherSettings) {
-  const address = await claimAddress({ host: HOST, port: PORT, settings: { host: 'HOST', port: 'PORT' } });
-  const realtimeSettings = { host: 'REALTIME_HOST', port: 'REALTIME_PORT' };
-  const realtimeAddress = { host: REALTIME_HOST, port: REALTIME_PORT, settings: realtimeSettings };
-  return { address, realtimeAddress: await claimAddress(realtimeAddress, address.port) };
+async function claimAddresses({ HOST, PORT, REALTIME_HOST, REALTIME_PORT }: LauncherSettings) {
+  const problems = new Set<string>();
+  const claim = async (wanted: ListenAddress, takenPort?: number) => {
+    try {
+      return await claimAddress(wanted, takenPort);
+    } catch (err) {
+      if (!(err instanceof StartError)) throw err;
+      problems.add(err.message);
+      return undefined;
+    }
+  };
+  const address = await claim({ host: HOST, port: PORT, settings: { host: 'HOST', port: 'PORT' } });
+  const realtimeSettings = { host: REALTIME_HOST === undefined ? 'HOST' : 'REALTIME_HOST', port: 'REALTIME_PORT' };
+  const wanted = { host: REALTIME_HOST ?? HOST, port: REALTIME_PORT, settings: realtimeSettings };
+  const realtimeAddress = await claim(wanted, address?.port);
+  if (!address || !realtimeAddress) throw new StartError([...problems].join('\n'));
+  return { address, realtimeAddress };
 }
 
 async function chooseCacheDir(dataDir: string): Promise<string> {

@@ -122,8 +122,9 @@ describe.runIf(process.platform === 'linux')('the launcher', { timeout: 90_000 }
 
   it('refuses a data folder that another one is using, and names that', async () => {
     const first = start();
-    await first.running;
-    const second = start();
+    // That its ports are taken as well follows from that, and helps nobody.
+    const PORT = new URL(await first.running).port;
+    const second = start({ PORT });
     expect(await second.exited).toMatchObject({ code: 1 });
     expect(second.output().trim()).toBe(
       `Another Latchkey (pid ${first.process.pid}) is using ${dir.path}: stop it first, or set DATA_DIR to another folder.`,
@@ -141,6 +142,26 @@ describe.runIf(process.platform === 'linux')('the launcher', { timeout: 90_000 }
     taken.close();
   });
 
+  it('names both ports at once where both are taken', async () => {
+    const servers = [createServer(), createServer()];
+    for (const taken of servers) await once(taken.listen(0, '0.0.0.0'), 'listening');
+    const [port, realtimePort] = servers.map((taken) => (taken.address() as AddressInfo).port);
+    const one = start({ PORT: String(port), REALTIME_PORT: String(realtimePort) });
+    expect(await one.exited).toMatchObject({ code: 1 });
+    expect(one.output().trim().split('\n')).toEqual([
+      `Port ${port} is taken by another process: stop that, or set PORT to another port.`,
+      `Port ${realtimePort} is taken by another process: stop that, or set REALTIME_PORT to another port.`,
+    ]);
+    for (const taken of servers) taken.close();
+  });
+
+  it('names an address once that both ports were to be on', async () => {
+    const [port, realtimePort] = [await findFreePort(), await findFreePort()].map(String);
+    const one = start({ HOST: '192.0.2.1', PORT: port, REALTIME_PORT: realtimePort });
+    expect(await one.exited).toMatchObject({ code: 1 });
+    expect(one.output().trim()).toBe('This machine has no address 192.0.2.1: set HOST to one of its own.');
+  });
+
   it.each(['HOST', 'REALTIME_HOST'])('says that the machine has no such address as %s names', async (setting) => {
     const ports = { [setting.replace('HOST', 'PORT')]: String(await findFreePort()) };
     const one = start({ ...ports, HOST: '127.0.0.1', [setting]: '192.0.2.1' });
@@ -152,7 +173,8 @@ describe.runIf(process.platform === 'linux')('the launcher', { timeout: 90_000 }
   it('says that one port can’t be both of its own', async () => {
     const one = start({ PORT: '18080', REALTIME_PORT: '18080' });
     expect(await one.exited).toMatchObject({ code: 1 });
-    expect(one.output().trim()).toBe('Wrong settings:\n  REALTIME_PORT must not be PORT');
+    const sentence = 'PORT (8080 unless set) and REALTIME_PORT (8081 unless set) must differ, and both are 18080';
+    expect(one.output().trim()).toBe(`Wrong settings:\n  ${sentence}`);
     expect(await readdir(dir.path)).toEqual([]);
   });
 

@@ -209,10 +209,11 @@ describe.each([
 });
 
 describe('the example for Node.js', () => {
-  it('stops for good at 401', async () => {
-    const { ended } = await start(listenInNode, [{ status: 401 }]);
+  it.each([400, 401, 404, 405, 426])('stops for good at %i, and says why', async (status) => {
+    const { ended, states } = await start(listenInNode, [{ status }]);
     expect(await ended).toBe('refused');
     expect(server.requests).toHaveLength(1);
+    expect(states.at(-1)).toEqual({ state: 'refused', status, reason: expect.stringMatching(/[.?]$/) });
   });
 
   it.each([
@@ -220,7 +221,7 @@ describe('the example for Node.js', () => {
     [503, '2', 2_500],
     [503, '100000', 300_500],
     [429, 'soon', 500],
-    [404, '7', 500],
+    [502, '7', 500],
   ])('after %i with Retry-After: %s waits %i ms', async (status, retryAfter, expected) => {
     const options = { random: () => 0.5, waitsMax: 1 };
     const { delays, states } = await start(listenInNode, [{ status, headers: { 'Retry-After': retryAfter } }], options);

@@ -6,11 +6,8 @@ const ENDS: Record<End, { readonly code: number; readonly sentence?: string }> =
   aborted: { code: 0 },
   deleted: { code: 0, sentence: 'The application was deleted.' },
   rotated: { code: 1, sentence: 'The socket key was rotated: take the new one from get-applications.' },
-  refused: {
-    code: 1,
-    sentence:
-      'The socket key is refused: it is mistyped, was rotated, or its application was deleted. get-applications shows it.',
-  },
+  // The state says why.
+  refused: { code: 1 },
 };
 
 // Whoever reads what we print may go away, as `head` does.
@@ -36,17 +33,19 @@ async function run({ json, ...options }: ListenCommand & { help: false }): Promi
     () => stop.abort(),
     () => process.exit(130),
   );
+  let { lastEventId } = options;
   const print = (event: LiveEvent) => {
+    lastEventId = event.sequence ?? lastEventId;
     if (json) process.stdout.write(`${JSON.stringify(event)}\n`);
     else if (event.sequence !== undefined) process.stdout.write(`${describeEvent(event)}\n`);
   };
-  let wasAsked = options.lastEventId !== undefined;
   const onState = (state: State) => {
-    const line = describeState(state, wasAsked);
-    wasAsked ||= state.state === 'connected';
+    const line = describeState(state, lastEventId);
     if (line !== undefined) process.stderr.write(`${line}\n`);
+    if (state.state !== 'connected') return;
     // The listener passes on the others itself.
-    if (state.state === 'connected' && state.ready.data.resumed) print(state.ready);
+    if (state.ready.data.resumed) print(state.ready);
+    else lastEventId = state.ready.data.lastSequence;
   };
   const { code, sentence } = ENDS[await listen({ ...options, onEvent: print, onState, signal: stop.signal })];
   if (sentence !== undefined) process.stderr.write(`${sentence}\n`);

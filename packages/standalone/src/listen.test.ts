@@ -55,8 +55,15 @@ const send =
 describe('npm run listen', { timeout: 30_000 }, () => {
   it('prints a line for each event, and says apart from them what it does', async () => {
     const { ended } = await listen([
-      send([readyText(4, false), eventText(5)], 1001),
-      send([readyText(6, true), eventText(6)], 1001),
+      (socket) => {
+        for (const text of [readyText(4, false), eventText(5)]) socket.send(text);
+        socket.close(1001, 'reconnect after a random delay');
+      },
+      (socket) => {
+        for (const text of [readyText(6, true), eventText(6)]) socket.send(text);
+        socket.once('pong', () => socket.terminate());
+        socket.ping();
+      },
       send([readyText(9, false), eventText(10)], 4102),
     ]);
     const { code, stdout, stderr } = await ended;
@@ -71,9 +78,9 @@ describe('npm run listen', { timeout: 30_000 }, () => {
     const connected = 'Connected to Difference Engine: online, version 1.0.';
     expect(stderr.replace(/\d\.\d s/g, 'N s').split('\n')).toEqual([
       `${connected} Begins after #4.`,
-      'Not connected: closed with 1001. Trying again in N s.',
+      'Not connected: the service is stopping. Trying again in N s.',
       `${connected} Resumed: nothing is missed.`,
-      'Not connected: closed with 1001. Trying again in N s.',
+      'Not connected: the connection was lost. Trying again in N s.',
       `${connected} Missed what is no longer held, and goes on after #9.`,
       'The application was deleted.',
       '',
@@ -93,6 +100,32 @@ describe('npm run listen', { timeout: 30_000 }, () => {
     const frames = [readyText(8, false), eventText(9)];
     const { ended } = await listen([send(frames, 4102)], '--json');
     expect((await ended).stdout).toBe(frames.map((text) => `${text}\n`).join(''));
+  });
+
+  it('does not say that something was missed where there was no such event', async () => {
+    const { ended } = await listen([send([readyText(4, false)], 1001), send([readyText(2, false)], 4102)], '--from', '99');
+    const connected = /^Connected .*version 1\.0\. (.*)$/gm;
+    expect([...(await ended).stderr.matchAll(connected)].map(([, start]) => start)).toEqual([
+      'There is no #99: begins after #4.',
+      'There is no #4: begins after #2.',
+    ]);
+  });
+
+  it.each([
+    [400, /wss:\/\//],
+    [404, /Is the URL right\? It ends in \/api\/v1\/realtime, on port 8081/],
+    [405, /Is the URL right\?/],
+    [426, /proxy/],
+  ])('ends with a sentence at HTTP %i', async (status, sentence) => {
+    const { code, stdout, stderr } = await (await listen([{ status }])).ended;
+    expect([code, stdout, stderr.split('\n')]).toEqual([1, '', [expect.stringMatching(sentence), '']]);
+    expect(stderr.startsWith(`HTTP ${status}: `)).toBe(true);
+  });
+
+  it('says so where no TLS is spoken', async () => {
+    server = await startScriptedLiveServer([]);
+    const { said } = run([KEY, '--url', server.url.replace('ws:', 'wss:')]);
+    await eventually(() => said.stderr.startsWith('Not connected: no TLS is spoken there: '), { timeoutMs: 15_000 });
   });
 
   it('says that the key is refused, or was rotated', async () => {
@@ -137,8 +170,18 @@ describe('npm run listen', { timeout: 30_000 }, () => {
 
   it('takes the key from the environment, where others do not see it', async () => {
     server = await startScriptedLiveServer([send([readyText(0, false)], 4102)]);
-    expect(await run(['--url', server.url], { LATCHKEY_SOCKET_KEY: KEY }).ended).toMatchObject({ code: 0 });
+    expect(await run(['--url', server.url], { LATCHKEY_SOCKET_KEY: ` ${KEY}\r\n` }).ended).toMatchObject({ code: 0 });
     expect(server.requests[0]?.headers.authorization).toBe(`Bearer ${KEY}`);
+  });
+
+  it('goes where REALTIME_PORT says', async () => {
+    server = await startScriptedLiveServer([send([readyText(0, false)], 4102)]);
+    const REALTIME_PORT = new URL(server.url).port;
+    expect(await run([KEY], { REALTIME_PORT }).ended).toMatchObject({ code: 0 });
+    expect(await run([KEY], { REALTIME_PORT: 'many' }).ended).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/^REALTIME_PORT is no port/),
+    });
   });
 
   it('lets no text of the service command the terminal', async () => {

@@ -1,7 +1,9 @@
 import { parseArgs } from 'node:util';
 import type { LiveEvent, State } from '@latchkey/examples/live-events.node.mjs';
 
-const DEFAULT_URL = 'ws://localhost:8081/api/v1/realtime';
+const urlAt = (port: string) => `ws://localhost:${port}/api/v1/realtime`;
+/** Where `npm start` opens live connections where nothing else is set. */
+export const DEFAULT_URL = urlAt('8081');
 const PROTOCOLS = ['ws:', 'wss:', 'http:', 'https:'];
 
 export const LISTEN_HELP = `Usage: npm run listen -- <socketKey> [--url <url>] [--from <sequence>] [--json]
@@ -10,13 +12,14 @@ Prints the live events of an application as they arrive, and reconnects where it
 
   <socketKey>         lk_sock_…, as get-applications answers it. Other users of the machine see arguments in the list of
                       processes: they do not see the variable LATCHKEY_SOCKET_KEY, which is used where no key is given
-  --url <url>         of the endpoint (${DEFAULT_URL})
+  --url <url>         of the endpoint (${DEFAULT_URL}, or with the port of REALTIME_PORT where
+                      that is set)
   --from <sequence>   first print what came after this event, as far as it is still held
   --json              print the frames as they come, one a line, for other programs; npm run -s keeps npm's own lines out
   --help              show this
 
 Events go to standard output, all else to standard error. The exit code is 0 after Ctrl-C and after the application's deletion, 1 when the key
-is refused or rotated, 2 for wrong arguments.
+or the URL is refused and after the key's rotation, 2 for wrong arguments.
 `;
 
 /** What the command line asks for. */
@@ -38,19 +41,21 @@ export function readListenArguments(args: readonly string[], env: NodeJS.Process
     args: [...args],
     allowPositionals: true,
     options: {
-      url: { type: 'string', default: DEFAULT_URL },
+      url: { type: 'string' },
       from: { type: 'string' },
       json: { type: 'boolean', default: false },
       help: { type: 'boolean', short: 'h', default: false },
     },
   });
-  const { help, url, from, json } = values;
+  const { help, from, json } = values;
   if (help) return { help };
   if (positionals.length > 1) throw new Error('There is more than one socket key.');
-  const socketKey = positionals[0] ?? env.LATCHKEY_SOCKET_KEY;
+  const socketKey = positionals[0] ?? env.LATCHKEY_SOCKET_KEY?.trim();
   if (!socketKey) throw new Error('There is no socket key.');
   // It becomes part of a header, so that a stray line break would be an error of the HTTP client.
   if (!/^[\x21-\x7e]+$/.test(socketKey)) throw new Error('The socket key has characters that no key has.');
+  const url = values.url ?? (env.REALTIME_PORT ? urlAt(env.REALTIME_PORT) : DEFAULT_URL);
+  if (values.url === undefined && !URL.canParse(url)) throw new Error('REALTIME_PORT is no port: set it right, or give --url.');
   if (!PROTOCOLS.includes(URL.parse(url)?.protocol ?? '')) throw new Error('--url must be a ws:// or wss:// URL.');
   if (from !== undefined && !/^\d{1,15}$/.test(from))
     throw new Error('--from must be the sequence of an event, such as 0 or 17.');
@@ -65,16 +70,24 @@ export function describeEvent({ time, sequence, type, data }: LiveEvent): string
 /**
  * What the listener is doing, as a line to read, or undefined where there is nothing to say.
  *
- * @param hasGap whether a connection that is not resumed leaves out events that were asked for
+ * @param lastEventId `sequence` of the last event that is known, where there is one: what came after it was asked for
  */
-export function describeState(state: State, hasGap: boolean): string | undefined {
+export function describeState(state: State, lastEventId: string | undefined): string | undefined {
   if (state.state === 'connecting') return undefined;
+  if (state.state === 'refused') return printable(state.reason);
   if (state.state === 'waiting') {
     return printable(`Not connected: ${state.reason}. Trying again in ${(state.delayMs / 1_000).toFixed(1)} s.`);
   }
   const { name, status, version, lastSequence, resumed } = state.ready.data;
-  const start = hasGap ? `Missed what is no longer held, and goes on after #${lastSequence}.` : `Begins after #${lastSequence}.`;
-  return printable(`Connected to ${name}: ${status}, version ${version}. ${resumed ? 'Resumed: nothing is missed.' : start}`);
+  const start = resumed ? 'Resumed: nothing is missed.' : describeStart(lastSequence, lastEventId);
+  return printable(`Connected to ${name}: ${status}, version ${version}. ${start}`);
+}
+
+function describeStart(lastSequence: string, lastEventId: string | undefined): string {
+  if (lastEventId === undefined) return `Begins after #${lastSequence}.`;
+  // A number that was mistyped, or that of events which a backup did not have.
+  if (Number(lastEventId) > Number(lastSequence)) return `There is no #${lastEventId}: begins after #${lastSequence}.`;
+  return `Missed what is no longer held, and goes on after #${lastSequence}.`;
 }
 
 /** Without what a terminal would take for a command. */

@@ -62,7 +62,9 @@ export function readSettings(env: NodeJS.ProcessEnv): LauncherSettings {
   attempt(() => readAppsConfig(complete));
   const files = attempt(() => readFilesConfig(complete));
   const realtime = attempt(() => readRealtimeConfig(complete));
-  if (settings && settings.PORT !== 0 && settings.PORT === settings.REALTIME_PORT) problems.add('REALTIME_PORT must not be PORT');
+  if (settings && settings.PORT !== 0 && settings.PORT === settings.REALTIME_PORT) {
+    problems.add(`PORT (8080 unless set) and REALTIME_PORT (8081 unless set) must differ, and both are ${settings.PORT}`);
+  }
   if (!settings || !identity || !files || !realtime || problems.size > 0) throw new ConfigError([...problems].join('\n'));
   return {
     ...settings,

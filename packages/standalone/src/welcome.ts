@@ -1,5 +1,6 @@
 import pc from 'picocolors';
 import type { Latchkey, Shape } from './latchkey.ts';
+import { DEFAULT_URL } from './listen.ts';
 
 /** What to tell once everything runs: where it is, and a first call to paste. */
 export function welcome(latchkey: Latchkey, shape: Shape, seconds: string): string {
@@ -15,8 +16,14 @@ ${internalLines(internal)}  Data        ${dataDir}
 
 ${signUpOpen ? firstSignUp(publicUrl) : firstSignIn(publicUrl)}
 
+What clients of an application hear: ${listenCommand(realtimeUrl)}
+
 Ctrl-C stops it.
 `;
+}
+
+function listenCommand(realtimeUrl: string): string {
+  return `npm run listen -- <socketKey>${realtimeUrl === DEFAULT_URL ? '' : ` --url ${realtimeUrl}`}`;
 }
 
 /** Where other services call; the credential they need is with the secrets. */

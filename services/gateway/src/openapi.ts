@@ -8,7 +8,10 @@ const DESCRIPTION = `Manage applications of an application-licensing platform.
 Success is always HTTP 200 with \`{success: true, message, data?}\`; a failure is \`{success: false, code, message}\`, where \`code\` is stable.
 Every answer carries \`X-Request-Id\`. Limits are told in \`RateLimit\` and \`RateLimit-Policy\`; a 429 carries \`Retry-After\`.
 
-A state-changing request made with a session needs the header \`X-CSRF-Token\`.`;
+A state-changing request made with a session needs the header \`X-CSRF-Token\`.
+
+Live events are not part of this document: licensed applications hear them over a WebSocket, \`/api/v1/realtime\` on a port of its own (\`REALTIME_PORT\`, 8081 unless set otherwise).
+\`/asyncapi.json\` on that port describes it for programs, and \`docs/events.md\` in the repository for people.`;
 
 /**
  * Serves the OpenAPI 3.1 document, made from the schemas that requests are checked with, and a page to read it.

@@ -120,7 +120,11 @@ describe.each([
     const byName: Ask = { case: 'fileByFilename', value: 'latchkey/apps/v1/application.proto' };
     const bySymbol: Ask = { case: 'fileContainingSymbol', value: APPS };
     for (const answer of await ask(byName, bySymbol)) {
-      expect(filesIn(answer)).toEqual(['latchkey/apps/v1/application.proto', 'google/protobuf/timestamp.proto']);
+      expect(filesIn(answer)).toEqual([
+        'latchkey/apps/v1/application.proto',
+        'google/protobuf/timestamp.proto',
+        'latchkey/apps/v1/event.proto',
+      ]);
     }
   });
 

@@ -237,6 +237,12 @@ describe.skipIf(executablePath === undefined)(
       await eventually(async () => (await state()) === 'The key was rotated: enter the new one.', TIMEOUT);
     });
 
+    it('says that it needs a server where it is opened from a file', async () => {
+      await page.goto(import.meta.resolve('@latchkey/examples/live-events.browser.html'));
+      expect(await state()).toMatch(/^Browsers run this page only from a web server, /);
+      expect(await page.getByRole('button', { name: 'Listen' }).isDisabled()).toBe(true);
+    });
+
     it('wonders about the key after some failures', async () => {
       await page.getByLabel('Socket key').fill('lk_sock_00000000000000000000000000000000');
       // The delays of the page are chance.

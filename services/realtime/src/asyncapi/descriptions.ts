@@ -1,4 +1,5 @@
 import { CLIENT_FRAME_BYTES_MAX, CLOUDEVENTS_PROTOCOL, REALTIME_PATH } from '../protocol.ts';
+import { FRAMES_MAX, WINDOW_MS } from '../socket/frame-meter.ts';
 import { CLOSE_CODES } from './close-codes.ts';
 import { REFUSALS } from './refusals.ts';
 
@@ -16,10 +17,10 @@ export const CHANNEL_DESCRIPTION = `\`GET ${REALTIME_PATH}\`, upgraded to a WebS
 \`sequence\` is not above the last that you have seen.
 
 **Resuming.** Connect with \`Last-Event-ID: <sequence>\`, or \`?lastEventId=<sequence>\`, to get what you missed, of the last 24 hours or 1,000 events (settings of the
-service). \`ready\` says \`resumed: true\` when all of it follows, or else \`resumed: false\`: then its snapshot stands in for whatever came up to \`lastSequence\`.
+service; what is beyond goes within some five minutes). What is no \`sequence\`, is beyond the newest event or stands there twice counts as none: \`resumed: false\`. \`ready\` says \`resumed: true\` when all of it follows, or else \`resumed: false\`: then its snapshot stands in for whatever came up to \`lastSequence\`.
 
 **What a client sends.** Nothing is needed but the pongs that every WebSocket library sends by itself. Text is ignored. A frame or message over
-${CLIENT_FRAME_BYTES_MAX} bytes, a binary one, and more than a few frames a second close the connection.
+${CLIENT_FRAME_BYTES_MAX} bytes, a binary one, and more than ${FRAMES_MAX} frames in ${WINDOW_MS / 1_000} s, pings and pongs counted, close the connection.
 
 **Heartbeat.** The service pings every 30 s (a setting), and drops a client that leaves two pings unanswered.
 

@@ -79,16 +79,20 @@ describe('the AsyncAPI document', () => {
   it('names every close code', () => {
     const named = CLOSE_CODES.map(({ code }) => code);
     expect(named).toEqual(expect.arrayContaining(Object.values(CLOSE).map(({ code }) => code)));
+    // Those of RFC 6455 that the library gives to what breaks the protocol.
+    expect(named).toEqual(expect.arrayContaining([1002, 1007, 1008, 1009]));
     expect(new Set(named).size).toBe(named.length);
     for (const code of named) expect(document.channels.realtime.description).toContain(`| ${code} |`);
   });
 
-  it('names every refusal of the endpoint itself', () => {
-    const { route_not_found: _, method_not_allowed: __, upgrade_required, ...others } = errors;
+  it('names every refusal', () => {
+    const { upgrade_required, ...others } = errors;
     const made = Object.values(others).map((make) => make());
     const expected = made.map(({ httpStatus, code }) => `${httpStatus} ${code}`);
     const named = REFUSALS.map(({ status, code }) => `${status} ${code}`);
     expect(new Set(named)).toEqual(new Set([...expected, `426 ${upgrade_required().code}`]));
+    const inOrder = REFUSALS.toSorted((a, b) => a.status - b.status);
+    expect(REFUSALS).toEqual(inOrder);
   });
 
   it.each([

@@ -1,3 +1,6 @@
+import { errors } from '../errors.ts';
+import { REALTIME_PATH } from '../protocol.ts';
+
 /** How the service answers a request that it does not upgrade, and what the client does then. */
 export interface Refusal {
   readonly status: number;
@@ -13,7 +16,7 @@ export const REFUSALS: readonly Refusal[] = [
     status: 400,
     code: 'VALIDATION_ERROR',
     meaning: 'The request is no WebSocket handshake (RFC 6455), or offers only sub-protocols that are not spoken here.',
-    clientShould: 'Mend the request.',
+    clientShould: 'Stop, and mend the request.',
   },
   {
     status: 401,
@@ -23,10 +26,22 @@ export const REFUSALS: readonly Refusal[] = [
     clientShould: 'Stop, and get the present key.',
   },
   {
+    status: 404,
+    code: errors.route_not_found().code,
+    meaning: 'There is no such path here.',
+    clientShould: `Stop, and mend the URL: it ends in \`${REALTIME_PATH}\`.`,
+  },
+  {
+    status: 405,
+    code: errors.method_not_allowed().code,
+    meaning: 'The method is not `GET`.',
+    clientShould: 'Stop, and mend the request.',
+  },
+  {
     status: 426,
     code: 'bad_request',
     meaning: 'The request asks for no upgrade.',
-    clientShould: 'Speak WebSocket.',
+    clientShould: 'Stop, and speak WebSocket: something in between may not pass the upgrade on.',
   },
   {
     status: 429,

@@ -96,7 +96,7 @@ export class Subject {
 
   /** Resolves when every process runs and answers. */
   async allUp(): Promise<void> {
-    const services = this.shape === 'deployed' ? 4 : 0;
+    const services = this.shape === 'deployed' ? 5 : 0;
     const look = async () => {
       const running = serviceProcessesOf(this.#launched?.process.pid ?? 0).length;
       if (running !== services || processesOn(this.dataDir).length !== 2) return false;
