@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { timestampDate } from '@bufbuild/protobuf/wkt';
 import { eventually } from '@latchkey/testkit/eventually';
 import { refusalOf } from '@latchkey/testkit/refusal';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import type { OwnedRef } from '../testing/fake-apps.ts';
 import { storeFile } from '../testing/stored-file.ts';
 import { startTestFiles, type TestFiles } from '../testing/test-files.ts';
@@ -17,7 +17,7 @@ const reasonOf = async (call: Promise<unknown>) => (await refusalOf(call)).reaso
 
 /**
  * Makes every change of a file's row wait where the row is changed and its name not yet compared: in an index that comes before that of the names.
- * What is returned lets all of them go on, and takes it back.
+ * What is returned lets all of them go on; it is taken back when the test has ended, and nobody changes a row any more.
  */
 async function pauseBeforeNameCheck(): Promise<() => Promise<void>> {
   await files.db.query(`
@@ -26,12 +26,12 @@ async function pauseBeforeNameCheck(): Promise<() => Promise<void>> {
     alter table file drop constraint file_name;
     create index pausing on file (pause(id));
     alter table file add constraint file_name unique (application_id, display_name)`);
+  onTestFinished(() => files.db.query('drop function pause cascade').then(() => undefined));
   const holder = await files.db.connect();
   await holder.query('select pg_advisory_lock(1)');
   return async () => {
     await holder.query('select pg_advisory_unlock(1)');
     holder.release();
-    await files.db.query('drop function pause cascade');
   };
 }
 

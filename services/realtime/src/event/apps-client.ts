@@ -2,7 +2,6 @@ import { timestampDate } from '@bufbuild/protobuf/wkt';
 import { createClient, type Transport } from '@connectrpc/connect';
 import { REQUEST_ID_HEADER } from '@latchkey/kit/rpc/route';
 import { ApplicationService, ApplicationStatus } from '@latchkey/proto/latchkey/apps/v1/application_pb';
-import pLimit from 'p-limit';
 import { type Frame, frameOf, type Snapshot } from '../frame/frame.ts';
 
 /** The application behind a socket key. */
@@ -27,23 +26,20 @@ export interface AppsClient {
   getLiveStates(applicationIds: readonly string[]): Promise<Map<string, LiveState>>;
 }
 
-/** Most events read at once. */
-export const PAGE_EVENTS = 500;
+/** Most events read at once. A page takes a few milliseconds, in which nobody else is served. */
+export const PAGE_EVENTS = 100;
 
 const TIMEOUT_MS = 2_000;
-/** Calls under way for clients that come. Further ones wait for them here, where they are not late yet: thousands may come at once. */
-const CALLS_MAX = 32;
 
-/** Asks over the given transport, for 2 s at most from when it is a call's turn. */
+/** Asks over the given transport, for 2 s at most. */
 export function createAppsClient(transport: Transport): AppsClient {
   const client = createClient(ApplicationService, transport);
   const options = { timeoutMs: TIMEOUT_MS };
-  const turn = pLimit(CALLS_MAX);
   return {
     async lookUp(socketKey, requestId) {
       const request = { key: { case: 'socketKey', value: socketKey } } as const;
       const headers = { [REQUEST_ID_HEADER]: requestId };
-      const found = await turn(() => client.lookUpApplication(request, { ...options, headers }));
+      const found = await client.lookUpApplication(request, { ...options, headers });
       return {
         applicationId: found.applicationId,
         name: found.name,
@@ -55,7 +51,7 @@ export function createAppsClient(transport: Transport): AppsClient {
     },
     async listFrames(applicationId, afterSequence) {
       const request = { applicationId, afterSequence: BigInt(afterSequence), pageSize: PAGE_EVENTS };
-      const { events } = await turn(() => client.listApplicationEvents(request, options));
+      const { events } = await client.listApplicationEvents(request, options);
       return events.flatMap(({ id, sequence, createdAt, event }) =>
         createdAt && event
           ? [frameOf(applicationId, { id, sequence: Number(sequence), createdAt: timestampDate(createdAt), event })]

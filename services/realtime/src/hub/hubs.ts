@@ -1,5 +1,6 @@
 import type { Logger } from '@latchkey/kit/logger';
 import type { AppsClient, LiveState } from '../event/apps-client.ts';
+import { EventLog } from '../event/event-log.ts';
 import { SharedCalls } from '../event/shared-calls.ts';
 import { type Frame, readFrame } from '../frame/frame.ts';
 import { CLOSE } from '../socket/close-code.ts';
@@ -38,7 +39,7 @@ export class Hubs {
   readonly #channels: Channels;
   readonly #logger: Logger;
   readonly #hubs = new Map<string, Hub>();
-  readonly #reads = new SharedCalls<Frame[]>();
+  readonly #log: EventLog;
   readonly #looks = new SharedCalls<void>();
   /** Hubs that are to be looked at. */
   readonly #doubtful = new Set<Hub>();
@@ -48,13 +49,18 @@ export class Hubs {
 
   constructor({ apps, channels, logger }: HubsOptions) {
     this.#apps = apps;
+    this.#log = new EventLog(apps);
     this.#channels = channels;
     this.#logger = logger;
   }
 
-  /** Reads events of an application from the log; those who want the same at the same time share a call. */
-  readFrames(applicationId: string, afterSequence: number): Promise<Frame[]> {
-    return this.#reads.ask(`${applicationId} ${afterSequence}`, () => this.#apps.listFrames(applicationId, afterSequence));
+  /**
+   * Reads events of an application from the log for a client that lacks them.
+   *
+   * @param lastSequence the newest that there has to be
+   */
+  readFrames(applicationId: string, afterSequence: number, lastSequence: number): Promise<readonly Frame[]> {
+    return this.#log.readForClient({ applicationId, afterSequence, lastSequence });
   }
 
   /** The hub of an application where there is one. */
@@ -103,8 +109,8 @@ export class Hubs {
   }
 
   #open({ applicationId, lastSequence, keyFingerprint }: Joining): Hub {
-    const readFrames = (after: number) => this.readFrames(applicationId, after);
-    const hub = new Hub({ applicationId, cursor: lastSequence, keyFingerprint, readFrames });
+    const readFrames = (after: number) => this.readFrames(applicationId, after, hub.cursor);
+    const hub: Hub = new Hub({ applicationId, cursor: lastSequence, keyFingerprint, readFrames });
     this.#hubs.set(applicationId, hub);
     // What happened after the look-up and before the subscription is found by a look.
     this.#channels.subscribe([applicationId]).then(
@@ -205,7 +211,8 @@ export class Hubs {
   /** Takes in what the log has after the hub's cursor, up to a sequence or to its end. */
   async #fetchMissing(hub: Hub, lastSequence = Number.POSITIVE_INFINITY): Promise<void> {
     while (hub.cursor < lastSequence && hub.sockets.size > 0) {
-      const frames = await this.readFrames(hub.applicationId, hub.cursor);
+      const { applicationId, cursor: afterSequence } = hub;
+      const frames = await this.#log.readForHub({ applicationId, afterSequence, lastSequence });
       const [first] = frames;
       if (!first) {
         // The log was trimmed: what is not held any more can't be waited for.

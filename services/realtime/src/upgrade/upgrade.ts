@@ -8,14 +8,14 @@ import { requestIdOf } from '@latchkey/kit/http/request-id';
 import type { Logger } from '@latchkey/kit/logger';
 import type { WebSocket, WebSocketServer } from 'ws';
 import { errors } from '../errors.ts';
-import type { AppsClient, KeyHolder } from '../event/apps-client.ts';
-import { SharedCalls } from '../event/shared-calls.ts';
+import type { AppsClient } from '../event/apps-client.ts';
 import { encodeReady } from '../frame/frame.ts';
 import type { Hubs } from '../hub/hubs.ts';
 import { CLOUDEVENTS_PROTOCOL } from '../protocol.ts';
 import type { Heartbeat } from '../socket/heartbeat.ts';
 import { LiveSocket } from '../socket/live-socket.ts';
 import { beforeDeadline } from './deadline.ts';
+import { type Admission, LookUps } from './look-ups.ts';
 import type { Places } from './places.ts';
 import type { Refusals } from './refusals.ts';
 import { checkRequest } from './request.ts';
@@ -49,12 +49,6 @@ interface Upgrade {
   readonly releases: Array<() => void>;
 }
 
-/** An application that lets a client in, as of a moment. */
-interface Admission {
-  readonly holder: KeyHolder;
-  readonly verifiedAt: number;
-}
-
 /** Kinds of failure that are not the client's. */
 const NOT_COUNTED: ReadonlySet<string> = new Set(['unavailable', 'rate_limited']);
 
@@ -64,14 +58,15 @@ const ADMISSION_MS_MAX = 4_000;
 /** Takes upgrade requests: each becomes a live socket, or gets an answer with the error envelope before the upgrade (decisions 10). */
 export class Upgrades {
   readonly #options: UpgradeOptions;
-  readonly #lookUps = new SharedCalls<Admission>();
+  readonly #lookUps: LookUps;
   readonly #turns = new Turns();
   /** By request, which is all that the library says of one. */
   readonly #underWay = new WeakMap<IncomingMessage, Upgrade>();
 
   constructor(options: UpgradeOptions) {
     this.#options = options;
-    const { webSockets } = options;
+    const { webSockets, apps } = options;
+    this.#lookUps = new LookUps(apps, ADMISSION_MS_MAX);
     webSockets.on('headers', (headers, req) => headers.push(`X-Request-Id: ${this.#underWay.get(req)?.requestId}`));
     // What the library refuses is a handshake that is none.
     webSockets.on('wsClientError', (_, __, req) => this.#refuse(this.#underWay.get(req) as Upgrade, errors.handshake_invalid()));
@@ -97,7 +92,7 @@ export class Upgrades {
 
   async #admit(upgrade: Upgrade): Promise<Admission> {
     const { req, network, requestId, deadline, releases } = upgrade;
-    const { places, refusals, apps, isStopping } = this.#options;
+    const { places, refusals, isStopping } = this.#options;
     if (isStopping()) throw errors.node_stopping({ retryAfterSeconds: '1' });
     checkRequest(req);
     refusals.check(network);
@@ -106,11 +101,7 @@ export class Upgrades {
     const protocols = offeredProtocols(req);
     if (protocols.length > 0 && !protocols.includes(CLOUDEVENTS_PROTOCOL)) throw errors.protocol_unknown();
     releases.push(places.take(network));
-    const lookUp = this.#lookUps.ask(key, async () => {
-      const holder = await apps.lookUp(key, requestId);
-      return { holder, verifiedAt: performance.now() };
-    });
-    const admission = await beforeDeadline(deadline, lookUp);
+    const admission = await beforeDeadline(deadline, this.#lookUps.ask({ key, network, requestId }));
     releases.push(places.takeOf(admission.holder.applicationId));
     return admission;
   }
@@ -119,7 +110,7 @@ export class Upgrades {
     const { hubs } = this.#options;
     const plan = planBeginning(readLastEventId(req), lastSequence, {
       frameAfter: (sequence) => hubs.find(applicationId)?.frameAfter(sequence),
-      readFrames: (after) => hubs.readFrames(applicationId, after),
+      readFrames: (after) => hubs.readFrames(applicationId, after, lastSequence),
     });
     return beforeDeadline(deadline, plan);
   }

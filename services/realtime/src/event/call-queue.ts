@@ -1,0 +1,61 @@
+import { commonErrors } from '@latchkey/kit/errors';
+import pLimit, { type LimitFunction } from 'p-limit';
+
+/** How many calls a queue takes, in all and of one key. */
+export interface CallQueueLimits {
+  readonly underWay: number;
+  readonly underWayOfKey: number;
+  /** Calls that wait or are under way. */
+  readonly size: number;
+  readonly sizeOfKey: number;
+  /** How long a call may wait for its turn, in milliseconds: nobody waits for it any more then. */
+  readonly waitMs: number;
+}
+
+/** The calls of one key. */
+interface Line {
+  readonly turn: LimitFunction;
+  size: number;
+}
+
+/**
+ * Calls that wait for their turn, where thousands may come at once. Those of a key wait for one another before they wait for others, so that however
+ * many they are, they hold up only themselves.
+ */
+export class CallQueue {
+  readonly #limits: CallQueueLimits;
+  readonly #turn: LimitFunction;
+  readonly #lines = new Map<string, Line>();
+  #size = 0;
+
+  constructor(limits: CallQueueLimits) {
+    this.#limits = limits;
+    this.#turn = pLimit(limits.underWay);
+  }
+
+  /** Throws `dependency_unavailable` where there is no room for another call of a key. */
+  check(key: string): void {
+    const { size, sizeOfKey } = this.#limits;
+    if (this.#size >= size || (this.#lines.get(key)?.size ?? 0) >= sizeOfKey) throw commonErrors.dependency_unavailable();
+  }
+
+  /** Makes a call when it is its turn; rejects with `dependency_unavailable` where that comes too late. It is for the caller to check for room. */
+  async run<T>(key: string, call: () => Promise<T>): Promise<T> {
+    const lateAt = performance.now() + this.#limits.waitMs;
+    const line = this.#lines.get(key) ?? { turn: pLimit(this.#limits.underWayOfKey), size: 0 };
+    this.#lines.set(key, line);
+    line.size += 1;
+    this.#size += 1;
+    const callUnlessLate = () => {
+      if (performance.now() >= lateAt) throw commonErrors.dependency_unavailable();
+      return call();
+    };
+    try {
+      return await line.turn(() => this.#turn(callUnlessLate));
+    } finally {
+      line.size -= 1;
+      this.#size -= 1;
+      if (line.size === 0) this.#lines.delete(key);
+    }
+  }
+}

@@ -1,0 +1,129 @@
+import { eventually } from '@latchkey/testkit/eventually';
+import { beforeEach, expect, it } from 'vitest';
+import { type FakeApplication, FakeApps } from '../testing/fake-apps.ts';
+import { createAppsClient, PAGE_EVENTS } from './apps-client.ts';
+import { EventLog } from './event-log.ts';
+
+const PAGES = 4;
+let now: number;
+let apps: FakeApps;
+let application: FakeApplication;
+let log: EventLog;
+beforeEach(() => {
+  now = 1;
+  apps = new FakeApps();
+  application = createLogged(PAGES * PAGE_EVENTS);
+  log = new EventLog(createAppsClient(apps.transport), { now: () => now });
+});
+
+const range = (first: number, last: number) => Array.from({ length: last - first + 1 }, (_, i) => first + i);
+
+function createLogged(count: number): FakeApplication {
+  const created = apps.create();
+  for (let i = 0; i < count; i += 1) apps.logVersion(created);
+  return created;
+}
+
+async function read(afterSequence: number, { id, lastSequence }: FakeApplication = application): Promise<number[]> {
+  const frames = await log.readForClient({ applicationId: id, afterSequence, lastSequence });
+  return frames.map(({ sequence }) => sequence);
+}
+
+async function readForHub(afterSequence: number, lastSequence: number): Promise<number[]> {
+  const frames = await log.readForHub({ applicationId: application.id, afterSequence, lastSequence });
+  return frames.map(({ sequence }) => sequence);
+}
+
+/** Calls are answered once the function that is returned is called. */
+function hold(): () => void {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  apps.waitFor(promise);
+  return () => {
+    apps.waitFor(undefined);
+    resolve();
+  };
+}
+
+it('gives each client what follows its own event, also where thousands come from all over the log, for a read of each page', async () => {
+  const asked = range(0, PAGES * PAGE_EVENTS - 1);
+  const answers = await Promise.all(asked.map((after) => read(after)));
+  const endOfPage = (after: number) => (Math.floor(after / PAGE_EVENTS) + 1) * PAGE_EVENTS;
+  expect(answers).toEqual(asked.map((after) => range(after + 1, endOfPage(after))));
+  expect(apps.calls.list).toBe(PAGES);
+});
+
+it('reads a page again after a second', async () => {
+  await read(0);
+  now += 999;
+  await read(1);
+  expect(apps.calls.list).toBe(1);
+  now += 2;
+  await read(2);
+  expect(apps.calls.list).toBe(2);
+});
+
+it('reads a page again that lacks what is known to have happened, and only then', async () => {
+  const last = application.lastSequence;
+  apps.logVersion(application);
+  expect(await read(last)).toEqual([last + 1]);
+  expect(await read(last)).toEqual([last + 1]);
+  expect(apps.calls.list).toBe(1);
+  apps.logVersion(application);
+  expect(await read(last)).toEqual([last + 1, last + 2]);
+  expect(await readForHub(last, Number.POSITIVE_INFINITY)).toEqual([last + 1, last + 2]);
+  expect(apps.calls.list).toBe(3);
+});
+
+it('answers nobody with what was asked before they came', async () => {
+  const last = application.lastSequence;
+  apps.logVersion(application);
+  const release = hold();
+  const early = read(last);
+  await eventually(() => expect(apps.calls.list).toBe(1));
+  apps.logVersion(application);
+  const late = [read(last), read(last)];
+  release();
+  expect(await early).toEqual([last + 1]);
+  for (const answer of late) expect(await answer).toEqual([last + 1, last + 2]);
+  expect(apps.calls.list).toBe(2);
+});
+
+it('answers what the log still has where it was trimmed', async () => {
+  apps.trim(application, PAGE_EVENTS + 10);
+  expect((await read(5))[0]).toBe(PAGE_EVENTS + 11);
+  expect((await read(PAGE_EVENTS + 2))[0]).toBe(PAGE_EVENTS + 11);
+  apps.trim(application, application.lastSequence);
+  expect(await read(2 * PAGE_EVENTS)).toEqual([]);
+});
+
+it('has two reads of an application under way at most, which others do not wait for', async () => {
+  const other = createLogged(1);
+  const release = hold();
+  const many = range(0, PAGES - 1).map((page) => read(page * PAGE_EVENTS));
+  await eventually(() => expect(apps.calls.list).toBe(2));
+  apps.waitFor(undefined);
+  expect(await read(0, other)).toEqual([1]);
+  expect(apps.calls.list).toBe(3);
+  release();
+  for (const answer of await Promise.all(many)) expect(answer).toHaveLength(PAGE_EVENTS);
+});
+
+it('reads for a hub while clients of all applications wait', async () => {
+  const others = Array.from({ length: 40 }, () => createLogged(1));
+  const release = hold();
+  const reads = [...others.map((other) => read(0, other)), ...range(0, PAGES - 1).map((page) => read(page * PAGE_EVENTS))];
+  await eventually(() => expect(apps.calls.list).toBe(16));
+  apps.waitFor(undefined);
+  const last = application.lastSequence;
+  expect(await readForHub(last - 1, last)).toEqual([last]);
+  expect(apps.calls.list).toBe(17);
+  release();
+  await Promise.all(reads);
+});
+
+it('goes on after a failure', async () => {
+  apps.failWith(new Error('out'));
+  await expect(read(0)).rejects.toThrow();
+  apps.failWith(undefined);
+  expect(await read(0)).toHaveLength(PAGE_EVENTS);
+});
