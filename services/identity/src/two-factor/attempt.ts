@@ -5,7 +5,7 @@ import type { IdentityContext } from '../context.ts';
 import type { IdentityDatabase } from '../db/schema.ts';
 import { errors } from '../errors.ts';
 import { type GivenCode, hashRecoveryCode, parseCode } from './code-text.ts';
-import { acceptableStep } from './totp.ts';
+import { judgeCode } from './totp.ts';
 import { spendRecoveryCode, type TwoFactorRow, updateTwoFactor } from './two-factor.store.ts';
 
 /** A failure counts for so long (decisions 9). */
@@ -28,7 +28,7 @@ export async function attempt<T>(
 /**
  * Judges a code and uses it up, or counts the failure (decisions 4 and 9). It must run in {@link attempt}, with `row` locked.
  *
- * Text that can be no code is refused without being counted. Once the limit is reached no one-time code is judged. Recovery codes are, since 80 bits
+ * Text that can be no code is refused without being counted, and so is the one-time code that was taken last. Once the limit is reached no one-time code is judged. Recovery codes are, since 80 bits
  * can't be guessed: so the owner is not locked out by somebody who knows the password and keeps failing.
  *
  * @returns why the code is refused: `two_factor_code_invalid` or `two_factor_attempts_reached`
@@ -43,7 +43,10 @@ export async function spendCode(
   if (!code) return errors.two_factor_code_invalid();
   const reached = limitReached(ctx, row);
   if (reached && code.kind === 'one-time') return reached;
-  if (await isAccepted(ctx, tx, row, code)) return undefined;
+  const verdict = await takeCode(ctx, tx, row, code);
+  if (verdict === 'accepted') return undefined;
+  // Who shows it again has not guessed: a form was sent twice.
+  if (verdict === 'taken') return errors.two_factor_code_invalid();
   return reached ?? countFailure(ctx, tx, row, errors.two_factor_code_invalid());
 }
 
@@ -74,20 +77,21 @@ export async function countFailure(
   return refusal;
 }
 
-async function isAccepted(
+async function takeCode(
   ctx: IdentityContext,
   tx: Kysely<IdentityDatabase>,
   row: TwoFactorRow,
   code: GivenCode,
-): Promise<boolean> {
+): Promise<'accepted' | 'taken' | 'wrong'> {
   const { account_id: accountId } = row;
   if (code.kind === 'recovery') {
-    return spendRecoveryCode(tx, accountId, hashRecoveryCode(ctx.recoveryCodeKey, accountId, code), ctx.clock());
+    const hash = hashRecoveryCode(ctx.recoveryCodeKey, accountId, code);
+    return (await spendRecoveryCode(tx, accountId, hash, ctx.clock())) ? 'accepted' : 'wrong';
   }
-  const step = acceptableStep(openSecret(ctx, row), code.text, ctx.clock(), row.last_step);
-  if (step === undefined) return false;
-  await updateTwoFactor(tx, accountId, { last_step: step });
-  return true;
+  const judged = judgeCode(openSecret(ctx, row), code.text, ctx.clock(), row.last_step);
+  if (typeof judged === 'string') return judged;
+  await updateTwoFactor(tx, accountId, { last_step: judged.step });
+  return 'accepted';
 }
 
 /** The secret as it is stored. It opens only for the account that it was sealed for. */

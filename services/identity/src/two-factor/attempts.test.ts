@@ -145,6 +145,17 @@ test('only failures count: neither successes, nor what can be no code, nor a cod
   expect(await failTimes(guarded, 6)).toEqual([...Array(5).fill(WRONG), REACHED]);
 });
 
+test('a right code that is sent several times at once is taken once, and its copies count for nothing', async () => {
+  const guarded = await guardSomeone(identity);
+  const code = guarded.code();
+  const outcomes = await Promise.all(Array.from({ length: 12 }, () => outcomeOf(guarded.signIn(code))));
+  expect(outcomes.sort()).toEqual(['done', ...Array(11).fill(WRONG)]);
+  expect(await failTimes(guarded, 4)).toEqual(Array(4).fill(WRONG));
+  // That of the step before is a failure.
+  expect(await verify(guarded, guarded.code(-1))).toBe(WRONG);
+  expect(await verify(guarded, guarded.code(1))).toBe(REACHED);
+});
+
 test('a success in between does not make room for more failures', async () => {
   const guarded = await guardSomeone(identity);
   await failTimes(guarded, 4);

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { codeAt, STEP_MS } from '../testing/two-factor.fixture.ts';
-import { acceptableStep, createTotpSecret, otpauthUrl } from './totp.ts';
+import { createTotpSecret, judgeCode, otpauthUrl } from './totp.ts';
 
 /** The secret of RFC 6238, appendix B: `12345678901234567890`. */
 const SECRET = 'GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ';
@@ -17,7 +17,7 @@ test.each([
 ])('the code %s seconds after 1970 is that of RFC 6238', (seconds, code) => {
   const now = new Date(seconds * 1_000);
   expect(codeAt(SECRET, now)).toBe(code);
-  expect(acceptableStep(SECRET, code, now, null)).toBe(Math.floor(seconds / 30));
+  expect(judgeCode(SECRET, code, now, null)).toEqual({ step: Math.floor(seconds / 30) });
 });
 
 const NOW = new Date('2026-05-12T09:00:00.000Z');
@@ -25,18 +25,18 @@ const STEP = NOW.getTime() / STEP_MS;
 const codeOf = (steps: number) => codeAt(SECRET, new Date(NOW.getTime() + steps * STEP_MS));
 
 test('the code of one step before or after is taken, and of no other', () => {
-  const accepted = [-2, -1, 0, 1, 2].map((steps) => acceptableStep(SECRET, codeOf(steps), NOW, null));
-  expect(accepted).toEqual([undefined, STEP - 1, STEP, STEP + 1, undefined]);
+  const accepted = [-2, -1, 0, 1, 2].map((steps) => judgeCode(SECRET, codeOf(steps), NOW, null));
+  expect(accepted).toEqual(['wrong', { step: STEP - 1 }, { step: STEP }, { step: STEP + 1 }, 'wrong']);
   const lastMoment = new Date(NOW.getTime() + STEP_MS - 1);
-  expect(acceptableStep(SECRET, codeOf(-1), lastMoment, null)).toBe(STEP - 1);
-  expect(acceptableStep(SECRET, codeOf(-1), new Date(NOW.getTime() + STEP_MS), null)).toBeUndefined();
+  expect(judgeCode(SECRET, codeOf(-1), lastMoment, null)).toEqual({ step: STEP - 1 });
+  expect(judgeCode(SECRET, codeOf(-1), new Date(NOW.getTime() + STEP_MS), null)).toBe('wrong');
 });
 
 test('after a code, those of its step and of steps before are not taken', () => {
-  const after = (lastStep: number) => [-1, 0, 1].map((steps) => acceptableStep(SECRET, codeOf(steps), NOW, lastStep));
-  expect(after(STEP - 1)).toEqual([undefined, STEP, STEP + 1]);
-  expect(after(STEP)).toEqual([undefined, undefined, STEP + 1]);
-  expect(after(STEP + 1)).toEqual([undefined, undefined, undefined]);
+  const after = (lastStep: number) => [-1, 0, 1].map((steps) => judgeCode(SECRET, codeOf(steps), NOW, lastStep));
+  expect(after(STEP - 1)).toEqual(['taken', { step: STEP }, { step: STEP + 1 }]);
+  expect(after(STEP)).toEqual(['wrong', 'taken', { step: STEP + 1 }]);
+  expect(after(STEP + 1)).toEqual(['wrong', 'wrong', 'taken']);
 });
 
 test('a secret is 160 bits of the randomness that is given', () => {

@@ -18,13 +18,15 @@ export function otpauthUrl(secret: string, email: string): string {
   return new TOTP({ ...PARAMETERS, issuer: ISSUER, label: email, secret }).toString();
 }
 
+/** The time step whose code may be taken now; or that it is the code that was taken last, or none. */
+export type JudgedCode = { readonly step: number } | 'taken' | 'wrong';
+
 /**
- * The time step whose code this is, or undefined where it is none that may be taken now. A step no later than `lastStep` may not: its code, or a
- * later one, was taken before (RFC 6238, 5.2).
+ * Says of a code whether it may be taken. That of a step no later than `lastStep` may not: its code, or a later one, was taken before (RFC 6238, 5.2).
  *
  * @param digits six ASCII digits
  */
-export function acceptableStep(secret: string, digits: string, now: Date, lastStep: number | null): number | undefined {
+export function judgeCode(secret: string, digits: string, now: Date, lastStep: number | null): JudgedCode {
   const timestamp = now.getTime();
   const delta = TOTP.validate({
     ...PARAMETERS,
@@ -33,7 +35,8 @@ export function acceptableStep(secret: string, digits: string, now: Date, lastSt
     timestamp,
     window: DRIFT_STEPS,
   });
-  if (delta === null) return undefined;
+  if (delta === null) return 'wrong';
   const step = TOTP.counter({ period: PARAMETERS.period, timestamp }) + delta;
-  return lastStep !== null && step <= lastStep ? undefined : step;
+  if (lastStep === null || step > lastStep) return { step };
+  return step === lastStep ? 'taken' : 'wrong';
 }
