@@ -6,7 +6,7 @@ import type { IdentityDatabase } from '../db/schema.ts';
 import { errors } from '../errors.ts';
 import { type GivenCode, hashRecoveryCode, parseCode } from './code-text.ts';
 import { judgeCode } from './totp.ts';
-import { spendRecoveryCode, type TwoFactorRow, updateTwoFactor } from './two-factor.store.ts';
+import { hasRecoveryCode, selectTwoFactor, spendRecoveryCode, type TwoFactorRow, updateTwoFactor } from './two-factor.store.ts';
 
 /** A failure counts for so long (decisions 9). */
 const WINDOW_MS = 15 * 60_000;
@@ -63,6 +63,23 @@ export function limitReached(ctx: IdentityContext, row: TwoFactorRow): DomainErr
     remaining: '0',
     retryAfterSeconds: String(retryAfterSeconds),
   });
+}
+
+/**
+ * The limit's refusal before anything costly is done for an attempt: {@link spendCode} and {@link limitReached} say so again under the lock. As there, a
+ * recovery code that the account has goes through.
+ */
+export async function limitReachedBefore(
+  ctx: IdentityContext,
+  accountId: string,
+  text: string,
+): Promise<DomainError | undefined> {
+  const row = await selectTwoFactor(ctx.db, accountId);
+  const reached = row && limitReached(ctx, row);
+  const code = reached && parseCode(text);
+  if (code?.kind !== 'recovery') return reached;
+  const isTheirs = await hasRecoveryCode(ctx.db, accountId, hashRecoveryCode(ctx.recoveryCodeKey, accountId, code));
+  return isTheirs ? undefined : reached;
 }
 
 /** Counts a failure, which never makes more of them than the limit: past it nothing is judged. Answers the refusal that it was given. */

@@ -2,6 +2,7 @@ import { fromConnectError } from '@latchkey/kit/errors';
 import { createTestDatabase, type TestDatabase } from '@latchkey/testkit/database';
 import { testRedis } from '@latchkey/testkit/redis';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createPasswords, type Passwords } from '../account/password.ts';
 import { migrateIdentity, outcomeOf, refusalOf, startTestIdentity, type TestIdentity } from '../testing/identity.fixture.ts';
 import { PASSWORD, signUpSomeone } from '../testing/sample.fixture.ts';
 import { MINUTE_MS, SECOND_MS } from '../testing/test-clock.ts';
@@ -187,6 +188,27 @@ test('wrong passwords given to disable it count as wrong codes do, also at once'
   expect(outcomes.filter((outcome) => outcome === 'two_factor_password_wrong')).toHaveLength(5);
   expect(outcomes.filter((outcome) => outcome === REACHED)).toHaveLength(7);
   expect(await disable(PASSWORD)).toBe(REACHED);
+});
+
+test('past the limit no password is looked at to disable it, but for who has a recovery code', async () => {
+  const real = createPasswords({ atOnce: 2, waitingMax: 10 });
+  let verified = 0;
+  const verifyPassword: Passwords['verify'] = (stored, password) => {
+    verified += 1;
+    return real.verify(stored, password);
+  };
+  const { twoFactor } = await identity.connect({ passwords: { ...real, verify: verifyPassword } });
+  const guarded = await guardSomeone(identity);
+  const { accountId, recoveryCodes } = guarded;
+  const disable = (password: string, code = '') => outcomeOf(twoFactor.disableTwoFactor({ accountId, password, code }));
+  await failTimes(guarded, 5);
+  const codes = [guarded.code(), guarded.wrongCode(), 'aaaa-aaaa-aaaa-aaaa', 'x', ''];
+  const outcomes = await Promise.all(codes.flatMap((code) => [disable(PASSWORD, code), disable('wrong password', code)]));
+  expect(outcomes).toEqual(Array(10).fill(REACHED));
+  expect(verified).toBe(0);
+  expect(await disable('wrong password', recoveryCodes[0])).toBe(REACHED);
+  expect(await disable(PASSWORD, recoveryCodes[0])).toBe('done');
+  expect(verified).toBe(2);
 });
 
 test('failures at enabling it count, and go on counting when another secret is made', async () => {

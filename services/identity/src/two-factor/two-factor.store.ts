@@ -24,6 +24,18 @@ export async function lockTwoFactor(tx: Kysely<IdentityDatabase>, accountId: str
   return tx.selectFrom('two_factor').selectAll().where('account_id', '=', accountId).forUpdate().executeTakeFirst();
 }
 
+/** The account's second factor without its lock: what is decided by it is to be looked at again under the lock. */
+export async function selectTwoFactor(db: Kysely<IdentityDatabase>, accountId: string): Promise<TwoFactorRow | undefined> {
+  return db.selectFrom('two_factor').selectAll().where('account_id', '=', accountId).executeTakeFirst();
+}
+
+/** Whether the account still has that session. */
+export async function hasSession(tx: Kysely<IdentityDatabase>, accountId: string, id: string | undefined): Promise<boolean> {
+  if (id === undefined) return false;
+  const found = tx.selectFrom('session').select('id').where('id', '=', id).where('account_id', '=', accountId);
+  return (await found.executeTakeFirst()) !== undefined;
+}
+
 export async function updateTwoFactor(
   tx: Kysely<IdentityDatabase>,
   accountId: string,
@@ -45,6 +57,17 @@ export async function insertRecoveryCodes(
 ): Promise<void> {
   const rows = codeHashes.map((code_hash) => ({ account_id: accountId, code_hash }));
   await tx.insertInto('recovery_code').values(rows).execute();
+}
+
+/** Whether the account has a recovery code unused. */
+export async function hasRecoveryCode(db: Kysely<IdentityDatabase>, accountId: string, codeHash: Buffer): Promise<boolean> {
+  const found = db
+    .selectFrom('recovery_code')
+    .select('account_id')
+    .where('account_id', '=', accountId)
+    .where('code_hash', '=', codeHash)
+    .where('used_at', 'is', null);
+  return (await found.executeTakeFirst()) !== undefined;
 }
 
 /** Uses a recovery code up; whether the account had it unused. */

@@ -1,6 +1,7 @@
 import { createTestDatabase, type TestDatabase } from '@latchkey/testkit/database';
 import { testRedis } from '@latchkey/testkit/redis';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createPasswords, type Passwords } from '../account/password.ts';
 import { migrateIdentity, outcomeOf, refusalOf, startTestIdentity, type TestIdentity } from '../testing/identity.fixture.ts';
 import { PASSWORD, present, sessionCredential, signUpSomeone } from '../testing/sample.fixture.ts';
 import { codeAt, guardSomeone, STEP_MS, sessionIdOf } from '../testing/two-factor.fixture.ts';
@@ -102,6 +103,37 @@ test('disabling it needs password and code, and leaves nothing of it', async () 
     kind: 'invalid',
     code: 'bad_request',
   });
+});
+
+test('a password that was changed while it was looked at does not disable it, and counts for nothing', async () => {
+  const { accountId, code, account } = await guardSomeone(identity);
+  const real = createPasswords({ atOnce: 2, waitingMax: 10 });
+  const verify: Passwords['verify'] = async (stored, password) => {
+    const matches = await real.verify(stored, password);
+    await identity.db.query(`update account set password_hash = 'another' where id = $1`, [account.id]);
+    return matches;
+  };
+  const { twoFactor } = await identity.connect({ passwords: { ...real, verify } });
+  const disable = () => outcomeOf(twoFactor.disableTwoFactor({ accountId, password: PASSWORD, code: code() }));
+  expect(await disable()).toBe('two_factor_password_wrong');
+  expect(await isEnabled(accountId)).toBe(true);
+  // Neither was the code used up.
+  expect(await outcomeOf(identity.twoFactor.verifyTwoFactorCode({ accountId, code: code() }))).toBe('done');
+});
+
+test('a session that has ended, or is another account’s, enables nothing, and a code of it counts for nothing', async () => {
+  const { account, session } = await signUpSomeone(identity);
+  const other = await signUpSomeone(identity);
+  const accountId = account.id;
+  const [sessionId, stranger] = [await sessionIdOf(identity, session), await sessionIdOf(identity, other.session)];
+  const { secret } = await identity.twoFactor.setUpTwoFactor({ accountId });
+  await identity.accounts.signOutEverywhere({ accountId });
+  const enable = (asking: string) =>
+    outcomeOf(identity.twoFactor.enableTwoFactor({ accountId, sessionId: asking, code: now(secret) }));
+  for (const asking of [sessionId, stranger, 'not-a-uuid']) expect(await enable(asking)).toBe('session_invalid');
+  expect(await isEnabled(accountId)).toBe(false);
+  const again = await identity.accounts.signIn({ email: account.email, password: PASSWORD });
+  expect(await enable(await sessionIdOf(identity, present(again.session)))).toBe('done');
 });
 
 test('an account without a password shows a code alone to disable it', async () => {

@@ -1,16 +1,17 @@
 import { parseId } from '@latchkey/kit/id';
 import type { Kysely } from 'kysely';
-import { lockAccount, selectAccount } from '../account/account.store.ts';
+import { lockAccount, selectAccount, selectPasswordHashShared } from '../account/account.store.ts';
 import type { IdentityContext } from '../context.ts';
 import type { IdentityDatabase } from '../db/schema.ts';
 import { errors } from '../errors.ts';
 import { deleteSessionsOf } from '../session/session.store.ts';
 import { endEpochs } from '../session/session.ts';
-import { attempt, countFailure, limitReached, sealSecret, spendCode } from './attempt.ts';
+import { attempt, countFailure, limitReached, limitReachedBefore, sealSecret, spendCode } from './attempt.ts';
 import { createRecoveryCodes, hashRecoveryCode, parseCode } from './code-text.ts';
 import { createTotpSecret, otpauthUrl } from './totp.ts';
 import {
   deleteTwoFactor,
+  hasSession,
   insertRecoveryCodes,
   lockTwoFactor,
   replacePendingSecret,
@@ -41,10 +42,11 @@ export async function setUpTwoFactor(ctx: IdentityContext, accountText: string):
 }
 
 /**
- * Switches the second factor on for whoever shows a code of the secret. Sessions that somebody else may have opened with the password alone end.
+ * Switches the second factor on for whoever shows a code of the secret. Sessions that somebody else may have opened with the password alone end. The
+ * one that asks has to be there still: an owner who has ended all sessions meanwhile, or an operator, meant that one too.
  *
  * @returns the recovery codes, of which only hashes are kept
- * @throws `two_factor_not_set_up`, `two_factor_already_enabled`, `two_factor_code_invalid`, `two_factor_attempts_reached`
+ * @throws `two_factor_not_set_up`, `two_factor_already_enabled`, `session_invalid`, `two_factor_code_invalid`, `two_factor_attempts_reached`
  */
 export async function enableTwoFactor(ctx: IdentityContext, asking: AskingSession, code: string): Promise<string[]> {
   const accountId = parseId(asking.accountId);
@@ -54,6 +56,8 @@ export async function enableTwoFactor(ctx: IdentityContext, asking: AskingSessio
     const row = await lockBoth(tx, accountId);
     if (!row) return errors.two_factor_not_set_up();
     if (row.enabled_at) return errors.two_factor_already_enabled();
+    const isAskedByNone = asking.sessionId === '';
+    if (!isAskedByNone && !(await hasSession(tx, accountId, parseId(asking.sessionId)))) return errors.session_invalid();
     const refusal = await spendCode(ctx, tx, row, code);
     if (refusal) return refusal;
     await updateTwoFactor(tx, accountId, { enabled_at: ctx.clock() });
@@ -65,7 +69,8 @@ export async function enableTwoFactor(ctx: IdentityContext, asking: AskingSessio
 }
 
 /**
- * Switches the second factor off for whoever has both. A wrong password counts as a wrong code does, and leaves the code unused.
+ * Switches the second factor off for whoever has both. A wrong password counts as a wrong code does, and leaves the code unused. Past the limit no
+ * password is hashed. A password that was changed while it was looked at is wrong, and not counted.
  *
  * @throws `two_factor_not_enabled`, `two_factor_password_wrong`, `two_factor_code_invalid`, `two_factor_attempts_reached`
  */
@@ -77,6 +82,8 @@ export async function disableTwoFactor(
   const accountId = parseId(asking.accountId);
   const account = accountId ? await selectAccount(ctx.db, accountId) : undefined;
   if (!account?.two_factor_enabled) throw errors.two_factor_not_enabled();
+  const reached = await limitReachedBefore(ctx, account.id, shown.code);
+  if (reached) throw reached;
   const hash = account.password_hash;
   const passwordMatches = hash === null || (await ctx.passwords.verify(hash, shown.password));
   const ended = await attempt(ctx, async (tx) => {
@@ -85,6 +92,7 @@ export async function disableTwoFactor(
     if (!passwordMatches) {
       return limitReached(ctx, row) ?? countFailure(ctx, tx, row, errors.two_factor_password_wrong());
     }
+    if ((await selectPasswordHashShared(tx, account.id)) !== hash) return errors.two_factor_password_wrong();
     const refusal = await spendCode(ctx, tx, row, shown.code);
     if (refusal) return refusal;
     await deleteTwoFactor(tx, account.id);
