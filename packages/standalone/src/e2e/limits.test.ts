@@ -186,19 +186,31 @@ describe('sign-in', () => {
     expectDenial(answers[5], 'sign-in', 5, 60);
   });
 
-  it('is denied after failures for one email, from any address and in any case, with the right password too', async () => {
+  it('is denied after failures for one email, from any address and in any case, with the right password too, but for one attempt', async () => {
     const { email, password } = await signUp(newClient());
-    const tryIn = (name: string, word: string) => newClient().post('/api/v1/auth/sign-in', { email: name, password: word });
+    const last = newAddress();
+    const tryIn = (name: string, word: string, address = newAddress()) =>
+      newClient(address).post('/api/v1/auth/sign-in', { email: name, password: word });
     const answers = [
       await tryIn(email, 'wrong password'),
       await tryIn(email.toUpperCase(), 'wrong password'),
       await tryIn(email, password),
       await tryIn(email.replace('user', 'USER'), 'wrong password'),
-      await tryIn(email, 'wrong password'),
-      await tryIn(email.toUpperCase(), password),
+      await tryIn(email, 'wrong password', last),
+      await tryIn(email.toUpperCase(), password, last),
     ];
-    expect(statuses(answers)).toEqual([401, 401, 200, 401, 429, 429]);
+    expect(statuses(answers)).toEqual([401, 401, 200, 401, 401, 429]);
     expectDenial(answers[5], 'sign-in-failures', 3, 900);
+  });
+
+  it('is not denied to an owner who is at home nowhere yet, however long one address keeps failing', async () => {
+    const { email, password } = await signUp(newClient());
+    const [attacker, away] = [newAddress(), newAddress()];
+    const tryIn = (address: string, word: string) => newClient(address).post('/api/v1/auth/sign-in', { email, password: word });
+    const failures = await repeat(5, () => tryIn(attacker, 'wrong password'));
+    expect(statuses(failures)).toEqual([401, 401, 401, 401, 429]);
+    expect((await tryIn(away, password)).status).toBe(200);
+    expect((await tryIn(away, password)).status).toBe(200);
   });
 
   it('is not denied to the owner at home, however long others keep failing from elsewhere', async () => {
@@ -206,11 +218,11 @@ describe('sign-in', () => {
     const { email, password } = await signUp(newClient(home));
     const tryIn = (address: string, word: string) => newClient(address).post('/api/v1/auth/sign-in', { email, password: word });
     expect((await tryIn(office, password)).status).toBe(200);
-    const failures = await repeat(6, () => tryIn(newAddress(), 'wrong password'));
-    expect(statuses(failures)).toEqual([401, 401, 401, 429, 429, 429]);
+    const attacker = newAddress();
+    const failures = await repeat(5, () => tryIn(attacker, 'wrong password'));
+    expect(statuses(failures)).toEqual([401, 401, 401, 401, 429]);
     const atHome = [await tryIn(home, 'wrong password'), await tryIn(home, password), await tryIn(office, password)];
     expect(statuses(atHome)).toEqual([401, 200, 200]);
-    expect((await tryIn(newAddress(), password)).status).toBe(429);
   });
 
   it('is denied at home too after as many failures there, which count for that place alone', async () => {
@@ -232,18 +244,21 @@ describe('sign-in', () => {
 
   it('is denied in the same way for an email that has no account', async () => {
     const email = `${unique('nobody')}@example.com`;
-    const answers = await repeat(4, () => newClient().post('/api/v1/auth/sign-in', { email, password: PASSWORD }));
-    expect(statuses(answers)).toEqual([401, 401, 401, 429]);
-    expectDenial(answers[3], 'sign-in-failures', 3, 900);
+    const client = newClient();
+    const answers = await repeat(5, () => client.post('/api/v1/auth/sign-in', { email, password: PASSWORD }));
+    expect(statuses(answers)).toEqual([401, 401, 401, 401, 429]);
+    expectDenial(answers[4], 'sign-in-failures', 3, 900);
   });
 
   it('tries no more passwords than that when they come at once', async () => {
     const { email } = await signUp(newClient());
-    const answers = await Promise.all(
-      Array.from({ length: 20 }, (_, i) => newClient().post('/api/v1/auth/sign-in', { email, password: `wrong password ${i}` })),
-    );
-    expect(answers.filter(({ status }) => status === 401)).toHaveLength(3);
-    expect(answers.filter(({ status }) => status === 429)).toHaveLength(17);
+    const addresses = Array.from({ length: 4 }, newAddress);
+    const tryIn = (address: string, i: number) =>
+      newClient(address).post('/api/v1/auth/sign-in', { email, password: `wrong password ${i}` });
+    const answers = await Promise.all(addresses.flatMap((address) => Array.from({ length: 5 }, (_, i) => tryIn(address, i))));
+    // One of each address is its own.
+    expect(answers.filter(({ status }) => status === 401)).toHaveLength(3 + 4);
+    expect(answers.filter(({ status }) => status === 429)).toHaveLength(13);
   });
 
   it('does not count what was malformed or succeeded as a failure', async () => {
@@ -252,6 +267,22 @@ describe('sign-in', () => {
     await repeat(4, () => newClient().post('/api/v1/auth/sign-in', { email, password: '' }));
     const answers = await repeat(6, () => newClient().post('/api/v1/auth/sign-in', { email, password }));
     expect(new Set(statuses(answers))).toEqual(new Set([200]));
+  });
+});
+
+describe('turning two-factor authentication off', () => {
+  it('is denied past its limit per account, however many come at once and from wherever', async () => {
+    const owner = await signUp(newClient());
+    const disable = () =>
+      elsewhere(owner.session).post('/api/v1/auth/two-factor/disable', { password: 'wrong password', code: '123456' });
+    const answers = await Promise.all(Array.from({ length: 8 }, disable));
+    expect(statuses(answers).sort()).toEqual([400, 400, 400, 400, 400, 429, 429, 429]);
+    expectDenial(
+      answers.find(({ status }) => status === 429),
+      'two-factor-disabling',
+      5,
+      60,
+    );
   });
 });
 

@@ -22,7 +22,7 @@ function someone(): string {
   return login;
 }
 
-it('beginning and coming back count as attempts to sign in, of one address', async () => {
+it('beginning and coming back are counted together for one address, and take nothing from its sign-ins', async () => {
   const { api } = await startInstanceForTest({ env: { ...issuer.env, AUTH_ATTEMPTS_PER_MINUTE: '3' } });
   const browser = new OidcBrowser(api, issuer);
   expect((await browser.start()).status).toBe(302);
@@ -30,8 +30,32 @@ it('beginning and coming back count as attempts to sign in, of one address', asy
   expect((await browser.comeBack('state=a&code=b')).status).toBe(401);
   expect(await browser.comeBack('state=a&code=b')).toMatchObject({ status: 429, code: 'rate_limit_reached' });
   expect((await browser.start()).status).toBe(429);
-  expect((await browser.complete('000000')).status).toBe(429);
-  expect((await api.post('/api/v1/auth/sign-in', { email: 'a@example.com', password: 'wrong' })).status).toBe(429);
+  const signIn = () => api.post('/api/v1/auth/sign-in', { email: 'a@example.com', password: 'wrong' });
+  expect((await signIn()).status).toBe(401);
+  // Codes are guessed, and so they are sign-in's.
+  expect((await browser.complete('000000')).status).toBe(401);
+  expect((await browser.complete('000000')).status).toBe(401);
+  expect([(await browser.complete('000000')).status, (await signIn()).status]).toEqual([429, 429]);
+});
+
+it('whoever has signed in by an issuer is at home there: a spent budget of strangers is not theirs', async () => {
+  const env = { ...issuer.env, TRUSTED_PROXIES: 'loopback', SIGN_IN_FAILURES_PER_15_MINUTES: '2' };
+  const { api } = await startInstanceForTest({ env });
+  const login = someone();
+  expect((await new OidcBrowser(api, issuer).signIn(login)).status).toBe(200);
+  const tryIn = (from: string) =>
+    api
+      .with({ 'x-forwarded-for': from })
+      .post('/api/v1/auth/sign-in', { email: `${login}@example.com`, password: 'wrong password' });
+  const statuses = async (from: string, times: number) => {
+    const found: number[] = [];
+    for (let i = 0; i < times; i += 1) found.push((await tryIn(from)).status);
+    return found;
+  };
+  expect(await statuses('198.51.100.1', 4)).toEqual([401, 401, 401, 429]);
+  expect(await statuses('127.0.0.1', 3)).toEqual([401, 401, 429]);
+  // One who is a stranger has a single attempt.
+  expect(await statuses('198.51.100.2', 2)).toEqual([401, 429]);
 });
 
 it('with sign-up closed nobody new comes in, and browsers are sent to a page that can tell them so', async () => {

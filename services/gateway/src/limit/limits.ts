@@ -10,6 +10,10 @@ export interface Limits {
   readonly signUp: Limit;
   readonly signIn: Limit;
   readonly signInFailures: Limit;
+  /** Beginning and coming back, which any page can have its visitor's browser do: so they take nothing from sign-in. */
+  readonly oidcVisits: Limit;
+  /** Switching the second factor off, which has a password hashed: how many wrong ones there may be is identity's to say, once each was looked at. */
+  readonly twoFactorDisabling: Limit;
   readonly apiKeyCreation: Limit;
   readonly uploads: Limit;
   /** As many as uploads of files, and counted apart from them. */
@@ -23,6 +27,8 @@ export function createLimits(config: GatewayConfig): Limits {
     signUp: { name: 'sign-up', max: config.AUTH_ATTEMPTS_PER_MINUTE, windowMs: MINUTE_MS },
     signIn: { name: 'sign-in', max: config.AUTH_ATTEMPTS_PER_MINUTE, windowMs: MINUTE_MS },
     signInFailures: { name: 'sign-in-failures', max: config.SIGN_IN_FAILURES_PER_15_MINUTES, windowMs: 15 * MINUTE_MS },
+    oidcVisits: { name: 'oidc-visits', max: config.AUTH_ATTEMPTS_PER_MINUTE, windowMs: MINUTE_MS },
+    twoFactorDisabling: { name: 'two-factor-disabling', max: config.AUTH_ATTEMPTS_PER_MINUTE, windowMs: MINUTE_MS },
     apiKeyCreation: { name: 'api-key-creation', max: config.API_KEYS_CREATED_PER_HOUR, windowMs: 60 * MINUTE_MS },
     uploads: { name: 'uploads', max: config.UPLOAD_ATTEMPTS_PER_MINUTE, windowMs: MINUTE_MS },
     avatarUploads: { name: 'avatar-uploads', max: config.UPLOAD_ATTEMPTS_PER_MINUTE, windowMs: MINUTE_MS },

@@ -62,8 +62,9 @@ describe('the limit of failed sign-ins', () => {
     return statuses;
   }
 
-  it('counts wrong passwords', async () => {
-    expect(await attempts(5, async () => Promise.reject(toConnectError(sign_in_failed())))).toEqual([401, 401, 401, 429, 429]);
+  it('counts wrong passwords, and leaves each address one attempt more', async () => {
+    const statuses = await attempts(6, async () => Promise.reject(toConnectError(sign_in_failed())));
+    expect(statuses).toEqual([401, 401, 401, 401, 429, 429]);
   });
 
   it('does not count that identity could not say, or nobody could sign in after it was down', async () => {

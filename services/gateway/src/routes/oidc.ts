@@ -4,6 +4,7 @@ import type { Account, Session } from '@latchkey/proto/latchkey/identity/v1/acco
 import type { FinishOidcResponse, OidcSignedIn } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
 import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
+import type { SignInFailures } from '../authentication/sign-in-failures.ts';
 import type { Clients } from '../clients.ts';
 import { errors } from '../errors.ts';
 import type { Limits } from '../limit/limits.ts';
@@ -27,6 +28,7 @@ const callbackQuery = z.object({ code: answerPart, state: answerPart, iss: answe
 export interface OidcRouteOptions {
   readonly clients: Clients;
   readonly limits: Limits;
+  readonly signInFailures: SignInFailures;
   /** Whether cookies are for HTTPS only. */
   readonly secureCookie: boolean;
   /** Where clients reach the service. */
@@ -54,7 +56,7 @@ export function oidcRoutes(options: OidcRouteOptions): Route[] {
       tag: TAG,
       summary: 'Sign in by OpenID Connect',
       description: 'For browsers: sends them to the issuer, which sends them back to the callback within 10 minutes.',
-      limit: { limit: limits.signIn, per: 'ip' },
+      limit: { limit: limits.oidcVisits, per: 'ip' },
       query: z.object({ issuer: issuerName }),
       redirects: { when: 'To the issuer.', always: true },
       failures: ['not_found'],
@@ -84,12 +86,13 @@ export function oidcRoutes(options: OidcRouteOptions): Route[] {
   ];
 }
 
-function callbackRoute({ clients, limits, secureCookie, returnUrl }: OidcRouteOptions, cookies: OidcCookies): Route {
-  const end = (reply: FastifyReply, { outcome }: FinishOidcResponse) => {
+function callbackRoute(options: OidcRouteOptions, cookies: OidcCookies): Route {
+  const { clients, limits, returnUrl } = options;
+  const end = async (reply: FastifyReply, { outcome }: FinishOidcResponse, clientIp: string) => {
     cookies.clear(reply, 'oidc_flow');
     switch (outcome.case) {
       case 'signedIn':
-        return openSession(reply, secureCookie, outcome.value);
+        return openSession(options, reply, outcome.value, clientIp);
       case 'linked':
         return { account: toAccount(outcome.value.account as Account), csrfToken: outcome.value.csrfToken };
       case 'pending':
@@ -110,19 +113,19 @@ function callbackRoute({ clients, limits, secureCookie, returnUrl }: OidcRouteOp
       'An account with two-factor authentication on is answered 401 `two_factor_required`: `complete` then takes the code.',
       'An account is found by who somebody is at the issuer, never by the email: where an account has it, 409 `account_exists`.',
     ].join(' '),
-    limit: { limit: limits.signIn, per: 'ip' },
+    limit: { limit: limits.oidcVisits, per: 'ip' },
     query: callbackQuery,
     data: session,
     redirects: { when: 'To `OIDC_RETURN_URL`, where that is set; `error` in it is the `code` of a refusal.', always: false },
     failures: [401, 'two_factor_required', 403, 'email_not_verified', 409],
     message: 'Signed in.',
-    handle: async ({ query: { code, state, iss, error }, raw, call, reply }) => {
+    handle: async ({ query: { code, state, iss, error }, raw, clientIp, call, reply }) => {
       // The address has the code in it.
       reply.header('referrer-policy', 'no-referrer');
       const answer = definedOf({ code, state, iss, error });
       const request = { ...answer, flow: readOidcCookie(raw, 'oidc_flow'), sessionToken: sessionTokenOf(raw) };
       try {
-        const data = end(reply, await clients.oidc.finishOidc(request, withTimeForIssuer(call)));
+        const data = await end(reply, await clients.oidc.finishOidc(request, withTimeForIssuer(call)), clientIp);
         return returnUrl === undefined ? data : reply.redirect(returnUrl);
       } catch (err) {
         const refusal = fromConnectError(err);
@@ -133,7 +136,8 @@ function callbackRoute({ clients, limits, secureCookie, returnUrl }: OidcRouteOp
   });
 }
 
-function completeRoute({ clients, limits, secureCookie }: OidcRouteOptions, cookies: OidcCookies): Route {
+function completeRoute(options: OidcRouteOptions, cookies: OidcCookies): Route {
+  const { clients, limits } = options;
   return defineRoute({
     method: 'POST',
     url: `${OIDC_PATH}/complete`,
@@ -146,19 +150,21 @@ function completeRoute({ clients, limits, secureCookie }: OidcRouteOptions, cook
     data: session,
     failures: [401, 403],
     message: 'Signed in.',
-    handle: async ({ body: { code }, raw, call, reply }) => {
+    handle: async ({ body: { code }, raw, clientIp, call, reply }) => {
       const pending = readOidcCookie(raw, 'oidc_pending');
       const { signedIn } = await clients.oidc.completeOidc({ pending, code, previousSessionToken: sessionTokenOf(raw) }, call);
       cookies.clear(reply, 'oidc_pending');
-      return openSession(reply, secureCookie, signedIn as OidcSignedIn);
+      return openSession(options, reply, signedIn as OidcSignedIn, clientIp);
     },
   });
 }
 
-/** Sets the cookie of a session that was opened, and answers what sign-in does. */
-function openSession(reply: FastifyReply, secure: boolean, opened: OidcSignedIn) {
-  setSessionCookie(reply, secure, opened.session as Session);
-  return { account: toAccount(opened.account as Account), csrfToken: opened.session?.csrfToken };
+/** Sets the cookie of a session that was opened, and answers what sign-in does. Its owner is at home here, for sign-ins by password too. */
+async function openSession(options: OidcRouteOptions, reply: FastifyReply, opened: OidcSignedIn, clientIp: string) {
+  const account = toAccount(opened.account as Account);
+  await options.signInFailures.remember(account.email, clientIp);
+  setSessionCookie(reply, options.secureCookie, opened.session as Session);
+  return { account, csrfToken: opened.session?.csrfToken };
 }
 
 function withTimeForIssuer(call: CallOptions): CallOptions {

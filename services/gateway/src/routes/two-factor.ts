@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { Clients } from '../clients.ts';
+import type { Limits } from '../limit/limits.ts';
 import { defineRoute, type Route } from '../route/route.ts';
 import { twoFactorCode } from './schemas.ts';
 
@@ -13,7 +14,7 @@ const disableBody = z.strictObject({
 });
 
 /** Setting up, enabling and disabling the second factor (decisions 4). */
-export function twoFactorRoutes({ twoFactor }: Pick<Clients, 'twoFactor'>): Route[] {
+export function twoFactorRoutes({ twoFactor }: Pick<Clients, 'twoFactor'>, limits: Limits): Route[] {
   return [
     defineRoute({
       method: 'POST',
@@ -56,6 +57,7 @@ export function twoFactorRoutes({ twoFactor }: Pick<Clients, 'twoFactor'>): Rout
       tag: TAG,
       summary: 'Disable two-factor authentication',
       description: 'Ends the other sessions of the account. The secret and the recovery codes are forgotten.',
+      limit: { limit: limits.twoFactorDisabling, per: 'account' },
       body: disableBody,
       message: 'Two-factor authentication disabled.',
       handle: async ({ principal: { accountId, credentialId: sessionId }, body: { password, code }, call }) => {
