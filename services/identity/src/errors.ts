@@ -41,6 +41,11 @@ export const errors = defineErrors({
     code: 'account_exists',
     message: 'An account has this email: sign in to it and link it to the sign-in provider',
   },
+  oidc_signed_in_already: {
+    kind: 'conflict',
+    code: 'account_exists',
+    message: 'You are signed in to an account already: link it to the sign-in provider, or sign out of it first',
+  },
   oidc_subject_linked: { kind: 'conflict', code: 'account_exists', message: 'This sign-in belongs to another account' },
   session_invalid: { kind: 'unauthenticated', message: 'The session is not valid' },
   api_key_invalid: { kind: 'unauthenticated', code: 'api_key_invalid', message: 'The API key is not valid' },

@@ -70,10 +70,15 @@ describe('signing in at an issuer', () => {
     expect(started.headers.get('cache-control')).toBe('no-store');
   });
 
-  it('ends the session that the browser had, so that a planted one is worth nothing', async () => {
+  it('ends the session that the browser had, so that a planted one is worth nothing, and makes no account beside it', async () => {
     const attacker = await signUp(instance.api);
+    const login = someone();
     const victim = browser(attacker.cookie);
-    expect(outcome(await victim.signIn(someone()))).toBe('200');
+    const refused = await victim.signIn(login);
+    expect([outcome(refused), refused.message]).toEqual(['409 account_exists', expect.stringContaining('signed in')]);
+    expect(outcome(await attacker.session.get('/api/v1/auth/session'))).toBe('200');
+    expect(outcome(await browser().signIn(login))).toBe('200');
+    expect(outcome(await victim.signIn(login))).toBe('200');
     expect(outcome(await attacker.session.get('/api/v1/auth/session'))).toBe('401 unauth');
   });
 

@@ -59,11 +59,31 @@ export async function lockAccount(tx: Kysely<IdentityDatabase>, id: string): Pro
   return row !== undefined;
 }
 
+/** Makes every sign-in to the account that is under way come to nothing. */
+export async function endSignInsUnderWay(tx: Kysely<IdentityDatabase>, id: string): Promise<void> {
+  await tx
+    .updateTable('account')
+    .set((row) => ({ sign_in_generation: row('sign_in_generation', '+', 1) }))
+    .where('id', '=', id)
+    .execute();
+}
+
+/**
+ * What a sign-in to an account is judged by, which with all else of the account stays as it is until the transaction ends; undefined where there is no
+ * such account. Other sign-ins are not held up.
+ */
+export async function selectSignInBasisShared(
+  tx: Kysely<IdentityDatabase>,
+  id: string,
+): Promise<Pick<AccountRow, 'password_hash' | 'sign_in_generation'> | undefined> {
+  const account = tx.selectFrom('account').select(['password_hash', 'sign_in_generation']);
+  return account.where('id', '=', id).forShare().executeTakeFirst();
+}
+
 /**
  * The hash of an account's password, null where it has none, which with all else of the account stays as it is until the transaction ends; undefined
- * where there is no such account. Other sign-ins are not held up.
+ * where there is no such account.
  */
 export async function selectPasswordHashShared(tx: Kysely<IdentityDatabase>, id: string): Promise<string | null | undefined> {
-  const row = await tx.selectFrom('account').select('password_hash').where('id', '=', id).forShare().executeTakeFirst();
-  return row?.password_hash;
+  return (await selectSignInBasisShared(tx, id))?.password_hash;
 }

@@ -6,7 +6,7 @@ import { errors } from '../errors.ts';
 import { endSessionOfToken, type OpenedSession, openSession } from '../session/session.ts';
 import { attempt, spendCode } from '../two-factor/attempt.ts';
 import { lockTwoFactor } from '../two-factor/two-factor.store.ts';
-import { selectAccountByEmail, selectPasswordHashShared } from './account.store.ts';
+import { selectAccountByEmail, selectSignInBasisShared } from './account.store.ts';
 import { type SignedIn, toAccount } from './account.ts';
 import { isSignIn } from './account-rules.ts';
 
@@ -40,6 +40,8 @@ export interface SessionRequest extends Pick<SignInRequest, 'code' | 'previousSe
   readonly accountId: string;
   /** The hash that the password was verified against. Undefined means that something else than the password was shown. */
   readonly passwordHash?: string | null;
+  /** The generation of sign-ins that the first factor was shown in. Undefined means that it was shown right now. */
+  readonly generation?: number;
 }
 
 /**
@@ -47,14 +49,16 @@ export interface SessionRequest extends Pick<SignInRequest, 'code' | 'previousSe
  * after a reset of the password or a change of the second factor no session is opened by what held before. The session that the client had ends, so
  * that a token which somebody planted in the cookie is worth nothing.
  *
- * @throws `sign_in_failed` where the password was changed or the account is gone, `two_factor_required`, `two_factor_code_invalid`,
+ * @throws `sign_in_failed` where the password was changed or the account is gone, `oidc_flow_invalid` where sign-ins of that generation came to nothing
+ * meanwhile, `two_factor_required`, `two_factor_code_invalid`,
  * `two_factor_attempts_reached`
  */
 export async function openSessionOf(ctx: IdentityContext, request: SessionRequest): Promise<OpenedSession> {
-  const { accountId, passwordHash } = request;
+  const { accountId, passwordHash, generation } = request;
   const session = await attempt(ctx, async (tx) => {
-    const current = await selectPasswordHashShared(tx, accountId);
-    if (current === undefined || (passwordHash !== undefined && passwordHash !== current)) return errors.sign_in_failed();
+    const current = await selectSignInBasisShared(tx, accountId);
+    if (!current || (passwordHash !== undefined && passwordHash !== current.password_hash)) return errors.sign_in_failed();
+    if (generation !== undefined && generation !== current.sign_in_generation) return errors.oidc_flow_invalid();
     const refusal = await checkSecondFactor(ctx, tx, accountId, request.code);
     if (refusal) return refusal;
     return openSession(ctx, tx, accountId);

@@ -12,6 +12,8 @@ export interface AccountTable {
   /** The avatar, whose image the files service has, and when its upload was begun; both or neither. */
   avatar_id: Generated<string | null>;
   avatar_uploaded_at: Generated<Date | null>;
+  /** Grows whenever sessions of the account are ended, or a way to sign in is taken away: a sign-in begun before comes to nothing. */
+  sign_in_generation: Generated<number>;
   created_at: Date;
 }
 

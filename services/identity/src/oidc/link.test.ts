@@ -10,7 +10,7 @@ import {
   type TestIdentity,
   type TestInstance,
 } from '../testing/identity.fixture.ts';
-import { REDIRECT_URI, startTestIssuer, type TestIssuer } from '../testing/issuer.fixture.ts';
+import { REDIRECT_URI, sendJson, startTestIssuer, type TestIssuer } from '../testing/issuer.fixture.ts';
 import { comeBack, linkAt, signInAt } from '../testing/oidc-flow.fixture.ts';
 import { signUpSomeone } from '../testing/sample.fixture.ts';
 
@@ -111,6 +111,18 @@ test('a link is nothing under another session, under none, and under one that ha
   expect(await outcomeOf(instance.oidc.finishOidc({ ...back, sessionToken: victim.token }))).toBe('session_invalid');
   expect(await links()).toEqual(before);
   expect(codesSent()).toBe(sent);
+});
+
+test('a link is nothing under a session that ends while the issuer is asked', async () => {
+  const { accountId, token } = await owner();
+  const before = await links();
+  issuer.userInfo = {};
+  const fresh = await identity.connect({ env: issuer.env() });
+  issuer.answers['/userinfo'] = (_req, res) => {
+    void instance.accounts.signOutEverywhere({ accountId }).then(() => sendJson(res, 200, { sub: issuer.claims.sub }));
+  };
+  expect(await outcomeOf(linkAt(fresh, issuer, { accountId, token }))).toBe('session_invalid');
+  expect(await links()).toEqual(before);
 });
 
 test('a link is to an account, and to a URL that there can be', async () => {

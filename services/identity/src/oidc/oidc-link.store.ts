@@ -14,6 +14,20 @@ export interface SubjectOfIssuer {
 /** The primary key, which a second link of a subject runs into. */
 export const SUBJECT_INDEX = 'oidc_link_subject';
 
+/** The account that a subject is linked to, and the generation of sign-ins that it is in. */
+export async function selectLinkedAccount(
+  db: Kysely<IdentityDatabase>,
+  { issuer, subject }: SubjectOfIssuer,
+): Promise<{ accountId: string; generation: number } | undefined> {
+  return db
+    .selectFrom('oidc_link')
+    .innerJoin('account', 'account.id', 'oidc_link.account_id')
+    .select(['account.id as accountId', 'account.sign_in_generation as generation'])
+    .where('issuer', '=', issuer)
+    .where('subject', '=', subject)
+    .executeTakeFirst();
+}
+
 /** The account that a subject is linked to. */
 export async function selectLinkedAccountId(
   db: Kysely<IdentityDatabase>,
@@ -40,6 +54,12 @@ export async function insertLinkOnce(tx: Kysely<IdentityDatabase>, row: Insertab
     .onConflict((conflict) => conflict.constraint(SUBJECT_INDEX).doNothing())
     .execute();
   return selectLinkedAccountId(tx, row);
+}
+
+/** Removes every link of an account; answers how many there were. */
+export async function deleteLinksOf(tx: Kysely<IdentityDatabase>, accountId: string): Promise<number> {
+  const { numDeletedRows } = await tx.deleteFrom('oidc_link').where('account_id', '=', accountId).executeTakeFirst();
+  return Number(numDeletedRows);
 }
 
 export async function updatePictureUrl(db: Kysely<IdentityDatabase>, accountId: string, pictureUrl: string): Promise<void> {

@@ -5,13 +5,14 @@ import { randomNonce, randomPKCECodeVerifier, randomState } from 'openid-client'
 import { lockAccount } from '../account/account.store.ts';
 import { type Account, getAccount, type SignedIn } from '../account/account.ts';
 import { openSessionOf } from '../account/sign-in.ts';
-import { authenticateSession } from '../authentication/authentication.ts';
+import { authenticateSession, type SessionPrincipal } from '../authentication/authentication.ts';
 import type { IdentityContext } from '../context.ts';
 import { errors } from '../errors.ts';
+import { holdSession } from '../session/session.store.ts';
 import { type Person, toPerson } from './claims.ts';
 import type { Issuer, IssuerAnswer } from './issuer.ts';
 import { createAccountOf } from './new-account.ts';
-import { deleteUsedFlows, insertLinkOnce, insertUsedFlow, selectLinkedAccountId, updatePictureUrl } from './oidc-link.store.ts';
+import { deleteUsedFlows, insertLinkOnce, insertUsedFlow, selectLinkedAccount, updatePictureUrl } from './oidc-link.store.ts';
 import { type Flow, flowEnd, type PendingSignIn, type Sealed, seal, unseal } from './sealed.ts';
 
 /** What a browser is to do. */
@@ -69,12 +70,12 @@ export async function finishFlow(ctx: IdentityContext, { flow: text, answer, ses
   const issuer = flow && issuerOf(ctx, flow.issuer);
   if (!flow || !issuer || !constantTimeEqual(flow.state, answer.state ?? '')) throw errors.oidc_flow_invalid();
   const { linkAccountId } = flow;
-  const csrfToken = linkAccountId === undefined ? undefined : await checkSession(ctx, sessionToken, linkAccountId);
+  const session = linkAccountId === undefined ? undefined : await checkSession(ctx, sessionToken, linkAccountId);
   const person = toPerson(...(await issuer.redeem(flow, answer, () => useUp(ctx, flow))));
   if (!person) throw errors.oidc_refused();
-  if (linkAccountId === undefined || csrfToken === undefined) return signInAs(ctx, person, sessionToken);
-  await link(ctx, person, linkAccountId);
-  return { case: 'linked', account: await getAccount(ctx, linkAccountId), csrfToken };
+  if (!session) return signInAs(ctx, person, sessionToken);
+  await link(ctx, person, session);
+  return { case: 'linked', account: await getAccount(ctx, session.accountId), csrfToken: session.csrfToken };
 }
 
 /**
@@ -95,11 +96,21 @@ function issuerOf(ctx: IdentityContext, name: string): Issuer | undefined {
   return ctx.oidcIssuers.get(name);
 }
 
-/** The CSRF token of a session, which has to be of that account. */
-async function checkSession(ctx: IdentityContext, token: string, accountId: string): Promise<string> {
+/** A session, which has to be of that account. */
+async function checkSession(ctx: IdentityContext, token: string, accountId: string): Promise<SessionPrincipal> {
   const { principal } = await authenticateSession(ctx, token);
   if (principal.accountId !== accountId) throw errors.session_invalid();
-  return principal.csrfToken;
+  return principal;
+}
+
+async function isSignedIn(ctx: IdentityContext, token: string): Promise<boolean> {
+  try {
+    await authenticateSession(ctx, token);
+    return true;
+  } catch (err) {
+    if (err instanceof DomainError && err.reason === 'session_invalid') return false;
+    throw err;
+  }
 }
 
 /** Makes a flow good for nothing any more, however its issuer treats a code that is sent twice. */
@@ -110,13 +121,15 @@ async function useUp(ctx: IdentityContext, { state }: Flow): Promise<void> {
 }
 
 async function signInAs(ctx: IdentityContext, person: Person, previousSessionToken: string): Promise<FlowOutcome> {
-  const known = await selectLinkedAccountId(ctx.db, person);
-  const created = known === undefined ? await createAccountOf(ctx, person, previousSessionToken) : undefined;
+  const known = await selectLinkedAccount(ctx.db, person);
+  // Whoever is signed in has an account, and a page that sent them to the issuer must not leave them in another one, which they might take for theirs.
+  if (!known && (await isSignedIn(ctx, previousSessionToken))) throw errors.oidc_signed_in_already();
+  const created = known ? undefined : await createAccountOf(ctx, person, previousSessionToken);
   if (created) return { case: 'signedIn', ...created };
   // Of two first sign-ins at once, the second finds the account of the first.
-  const accountId = known ?? (await selectLinkedAccountId(ctx.db, person));
-  if (accountId === undefined) throw errors.account_exists();
-  return openLinked(ctx, { accountId, pictureUrl: person.pictureUrl }, previousSessionToken);
+  const linked = known ?? (await selectLinkedAccount(ctx.db, person));
+  if (!linked) throw errors.account_exists();
+  return openLinked(ctx, { ...linked, pictureUrl: person.pictureUrl }, previousSessionToken);
 }
 
 async function openLinked(ctx: IdentityContext, pending: PendingSignIn, previousSessionToken: string): Promise<FlowOutcome> {
@@ -131,17 +144,23 @@ async function openLinked(ctx: IdentityContext, pending: PendingSignIn, previous
 /** Opens a session as sign-in does. What the issuer shows of its owner is taken over once they have proven to be it. */
 async function open(
   ctx: IdentityContext,
-  { accountId, pictureUrl }: PendingSignIn,
+  { accountId, generation, pictureUrl }: PendingSignIn,
   shown: { readonly code: string | undefined; readonly previousSessionToken: string },
 ): Promise<SignedIn> {
-  const session = await openSessionOf(ctx, { accountId, ...shown });
+  const session = await openSessionOf(ctx, { accountId, generation, ...shown });
   if (pictureUrl !== undefined) await updatePictureUrl(ctx.db, accountId, pictureUrl);
   return { account: await getAccount(ctx, accountId), session };
 }
 
-async function link(ctx: IdentityContext, { issuer, subject, pictureUrl }: Person, accountId: string): Promise<void> {
+/** Links a person to the account of a session, which may have ended while the issuer was asked. */
+async function link(
+  ctx: IdentityContext,
+  { issuer, subject, pictureUrl }: Person,
+  { accountId, credentialId: sessionId }: SessionPrincipal,
+): Promise<void> {
   await ctx.db.transaction().execute(async (tx) => {
     if (!(await lockAccount(tx, accountId))) throw errors.account_not_found();
+    if (!(await holdSession(tx, accountId, sessionId))) throw errors.session_invalid();
     const owner = await insertLinkOnce(tx, { issuer, subject, account_id: accountId, created_at: ctx.clock() });
     if (owner !== accountId) throw errors.oidc_subject_linked();
     if (pictureUrl !== undefined) await updatePictureUrl(tx, accountId, pictureUrl);

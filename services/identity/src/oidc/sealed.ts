@@ -19,7 +19,7 @@ const flowSchema = z.object({
 });
 
 /** A sign-in whose first factor was shown. */
-const pendingSchema = z.object({ accountId: z.string(), pictureUrl: z.string().optional() });
+const pendingSchema = z.object({ accountId: z.string(), generation: z.number(), pictureUrl: z.string().optional() });
 
 export type Flow = Readonly<z.output<typeof flowSchema>>;
 export type PendingSignIn = Readonly<z.output<typeof pendingSchema>>;

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { createTestDatabase, type TestDatabase } from '@latchkey/testkit/database';
 import { testRedis } from '@latchkey/testkit/redis';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { accountsCalls } from '../testing/accounts-call.ts';
 import {
   migrateIdentity,
   outcomeOf,
@@ -14,17 +15,20 @@ import { startTestIssuer, type TestIssuer } from '../testing/issuer.fixture.ts';
 import { comeBack, finishAt, signInAt } from '../testing/oidc-flow.fixture.ts';
 import { PASSWORD, present, sessionCredential, signUpSomeone } from '../testing/sample.fixture.ts';
 import { MINUTE_MS } from '../testing/test-clock.ts';
-import { guardSomeone } from '../testing/two-factor.fixture.ts';
+import { codeAt, guardSomeone } from '../testing/two-factor.fixture.ts';
 
 let database: TestDatabase;
 let identity: TestIdentity;
 let instance: TestInstance;
 let issuer: TestIssuer;
+let call: ReturnType<typeof accountsCalls>;
 
 beforeAll(async () => {
   issuer = await startTestIssuer();
   database = await createTestDatabase({ schema: 'identity', migrate: migrateIdentity });
-  identity = await startTestIdentity({ databaseUrl: database.url, redisUrl: (await testRedis()).url });
+  const servers = { databaseUrl: database.url, redisUrl: (await testRedis()).url };
+  identity = await startTestIdentity(servers);
+  call = accountsCalls(servers);
   instance = await identity.connect({ env: issuer.env() });
 });
 afterAll(async () => {
@@ -194,6 +198,7 @@ test('takes over the picture at each sign-in, up to 2,048 characters', async () 
 test('a sign-in ends the session that the client had, whosesoever', async () => {
   const { session } = await signUpSomeone(instance);
   issuer.claims = someone();
+  await signInAt(instance, issuer);
   const { account } = await signInAt(instance, issuer, { sessionToken: present(session).token });
   const old = instance.authentication.authenticate({ credential: sessionCredential(session.token) });
   expect(await outcomeOf(old)).toBe('session_invalid');
@@ -202,6 +207,16 @@ test('a sign-in ends the session that the client had, whosesoever', async () => 
   expect(third.account?.id).toBe(account?.id);
   const ended = instance.authentication.authenticate({ credential: sessionCredential(present(again.session).token) });
   expect(await outcomeOf(ended)).toBe('session_invalid');
+});
+
+test('whoever is signed in gets no second account, and keeps the session', async () => {
+  const { session } = await signUpSomeone(instance);
+  issuer.claims = someone();
+  const before = await state();
+  const refusal = await refusalOf(signInAt(instance, issuer, { sessionToken: session.token }));
+  expect(refusal).toMatchObject({ reason: 'oidc_signed_in_already', kind: 'conflict', code: 'account_exists' });
+  expect(await state()).toEqual(before);
+  expect(await outcomeOf(signInAt(instance, issuer, { sessionToken: 'nonsense' }))).toBe('done');
 });
 
 /** An account with its second factor on, linked to whoever `claims` says. */
@@ -255,6 +270,30 @@ test('a pending sign-in is over after 10 minutes', async () => {
   const { pending, code } = await guardedAndLinked();
   identity.clock.advance(10 * MINUTE_MS);
   expect(await outcomeOf(instance.oidc.completeOidc({ pending, code: code() }))).toBe('oidc_flow_invalid');
+});
+
+test.each<[string, (guarded: Awaited<ReturnType<typeof guardedAndLinked>>) => Promise<unknown>]>([
+  ['the sessions of its account were ended', ({ accountId }) => instance.accounts.signOutEverywhere({ accountId })],
+  [
+    'the password was reset',
+    ({ accountId }) => call(['reset-password', accountId, '--keep-links'], { input: 'another password' }),
+  ],
+  ['the second factor was taken off by an operator', ({ accountId }) => call(['two-factor-off', accountId])],
+  [
+    'the second factor was switched off and another on',
+    async ({ accountId, recoveryCodes }) => {
+      const [code = ''] = recoveryCodes;
+      await instance.twoFactor.disableTwoFactor({ accountId, password: PASSWORD, code });
+      const { secret } = await instance.twoFactor.setUpTwoFactor({ accountId });
+      await instance.twoFactor.enableTwoFactor({ accountId, code: codeAt(secret, identity.clock.now()) });
+    },
+  ],
+])('a pending sign-in is over once %s', async (_what, change) => {
+  const guarded = await guardedAndLinked();
+  await change(guarded);
+  for (const code of [present(guarded.recoveryCodes[1]), guarded.code(), '']) {
+    expect(await outcomeOf(instance.oidc.completeOidc({ pending: guarded.pending, code }))).toBe('oidc_flow_invalid');
+  }
 });
 
 test('what is no pending sign-in is refused: nothing, a flow, one that was changed', async () => {

@@ -106,8 +106,8 @@ describe('reset-password', () => {
     await identity.accounts.signIn({ email: account.email, password: PASSWORD });
     const { epochKey } = await use(session.token);
     const { text, data } = await call(['reset-password', nameOf(account)], { input: OTHER });
-    expect(text).toBe(`Set another password for ${account.username} (${account.email}) and ended 2 sessions.`);
-    expect(data).toMatchObject({ account: { id: account.id }, endedSessions: 2 });
+    expect(text).toBe(`Set another password for ${account.username} (${account.email}), ended 2 sessions and removed 0 links.`);
+    expect(data).toMatchObject({ account: { id: account.id }, endedSessions: 2, removedLinks: 0 });
     expect(await identity.redis.get(epochKey)).toBeNull();
     expect(await outcomeOf(use(session.token))).toBe('session_invalid');
     expect(await outcomeOf(use(bystander.session.token))).toBe('done');
@@ -142,6 +142,20 @@ describe('reset-password', () => {
     expect(await call(['reset-password', account.email], { input: 'short' })).toMatchObject({ refusal: 'password_invalid' });
     expect(await signIn(account.email, PASSWORD)).toBe('done');
     expect(await outcomeOf(use(session.token))).toBe('done');
+  });
+
+  test('removes the links of the account to issuers, unless they are to be kept', async () => {
+    const [one, other] = [await signUpSomeone(identity), await signUpSomeone(identity)];
+    const link = ({ account }: typeof one, subject: string) =>
+      identity.db.query('insert into oidc_link values ($1, $2, $3, now())', ['https://id.test', subject, account.id]);
+    await Promise.all([link(one, 'a'), link(one, 'b'), link(other, 'c')]);
+    const kept = await call(['reset-password', one.account.email, '--keep-links'], { input: OTHER });
+    expect(kept.text).toMatch(/ended 1 session and kept its links\.$/);
+    expect(kept.data).toMatchObject({ endedSessions: 1, removedLinks: 0 });
+    const removed = await call(['reset-password', one.account.email], { input: OTHER });
+    expect(removed.text).toMatch(/ended 0 sessions and removed 2 links\.$/);
+    expect(removed.data).toMatchObject({ removedLinks: 2 });
+    expect((await identity.db.query('select subject from oidc_link')).rows).toEqual([{ subject: 'c' }]);
   });
 
   test('leaves the second factor on', async () => {

@@ -1,4 +1,5 @@
 import type { Insertable, Kysely } from 'kysely';
+import { endSignInsUnderWay } from '../account/account.store.ts';
 import type { IdentityDatabase, SessionTable } from '../db/schema.ts';
 
 export async function insertSession(db: Kysely<IdentityDatabase>, row: Insertable<SessionTable>): Promise<void> {
@@ -22,13 +23,23 @@ export async function deleteSessionOfToken(db: Kysely<IdentityDatabase>, tokenHa
   return row !== undefined;
 }
 
-/** Removes the sessions of an account, all but one where one is to be kept; answers the hashes of their tokens. */
+/** Whether the account has the session, which then stays until the transaction ends. */
+export async function holdSession(tx: Kysely<IdentityDatabase>, accountId: string, id: string): Promise<boolean> {
+  const session = tx.selectFrom('session').select('id').where('id', '=', id).where('account_id', '=', accountId);
+  return (await session.forShare().executeTakeFirst()) !== undefined;
+}
+
+/**
+ * Removes the sessions of an account, all but one where one is to be kept, and makes sign-ins under way come to nothing; answers the hashes of the
+ * sessions' tokens.
+ */
 export async function deleteSessionsOf(
-  db: Kysely<IdentityDatabase>,
+  tx: Kysely<IdentityDatabase>,
   accountId: string,
   keptId: string | undefined,
 ): Promise<Buffer[]> {
-  const all = db.deleteFrom('session').where('account_id', '=', accountId).returning('token_hash');
+  await endSignInsUnderWay(tx, accountId);
+  const all = tx.deleteFrom('session').where('account_id', '=', accountId).returning('token_hash');
   const rows = await (keptId === undefined ? all : all.where('id', '<>', keptId)).execute();
   return rows.map((row) => row.token_hash);
 }

@@ -49,7 +49,7 @@ export async function endSessionOfToken(ctx: IdentityContext, token: string): Pr
 export async function endAllSessions(ctx: IdentityContext, accountText: string): Promise<number> {
   const accountId = parseId(accountText);
   if (!accountId) return 0;
-  const tokenHashes = await deleteSessionsOf(ctx.db, accountId, undefined);
+  const tokenHashes = await ctx.db.transaction().execute((tx) => deleteSessionsOf(tx, accountId, undefined));
   await endEpochs(ctx, tokenHashes);
   return tokenHashes.length;
 }

@@ -4,6 +4,7 @@ import * as applicationsOfApiKeys from './20261121-010000-applications-of-api-ke
 import * as avatar from './20261121-010000-avatar.ts';
 import * as twoFactor from './20261121-020000-two-factor.ts';
 import * as oidc from './20261121-030000-oidc.ts';
+import * as signInGeneration from './20261121-040000-sign-in-generation.ts';
 
 /** All migrations of the service, forward only. */
 export const migrations: Migrations = {
@@ -12,4 +13,5 @@ export const migrations: Migrations = {
   '20261121-010000-avatar': avatar,
   '20261121-020000-two-factor': twoFactor,
   '20261121-030000-oidc': oidc,
+  '20261121-040000-sign-in-generation': signInGeneration,
 };
