@@ -85,10 +85,30 @@ describe('a body', () => {
     const gate = Promise.withResolvers<void>();
     test.identity.waitFor(gate.promise);
     const few = test.connect({ redisUrl: redis.url, env: { AVATARS_AT_ONCE: '2' } });
-    const uploads = [few.upload(accountId, image), few.upload(accountId, image)];
-    expect(await reasonOf(few.upload(accountId, image))).toBe('avatars_busy');
+    const uploads = [few.upload(accountId, image), few.upload(someAccount(), image)];
+    expect(await reasonOf(few.upload(someAccount(), image))).toBe('avatars_busy');
     gate.resolve();
     expect(await Promise.all(uploads.map(reasonOf))).toEqual(['done', 'done']);
+    expect(await reasonOf(few.upload(someAccount(), image))).toBe('done');
+  });
+
+  it('has its account hold two places and no more, and not for long', async () => {
+    const slow = () => new Readable({ read: () => undefined });
+    const bodies = [slow(), slow()];
+    const uploads = bodies.map((body) => reasonOf(test.upload(accountId, body)));
+    const refusal = await test.upload(accountId, image).catch((err: unknown) => err);
+    expect(refusal).toMatchObject({
+      reason: 'avatars_under_way',
+      kind: 'rate_limited',
+      code: 'rate_limit_reached',
+      metadata: { policy: 'avatars-at-once', limit: '2', windowSeconds: '45', remaining: '0', retryAfterSeconds: '20' },
+    });
+    expect(await reasonOf(test.upload(someAccount(), image))).toBe('done');
+    bodies[0]?.destroy(new Error('the client has gone'));
+    expect(await uploads[0]).toBe('upload_interrupted');
+    expect(await reasonOf(test.upload(accountId, image))).toBe('done');
+    bodies[1]?.destroy(new Error('the client has gone'));
+    expect(await uploads[1]).toBe('upload_interrupted');
   });
 });
 
@@ -109,8 +129,8 @@ describe('an image that is refused', () => {
 
 describe('uploads of one account at once', () => {
   it('leave one avatar, the same here and at identity, and one image', async () => {
-    const other = test.connect({ redisUrl: redis.url });
-    const uploads = Array.from({ length: 12 }, (_, i) => (i % 2 === 0 ? test : other).upload(accountId, image));
+    const instances = [test, ...Array.from({ length: 3 }, () => test.connect({ redisUrl: redis.url }))];
+    const uploads = [...instances, ...instances].map((instance) => instance.upload(accountId, image));
     const ids = await Promise.all(uploads);
     const current = test.identity.avatarOf(accountId);
     expect(ids).toContain(current);
