@@ -58,6 +58,16 @@ it('whoever has signed in by an issuer is at home there: a spent budget of stran
   expect(await statuses('198.51.100.2', 2)).toEqual([401, 429]);
 });
 
+it('no more passwords may be guessed to link an account than to sign in to it', async () => {
+  const { api } = await startInstanceForTest({ env: { ...issuer.env, SIGN_IN_FAILURES_PER_15_MINUTES: '2' } });
+  const owner = await signUp(api);
+  const linking = new OidcBrowser(api, issuer, owner.cookie);
+  const link = async (proof?: { password: string }) => (await linking.link(owner.csrfToken, proof)).status;
+  expect([await link(), await link(), await link()]).toEqual([200, 200, 200]);
+  const wrong = { password: 'wrong password' };
+  expect([await link(wrong), await link(wrong), await link(wrong), await link()]).toEqual([400, 400, 429, 429]);
+});
+
 it('with sign-up closed nobody new comes in, and browsers are sent to a page that can tell them so', async () => {
   const returnUrl = 'https://dashboard.test/welcome?from=issuer';
   const env = { ...issuer.env, SIGN_UP: 'closed', OIDC_RETURN_URL: returnUrl };

@@ -190,7 +190,7 @@ describe('an account with a second factor', () => {
     const guarded = await signUpGuarded(instance.api);
     const login = someone();
     const linking = browser(guarded.cookie);
-    const { data } = await linking.link(guarded.csrfToken);
+    const { data } = await linking.link(guarded.csrfToken, { password: guarded.password, code: guarded.nextCode() });
     expect(outcome(await linking.comeBack(await linking.visit(login, { url: data.url })))).toBe('200');
     const other = browser();
     const answer = await other.signIn(login);
@@ -251,6 +251,38 @@ describe('linking an account', () => {
     expect(outcome(await link({ cookie: owner.cookie }))).toBe('403 csrf_invalid');
     expect(outcome(await link({ cookie: owner.cookie, 'x-csrf-token': 'wrong' }))).toBe('403 csrf_invalid');
     expect(outcome(await owner.session.post('/api/v1/auth/oidc/link', { issuer: 'nobody' }))).toBe('404 not_found');
+  });
+
+  it('needs the password too', async () => {
+    const owner = await signUp(instance.api);
+    const linking = browser(owner.cookie);
+    for (const proof of [{}, { password: 'wrong password' }]) {
+      expect(outcome(await linking.link(owner.csrfToken, proof))).toBe('400 bad_request');
+    }
+    expect(linking.jar.get('oidc_flow')).toBeUndefined();
+  });
+
+  it('is shown and undone', async () => {
+    const owner = await signUp(instance.api);
+    const login = someone();
+    const linking = browser(owner.cookie);
+    const { data } = await linking.link(owner.csrfToken);
+    await linking.comeBack(await linking.visit(login, { url: data.url }));
+    const links = async () => (await owner.session.get('/api/v1/auth/oidc/links')).data;
+    const createdAt = expect.stringMatching(/^\d{4}-.+Z$/);
+    expect(await links()).toEqual([{ issuer: issuer.url, name: 'corp', subject: login, createdAt }]);
+    const unlink = () => owner.session.post('/api/v1/auth/oidc/unlink', { issuer: 'corp' });
+    expect((await unlink()).data).toEqual({ removed: 1 });
+    expect(outcome(await unlink())).toBe('404 not_found');
+    expect(await links()).toEqual([]);
+    expect((await browser().signIn(login)).data.account.id).not.toBe(owner.accountId);
+  });
+
+  it('is not undone where it is the only way to sign in', async () => {
+    const only = browser();
+    const { csrfToken } = (await only.signIn(someone())).data;
+    const api = instance.api.with({ cookie: only.jar.header('/'), 'x-csrf-token': csrfToken });
+    expect(outcome(await api.post('/api/v1/auth/oidc/unlink', { issuer: issuer.url }))).toBe('400 bad_request');
   });
 
   it('is nothing in a browser that another account is signed in to, or none', async () => {

@@ -89,8 +89,8 @@ async function usePasswordsAndKeys({ api }: OwnInstance): Promise<Owner> {
   return owner;
 }
 
-/** Switches the second factor on and leaves it so; answers a recovery code that was not used. */
-async function useTwoFactor({ api }: OwnInstance, owner: Owner): Promise<string> {
+/** Switches the second factor on and leaves it so; answers the recovery codes that were not used. */
+async function useTwoFactor({ api }: OwnInstance, owner: Owner): Promise<string[]> {
   const post = (path: string, body: object | null = null) => owner.session.post(`/api/v1/auth/two-factor/${path}`, body);
   plant('TOTP secret that was not enabled', (await post('set-up')).data.secret);
   const { secret, otpauthUrl } = (await post('set-up')).data;
@@ -105,7 +105,7 @@ async function useTwoFactor({ api }: OwnInstance, owner: Owner): Promise<string>
     plant(`recovery code ${i}`, code);
     plant(`recovery code ${i} without dashes`, code.replaceAll('-', '').toUpperCase());
   }
-  const [used = '', other = '', left = ''] = recoveryCodes;
+  const [used = '', other = '', ...left] = recoveryCodes;
   const made = plant('recovery code that was made up', 'abcd-efgh-ijkl-mnop');
   const shown = [undefined, wrongCode, made, plantCode(codeAt(secret, nowMs + 30_000)), used];
   const statuses = [];
@@ -124,7 +124,7 @@ async function useTwoFactor({ api }: OwnInstance, owner: Owner): Promise<string>
 }
 
 /** Signs in at the issuer as somebody new, and links an account that has a second factor. */
-async function useOidc({ api, baseUrl }: OwnInstance, issuer: TestIssuer, owner: Owner, recoveryCode: string): Promise<void> {
+async function useOidc({ api, baseUrl }: OwnInstance, issuer: TestIssuer, owner: Owner, recoveryCodes: string[]): Promise<void> {
   const callback = (what: string, back: Record<string, string>, cookie: string) => {
     plant(`authorization code of ${what}`, back.code ?? '');
     return api.with({ cookie }).get('/api/v1/auth/oidc/callback', back, { mayFail: true });
@@ -157,14 +157,18 @@ async function useOidc({ api, baseUrl }: OwnInstance, issuer: TestIssuer, owner:
   expect(answer.status).toBe(401);
 
   issuer.claims = { sub: unique() };
-  const link = await owner.session.post('/api/v1/auth/oidc/link', { issuer: 'test' });
+  const link = await owner.session.post('/api/v1/auth/oidc/link', {
+    issuer: 'test',
+    password: owner.password,
+    code: recoveryCodes[0],
+  });
   expect((await flow('link', { url: link.data.url, headers: link.headers }, owner.cookie)).status).toBe(200);
   const pending = await flow('sign-in with a second factor', await start());
   expect([pending.status, pending.code]).toEqual([401, 'two_factor_required']);
   const cookie = plantCookie('pending', pending.headers);
   const complete = (code: string) => api.with({ cookie }).post('/api/v1/auth/oidc/complete', { code });
   expect((await complete(codes[0] ?? '')).status).toBe(400);
-  const completed = await complete(recoveryCode);
+  const completed = await complete(recoveryCodes[1] ?? '');
   expect(completed.status).toBe(200);
   plantSession('complete', completed);
   for (const [i, sent] of issuer.redeemed.entries()) {

@@ -1,4 +1,5 @@
 import type { Answer, Api } from './api.ts';
+import { PASSWORD } from './caller.ts';
 import { CookieJar } from './cookie-jar.ts';
 import type { OidcIssuer } from './oidc-issuer.ts';
 
@@ -26,9 +27,9 @@ export class OidcBrowser {
   }
 
   /** Begins the linking of the account of its session. */
-  async link(csrfToken: string): Promise<Answer> {
+  async link(csrfToken: string, proof: { password?: string; code?: string } = { password: PASSWORD }): Promise<Answer> {
     const api = this.#api.with({ cookie: this.jar.header(`${OIDC}/link`), 'x-csrf-token': csrfToken });
-    const answer = await api.post(`${OIDC}/link`, { issuer: 'corp' });
+    const answer = await api.post(`${OIDC}/link`, { issuer: 'corp', ...proof });
     this.jar.take(answer.headers);
     return answer;
   }

@@ -143,6 +143,8 @@ export const SESSION_ROUTES: readonly RouteCase[] = [
     request: () => ({ body: { password: 'not the password', code: '123456' } }),
   },
   { method: 'POST', path: '/api/v1/auth/oidc/link', request: () => ({ body: { issuer: 'nowhere' } }) },
+  { method: 'GET', path: '/api/v1/auth/oidc/links', request: () => ({}) },
+  { method: 'POST', path: '/api/v1/auth/oidc/unlink', request: () => ({ body: { issuer: 'nowhere' } }) },
   { method: 'POST', path: '/api/v1/auth/sign-out', request: () => ({}) },
   { method: 'POST', path: '/api/v1/auth/sign-out-everywhere', request: () => ({}) },
 ];

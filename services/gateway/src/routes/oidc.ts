@@ -11,14 +11,13 @@ import type { Limits } from '../limit/limits.ts';
 import { defineRoute, type Route } from '../route/route.ts';
 import { session, sessionTokenOf, setSessionCookie, toAccount } from './auth.ts';
 import { OIDC_PATH, OidcCookies, readOidcCookie } from './oidc-cookies.ts';
+import { issuerName, oidcLinkRoutes, type StartFlow } from './oidc-links.ts';
 import { anyText, twoFactorCode } from './schemas.ts';
 
 const TAG = 'Accounts';
 
 /** Longest wait for identity where it has to ask an issuer, in milliseconds; it gives up a little earlier by itself. */
 const ISSUER_TIMEOUT_MS = 16_000;
-
-const issuerName = anyText.min(1).max(64).meta({ description: 'Name of the issuer in the settings of the service.' });
 
 /** What issuers add to the answer beside this is nobody's concern. */
 const answerPart = anyText.max(4_096).optional();
@@ -43,7 +42,7 @@ export function oidcRoutes(options: OidcRouteOptions): Route[] {
   const base = `${publicUrl.replace(/\/+$/, '')}${OIDC_PATH}`;
   const redirectUri = `${base}/callback`;
   const cookies = new OidcCookies({ secure: secureCookie, path: new URL(base).pathname });
-  const start = async (reply: FastifyReply, request: { issuer: string; linkAccountId?: string }, call: CallOptions) => {
+  const start: StartFlow = async (reply, request, call) => {
     const started = await clients.oidc.startOidc({ ...request, redirectUri }, withTimeForIssuer(call));
     cookies.set(reply, 'oidc_flow', started.flow, started.expiresAt);
     return started.authorizationUrl;
@@ -65,24 +64,7 @@ export function oidcRoutes(options: OidcRouteOptions): Route[] {
     }),
     callbackRoute(options, cookies),
     completeRoute(options, cookies),
-    defineRoute({
-      method: 'POST',
-      url: `${OIDC_PATH}/link`,
-      access: 'session',
-      tag: TAG,
-      summary: 'Link the account to an OpenID Connect issuer',
-      description: [
-        'The browser is then to go to `url`. Whoever signs in at the issuer can sign in to the account from then on.',
-        'It comes to nothing unless the browser comes back with a session of the same account.',
-      ].join(' '),
-      limit: { limit: limits.signIn, per: 'ip' },
-      body: z.strictObject({ issuer: issuerName }),
-      data: z.object({ url: z.string().meta({ format: 'uri' }) }),
-      message: 'Link begun.',
-      handle: async ({ principal, body: { issuer }, call, reply }) => ({
-        url: await start(reply, { issuer, linkAccountId: principal.accountId }, call),
-      }),
-    }),
+    ...oidcLinkRoutes(options, start),
   ];
 }
 

@@ -45,6 +45,8 @@ export interface IssuerOptions {
 
 /** An issuer that is configured. Both functions throw `oidc_issuer_unavailable`, and nothing that an issuer says is in what they throw. */
 export interface Issuer {
+  /** Its identifier. */
+  readonly url: URL;
   /** Where a browser has to go to sign in. */
   authorizationUrl(flow: Flow): Promise<string>;
   /**
@@ -66,6 +68,7 @@ export function createIssuer(settings: IssuerSettings, options: IssuerOptions): 
   const configuration = rememberConfiguration(settings, options);
   const configured = () => withinTime(configuration()).catch(refuseAs('discovery'));
   return {
+    url: settings.url,
     async authorizationUrl(flow) {
       const config = await configured();
       const challenge = await calculatePKCECodeChallenge(flow.verifier);

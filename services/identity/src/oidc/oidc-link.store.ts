@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Insertable, Kysely } from 'kysely';
+import type { Insertable, Kysely, Selectable } from 'kysely';
 import type { IdentityDatabase, OidcLinkTable } from '../db/schema.ts';
 
 /** Most used flows removed in one go. Each adds one and removes up to so many, so that they can't pile up. */
@@ -54,6 +54,18 @@ export async function insertLinkOnce(tx: Kysely<IdentityDatabase>, row: Insertab
     .onConflict((conflict) => conflict.constraint(SUBJECT_INDEX).doNothing())
     .execute();
   return selectLinkedAccountId(tx, row);
+}
+
+/** The links of an account, the oldest first. */
+export async function selectLinksOf(db: Kysely<IdentityDatabase>, accountId: string): Promise<Selectable<OidcLinkTable>[]> {
+  const links = db.selectFrom('oidc_link').selectAll().where('account_id', '=', accountId);
+  return links.orderBy('created_at').orderBy('issuer').orderBy('subject').execute();
+}
+
+export async function deleteLinks(tx: Kysely<IdentityDatabase>, links: readonly SubjectOfIssuer[]): Promise<void> {
+  for (const { issuer, subject } of links) {
+    await tx.deleteFrom('oidc_link').where('issuer', '=', issuer).where('subject', '=', subject).execute();
+  }
 }
 
 /** Removes every link of an account; answers how many there were. */

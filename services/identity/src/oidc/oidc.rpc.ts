@@ -3,13 +3,14 @@ import type { ServiceImpl } from '@connectrpc/connect';
 import type { OidcService } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
 import { toMessage, toSignedIn } from '../account/account.rpc.ts';
 import type { IdentityContext } from '../context.ts';
+import { listLinks, unlink } from './links.ts';
 import { completeSignIn, type FlowOutcome, finishFlow, startFlow } from './oidc.ts';
 
 /** Sign-in by OpenID Connect. */
 export function oidcRpc(ctx: IdentityContext): ServiceImpl<typeof OidcService> {
   return {
-    async startOidc({ issuer, redirectUri, linkAccountId }) {
-      const { authorizationUrl, flow } = await startFlow(ctx, { issuer, redirectUri, linkAccountId });
+    async startOidc({ issuer, redirectUri, linkAccountId, password, code }) {
+      const { authorizationUrl, flow } = await startFlow(ctx, { issuer, redirectUri, linkAccountId, password, code });
       return { authorizationUrl, flow: flow.text, expiresAt: timestampFromDate(flow.expiresAt) };
     },
     async finishOidc({ flow, code, state, iss, error, sessionToken }) {
@@ -17,6 +18,13 @@ export function oidcRpc(ctx: IdentityContext): ServiceImpl<typeof OidcService> {
     },
     async completeOidc({ pending, code, previousSessionToken }) {
       return { signedIn: toSignedIn(await completeSignIn(ctx, { pending, code, previousSessionToken })) };
+    },
+    async listOidcLinks({ accountId }) {
+      const links = await listLinks(ctx, accountId);
+      return { links: links.map(({ createdAt, ...link }) => ({ ...link, createdAt: timestampFromDate(createdAt) })) };
+    },
+    async unlinkOidc({ accountId, issuer, subject }) {
+      return { removed: await unlink(ctx, accountId, { issuer, subject }) };
     },
   };
 }

@@ -13,6 +13,7 @@ import { type Person, toPerson } from './claims.ts';
 import type { Issuer, IssuerAnswer } from './issuer.ts';
 import { createAccountOf } from './new-account.ts';
 import { deleteUsedFlows, insertLinkOnce, insertUsedFlow, selectLinkedAccount, updatePictureUrl } from './oidc-link.store.ts';
+import { type OwnerProof, proveOwner } from './owner-proof.ts';
 import { type Flow, flowEnd, type PendingSignIn, type Sealed, seal, unseal } from './sealed.ts';
 
 /** What a browser is to do. */
@@ -36,13 +37,14 @@ export type FlowOutcome =
   | { readonly case: 'pending'; readonly pending: Sealed };
 
 /**
- * Begins a sign-in at an issuer, or the linking of an account to whoever signs in there.
+ * Begins a sign-in at an issuer, or the linking of an account to whoever signs in there. A link outlives the session that it is made with, so its owner
+ * shows more than that.
  *
- * @throws `oidc_request_invalid`, `oidc_issuer_not_found`, `oidc_issuer_unavailable`; of an account that there is not, `account_not_found`
+ * @throws `oidc_request_invalid`, `oidc_issuer_not_found`, `oidc_issuer_unavailable`; of a link, what {@link proveOwner} throws
  */
 export async function startFlow(
   ctx: IdentityContext,
-  { issuer: name, redirectUri, linkAccountId }: Pick<Flow, 'issuer' | 'redirectUri' | 'linkAccountId'>,
+  { issuer: name, redirectUri, linkAccountId, ...proof }: Pick<Flow, 'issuer' | 'redirectUri' | 'linkAccountId'> & OwnerProof,
 ): Promise<StartedFlow> {
   if (!URL.canParse(redirectUri)) throw errors.oidc_request_invalid();
   const issuer = issuerOf(ctx, name);
@@ -56,7 +58,10 @@ export async function startFlow(
     verifier: randomPKCECodeVerifier(),
     ...(linkAccountId !== undefined && { linkAccountId }),
   };
-  return { authorizationUrl: await issuer.authorizationUrl(flow), flow: seal(ctx.oidcKey, 'flow', flow, ctx.clock()) };
+  const authorizationUrl = await issuer.authorizationUrl(flow);
+  // Only now, so that no code is used up in vain.
+  if (linkAccountId !== undefined) await proveOwner(ctx, linkAccountId, proof);
+  return { authorizationUrl, flow: seal(ctx.oidcKey, 'flow', flow, ctx.clock()) };
 }
 
 /**

@@ -2,10 +2,12 @@ import type { Command } from './command.ts';
 import { createAccountCommand } from './create-account.ts';
 import { listAccountsCommand } from './list-accounts.ts';
 import { listKeysCommand } from './list-keys.ts';
+import { listLinksCommand } from './list-links.ts';
 import { resetPasswordCommand } from './reset-password.ts';
 import { revokeKeyCommand } from './revoke-key.ts';
 import { signOutCommand } from './sign-out.ts';
 import { twoFactorOffCommand } from './two-factor-off.ts';
+import { unlinkCommand } from './unlink.ts';
 
 /** The commands by name, in the order of the help. */
 export const COMMANDS: Readonly<Record<string, Command>> = {
@@ -16,4 +18,6 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   'sign-out': signOutCommand,
   'list-keys': listKeysCommand,
   'revoke-key': revokeKeyCommand,
+  'list-links': listLinksCommand,
+  unlink: unlinkCommand,
 };

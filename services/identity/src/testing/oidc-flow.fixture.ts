@@ -2,6 +2,7 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { FinishOidcRequestSchema, FinishOidcResponse, OidcSignedIn } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
 import type { TestInstance } from './identity.fixture.ts';
 import { REDIRECT_URI, type TestIssuer } from './issuer.fixture.ts';
+import { PASSWORD } from './sample.fixture.ts';
 
 /** What may be changed of a browser's return. */
 export type Return = MessageInitShape<typeof FinishOidcRequestSchema>;
@@ -9,12 +10,14 @@ export type Return = MessageInitShape<typeof FinishOidcRequestSchema>;
 export interface StartOptions {
   readonly issuerName?: string;
   readonly linkAccountId?: string;
+  readonly password?: string;
+  readonly code?: string;
 }
 
 /** Begins a flow and signs in at the issuer: what the browser comes back with. */
 export async function comeBack({ oidc }: TestInstance, issuer: TestIssuer, options: StartOptions = {}): Promise<Return> {
-  const { issuerName = 'test', linkAccountId } = options;
-  const request = { issuer: issuerName, redirectUri: REDIRECT_URI, ...(linkAccountId !== undefined && { linkAccountId }) };
+  const { issuerName = 'test', ...link } = options;
+  const request = { issuer: issuerName, redirectUri: REDIRECT_URI, password: PASSWORD, ...link };
   const { authorizationUrl, flow } = await oidc.startOidc(request);
   return { flow, ...issuer.authorize(authorizationUrl) };
 }

@@ -15,6 +15,141 @@ import type { Account, Session } from "./account_pb.js";
 export declare const file_latchkey_identity_v1_oidc: GenFile;
 
 /**
+ * ListOidcLinksRequest names an account.
+ *
+ * @generated from message latchkey.identity.v1.ListOidcLinksRequest
+ */
+export declare type ListOidcLinksRequest = Message<"latchkey.identity.v1.ListOidcLinksRequest"> & {
+  /**
+   * Account, a UUID. Required.
+   *
+   * @generated from field: string account_id = 1;
+   */
+  accountId: string;
+};
+
+/**
+ * Describes the message latchkey.identity.v1.ListOidcLinksRequest.
+ * Use `create(ListOidcLinksRequestSchema)` to create a new message.
+ */
+export declare const ListOidcLinksRequestSchema: GenMessage<ListOidcLinksRequest>;
+
+/**
+ * ListOidcLinksResponse is the links of an account.
+ *
+ * @generated from message latchkey.identity.v1.ListOidcLinksResponse
+ */
+export declare type ListOidcLinksResponse = Message<"latchkey.identity.v1.ListOidcLinksResponse"> & {
+  /**
+   * The links; empty means that it has none.
+   *
+   * @generated from field: repeated latchkey.identity.v1.OidcLink links = 1;
+   */
+  links: OidcLink[];
+};
+
+/**
+ * Describes the message latchkey.identity.v1.ListOidcLinksResponse.
+ * Use `create(ListOidcLinksResponseSchema)` to create a new message.
+ */
+export declare const ListOidcLinksResponseSchema: GenMessage<ListOidcLinksResponse>;
+
+/**
+ * OidcLink is a way to sign in to an account.
+ *
+ * @generated from message latchkey.identity.v1.OidcLink
+ */
+export declare type OidcLink = Message<"latchkey.identity.v1.OidcLink"> & {
+  /**
+   * The issuer's identifier, as its tokens have it.
+   *
+   * @generated from field: string issuer = 1;
+   */
+  issuer: string;
+
+  /**
+   * Who somebody is there.
+   *
+   * @generated from field: string subject = 2;
+   */
+  subject: string;
+
+  /**
+   * When it was linked. Always set.
+   *
+   * @generated from field: google.protobuf.Timestamp created_at = 3;
+   */
+  createdAt?: Timestamp | undefined;
+
+  /**
+   * Name of the issuer in the settings. Absent means that it is not configured any more.
+   *
+   * @generated from field: optional string name = 4;
+   */
+  name?: string | undefined;
+};
+
+/**
+ * Describes the message latchkey.identity.v1.OidcLink.
+ * Use `create(OidcLinkSchema)` to create a new message.
+ */
+export declare const OidcLinkSchema: GenMessage<OidcLink>;
+
+/**
+ * UnlinkOidcRequest names links of an account.
+ *
+ * @generated from message latchkey.identity.v1.UnlinkOidcRequest
+ */
+export declare type UnlinkOidcRequest = Message<"latchkey.identity.v1.UnlinkOidcRequest"> & {
+  /**
+   * Account, a UUID. Required.
+   *
+   * @generated from field: string account_id = 1;
+   */
+  accountId: string;
+
+  /**
+   * The issuer's identifier, or its name in the settings. Required.
+   *
+   * @generated from field: string issuer = 2;
+   */
+  issuer: string;
+
+  /**
+   * Who somebody is there. Absent means all whom the account is linked to there.
+   *
+   * @generated from field: optional string subject = 3;
+   */
+  subject?: string | undefined;
+};
+
+/**
+ * Describes the message latchkey.identity.v1.UnlinkOidcRequest.
+ * Use `create(UnlinkOidcRequestSchema)` to create a new message.
+ */
+export declare const UnlinkOidcRequestSchema: GenMessage<UnlinkOidcRequest>;
+
+/**
+ * UnlinkOidcResponse says what was done.
+ *
+ * @generated from message latchkey.identity.v1.UnlinkOidcResponse
+ */
+export declare type UnlinkOidcResponse = Message<"latchkey.identity.v1.UnlinkOidcResponse"> & {
+  /**
+   * How many links were removed, one or more.
+   *
+   * @generated from field: int32 removed = 1;
+   */
+  removed: number;
+};
+
+/**
+ * Describes the message latchkey.identity.v1.UnlinkOidcResponse.
+ * Use `create(UnlinkOidcResponseSchema)` to create a new message.
+ */
+export declare const UnlinkOidcResponseSchema: GenMessage<UnlinkOidcResponse>;
+
+/**
  * StartOidcRequest says where to sign in.
  *
  * @generated from message latchkey.identity.v1.StartOidcRequest
@@ -40,6 +175,20 @@ export declare type StartOidcRequest = Message<"latchkey.identity.v1.StartOidcRe
    * @generated from field: optional string link_account_id = 3;
    */
   linkAccountId?: string | undefined;
+
+  /**
+   * Of a link: the account's password. Empty is a wrong one; an account that has none needs none.
+   *
+   * @generated from field: string password = 4;
+   */
+  password: string;
+
+  /**
+   * Of a link: a code of the account's second factor. Absent means that none was given.
+   *
+   * @generated from field: optional string code = 5;
+   */
+  code?: string | undefined;
 };
 
 /**
@@ -327,7 +476,8 @@ export declare const OidcService: GenService<{
   /**
    * StartOidc begins a sign-in, or the linking of an account. Fails with `oidc_issuer_not_found` where no such issuer is configured, with
    * `oidc_request_invalid` for a `redirect_uri` that is no URL, with `account_not_found` for what is no account's id, and with
-   * `oidc_issuer_unavailable` while the issuer does not answer as it should.
+   * `oidc_issuer_unavailable` while the issuer does not answer as it should. Linking also fails with `oidc_password_wrong`, `two_factor_required`,
+   * `two_factor_code_invalid` and `two_factor_attempts_reached`: a session alone makes no way to sign in.
    *
    * @generated from rpc latchkey.identity.v1.OidcService.StartOidc
    */
@@ -360,6 +510,27 @@ export declare const OidcService: GenService<{
     methodKind: "unary";
     input: typeof CompleteOidcRequestSchema;
     output: typeof CompleteOidcResponseSchema;
+  },
+  /**
+   * ListOidcLinks answers who can sign in to an account by OpenID Connect, the oldest link first.
+   *
+   * @generated from rpc latchkey.identity.v1.OidcService.ListOidcLinks
+   */
+  listOidcLinks: {
+    methodKind: "unary";
+    input: typeof ListOidcLinksRequestSchema;
+    output: typeof ListOidcLinksResponseSchema;
+  },
+  /**
+   * UnlinkOidc removes links of an account. Sessions go on. Fails with `oidc_link_not_found` where it has none such, and with `oidc_link_needed` where
+   * none would be left to an account without a password.
+   *
+   * @generated from rpc latchkey.identity.v1.OidcService.UnlinkOidc
+   */
+  unlinkOidc: {
+    methodKind: "unary";
+    input: typeof UnlinkOidcRequestSchema;
+    output: typeof UnlinkOidcResponseSchema;
   },
 }>;
 

@@ -12,70 +12,105 @@ import { file_latchkey_identity_v1_account } from "./account_pb.js";
  * Describes the file latchkey/identity/v1/oidc.proto.
  */
 export const file_latchkey_identity_v1_oidc = /*@__PURE__*/
-  fileDesc("Ch9sYXRjaGtleS9pZGVudGl0eS92MS9vaWRjLnByb3RvEhRsYXRjaGtleS5pZGVudGl0eS52MSJqChBTdGFydE9pZGNSZXF1ZXN0Eg4KBmlzc3VlchgBIAEoCRIUCgxyZWRpcmVjdF91cmkYAiABKAkSHAoPbGlua19hY2NvdW50X2lkGAMgASgJSACIAQFCEgoQX2xpbmtfYWNjb3VudF9pZCJsChFTdGFydE9pZGNSZXNwb25zZRIZChFhdXRob3JpemF0aW9uX3VybBgBIAEoCRIMCgRmbG93GAIgASgJEi4KCmV4cGlyZXNfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIqoBChFGaW5pc2hPaWRjUmVxdWVzdBIMCgRmbG93GAEgASgJEhEKBGNvZGUYAiABKAlIAIgBARISCgVzdGF0ZRgDIAEoCUgBiAEBEhAKA2lzcxgEIAEoCUgCiAEBEhIKBWVycm9yGAUgASgJSAOIAQESFQoNc2Vzc2lvbl90b2tlbhgGIAEoCUIHCgVfY29kZUIICgZfc3RhdGVCBgoEX2lzc0IICgZfZXJyb3IiwgEKEkZpbmlzaE9pZGNSZXNwb25zZRI3CglzaWduZWRfaW4YASABKAsyIi5sYXRjaGtleS5pZGVudGl0eS52MS5PaWRjU2lnbmVkSW5IABIyCgZsaW5rZWQYAiABKAsyIC5sYXRjaGtleS5pZGVudGl0eS52MS5PaWRjTGlua2VkSAASNAoHcGVuZGluZxgDIAEoCzIhLmxhdGNoa2V5LmlkZW50aXR5LnYxLk9pZGNQZW5kaW5nSABCCQoHb3V0Y29tZSJuCgxPaWRjU2lnbmVkSW4SLgoHYWNjb3VudBgBIAEoCzIdLmxhdGNoa2V5LmlkZW50aXR5LnYxLkFjY291bnQSLgoHc2Vzc2lvbhgCIAEoCzIdLmxhdGNoa2V5LmlkZW50aXR5LnYxLlNlc3Npb24iUAoKT2lkY0xpbmtlZBIuCgdhY2NvdW50GAEgASgLMh0ubGF0Y2hrZXkuaWRlbnRpdHkudjEuQWNjb3VudBISCgpjc3JmX3Rva2VuGAIgASgJIk4KC09pZGNQZW5kaW5nEg8KB3BlbmRpbmcYASABKAkSLgoKZXhwaXJlc19hdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiVAoTQ29tcGxldGVPaWRjUmVxdWVzdBIPCgdwZW5kaW5nGAEgASgJEgwKBGNvZGUYAiABKAkSHgoWcHJldmlvdXNfc2Vzc2lvbl90b2tlbhgDIAEoCSJNChRDb21wbGV0ZU9pZGNSZXNwb25zZRI1CglzaWduZWRfaW4YASABKAsyIi5sYXRjaGtleS5pZGVudGl0eS52MS5PaWRjU2lnbmVkSW4yswIKC09pZGNTZXJ2aWNlElwKCVN0YXJ0T2lkYxImLmxhdGNoa2V5LmlkZW50aXR5LnYxLlN0YXJ0T2lkY1JlcXVlc3QaJy5sYXRjaGtleS5pZGVudGl0eS52MS5TdGFydE9pZGNSZXNwb25zZRJfCgpGaW5pc2hPaWRjEicubGF0Y2hrZXkuaWRlbnRpdHkudjEuRmluaXNoT2lkY1JlcXVlc3QaKC5sYXRjaGtleS5pZGVudGl0eS52MS5GaW5pc2hPaWRjUmVzcG9uc2USZQoMQ29tcGxldGVPaWRjEikubGF0Y2hrZXkuaWRlbnRpdHkudjEuQ29tcGxldGVPaWRjUmVxdWVzdBoqLmxhdGNoa2V5LmlkZW50aXR5LnYxLkNvbXBsZXRlT2lkY1Jlc3BvbnNlYgZwcm90bzM", [file_google_protobuf_timestamp, file_latchkey_identity_v1_account]);
+  fileDesc("Ch9sYXRjaGtleS9pZGVudGl0eS92MS9vaWRjLnByb3RvEhRsYXRjaGtleS5pZGVudGl0eS52MSIqChRMaXN0T2lkY0xpbmtzUmVxdWVzdBISCgphY2NvdW50X2lkGAEgASgJIkYKFUxpc3RPaWRjTGlua3NSZXNwb25zZRItCgVsaW5rcxgBIAMoCzIeLmxhdGNoa2V5LmlkZW50aXR5LnYxLk9pZGNMaW5rIncKCE9pZGNMaW5rEg4KBmlzc3VlchgBIAEoCRIPCgdzdWJqZWN0GAIgASgJEi4KCmNyZWF0ZWRfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhEKBG5hbWUYBCABKAlIAIgBAUIHCgVfbmFtZSJZChFVbmxpbmtPaWRjUmVxdWVzdBISCgphY2NvdW50X2lkGAEgASgJEg4KBmlzc3VlchgCIAEoCRIUCgdzdWJqZWN0GAMgASgJSACIAQFCCgoIX3N1YmplY3QiJQoSVW5saW5rT2lkY1Jlc3BvbnNlEg8KB3JlbW92ZWQYASABKAUimAEKEFN0YXJ0T2lkY1JlcXVlc3QSDgoGaXNzdWVyGAEgASgJEhQKDHJlZGlyZWN0X3VyaRgCIAEoCRIcCg9saW5rX2FjY291bnRfaWQYAyABKAlIAIgBARIQCghwYXNzd29yZBgEIAEoCRIRCgRjb2RlGAUgASgJSAGIAQFCEgoQX2xpbmtfYWNjb3VudF9pZEIHCgVfY29kZSJsChFTdGFydE9pZGNSZXNwb25zZRIZChFhdXRob3JpemF0aW9uX3VybBgBIAEoCRIMCgRmbG93GAIgASgJEi4KCmV4cGlyZXNfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIqoBChFGaW5pc2hPaWRjUmVxdWVzdBIMCgRmbG93GAEgASgJEhEKBGNvZGUYAiABKAlIAIgBARISCgVzdGF0ZRgDIAEoCUgBiAEBEhAKA2lzcxgEIAEoCUgCiAEBEhIKBWVycm9yGAUgASgJSAOIAQESFQoNc2Vzc2lvbl90b2tlbhgGIAEoCUIHCgVfY29kZUIICgZfc3RhdGVCBgoEX2lzc0IICgZfZXJyb3IiwgEKEkZpbmlzaE9pZGNSZXNwb25zZRI3CglzaWduZWRfaW4YASABKAsyIi5sYXRjaGtleS5pZGVudGl0eS52MS5PaWRjU2lnbmVkSW5IABIyCgZsaW5rZWQYAiABKAsyIC5sYXRjaGtleS5pZGVudGl0eS52MS5PaWRjTGlua2VkSAASNAoHcGVuZGluZxgDIAEoCzIhLmxhdGNoa2V5LmlkZW50aXR5LnYxLk9pZGNQZW5kaW5nSABCCQoHb3V0Y29tZSJuCgxPaWRjU2lnbmVkSW4SLgoHYWNjb3VudBgBIAEoCzIdLmxhdGNoa2V5LmlkZW50aXR5LnYxLkFjY291bnQSLgoHc2Vzc2lvbhgCIAEoCzIdLmxhdGNoa2V5LmlkZW50aXR5LnYxLlNlc3Npb24iUAoKT2lkY0xpbmtlZBIuCgdhY2NvdW50GAEgASgLMh0ubGF0Y2hrZXkuaWRlbnRpdHkudjEuQWNjb3VudBISCgpjc3JmX3Rva2VuGAIgASgJIk4KC09pZGNQZW5kaW5nEg8KB3BlbmRpbmcYASABKAkSLgoKZXhwaXJlc19hdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiVAoTQ29tcGxldGVPaWRjUmVxdWVzdBIPCgdwZW5kaW5nGAEgASgJEgwKBGNvZGUYAiABKAkSHgoWcHJldmlvdXNfc2Vzc2lvbl90b2tlbhgDIAEoCSJNChRDb21wbGV0ZU9pZGNSZXNwb25zZRI1CglzaWduZWRfaW4YASABKAsyIi5sYXRjaGtleS5pZGVudGl0eS52MS5PaWRjU2lnbmVkSW4y/gMKC09pZGNTZXJ2aWNlElwKCVN0YXJ0T2lkYxImLmxhdGNoa2V5LmlkZW50aXR5LnYxLlN0YXJ0T2lkY1JlcXVlc3QaJy5sYXRjaGtleS5pZGVudGl0eS52MS5TdGFydE9pZGNSZXNwb25zZRJfCgpGaW5pc2hPaWRjEicubGF0Y2hrZXkuaWRlbnRpdHkudjEuRmluaXNoT2lkY1JlcXVlc3QaKC5sYXRjaGtleS5pZGVudGl0eS52MS5GaW5pc2hPaWRjUmVzcG9uc2USZQoMQ29tcGxldGVPaWRjEikubGF0Y2hrZXkuaWRlbnRpdHkudjEuQ29tcGxldGVPaWRjUmVxdWVzdBoqLmxhdGNoa2V5LmlkZW50aXR5LnYxLkNvbXBsZXRlT2lkY1Jlc3BvbnNlEmgKDUxpc3RPaWRjTGlua3MSKi5sYXRjaGtleS5pZGVudGl0eS52MS5MaXN0T2lkY0xpbmtzUmVxdWVzdBorLmxhdGNoa2V5LmlkZW50aXR5LnYxLkxpc3RPaWRjTGlua3NSZXNwb25zZRJfCgpVbmxpbmtPaWRjEicubGF0Y2hrZXkuaWRlbnRpdHkudjEuVW5saW5rT2lkY1JlcXVlc3QaKC5sYXRjaGtleS5pZGVudGl0eS52MS5VbmxpbmtPaWRjUmVzcG9uc2ViBnByb3RvMw", [file_google_protobuf_timestamp, file_latchkey_identity_v1_account]);
+
+/**
+ * Describes the message latchkey.identity.v1.ListOidcLinksRequest.
+ * Use `create(ListOidcLinksRequestSchema)` to create a new message.
+ */
+export const ListOidcLinksRequestSchema = /*@__PURE__*/
+  messageDesc(file_latchkey_identity_v1_oidc, 0);
+
+/**
+ * Describes the message latchkey.identity.v1.ListOidcLinksResponse.
+ * Use `create(ListOidcLinksResponseSchema)` to create a new message.
+ */
+export const ListOidcLinksResponseSchema = /*@__PURE__*/
+  messageDesc(file_latchkey_identity_v1_oidc, 1);
+
+/**
+ * Describes the message latchkey.identity.v1.OidcLink.
+ * Use `create(OidcLinkSchema)` to create a new message.
+ */
+export const OidcLinkSchema = /*@__PURE__*/
+  messageDesc(file_latchkey_identity_v1_oidc, 2);
+
+/**
+ * Describes the message latchkey.identity.v1.UnlinkOidcRequest.
+ * Use `create(UnlinkOidcRequestSchema)` to create a new message.
+ */
+export const UnlinkOidcRequestSchema = /*@__PURE__*/
+  messageDesc(file_latchkey_identity_v1_oidc, 3);
+
+/**
+ * Describes the message latchkey.identity.v1.UnlinkOidcResponse.
+ * Use `create(UnlinkOidcResponseSchema)` to create a new message.
+ */
+export const UnlinkOidcResponseSchema = /*@__PURE__*/
+  messageDesc(file_latchkey_identity_v1_oidc, 4);
 
 /**
  * Describes the message latchkey.identity.v1.StartOidcRequest.
  * Use `create(StartOidcRequestSchema)` to create a new message.
  */
 export const StartOidcRequestSchema = /*@__PURE__*/
-  messageDesc(file_latchkey_identity_v1_oidc, 0);
+  messageDesc(file_latchkey_identity_v1_oidc, 5);
 
 /**
  * Describes the message latchkey.identity.v1.StartOidcResponse.
  * Use `create(StartOidcResponseSchema)` to create a new message.
  */
 export const StartOidcResponseSchema = /*@__PURE__*/
-  messageDesc(file_latchkey_identity_v1_oidc, 1);
+  messageDesc(file_latchkey_identity_v1_oidc, 6);
 
 /**
  * Describes the message latchkey.identity.v1.FinishOidcRequest.
  * Use `create(FinishOidcRequestSchema)` to create a new message.
  */
 export const FinishOidcRequestSchema = /*@__PURE__*/
-  messageDesc(file_latchkey_identity_v1_oidc, 2);
+  messageDesc(file_latchkey_identity_v1_oidc, 7);
 
 /**
  * Describes the message latchkey.identity.v1.FinishOidcResponse.
  * Use `create(FinishOidcResponseSchema)` to create a new message.
  */
 export const FinishOidcResponseSchema = /*@__PURE__*/
-  messageDesc(file_latchkey_identity_v1_oidc, 3);
+  messageDesc(file_latchkey_identity_v1_oidc, 8);
 
 /**
  * Describes the message latchkey.identity.v1.OidcSignedIn.
  * Use `create(OidcSignedInSchema)` to create a new message.
  */
 export const OidcSignedInSchema = /*@__PURE__*/
-  messageDesc(file_latchkey_identity_v1_oidc, 4);
+  messageDesc(file_latchkey_identity_v1_oidc, 9);
 
 /**
  * Describes the message latchkey.identity.v1.OidcLinked.
  * Use `create(OidcLinkedSchema)` to create a new message.
  */
 export const OidcLinkedSchema = /*@__PURE__*/
-  messageDesc(file_latchkey_identity_v1_oidc, 5);
+  messageDesc(file_latchkey_identity_v1_oidc, 10);
 
 /**
  * Describes the message latchkey.identity.v1.OidcPending.
  * Use `create(OidcPendingSchema)` to create a new message.
  */
 export const OidcPendingSchema = /*@__PURE__*/
-  messageDesc(file_latchkey_identity_v1_oidc, 6);
+  messageDesc(file_latchkey_identity_v1_oidc, 11);
 
 /**
  * Describes the message latchkey.identity.v1.CompleteOidcRequest.
  * Use `create(CompleteOidcRequestSchema)` to create a new message.
  */
 export const CompleteOidcRequestSchema = /*@__PURE__*/
-  messageDesc(file_latchkey_identity_v1_oidc, 7);
+  messageDesc(file_latchkey_identity_v1_oidc, 12);
 
 /**
  * Describes the message latchkey.identity.v1.CompleteOidcResponse.
  * Use `create(CompleteOidcResponseSchema)` to create a new message.
  */
 export const CompleteOidcResponseSchema = /*@__PURE__*/
-  messageDesc(file_latchkey_identity_v1_oidc, 8);
+  messageDesc(file_latchkey_identity_v1_oidc, 13);
 
 /**
  * OidcService signs in by OpenID Connect, at the issuers that are configured, with the authorization code flow, PKCE, state and nonce. An account is

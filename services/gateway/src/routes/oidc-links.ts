@@ -1,0 +1,118 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
+import type { CallOptions } from '@connectrpc/connect';
+import { fromConnectError } from '@latchkey/kit/errors';
+import type { StartOidcRequestSchema } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
+import type { FastifyReply } from 'fastify';
+import { z } from 'zod';
+import type { SignInFailures } from '../authentication/sign-in-failures.ts';
+import type { Clients } from '../clients.ts';
+import type { Limits } from '../limit/limits.ts';
+import { defineRoute, type Route } from '../route/route.ts';
+import { OIDC_PATH } from './oidc-cookies.ts';
+import { anyText, timestamp, twoFactorCode } from './schemas.ts';
+
+const TAG = 'Accounts';
+
+export const issuerName = anyText.min(1).max(64).meta({ description: 'Name of the issuer in the settings of the service.' });
+
+/** Begins a flow, with a cookie for the way back; answers where the browser is to go. */
+export type StartFlow = (
+  reply: FastifyReply,
+  request: Omit<MessageInitShape<typeof StartOidcRequestSchema>, '$typeName' | '$unknown' | 'redirectUri'>,
+  call: CallOptions,
+) => Promise<string>;
+
+const linkBody = z.strictObject({
+  issuer: issuerName,
+  password: z.string().max(1_000).optional().meta({ description: 'Of the account; ignored where it has none.' }),
+  code: twoFactorCode
+    .optional()
+    .meta({ description: 'Code of the second factor, or a recovery code; ignored where there is none.' }),
+});
+
+const links = z.array(
+  z.object({
+    issuer: z.string().meta({ description: "The issuer's identifier." }),
+    name: z.string().nullable().meta({ description: 'Of the issuer in the settings; null where it is not there any more.' }),
+    subject: z.string().meta({ description: 'Who somebody is there.' }),
+    createdAt: timestamp,
+  }),
+);
+
+/** What the routes of links work with. */
+export interface OidcLinkRouteOptions {
+  readonly clients: Clients;
+  readonly limits: Limits;
+  readonly signInFailures: SignInFailures;
+}
+
+/** Making, showing and removing links of an account to issuers. */
+export function oidcLinkRoutes({ clients, limits, signInFailures }: OidcLinkRouteOptions, start: StartFlow): Route[] {
+  return [
+    defineRoute({
+      method: 'POST',
+      url: `${OIDC_PATH}/link`,
+      access: 'session',
+      tag: TAG,
+      summary: 'Link the account to an OpenID Connect issuer',
+      description: [
+        'The browser is then to go to `url`. Whoever signs in at the issuer can sign in to the account from then on, so it asks for what sign-in asks for.',
+        'It comes to nothing unless the browser comes back with a session of the same account.',
+      ].join(' '),
+      limit: { limit: limits.signIn, per: 'ip' },
+      body: linkBody,
+      data: z.object({ url: z.string().meta({ format: 'uri' }) }),
+      failures: ['two_factor_required'],
+      message: 'Link begun.',
+      handle: async ({ principal: { accountId }, body: { issuer, password = '', code }, clientIp, call, reply }) => {
+        const { account } = await clients.accounts.getAccount({ accountId }, call);
+        const attempt = await signInFailures.begin(account?.email ?? '', clientIp);
+        const request = { issuer, linkAccountId: accountId, password, ...(code !== undefined && { code }) };
+        try {
+          const url = await start(reply, request, call);
+          await signInFailures.takeBack(attempt);
+          return { url };
+        } catch (err) {
+          if (fromConnectError(err)?.reason !== 'oidc_password_wrong') await signInFailures.takeBack(attempt);
+          throw err;
+        }
+      },
+    }),
+    defineRoute({
+      method: 'GET',
+      url: `${OIDC_PATH}/links`,
+      access: 'session',
+      tag: TAG,
+      summary: 'List the links of the account to OpenID Connect issuers',
+      data: links,
+      message: 'Links.',
+      handle: async ({ principal: { accountId }, call }) => {
+        const answer = await clients.oidc.listOidcLinks({ accountId }, call);
+        return answer.links.map(({ issuer, name, subject, createdAt }) => {
+          return { issuer, name: name ?? null, subject, createdAt: timestampDate(createdAt as Timestamp).toISOString() };
+        });
+      },
+    }),
+    defineRoute({
+      method: 'POST',
+      url: `${OIDC_PATH}/unlink`,
+      access: 'session',
+      tag: TAG,
+      summary: 'Remove links of the account to an OpenID Connect issuer',
+      description: 'Sessions go on. The last way to sign in to an account without a password stays.',
+      body: z.strictObject({
+        issuer: anyText.min(1).max(2_048).meta({ description: "The issuer's identifier, or its name in the settings." }),
+        subject: anyText.max(255).optional().meta({ description: 'Whom to remove; absent means everybody there.' }),
+      }),
+      data: z.object({ removed: z.int().min(1) }),
+      failures: ['not_found'],
+      message: 'Unlinked.',
+      handle: async ({ principal: { accountId }, body: { issuer, subject }, call }) => {
+        const request = { accountId, issuer, ...(subject !== undefined && { subject }) };
+        const { removed } = await clients.oidc.unlinkOidc(request, call);
+        return { removed };
+      },
+    }),
+  ];
+}

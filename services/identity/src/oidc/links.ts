@@ -1,0 +1,68 @@
+import { parseId } from '@latchkey/kit/id';
+import { endSignInsUnderWay, lockAccount, selectPasswordHashShared } from '../account/account.store.ts';
+import type { IdentityContext } from '../context.ts';
+import { errors } from '../errors.ts';
+import { deleteLinks, selectLinksOf } from './oidc-link.store.ts';
+
+/** A way to sign in to an account. */
+export interface OidcLink {
+  /** The issuer's identifier. */
+  readonly issuer: string;
+  readonly subject: string;
+  readonly createdAt: Date;
+  /** Of the issuer in the settings; undefined where it is not there any more. */
+  readonly name: string | undefined;
+}
+
+/** Whom to remove. */
+export interface Unlinking {
+  /** The issuer's identifier, or its name in the settings. */
+  readonly issuer: string;
+  /** Undefined means everybody there. */
+  readonly subject: string | undefined;
+}
+
+/** The links of an account, the oldest first. */
+export async function listLinks(ctx: IdentityContext, accountText: string): Promise<OidcLink[]> {
+  const accountId = parseId(accountText);
+  if (!accountId) return [];
+  const rows = await selectLinksOf(ctx.db, accountId);
+  return rows.map(({ issuer, subject, created_at }) => ({ issuer, subject, createdAt: created_at, name: nameOf(ctx, issuer) }));
+}
+
+/**
+ * Removes links of an account; a sign-in by one that waits for a code comes to nothing. Sessions go on.
+ *
+ * @param mayBeLast whether an account may be left with no way to sign in, as only operators can give it another
+ * @returns how many were removed
+ * @throws `oidc_link_not_found`, `oidc_link_needed`
+ */
+export async function unlink(
+  ctx: IdentityContext,
+  accountText: string,
+  { issuer, subject }: Unlinking,
+  { mayBeLast = false } = {},
+): Promise<number> {
+  const accountId = parseId(accountText);
+  if (!accountId) throw errors.oidc_link_not_found();
+  return ctx.db.transaction().execute(async (tx) => {
+    if (!(await lockAccount(tx, accountId))) throw errors.oidc_link_not_found();
+    const all = await selectLinksOf(tx, accountId);
+    const removed = all.filter((link) => {
+      const isThere = link.issuer === issuer || nameOf(ctx, link.issuer) === issuer;
+      return isThere && (subject === undefined || link.subject === subject);
+    });
+    if (removed.length === 0) throw errors.oidc_link_not_found();
+    const isLast = removed.length === all.length && (await selectPasswordHashShared(tx, accountId)) === null;
+    if (isLast && !mayBeLast) throw errors.oidc_link_needed();
+    await deleteLinks(tx, removed);
+    await endSignInsUnderWay(tx, accountId);
+    return removed.length;
+  });
+}
+
+function nameOf({ oidcIssuers }: IdentityContext, identifier: string): string | undefined {
+  if (!URL.canParse(identifier)) return undefined;
+  const { href } = new URL(identifier);
+  return [...oidcIssuers].find(([, { url }]) => url.href === href)?.[0];
+}

@@ -1,0 +1,145 @@
+import { createTestDatabase, type TestDatabase } from '@latchkey/testkit/database';
+import { testRedis } from '@latchkey/testkit/redis';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { accountsCalls } from '../testing/accounts-call.ts';
+import {
+  migrateIdentity,
+  outcomeOf,
+  refusalOf,
+  startTestIdentity,
+  type TestIdentity,
+  type TestInstance,
+} from '../testing/identity.fixture.ts';
+import { startTestIssuer, type TestIssuer } from '../testing/issuer.fixture.ts';
+import { comeBack, linkAt, signInAt } from '../testing/oidc-flow.fixture.ts';
+import { PASSWORD, signUpSomeone } from '../testing/sample.fixture.ts';
+import { guardSomeone } from '../testing/two-factor.fixture.ts';
+
+let database: TestDatabase;
+let identity: TestIdentity;
+let instance: TestInstance;
+let issuer: TestIssuer;
+let call: ReturnType<typeof accountsCalls>;
+
+beforeAll(async () => {
+  issuer = await startTestIssuer();
+  database = await createTestDatabase({ schema: 'identity', migrate: migrateIdentity });
+  const servers = { databaseUrl: database.url, redisUrl: (await testRedis()).url };
+  identity = await startTestIdentity(servers);
+  instance = await identity.connect({ env: issuer.env() });
+  call = accountsCalls(servers);
+});
+afterAll(async () => {
+  await identity.stop();
+  await database.drop();
+  await issuer.stop();
+});
+beforeEach(() => issuer.reset());
+
+/** An account with a session and a link. */
+async function linked() {
+  issuer.reset();
+  const { account, session } = await signUpSomeone(instance);
+  const owner = { accountId: account.id, token: session.token };
+  await linkAt(instance, issuer, owner);
+  return { account, ...owner, subject: String(issuer.claims.sub) };
+}
+
+const forgetPassword = (accountId: string) =>
+  identity.db.query('update account set password_hash = null where id = $1', [accountId]);
+const subjectsOf = async (accountId: string) =>
+  (await instance.oidc.listOidcLinks({ accountId })).links.map(({ subject }) => subject);
+
+test('a link needs the password', async () => {
+  const { account } = await signUpSomeone(instance);
+  const link = (password: string) => refusalOf(comeBack(instance, issuer, { linkAccountId: account.id, password }));
+  for (const wrong of ['', 'wrong password', `${PASSWORD}x`]) {
+    expect(await link(wrong)).toMatchObject({ reason: 'oidc_password_wrong', kind: 'invalid', code: 'bad_request' });
+  }
+  expect(await outcomeOf(comeBack(instance, issuer, { linkAccountId: account.id }))).toBe('done');
+});
+
+test('a link of an account without a password needs none', async () => {
+  const { account } = await signUpSomeone(instance);
+  await forgetPassword(account.id);
+  expect(await outcomeOf(comeBack(instance, issuer, { linkAccountId: account.id, password: '' }))).toBe('done');
+});
+
+test('a link needs a code where there is a second factor, and counts what is wrong', async () => {
+  const { accountId, code, wrongCode, recoveryCodes } = await guardSomeone({ ...identity, ...instance });
+  const link = (proof: { password?: string; code?: string }) =>
+    outcomeOf(comeBack(instance, issuer, { linkAccountId: accountId, ...proof }));
+  expect(await link({})).toBe('two_factor_required');
+  expect(await link({ code: code() })).toBe('done');
+  expect(await link({ code: code() })).toBe('two_factor_code_invalid');
+  const outcomes = [];
+  for (let i = 0; i < 3; i += 1) outcomes.push(await link({ code: wrongCode() }), await link({ password: 'wrong', code: '1' }));
+  expect(outcomes.slice(-1)).toEqual(['two_factor_attempts_reached']);
+  expect(outcomes).toContain('oidc_password_wrong');
+  expect(await link({ code: recoveryCodes[0] ?? '' })).toBe('done');
+});
+
+test('no code is used up where the issuer does not answer', async () => {
+  const { accountId, code } = await guardSomeone({ ...identity, ...instance });
+  const fresh = await identity.connect({ env: issuer.env() });
+  issuer.answers['/.well-known/openid-configuration'] = (_req, res) => void res.destroy();
+  const link = () => outcomeOf(comeBack(fresh, issuer, { linkAccountId: accountId, code: code() }));
+  expect(await link()).toBe('oidc_issuer_unavailable');
+  issuer.answers = {};
+  expect(await link()).toBe('done');
+});
+
+test('links are shown, and removed by identifier, by name and by subject', async () => {
+  const { accountId, token, subject } = await linked();
+  const bystander = await linked();
+  const other = 'somebody-else';
+  issuer.claims = { sub: other };
+  await linkAt(instance, issuer, { accountId, token });
+  const { links } = await instance.oidc.listOidcLinks({ accountId });
+  expect(links).toMatchObject([subject, other].map((one) => ({ issuer: issuer.url, name: 'test', subject: one })));
+  expect(await instance.oidc.unlinkOidc({ accountId, issuer: 'test', subject: other })).toMatchObject({ removed: 1 });
+  expect(await subjectsOf(accountId)).toEqual([subject]);
+  const unknown = { accountId, issuer: issuer.url, subject: bystander.subject };
+  expect(await outcomeOf(instance.oidc.unlinkOidc(unknown))).toBe('oidc_link_not_found');
+  expect(await instance.oidc.unlinkOidc({ accountId, issuer: issuer.url })).toMatchObject({ removed: 1 });
+  expect(await outcomeOf(instance.oidc.unlinkOidc({ accountId, issuer: issuer.url }))).toBe('oidc_link_not_found');
+  expect(await subjectsOf(bystander.accountId)).toEqual([bystander.subject]);
+  issuer.claims = { sub: subject };
+  expect(await outcomeOf(signInAt(instance, issuer))).toBe('oidc_email_unverified');
+});
+
+test('the last way to sign in to an account without a password stays, also of two removed at once', async () => {
+  const { accountId, token, subject } = await linked();
+  issuer.claims = { sub: 'the-second' };
+  await linkAt(instance, issuer, { accountId, token });
+  await forgetPassword(accountId);
+  const unlink = (one?: string) =>
+    outcomeOf(instance.oidc.unlinkOidc({ accountId, issuer: 'test', ...(one !== undefined && { subject: one }) }));
+  expect(await unlink()).toBe('oidc_link_needed');
+  const outcomes = await Promise.all([unlink(subject), unlink('the-second')]);
+  expect(outcomes.sort()).toEqual(['done', 'oidc_link_needed']);
+  expect(await subjectsOf(accountId)).toHaveLength(1);
+});
+
+test('a sign-in that waits for a code comes to nothing once its link is removed', async () => {
+  const { accountId, session, code } = await guardSomeone({ ...identity, ...instance });
+  const back = await comeBack(instance, issuer, { linkAccountId: accountId, code: code(-1) });
+  await instance.oidc.finishOidc({ ...back, sessionToken: session.token });
+  const { outcome } = await instance.oidc.finishOidc(await comeBack(instance, issuer));
+  if (outcome.case !== 'pending') throw new Error(`The flow ended as ${outcome.case}`);
+  await instance.oidc.unlinkOidc({ accountId, issuer: 'test' });
+  const complete = instance.oidc.completeOidc({ pending: outcome.value.pending, code: code() });
+  expect(await outcomeOf(complete)).toBe('oidc_flow_invalid');
+});
+
+test('operators see links, and remove the last one too', async () => {
+  const { account, accountId, subject } = await linked();
+  await forgetPassword(accountId);
+  const listed = await call(['list-links', account.username], { env: issuer.env() });
+  expect(listed.text).toContain(` ${issuer.url}  ${subject}\n1 link of ${account.username}`);
+  expect(listed.data.links).toMatchObject([{ issuer: issuer.url, subject, name: 'test' }]);
+  const unlink = () => call(['unlink', account.email, issuer.url, '--subject', subject]);
+  expect(await unlink()).toMatchObject({ text: `Removed 1 link of ${account.username} (${account.email}).` });
+  expect((await unlink()).data).toMatchObject({ changed: false, removedLinks: 0 });
+  expect(await subjectsOf(accountId)).toEqual([]);
+});

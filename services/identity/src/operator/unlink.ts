@@ -1,0 +1,27 @@
+import { DomainError } from '@latchkey/kit/errors';
+import { unlink } from '../oidc/links.ts';
+import type { Command } from './command.ts';
+import { accountJson, countOf } from './describe.ts';
+import { findAccount } from './find-account.ts';
+
+/** Takes a way to sign in from an account. */
+export const unlinkCommand: Command = {
+  usage: 'ACCOUNT ISSUER [--subject SUBJECT]',
+  summary:
+    'remove the links of the account to an OpenID Connect issuer, named as list-links shows it or by its name, or one of them',
+  positionals: ['ACCOUNT', 'ISSUER'],
+  options: { subject: { type: 'string' } },
+  async run({ ctx, positionals: [name = '', issuer = ''], values }) {
+    const account = await findAccount(ctx, name);
+    const subject = values.subject === undefined ? undefined : String(values.subject);
+    const removed = await unlink(ctx, account.id, { issuer, subject }, { mayBeLast: true }).catch((err: unknown) => {
+      if (err instanceof DomainError && err.reason === 'oidc_link_not_found') return 0;
+      throw err;
+    });
+    const whose = `${account.username} (${account.email})`;
+    return {
+      text: removed === 0 ? `Nothing changed: ${whose} has no such link.` : `Removed ${countOf(removed, 'link')} of ${whose}.`,
+      json: { account: accountJson(account), changed: removed > 0, removedLinks: removed },
+    };
+  },
+};
