@@ -1,7 +1,5 @@
 import sharp from 'sharp';
-
-/** Longest side of what is stored (specification 2.6). */
-export const SIDE_MAX = 256;
+import { SIDE_MAX } from './converted-image.ts';
 
 /** How good a WebP is made: at 256 x 256 nobody tells it from the original. */
 const WEBP = { quality: 82, alphaQuality: 90, effort: 4 } as const;

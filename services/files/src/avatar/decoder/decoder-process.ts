@@ -21,7 +21,8 @@ try {
   // Not every platform lets a process do that.
 }
 
-const reader = new FrameReader((frame) => void answer(frame));
+// Who sends to us is trusted, and has bounded the images.
+const reader = new FrameReader(0xffff_ffff, { onFrame: (frame) => void answer(frame), onTooLong: () => undefined });
 process.stdin.on('data', (piece: Buffer) => reader.push(piece));
 // Whoever started us has gone. A decoding thread would hold up an exit.
 process.stdin.on('end', () => process.kill(process.pid, 'SIGKILL'));

@@ -1,13 +1,17 @@
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
-import { type ImageFault, ImageRefused } from '../image/image-fault.ts';
+import { ImageRefused, isImageFault } from '../image/image-fault.ts';
+import { isConverted } from './converted-image.ts';
 import { FRAME, type Frame, FrameReader, frameHead } from './frames.ts';
 
 const PROGRAM = fileURLToPath(new URL('./decoder-process.ts', import.meta.url));
 
 /** What the process may know of ours: nothing but how to behave. */
 const ENV = { UV_THREADPOOL_SIZE: '1', MALLOC_ARENA_MAX: '2', VIPS_BLOCK_UNTRUSTED: '1' };
+
+/** What a process may answer, in bytes: a WebP of 256 x 256 has far less, whatever is in it. */
+const ANSWER_BYTES_MAX = 1_048_576;
 
 /** What is kept of the last words of a process, in characters. */
 const LAST_WORDS_MAX = 2_000;
@@ -25,16 +29,23 @@ interface Work {
   reject(err: Error): void;
 }
 
-/** A process that converts images, one at a time. Ends with the process that started it. */
+/**
+ * A process that converts images, one at a time. Ends with the process that started it. What it answers is not believed: an image may have taken it over,
+ * and one that answers what it never does is ended.
+ */
 export class Decoder {
   readonly #child: ChildProcessByStdio<Writable, Readable, Readable>;
   #work: Work | undefined;
   #ended = false;
   #lastWords = '';
 
-  constructor() {
-    this.#child = spawn(process.execPath, [PROGRAM], { env: ENV, stdio: ['pipe', 'pipe', 'pipe'] });
-    const reader = new FrameReader((frame) => this.#onFrame(frame));
+  /** @param program what it runs */
+  constructor(program = PROGRAM) {
+    this.#child = spawn(process.execPath, [program], { env: ENV, stdio: ['pipe', 'pipe', 'pipe'] });
+    const reader = new FrameReader(ANSWER_BYTES_MAX, {
+      onFrame: (frame) => this.#onFrame(frame),
+      onTooLong: () => this.#distrust(),
+    });
     this.#child.stdout.on('data', (piece: Buffer) => reader.push(piece));
     this.#child.stderr.setEncoding('utf8').on('data', (text: string) => {
       this.#lastWords = (this.#lastWords + text).slice(-LAST_WORDS_MAX);
@@ -93,10 +104,17 @@ export class Decoder {
   }
 
   #onFrame({ kind, bytes }: Frame): void {
-    const work = this.#settle();
-    if (kind === FRAME.converted) work?.resolve(bytes);
-    else if (kind === FRAME.refused) work?.reject(new ImageRefused(bytes.toString() as ImageFault));
-    else work?.reject(new Error(`The image can't be read: ${bytes}`));
+    const text = bytes.toString('utf8', 0, LAST_WORDS_MAX);
+    if (!this.#work) this.#distrust();
+    else if (kind === FRAME.converted && isConverted(bytes)) this.#settle()?.resolve(bytes);
+    else if (kind === FRAME.refused && isImageFault(text)) this.#settle()?.reject(new ImageRefused(text));
+    else if (kind === FRAME.unreadable) this.#settle()?.reject(new Error(`The image can't be read: ${text}`));
+    else this.#distrust();
+  }
+
+  #distrust(): void {
+    this.end();
+    this.#settle()?.reject(new DecoderLost('answered what it never does'));
   }
 
   #onEnd(why: string): void {

@@ -21,26 +21,43 @@ export function frameHead(kind: number, byteSize: number): Buffer {
   return head;
 }
 
+/** Who reads frames. */
+export interface FrameListener {
+  onFrame(frame: Frame): void;
+  /** Told once of a frame longer than any may be: what comes from then on is not looked at. */
+  onTooLong(): void;
+}
+
 /** Puts frames together out of the pieces that they arrive in. Each piece is copied once. */
 export class FrameReader {
-  readonly #onFrame: (frame: Frame) => void;
+  readonly #listener: FrameListener;
+  readonly #bytesMax: number;
   readonly #head = Buffer.alloc(HEAD_BYTES);
   #headBytes = 0;
   #body: Buffer | undefined;
   #bodyBytes = 0;
+  #isLost = false;
 
-  constructor(onFrame: (frame: Frame) => void) {
-    this.#onFrame = onFrame;
+  /** @param bytesMax what a frame may have, and memory is set aside for */
+  constructor(bytesMax: number, listener: FrameListener) {
+    this.#bytesMax = bytesMax;
+    this.#listener = listener;
   }
 
   push(piece: Buffer): void {
-    for (let at = 0; at < piece.length; ) {
+    for (let at = 0; at < piece.length && !this.#isLost; ) {
       if (!this.#body) {
         const taken = piece.copy(this.#head, this.#headBytes, at);
         this.#headBytes += taken;
         at += taken;
         if (this.#headBytes < HEAD_BYTES) return;
-        this.#body = Buffer.allocUnsafeSlow(this.#head.readUInt32BE(4));
+        const byteSize = this.#head.readUInt32BE(4);
+        if (byteSize > this.#bytesMax) {
+          this.#isLost = true;
+          this.#listener.onTooLong();
+          return;
+        }
+        this.#body = Buffer.allocUnsafeSlow(byteSize);
         this.#bodyBytes = 0;
       }
       const taken = piece.copy(this.#body, this.#bodyBytes, at);
@@ -50,7 +67,7 @@ export class FrameReader {
       const frame = { kind: this.#head.readUInt32BE(0), bytes: this.#body };
       this.#body = undefined;
       this.#headBytes = 0;
-      this.#onFrame(frame);
+      this.#listener.onFrame(frame);
     }
   }
 }

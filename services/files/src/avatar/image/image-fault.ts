@@ -1,5 +1,12 @@
+const IMAGE_FAULTS = ['unsupported', 'animated', 'too_many_pixels', 'damaged'] as const;
+
 /** Why bytes are no acceptable image. */
-export type ImageFault = 'unsupported' | 'animated' | 'too_many_pixels' | 'damaged';
+export type ImageFault = (typeof IMAGE_FAULTS)[number];
+
+/** Whether text that another process gave names a fault. */
+export function isImageFault(text: string): text is ImageFault {
+  return (IMAGE_FAULTS as readonly string[]).includes(text);
+}
 
 /** Bytes that are no acceptable image. */
 export class ImageRefused extends Error {

@@ -1,0 +1,89 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { eventually } from '@latchkey/testkit/eventually';
+import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { plainImage } from '../../testing/avatar/images.ts';
+import { ImageRefused } from '../image/image-fault.ts';
+import { Decoder, DecoderLost } from './decoder.ts';
+import { FRAME, frameHead } from './frames.ts';
+
+let folder: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'latchkey-decoder-'));
+  return () => rm(folder, { recursive: true });
+});
+
+let programs = 0;
+
+/** A decoder that an image has taken over: it answers each piece that it is sent with these bytes. */
+async function takenOver(...answer: Buffer[]): Promise<Decoder> {
+  programs += 1;
+  const program = join(folder, `${programs}.mjs`);
+  const text = Buffer.concat(answer).toString('base64');
+  await writeFile(program, `process.stdin.once('data', () => process.stdout.write(Buffer.from('${text}', 'base64')))`);
+  const decoder = new Decoder(program);
+  onTestFinished(() => decoder.end());
+  return decoder;
+}
+
+const framed = (kind: number, bytes: Buffer) => [frameHead(kind, bytes.length), bytes];
+const convert = (decoder: Decoder) => decoder.convert(Buffer.from('an image'), 100, 10_000);
+const webp = (width: number, height: number) => plainImage(width, height).webp().toBuffer();
+
+/** What is changed in a WebP, whose length in the header is made to fit. */
+async function altered(change: (bytes: Buffer) => Buffer): Promise<Buffer> {
+  const bytes = change(await webp(20, 20));
+  bytes.writeUInt32LE(bytes.length - 8, 4);
+  return bytes;
+}
+
+async function expectDistrust(decoder: Decoder): Promise<void> {
+  await expect(convert(decoder)).rejects.toThrow(DecoderLost);
+  expect(decoder.isUsable).toBe(false);
+}
+
+describe('of what a decoder answers', () => {
+  it('a still WebP of 256 x 256 is taken, and a refusal that there is', async () => {
+    const image = await webp(256, 256);
+    expect(await convert(await takenOver(...framed(FRAME.converted, image)))).toEqual(image);
+    const refused = convert(await takenOver(...framed(FRAME.refused, Buffer.from('animated'))));
+    await expect(refused).rejects.toEqual(new ImageRefused('animated'));
+  });
+
+  it.each([
+    ['is larger', () => webp(257, 10)],
+    ['is higher', () => webp(10, 257)],
+    ['is another format', () => plainImage(10, 10).png().toBuffer()],
+    ['is a page', async () => Buffer.from('<script>alert(1)</script>')],
+    ['is empty', async () => Buffer.alloc(0)],
+    ['is cut off', async () => (await webp(20, 20)).subarray(0, -4)],
+    ['has something behind it', async () => Buffer.concat([await webp(20, 20), Buffer.alloc(2)])],
+    ['has a header alone', () => altered((bytes) => bytes.subarray(0, 12))],
+    ['is an animation', () => altered((bytes) => Buffer.concat([bytes, Buffer.from('ANIM\0\0\0\0')]))],
+  ])('no image is taken that %s, and the process is ended', async (_what, make) => {
+    await expectDistrust(await takenOver(...framed(FRAME.converted, await make())));
+  });
+
+  it.each([
+    ['a refusal that there is not', framed(FRAME.refused, Buffer.from('__proto__'))],
+    ['a frame of another kind', framed(FRAME.image, Buffer.from('damaged'))],
+    ['a frame of more than 1 MiB, for which no memory is set aside', [frameHead(FRAME.converted, 1_048_577)]],
+    ['a frame of 4 GiB', [frameHead(FRAME.refused, 0xffff_ffff)]],
+  ])('%s is not believed, and the process is ended', async (_what, answer) => {
+    await expectDistrust(await takenOver(...answer));
+  });
+
+  it('what nobody asked for ends the process, so that it is no answer to the next image', async () => {
+    const image = framed(FRAME.converted, await webp(20, 20));
+    const decoder = await takenOver(...image, ...image);
+    await convert(decoder);
+    await eventually(() => expect(decoder.isUsable).toBe(false));
+  });
+
+  it('words are told in part', async () => {
+    const decoder = await takenOver(...framed(FRAME.unreadable, Buffer.alloc(1_000_000, 'x')));
+    const err = await convert(decoder).catch((reason: Error) => reason);
+    expect((err as Error).message.length).toBeLessThan(2_100);
+  });
+});
