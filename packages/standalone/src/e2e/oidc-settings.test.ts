@@ -84,6 +84,11 @@ it('with sign-up closed nobody new comes in, and browsers are sent to a page tha
 
 it('browsers are sent on with their session where there is a page for them', async () => {
   const { api } = await startInstanceForTest({ env: { ...issuer.env, OIDC_RETURN_URL: 'https://dashboard.test/' } });
+  const start = async (referer: string) => {
+    const headers = { 'sec-fetch-site': 'cross-site', referer };
+    return (await fetch(`${api.baseUrl}/api/v1/auth/oidc/start?issuer=corp`, { redirect: 'manual', headers })).status;
+  };
+  expect([await start('https://dashboard.test/'), await start('https://dashboard.test.evil.test/')]).toEqual([302, 403]);
   const browser = new OidcBrowser(api, issuer);
   const login = someone();
   const signedIn = await browser.comeBackTo(await browser.visit(login));

@@ -142,6 +142,24 @@ describe('signing in at an issuer', () => {
     },
   );
 
+  it.each([
+    ['cross-site', undefined, '403 csrf_invalid'],
+    ['cross-site', 'https://evil.test/', '403 csrf_invalid'],
+    ['cross-site', `https://evil.test/?${PUBLIC_URL}`, '403 csrf_invalid'],
+    ['cross-site', 'nonsense', '403 csrf_invalid'],
+    ['cross-site', `${PUBLIC_URL}/`, '302'],
+    ['same-site', undefined, '302'],
+    ['same-origin', undefined, '302'],
+    ['none', undefined, '302'],
+  ])('is begun by no link of another site: %s from %s', async (site, referer, expected) => {
+    const headers = { 'sec-fetch-site': site, ...(referer !== undefined && { referer }) };
+    const url = `${instance.api.baseUrl}/api/v1/auth/oidc/start?issuer=corp`;
+    const response = await fetch(url, { redirect: 'manual', headers });
+    const body = await response.text();
+    expect(`${response.status} ${body && JSON.parse(body).code}`.trim()).toBe(expected);
+    expect(cookieLines(response.headers, 'oidc_flow')).toHaveLength(expected === '302' ? 1 : 0);
+  });
+
   it('is to be at an issuer that is configured', async () => {
     const { api } = instance;
     for (const name of ['nobody', 'CORP', '__proto__']) {

@@ -4,6 +4,7 @@ import type { Account, Session } from '@latchkey/proto/latchkey/identity/v1/acco
 import type { FinishOidcResponse, OidcSignedIn } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
 import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
+import { checkNotSentHere } from '../authentication/cross-site.ts';
 import type { SignInFailures } from '../authentication/sign-in-failures.ts';
 import type { Clients } from '../clients.ts';
 import { errors } from '../errors.ts';
@@ -40,6 +41,7 @@ export interface OidcRouteOptions {
 export function oidcRoutes(options: OidcRouteOptions): Route[] {
   const { clients, limits, secureCookie, publicUrl } = options;
   const base = `${publicUrl.replace(/\/+$/, '')}${OIDC_PATH}`;
+  const ownOrigins = new Set([publicUrl, options.returnUrl ?? publicUrl].map((url) => new URL(url).origin));
   const redirectUri = `${base}/callback`;
   const cookies = new OidcCookies({ secure: secureCookie, path: new URL(base).pathname });
   const start: StartFlow = async (reply, request, call) => {
@@ -54,13 +56,19 @@ export function oidcRoutes(options: OidcRouteOptions): Route[] {
       access: 'public',
       tag: TAG,
       summary: 'Sign in by OpenID Connect',
-      description: 'For browsers: sends them to the issuer, which sends them back to the callback within 10 minutes.',
+      description: [
+        'For browsers: sends them to the issuer, which sends them back to the callback within 10 minutes.',
+        'One that a page of another site sends here is refused, unless that is where browsers are sent in the end.',
+      ].join(' '),
       limit: { limit: limits.oidcVisits, per: 'ip' },
       query: z.object({ issuer: issuerName }),
       redirects: { when: 'To the issuer.', always: true },
-      failures: ['not_found'],
+      failures: [403, 'not_found'],
       message: 'Sign-in begun.',
-      handle: async ({ query: { issuer }, call, reply }) => reply.redirect(await start(reply, { issuer }, call)),
+      handle: async ({ query: { issuer }, raw, call, reply }) => {
+        checkNotSentHere(raw, ownOrigins);
+        return reply.redirect(await start(reply, { issuer }, call));
+      },
     }),
     callbackRoute(options, cookies),
     completeRoute(options, cookies),
