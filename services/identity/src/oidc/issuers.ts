@@ -5,8 +5,9 @@ import type { IssuerSettings } from './issuer-settings.ts';
 /** Opens all issuers that are configured, by name. They share what bounds calls. */
 export function createIssuers(
   settings: readonly IssuerSettings[],
-  options: Omit<IssuerOptions, 'fetch'>,
+  options: Omit<IssuerOptions, 'fetch' | 'alone'>,
 ): ReadonlyMap<string, Issuer> {
   const fetch = createIssuerFetch();
-  return new Map(settings.map((issuer) => [issuer.name, createIssuer(issuer, { ...options, fetch })]));
+  const alone = settings.length === 1;
+  return new Map(settings.map((issuer) => [issuer.name, createIssuer(issuer, { ...options, fetch, alone })]));
 }
