@@ -1,7 +1,8 @@
+import { stripVTControlCharacters } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import type { Latchkey } from './latchkey.ts';
 import { realtimeUrl } from './listen-address.ts';
-import { welcome } from './welcome.ts';
+import * as coloured from './welcome.ts';
 
 const settings = { host: 'REALTIME_HOST', port: 'REALTIME_PORT' };
 const latchkey: Latchkey = {
@@ -17,6 +18,9 @@ const latchkey: Latchkey = {
   failed: new Promise(() => undefined),
   stop: async () => undefined,
 };
+
+/** Without the colours, which a terminal or the variable `CI` adds. */
+const welcome: typeof coloured.welcome = (...args) => stripVTControlCharacters(coloured.welcome(...args));
 
 describe('the welcome', () => {
   it('says where everything is, and gives a first call', () => {

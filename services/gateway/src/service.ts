@@ -1,9 +1,9 @@
 import type { AddressInfo } from 'node:net';
-import { createClient, type Transport } from '@connectrpc/connect';
+import type { Transport } from '@connectrpc/connect';
 import { stopAll } from '@latchkey/kit/lifecycle';
 import { createLogger, type Logger } from '@latchkey/kit/logger';
 import { connectInBackground, createFailFastRedis } from '@latchkey/kit/redis';
-import { Health, HealthCheckResponse_ServingStatus } from '@latchkey/proto/health/v1/health_pb';
+import { checkServing } from '@latchkey/kit/rpc/check-serving';
 import type { FastifyInstance } from 'fastify';
 import { Authenticator } from './authentication/authenticator.ts';
 import { SignInFailures } from './authentication/sign-in-failures.ts';
@@ -108,13 +108,6 @@ function isLoopbackHttp(publicUrl: string): boolean {
   return protocol === 'http:' && (hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname));
 }
 
-const HEALTH_TIMEOUT_MS = 2_000;
-
 async function checkServices(transports: readonly Transport[]): Promise<void> {
-  await Promise.all(
-    transports.map(async (transport) => {
-      const { status } = await createClient(Health, transport).check({}, { timeoutMs: HEALTH_TIMEOUT_MS });
-      if (status !== HealthCheckResponse_ServingStatus.SERVING) throw new Error('a service is not ready');
-    }),
-  );
+  await Promise.all(transports.map(checkServing));
 }

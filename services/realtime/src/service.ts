@@ -1,12 +1,12 @@
 import { once } from 'node:events';
 import type { AddressInfo, Socket } from 'node:net';
-import { type Client, createClient, type Transport } from '@connectrpc/connect';
+import type { Transport } from '@connectrpc/connect';
 import { trustProxies } from '@latchkey/kit/http/client-ip';
 import { stopAll } from '@latchkey/kit/lifecycle';
 import { createLogger, type Logger } from '@latchkey/kit/logger';
 import { connectInBackground, createFailFastRedis, createSubscriber } from '@latchkey/kit/redis';
+import { checkServing } from '@latchkey/kit/rpc/check-serving';
 import type { RpcRoute } from '@latchkey/kit/rpc/route';
-import { Health, HealthCheckResponse_ServingStatus } from '@latchkey/proto/health/v1/health_pb';
 import type { RealtimeConfig } from './config.ts';
 import { createAppsClient } from './event/apps-client.ts';
 import { createEventConsumer } from './fan-out/application-event.consumer.ts';
@@ -52,13 +52,11 @@ const STOP_SLACK_MS = 20_000;
 const OTHER_CONNECTIONS_MAX = 1_000;
 /** Connections that may wait to be taken in when thousands come at once; the system may allow fewer. One that finds no room tries again in a second or more. */
 const BACKLOG = 4_096;
-const HEALTH_TIMEOUT_MS = 2_000;
 
 /** Composes the realtime service. */
 export function createRealtimeService(config: RealtimeConfig, deps: RealtimeDeps): RealtimeService {
   const logger = deps.logger ?? createLogger('realtime', config.LOG_LEVEL);
   const apps = createAppsClient(deps.appsTransport);
-  const health = createClient(Health, deps.appsTransport);
   const publisher = createFailFastRedis(config.REDIS_URL, logger, {
     name: 'latchkey-realtime-publisher',
     commandTimeoutMs: PUBLISH_TIMEOUT_MS,
@@ -133,11 +131,6 @@ export function createRealtimeService(config: RealtimeConfig, deps: RealtimeDeps
         () => publisher.disconnect(),
       );
     },
-    checkReady: () => checkApps(health),
+    checkReady: () => checkServing(deps.appsTransport),
   };
-}
-
-async function checkApps(health: Client<typeof Health>): Promise<void> {
-  const { status } = await health.check({}, { timeoutMs: HEALTH_TIMEOUT_MS });
-  if (status !== HealthCheckResponse_ServingStatus.SERVING) throw new Error('The apps service is not ready');
 }

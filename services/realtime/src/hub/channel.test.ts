@@ -1,9 +1,9 @@
 import { eventually } from '@latchkey/testkit/eventually';
+import { seededRandom, shuffle } from '@latchkey/testkit/random';
 import { testRedis } from '@latchkey/testkit/redis';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { createPublisher, textOf } from '../testing/channel-publisher.ts';
 import { type FakeApplication, FakeApps } from '../testing/fake-apps.ts';
-import { seededRandom, shuffle } from '../testing/random.ts';
 import type { TestClient } from '../testing/test-client.ts';
 import { startNode } from '../testing/test-node.ts';
 

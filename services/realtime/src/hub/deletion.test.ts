@@ -1,9 +1,9 @@
 import { eventually } from '@latchkey/testkit/eventually';
+import { seededRandom } from '@latchkey/testkit/random';
 import { testRedis } from '@latchkey/testkit/redis';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { createPublisher } from '../testing/channel-publisher.ts';
 import { type FakeApplication, FakeApps } from '../testing/fake-apps.ts';
-import { seededRandom } from '../testing/random.ts';
 import { startNode, startRelay } from '../testing/test-node.ts';
 
 /** Decisions 10: a deletion is told of, then connections are closed with 4102 on every node, and what comes after is refused. */

@@ -1,10 +1,10 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 import { eventually } from '@latchkey/testkit/eventually';
+import { seededRandom } from '@latchkey/testkit/random';
 import { testRedis } from '@latchkey/testkit/redis';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { createPublisher } from '../testing/channel-publisher.ts';
 import { FakeApps } from '../testing/fake-apps.ts';
-import { seededRandom } from '../testing/random.ts';
 import { startNode, type TestNode } from '../testing/test-node.ts';
 import { type Call, withTrouble } from '../testing/trouble.ts';
 

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { eventually } from '@latchkey/testkit/eventually';
+import { seededRandom } from '@latchkey/testkit/random';
 import { testRedis } from '@latchkey/testkit/redis';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { createPublisher } from '../testing/channel-publisher.ts';
 import { type FakeApplication, FakeApps } from '../testing/fake-apps.ts';
-import { seededRandom } from '../testing/random.ts';
 import type { TestClient } from '../testing/test-client.ts';
 import { startNode, startRelay } from '../testing/test-node.ts';
 
