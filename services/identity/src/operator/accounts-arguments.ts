@@ -14,7 +14,8 @@ export type AccountsArguments =
     };
 
 const COMMON = { json: { type: 'boolean' }, help: { type: 'boolean', short: 'h' } } as const;
-const KEY_TEXT = /lk_(mgmt|sock|http)_/;
+/** Most of a key: longer than any username is, which may begin as keys do. */
+const KEY_TEXT = /lk_(mgmt|sock|http)_\w{25}/;
 
 /**
  * @returns what is asked for
@@ -61,6 +62,9 @@ ${lines.join('\n')}
 ACCOUNT is an email, a username or an id. A password is read from standard input, where a terminal asks
 for it twice, and a pipe gives one line; or --generate makes one and shows it once. What is changed holds
 from the next request on. It may run while Latchkey does.
+
+What begins with a dash comes after an equals sign, as in --username=-ada, or after all options and two
+dashes, as in: reset-password --generate -- -ada
 
   --json   print one JSON object, also of what was refused
   --help   show this

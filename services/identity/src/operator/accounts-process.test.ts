@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { createEmptyTestDatabase, createTestDatabase, type TestDatabase } from '@latchkey/testkit/database';
@@ -68,16 +69,41 @@ test.each([
   [['create', '--username', 'ada', '--email', 'a@b.test', `--password=${PASSWORD}`], "Unknown option '--password'."],
   [['reset-password'], 'reset-password takes ACCOUNT.'],
   [['reset-password', 'ada', PASSWORD], 'reset-password takes ACCOUNT.'],
+  [['reset-password', '-ada'], "Unknown option '-a'.\n\nUsage"],
+  [['create', '--username', '-ada', '--email', 'a@b.test'], "Option '--username' argument is ambiguous.\n\nUsage"],
   [['reset-password', 'ada', '--generate=yes'], "Option '--generate' does not take an argument."],
   [['list', 'ada'], 'list takes options only.'],
   [['revoke-key', 'ada'], 'revoke-key takes ACCOUNT and KEY.'],
-  [['revoke-key', 'ada', `lk_mgmt_${'a'.repeat(16)}_${PASSWORD}`], 'Name a key by its public id and not by its text'],
+  [['revoke-key', 'ada', `lk_mgmt_${'a'.repeat(16)}_${'b'.repeat(48)}`], 'Name a key by its public id and not by its text'],
+  [['revoke-key', 'ada', `lk_http_${'a'.repeat(32)}`], 'Name a key by its public id and not by its text'],
 ] as const)('%j is wrong usage, which is said without repeating what may be secret', async (args, sentence) => {
   const { code, stdout, stderr } = await run(args, { env: {} });
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
   expect(stderr).toContain(sentence);
   expect(stderr).toContain('\n\nUsage: node services/identity/src/main.ts accounts COMMAND');
   expect(stderr).not.toContain(PASSWORD);
+  expect(stderr).not.toMatch(/a{16}/);
+});
+
+test('an account whose name looks like an option is made and named, as the help says', async () => {
+  const { stdout: help } = await run(['--help'], { env: {} });
+  for (const example of ['--username=-ada', 'reset-password --generate -- -ada']) expect(help).toContain(example);
+  for (const start of ['-', '--json', '--']) {
+    const username = `${start}${someSignUp().username}`.slice(0, 32);
+    const made = await run(['create', `--username=${username}`, '--email', someSignUp().email, '--generate']);
+    expect(made).toMatchObject({ code: 0, stdout: expect.stringContaining(`Made the account ${username} (`) });
+    const reset = await run(['reset-password', '--generate', '--', username]);
+    expect(reset).toMatchObject({ code: 0, stdout: expect.stringContaining(`Set another password for ${username} (`) });
+  }
+});
+
+test('an account whose name begins as keys do is made and named', async () => {
+  for (const start of ['lk_mgmt_', 'lk_sock_', 'lk_http_']) {
+    const username = `${start}${randomUUID().replaceAll('-', '')}`.slice(0, 32);
+    const made = await run(['create', '--username', username, '--email', someSignUp().email, '--generate']);
+    expect(made).toMatchObject({ code: 0, stdout: expect.stringContaining(`Made the account ${username} (`) });
+    expect(await run(['sign-out', username])).toMatchObject({ code: 0, stderr: '' });
+  }
 });
 
 test('help is asked for in either place', async () => {
