@@ -15,6 +15,7 @@ import { processesOn } from './testing/processes-on.ts';
 
 const MAIN = fileURLToPath(new URL('accounts-main.ts', import.meta.url));
 const STARTS = 'Latchkey does not run: starting its PostgreSQL for this command.\n';
+const NO_REDIS = 'No Redis is known, as REDIS_URL is not set and none was found: waiting 3 s, after which it holds everywhere.\n';
 const [PASSWORD, OTHER] = ['nobody would guess this', 'nor would they guess that'];
 const CREATE = ['create', '--username', 'ada', '--email', 'ada@example.com'];
 const APPLICATIONS = '/api/v1/panel/get-applications';
@@ -34,7 +35,7 @@ afterEach(async () => {
 });
 
 const start = (env: NodeJS.ProcessEnv = {}, ...args: string[]) => {
-  const one = launch({ DATA_DIR: dir.path, PORT: '0', SIGN_UP: 'closed', ...env }, args);
+  const one = launch({ DATA_DIR: dir.path, PORT: '0', REALTIME_PORT: '0', SIGN_UP: 'closed', ...env }, args);
   launched.push(one);
   return one;
 };
@@ -160,11 +161,50 @@ describe.runIf(process.platform === 'linux')('npm run accounts', { timeout: 90_0
     expect(await run(['sign-out', 'ada'], { env })).toMatchObject({ code: 0, stderr: '' });
     expect((await session.get(APPLICATIONS)).code).toBe('unauth');
     await signIn(baseUrl, PASSWORD);
-    const { REDIS_URL: _unknown, ...withoutRedis } = env;
-    expect(await run(['sign-out', 'ada'], { env: withoutRedis })).toMatchObject({
+    expect(await run(['sign-out', 'ada'], { env: { DATABASE_URL: database.url } })).toMatchObject({
       code: 0,
-      stderr: 'No Redis is known: waiting 3 s, after which it holds everywhere.\n',
+      stderr: NO_REDIS,
     });
+  });
+
+  it('tells nothing to the Redis of a Latchkey that has another database', async () => {
+    const elsewhere = await createDataDir();
+    cleanUps.push(() => elsewhere.remove());
+    const database = await createEmptyTestDatabase();
+    cleanUps.push(() => database.drop());
+    const given = { DATABASE_URL: database.url };
+    const other = start({ ...given, REDIS_URL: (await testRedis()).url, DATA_DIR: elsewhere.path });
+    const [baseUrl] = await Promise.all([other.running, start().running]);
+    expect(await run(CREATE, { input: PASSWORD, env: given })).toMatchObject({ code: 0, stderr: '' });
+    const { session } = await signIn(baseUrl, PASSWORD);
+    expect((await session.get(APPLICATIONS)).code).toBe('');
+    expect(await run(['sign-out', 'ada'], { env: given })).toMatchObject({ code: 0, stderr: NO_REDIS });
+    expect((await session.get(APPLICATIONS)).code).toBe('unauth');
+  });
+
+  it('uses the database that DATABASE_URL names, and the Redis that runs beside it', async () => {
+    const database = await createEmptyTestDatabase();
+    cleanUps.push(() => database.drop());
+    const env = { DATABASE_URL: database.url };
+    const baseUrl = await start(env).running;
+    await run(CREATE, { input: PASSWORD, env });
+    const { session } = await signIn(baseUrl, PASSWORD);
+    expect((await session.get(APPLICATIONS)).code).toBe('');
+    expect(await run(['sign-out', 'ada'], { env })).toMatchObject({ code: 0, stderr: '' });
+    expect((await session.get(APPLICATIONS)).code).toBe('unauth');
+  });
+
+  it('says which setting names a database that does not answer, and where a secret is missing', async () => {
+    const env = { DATABASE_URL: 'postgres://latchkey:hunter2@127.0.0.1:1/none' };
+    expect(await run(['list'], { env })).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: `Wrong settings:\n  SECRET_KEY is required, as nothing was started in ${dir.path} yet: set it, or DATA_DIR, as for npm start\n`,
+    });
+    const { code, stderr } = await run(['list'], { env: { ...env, SECRET_KEY: 'k'.repeat(32) } });
+    expect(code).toBe(1);
+    expect(stderr).toContain("The PostgreSQL at 127.0.0.1:1, which DATABASE_URL names, can't be used: ");
+    expect(stderr).not.toContain('hunter2');
   });
 
   it('says where there is no database, and makes none', async () => {
@@ -183,7 +223,7 @@ describe.runIf(process.platform === 'linux')('npm run accounts', { timeout: 90_0
     const { code, stderr } = await run(['list'], { env: { SIGN_UP: 'maybe' } });
     expect({ code, stderr }).toEqual({
       code: 1,
-      stderr: 'Wrong settings:\n  SECRET_KEY is required\n  SIGN_UP must be open or closed\n',
+      stderr: expect.stringMatching(/^Wrong settings:\n {2}SECRET_KEY is required, as .+\n {2}SIGN_UP must be open or closed\n$/),
     });
   });
 

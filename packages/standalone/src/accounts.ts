@@ -1,10 +1,12 @@
 import { join, resolve } from 'node:path';
+import { findServiceDatabase } from '@latchkey/embedded/running-postgres';
 import { findRunningRedis } from '@latchkey/embedded/running-redis';
 import { readSecretFile } from '@latchkey/embedded/secret-file';
 import { readIdentityConfig } from '@latchkey/identity/config';
 import type { AccountsTarget } from '@latchkey/identity/operator/accounts-command';
-import { readConfig, secretSetting, urlSetting } from '@latchkey/kit/config';
+import { ConfigError, readConfig, secretSetting, urlSetting } from '@latchkey/kit/config';
 import { z } from 'zod';
+import { checkPostgres } from './external-servers.ts';
 import { openServiceDatabase, requireDatabase } from './service-database.ts';
 
 const settings = z.object({
@@ -33,18 +35,40 @@ export async function openAccountsTarget(env: NodeJS.ProcessEnv, note: (line: st
   const secretKey = SECRET_KEY ?? (await readSecretKey(dataDir));
   const configFor = (urls: Partial<typeof UNKNOWN>) => readIdentityConfig({ ...env, SECRET_KEY: secretKey, ...UNKNOWN, ...urls });
   // Wrong settings are told before anything is started.
-  configFor({});
+  checkSettings(() => configFor({}), dataDir);
   const database =
     DATABASE_URL === undefined
       ? await openServiceDatabase({ dataDir, service: 'identity', purpose: 'this command', note })
-      : { url: DATABASE_URL, running: true, close: async () => undefined };
-  const redisUrl = REDIS_URL ?? (database.running ? await findRunningRedis(dataDir) : undefined);
+      : await openGivenDatabase(DATABASE_URL);
+  const redisUrl = REDIS_URL ?? (database.running ? await findRedisOf(database.url, dataDir) : undefined);
   const target = {
     config: configFor({ DATABASE_URL: database.url, ...(redisUrl && { REDIS_URL: redisUrl }) }),
     close: database.close,
   };
   if (redisUrl !== undefined) return { ...target, listeners: 'by-redis' };
   return { ...target, listeners: database.running ? 'unknown' : 'none' };
+}
+
+/** @throws {ConfigError} with what is wrong, and where a secret that was not set was looked for */
+function checkSettings(read: () => unknown, dataDir: string): void {
+  try {
+    read();
+  } catch (err) {
+    if (!(err instanceof ConfigError)) throw err;
+    const where = `, as nothing was started in ${dataDir} yet: set it, or DATA_DIR, as for npm start`;
+    throw new ConfigError(err.message.replace(/^SECRET_KEY is required$/m, (problem) => problem + where));
+  }
+}
+
+async function openGivenDatabase(url: string) {
+  await checkPostgres(url);
+  return { url, running: true, close: async () => undefined };
+}
+
+/** The Redis of the Latchkey that runs on a data folder, unless that one has a database of its own and so nothing to do with this one. */
+async function findRedisOf(databaseUrl: string, dataDir: string): Promise<string | undefined> {
+  const own = await findServiceDatabase(dataDir, 'identity');
+  return own === undefined || own === databaseUrl ? findRunningRedis(dataDir) : undefined;
 }
 
 /** The one that the first start made. */

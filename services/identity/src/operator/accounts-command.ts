@@ -36,7 +36,8 @@ export async function runAccounts(
   { input, err }: AccountsStreams,
 ): Promise<Outcome> {
   const wait = async (ms: number) => {
-    const why = listeners === 'unknown' ? 'No Redis is known' : 'Redis does not answer';
+    const why =
+      listeners === 'unknown' ? 'No Redis is known, as REDIS_URL is not set and none was found' : 'Redis does not answer';
     err.write(`${why}: waiting ${ms / 1_000} s, after which it holds everywhere.\n`);
     await delay(ms);
   };
