@@ -1,9 +1,10 @@
 import { generateKeyPairSync, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { createServer } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import Provider, { type AccountClaims } from 'oidc-provider';
+import Provider, { type AccountClaims, type Configuration } from 'oidc-provider';
 import { CookieJar } from './cookie-jar.ts';
+import { createIssuerStore } from './oidc-issuer-store.ts';
 
 /** Where the instances of these tests say that they are reached, so that the issuer can know before they are started. */
 export const PUBLIC_URL = 'https://latchkey.test';
@@ -56,9 +57,13 @@ export async function startOidcIssuer(): Promise<OidcIssuer> {
   const people = new Map<string, Somebody>();
   const secrets: IssuerSecrets[] = [];
   const provider = new Provider(url, {
+    adapter: createIssuerStore(),
     clients: [{ client_id: 'latchkey', client_secret: CLIENT_SECRET, redirect_uris: [REDIRECT_URI] }],
     claims: { email: ['email', 'email_verified'], profile: ['preferred_username', 'name', 'picture'] },
     cookies: { keys: ['a key of the cookies of this issuer'] },
+    features: { devInteractions: { enabled: false } },
+    interactions: { url: (_ctx, { uid }) => `${SIGN_IN_PATH}${uid}` },
+    loadExistingGrant: agreeToEverything,
     findAccount: (_ctx, sub) => ({ accountId: sub, claims: async () => ({ sub, ...people.get(sub) }) }),
     jwks: { keys: [signingKey()] },
     pkce: { required: () => true },
@@ -76,7 +81,8 @@ export async function startOidcIssuer(): Promise<OidcIssuer> {
     const { code, code_verifier: verifier } = oidc.params as Record<string, string>;
     secrets.push({ code, verifier, idToken, accessToken } as IssuerSecrets);
   });
-  server.on('request', provider.callback());
+  const answer = provider.callback();
+  server.on('request', (req, res) => void (req.url?.startsWith(SIGN_IN_PATH) ? endSignIn(provider, req, res) : answer(req, res)));
   return {
     url,
     env: {
@@ -96,39 +102,37 @@ export async function startOidcIssuer(): Promise<OidcIssuer> {
   };
 }
 
-/** Pages from the first to the last: signing in, agreeing, and two redirects between each. */
-const STEPS_MAX = 12;
-const FORM_ACTION = /<form[^>]* action="([^"]+)"/;
-const FORM_PROMPT = /name="prompt" value="([^"]+)"/;
-const TURN_BACK = /href="([^"]+\/abort)"/;
+/** Where people sign in. */
+const SIGN_IN_PATH = '/sign-in/';
+
+/** Somebody signs in by the name that the query has, or turns back without one. */
+async function endSignIn(provider: Provider, req: IncomingMessage, res: ServerResponse): Promise<void> {
+  const login = new URL(req.url ?? '', provider.issuer).searchParams.get('login');
+  await provider.interactionFinished(req, res, login === null ? { error: 'access_denied' } : { login: { accountId: login } });
+}
+
+/** Whoever is signed in has agreed to all that is asked for. */
+const agreeToEverything: NonNullable<Configuration['loadExistingGrant']> = async ({ oidc }) => {
+  const grant = new oidc.provider.Grant({ clientId: oidc.client?.clientId, accountId: oidc.session?.accountId });
+  grant.addOIDCScope([...oidc.requestParamScopes].join(' '));
+  await grant.save();
+  return grant;
+};
+
+/** Redirects from the first to the last, with some to spare. */
+const STEPS_MAX = 8;
 
 async function visit(authorizationUrl: string, login: string, turnBack = false): Promise<string> {
   const jar = new CookieJar();
-  let next: { readonly url: string; readonly form?: Record<string, string> } = { url: authorizationUrl };
+  let url = new URL(authorizationUrl);
   for (let step = 0; step < STEPS_MAX; step += 1) {
-    if (next.url.startsWith(REDIRECT_URI)) return new URL(next.url).search.slice(1);
-    const { url, form } = next;
-    const body = form && new URLSearchParams(form);
-    const response = await fetch(url, {
-      redirect: 'manual',
-      headers: { cookie: jar.header(new URL(url).pathname) },
-      ...(body && { method: 'POST', body }),
-    });
+    if (url.href.startsWith(REDIRECT_URI)) return url.search.slice(1);
+    if (url.pathname.startsWith(SIGN_IN_PATH) && !turnBack) url.searchParams.set('login', login);
+    const response = await fetch(url, { redirect: 'manual', headers: { cookie: jar.header(url.pathname) } });
     jar.take(response.headers);
-    const [location, page] = [response.headers.get('location'), await response.text()];
-    if (location) next = { url: new URL(location, url).href };
-    else if (turnBack) next = { url: new URL(found(TURN_BACK, page), url).href };
-    else
-      next = {
-        url: new URL(found(FORM_ACTION, page), url).href,
-        form: { prompt: found(FORM_PROMPT, page), login, password: '-' },
-      };
+    const location = response.headers.get('location');
+    if (location === null) throw new Error(`The issuer answers ${response.status}: ${(await response.text()).slice(0, 500)}`);
+    url = new URL(location, url);
   }
   throw new Error('The issuer does not send the browser back');
-}
-
-function found(pattern: RegExp, page: string): string {
-  const text = pattern.exec(page)?.[1];
-  if (text === undefined) throw new Error(`The issuer's page is another than expected: ${page.slice(0, 500)}`);
-  return text;
 }
