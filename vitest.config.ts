@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 
 const E2E = 'packages/standalone/src/e2e/**/*.test.ts';
@@ -11,7 +12,6 @@ const endToEnd = (shape: 'standalone' | 'deployed') => ({
     globalSetup: ['./packages/standalone/src/testing/e2e-setup.ts'],
     // What the files share is the instance, in other processes; a process of their own each would only cost time.
     isolate: false,
-    maxWorkers: 2,
   },
 });
 
@@ -21,6 +21,8 @@ export default defineConfig({
     hookTimeout: 60_000,
     isolate: true,
     pool: 'forks',
+    // Most tests wait for servers and processes most of their time. By default two cores would get one worker.
+    maxWorkers: Math.max(3, availableParallelism()),
     projects: [
       {
         extends: true,

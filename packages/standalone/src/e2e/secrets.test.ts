@@ -5,13 +5,12 @@ import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { CLIENT_SECRET, sendJson, startTestIssuer, type TestIssuer } from '@latchkey/identity/testing/issuer.fixture';
 import { createEmptyTestDatabase } from '@latchkey/testkit/database';
-import { eventually } from '@latchkey/testkit/eventually';
 import { testRedis } from '@latchkey/testkit/redis';
 import { beforeAll, expect, inject, it } from 'vitest';
 import type { Answer } from '../testing/api.ts';
 import { cookieOf, createApplication, createKey, type Owner, signUp, unique } from '../testing/caller.ts';
 import { upload } from '../testing/files.ts';
-import { findLogLines, SERVICE_CREDENTIAL } from '../testing/instance.ts';
+import { SERVICE_CREDENTIAL, stopForLog } from '../testing/instance.ts';
 import { type OwnInstance, startOwnInstance } from '../testing/own-instance.ts';
 import { serviceProcessesOf } from '../testing/processes-on.ts';
 import { formsOf, holdsCode, readDatabase, readRedis, recordRedis } from '../testing/secret-places.ts';
@@ -216,13 +215,11 @@ beforeAll(async () => {
     names.push(owner.username);
     if (process.platform === 'linux') environments = await readEnvironments(instance);
     await useCommands(owner, { DATABASE_URL: database.url, REDIS_URL: redisUrl, SECRET_KEY });
-    const last = await instance.api.get('/nowhere');
-    await eventually(async () => (await findLogLines(instance.logDir, last.headers.get('x-request-id') ?? '')).length > 0);
     places = {
-      log: (await findLogLines(instance.logDir, '')).join('\n'),
       redis: await readRedis(redisUrl),
       commands: commands.text(),
       database: await readDatabase(database.url),
+      log: await stopForLog(instance),
     };
   } finally {
     commands.stop();

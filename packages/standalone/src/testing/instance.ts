@@ -133,3 +133,10 @@ export async function findLogLines(logDir: string, text: string): Promise<string
   const contents = await Promise.all(files.map((file) => readFile(join(logDir, file), 'utf8')));
   return contents.flatMap((content) => content.split('\n')).filter((line) => line.includes(text));
 }
+
+/** All that an instance has logged. It is stopped for that: each of its processes holds its last lines back for a moment. */
+export async function stopForLog({ pid, exited, logDir }: Pick<Instance, 'pid' | 'exited' | 'logDir'>): Promise<string> {
+  process.kill(pid, 'SIGTERM');
+  await exited;
+  return (await findLogLines(logDir, '')).join('\n');
+}

@@ -74,6 +74,8 @@ describe('the limits', () => {
       'sign-up 10/60s',
       'sign-in 10/60s',
       'sign-in-failures 10/900s',
+      'oidc-visits 10/60s',
+      'two-factor-disabling 10/60s',
       'api-key-creation 10/3600s',
       'uploads 10/60s',
       'avatar-uploads 10/60s',
