@@ -3,7 +3,7 @@ import { testRedis } from '@latchkey/testkit/redis';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { signUp, unique } from '../testing/caller.ts';
 import { stopForLog } from '../testing/instance.ts';
-import { OidcBrowser } from '../testing/oidc-browser.ts';
+import { OidcBrowser, someoneAt } from '../testing/oidc-browser.ts';
 import { CLIENT_SECRET, type OidcIssuer, startOidcIssuer } from '../testing/oidc-issuer.ts';
 import { startInstanceForTest, startOwnInstance } from '../testing/own-instance.ts';
 import { readDatabase, readRedis } from '../testing/secret-places.ts';
@@ -14,12 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => issuer.stop());
 
-/** Somebody new at the issuer; answers the name to sign in with there. */
-function someone(): string {
-  const login = unique('oidc');
-  issuer.know(login, { preferred_username: login, email: `${login}@example.com`, email_verified: true });
-  return login;
-}
+const someone = () => someoneAt(issuer);
 
 it('beginning and coming back are counted together for one address, and take nothing from its sign-ins', async () => {
   const { api } = await startInstanceForTest({ env: { ...issuer.env, AUTH_ATTEMPTS_PER_MINUTE: '3' } });

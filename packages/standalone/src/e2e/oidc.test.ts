@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Answer } from '../testing/api.ts';
-import { signUp, unique } from '../testing/caller.ts';
-import { OidcBrowser } from '../testing/oidc-browser.ts';
+import { signUp } from '../testing/caller.ts';
+import { outcome } from '../testing/files.ts';
+import { cookieLines, OidcBrowser, someoneAt } from '../testing/oidc-browser.ts';
 import { type OidcIssuer, PUBLIC_URL, type Somebody, startOidcIssuer } from '../testing/oidc-issuer.ts';
 import { type OwnInstance, startOwnInstance } from '../testing/own-instance.ts';
 import { signUpGuarded } from '../testing/two-factor.ts';
@@ -20,18 +20,7 @@ afterAll(async () => {
 });
 
 const browser = (session?: string) => new OidcBrowser(instance.api, issuer, session);
-
-/** Somebody new at the issuer; answers the name to sign in with there. */
-function someone(claims: Somebody = {}): string {
-  const login = unique('oidc');
-  issuer.know(login, { preferred_username: login, email: `${login}@example.com`, email_verified: true, ...claims });
-  return login;
-}
-
-const outcome = ({ status, code }: Answer) => `${status} ${code}`.trim();
-
-/** Lines of `Set-Cookie` that set or clear a cookie. */
-const cookieLines = (headers: Headers, name: string) => headers.getSetCookie().filter((line) => line.startsWith(`${name}=`));
+const someone = (claims: Somebody = {}) => someoneAt(issuer, claims);
 
 describe('signing in at an issuer', () => {
   it('opens a session of a new account, and the next time another session of the same', async () => {
@@ -246,84 +235,5 @@ describe('an account with a second factor', () => {
     const api = instance.api.with({ cookie, origin: 'https://evil.test' });
     const answer = await api.post('/api/v1/auth/oidc/complete', { code: guarded.recoveryCodes[0] });
     expect(outcome(answer)).toBe('403 csrf_invalid');
-  });
-});
-
-describe('linking an account', () => {
-  it('makes it one that its owner signs in to at the issuer, whatever email they have there', async () => {
-    const owner = await signUp(instance.api);
-    const login = someone({ email: 'elsewhere@example.com', email_verified: false });
-    const linking = browser(owner.cookie);
-    const { data } = await linking.link(owner.csrfToken);
-    const answer = await linking.comeBack(await linking.visit(login, { url: data.url }));
-    expect(answer.data).toMatchObject({ account: { id: owner.accountId }, csrfToken: owner.csrfToken });
-    expect(cookieLines(answer.headers, 'session')).toEqual([]);
-    expect((await browser().signIn(login)).data.account.id).toBe(owner.accountId);
-  });
-
-  it('needs a session and its CSRF token', async () => {
-    const owner = await signUp(instance.api);
-    const link = (headers: Record<string, string>) =>
-      instance.api.with(headers).post('/api/v1/auth/oidc/link', { issuer: 'corp' });
-    expect(outcome(await link({}))).toBe('401 unauth');
-    expect(outcome(await link({ cookie: owner.cookie }))).toBe('403 csrf_invalid');
-    expect(outcome(await link({ cookie: owner.cookie, 'x-csrf-token': 'wrong' }))).toBe('403 csrf_invalid');
-    expect(outcome(await owner.session.post('/api/v1/auth/oidc/link', { issuer: 'nobody' }))).toBe('404 not_found');
-  });
-
-  it('needs the password too', async () => {
-    const owner = await signUp(instance.api);
-    const linking = browser(owner.cookie);
-    for (const proof of [{}, { password: 'wrong password' }]) {
-      expect(outcome(await linking.link(owner.csrfToken, proof))).toBe('400 bad_request');
-    }
-    expect(linking.jar.get('oidc_flow')).toBeUndefined();
-  });
-
-  it('is shown and undone', async () => {
-    const owner = await signUp(instance.api);
-    const login = someone();
-    const linking = browser(owner.cookie);
-    const { data } = await linking.link(owner.csrfToken);
-    await linking.comeBack(await linking.visit(login, { url: data.url }));
-    const links = async () => (await owner.session.get('/api/v1/auth/oidc/links')).data;
-    const createdAt = expect.stringMatching(/^\d{4}-.+Z$/);
-    expect(await links()).toEqual([{ issuer: issuer.url, name: 'corp', subject: login, createdAt }]);
-    const unlink = () => owner.session.post('/api/v1/auth/oidc/unlink', { issuer: 'corp' });
-    expect((await unlink()).data).toEqual({ removed: 1 });
-    expect(outcome(await unlink())).toBe('404 not_found');
-    expect(await links()).toEqual([]);
-    expect((await browser().signIn(login)).data.account.id).not.toBe(owner.accountId);
-  });
-
-  it('is not undone where it is the only way to sign in', async () => {
-    const only = browser();
-    const { csrfToken } = (await only.signIn(someone())).data;
-    const api = instance.api.with({ cookie: only.jar.header('/'), 'x-csrf-token': csrfToken });
-    expect(outcome(await api.post('/api/v1/auth/oidc/unlink', { issuer: issuer.url }))).toBe('400 bad_request');
-  });
-
-  it('is nothing in a browser that another account is signed in to, or none', async () => {
-    const [owner, other] = [await signUp(instance.api), await signUp(instance.api)];
-    const login = someone();
-    for (const session of [other.cookie, 'session=nonsense']) {
-      const linking = browser(owner.cookie);
-      const { data } = await linking.link(owner.csrfToken);
-      const query = await linking.visit(login, { url: data.url });
-      linking.jar.set('session', session.slice('session='.length));
-      expect(outcome(await linking.comeBack(query)), session).toBe('401 unauth');
-    }
-    const { account } = (await browser().signIn(login)).data;
-    expect([owner.accountId, other.accountId]).not.toContain(account.id);
-  });
-
-  it('is refused where whoever signs in has an account', async () => {
-    const login = someone();
-    const { account } = (await browser().signIn(login)).data;
-    const owner = await signUp(instance.api);
-    const linking = browser(owner.cookie);
-    const { data } = await linking.link(owner.csrfToken);
-    expect(outcome(await linking.comeBack(await linking.visit(login, { url: data.url })))).toBe('409 account_exists');
-    expect((await browser().signIn(login)).data.account.id).toBe(account.id);
   });
 });

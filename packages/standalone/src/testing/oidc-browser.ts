@@ -1,9 +1,21 @@
 import type { Answer, Api } from './api.ts';
-import { PASSWORD } from './caller.ts';
+import { PASSWORD, unique } from './caller.ts';
 import { CookieJar } from './cookie-jar.ts';
-import type { OidcIssuer } from './oidc-issuer.ts';
+import type { OidcIssuer, Somebody } from './oidc-issuer.ts';
 
 const OIDC = '/api/v1/auth/oidc';
+
+/** Somebody new at an issuer; answers the name to sign in with there. */
+export function someoneAt(issuer: OidcIssuer, claims: Somebody = {}): string {
+  const login = unique('oidc');
+  issuer.know(login, { preferred_username: login, email: `${login}@example.com`, email_verified: true, ...claims });
+  return login;
+}
+
+/** Lines of `Set-Cookie` that set or clear a cookie. */
+export function cookieLines(headers: Headers, name: string): string[] {
+  return headers.getSetCookie().filter((line) => line.startsWith(`${name}=`));
+}
 
 /** A browser that signs in at an instance by OpenID Connect. */
 export class OidcBrowser {

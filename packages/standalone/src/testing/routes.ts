@@ -142,9 +142,17 @@ export const SESSION_ROUTES: readonly RouteCase[] = [
     path: '/api/v1/auth/two-factor/disable',
     request: () => ({ body: { password: 'not the password', code: '123456' } }),
   },
-  { method: 'POST', path: '/api/v1/auth/oidc/link', request: () => ({ body: { issuer: 'nowhere' } }) },
+  {
+    method: 'POST',
+    path: '/api/v1/auth/oidc/link',
+    request: () => ({ body: { issuer: 'nowhere', password: 'not the password' } }),
+  },
   { method: 'GET', path: '/api/v1/auth/oidc/links', request: () => ({}) },
-  { method: 'POST', path: '/api/v1/auth/oidc/unlink', request: () => ({ body: { issuer: 'nowhere' } }) },
+  {
+    method: 'POST',
+    path: '/api/v1/auth/oidc/unlink',
+    request: () => ({ body: { issuer: 'nowhere', password: 'not the password' } }),
+  },
   { method: 'POST', path: '/api/v1/auth/sign-out', request: () => ({}) },
   { method: 'POST', path: '/api/v1/auth/sign-out-everywhere', request: () => ({}) },
 ];

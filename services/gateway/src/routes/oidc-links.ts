@@ -23,12 +23,20 @@ export type StartFlow = (
   call: CallOptions,
 ) => Promise<string>;
 
-const linkBody = z.strictObject({
-  issuer: issuerName,
+/** What an owner shows who is to be more than somebody with a session. */
+const proof = {
   password: z.string().max(1_000).optional().meta({ description: 'Of the account; ignored where it has none.' }),
   code: twoFactorCode
     .optional()
     .meta({ description: 'Code of the second factor, or a recovery code; ignored where there is none.' }),
+};
+
+const linkBody = z.strictObject({ issuer: issuerName, ...proof });
+
+const unlinkBody = z.strictObject({
+  issuer: anyText.min(1).max(2_048).meta({ description: "The issuer's identifier, or its name in the settings." }),
+  subject: anyText.max(255).optional().meta({ description: 'Whom to remove; absent means everybody there.' }),
+  ...proof,
 });
 
 const links = z.array(
@@ -48,7 +56,8 @@ export interface OidcLinkRouteOptions {
 }
 
 /** Making, showing and removing links of an account to issuers. */
-export function oidcLinkRoutes({ clients, limits, signInFailures }: OidcLinkRouteOptions, start: StartFlow): Route[] {
+export function oidcLinkRoutes(options: OidcLinkRouteOptions, start: StartFlow): Route[] {
+  const { clients, limits } = options;
   return [
     defineRoute({
       method: 'POST',
@@ -66,17 +75,8 @@ export function oidcLinkRoutes({ clients, limits, signInFailures }: OidcLinkRout
       failures: ['two_factor_required'],
       message: 'Link begun.',
       handle: async ({ principal: { accountId }, body: { issuer, password = '', code }, clientIp, call, reply }) => {
-        const { account } = await clients.accounts.getAccount({ accountId }, call);
-        const attempt = await signInFailures.begin(account?.email ?? '', clientIp);
         const request = { issuer, linkAccountId: accountId, password, ...(code !== undefined && { code }) };
-        try {
-          const url = await start(reply, request, call);
-          await signInFailures.takeBack(attempt);
-          return { url };
-        } catch (err) {
-          if (fromConnectError(err)?.reason !== 'oidc_password_wrong') await signInFailures.takeBack(attempt);
-          throw err;
-        }
+        return { url: await withProof(options, { accountId, clientIp, call }, () => start(reply, request, call)) };
       },
     }),
     defineRoute({
@@ -100,19 +100,46 @@ export function oidcLinkRoutes({ clients, limits, signInFailures }: OidcLinkRout
       access: 'session',
       tag: TAG,
       summary: 'Remove links of the account to an OpenID Connect issuer',
-      description: 'Sessions go on. The last way to sign in to an account without a password stays.',
-      body: z.strictObject({
-        issuer: anyText.min(1).max(2_048).meta({ description: "The issuer's identifier, or its name in the settings." }),
-        subject: anyText.max(255).optional().meta({ description: 'Whom to remove; absent means everybody there.' }),
-      }),
+      description: [
+        'It asks for what linking asks for, so that nobody with a session alone takes its ways in from the owner.',
+        'Sessions go on. The last way to sign in to an account without a password stays.',
+      ].join(' '),
+      limit: { limit: limits.signIn, per: 'ip' },
+      body: unlinkBody,
       data: z.object({ removed: z.int().min(1) }),
-      failures: ['not_found'],
+      failures: ['two_factor_required', 'not_found'],
       message: 'Unlinked.',
-      handle: async ({ principal: { accountId }, body: { issuer, subject }, call }) => {
-        const request = { accountId, issuer, ...(subject !== undefined && { subject }) };
-        const { removed } = await clients.oidc.unlinkOidc(request, call);
+      handle: async ({ principal: { accountId }, body: { issuer, subject, password = '', code }, clientIp, call }) => {
+        const named = { accountId, issuer, ...(subject !== undefined && { subject }) };
+        const request = { ...named, password, ...(code !== undefined && { code }) };
+        const { removed } = await withProof(options, { accountId, clientIp, call }, () => clients.oidc.unlinkOidc(request, call));
         return { removed };
       },
     }),
   ];
+}
+
+/** Who shows a password. */
+interface Prover {
+  readonly accountId: string;
+  readonly clientIp: string;
+  readonly call: CallOptions;
+}
+
+/** Does what has a password looked at. A wrong one counts as at sign-in, and nothing else does. */
+async function withProof<T>(
+  { clients, signInFailures }: OidcLinkRouteOptions,
+  { accountId, clientIp, call }: Prover,
+  act: () => Promise<T>,
+): Promise<T> {
+  const { account } = await clients.accounts.getAccount({ accountId }, call);
+  const attempt = await signInFailures.begin(account?.email ?? '', clientIp);
+  try {
+    const done = await act();
+    await signInFailures.takeBack(attempt);
+    return done;
+  } catch (err) {
+    if (fromConnectError(err)?.reason !== 'oidc_password_wrong') await signInFailures.takeBack(attempt);
+    throw err;
+  }
 }

@@ -1,8 +1,11 @@
 import { parseId } from '@latchkey/kit/id';
+import type { Kysely } from 'kysely';
 import { endSignInsUnderWay, lockAccount, selectPasswordHashShared } from '../account/account.store.ts';
 import type { IdentityContext } from '../context.ts';
+import type { IdentityDatabase } from '../db/schema.ts';
 import { errors } from '../errors.ts';
 import { deleteLinks, selectLinksOf } from './oidc-link.store.ts';
+import { type OwnerProof, proveOwner } from './owner-proof.ts';
 
 /** A way to sign in to an account. */
 export interface OidcLink {
@@ -31,6 +34,27 @@ export async function listLinks(ctx: IdentityContext, accountText: string): Prom
 }
 
 /**
+ * Removes links of an account for its owner, who shows what linking takes: whoever has no more than a session can't shut the owner out of the ways
+ * in that they have.
+ *
+ * @returns how many were removed
+ * @throws `oidc_link_not_found`, `oidc_link_needed`, and what {@link proveOwner} throws
+ */
+export async function unlinkAsOwner(
+  ctx: IdentityContext,
+  accountText: string,
+  which: Unlinking,
+  proof: OwnerProof,
+): Promise<number> {
+  const accountId = parseId(accountText);
+  if (!accountId) throw errors.oidc_link_not_found();
+  // Before the proof, so that no code is used up in vain.
+  await selectRemovable(ctx, ctx.db, accountId, which, { mayBeLast: false });
+  await proveOwner(ctx, accountId, proof);
+  return unlink(ctx, accountId, which, { mayBeLast: false });
+}
+
+/**
  * Removes links of an account; a sign-in by one that waits for a code comes to nothing. Sessions go on.
  *
  * @param mayBeLast whether an account may be left with no way to sign in, as only operators can give it another
@@ -39,26 +63,35 @@ export async function listLinks(ctx: IdentityContext, accountText: string): Prom
  */
 export async function unlink(
   ctx: IdentityContext,
-  accountText: string,
-  { issuer, subject }: Unlinking,
-  { mayBeLast = false } = {},
+  accountId: string,
+  which: Unlinking,
+  { mayBeLast }: { readonly mayBeLast: boolean },
 ): Promise<number> {
-  const accountId = parseId(accountText);
-  if (!accountId) throw errors.oidc_link_not_found();
   return ctx.db.transaction().execute(async (tx) => {
     if (!(await lockAccount(tx, accountId))) throw errors.oidc_link_not_found();
-    const all = await selectLinksOf(tx, accountId);
-    const removed = all.filter((link) => {
-      const isThere = link.issuer === issuer || nameOf(ctx, link.issuer) === issuer;
-      return isThere && (subject === undefined || link.subject === subject);
-    });
-    if (removed.length === 0) throw errors.oidc_link_not_found();
-    const isLast = removed.length === all.length && (await selectPasswordHashShared(tx, accountId)) === null;
-    if (isLast && !mayBeLast) throw errors.oidc_link_needed();
+    const removed = await selectRemovable(ctx, tx, accountId, which, { mayBeLast });
     await deleteLinks(tx, removed);
     await endSignInsUnderWay(tx, accountId);
     return removed.length;
   });
+}
+
+async function selectRemovable(
+  ctx: IdentityContext,
+  db: Kysely<IdentityDatabase>,
+  accountId: string,
+  { issuer, subject }: Unlinking,
+  { mayBeLast }: { readonly mayBeLast: boolean },
+) {
+  const all = await selectLinksOf(db, accountId);
+  const removed = all.filter((link) => {
+    const isThere = link.issuer === issuer || nameOf(ctx, link.issuer) === issuer;
+    return isThere && (subject === undefined || link.subject === subject);
+  });
+  if (removed.length === 0) throw errors.oidc_link_not_found();
+  const isLast = removed.length === all.length && (await selectPasswordHashShared(db, accountId)) === null;
+  if (isLast && !mayBeLast) throw errors.oidc_link_needed();
+  return removed;
 }
 
 function nameOf({ oidcIssuers }: IdentityContext, identifier: string): string | undefined {

@@ -3,7 +3,7 @@ import type { ServiceImpl } from '@connectrpc/connect';
 import type { OidcService } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
 import { toMessage, toSignedIn } from '../account/account.rpc.ts';
 import type { IdentityContext } from '../context.ts';
-import { listLinks, unlink } from './links.ts';
+import { listLinks, unlinkAsOwner } from './links.ts';
 import { completeSignIn, type FlowOutcome, finishFlow, startFlow } from './oidc.ts';
 
 /** Sign-in by OpenID Connect. */
@@ -23,8 +23,8 @@ export function oidcRpc(ctx: IdentityContext): ServiceImpl<typeof OidcService> {
       const links = await listLinks(ctx, accountId);
       return { links: links.map(({ createdAt, ...link }) => ({ ...link, createdAt: timestampFromDate(createdAt) })) };
     },
-    async unlinkOidc({ accountId, issuer, subject }) {
-      return { removed: await unlink(ctx, accountId, { issuer, subject }) };
+    async unlinkOidc({ accountId, issuer, subject, password, code }) {
+      return { removed: await unlinkAsOwner(ctx, accountId, { issuer, subject }, { password, code }) };
     },
   };
 }

@@ -95,17 +95,47 @@ test('links are shown, and removed by identifier, by name and by subject', async
   const other = 'somebody-else';
   issuer.claims = { sub: other };
   await linkAt(instance, issuer, { accountId, token });
+  const named = { accountId, issuer: 'test', password: PASSWORD };
   const { links } = await instance.oidc.listOidcLinks({ accountId });
   expect(links).toMatchObject([subject, other].map((one) => ({ issuer: issuer.url, name: 'test', subject: one })));
-  expect(await instance.oidc.unlinkOidc({ accountId, issuer: 'test', subject: other })).toMatchObject({ removed: 1 });
+  expect(await instance.oidc.unlinkOidc({ ...named, subject: other })).toMatchObject({ removed: 1 });
   expect(await subjectsOf(accountId)).toEqual([subject]);
-  const unknown = { accountId, issuer: issuer.url, subject: bystander.subject };
+  const unknown = { ...named, issuer: issuer.url, subject: bystander.subject };
   expect(await outcomeOf(instance.oidc.unlinkOidc(unknown))).toBe('oidc_link_not_found');
-  expect(await instance.oidc.unlinkOidc({ accountId, issuer: issuer.url })).toMatchObject({ removed: 1 });
-  expect(await outcomeOf(instance.oidc.unlinkOidc({ accountId, issuer: issuer.url }))).toBe('oidc_link_not_found');
+  expect(await instance.oidc.unlinkOidc({ ...named, issuer: issuer.url })).toMatchObject({ removed: 1 });
+  expect(await outcomeOf(instance.oidc.unlinkOidc({ ...named, issuer: issuer.url }))).toBe('oidc_link_not_found');
   expect(await subjectsOf(bystander.accountId)).toEqual([bystander.subject]);
   issuer.claims = { sub: subject };
   expect(await outcomeOf(signInAt(instance, issuer))).toBe('oidc_email_unverified');
+});
+
+test('a link is removed by nobody without the password, which is looked at only for links that there are', async () => {
+  const { accountId, subject } = await linked();
+  const unlink = (more: object) => refusalOf(instance.oidc.unlinkOidc({ accountId, issuer: 'test', ...more }));
+  for (const wrong of ['', 'wrong password', `${PASSWORD}x`]) {
+    const refusal = { reason: 'oidc_password_wrong', kind: 'invalid', code: 'bad_request' };
+    expect(await unlink({ password: wrong })).toMatchObject(refusal);
+  }
+  expect(await unlink({ password: 'wrong password', subject: 'nobody' })).toMatchObject({ reason: 'oidc_link_not_found' });
+  expect(await subjectsOf(accountId)).toEqual([subject]);
+});
+
+test('removing a link needs a code where there is a second factor, uses none up in vain, and counts what is wrong', async () => {
+  const { accountId, session, code, wrongCode, recoveryCodes } = await guardSomeone({ ...identity, ...instance });
+  const back = await comeBack(instance, issuer, { linkAccountId: accountId, code: code(-1) });
+  await instance.oidc.finishOidc({ ...back, sessionToken: session.token });
+  const unlink = (more: object) =>
+    outcomeOf(instance.oidc.unlinkOidc({ accountId, issuer: 'test', password: PASSWORD, ...more }));
+  expect(await unlink({})).toBe('two_factor_required');
+  expect(await unlink({ code: recoveryCodes[0], issuer: 'nowhere' })).toBe('oidc_link_not_found');
+  const outcomes = [];
+  for (let i = 0; i < 3; i += 1)
+    outcomes.push(await unlink({ code: wrongCode() }), await unlink({ password: 'wrong', code: '1' }));
+  expect(outcomes.slice(-1)).toEqual(['two_factor_attempts_reached']);
+  expect(outcomes).toContain('oidc_password_wrong');
+  expect(await subjectsOf(accountId)).toHaveLength(1);
+  expect(await unlink({ code: recoveryCodes[0] })).toBe('done');
+  expect(await subjectsOf(accountId)).toEqual([]);
 });
 
 test('the last way to sign in to an account without a password stays, also of two removed at once', async () => {
@@ -122,12 +152,12 @@ test('the last way to sign in to an account without a password stays, also of tw
 });
 
 test('a sign-in that waits for a code comes to nothing once its link is removed', async () => {
-  const { accountId, session, code } = await guardSomeone({ ...identity, ...instance });
+  const { accountId, session, code, recoveryCodes } = await guardSomeone({ ...identity, ...instance });
   const back = await comeBack(instance, issuer, { linkAccountId: accountId, code: code(-1) });
   await instance.oidc.finishOidc({ ...back, sessionToken: session.token });
   const { outcome } = await instance.oidc.finishOidc(await comeBack(instance, issuer));
   if (outcome.case !== 'pending') throw new Error(`The flow ended as ${outcome.case}`);
-  await instance.oidc.unlinkOidc({ accountId, issuer: 'test' });
+  await instance.oidc.unlinkOidc({ accountId, issuer: 'test', password: PASSWORD, code: recoveryCodes[0] ?? '' });
   const complete = instance.oidc.completeOidc({ pending: outcome.value.pending, code: code() });
   expect(await outcomeOf(complete)).toBe('oidc_flow_invalid');
 });

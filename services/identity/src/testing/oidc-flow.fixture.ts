@@ -1,6 +1,6 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { FinishOidcRequestSchema, FinishOidcResponse, OidcSignedIn } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
-import type { TestInstance } from './identity.fixture.ts';
+import type { TestIdentity, TestInstance } from './identity.fixture.ts';
 import { REDIRECT_URI, type TestIssuer } from './issuer.fixture.ts';
 import { PASSWORD } from './sample.fixture.ts';
 
@@ -42,4 +42,10 @@ export async function linkAt(
 ): Promise<FinishOidcResponse> {
   const back = await comeBack(identity, issuer, { linkAccountId: accountId });
   return identity.oidc.finishOidc({ ...back, sessionToken: token } as Return);
+}
+
+/** What the database holds of accounts, sessions and links. */
+export async function stateOf({ db }: TestIdentity): Promise<unknown[]> {
+  const tables = ['account', 'session', 'oidc_link'];
+  return Promise.all(tables.map(async (table) => (await db.query(`select * from ${table} order by 1, 2`)).rows));
 }

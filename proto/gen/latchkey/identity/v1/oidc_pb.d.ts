@@ -121,6 +121,20 @@ export declare type UnlinkOidcRequest = Message<"latchkey.identity.v1.UnlinkOidc
    * @generated from field: optional string subject = 3;
    */
   subject?: string | undefined;
+
+  /**
+   * The account's password. Empty is a wrong one; an account that has none needs none.
+   *
+   * @generated from field: string password = 4;
+   */
+  password: string;
+
+  /**
+   * A code of the account's second factor. Absent means that none was given.
+   *
+   * @generated from field: optional string code = 5;
+   */
+  code?: string | undefined;
 };
 
 /**
@@ -522,8 +536,9 @@ export declare const OidcService: GenService<{
     output: typeof ListOidcLinksResponseSchema;
   },
   /**
-   * UnlinkOidc removes links of an account. Sessions go on. Fails with `oidc_link_not_found` where it has none such, and with `oidc_link_needed` where
-   * none would be left to an account without a password.
+   * UnlinkOidc removes links of an account. Sessions go on. Fails with `oidc_link_not_found` where it has none such, with `oidc_link_needed` where none
+   * would be left to an account without a password, and as linking does: with `oidc_password_wrong`, `two_factor_required`,
+   * `two_factor_code_invalid` and `two_factor_attempts_reached`.
    *
    * @generated from rpc latchkey.identity.v1.OidcService.UnlinkOidc
    */

@@ -73,7 +73,8 @@ export declare type EnableTwoFactorRequest = Message<"latchkey.identity.v1.Enabl
   accountId: string;
 
   /**
-   * Session to keep, a UUID: the principal's `credential_id`. Empty keeps none.
+   * Session that asks and is kept, a UUID: the principal's `credential_id`. It must be one of the account's that has not been ended: what is no such
+   * session fails with `session_invalid`, and nothing changes. Empty names and keeps none.
    *
    * @generated from field: string session_id = 2;
    */
@@ -127,7 +128,8 @@ export declare type DisableTwoFactorRequest = Message<"latchkey.identity.v1.Disa
   accountId: string;
 
   /**
-   * Session to keep, a UUID: the principal's `credential_id`. Empty keeps none.
+   * Session to keep, a UUID: the principal's `credential_id`. Empty keeps none, and neither does one that is not the account's or has been ended:
+   * password and code are proof enough.
    *
    * @generated from field: string session_id = 2;
    */
@@ -236,7 +238,7 @@ export declare const TwoFactorService: GenService<{
   },
   /**
    * EnableTwoFactor switches the second factor on for whoever can show a code of the secret, and ends the account's other sessions. Fails with
-   * `two_factor_not_set_up`, `two_factor_already_enabled`, `two_factor_code_invalid` and `two_factor_attempts_reached`.
+   * `two_factor_not_set_up`, `two_factor_already_enabled`, `session_invalid`, `two_factor_code_invalid` and `two_factor_attempts_reached`.
    *
    * @generated from rpc latchkey.identity.v1.TwoFactorService.EnableTwoFactor
    */
