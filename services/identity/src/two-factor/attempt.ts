@@ -6,7 +6,13 @@ import type { IdentityDatabase } from '../db/schema.ts';
 import { errors } from '../errors.ts';
 import { type GivenCode, hashRecoveryCode, parseCode } from './code-text.ts';
 import { judgeCode } from './totp.ts';
-import { hasRecoveryCode, selectTwoFactor, spendRecoveryCode, type TwoFactorRow, updateTwoFactor } from './two-factor.store.ts';
+import {
+  selectRecoveryCode,
+  selectTwoFactor,
+  spendRecoveryCode,
+  type TwoFactorRow,
+  updateTwoFactor,
+} from './two-factor.store.ts';
 
 /** A failure counts for so long (decisions 9). */
 const WINDOW_MS = 15 * 60_000;
@@ -28,8 +34,9 @@ export async function attempt<T>(
 /**
  * Judges a code and uses it up, or counts the failure (decisions 4 and 9). It must run in {@link attempt}, with `row` locked.
  *
- * Text that can be no code is refused without being counted, and so is the one-time code that was taken last. Once the limit is reached no one-time code is judged. Recovery codes are, since 80 bits
- * can't be guessed: so the owner is not locked out by somebody who knows the password and keeps failing.
+ * Text that can be no code is refused without being counted, and so are the one-time code that was taken last and recovery codes that were used. Once
+ * the limit is reached no one-time code is judged. Recovery codes are, since 80 bits can't be guessed: so the owner is not locked out by somebody who
+ * knows the password and keeps failing.
  *
  * @returns why the code is refused: `two_factor_code_invalid` or `two_factor_attempts_reached`
  */
@@ -46,7 +53,7 @@ export async function spendCode(
   const verdict = await takeCode(ctx, tx, row, code);
   if (verdict === 'accepted') return undefined;
   // Who shows it again has not guessed: a form was sent twice.
-  if (verdict === 'taken') return errors.two_factor_code_invalid();
+  if (verdict === 'taken') return reached ?? errors.two_factor_code_invalid();
   return reached ?? countFailure(ctx, tx, row, errors.two_factor_code_invalid());
 }
 
@@ -78,8 +85,8 @@ export async function limitReachedBefore(
   const reached = row && limitReached(ctx, row);
   const code = reached && parseCode(text);
   if (code?.kind !== 'recovery') return reached;
-  const isTheirs = await hasRecoveryCode(ctx.db, accountId, hashRecoveryCode(ctx.recoveryCodeKey, accountId, code));
-  return isTheirs ? undefined : reached;
+  const theirs = await selectRecoveryCode(ctx.db, accountId, hashRecoveryCode(ctx.recoveryCodeKey, accountId, code));
+  return theirs?.used_at === null ? undefined : reached;
 }
 
 /** Counts a failure, which never makes more of them than the limit: past it nothing is judged. Answers the refusal that it was given. */
@@ -103,7 +110,8 @@ async function takeCode(
   const { account_id: accountId } = row;
   if (code.kind === 'recovery') {
     const hash = hashRecoveryCode(ctx.recoveryCodeKey, accountId, code);
-    return (await spendRecoveryCode(tx, accountId, hash, ctx.clock())) ? 'accepted' : 'wrong';
+    if (await spendRecoveryCode(tx, accountId, hash, ctx.clock())) return 'accepted';
+    return (await selectRecoveryCode(tx, accountId, hash)) ? 'taken' : 'wrong';
   }
   const judged = judgeCode(openSecret(ctx, row), code.text, ctx.clock(), row.last_step);
   if (typeof judged === 'string') return judged;

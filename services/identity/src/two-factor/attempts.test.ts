@@ -157,6 +157,19 @@ test('a right code that is sent several times at once is taken once, and its cop
   expect(await verify(guarded, guarded.code(1))).toBe(REACHED);
 });
 
+test('a recovery code that is sent several times at once, and again later, is taken once, and its copies count for nothing', async () => {
+  const guarded = await guardSomeone(identity);
+  const [code = '', other = ''] = guarded.recoveryCodes;
+  const outcomes = await Promise.all(Array.from({ length: 12 }, () => outcomeOf(guarded.signIn(code))));
+  expect(outcomes.sort()).toEqual(['done', ...Array(11).fill(WRONG)]);
+  expect(await verify(guarded, other)).toBe('done');
+  expect(await verify(guarded, code)).toBe(WRONG);
+  // One that is none of theirs is a failure.
+  const guesses = [];
+  for (let i = 0; i < 6; i += 1) guesses.push(await verify(guarded, 'aaaa-aaaa-aaaa-aaaa'));
+  expect(guesses).toEqual([...Array(5).fill(WRONG), REACHED]);
+});
+
 test('a success in between does not make room for more failures', async () => {
   const guarded = await guardSomeone(identity);
   await failTimes(guarded, 4);

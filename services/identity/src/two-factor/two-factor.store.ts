@@ -59,15 +59,14 @@ export async function insertRecoveryCodes(
   await tx.insertInto('recovery_code').values(rows).execute();
 }
 
-/** Whether the account has a recovery code unused. */
-export async function hasRecoveryCode(db: Kysely<IdentityDatabase>, accountId: string, codeHash: Buffer): Promise<boolean> {
-  const found = db
-    .selectFrom('recovery_code')
-    .select('account_id')
-    .where('account_id', '=', accountId)
-    .where('code_hash', '=', codeHash)
-    .where('used_at', 'is', null);
-  return (await found.executeTakeFirst()) !== undefined;
+/** A recovery code of an account; `used_at` is null until it is used. */
+export async function selectRecoveryCode(
+  db: Kysely<IdentityDatabase>,
+  accountId: string,
+  codeHash: Buffer,
+): Promise<{ used_at: Date | null } | undefined> {
+  const found = db.selectFrom('recovery_code').select('used_at').where('account_id', '=', accountId);
+  return found.where('code_hash', '=', codeHash).executeTakeFirst();
 }
 
 /** Uses a recovery code up; whether the account had it unused. */
