@@ -430,7 +430,7 @@ export declare const SetAvatarResponseSchema: GenMessage<SetAvatarResponse>;
 export declare const AccountService: GenService<{
   /**
    * SignUp creates an account and its first session. Fails with `account_exists` where the username or the email is taken
-   * without regard to case, and with `sign_up_closed` where sign-up is switched off.
+   * without regard to case, with `sign_up_closed` where sign-up is switched off, and with `sign_up_invalid`.
    *
    * @generated from rpc latchkey.identity.v1.AccountService.SignUp
    */
@@ -461,7 +461,7 @@ export declare const AccountService: GenService<{
     output: typeof SignOutResponseSchema;
   },
   /**
-   * SignOutEverywhere ends every session of an account. They are refused from the next request on.
+   * SignOutEverywhere ends every session of an account. They are refused from the next request on. Sign-ins that wait for a code come to nothing.
    *
    * @generated from rpc latchkey.identity.v1.AccountService.SignOutEverywhere
    */

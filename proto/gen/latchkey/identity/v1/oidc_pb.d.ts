@@ -504,8 +504,8 @@ export declare const OidcService: GenService<{
    * FinishOidc ends a flow with what the issuer sent the browser back with. A flow is good for one answer. Fails with `oidc_flow_invalid` for a flow that
    * this browser did not begin, or that is used or older than 10 minutes; with `oidc_refused` where the issuer refused, or its answer is not to be
    * believed; with `oidc_issuer_unavailable`; with `session_invalid` where the session of a link is gone or is another account's; with
-   * `oidc_subject_linked` where the subject is another account's; and for an unknown subject with `sign_up_closed`, `oidc_email_unverified` and
-   * `oidc_email_taken`.
+   * `oidc_subject_linked` where the subject is another account's; and for an unknown subject with `oidc_signed_in_already` where the browser has a session,
+   * `sign_up_closed`, `oidc_email_unverified`, `oidc_email_taken` and `account_exists`.
    *
    * @generated from rpc latchkey.identity.v1.OidcService.FinishOidc
    */

@@ -71,7 +71,8 @@ export const VerifyTwoFactorCodeResponseSchema = /*@__PURE__*/
 /**
  * TwoFactorService keeps the second factor of accounts: one-time codes by RFC 6238 (30 s, 6 digits, a step of drift either way), and recovery codes
  * that are each good for once in place of one. No code is accepted twice. 5 wrong codes or passwords within 15 minutes, however many come at once, and
- * every further one-time code fails with `two_factor_attempts_reached`, whose metadata says when to try again.
+ * every further one-time code fails with `two_factor_attempts_reached`, whose metadata says when to try again; recovery codes that are right are taken
+ * all the same. What can be no code is not counted, nor is the one-time code that was taken last, nor a recovery code that was used.
  *
  * @generated from service latchkey.identity.v1.TwoFactorService
  */
