@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { createTestDatabase, type TestDatabase } from '@latchkey/testkit/database';
 import { testRedis } from '@latchkey/testkit/redis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -84,6 +85,20 @@ describe('create', () => {
       expect(await call(create({ ...someSignUp(), ...part }, '--generate'))).toMatchObject({ refusal: 'account_exists' });
     }
   });
+
+  test.each(['-', '--', '--json', '--help', 'lk_mgmt_', 'lk_sock_', 'lk_http_'])(
+    'takes a username that begins with %s, and so do the other commands',
+    async (start) => {
+      const { email } = someSignUp();
+      const username = `${start}${randomUUID().replaceAll('-', '')}`.slice(0, 32);
+      const made = await call(['create', `--username=${username}`, `--email=-${email}`, '--generate']);
+      expect(made.data.account).toMatchObject({ username, email: `-${email}` });
+      for (const name of [username, `-${email}`]) {
+        const reset = await call(['reset-password', '--generate', '--', name]);
+        expect(reset.text).toMatch(new RegExp(`^Set another password for ${username} `));
+      }
+    },
+  );
 
   test('makes one account of many at once for one name, sign-ups among them', async () => {
     const { username } = someSignUp();
