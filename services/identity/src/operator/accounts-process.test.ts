@@ -3,9 +3,12 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { createEmptyTestDatabase, createTestDatabase, type TestDatabase } from '@latchkey/testkit/database';
 import { testRedis } from '@latchkey/testkit/redis';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { migrateIdentity } from '../testing/identity.fixture.ts';
 import { someSignUp } from '../testing/sample.fixture.ts';
+
+// Each test starts processes, one after the other.
+vi.setConfig({ testTimeout: 60_000 });
 
 const MAIN = fileURLToPath(new URL('../main.ts', import.meta.url));
 const PASSWORD = 'a password of nobody else';
