@@ -27,6 +27,8 @@ export const errors = defineErrors({
   image_unsupported: { kind: 'invalid', code: 'invalid_file', message: 'The file is not a PNG, JPEG or WebP image' },
   image_animated: { kind: 'invalid', code: 'invalid_file', message: 'The image is animated' },
   image_too_many_pixels: { kind: 'invalid', code: 'invalid_file', message: 'The image has more pixels than an avatar may have' },
+  image_side_too_long: { kind: 'invalid', code: 'invalid_file', message: 'The image is wider or higher than an avatar may be' },
+  image_hides_file: { kind: 'invalid', code: 'invalid_file', message: 'The image holds a ZIP or PDF as well' },
   image_damaged: { kind: 'invalid', code: 'invalid_file', message: 'The image is damaged, or followed by something else' },
   download_not_found: { kind: 'not_found', message: 'Not found' },
   too_many_downloads: { kind: 'unavailable', message: 'Too many downloads are under way' },

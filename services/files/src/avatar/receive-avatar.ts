@@ -36,8 +36,10 @@ const GIVE_UP_MS_MAX = 1_500;
 /** Refusals by which a worker settles an avatar; they are kept by name. */
 const REFUSALS = {
   image_unsupported: errors.image_unsupported,
+  image_hides_file: errors.image_hides_file,
   image_animated: errors.image_animated,
   image_too_many_pixels: errors.image_too_many_pixels,
+  image_side_too_long: errors.image_side_too_long,
   image_damaged: errors.image_damaged,
   account_not_found: errors.avatar_not_found,
 };

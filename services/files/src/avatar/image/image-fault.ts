@@ -1,4 +1,4 @@
-const IMAGE_FAULTS = ['unsupported', 'animated', 'too_many_pixels', 'damaged'] as const;
+const IMAGE_FAULTS = ['unsupported', 'hides_file', 'animated', 'too_many_pixels', 'side_too_long', 'damaged'] as const;
 
 /** Why bytes are no acceptable image. */
 export type ImageFault = (typeof IMAGE_FAULTS)[number];

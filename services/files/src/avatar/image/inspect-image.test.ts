@@ -67,6 +67,23 @@ describe('an image', () => {
     expect(verdictOn(hollowPng(0, 10))).toBe('damaged');
   });
 
+  it('is 65,535 pixels wide and high at most, by its header alone: a row is decoded as a whole', () => {
+    for (const [width, height] of [
+      [65_535, 244],
+      [244, 65_535],
+    ] as const) {
+      expect(verdictOn(hollowPng(width, height))).toBe(`png ${width}x${height}`);
+    }
+    for (const [width, height] of [
+      [65_536, 1],
+      [1, 65_536],
+      [4_000_000, 4],
+      [1, 16_000_000],
+    ] as const) {
+      expect(verdictOn(hollowPng(width, height)), `${width}x${height}`).toBe('side_too_long');
+    }
+  });
+
   it('has that many also as a JPEG and as a WebP', async () => {
     const [jpeg, webp] = [Buffer.from(samples.jpeg), Buffer.from(samples.webp)];
     const frameAt = jpeg.indexOf(Buffer.from('ffc0', 'hex'));
@@ -152,8 +169,8 @@ describe('an image that is something else as well', () => {
   it('is refused where it hides in a comment: a ZIP, a PDF', () => {
     const hidden = (data: Buffer) => withPngChunk(samples.png, pngChunk('tEXt', Buffer.concat([Buffer.from('Comment\0'), data])));
     expect(verdictOn(hidden(HTML))).toBe('png 300x200');
-    expect(verdictOn(hidden(zip()))).toBe('unsupported');
-    expect(verdictOn(hidden(Buffer.from('%PDF-1.7')))).toBe('unsupported');
+    expect(verdictOn(hidden(zip()))).toBe('hides_file');
+    expect(verdictOn(hidden(Buffer.from('%PDF-1.7')))).toBe('hides_file');
     // Four bytes that look like the end of a ZIP are in one of some ten thousand photographs.
     const byChance = Buffer.concat([Buffer.from('504b0506', 'hex'), Buffer.alloc(18, 0x55)]);
     expect(verdictOn(hidden(byChance))).toBe('png 300x200');

@@ -4,6 +4,12 @@ import { inspectPng, isPng } from './png.ts';
 import { refusePolyglot } from './polyglot.ts';
 import { inspectWebp, isWebp } from './webp.ts';
 
+/**
+ * Longest side, which is what JPEG knows of; of WebP it is 16,383. A PNG could have one row of 16 million pixels, and decoders hold several rows at once,
+ * as wide as they are: a file of 124 KB took 3.6 GiB.
+ */
+const SIDE_MAX = 65_535;
+
 /** What an image may be. */
 export interface ImageBounds {
   readonly pixelsMax: number;
@@ -26,6 +32,7 @@ export function inspectImage(bytes: Buffer, { pixelsMax }: ImageBounds): Inspect
   const image = readImage(bytes);
   requireWhole(image.width > 0 && image.height > 0);
   if (image.width * image.height > pixelsMax) throw new ImageRefused('too_many_pixels');
+  if (Math.max(image.width, image.height) > SIDE_MAX) throw new ImageRefused('side_too_long');
   refusePolyglot(bytes);
   return image;
 }

@@ -30,7 +30,7 @@ export function requirePadding(bytes: Buffer, start: number): void {
  * @throws ImageRefused
  */
 export function refusePolyglot(bytes: Buffer): void {
-  if (bytes.subarray(0, PDF_HEAD_BYTES).includes(PDF) || endsAsZip(bytes)) throw new ImageRefused('unsupported');
+  if (bytes.subarray(0, PDF_HEAD_BYTES).includes(PDF) || endsAsZip(bytes)) throw new ImageRefused('hides_file');
 }
 
 /** Looks for the end from behind, as readers of ZIP do, and whether a directory is before it: four bytes alone may be there by chance. */
