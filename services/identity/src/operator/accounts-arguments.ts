@@ -23,7 +23,7 @@ const KEY_TEXT = /lk_(mgmt|sock|http)_\w{25}/;
  */
 export function readAccountsArguments(args: readonly string[]): AccountsArguments {
   const [name = '', ...rest] = args;
-  if (name === '--help' || name === '-h') return { help: true };
+  if (['help', '--help', '-h'].includes(name)) return { help: true };
   const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
   if (!command) throw new Error(name === '' ? 'A command is needed.' : 'There is no such command.');
   const { values, positionals } = parse(rest, command);
@@ -33,6 +33,10 @@ export function readAccountsArguments(args: readonly string[]): AccountsArgument
   }
   const missing = Object.keys(command.options).filter((option) => command.options[option]?.required && !values[option]);
   if (missing.length > 0) throw new Error(`${name} needs ${missing.map((option) => `--${option}`).join(' and ')}.`);
+  for (const [option, { fault }] of Object.entries(command.options)) {
+    const wrong = values[option] === undefined ? undefined : fault?.(String(values[option]));
+    if (wrong) throw new Error(`--${option} ${wrong}.`);
+  }
   if (positionals.length !== command.positionals.length) {
     const wanted = command.positionals.length === 0 ? 'options only' : command.positionals.join(' and ');
     throw new Error(`${name} takes ${wanted}.`);

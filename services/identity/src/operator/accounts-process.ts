@@ -41,7 +41,7 @@ function readArguments(args: readonly string[], command: string): AccountsArgume
   try {
     return readAccountsArguments(args);
   } catch (err) {
-    process.stderr.write(`${(err as Error).message}\n\n${accountsHelp(command)}`);
+    process.stderr.write(`${(err as Error).message}\nSee ${command} --help\n`);
     process.exitCode = EXIT.usage;
     return undefined;
   }

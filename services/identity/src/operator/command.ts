@@ -5,6 +5,8 @@ import type { Outcome } from './outcome.ts';
 export interface CommandOption {
   readonly type: 'string' | 'boolean';
   readonly required?: true;
+  /** What is wrong with a value, after the option's name: `must be …`. */
+  readonly fault?: (text: string) => string | undefined;
 }
 
 /** What a command is called with. */

@@ -3,7 +3,6 @@ import { selectAccounts } from '../account/account.store.ts';
 import { toAccount } from '../account/account.ts';
 import type { Command } from './command.ts';
 import { accountJson, countOf, table } from './describe.ts';
-import { Refused } from './outcome.ts';
 
 const LIMIT_DEFAULT = 50;
 const LIMIT_MAX = 1_000;
@@ -13,12 +12,13 @@ export const listAccountsCommand: Command = {
   usage: '[--limit N] [--after ID]',
   summary: `show ${LIMIT_DEFAULT} accounts, or N, from the first or after one`,
   positionals: [],
-  options: { limit: { type: 'string' }, after: { type: 'string' } },
+  options: {
+    limit: { type: 'string', fault: (text) => (isLimit(text) ? undefined : `must be a whole number from 1 to ${LIMIT_MAX}`) },
+    after: { type: 'string', fault: (text) => (parseId(text) ? undefined : 'must be the id of an account') },
+  },
   async run({ ctx, values }) {
-    const limit = values.limit === undefined ? LIMIT_DEFAULT : readLimit(String(values.limit));
+    const limit = values.limit === undefined ? LIMIT_DEFAULT : Number(values.limit);
     const after = values.after === undefined ? undefined : parseId(String(values.after));
-    if (values.after !== undefined && after === undefined)
-      throw new Refused('after_invalid', '--after must be the id of an account.');
     const rows = await selectAccounts(ctx.db, { after, limit: limit + 1 });
     const accounts = rows.slice(0, limit).map(toAccount);
     const next = rows.length > limit ? (accounts.at(-1)?.id ?? null) : null;
@@ -33,9 +33,6 @@ export const listAccountsCommand: Command = {
   },
 };
 
-function readLimit(text: string): number {
-  const limit = /^\d{1,4}$/.test(text) ? Number(text) : 0;
-  if (limit < 1 || limit > LIMIT_MAX)
-    throw new Refused('limit_invalid', `--limit must be a whole number from 1 to ${LIMIT_MAX}.`);
-  return limit;
+function isLimit(text: string): boolean {
+  return /^\d{1,4}$/.test(text) && Number(text) >= 1 && Number(text) <= LIMIT_MAX;
 }

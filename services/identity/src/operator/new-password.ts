@@ -20,11 +20,12 @@ export const GENERATE = { generate: { type: 'boolean' } } as const;
 /**
  * Makes the password, or reads it. One that is read never is an argument, which others on the machine could see.
  *
- * @throws {Refused} where it is too short or too long
+ * @throws {Refused} where it may be none
  */
 export async function chooseNewPassword({ ctx, values, readPassword }: CommandCall): Promise<NewPassword> {
   if (values.generate === true) return { password: customRandom(ALPHABET, LENGTH, ctx.random)(), generated: true };
   const password = await readPassword();
+  if (password.includes('\0')) throw new Refused('password_invalid', 'The password must not have a NUL character in it.');
   if (!isPassword(password)) throw new Refused('password_invalid', 'The password must have 10 to 128 characters.');
   return { password, generated: false };
 }
