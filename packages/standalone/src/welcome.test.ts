@@ -40,9 +40,10 @@ describe('the welcome', () => {
     expect(text).toContain(`: npm run listen -- <socketKey> --url ${url}\n`);
   });
 
-  it('suggests no sign-up where there is none', () => {
+  it('suggests no sign-up where there is none, but the command that makes accounts', () => {
     const text = welcome({ ...latchkey, signUpOpen: false }, 'standalone', '1.5');
     expect(text).toMatch(/auth\/sign-in$/m);
+    expect(text).toMatch(/^ {2}npm run accounts -- create --username grace --email grace@example\.com$/m);
     expect(text).not.toContain('sign-up');
   });
 

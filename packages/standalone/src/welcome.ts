@@ -43,7 +43,11 @@ function firstSignUp(publicUrl: string): string {
 }
 
 function firstSignIn(publicUrl: string): string {
-  return `A first call, for somebody who has an account:
+  return `Sign-up is closed. An account is made with
+
+  npm run accounts -- create --username grace --email grace@example.com
+
+A first call, for somebody who has one:
 
   curl -c cookies.txt -H 'Content-Type: application/json' \\
     -d '{"email":"grace@example.com","password":"a long passphrase"}' \\

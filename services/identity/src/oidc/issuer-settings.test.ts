@@ -16,7 +16,17 @@ function problemsOf(env: Record<string, string>): string {
 
 describe('issuers', () => {
   test('are none unless they are named', () => {
-    expect(readIdentityConfig({ ...COMMON, OIDC_CORP_ISSUER: 'nonsense' }).oidcIssuers).toEqual([]);
+    const others = { OIDC_TIMEOUT_MS: '100', OIDC_RETURN_URL: 'https://corp.test', OIDC_CORP_ISSUER: '' };
+    expect(readIdentityConfig({ ...COMMON, ...others }).oidcIssuers).toEqual([]);
+  });
+
+  test.each([undefined, 'crop'])('are to be named where they have settings, as they are not by %j', (named) => {
+    const crop = { OIDC_CROP_ISSUER: 'https://id.crop.test', OIDC_CROP_CLIENT_ID: 'latchkey' };
+    const problems = problemsOf({ ...ONE, OIDC_ISSUERS: '', ...(named && { ...crop, OIDC_ISSUERS: named }) });
+    expect(problems.split('\n')).toEqual([
+      'OIDC_CORP_ISSUER is of an issuer that OIDC_ISSUERS does not name',
+      'OIDC_CORP_CLIENT_ID is of an issuer that OIDC_ISSUERS does not name',
+    ]);
   });
 
   test('have settings of their own', () => {

@@ -16,6 +16,8 @@ export interface IssuerSettings {
 
 const ISSUERS_MAX = 20;
 const NAME = /^[a-z][a-z0-9]{0,31}$/;
+/** The settings that an issuer has. The list of issuers and what holds for all of them are called otherwise. */
+const OF_ISSUER = /^OIDC_(.+)_(?:ISSUER|CLIENT_ID|CLIENT_SECRET|SCOPES)$/;
 const SCOPES = /^[\x21\x23-\x5b\x5d-\x7e]+(?: [\x21\x23-\x5b\x5d-\x7e]+)*$/;
 /** Visible ASCII: other characters could not be told apart from mistakes, and a secret is never made of them. */
 const CREDENTIAL = /^[\x20-\x7e]{1,1024}$/;
@@ -38,6 +40,7 @@ const scopesSetting = z
 
 /**
  * Reads settings together with those of every issuer that `OIDC_ISSUERS` names: `OIDC_<NAME>_ISSUER`, `_CLIENT_ID`, `_CLIENT_SECRET`, `_SCOPES`.
+ * Such settings of any other are a problem: somebody means an issuer to be there.
  *
  * @throws ConfigError naming all problems at once
  */
@@ -46,7 +49,7 @@ export function readWithIssuers<T extends z.ZodObject>(
   env: NodeJS.ProcessEnv,
 ): z.output<T> & { readonly oidcIssuers: readonly IssuerSettings[] } {
   const names = issuerNames(env);
-  const shape = Object.fromEntries(names.flatMap((name) => Object.entries(shapeOf(name))));
+  const shape = { ...unnamedShape(env), ...Object.assign({}, ...names.map(shapeOf)) };
   const config = readConfig(z.object({ ...schema.shape, ...listOfIssuers.shape, ...shape }), env) as Record<string, unknown>;
   const oidcIssuers = names.map((name) => issuerOf(name, config as Record<string, string | undefined>));
   return { ...(config as z.output<T>), oidcIssuers };
@@ -60,6 +63,20 @@ function issuerNames(env: NodeJS.ProcessEnv): string[] {
     if (err instanceof ConfigError) return [];
     throw err;
   }
+}
+
+/** Refuses settings of issuers that are not named. Where no list of names can be read, that is the problem. */
+function unnamedShape(env: NodeJS.ProcessEnv) {
+  const list = listOfIssuers.safeParse({ OIDC_ISSUERS: env.OIDC_ISSUERS || undefined });
+  if (!list.success) return {};
+  const prefixes = new Set(list.data.OIDC_ISSUERS.map(prefixOf));
+  const unnamed = Object.keys(env).filter((setting) => {
+    const [, name] = OF_ISSUER.exec(setting) ?? [];
+    return name !== undefined && !prefixes.has(`OIDC_${name}`);
+  });
+  return Object.fromEntries(
+    unnamed.map((setting) => [setting, z.never('is of an issuer that OIDC_ISSUERS does not name').optional()]),
+  );
 }
 
 function prefixOf(name: string): string {
