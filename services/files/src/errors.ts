@@ -30,6 +30,7 @@ export const errors = defineErrors({
   image_side_too_long: { kind: 'invalid', code: 'invalid_file', message: 'The image is wider or higher than an avatar may be' },
   image_hides_file: { kind: 'invalid', code: 'invalid_file', message: 'The image holds a ZIP or PDF as well' },
   image_damaged: { kind: 'invalid', code: 'invalid_file', message: 'The image is damaged, or followed by something else' },
+  image_undecodable: { kind: 'invalid', code: 'invalid_file', message: 'The image takes too much to decode' },
   download_not_found: { kind: 'not_found', message: 'Not found' },
   too_many_downloads: { kind: 'unavailable', message: 'Too many downloads are under way' },
 });

@@ -58,7 +58,8 @@ function toAvatarContext({ db, store, avatarLimits, logger }: FilesContext, { id
 
 function createMaker(ctx: Omit<MakeContext, 'decoders'>, redisUrl: string): QueueWorker {
   const { decodesAtOnce: atOnce, decodeMs: timeoutMs, pixelsMax } = ctx.avatarLimits;
-  const decoders = createDecoders({ atOnce, timeoutMs, pixelsMax });
+  const onLost = (err: Error) => ctx.logger.warn({ err }, 'decoder lost');
+  const decoders = createDecoders({ atOnce, timeoutMs, pixelsMax, onLost });
   const worker = createAvatarWorker({ ...ctx, decoders }, redisUrl);
   return {
     start: worker.start,

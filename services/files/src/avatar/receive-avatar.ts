@@ -41,6 +41,7 @@ const REFUSALS = {
   image_too_many_pixels: errors.image_too_many_pixels,
   image_side_too_long: errors.image_side_too_long,
   image_damaged: errors.image_damaged,
+  image_undecodable: errors.image_undecodable,
   account_not_found: errors.avatar_not_found,
 };
 

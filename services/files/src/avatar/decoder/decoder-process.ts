@@ -29,6 +29,7 @@ process.stdin.on('end', () => process.kill(process.pid, 'SIGKILL'));
 // A signal to the group is for the service to see to, which may have images under way.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined);
 process.stdout.on('error', () => undefined);
+send(FRAME.ready, Buffer.alloc(0));
 
 async function answer({ kind, bytes: message }: Frame): Promise<void> {
   const pixelsMax = message.readUInt32BE(0);

@@ -81,9 +81,45 @@ describe('of what a decoder answers', () => {
     await eventually(() => expect(decoder.isUsable).toBe(false));
   });
 
+  it('that it has started is no answer, and told twice it is not believed', async () => {
+    const ready = framed(FRAME.ready, Buffer.alloc(0));
+    const image = await webp(20, 20);
+    expect(await convert(await takenOver(...ready, ...framed(FRAME.converted, image)))).toEqual(image);
+    await expectDistrust(await takenOver(...ready, ...ready));
+  });
+
   it('words are told in part', async () => {
     const decoder = await takenOver(...framed(FRAME.unreadable, Buffer.alloc(1_000_000, 'x')));
     const err = await convert(decoder).catch((reason: Error) => reason);
     expect((err as Error).message.length).toBeLessThan(2_100);
+  });
+});
+
+describe('a decoder', () => {
+  /** One that does something else once it has started. */
+  async function doing(code: string): Promise<Decoder> {
+    const [ready, answer] = [framed(FRAME.ready, Buffer.alloc(0)), framed(FRAME.converted, await webp(20, 20))];
+    const [started, done] = [ready, answer].map((frame) => `Buffer.from('${Buffer.concat(frame).toString('base64')}', 'base64')`);
+    programs += 1;
+    const program = join(folder, `${programs}.mjs`);
+    await writeFile(program, `process.stdout.write(${started}); const answer = () => process.stdout.write(${done}); ${code}`);
+    const decoder = new Decoder(program);
+    onTestFinished(() => decoder.end());
+    return decoder;
+  }
+
+  it.runIf(process.platform === 'linux')('may set aside some 600 MiB, and ends where it needs more', async () => {
+    const taking = (mib: number) =>
+      doing(`const kept = Buffer.allocUnsafeSlow(${mib} * 1048576); process.stdin.once('data', answer)`);
+    expect((await convert(await taking(400))).length).toBeGreaterThan(0);
+    await expect(convert(await taking(800))).rejects.toThrow(DecoderLost);
+  });
+
+  it('that ends before it has started is no fault of the image', async () => {
+    const program = join(folder, 'not-there.mjs');
+    const refusal = await convert(new Decoder(program)).catch((err: unknown) => err);
+    expect(refusal).toBeInstanceOf(Error);
+    expect(refusal).not.toBeInstanceOf(DecoderLost);
+    expect((refusal as Error).message).toMatch(/^No decoder starts: ended with code 1 .*not-there/s);
   });
 });

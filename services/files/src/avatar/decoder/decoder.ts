@@ -1,4 +1,5 @@
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import type { Readable, Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { ImageRefused, isImageFault } from '../image/image-fault.ts';
@@ -10,6 +11,18 @@ const PROGRAM = fileURLToPath(new URL('./decoder-process.ts', import.meta.url));
 /** What the process may know of ours: nothing but how to behave. */
 const ENV = { UV_THREADPOOL_SIZE: '1', MALLOC_ARENA_MAX: '2', VIPS_BLOCK_UNTRUSTED: '1' };
 
+/**
+ * What a process may set aside, in KiB. The images that take most of what may be sent, 16 bits to a channel, with a profile and 65,535 pixels wide, come to
+ * 933 MiB, of which 530 are addresses that the engine never uses. It leaves some 620 MiB to be used.
+ */
+const MEMORY_KIB_MAX = 1_152 * 1_024;
+
+/** Bounds what is run behind it, which keeps its pid. A lower bound that there is already stays, and is none that we could raise. */
+const BOUNDED = `ulimit -c 0; ulimit -S -s 8192; ulimit -d ${MEMORY_KIB_MAX}; exec "$@"`;
+const SHELL = '/bin/sh';
+/** Elsewhere the bound is not kept, or not to be set this way. */
+const canBound = process.platform === 'linux' && existsSync(SHELL);
+
 /** What a process may answer, in bytes: a WebP of 256 x 256 has far less, whatever is in it. */
 const ANSWER_BYTES_MAX = 1_048_576;
 
@@ -19,7 +32,7 @@ const LAST_WORDS_MAX = 2_000;
 /** An image, in memory or in a file. */
 export type ImageSource = Buffer | { readonly path: string };
 
-/** A process that ended, or was ended, with an image in hand that it has not refused. */
+/** A process that had started and ended, or was ended, with an image in hand that it has not refused. */
 export class DecoderLost extends Error {
   override readonly name = 'DecoderLost';
 }
@@ -37,11 +50,15 @@ export class Decoder {
   readonly #child: ChildProcessByStdio<Writable, Readable, Readable>;
   #work: Work | undefined;
   #ended = false;
+  #isReady = false;
   #lastWords = '';
 
   /** @param program what it runs */
   constructor(program = PROGRAM) {
-    this.#child = spawn(process.execPath, [program], { env: ENV, stdio: ['pipe', 'pipe', 'pipe'] });
+    const [command, ...args] = canBound
+      ? ([SHELL, '-c', BOUNDED, SHELL, process.execPath, program] as const)
+      : ([process.execPath, program] as const);
+    this.#child = spawn(command, args, { env: ENV, stdio: ['pipe', 'pipe', 'pipe'] });
     const reader = new FrameReader(ANSWER_BYTES_MAX, {
       onFrame: (frame) => this.#onFrame(frame),
       onTooLong: () => this.#distrust(),
@@ -69,7 +86,7 @@ export class Decoder {
    *
    * @throws ImageRefused also for what is not decoded in time: the process is ended then
    * @throws DecoderLost
-   * @throws Error where its file can't be read
+   * @throws Error where its file can't be read, or the process can't be started, for which no image is to blame
    */
   async convert(image: ImageSource, pixelsMax: number, timeoutMs: number): Promise<Buffer> {
     const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
@@ -77,7 +94,7 @@ export class Decoder {
     this.#work = { resolve, reject };
     const timer = setTimeout(() => {
       // What takes so long is made to.
-      this.#settle()?.reject(new ImageRefused('damaged'));
+      this.#settle()?.reject(new ImageRefused('undecodable'));
       this.end();
     }, timeoutMs);
     this.#send(image, pixelsMax);
@@ -105,7 +122,8 @@ export class Decoder {
 
   #onFrame({ kind, bytes }: Frame): void {
     const text = bytes.toString('utf8', 0, LAST_WORDS_MAX);
-    if (!this.#work) this.#distrust();
+    if (kind === FRAME.ready && !this.#isReady) this.#isReady = true;
+    else if (!this.#work) this.#distrust();
     else if (kind === FRAME.converted && isConverted(bytes)) this.#settle()?.resolve(bytes);
     else if (kind === FRAME.refused && isImageFault(text)) this.#settle()?.reject(new ImageRefused(text));
     else if (kind === FRAME.unreadable) this.#settle()?.reject(new Error(`The image can't be read: ${text}`));
@@ -119,7 +137,7 @@ export class Decoder {
 
   #onEnd(why: string): void {
     this.#ended = true;
-    this.#settle()?.reject(new DecoderLost(why));
+    this.#settle()?.reject(this.#isReady ? new DecoderLost(why) : new Error(`No decoder starts: ${why}`));
   }
 
   #settle(): Work | undefined {

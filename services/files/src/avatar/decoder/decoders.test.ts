@@ -1,12 +1,16 @@
 import { readFileSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { deflateSync } from 'node:zlib';
 import { eventually } from '@latchkey/testkit/eventually';
 import sharp from 'sharp';
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { hollowPng, noiseImage, plainImage, pngChunk, webpChunks, withPngChunk } from '../../testing/avatar/images.ts';
+import { deepPng, hollowPng, noiseImage, plainImage, pngChunk, webpChunks, withPngChunk } from '../../testing/avatar/images.ts';
 import { ImageRefused } from '../image/image-fault.ts';
 import { DecoderLost } from './decoder.ts';
-import { createDecoders, type Decoders } from './decoders.ts';
+import { createDecoders, type DecoderOptions, type Decoders } from './decoders.ts';
+import { FRAME, frameHead } from './frames.ts';
 
 const BOUNDS = { atOnce: 2, pixelsMax: 16_000_000, timeoutMs: 15_000 };
 
@@ -159,6 +163,19 @@ describe('what is made of an image', () => {
   });
 });
 
+describe('what takes most to decode of all that may be sent', () => {
+  it.each([
+    [65_535, 244, '256x1'],
+    [244, 65_535, '1x256'],
+    [4_000, 4_000, '256x256'],
+  ])('fits in its memory: 16 bits to a channel, with a profile, %i x %i', async (width, height, expected) => {
+    const { icc } = await sharp(await plainImage(2, 2).withIccProfile('p3').png().toBuffer()).metadata();
+    const profile = pngChunk('iCCP', Buffer.concat([Buffer.from('p3\0\0'), deflateSync(icc as Buffer)]));
+    const made = await decoders.convert(withPngChunk(deepPng(width, height), profile));
+    expect(await sizeOf(made)).toBe(`webp ${expected}`);
+  });
+});
+
 describe('what can’t be decoded', () => {
   it('is refused: pixels that are not what the header says, a check sum that is wrong, a hole', async () => {
     expect(await faultOf(decoders.convert(hollowPng(4_000, 4_000)))).toBe('damaged');
@@ -186,7 +203,7 @@ describe('what can’t be decoded', () => {
     const hasty = createDecoders({ ...BOUNDS, timeoutMs: 1 });
     onTestFinished(() => hasty.close());
     const image = await noiseImage(3_000, 3_000).png().toBuffer();
-    expect(await faultOf(hasty.convert(image))).toBe('damaged');
+    expect(await faultOf(hasty.convert(image))).toBe('undecodable');
     expect(await sizeOf(await decoders.convert(image))).toBe('webp 256x256');
   });
 });
@@ -202,7 +219,7 @@ function decoderPids(): number[] {
 }
 
 describe.runIf(process.platform === 'linux')('the processes that decode', () => {
-  const startOwn = (options: Partial<typeof BOUNDS & { idleMs: number }> = {}) => {
+  const startOwn = (options: Partial<DecoderOptions> = {}) => {
     const before = new Set(decoderPids());
     const own = createDecoders({ ...BOUNDS, ...options });
     onTestFinished(() => own.close());
@@ -228,14 +245,36 @@ describe.runIf(process.platform === 'linux')('the processes that decode', () => 
     expect(await sizeOf(await own.convert(image))).toBe('webp 10x10');
   });
 
-  it('hand the image back when one is killed, and the next one is decoded', async () => {
-    const { own, pids } = startOwn({ atOnce: 1 });
-    const image = await noiseImage(4_000, 3_900).png({ compressionLevel: 0 }).toBuffer();
-    const lost = own.convert(image);
-    await eventually(() => expect(pids()).toHaveLength(1));
+  it('are given the image once more when one is killed', async () => {
+    const lost: Error[] = [];
+    const { own, pids } = startOwn({ atOnce: 1, onLost: (err) => lost.push(err) });
+    await own.convert(await plainImage(10, 10).png().toBuffer());
+    const image = own.convert(await noiseImage(300, 200).png().toBuffer());
     process.kill(pids()[0] as number, 'SIGKILL');
-    await expect(lost).rejects.toThrow(DecoderLost);
-    expect(await sizeOf(await own.convert(image))).toBe('webp 256x250');
+    expect(await sizeOf(await image)).toBe('webp 256x171');
+    expect(lost).toEqual([expect.any(DecoderLost)]);
+  });
+
+  it('are not given it a third time: what ends two is refused', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'latchkey-decoders-'));
+    onTestFinished(() => rm(folder, { recursive: true }));
+    const program = join(folder, 'dying.mjs');
+    const ready = `Buffer.from('${frameHead(FRAME.ready, 0).toString('hex')}', 'hex')`;
+    await writeFile(program, `process.stdout.write(${ready}); process.stdin.once('data', () => process.abort())`);
+    const lost: Error[] = [];
+    const { own } = startOwn({ program, onLost: (err) => lost.push(err) });
+    expect(await faultOf(own.convert(await plainImage(10, 10).png().toBuffer()))).toBe('undecodable');
+    expect(lost).toHaveLength(2);
+  });
+
+  it('hand the image back when all are ended, as no image is to blame for that', async () => {
+    const lost: Error[] = [];
+    const { own } = startOwn({ onLost: (err) => lost.push(err) });
+    await own.convert(await plainImage(10, 10).png().toBuffer());
+    const image = own.convert(await noiseImage(300, 200).png().toBuffer());
+    own.close();
+    await expect(image).rejects.toThrow(DecoderLost);
+    expect(lost).toEqual([]);
   });
 
   it('know nothing of ours, and make way for everything else', async () => {

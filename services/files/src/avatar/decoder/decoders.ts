@@ -1,12 +1,14 @@
-import { Decoder, type ImageSource } from './decoder.ts';
+import { ImageRefused } from '../image/image-fault.ts';
+import { Decoder, DecoderLost, type ImageSource } from './decoder.ts';
 
 /** Converts images in processes of their own, some at a time. */
 export interface Decoders {
   /**
    * Inspects an image and converts it; waits while as many as may be are under way.
    *
-   * @throws ImageRefused where it is no acceptable image, or can't be decoded in time
-   * @throws DecoderLost where a process died of it, or was killed
+   * @throws ImageRefused where it is no acceptable image, can't be decoded in time, or two processes died over it
+   * @throws DecoderLost where all were ended
+   * @throws Error where its file can't be read, or no process starts
    */
   convert(image: ImageSource): Promise<Buffer>;
   /** Ends all processes at once. */
@@ -21,12 +23,19 @@ export interface DecoderOptions {
   readonly timeoutMs: number;
   /** How long a process stays that has nothing to do, in milliseconds; 30 s unless set. It takes a tenth of a second to start, and some 70 MiB. */
   readonly idleMs?: number;
+  /** Told of each process that died over an image. */
+  readonly onLost?: (err: DecoderLost) => void;
+  /** What the processes run; the decoder unless set. */
+  readonly program?: string;
 }
 
 const IDLE_MS = 30_000;
 
+/** Processes that may die over one image. The first may have been ended for what others took; what ends two takes the machine down with it. */
+const LOST_MAX = 2;
+
 /** Starts processes when there is an image for them, and ends those that have had none for a while. */
-export function createDecoders({ atOnce, pixelsMax, timeoutMs, idleMs = IDLE_MS }: DecoderOptions): Decoders {
+export function createDecoders({ atOnce, pixelsMax, timeoutMs, idleMs = IDLE_MS, onLost, program }: DecoderOptions): Decoders {
   const idle: Array<{ readonly decoder: Decoder; readonly timer: NodeJS.Timeout }> = [];
   const busy = new Set<Decoder>();
   const waiting: Array<() => void> = [];
@@ -38,7 +47,7 @@ export function createDecoders({ atOnce, pixelsMax, timeoutMs, idleMs = IDLE_MS 
       clearTimeout(found.timer);
       if (found.decoder.isUsable) return found.decoder;
     }
-    return new Decoder();
+    return new Decoder(program);
   };
   const giveBack = (decoder: Decoder) => {
     if (closed) decoder.end();
@@ -52,17 +61,35 @@ export function createDecoders({ atOnce, pixelsMax, timeoutMs, idleMs = IDLE_MS 
     };
     idle.push({ decoder, timer: setTimeout(end, idleMs).unref() });
   };
+  const convertOnce = async (image: ImageSource): Promise<Buffer> => {
+    const decoder = take();
+    busy.add(decoder);
+    try {
+      return await decoder.convert(image, pixelsMax, timeoutMs);
+    } finally {
+      busy.delete(decoder);
+      giveBack(decoder);
+    }
+  };
+  const convertAgain = async (image: ImageSource): Promise<Buffer> => {
+    for (let lost = 1; ; lost += 1) {
+      try {
+        return await convertOnce(image);
+      } catch (err) {
+        // What was ended with all the others says nothing of the image.
+        if (!(err instanceof DecoderLost) || closed) throw err;
+        onLost?.(err);
+        if (lost >= LOST_MAX) throw new ImageRefused('undecodable');
+      }
+    }
+  };
   return {
     async convert(image) {
       if (underWay >= atOnce) await new Promise<void>((resolve) => waiting.push(resolve));
       else underWay += 1;
-      const decoder = take();
-      busy.add(decoder);
       try {
-        return await decoder.convert(image, pixelsMax, timeoutMs);
+        return await convertAgain(image);
       } finally {
-        busy.delete(decoder);
-        giveBack(decoder);
         // The place goes to who waits longest.
         const next = waiting.shift();
         if (next) next();

@@ -9,9 +9,9 @@ export interface Frame {
 
 /**
  * Kinds of frames. An image to convert, or the path of one, each behind the most pixels that it may have, in 4 bytes; what was made of it; why it is
- * refused; why it could not be read.
+ * refused; why it could not be read. Before all that, that the process has started.
  */
-export const FRAME = { image: 1, path: 2, converted: 3, refused: 4, unreadable: 5 } as const;
+export const FRAME = { image: 1, path: 2, converted: 3, refused: 4, unreadable: 5, ready: 6 } as const;
 
 /** What goes before the bytes of a frame. */
 export function frameHead(kind: number, byteSize: number): Buffer {

@@ -1,4 +1,12 @@
-const IMAGE_FAULTS = ['unsupported', 'hides_file', 'animated', 'too_many_pixels', 'side_too_long', 'damaged'] as const;
+const IMAGE_FAULTS = [
+  'unsupported',
+  'hides_file',
+  'animated',
+  'too_many_pixels',
+  'side_too_long',
+  'damaged',
+  'undecodable',
+] as const;
 
 /** Why bytes are no acceptable image. */
 export type ImageFault = (typeof IMAGE_FAULTS)[number];

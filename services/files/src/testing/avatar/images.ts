@@ -60,12 +60,21 @@ export function withPngChunk(png: Buffer, chunk: Buffer): Buffer {
 
 /** A PNG that says it is of some size, and has nothing to show for it but a few bytes. */
 export function hollowPng(width: number, height: number): Buffer {
+  return pngOf([width, height], [8, 2], Buffer.alloc(64));
+}
+
+/** A PNG with transparency and 16 bits to a channel, which takes more memory than any other. It is black and has few bytes. */
+export function deepPng(width: number, height: number): Buffer {
+  return pngOf([width, height], [16, 6], Buffer.alloc((width * 8 + 1) * height));
+}
+
+function pngOf([width, height]: [number, number], [bits, colourType]: [number, number], rows: Buffer): Buffer {
   const header = Buffer.alloc(13);
   header.writeUInt32BE(width, 0);
   header.writeUInt32BE(height, 4);
-  header.set([8, 2, 0, 0, 0], 8);
+  header.set([bits, colourType, 0, 0, 0], 8);
   const signature = Buffer.from('89504e470d0a1a0a', 'hex');
-  const pixels = deflateSync(Buffer.alloc(64));
+  const pixels = deflateSync(rows, { level: 1 });
   return Buffer.concat([signature, pngChunk('IHDR', header), pngChunk('IDAT', pixels), pngChunk('IEND', Buffer.alloc(0))]);
 }
 
