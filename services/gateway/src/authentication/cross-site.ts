@@ -13,3 +13,14 @@ export function checkNotSentHere({ headers }: IncomingMessage, origins: Readonly
   const { referer = '' } = headers;
   if (!URL.canParse(referer) || !origins.has(new URL(referer).origin)) throw errors.csrf_invalid();
 }
+
+/**
+ * Refuses what a page of another site has its visitor's browser load within itself, as a picture or in a frame: whoever comes back from somewhere comes by
+ * themselves. What says nothing of that is let through.
+ *
+ * @throws `csrf_invalid`
+ */
+export function checkVisited({ headers }: IncomingMessage): void {
+  const { 'sec-fetch-site': site, 'sec-fetch-dest': destination = 'document' } = headers;
+  if (site === 'cross-site' && destination !== 'document') throw errors.csrf_invalid();
+}

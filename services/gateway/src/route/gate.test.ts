@@ -1,6 +1,8 @@
+import type { IncomingMessage } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { expect, it } from 'vitest';
 import type { Authenticator } from '../authentication/authenticator.ts';
+import { checkVisited } from '../authentication/cross-site.ts';
 import { readGatewayConfig } from '../config.ts';
 import { standing } from '../limit/limit.ts';
 import type { Count, Limiter } from '../limit/limiter.ts';
@@ -19,11 +21,14 @@ const route = defineRoute({
   limit: { limit: limits.apiKeyCreation, per: 'ip', successesOnly: true },
 });
 
-/** Lets one request in and then fails it; answers what was taken back. */
-async function failOne(windowLeftMs: number): Promise<Count[]> {
-  const refunded: Count[] = [];
+/** A gate with a limiter that lets all in, and what that was told of. */
+function gateOf(windowLeftMs: number) {
+  const [counted, refunded]: [string[], Count[]] = [[], []];
   const limiter = {
-    hit: async ({ limit }: Count) => standing(limit, 1, windowLeftMs),
+    hit: async ({ limit }: Count) => {
+      counted.push(limit.name);
+      return standing(limit, 1, windowLeftMs);
+    },
     refund: async (count: Count) => void refunded.push(count),
   };
   const gate = new Gate({
@@ -32,9 +37,20 @@ async function failOne(windowLeftMs: number): Promise<Count[]> {
     limits,
     publicOrigin: 'http://localhost:8080',
   });
-  const raw = { headers: {}, rawHeaders: [], socket: { remoteAddress: '192.0.2.1' } };
-  const request = { id: 'r', ip: '192.0.2.1', method: 'POST', raw } as unknown as FastifyRequest;
-  const reply = { header: () => reply } as unknown as FastifyReply;
+  return { gate, counted, refunded };
+}
+
+const reply = { header: () => reply } as unknown as FastifyReply;
+
+function requestWith(headers: Record<string, string>): FastifyRequest {
+  const raw = { headers, rawHeaders: [], socket: { remoteAddress: '192.0.2.1' } };
+  return { id: 'r', ip: '192.0.2.1', method: 'POST', protocol: 'http', raw } as unknown as FastifyRequest;
+}
+
+/** Lets one request in and then fails it; answers what was taken back. */
+async function failOne(windowLeftMs: number): Promise<Count[]> {
+  const { gate, refunded } = gateOf(windowLeftMs);
+  const request = requestWith({});
   await gate.enter(request, reply, route);
   await gate.refund(request);
   return refunded;
@@ -46,4 +62,31 @@ it('takes back the place of a request that failed', async () => {
 
 it('takes nothing from a window that did not count the request, however long it hung', async () => {
   expect(await failOne(0)).toEqual([]);
+});
+
+it('counts nothing for the limit of a route of what a page of another origin has its visitor ask for', async () => {
+  const { gate, counted } = gateOf(60_000);
+  const evil = requestWith({ origin: 'https://evil.test', host: 'localhost:8080' });
+  await expect(gate.enter(evil, reply, route)).rejects.toMatchObject({ reason: 'csrf_invalid' });
+  const picture = { headers: { 'sec-fetch-site': 'cross-site', 'sec-fetch-dest': 'image' } } as unknown as IncomingMessage;
+  const refusing = { ...route, admit: () => checkVisited(picture) };
+  await expect(gate.enter(requestWith({}), reply, refusing)).rejects.toMatchObject({ reason: 'csrf_invalid' });
+  expect(counted).toEqual(['ip', 'ip']);
+  await gate.enter(requestWith({ origin: 'http://localhost:8080' }), reply, route);
+  expect(counted).toEqual(['ip', 'ip', 'ip', limits.apiKeyCreation.name]);
+});
+
+it.each([
+  ['cross-site', 'document', 'done'],
+  ['cross-site', undefined, 'done'],
+  ['cross-site', 'image', 'csrf_invalid'],
+  ['cross-site', 'iframe', 'csrf_invalid'],
+  ['cross-site', 'empty', 'csrf_invalid'],
+  ['same-origin', 'empty', 'done'],
+  [undefined, 'image', 'done'],
+])('takes for a visit what comes %s for a %s: %s', (site, destination, expected) => {
+  const headers = { ...(site && { 'sec-fetch-site': site }), ...(destination && { 'sec-fetch-dest': destination }) };
+  const outcome = () => checkVisited({ headers } as IncomingMessage);
+  if (expected === 'done') expect(outcome).not.toThrow();
+  else expect(outcome).toThrow(expect.objectContaining({ reason: expected }));
 });

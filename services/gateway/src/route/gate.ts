@@ -45,8 +45,9 @@ export interface GateOptions {
 }
 
 /**
- * Lets requests in, in the order of decisions 2: limit per address, authentication, limit per principal and of the route, kind of
- * credential, CSRF, scope. It runs before the body is read.
+ * Lets requests in, in the order of decisions 2: limit per address, authentication, limit per principal, origin, limit of the route, kind of credential,
+ * CSRF token, scope. It runs before the body is read. The origin comes before the limit of the route, so that no page of another origin spends what its
+ * visitor has of it.
  */
 export class Gate {
   readonly #options: GateOptions;
@@ -71,6 +72,8 @@ export class Gate {
     let { standing } = caller;
     if (!standing.allowed) throw denial(standing);
     const { principal } = caller;
+    setLimitHeaders(reply, standing);
+    this.#checkComingFrom(request, route, principal);
     if (route.limit) standing = tighter(await this.#countRoute(request, route.limit, clientIp, principal), standing);
     setLimitHeaders(reply, standing);
     this.#authorize(request, route, principal);
@@ -128,17 +131,17 @@ export class Gate {
     return standing;
   }
 
+  /** A key is no browser's to send, so where it comes from is nobody's concern. */
+  #checkComingFrom(request: FastifyRequest, route: Route, principal: Principal | undefined): void {
+    route.admit?.(request.raw);
+    if (principal?.kind === 'key' || !isStateChanging(request.method)) return;
+    checkOrigin(request.raw, this.#options.publicOrigin, request.protocol);
+  }
+
   #authorize(request: FastifyRequest, route: Route, principal: Principal | undefined): void {
-    const changing = isStateChanging(request.method);
-    if (!principal) {
-      if (changing) checkOrigin(request.raw, this.#options.publicOrigin, request.protocol);
-      return;
-    }
+    if (!principal) return;
     if (route.access === 'session' && principal.kind !== 'session') throw errors.session_required();
-    if (principal.kind === 'session' && changing) {
-      checkOrigin(request.raw, this.#options.publicOrigin, request.protocol);
-      checkCsrfToken(request.raw, principal);
-    }
+    if (principal.kind === 'session' && isStateChanging(request.method)) checkCsrfToken(request.raw, principal);
     if (route.access !== 'session' && route.access !== 'public' && !hasScope(principal, route.access))
       throw errors.scope_missing();
   }

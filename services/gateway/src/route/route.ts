@@ -49,6 +49,8 @@ export interface RouteDefinition<
   readonly summary: string;
   readonly description?: string;
   readonly limit?: RouteLimit;
+  /** Refuses what is not to count for `limit`, by its head alone: what a page of another site has its visitor's browser ask for. It throws. */
+  readonly admit?: (req: IncomingMessage) => void;
   readonly body?: B;
   /** Takes bytes instead of JSON, of any number and for as long as an upload may take, which the handler reads from `raw`. */
   readonly takesBytes?: boolean;
