@@ -74,7 +74,7 @@ export function createGatewayService(config: GatewayConfig, deps: GatewayDepende
     ...licenseLevelRoutes(clients),
     ...apiKeyRoutes(clients, limits),
     ...authRoutes({ clients, limits, signInFailures, secureCookie }),
-    ...twoFactorRoutes(clients, limits),
+    ...twoFactorRoutes({ clients, limits, signInFailures }),
     ...oidcRoutes({ clients, limits, signInFailures, secureCookie, publicUrl, returnUrl: config.OIDC_RETURN_URL }),
     ...fileRoutes(clients),
     uploadFileRoute(clients, deps.filesData, limits),

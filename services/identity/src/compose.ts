@@ -61,6 +61,7 @@ export function openContext(config: IdentityConfig, logger: Logger, deps: Contex
     twoFactorKey: deriveKey(config.SECRET_KEY, 'identity/two-factor'),
     recoveryCodeKey: deriveKey(config.SECRET_KEY, 'identity/recovery-code'),
     twoFactorFailuresMax: config.TWO_FACTOR_FAILURES_PER_15_MINUTES,
+    passwordFailuresMax: config.PASSWORD_FAILURES_PER_15_MINUTES,
     oidcKey: deriveKey(config.SECRET_KEY, 'identity/oidc'),
     oidcIssuers: createIssuers(config.oidcIssuers, { callTimeoutMs: config.OIDC_TIMEOUT_MS, clock, logger }),
     signUp: config.SIGN_UP,

@@ -12,6 +12,8 @@ const serviceSettings = z.object({
   SIGN_UP: z.enum(['open', 'closed'], 'must be open or closed').default('open'),
   ACTIVE_API_KEYS_LIMIT: integerSetting(0, 1_000_000).default(20),
   TWO_FACTOR_FAILURES_PER_15_MINUTES: integerSetting(1, 1_000).default(5),
+  /** Wrong passwords shown with sessions of an account; those at sign-in are the gateway's to count. */
+  PASSWORD_FAILURES_PER_15_MINUTES: integerSetting(1, 1_000).default(10),
   /** Passwords hashed or verified at once, each in 19 MiB and a thread of the pool that also resolves host names. */
   PASSWORD_HASHES_AT_ONCE: integerSetting(1, 64).default(2),
   /** Further ones that may wait; beyond them sign-in and sign-up answer 503. */

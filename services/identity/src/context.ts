@@ -28,6 +28,8 @@ export interface IdentityContext {
   readonly recoveryCodeKey: Buffer;
   /** Failed attempts at an account's second factor in 15 minutes. */
   readonly twoFactorFailuresMax: number;
+  /** Wrong passwords shown with sessions of an account in 15 minutes. */
+  readonly passwordFailuresMax: number;
   /** Key that flows of OpenID Connect are sealed with. */
   readonly oidcKey: Buffer;
   /** The issuers that are configured, by name. */

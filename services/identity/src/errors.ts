@@ -12,6 +12,7 @@ export const errors = defineErrors({
   account_exists: { kind: 'conflict', code: 'account_exists', message: 'The username or the email is taken' },
   account_not_found: { kind: 'not_found', message: 'Not found' },
   avatar_invalid: { kind: 'malformed', message: MALFORMED },
+  password_attempts_reached: { kind: 'rate_limited', message: 'Too many wrong passwords' },
   two_factor_required: {
     kind: 'unauthenticated',
     code: 'two_factor_required',
@@ -47,6 +48,11 @@ export const errors = defineErrors({
     message: 'You are signed in to an account already: link it to the sign-in provider, or sign out of it first',
   },
   oidc_password_wrong: { kind: 'invalid', message: 'The password is wrong' },
+  oidc_session_too_old: {
+    kind: 'forbidden',
+    code: 'session_required',
+    message: 'Sign in again first: the account has no password, so its session must not be older than 10 minutes',
+  },
   oidc_link_not_found: { kind: 'not_found', message: 'Not found' },
   oidc_link_needed: { kind: 'invalid', message: 'The account has no password: it can be signed in to by nothing else' },
   oidc_subject_linked: { kind: 'conflict', code: 'account_exists', message: 'This sign-in belongs to another account' },

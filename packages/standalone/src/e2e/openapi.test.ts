@@ -15,6 +15,7 @@ const PUBLIC_ROUTES = [
   'POST /api/v1/auth/sign-in',
   'GET /api/v1/auth/oidc/start',
   'GET /api/v1/auth/oidc/callback',
+  'GET /api/v1/auth/oidc/callback/{issuer}',
   'POST /api/v1/auth/oidc/complete',
 ];
 /** Routes that never answer an envelope of success. */

@@ -22,6 +22,8 @@ export class OidcBrowser {
   readonly jar = new CookieJar();
   readonly #api: Api;
   readonly #issuer: OidcIssuer;
+  /** Where the issuer sends it back to. */
+  #callback = `${OIDC}/callback`;
 
   /** @param session cookie of a session that it has already */
   constructor(api: Api, issuer: OidcIssuer, session?: string) {
@@ -49,21 +51,22 @@ export class OidcBrowser {
   /** Goes to the issuer, from a sign-in that it begins unless it is told where to: what it is sent back with. */
   async visit(login: string, { url, turnBack = false }: { url?: string; turnBack?: boolean } = {}): Promise<string> {
     const authorizationUrl = url ?? (await this.start()).headers.get('location') ?? '';
+    this.#callback = new URL(new URL(authorizationUrl).searchParams.get('redirect_uri') ?? '').pathname;
     return this.#issuer.visit(authorizationUrl, login, turnBack);
   }
 
   /** Comes back. */
   async comeBack(query: string, mayFail = false): Promise<Answer> {
-    const api = this.#api.with({ cookie: this.jar.header(`${OIDC}/callback`) });
-    const answer = await api.get(`${OIDC}/callback`, query, { mayFail });
+    const api = this.#api.with({ cookie: this.jar.header(this.#callback) });
+    const answer = await api.get(this.#callback, query, { mayFail });
     this.jar.take(answer.headers);
     return answer;
   }
 
   /** Comes back to an instance that sends browsers on: where to. */
   async comeBackTo(query: string): Promise<Response> {
-    const headers = { cookie: this.jar.header(`${OIDC}/callback`) };
-    const response = await fetch(`${this.#api.baseUrl}${OIDC}/callback?${query}`, { redirect: 'manual', headers });
+    const headers = { cookie: this.jar.header(this.#callback) };
+    const response = await fetch(`${this.#api.baseUrl}${this.#callback}?${query}`, { redirect: 'manual', headers });
     this.jar.take(response.headers);
     return response;
   }

@@ -58,7 +58,7 @@ export async function startOidcIssuer(): Promise<OidcIssuer> {
   const secrets: IssuerSecrets[] = [];
   const provider = new Provider(url, {
     adapter: createIssuerStore(),
-    clients: [{ client_id: 'latchkey', client_secret: CLIENT_SECRET, redirect_uris: [REDIRECT_URI] }],
+    clients: [{ client_id: 'latchkey', client_secret: CLIENT_SECRET, redirect_uris: [REDIRECT_URI, `${REDIRECT_URI}/corp`] }],
     claims: { email: ['email', 'email_verified'], profile: ['preferred_username', 'name', 'picture'] },
     cookies: { keys: ['a key of the cookies of this issuer'] },
     features: { devInteractions: { enabled: false } },

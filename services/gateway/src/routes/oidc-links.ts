@@ -1,7 +1,6 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
 import type { CallOptions } from '@connectrpc/connect';
-import { fromConnectError } from '@latchkey/kit/errors';
 import type { StartOidcRequestSchema } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
 import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
@@ -11,6 +10,7 @@ import type { Limits } from '../limit/limits.ts';
 import { defineRoute, type Route } from '../route/route.ts';
 import { OIDC_PATH } from './oidc-cookies.ts';
 import { anyText, timestamp, twoFactorCode } from './schemas.ts';
+import { withPassword } from './shown-password.ts';
 
 const TAG = 'Accounts';
 
@@ -25,7 +25,11 @@ export type StartFlow = (
 
 /** What an owner shows who is to be more than somebody with a session. */
 const proof = {
-  password: z.string().max(1_000).optional().meta({ description: 'Of the account; ignored where it has none.' }),
+  password: z
+    .string()
+    .max(1_000)
+    .optional()
+    .meta({ description: 'Of the account. Where it has none, the session must have been opened within the last 10 minutes.' }),
   code: twoFactorCode
     .optional()
     .meta({ description: 'Code of the second factor, or a recovery code; ignored where there is none.' }),
@@ -72,11 +76,12 @@ export function oidcLinkRoutes(options: OidcLinkRouteOptions, start: StartFlow):
       limit: { limit: limits.signIn, per: 'ip' },
       body: linkBody,
       data: z.object({ url: z.string().meta({ format: 'uri' }) }),
-      failures: ['two_factor_required'],
+      failures: ['two_factor_required', 'issuer_not_found'],
       message: 'Link begun.',
-      handle: async ({ principal: { accountId }, body: { issuer, password = '', code }, clientIp, call, reply }) => {
-        const request = { issuer, linkAccountId: accountId, password, ...(code !== undefined && { code }) };
-        return { url: await withProof(options, { accountId, clientIp, call }, () => start(reply, request, call)) };
+      handle: async ({ principal, body: { issuer, password = '', code }, clientIp, call, reply }) => {
+        const { accountId, credentialId: sessionId } = principal;
+        const request = { issuer, linkAccountId: accountId, sessionId, password, ...(code !== undefined && { code }) };
+        return { url: await withPassword(options, { accountId, clientIp, call }, () => start(reply, request, call)) };
       },
     }),
     defineRoute({
@@ -102,44 +107,22 @@ export function oidcLinkRoutes(options: OidcLinkRouteOptions, start: StartFlow):
       summary: 'Remove links of the account to an OpenID Connect issuer',
       description: [
         'It asks for what linking asks for, so that nobody with a session alone takes its ways in from the owner.',
-        'Sessions go on. The last way to sign in to an account without a password stays.',
+        'Ends the other sessions of the account. The last way to sign in to an account without a password stays.',
       ].join(' '),
       limit: { limit: limits.signIn, per: 'ip' },
       body: unlinkBody,
       data: z.object({ removed: z.int().min(1) }),
-      failures: ['two_factor_required', 'not_found'],
+      failures: ['two_factor_required', 'link_not_found'],
       message: 'Unlinked.',
-      handle: async ({ principal: { accountId }, body: { issuer, subject, password = '', code }, clientIp, call }) => {
+      handle: async ({ principal, body: { issuer, subject, password = '', code }, clientIp, call }) => {
+        const { accountId, credentialId: sessionId } = principal;
         const named = { accountId, issuer, ...(subject !== undefined && { subject }) };
-        const request = { ...named, password, ...(code !== undefined && { code }) };
-        const { removed } = await withProof(options, { accountId, clientIp, call }, () => clients.oidc.unlinkOidc(request, call));
+        const request = { ...named, sessionId, password, ...(code !== undefined && { code }) };
+        const { removed } = await withPassword(options, { accountId, clientIp, call }, () =>
+          clients.oidc.unlinkOidc(request, call),
+        );
         return { removed };
       },
     }),
   ];
-}
-
-/** Who shows a password. */
-interface Prover {
-  readonly accountId: string;
-  readonly clientIp: string;
-  readonly call: CallOptions;
-}
-
-/** Does what has a password looked at. A wrong one counts as at sign-in, and nothing else does. */
-async function withProof<T>(
-  { clients, signInFailures }: OidcLinkRouteOptions,
-  { accountId, clientIp, call }: Prover,
-  act: () => Promise<T>,
-): Promise<T> {
-  const { account } = await clients.accounts.getAccount({ accountId }, call);
-  const attempt = await signInFailures.begin(account?.email ?? '', clientIp);
-  try {
-    const done = await act();
-    await signInFailures.takeBack(attempt);
-    return done;
-  } catch (err) {
-    if (fromConnectError(err)?.reason !== 'oidc_password_wrong') await signInFailures.takeBack(attempt);
-    throw err;
-  }
 }

@@ -1,10 +1,11 @@
+import type { IncomingMessage } from 'node:http';
 import type { CallOptions } from '@connectrpc/connect';
 import { type DomainError, fromConnectError } from '@latchkey/kit/errors';
 import type { Account, Session } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import type { FinishOidcResponse, OidcSignedIn } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
 import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
-import { checkNotSentHere } from '../authentication/cross-site.ts';
+import { checkNotSentHere, checkVisited } from '../authentication/cross-site.ts';
 import type { SignInFailures } from '../authentication/sign-in-failures.ts';
 import type { Clients } from '../clients.ts';
 import { errors } from '../errors.ts';
@@ -23,6 +24,7 @@ const ISSUER_TIMEOUT_MS = 16_000;
 /** What issuers add to the answer beside this is nobody's concern. */
 const answerPart = anyText.max(4_096).optional();
 const callbackQuery = z.object({ code: answerPart, state: answerPart, iss: answerPart, error: answerPart });
+const callbackParams = z.object({ issuer: issuerName });
 
 /** What the routes of OpenID Connect work with. */
 export interface OidcRouteOptions {
@@ -42,7 +44,8 @@ export function oidcRoutes(options: OidcRouteOptions): Route[] {
   const { clients, limits, secureCookie, publicUrl } = options;
   const base = `${publicUrl.replace(/\/+$/, '')}${OIDC_PATH}`;
   const ownOrigins = new Set([publicUrl, options.returnUrl ?? publicUrl].map((url) => new URL(url).origin));
-  const redirectUri = `${base}/callback`;
+  // As identity writes it, which compares what browsers come back to with where it sent them.
+  const redirectUri = new URL(`${base}/callback`).href;
   const cookies = new OidcCookies({ secure: secureCookie, path: new URL(base).pathname });
   const start: StartFlow = async (reply, request, call) => {
     const started = await clients.oidc.startOidc({ ...request, redirectUri }, withTimeForIssuer(call));
@@ -63,20 +66,20 @@ export function oidcRoutes(options: OidcRouteOptions): Route[] {
       limit: { limit: limits.oidcVisits, per: 'ip' },
       query: z.object({ issuer: issuerName }),
       redirects: { when: 'To the issuer.', always: true },
-      failures: [403, 'not_found'],
+      failures: ['sent_from_elsewhere', 'issuer_not_found'],
       message: 'Sign-in begun.',
-      handle: async ({ query: { issuer }, raw, call, reply }) => {
-        checkNotSentHere(raw, ownOrigins);
+      admit: (req) => checkNotSentHere(req, ownOrigins),
+      handle: async ({ query: { issuer }, call, reply }) => {
         return reply.redirect(await start(reply, { issuer }, call));
       },
     }),
-    callbackRoute(options, cookies),
+    ...callbackRoutes(options, cookies, redirectUri),
     completeRoute(options, cookies),
     ...oidcLinkRoutes(options, start),
   ];
 }
 
-function callbackRoute(options: OidcRouteOptions, cookies: OidcCookies): Route {
+function callbackRoutes(options: OidcRouteOptions, cookies: OidcCookies, redirectUri: string): Route[] {
   const { clients, limits, returnUrl } = options;
   const end = async (reply: FastifyReply, { outcome }: FinishOidcResponse, clientIp: string) => {
     cookies.clear(reply, 'oidc_flow');
@@ -92,12 +95,24 @@ function callbackRoute(options: OidcRouteOptions, cookies: OidcCookies): Route {
         throw new Error('identity answered no outcome');
     }
   };
-  return defineRoute({
+  const comeBack = async ({ query: { code, state, iss, error }, raw, clientIp, call, reply }: ComingBack, place: string) => {
+    // The address has the code in it.
+    reply.header('referrer-policy', 'no-referrer');
+    const answer = definedOf({ code, state, iss, error });
+    const browser = { flow: readOidcCookie(raw, 'oidc_flow'), redirectUri: place, sessionToken: sessionTokenOf(raw) };
+    try {
+      const data = await end(reply, await clients.oidc.finishOidc({ ...answer, ...browser }, withTimeForIssuer(call)), clientIp);
+      return returnUrl === undefined ? data : reply.redirect(returnUrl);
+    } catch (err) {
+      const refusal = fromConnectError(err);
+      if (returnUrl === undefined || !refusal || !isForPeople(refusal)) throw err;
+      return reply.redirect(withError(returnUrl, refusal.code));
+    }
+  };
+  const both = {
     method: 'GET',
-    url: `${OIDC_PATH}/callback`,
     access: 'public',
     tag: TAG,
-    summary: 'Come back from an OpenID Connect issuer',
     description: [
       'Where the issuer sends browsers. Opens a session, as sign-in does, or ends the linking of an account.',
       'An account with two-factor authentication on is answered 401 `two_factor_required`: `complete` then takes the code.',
@@ -107,23 +122,34 @@ function callbackRoute(options: OidcRouteOptions, cookies: OidcCookies): Route {
     query: callbackQuery,
     data: session,
     redirects: { when: 'To `OIDC_RETURN_URL`, where that is set; `error` in it is the `code` of a refusal.', always: false },
-    failures: [401, 'two_factor_required', 403, 'email_not_verified', 409],
+    failures: ['oidc_failed', 'oidc_code_required', 'sent_from_elsewhere', 'sign_up_closed', 'email_not_verified', 'oidc_account_exists'],
     message: 'Signed in.',
-    handle: async ({ query: { code, state, iss, error }, raw, clientIp, call, reply }) => {
-      // The address has the code in it.
-      reply.header('referrer-policy', 'no-referrer');
-      const answer = definedOf({ code, state, iss, error });
-      const request = { ...answer, flow: readOidcCookie(raw, 'oidc_flow'), sessionToken: sessionTokenOf(raw) };
-      try {
-        const data = await end(reply, await clients.oidc.finishOidc(request, withTimeForIssuer(call)), clientIp);
-        return returnUrl === undefined ? data : reply.redirect(returnUrl);
-      } catch (err) {
-        const refusal = fromConnectError(err);
-        if (returnUrl === undefined || !refusal || !isForPeople(refusal)) throw err;
-        return reply.redirect(withError(returnUrl, refusal.code));
-      }
-    },
-  });
+    admit: checkVisited,
+  } as const;
+  return [
+    defineRoute({
+      ...both,
+      url: `${OIDC_PATH}/callback`,
+      summary: 'Come back from the only OpenID Connect issuer',
+      handle: (request) => comeBack(request, redirectUri),
+    }),
+    defineRoute({
+      ...both,
+      url: `${OIDC_PATH}/callback/:issuer`,
+      summary: 'Come back from one of several OpenID Connect issuers',
+      params: callbackParams,
+      handle: (request) => comeBack(request, `${redirectUri}/${request.params.issuer}`),
+    }),
+  ];
+}
+
+/** A browser that an issuer has sent back. */
+interface ComingBack {
+  readonly query: z.output<typeof callbackQuery>;
+  readonly raw: IncomingMessage;
+  readonly clientIp: string;
+  readonly call: CallOptions;
+  readonly reply: FastifyReply;
 }
 
 function completeRoute(options: OidcRouteOptions, cookies: OidcCookies): Route {
@@ -138,7 +164,7 @@ function completeRoute(options: OidcRouteOptions, cookies: OidcCookies): Route {
     limit: { limit: limits.signIn, per: 'ip' },
     body: z.strictObject({ code: twoFactorCode.meta({ description: 'Code of the second factor, or a recovery code.' }) }),
     data: session,
-    failures: [401, 403],
+    failures: ['oidc_failed'],
     message: 'Signed in.',
     handle: async ({ body: { code }, raw, clientIp, call, reply }) => {
       const pending = readOidcCookie(raw, 'oidc_pending');

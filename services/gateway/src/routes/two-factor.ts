@@ -1,8 +1,10 @@
 import { z } from 'zod';
+import type { SignInFailures } from '../authentication/sign-in-failures.ts';
 import type { Clients } from '../clients.ts';
 import type { Limits } from '../limit/limits.ts';
 import { defineRoute, type Route } from '../route/route.ts';
 import { twoFactorCode } from './schemas.ts';
+import { withPassword } from './shown-password.ts';
 
 const TAG = 'Accounts';
 
@@ -13,8 +15,17 @@ const disableBody = z.strictObject({
   code: twoFactorCode.meta({ description: 'Code of the authenticator app, or a recovery code.' }),
 });
 
+/** What the routes of the second factor work with. */
+export interface TwoFactorRouteOptions {
+  readonly clients: Pick<Clients, 'accounts' | 'twoFactor'>;
+  readonly limits: Limits;
+  readonly signInFailures: SignInFailures;
+}
+
 /** Setting up, enabling and disabling the second factor (decisions 4). */
-export function twoFactorRoutes({ twoFactor }: Pick<Clients, 'twoFactor'>, limits: Limits): Route[] {
+export function twoFactorRoutes(options: TwoFactorRouteOptions): Route[] {
+  const { clients, limits } = options;
+  const { twoFactor } = clients;
   return [
     defineRoute({
       method: 'POST',
@@ -60,8 +71,9 @@ export function twoFactorRoutes({ twoFactor }: Pick<Clients, 'twoFactor'>, limit
       limit: { limit: limits.twoFactorDisabling, per: 'account' },
       body: disableBody,
       message: 'Two-factor authentication disabled.',
-      handle: async ({ principal: { accountId, credentialId: sessionId }, body: { password, code }, call }) => {
-        await twoFactor.disableTwoFactor({ accountId, sessionId, password, code }, call);
+      handle: async ({ principal: { accountId, credentialId: sessionId }, body: { password, code }, clientIp, call }) => {
+        const request = { accountId, sessionId, password, code };
+        await withPassword(options, { accountId, clientIp, call }, () => twoFactor.disableTwoFactor(request, call));
       },
     }),
   ];

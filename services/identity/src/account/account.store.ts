@@ -59,6 +59,19 @@ export async function lockAccount(tx: Kysely<IdentityDatabase>, id: string): Pro
   return row !== undefined;
 }
 
+/** The password of an account and how it was failed, with the account locked as {@link lockAccount} does; undefined where there is no such account. */
+export async function lockPassword(
+  tx: Kysely<IdentityDatabase>,
+  id: string,
+): Promise<Pick<AccountRow, 'password_hash' | 'password_failures'> | undefined> {
+  const account = tx.selectFrom('account').select(['password_hash', 'password_failures']).where('id', '=', id);
+  return account.forNoKeyUpdate().executeTakeFirst();
+}
+
+export async function updatePasswordFailures(tx: Kysely<IdentityDatabase>, id: string, failures: Date[]): Promise<void> {
+  await tx.updateTable('account').set({ password_failures: failures }).where('id', '=', id).execute();
+}
+
 /** Makes every sign-in to the account that is under way come to nothing. */
 export async function endSignInsUnderWay(tx: Kysely<IdentityDatabase>, id: string): Promise<void> {
   await tx

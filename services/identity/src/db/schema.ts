@@ -14,6 +14,8 @@ export interface AccountTable {
   avatar_uploaded_at: Generated<Date | null>;
   /** Grows whenever sessions of the account are ended, or a way to sign in is taken away: a sign-in begun before comes to nothing. */
   sign_in_generation: Generated<number>;
+  /** Times of the wrong passwords of the last 15 minutes that were shown with a session, to do more than it may. */
+  password_failures: ColumnType<Date[], Date[] | undefined, Date[]>;
   created_at: Date;
 }
 

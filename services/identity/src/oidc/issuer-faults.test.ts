@@ -40,33 +40,6 @@ beforeEach(() => {
 const fresh = (): Promise<TestInstance> => identity.connect({ env: { ...issuer.env(), OIDC_TIMEOUT_MS: '300' } });
 const start = ({ oidc }: TestInstance) => oidc.startOidc({ issuer: 'test', redirectUri: REDIRECT_URI });
 
-/** An instance with the issuer under test, and another beside it or not. */
-const beside = (more: Record<string, string>): Promise<TestInstance> => identity.connect({ env: { ...issuer.env(), ...more } });
-const OTHER = { OIDC_ISSUERS: 'test,other', OIDC_OTHER_ISSUER: 'https://other.test', OIDC_OTHER_CLIENT_ID: 'a' };
-const PUBLIC = { OIDC_TEST_CLIENT_SECRET: '' };
-const SILENT = { authorization_response_iss_parameter_supported: false };
-
-test.each([
-  ['a public client alone', PUBLIC, SILENT, 'done'],
-  ['a public client of one that says who it is', { ...PUBLIC, ...OTHER }, {}, 'done'],
-  ['a client with a secret', OTHER, SILENT, 'done'],
-  [
-    'a public client, beside another, of one that does not say who it is',
-    { ...PUBLIC, ...OTHER },
-    SILENT,
-    'oidc_issuer_unavailable',
-  ],
-  [
-    'the same of one that leaves it open',
-    { ...PUBLIC, ...OTHER },
-    { authorization_response_iss_parameter_supported: undefined },
-    'oidc_issuer_unavailable',
-  ],
-])('of issuers that could be taken for one another none is used: %s', async (_what, env, metadata, expected) => {
-  issuer.metadata = metadata;
-  expect(await outcomeOf(start(await beside(env)))).toBe(expected);
-});
-
 const DISCOVERY = '/.well-known/openid-configuration';
 const MIB = Buffer.alloc(1_024 * 1_024, ' ');
 

@@ -36,8 +36,6 @@ export interface IssuerAnswer {
 
 /** What issuers are asked with. */
 export interface IssuerOptions {
-  /** Whether it is the only one, so that its answers can't be taken for another's. */
-  readonly alone: boolean;
   readonly fetch: CustomFetch;
   /** Longest wait for one answer, in milliseconds. */
   readonly callTimeoutMs: number;
@@ -113,20 +111,9 @@ async function discover({ url, clientId, clientSecret }: IssuerSettings, options
     timeout: options.callTimeoutMs / 1000,
     ...(isLoopbackHttp(url) && { execute: [allowInsecureRequests] }),
   });
-  checkTellable(config, clientSecret, options.alone);
   // Without this, the connection to the token endpoint alone would vouch for the token.
   enableNonRepudiationChecks(config);
   return config;
-}
-
-/**
- * Refuses an issuer whose codes another one could get hold of and redeem (RFC 9700, 4.4): a code is sent to whichever issuer the browser was sent to, and
- * that one may have sent it on. An issuer that says in its answer who it is gives that away; else only a secret keeps others from redeeming its codes.
- */
-function checkTellable(config: Configuration, clientSecret: string | undefined, alone: boolean): void {
-  const namesItself = config.serverMetadata().authorization_response_iss_parameter_supported === true;
-  if (alone || clientSecret !== undefined || namesItself) return;
-  throw new IssuerCallError('it needs a client secret, as it sends no iss and is not the only issuer');
 }
 
 /** How the client shows its secret: as most issuers want it, or as the issuer says (OpenID Connect Discovery, 3). */

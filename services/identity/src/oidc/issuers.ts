@@ -5,9 +5,8 @@ import type { IssuerSettings } from './issuer-settings.ts';
 /** Opens all issuers that are configured, by name. They share what bounds calls. */
 export function createIssuers(
   settings: readonly IssuerSettings[],
-  options: Omit<IssuerOptions, 'fetch' | 'alone'>,
+  options: Omit<IssuerOptions, 'fetch'>,
 ): ReadonlyMap<string, Issuer> {
   const fetch = createIssuerFetch();
-  const alone = settings.length === 1;
-  return new Map(settings.map((issuer) => [issuer.name, createIssuer(issuer, { ...options, fetch, alone })]));
+  return new Map(settings.map((issuer) => [issuer.name, createIssuer(issuer, { ...options, fetch })]));
 }

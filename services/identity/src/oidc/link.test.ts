@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { createTestDatabase, type TestDatabase } from '@latchkey/testkit/database';
 import { testRedis } from '@latchkey/testkit/redis';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { accountsCalls } from '../testing/accounts-call.ts';
 import {
   migrateIdentity,
   outcomeOf,
@@ -12,17 +13,20 @@ import {
 } from '../testing/identity.fixture.ts';
 import { REDIRECT_URI, sendJson, startTestIssuer, type TestIssuer } from '../testing/issuer.fixture.ts';
 import { comeBack, linkAt, signInAt } from '../testing/oidc-flow.fixture.ts';
-import { signUpSomeone } from '../testing/sample.fixture.ts';
+import { PASSWORD, present, signUpSomeone } from '../testing/sample.fixture.ts';
 
 let database: TestDatabase;
 let identity: TestIdentity;
 let instance: TestInstance;
 let issuer: TestIssuer;
+let call: ReturnType<typeof accountsCalls>;
 
 beforeAll(async () => {
   issuer = await startTestIssuer();
   database = await createTestDatabase({ schema: 'identity', migrate: migrateIdentity });
-  identity = await startTestIdentity({ databaseUrl: database.url, redisUrl: (await testRedis()).url });
+  const servers = { databaseUrl: database.url, redisUrl: (await testRedis()).url };
+  identity = await startTestIdentity(servers);
+  call = accountsCalls(servers);
   instance = await identity.connect({ env: issuer.env() });
 });
 afterAll(async () => {
@@ -122,6 +126,20 @@ test('a link is nothing under a session that ends while the issuer is asked', as
     void instance.accounts.signOutEverywhere({ accountId }).then(() => sendJson(res, 200, { sub: issuer.claims.sub }));
   };
   expect(await outcomeOf(linkAt(fresh, issuer, { accountId, token }))).toBe('session_invalid');
+  expect(await links()).toEqual(before);
+});
+
+test.each<[string, (accountId: string) => Promise<unknown>]>([
+  ['the password was reset', (accountId) => call(['reset-password', accountId], { input: PASSWORD })],
+  ['the sessions were ended', (accountId) => instance.accounts.signOutEverywhere({ accountId })],
+])('a link that was begun before is nothing once %s, also under a session opened since', async (_what, change) => {
+  const { account, accountId } = await owner();
+  const before = await links();
+  const back = await comeBack(instance, issuer, { linkAccountId: accountId });
+  await change(accountId);
+  const { session } = await instance.accounts.signIn({ email: account.email, password: PASSWORD });
+  const finish = instance.oidc.finishOidc({ ...back, sessionToken: present(session).token });
+  expect(await outcomeOf(finish)).toBe('oidc_flow_invalid');
   expect(await links()).toEqual(before);
 });
 

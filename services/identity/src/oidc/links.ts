@@ -1,9 +1,11 @@
 import { parseId } from '@latchkey/kit/id';
 import type { Kysely } from 'kysely';
-import { endSignInsUnderWay, lockAccount, selectPasswordHashShared } from '../account/account.store.ts';
+import { lockAccount, selectPasswordHashShared } from '../account/account.store.ts';
 import type { IdentityContext } from '../context.ts';
 import type { IdentityDatabase } from '../db/schema.ts';
 import { errors } from '../errors.ts';
+import { deleteSessionsOf } from '../session/session.store.ts';
+import { endEpochs } from '../session/session.ts';
 import { deleteLinks, selectLinksOf } from './oidc-link.store.ts';
 import { type OwnerProof, proveOwner } from './owner-proof.ts';
 
@@ -25,6 +27,13 @@ export interface Unlinking {
   readonly subject: string | undefined;
 }
 
+/** What came of it. */
+export interface Unlinked {
+  /** Links that were removed. */
+  readonly removed: number;
+  readonly endedSessions: number;
+}
+
 /** The links of an account, the oldest first. */
 export async function listLinks(ctx: IdentityContext, accountText: string): Promise<OidcLink[]> {
   const accountId = parseId(accountText);
@@ -37,7 +46,6 @@ export async function listLinks(ctx: IdentityContext, accountText: string): Prom
  * Removes links of an account for its owner, who shows what linking takes: whoever has no more than a session can't shut the owner out of the ways
  * in that they have.
  *
- * @returns how many were removed
  * @throws `oidc_link_not_found`, `oidc_link_needed`, and what {@link proveOwner} throws
  */
 export async function unlinkAsOwner(
@@ -45,35 +53,36 @@ export async function unlinkAsOwner(
   accountText: string,
   which: Unlinking,
   proof: OwnerProof,
-): Promise<number> {
+): Promise<Unlinked> {
   const accountId = parseId(accountText);
   if (!accountId) throw errors.oidc_link_not_found();
   // Before the proof, so that no code is used up in vain.
   await selectRemovable(ctx, ctx.db, accountId, which, { mayBeLast: false });
   await proveOwner(ctx, accountId, proof);
-  return unlink(ctx, accountId, which, { mayBeLast: false });
+  return unlink(ctx, accountId, which, { mayBeLast: false, keptSessionId: parseId(proof.sessionId) });
 }
 
 /**
- * Removes links of an account; a sign-in by one that waits for a code comes to nothing. Sessions go on.
+ * Removes links of an account, and ends its sessions, which may have been opened by them; a sign-in by one that waits for a code comes to nothing.
  *
  * @param mayBeLast whether an account may be left with no way to sign in, as only operators can give it another
- * @returns how many were removed
+ * @param keptSessionId the session that asks and goes on
  * @throws `oidc_link_not_found`, `oidc_link_needed`
  */
 export async function unlink(
   ctx: IdentityContext,
   accountId: string,
   which: Unlinking,
-  { mayBeLast }: { readonly mayBeLast: boolean },
-): Promise<number> {
-  return ctx.db.transaction().execute(async (tx) => {
+  { mayBeLast, keptSessionId }: { readonly mayBeLast: boolean; readonly keptSessionId?: string | undefined },
+): Promise<Unlinked> {
+  const { removed, ended } = await ctx.db.transaction().execute(async (tx) => {
     if (!(await lockAccount(tx, accountId))) throw errors.oidc_link_not_found();
-    const removed = await selectRemovable(ctx, tx, accountId, which, { mayBeLast });
-    await deleteLinks(tx, removed);
-    await endSignInsUnderWay(tx, accountId);
-    return removed.length;
+    const links = await selectRemovable(ctx, tx, accountId, which, { mayBeLast });
+    await deleteLinks(tx, links);
+    return { removed: links.length, ended: await deleteSessionsOf(tx, accountId, keptSessionId) };
   });
+  await endEpochs(ctx, ended);
+  return { removed, endedSessions: ended.length };
 }
 
 async function selectRemovable(

@@ -1,20 +1,23 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { ServiceImpl } from '@connectrpc/connect';
-import type { OidcService } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
+import type { OidcService, UnlinkOidcRequest } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
 import { toMessage, toSignedIn } from '../account/account.rpc.ts';
 import type { IdentityContext } from '../context.ts';
 import { listLinks, unlinkAsOwner } from './links.ts';
 import { completeSignIn, type FlowOutcome, finishFlow, startFlow } from './oidc.ts';
+import type { OwnerProof } from './owner-proof.ts';
 
 /** Sign-in by OpenID Connect. */
 export function oidcRpc(ctx: IdentityContext): ServiceImpl<typeof OidcService> {
   return {
-    async startOidc({ issuer, redirectUri, linkAccountId, password, code }) {
-      const { authorizationUrl, flow } = await startFlow(ctx, { issuer, redirectUri, linkAccountId, password, code });
+    async startOidc({ issuer, redirectUri, linkAccountId, ...proof }) {
+      const { authorizationUrl, flow } = await startFlow(ctx, { issuer, redirectUri, linkAccountId, ...ownerProof(proof) });
       return { authorizationUrl, flow: flow.text, expiresAt: timestampFromDate(flow.expiresAt) };
     },
-    async finishOidc({ flow, code, state, iss, error, sessionToken }) {
-      return { outcome: toOutcome(await finishFlow(ctx, { flow, answer: { code, state, iss, error }, sessionToken })) };
+    async finishOidc({ flow, code, state, iss, error, ...browser }) {
+      const { redirectUri, sessionToken } = browser;
+      const answer = { code, state, iss, error };
+      return { outcome: toOutcome(await finishFlow(ctx, { flow, answer, redirectUri, sessionToken })) };
     },
     async completeOidc({ pending, code, previousSessionToken }) {
       return { signedIn: toSignedIn(await completeSignIn(ctx, { pending, code, previousSessionToken })) };
@@ -23,10 +26,15 @@ export function oidcRpc(ctx: IdentityContext): ServiceImpl<typeof OidcService> {
       const links = await listLinks(ctx, accountId);
       return { links: links.map(({ createdAt, ...link }) => ({ ...link, createdAt: timestampFromDate(createdAt) })) };
     },
-    async unlinkOidc({ accountId, issuer, subject, password, code }) {
-      return { removed: await unlinkAsOwner(ctx, accountId, { issuer, subject }, { password, code }) };
+    async unlinkOidc({ accountId, issuer, subject, ...proof }) {
+      const { removed } = await unlinkAsOwner(ctx, accountId, { issuer, subject }, ownerProof(proof));
+      return { removed };
     },
   };
+}
+
+function ownerProof({ password, code, sessionId }: Pick<UnlinkOidcRequest, 'password' | 'code' | 'sessionId'>): OwnerProof {
+  return { password, code, sessionId };
 }
 
 function toOutcome(outcome: FlowOutcome) {

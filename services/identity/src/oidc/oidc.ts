@@ -2,7 +2,7 @@ import { DomainError } from '@latchkey/kit/errors';
 import { parseId } from '@latchkey/kit/id';
 import { constantTimeEqual } from '@latchkey/kit/secrets';
 import { randomNonce, randomPKCECodeVerifier, randomState } from 'openid-client';
-import { lockAccount } from '../account/account.store.ts';
+import { lockAccount, selectSignInBasisShared } from '../account/account.store.ts';
 import { type Account, getAccount, type SignedIn } from '../account/account.ts';
 import { openSessionOf } from '../account/sign-in.ts';
 import { authenticateSession, type SessionPrincipal } from '../authentication/authentication.ts';
@@ -14,7 +14,7 @@ import type { Issuer, IssuerAnswer } from './issuer.ts';
 import { createAccountOf } from './new-account.ts';
 import { deleteUsedFlows, insertLinkOnce, insertUsedFlow, selectLinkedAccount, updatePictureUrl } from './oidc-link.store.ts';
 import { type OwnerProof, proveOwner } from './owner-proof.ts';
-import { type Flow, flowEnd, type PendingSignIn, type Sealed, seal, unseal } from './sealed.ts';
+import { type Flow, flowEnd, type PendingSignIn, type Sealed, seal, sealPending, unseal } from './sealed.ts';
 
 /** What a browser is to do. */
 export interface StartedFlow {
@@ -22,9 +22,20 @@ export interface StartedFlow {
   readonly flow: Sealed;
 }
 
-/** What a browser came back with. */
+/** What somebody wants to begin. */
+export interface FlowRequest extends OwnerProof {
+  /** Name of the issuer. */
+  readonly issuer: string;
+  /** Where issuers send browsers back to. */
+  readonly redirectUri: string;
+  /** Undefined means a sign-in. */
+  readonly linkAccountId: string | undefined;
+}
+
+/** What a browser came back with, and where. */
 export interface FlowEnd {
   readonly flow: string;
+  readonly redirectUri: string;
   readonly answer: IssuerAnswer;
   /** Token that the client has in its session cookie; empty for none. */
   readonly sessionToken: string;
@@ -44,7 +55,7 @@ export type FlowOutcome =
  */
 export async function startFlow(
   ctx: IdentityContext,
-  { issuer: name, redirectUri, linkAccountId, ...proof }: Pick<Flow, 'issuer' | 'redirectUri' | 'linkAccountId'> & OwnerProof,
+  { issuer: name, redirectUri, linkAccountId, ...proof }: FlowRequest,
 ): Promise<StartedFlow> {
   if (!URL.canParse(redirectUri)) throw errors.oidc_request_invalid();
   const issuer = issuerOf(ctx, name);
@@ -52,34 +63,44 @@ export async function startFlow(
   if (linkAccountId !== undefined && !parseId(linkAccountId)) throw errors.account_not_found();
   const flow: Flow = {
     issuer: name,
-    redirectUri: new URL(redirectUri).href,
+    redirectUri: redirectUriOf(ctx, name, redirectUri),
     state: randomState(),
     nonce: randomNonce(),
     verifier: randomPKCECodeVerifier(),
-    ...(linkAccountId !== undefined && { linkAccountId }),
   };
   const authorizationUrl = await issuer.authorizationUrl(flow);
   // Only now, so that no code is used up in vain.
-  if (linkAccountId !== undefined) await proveOwner(ctx, linkAccountId, proof);
-  return { authorizationUrl, flow: seal(ctx.oidcKey, 'flow', flow, ctx.clock()) };
+  const link = linkAccountId && { accountId: linkAccountId, generation: await proveOwner(ctx, linkAccountId, proof) };
+  return { authorizationUrl, flow: seal(ctx.oidcKey, 'flow', { ...flow, ...(link && { link }) }, ctx.clock()) };
 }
 
 /**
- * Ends a flow. Nothing changes before everything is proven: that this browser began it, that it is not over and not used, that the session of a link is
- * its account's, and that the issuer's answer is to be believed.
+ * Where an issuer sends browsers back to. Of several, each has a place of its own: one that is hostile could send its visitors on to another issuer, and
+ * what that answers would be taken for an answer of the first (RFC 9700, 4.4.2.2). An issuer sends nobody but to places that it was told of, and says so
+ * again when the code is redeemed, so an answer that comes to the place of an issuer is that issuer's, also where it does not say who it is.
+ */
+function redirectUriOf({ oidcIssuers }: IdentityContext, name: string, base: string): string {
+  const { href } = new URL(base);
+  return oidcIssuers.size === 1 ? href : `${href}/${name}`;
+}
+
+/**
+ * Ends a flow. Nothing changes before everything is proven: that this browser began it and came back to the place of its issuer, that it is not over and
+ * not used, that the session of a link is its account's, and that the issuer's answer is to be believed.
  *
  * @throws all that `FinishOidc` names
  */
-export async function finishFlow(ctx: IdentityContext, { flow: text, answer, sessionToken }: FlowEnd): Promise<FlowOutcome> {
-  const flow = unseal(ctx.oidcKey, 'flow', text, ctx.clock());
+export async function finishFlow(ctx: IdentityContext, end: FlowEnd): Promise<FlowOutcome> {
+  const { answer, sessionToken } = end;
+  const flow = unseal(ctx.oidcKey, 'flow', end.flow, ctx.clock());
   const issuer = flow && issuerOf(ctx, flow.issuer);
   if (!flow || !issuer || !constantTimeEqual(flow.state, answer.state ?? '')) throw errors.oidc_flow_invalid();
-  const { linkAccountId } = flow;
-  const session = linkAccountId === undefined ? undefined : await checkSession(ctx, sessionToken, linkAccountId);
+  if (flow.redirectUri !== end.redirectUri) throw errors.oidc_flow_invalid();
+  const session = flow.link && (await checkSession(ctx, sessionToken, flow.link.accountId));
   const person = toPerson(...(await issuer.redeem(flow, answer, () => useUp(ctx, flow))));
   if (!person) throw errors.oidc_refused();
-  if (!session) return signInAs(ctx, person, sessionToken);
-  await link(ctx, person, session);
+  if (!flow.link || !session) return signInAs(ctx, person, sessionToken);
+  await link(ctx, person, session, flow.link.generation);
   return { case: 'linked', account: await getAccount(ctx, session.accountId), csrfToken: session.csrfToken };
 }
 
@@ -142,7 +163,7 @@ async function openLinked(ctx: IdentityContext, pending: PendingSignIn, previous
     return { case: 'signedIn', ...(await open(ctx, pending, { code: undefined, previousSessionToken })) };
   } catch (err) {
     if (!(err instanceof DomainError) || err.reason !== 'two_factor_required') throw err;
-    return { case: 'pending', pending: seal(ctx.oidcKey, 'pending', pending, ctx.clock()) };
+    return { case: 'pending', pending: sealPending(ctx.oidcKey, pending, ctx.clock()) };
   }
 }
 
@@ -157,15 +178,20 @@ async function open(
   return { account: await getAccount(ctx, accountId), session };
 }
 
-/** Links a person to the account of a session, which may have ended while the issuer was asked. */
+/**
+ * Links a person to the account of a session, which may have ended while the issuer was asked. What proved its owner before may be worth nothing by now,
+ * as after a reset of the password: then nothing is linked, whatever session the browser has come by since.
+ */
 async function link(
   ctx: IdentityContext,
   { issuer, subject, pictureUrl }: Person,
   { accountId, credentialId: sessionId }: SessionPrincipal,
+  generation: number,
 ): Promise<void> {
   await ctx.db.transaction().execute(async (tx) => {
     if (!(await lockAccount(tx, accountId))) throw errors.account_not_found();
     if (!(await holdSession(tx, accountId, sessionId))) throw errors.session_invalid();
+    if ((await selectSignInBasisShared(tx, accountId))?.sign_in_generation !== generation) throw errors.oidc_flow_invalid();
     const owner = await insertLinkOnce(tx, { issuer, subject, account_id: accountId, created_at: ctx.clock() });
     if (owner !== accountId) throw errors.oidc_subject_linked();
     if (pictureUrl !== undefined) await updatePictureUrl(tx, accountId, pictureUrl);

@@ -12,8 +12,8 @@ import {
 } from '../testing/identity.fixture.ts';
 import { startTestIssuer, type TestIssuer } from '../testing/issuer.fixture.ts';
 import { comeBack, linkAt, signInAt } from '../testing/oidc-flow.fixture.ts';
-import { PASSWORD, signUpSomeone } from '../testing/sample.fixture.ts';
-import { guardSomeone } from '../testing/two-factor.fixture.ts';
+import { PASSWORD, sessionCredential, signUpSomeone } from '../testing/sample.fixture.ts';
+import { guardSomeone, sessionIdOf } from '../testing/two-factor.fixture.ts';
 
 let database: TestDatabase;
 let identity: TestIdentity;
@@ -40,7 +40,7 @@ beforeEach(() => issuer.reset());
 async function linked() {
   issuer.reset();
   const { account, session } = await signUpSomeone(instance);
-  const owner = { accountId: account.id, token: session.token };
+  const owner = { accountId: account.id, token: session.token, sessionId: await sessionIdOf(identity, session) };
   await linkAt(instance, issuer, owner);
   return { account, ...owner, subject: String(issuer.claims.sub) };
 }
@@ -57,12 +57,6 @@ test('a link needs the password', async () => {
     expect(await link(wrong)).toMatchObject({ reason: 'oidc_password_wrong', kind: 'invalid', code: 'bad_request' });
   }
   expect(await outcomeOf(comeBack(instance, issuer, { linkAccountId: account.id }))).toBe('done');
-});
-
-test('a link of an account without a password needs none', async () => {
-  const { account } = await signUpSomeone(instance);
-  await forgetPassword(account.id);
-  expect(await outcomeOf(comeBack(instance, issuer, { linkAccountId: account.id, password: '' }))).toBe('done');
 });
 
 test('a link needs a code where there is a second factor, and counts what is wrong', async () => {
@@ -139,12 +133,12 @@ test('removing a link needs a code where there is a second factor, uses none up 
 });
 
 test('the last way to sign in to an account without a password stays, also of two removed at once', async () => {
-  const { accountId, token, subject } = await linked();
+  const { accountId, token, sessionId, subject } = await linked();
   issuer.claims = { sub: 'the-second' };
   await linkAt(instance, issuer, { accountId, token });
   await forgetPassword(accountId);
   const unlink = (one?: string) =>
-    outcomeOf(instance.oidc.unlinkOidc({ accountId, issuer: 'test', ...(one !== undefined && { subject: one }) }));
+    outcomeOf(instance.oidc.unlinkOidc({ accountId, issuer: 'test', sessionId, ...(one !== undefined && { subject: one }) }));
   expect(await unlink()).toBe('oidc_link_needed');
   const outcomes = await Promise.all([unlink(subject), unlink('the-second')]);
   expect(outcomes.sort()).toEqual(['done', 'oidc_link_needed']);
@@ -163,13 +157,15 @@ test('a sign-in that waits for a code comes to nothing once its link is removed'
 });
 
 test('operators see links, and remove the last one too', async () => {
-  const { account, accountId, subject } = await linked();
+  const { account, accountId, token, subject } = await linked();
   await forgetPassword(accountId);
   const listed = await call(['list-links', account.username], { env: issuer.env() });
   expect(listed.text).toContain(` ${issuer.url}  ${subject}\n1 link of ${account.username}`);
   expect(listed.data.links).toMatchObject([{ issuer: issuer.url, subject, name: 'test' }]);
   const unlink = () => call(['unlink', account.email, issuer.url, '--subject', subject]);
-  expect(await unlink()).toMatchObject({ text: `Removed 1 link of ${account.username} (${account.email}).` });
-  expect((await unlink()).data).toMatchObject({ changed: false, removedLinks: 0 });
+  expect(await unlink()).toMatchObject({ text: `Removed 1 link of ${account.username} (${account.email}) and ended 1 session.` });
+  const used = instance.authentication.authenticate({ credential: sessionCredential(token) });
+  expect(await outcomeOf(used)).toBe('session_invalid');
+  expect((await unlink()).data).toMatchObject({ changed: false, removedLinks: 0, endedSessions: 0 });
   expect(await subjectsOf(accountId)).toEqual([]);
 });

@@ -114,6 +114,22 @@ test.each<[string, (guarded: Awaited<ReturnType<typeof guardedAndLinked>>) => Pr
   }
 });
 
+test.each([
+  ['is shown', 'p'.repeat(2_000), true],
+  ['is left out where it is too long once it is sealed', '\\'.repeat(2_000), false],
+])('the picture of a sign-in that waits for a code %s', async (_what, query, shown) => {
+  const { accountId, code } = await guardedAndLinked();
+  const picture = `https://images.test/?${query}`;
+  issuer.claims = { ...issuer.claims, picture };
+  const { outcome } = await finishAt(instance, issuer);
+  if (outcome.case !== 'pending') throw new Error(`The flow ended as ${outcome.case}`);
+  const { pending } = outcome.value;
+  expect(`oidc_pending=${pending}`.length).toBeLessThan(3_900);
+  expect(await outcomeOf(instance.oidc.completeOidc({ pending, code: code() }))).toBe('done');
+  const { account } = await instance.accounts.getAccount({ accountId });
+  expect(account?.avatarUrl).toBe(shown ? picture : undefined);
+});
+
 test('what is no pending sign-in is refused: nothing, a flow, one that was changed', async () => {
   const { pending, code } = await guardedAndLinked();
   const { flow } = await comeBack(instance, issuer);

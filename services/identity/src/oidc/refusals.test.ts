@@ -126,19 +126,6 @@ describe('a browser that comes back', () => {
     expect(await state()).toEqual(before);
   });
 
-  test('from another issuer than it went to is refused, whether or not that says who it is', async () => {
-    other.metadata = { authorization_response_iss_parameter_supported: false };
-    const before = await state();
-    for (const iss of [other.url, issuer.url]) {
-      const [gone, elsewhere] = [await comeBack(instance, issuer), await comeBack(instance, other, { issuerName: 'other' })];
-      const mixed = { ...elsewhere, flow: gone.flow ?? '', state: gone.state ?? '', iss };
-      expect(await outcomeOf(instance.oidc.finishOidc(mixed)), iss).toBe('oidc_refused');
-      const swapped = { ...gone, flow: elsewhere.flow ?? '', state: elsewhere.state ?? '', iss };
-      expect(await outcomeOf(instance.oidc.finishOidc(swapped)), iss).toBe('oidc_refused');
-    }
-    expect(await state()).toEqual(before);
-  });
-
   test('to an instance that knows nothing of its issuer any more is refused', async () => {
     const back = await comeBack(instance, issuer);
     expect(await outcomeOf(identity.oidc.finishOidc(back))).toBe('oidc_flow_invalid');
@@ -211,7 +198,7 @@ test('the issuer is asked with PKCE by S256, a nonce and a state that are new ea
   expect(first).toEqual({
     client_id: CLIENT_ID,
     response_type: 'code',
-    redirect_uri: request.redirectUri,
+    redirect_uri: `${request.redirectUri}/test`,
     scope: 'openid profile email',
     code_challenge_method: 'S256',
     code_challenge: expect.stringMatching(/^[A-Za-z0-9_-]{43}$/),
@@ -254,6 +241,7 @@ test.each([
     instance.oidc.startOidc({ issuer: 'test', redirectUri, linkAccountId: text }),
     instance.oidc.finishOidc({ ...back, flow: text }),
     instance.oidc.finishOidc({ ...back, state: text }),
+    instance.oidc.finishOidc({ ...back, redirectUri: text }),
     instance.oidc.completeOidc({ pending: text, code: text, previousSessionToken: text }),
   ];
   for (const { kind } of await Promise.all(refused.map(refusalOf))) expect(['unauthenticated', 'not_found']).toContain(kind);

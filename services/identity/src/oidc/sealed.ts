@@ -3,8 +3,8 @@ import { z } from 'zod';
 
 /** A flow, or a sign-in that waits for a code, is good for so long. */
 const LIFETIME_MS = 10 * 60_000;
-/** Longest sealed text that is looked at; cookies are not longer. */
-const SEALED_LENGTH_MAX = 4_096;
+/** Longest sealed text that is looked at. Browsers keep cookies of 4,096 bytes, with name and attributes. */
+const SEALED_LENGTH_MAX = 3_840;
 const BASE64URL = /^[A-Za-z0-9_-]+$/;
 
 /** A browser's way to an issuer and back. */
@@ -14,8 +14,8 @@ const flowSchema = z.object({
   state: z.string(),
   nonce: z.string(),
   verifier: z.string(),
-  /** Account to link; undefined means a sign-in. */
-  linkAccountId: z.string().optional(),
+  /** Account to link, in the generation of sign-ins that its owner was proven in; undefined means a sign-in. */
+  link: z.object({ accountId: z.string(), generation: z.number() }).optional(),
 });
 
 /** A sign-in whose first factor was shown. */
@@ -50,6 +50,12 @@ export function seal<K extends keyof Contents>(key: Buffer, kind: K, content: Co
   const expiresAt = flowEnd(now);
   const sealed = encrypt(key, JSON.stringify({ content, expiresAtMs: expiresAt.getTime() }), contextOf(kind));
   return { text: sealed.toString('base64url'), expiresAt };
+}
+
+/** Seals a sign-in that waits for a code, without a picture that would make it longer than a cookie may be. */
+export function sealPending(key: Buffer, { pictureUrl, ...pending }: PendingSignIn, now: Date): Sealed {
+  const withPicture = seal(key, 'pending', { ...pending, pictureUrl }, now);
+  return withPicture.text.length <= SEALED_LENGTH_MAX ? withPicture : seal(key, 'pending', pending, now);
 }
 
 /** What was sealed, or undefined for anything else and for what is over. */

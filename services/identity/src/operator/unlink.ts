@@ -8,20 +8,24 @@ import { findAccount } from './find-account.ts';
 export const unlinkCommand: Command = {
   usage: 'ACCOUNT ISSUER [--subject SUBJECT]',
   summary:
-    'remove the links of the account to an OpenID Connect issuer, named as list-links shows it or by its name, or one of them',
+    'remove the links of the account to an OpenID Connect issuer, named as list-links shows it or by its name, or one of them, which ends all sessions',
   positionals: ['ACCOUNT', 'ISSUER'],
   options: { subject: { type: 'string' } },
   async run({ ctx, positionals: [name = '', issuer = ''], values }) {
     const account = await findAccount(ctx, name);
     const subject = values.subject === undefined ? undefined : String(values.subject);
-    const removed = await unlink(ctx, account.id, { issuer, subject }, { mayBeLast: true }).catch((err: unknown) => {
-      if (err instanceof DomainError && err.reason === 'oidc_link_not_found') return 0;
+    const unlinking = unlink(ctx, account.id, { issuer, subject }, { mayBeLast: true });
+    const { removed, endedSessions } = await unlinking.catch((err: unknown) => {
+      if (err instanceof DomainError && err.reason === 'oidc_link_not_found') return { removed: 0, endedSessions: 0 };
       throw err;
     });
     const whose = `${account.username} (${account.email})`;
     return {
-      text: removed === 0 ? `Nothing changed: ${whose} has no such link.` : `Removed ${countOf(removed, 'link')} of ${whose}.`,
-      json: { account: accountJson(account), changed: removed > 0, removedLinks: removed },
+      text:
+        removed === 0
+          ? `Nothing changed: ${whose} has no such link.`
+          : `Removed ${countOf(removed, 'link')} of ${whose} and ended ${countOf(endedSessions, 'session')}.`,
+      json: { account: accountJson(account), changed: removed > 0, removedLinks: removed, endedSessions },
     };
   },
 };

@@ -23,6 +23,16 @@ export async function deleteSessionOfToken(db: Kysely<IdentityDatabase>, tokenHa
   return row !== undefined;
 }
 
+/** When a session of an account was opened; undefined where there is no such session. */
+export async function selectSessionOpening(
+  db: Kysely<IdentityDatabase>,
+  accountId: string,
+  id: string,
+): Promise<Date | undefined> {
+  const session = db.selectFrom('session').select('created_at').where('id', '=', id).where('account_id', '=', accountId);
+  return (await session.executeTakeFirst())?.created_at;
+}
+
 /** Whether the account has the session, which then stays until the transaction ends. */
 export async function holdSession(tx: Kysely<IdentityDatabase>, accountId: string, id: string): Promise<boolean> {
   const session = tx.selectFrom('session').select('id').where('id', '=', id).where('account_id', '=', accountId);

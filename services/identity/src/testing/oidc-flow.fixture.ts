@@ -12,6 +12,7 @@ export interface StartOptions {
   readonly linkAccountId?: string;
   readonly password?: string;
   readonly code?: string;
+  readonly sessionId?: string;
 }
 
 /** Begins a flow and signs in at the issuer: what the browser comes back with. */
@@ -19,7 +20,8 @@ export async function comeBack({ oidc }: TestInstance, issuer: TestIssuer, optio
   const { issuerName = 'test', ...link } = options;
   const request = { issuer: issuerName, redirectUri: REDIRECT_URI, password: PASSWORD, ...link };
   const { authorizationUrl, flow } = await oidc.startOidc(request);
-  return { flow, ...issuer.authorize(authorizationUrl) };
+  const sentTo = new URL(authorizationUrl).searchParams.get('redirect_uri') ?? '';
+  return { flow, redirectUri: sentTo, ...issuer.authorize(authorizationUrl) };
 }
 
 /** Signs in from beginning to end, as whoever `claims` says. */

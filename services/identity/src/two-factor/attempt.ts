@@ -1,21 +1,13 @@
 import { DomainError } from '@latchkey/kit/errors';
 import { decrypt, encrypt } from '@latchkey/kit/secrets';
 import type { Kysely } from 'kysely';
+import { limitReachedBy, recentFailures } from '../account/recent-failures.ts';
 import type { IdentityContext } from '../context.ts';
 import type { IdentityDatabase } from '../db/schema.ts';
 import { errors } from '../errors.ts';
 import { type GivenCode, hashRecoveryCode, parseCode } from './code-text.ts';
 import { judgeCode } from './totp.ts';
-import {
-  selectRecoveryCode,
-  selectTwoFactor,
-  spendRecoveryCode,
-  type TwoFactorRow,
-  updateTwoFactor,
-} from './two-factor.store.ts';
-
-/** A failure counts for so long (decisions 9). */
-const WINDOW_MS = 15 * 60_000;
+import { selectRecoveryCode, spendRecoveryCode, type TwoFactorRow, updateTwoFactor } from './two-factor.store.ts';
 
 /**
  * Runs a transaction that is committed also where it answers a refusal, which is then thrown: the failure that it counted stays counted.
@@ -54,51 +46,37 @@ export async function spendCode(
   if (verdict === 'accepted') return undefined;
   // Who shows it again has not guessed: a form was sent twice.
   if (verdict === 'taken') return reached ?? errors.two_factor_code_invalid();
-  return reached ?? countFailure(ctx, tx, row, errors.two_factor_code_invalid());
+  if (reached) return reached;
+  await countFailure(ctx, tx, row);
+  return errors.two_factor_code_invalid();
 }
 
 /** The refusal of every further attempt while there are as many recent failures as there may be. */
 export function limitReached(ctx: IdentityContext, row: TwoFactorRow): DomainError | undefined {
-  const now = ctx.clock();
-  const blocking = recentFailures(row, now).at(-ctx.twoFactorFailuresMax);
-  if (!blocking) return undefined;
-  const retryAfterSeconds = Math.max(1, Math.ceil((blocking.getTime() + WINDOW_MS - now.getTime()) / 1000));
-  return errors.two_factor_attempts_reached({
-    policy: 'two-factor-failures',
-    limit: String(ctx.twoFactorFailuresMax),
-    windowSeconds: String(WINDOW_MS / 1000),
-    remaining: '0',
-    retryAfterSeconds: String(retryAfterSeconds),
-  });
+  const limit = { policy: 'two-factor-failures', max: ctx.twoFactorFailuresMax };
+  const reached = limitReachedBy(row.recent_failures, limit, ctx.clock());
+  return reached && errors.two_factor_attempts_reached(reached);
 }
 
-/**
- * The limit's refusal before anything costly is done for an attempt: {@link spendCode} and {@link limitReached} say so again under the lock. As there, a
- * recovery code that the account has goes through.
- */
-export async function limitReachedBefore(
+/** The limit's refusal of an attempt with that code, before anything else is judged of it. As in {@link spendCode}, a recovery code of theirs goes through. */
+export async function limitReachedFor(
   ctx: IdentityContext,
-  accountId: string,
-  text: string,
+  db: Kysely<IdentityDatabase>,
+  row: TwoFactorRow,
+  text: string | undefined,
 ): Promise<DomainError | undefined> {
-  const row = await selectTwoFactor(ctx.db, accountId);
-  const reached = row && limitReached(ctx, row);
-  const code = reached && parseCode(text);
+  const { account_id: accountId } = row;
+  const reached = limitReached(ctx, row);
+  const code = reached && parseCode(text ?? '');
   if (code?.kind !== 'recovery') return reached;
-  const theirs = await selectRecoveryCode(ctx.db, accountId, hashRecoveryCode(ctx.recoveryCodeKey, accountId, code));
+  const theirs = await selectRecoveryCode(db, accountId, hashRecoveryCode(ctx.recoveryCodeKey, accountId, code));
   return theirs?.used_at === null ? undefined : reached;
 }
 
-/** Counts a failure, which never makes more of them than the limit: past it nothing is judged. Answers the refusal that it was given. */
-export async function countFailure(
-  ctx: IdentityContext,
-  tx: Kysely<IdentityDatabase>,
-  row: TwoFactorRow,
-  refusal: DomainError,
-): Promise<DomainError> {
+/** Counts a failure. It must not come past the limit, where nothing is judged. */
+export async function countFailure(ctx: IdentityContext, tx: Kysely<IdentityDatabase>, row: TwoFactorRow): Promise<void> {
   const now = ctx.clock();
-  await updateTwoFactor(tx, row.account_id, { recent_failures: [...recentFailures(row, now), now] });
-  return refusal;
+  await updateTwoFactor(tx, row.account_id, { recent_failures: [...recentFailures(row.recent_failures, now), now] });
 }
 
 async function takeCode(
@@ -126,10 +104,4 @@ export function sealSecret(ctx: IdentityContext, accountId: string, secret: stri
 
 function openSecret(ctx: IdentityContext, { account_id, secret_sealed }: TwoFactorRow): string {
   return decrypt(ctx.twoFactorKey, secret_sealed, account_id);
-}
-
-/** The failures that count, oldest first. Clocks of processes may differ: one of the future counts. */
-function recentFailures(row: TwoFactorRow, now: Date): Date[] {
-  const recent = row.recent_failures.filter((at) => at.getTime() > now.getTime() - WINDOW_MS);
-  return recent.sort((a, b) => a.getTime() - b.getTime());
 }

@@ -219,7 +219,7 @@ test('past the limit no password is looked at to disable it, but for who has a r
   const outcomes = await Promise.all(codes.flatMap((code) => [disable(PASSWORD, code), disable('wrong password', code)]));
   expect(outcomes).toEqual(Array(10).fill(REACHED));
   expect(verified).toBe(0);
-  expect(await disable('wrong password', recoveryCodes[0])).toBe(REACHED);
+  expect(await disable('wrong password', recoveryCodes[0])).toBe('two_factor_password_wrong');
   expect(await disable(PASSWORD, recoveryCodes[0])).toBe('done');
   expect(verified).toBe(2);
 });

@@ -1,13 +1,14 @@
 import { parseId } from '@latchkey/kit/id';
 import type { Kysely } from 'kysely';
-import { lockAccount, selectAccount, selectPasswordHashShared } from '../account/account.store.ts';
+import { lockAccount, selectAccount } from '../account/account.store.ts';
 import type { IdentityContext } from '../context.ts';
 import type { IdentityDatabase } from '../db/schema.ts';
 import { errors } from '../errors.ts';
 import { deleteSessionsOf } from '../session/session.store.ts';
 import { endEpochs } from '../session/session.ts';
-import { attempt, countFailure, limitReached, limitReachedBefore, sealSecret, spendCode } from './attempt.ts';
+import { attempt, sealSecret, spendCode } from './attempt.ts';
 import { createRecoveryCodes, hashRecoveryCode, parseCode } from './code-text.ts';
+import { judgePassword, settlePassword } from './owner-password.ts';
 import { createTotpSecret, otpauthUrl } from './totp.ts';
 import {
   deleteTwoFactor,
@@ -69,10 +70,9 @@ export async function enableTwoFactor(ctx: IdentityContext, asking: AskingSessio
 }
 
 /**
- * Switches the second factor off for whoever has both. A wrong password counts as a wrong code does, and leaves the code unused. Past the limit no
- * password is hashed. A password that was changed while it was looked at is wrong, and not counted.
+ * Switches the second factor off for whoever has both. A wrong password is counted, and leaves the code unused.
  *
- * @throws `two_factor_not_enabled`, `two_factor_password_wrong`, `two_factor_code_invalid`, `two_factor_attempts_reached`
+ * @throws `two_factor_not_enabled`, `two_factor_password_wrong`, `password_attempts_reached`, `two_factor_code_invalid`, `two_factor_attempts_reached`
  */
 export async function disableTwoFactor(
   ctx: IdentityContext,
@@ -82,18 +82,12 @@ export async function disableTwoFactor(
   const accountId = parseId(asking.accountId);
   const account = accountId ? await selectAccount(ctx.db, accountId) : undefined;
   if (!account?.two_factor_enabled) throw errors.two_factor_not_enabled();
-  const reached = await limitReachedBefore(ctx, account.id, shown.code);
-  if (reached) throw reached;
-  const hash = account.password_hash;
-  const passwordMatches = hash === null || (await ctx.passwords.verify(hash, shown.password));
+  const judged = await judgePassword(ctx, account, shown);
   const ended = await attempt(ctx, async (tx) => {
-    const row = await lockBoth(tx, account.id);
-    if (!row?.enabled_at) return errors.two_factor_not_enabled();
-    if (!passwordMatches) {
-      return limitReached(ctx, row) ?? countFailure(ctx, tx, row, errors.two_factor_password_wrong());
-    }
-    if ((await selectPasswordHashShared(tx, account.id)) !== hash) return errors.two_factor_password_wrong();
-    const refusal = await spendCode(ctx, tx, row, shown.code);
+    const settled = await settlePassword(ctx, tx, judged, errors.two_factor_password_wrong());
+    if (settled.refusal) return settled.refusal;
+    if (!settled.guarded) return errors.two_factor_not_enabled();
+    const refusal = await spendCode(ctx, tx, settled.guarded, shown.code);
     if (refusal) return refusal;
     await deleteTwoFactor(tx, account.id);
     return deleteSessionsOf(tx, account.id, parseId(asking.sessionId));

@@ -135,6 +135,14 @@ export declare type UnlinkOidcRequest = Message<"latchkey.identity.v1.UnlinkOidc
    * @generated from field: optional string code = 5;
    */
   code?: string | undefined;
+
+  /**
+   * Session that asks and is kept, a UUID: the principal's `credential_id`. Of an account without a password it must have been opened within the last 10
+   * minutes. Empty keeps none.
+   *
+   * @generated from field: string session_id = 6;
+   */
+  sessionId: string;
 };
 
 /**
@@ -177,7 +185,8 @@ export declare type StartOidcRequest = Message<"latchkey.identity.v1.StartOidcRe
   issuer: string;
 
   /**
-   * Where the issuer sends the browser back to, an absolute URL that is registered there. Required.
+   * Where issuers send browsers back to, an absolute URL without a query. The only issuer sends them there. Where there are several, each sends them to
+   * a place of its own, so that no answer is taken for another's: `/` and the issuer's name are put at the end. Required.
    *
    * @generated from field: string redirect_uri = 2;
    */
@@ -203,6 +212,14 @@ export declare type StartOidcRequest = Message<"latchkey.identity.v1.StartOidcRe
    * @generated from field: optional string code = 5;
    */
   code?: string | undefined;
+
+  /**
+   * Of a link: the session that asks, a UUID: the principal's `credential_id`. Of an account without a password it must have been opened within the last 10
+   * minutes. Empty names none.
+   *
+   * @generated from field: string session_id = 6;
+   */
+  sessionId: string;
 };
 
 /**
@@ -293,6 +310,13 @@ export declare type FinishOidcRequest = Message<"latchkey.identity.v1.FinishOidc
    * @generated from field: string session_token = 6;
    */
   sessionToken: string;
+
+  /**
+   * Where the browser came back to, as `redirect_uri` of the authorization URL has it. Required.
+   *
+   * @generated from field: string redirect_uri = 7;
+   */
+  redirectUri: string;
 };
 
 /**
@@ -490,8 +514,9 @@ export declare const OidcService: GenService<{
   /**
    * StartOidc begins a sign-in, or the linking of an account. Fails with `oidc_issuer_not_found` where no such issuer is configured, with
    * `oidc_request_invalid` for a `redirect_uri` that is no URL, with `account_not_found` for what is no account's id, and with
-   * `oidc_issuer_unavailable` while the issuer does not answer as it should. Linking also fails with `oidc_password_wrong`, `two_factor_required`,
-   * `two_factor_code_invalid` and `two_factor_attempts_reached`: a session alone makes no way to sign in.
+   * `oidc_issuer_unavailable` while the issuer does not answer as it should. Linking also fails with `oidc_password_wrong`, `oidc_session_too_old`,
+   * `password_attempts_reached`, `two_factor_required`, `two_factor_code_invalid` and `two_factor_attempts_reached`: a session alone makes no way to
+   * sign in.
    *
    * @generated from rpc latchkey.identity.v1.OidcService.StartOidc
    */
@@ -502,7 +527,8 @@ export declare const OidcService: GenService<{
   },
   /**
    * FinishOidc ends a flow with what the issuer sent the browser back with. A flow is good for one answer. Fails with `oidc_flow_invalid` for a flow that
-   * this browser did not begin, or that is used or older than 10 minutes; with `oidc_refused` where the issuer refused, or its answer is not to be
+   * this browser did not begin, that came back elsewhere than it was to, or that is used or older than 10 minutes, and for a link once sign-ins under way
+   * were ended, as by a reset of the password; with `oidc_refused` where the issuer refused, or its answer is not to be
    * believed; with `oidc_issuer_unavailable`; with `session_invalid` where the session of a link is gone or is another account's; with
    * `oidc_subject_linked` where the subject is another account's; and for an unknown subject with `oidc_signed_in_already` where the browser has a session,
    * `sign_up_closed`, `oidc_email_unverified`, `oidc_email_taken` and `account_exists`.
@@ -536,9 +562,9 @@ export declare const OidcService: GenService<{
     output: typeof ListOidcLinksResponseSchema;
   },
   /**
-   * UnlinkOidc removes links of an account. Sessions go on. Fails with `oidc_link_not_found` where it has none such, with `oidc_link_needed` where none
-   * would be left to an account without a password, and as linking does: with `oidc_password_wrong`, `two_factor_required`,
-   * `two_factor_code_invalid` and `two_factor_attempts_reached`.
+   * UnlinkOidc removes links of an account, and ends its other sessions. Fails with `oidc_link_not_found` where it has none such, with `oidc_link_needed`
+   * where none would be left to an account without a password, and as linking does: with `oidc_password_wrong`, `oidc_session_too_old`,
+   * `password_attempts_reached`, `two_factor_required`, `two_factor_code_invalid` and `two_factor_attempts_reached`.
    *
    * @generated from rpc latchkey.identity.v1.OidcService.UnlinkOidc
    */

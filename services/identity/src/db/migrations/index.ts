@@ -5,6 +5,7 @@ import * as avatar from './20261121-010000-avatar.ts';
 import * as twoFactor from './20261121-020000-two-factor.ts';
 import * as oidc from './20261121-030000-oidc.ts';
 import * as signInGeneration from './20261121-040000-sign-in-generation.ts';
+import * as passwordFailures from './20261121-050000-password-failures.ts';
 
 /** All migrations of the service, forward only. */
 export const migrations: Migrations = {
@@ -14,4 +15,5 @@ export const migrations: Migrations = {
   '20261121-020000-two-factor': twoFactor,
   '20261121-030000-oidc': oidc,
   '20261121-040000-sign-in-generation': signInGeneration,
+  '20261121-050000-password-failures': passwordFailures,
 };
