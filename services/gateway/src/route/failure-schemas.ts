@@ -1,69 +1,92 @@
 import { z } from 'zod';
-import { BY_CODE } from './failure.ts';
+import { isStateChanging } from '../authentication/csrf.ts';
+import { FAILURES } from './failure.ts';
 import type { Route } from './route.ts';
 
-/** The codes that come with each status, and when (specification 7). */
-const BY_STATUS = {
-  400: ['The request does not match the schema, or does not fit the resource.', ['VALIDATION_ERROR', 'bad_request']],
-  401: [
-    'The credential is missing, wrong, expired or revoked.',
-    ['api_key_invalid', 'api_key_expired', 'api_key_revoked', 'unauth'],
-  ],
-  403: [
-    'The credential may not do this.',
-    ['insufficient_scope', 'application_forbidden', 'session_required', 'csrf_invalid', 'limit_exceeded', 'sign_up_closed'],
-  ],
-  404: ['Not found for this account.', ['not_found']],
-  409: ['The username or the email is taken.', ['account_exists']],
-  413: ['The body is over 64 KiB.', ['VALIDATION_ERROR']],
-  415: ['The body is not JSON.', ['VALIDATION_ERROR']],
+/** What is said of a status: when it comes, and with which codes, the likeliest first, as that is shown as the example. */
+type Saying = readonly [sentence: string, codes: readonly string[]];
+
+/** What any route may answer (specification 7). */
+const ALWAYS = {
   429: ['A limit is reached; `Retry-After` says for how many seconds.', ['rate_limit_reached']],
   500: ['An error that nobody expected; the message has its id.', ['INTERNAL_ERROR']],
   503: ['Something that the service depends on is down; try again after `Retry-After` seconds.', ['INTERNAL_ERROR']],
-} as const;
+} as const satisfies Record<number, Saying>;
 
-/** What 415 means where bytes are taken. */
-const NOT_BYTES = ['The body is not `application/octet-stream`, or is encoded.', ['VALIDATION_ERROR']] as const;
-
-const A_FORM = ['The body is a form, or is encoded.', ['VALIDATION_ERROR']] as const;
-
-/** What is said of one status. */
-interface Description {
-  readonly sentences: string[];
-  readonly codes: string[];
-}
+const NOT_FITTING: Saying = [
+  'The request does not match the schema, or does not fit the resource.',
+  ['VALIDATION_ERROR', 'bad_request'],
+];
+const TOO_LARGE: Saying = ['The body is over 64 KiB.', ['VALIDATION_ERROR']];
+const NOT_JSON: Saying = ['The body is not JSON.', ['VALIDATION_ERROR']];
+const NOT_BYTES: Saying = ['The body is not `application/octet-stream`, or is encoded.', ['VALIDATION_ERROR']];
+const A_FORM: Saying = ['The body is a form, or is encoded.', ['VALIDATION_ERROR']];
+const NO_APPLICATION: Saying = ['Not found for this account.', ['not_found']];
+const KEY_REFUSED = ['api_key_invalid', 'api_key_expired', 'api_key_revoked'] as const;
 
 /** The schemas of all that a route may answer but success, by status. */
 export function failureSchemas(route: Route): Record<string, z.ZodType> {
-  const found = new Map<number, Description>();
-  const add = (status: number, [sentence, codes]: readonly [string, readonly string[]]) => {
-    const description = found.get(status) ?? { sentences: [], codes: [] };
-    found.set(status, description);
-    description.sentences.push(sentence);
-    description.codes.push(...codes);
+  const found = new Map<number, { readonly sentences: string[]; readonly codes: Set<string> }>();
+  const add = (status: number, [sentence, codes]: Saying) => {
+    const { sentences, codes: known } = found.get(status) ?? { sentences: [], codes: new Set<string>() };
+    found.set(status, { sentences: [...sentences, sentence], codes: new Set([...known, ...codes]) });
   };
-  for (const status of impliedStatuses(route)) add(status, BY_STATUS[status]);
-  if (route.takesBytes) add(415, route.ofAnyType ? A_FORM : NOT_BYTES);
-  for (const failure of route.failures ?? []) {
-    if (typeof failure === 'number') add(failure, BY_STATUS[failure]);
-    else add(BY_CODE[failure][0], [BY_CODE[failure][1], [failure]]);
+  for (const [status, saying] of [...Object.entries(ALWAYS), ...ofInput(route), ...ofAccess(route)]) add(Number(status), saying);
+  for (const name of route.failures ?? []) {
+    const { status, when, code = name }: { status: number; when: string; code?: string } = FAILURES[name];
+    add(status, [when, [code]]);
   }
-  return Object.fromEntries([...found].sort(([a], [b]) => a - b).map(([status, description]) => [status, toSchema(description)]));
+  const inOrder = [...found].sort(([a], [b]) => a - b);
+  return Object.fromEntries(inOrder.map(([status, { sentences, codes }]) => [status, toSchema(sentences, [...codes])]));
 }
 
-function impliedStatuses(route: Route): Array<keyof typeof BY_STATUS> {
-  const statuses: Array<keyof typeof BY_STATUS> = [429, 500, 503];
-  const takesInput = route.takesBytes || route.body || route.query || route.params;
+function ofInput(route: Route): Array<[number, Saying]> {
   // Where nothing is expected in a body, something in it is refused as well.
-  if (route.method !== 'GET') statuses.push(400, ...(route.takesBytes ? [] : ([413, 415] as const)));
-  else if (route.query) statuses.push(400);
-  if (route.access !== 'public') statuses.push(401);
-  if (route.access !== 'public' && !route.failures?.includes(403)) statuses.push(403);
-  if (route.access !== 'public' && takesInput) statuses.push(404);
-  return statuses;
+  if (route.method === 'GET') return route.query ? [[400, NOT_FITTING]] : [];
+  if (route.takesBytes)
+    return [
+      [400, NOT_FITTING],
+      [415, route.ofAnyType ? A_FORM : NOT_BYTES],
+    ];
+  return [
+    [400, NOT_FITTING],
+    [413, TOO_LARGE],
+    [415, NOT_JSON],
+  ];
 }
 
-function toSchema({ sentences, codes }: Description) {
+/** What the gate answers to whoever may not call the route, or not for that application. */
+function ofAccess(route: Route): Array<[number, Saying]> {
+  const { access } = route;
+  const csrf = isStateChanging(route.method) ? ['csrf_invalid'] : [];
+  if (access === 'public') return csrf.length > 0 ? [[403, ['A page of another origin sent it.', csrf]]] : [];
+  const may = 'The credential may not do this.';
+  if (access === 'session') {
+    const session: Saying = ['The session is missing or over, or there is a key that is not valid.', ['unauth', ...KEY_REFUSED]];
+    return [
+      [401, session],
+      [403, [may, ['session_required', ...csrf]]],
+    ];
+  }
+  const key: Saying = ['The credential is missing, wrong, expired or revoked.', [...KEY_REFUSED, 'unauth']];
+  const scope = ['insufficient_scope', ...csrf];
+  if (!namesApplication(route))
+    return [
+      [401, key],
+      [403, [may, scope]],
+    ];
+  return [
+    [401, key],
+    [403, [may, [...scope, 'application_forbidden']]],
+    [404, NO_APPLICATION],
+  ];
+}
+
+function namesApplication({ query, body }: Route): boolean {
+  return [query, body].some((schema) => schema instanceof z.ZodObject && 'applicationId' in schema.shape);
+}
+
+function toSchema(sentences: readonly string[], codes: readonly string[]) {
   return z
     .object({ success: z.literal(false), code: z.enum(codes), message: z.string() })
     .meta({ description: sentences.join(' ') });

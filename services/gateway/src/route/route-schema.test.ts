@@ -76,6 +76,46 @@ describe('the document of avatars', () => {
   });
 });
 
+describe('the document of every other route', () => {
+  it.each([
+    ['post /api/v1/auth/sign-in', { 401: ['unauth', 'two_factor_required'], 403: ['csrf_invalid'] }],
+    ['post /api/v1/auth/sign-up', { 403: ['csrf_invalid', 'sign_up_closed'], 409: ['account_exists'] }],
+    ['get /api/v1/auth/session', { 403: ['session_required'] }],
+    ['post /api/v1/auth/two-factor/enable', { 403: ['session_required', 'csrf_invalid'], 404: undefined }],
+    ['post /api/v1/auth/two-factor/disable', { 403: ['session_required', 'csrf_invalid'], 404: undefined }],
+    [
+      'get /api/v1/auth/oidc/callback',
+      {
+        401: ['unauth', 'two_factor_required'],
+        403: ['csrf_invalid', 'sign_up_closed', 'email_not_verified'],
+        404: undefined,
+        409: ['account_exists'],
+      },
+    ],
+    ['post /api/v1/auth/oidc/link', { 401: expect.arrayContaining(['unauth', 'two_factor_required']), 404: ['not_found'] }],
+    ['post /api/v1/panel/api-keys', { 403: ['session_required', 'csrf_invalid', 'limit_exceeded'], 404: ['not_found'] }],
+    ['get /api/v1/panel/get-applications', { 403: ['insufficient_scope'], 404: undefined }],
+    [
+      'post /api/v1/panel/create-application',
+      { 403: ['insufficient_scope', 'csrf_invalid', 'application_forbidden'], 404: undefined },
+    ],
+    [
+      'delete /api/v1/panel/delete-application',
+      { 403: ['insufficient_scope', 'csrf_invalid', 'application_forbidden'], 404: ['not_found'] },
+    ],
+  ])('says which codes come with %s, the likeliest first', (name, expected) => {
+    const [method = '', path = ''] = name.split(' ');
+    const codes = codesOf(paths[path]?.[method] as Operation);
+    for (const [status, those] of Object.entries(expected)) expect(codes[status], status).toEqual(those);
+  });
+
+  it('says that nobody signs in with nothing', () => {
+    const { requestBody } = (paths['/api/v1/auth/sign-in'] as Record<'post', Operation>).post;
+    const properties = { email: { minLength: 1, maxLength: 254 }, password: { minLength: 1, maxLength: 128 } };
+    expect(requestBody).toMatchObject({ content: { 'application/json': { schema: { properties } } } });
+  });
+});
+
 it('no other document says what only an upload may answer', () => {
   const others = Object.entries(paths).filter(([path]) => path !== UPLOAD && path !== UPLOAD_AVATAR);
   expect(others.length).toBeGreaterThan(10);

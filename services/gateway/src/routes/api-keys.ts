@@ -89,6 +89,7 @@ export function apiKeyRoutes({ apiKeys }: Clients, limits: Limits): Route[] {
       limit: { limit: limits.apiKeyCreation, per: 'account', successesOnly: true },
       body: createBody,
       data: z.object({ ...record, plaintextKey: z.string() }),
+      failures: ['too_many_keys', 'not_found'],
       message: 'API key created.',
       handle: async ({ principal, body, call }) => {
         const { expiresAt, applicationIds = [], ...rest } = body;
@@ -107,6 +108,7 @@ export function apiKeyRoutes({ apiKeys }: Clients, limits: Limits): Route[] {
       params,
       body: updateBody,
       data: z.object(record),
+      failures: ['not_found'],
       message: 'API key updated.',
       handle: async ({ principal, params: { id }, body, call }) => {
         const { scopes, applicationIds, expiresAt, ...plain } = body;
@@ -133,6 +135,7 @@ export function apiKeyRoutes({ apiKeys }: Clients, limits: Limits): Route[] {
       description: 'The key is refused from the next request on. Revoking it again changes nothing.',
       params,
       data: z.object(record),
+      failures: ['not_found'],
       message: 'API key revoked.',
       handle: async ({ principal, params: { id }, call }) => {
         const revoked = await apiKeys.revokeApiKey({ accountId: principal.accountId, apiKeyId: id }, call);

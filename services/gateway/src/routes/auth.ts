@@ -11,7 +11,7 @@ import type { SignInFailures } from '../authentication/sign-in-failures.ts';
 import type { Clients } from '../clients.ts';
 import type { Limits } from '../limit/limits.ts';
 import { defineRoute, type Route } from '../route/route.ts';
-import { anyText, idText, timestamp, twoFactorCode } from './schemas.ts';
+import { idText, nonEmptyText, timestamp, twoFactorCode } from './schemas.ts';
 
 const TAG = 'Accounts';
 
@@ -37,8 +37,8 @@ const signUpBody = z.strictObject({
 });
 
 const signInBody = z.strictObject({
-  email: anyText.max(1_000),
-  password: z.string().max(1_000),
+  email: nonEmptyText(254),
+  password: nonEmptyText(128),
   code: twoFactorCode
     .optional()
     .meta({ description: 'Code of the second factor or a recovery code, for accounts that have one; ignored for others.' }),
@@ -70,7 +70,7 @@ export function authRoutes({ clients, limits, signInFailures, secureCookie }: Au
       limit: { limit: limits.signUp, per: 'ip' },
       body: signUpBody,
       data: session,
-      failures: [403, 409],
+      failures: ['sign_up_closed', 'account_exists'],
       message: 'Signed up.',
       handle: async ({ body, raw, clientIp, call, reply }) => {
         const request = { ...body, previousSessionToken: sessionTokenOf(raw) };
@@ -93,7 +93,7 @@ export function authRoutes({ clients, limits, signInFailures, secureCookie }: Au
       limit: { limit: limits.signIn, per: 'ip' },
       body: signInBody,
       data: session,
-      failures: [401, 'two_factor_required', 403],
+      failures: ['sign_in_failed', 'two_factor_required'],
       message: 'Signed in.',
       handle: async ({ body, raw, clientIp, call, reply }) => {
         const attempt = await signInFailures.begin(body.email, clientIp);

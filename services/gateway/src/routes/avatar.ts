@@ -1,3 +1,4 @@
+import { networkOf } from '@latchkey/kit/http/client-ip';
 import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
 import type { Clients } from '../clients.ts';
@@ -48,11 +49,17 @@ export function avatarRoutes({ clients, filesData, limits, byteSizeMax }: Avatar
       data: z.object({ avatarUrl: z.string().meta({ description: 'Path of this avatar. Every upload has another.' }) }),
       failures: ['invalid_file', 'upload_timeout', 'limit_exceeded'],
       message: 'Avatar uploaded.',
-      handle: async ({ principal: { accountId }, raw, reply }) => {
+      handle: async ({ principal: { accountId }, clientIp, raw, reply }) => {
         const byteSize = announcedByteSize(raw);
         if (byteSize !== undefined && byteSize > byteSizeMax) throw errors.avatar_too_large();
         sendContinue(reply.raw);
-        const { avatarId } = await filesData.uploadAvatar({ accountId, body: raw, byteSize, requestId: reply.request.id });
+        const { avatarId } = await filesData.uploadAvatar({
+          accountId,
+          clientNetwork: networkOf(clientIp),
+          body: raw,
+          byteSize,
+          requestId: reply.request.id,
+        });
         return { avatarUrl: `${AVATAR_URL}?v=${avatarId}` };
       },
     }),
@@ -67,6 +74,7 @@ export function avatarRoutes({ clients, filesData, limits, byteSizeMax }: Avatar
         v: anyText.optional().meta({ description: 'Id of the upload, as `avatarUrl` has it: 404 where the avatar is another.' }),
       }),
       answersBytes: 'image/webp',
+      failures: ['not_found'],
       message: '',
       handle: async ({ principal: { accountId }, query: { v }, call, raw, reply }) => {
         const found = await clients.avatars.getAvatar({ accountId, ...(v !== undefined && { avatarId: v }) }, call);

@@ -13,6 +13,14 @@ export function trimmedText(min: number, max: number, description: string) {
 /** Any text that a service may be handed. What it names, if anything, is the service's to say. */
 export const anyText = z.string().refine(isStorable);
 
+/** What some account may have been made with, whether or not it may be now: text of up to so many code points. */
+export function nonEmptyText(max: number) {
+  return z
+    .string()
+    .refine((text) => hasLength(text, 1, max))
+    .meta({ minLength: 1, maxLength: max });
+}
+
 /** A code of a second factor. What can be none is the service's to refuse. */
 export const twoFactorCode = z.string().max(64);
 
