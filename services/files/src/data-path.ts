@@ -29,9 +29,10 @@ export function dataPathRoutes({ upload, uploadAvatar, download }: FilesDataPath
     path: '/avatars',
     output: UploadAvatarResponseSchema,
     handle: (req, requestId) => {
-      const { 'x-account-id': accountId, 'content-length': length } = req.headers;
+      const { 'x-account-id': accountId, 'x-client-network': clientNetwork, 'content-length': length } = req.headers;
       return uploadAvatar({
         accountId: String(accountId ?? ''),
+        clientNetwork: String(clientNetwork ?? ''),
         body: req,
         byteSize: length === undefined ? undefined : Number(length),
         requestId,

@@ -23,6 +23,7 @@ export const errors = defineErrors({
   avatar_not_found: { kind: 'not_found', message: 'Not found' },
   avatar_too_large: { kind: 'too_large', message: 'The image is larger than an avatar may be' },
   avatars_under_way: { kind: 'rate_limited', message: 'Other avatars of the account are being uploaded' },
+  avatars_of_network: { kind: 'rate_limited', message: 'Too many avatars are being uploaded from this address' },
   avatars_busy: { kind: 'unavailable', message: 'Too many avatars are being uploaded' },
   image_unsupported: { kind: 'invalid', code: 'invalid_file', message: 'The file is not a PNG, JPEG or WebP image' },
   image_animated: { kind: 'invalid', code: 'invalid_file', message: 'The image is animated' },

@@ -42,8 +42,8 @@ export function createRemoteFilesDataPath(options: RemoteFilesOptions): FilesDat
         UploadFileResponseSchema,
       );
     },
-    uploadAvatar({ accountId, body, byteSize, requestId }) {
-      const headers = { 'x-account-id': accountId };
+    uploadAvatar({ accountId, clientNetwork, body, byteSize, requestId }) {
+      const headers = { 'x-account-id': accountId, 'x-client-network': clientNetwork };
       return bodies.send(
         { path: '/avatars', headers, body, byteSize, requestId, timeoutMs: uploadTimeoutMs },
         UploadAvatarResponseSchema,

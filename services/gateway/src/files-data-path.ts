@@ -11,6 +11,8 @@ export interface StoredFile {
 /** An image on its way to become an avatar. */
 export interface AvatarUpload {
   readonly accountId: string;
+  /** Where the client is: what limits per address count. */
+  readonly clientNetwork: string;
   readonly body: IncomingMessage;
   /** In bytes, where the client has told it. */
   readonly byteSize: number | undefined;

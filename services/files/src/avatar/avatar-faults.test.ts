@@ -112,6 +112,29 @@ describe('a body', () => {
   });
 });
 
+describe('uploads from one network', () => {
+  const slow = () => new Readable({ read: () => undefined });
+  const from = (network: string) => test.upload(someAccount(), image, undefined, network);
+
+  it('hold a quarter of all places and no more, whatever accounts they are of', async () => {
+    const bodies = Array.from({ length: 16 }, slow);
+    const held = bodies.map((body) => reasonOf(test.upload(someAccount(), body, undefined, '192.0.2.1')));
+    const refusal = await from('192.0.2.1').catch((err: unknown) => err);
+    expect(refusal).toMatchObject({
+      reason: 'avatars_of_network',
+      kind: 'rate_limited',
+      code: 'rate_limit_reached',
+      metadata: { policy: 'avatars-at-once-ip', limit: '16', windowSeconds: '45', remaining: '0', retryAfterSeconds: '20' },
+    });
+    expect(await reasonOf(from('192.0.2.2'))).toBe('done');
+    bodies[0]?.destroy(new Error('the client has gone'));
+    expect(await held[0]).toBe('upload_interrupted');
+    expect(await reasonOf(from('192.0.2.1'))).toBe('done');
+    for (const body of bodies) body.destroy(new Error('the client has gone'));
+    await Promise.all(held);
+  });
+});
+
 describe('an image that is refused', () => {
   it('leaves nothing, and the avatar that there is', async () => {
     const id = await test.upload(accountId, image);

@@ -12,6 +12,8 @@ export interface AvatarAnswer {
 /** An image on its way, from another process or from this one. */
 export interface AvatarBody {
   readonly accountId: string;
+  /** Where the client is: what limits per address count. */
+  readonly clientNetwork: string;
   readonly body: Readable;
   /** In bytes, where the sender has told it. */
   readonly byteSize: number | undefined;
@@ -24,22 +26,28 @@ export type ReceiveAvatarBody = (incoming: AvatarBody) => Promise<AvatarAnswer>;
 /** Most uploads of one account that are under way in one process: few accounts with slow bodies are not to hold the places of all. */
 const AT_ONCE_PER_ACCOUNT = 2;
 
+/** Part of all places that the uploads from one network may have: whoever has many accounts has few addresses. */
+const SHARE_PER_NETWORK = 0.25;
+
 /** The data path of avatars, which takes so many at once. */
 export function createAvatarBody(ctx: ReceiveContext): ReceiveAvatarBody {
+  const { uploadsAtOnce } = ctx.avatarLimits;
+  const perNetwork = Math.max(AT_ONCE_PER_ACCOUNT, Math.floor(uploadsAtOnce * SHARE_PER_NETWORK));
   let underWay = 0;
-  const underWayOf = new Map<string, number>();
-  const enter = (accountId: string) => {
-    const ofAccount = underWayOf.get(accountId) ?? 0;
-    if (ofAccount >= AT_ONCE_PER_ACCOUNT) throw tooManyOfAccount(ctx.avatarLimits);
-    if (underWay >= ctx.avatarLimits.uploadsAtOnce) throw errors.avatars_busy();
+  const ofAccount = new Places(AT_ONCE_PER_ACCOUNT);
+  const ofNetwork = new Places(perNetwork);
+  const enter = ({ accountId, clientNetwork }: Sender) => {
+    if (ofAccount.isFull(accountId)) throw errors.avatars_under_way(standing(ctx, 'avatars-at-once', AT_ONCE_PER_ACCOUNT));
+    if (ofNetwork.isFull(clientNetwork)) throw errors.avatars_of_network(standing(ctx, 'avatars-at-once-ip', perNetwork));
+    if (underWay >= uploadsAtOnce) throw errors.avatars_busy();
     underWay += 1;
-    underWayOf.set(accountId, ofAccount + 1);
+    ofAccount.add(accountId, 1);
+    ofNetwork.add(clientNetwork, 1);
   };
-  const leave = (accountId: string) => {
+  const leave = ({ accountId, clientNetwork }: Sender) => {
     underWay -= 1;
-    const left = (underWayOf.get(accountId) ?? 1) - 1;
-    if (left > 0) underWayOf.set(accountId, left);
-    else underWayOf.delete(accountId);
+    ofAccount.add(accountId, -1);
+    ofNetwork.add(clientNetwork, -1);
   };
   return async ({ requestId, ...incoming }) => {
     const startedAt = performance.now();
@@ -48,7 +56,7 @@ export function createAvatarBody(ctx: ReceiveContext): ReceiveAvatarBody {
     const facts = () => ({ requestId, ms: Math.round(performance.now() - startedAt) });
     let isIn = false;
     try {
-      enter(incoming.accountId);
+      enter(incoming);
       isIn = true;
       const avatarId = await receiveAvatar(ctx, incoming);
       ctx.logger.info({ ...facts(), avatarId }, 'avatar');
@@ -63,19 +71,42 @@ export function createAvatarBody(ctx: ReceiveContext): ReceiveAvatarBody {
         );
       throw known ?? err;
     } finally {
-      if (isIn) leave(incoming.accountId);
+      if (isIn) leave(incoming);
     }
   };
 }
 
-function tooManyOfAccount({ bodyMs, waitMs }: ReceiveContext['avatarLimits']): DomainError {
-  return errors.avatars_under_way({
-    policy: 'avatars-at-once',
-    limit: String(AT_ONCE_PER_ACCOUNT),
+type Sender = Pick<AvatarBody, 'accountId' | 'clientNetwork'>;
+
+/** Places that are taken, by who has them. */
+class Places {
+  readonly #max: number;
+  readonly #taken = new Map<string, number>();
+
+  constructor(max: number) {
+    this.#max = max;
+  }
+
+  isFull(of: string): boolean {
+    return (this.#taken.get(of) ?? 0) >= this.#max;
+  }
+
+  add(of: string, places: number): void {
+    const taken = (this.#taken.get(of) ?? 0) + places;
+    if (taken > 0) this.#taken.set(of, taken);
+    else this.#taken.delete(of);
+  }
+}
+
+/** What is said of a limit that is reached. */
+function standing({ avatarLimits: { bodyMs, waitMs } }: ReceiveContext, policy: string, limit: number): Record<string, string> {
+  return {
+    policy,
+    limit: String(limit),
     windowSeconds: String(Math.ceil((bodyMs + waitMs) / 1_000)),
     remaining: '0',
     retryAfterSeconds: String(Math.ceil(bodyMs / 1_000)),
-  });
+  };
 }
 
 function toDomainError(err: unknown): DomainError | undefined {

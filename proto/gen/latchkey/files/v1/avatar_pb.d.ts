@@ -68,9 +68,10 @@ export declare const GetAvatarResponseSchema: GenMessage<GetAvatarResponse>;
 
 /**
  * UploadAvatarResponse answers the body of an upload once the avatar is stored and is the account's. It is not the answer of an RPC: failures are
- * answered as Connect answers those of a unary call, with the reasons `account_not_found`, `avatar_too_large`, `image_unsupported`, `image_animated`,
- * `image_too_many_pixels`, `image_damaged`, `avatars_busy`, `upload_timeout`, `upload_interrupted` and `dependency_unavailable`. After the last one the
- * avatar may still become the account's; all others leave nothing behind.
+ * answered as Connect answers those of a unary call, with the reasons `account_not_found`, `avatar_too_large`, `image_unsupported`, `image_hides_file`,
+ * `image_animated`, `image_too_many_pixels`, `image_side_too_long`, `image_damaged`, `image_undecodable`, `avatars_under_way`, `avatars_of_network`,
+ * `avatars_busy`, `upload_timeout`, `upload_interrupted` and `dependency_unavailable`. After the last one the avatar may still become the account's; all
+ * others leave nothing behind.
  *
  * @generated from message latchkey.files.v1.UploadAvatarResponse
  */
@@ -91,7 +92,8 @@ export declare const UploadAvatarResponseSchema: GenMessage<UploadAvatarResponse
 
 /**
  * AvatarService keeps the images of accounts' avatars. An image is uploaded as the body of an HTTP request and not as a message: `PUT /avatars` with
- * the header `x-account-id`, answered with an UploadAvatarResponse.
+ * the headers `x-account-id` and `x-client-network`, answered with an UploadAvatarResponse. The latter says where the client is, as limits per address
+ * count it: an IPv4 address or the /64 of an IPv6 one.
  *
  * @generated from service latchkey.files.v1.AvatarService
  */

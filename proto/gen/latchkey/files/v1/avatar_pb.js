@@ -35,7 +35,8 @@ export const UploadAvatarResponseSchema = /*@__PURE__*/
 
 /**
  * AvatarService keeps the images of accounts' avatars. An image is uploaded as the body of an HTTP request and not as a message: `PUT /avatars` with
- * the header `x-account-id`, answered with an UploadAvatarResponse.
+ * the headers `x-account-id` and `x-client-network`, answered with an UploadAvatarResponse. The latter says where the client is, as limits per address
+ * count it: an IPv4 address or the /64 of an IPv6 one.
  *
  * @generated from service latchkey.files.v1.AvatarService
  */

@@ -17,8 +17,8 @@ export interface AvatarInstanceOptions extends InstanceOptions {
 export interface AvatarInstance {
   readonly ctx: TestFiles['ctx'];
   readonly avatars: Avatars;
-  /** Sends an image for an account, and answers the avatar's id. */
-  upload(accountId: string, image: Buffer | Readable, byteSize?: number): Promise<string>;
+  /** Sends an image for an account, from anywhere unless somewhere is named, and answers the avatar's id. */
+  upload(accountId: string, image: Buffer | Readable, byteSize?: number, clientNetwork?: string): Promise<string>;
 }
 
 /** The service on a database, a folder and a Redis of its own, beside an identity service that only knows avatars. */
@@ -41,9 +41,9 @@ export async function startTestAvatars(options: AvatarInstanceOptions = {}): Pro
     const avatars = createAvatars(ctx, { identityTransport: identity.transport, redisUrl: given.redisUrl ?? redisUrl }, worker);
     avatars.start();
     started.push(avatars);
-    const upload: AvatarInstance['upload'] = async (accountId, image, byteSize) => {
+    const upload: AvatarInstance['upload'] = async (accountId, image, byteSize, clientNetwork = randomUUID()) => {
       const body = image instanceof Readable ? image : Readable.from(pieces(image));
-      return (await avatars.receive({ accountId, body, byteSize, requestId: 'request-1' })).avatarId;
+      return (await avatars.receive({ accountId, clientNetwork, body, byteSize, requestId: 'request-1' })).avatarId;
     };
     return { ctx, avatars, upload };
   };
