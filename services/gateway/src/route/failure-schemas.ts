@@ -37,7 +37,7 @@ export function failureSchemas(route: Route): Record<string, z.ZodType> {
     add(status, [when, [code]]);
   }
   const inOrder = [...found].sort(([a], [b]) => a - b);
-  return Object.fromEntries(inOrder.map(([status, { sentences, codes }]) => [status, toSchema(sentences, [...codes])]));
+  return Object.fromEntries(inOrder.map(([status, { sentences, codes }]) => [status, toSchema(status, sentences, [...codes])]));
 }
 
 function ofInput(route: Route): Array<[number, Saying]> {
@@ -86,8 +86,11 @@ function namesApplication({ query, body }: Route): boolean {
   return [query, body].some((schema) => schema instanceof z.ZodObject && 'applicationId' in schema.shape);
 }
 
-function toSchema(sentences: readonly string[], codes: readonly string[]) {
+/** The header of those that may be tried again. */
+const RETRY_AFTER = { 'Retry-After': { type: 'integer', description: 'Seconds until it may be tried again.' } };
+
+function toSchema(status: number, sentences: readonly string[], codes: readonly string[]) {
   return z
     .object({ success: z.literal(false), code: z.enum(codes), message: z.string() })
-    .meta({ description: sentences.join(' ') });
+    .meta({ description: sentences.join(' '), ...((status === 429 || status === 503) && { headers: RETRY_AFTER }) });
 }

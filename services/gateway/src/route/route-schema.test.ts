@@ -109,6 +109,14 @@ describe('the document of every other route', () => {
     for (const [status, those] of Object.entries(expected)) expect(codes[status], status).toEqual(those);
   });
 
+  it('says which headers come with a redirect, and with what may be tried again', () => {
+    const { responses } = (paths['/api/v1/auth/oidc/start'] as Record<'get', Operation>).get;
+    expect(responses[302]).toMatchObject({ headers: { Location: { schema: { format: 'uri' } } } });
+    for (const status of [429, 503]) expect(responses[status]).toMatchObject({ headers: { 'Retry-After': expect.any(Object) } });
+    expect(responses[500]).not.toHaveProperty('headers');
+    expect(JSON.stringify(responses[429]?.content)).not.toContain('Retry-After":');
+  });
+
   it('says that nobody signs in with nothing', () => {
     const { requestBody } = (paths['/api/v1/auth/sign-in'] as Record<'post', Operation>).post;
     const properties = { email: { minLength: 1, maxLength: 254 }, password: { minLength: 1, maxLength: 128 } };

@@ -29,7 +29,9 @@ export function toRouteSchema(route: Route): FastifySchema {
       ...(answersBytes && bytesAnswers(answersBytes)),
       ...(!answersBytes && !redirects?.always && { 200: envelope.meta({ description: 'Success.' }) }),
       // No content, that is.
-      ...(redirects && { 302: z.null().meta({ description: redirects.when }) }),
+      ...(redirects && {
+        302: z.null().meta({ description: redirects.when, headers: { Location: { type: 'string', format: 'uri' } } }),
+      }),
       ...failureSchemas(route),
     },
   } as FastifySchema;
