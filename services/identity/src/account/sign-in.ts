@@ -42,6 +42,8 @@ export interface SessionRequest extends Pick<SignInRequest, 'code' | 'previousSe
   readonly passwordHash?: string | null;
   /** The generation of sign-ins that the first factor was shown in. Undefined means that it was shown right now. */
   readonly generation?: number;
+  /** Makes what was shown before good for nothing any more, or throws where it is, and then no code is used up. */
+  readonly useUp?: (tx: Kysely<IdentityDatabase>) => Promise<void>;
 }
 
 /**
@@ -61,6 +63,7 @@ export async function openSessionOf(ctx: IdentityContext, request: SessionReques
     if (generation !== undefined && generation !== current.sign_in_generation) return errors.oidc_flow_invalid();
     const refusal = await checkSecondFactor(ctx, tx, accountId, request.code);
     if (refusal) return refusal;
+    await request.useUp?.(tx);
     return openSession(ctx, tx, accountId);
   });
   await endSessionOfToken(ctx, request.previousSessionToken);

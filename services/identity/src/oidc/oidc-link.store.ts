@@ -83,7 +83,7 @@ export async function updatePictureUrl(db: Kysely<IdentityDatabase>, accountId: 
     .execute();
 }
 
-/** Uses up the flow of a state; whether it was unused. */
+/** Uses up a flow, by its state or another id that nobody can guess; whether it was unused. */
 export async function insertUsedFlow(db: Kysely<IdentityDatabase>, state: string, expiresAt: Date): Promise<boolean> {
   const row = await db
     .insertInto('oidc_used_flow')

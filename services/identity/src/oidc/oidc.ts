@@ -1,12 +1,14 @@
 import { DomainError } from '@latchkey/kit/errors';
 import { parseId } from '@latchkey/kit/id';
 import { constantTimeEqual } from '@latchkey/kit/secrets';
+import type { Kysely } from 'kysely';
 import { randomNonce, randomPKCECodeVerifier, randomState } from 'openid-client';
 import { lockAccount, selectSignInBasisShared } from '../account/account.store.ts';
 import { type Account, getAccount, type SignedIn } from '../account/account.ts';
-import { openSessionOf } from '../account/sign-in.ts';
+import { openSessionOf, type SessionRequest } from '../account/sign-in.ts';
 import { authenticateSession, type SessionPrincipal } from '../authentication/authentication.ts';
 import type { IdentityContext } from '../context.ts';
+import type { IdentityDatabase } from '../db/schema.ts';
 import { errors } from '../errors.ts';
 import { holdSession } from '../session/session.store.ts';
 import { type Person, toPerson } from './claims.ts';
@@ -15,6 +17,9 @@ import { createAccountOf } from './new-account.ts';
 import { deleteUsedFlows, insertLinkOnce, insertUsedFlow, selectLinkedAccount, updatePictureUrl } from './oidc-link.store.ts';
 import { type OwnerProof, proveOwner } from './owner-proof.ts';
 import { type Flow, flowEnd, type PendingSignIn, type Sealed, seal, sealPending, unseal } from './sealed.ts';
+
+/** Whose account a person at an issuer has shown the first factor of. */
+type FirstFactor = Omit<PendingSignIn, 'id'>;
 
 /** What a browser is to do. */
 export interface StartedFlow {
@@ -97,7 +102,7 @@ export async function finishFlow(ctx: IdentityContext, end: FlowEnd): Promise<Fl
   if (!flow || !issuer || !constantTimeEqual(flow.state, answer.state ?? '')) throw errors.oidc_flow_invalid();
   if (flow.redirectUri !== end.redirectUri) throw errors.oidc_flow_invalid();
   const session = flow.link && (await checkSession(ctx, sessionToken, flow.link.accountId));
-  const person = toPerson(...(await issuer.redeem(flow, answer, () => useUp(ctx, flow))));
+  const person = toPerson(...(await issuer.redeem(flow, answer, () => useUp(ctx, ctx.db, flow.state))));
   if (!person) throw errors.oidc_refused();
   if (!flow.link || !session) return signInAs(ctx, person, sessionToken);
   await link(ctx, person, session, flow.link.generation);
@@ -105,7 +110,7 @@ export async function finishFlow(ctx: IdentityContext, end: FlowEnd): Promise<Fl
 }
 
 /**
- * Ends a sign-in to an account with a second factor. The code is used up by it, so that nothing can be repeated.
+ * Ends a sign-in to an account with a second factor. It is good for one session: with another code it is over all the same.
  *
  * @throws `oidc_flow_invalid`, `two_factor_code_invalid`, `two_factor_attempts_reached`
  */
@@ -115,7 +120,7 @@ export async function completeSignIn(
 ): Promise<SignedIn> {
   const pending = unseal(ctx.oidcKey, 'pending', text, ctx.clock());
   if (!pending) throw errors.oidc_flow_invalid();
-  return open(ctx, pending, { code, previousSessionToken });
+  return open(ctx, pending, { code, previousSessionToken, useUp: (tx) => useUp(ctx, tx, pending.id) });
 }
 
 function issuerOf(ctx: IdentityContext, name: string): Issuer | undefined {
@@ -139,11 +144,11 @@ async function isSignedIn(ctx: IdentityContext, token: string): Promise<boolean>
   }
 }
 
-/** Makes a flow good for nothing any more, however its issuer treats a code that is sent twice. */
-async function useUp(ctx: IdentityContext, { state }: Flow): Promise<void> {
+/** Makes a flow, by its state, or a sign-in that waited for a code good for nothing any more, whatever is shown with it. */
+async function useUp(ctx: IdentityContext, db: Kysely<IdentityDatabase>, id: string): Promise<void> {
   const now = ctx.clock();
-  if (!(await insertUsedFlow(ctx.db, state, flowEnd(now)))) throw errors.oidc_flow_invalid();
-  await deleteUsedFlows(ctx.db, now);
+  if (!(await insertUsedFlow(db, id, flowEnd(now)))) throw errors.oidc_flow_invalid();
+  await deleteUsedFlows(db, now);
 }
 
 async function signInAs(ctx: IdentityContext, person: Person, previousSessionToken: string): Promise<FlowOutcome> {
@@ -158,20 +163,20 @@ async function signInAs(ctx: IdentityContext, person: Person, previousSessionTok
   return openLinked(ctx, { ...linked, pictureUrl: person.pictureUrl }, previousSessionToken);
 }
 
-async function openLinked(ctx: IdentityContext, pending: PendingSignIn, previousSessionToken: string): Promise<FlowOutcome> {
+async function openLinked(ctx: IdentityContext, linked: FirstFactor, previousSessionToken: string): Promise<FlowOutcome> {
   try {
-    return { case: 'signedIn', ...(await open(ctx, pending, { code: undefined, previousSessionToken })) };
+    return { case: 'signedIn', ...(await open(ctx, linked, { code: undefined, previousSessionToken })) };
   } catch (err) {
     if (!(err instanceof DomainError) || err.reason !== 'two_factor_required') throw err;
-    return { case: 'pending', pending: sealPending(ctx.oidcKey, pending, ctx.clock()) };
+    return { case: 'pending', pending: sealPending(ctx.oidcKey, { id: randomState(), ...linked }, ctx.clock()) };
   }
 }
 
 /** Opens a session as sign-in does. What the issuer shows of its owner is taken over once they have proven to be it. */
 async function open(
   ctx: IdentityContext,
-  { accountId, generation, pictureUrl }: PendingSignIn,
-  shown: { readonly code: string | undefined; readonly previousSessionToken: string },
+  { accountId, generation, pictureUrl }: FirstFactor,
+  shown: Pick<SessionRequest, 'code' | 'previousSessionToken' | 'useUp'>,
 ): Promise<SignedIn> {
   const session = await openSessionOf(ctx, { accountId, generation, ...shown });
   if (pictureUrl !== undefined) await updatePictureUrl(ctx.db, accountId, pictureUrl);

@@ -76,6 +76,17 @@ test('a pending sign-in takes a recovery code once, and ends the session that th
   expect(await outcomeOf(instance.oidc.completeOidc(request))).toBe('two_factor_code_invalid');
 });
 
+test('a pending sign-in is good for one session, also of two at once, and uses no other code up', async () => {
+  const { signIn, pending, recoveryCodes } = await guardedAndLinked();
+  const [one = '', other = '', third = ''] = recoveryCodes;
+  const complete = (code: string) => outcomeOf(instance.oidc.completeOidc({ pending, code }));
+  const outcomes = await Promise.all([complete(one), complete(other)]);
+  expect([...outcomes].sort()).toEqual(['done', 'oidc_flow_invalid']);
+  expect(await complete(third)).toBe('oidc_flow_invalid');
+  const unused = outcomes[0] === 'done' ? other : one;
+  for (const code of [unused, third]) expect(await outcomeOf(signIn(code))).toBe('done');
+});
+
 test('a pending sign-in counts wrong codes as any sign-in does', async () => {
   const { pending, wrongCode, code } = await guardedAndLinked();
   const outcomes = [];

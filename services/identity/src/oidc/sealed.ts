@@ -18,8 +18,13 @@ const flowSchema = z.object({
   link: z.object({ accountId: z.string(), generation: z.number() }).optional(),
 });
 
-/** A sign-in whose first factor was shown. */
-const pendingSchema = z.object({ accountId: z.string(), generation: z.number(), pictureUrl: z.string().optional() });
+/** A sign-in whose first factor was shown. Its id is recorded as used once it has ended. */
+const pendingSchema = z.object({
+  id: z.string(),
+  accountId: z.string(),
+  generation: z.number(),
+  pictureUrl: z.string().optional(),
+});
 
 export type Flow = Readonly<z.output<typeof flowSchema>>;
 export type PendingSignIn = Readonly<z.output<typeof pendingSchema>>;
