@@ -166,6 +166,9 @@ test('operators see links, and remove the last one too', async () => {
   expect(await unlink()).toMatchObject({ text: `Removed 1 link of ${account.username} (${account.email}) and ended 1 session.` });
   const used = instance.authentication.authenticate({ credential: sessionCredential(token) });
   expect(await outcomeOf(used)).toBe('session_invalid');
-  expect((await unlink()).data).toMatchObject({ changed: false, removedLinks: 0, endedSessions: 0 });
+  expect(await unlink()).toMatchObject({
+    refusal: 'oidc_link_not_found',
+    message: `${account.username} (${account.email}) has no such link.`,
+  });
   expect(await subjectsOf(accountId)).toEqual([]);
 });

@@ -3,6 +3,7 @@ import { unlink } from '../oidc/links.ts';
 import type { Command } from './command.ts';
 import { accountJson, countOf } from './describe.ts';
 import { findAccount } from './find-account.ts';
+import { Refused } from './outcome.ts';
 
 /** Takes a way to sign in from an account. */
 export const unlinkCommand: Command = {
@@ -14,18 +15,15 @@ export const unlinkCommand: Command = {
   async run({ ctx, positionals: [name = '', issuer = ''], values }) {
     const account = await findAccount(ctx, name);
     const subject = values.subject === undefined ? undefined : String(values.subject);
+    const whose = `${account.username} (${account.email})`;
     const unlinking = unlink(ctx, account.id, { issuer, subject }, { mayBeLast: true });
     const { removed, endedSessions } = await unlinking.catch((err: unknown) => {
-      if (err instanceof DomainError && err.reason === 'oidc_link_not_found') return { removed: 0, endedSessions: 0 };
-      throw err;
+      const isUnknown = err instanceof DomainError && err.reason === 'oidc_link_not_found';
+      throw isUnknown ? new Refused(err.reason, `${whose} has no such link.`) : err;
     });
-    const whose = `${account.username} (${account.email})`;
     return {
-      text:
-        removed === 0
-          ? `Nothing changed: ${whose} has no such link.`
-          : `Removed ${countOf(removed, 'link')} of ${whose} and ended ${countOf(endedSessions, 'session')}.`,
-      json: { account: accountJson(account), changed: removed > 0, removedLinks: removed, endedSessions },
+      text: `Removed ${countOf(removed, 'link')} of ${whose} and ended ${countOf(endedSessions, 'session')}.`,
+      json: { account: accountJson(account), removedLinks: removed, endedSessions },
     };
   },
 };
