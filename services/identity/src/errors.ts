@@ -12,6 +12,7 @@ export const errors = defineErrors({
   account_exists: { kind: 'conflict', code: 'account_exists', message: 'The username or the email is taken' },
   account_not_found: { kind: 'not_found', message: 'Not found' },
   avatar_invalid: { kind: 'malformed', message: MALFORMED },
+  password_missing: { kind: 'invalid', message: 'The password of the account is needed' },
   password_attempts_reached: { kind: 'rate_limited', message: 'Too many wrong passwords' },
   two_factor_required: {
     kind: 'unauthenticated',

@@ -11,7 +11,7 @@ const TAG = 'Accounts';
 const enableBody = z.strictObject({ code: twoFactorCode.meta({ description: 'Code that the authenticator app shows.' }) });
 
 const disableBody = z.strictObject({
-  password: z.string().max(1_000).meta({ description: 'Of the account; ignored where it has none.' }),
+  password: z.string().max(1_000).optional().meta({ description: 'Of the account; needed, and looked at, where it has one.' }),
   code: twoFactorCode.meta({ description: 'Code of the authenticator app, or a recovery code.' }),
 });
 
@@ -71,7 +71,7 @@ export function twoFactorRoutes(options: TwoFactorRouteOptions): Route[] {
       limit: { limit: limits.twoFactorDisabling, per: 'account' },
       body: disableBody,
       message: 'Two-factor authentication disabled.',
-      handle: async ({ principal: { accountId, credentialId: sessionId }, body: { password, code }, clientIp, call }) => {
+      handle: async ({ principal: { accountId, credentialId: sessionId }, body: { password = '', code }, clientIp, call }) => {
         const request = { accountId, sessionId, password, code };
         await withPassword(options, { accountId, clientIp, call }, () => twoFactor.disableTwoFactor(request, call));
       },

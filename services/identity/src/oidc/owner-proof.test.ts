@@ -53,7 +53,8 @@ const subjectsOf = async (accountId: string) =>
 test('a link needs the password', async () => {
   const { account } = await signUpSomeone(instance);
   const link = (password: string) => refusalOf(comeBack(instance, issuer, { linkAccountId: account.id, password }));
-  for (const wrong of ['', 'wrong password', `${PASSWORD}x`]) {
+  expect(await link('')).toMatchObject({ reason: 'password_missing', kind: 'invalid', code: 'bad_request' });
+  for (const wrong of ['wrong password', `${PASSWORD}x`]) {
     expect(await link(wrong)).toMatchObject({ reason: 'oidc_password_wrong', kind: 'invalid', code: 'bad_request' });
   }
   expect(await outcomeOf(comeBack(instance, issuer, { linkAccountId: account.id }))).toBe('done');
@@ -106,7 +107,8 @@ test('links are shown, and removed by identifier, by name and by subject', async
 test('a link is removed by nobody without the password, which is looked at only for links that there are', async () => {
   const { accountId, subject } = await linked();
   const unlink = (more: object) => refusalOf(instance.oidc.unlinkOidc({ accountId, issuer: 'test', ...more }));
-  for (const wrong of ['', 'wrong password', `${PASSWORD}x`]) {
+  expect(await unlink({ password: '' })).toMatchObject({ reason: 'password_missing' });
+  for (const wrong of ['wrong password', `${PASSWORD}x`]) {
     const refusal = { reason: 'oidc_password_wrong', kind: 'invalid', code: 'bad_request' };
     expect(await unlink({ password: wrong })).toMatchObject(refusal);
   }

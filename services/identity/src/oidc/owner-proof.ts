@@ -20,7 +20,7 @@ export interface OwnerProof extends Shown {
  * issuer, also where there is a second factor: whoever has found a session could have switched that on.
  *
  * @returns the generation of sign-ins that it was proven in
- * @throws `account_not_found`, `session_invalid`, `oidc_session_too_old`, `oidc_password_wrong`, `password_attempts_reached`, `two_factor_required`,
+ * @throws `account_not_found`, `session_invalid`, `oidc_session_too_old`, `oidc_password_wrong`, `password_missing`, `password_attempts_reached`, `two_factor_required`,
  * `two_factor_code_invalid`, `two_factor_attempts_reached`
  */
 export async function proveOwner(ctx: IdentityContext, accountText: string, proof: OwnerProof): Promise<number> {

@@ -27,13 +27,14 @@ export interface JudgedPassword {
 /**
  * Looks at the password that somebody with a session shows. Past a limit, that of passwords or that of the second factor, none is hashed.
  *
- * @throws `password_attempts_reached`, `two_factor_attempts_reached`
+ * @throws `password_missing`, which is no guess, `password_attempts_reached`, `two_factor_attempts_reached`
  */
 export async function judgePassword(ctx: IdentityContext, account: AccountRow, shown: Shown): Promise<JudgedPassword> {
   const { id: accountId, password_hash: hash } = account;
   const row = account.two_factor_enabled ? await selectTwoFactor(ctx.db, accountId) : undefined;
   const reached = (row && (await limitReachedFor(ctx, ctx.db, row, shown.code))) ?? passwordLimitReached(ctx, account);
   if (reached) throw reached;
+  if (hash !== null && shown.password === '') throw errors.password_missing();
   const matches = hash === null || (await ctx.passwords.verify(hash, shown.password));
   return { accountId, hash, matches, code: shown.code };
 }

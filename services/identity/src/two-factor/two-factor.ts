@@ -72,7 +72,7 @@ export async function enableTwoFactor(ctx: IdentityContext, asking: AskingSessio
 /**
  * Switches the second factor off for whoever has both. A wrong password is counted, and leaves the code unused.
  *
- * @throws `two_factor_not_enabled`, `two_factor_password_wrong`, `password_attempts_reached`, `two_factor_code_invalid`, `two_factor_attempts_reached`
+ * @throws `two_factor_not_enabled`, `two_factor_password_wrong`, `password_missing`, `password_attempts_reached`, `two_factor_code_invalid`, `two_factor_attempts_reached`
  */
 export async function disableTwoFactor(
   ctx: IdentityContext,

@@ -123,7 +123,7 @@ export declare type UnlinkOidcRequest = Message<"latchkey.identity.v1.UnlinkOidc
   subject?: string | undefined;
 
   /**
-   * The account's password. Empty is a wrong one; an account that has none needs none.
+   * The account's password. Empty means that none is given; an account that has none needs none.
    *
    * @generated from field: string password = 4;
    */
@@ -200,7 +200,7 @@ export declare type StartOidcRequest = Message<"latchkey.identity.v1.StartOidcRe
   linkAccountId?: string | undefined;
 
   /**
-   * Of a link: the account's password. Empty is a wrong one; an account that has none needs none.
+   * Of a link: the account's password. Empty means that none is given; an account that has none needs none.
    *
    * @generated from field: string password = 4;
    */
@@ -514,7 +514,7 @@ export declare const OidcService: GenService<{
   /**
    * StartOidc begins a sign-in, or the linking of an account. Fails with `oidc_issuer_not_found` where no such issuer is configured, with
    * `oidc_request_invalid` for a `redirect_uri` that is no URL, with `account_not_found` for what is no account's id, and with
-   * `oidc_issuer_unavailable` while the issuer does not answer as it should. Linking also fails with `oidc_password_wrong`, `oidc_session_too_old`,
+   * `oidc_issuer_unavailable` while the issuer does not answer as it should. Linking also fails with `oidc_password_wrong`, `password_missing`, `oidc_session_too_old`,
    * `password_attempts_reached`, `two_factor_required`, `two_factor_code_invalid` and `two_factor_attempts_reached`: a session alone makes no way to
    * sign in.
    *
@@ -563,7 +563,7 @@ export declare const OidcService: GenService<{
   },
   /**
    * UnlinkOidc removes links of an account, and ends its other sessions. Fails with `oidc_link_not_found` where it has none such, with `oidc_link_needed`
-   * where none would be left to an account without a password, and as linking does: with `oidc_password_wrong`, `oidc_session_too_old`,
+   * where none would be left to an account without a password, and as linking does: with `oidc_password_wrong`, `password_missing`, `oidc_session_too_old`,
    * `password_attempts_reached`, `two_factor_required`, `two_factor_code_invalid` and `two_factor_attempts_reached`.
    *
    * @generated from rpc latchkey.identity.v1.OidcService.UnlinkOidc

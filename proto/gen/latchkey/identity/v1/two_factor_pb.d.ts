@@ -250,7 +250,8 @@ export declare const TwoFactorService: GenService<{
   },
   /**
    * DisableTwoFactor switches it off, forgets the secret and the recovery codes, and ends the account's other sessions. Fails with
-   * `two_factor_not_enabled`, `two_factor_password_wrong`, `password_attempts_reached`, `two_factor_code_invalid` and `two_factor_attempts_reached`.
+   * `two_factor_not_enabled`, `two_factor_password_wrong`, `password_missing`, `password_attempts_reached`, `two_factor_code_invalid` and
+   * `two_factor_attempts_reached`.
    *
    * @generated from rpc latchkey.identity.v1.TwoFactorService.DisableTwoFactor
    */
