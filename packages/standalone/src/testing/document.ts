@@ -1,7 +1,16 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 
+/** The JSON schema of an object, or of one of several. */
+export interface ObjectSchema {
+  readonly required?: readonly string[];
+  readonly properties?: Readonly<Record<string, { readonly minLength?: number }>>;
+  readonly oneOf?: readonly ObjectSchema[];
+  readonly anyOf?: readonly ObjectSchema[];
+}
+
 interface Operation {
+  readonly requestBody?: { readonly content: Readonly<Record<string, { readonly schema: ObjectSchema }>> };
   readonly responses: Readonly<Record<string, { readonly content?: Record<string, { readonly schema: object }> }>>;
 }
 
