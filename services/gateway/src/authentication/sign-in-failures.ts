@@ -125,7 +125,7 @@ function placeOf(email: string, clientIp: string): Place {
   return { account, network: digest(`${account} ${network}`), wideNetwork: digest(`${account} ${wide}`) };
 }
 
-/** Neither emails nor who signed in from where stand in Redis. */
+/** Neither emails nor who signed in from where can be read in Redis. A guess at them can be checked there, as the gateway has no key to hash them with. */
 function digest(text: string): string {
   return hash('sha256', text, 'base64url');
 }
