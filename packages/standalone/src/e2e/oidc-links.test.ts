@@ -29,6 +29,7 @@ describe('linking an account', () => {
     const linking = browser(owner.cookie);
     const { data } = await linking.link(owner.csrfToken);
     const answer = await linking.comeBack(await linking.visit(login, { url: data.url }));
+    expect(answer.message).toBe('Linked.');
     expect(answer.data).toMatchObject({ account: { id: owner.accountId }, csrfToken: owner.csrfToken });
     expect(cookieLines(answer.headers, 'session')).toEqual([]);
     expect((await browser().signIn(login)).data.account.id).toBe(owner.accountId);

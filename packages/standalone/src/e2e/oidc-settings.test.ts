@@ -77,7 +77,12 @@ it('with sign-up closed nobody new comes in, and browsers are sent to a page tha
 });
 
 it('browsers are sent on with their session where there is a page for them', async () => {
-  const { api } = await startInstanceForTest({ env: { ...issuer.env, OIDC_RETURN_URL: 'https://dashboard.test/' } });
+  const env = { ...issuer.env, OIDC_ISSUERS: 'corp,away', OIDC_AWAY_ISSUER: 'http://127.0.0.1:1', OIDC_AWAY_CLIENT_ID: 'a' };
+  const { api } = await startInstanceForTest({ env: { ...env, OIDC_RETURN_URL: 'https://dashboard.test/' } });
+  for (const [name, error] of Object.entries({ nowhere: 'not_found', away: 'INTERNAL_ERROR' })) {
+    const answer = await fetch(`${api.baseUrl}/api/v1/auth/oidc/start?issuer=${name}`, { redirect: 'manual' });
+    expect([answer.status, answer.headers.get('location')]).toEqual([302, `https://dashboard.test/?error=${error}`]);
+  }
   const start = async (referer: string) => {
     const headers = { 'sec-fetch-site': 'cross-site', referer };
     return (await fetch(`${api.baseUrl}/api/v1/auth/oidc/start?issuer=corp`, { redirect: 'manual', headers })).status;

@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { errors } from '../errors.ts';
 import { leaveBodyUnread, whileBytesCome } from '../http/bytes-body.ts';
 import type { Entrance, Gate } from './gate.ts';
-import type { Route } from './route.ts';
+import { Otherwise, type Route } from './route.ts';
 import { toRouteSchema } from './route-schema.ts';
 
 /** Puts a route on the server: the gate before the body is read, then the schema, then the handler, then the envelope. */
@@ -38,6 +38,8 @@ function addRoute(app: FastifyInstance, gate: Gate, route: Route): void {
       const handle = async () => route.handle?.(given);
       const answer = await (route.takesBytes ? whileBytesCome(raw, handle) : handle());
       if (route.answersBytes || (route.redirects && reply.sent)) return reply;
+      if (route.otherMessage !== undefined && answer instanceof Otherwise)
+        return successEnvelope(route.otherMessage, answer.data);
       const { data, beside } = route.beside ? (answer as { data: unknown; beside: object }) : { data: answer };
       return successEnvelope(route.message, data, beside);
     },

@@ -10,7 +10,10 @@ const bytes = z.any().meta({ type: 'string', format: 'binary', description: 'The
 /** The schemas of a route: requests are checked with them, and the OpenAPI document is made from them. */
 export function toRouteSchema(route: Route): FastifySchema {
   const { body, query, params, data, beside, access, answersBytes, redirects } = route;
-  const success = { success: z.literal(true), message: z.literal(route.message) };
+  const success = {
+    success: z.literal(true),
+    message: z.literal([route.message, ...(route.otherMessage === undefined ? [] : [route.otherMessage])]),
+  };
   const envelope = z.object(data ? { ...success, data, ...beside } : success);
   const session = route.method === 'GET' ? { session: [] } : { session: [], csrf: [] };
   const security = access === 'public' ? [] : access === 'session' ? [session] : [{ managementKey: [] }, session];

@@ -17,6 +17,15 @@ export interface RouteLimit {
   readonly successesOnly?: boolean;
 }
 
+/** What a handler answers whose success is of the route's other kind. */
+export class Otherwise {
+  readonly data: unknown;
+
+  constructor(data: unknown) {
+    this.data = data;
+  }
+}
+
 /** What a handler gets. */
 export interface RouteRequest<A extends Access, Body, Query, Params, Headers = unknown> {
   readonly principal: A extends 'public' ? undefined : Principal;
@@ -72,6 +81,8 @@ export interface RouteDefinition<
   readonly failures?: readonly Failure[];
   /** `message` of the success envelope. */
   readonly message: string;
+  /** Another, of an {@link Otherwise}. */
+  readonly otherMessage?: string;
   /** Does the work and answers `data`, or what `beside` says. A route without it is known and not built yet: 404 once the caller may call it. */
   readonly handle?: (request: RouteRequest<A, z.output<B>, z.output<Q>, z.output<P>, z.output<H>>) => Promise<unknown>;
 }

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { CallOptions } from '@connectrpc/connect';
-import { type DomainError, fromConnectError } from '@latchkey/kit/errors';
+import { DomainError, fromConnectError } from '@latchkey/kit/errors';
 import type { Account, Session } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import type { FinishOidcResponse, OidcSignedIn } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
 import type { FastifyReply } from 'fastify';
@@ -10,13 +10,16 @@ import type { SignInFailures } from '../authentication/sign-in-failures.ts';
 import type { Clients } from '../clients.ts';
 import { errors } from '../errors.ts';
 import type { Limits } from '../limit/limits.ts';
-import { defineRoute, type Route } from '../route/route.ts';
+import { defineRoute, Otherwise, type Route } from '../route/route.ts';
 import { session, sessionTokenOf, setSessionCookie, toAccount } from './auth.ts';
 import { OIDC_PATH, OidcCookies, readOidcCookie } from './oidc-cookies.ts';
 import { issuerName, oidcLinkRoutes, type StartFlow } from './oidc-links.ts';
 import { anyText, twoFactorCode } from './schemas.ts';
 
 const TAG = 'Accounts';
+
+/** What a page can tell somebody of. */
+const FOR_PEOPLE = new Set<DomainError['kind']>(['unauthenticated', 'forbidden', 'conflict', 'not_found', 'unavailable']);
 
 /** Longest wait for identity where it has to ask an issuer, in milliseconds; it gives up a little earlier by itself. */
 const ISSUER_TIMEOUT_MS = 16_000;
@@ -65,12 +68,19 @@ export function oidcRoutes(options: OidcRouteOptions): Route[] {
       ].join(' '),
       limit: { limit: limits.oidcVisits, per: 'ip' },
       query: z.object({ issuer: issuerName }),
-      redirects: { when: 'To the issuer.', always: true },
+      redirects: {
+        when: 'To the issuer; or to `OIDC_RETURN_URL`, with `error`, where that is set and the issuer is unknown or does not answer.',
+        always: true,
+      },
       failures: ['sent_from_elsewhere', 'issuer_not_found'],
       message: 'Sign-in begun.',
       admit: (req) => checkNotSentHere(req, ownOrigins),
       handle: async ({ query: { issuer }, call, reply }) => {
-        return reply.redirect(await start(reply, { issuer }, call));
+        try {
+          return reply.redirect(await start(reply, { issuer }, call));
+        } catch (err) {
+          return sendBack(reply, options.returnUrl, err);
+        }
       },
     }),
     ...callbackRoutes(options, cookies, redirectUri),
@@ -87,7 +97,7 @@ function callbackRoutes(options: OidcRouteOptions, cookies: OidcCookies, redirec
       case 'signedIn':
         return openSession(options, reply, outcome.value, clientIp);
       case 'linked':
-        return { account: toAccount(outcome.value.account as Account), csrfToken: outcome.value.csrfToken };
+        return new Otherwise({ account: toAccount(outcome.value.account as Account), csrfToken: outcome.value.csrfToken });
       case 'pending':
         cookies.set(reply, 'oidc_pending', outcome.value.pending, outcome.value.expiresAt);
         throw errors.two_factor_required();
@@ -104,9 +114,7 @@ function callbackRoutes(options: OidcRouteOptions, cookies: OidcCookies, redirec
       const data = await end(reply, await clients.oidc.finishOidc({ ...answer, ...browser }, withTimeForIssuer(call)), clientIp);
       return returnUrl === undefined ? data : reply.redirect(returnUrl);
     } catch (err) {
-      const refusal = fromConnectError(err);
-      if (returnUrl === undefined || !refusal || !isForPeople(refusal)) throw err;
-      return reply.redirect(withError(returnUrl, refusal.code));
+      return sendBack(reply, returnUrl, err);
     }
   };
   const both = {
@@ -122,8 +130,16 @@ function callbackRoutes(options: OidcRouteOptions, cookies: OidcCookies, redirec
     query: callbackQuery,
     data: session,
     redirects: { when: 'To `OIDC_RETURN_URL`, where that is set; `error` in it is the `code` of a refusal.', always: false },
-    failures: ['oidc_failed', 'oidc_code_required', 'sent_from_elsewhere', 'sign_up_closed', 'email_not_verified', 'oidc_account_exists'],
+    failures: [
+      'oidc_failed',
+      'oidc_code_required',
+      'sent_from_elsewhere',
+      'sign_up_closed',
+      'email_not_verified',
+      'oidc_account_exists',
+    ],
     message: 'Signed in.',
+    otherMessage: 'Linked.',
     admit: checkVisited,
   } as const;
   return [
@@ -187,9 +203,11 @@ function withTimeForIssuer(call: CallOptions): CallOptions {
   return { ...call, timeoutMs: ISSUER_TIMEOUT_MS };
 }
 
-/** Whether a page can tell somebody of it. What says when to try again says so in headers. */
-function isForPeople({ kind }: DomainError): boolean {
-  return kind === 'unauthenticated' || kind === 'forbidden' || kind === 'conflict';
+/** Sends a browser to where it is sent in the end, with why; throws that where there is no such place, or nobody could tell people of it. */
+function sendBack(reply: FastifyReply, returnUrl: string | undefined, err: unknown): FastifyReply {
+  const refusal = fromConnectError(err) ?? (err instanceof DomainError ? err : undefined);
+  if (returnUrl === undefined || !refusal || !FOR_PEOPLE.has(refusal.kind)) throw err;
+  return reply.redirect(withError(returnUrl, refusal.code));
 }
 
 function withError(returnUrl: string, code: string): string {
