@@ -8,8 +8,11 @@ import { FRAME, type Frame, FrameReader, frameHead } from './frames.ts';
 
 const PROGRAM = fileURLToPath(new URL('./decoder-process.ts', import.meta.url));
 
-/** What the process may know of ours: nothing but how to behave. */
-const ENV = { UV_THREADPOOL_SIZE: '1', MALLOC_ARENA_MAX: '2', VIPS_BLOCK_UNTRUSTED: '1' };
+/**
+ * What the process may know of ours: nothing but how to behave. The threshold has it give large blocks back once an image is done. It would keep ever
+ * larger ones otherwise, and after a few images that take much it would come to the bound of its memory.
+ */
+const ENV = { UV_THREADPOOL_SIZE: '1', MALLOC_ARENA_MAX: '2', MALLOC_MMAP_THRESHOLD_: '131072', VIPS_BLOCK_UNTRUSTED: '1' };
 
 /**
  * What a process may set aside, in KiB. The images that take most of what may be sent, 16 bits to a channel, with a profile and 65,535 pixels wide, come to

@@ -163,15 +163,20 @@ describe('what is made of an image', () => {
   });
 });
 
+/** What takes most memory of all that may be sent. */
+async function heavyPng(width: number, height: number): Promise<Buffer> {
+  const { icc } = await sharp(await plainImage(2, 2).withIccProfile('p3').png().toBuffer()).metadata();
+  const profile = Buffer.concat([Buffer.from('p3\0\0'), deflateSync(icc as Buffer)]);
+  return withPngChunk(deepPng(width, height), pngChunk('iCCP', profile));
+}
+
 describe('what takes most to decode of all that may be sent', () => {
   it.each([
     [65_535, 244, '256x1'],
     [244, 65_535, '1x256'],
     [4_000, 4_000, '256x256'],
   ])('fits in its memory: 16 bits to a channel, with a profile, %i x %i', async (width, height, expected) => {
-    const { icc } = await sharp(await plainImage(2, 2).withIccProfile('p3').png().toBuffer()).metadata();
-    const profile = pngChunk('iCCP', Buffer.concat([Buffer.from('p3\0\0'), deflateSync(icc as Buffer)]));
-    const made = await decoders.convert(withPngChunk(deepPng(width, height), profile));
+    const made = await decoders.convert(await heavyPng(width, height));
     expect(await sizeOf(made)).toBe(`webp ${expected}`);
   });
 });
@@ -243,6 +248,18 @@ describe.runIf(process.platform === 'linux')('the processes that decode', () => 
     await own.convert(image);
     await eventually(() => expect(pids()).toEqual([]));
     expect(await sizeOf(await own.convert(image))).toBe('webp 10x10');
+  });
+
+  it('give back what an image took: after many that take much there is room for the next', async () => {
+    const { own, pids } = startOwn({ atOnce: 1 });
+    const image = await heavyPng(65_535, 244);
+    const used = new Set<number | undefined>();
+    for (let i = 0; i < 8; i += 1) {
+      expect(await faultOf(own.convert(image))).toBe('done');
+      used.add(pids()[0]);
+    }
+    expect(used.size).toBe(1);
+    expect(Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pids()[0]}/status`, 'utf8'))?.[1])).toBeLessThan(500 * 1_024);
   });
 
   it('are given the image once more when one is killed', async () => {
