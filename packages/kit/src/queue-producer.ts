@@ -74,15 +74,32 @@ export function createQueueProducer(options: QueueProducerOptions): QueueProduce
     else logger.info(facts, 'queue is worked on again');
   }
 
+  /** Jobs with a priority wait elsewhere, and most queues have none. */
+  async function countWaiting(queueName: string, jobs: readonly QueueJob[]): Promise<number> {
+    const key = `${QUEUE_PREFIX}:${queueName}`;
+    const hasPriorities = jobs.some(({ priority }) => priority);
+    const [waiting, behind] = await Promise.all([
+      redis.llen(`${key}:wait`),
+      hasPriorities ? redis.zcard(`${key}:prioritized`) : 0,
+    ]);
+    return waiting + behind;
+  }
+
   return {
     connect: () => void connectInBackground(redis),
     async add(queueName, jobs) {
       const queue = queues.get(queueName);
       if (!queue) throw new Error(`There is no queue ${queueName} here`);
-      const isFull = (await redis.llen(`${QUEUE_PREFIX}:${queueName}:wait`)) >= WAITING_MAX;
+      const isFull = (await countWaiting(queueName, jobs)) >= WAITING_MAX;
       if (isFull !== full.has(queueName)) tell(queueName, isFull);
       if (isFull) return false;
-      await queue.addBulk(jobs.map((job) => ({ name: job.name, data: job.data, opts: { jobId: job.id } })));
+      await queue.addBulk(
+        jobs.map(({ id, name: jobName, data, priority }) => ({
+          name: jobName,
+          data,
+          opts: { jobId: id, ...(priority && { priority }) },
+        })),
+      );
       return true;
     },
     async close() {

@@ -37,6 +37,14 @@ describe('a queue', () => {
     expect((await redis.keys('*')).every((name) => name.startsWith(`${QUEUE_PREFIX}:`))).toBe(true);
   });
 
+  it('gives jobs that have a priority behind those that have none, the smallest first', async () => {
+    const { producer } = produce(url);
+    await eventually(() => producer.add(QUEUE, [{ ...job('p-1'), priority: 2 }, { ...job('p-2'), priority: 1 }, job('p-3')]));
+    await add(producer, 'p-4');
+    const { done } = work(url, { concurrency: 1 });
+    await eventually(() => expect(done).toEqual(['p-3', 'p-4', 'p-2', 'p-1']));
+  });
+
   it('takes a job once however often it is added while it waits', async () => {
     const { producer } = produce(url);
     await add(producer, 'b-1');
@@ -151,6 +159,14 @@ it('a queue that nobody works on takes no more than its bound, says so once, and
     'queue is full: nobody works on it',
     'queue is worked on again',
   ]);
+});
+
+it('jobs with a priority count for the bound as well', async () => {
+  const { producer } = produce(url);
+  await add(producer, 'q-1');
+  await redis.zadd(key('prioritized'), ...Array.from({ length: WAITING_MAX - 2 }, (_, i) => [i, `q-${i}`]).flat());
+  expect(await producer.add(QUEUE, [{ ...job('r-1'), priority: 1 }])).toBe(true);
+  expect(await producer.add(QUEUE, [{ ...job('r-2'), priority: 1 }])).toBe(false);
 });
 
 it('an unknown queue is refused', async () => {

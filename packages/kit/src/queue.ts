@@ -12,6 +12,8 @@ export interface QueueJob {
   readonly name: string;
   /** Becomes JSON. */
   readonly data: object;
+  /** Behind how many others it may stand: jobs without one come first, and then those with the smallest, each in their order. */
+  readonly priority?: number;
 }
 
 /**

@@ -135,6 +135,33 @@ describe('uploads from one network', () => {
   });
 });
 
+describe('whoever has had few avatars made lately', () => {
+  it('comes before those who have had more', async () => {
+    await test.avatars.stop();
+    const gate = Promise.withResolvers<void>();
+    test.identity.waitFor(gate.promise);
+    const single = test.connect({ redisUrl: redis.url, env: { AVATAR_DECODES_AT_ONCE: '1' } });
+    const order: string[] = [];
+    const send = (name: string, account: string) => single.upload(account, image).then(() => order.push(name));
+    const waiting = (many: number) =>
+      eventually(async () => {
+        const counts = await redis.ask((client) =>
+          Promise.all([client.llen('latchkey:queue:avatar:wait'), client.zcard('latchkey:queue:avatar:prioritized')]),
+        );
+        expect(counts[0] + counts[1]).toBe(many);
+      });
+    const uploads = [send('first', accountId)];
+    await eventually(() => expect(test.identity.calls).toBe(1));
+    uploads.push(send('second of the same', accountId));
+    await waiting(1);
+    uploads.push(send('another’s', someAccount()));
+    await waiting(2);
+    gate.resolve();
+    await Promise.all(uploads);
+    expect(order).toEqual(['first', 'another’s', 'second of the same']);
+  });
+});
+
 describe('an image that is refused', () => {
   it('leaves nothing, and the avatar that there is', async () => {
     const id = await test.upload(accountId, image);
@@ -351,7 +378,7 @@ describe('a worker apart', () => {
   }, 40_000);
 
   it('killed without another, the upload ends with an error and nothing is left', async () => {
-    const receiver = test.connect({ redisUrl: redis.url, worker: 'apart', env: { AVATAR_WAIT_SECONDS: '2' } });
+    const receiver = test.connect({ redisUrl: redis.url, worker: 'apart', env: { AVATAR_WAIT_SECONDS: '6' } });
     await test.avatars.stop();
     const stuck = startAvatarProcess({
       url: test.files.url,
@@ -369,7 +396,7 @@ describe('a worker apart', () => {
     await delay(0);
     expect(await reasonOf(next.upload(someAccount(), image))).toBe('done');
     expect(test.identity.avatarOf(accountId)).toBeUndefined();
-  });
+  }, 40_000);
 });
 
 describe('a store of another machine', () => {

@@ -25,6 +25,9 @@ export interface StoredImage {
 /** So many milliseconds from now by the database's clock, since processes' clocks may differ. */
 export const after = (ms: number) => sql<Date>`now() + make_interval(secs => ${ms / 1000})`;
 
+/** How long an avatar that was begun counts, in milliseconds. Rows of those that are through are kept about as long. */
+const RECENT_MS = 10 * 60_000;
+
 const COLUMNS = ['id', 'account_id', 'state', 'raw_id', 'image_id', 'refusal', 'created_at'] as const;
 
 interface AvatarRow {
@@ -47,17 +50,25 @@ const toAvatar = (row: AvatarRow): Avatar => ({
   createdAt: row.created_at,
 });
 
-/** Adds an avatar that waits for its image, and notes the object of its raw bytes for removal, which is to be later than anybody needs it. */
+/**
+ * Adds an avatar that waits for its image, and notes the object of its raw bytes for removal, which is to be later than anybody needs it.
+ *
+ * @returns how many others of the account were begun in the last 10 minutes
+ */
 export async function insertAvatar(
   db: Db,
   avatar: { readonly id: string; readonly accountId: string; readonly rawId: string },
   dueMs: number,
-): Promise<void> {
+): Promise<number> {
   const { id, accountId, rawId } = avatar;
-  await sql`
+  const { rows } = await sql<{ recent: number }>`
     with noted as (
       insert into object_deletion (object_key, due_at) values (${accountId}::text || '/' || ${rawId}::text, ${after(dueMs)}))
-    insert into avatar (id, account_id, raw_id, due_at) values (${id}, ${accountId}, ${rawId}, ${after(dueMs)})`.execute(db);
+    insert into avatar (id, account_id, raw_id, due_at) values (${id}, ${accountId}, ${rawId}, ${after(dueMs)})
+    returning (select count(*)::int from avatar where account_id = ${accountId} and created_at > ${after(-RECENT_MS)}) as recent`.execute(
+    db,
+  );
+  return rows[0]?.recent ?? 0;
 }
 
 export async function selectAvatar(db: Db, id: string): Promise<Avatar | undefined> {

@@ -12,10 +12,12 @@ import type { AvatarResult, AvatarResults } from './avatar-results.ts';
 import { removeNoted } from './noted-object.ts';
 import { receiveRaw } from './raw-image.ts';
 
+/** Has a worker make an avatar, those of a smaller number first. Rejects within a second where the queue can't be reached. */
+export type EnqueueAvatar = (id: string, priority: number) => Promise<void>;
+
 /** What the receiving end works with. */
 export interface ReceiveContext extends Pick<FilesContext, 'db' | 'store' | 'avatarLimits' | 'logger'> {
-  /** Has a worker make the avatar. Rejects within a second where the queue can't be reached. */
-  readonly enqueue: (id: string) => Promise<void>;
+  readonly enqueue: EnqueueAvatar;
   readonly results: AvatarResults;
 }
 
@@ -59,17 +61,24 @@ export async function receiveAvatar(ctx: ReceiveContext, incoming: IncomingAvata
   if (incoming.byteSize !== undefined && incoming.byteSize > byteSizeMax) throw errors.avatar_too_large();
   const avatar = { id: newId(), accountId, rawId: newId() };
   const key = objectKey(accountId, avatar.rawId);
-  await insertAvatar(ctx.db, avatar, bodyMs + waitMs + SLACK_MS);
-  return finish(avatar.id, await makeMade(ctx, avatar.id, key, incoming.body));
+  const recent = await insertAvatar(ctx.db, avatar, bodyMs + waitMs + SLACK_MS);
+  return finish(avatar.id, await makeMade(ctx, { id: avatar.id, key, priority: recent }, incoming.body));
+}
+
+interface Begun {
+  readonly id: string;
+  readonly key: string;
+  /** Whoever has had few made lately comes first: some accounts that send many are not to stop the others. */
+  readonly priority: number;
 }
 
 /** Stores what is sent and waits for what becomes of it. */
-async function makeMade(ctx: ReceiveContext, id: string, key: string, body: Readable): Promise<AvatarResult> {
+async function makeMade(ctx: ReceiveContext, { id, key, priority }: Begun, body: Readable): Promise<AvatarResult> {
   let isStored = false;
   try {
     await storeRaw(ctx, key, body);
     isStored = true;
-    await ctx.enqueue(id).catch((cause: unknown) => unavailable(cause));
+    await ctx.enqueue(id, priority).catch((cause: unknown) => unavailable(cause));
     const result = await ctx.results.wait(id, ctx.avatarLimits.waitMs);
     return result.kind === 'open' ? await giveUp(ctx, id, key) : result;
   } catch (err) {

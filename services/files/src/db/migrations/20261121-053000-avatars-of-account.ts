@@ -1,0 +1,7 @@
+import { type Kysely, sql } from 'kysely';
+
+/** Has the avatars of an account found in whatever state they are, to count those that were begun lately. */
+export async function up(db: Kysely<unknown>): Promise<void> {
+  await sql`drop index avatar_of_account`.execute(db);
+  await sql`create index avatar_of_account on avatar (account_id, created_at desc, id desc)`.execute(db);
+}
