@@ -42,12 +42,12 @@ export function avatarRoutes({ clients, filesData, limits, byteSizeMax }: Avatar
       tag: TAG,
       summary: 'Upload an avatar',
       description:
-        'The body is a PNG, JPEG or WebP image of up to 3 MiB and 16 million pixels that is not animated; what it is is told from its bytes alone. It is made as large as 256 x 256 at most, the right way up, and kept as WebP without metadata. The earlier avatar goes once this one is there.',
+        'The body is a PNG, JPEG or WebP image of up to 3 MiB and 16 million pixels, 65,535 to a side, that is not animated; what it is is told from its bytes alone. It is made as large as 256 x 256 at most, the right way up, and kept as WebP without metadata. The earlier avatar goes once this one is there.',
       limit: { limit: limits.avatarUploads, per: 'account' },
       takesBytes: true,
       ofAnyType: true,
       data: z.object({ avatarUrl: z.string().meta({ description: 'Path of this avatar. Every upload has another.' }) }),
-      failures: ['invalid_file', 'upload_timeout', 'limit_exceeded'],
+      failures: ['invalid_file', 'upload_timeout', 'avatar_too_large'],
       message: 'Avatar uploaded.',
       handle: async ({ principal: { accountId }, clientIp, raw, reply }) => {
         const byteSize = announcedByteSize(raw);

@@ -37,7 +37,7 @@ beforeEach(() => {
 });
 
 /** An instance that has not asked the issuer anything yet. */
-const fresh = (): Promise<TestInstance> => identity.connect({ env: { ...issuer.env(), OIDC_TIMEOUT_MS: '300' } });
+const fresh = (): Promise<TestInstance> => identity.connect({ env: { ...issuer.env(), OIDC_TIMEOUT_MS: '1000' } });
 const start = ({ oidc }: TestInstance) => oidc.startOidc({ issuer: 'test', redirectUri: REDIRECT_URI });
 
 const DISCOVERY = '/.well-known/openid-configuration';
