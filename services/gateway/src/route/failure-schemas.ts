@@ -20,7 +20,10 @@ const NOT_FITTING: Saying = [
 const TOO_LARGE: Saying = ['The body is over 64 KiB.', ['VALIDATION_ERROR']];
 const NOT_JSON: Saying = ['The body is not JSON.', ['VALIDATION_ERROR']];
 const NOT_BYTES: Saying = ['The body is not `application/octet-stream`, or is encoded.', ['VALIDATION_ERROR']];
-const A_FORM: Saying = ['The body is said to be a form, its `Content-Type` is empty or malformed, or it is encoded.', ['VALIDATION_ERROR']];
+const A_FORM: Saying = [
+  'The body is said to be a form, its `Content-Type` is empty or malformed, or it is encoded.',
+  ['VALIDATION_ERROR'],
+];
 const NO_APPLICATION: Saying = ['Not found for this account.', ['not_found']];
 const KEY_REFUSED = ['api_key_invalid', 'api_key_expired', 'api_key_revoked'] as const;
 
