@@ -185,9 +185,10 @@ describe('the log', () => {
     await eventually(() => expect(reader.jobs).toHaveLength(1));
     await eventually(async () => expect(await undelivered(apps.db)).toEqual([]));
     // Nothing is awaited but that next to nothing happens.
+    const began = performance.now();
     const sent = await statementsOf(() => delay(2_500));
-    expect(sent.length).toBeGreaterThanOrEqual(2);
-    expect(sent.length).toBeLessThanOrEqual(3);
+    expect(sent.length).toBeGreaterThanOrEqual(1);
+    expect(sent.length).toBeLessThanOrEqual(Math.ceil((performance.now() - began) / 1_000));
     expect(new Set(sent.map(({ text }) => text)).size).toBe(1);
     expect(sent[0]?.text).toMatch(/^select "id" from "application_event" where "delivered_at" is null limit/);
   });
