@@ -278,7 +278,7 @@ describe('with the store', () => {
           await gate.promise;
         },
       }),
-      { AVATAR_WAIT_SECONDS: '1' },
+      { AVATAR_WAIT_SECONDS: '5' },
     );
     const upload = reasonOf(slow.upload(accountId, image));
     await stored.promise;
