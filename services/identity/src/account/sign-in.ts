@@ -52,8 +52,7 @@ export interface SessionRequest extends Pick<SignInRequest, 'code' | 'previousSe
  * that a token which somebody planted in the cookie is worth nothing.
  *
  * @throws `sign_in_failed` where the password was changed or the account is gone, `oidc_flow_invalid` where sign-ins of that generation came to nothing
- * meanwhile, `two_factor_required`, `two_factor_code_invalid`,
- * `two_factor_attempts_reached`
+ * meanwhile, `two_factor_required`, `two_factor_code_invalid`, `two_factor_attempts_reached`
  */
 export async function openSessionOf(ctx: IdentityContext, request: SessionRequest): Promise<OpenedSession> {
   const { accountId, passwordHash, generation } = request;

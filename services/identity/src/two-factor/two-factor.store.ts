@@ -29,13 +29,6 @@ export async function selectTwoFactor(db: Kysely<IdentityDatabase>, accountId: s
   return db.selectFrom('two_factor').selectAll().where('account_id', '=', accountId).executeTakeFirst();
 }
 
-/** Whether the account still has that session. */
-export async function hasSession(tx: Kysely<IdentityDatabase>, accountId: string, id: string | undefined): Promise<boolean> {
-  if (id === undefined) return false;
-  const found = tx.selectFrom('session').select('id').where('id', '=', id).where('account_id', '=', accountId);
-  return (await found.executeTakeFirst()) !== undefined;
-}
-
 export async function updateTwoFactor(
   tx: Kysely<IdentityDatabase>,
   accountId: string,

@@ -4,7 +4,7 @@ import { lockAccount, selectAccount } from '../account/account.store.ts';
 import type { IdentityContext } from '../context.ts';
 import type { IdentityDatabase } from '../db/schema.ts';
 import { errors } from '../errors.ts';
-import { deleteSessionsOf } from '../session/session.store.ts';
+import { deleteSessionsOf, holdSession } from '../session/session.store.ts';
 import { endEpochs } from '../session/session.ts';
 import { attempt, sealSecret, spendCode } from './attempt.ts';
 import { createRecoveryCodes, hashRecoveryCode, parseCode } from './code-text.ts';
@@ -12,7 +12,6 @@ import { judgePassword, settlePassword } from './owner-password.ts';
 import { createTotpSecret, otpauthUrl } from './totp.ts';
 import {
   deleteTwoFactor,
-  hasSession,
   insertRecoveryCodes,
   lockTwoFactor,
   replacePendingSecret,
@@ -58,12 +57,13 @@ export async function enableTwoFactor(ctx: IdentityContext, asking: AskingSessio
     if (!row) return errors.two_factor_not_set_up();
     if (row.enabled_at) return errors.two_factor_already_enabled();
     const isAskedByNone = asking.sessionId === '';
-    if (!isAskedByNone && !(await hasSession(tx, accountId, parseId(asking.sessionId)))) return errors.session_invalid();
+    const sessionId = parseId(asking.sessionId);
+    if (!isAskedByNone && !(sessionId && (await holdSession(tx, accountId, sessionId)))) return errors.session_invalid();
     const refusal = await spendCode(ctx, tx, row, code);
     if (refusal) return refusal;
     await updateTwoFactor(tx, accountId, { enabled_at: ctx.clock() });
     await insertRecoveryCodes(tx, accountId, recoveryCodes.map(hashOf(ctx, accountId)));
-    return deleteSessionsOf(tx, accountId, parseId(asking.sessionId));
+    return deleteSessionsOf(tx, accountId, sessionId);
   });
   await endEpochs(ctx, ended);
   return recoveryCodes;
