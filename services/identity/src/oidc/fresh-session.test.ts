@@ -1,39 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import type { Session } from '@latchkey/proto/latchkey/identity/v1/account_pb';
-import { createTestDatabase, type TestDatabase } from '@latchkey/testkit/database';
-import { testRedis } from '@latchkey/testkit/redis';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import {
-  migrateIdentity,
-  outcomeOf,
-  refusalOf,
-  startTestIdentity,
-  type TestIdentity,
-  type TestInstance,
-} from '../testing/identity.fixture.ts';
-import { startTestIssuer, type TestIssuer } from '../testing/issuer.fixture.ts';
+import { beforeEach, expect, test } from 'vitest';
+import { outcomeOf, refusalOf } from '../testing/identity.fixture.ts';
 import { comeBack, signInAt } from '../testing/oidc-flow.fixture.ts';
+import { openTestOidc } from '../testing/oidc-suite.fixture.ts';
 import { present, sessionCredential, signUpSomeone } from '../testing/sample.fixture.ts';
 import { MINUTE_MS } from '../testing/test-clock.ts';
 import { codeAt, sessionIdOf } from '../testing/two-factor.fixture.ts';
 
 /** An account that signs in at an issuer alone has no password to show: its owner shows that they can sign in there. */
-let database: TestDatabase;
-let identity: TestIdentity;
-let instance: TestInstance;
-let issuer: TestIssuer;
-
-beforeAll(async () => {
-  issuer = await startTestIssuer();
-  database = await createTestDatabase({ schema: 'identity', migrate: migrateIdentity });
-  identity = await startTestIdentity({ databaseUrl: database.url, redisUrl: (await testRedis()).url });
-  instance = await identity.connect({ env: issuer.env() });
-});
-afterAll(async () => {
-  await identity.stop();
-  await database.drop();
-  await issuer.stop();
-});
+const { identity, instance, issuer } = await openTestOidc();
 beforeEach(() => issuer.reset());
 
 /** Somebody who has just signed in at the issuer for the first time. */

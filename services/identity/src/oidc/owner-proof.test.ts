@@ -1,39 +1,11 @@
-import { createTestDatabase, type TestDatabase } from '@latchkey/testkit/database';
-import { testRedis } from '@latchkey/testkit/redis';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { accountsCalls } from '../testing/accounts-call.ts';
-import {
-  migrateIdentity,
-  outcomeOf,
-  refusalOf,
-  startTestIdentity,
-  type TestIdentity,
-  type TestInstance,
-} from '../testing/identity.fixture.ts';
-import { startTestIssuer, type TestIssuer } from '../testing/issuer.fixture.ts';
+import { beforeEach, expect, test } from 'vitest';
+import { outcomeOf, refusalOf } from '../testing/identity.fixture.ts';
 import { comeBack, linkAt, signInAt } from '../testing/oidc-flow.fixture.ts';
+import { openTestOidc } from '../testing/oidc-suite.fixture.ts';
 import { PASSWORD, sessionCredential, signUpSomeone } from '../testing/sample.fixture.ts';
 import { guardSomeone, sessionIdOf } from '../testing/two-factor.fixture.ts';
 
-let database: TestDatabase;
-let identity: TestIdentity;
-let instance: TestInstance;
-let issuer: TestIssuer;
-let call: ReturnType<typeof accountsCalls>;
-
-beforeAll(async () => {
-  issuer = await startTestIssuer();
-  database = await createTestDatabase({ schema: 'identity', migrate: migrateIdentity });
-  const servers = { databaseUrl: database.url, redisUrl: (await testRedis()).url };
-  identity = await startTestIdentity(servers);
-  instance = await identity.connect({ env: issuer.env() });
-  call = accountsCalls(servers);
-});
-afterAll(async () => {
-  await identity.stop();
-  await database.drop();
-  await issuer.stop();
-});
+const { identity, instance, issuer, call } = await openTestOidc();
 beforeEach(() => issuer.reset());
 
 /** An account with a session and a link. */

@@ -1,40 +1,13 @@
 import { randomUUID } from 'node:crypto';
-import { createTestDatabase, type TestDatabase } from '@latchkey/testkit/database';
-import { testRedis } from '@latchkey/testkit/redis';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { accountsCalls } from '../testing/accounts-call.ts';
-import {
-  migrateIdentity,
-  outcomeOf,
-  startTestIdentity,
-  type TestIdentity,
-  type TestInstance,
-} from '../testing/identity.fixture.ts';
-import { startTestIssuer, type TestIssuer } from '../testing/issuer.fixture.ts';
+import { beforeEach, expect, test } from 'vitest';
+import { outcomeOf } from '../testing/identity.fixture.ts';
 import { comeBack, finishAt, stateOf } from '../testing/oidc-flow.fixture.ts';
+import { openTestOidc } from '../testing/oidc-suite.fixture.ts';
 import { PASSWORD, present, sessionCredential, signUpSomeone } from '../testing/sample.fixture.ts';
 import { MINUTE_MS } from '../testing/test-clock.ts';
 import { codeAt, guardSomeone } from '../testing/two-factor.fixture.ts';
 
-let database: TestDatabase;
-let identity: TestIdentity;
-let instance: TestInstance;
-let issuer: TestIssuer;
-let call: ReturnType<typeof accountsCalls>;
-
-beforeAll(async () => {
-  issuer = await startTestIssuer();
-  database = await createTestDatabase({ schema: 'identity', migrate: migrateIdentity });
-  const servers = { databaseUrl: database.url, redisUrl: (await testRedis()).url };
-  identity = await startTestIdentity(servers);
-  call = accountsCalls(servers);
-  instance = await identity.connect({ env: issuer.env() });
-});
-afterAll(async () => {
-  await identity.stop();
-  await database.drop();
-  await issuer.stop();
-});
+const { identity, instance, issuer, call } = await openTestOidc();
 beforeEach(() => issuer.reset());
 
 /** An account with its second factor on, linked to whoever `claims` says. */
