@@ -1,5 +1,5 @@
 /** Tests, and what only tests use. */
-const TESTS = '([.]test[.]ts$|/src/testing/)';
+const TESTS = '([.]test[.]ts$|/src/testing/|^deploy/test/)';
 
 /** Imports point one way: proto <- kit <- services <- standalone; inside a service main -> service -> rpc -> use case -> store. */
 module.exports = {
@@ -24,7 +24,7 @@ module.exports = {
       comment: 'Of the protocol, kit may use what every service shares.',
       severity: 'error',
       from: { path: '^packages/kit/', pathNot: TESTS },
-      to: { path: '^proto/gen/latchkey/(?!rpc/)' },
+      to: { path: '^proto/gen/latchkey/(?!(rpc|audit)/)' },
     },
     {
       name: 'no-service-imports-another',

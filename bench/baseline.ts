@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { open } from 'node:fs/promises';
+import { open, writeFile } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
 import { join } from 'node:path';
 import { fastify } from 'fastify';
@@ -42,6 +42,16 @@ app.post<{ Querystring: { name: string } }>('/upload', async (request) => {
   await file.write(buffer, 0, filled);
   await file.close();
   return { byteSize, checksum: hash.digest('hex') };
+});
+
+/** Has the library make a small image of what is sent, and writes it to a file. */
+app.addContentTypeParser('image/jpeg', { parseAs: 'buffer', bodyLimit: 4 * BUFFER_BYTES }, (_request, body, done) =>
+  done(null, body),
+);
+app.post<{ Body: Buffer }>('/avatar', async (request) => {
+  const { convertBare } = await import('./bare-avatar.ts');
+  await writeFile(join(process.env.DATA_DIR ?? '', 'avatar.webp'), await convertBare(request.body));
+  return { avatarUrl: '/avatar' };
 });
 app.get('/healthz', () => ({ status: 'ok' }));
 

@@ -1,20 +1,33 @@
 import { spawnSync } from 'node:child_process';
+import { Failure } from './failure.mjs';
 import { root } from './paths.mjs';
 
+/** Says where CI compares from: one push or pull request may bring many commits. */
+const GIVEN = 'BREAKING_BASELINE';
+
 /**
- * The commit whose protocol the present one must still speak: the last one while the protocol has uncommitted changes,
- * otherwise the one before it.
+ * The commit whose protocol the present one must still speak: the one that is given, or the last one while the protocol has uncommitted
+ * changes, otherwise the one before it.
  *
  * @returns {{ ref?: string, reason?: string }} the commit, or why there is none to compare with
  */
-export function breakingBaseline() {
+export function breakingBaseline(env = process.env) {
   const status = git('status', '--porcelain', '--', 'proto');
   if (status === undefined) return { reason: 'as this is no git checkout, or git is missing' };
-  const ref = status === '' ? 'HEAD~1' : 'HEAD';
-  const commit = git('rev-parse', '--verify', '--quiet', `${ref}^{commit}`);
-  if (commit === undefined) return { reason: 'as there is no earlier commit here' };
+  const given = env[GIVEN] ?? '';
+  // A branch that is new has nothing before it, for which there are zeros.
+  const isGiven = given !== '' && !/^0+$/.test(given);
+  const commit = find(isGiven ? given : status === '' ? 'HEAD~1' : 'HEAD');
+  if (commit === undefined) {
+    if (isGiven) throw new Failure(`The commit ${given} of ${GIVEN} is not here to compare the protocol with.`, 1);
+    return { reason: 'as there is no earlier commit here' };
+  }
   if (!git('ls-tree', commit, 'proto/buf.yaml')) return { reason: 'as the earlier commit has no protocol' };
   return { ref: commit };
+}
+
+function find(ref) {
+  return git('rev-parse', '--verify', '--quiet', `${ref}^{commit}`);
 }
 
 function git(...args) {

@@ -13,7 +13,7 @@ import { childEnv, toolPath } from './run-child.mjs';
 export const checks = [
   { name: 'lint', run: () => tool('biome', ['check', '--error-on-warnings', '.']) },
   { name: 'types', run: () => tool('tsc', ['-p', '.', '--pretty', 'false']) },
-  { name: 'dependencies', run: () => tool('depcruise', ['packages', 'services', 'bench']) },
+  { name: 'dependencies', run: () => tool('depcruise', ['packages', 'services', 'bench', 'deploy']) },
   { name: 'protocol-lint', run: () => tool('buf', ['lint'], join(root, 'proto')) },
   { name: 'protocol-breaking', run: checkBreaking },
   { name: 'protocol-generated', run: checkGenerated },

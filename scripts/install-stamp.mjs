@@ -31,7 +31,7 @@ function currentStamp() {
 
 function manifestPaths() {
   const groups = ['packages', 'services'].flatMap((group) => readdirSync(join(root, group)).map((name) => `${group}/${name}`));
-  return ['.', 'proto', 'bench', ...groups]
+  return ['.', 'proto', 'bench', 'examples', 'deploy', ...groups]
     .map((folder) => `${folder}/package.json`)
     .filter((path) => existsSync(join(root, path)));
 }

@@ -9,7 +9,7 @@ const tasks = {
   // The launcher tells a repeated signal from the same one that came twice, so it may have all of them.
   start: (args) => runNode([`${root}packages/standalone/src/main.ts`, ...args], { endsWithUs: true }),
   test,
-  'test:faults': (args) => runNode([`${root}packages/standalone/src/testing/faults/main.ts`, ...args], { endsWithUs: true }),
+  'test:faults': testFaults,
   check: (args) => runChecks(selectChecks(args)).then((failed) => (failed.length === 0 ? 0 : 1)),
   bench: (args) => runNode([`${root}bench/main.ts`, ...args]),
   'check-files': (args) => runNode([`${root}packages/standalone/src/check-files-main.ts`, ...args], { endsWithUs: true }),
@@ -48,6 +48,12 @@ async function test(args) {
   const code = await runNode([`${modulesDir}/vitest/vitest.mjs`, 'run', ...args], { interruptedByTerminal: true });
   if (failed.length > 0) process.stderr.write(`Failed before the tests: ${failed.map((check) => check.name).join(', ')}.\n`);
   return failed.length > 0 ? code || 1 : code;
+}
+
+/** Uploads while processes are killed; with `fleet` first, two of each service of which one thing after the other breaks. */
+function testFaults([which, ...args]) {
+  const [drill, rest] = which === 'fleet' ? ['fleet/drill', args] : ['faults', which === undefined ? [] : [which, ...args]];
+  return runNode([`${root}packages/standalone/src/testing/${drill}/main.ts`, ...rest], { endsWithUs: true });
 }
 
 function selectChecks(names) {

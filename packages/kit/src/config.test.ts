@@ -8,6 +8,7 @@ import {
   portSetting,
   readConfig,
   secretSetting,
+  serviceCredentialsSetting,
   trustedProxiesSetting,
   urlSetting,
 } from './config.ts';
@@ -62,6 +63,21 @@ describe('readConfig', () => {
 
   it('holds an empty variable for one that is not set', () => {
     expect(problems({ ...valid, SECRET: '' })).toBe('SECRET is required');
+  });
+
+  it.each([
+    ['letters that are not ASCII', '密'.repeat(32)],
+    ['a blank', `${'c'.repeat(32)} ${'c'.repeat(32)}`],
+    ['the end of a line', `${'c'.repeat(32)}\n${'c'.repeat(32)}`],
+    ['one of which no header carries', `${'c'.repeat(32)},${'é'.repeat(32)}`],
+  ])('takes no service credentials with %s', (_what, CREDENTIALS) => {
+    const of = z.object({ CREDENTIALS: serviceCredentialsSetting });
+    expect(problems({ CREDENTIALS }, of)).toBe('CREDENTIALS must be of printable ASCII characters, without blanks');
+    expect(problems({ CREDENTIALS: '密' }, of).split('\n')).toHaveLength(2);
+    const printable = '!"#$%&\'()*+-./09:;<=>?@AZ[\\]^_`az{|}~';
+    expect(readConfig(of, { CREDENTIALS: ` ${printable} , ${'c'.repeat(32)}` })).toEqual({
+      CREDENTIALS: [printable, 'c'.repeat(32)],
+    });
   });
 
   it.each(['1.5', '-1', '1e3', ' 1', '0x1', '٣', '1'.repeat(16)])('takes %j for no whole number', (text) => {

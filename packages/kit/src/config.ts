@@ -28,6 +28,26 @@ export function readConfig<T extends z.ZodObject>(schema: T, env: NodeJS.Process
   throw new ConfigError([...new Set(problems)].join('\n'));
 }
 
+/**
+ * Reads settings of several kinds.
+ *
+ * @throws ConfigError naming the problems of all of them
+ */
+export function readTogether<T extends readonly unknown[]>(...readers: { [K in keyof T]: () => T[K] }): T {
+  const problems: string[] = [];
+  const read = readers.map((reader) => {
+    try {
+      return reader();
+    } catch (err) {
+      if (!(err instanceof ConfigError)) throw err;
+      problems.push(...err.message.split('\n'));
+      return undefined;
+    }
+  });
+  if (problems.length > 0) throw new ConfigError([...new Set(problems)].join('\n'));
+  return read as unknown as T;
+}
+
 /** A whole number written in decimal, within bounds. */
 export function integerSetting(min: number, max: number) {
   return z
@@ -85,7 +105,10 @@ export const logLevelSetting = z.enum(
   'must be one of fatal, error, warn, info, debug, trace, silent',
 );
 
+/** A secret that goes with a header: what no header carries would be found out by the first call, and blanks at its ends would be lost on the way. */
+export const headerSecretSetting = secretSetting.regex(/^[\x21-\x7e]*$/, 'must be of printable ASCII characters, without blanks');
+
 /** The credentials that services show one another: the first is sent, either is accepted (docs/settings.md). */
 export const serviceCredentialsSetting = listSetting.pipe(
-  z.tuple([secretSetting], secretSetting).check(z.maxLength(2, 'must hold one or two credentials')),
+  z.tuple([headerSecretSetting], headerSecretSetting).check(z.maxLength(2, 'must hold one or two credentials')),
 );

@@ -38,11 +38,11 @@ describe('an error that travels', () => {
 });
 
 describe('a failure that is no domain error', () => {
-  it('means that the callee could not be asked only if the transport says so', () => {
-    for (const code of [Code.Unavailable, Code.DeadlineExceeded]) {
+  it('means that the callee could not be asked only if the transport says so, or the credential of this service was refused', () => {
+    for (const code of [Code.Unavailable, Code.DeadlineExceeded, Code.Unauthenticated]) {
       expect(fromConnectError(new ConnectError('x', code))).toMatchObject({ reason: 'dependency_unavailable', httpStatus: 503 });
     }
-    for (const code of [Code.NotFound, Code.Internal, Code.Unauthenticated, Code.Canceled, Code.ResourceExhausted]) {
+    for (const code of [Code.NotFound, Code.Internal, Code.Canceled, Code.ResourceExhausted]) {
       expect(fromConnectError(new ConnectError('x', code))).toBeUndefined();
     }
     for (const other of [new Error('x'), 'x', undefined]) expect(fromConnectError(other)).toBeUndefined();

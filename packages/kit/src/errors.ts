@@ -73,6 +73,7 @@ export function defineErrors<const T extends Record<string, ErrorDefinition>>(de
 export const commonErrors = defineErrors({
   request_malformed: { kind: 'invalid', message: 'The request is not valid HTTP' },
   dependency_unavailable: { kind: 'unavailable', message: 'The service is temporarily unavailable' },
+  too_many_calls: { kind: 'unavailable', message: 'The service has too much to do at the moment' },
 });
 
 /** The error as it travels: the kind's Connect code with an `ErrorInfo` detail. */
@@ -87,9 +88,12 @@ export function toConnectError(err: DomainError): ConnectError {
   return new ConnectError(err.message, connectCode, undefined, [{ desc: ErrorInfoSchema, value }], err);
 }
 
+const NOT_ASKED: ReadonlySet<Code> = new Set([Code.Unavailable, Code.DeadlineExceeded, Code.Unauthenticated]);
+
 /**
  * The domain error behind a failed call, or undefined when the failure is none: a masked internal error, or a transport's.
- * Codes are not interpreted beyond `unavailable` and `deadline_exceeded`, which mean that the callee could not be asked.
+ * Codes are not interpreted beyond `unavailable` and `deadline_exceeded`, which mean that the callee could not be asked, and `unauthenticated`, which
+ * means that it refused the credential of this service: what a client presents is refused with a reason.
  */
 export function fromConnectError(err: unknown): DomainError | undefined {
   if (err instanceof DomainError) return err;
@@ -99,6 +103,5 @@ export function fromConnectError(err: unknown): DomainError | undefined {
     const definition = { kind: info.kind as ErrorKind, message: err.rawMessage, ...(info.code && { code: info.code }) };
     return new DomainError(info.reason, definition, info.metadata);
   }
-  const unreachable = err.code === Code.Unavailable || err.code === Code.DeadlineExceeded;
-  return unreachable ? commonErrors.dependency_unavailable() : undefined;
+  return NOT_ASKED.has(err.code) ? commonErrors.dependency_unavailable() : undefined;
 }

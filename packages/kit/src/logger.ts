@@ -1,4 +1,5 @@
 import { type DestinationStream, type Logger, pino } from 'pino';
+import { lineFacts } from './call-origin.ts';
 
 export type { Logger } from 'pino';
 
@@ -30,7 +31,7 @@ const BUFFER_BYTES_MAX = 8 * 1024 * 1024;
 
 /**
  * A structured logger of one service. Lines are JSON on standard output, buffered up to 4 KiB, unless a destination is given.
- * The id of a request is the property `requestId` on each line that belongs to one.
+ * The id of a request is the property `requestId` on each line that belongs to one; where it is traced, `trace_id` and `span_id` are beside it.
  */
 export function createLogger(name: string, level: string, destination?: DestinationStream): Logger {
   const stream =
@@ -40,6 +41,9 @@ export function createLogger(name: string, level: string, destination?: Destinat
     base: { service: name, pid: process.pid },
     // pino's own redaction with wildcards makes a line three times as dear.
     formatters: { log: redact },
+    mixin: lineFacts as () => object,
+    // What the line itself says comes first. Mostly there is nothing to add.
+    mixinMergeStrategy: (line: object, facts: object | undefined) => (facts ? { ...facts, ...line } : line),
     // Errors are plain facts by then.
     serializers: { err: (err: unknown) => err },
   };

@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { portSetting, serviceCredentialsSetting } from './config.ts';
+import { integerSetting, portSetting, readConfig, readTogether, serviceCredentialsSetting } from './config.ts';
+import { checkServiceTls, serviceTlsSettings } from './tls/tls-settings.ts';
 
 /** The ports that a process takes by default. */
 interface DefaultPorts {
@@ -13,7 +14,16 @@ export function processSettingsWithoutDatabase(ports: DefaultPorts) {
     HOST: z.string().default('0.0.0.0'),
     PORT: portSetting.default(ports.port),
     GRPC_PORT: portSetting.default(ports.grpcPort),
+    /** Probes without TLS; they are answered on PORT alone where it is not set. */
+    PROBE_PORT: portSetting.optional(),
+    /** Calls under way at once; beyond them they are refused at once. */
+    CALLS_AT_ONCE: integerSetting(1, 1_000_000).default(1_000),
+    /** Connections open at once, on each of the ports. */
+    CONNECTIONS_MAX: integerSetting(1, 1_000_000).default(10_000),
+    /** Of them, those of one address; an IPv6 /64 is one. */
+    CONNECTIONS_PER_IP: integerSetting(1, 1_000_000).default(1_000),
     SERVICE_CREDENTIALS: serviceCredentialsSetting,
+    ...serviceTlsSettings,
   };
 }
 
@@ -25,8 +35,26 @@ export function processSettings(ports: DefaultPorts) {
   };
 }
 
+/**
+ * Reads the settings of a process that other services call, or that calls them: with TLS or without, but all alike.
+ *
+ * @param read reads those of the schema, where that takes more than {@link readConfig}
+ * @throws ConfigError naming all problems, those of the certificate included
+ */
+export function readProcessConfig<T extends z.ZodObject>(schema: T, env: NodeJS.ProcessEnv): z.output<T>;
+export function readProcessConfig<C>(schema: z.ZodObject, env: NodeJS.ProcessEnv, read: () => C): C;
+export function readProcessConfig(
+  schema: z.ZodObject,
+  env: NodeJS.ProcessEnv,
+  read = (): unknown => readConfig(schema, env),
+): unknown {
+  const urlNames = ['IDENTITY_URL', 'APPS_URL', 'FILES_URL'].filter((name) => Object.hasOwn(schema.shape, name));
+  const [config] = readTogether(read, () => checkServiceTls(env, urlNames));
+  return config;
+}
+
 type SettingsOf<T extends z.core.$ZodLooseShape> = z.output<z.ZodObject<T>>;
 
 /** What every service has as a process of its own. */
 export type ProcessConfig = SettingsOf<ReturnType<typeof processSettingsWithoutDatabase>> &
-  Partial<Pick<SettingsOf<ReturnType<typeof processSettings>>, 'MIGRATE_ON_START'>>;
+  Partial<Pick<SettingsOf<ReturnType<typeof processSettings>>, 'MIGRATE_ON_START'>> & { readonly DATABASE_URL?: string };

@@ -1,6 +1,8 @@
 import { Queue } from 'bullmq';
 import type { Logger } from './logger.ts';
 import { JOB_OPTIONS, QUEUE_PREFIX, type QueueJob } from './queue.ts';
+import { watchQueues } from './queue-metrics.ts';
+import { packJob } from './queue-origin.ts';
 import { connectInBackground, createFailFastRedis } from './redis.ts';
 
 /** How jobs reach their queues. */
@@ -46,6 +48,7 @@ export function createQueueProducer(options: QueueProducerOptions): QueueProduce
     reconnectDelayMsMax: RECONNECT_DELAY_MS_MAX,
   });
   if (onReady) redis.on('ready', onReady);
+  const unwatch = watchQueues(redis, options.queues);
   const queues = new Map(options.queues.map((queueName) => [queueName, openQueue(queueName)]));
 
   function openQueue(queueName: string): Queue {
@@ -93,16 +96,22 @@ export function createQueueProducer(options: QueueProducerOptions): QueueProduce
       const isFull = (await countWaiting(queueName, jobs)) >= WAITING_MAX;
       if (isFull !== full.has(queueName)) tell(queueName, isFull);
       if (isFull) return false;
-      await queue.addBulk(
-        jobs.map(({ id, name: jobName, data, priority }) => ({
-          name: jobName,
-          data,
-          opts: { jobId: id, ...(priority && { priority }) },
-        })),
-      );
+      const packed = jobs.map((job) => ({ job, ...packJob(queueName, job) }));
+      try {
+        await queue.addBulk(
+          packed.map(({ job: { id, name: jobName, priority }, data }) => ({
+            name: jobName,
+            data,
+            opts: { jobId: id, ...(priority && { priority }) },
+          })),
+        );
+      } finally {
+        for (const { span } of packed) span?.end();
+      }
       return true;
     },
     async close() {
+      unwatch();
       // First, as a command on its way to a frozen Redis would be waited for.
       redis.disconnect();
       await Promise.all([...queues.values()].map((queue) => queue.close()));

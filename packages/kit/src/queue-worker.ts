@@ -2,6 +2,7 @@ import { type Job, Worker } from 'bullmq';
 import type { Logger } from './logger.ts';
 import { QUEUE_PREFIX, type QueueJob } from './queue.ts';
 import { WorkerConnection } from './queue-connection.ts';
+import { jobsGivenUp, runJob, unpackJob } from './queue-origin.ts';
 import { createOutageLog } from './redis.ts';
 import { within } from './within.ts';
 
@@ -19,13 +20,15 @@ export interface QueueWorkerOptions {
   readonly logger: Logger;
   /** Most jobs at once; 2 unless set. */
   readonly concurrency?: number;
+  /** How long a stop waits for the jobs under way, in milliseconds; 5 s unless set. Another process takes over what is left, some time later. */
+  readonly stopMsMax?: number;
 }
 
 /** Works on the jobs of a queue, from a start to a stop. */
 export interface QueueWorker {
   /** Begins to work, now or as soon as Redis can be reached. */
   start(): void;
-  /** Takes no further job, and resolves when those under way are done or 5 s have passed, whatever state Redis is in. */
+  /** Takes no further job, and resolves when those under way are done or have had their time, whatever state Redis is in. */
   stop(): Promise<void>;
 }
 
@@ -38,7 +41,7 @@ const STALLED_MAX = 10;
 const REFUSED_DELAY_MS = 1_000;
 /** Trouble that goes on is logged once in so long. */
 const TROUBLE_INTERVAL_MS = 60_000;
-const STOP_TIMEOUT_MS = 5_000;
+const STOP_MS_MAX = 5_000;
 const CLOSE_TIMEOUT_MS = 500;
 
 /** A worker that waits after a refusal: BullMQ asks again at once when Redis is full, read-only or loading its data. */
@@ -67,14 +70,16 @@ export function createQueueWorker(options: QueueWorkerOptions): QueueWorker {
   };
 }
 
-function run({ url, queue, name, handle, logger, concurrency = 2 }: QueueWorkerOptions) {
+function run({ url, queue, name, handle, logger, concurrency = 2, stopMsMax = STOP_MS_MAX }: QueueWorkerOptions) {
   const outages = createOutageLog(logger);
+  // Seen as none, so that the first is seen as one more.
+  jobsGivenUp.add(0, queue);
   const connection = new WorkerConnection(url, name, outages);
   const underWay = new Set<Promise<void>>();
   const worker = new PatientWorker(
     queue,
     async ({ id = '', name: jobName, data }: Job) => {
-      const work = handle({ id, name: jobName, data });
+      const work = runJob(queue, unpackJob(id, jobName, data), handle);
       underWay.add(work);
       await work.finally(() => underWay.delete(work));
     },
@@ -94,8 +99,8 @@ function run({ url, queue, name, handle, logger, concurrency = 2 }: QueueWorkerO
   logProblems(worker, logger.child({ queue }), outages.isDown);
   const close = async () => {
     // Without Redis, BullMQ waits for it even to close. No job can be taken then, and those under way are waited for here.
-    if (connection.status === 'ready') await within(STOP_TIMEOUT_MS, worker.close());
-    else await within(STOP_TIMEOUT_MS, Promise.allSettled(underWay));
+    if (connection.status === 'ready') await within(stopMsMax, worker.close());
+    else await within(stopMsMax, Promise.allSettled(underWay));
     connection.disconnectAll();
     await within(CLOSE_TIMEOUT_MS, worker.close(true));
   };
@@ -112,8 +117,11 @@ function logProblems(worker: Worker, logger: Logger, isDown: () => boolean): voi
   });
   worker.on('failed', (job, err) => {
     if (!job) return;
-    const facts = { err, jobId: job.id, job: job.name, attempt: job.attemptsMade };
-    if (job.finishedOn !== undefined) logger.error(facts, 'job given up');
-    else if (job.attemptsMade === 1) logger.warn(facts, 'job failed, and will be tried again');
+    const { origin } = unpackJob(job.id ?? '', job.name, job.data);
+    const facts = { requestId: origin?.requestId, err, jobId: job.id, job: job.name, attempt: job.attemptsMade };
+    if (job.finishedOn !== undefined) {
+      jobsGivenUp.add(1, worker.name);
+      logger.error(facts, 'job given up');
+    } else if (job.attemptsMade === 1) logger.warn(facts, 'job failed, and will be tried again');
   });
 }

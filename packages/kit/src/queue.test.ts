@@ -129,6 +129,24 @@ describe('a queue', () => {
     expect(await redis.exists(key('g-1'))).toBe(0);
   });
 
+  it('has a worker that stops wait as long as it is told to for what it has begun', async () => {
+    const { producer } = produce(url);
+    let begun = false;
+    const handle = () => {
+      begun = true;
+      return new Promise<void>(() => undefined);
+    };
+    const { worker } = work(url, { concurrency: 1, handle, stopMsMax: 300 });
+    await add(producer, 'k-1');
+    await eventually(() => expect(begun).toBe(true));
+    const startedAt = performance.now();
+    await worker.stop();
+    const took = performance.now() - startedAt;
+    expect(took).toBeGreaterThanOrEqual(299);
+    // Without a word it would be five seconds.
+    expect(took).toBeLessThan(3_000);
+  });
+
   it('shows by whom Redis is used, and leaves no connection behind', async () => {
     const { producer } = produce(url);
     const { worker, done } = work(url);

@@ -1,3 +1,5 @@
+import type { CallOrigin } from './call-origin.ts';
+
 /**
  * Begins the names of all keys of queues. Processes that add to a queue and processes that work on it find one another by this and the
  * queue's name alone.
@@ -14,6 +16,8 @@ export interface QueueJob {
   readonly data: object;
   /** Behind how many others it may stand: jobs without one come first, and then those with the smallest, each in their order. */
   readonly priority?: number;
+  /** The request that it is done for; the one under way unless set, if there is one. */
+  readonly origin?: CallOrigin | undefined;
 }
 
 /**
@@ -28,3 +32,6 @@ export const JOB_OPTIONS = {
   // The last error of each of the tries would otherwise be kept in whole.
   stackTraceLimit: 1,
 };
+
+/** Property of a job's data in Redis that is no data: the request that it is done for. */
+export const ORIGIN_PROPERTY = '$origin';

@@ -36,6 +36,18 @@ describe('a fail-fast Redis', () => {
     expect(messages()).toEqual(['redis is unreachable']);
   });
 
+  it('says that it is refused where the password is wrong, and that once', async () => {
+    const url = new URL((await testRedis()).url);
+    const { redis, messages } = open(Object.assign(url, { username: 'nobody', password: 'wrong' }).href);
+    await connectInBackground(redis);
+    let tries = 0;
+    redis.on('reconnecting', () => {
+      tries += 1;
+    });
+    await expect.poll(() => tries, { timeout: 5_000 }).toBeGreaterThan(2);
+    expect(messages()).toEqual(['redis refuses the user or the password of REDIS_URL']);
+  });
+
   it('rejects commands within a second when Redis freezes, and answers again when it goes on', async () => {
     const proxy = await startProxy((await testRedis()).url);
     const { redis } = open(proxy.url);

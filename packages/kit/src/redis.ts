@@ -1,5 +1,6 @@
 import { Redis } from 'ioredis';
 import type { Logger } from './logger.ts';
+import { Gauge } from './metrics/instrument.ts';
 
 export { Redis } from 'ioredis';
 
@@ -37,6 +38,12 @@ export function createFailFastRedis(url: string, logger: Logger, options: FailFa
   return redis;
 }
 
+const connections = new Gauge({
+  name: 'latchkey_redis_connections',
+  help: 'Connections to Redis, by what they are for and state: up or down.',
+  labels: ['connection', 'state'],
+});
+
 /** Tells of an outage once, however many connections it breaks and however often they try again. */
 export interface OutageLog {
   /** Watches a connection from now on. */
@@ -45,25 +52,43 @@ export interface OutageLog {
   isDown(): boolean;
 }
 
+const UNREACHABLE = 'redis is unreachable';
+const REFUSED = 'redis refuses the user or the password of REDIS_URL';
+
+/** How Redis begins what it says to those whom it does not let in. */
+const REFUSAL = /^(WRONGPASS|NOAUTH|NOPERM) /;
+
 /** Logs when the first of the connections that it watches fails, and when all of them are ready again. */
 export function createOutageLog(logger: Logger): OutageLog {
   const watched: Redis[] = [];
-  let down = false;
+  let down: string | undefined;
   return {
     watch(redis) {
       watched.push(redis);
       const connection = redis.options.connectionName ?? undefined;
+      const unwatch = connections.watch(() => {
+        const isUp = redis.status === 'ready';
+        return [
+          [Number(isUp), connection ?? 'other', 'up'],
+          [Number(!isUp), connection ?? 'other', 'down'],
+        ];
+      });
+      // One that is closed for good is no outage.
+      redis.on('end', unwatch);
       redis.on('error', (err) => {
-        if (!down) logger.warn({ err, connection }, 'redis is unreachable');
-        down = true;
+        // What refuses is not merely away: nothing but another setting mends it. Between two refusals the connection is closed, which is no news.
+        const kind = REFUSAL.test(err.message) ? REFUSED : UNREACHABLE;
+        if (down === kind || down === REFUSED) return;
+        logger.warn({ err, connection }, kind);
+        down = kind;
       });
       redis.on('ready', () => {
-        if (!down || watched.some(({ status }) => status !== 'ready')) return;
+        if (down === undefined || watched.some(({ status }) => status !== 'ready')) return;
         logger.info({ connection }, 'redis is reachable again');
-        down = false;
+        down = undefined;
       });
     },
-    isDown: () => down,
+    isDown: () => down !== undefined,
   };
 }
 

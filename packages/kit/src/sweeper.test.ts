@@ -1,5 +1,7 @@
 import { eventually } from '@latchkey/testkit/eventually';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { recordWith } from './metrics/instrument.ts';
+import { PrometheusRecorder } from './metrics/prometheus.ts';
 import { createSweeper, type Sweep, type SweeperOptions } from './sweeper.ts';
 import { memoryLogger } from './testing/memory-logger.ts';
 
@@ -84,5 +86,24 @@ describe('a sweeper', () => {
     broken = true;
     await eventually(() => messages().length > 2);
     expect(messages()).toEqual([...outage, outage[0]]);
+  });
+
+  it('counts what is done and what failed, and does not take what is cut short by its end for a failure', async () => {
+    const recorder = new PrometheusRecorder('test');
+    recordWith(recorder);
+    const counts = async () => {
+      const text = await recorder.render();
+      const of = (outcome: string) =>
+        Number(new RegExp(`^latchkey_sweep_runs_total{outcome="${outcome}"} (\\d+)$`, 'm').exec(text)?.[1]);
+      return { done: of('done'), failed: of('failed') };
+    };
+    const { state, sweep } = slowSweep();
+    const failing = () => Promise.reject(new Error('refused'));
+    const { sweeper } = sweeperOf([async () => undefined, failing, sweep], HOUR_MS);
+    expect(await counts()).toEqual({ done: 0, failed: 0 });
+    sweeper.start();
+    await eventually(() => state.begun === 1);
+    await sweeper.stop();
+    expect(await counts()).toEqual({ done: 1, failed: 1 });
   });
 });

@@ -1,4 +1,11 @@
 import type { Logger } from './logger.ts';
+import { Counter } from './metrics/instrument.ts';
+
+const runs = new Counter({
+  name: 'latchkey_sweep_runs_total',
+  help: 'Looks of sweepers for what there is to do, by outcome: done or failed.',
+  labels: ['outcome'],
+});
 
 /** Work that is done again and again behind the scenes. */
 export interface Sweeper {
@@ -25,6 +32,7 @@ export interface SweeperOptions {
  * and their end.
  */
 export function createSweeper({ intervalMs, logger, sweeps }: SweeperOptions): Sweeper {
+  for (const outcome of ['done', 'failed']) runs.add(0, outcome);
   const stopping = new AbortController();
   const failing = new Set<Sweep>();
   let timer: NodeJS.Timeout | undefined;
@@ -33,11 +41,14 @@ export function createSweeper({ intervalMs, logger, sweeps }: SweeperOptions): S
   const sweepOne = async (one: Sweep) => {
     try {
       await one(stopping.signal);
+      runs.add(1, 'done');
       if (failing.delete(one)) logger.info('sweep succeeds again');
     } catch (err) {
       // What is cut short by a stop is no failure.
-      if (!failing.has(one) && !stopping.signal.aborted) logger.warn({ err }, 'sweep failed, to be tried again');
+      if (stopping.signal.aborted) return;
+      if (!failing.has(one)) logger.warn({ err }, 'sweep failed, to be tried again');
       failing.add(one);
+      runs.add(1, 'failed');
     }
   };
   const sweepAll = async () => {

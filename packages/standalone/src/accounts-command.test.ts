@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { findServiceDatabase } from '@latchkey/embedded/running-postgres';
 import { createEmptyTestDatabase } from '@latchkey/testkit/database';
 import { eventually } from '@latchkey/testkit/eventually';
+import { programEnv } from '@latchkey/testkit/program-env';
 import { testRedis } from '@latchkey/testkit/redis';
 import { withClient } from '@latchkey/testkit/with-client';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -48,7 +49,7 @@ async function stop(one: Launched): Promise<void> {
 /** Starts the command with these settings and no others; its standard input stays open. */
 function begin(args: readonly string[], env: NodeJS.ProcessEnv = {}) {
   const child = spawn(process.execPath, [MAIN, ...args], {
-    env: { PATH: process.env.PATH, HOME: process.env.HOME, DATA_DIR: dir.path, ...env },
+    env: { ...programEnv(), HOME: process.env.HOME, DATA_DIR: dir.path, ...env },
   });
   const output = { stdout: '', stderr: '' };
   for (const name of ['stdout', 'stderr'] as const) {

@@ -9,6 +9,7 @@ import { migrations } from '@latchkey/files/db/migrations/index';
 import { migrate } from '@latchkey/kit/database/migrate';
 import { createEmptyTestDatabase } from '@latchkey/testkit/database';
 import { eventually } from '@latchkey/testkit/eventually';
+import { programEnv } from '@latchkey/testkit/program-env';
 import { withClient } from '@latchkey/testkit/with-client';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createDataDir } from './testing/launched.ts';
@@ -33,7 +34,7 @@ afterEach(async () => {
 /** Runs the command with these settings and no others. */
 function run(env: NodeJS.ProcessEnv, ...args: string[]) {
   const child = spawn(process.execPath, [MAIN, ...args], {
-    env: { PATH: process.env.PATH, HOME: process.env.HOME, DATA_DIR: dir.path, ...env },
+    env: { ...programEnv(), HOME: process.env.HOME, DATA_DIR: dir.path, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let stdout = '';

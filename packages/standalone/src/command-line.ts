@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import type { Shape } from './latchkey.ts';
+import type { Shape } from './settings.ts';
 
 /** What the command line asks for. */
 export type Command = { readonly help: true } | { readonly help: false; readonly shape: Shape };

@@ -9,13 +9,10 @@ import { openLogSink } from './log-sink.ts';
 import { type Reporter, silentReporter } from './reporter.ts';
 import { readSecrets } from './secrets.ts';
 import { openServers } from './servers.ts';
-import { type LauncherSettings, readSettings } from './settings.ts';
+import { type LauncherSettings, readSettings, type Shape } from './settings.ts';
 import type { RunningShape, ShapeOptions } from './shape/shape.ts';
 import { StopStack } from './stop-stack.ts';
 import { throttleLines } from './throttle.ts';
-
-/** `standalone`: all services in this process. `deployed`: a process each. */
-export type Shape = 'standalone' | 'deployed';
 
 export interface StartLatchkeyOptions {
   shape: Shape;
@@ -47,6 +44,8 @@ export interface Latchkey {
   readonly pids: Readonly<Record<string, number>>;
   /** Where other services call each service; empty in the standalone shape. */
   readonly internal: RunningShape['internal'];
+  /** Where each process serves its metrics; empty where nobody asked for them. */
+  readonly metrics: RunningShape['metrics'];
   /** How long {@link stop} may take, in milliseconds: it tells live connections, and waits for running uploads. */
   readonly stopTimeoutMs: number;
   /** Resolves with a sentence when something that is needed can't be kept running. */
@@ -59,7 +58,10 @@ export interface Latchkey {
 const CACHE_DIR = fileURLToPath(new URL('../../../node_modules/.cache/latchkey', import.meta.url));
 const PROBLEM_LINES_PER_SECOND_MAX = 5;
 
-/** Time for a service's stop beside uploads and live connections, a little more than it gives itself, and for what is stopped after it, in milliseconds. */
+/** Longest time that a call, or a request that carries no file, may take once it was accepted, in milliseconds. */
+const CALL_MS_MAX = 60_000;
+
+/** Time for a service's stop beside uploads, calls and live connections, a little more than it gives itself, and for what is stopped after it, in milliseconds. */
 const SERVICE_STOP_SLACK_MS = 31_000;
 const SERVERS_STOP_MS = 15_000;
 
@@ -84,7 +86,7 @@ async function start(options: StartLatchkeyOptions, stops: StopStack): Promise<L
   const env = { ...options.env };
   if (options.databaseUrl !== undefined) env.DATABASE_URL = options.databaseUrl;
   if (options.redisUrl !== undefined) env.REDIS_URL = options.redisUrl;
-  const settings = readSettings(env);
+  const settings = readSettings(env, shape);
   // Another one on the same folder is likely to be on the same ports, and says more of why this one can't start.
   const dataDir = await openDataDir(settings.DATA_DIR, stops);
   const { address, realtimeAddress } = await claimAddresses(settings);
@@ -102,7 +104,7 @@ async function start(options: StartLatchkeyOptions, stops: StopStack): Promise<L
   const servers = await openServers({ ...common, settings, dataDir, cacheDir: await chooseCacheDir(dataDir) });
   const publicUrl = settings.PUBLIC_URL?.replace(/\/+$/, '') ?? `http://localhost:${address.port}`;
   const objectsDir = resolve(settings.OBJECTS_DIR ?? join(dataDir, 'files'));
-  const stopTimeoutMs = settings.uploadDeadlineMs + SERVICE_STOP_SLACK_MS;
+  const stopTimeoutMs = settings.drainMs + Math.max(settings.uploadDeadlineMs, CALL_MS_MAX) + SERVICE_STOP_SLACK_MS;
   const realtimeStopTimeoutMs = settings.socketDrainMs + SERVICE_STOP_SLACK_MS;
   const addresses = { address, realtimeAddress, publicUrl };
   const composition = { env, ...addresses, servers, secrets, objectsDir, stopTimeoutMs, realtimeStopTimeoutMs };
@@ -119,6 +121,7 @@ async function start(options: StartLatchkeyOptions, stops: StopStack): Promise<L
       return { ...servers.pids(), ...running.pids() };
     },
     internal: running.internal,
+    metrics: running.metrics,
     stopTimeoutMs: realtimeStopTimeoutMs + stopTimeoutMs + SERVERS_STOP_MS,
     failed,
     stop: () => stops.stop(),

@@ -187,6 +187,18 @@ describe.runIf(process.platform === 'linux')('the launcher', { timeout: 90_000 }
     expect(one.output()).not.toMatch(/secret'|short|mysql|-1|at .*\.ts/);
   });
 
+  it('names the wrong settings of services of their own with the others, one a line, before it does anything', async () => {
+    const one = start({ PORT: 'many', CALLS_AT_ONCE: '0', MIGRATE_ON_START: 'yes' }, '--deployed');
+    expect(await one.exited).toMatchObject({ code: 1 });
+    expect(one.output().trim().split('\n').toSorted()).toEqual([
+      '  CALLS_AT_ONCE must be a whole number from 1 to 1000000',
+      '  MIGRATE_ON_START must be true or false',
+      '  PORT must be a whole number from 0 to 65535',
+      'Wrong settings:',
+    ]);
+    expect(await readdir(dir.path)).toEqual([]);
+  });
+
   it('uses the servers it is given and starts none', async () => {
     const [database, redis] = await Promise.all([createEmptyTestDatabase(), testRedis()]);
     const one = start({ DATABASE_URL: database.url, REDIS_URL: redis.url });

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { eventually } from '@latchkey/testkit/eventually';
+import { programEnv } from '@latchkey/testkit/program-env';
 import { afterEach, describe, expect, it } from 'vitest';
 import {
   eventText,
@@ -22,7 +23,7 @@ afterEach(async () => {
 });
 
 function run(args: readonly string[], env: NodeJS.ProcessEnv = {}) {
-  const child = spawn(process.execPath, [MAIN, ...args], { env: { PATH: process.env.PATH, ...env }, stdio: 'pipe' });
+  const child = spawn(process.execPath, [MAIN, ...args], { env: { ...programEnv(), ...env }, stdio: 'pipe' });
   const said = { stdout: '', stderr: '' };
   for (const name of ['stdout', 'stderr'] as const) {
     child[name].on('data', (chunk: Buffer) => {

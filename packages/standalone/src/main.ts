@@ -2,7 +2,8 @@ import { StartError } from '@latchkey/embedded/start-error';
 import { ConfigError } from '@latchkey/kit/config';
 import { HELP, readCommandLine } from './command-line.ts';
 import { onExitWish } from './exit-signals.ts';
-import { type Shape, startLatchkey } from './latchkey.ts';
+import { startLatchkey } from './latchkey.ts';
+import type { Shape } from './settings.ts';
 import { createTerminalReporter } from './terminal-reporter.ts';
 import { welcome } from './welcome.ts';
 

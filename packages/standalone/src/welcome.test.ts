@@ -14,6 +14,7 @@ const latchkey: Latchkey = {
   logDir: '/data/logs',
   pids: {},
   internal: {},
+  metrics: {},
   stopTimeoutMs: 0,
   failed: new Promise(() => undefined),
   stop: async () => undefined,

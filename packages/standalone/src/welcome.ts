@@ -1,17 +1,18 @@
 import pc from 'picocolors';
-import type { Latchkey, Shape } from './latchkey.ts';
+import type { Latchkey } from './latchkey.ts';
 import { DEFAULT_URL } from './listen.ts';
+import type { Shape } from './settings.ts';
 
 /** What to tell once everything runs: where it is, and a first call to paste. */
 export function welcome(latchkey: Latchkey, shape: Shape, seconds: string): string {
-  const { publicUrl, realtimeUrl, signUpOpen, dataDir, logDir, internal } = latchkey;
+  const { publicUrl, realtimeUrl, signUpOpen, dataDir, logDir, internal, metrics } = latchkey;
   return `
 ${pc.bold('Latchkey is running')} ${pc.dim(`(${shape}, ready in ${seconds} s)`)}
 
   Base URL    ${pc.cyan(publicUrl)}
   API docs    ${pc.cyan(`${publicUrl}/docs`)}
   Realtime    ${pc.cyan(realtimeUrl)}
-${internalLines(internal)}  Data        ${dataDir}
+${internalLines(internal)}${metricsLines(metrics)}  Data        ${dataDir}
   Logs        ${logDir}
 
 ${signUpOpen ? firstSignUp(publicUrl) : firstSignIn(publicUrl)}
@@ -31,6 +32,11 @@ function internalLines(internal: Latchkey['internal']): string {
   const lines = Object.entries(internal).map(
     ([service, { grpc, connect }]) => `  ${service.padEnd(10)}  gRPC ${pc.cyan(grpc)}, Connect ${pc.cyan(connect)}\n`,
   );
+  return lines.join('');
+}
+
+function metricsLines(metrics: Latchkey['metrics']): string {
+  const lines = Object.entries(metrics).map(([service, url]) => `  Metrics     ${pc.cyan(url)} (${service})\n`);
   return lines.join('');
 }
 

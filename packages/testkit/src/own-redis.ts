@@ -11,6 +11,8 @@ export interface OwnRedis {
   readonly url: string;
   /** Ends the server; what it was told is on the disk. */
   stop(): Promise<void>;
+  /** Ends it as a crash does. Resolves when it is gone. */
+  kill(): Promise<void>;
   /** Starts it again with its data. */
   start(): Promise<void>;
   /** Holds it where it is, as a machine does that has no time for it. */
@@ -55,6 +57,11 @@ export async function startOwnRedis(): Promise<OwnRedis> {
   return {
     url: server.url,
     stop,
+    async kill() {
+      isRunning = false;
+      process.kill(server.pid, 'SIGKILL');
+      await server.exited;
+    },
     async start() {
       server = await launch(server);
       isRunning = true;

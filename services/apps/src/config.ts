@@ -1,5 +1,7 @@
+import { auditRetentionSetting } from '@latchkey/kit/audit/audit-sweeper';
+import { auditEntriesPerDaySetting } from '@latchkey/kit/audit/left-out';
 import { integerSetting, logLevelSetting, readConfig, secretSetting, urlSetting } from '@latchkey/kit/config';
-import { processSettings } from '@latchkey/kit/process-settings';
+import { processSettings, readProcessConfig } from '@latchkey/kit/process-settings';
 import { z } from 'zod';
 
 /** What the service needs in either shape. */
@@ -13,6 +15,10 @@ const serviceSettings = z.object({
   EVENT_RETENTION_HOURS: integerSetting(1, 8_760).default(24),
   EVENT_RETENTION_COUNT: integerSetting(1, 100_000).default(1_000),
   DELETION_RETENTION_DAYS: integerSetting(1, 3_650).default(30),
+  /** Applications of an account; as many as it likes where it is not set. */
+  APPLICATIONS_LIMIT: integerSetting(0, 1_000_000).optional(),
+  AUDIT_RETENTION_DAYS: auditRetentionSetting,
+  AUDIT_ENTRIES_PER_DAY: auditEntriesPerDaySetting,
   LOG_LEVEL: logLevelSetting.default('info'),
 });
 
@@ -31,5 +37,5 @@ export function readAppsConfig(env: NodeJS.ProcessEnv): AppsConfig {
 
 /** Reads the settings of the service as a process. Throws ConfigError. */
 export function readAppsProcessConfig(env: NodeJS.ProcessEnv): AppsProcessConfig {
-  return readConfig(processConfig, env);
+  return readProcessConfig(processConfig, env);
 }

@@ -14,4 +14,6 @@ export interface AppsContext {
   readonly wakeRelay: () => void;
   /** Successful rotations allowed per application in any hour. */
   readonly rotationsPerHour: number;
+  /** Applications allowed per account; undefined means as many as it likes. */
+  readonly applicationsMax: number | undefined;
 }

@@ -4,6 +4,7 @@ import { defineErrors } from '@latchkey/kit/errors';
 export const errors = defineErrors({
   application_not_found: { kind: 'not_found', message: 'Not found' },
   application_name_invalid: { kind: 'malformed', message: 'The name must have 6 to 32 characters' },
+  applications_limit_exceeded: { kind: 'too_large', message: 'There are as many applications as there may be' },
   account_id_invalid: { kind: 'malformed', message: 'The account id must be a UUID' },
   page_token_invalid: { kind: 'malformed', message: 'The page token or page size is not valid' },
   license_levels_invalid: {

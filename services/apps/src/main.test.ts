@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { createClient } from '@connectrpc/connect';
+import { Code, createClient } from '@connectrpc/connect';
 import { createServiceTransport } from '@latchkey/kit/rpc/transport';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { createEmptyTestDatabase, type TestDatabase } from '@latchkey/testkit/database';
@@ -13,7 +13,12 @@ import { runMain, type ServiceProcess } from './testing/service-process.ts';
 import { createInstance, SECRET_KEY } from './testing/test-apps.ts';
 
 const CREDENTIAL = 'service-credential-of-32-characters';
-const MIGRATIONS = ['20261120-180000-applications', '20261120-220000-event-delivery'];
+const MIGRATIONS = [
+  '20261120-180000-applications',
+  '20261120-220000-event-delivery',
+  '20261121-060000-audit-log',
+  '20261121-070000-event-origin',
+];
 
 let redisUrl: string;
 beforeAll(async () => {
@@ -98,6 +103,12 @@ describe('wrong settings', () => {
   });
 });
 
+/** Levels and messages of the lines that are more than ordinary. */
+function warnings(stdout: string): Array<[level: number, msg: string]> {
+  const lines = stdout.split('\n').filter((line) => line.startsWith('{'));
+  return lines.map((line) => JSON.parse(line)).flatMap(({ level, msg }) => (level >= 40 ? [[level, msg]] : []));
+}
+
 describe('migrations', () => {
   const applied = async (url: string) => {
     const { rows } = await withClient(url, (client) => client.query('select name from apps.kysely_migration order by name'));
@@ -106,7 +117,7 @@ describe('migrations', () => {
 
   it('are applied once by processes that migrate at the same time, and once only', async () => {
     const { url } = await emptyDatabase();
-    const endings = await Promise.all([1, 2, 3].map(() => run(settings(url), 'migrate').ended));
+    const endings = await Promise.all([1, 2, 3].map(() => run({ DATABASE_URL: url }, 'migrate').ended));
     expect(endings.map(({ code, stderr }) => [code, stderr])).toEqual(Array(3).fill([0, '']));
     expect(endings.map(({ stdout }) => stdout).toSorted()).toEqual([
       `Applied ${MIGRATIONS.join(', ')}.\n`,
@@ -124,9 +135,12 @@ describe('migrations', () => {
     await Promise.all(instances.map((service) => service.stop()));
   });
 
-  it('that can’t reach the database end the process with an error', async () => {
-    const { code, stdout } = await run(settings('postgres://nobody:x@127.0.0.1:1/none'), 'migrate').ended;
-    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+  it('that can’t use the database end the process with a line of the log', async () => {
+    const url = new URL((await emptyDatabase()).url);
+    url.pathname = '/no_such_database';
+    const { code, stdout, stderr } = await run({ DATABASE_URL: url.href }, 'migrate').ended;
+    expect({ code, stderr }).toEqual({ code: 1, stderr: '' });
+    expect(JSON.parse(stdout)).toMatchObject({ level: 60, service: 'apps', msg: 'migration failed' });
   });
 });
 
@@ -182,6 +196,38 @@ describe('the process', () => {
     expect(await ended).toMatchObject({ code: 0, signal: null });
     const { rows } = await db.query('select 1 from application where id = $1', [applicationId]);
     expect(rows).toEqual([]);
+  });
+
+  it('is not ready until another process has migrated its schema, and then is without a restart', async () => {
+    const own = { DATABASE_URL: (await emptyDatabase()).url, MIGRATE_ON_START: 'false' };
+    const { child, ended, client, baseUrl, logLine } = await start(own);
+    const statusOf = async (path: string) => (await fetch(`${baseUrl}${path}`)).status;
+    expect([await statusOf('/healthz'), await statusOf('/readyz')]).toEqual([200, 503]);
+    for (let i = 0; i < 2; i += 1)
+      await expect(client.listDeletedApplications({})).rejects.toMatchObject({ code: Code.Unavailable });
+    expect((await run({ ...settings(url), ...own }, 'migrate').ended).code).toBe(0);
+    expect(await statusOf('/readyz')).toBe(200);
+    expect((await client.createApplication({ accountId: randomUUID(), name: 'Application' })).applicationId).not.toBe('');
+    await logLine('the schema is up to date');
+    child.kill('SIGTERM');
+    const { code, stdout } = await ended;
+    expect(code).toBe(0);
+    // An ordinary moment of a first rollout: each thing is said, no defect is made of it, and what waits does not complain.
+    expect(warnings(stdout)).toEqual([
+      [40, 'the schema is not up to date: work behind the scenes waits for its migration'],
+      [40, 'not ready'],
+      [40, 'rpc refused'],
+      [40, 'rpc refused'],
+    ]);
+  });
+
+  it('is not ready where the schema that came after its start was written with another SECRET_KEY', async () => {
+    const { url: ownUrl } = await emptyDatabase();
+    const { baseUrl, logLine } = await start({ DATABASE_URL: ownUrl, MIGRATE_ON_START: 'false' });
+    const other = await start({ DATABASE_URL: ownUrl, SECRET_KEY: 'other-secret-key-of-32-characters' });
+    await other.client.createApplication({ accountId: randomUUID(), name: 'Application' });
+    expect([(await fetch(`${other.baseUrl}/readyz`)).status, (await fetch(`${baseUrl}/readyz`)).status]).toEqual([200, 503]);
+    expect(await logLine('not ready')).toMatchObject({ err: { message: expect.stringContaining('SECRET_KEY is not the one') } });
   });
 
   it('does not start with another SECRET_KEY than before, and says so', async () => {

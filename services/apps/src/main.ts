@@ -1,5 +1,12 @@
+import { runProgram } from '@latchkey/kit/commands';
+import { migrateCommand } from '@latchkey/kit/migrate-process';
 import { runService } from '@latchkey/kit/rpc/service-process';
 import { readAppsProcessConfig } from './config.ts';
-import { createAppsService } from './service.ts';
+import { migrations } from './db/migrations/index.ts';
+import { createAppsService, SCHEMA } from './service.ts';
 
-await runService(readAppsProcessConfig, createAppsService);
+await runProgram({
+  program: 'node services/apps/src/main.ts',
+  commands: { migrate: migrateCommand(SCHEMA, migrations) },
+  serve: () => runService('apps', readAppsProcessConfig, (config) => createAppsService(config)),
+});

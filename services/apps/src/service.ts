@@ -1,5 +1,9 @@
-import { checkDatabase, createDatabase } from '@latchkey/kit/database/database';
+import { auditRoute } from '@latchkey/kit/audit/audit.rpc';
+import { createAuditSweeper } from '@latchkey/kit/audit/audit-sweeper';
+import { createDatabase } from '@latchkey/kit/database/database';
 import { migrate } from '@latchkey/kit/database/migrate';
+import { createSchemaCheck } from '@latchkey/kit/database/schema-check';
+import { createSchemaGate } from '@latchkey/kit/database/schema-gate';
 import { stopAll } from '@latchkey/kit/lifecycle';
 import { createLogger, type Logger } from '@latchkey/kit/logger';
 import { createQueueProducer } from '@latchkey/kit/queue-producer';
@@ -18,7 +22,7 @@ import { QUEUES } from './relay/consumers.ts';
 import { createRelay } from './relay/relay.ts';
 import { createTrimmer } from './retention/trimmer.ts';
 import { runtimeKeyRpc } from './runtime-key/runtime-key.rpc.ts';
-import { checkSecretKey } from './runtime-key/runtime-key.ts';
+import { createSecretKeyCheck } from './runtime-key/runtime-key.ts';
 import { createVault } from './runtime-key/vault.ts';
 import { settingRpc } from './setting/setting.rpc.ts';
 
@@ -32,7 +36,7 @@ export interface AppsService {
   /** Begins to deliver events, also while Redis is away, and to trim the event log. Throws when SECRET_KEY is not the one that the stored keys were sealed with. */
   start(): Promise<void>;
   stop(): Promise<void>;
-  /** Rejects while the database does not answer. Redis may be away. */
+  /** Rejects while the database does not answer, until its schema is up to date, and where SECRET_KEY is not that schema's. Redis may be away. */
   checkReady(): Promise<void>;
 }
 
@@ -42,7 +46,7 @@ export interface AppsOverrides {
   readonly clock?: () => Date;
 }
 
-const SCHEMA = 'apps';
+export const SCHEMA = 'apps';
 
 /**
  * Composes the apps service. Nothing is connected before the first call.
@@ -72,6 +76,12 @@ export function createAppsService(config: AppsConfig, overrides: AppsOverrides =
     deletionDays: config.DELETION_RETENTION_DAYS,
   };
   const trimmer = createTrimmer({ db: database.db, clock, retention }, logger);
+  const auditSweeper = createAuditSweeper({
+    pool: database.pool,
+    retentionDays: config.AUDIT_RETENTION_DAYS,
+    entriesPerDay: config.AUDIT_ENTRIES_PER_DAY,
+    logger,
+  });
   const ctx: AppsContext = {
     db: database.db,
     pool: database.pool,
@@ -79,7 +89,11 @@ export function createAppsService(config: AppsConfig, overrides: AppsOverrides =
     clock,
     wakeRelay: () => relay.wake(),
     rotationsPerHour: config.RUNTIME_KEY_ROTATIONS_PER_HOUR,
+    applicationsMax: config.APPLICATIONS_LIMIT,
   };
+  const checkSchema = createSchemaCheck(database.pool, migrations);
+  const checkSecretKey = createSecretKeyCheck(ctx);
+  const gate = createSchemaGate(database.pool, migrations, logger);
   return {
     name: 'apps',
     logger,
@@ -93,20 +107,28 @@ export function createAppsService(config: AppsConfig, overrides: AppsOverrides =
         ...eventRpc(ctx),
         ...liveStateRpc(ctx),
       }),
+      auditRoute(database.pool),
     ],
     migrate: () => migrate(config.DATABASE_URL, SCHEMA, migrations),
     async start() {
-      await checkSecretKey(ctx);
+      await checkSecretKey();
       producer.connect();
-      relay.start();
-      trimmer.start();
+      await gate.open(() => {
+        relay.start();
+        trimmer.start();
+        auditSweeper.start();
+      });
     },
     stop: () =>
       stopAll(
-        () => Promise.all([relay.stop(), trimmer.stop()]),
+        () => gate.close(),
+        () => Promise.all([relay.stop(), trimmer.stop(), auditSweeper.stop()]),
         () => producer.close(),
         () => database.close(),
       ),
-    checkReady: () => checkDatabase(database.pool),
+    async checkReady() {
+      await checkSchema();
+      await checkSecretKey();
+    },
   };
 }

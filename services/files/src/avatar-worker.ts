@@ -1,32 +1,45 @@
 import type { Transport } from '@connectrpc/connect';
-import { checkDatabase } from '@latchkey/kit/database/database';
 import { migrate } from '@latchkey/kit/database/migrate';
+import { createSchemaCheck } from '@latchkey/kit/database/schema-check';
+import { createSchemaGate } from '@latchkey/kit/database/schema-gate';
 import { stopAll } from '@latchkey/kit/lifecycle';
 import { createLogger, type Logger } from '@latchkey/kit/logger';
 import type { RpcService } from '@latchkey/kit/rpc/service-process';
 import { createAvatarMaker } from './avatar/avatars.compose.ts';
-import { openContext, SCHEMA } from './compose.ts';
-import type { FilesConfig } from './config.ts';
+import { openStorage, SCHEMA } from './compose.ts';
+import type { AvatarWorkerConfig } from './config.ts';
 import { migrations } from './db/migrations/index.ts';
+
+/** Time for what is left of a stop beside an image that is being decoded, in milliseconds. */
+const STOP_SLACK_MS = 30_000;
 
 /** What the worker is composed with. */
 export interface AvatarWorkerDeps {
-  readonly appsTransport: Transport;
   readonly identityTransport: Transport;
   readonly logger?: Logger;
 }
 
-/** The worker of avatars as a service of its own, which answers nothing but probes: for images to be decoded elsewhere than files are kept. */
-export function createAvatarWorkerService(config: FilesConfig, deps: AvatarWorkerDeps): RpcService {
+/**
+ * The worker of avatars as a service of its own, which answers nothing but probes: for images to be decoded elsewhere than files are kept, by a process that
+ * is not given what signs download URLs.
+ */
+export function createAvatarWorkerService(config: AvatarWorkerConfig, deps: AvatarWorkerDeps): RpcService {
   const logger = deps.logger ?? createLogger('avatar-worker', config.LOG_LEVEL);
-  const { ctx, close } = openContext(config, deps.appsTransport, logger);
+  const { ctx, close } = openStorage(config, logger);
   const worker = createAvatarMaker(ctx, { identityTransport: deps.identityTransport, redisUrl: config.REDIS_URL });
+  const gate = createSchemaGate(ctx.pool, migrations, logger);
   return {
     logger,
     routes: [],
+    stopTimeoutMs: config.AVATAR_DECODE_SECONDS * 1_000 + STOP_SLACK_MS,
     migrate: () => migrate(config.DATABASE_URL, SCHEMA, migrations),
-    start: async () => worker.start(),
-    stop: () => stopAll(() => worker.stop(), close),
-    checkReady: () => checkDatabase(ctx.pool),
+    start: () => gate.open(worker.start),
+    stop: () =>
+      stopAll(
+        () => gate.close(),
+        () => worker.stop(),
+        close,
+      ),
+    checkReady: createSchemaCheck(ctx.pool, migrations),
   };
 }

@@ -3,7 +3,7 @@ import { createDatabase } from '@latchkey/kit/database/database';
 import { stopAll } from '@latchkey/kit/lifecycle';
 import type { Logger } from '@latchkey/kit/logger';
 import { createFindOwned } from './application/owned-application.client.ts';
-import type { FilesConfig } from './config.ts';
+import type { AvatarWorkerConfig, FilesConfig } from './config.ts';
 import type { FilesContext } from './context.ts';
 import type { FilesDatabase } from './db/schema.ts';
 import { createDownloadUrls } from './download/download-url.ts';
@@ -17,10 +17,13 @@ export const SCHEMA = 'files';
 const AVATAR_BODY_MS_MAX = 20_000;
 
 /** What the use cases work on, and its end. */
-export interface OpenContext {
-  readonly ctx: FilesContext;
+export interface OpenContext<C = FilesContext> {
+  readonly ctx: C;
   close(): Promise<void>;
 }
+
+/** What the making of avatars has of it. */
+type StorageContext = Pick<FilesContext, 'db' | 'pool' | 'store' | 'avatarLimits' | 'logger'>;
 
 /** Opens the database and the object store that the settings name. Nothing is connected before the first use. */
 export function openContext(
@@ -29,17 +32,9 @@ export function openContext(
   logger: Logger,
   clock = () => new Date(),
 ): OpenContext {
-  const database = createDatabase<FilesDatabase>({
-    url: config.DATABASE_URL,
-    schema: SCHEMA,
-    poolMax: config.DATABASE_POOL_MAX,
-    logger,
-  });
-  const store = createObjectStore(config);
+  const { ctx: storage, close } = openStorage(config, logger);
   const ctx: FilesContext = {
-    db: database.db,
-    pool: database.pool,
-    store,
+    ...storage,
     findOwned: createFindOwned(appsTransport),
     downloadUrls: createDownloadUrls({ secretKey: config.SECRET_KEY, publicUrl: config.PUBLIC_URL }),
     limits: {
@@ -51,22 +46,33 @@ export function openContext(
       downloadsAtOnce: config.DOWNLOADS_AT_ONCE,
       sweepIntervalMs: config.SWEEP_INTERVAL_SECONDS * 1_000,
     },
-    avatarLimits: {
-      byteSizeMax: config.AVATAR_SIZE_LIMIT_KIB * 1_024,
-      pixelsMax: config.AVATAR_PIXELS_LIMIT,
-      bodyMs: Math.min(config.UPLOAD_DEADLINE_SECONDS * 1_000, AVATAR_BODY_MS_MAX),
-      waitMs: config.AVATAR_WAIT_SECONDS * 1_000,
-      decodesAtOnce: config.AVATAR_DECODES_AT_ONCE,
-      decodeMs: config.AVATAR_DECODE_SECONDS * 1_000,
-      uploadsAtOnce: config.AVATARS_AT_ONCE,
-    },
     clock,
+  };
+  return { ctx, close };
+}
+
+/** The same for whoever makes avatars only. */
+export function openStorage(config: AvatarWorkerConfig, logger: Logger): OpenContext<StorageContext> {
+  const database = createDatabase<FilesDatabase>({
+    url: config.DATABASE_URL,
+    schema: SCHEMA,
+    poolMax: config.DATABASE_POOL_MAX,
     logger,
+  });
+  const store = createObjectStore(config);
+  const avatarLimits = {
+    byteSizeMax: config.AVATAR_SIZE_LIMIT_KIB * 1_024,
+    pixelsMax: config.AVATAR_PIXELS_LIMIT,
+    bodyMs: Math.min(config.UPLOAD_DEADLINE_SECONDS * 1_000, AVATAR_BODY_MS_MAX),
+    waitMs: config.AVATAR_WAIT_SECONDS * 1_000,
+    decodesAtOnce: config.AVATAR_DECODES_AT_ONCE,
+    decodeMs: config.AVATAR_DECODE_SECONDS * 1_000,
+    uploadsAtOnce: config.AVATARS_AT_ONCE,
   };
   const close = () =>
     stopAll(
       () => store.close(),
       () => database.close(),
     );
-  return { ctx, close };
+  return { ctx: { db: database.db, pool: database.pool, store, avatarLimits, logger }, close };
 }

@@ -1,5 +1,16 @@
-import { ConfigError, integerSetting, logLevelSetting, readConfig, secretSetting, urlSetting } from '@latchkey/kit/config';
-import { processSettings } from '@latchkey/kit/process-settings';
+import { auditRetentionSetting } from '@latchkey/kit/audit/audit-sweeper';
+import { auditEntriesPerDaySetting } from '@latchkey/kit/audit/left-out';
+import {
+  ConfigError,
+  integerSetting,
+  logLevelSetting,
+  readConfig,
+  readTogether,
+  secretSetting,
+  urlSetting,
+} from '@latchkey/kit/config';
+import { processSettings, readProcessConfig } from '@latchkey/kit/process-settings';
+import { serviceUrlSetting } from '@latchkey/kit/tls/tls-settings';
 import { z } from 'zod';
 
 const limit = (fallback: number, max = 1_000_000_000) => integerSetting(1, max).default(fallback);
@@ -36,6 +47,8 @@ const serviceSettings = z.object({
   /** Folder of the files on disk. */
   OBJECTS_DIR: z.string().optional(),
   S3_ENDPOINT: urlSetting('http:', 'https:').optional(),
+  /** Where clients reach the same server, for the URLs that they download from. */
+  S3_PUBLIC_ENDPOINT: urlSetting('http:', 'https:').optional(),
   S3_REGION: z.string().default('us-east-1'),
   S3_BUCKET: z.string().optional(),
   S3_ACCESS_KEY_ID: z.string().optional(),
@@ -43,32 +56,57 @@ const serviceSettings = z.object({
   S3_FORCE_PATH_STYLE: z.enum(['true', 'false'], 'must be true or false').default('false'),
   /** Whether requests carry checksums that only newer S3 servers know. */
   S3_CHECKSUMS: z.enum(['when_required', 'when_supported'], 'must be when_required or when_supported').default('when_required'),
+  AUDIT_RETENTION_DAYS: auditRetentionSetting,
+  AUDIT_ENTRIES_PER_DAY: auditEntriesPerDaySetting,
   LOG_LEVEL: logLevelSetting.default('info'),
 });
 
 /** What it needs besides as a process of its own. */
 const processConfig = serviceSettings.extend({
   ...processSettings({ port: 8084, grpcPort: 9084 }),
-  APPS_URL: urlSetting('http:'),
-  IDENTITY_URL: urlSetting('http:'),
+  APPS_URL: serviceUrlSetting,
+  IDENTITY_URL: serviceUrlSetting,
 });
 
+/** What the worker of avatars needs: nothing is signed by it, and it asks nothing of apps. */
+const workerConfig = processConfig.omit({ SECRET_KEY: true, APPS_URL: true });
+
 export type FilesConfig = z.output<typeof serviceSettings>;
+export type AvatarWorkerConfig = Omit<FilesConfig, 'SECRET_KEY'>;
 export type FilesProcessConfig = z.output<typeof processConfig>;
 
 /** Reads the service's settings. Throws ConfigError. */
 export function readFilesConfig(env: NodeJS.ProcessEnv): FilesConfig {
-  return checkObjectStore(readConfig(serviceSettings, env));
+  return readWithObjectStore(serviceSettings, env);
 }
 
 /** Reads the settings of the service as a process. Throws ConfigError. */
 export function readFilesProcessConfig(env: NodeJS.ProcessEnv): FilesProcessConfig {
-  return checkObjectStore(readConfig(processConfig, env));
+  return readProcessConfig(processConfig, env, () => readWithObjectStore(processConfig, env));
 }
 
-/** Throws ConfigError for what the chosen store lacks. */
-function checkObjectStore<C extends FilesConfig>(config: C): C {
-  const { OBJECT_STORE: store, OBJECTS_DIR, S3_BUCKET, S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY } = config;
+/** Reads the settings of the worker of avatars as a process. Throws ConfigError. */
+export function readAvatarWorkerConfig(env: NodeJS.ProcessEnv): z.output<typeof workerConfig> {
+  return readProcessConfig(workerConfig, env, () => readWithObjectStore(workerConfig, env));
+}
+
+/** Reads settings and looks at what the chosen store lacks. Throws ConfigError naming all that is wrong. */
+function readWithObjectStore<T extends z.ZodObject>(schema: T, env: NodeJS.ProcessEnv): z.output<T> {
+  const [config] = readTogether(
+    () => readConfig(schema, env),
+    () => checkObjectStore(env),
+  );
+  return config;
+}
+
+function checkObjectStore({
+  OBJECT_STORE,
+  OBJECTS_DIR,
+  S3_BUCKET,
+  S3_ACCESS_KEY_ID,
+  S3_SECRET_ACCESS_KEY,
+}: NodeJS.ProcessEnv): void {
+  const store = OBJECT_STORE || 'disk';
   const problems: string[] = [];
   if (store === 'disk' && !OBJECTS_DIR) problems.push('OBJECTS_DIR is required for OBJECT_STORE=disk');
   if (store === 's3' && !S3_BUCKET) problems.push('S3_BUCKET is required for OBJECT_STORE=s3');
@@ -76,5 +114,4 @@ function checkObjectStore<C extends FilesConfig>(config: C): C {
     problems.push('S3_ACCESS_KEY_ID and S3_SECRET_ACCESS_KEY must be set both or not at all');
   }
   if (problems.length > 0) throw new ConfigError(problems.join('\n'));
-  return config;
 }

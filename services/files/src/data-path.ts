@@ -1,4 +1,6 @@
+import { ACTOR_HEADER } from '@latchkey/kit/audit/actor';
 import { bodyRoute } from '@latchkey/kit/rpc/body-call';
+import { observeRoute } from '@latchkey/kit/rpc/observed-route';
 import type { PlainRoute } from '@latchkey/kit/rpc/plain-route';
 import { UploadAvatarResponseSchema } from '@latchkey/proto/latchkey/files/v1/avatar_pb';
 import { UploadFileResponseSchema } from '@latchkey/proto/latchkey/files/v1/file_pb';
@@ -29,15 +31,21 @@ export function dataPathRoutes({ upload, uploadAvatar, download }: FilesDataPath
     path: '/avatars',
     output: UploadAvatarResponseSchema,
     handle: (req, requestId) => {
-      const { 'x-account-id': accountId, 'x-client-network': clientNetwork, 'content-length': length } = req.headers;
+      const {
+        'x-account-id': accountId,
+        'x-client-network': clientNetwork,
+        [ACTOR_HEADER]: actor,
+        'content-length': length,
+      } = req.headers;
       return uploadAvatar({
         accountId: String(accountId ?? ''),
         clientNetwork: String(clientNetwork ?? ''),
         body: req,
         byteSize: length === undefined ? undefined : Number(length),
         requestId,
+        actor: typeof actor === 'string' ? actor : undefined,
       });
     },
   });
-  return [uploads, avatars, ...downloadRoutes(download)];
+  return [uploads, avatars, ...downloadRoutes(download)].map(observeRoute);
 }

@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { startTestServer } from '@latchkey/kit/testing/servers';
 import { createEmptyTestDatabase } from '@latchkey/testkit/database';
 import { eventually } from '@latchkey/testkit/eventually';
 import { testRedis } from '@latchkey/testkit/redis';
@@ -64,7 +65,7 @@ describe('the process', { timeout: 30_000 }, () => {
 
   it('brings the schema up to date with the argument migrate, and ends', async () => {
     const database = await createEmptyTestDatabase();
-    const own = { ...settings, DATABASE_URL: database.url };
+    const own = { DATABASE_URL: database.url };
     expect(await runMain(own, 'migrate').ended).toMatchObject({ code: 0, stdout: expect.stringMatching(/^Applied .*-files/) });
     expect(await runMain(own, 'migrate').ended).toMatchObject({ code: 0, stdout: 'The schema is up to date.\n' });
     const { rowCount } = await withClient(database.url, (client) => client.query('select from files.file'));
@@ -72,11 +73,44 @@ describe('the process', { timeout: 30_000 }, () => {
     await database.drop();
   });
 
+  it.each([
+    ['the service', []],
+    ['the worker', ['avatar-worker']],
+  ])('is not ready until another has migrated its schema, and then is: %s', async (_title, args) => {
+    const database = await createEmptyTestDatabase();
+    const own = { ...settings, DATABASE_URL: database.url, MIGRATE_ON_START: 'false' };
+    const command = runMain(own, ...args);
+    const baseUrl = await listening(command);
+    const statusOf = async (path: string) => (await fetch(`${baseUrl}${path}`)).status;
+    expect([await statusOf('/healthz'), await statusOf('/readyz')]).toEqual([200, 503]);
+    expect((await runMain(own, 'migrate').ended).code).toBe(0);
+    expect(await statusOf('/readyz')).toBe(200);
+    await eventually(() => expect(command.stdout()).toContain('the schema is up to date"'));
+    command.child.kill('SIGTERM');
+    expect(await command.ended).toMatchObject({ code: 0 });
+    expect(command.stdout()).not.toContain('does not exist');
+    await database.drop();
+  });
+
+  it.each([
+    ['the service', 'APPS_URL', []],
+    ['the service', 'IDENTITY_URL', []],
+    ['the worker', 'IDENTITY_URL', ['avatar-worker']],
+  ])('is not ready while another refuses its credential: %s at %s', async (_title, urlName, args) => {
+    const { url } = await startTestServer([], { credentials: ['another'] });
+    const command = runMain({ ...settings, [urlName]: url }, ...args);
+    const baseUrl = await listening(command);
+    expect((await fetch(`${baseUrl}/readyz`)).status).toBe(503);
+    await eventually(() => expect(command.stdout()).toContain(`${urlName.slice(0, -4).toLowerCase()} refuses the credential`));
+  });
+
   it('does not start with wrong settings, and names all of them', async () => {
-    const { code, stderr } = await runMain({ ...settings, OBJECTS_DIR: '', APPS_URL: 'x', SECRET_KEY: 'short' }).ended;
+    const wrong = { OBJECTS_DIR: '', APPS_URL: 'x', S3_PUBLIC_ENDPOINT: 'localhost:7070', SECRET_KEY: 'short' };
+    const { code, stderr } = await runMain({ ...settings, ...wrong }).ended;
     expect(code).toBe(1);
     expect(stderr).toMatch(/SECRET_KEY must have at least 32 characters/);
     expect(stderr).toMatch(/APPS_URL must be a URL that starts with http/);
+    expect(stderr).toMatch(/S3_PUBLIC_ENDPOINT must be a URL that starts with http/);
     expect(stderr).not.toContain('short');
   });
 });

@@ -1,10 +1,13 @@
 import type { Transport } from '@connectrpc/connect';
-import { checkDatabase } from '@latchkey/kit/database/database';
+import { auditRoute } from '@latchkey/kit/audit/audit.rpc';
+import { createAuditSweeper } from '@latchkey/kit/audit/audit-sweeper';
 import { migrate } from '@latchkey/kit/database/migrate';
+import { createSchemaCheck } from '@latchkey/kit/database/schema-check';
+import { createSchemaGate } from '@latchkey/kit/database/schema-gate';
 import { stopAll } from '@latchkey/kit/lifecycle';
 import { createLogger, type Logger } from '@latchkey/kit/logger';
 import type { PlainRoute } from '@latchkey/kit/rpc/plain-route';
-import { type RpcRoute, rpcRoute } from '@latchkey/kit/rpc/route';
+import { DEADLINE_MS_MAX, type RpcRoute, rpcRoute } from '@latchkey/kit/rpc/route';
 import { createSweeper } from '@latchkey/kit/sweeper';
 import { AvatarService } from '@latchkey/proto/latchkey/files/v1/avatar_pb';
 import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
@@ -38,7 +41,7 @@ export interface FilesService {
   migrate(): Promise<string[]>;
   start(): Promise<void>;
   stop(): Promise<void>;
-  /** Rejects while the database does not answer. Redis and the object store may be away. */
+  /** Rejects while the database does not answer, and until its schema is up to date. Redis and the object store may be away. */
   checkReady(): Promise<void>;
 }
 
@@ -52,7 +55,7 @@ export interface FilesDeps {
   readonly clock?: () => Date;
 }
 
-/** Time for what is under way beside uploads when the service stops, in milliseconds. */
+/** Time for what is under way beside uploads and calls when the service stops, in milliseconds. */
 const STOP_SLACK_MS = 30_000;
 
 /** Composes the files service. Nothing is connected before the first call. */
@@ -77,31 +80,46 @@ export function createFilesService(config: FilesConfig, deps: FilesDeps): FilesS
       () => purgeTombstones(ctx),
     ],
   });
+  const auditSweeper = createAuditSweeper({
+    pool: ctx.pool,
+    retentionDays: config.AUDIT_RETENTION_DAYS,
+    entriesPerDay: config.AUDIT_ENTRIES_PER_DAY,
+    logger,
+  });
   const deletions = createDeletionConsumer(ctx, config.REDIS_URL, sweepObjects.wake);
+  const gate = createSchemaGate(ctx.pool, migrations, logger);
   return {
     name: 'files',
     logger,
-    routes: [rpcRoute(FileService, { ...uploadRpc(ctx), ...fileRpc(ctx) }), rpcRoute(AvatarService, avatarRpc(ctx))],
+    routes: [
+      rpcRoute(FileService, { ...uploadRpc(ctx), ...fileRpc(ctx) }),
+      rpcRoute(AvatarService, avatarRpc(ctx)),
+      auditRoute(ctx.pool),
+    ],
     plainRoutes: dataPathRoutes(dataPath),
     dataPath,
-    stopTimeoutMs: ctx.limits.uploadDeadlineMs + STOP_SLACK_MS,
+    stopTimeoutMs: Math.max(ctx.limits.uploadDeadlineMs, DEADLINE_MS_MAX) + STOP_SLACK_MS,
     migrate: () => migrate(config.DATABASE_URL, SCHEMA, migrations),
     async start() {
       await checkStore(ctx, config);
-      sweepObjects.start();
-      sweepRest.start();
-      deletions.start();
-      avatars.start();
+      await gate.open(() => {
+        sweepObjects.start();
+        sweepRest.start();
+        auditSweeper.start();
+        deletions.start();
+        avatars.start();
+      });
     },
     stop: () =>
       stopAll(
+        () => gate.close(),
         () => avatars.stop(),
         () => deletions.stop(),
-        () => sweepRest.stop(),
+        () => Promise.all([sweepRest.stop(), auditSweeper.stop()]),
         () => sweepObjects.stop(),
         close,
       ),
-    checkReady: () => checkDatabase(ctx.pool),
+    checkReady: createSchemaCheck(ctx.pool, migrations),
   };
 }
 

@@ -7,6 +7,9 @@ import {
   trustedProxiesSetting,
   urlSetting,
 } from '@latchkey/kit/config';
+import { readProcessConfig } from '@latchkey/kit/process-settings';
+import { hasLength } from '@latchkey/kit/text';
+import { serviceTlsSettings, serviceUrlSetting } from '@latchkey/kit/tls/tls-settings';
 import { z } from 'zod';
 
 const LIMIT_MAX = 1_000_000_000;
@@ -23,6 +26,10 @@ const serviceSettings = z.object({
   TRUSTED_PROXIES: trustedProxiesSetting,
   /** Connections open at once. Each may hold a body of 64 KiB. */
   CONNECTIONS_MAX: integerSetting(1, 1_000_000).default(10_000),
+  /** Of them, those of one network; a trusted proxy has as many as it likes. */
+  CONNECTIONS_PER_IP: integerSetting(1, 1_000_000).default(1_000),
+  /** How long an ordered stop still takes connections, for balancers to find out and for clients to leave those that they keep. */
+  DRAIN_SECONDS: integerSetting(0, 600).default(0),
   RATE_LIMIT_IP_PER_MINUTE: limit(600),
   RATE_LIMIT_PRINCIPAL_PER_MINUTE: limit(300),
   AUTH_ATTEMPTS_PER_MINUTE: limit(10),
@@ -33,15 +40,22 @@ const serviceSettings = z.object({
   AVATAR_SIZE_LIMIT_KIB: integerSetting(1, 65_536).default(3_072),
   /** How long the files service lets an upload take. */
   UPLOAD_DEADLINE_SECONDS: integerSetting(1, 86_400).default(180),
+  /** What accounts are told that they have. */
+  PLAN_NAME: z
+    .string()
+    .refine((text) => hasLength(text.trim(), 1, 64), 'must have 1 to 64 characters')
+    .transform((text) => text.trim())
+    .default('Self-hosted'),
   LOG_LEVEL: logLevelSetting.default('info'),
 });
 
 /** What it needs besides as a process of its own. */
 const processSettings = serviceSettings.extend({
-  IDENTITY_URL: urlSetting('http:'),
-  APPS_URL: urlSetting('http:'),
-  FILES_URL: urlSetting('http:'),
+  IDENTITY_URL: serviceUrlSetting,
+  APPS_URL: serviceUrlSetting,
+  FILES_URL: serviceUrlSetting,
   SERVICE_CREDENTIALS: serviceCredentialsSetting,
+  ...serviceTlsSettings,
 });
 
 export type GatewayConfig = z.output<typeof serviceSettings>;
@@ -62,5 +76,5 @@ export function readGatewayConfig(env: NodeJS.ProcessEnv): GatewayConfig {
 
 /** Reads the settings of the gateway as a process. Throws ConfigError. */
 export function readGatewayProcessConfig(env: NodeJS.ProcessEnv): GatewayProcessConfig {
-  return readConfig(processSettings, env);
+  return readProcessConfig(processSettings, env);
 }

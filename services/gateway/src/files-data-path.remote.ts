@@ -1,8 +1,12 @@
-import { Agent, type IncomingHttpHeaders, type IncomingMessage, request, type ServerResponse } from 'node:http';
+import type { Agent, IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
+import { ACTOR_HEADER } from '@latchkey/kit/audit/actor';
 import { createBodyClient } from '@latchkey/kit/rpc/body-call';
 import { boundConnect, unreachable } from '@latchkey/kit/rpc/plain-answer';
-import { REQUEST_ID_HEADER } from '@latchkey/kit/rpc/route';
+import { REQUEST_ID_HEADER, TRACEPARENT_HEADER } from '@latchkey/kit/rpc/route';
+import { createAgent, request } from '@latchkey/kit/tls/service-agent';
+import type { ServiceTls } from '@latchkey/kit/tls/service-tls';
+import { activeTracer } from '@latchkey/kit/tracing/tracer';
 import { UploadAvatarResponseSchema } from '@latchkey/proto/latchkey/files/v1/avatar_pb';
 import { UploadFileResponseSchema } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import { errors } from './errors.ts';
@@ -20,19 +24,21 @@ const DOWNLOAD_TARGET = /^\/downloads\/([\w-]{1,200})(?:\?|$)/;
 
 /** How to reach the files service. */
 export interface RemoteFilesOptions {
-  /** `http://host:port` of its HTTP/1.1 port. */
+  /** `http://host:port` of its HTTP/1.1 port, or `https:` with TLS. */
   readonly baseUrl: string;
   readonly credential: string;
+  /** What connections are secured with. None unless set. */
+  readonly tls?: ServiceTls | undefined;
   /** Longest time that an upload may take, in milliseconds. */
   readonly uploadTimeoutMs: number;
 }
 
 /** The data path over HTTP to the files service in a process of its own. */
 export function createRemoteFilesDataPath(options: RemoteFilesOptions): FilesDataPath & { close(): Promise<void> } {
-  const { baseUrl, credential, uploadTimeoutMs } = options;
-  const bodies = createBodyClient(baseUrl, credential);
+  const { baseUrl, credential, tls, uploadTimeoutMs } = options;
+  const bodies = createBodyClient(baseUrl, credential, tls);
   const { origin } = new URL(baseUrl);
-  const agent = new Agent({ keepAlive: false });
+  const agent = createAgent(tls);
   return {
     upload(ticket, body, requestId) {
       const byteSize = announcedByteSize(body);
@@ -42,8 +48,8 @@ export function createRemoteFilesDataPath(options: RemoteFilesOptions): FilesDat
         UploadFileResponseSchema,
       );
     },
-    uploadAvatar({ accountId, clientNetwork, body, byteSize, requestId }) {
-      const headers = { 'x-account-id': accountId, 'x-client-network': clientNetwork };
+    uploadAvatar({ accountId, clientNetwork, body, byteSize, requestId, actor }) {
+      const headers = { 'x-account-id': accountId, 'x-client-network': clientNetwork, [ACTOR_HEADER]: actor };
       return bodies.send(
         { path: '/avatars', headers, body, byteSize, requestId, timeoutMs: uploadTimeoutMs },
         UploadAvatarResponseSchema,
@@ -68,6 +74,8 @@ interface Download {
 /** Hands a download and its answer on, as fast as the client reads. Whichever side goes away first takes the other with it. */
 async function passOn(url: string, agent: Agent, { req, res, requestId }: Download): Promise<void> {
   const headers: Record<string, string> = { [REQUEST_ID_HEADER]: requestId };
+  const traceparent = activeTracer()?.traceparent();
+  if (traceparent !== undefined) headers[TRACEPARENT_HEADER] = traceparent;
   for (const name of REQUEST_HEADERS) {
     const value = req.headers[name];
     if (typeof value === 'string') headers[name] = value;

@@ -17,6 +17,8 @@ export interface AvatarUpload {
   /** In bytes, where the client has told it. */
   readonly byteSize: number | undefined;
   readonly requestId: string;
+  /** Who sends it, as the audit log has it. */
+  readonly actor: string;
 }
 
 /** How the bytes of files come and go, which do not travel as messages (architecture 4). */

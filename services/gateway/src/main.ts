@@ -1,21 +1,52 @@
-import { runProcess } from '@latchkey/kit/lifecycle';
+import { runProgram } from '@latchkey/kit/commands';
+import { readTogether } from '@latchkey/kit/config';
+import { runProcess, stopAll } from '@latchkey/kit/lifecycle';
+import { checkPorts, portsOf } from '@latchkey/kit/ports';
 import { orExit } from '@latchkey/kit/rpc/service-process';
 import { createServiceTransport } from '@latchkey/kit/rpc/transport';
+import { openTelemetry, readTelemetryConfig } from '@latchkey/kit/telemetry';
+import { openServiceTls } from '@latchkey/kit/tls/tls-settings';
 import { readGatewayProcessConfig, uploadMsMax } from './config.ts';
 import { createRemoteFilesDataPath } from './files-data-path.remote.ts';
 import { createGatewayService } from './service.ts';
 
-const config = orExit(() => readGatewayProcessConfig(process.env));
-const credential = config.SERVICE_CREDENTIALS[0] as string;
-const identity = createServiceTransport(config.IDENTITY_URL, credential);
-const apps = createServiceTransport(config.APPS_URL, credential);
-const files = createServiceTransport(config.FILES_URL, credential);
-const filesData = createRemoteFilesDataPath({ baseUrl: config.FILES_URL, credential, uploadTimeoutMs: uploadMsMax(config) });
-const gateway = createGatewayService(config, { identity, apps, files, filesData });
+await runProgram({ program: 'node services/gateway/src/main.ts', commands: {}, serve });
 
-const stop = async () => {
-  await gateway.stop();
-  await Promise.all([identity.close(), apps.close(), files.close(), filesData.close()]);
-};
-const { logger, stopTimeoutMs } = gateway;
-await runProcess({ start: () => gateway.start(), stop }, { logger, stopTimeoutMs });
+async function serve(): Promise<void> {
+  const [config, telemetryConfig] = orExit(() =>
+    readTogether(
+      () => readGatewayProcessConfig(process.env),
+      () => readTelemetryConfig(process.env),
+    ),
+  );
+  orExit(() => checkPorts(portsOf(config, telemetryConfig.metrics)));
+  const telemetry = await openTelemetry('gateway', telemetryConfig);
+  const tls = orExit(() => openServiceTls(config));
+  const credential = config.SERVICE_CREDENTIALS[0] as string;
+  const identity = createServiceTransport(config.IDENTITY_URL, credential, { tls });
+  const apps = createServiceTransport(config.APPS_URL, credential, { tls });
+  const files = createServiceTransport(config.FILES_URL, credential, { tls });
+  const filesData = createRemoteFilesDataPath({
+    baseUrl: config.FILES_URL,
+    credential,
+    tls,
+    uploadTimeoutMs: uploadMsMax(config),
+  });
+  const gateway = createGatewayService(config, { identity, apps, files, filesData });
+
+  const start = async () => {
+    await telemetry.listen();
+    tls?.watch(gateway.logger);
+    await gateway.start();
+    gateway.logger.info({ port: gateway.port }, 'listening');
+  };
+  const stop = () =>
+    stopAll(
+      () => tls?.close(),
+      () => gateway.stop(),
+      () => Promise.all([identity.close(), apps.close(), files.close(), filesData.close()]),
+      () => telemetry.stop(),
+    );
+  const { logger, stopTimeoutMs } = gateway;
+  await runProcess({ start, stop }, { logger, stopTimeoutMs });
+}

@@ -1,7 +1,10 @@
 import type { IncomingMessage } from 'node:http';
 import { commonErrors } from '@latchkey/kit/errors';
 import { answerTurn } from '@latchkey/kit/http/answer-turn';
+import { trustProxies } from '@latchkey/kit/http/client-ip';
+import { limitConnections } from '@latchkey/kit/http/connection-limits';
 import { trackConnections } from '@latchkey/kit/http/connections';
+import { type DrainBounds, drainConnections, lingerOnClose } from '@latchkey/kit/http/drain';
 import { LingeringResponse } from '@latchkey/kit/http/lingering-response';
 import { coverNodeDefaults, onClientError } from '@latchkey/kit/http/raw-error';
 import { requestIdOf } from '@latchkey/kit/http/request-id';
@@ -14,12 +17,13 @@ import type { FilesDataPath } from './files-data-path.ts';
 import { boundBody } from './http/body-deadline.ts';
 import { deferContinue } from './http/continue.ts';
 import { DOWNLOADS_URL, registerDownloads } from './http/downloads.ts';
-import { lingerOnClose } from './http/drain.ts';
 import { createErrorHandler } from './http/error-handler.ts';
 import { parseJsonBody } from './http/json-body.ts';
+import { measureRequests } from './http/measured-requests.ts';
 import { createNotFoundHandler } from './http/not-found.ts';
 import { PROBE_PATHS, registerProbes } from './http/probes.ts';
 import { countHeader } from './http/raw-headers.ts';
+import { traceRequests } from './http/traced-requests.ts';
 import { registerOpenApi, registerOpenApiDocument } from './openapi.ts';
 import type { Gate } from './route/gate.ts';
 import { registerRoute } from './route/register.ts';
@@ -46,8 +50,32 @@ const SILENCE_TIMEOUT_MS = 30_000;
 /** How often Node looks for connections past these times, in milliseconds; it is 30 seconds by default, which made 15 into 45. */
 const TIMEOUT_CHECK_INTERVAL_MS = 5_000;
 
+/** Time for the answer to a request whose body came as late as it may, in milliseconds. */
+const ANSWER_SLACK_MS = 15_000;
+
+/** Time for what is left of a stop once nothing is under way, in milliseconds. */
+const STOP_SLACK_MS = 15_000;
+
+/** How long what the server has accepted may still take when it is closed: no shorter than it may take at any time. */
+function drainBounds(config: GatewayConfig): DrainBounds & { readonly underWayMsMax: number } {
+  return { underWayMsMax: BODY_TIMEOUT_MS + ANSWER_SLACK_MS, transferMsMax: uploadMsMax(config) };
+}
+
+/** Longest time that an ordered stop may take, in milliseconds. */
+export function stopMsMax(config: GatewayConfig): number {
+  const { underWayMsMax, transferMsMax } = drainBounds(config);
+  return config.DRAIN_SECONDS * 1_000 + Math.max(underWayMsMax, transferMsMax) + STOP_SLACK_MS;
+}
+
+/** The HTTP server. */
+export interface GatewayServer {
+  readonly app: FastifyInstance;
+  /** Has clients leave the connections that they keep, for `DRAIN_SECONDS`, before the server is closed. */
+  drain(): Promise<void>;
+}
+
 /** Assembles the HTTP server; it listens later. */
-export async function createServer(options: ServerOptions): Promise<FastifyInstance> {
+export async function createServer(options: ServerOptions): Promise<GatewayServer> {
   const { config, logger, gate, routes } = options;
   const app = fastify({
     genReqId: requestIdOf,
@@ -71,10 +99,12 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
       createErrorHandler(logger)(err, request, reply);
     },
   });
-  app.server.maxConnections = config.CONNECTIONS_MAX;
+  const trust = trustProxies(config.TRUSTED_PROXIES);
+  limitConnections(app.server, { total: config.CONNECTIONS_MAX, perNetwork: config.CONNECTIONS_PER_IP, trust });
   coverNodeDefaults(app.server);
   deferContinue(app.server);
-  lingerOnClose(app, trackConnections(app.server), { transferMsMax: uploadMsMax(config) });
+  const open = trackConnections(app.server);
+  lingerOnClose(app, open, drainBounds(config));
   app.setValidatorCompiler(validatorCompiler);
   app.setSerializerCompiler(() => JSON.stringify);
   app.removeAllContentTypeParsers();
@@ -82,6 +112,8 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
     parseJsonBody(body),
   );
   app.setErrorHandler(createErrorHandler(logger));
+  measureRequests(app, open);
+  traceRequests(app);
   addHooks(app, options);
   await registerOpenApi(app, config.PUBLIC_URL);
   for (const route of routes) registerRoute(app, gate, route);
@@ -89,7 +121,7 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   app.setNotFoundHandler(createNotFoundHandler([...routes, ...OWN_PATHS]));
   registerProbes(app, options.checkReady, logger);
   registerOpenApiDocument(app);
-  return app;
+  return { app, drain: () => drainConnections(app.server, open, config.DRAIN_SECONDS * 1_000) };
 }
 
 const OWN_PATHS = ['/healthz', '/readyz', '/openapi.json', '/docs', DOWNLOADS_URL].map((url) => ({

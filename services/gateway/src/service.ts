@@ -4,18 +4,19 @@ import { stopAll } from '@latchkey/kit/lifecycle';
 import { createLogger, type Logger } from '@latchkey/kit/logger';
 import { connectInBackground, createFailFastRedis } from '@latchkey/kit/redis';
 import { checkServing } from '@latchkey/kit/rpc/check-serving';
-import type { FastifyInstance } from 'fastify';
 import { Authenticator } from './authentication/authenticator.ts';
 import { SignInFailures } from './authentication/sign-in-failures.ts';
 import { createClients } from './clients.ts';
-import { type GatewayConfig, uploadMsMax } from './config.ts';
+import type { GatewayConfig } from './config.ts';
 import type { FilesDataPath } from './files-data-path.ts';
 import { Limiter } from './limit/limiter.ts';
 import { createLimits } from './limit/limits.ts';
 import { Gate } from './route/gate.ts';
+import { accountLimitsRoute } from './routes/account-limits.ts';
 import { apiKeyRoutes } from './routes/api-keys.ts';
 import { applicationSettingRoutes } from './routes/application-settings.ts';
 import { applicationRoutes } from './routes/applications.ts';
+import { auditLogRoute } from './routes/audit-log.ts';
 import { authRoutes } from './routes/auth.ts';
 import { avatarRoutes } from './routes/avatar.ts';
 import { fileRoutes } from './routes/files.ts';
@@ -23,7 +24,7 @@ import { licenseLevelRoutes } from './routes/license-levels.ts';
 import { oidcRoutes } from './routes/oidc.ts';
 import { twoFactorRoutes } from './routes/two-factor.ts';
 import { uploadFileRoute } from './routes/upload-file.ts';
-import { createServer } from './server.ts';
+import { createServer, type GatewayServer, stopMsMax } from './server.ts';
 
 /** How the gateway reaches the services, and what a composition may replace. */
 export interface GatewayDependencies {
@@ -43,21 +44,18 @@ export interface GatewayService {
   readonly logger: Logger;
   /** Port it listens on; known once started. */
   readonly port: number;
-  /** Longest time that an ordered stop may take, in milliseconds: running uploads are let end. */
+  /** Longest time that an ordered stop may take, in milliseconds: what was accepted is let end, uploads too. */
   readonly stopTimeoutMs: number;
   start(): Promise<void>;
-  /** Lets the requests under way end and closes. */
+  /** Is not ready any more, takes requests for as long as it drains, lets those under way end, and closes. */
   stop(): Promise<void>;
   checkReady(): Promise<void>;
 }
 
-/** Time for what is under way beside uploads when the gateway stops, in milliseconds. */
-const STOP_SLACK_MS = 15_000;
-
 /** Composes the gateway. */
 export function createGatewayService(config: GatewayConfig, deps: GatewayDependencies): GatewayService {
   const logger = deps.logger ?? createLogger('gateway', config.LOG_LEVEL);
-  const redis = createFailFastRedis(config.REDIS_URL, logger);
+  const redis = createFailFastRedis(config.REDIS_URL, logger, { name: 'latchkey-gateway' });
   const clients = createClients(deps.identity, deps.apps, deps.files);
   const authenticator = new Authenticator(clients);
   redis.on('close', () => authenticator.forgetAll());
@@ -66,7 +64,12 @@ export function createGatewayService(config: GatewayConfig, deps: GatewayDepende
   const signInFailures = new SignInFailures({ redis, limiter, limit: limits.signInFailures, logger });
   const publicUrl = config.PUBLIC_URL ?? `http://localhost:${config.PORT}`;
   const secureCookie = !isLoopbackHttp(publicUrl);
-  const checkReady = deps.checkReady ?? (() => checkServices([deps.identity, deps.apps, deps.files]));
+  const checkDependencies = deps.checkReady ?? (() => checkServices(deps));
+  let isStopping = false;
+  const checkReady = async () => {
+    if (isStopping) throw new Error('the gateway is stopping');
+    await checkDependencies();
+  };
   const gate = new Gate({ authenticator, limiter, limits, publicOrigin: new URL(publicUrl).origin });
   const routes = [
     ...applicationRoutes(clients),
@@ -77,27 +80,32 @@ export function createGatewayService(config: GatewayConfig, deps: GatewayDepende
     ...twoFactorRoutes({ clients, limits, signInFailures }),
     ...oidcRoutes({ clients, limits, signInFailures, secureCookie, publicUrl, returnUrl: config.OIDC_RETURN_URL }),
     ...fileRoutes(clients),
+    accountLimitsRoute(clients, config.PLAN_NAME),
+    auditLogRoute(clients),
     uploadFileRoute(clients, deps.filesData, limits),
     ...avatarRoutes({ clients, filesData: deps.filesData, limits, byteSizeMax: config.AVATAR_SIZE_LIMIT_KIB * 1_024 }),
   ];
-  let app: FastifyInstance | undefined;
+  let server: GatewayServer | undefined;
   return {
     name: 'gateway',
     logger,
-    stopTimeoutMs: uploadMsMax(config) + STOP_SLACK_MS,
+    stopTimeoutMs: stopMsMax(config),
     get port() {
-      return (app?.server.address() as AddressInfo | null)?.port ?? config.PORT;
+      return (server?.app.server.address() as AddressInfo | null)?.port ?? config.PORT;
     },
     async start() {
       await connectInBackground(redis);
-      app = await createServer({ config, logger, gate, routes, filesData: deps.filesData, checkReady });
-      await app.listen({ host: config.HOST, port: config.PORT });
+      server = await createServer({ config, logger, gate, routes, filesData: deps.filesData, checkReady });
+      await server.app.listen({ host: config.HOST, port: config.PORT });
     },
-    stop: () =>
-      stopAll(
-        () => app?.close(),
+    stop() {
+      isStopping = true;
+      return stopAll(
+        () => server?.drain(),
+        () => server?.app.close(),
         () => redis.disconnect(),
-      ),
+      );
+    },
     checkReady,
   };
 }
@@ -108,6 +116,6 @@ function isLoopbackHttp(publicUrl: string): boolean {
   return protocol === 'http:' && (hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname));
 }
 
-async function checkServices(transports: readonly Transport[]): Promise<void> {
-  await Promise.all(transports.map(checkServing));
+async function checkServices({ identity, apps, files }: GatewayDependencies): Promise<void> {
+  await Promise.all([checkServing(identity, 'identity'), checkServing(apps, 'apps'), checkServing(files, 'files')]);
 }

@@ -1,12 +1,15 @@
 import { randomBytes } from 'node:crypto';
-import { checkDatabase, createDatabase } from '@latchkey/kit/database/database';
+import { createDatabase } from '@latchkey/kit/database/database';
+import { createSchemaCheck } from '@latchkey/kit/database/schema-check';
 import { stopAll } from '@latchkey/kit/lifecycle';
 import type { Logger } from '@latchkey/kit/logger';
 import { connectInBackground, createFailFastRedis } from '@latchkey/kit/redis';
 import { deriveKey } from '@latchkey/kit/secrets';
 import { createPasswords, type Passwords } from './account/password.ts';
+import { createFailedAttempts } from './audit/failed-attempts.ts';
 import type { IdentityConfig } from './config.ts';
 import type { IdentityContext } from './context.ts';
+import { migrations } from './db/migrations/index.ts';
 import type { IdentityDatabase } from './db/schema.ts';
 import { createEpochs, type Epochs } from './epoch/epoch.ts';
 import { createIssuers } from './oidc/issuers.ts';
@@ -32,7 +35,7 @@ export interface OpenContext {
   readonly ctx: IdentityContext;
   /** Connects to Redis. Never fails: while Redis is away, it goes on trying behind the scenes. */
   connect(): Promise<void>;
-  /** Rejects while the database does not answer. Redis may be away. */
+  /** Rejects while the database does not answer, and until its schema is up to date. Redis may be away. */
   checkReady(): Promise<void>;
   close(): Promise<void>;
 }
@@ -46,13 +49,14 @@ export function openContext(config: IdentityConfig, logger: Logger, deps: Contex
     poolMax: config.DATABASE_POOL_MAX,
     logger,
   });
-  const redis = createFailFastRedis(config.REDIS_URL, logger);
+  const redis = createFailFastRedis(config.REDIS_URL, logger, { name: 'latchkey-identity' });
   const ctx: IdentityContext = {
     db: database.db,
     pool: database.pool,
     epochs: deps.epochs ?? createEpochs({ redis, random, logger, ...(deps.wait && { wait: deps.wait }) }),
     passwords: deps.passwords ?? createPasswords(passwordBounds(config)),
     sessionSweeper: createSessionSweeper(database.db, clock, logger),
+    failedAttempts: createFailedAttempts(database.db, logger),
     clock,
     random,
     logger,
@@ -70,10 +74,10 @@ export function openContext(config: IdentityConfig, logger: Logger, deps: Contex
   return {
     ctx,
     connect: async () => (deps.epochs ? undefined : connectInBackground(redis)),
-    checkReady: () => checkDatabase(database.pool),
+    checkReady: createSchemaCheck(database.pool, migrations),
     close: () =>
       stopAll(
-        () => ctx.sessionSweeper.idle(),
+        () => Promise.all([ctx.sessionSweeper.idle(), ctx.failedAttempts.flush()]),
         () => redis.disconnect(),
         () => database.close(),
       ),

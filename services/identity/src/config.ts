@@ -1,5 +1,8 @@
+import { auditRetentionSetting } from '@latchkey/kit/audit/audit-sweeper';
+import { auditEntriesPerDaySetting } from '@latchkey/kit/audit/left-out';
 import { integerSetting, logLevelSetting, secretSetting, urlSetting } from '@latchkey/kit/config';
-import { processSettings } from '@latchkey/kit/process-settings';
+import { processSettings, readProcessConfig } from '@latchkey/kit/process-settings';
+import { serviceUrlSetting } from '@latchkey/kit/tls/tls-settings';
 import { z } from 'zod';
 import { type IssuerSettings, readWithIssuers } from './oidc/issuer-settings.ts';
 
@@ -20,13 +23,15 @@ const serviceSettings = z.object({
   PASSWORD_HASHES_WAITING: integerSetting(0, 10_000).default(200),
   /** Longest wait for one answer of an OpenID Connect issuer. */
   OIDC_TIMEOUT_MS: integerSetting(1, 5_000).default(4_000),
+  AUDIT_RETENTION_DAYS: auditRetentionSetting,
+  AUDIT_ENTRIES_PER_DAY: auditEntriesPerDaySetting,
   LOG_LEVEL: logLevelSetting.default('info'),
 });
 
 /** What it needs besides as a process of its own. */
 const processConfig = serviceSettings.extend({
   ...processSettings({ port: 8083, grpcPort: 9083 }),
-  APPS_URL: urlSetting('http:'),
+  APPS_URL: serviceUrlSetting,
 });
 
 /** The OpenID Connect issuers, each with settings of its own. */
@@ -44,5 +49,5 @@ export function readIdentityConfig(env: NodeJS.ProcessEnv): IdentityConfig {
 
 /** Reads the settings of the service as a process. Throws ConfigError. */
 export function readIdentityProcessConfig(env: NodeJS.ProcessEnv): IdentityProcessConfig {
-  return readWithIssuers(processConfig, env);
+  return readProcessConfig(processConfig, env, () => readWithIssuers(processConfig, env));
 }

@@ -2,6 +2,7 @@ import type { Logger } from '@latchkey/kit/logger';
 import type { Kysely } from 'kysely';
 import type pg from 'pg';
 import type { Passwords } from './account/password.ts';
+import type { FailedAttempts } from './audit/failed-attempts.ts';
 import type { IdentityDatabase } from './db/schema.ts';
 import type { Epochs } from './epoch/epoch.ts';
 import type { Issuer } from './oidc/issuer.ts';
@@ -15,6 +16,7 @@ export interface IdentityContext {
   readonly epochs: Epochs;
   readonly passwords: Passwords;
   readonly sessionSweeper: SessionSweeper;
+  readonly failedAttempts: FailedAttempts;
   readonly clock: () => Date;
   /** Cryptographically secure random bytes. */
   readonly random: (bytes: number) => Buffer;

@@ -1,25 +1,37 @@
+import { runProgram } from '@latchkey/kit/commands';
 import { stopAll } from '@latchkey/kit/lifecycle';
+import { migrateCommand } from '@latchkey/kit/migrate-process';
+import { whileCredentialTaken } from '@latchkey/kit/rpc/check-credential';
 import { runService } from '@latchkey/kit/rpc/service-process';
 import { createServiceTransport } from '@latchkey/kit/rpc/transport';
+import { SCHEMA } from './compose.ts';
 import { readIdentityConfig, readIdentityProcessConfig } from './config.ts';
+import { migrations } from './db/migrations/index.ts';
 import { runAccountsProcess } from './operator/accounts-process.ts';
 import { createIdentityService } from './service.ts';
 
-const [command, ...args] = process.argv.slice(2);
+const PROGRAM = 'node services/identity/src/main.ts';
 
-if (command === 'accounts') {
-  await runAccountsProcess({
-    command: 'node services/identity/src/main.ts accounts',
-    args,
-    open: async () => ({ config: readIdentityConfig(process.env), listeners: 'by-redis', close: async () => undefined }),
-  });
-} else if (command !== undefined && command !== 'migrate') {
-  process.stderr.write(`There is no command ${command}; there are accounts and migrate.\n`);
-  process.exitCode = 2;
-} else {
-  await runService(readIdentityProcessConfig, (config) => {
-    const appsTransport = createServiceTransport(config.APPS_URL, config.SERVICE_CREDENTIALS[0]);
-    const service = createIdentityService(config, { appsTransport });
-    return { ...service, stop: () => stopAll(service.stop, () => appsTransport.close()) };
-  });
-}
+await runProgram({
+  program: PROGRAM,
+  commands: {
+    accounts: {
+      summary: 'makes accounts, resets passwords and more; see accounts --help',
+      takesArguments: true,
+      run: (args) =>
+        runAccountsProcess({
+          command: `${PROGRAM} accounts`,
+          args,
+          open: async () => ({ config: readIdentityConfig(process.env), listeners: 'by-redis', close: async () => undefined }),
+        }),
+    },
+    migrate: migrateCommand(SCHEMA, migrations),
+  },
+  serve: () =>
+    runService('identity', readIdentityProcessConfig, (config, tls) => {
+      const appsTransport = createServiceTransport(config.APPS_URL, config.SERVICE_CREDENTIALS[0], { tls });
+      const service = createIdentityService(config, { appsTransport });
+      const checkReady = whileCredentialTaken(service.checkReady, { apps: appsTransport });
+      return { ...service, checkReady, stop: () => stopAll(service.stop, () => appsTransport.close()) };
+    }),
+});

@@ -7,7 +7,14 @@ import { migrateIdentity, startTestIdentity, type TestIdentity } from './testing
 import { createSomeKey, keyCredential, PASSWORD, present, sessionCredential, someSignUp } from './testing/sample.fixture.ts';
 import { codeAt } from './testing/two-factor.fixture.ts';
 
-const TABLES = ['account', 'session', 'api_key', 'two_factor', 'recovery_code'];
+/** A column of each table that every statement on it needs. */
+const COLUMNS = {
+  account: 'id',
+  session: 'account_id',
+  api_key: 'account_id',
+  two_factor: 'account_id',
+  recovery_code: 'account_id',
+};
 
 let database: TestDatabase;
 let identity: TestIdentity;
@@ -58,12 +65,12 @@ test('no log line holds a password, a token or a key, also when the database fai
     await Promise.allSettled(calls);
   };
   await use();
-  for (const table of TABLES) {
-    await identity.db.query(`alter table ${table} rename to ${table}_elsewhere`);
+  for (const [table, column] of Object.entries(COLUMNS)) {
+    await identity.db.query(`alter table ${table} rename column ${column} to elsewhere`);
   }
   await use();
-  for (const table of TABLES) {
-    await identity.db.query(`alter table ${table}_elsewhere rename to ${table}`);
+  for (const [table, column] of Object.entries(COLUMNS)) {
+    await identity.db.query(`alter table ${table} rename column elsewhere to ${column}`);
   }
   expect(log).toContain('rpc failed');
   const csrfToken = present(session).csrfToken;

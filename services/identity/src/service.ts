@@ -1,5 +1,8 @@
 import type { Transport } from '@connectrpc/connect';
+import { auditRoute } from '@latchkey/kit/audit/audit.rpc';
+import { createAuditSweeper } from '@latchkey/kit/audit/audit-sweeper';
 import { migrate } from '@latchkey/kit/database/migrate';
+import { createSchemaGate } from '@latchkey/kit/database/schema-gate';
 import { stopAll } from '@latchkey/kit/lifecycle';
 import { createLogger, type Logger } from '@latchkey/kit/logger';
 import { type RpcRoute, rpcRoute } from '@latchkey/kit/rpc/route';
@@ -49,12 +52,19 @@ const LOOK_INTERVAL_MS = 30_000;
 export function createIdentityService(config: IdentityConfig, deps: IdentityDeps): IdentityService {
   const logger = deps.logger ?? createLogger('identity', config.LOG_LEVEL);
   const { ctx, connect, checkReady, close } = openContext(config, logger, deps);
+  const auditSweeper = createAuditSweeper({
+    pool: ctx.pool,
+    retentionDays: config.AUDIT_RETENTION_DAYS,
+    entriesPerDay: config.AUDIT_ENTRIES_PER_DAY,
+    logger,
+  });
   const deletions = createDeletionConsumer(ctx, config.REDIS_URL);
   const looks = createSweeper({
     intervalMs: LOOK_INTERVAL_MS,
     logger: logger.child({ sweep: 'deleted applications' }),
     sweeps: [createDeletionCatchUp(ctx, createListDeleted(deps.appsTransport))],
   });
+  const gate = createSchemaGate(ctx.pool, migrations, logger);
   return {
     name: 'identity',
     logger,
@@ -64,18 +74,23 @@ export function createIdentityService(config: IdentityConfig, deps: IdentityDeps
       rpcRoute(AuthenticationService, authenticationRpc(ctx)),
       rpcRoute(OidcService, oidcRpc(ctx)),
       rpcRoute(TwoFactorService, twoFactorRpc(ctx)),
+      auditRoute(ctx.pool),
     ],
     migrate: () => migrate(config.DATABASE_URL, SCHEMA, migrations),
     async start() {
       // First, so that a stop that comes while this waits has them to stop.
-      deletions.start();
-      looks.start();
+      await gate.open(() => {
+        deletions.start();
+        looks.start();
+        auditSweeper.start();
+      });
       await connect();
     },
     stop: () =>
       stopAll(
+        () => gate.close(),
         // Both at once, as each may wait for a statement or for Redis until its time is up; before the database, which both use.
-        () => Promise.all([deletions.stop(), looks.stop()]),
+        () => Promise.all([deletions.stop(), looks.stop(), auditSweeper.stop()]),
         close,
       ),
     checkReady,

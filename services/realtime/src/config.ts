@@ -6,7 +6,8 @@ import {
   trustedProxiesSetting,
   urlSetting,
 } from '@latchkey/kit/config';
-import { processSettingsWithoutDatabase } from '@latchkey/kit/process-settings';
+import { processSettingsWithoutDatabase, readProcessConfig } from '@latchkey/kit/process-settings';
+import { serviceUrlSetting } from '@latchkey/kit/tls/tls-settings';
 import { z } from 'zod';
 
 /** What the service needs in either shape. */
@@ -32,7 +33,7 @@ const serviceSettings = z.object({
 /** What it needs besides as a process of its own. */
 const processConfig = serviceSettings.extend({
   ...processSettingsWithoutDatabase({ port: 8085, grpcPort: 9085 }),
-  APPS_URL: urlSetting('http:'),
+  APPS_URL: serviceUrlSetting,
 });
 
 export type RealtimeConfig = z.output<typeof serviceSettings>;
@@ -45,5 +46,5 @@ export function readRealtimeConfig(env: NodeJS.ProcessEnv): RealtimeConfig {
 
 /** Reads the settings of the service as a process. Throws ConfigError. */
 export function readRealtimeProcessConfig(env: NodeJS.ProcessEnv): RealtimeProcessConfig {
-  return readConfig(processConfig, env);
+  return readProcessConfig(processConfig, env);
 }

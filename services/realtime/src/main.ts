@@ -1,11 +1,17 @@
+import { runProgram } from '@latchkey/kit/commands';
 import { stopAll } from '@latchkey/kit/lifecycle';
 import { runService } from '@latchkey/kit/rpc/service-process';
 import { createServiceTransport } from '@latchkey/kit/rpc/transport';
 import { readRealtimeProcessConfig } from './config.ts';
 import { createRealtimeService } from './service.ts';
 
-await runService(readRealtimeProcessConfig, (config) => {
-  const appsTransport = createServiceTransport(config.APPS_URL, config.SERVICE_CREDENTIALS[0]);
-  const service = createRealtimeService(config, { appsTransport });
-  return { ...service, stop: () => stopAll(service.stop, () => appsTransport.close()) };
+await runProgram({
+  program: 'node services/realtime/src/main.ts',
+  commands: {},
+  serve: () =>
+    runService('realtime', readRealtimeProcessConfig, (config, tls) => {
+      const appsTransport = createServiceTransport(config.APPS_URL, config.SERVICE_CREDENTIALS[0], { tls });
+      const service = createRealtimeService(config, { appsTransport });
+      return { ...service, stop: () => stopAll(service.stop, () => appsTransport.close()) };
+    }),
 });

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { commonErrors, type DomainError } from '@latchkey/kit/errors';
+import { type ConnectionLimits, limitConnections } from '@latchkey/kit/http/connection-limits';
 import { errorEnvelope } from '@latchkey/kit/http/envelope';
 import { LingeringResponse } from '@latchkey/kit/http/lingering-response';
 import { coverNodeDefaults, onClientError } from '@latchkey/kit/http/raw-error';
@@ -9,7 +10,6 @@ import { STANDARD_HEADERS } from '@latchkey/kit/http/standard-headers';
 import type { Logger } from '@latchkey/kit/logger';
 import { WebSocketServer } from 'ws';
 import { asyncApiDocument } from './asyncapi/document.ts';
-import { type ConnectionLimits, limitConnections } from './connections.ts';
 import { errors } from './errors.ts';
 import { CLIENT_FRAME_BYTES_MAX, CLOUDEVENTS_PROTOCOL, REALTIME_PATH } from './protocol.ts';
 import { hasOneHost, isUpgrade, pathOf } from './upgrade/request.ts';

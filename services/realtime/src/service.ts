@@ -14,6 +14,7 @@ import { channelOf } from './fan-out/channel.ts';
 import { createChannels, onPublished } from './fan-out/channels.ts';
 import { Hubs } from './hub/hubs.ts';
 import { createLookout } from './hub/lookout.ts';
+import { openSockets, socketApplications, socketsMax } from './live-metrics.ts';
 import { createEndpoint, createWebSocketServer } from './server.ts';
 import { drain } from './socket/drain.ts';
 import { Heartbeat } from './socket/heartbeat.ts';
@@ -101,6 +102,11 @@ export function createRealtimeService(config: RealtimeConfig, deps: RealtimeDeps
     },
     logger,
   });
+  const unwatch = [
+    openSockets.watch(() => [[hubs.socketCount]]),
+    socketsMax.watch(() => [[config.SOCKETS_MAX]]),
+    socketApplications.watch(() => [[hubs.applicationCount]]),
+  ];
   const spreadMs = config.SOCKET_DRAIN_SECONDS * 1_000;
   return {
     name: 'realtime',
@@ -129,8 +135,9 @@ export function createRealtimeService(config: RealtimeConfig, deps: RealtimeDeps
         () => consumer.stop(),
         () => subscriber.disconnect(),
         () => publisher.disconnect(),
+        () => unwatch.forEach((end) => void end()),
       );
     },
-    checkReady: () => checkServing(deps.appsTransport),
+    checkReady: () => checkServing(deps.appsTransport, 'apps'),
   };
 }

@@ -2,6 +2,9 @@ import { Kysely, PostgresDialect } from 'kysely';
 import pg from 'pg';
 import { commonErrors } from '../errors.ts';
 import type { Logger } from '../logger.ts';
+import { activeTracer } from '../tracing/tracer.ts';
+import { watchPool } from './database-metrics.ts';
+import { inQuerySpan, tracePool } from './query-span.ts';
 
 /** How to reach one service's schema. */
 export interface DatabaseOptions {
@@ -41,6 +44,13 @@ export class BoundedClient extends pg.Client {
 
   // biome-ignore lint/suspicious/noExplicitAny: pg's overloads can't be restated; arguments and result pass through untouched.
   override query(...args: any[]): any {
+    // Those with a callback are the pool's own, and have a span there.
+    if (activeTracer() && typeof args.at(-1) !== 'function') return inQuerySpan(args[0], async () => this.#query(args));
+    return this.#query(args);
+  }
+
+  // biome-ignore lint/suspicious/noExplicitAny: as above.
+  #query(args: any[]): any {
     // biome-ignore lint/suspicious/noExplicitAny: as above.
     const result = (super.query as any)(...args);
     if (!(result instanceof Promise)) return result;
@@ -72,7 +82,10 @@ export function createDatabase<T>(options: DatabaseOptions): Database<T> {
   });
   pool.on('error', (err) => options.logger.warn({ err }, 'database connection lost'));
   const db = new Kysely<T>({ dialect: new PostgresDialect({ pool }) });
+  tracePool(pool);
+  const unwatch = watchPool(pool, options.schema);
   const close = async () => {
+    unwatch();
     await db.destroy();
     // Kysely ends a pool only if it has used it.
     if (!pool.ending) await pool.end();

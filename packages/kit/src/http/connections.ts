@@ -1,5 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
+import { Server as TlsServer } from 'node:tls';
 
 /**
  * Most requests that may wait on one connection for the answers before theirs. Node sets no bound: a client that sends and never reads
@@ -31,7 +32,8 @@ const transferring = new WeakSet<Duplex>();
  */
 export function trackConnections(server: Server): ReadonlySet<Duplex> {
   const open = new Set<Duplex>();
-  server.on('connection', (socket: Duplex) => {
+  // Of a connection with TLS, requests know the secured one alone, and to write to the one below it would break it.
+  server.on(server instanceof TlsServer ? 'secureConnection' : 'connection', (socket: Duplex) => {
     open.add(socket);
     connections.set(socket, { latest: undefined, preceding: undefined, waiting: new Set() });
     socket.once('close', () => open.delete(socket));
@@ -73,6 +75,17 @@ export function pendingAnswer(socket: Duplex): ServerResponse | undefined {
 export function closeAfterAnswer(socket: Duplex): void {
   const latest = connections.get(socket)?.latest;
   if (latest && !latest.headersSent) latest.shouldKeepAlive = false;
+}
+
+/** Calls back once no answer is under way on a connection, which takes no further requests by then where that can still be said. */
+export function whenAnswered(socket: Duplex, then: () => void): void {
+  const latest = connections.get(socket)?.latest;
+  if (!latest || !isUnsent(latest)) {
+    then();
+    return;
+  }
+  closeAfterAnswer(socket);
+  latest.once('close', () => whenAnswered(socket, then));
 }
 
 /** Whether a request is under way on a connection that has not come to its end. */

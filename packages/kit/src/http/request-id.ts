@@ -1,10 +1,22 @@
 import { randomUUID } from 'node:crypto';
-import type { IncomingMessage } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 
 const ACCEPTED = /^[A-Za-z0-9._-]{1,128}$/;
 
 /** The client's own `X-Request-Id` where it is acceptable, else a new UUID (decisions 1). */
 export function requestIdOf(req: IncomingMessage): string {
   const given = req.headers['x-request-id'];
-  return typeof given === 'string' && ACCEPTED.test(given) ? given : randomUUID();
+  return isAccepted(given) ? given : randomUUID();
+}
+
+/**
+ * Gives a request an `X-Request-Id` where it has none, or one that is not acceptable: so that whatever is done for it is found by one id, and what anybody
+ * writes there comes into no log and goes no further.
+ */
+export function ensureRequestId({ headers }: { readonly headers: IncomingHttpHeaders }): void {
+  if (!isAccepted(headers['x-request-id'])) headers['x-request-id'] = randomUUID();
+}
+
+function isAccepted(given: string | string[] | undefined): given is string {
+  return typeof given === 'string' && ACCEPTED.test(given);
 }

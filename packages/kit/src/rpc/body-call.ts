@@ -1,6 +1,9 @@
-import { Agent, type IncomingMessage } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
 import { create, type DescMessage, type Message, type MessageInitShape, type MessageShape } from '@bufbuild/protobuf';
+import { createAgent } from '../tls/service-agent.ts';
+import type { ServiceTls } from '../tls/service-tls.ts';
+import { inSpan } from '../tracing/tracer.ts';
 import { BodyExchange } from './body-exchange.ts';
 import { withinBounds } from './call-bounds.ts';
 import { CallCounter } from './call-counter.ts';
@@ -8,7 +11,7 @@ import { bearer } from './credentials.ts';
 import { readMessage } from './lean-answer.ts';
 import { sendMessage } from './lean-response.ts';
 import type { PlainRoute } from './plain-route.ts';
-import { REQUEST_ID_HEADER } from './route.ts';
+import { REQUEST_ID_HEADER, TRACEPARENT_HEADER } from './route.ts';
 
 /** The serving end of calls whose request is a plain body. */
 export interface BodyRouteOptions<O extends DescMessage> {
@@ -65,26 +68,33 @@ export interface BodyClient {
 /**
  * A client for {@link bodyRoute}s of a service.
  *
- * @param baseUrl `http://host:port` of the service's HTTP/1.1 port
+ * @param baseUrl `http://host:port` of the service's HTTP/1.1 port, or `https:` with TLS
  * @param credential service credential to present
+ * @param tls what connections are secured with; required where the service has TLS
  */
-export function createBodyClient(baseUrl: string, credential: string): BodyClient {
+export function createBodyClient(baseUrl: string, credential: string, tls?: ServiceTls): BodyClient {
   // A connection that waits for its next use may be closed under it, and a body can't be sent again.
-  const agent = new Agent({ keepAlive: false });
+  const agent = createAgent(tls);
   const calls = new CallCounter();
   return {
-    async send(call, output) {
-      const headers = { ...call.headers, authorization: bearer(credential), [REQUEST_ID_HEADER]: call.requestId };
-      const exchange = new BodyExchange(call.body, call.byteSize);
-      const bounds = { signal: call.signal, timeoutMs: call.timeoutMs };
-      calls.enter();
-      try {
-        const url = new URL(call.path, baseUrl);
-        return readMessage(output, await withinBounds(bounds, exchange, () => exchange.send(url, { agent, headers })));
-      } finally {
-        calls.leave();
-      }
-    },
+    send: (call, output) =>
+      inSpan({ name: `PUT ${call.path}`, kind: 'client', attributes: { 'http.request.method': 'PUT' } }, async (span) => {
+        const headers = {
+          ...call.headers,
+          authorization: bearer(credential),
+          [REQUEST_ID_HEADER]: call.requestId,
+          ...(span && { [TRACEPARENT_HEADER]: span.traceparent }),
+        };
+        const exchange = new BodyExchange(call.body, call.byteSize);
+        const bounds = { signal: call.signal, timeoutMs: call.timeoutMs };
+        calls.enter();
+        try {
+          const url = new URL(call.path, baseUrl);
+          return readMessage(output, await withinBounds(bounds, exchange, () => exchange.send(url, { agent, headers })));
+        } finally {
+          calls.leave();
+        }
+      }),
     close: () => calls.idle(),
   };
 }

@@ -1,7 +1,8 @@
-import { type Agent, type ClientRequest, IncomingMessage, request } from 'node:http';
+import { type Agent, type ClientRequest, IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { releaseBytes } from '../http/release-bytes.ts';
+import { request } from '../tls/service-agent.ts';
 import type { Abortable } from './call-bounds.ts';
 import type { LeanAnswer } from './lean-exchange.ts';
 import { boundConnect, readAnswer, unreachable } from './plain-answer.ts';

@@ -1,9 +1,11 @@
 import { create, type DescMessage, type DescMethodUnary, type Message, type MessageInitShape } from '@bufbuild/protobuf';
 import { Code, ConnectError, type HandlerContext } from '@connectrpc/connect';
 import { isDatabaseUnavailable } from '../database/database.ts';
+import { isMissingTable } from '../database/schema-check.ts';
 import { commonErrors, DomainError, fromConnectError, toConnectError } from '../errors.ts';
 import type { Logger } from '../logger.ts';
 import { endedBy } from './call-bounds.ts';
+import { observeMethod } from './observed-method.ts';
 import type { RpcRoute } from './route.ts';
 
 /** A unary method ready to be called from any path: direct, lean or through connect-node. */
@@ -55,7 +57,9 @@ export function bindMethods(
       const handler = impl[method.localName];
       if (method.methodKind !== 'unary' || !handler) continue;
       const unary = method as DescMethodUnary;
-      bound.set(methodPath(unary), bindMethod(unary, (handler as unknown as UnaryHandler).bind(impl), logger, successLevel));
+      const call = (handler as unknown as UnaryHandler).bind(impl);
+      const own = bindMethod(unary, call, logger, successLevel);
+      bound.set(own.path, { ...own, invoke: observeMethod(unary, own.invoke, successLevel === 'debug') });
     }
   }
   return bound;
@@ -96,8 +100,9 @@ export function refuse(
   facts: CallFacts,
 ): ConnectError {
   // What fails after the call was over fails because of that.
-  const { error, reason, unexpected } = signal.aborted ? overOutcome(signal) : maskError(err);
+  const { error, reason, unexpected, problem } = signal.aborted ? overOutcome(signal) : maskError(err);
   if (unexpected) logger.error({ ...facts, reason, err }, 'rpc failed');
+  else if (problem !== undefined) logger.warn({ ...facts, reason, problem }, 'rpc refused');
   else logger.info({ ...facts, reason }, 'rpc refused');
   return error;
 }
@@ -106,6 +111,8 @@ interface Outcome {
   readonly error: ConnectError;
   readonly reason: string;
   readonly unexpected: boolean;
+  /** What an operator may want to know of a refusal that passes by itself. */
+  readonly problem?: string;
 }
 
 function overOutcome(signal: AbortSignal): Outcome {
@@ -113,12 +120,16 @@ function overOutcome(signal: AbortSignal): Outcome {
   return { error, reason: error.code === Code.Canceled ? 'canceled' : 'deadline_exceeded', unexpected: false };
 }
 
-function maskError(err: unknown): Outcome {
+/** What a caller may know of a failure. */
+export function maskError(err: unknown): Outcome {
   const domain = err instanceof DomainError || err instanceof ConnectError ? fromConnectError(err) : undefined;
   if (domain) return { error: toConnectError(domain), reason: domain.reason, unexpected: domain.kind === 'unavailable' };
-  if (isDatabaseUnavailable(err)) {
+  // A schema that is yet to be migrated, as in a first rollout, is no defect.
+  const isEarly = isMissingTable(err);
+  if (isEarly || isDatabaseUnavailable(err)) {
     const unavailable = commonErrors.dependency_unavailable();
-    return { error: toConnectError(unavailable), reason: unavailable.reason, unexpected: true };
+    const outcome = { error: toConnectError(unavailable), reason: unavailable.reason };
+    return isEarly ? { ...outcome, unexpected: false, problem: err.message } : { ...outcome, unexpected: true };
   }
   return { error: internalError(), reason: 'internal', unexpected: true };
 }

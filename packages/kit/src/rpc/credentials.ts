@@ -25,22 +25,31 @@ export function bearer(credential: string): string {
   return `Bearer ${credential}`;
 }
 
-/** Services that answer anyone, for probes and tools. */
+/** Services that answer anyone who shows no credential, for probes and tools. */
 const OPEN_SERVICES = new Set([
   'grpc.health.v1.Health',
   'grpc.reflection.v1.ServerReflection',
   'grpc.reflection.v1alpha.ServerReflection',
 ]);
 
+/** Whether a path, with its query, is that of a service that answers anyone. */
+export function isOpenPath(url = ''): boolean {
+  return OPEN_SERVICES.has(url.slice(1, url.indexOf('/', 1)));
+}
+
 /** The refusal of a call without a valid credential. */
 export function unauthenticated(): ConnectError {
   return new ConnectError('a service credential is required', Code.Unauthenticated);
 }
 
-/** The check as a gate of connect-node, which runs it before it reads the body. */
+/**
+ * The check as a gate of connect-node, which runs it before it reads the body. Who shows a credential is refused a wrong one also where none is needed:
+ * services ask one another for their health, and are to learn so that their calls will fail.
+ */
 export function createRequestGate(check: CredentialCheck): (context: HandlerContext) => void {
   return (context) => {
-    if (OPEN_SERVICES.has(context.service.typeName)) return;
-    if (!check(context.requestHeader.get('authorization'))) throw unauthenticated();
+    const given = context.requestHeader.get('authorization');
+    if (given === null && OPEN_SERVICES.has(context.service.typeName)) return;
+    if (!check(given)) throw unauthenticated();
   };
 }

@@ -88,6 +88,16 @@ describe('grpc-js against our gRPC port', () => {
     expect(fromConnectError(findTrailerError(trailer))).toMatchObject({ reason: 'gone_fishing', metadata: { until: 'monday' } });
   });
 
+  it('gets a message as it was written, whatever is in it', async () => {
+    const message = 'First, second: 100 % of „them“, %2C and\nall';
+    const { failure } = await open({
+      deleteApplication() {
+        throw defineErrors({ odd: { kind: 'conflict', message } }).odd();
+      },
+    });
+    expect((await failure(deleteApplication, {})).details).toBe(message);
+  });
+
   it('gets an unknown error masked', async () => {
     const { failure, lines } = await open({
       deleteApplication() {

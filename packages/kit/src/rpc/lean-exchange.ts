@@ -43,7 +43,12 @@ export class LeanExchange implements Dispatcher.DispatchHandler {
     pool.dispatch({ path, method: 'POST', headers, body }, this);
   }
 
-  /** Whether the peer was heard at all: what was not may be tried again. */
+  /** Whether it was sent, in part at least; what found no connection was not. */
+  get isSent(): boolean {
+    return this.#controller !== undefined;
+  }
+
+  /** Whether the peer was heard at all. */
   get isAnswered(): boolean {
     return this.#status !== 0;
   }

@@ -41,7 +41,12 @@ export function createLeanHandler(options: LeanHandlerOptions): (req: IncomingMe
 function answer(options: LeanHandlerOptions, bound: BoundMethod, req: IncomingMessage, res: ServerResponse): void {
   const requestId = String(req.headers[REQUEST_ID_HEADER] ?? '');
   let context: UnaryContext | undefined;
-  options.calls.enter();
+  try {
+    options.calls.enter();
+  } catch (err) {
+    sendError(res, err as ConnectError);
+    return;
+  }
   res.on('close', () => {
     options.calls.leave();
     if (!res.writableFinished) context?.abort(new ConnectError('the caller is gone', Code.Canceled));

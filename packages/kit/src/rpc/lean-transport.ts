@@ -1,6 +1,8 @@
 import { create, type DescMessage, type Message } from '@bufbuild/protobuf';
 import { createContextValues, type Interceptor, type Transport, type UnaryResponse } from '@connectrpc/connect';
 import { Pool } from 'undici';
+import { createConnector } from '../tls/client-tls.ts';
+import type { ServiceTls } from '../tls/service-tls.ts';
 import { methodPath } from './bound-method.ts';
 import { clientTimeoutMs, withinBounds } from './call-bounds.ts';
 import { intercept } from './interceptors.ts';
@@ -9,7 +11,7 @@ import { LeanCall } from './lean-call.ts';
 
 /** How to reach a service. */
 export interface LeanTransportOptions {
-  /** `http://host:port` of the service. */
+  /** `http://host:port` of the service, or `https:` with TLS. */
   readonly baseUrl: string;
   /** Value of the `Authorization` header on every call. */
   readonly authorization: string;
@@ -19,7 +21,12 @@ export interface LeanTransportOptions {
   readonly connections?: number;
   /** Applied in order around each unary call. None unless set. */
   readonly interceptors?: readonly Interceptor[];
+  /** What connections are secured with. None unless set. */
+  readonly tls?: ServiceTls | undefined;
 }
+
+/** Age at which a connection is replaced, in milliseconds: behind a balancer, processes that came later would get no share otherwise. */
+const CONNECTION_AGE_MS_MAX = 60_000;
 
 /** A transport that holds connections. */
 export interface ClosableTransport extends Transport {
@@ -30,27 +37,30 @@ export interface ClosableTransport extends Transport {
 /**
  * Speaks unary Connect in binary over an HTTP/1.1 pool: one POST with a few headers
  * (https://connectrpc.com/docs/protocol#unary-request). A canceled call costs its connection and nothing else. A call of a method
- * without side effects that got no answer at all is tried once more; no other is.
+ * without side effects that got no answer at all is tried once more, and one that gets none soon is sent on a second connection meanwhile; no other is.
  */
 export function createLeanTransport(options: LeanTransportOptions): ClosableTransport {
   const { authorization, interceptors = [] } = options;
   const pool = new Pool(options.baseUrl, {
     connections: options.connections ?? 16,
-    connect: { timeout: 2_000 },
+    connect: createConnector(options.tls),
+    allowH2: false,
+    clientTtl: CONNECTION_AGE_MS_MAX,
     pipelining: 1,
     keepAliveTimeout: 30_000,
     // Every call has its own deadline.
     headersTimeout: 0,
     bodyTimeout: 0,
   });
+  const route = { pool, hedges: { count: 0 } };
   let closed: Promise<void> | undefined;
   return {
     unary(method, signal, timeoutMs, header, input, values) {
       const bounds = { signal: signal ?? undefined, timeoutMs: clientTimeoutMs(timeoutMs) };
-      const call = new LeanCall(pool, authorization, bounds.timeoutMs);
+      const call = new LeanCall(route, authorization, bounds.timeoutMs);
       const message = '$typeName' in input ? (input as Message) : create(method.input as DescMessage, input);
       if (interceptors.length === 0) {
-        return withinBounds(bounds, call, async () => toResponse(method, await call.send(method, message, header)));
+        return withinBounds(bounds, call, async () => toResponse(method, await call.send(method, message, { header, values })));
       }
       const controller = new AbortController();
       const abort = (reason?: unknown) => {
@@ -67,7 +77,7 @@ export function createLeanTransport(options: LeanTransportOptions): ClosableTran
           contextValues: values ?? createContextValues(),
         };
         const answer = await intercept(interceptors, request, async (req) =>
-          toResponse(req.method, await call.send(req.method, req.message, req.header)),
+          toResponse(req.method, await call.send(req.method, req.message, { header: req.header, values: req.contextValues })),
         );
         return answer as UnaryResponse<typeof method.input, typeof method.output>;
       });

@@ -1,5 +1,6 @@
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
+import { TLSSocket } from 'node:tls';
 import { Code, ConnectError } from '@connectrpc/connect';
 import type { LeanAnswer } from './lean-exchange.ts';
 import { tooLarge } from './lean-request.ts';
@@ -14,7 +15,7 @@ export function boundConnect(req: ClientRequest): void {
     if (!socket.connecting) return;
     const timer = setTimeout(() => req.destroy(new Error('no connection in time')), CONNECT_TIMEOUT_MS);
     const clear = () => clearTimeout(timer);
-    socket.once('connect', clear).once('close', clear);
+    socket.once(socket instanceof TLSSocket ? 'secureConnect' : 'connect', clear).once('close', clear);
   });
 }
 

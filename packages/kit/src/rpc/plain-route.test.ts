@@ -98,6 +98,6 @@ describe('a plain route', () => {
     expect(early).toBe(false);
     socket.end('cd');
     await stopped;
-    expect(received()).toMatch(/^HTTP\/1\.1 200 .*done/s);
+    await eventually(() => expect(received()).toMatch(/^HTTP\/1\.1 200 .*done/s));
   });
 });

@@ -1,4 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { ConnectError } from '@connectrpc/connect';
+import { requestIdOf } from '../http/request-id.ts';
 import type { Logger } from '../logger.ts';
 import { type CallFacts, refuse } from './bound-method.ts';
 import { canceled } from './call-bounds.ts';
@@ -6,7 +8,6 @@ import type { CallCounter } from './call-counter.ts';
 import { type CredentialCheck, unauthenticated } from './credentials.ts';
 import type { FrontHandler } from './http-listener.ts';
 import { sendError } from './lean-response.ts';
-import { REQUEST_ID_HEADER } from './route.ts';
 
 /** A route of plain HTTP beside the RPC of a service, for bodies that are no messages (architecture 4). */
 export interface PlainRoute {
@@ -51,7 +52,7 @@ function findRoute(routes: readonly PlainRoute[], { method, url = '' }: Incoming
 
 async function answer(options: PlainHandlerOptions, route: PlainRoute, req: IncomingMessage, res: ServerResponse): Promise<void> {
   const { logger, calls } = options;
-  const requestId = String(req.headers[REQUEST_ID_HEADER] ?? '');
+  const requestId = requestIdOf(req);
   const startedAt = performance.now();
   // What follows the fixed part of a path may be a secret.
   const facts = (): CallFacts => ({
@@ -60,7 +61,12 @@ async function answer(options: PlainHandlerOptions, route: PlainRoute, req: Inco
     ms: Math.round((performance.now() - startedAt) * 1000) / 1000,
   });
   const gone = new AbortController();
-  calls.enter();
+  try {
+    calls.enter();
+  } catch (err) {
+    sendError(res, err as ConnectError);
+    return;
+  }
   res.once('close', () => {
     calls.leave();
     if (!res.writableFinished) gone.abort(canceled());

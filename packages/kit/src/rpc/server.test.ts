@@ -1,9 +1,11 @@
+import { once } from 'node:events';
 import { Agent, request } from 'node:http';
 import { connect as connectHttp2 } from 'node:http2';
 import { createClient } from '@connectrpc/connect';
 import { ServerReflection } from '@latchkey/proto/grpc/reflection/v1/reflection_pb';
 import { Health } from '@latchkey/proto/health/v1/health_pb';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
+import { openRawClient } from '@latchkey/testkit/raw-client';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { memoryLogger } from '../testing/memory-logger.ts';
 import { PATHS_TO_OUR_SERVER } from '../testing/paths.ts';
@@ -52,6 +54,15 @@ describe('an ordered stop', () => {
     const session = connectHttp2(grpcUrl);
     onTestFinished(() => session.destroy());
     await new Promise((resolve) => session.once('remoteSettings', resolve));
+    await stop();
+  });
+
+  it('does not wait for a client that never ends its own side of a session', async () => {
+    const { stop, grpcUrl } = await startTestServer([]);
+    const { socket } = await openRawClient(Number(new URL(grpcUrl).port));
+    onTestFinished(() => void socket.destroy());
+    socket.write('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
+    await once(socket, 'data');
     await stop();
   });
 

@@ -38,13 +38,24 @@ describe('a service as a process', () => {
     expect(service.words()).toEqual(words);
   });
 
-  it.each([
-    ['with-database', 'migrated\nApplied first, second.\nstopped\n'],
-    ['without', 'The schema is up to date.\nstopped\n'],
-  ])('only migrates where that is asked, whether there is anything to migrate or not: %s', async (kind, output) => {
-    const service = run([kind, 'migrate']);
-    expect(await service.exited).toBe(0);
-    expect(service.output()).toBe(output);
+  it('ends where it would take a port twice, and names each', async () => {
+    const service = run(['without'], {
+      PORT: '18080',
+      GRPC_PORT: '18080',
+      PROBE_PORT: '18081',
+      METRICS_PORT: '18081',
+      METRICS_HOST: '0.0.0.0',
+      METRICS_TOKEN: 'a-token-that-has-thirty-two-characters',
+    });
+    expect(await service.exited).toBe(1);
+    expect(service.output()).toBe(
+      [
+        'Wrong settings:',
+        '  PORT and GRPC_PORT must differ, and both are 18080',
+        '  PROBE_PORT and METRICS_PORT must differ, and both are 18081',
+        '',
+      ].join('\n'),
+    );
   });
 
   it('ends with what is wrong with its settings', async () => {

@@ -1,9 +1,14 @@
-import { ConfigError } from '../config.ts';
-import { type Runnable, runProcess } from '../lifecycle.ts';
+import { ConfigError, readTogether } from '../config.ts';
+import { untilDatabaseAnswers } from '../database/database-wait.ts';
+import { type Runnable, runProcess, stopAll } from '../lifecycle.ts';
 import type { Logger } from '../logger.ts';
+import { checkPorts, portsOf } from '../ports.ts';
 import type { ProcessConfig } from '../process-settings.ts';
+import { openTelemetry, readTelemetryConfig } from '../telemetry.ts';
+import type { ServiceTls } from '../tls/service-tls.ts';
+import { openServiceTls } from '../tls/tls-settings.ts';
 import type { PlainRoute } from './plain-route.ts';
-import type { RpcRoute } from './route.ts';
+import { DEADLINE_MS_MAX, type RpcRoute } from './route.ts';
 import { type RpcServer, startRpcServer } from './server.ts';
 
 /** A composed service that answers RPC. */
@@ -12,32 +17,46 @@ export interface RpcService extends Runnable {
   readonly routes: readonly RpcRoute[];
   /** Answered over HTTP/1.1 beside RPC. None unless set. */
   readonly plainRoutes?: readonly PlainRoute[];
-  /** Longest time an ordered stop may take, in milliseconds; 30 s unless set. */
+  /** Longest time an ordered stop may take, in milliseconds; 75 s unless set. */
   readonly stopTimeoutMs?: number;
   /** Brings the schema up to date. A service without a database has none. */
   migrate?(): Promise<string[]>;
   checkReady(): Promise<void>;
 }
 
-/** Longest time the ordered stop of a service without long requests may take, in milliseconds. */
-const STOP_TIMEOUT_MS = 30_000;
+/** Longest time that the ordered stop of a service may take whose requests are all calls, in milliseconds: whatever it has accepted may end. */
+const STOP_MS_MAX = DEADLINE_MS_MAX + 15_000;
 
 /**
- * The whole of a service's `main.ts`: settings, composition, server, signals. With the argument `migrate` it brings the schema up to
- * date and ends. Wrong settings end it with code 1 and every problem on standard error.
+ * The whole of a service's `main.ts`: settings, composition, server, signals. Wrong settings end it with code 1 and every problem on standard
+ * error.
+ *
+ * @param name what metrics and traces call the process
+ * @param create composes the service, with what its calls of others are secured with
  */
 export async function runService<C extends ProcessConfig>(
+  name: string,
   readConfig: (env: NodeJS.ProcessEnv) => C,
-  create: (config: C) => RpcService,
+  create: (config: C, tls: ServiceTls | undefined) => RpcService,
 ): Promise<void> {
-  const config = orExit(() => readConfig(process.env));
-  const service = create(config);
-  if (process.argv[2] === 'migrate') {
-    await migrateOnly(service);
-    return;
-  }
+  const [config, telemetryConfig] = orExit(() =>
+    readTogether(
+      () => readConfig(process.env),
+      () => readTelemetryConfig(process.env),
+    ),
+  );
+  orExit(() => checkPorts(portsOf(config, telemetryConfig.metrics)));
+  const tls = orExit(() => openServiceTls(config));
+  const telemetry = await openTelemetry(name, telemetryConfig);
+  const service = create(config, tls);
+  const stopping = new AbortController();
   let server: RpcServer | undefined;
   const start = async () => {
+    await telemetry.listen();
+    tls?.watch(service.logger);
+    const { DATABASE_URL } = config;
+    if (DATABASE_URL) await untilDatabaseAnswers(DATABASE_URL, { logger: service.logger, signal: stopping.signal });
+    if (stopping.signal.aborted) return;
     if (config.MIGRATE_ON_START === 'true') await service.migrate?.();
     await service.start();
     server = await startRpcServer({
@@ -49,21 +68,25 @@ export async function runService<C extends ProcessConfig>(
       host: config.HOST,
       port: config.PORT,
       grpcPort: config.GRPC_PORT,
+      probePort: config.PROBE_PORT,
+      callsAtOnce: config.CALLS_AT_ONCE,
+      connectionsMax: config.CONNECTIONS_MAX,
+      connectionsPerIp: config.CONNECTIONS_PER_IP,
+      tls,
     });
-    service.logger.info({ port: server.port, grpcPort: server.grpcPort }, 'listening');
+    const { port, grpcPort, probePort } = server;
+    service.logger.info({ port, grpcPort, probePort }, 'listening');
   };
-  const stop = async () => {
-    await server?.stop();
-    await service.stop();
-  };
-  const { logger, stopTimeoutMs = STOP_TIMEOUT_MS } = service;
+  const stop = () =>
+    stopAll(
+      () => stopping.abort(),
+      () => tls?.close(),
+      () => server?.stop(),
+      () => service.stop(),
+      () => telemetry.stop(),
+    );
+  const { logger, stopTimeoutMs = STOP_MS_MAX } = service;
   await runProcess({ start, stop }, { logger, stopTimeoutMs });
-}
-
-async function migrateOnly(service: RpcService): Promise<void> {
-  const applied = (await service.migrate?.()) ?? [];
-  process.stdout.write(applied.length === 0 ? 'The schema is up to date.\n' : `Applied ${applied.join(', ')}.\n`);
-  await service.stop();
 }
 
 /** Reads settings, or ends the process with what is wrong with them. */

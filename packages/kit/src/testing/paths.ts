@@ -21,6 +21,8 @@ export interface PathOptions {
   readonly credential?: string;
   /** Credentials that the server takes. */
   readonly credentials?: readonly string[];
+  /** Calls that the server takes at once. */
+  readonly callsAtOnce?: number;
 }
 
 /** A client and a server that can talk. */
@@ -80,8 +82,8 @@ const grpc: Connect = (baseUrl, options) => {
 
 const toOurs = (client: Connect, port: 'url' | 'grpcUrl' = 'url'): Path['open'] => {
   return async (routes, options = {}) => {
-    const { serverInterceptors = [], credentials = [CREDENTIAL] } = options;
-    const server = await startTestServer(routes, { interceptors: serverInterceptors, credentials });
+    const { serverInterceptors = [], credentials = [CREDENTIAL], callsAtOnce = 1_000 } = options;
+    const server = await startTestServer(routes, { interceptors: serverInterceptors, credentials, callsAtOnce });
     return { transport: client(server[port], options), lines: server.lines, stop: server.stop };
   };
 };

@@ -37,7 +37,9 @@ export async function startTestServer(routes: readonly RpcRoute[], overrides: Pa
     return stopped;
   };
   onTestFinished(stop);
-  return { lines, stop, url: `http://127.0.0.1:${server.port}`, grpcUrl: `http://127.0.0.1:${server.grpcPort}` };
+  const scheme = overrides.tls ? 'https' : 'http';
+  const urlOf = (port: number) => `${scheme}://127.0.0.1:${port}`;
+  return { lines, stop, logger, url: urlOf(server.port), grpcUrl: urlOf(server.grpcPort), probePort: server.probePort };
 }
 
 /** connect-node's own server over HTTP/1.1, with the same handlers, closed at the end of the test. */

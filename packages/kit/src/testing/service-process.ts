@@ -4,7 +4,7 @@ import { createLogger } from '../logger.ts';
 import { processSettings, processSettingsWithoutDatabase } from '../process-settings.ts';
 import { runService } from '../rpc/service-process.ts';
 
-/** A service as a process, with a database that is no more than a line on standard output, or without one: `<kind> [migrate]`. */
+/** A service as a process, with a database that is no more than a line on standard output, or without one: `<kind>`. */
 const PORTS = { port: 0, grpcPort: 0 };
 const [kind] = process.argv.splice(2, 1);
 const withDatabase = kind === 'with-database';
@@ -12,6 +12,7 @@ const settings = z.object(withDatabase ? processSettings(PORTS) : processSetting
 const say = (line: string) => void process.stdout.write(`${line}\n`);
 
 await runService(
+  'test',
   (env) => readConfig(settings, env),
   () => ({
     logger: createLogger('test', 'info'),

@@ -200,6 +200,8 @@ async function readEnvironments({ pid }: OwnInstance): Promise<Record<string, st
   return Object.fromEntries(await Promise.all(serviceProcessesOf(pid).map(read)));
 }
 
+const AUDIT = ['identity.audit_entry', 'apps.audit_entry', 'files.audit_entry'];
+
 let environments: Record<string, string> = {};
 let places: Record<'log' | 'redis' | 'commands' | 'database', string>;
 beforeAll(async () => {
@@ -235,7 +237,14 @@ it('what is searched is all there is', () => {
   expect(places.commands).toContain('latchkey:epoch:session:');
   for (const stored of ['a-file', ...names.filter((name) => !name.startsWith('nobody'))])
     expect(places.database).toContain(stored);
-  for (const table of ['identity.account', 'identity.two_factor', 'identity.recovery_code', 'apps.application', 'files.file']) {
+  for (const table of [
+    'identity.account',
+    'identity.two_factor',
+    'identity.recovery_code',
+    'apps.application',
+    'files.file',
+    ...AUDIT,
+  ]) {
     expect(places.database).toContain(table);
   }
   expect(Object.keys(secrets).length).toBeGreaterThan(80);

@@ -43,7 +43,7 @@ export async function startChildService({ name, env, url, logs, stopTimeoutMs }:
   const ready = await waitUntil(async () => ended || (await isReady(url)), { timeoutMs: READY_TIMEOUT_MS, intervalMs: 25 });
   if (ready && !ended) return child;
   await child.stop();
-  const last = child.recentLines().findLast((line) => line.startsWith('{')) ?? child.recentLines().join(' ');
+  const last = child.recentLines().findLast((line) => line.startsWith('{')) ?? child.recentLines().join('\n');
   const reason = ended ? toReadable(last) : `it was not ready after ${READY_TIMEOUT_MS / 1_000} s`;
   throw new StartError(`The service ${name} did not start: ${reason}`, { detail: child.recentLines() });
 }

@@ -3,13 +3,15 @@ import type { ServerProcess } from '@latchkey/embedded/server-process';
 import { localUrl } from '../listen-address.ts';
 import { type Supervised, supervise } from '../supervise.ts';
 import { type ChildServiceOptions, startChildService } from './child-service.ts';
-import type { RunningShape, ShapeOptions } from './shape.ts';
+import { metricsUrl, type RunningShape, type ShapeOptions } from './shape.ts';
 
 /** Settings that are each service's own here; no service gets to see another's. */
 const OWN_SETTINGS = [
   'HOST',
   'PORT',
   'GRPC_PORT',
+  // One for all of them would be taken by the first.
+  'PROBE_PORT',
   'REALTIME_HOST',
   'REALTIME_PORT',
   'DATABASE_URL',
@@ -30,8 +32,11 @@ export async function startDeployed(options: ShapeOptions): Promise<RunningShape
   const { serviceCredentials: SERVICE_CREDENTIALS, secretKey: SECRET_KEY } = secrets;
   const { S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY } = options.env;
   const children = new Map<string, Supervised<ServerProcess>>();
+  const metrics: Record<string, string> = {};
   const run = async (child: Pick<ChildServiceOptions, 'name' | 'url' | 'env'>, stopTimeoutMs = options.stopTimeoutMs) => {
-    const env = { ...child.env, SERVICE_CREDENTIALS, REDIS_URL };
+    const METRICS_PORT = await chooseMetricsPort(child.name, options.env);
+    if (METRICS_PORT !== undefined) metrics[child.name] = metricsUrl(Number(METRICS_PORT));
+    const env = { ...child.env, METRICS_PORT, SERVICE_CREDENTIALS, REDIS_URL };
     children.set(child.name, await runChild(options, { ...child, env, stopTimeoutMs }));
   };
   const runInternal = async (name: string, env: NodeJS.ProcessEnv, stopTimeoutMs?: number) => {
@@ -69,6 +74,7 @@ export async function startDeployed(options: ShapeOptions): Promise<RunningShape
   return {
     pids: () => Object.fromEntries([...children].map(([name, child]) => [name, child.current.pid])),
     internal: { apps: apps.internal, identity: identity.internal, files: files.internal },
+    metrics,
   };
 }
 
@@ -94,6 +100,12 @@ function superviseChild(options: ShapeOptions, child: Omit<ChildServiceOptions, 
     onRestart: options.reporter.warn,
     onGiveUp: options.onGiveUp,
   });
+}
+
+/** The gateway has the port that was asked for, the others any. */
+async function chooseMetricsPort(name: string, { METRICS_PORT = '' }: NodeJS.ProcessEnv): Promise<string | undefined> {
+  if (METRICS_PORT === '') return undefined;
+  return name === 'gateway' && Number(METRICS_PORT) !== 0 ? METRICS_PORT : String(await findFreePort());
 }
 
 async function internalAddress() {

@@ -45,4 +45,11 @@ export interface RunningShape {
   pids(): Record<string, number>;
   /** Where other services call each; empty where the services are called directly. */
   readonly internal: Readonly<Record<string, InternalAddress>>;
+  /** Where each process serves its metrics; empty where nobody asked for them. */
+  readonly metrics: Readonly<Record<string, string>>;
+}
+
+/** Where metrics are read, as this machine reaches it. */
+export function metricsUrl(port: number): string {
+  return `http://127.0.0.1:${port}/metrics`;
 }

@@ -10,14 +10,16 @@ import { createIdentityService } from '@latchkey/identity/service';
 import { createLogger } from '@latchkey/kit/logger';
 import { createDirectTransport } from '@latchkey/kit/rpc/direct-transport';
 import { healthRoute } from '@latchkey/kit/rpc/health';
+import { openTelemetry, readTelemetryConfig, type Telemetry } from '@latchkey/kit/telemetry';
 import { readRealtimeConfig } from '@latchkey/realtime/config';
 import { createRealtimeService } from '@latchkey/realtime/service';
 import { explainListenError, type ListenAddress } from '../listen-address.ts';
-import type { RunningShape, ShapeOptions } from './shape.ts';
+import { metricsUrl, type RunningShape, type ShapeOptions } from './shape.ts';
 
 /** Starts all services in this process, with direct calls between them. */
 export async function startStandalone(options: ShapeOptions): Promise<RunningShape> {
   const { address, realtimeAddress, reporter, stops, checkWanted } = options;
+  const telemetry = await listenForMetrics(options);
   const { apps, identity, files, gateway, realtime } = compose(options);
   stops.push(() => apps.stop());
   stops.push(() => identity.stop());
@@ -38,7 +40,21 @@ export async function startStandalone(options: ShapeOptions): Promise<RunningSha
     stops.push(() => realtime.stop());
     await start(realtime, realtimeAddress);
   });
-  return { pids: () => ({}), internal: {} };
+  const { metricsPort } = telemetry;
+  return { pids: () => ({}), internal: {}, metrics: metricsPort === undefined ? {} : { latchkey: metricsUrl(metricsPort) } };
+}
+
+/** One for all services, before any of them is composed. */
+async function listenForMetrics({ env, logs, stops }: ShapeOptions): Promise<Telemetry> {
+  const config = readTelemetryConfig(env);
+  const telemetry = await openTelemetry('standalone', config, createLogger('standalone', 'warn', logs));
+  stops.push(() => telemetry.stop());
+  await telemetry.listen().catch((err: unknown) => {
+    const { host = '', port = 0 } = config.metrics ?? {};
+    const settings = { host: 'METRICS_HOST', port: 'METRICS_PORT' };
+    throw new StartError(explainListenError(err, { host, port, settings }) ?? (err as Error).message, { cause: err });
+  });
+  return telemetry;
 }
 
 function compose({ env, address, realtimeAddress, servers, secrets, logs, publicUrl, objectsDir }: ShapeOptions) {

@@ -5,9 +5,10 @@ import { fileURLToPath } from 'node:url';
 import { findFreePort } from '@latchkey/embedded/free-port';
 import { runServer, type ServerProcess } from '@latchkey/embedded/server-process';
 import { eventually } from '@latchkey/testkit/eventually';
-import type { Shape } from '../latchkey.ts';
+import { programEnv } from '@latchkey/testkit/program-env';
+import type { Shape } from '../settings.ts';
 
-export type { Shape } from '../latchkey.ts';
+export type { Shape } from '../settings.ts';
 
 /** Settings that keep every limit out of the way of tests that are not about it. */
 export const GENEROUS_LIMITS = {
@@ -47,6 +48,8 @@ export interface Instance {
   readonly objectsDir: string;
   /** Where the files service answers other services; undefined where they call it directly. */
   readonly filesUrl: string | undefined;
+  /** Where each process serves its metrics; none unless METRICS_PORT is set. */
+  readonly metricsUrls: readonly string[];
   /** Sends SIGTERM and resolves when all has stopped. */
   stop(): Promise<void>;
 }
@@ -89,6 +92,7 @@ export async function startInstance(options: InstanceOptions): Promise<Instance>
     logDir: join(dataDir, 'logs'),
     objectsDir: join(dataDir, 'files'),
     filesUrl: /^ *files .*Connect (\S+)$/m.exec(process.recentLines().join('\n'))?.[1],
+    metricsUrls: process.recentLines().flatMap((line) => /^ *Metrics +(\S+)/.exec(line)?.[1] ?? []),
     stop,
   };
 }
@@ -109,7 +113,7 @@ function launch(
     args: [MAIN, ...(shape === 'deployed' ? ['--deployed'] : [])],
     cwd: dataDir,
     env: {
-      PATH: process.env.PATH,
+      ...programEnv(),
       ...GENEROUS_LIMITS,
       SERVICE_CREDENTIALS: SERVICE_CREDENTIAL,
       HOST: '127.0.0.1',

@@ -3,6 +3,7 @@ import { chmod, mkdtemp, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { programEnv } from '@latchkey/testkit/program-env';
 
 const MAIN = fileURLToPath(new URL('../main.ts', import.meta.url));
 
@@ -20,7 +21,7 @@ export interface Launched {
 /** Runs the launcher with these settings and no others. */
 export function launch(env: NodeJS.ProcessEnv, args: readonly string[] = []): Launched {
   const child = spawn(process.execPath, [MAIN, ...args], {
-    env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },
+    env: { ...programEnv(), HOME: process.env.HOME, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let output = '';

@@ -113,6 +113,7 @@ export const KEY_ROUTES: readonly RouteCase[] = [
     names: 'body',
     request: (applicationId) => ({ body: { applicationId, code: '' } }),
   },
+  { method: 'GET', path: `${PANEL}/get-account-limits`, scope: 'account:read', request: () => ({}) },
 ];
 
 /** The key routes that work on one application. */
@@ -128,6 +129,7 @@ export const SESSION_ROUTES: readonly RouteCase[] = [
   },
   { method: 'PATCH', path: `${PANEL}/api-keys/${NOTHING}`, request: () => ({ body: { name: 'Another name' } }) },
   { method: 'POST', path: `${PANEL}/api-keys/${NOTHING}/revoke`, request: () => ({}) },
+  { method: 'GET', path: `${PANEL}/audit-log`, request: () => ({}) },
   { method: 'GET', path: '/api/v1/auth/session', request: () => ({}) },
   {
     method: 'POST',

@@ -1,5 +1,6 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { ServiceImpl } from '@connectrpc/connect';
+import { actingFor } from '@latchkey/kit/audit/actor';
 import type { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import type { AppsContext } from '../context.ts';
 import {
@@ -7,27 +8,32 @@ import {
   createApplication,
   deleteApplication,
   findOwnedApplications,
+  getApplicationUsage,
   listApplications,
 } from './application.ts';
 
 type Impl = ServiceImpl<typeof ApplicationService>;
-type Methods = 'createApplication' | 'listApplications' | 'findOwnedApplications' | 'deleteApplication';
+type Methods = 'createApplication' | 'listApplications' | 'getApplicationUsage' | 'findOwnedApplications' | 'deleteApplication';
 
 /** Creating, listing and deleting applications. */
 export function applicationRpc(ctx: AppsContext): Pick<Impl, Methods> {
   return {
-    async createApplication({ accountId, name }) {
-      return { applicationId: await createApplication(ctx, accountId, name) };
+    async createApplication({ accountId, name }, call) {
+      return { applicationId: await createApplication(actingFor(ctx, call), accountId, name) };
     },
     async listApplications({ accountId, filter, pageSize, pageToken }) {
       const page = await listApplications(ctx, { accountId, applicationIds: filter?.applicationIds, pageSize, pageToken });
       return { applications: page.applications.map(toMessage), nextPageToken: page.nextPageToken };
     },
+    async getApplicationUsage({ accountId }) {
+      const { count, countMax } = await getApplicationUsage(ctx, accountId);
+      return { applicationCount: BigInt(count), ...(countMax !== undefined && { applicationCountMax: BigInt(countMax) }) };
+    },
     async findOwnedApplications({ accountId, applicationIds }) {
       return { applicationIds: await findOwnedApplications(ctx, accountId, applicationIds) };
     },
-    async deleteApplication({ accountId, applicationId }) {
-      await deleteApplication(ctx, { accountId, applicationId });
+    async deleteApplication({ accountId, applicationId }, call) {
+      await deleteApplication(actingFor(ctx, call), { accountId, applicationId });
       return {};
     },
   };

@@ -5,6 +5,7 @@ import type { ApplicationTable, AppsDatabase } from '../db/schema.ts';
 const CHANGEABLE = [
   'id',
   'account_id',
+  'name',
   'status',
   'version',
   'license_requires_client_id',
@@ -55,6 +56,21 @@ const isOneOf = (ids: readonly string[]) => sql<boolean>`id = any(${ids}::uuid[]
 export async function selectOwnedIds(db: Kysely<AppsDatabase>, accountId: string, ids: readonly string[]): Promise<string[]> {
   const rows = await db.selectFrom('application').select('id').where('account_id', '=', accountId).where(isOneOf(ids)).execute();
   return rows.map((row) => row.id);
+}
+
+/** Number of the account's applications. */
+export async function countApplications(db: Kysely<AppsDatabase>, accountId: string): Promise<number> {
+  const { count } = await db
+    .selectFrom('application')
+    .select(({ fn }) => fn.countAll<string>().as('count'))
+    .where('account_id', '=', accountId)
+    .executeTakeFirstOrThrow();
+  return Number(count);
+}
+
+/** Lets one transaction at a time past it that makes an application of the account. */
+export async function lockAccount(tx: Kysely<AppsDatabase>, accountId: string): Promise<void> {
+  await sql`select pg_advisory_xact_lock(hashtextextended(${`applications/${accountId}`}, 0))`.execute(tx);
 }
 
 /** The application with its row locked until the transaction ends, or undefined when the account has no such application. */

@@ -1,9 +1,20 @@
+import type { Acting } from '@latchkey/kit/audit/actor';
 import { newId, parseId } from '@latchkey/kit/id';
 import { hasLength } from '@latchkey/kit/text';
+import type { Kysely } from 'kysely';
 import type { AppsContext } from '../context.ts';
+import type { AppsDatabase } from '../db/schema.ts';
 import { errors } from '../errors.ts';
-import { insertApplication, removeApplication, selectApplications, selectOwnedIds } from './application.store.ts';
-import { type ApplicationRef, changeApplication } from './owned-application.ts';
+import {
+  countApplications,
+  insertApplication,
+  lockAccount,
+  removeApplication,
+  selectApplications,
+  selectOwnedIds,
+} from './application.store.ts';
+import { recordApplication } from './audit.ts';
+import { type ApplicationRef, changeApplication, toRef } from './owned-application.ts';
 import { parsePage } from './page.ts';
 
 /** A list item with its runtime keys in clear (specification 2.1). */
@@ -21,9 +32,9 @@ export interface Application {
  * @param accountText text that should be the account's id
  * @param name 6 to 32 code points after trimming; it need not be unique
  * @returns the new application's id
- * @throws `account_id_invalid`, `application_name_invalid`
+ * @throws `account_id_invalid`, `application_name_invalid`, `applications_limit_exceeded`
  */
-export async function createApplication(ctx: AppsContext, accountText: string, name: string): Promise<string> {
+export async function createApplication(ctx: Acting<AppsContext>, accountText: string, name: string): Promise<string> {
   const accountId = parseAccountId(accountText);
   const trimmed = name.trim();
   if (!hasLength(trimmed, 6, 32)) throw errors.application_name_invalid();
@@ -31,18 +42,38 @@ export async function createApplication(ctx: AppsContext, accountText: string, n
   const now = ctx.clock();
   const socketKey = ctx.vault.create('socketKey', id);
   const httpKey = ctx.vault.create('httpKey', id);
-  await insertApplication(ctx.db, {
-    id,
-    account_id: accountId,
-    name: trimmed,
-    socket_key_hash: socketKey.hash,
-    socket_key_sealed: socketKey.sealed,
-    http_key_hash: httpKey.hash,
-    http_key_sealed: httpKey.sealed,
-    runtime_keys_updated_at: now,
-    created_at: now,
+  await ctx.db.transaction().execute(async (tx) => {
+    await checkRoom(ctx, tx, accountId);
+    await insertApplication(tx, {
+      id,
+      account_id: accountId,
+      name: trimmed,
+      socket_key_hash: socketKey.hash,
+      socket_key_sealed: socketKey.sealed,
+      http_key_hash: httpKey.hash,
+      http_key_sealed: httpKey.sealed,
+      runtime_keys_updated_at: now,
+      created_at: now,
+    });
+    await recordApplication(ctx, tx, { accountId, applicationId: id }, 'application.created', { name: trimmed });
   });
   return id;
+}
+
+/** Makes sure of room for one more until the transaction ends, so that applications made at once count one another. Without a limit nobody waits. */
+async function checkRoom({ applicationsMax }: AppsContext, tx: Kysely<AppsDatabase>, accountId: string): Promise<void> {
+  if (applicationsMax === undefined) return;
+  await lockAccount(tx, accountId);
+  if ((await countApplications(tx, accountId)) >= applicationsMax) throw errors.applications_limit_exceeded();
+}
+
+/** How many applications an account has, and may have; undefined for as many as it likes. Throws `account_id_invalid`. */
+export async function getApplicationUsage(
+  ctx: AppsContext,
+  accountText: string,
+): Promise<{ count: number; countMax: number | undefined }> {
+  const count = await countApplications(ctx.db, parseAccountId(accountText));
+  return { count, countMax: ctx.applicationsMax };
 }
 
 /** What to list. */
@@ -93,10 +124,11 @@ export async function findOwnedApplications(ctx: AppsContext, accountText: strin
  *
  * @throws `application_not_found`
  */
-export async function deleteApplication(ctx: AppsContext, ref: ApplicationRef): Promise<void> {
+export async function deleteApplication(ctx: Acting<AppsContext>, ref: ApplicationRef): Promise<void> {
   await changeApplication(ctx, ref, async (tx, row, log) => {
     await log({ case: 'deleted', value: {} }, ctx.clock());
     await removeApplication(tx, row.id);
+    await recordApplication(ctx, tx, toRef(row), 'application.deleted', { name: row.name });
   });
 }
 

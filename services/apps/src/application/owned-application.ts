@@ -21,6 +21,11 @@ export function parseRef(ref: ApplicationRef): ApplicationRef {
   return { accountId, applicationId };
 }
 
+/** Names an application by its row. */
+export function toRef(row: ApplicationRow): ApplicationRef {
+  return { accountId: row.account_id, applicationId: row.id };
+}
+
 /** Writes an event of the application to the log, as of the given time. A change that moves the `sequence` stores the new one itself. */
 export type LogEvent = (event: EventBody, now: Date) => Promise<void>;
 

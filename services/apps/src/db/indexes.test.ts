@@ -111,6 +111,7 @@ const CALLS: Record<string, () => Promise<unknown>> = {
   'a filtered list': () => page({ filter: { applicationIds: [ref.applicationId, randomUUID()] } }),
   'a further page of a filtered list': () =>
     page({ pageToken: token(), filter: { applicationIds: [ref.applicationId, randomUUID()] } }),
+  'how many there are': () => apps.client.getApplicationUsage({ accountId: randomUUID() }),
   'which ids are owned': () =>
     apps.client.findOwnedApplications({ accountId: ref.accountId, applicationIds: [ref.applicationId, randomUUID()] }),
   'a look-up by socket key': () => apps.client.lookUpApplication({ key: { case: 'socketKey', value: keys.socketKey } }),

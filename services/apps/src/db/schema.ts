@@ -1,3 +1,4 @@
+import type { CallOrigin } from '@latchkey/kit/call-origin';
 import type { ColumnType, Generated } from 'kysely';
 
 /** An application. `updated_at` of the runtime keys moves when either is rotated. */
@@ -35,6 +36,8 @@ export interface ApplicationEventTable {
   created_at: Date;
   /** When its jobs were in the queues of all that want it; null while it is on its way. */
   delivered_at: ColumnType<Date | null, never, Date>;
+  /** The request that it came from, for the logs and traces of its consumers. */
+  call_origin: ColumnType<CallOrigin | null, string | null | undefined, never>;
 }
 
 export interface AppsDatabase {

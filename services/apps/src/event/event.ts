@@ -1,4 +1,5 @@
 import { create, type JsonValue, type MessageInitShape, toJson } from '@bufbuild/protobuf';
+import { currentOrigin } from '@latchkey/kit/call-origin';
 import { newId } from '@latchkey/kit/id';
 import { ApplicationEventSchema } from '@latchkey/proto/latchkey/apps/v1/event_pb';
 import type { NewEventRow } from './event.store.ts';
@@ -26,6 +27,7 @@ const SILENT = new Set<EventBody['case']>(['runtimeKeyRotated']);
 export function toEventRow(subject: EventSubject, event: EventBody, now: Date): NewEventRow {
   const type = ApplicationEventSchema.field[event.case].name;
   const message = create(ApplicationEventSchema, { event });
+  const origin = currentOrigin();
   const json = toJson(ApplicationEventSchema, message, { useProtoFieldName: true }) as Record<string, JsonValue>;
   return {
     id: newId(),
@@ -35,5 +37,6 @@ export function toEventRow(subject: EventSubject, event: EventBody, now: Date): 
     type,
     data: JSON.stringify(json[type]),
     created_at: now,
+    call_origin: origin && JSON.stringify(origin),
   };
 }

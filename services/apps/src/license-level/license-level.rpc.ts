@@ -1,4 +1,5 @@
 import type { ServiceImpl } from '@connectrpc/connect';
+import { actingFor } from '@latchkey/kit/audit/actor';
 import type { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import type { AppsContext } from '../context.ts';
 import { listLicenseLevels, replaceLicenseLevels } from './license-level.ts';
@@ -11,8 +12,8 @@ export function licenseLevelRpc(ctx: AppsContext): Pick<Impl, 'listLicenseLevels
     async listLicenseLevels(ref) {
       return { levels: await listLicenseLevels(ctx, ref) };
     },
-    async replaceLicenseLevels(request) {
-      await replaceLicenseLevels(ctx, request, request.levels);
+    async replaceLicenseLevels(request, call) {
+      await replaceLicenseLevels(actingFor(ctx, call), request, request.levels);
       return {};
     },
   };

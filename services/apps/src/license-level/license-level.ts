@@ -1,4 +1,6 @@
+import type { Acting } from '@latchkey/kit/audit/actor';
 import { hasLength } from '@latchkey/kit/text';
+import { recordApplication } from '../application/audit.ts';
 import { type ApplicationRef, parseRef } from '../application/owned-application.ts';
 import type { AppsContext } from '../context.ts';
 import { errors } from '../errors.ts';
@@ -18,10 +20,18 @@ export async function listLicenseLevels(ctx: AppsContext, ref: ApplicationRef): 
  * @param given at least one, each 1 to 16 code points after trimming, each once (specification 2.3)
  * @throws `license_levels_invalid`, `application_not_found`
  */
-export async function replaceLicenseLevels(ctx: AppsContext, ref: ApplicationRef, given: readonly string[]): Promise<void> {
+export async function replaceLicenseLevels(
+  ctx: Acting<AppsContext>,
+  ref: ApplicationRef,
+  given: readonly string[],
+): Promise<void> {
   const levels = given.map((level) => level.trim());
   const valid = levels.length > 0 && new Set(levels).size === levels.length && levels.every((level) => hasLength(level, 1, 16));
   if (!valid) throw errors.license_levels_invalid();
-  const { accountId, applicationId } = parseRef(ref);
-  if (!(await replaceLevels(ctx.db, accountId, applicationId, levels))) throw errors.application_not_found();
+  const named = parseRef(ref);
+  await ctx.db.transaction().execute(async (tx) => {
+    const found = await replaceLevels(tx, named.accountId, named.applicationId, levels);
+    if (!found) throw errors.application_not_found();
+    await recordApplication(ctx, tx, named, 'application.license_levels_replaced', { levels });
+  });
 }

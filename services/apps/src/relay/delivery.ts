@@ -52,5 +52,7 @@ function toJob(row: EventRow): QueueJob {
       data: row.data,
       createdAt: row.created_at.toISOString(),
     },
+    // The request is long over, and nothing else is under way here.
+    origin: row.call_origin ?? undefined,
   };
 }

@@ -14,13 +14,26 @@ export async function hasUndelivered(db: Kysely<AppsDatabase>): Promise<boolean>
 export async function lockUndelivered(tx: Kysely<AppsDatabase>, limit: number): Promise<EventRow[]> {
   return tx
     .selectFrom('application_event')
-    .select(['id', 'application_id', 'account_id', 'sequence', 'type', 'data', 'created_at'])
+    .select(['id', 'application_id', 'account_id', 'sequence', 'type', 'data', 'created_at', 'call_origin'])
     .where('delivered_at', 'is', null)
     .orderBy('id')
     .limit(limit)
     .forUpdate()
     .skipLocked()
     .execute();
+}
+
+/** Most events that are counted: beyond, it is enough to know that there are many. */
+const BACKLOG_MAX = 10_000;
+
+/** How many events are on their way, and the age of the oldest. */
+export async function selectBacklog(db: Kysely<AppsDatabase>): Promise<{ count: number; oldestSeconds: number }> {
+  const { rows } = await sql<{ count: number; oldestSeconds: number }>`
+    select count(*)::int as count, coalesce(extract(epoch from now() - min(created_at)), 0)::float8 as "oldestSeconds"
+    from (select created_at from application_event where delivered_at is null order by id limit ${BACKLOG_MAX}::int) waiting`.execute(
+    db,
+  );
+  return rows[0] ?? { count: 0, oldestSeconds: 0 };
 }
 
 /** Marks events as delivered. */

@@ -133,10 +133,10 @@ describe('what live clients hear of', () => {
     );
   });
 
-  it('costs its change the writing of one row: what the queues take comes after', async () => {
+  it('costs its change the writing of one row beside that of the audit log: what the queues take comes after', async () => {
     const ref = await apps.createOwned();
     const sent = await statementsOf(() => pause(ref));
-    expect(sent.map(({ text }) => text.split(' ', 1)[0])).toEqual(['begin', 'select', 'update', 'insert', 'commit']);
+    expect(sent.map(({ text }) => text.split(' ', 1)[0])).toEqual(['begin', 'select', 'update', 'insert', 'insert', 'commit']);
     await apps.client.rotateRuntimeKey({ ...ref, type: 1 });
     const events = await eventsOf(apps.db, ref.applicationId);
     expect(await undelivered(apps.db)).toEqual(events.map(({ id }) => id));

@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from '@latchkey/kit/logger';
 import { BATCH_MAX, type Delivery, deliverBatch } from './delivery.ts';
 import { hasUndelivered } from './relay.store.ts';
+import { watchOutbox } from './relay-metrics.ts';
 
 /** Takes events from the log to the queues, behind the scenes. */
 export interface Relay {
@@ -28,6 +29,7 @@ export function createRelay(delivery: Delivery, logger: Logger): Relay {
   let woken = false;
   let failures = 0;
   let pause = new AbortController();
+  let unwatch = () => {};
 
   async function run(): Promise<void> {
     while (!stopping) {
@@ -58,7 +60,9 @@ export function createRelay(delivery: Delivery, logger: Logger): Relay {
 
   return {
     start() {
-      running ??= run();
+      if (running) return;
+      running = run();
+      unwatch = watchOutbox(delivery.db);
     },
     wake() {
       // While deliveries fail, it is the growing wait that says when to try again.
@@ -67,6 +71,7 @@ export function createRelay(delivery: Delivery, logger: Logger): Relay {
     retry,
     async stop() {
       stopping = true;
+      unwatch();
       pause.abort();
       await running;
     },

@@ -1,4 +1,5 @@
 import type { ServiceImpl } from '@connectrpc/connect';
+import { actingFor } from '@latchkey/kit/audit/actor';
 import { type ApplicationService, RuntimeKeyType } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import type { AppsContext } from '../context.ts';
 import { errors } from '../errors.ts';
@@ -22,7 +23,7 @@ export function runtimeKeyRpc(ctx: AppsContext): Pick<Impl, 'lookUpApplication' 
         keyFingerprint,
       };
     },
-    rotateRuntimeKey: (request) => rotateRuntimeKey(ctx, request, toType(request.type)),
+    rotateRuntimeKey: (request, call) => rotateRuntimeKey(actingFor(ctx, call), request, toType(request.type)),
   };
 }
 

@@ -1,5 +1,8 @@
+import type { Acting } from '@latchkey/kit/audit/actor';
+import { isMissingTable } from '@latchkey/kit/database/schema-check';
 import { updateApplication } from '../application/application.store.ts';
-import { type ApplicationRef, changeApplication } from '../application/owned-application.ts';
+import { recordApplication } from '../application/audit.ts';
+import { type ApplicationRef, changeApplication, toRef } from '../application/owned-application.ts';
 import type { AppsContext } from '../context.ts';
 import { errors } from '../errors.ts';
 import { type KeyHolderRow, selectByKeyHash, selectFirstSealedKey } from './runtime-key.store.ts';
@@ -33,7 +36,11 @@ export async function lookUpApplication(
  *
  * @throws `application_not_found`, `rotation_limit_reached`
  */
-export async function rotateRuntimeKey(ctx: AppsContext, ref: ApplicationRef, type: RuntimeKeyType): Promise<RotationStanding> {
+export async function rotateRuntimeKey(
+  ctx: Acting<AppsContext>,
+  ref: ApplicationRef,
+  type: RuntimeKeyType,
+): Promise<RotationStanding> {
   return changeApplication(ctx, ref, async (tx, row, log) => {
     // Read under the lock, or a rotation that waited for it would be dated before the one it waited for.
     const now = ctx.clock();
@@ -49,17 +56,32 @@ export async function rotateRuntimeKey(ctx: AppsContext, ref: ApplicationRef, ty
         : { http_key_hash: key.hash, http_key_sealed: key.sealed };
     await updateApplication(tx, row.id, { ...keyColumns, runtime_keys_updated_at: now, recent_rotations: [...recent, now] });
     await log({ case: 'runtimeKeyRotated', value: { type } }, now);
+    await recordApplication(ctx, tx, toRef(row), 'application.runtime_key_rotated', { type });
     const rotationsLeft = ctx.rotationsPerHour - recent.length - 1;
     return { rotationsMax: ctx.rotationsPerHour, rotationsLeft, resetSeconds: secondsUntilFree(recent[0] ?? now, now) };
   });
 }
 
 /**
- * Tries the deployment's secret on a stored key, so that a wrong one is found at the start and not by the first client.
+ * A check that tries the deployment's secret on a stored key, so that a wrong one is found at the start and not by the first client. It passes while there is
+ * no schema, which may come later with keys in it, and so is to be made again once there is one; from then on it asks no more.
  *
- * @throws Error when it is not the secret that the key was sealed under
+ * @returns rejects when it is not the secret that the key was sealed under
  */
-export async function checkSecretKey(ctx: AppsContext): Promise<void> {
+export function createSecretKeyCheck(ctx: AppsContext): () => Promise<void> {
+  let isRight = false;
+  return async () => {
+    if (isRight) return;
+    try {
+      await tryStoredKey(ctx);
+      isRight = true;
+    } catch (err) {
+      if (!isMissingTable(err)) throw err;
+    }
+  };
+}
+
+async function tryStoredKey(ctx: AppsContext): Promise<void> {
   const row = await selectFirstSealedKey(ctx.db);
   if (!row) return;
   try {

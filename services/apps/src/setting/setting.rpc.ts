@@ -1,5 +1,6 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { ServiceImpl } from '@connectrpc/connect';
+import { actingFor } from '@latchkey/kit/audit/actor';
 import {
   type ApplicationService,
   type ApplicationSettingsSchema,
@@ -16,8 +17,8 @@ export function settingRpc(ctx: AppsContext): Pick<Impl, 'getApplicationSettings
     async getApplicationSettings(ref) {
       return { settings: toSettingsMessage(await getSettings(ctx, ref)) };
     },
-    async updateApplicationSetting(request) {
-      await updateSetting(ctx, request, request.field, request.value.value);
+    async updateApplicationSetting(request, call) {
+      await updateSetting(actingFor(ctx, call), request, request.field, request.value.value);
       return {};
     },
   };

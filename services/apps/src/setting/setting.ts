@@ -1,6 +1,8 @@
+import type { Acting } from '@latchkey/kit/audit/actor';
 import { hasLength } from '@latchkey/kit/text';
 import { updateApplication } from '../application/application.store.ts';
-import { type ApplicationRef, changeApplication, parseRef } from '../application/owned-application.ts';
+import { type ApplicationAction, recordApplication } from '../application/audit.ts';
+import { type ApplicationRef, changeApplication, parseRef, toRef } from '../application/owned-application.ts';
 import type { AppsContext } from '../context.ts';
 import { errors } from '../errors.ts';
 import type { EventBody } from '../event/event.ts';
@@ -25,6 +27,8 @@ interface Setting {
   readonly parse: (value: Value) => boolean | string | undefined;
   /** The event for live clients, for a field they hear of. */
   readonly event?: (value: string, previous: string) => EventBody;
+  /** What the audit log says of a change, where it has a name of its own. */
+  readonly action?: (value: boolean | string) => ApplicationAction;
 }
 
 const parseBoolean = (value: Value) => (typeof value === 'boolean' ? value : undefined);
@@ -56,6 +60,7 @@ const SETTINGS: ReadonlyMap<string, Setting> = new Map<string, Setting>([
     {
       column: 'status',
       parse: parseStatus,
+      action: (status) => (status === 'paused' ? 'application.paused' : 'application.resumed'),
       event: (status) => (status === 'paused' ? { case: 'paused', value: { status } } : { case: 'resumed', value: { status } }),
     },
   ],
@@ -67,7 +72,7 @@ const SETTINGS: ReadonlyMap<string, Setting> = new Map<string, Setting>([
  *
  * @throws `application_not_found` first, then `setting_unknown` and `setting_value_invalid` (decisions 2)
  */
-export async function updateSetting(ctx: AppsContext, ref: ApplicationRef, field: string, value: Value): Promise<void> {
+export async function updateSetting(ctx: Acting<AppsContext>, ref: ApplicationRef, field: string, value: Value): Promise<void> {
   await changeApplication(ctx, ref, async (tx, row, log) => {
     const setting = SETTINGS.get(field);
     if (!setting) throw errors.setting_unknown();
@@ -76,8 +81,10 @@ export async function updateSetting(ctx: AppsContext, ref: ApplicationRef, field
     const previous = row[setting.column];
     if (next === previous) return;
     const event = setting.event?.(String(next), String(previous));
-    if (!event) return updateApplication(tx, row.id, { [setting.column]: next });
-    await updateApplication(tx, row.id, { [setting.column]: next, last_sequence: Number(row.last_sequence) + 1 });
-    await log(event, ctx.clock());
+    const moved = event && { last_sequence: Number(row.last_sequence) + 1 };
+    await updateApplication(tx, row.id, { [setting.column]: next, ...moved });
+    if (event) await log(event, ctx.clock());
+    const action = setting.action?.(next) ?? 'application.setting_updated';
+    await recordApplication(ctx, tx, toRef(row), action, { field, value: next, previous });
   });
 }

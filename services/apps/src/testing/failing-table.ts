@@ -11,7 +11,7 @@ export type Operation = 'insert' | 'update' | 'delete';
 export async function whileFailing<T>(
   db: pg.Pool,
   failure: {
-    readonly table: 'application' | 'application_event';
+    readonly table: 'application' | 'application_event' | 'audit_entry';
     readonly operation: Operation;
     readonly applicationId: string;
     readonly when?: 'statement' | 'commit';

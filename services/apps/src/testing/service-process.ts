@@ -1,6 +1,7 @@
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
+import { programEnv } from '@latchkey/testkit/program-env';
 
 /** How a process ended. */
 export interface Ending {
@@ -20,9 +21,9 @@ export interface ServiceProcess {
 
 const MAIN = fileURLToPath(new URL('../main.ts', import.meta.url));
 
-/** Runs `main.ts` with these environment variables only, and these arguments. */
+/** Runs `main.ts` with these settings only, and these arguments. */
 export function runMain(env: Readonly<Record<string, string>>, ...args: string[]): ServiceProcess {
-  const child = spawn(process.execPath, [MAIN, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(process.execPath, [MAIN, ...args], { env: { ...programEnv(), ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
   let stdout = '';
   let stderr = '';
   child.stdout.setEncoding('utf8').on('data', (text: string) => {

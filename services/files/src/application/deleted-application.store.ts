@@ -10,6 +10,8 @@ export interface DeletedApplication {
 /** A file whose row was removed. */
 export interface RemovedFile {
   readonly id: string;
+  readonly accountId: string;
+  readonly displayName: string;
   readonly byteSize: number;
 }
 
@@ -53,9 +55,14 @@ export async function deleteFiles(tx: Kysely<FilesDatabase>, applicationId: stri
         .limit(limit)
         .forUpdate(),
     )
-    .returning(['id', 'byte_size'])
+    .returning(['id', 'account_id', 'display_name', 'byte_size'])
     .execute();
-  return rows.map((row) => ({ id: row.id, byteSize: Number(row.byte_size) }));
+  return rows.map((row) => ({
+    id: row.id,
+    accountId: row.account_id,
+    displayName: row.display_name,
+    byteSize: Number(row.byte_size),
+  }));
 }
 
 /** Notes objects that have no row any more. */

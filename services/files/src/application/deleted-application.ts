@@ -1,4 +1,6 @@
+import { BY_ITSELF } from '@latchkey/kit/audit/actor';
 import type { FilesContext } from '../context.ts';
+import { type FileEvent, recordFiles } from '../file/audit.ts';
 import { chargeMib } from '../file/charge.ts';
 import { objectKey } from '../object-store/object-store.ts';
 import {
@@ -10,6 +12,7 @@ import {
   insertObjectDeletions,
   insertTombstone,
   lockApplication,
+  type RemovedFile,
   subtractUsage,
 } from './deleted-application.store.ts';
 
@@ -61,8 +64,14 @@ async function forgetFiles(ctx: ForgetContext, applicationId: string): Promise<n
     await insertObjectDeletions(tx, keys);
     const chargedMib = removed.reduce((sum, { byteSize }) => sum + chargeMib(byteSize), 0);
     await subtractUsage(tx, applicationId, { fileCount: removed.length, chargedMib });
+    await recordFiles(tx, BY_ITSELF, ...removed.map((file) => toEvent(applicationId, file)));
     return removed.length;
   });
+}
+
+function toEvent(applicationId: string, { id, accountId, displayName }: RemovedFile): FileEvent {
+  const changes = { displayName, because: 'application.deleted' };
+  return { accountId, applicationId, fileId: id, action: 'file.deleted', changes };
 }
 
 /** Removes tombstones that nobody can need any more, up to 1,000; answers how many. */

@@ -3,9 +3,10 @@ import { REQUEST_ID_HEADER } from '@latchkey/kit/rpc/route';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import type { FindOwnedApplications } from './owned-application.ts';
 
-const TIMEOUT_MS = 2_000;
+/** Enough to go round a process that hangs. */
+const TIMEOUT_MS = 3_500;
 
-/** Asks over the given transport, for 2 s at most. */
+/** Asks over the given transport, for 3.5 s at most. */
 export function createFindOwned(appsTransport: Transport): FindOwnedApplications {
   const client = createClient(ApplicationService, appsTransport);
   return async (accountId, applicationIds, requestId) => {

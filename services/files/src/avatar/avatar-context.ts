@@ -1,3 +1,4 @@
+import type { Origin } from '@latchkey/kit/audit/actor';
 import type { FilesContext } from '../context.ts';
 
 /** How identity is told of an avatar. */
@@ -5,6 +6,8 @@ export interface AvatarClaim {
   readonly accountId: string;
   readonly avatarId: string;
   readonly uploadedAt: Date;
+  /** Who sent it. */
+  readonly origin: Origin;
 }
 
 /**

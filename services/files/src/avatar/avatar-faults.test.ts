@@ -55,10 +55,10 @@ async function sweepAll(): Promise<void> {
 describe('a body', () => {
   it('may have 3 MiB and not a byte more, whether its size is told or not', async () => {
     const [fits, tooLarge] = [await jpegOfSize(3 * MIB), await jpegOfSize(3 * MIB + 1)];
-    expect(await reasonOf(test.upload(accountId, fits, fits.length))).toBe('done');
+    expect(await reasonOf(test.upload(accountId, fits, { byteSize: fits.length }))).toBe('done');
     expect(await reasonOf(test.upload(accountId, fits))).toBe('done');
     const unread = new Readable({ read: () => expect.unreachable('it was read') });
-    expect(await reasonOf(test.upload(accountId, unread, 3 * MIB + 1))).toBe('avatar_too_large');
+    expect(await reasonOf(test.upload(accountId, unread, { byteSize: 3 * MIB + 1 }))).toBe('avatar_too_large');
     expect(await reasonOf(test.upload(accountId, tooLarge))).toBe('avatar_too_large');
     await holds({ states: ['replaced', 'recorded', 'abandoned'], objects: 1, notes: 0 });
   });
@@ -114,11 +114,11 @@ describe('a body', () => {
 
 describe('uploads from one network', () => {
   const slow = () => new Readable({ read: () => undefined });
-  const from = (network: string) => test.upload(someAccount(), image, undefined, network);
+  const from = (network: string) => test.upload(someAccount(), image, { clientNetwork: network });
 
   it('hold a quarter of all places and no more, whatever accounts they are of', async () => {
     const bodies = Array.from({ length: 16 }, slow);
-    const held = bodies.map((body) => reasonOf(test.upload(someAccount(), body, undefined, '192.0.2.1')));
+    const held = bodies.map((body) => reasonOf(test.upload(someAccount(), body, { clientNetwork: '192.0.2.1' })));
     const refusal = await from('192.0.2.1').catch((err: unknown) => err);
     expect(refusal).toMatchObject({
       reason: 'avatars_of_network',

@@ -18,6 +18,9 @@ export function createAvatarQueue(redisUrl: string, logger: Logger): QueueProduc
   };
 }
 
+/** Time for a job beside the decoding, to read the image and to keep what is made of it, in milliseconds. */
+const JOB_SLACK_MS = 5_000;
+
 /** Makes the avatars that the queue tells of. A job whose worker died is another's after some 10 to 15 s. */
 export function createAvatarWorker(ctx: MakeContext, redisUrl: string): QueueWorker {
   return createQueueWorker({
@@ -25,6 +28,8 @@ export function createAvatarWorker(ctx: MakeContext, redisUrl: string): QueueWor
     queue: QUEUE,
     name: 'latchkey-files-avatar-worker',
     concurrency: ctx.avatarLimits.decodesAtOnce,
+    // Whoever sent the image waits for it, and not for much longer than until another worker would take over.
+    stopMsMax: ctx.avatarLimits.decodeMs + JOB_SLACK_MS,
     logger: ctx.logger,
     handle: ({ id }) => makeAvatar(ctx, id),
   });

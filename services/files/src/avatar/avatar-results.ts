@@ -23,7 +23,7 @@ export interface AvatarResults {
  * How often the database is asked, in milliseconds. One question serves all that wait in this process, and none is asked while nobody does: that is
  * cheaper than a connection to be told over, and what it answers is the truth.
  */
-const ASK_INTERVAL_MS = 50;
+const ASK_INTERVAL_MS = 100;
 
 interface Waiting {
   resolve(result: AvatarResult): void;

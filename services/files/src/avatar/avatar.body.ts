@@ -1,4 +1,6 @@
 import type { Readable } from 'node:stream';
+import { originFrom } from '@latchkey/kit/audit/actor';
+import { onBehalfOf } from '@latchkey/kit/call-origin';
 import { isDatabaseUnavailable } from '@latchkey/kit/database/database';
 import { commonErrors, DomainError, fromConnectError } from '@latchkey/kit/errors';
 import { errors } from '../errors.ts';
@@ -18,6 +20,8 @@ export interface AvatarBody {
   /** In bytes, where the sender has told it. */
   readonly byteSize: number | undefined;
   readonly requestId: string;
+  /** Who sends it, as the header `x-latchkey-actor` has it; undefined where nobody was named. */
+  readonly actor?: string | undefined;
 }
 
 /** Takes an image and answers once it is the account's avatar. Rejects with a DomainError, or with what is a defect. */
@@ -49,7 +53,8 @@ export function createAvatarBody(ctx: ReceiveContext): ReceiveAvatarBody {
     ofAccount.add(accountId, -1);
     ofNetwork.add(clientNetwork, -1);
   };
-  return async ({ requestId, ...incoming }) => {
+  return async ({ requestId, actor, ...sent }) => {
+    const incoming = { ...sent, origin: originFrom(actor, requestId) };
     const startedAt = performance.now();
     // It may break off before it is read and after; nobody else need listen.
     incoming.body.on('error', () => undefined);
@@ -58,7 +63,7 @@ export function createAvatarBody(ctx: ReceiveContext): ReceiveAvatarBody {
     try {
       enter(incoming);
       isIn = true;
-      const avatarId = await receiveAvatar(ctx, incoming);
+      const avatarId = await onBehalfOf(requestId, () => receiveAvatar(ctx, incoming));
       ctx.logger.info({ ...facts(), avatarId }, 'avatar');
       return { avatarId };
     } catch (err) {

@@ -1,3 +1,4 @@
+import { formatActor, type Origin, originFrom } from '@latchkey/kit/audit/actor';
 import { type Kysely, sql } from 'kysely';
 import type { AvatarState, FilesDatabase } from '../db/schema.ts';
 
@@ -12,6 +13,8 @@ export interface Avatar {
   readonly imageId: string | undefined;
   readonly refusal: string | undefined;
   readonly createdAt: Date;
+  /** Who sent it. */
+  readonly origin: Origin;
 }
 
 /** An image that is stored. */
@@ -28,7 +31,7 @@ export const after = (ms: number) => sql<Date>`now() + make_interval(secs => ${m
 /** How long an avatar that was begun counts, in milliseconds. Rows of those that are through are kept about as long. */
 const RECENT_MS = 10 * 60_000;
 
-const COLUMNS = ['id', 'account_id', 'state', 'raw_id', 'image_id', 'refusal', 'created_at'] as const;
+const COLUMNS = ['id', 'account_id', 'state', 'raw_id', 'image_id', 'refusal', 'created_at', 'actor', 'request_id'] as const;
 
 interface AvatarRow {
   readonly id: string;
@@ -38,6 +41,8 @@ interface AvatarRow {
   readonly image_id: string | null;
   readonly refusal: string | null;
   readonly created_at: Date;
+  readonly actor: string | null;
+  readonly request_id: string | null;
 }
 
 const toAvatar = (row: AvatarRow): Avatar => ({
@@ -48,6 +53,7 @@ const toAvatar = (row: AvatarRow): Avatar => ({
   imageId: row.image_id ?? undefined,
   refusal: row.refusal ?? undefined,
   createdAt: row.created_at,
+  origin: originFrom(row.actor, row.request_id),
 });
 
 /**
@@ -57,14 +63,15 @@ const toAvatar = (row: AvatarRow): Avatar => ({
  */
 export async function insertAvatar(
   db: Db,
-  avatar: { readonly id: string; readonly accountId: string; readonly rawId: string },
+  avatar: Pick<Avatar, 'id' | 'accountId' | 'rawId' | 'origin'>,
   dueMs: number,
 ): Promise<number> {
-  const { id, accountId, rawId } = avatar;
+  const { id, accountId, rawId, origin } = avatar;
   const { rows } = await sql<{ recent: number }>`
     with noted as (
       insert into object_deletion (object_key, due_at) values (${accountId}::text || '/' || ${rawId}::text, ${after(dueMs)}))
-    insert into avatar (id, account_id, raw_id, due_at) values (${id}, ${accountId}, ${rawId}, ${after(dueMs)})
+    insert into avatar (id, account_id, raw_id, actor, request_id, due_at)
+    values (${id}, ${accountId}, ${rawId}, ${formatActor(origin) ?? null}, ${origin.requestId ?? null}, ${after(dueMs)})
     returning (select count(*)::int from avatar where account_id = ${accountId} and created_at > ${after(-RECENT_MS)}) as recent`.execute(
     db,
   );
@@ -102,16 +109,35 @@ export async function endWaiting(
   return result.numUpdatedRows > 0n;
 }
 
-/** Gives an avatar that waits its image; false where it does not wait any more. */
-export async function setImage(tx: Db, id: string, image: StoredImage, dueMs: number): Promise<boolean> {
+/** The note that an image's object was written under. */
+export interface ImageNote {
+  readonly key: string;
+  /** What tells it from one that a sweeper has taken. */
+  readonly note: string;
+  /** In how many milliseconds the avatar is a sweeper's to take up. */
+  readonly dueMs: number;
+}
+
+/**
+ * Gives an avatar that waits its image and takes the note back, so that the object stays: both or neither.
+ *
+ * @returns false where it does not wait any more
+ * @throws where a sweeper has taken the note, and may be removing the object
+ */
+export async function setImage(db: Db, id: string, image: StoredImage, { key, note, dueMs }: ImageNote): Promise<boolean> {
   const { imageId, byteSize, checksum } = image;
-  const result = await tx
-    .updateTable('avatar')
-    .set({ state: 'stored', image_id: imageId, byte_size: byteSize, checksum, due_at: after(dueMs) })
-    .where('id', '=', id)
-    .where('state', '=', 'waiting')
-    .executeTakeFirst();
-  return result.numUpdatedRows > 0n;
+  const { rows } = await sql<{ noted: boolean; set: boolean }>`
+    with noted as materialized (
+      select object_key from object_deletion where object_key = ${key} and due_at = ${note}::timestamptz for update),
+    given as (
+      update avatar
+      set state = 'stored', image_id = ${imageId}, byte_size = ${byteSize}, checksum = ${checksum}, due_at = ${after(dueMs)}
+      where id = ${id} and state = 'waiting' and exists (select from noted)
+      returning id),
+    taken_back as (delete from object_deletion where object_key = ${key} and exists (select from given))
+    select exists (select from noted) as noted, exists (select from given) as set`.execute(db);
+  if (!rows[0]?.noted) throw new Error('The image was taken for a rest');
+  return rows[0].set;
 }
 
 /** Takes avatars that are due, which other sweepers then leave alone for so many milliseconds. */

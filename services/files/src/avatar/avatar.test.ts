@@ -26,6 +26,15 @@ describe('an avatar', () => {
     await eventually(async () => expect(await avatarHoldings(test, accountId)).toEqual({ states: ['recorded'], ...ONE }));
   });
 
+  it('is told to identity as changed by who sent it, in the request that it was sent in', async () => {
+    const image = await plainImage(10, 10).png().toBuffer();
+    const actor = 'session 01900000-0000-7000-8000-00000000cafe 203.0.113.7';
+    await test.upload(someAccount(), image, { actor });
+    expect(test.identity.lastHeaders).toEqual([actor, 'request-1']);
+    await test.upload(someAccount(), image);
+    expect(test.identity.lastHeaders).toEqual([null, 'request-1']);
+  });
+
   it('takes the place of the one before, whose image goes', async () => {
     const accountId = someAccount();
     const image = await plainImage(50, 50).png().toBuffer();

@@ -26,6 +26,9 @@ export interface AvatarDeps {
   readonly redisUrl: string;
 }
 
+/** What avatars are made from. */
+type MakerContext = Pick<FilesContext, 'db' | 'store' | 'avatarLimits' | 'logger'>;
+
 /** Composes what takes avatars and, unless that is done apart, what makes them. */
 export function createAvatars(ctx: FilesContext, deps: AvatarDeps, worker: 'inside' | 'apart'): Avatars {
   const avatarCtx = toAvatarContext(ctx, deps);
@@ -48,11 +51,11 @@ export function createAvatars(ctx: FilesContext, deps: AvatarDeps, worker: 'insi
 }
 
 /** Composes what makes avatars, by itself. */
-export function createAvatarMaker(ctx: FilesContext, deps: AvatarDeps): QueueWorker {
+export function createAvatarMaker(ctx: MakerContext, deps: AvatarDeps): QueueWorker {
   return createMaker({ ...toAvatarContext(ctx, deps), onSettled: () => undefined }, deps.redisUrl);
 }
 
-function toAvatarContext({ db, store, avatarLimits, logger }: FilesContext, { identityTransport }: AvatarDeps): AvatarContext {
+function toAvatarContext({ db, store, avatarLimits, logger }: MakerContext, { identityTransport }: AvatarDeps): AvatarContext {
   return { db, store, avatarLimits, logger, setAvatar: createSetAvatar(identityTransport) };
 }
 

@@ -1,4 +1,5 @@
 import { releaseBytes } from '@latchkey/kit/http/release-bytes';
+import { avatarDecodes } from '../files-metrics.ts';
 import { objectKey } from '../object-store/object-store.ts';
 import { type Avatar, endWaiting, selectAvatar } from './avatar.store.ts';
 import { type AvatarContext, ENDED_KEPT_MS } from './avatar-context.ts';
@@ -26,22 +27,24 @@ export async function makeAvatar(ctx: MakeContext, id: string): Promise<void> {
   const avatar = await selectAvatar(ctx.db, id);
   if (avatar?.state === 'waiting' && !(await makeImage(ctx, avatar))) return;
   if (avatar?.state !== 'waiting' && avatar?.state !== 'stored') return;
-  const { refusal, removeRest } = await recordAvatar(ctx, avatar);
+  const { refusal, unused } = await recordAvatar(ctx, avatar);
   ctx.onSettled(id, refusal);
-  await removeRest();
-  await removeNoted(ctx, [rawKey(avatar)]);
+  await removeNoted(ctx, [...unused, rawKey(avatar)]);
 }
 
 /** Makes and stores the image; false where there will be none. */
 async function makeImage(ctx: MakeContext, avatar: Avatar): Promise<boolean> {
   const startedAt = performance.now();
+  const tellTime = (outcome: string) => avatarDecodes.observe((performance.now() - startedAt) / 1_000, outcome);
   try {
     const image = await convert(ctx, rawKey(avatar));
+    tellTime('ok');
     const facts = { avatarId: avatar.id, byteSize: image.length };
     ctx.logger.debug({ ...facts, ms: Math.round(performance.now() - startedAt) }, 'avatar decoded');
     return await storeImage(ctx, avatar, image);
   } catch (err) {
     if (!(err instanceof ImageRefused)) throw err;
+    tellTime(err.fault);
     const refusal = `image_${err.fault}`;
     if (await endWaiting(ctx.db, avatar.id, { state: 'refused', refusal, keptMs: ENDED_KEPT_MS }))
       ctx.onSettled(avatar.id, refusal);

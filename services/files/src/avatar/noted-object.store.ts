@@ -17,13 +17,3 @@ export async function noteObject(db: Db, key: string, dueMs: number): Promise<st
     .executeTakeFirstOrThrow();
   return due;
 }
-
-/** Takes a note back, so that the object stays; false where a sweeper has taken it and may be removing the object. */
-export async function takeBackNote(tx: Db, key: string, note: string): Promise<boolean> {
-  const result = await tx
-    .deleteFrom('object_deletion')
-    .where('object_key', '=', key)
-    .where('due_at', '=', sql<Date>`${note}::timestamptz`)
-    .executeTakeFirst();
-  return result.numDeletedRows > 0n;
-}

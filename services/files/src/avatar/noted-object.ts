@@ -6,12 +6,11 @@ export async function removeNoted(
   { db, store, logger }: Pick<FilesContext, 'db' | 'store' | 'logger'>,
   keys: readonly string[],
 ): Promise<void> {
-  for (const key of keys) {
-    try {
-      await store.remove(key);
-      await deleteObjectDeletions(db, [key]);
-    } catch (err) {
-      logger.warn({ err, key }, 'object is left to the sweeper');
-    }
+  if (keys.length === 0) return;
+  try {
+    await store.remove(...keys);
+    await deleteObjectDeletions(db, keys);
+  } catch (err) {
+    logger.warn({ err, keys }, 'objects are left to the sweeper');
   }
 }

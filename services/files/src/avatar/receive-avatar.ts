@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream';
+import type { Origin } from '@latchkey/kit/audit/actor';
 import { commonErrors, DomainError } from '@latchkey/kit/errors';
 import { newId, parseId } from '@latchkey/kit/id';
 import { within } from '@latchkey/kit/within';
@@ -27,6 +28,8 @@ export interface IncomingAvatar {
   readonly body: Readable;
   /** In bytes, where the sender has told it. */
   readonly byteSize: number | undefined;
+  /** Who sends it. */
+  readonly origin: Origin;
 }
 
 /** Time for what an upload needs beside its body and its wait, in milliseconds. */
@@ -34,6 +37,9 @@ const SLACK_MS = 30_000;
 
 /** How long an answer waits for what failed to be given up, in milliseconds. */
 const GIVE_UP_MS_MAX = 1_500;
+
+/** What is sent is of no use once its request has ended, as it does with a loss of power. */
+const FOR_A_WHILE = { durable: false };
 
 /** Refusals by which a worker settles an avatar; they are kept by name. */
 const REFUSALS = {
@@ -59,7 +65,7 @@ export async function receiveAvatar(ctx: ReceiveContext, incoming: IncomingAvata
   const accountId = parseId(incoming.accountId);
   if (!accountId) throw errors.avatar_not_found();
   if (incoming.byteSize !== undefined && incoming.byteSize > byteSizeMax) throw errors.avatar_too_large();
-  const avatar = { id: newId(), accountId, rawId: newId() };
+  const avatar = { id: newId(), accountId, rawId: newId(), origin: incoming.origin };
   const key = objectKey(accountId, avatar.rawId);
   const recent = await insertAvatar(ctx.db, avatar, bodyMs + waitMs + SLACK_MS);
   return finish(avatar.id, await makeMade(ctx, { id: avatar.id, key, priority: recent }, incoming.body));
@@ -110,7 +116,7 @@ async function storeRaw(ctx: ReceiveContext, key: string, body: Readable): Promi
     }
   };
   try {
-    await unlessOverdue(ctx.store.put(key, bytes(), late.signal), late.signal);
+    await unlessOverdue(ctx.store.put(key, bytes(), late.signal, FOR_A_WHILE), late.signal);
   } catch (err) {
     if (err instanceof Overdue) throw err;
     if (refusal instanceof DomainError) throw refusal;

@@ -1,5 +1,6 @@
 import { type Kysely, sql } from 'kysely';
 import type { FilesDatabase } from '../db/schema.ts';
+import { OWN_REMOVAL_MS } from '../file/file.store.ts';
 import { type Avatar, after } from './avatar.store.ts';
 
 type Db = Kysely<FilesDatabase>;
@@ -9,51 +10,43 @@ export async function lockAvatars(tx: Db, accountId: string): Promise<void> {
   await sql`select pg_advisory_xact_lock(hashtextextended(${accountId}::text, 1))`.execute(tx);
 }
 
-/** Whether the account has an avatar that was uploaded later. */
-export async function hasLater(tx: Db, { id, accountId, createdAt }: Avatar): Promise<boolean> {
-  const row = await tx
-    .selectFrom('avatar')
-    .select('id')
-    .where('account_id', '=', accountId)
-    .where('state', '=', 'recorded')
-    .where(sql<boolean>`(created_at, id) > (${createdAt}::timestamptz, ${id}::uuid)`)
-    .executeTakeFirst();
-  return row !== undefined;
+/** What becomes of an avatar that is stored. */
+export interface AvatarOutcome {
+  /** Whether it is the one that identity has. */
+  readonly isCurrent: boolean;
+  /** How it ends where it is not, or where one that was uploaded later is recorded. */
+  readonly otherwise: { readonly state: 'replaced' | 'refused'; readonly refusal?: string };
+  /** How long the rows of those that end are kept, in milliseconds. */
+  readonly keptMs: number;
 }
 
-/** Makes an avatar that is stored the account's; false where it is not stored any more. */
-export async function setRecorded(tx: Db, id: string): Promise<boolean> {
-  const result = await tx
-    .updateTable('avatar')
-    .set({ state: 'recorded' })
-    .where('id', '=', id)
-    .where('state', '=', 'stored')
-    .executeTakeFirst();
-  return result.numUpdatedRows > 0n;
-}
-
-/** Takes the place of the account's avatars that were uploaded earlier; answers their images, which have no row from then on. */
-export async function replaceEarlier(tx: Db, { id, accountId, createdAt }: Avatar, keptMs: number): Promise<string[]> {
-  const { rows } = await sql<{ image_id: string }>`
-    update avatar set state = 'replaced', due_at = ${after(keptMs)}
-    where account_id = ${accountId} and state in ('stored', 'recorded')
-      and (created_at, id) < (${createdAt}::timestamptz, ${id}::uuid)
-    returning image_id`.execute(tx);
-  return rows.map((row) => row.image_id);
-}
-
-/** Ends an avatar that is stored and will not be the account's; answers its image, or undefined where it is not stored any more. */
-export async function endStored(
-  tx: Db,
-  id: string,
-  end: { readonly state: 'replaced' | 'refused'; readonly refusal?: string; readonly keptMs: number },
-): Promise<string | undefined> {
-  const row = await tx
-    .updateTable('avatar')
-    .set({ state: end.state, refusal: end.refusal ?? null, due_at: after(end.keptMs) })
-    .where('id', '=', id)
-    .where('state', '=', 'stored')
-    .returning('image_id')
-    .executeTakeFirst();
-  return row?.image_id ?? undefined;
+/**
+ * Makes an avatar that is stored the account's, in the place of those that were uploaded earlier, or ends it; nothing where it is not stored any more. One
+ * statement, as every avatar passes through here; it needs the lock of the account, which only a statement before it can take.
+ *
+ * @returns keys of the objects that have no use any more, which are noted for removal
+ */
+export async function settleStored(tx: Db, avatar: Avatar, { isCurrent, otherwise, keptMs }: AvatarOutcome): Promise<string[]> {
+  const { id, accountId, createdAt } = avatar;
+  const { rows } = await sql<{ object_key: string }>`
+    with recorded as (
+      update avatar set state = 'recorded'
+      where id = ${id} and state = 'stored' and ${isCurrent}::boolean and not exists (
+        select from avatar where account_id = ${accountId} and state = 'recorded'
+          and (created_at, id) > (${createdAt}::timestamptz, ${id}::uuid))
+      returning id),
+    earlier as (
+      update avatar set state = 'replaced', due_at = ${after(keptMs)}
+      where account_id = ${accountId} and state in ('stored', 'recorded')
+        and (created_at, id) < (${createdAt}::timestamptz, ${id}::uuid) and exists (select from recorded)
+      returning image_id),
+    ended as (
+      update avatar set state = ${otherwise.state}, refusal = ${otherwise.refusal ?? null}, due_at = ${after(keptMs)}
+      where id = ${id} and state = 'stored' and not exists (select from recorded)
+      returning image_id)
+    insert into object_deletion (object_key, due_at)
+    select ${accountId}::text || '/' || image_id, ${after(OWN_REMOVAL_MS)}
+    from (select image_id from earlier union all select image_id from ended) as unused
+    returning object_key`.execute(tx);
+  return rows.map((row) => row.object_key);
 }

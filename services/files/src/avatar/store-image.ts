@@ -3,7 +3,7 @@ import { newId } from '@latchkey/kit/id';
 import { objectKey } from '../object-store/object-store.ts';
 import { type Avatar, setImage } from './avatar.store.ts';
 import type { AvatarContext } from './avatar-context.ts';
-import { noteObject, takeBackNote } from './noted-object.store.ts';
+import { noteObject } from './noted-object.store.ts';
 import { removeNoted } from './noted-object.ts';
 
 /** Longest time for storing an image, in milliseconds, and how long after that the sweeper removes one that did not become an avatar's. */
@@ -15,7 +15,7 @@ const RECORD_MS = 60_000;
 
 /**
  * Stores the image of an avatar that waits. Two workers may do so at once, each under a key of its own: one of the images becomes the avatar's, and the
- * other goes. No image is written that is not noted for removal, and the note goes with the change that makes it the avatar's.
+ * other goes. No image is written that is not noted for removal, and the note goes in the statement that makes it the avatar's.
  *
  * @returns false where the avatar does not wait any more
  * @throws where the store or the database fails
@@ -26,12 +26,7 @@ export async function storeImage(ctx: AvatarContext, { id, accountId }: Avatar, 
   const note = await noteObject(ctx.db, key, NOTE_MS);
   await ctx.store.put(key, onePiece(image), AbortSignal.timeout(STORE_MS));
   const checksum = createHash('sha256').update(image).digest();
-  const isSet = await ctx.db.transaction().execute(async (tx) => {
-    if (!(await setImage(tx, id, { imageId, byteSize: image.length, checksum }, RECORD_MS))) return false;
-    // Thrown, it takes the change back.
-    if (!(await takeBackNote(tx, key, note))) throw new Error('The image was taken for a rest and removed');
-    return true;
-  });
+  const isSet = await setImage(ctx.db, id, { imageId, byteSize: image.length, checksum }, { key, note, dueMs: RECORD_MS });
   if (!isSet) await removeNoted(ctx, [key]);
   return isSet;
 }

@@ -1,5 +1,7 @@
+import { sweepFailures, sweepRemoved } from '../files-metrics.ts';
 import { type Avatar, claimDueAvatars, deleteEnded, endWaiting } from './avatar.store.ts';
 import { type AvatarContext, ENDED_KEPT_MS } from './avatar-context.ts';
+import { removeNoted } from './noted-object.ts';
 import { recordAvatar } from './record-avatar.ts';
 
 /** Most that is taken at once. */
@@ -20,7 +22,9 @@ export async function sweepAvatars(ctx: AvatarContext, claimMs: number, signal: 
       try {
         await takeUp(ctx, avatar);
         done += 1;
+        sweepRemoved.add(1, 'avatar');
       } catch (err) {
+        sweepFailures.add(1, 'avatar');
         ctx.logger.warn({ err, avatarId: avatar.id }, 'avatar not taken up, to be tried again');
       }
     }
@@ -29,6 +33,6 @@ export async function sweepAvatars(ctx: AvatarContext, claimMs: number, signal: 
 
 async function takeUp(ctx: AvatarContext, avatar: Avatar): Promise<void> {
   if (avatar.state === 'waiting') await endWaiting(ctx.db, avatar.id, { state: 'abandoned', keptMs: ENDED_KEPT_MS });
-  else if (avatar.state === 'stored') await (await recordAvatar(ctx, avatar)).removeRest();
+  else if (avatar.state === 'stored') await removeNoted(ctx, (await recordAvatar(ctx, avatar)).unused);
   else await deleteEnded(ctx.db, avatar.id);
 }

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { Readable } from 'node:stream';
+import { BY_ITSELF } from '@latchkey/kit/audit/actor';
 import { statementsOf } from '@latchkey/testkit/statements';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { deleteFile } from '../file/delete-file.ts';
@@ -37,12 +38,14 @@ const afterListing = (act: (object: StoredObject) => Promise<unknown>) =>
     },
   }));
 
+const acting = (ctx: TestFiles['ctx']) => ({ ...ctx, origin: BY_ITSELF });
+
 describe('while the system runs, a check', () => {
   it('does not report a file that is deleted while its object is looked at', async () => {
     const id = await storeFile(files, ref);
     const ctx = withStore((store) => ({
       async read(key) {
-        await deleteFile(files.ctx, { ...ref, requestId: '' }, id);
+        await deleteFile(acting(files.ctx), { ...ref, requestId: '' }, id);
         return store.read(key);
       },
     }));
@@ -51,7 +54,7 @@ describe('while the system runs, a check', () => {
 
   it('does not report an object that is removed, and forgotten, after it was listed', async () => {
     const id = await storeFile(files, ref);
-    const ctx = afterListing(() => deleteFile(files.ctx, { ...ref, requestId: '' }, id));
+    const ctx = afterListing(() => deleteFile(acting(files.ctx), { ...ref, requestId: '' }, id));
     expect(await check(ctx)).toMatchObject({ found: [], left: 0 });
     expect((await files.db.query('select from object_deletion')).rowCount).toBe(0);
   });
@@ -130,7 +133,7 @@ describe('while the system runs, a check', () => {
     for (let i = 0; i < rounds; i += 1) {
       const { id } = await uploads.upload(own, randomBytes(10_000));
       if (i % 2 === 0) kept.push(id);
-      else await deleteFile(files.ctx, { ...own, requestId: '' }, id);
+      else await deleteFile(acting(files.ctx), { ...own, requestId: '' }, id);
     }
     return kept;
   }

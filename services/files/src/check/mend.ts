@@ -1,3 +1,6 @@
+import { OPERATOR } from '@latchkey/kit/audit/actor';
+import { recordAudit } from '@latchkey/kit/audit/audit-entry';
+import { recordFiles } from '../file/audit.ts';
 import { chargeMib } from '../file/charge.ts';
 import { insertObjectDeletion, removeFile, subtractUsage } from '../file/file.store.ts';
 import { objectKey } from '../object-store/object-store.ts';
@@ -54,9 +57,12 @@ async function removeDamaged(ctx: CheckContext, file: CheckedFile, skipChecksums
 async function removeAsDeleted({ db, store }: CheckContext, { applicationId, id }: CheckedFile): Promise<MendOutcome> {
   const key = objectKey(applicationId, id);
   const removed = await db.transaction().execute(async (tx) => {
-    const byteSize = await removeFile(tx, applicationId, id);
-    if (byteSize === undefined) return false;
-    await subtractUsage(tx, applicationId, chargeMib(byteSize));
+    const file = await removeFile(tx, applicationId, id);
+    if (file === undefined) return false;
+    await subtractUsage(tx, applicationId, chargeMib(file.byteSize));
+    const { accountId, displayName } = file;
+    const changes = { displayName, because: 'object_lost' };
+    await recordFiles(tx, OPERATOR, { accountId, applicationId, fileId: id, action: 'file.deleted', changes });
     await insertObjectDeletion(tx, key);
     return true;
   });
@@ -76,6 +82,14 @@ async function removeAvatar(ctx: CheckContext, avatar: CheckedAvatar, skipChecks
   const key = objectKey(avatar.accountId, avatar.imageId);
   const dropped = await ctx.db.transaction().execute(async (tx) => {
     if (!(await dropAvatar(tx, avatar.id))) return false;
+    const { accountId } = avatar;
+    const changes = { because: 'object_lost' };
+    await recordAudit(tx, OPERATOR, {
+      accountId,
+      action: 'account.avatar_removed',
+      subject: { kind: 'account', id: accountId },
+      changes,
+    });
     await insertObjectDeletion(tx, key);
     return true;
   });

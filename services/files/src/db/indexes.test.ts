@@ -87,6 +87,7 @@ const LAST_PAGE = BigInt(FILES / APPLICATIONS / 10);
 const CALLS: Record<string, () => Promise<unknown>> = {
   'a check of a name': () => files.client.checkFileName({ ...ref, fileName: 'free' }),
   metadata: () => files.client.getFilesMetadata(ref),
+  'what an account uses': () => files.client.getStorageUsage(ref),
   'the first page': () => list({}),
   'a page in the middle': () => list({ page: LAST_PAGE / 2n }),
   'the last page': () => list({ page: LAST_PAGE }),

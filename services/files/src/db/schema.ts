@@ -45,6 +45,8 @@ export interface UploadIntentTable {
   /** Most bytes that the allowance left when it began. */
   byte_size_max: ColumnType<string, number, never>;
   ticket_hash: Buffer;
+  /** Who began it, for the audit log; null where nobody was named. */
+  actor: Generated<string | null>;
   state: Generated<'issued' | 'receiving' | 'abandoned'>;
   deadline_at: Date;
   lease_until: Date;
@@ -85,6 +87,9 @@ export interface AvatarTable {
   /** Reason that the client is told, of one that is refused. */
   refusal: string | null;
   created_at: Generated<Date>;
+  /** Who sent it and in which request, for the audit log; null where nobody was named. */
+  actor: Generated<string | null>;
+  request_id: Generated<string | null>;
   /** When the sweeper takes it up, unless it is recorded. */
   due_at: Date;
 }

@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { errors } from '../errors.ts';
+import { downloadsMax, downloadsOpen } from '../files-metrics.ts';
 
 /** Counts the downloads that are open, so that readers who do not read take no more than a part of the memory and the descriptors. */
 export class OpenDownloads {
@@ -8,6 +9,8 @@ export class OpenDownloads {
 
   constructor(max: number) {
     this.#max = max;
+    downloadsOpen.watch(() => [[this.#count]]);
+    downloadsMax.watch(() => [[max]]);
   }
 
   /**

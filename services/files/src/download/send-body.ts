@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { bytesSent } from '../files-metrics.ts';
 
 /** Most bytes that are given to the connection at once, so that a slow reader's progress is seen. */
 const PIECE_BYTES_MAX = 64 * 1024;
@@ -29,7 +30,9 @@ export async function sendBody(res: ServerResponse, source: Readable, options: B
       if (left < 0) throw new Error(`The object has more than ${byteSize} bytes`);
       for (let start = 0; start < chunk.byteLength; start += PIECE_BYTES_MAX) {
         timer.refresh();
-        yield chunk.subarray(start, start + PIECE_BYTES_MAX);
+        const piece = chunk.subarray(start, start + PIECE_BYTES_MAX);
+        bytesSent.add(piece.byteLength);
+        yield piece;
       }
     }
     if (left > 0) throw new Error(`The object lacks ${left} of ${byteSize} bytes`);

@@ -1,5 +1,6 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
+import { actingFor } from '@latchkey/kit/audit/actor';
 import { REQUEST_ID_HEADER } from '@latchkey/kit/rpc/route';
 import type { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import type { ApplicationRef } from '../application/owned-application.ts';
@@ -10,9 +11,17 @@ import { createDownloadUrl } from './download-url.ts';
 import { getFilesMetadata } from './files-metadata.ts';
 import { type FileRow, listFiles } from './list-files.ts';
 import { renameFile } from './rename-file.ts';
+import { getStorageUsage } from './storage-usage.ts';
 
 type Impl = ServiceImpl<typeof FileService>;
-type Methods = 'checkFileName' | 'getFilesMetadata' | 'listFiles' | 'renameFile' | 'deleteFile' | 'createDownloadUrl';
+type Methods =
+  | 'checkFileName'
+  | 'getFilesMetadata'
+  | 'listFiles'
+  | 'renameFile'
+  | 'deleteFile'
+  | 'createDownloadUrl'
+  | 'getStorageUsage';
 
 /** What is done with files that exist. */
 export function fileRpc(ctx: FilesContext): Pick<Impl, Methods> {
@@ -30,16 +39,25 @@ export function fileRpc(ctx: FilesContext): Pick<Impl, Methods> {
       return { files: rows.map(toMessage), totalFiles: BigInt(total) };
     },
     async renameFile(request, call) {
-      await renameFile(ctx, toRef(request, call), request.fileId, request.fileName);
+      await renameFile(actingFor(ctx, call), toRef(request, call), request.fileId, request.fileName);
       return {};
     },
     async deleteFile(request, call) {
-      await deleteFile(ctx, toRef(request, call), request.fileId);
+      await deleteFile(actingFor(ctx, call), toRef(request, call), request.fileId);
       return {};
     },
     async createDownloadUrl(request, call) {
       const { url, expiresAt } = await createDownloadUrl(ctx, toRef(request, call), request.fileId, request.lifetimeSeconds);
       return { url, expiresAt: timestampFromDate(expiresAt) };
+    },
+    async getStorageUsage({ accountId }, { requestHeader }) {
+      const { chargedMib, fileCount } = await getStorageUsage(ctx, accountId, requestHeader.get(REQUEST_ID_HEADER) ?? '');
+      return {
+        chargedMib: BigInt(chargedMib),
+        chargedMibMax: BigInt(ctx.limits.allowanceMib),
+        fileCount: BigInt(fileCount),
+        fileCountMax: BigInt(ctx.limits.fileCountMax),
+      };
     },
   };
 }

@@ -36,6 +36,17 @@ export async function lockRenames(tx: Kysely<FilesDatabase>, applicationId: stri
   await sql`select pg_advisory_xact_lock(hashtextextended(${`rename/${applicationId}`}, 0))`.execute(tx);
 }
 
+/** The name of a file, or undefined when the application has no such file. */
+export async function selectName(tx: Kysely<FilesDatabase>, applicationId: string, fileId: string): Promise<string | undefined> {
+  const row = await tx
+    .selectFrom('file')
+    .select('display_name')
+    .where('id', '=', fileId)
+    .where('application_id', '=', applicationId)
+    .executeTakeFirst();
+  return row?.display_name;
+}
+
 /** Gives a file a name; false when the application has no such file. Fails on the constraint `file_name` where another one has the name. */
 export async function updateName(
   tx: Kysely<FilesDatabase>,
@@ -52,15 +63,19 @@ export async function updateName(
   return result.numUpdatedRows > 0n;
 }
 
-/** Removes a file and answers its size in bytes, or undefined when the application has no such file. */
-export async function removeFile(tx: Kysely<FilesDatabase>, applicationId: string, fileId: string): Promise<number | undefined> {
+/** Removes a file and answers whose it was, its name and its size in bytes, or undefined when the application has no such file. */
+export async function removeFile(
+  tx: Kysely<FilesDatabase>,
+  applicationId: string,
+  fileId: string,
+): Promise<{ readonly accountId: string; readonly displayName: string; readonly byteSize: number } | undefined> {
   const row = await tx
     .deleteFrom('file')
     .where('id', '=', fileId)
     .where('application_id', '=', applicationId)
-    .returning('byte_size')
+    .returning(['account_id', 'display_name', 'byte_size'])
     .executeTakeFirst();
-  return row && Number(row.byte_size);
+  return row && { accountId: row.account_id, displayName: row.display_name, byteSize: Number(row.byte_size) };
 }
 
 /** Takes a file that was removed out of what its application uses. A record that is too low must not keep its owner from deleting. */

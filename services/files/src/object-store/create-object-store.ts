@@ -1,17 +1,20 @@
-import type { FilesConfig } from '../config.ts';
+import type { AvatarWorkerConfig } from '../config.ts';
 import { createDiskStore } from './disk-store.ts';
 import type { ObjectStore } from './object-store.ts';
+import { observeStore } from './observed-store.ts';
 
 /** The store that the settings choose. Nothing is touched before the first call. */
-export function createObjectStore(config: FilesConfig): ObjectStore {
-  return config.OBJECT_STORE === 'disk' ? createDiskStore(config.OBJECTS_DIR as string) : loadedLater(() => loadS3Store(config));
+export function createObjectStore(config: AvatarWorkerConfig): ObjectStore {
+  if (config.OBJECT_STORE === 'disk') return observeStore(createDiskStore(config.OBJECTS_DIR as string));
+  return observeStore(loadedLater(() => loadS3Store(config)));
 }
 
 /** The library for S3 takes some 45 MiB and 150 ms, which who keeps files on disk need not spend. */
-async function loadS3Store(config: FilesConfig): Promise<ObjectStore> {
+async function loadS3Store(config: AvatarWorkerConfig): Promise<ObjectStore> {
   const { createS3Store } = await import('./s3-store.ts');
   return createS3Store({
     endpoint: config.S3_ENDPOINT,
+    publicEndpoint: config.S3_PUBLIC_ENDPOINT,
     region: config.S3_REGION,
     bucket: config.S3_BUCKET as string,
     accessKeyId: config.S3_ACCESS_KEY_ID,

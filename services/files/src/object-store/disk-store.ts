@@ -1,4 +1,4 @@
-import { open, opendir, rm, stat } from 'node:fs/promises';
+import { open, opendir, rm, stat, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import {
@@ -24,11 +24,11 @@ const READ_BYTES = 256 * 1024;
 export function createDiskStore(dir: string): ObjectStore {
   const layout = diskLayout(dir);
   return {
-    put: (key, body, signal) => writeObject(layout, key, body, signal),
+    put: (key, body, signal, options) => writeObject(layout, key, body, signal, options),
     read: async (key, range) => readObject(objectPaths(layout, key).file, range),
     localPath: (key) => objectPaths(layout, key).file,
     stat: async (key) => statFile(objectPaths(layout, key).file),
-    remove: (key) => removeObject(layout, key),
+    remove: (...keys) => removeObjects(layout, keys),
     list: () => listObjects(layout),
     createDownloadUrl: async () => undefined,
     check: () => probe(layout),
@@ -57,16 +57,22 @@ async function statFile(path: string): Promise<{ byteSize: number } | undefined>
 /**
  * What is unfinished goes first: a write that has not named its file yet finds it gone and fails, and one that has is removed with the object.
  */
-async function removeObject(layout: DiskLayout, key: string): Promise<void> {
-  const { dir, file } = objectPaths(layout, key);
-  const prefix = temporaryPrefix(key);
+async function removeObjects(layout: DiskLayout, keys: readonly string[]): Promise<void> {
+  const paths = keys.map((key) => objectPaths(layout, key));
+  const prefixes = keys.map(temporaryPrefix);
   for await (const { name } of listFolder(layout.temporaryDir)) {
-    if (name.startsWith(prefix)) await rm(join(layout.temporaryDir, name), { force: true });
+    if (prefixes.some((prefix) => name.startsWith(prefix))) await removeFile(join(layout.temporaryDir, name));
   }
-  await rm(file, { force: true });
-  // Synced also where there was nothing: what removed it may have ended before its own sync.
-  const changed = (await removeEmptyFolder(dir)) ? layout.objectsDir : dir;
-  await syncFolder(changed).catch((err: unknown) => absent(err));
+  for (const { file } of paths) await removeFile(file);
+  for (const dir of new Set(paths.map((path) => path.dir))) {
+    // Synced also where there was nothing: what removed it may have ended before its own sync.
+    const changed = (await removeEmptyFolder(dir)) ? layout.objectsDir : dir;
+    await syncFolder(changed).catch((err: unknown) => absent(err));
+  }
+}
+
+async function removeFile(path: string): Promise<void> {
+  await unlink(path).catch((err: unknown) => absent(err));
 }
 
 /** Writes a byte, as a folder that may be written can still be on a disk that is full or read-only. */

@@ -10,17 +10,19 @@ import {
   syncFolder,
   temporaryPath,
 } from './disk-layout.ts';
+import type { PutOptions } from './object-store.ts';
 
 /** One write costs as much whether it carries 64 KiB or 1 MiB; more than that gains nothing. */
 const WRITE_BYTES = 1024 * 1024;
-const RENAME_TRIES_MAX = 5;
+const RENAME_TRIES_MAX = 8;
 
-/** Writes a body to a temporary file, makes that durable and gives it its name. Leaves nothing when it fails. */
+/** Writes a body to a temporary file, makes that durable where it is to be, and gives it its name. Leaves nothing when it fails. */
 export async function writeObject(
   layout: DiskLayout,
   key: string,
   body: AsyncIterable<Uint8Array>,
   signal: AbortSignal,
+  { durable = true }: PutOptions = {},
 ): Promise<void> {
   const paths = objectPaths(layout, key);
   const temporary = temporaryPath(layout, key);
@@ -29,13 +31,13 @@ export async function writeObject(
     const handle = await openTemporary(layout, temporary);
     try {
       await writeBody(handle, reader);
-      await handle.sync();
+      if (durable) await handle.sync();
     } finally {
       await handle.close();
     }
     reader.throwIfFailed();
     await publish(layout, temporary, paths);
-    await makeNameDurable(layout, paths, reader);
+    if (durable) await makeNameDurable(layout, paths, reader);
   } catch (err) {
     await discard(temporary);
     throw err;
@@ -87,18 +89,24 @@ async function writeAll(handle: FileHandle, buffer: Buffer, length: number): Pro
   }
 }
 
-/** Whoever removes the application's last object removes its folder too, perhaps just before we move ours into it. */
+/** The folder is there unless this is its first object; whoever removes the last one removes it too, perhaps just before we move ours into it. */
 async function publish(layout: DiskLayout, temporary: string, { dir, file }: ObjectPaths): Promise<void> {
   for (let tries = 1; ; tries += 1) {
     try {
-      await mkdir(dir, { mode: 0o700 }).catch((err: unknown) => {
-        if (!hasCode(err, 'EEXIST')) throw err;
-      });
       return await rename(temporary, file);
     } catch (err) {
       if (!hasCode(err, 'ENOENT') || tries === RENAME_TRIES_MAX) throw err;
-      await createFolders(layout);
+      await makeObjectFolder(layout, dir);
     }
+  }
+}
+
+async function makeObjectFolder(layout: DiskLayout, dir: string): Promise<void> {
+  try {
+    await mkdir(dir, { mode: 0o700 });
+  } catch (err) {
+    if (hasCode(err, 'ENOENT')) await createFolders(layout);
+    else if (!hasCode(err, 'EEXIST')) throw err;
   }
 }
 

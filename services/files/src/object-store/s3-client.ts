@@ -11,6 +11,8 @@ const ATTEMPTS_MAX = 3;
 export interface S3Settings {
   /** Absent for Amazon's own. */
   readonly endpoint?: string | undefined;
+  /** Where clients reach the same server, which their URLs then name. The endpoint unless set. */
+  readonly publicEndpoint?: string | undefined;
   readonly region: string;
   readonly bucket: string;
   /** Without a key, the usual places are asked: environment, shared files, the machine's or the pod's role. */
@@ -25,6 +27,8 @@ export interface S3Settings {
 /** A bucket, and calls to it that end. */
 export interface S3Bucket {
   readonly client: S3Client;
+  /** Signs the URLs that clients are given, and is never sent with: a signature holds the name that the server is reached by. */
+  readonly urlClient: S3Client;
   readonly name: string;
   readonly callTimeoutMs: number;
   readonly checksums: S3Settings['checksums'];
@@ -39,8 +43,11 @@ export interface S3Bucket {
 export function createS3Bucket(settings: S3Settings): S3Bucket {
   const timeoutMs = settings.callTimeoutMs ?? CALL_TIMEOUT_MS;
   const client = createClient(settings, timeoutMs);
+  const { publicEndpoint } = settings;
+  const urlClient = publicEndpoint === undefined ? client : createClient({ ...settings, endpoint: publicEndpoint }, timeoutMs);
   return {
     client,
+    urlClient,
     name: settings.bucket,
     callTimeoutMs: timeoutMs,
     checksums: settings.checksums,

@@ -20,14 +20,19 @@ export function createS3Store(settings: S3Settings): ObjectStore {
     read: async (key, range) => readObject(bucket, checked(key), range),
     localPath: () => undefined,
     stat: async (key) => statObject(bucket, checked(key)),
-    remove: async (key) => removeObject(bucket, checked(key)),
+    async remove(...keys) {
+      for (const key of keys) await removeObject(bucket, checked(key));
+    },
     list: () => listEverything(bucket),
     createDownloadUrl: async (key, description) => presign(bucket, checked(key), description),
     check: async () => {
       const request = new HeadBucketCommand({ Bucket: bucket.name });
       await bucket.call((client, options) => client.send(request, options));
     },
-    close: async () => bucket.client.destroy(),
+    close: async () => {
+      bucket.client.destroy();
+      bucket.urlClient.destroy();
+    },
   };
 }
 
@@ -68,7 +73,7 @@ function presign(bucket: S3Bucket, key: string, description: DownloadDescription
     ResponseContentType: description.contentType,
     ResponseContentDisposition: attachment(description.fileName),
   });
-  return getSignedUrl(bucket.client, request, { expiresIn: description.lifetimeSeconds });
+  return getSignedUrl(bucket.urlClient, request, { expiresIn: description.lifetimeSeconds });
 }
 
 function absent(err: unknown): undefined {

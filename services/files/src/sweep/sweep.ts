@@ -1,4 +1,5 @@
 import type { FilesContext } from '../context.ts';
+import { type SweepKind, sweepFailures, sweepRemoved } from '../files-metrics.ts';
 import { objectKey } from '../object-store/object-store.ts';
 import { deleteIntent } from '../upload/upload-intent.store.ts';
 import { claimAbandoned, claimObjectDeletions, deleteObjectDeletions } from './sweep.store.ts';
@@ -19,7 +20,7 @@ export async function sweepAbandonedUploads(ctx: FilesContext, signal: AbortSign
     const uploads = await claimAbandoned(ctx.db, claimOf(ctx));
     const removed = await eachRemoved(
       ctx,
-      uploads,
+      { kind: 'abandoned_upload', items: uploads },
       ({ id, applicationId }) => objectKey(applicationId, id),
       ({ id }) => deleteIntent(ctx.db, id),
     );
@@ -33,7 +34,7 @@ export async function sweepObjectDeletions(ctx: FilesContext, signal: AbortSigna
     const keys = await claimObjectDeletions(ctx.db, claimOf(ctx));
     const removed = await eachRemoved(
       ctx,
-      keys,
+      { kind: 'deleted_object', items: keys },
       (key) => key,
       (key) => deleteObjectDeletions(ctx.db, [key]),
     );
@@ -61,7 +62,7 @@ async function untilEmpty(signal: AbortSignal, sweep: () => Promise<{ taken: num
  */
 async function eachRemoved<T>(
   ctx: FilesContext,
-  items: readonly T[],
+  { kind, items }: { readonly kind: SweepKind; readonly items: readonly T[] },
   keyOf: (item: T) => string,
   after: (item: T) => Promise<void>,
 ): Promise<number> {
@@ -74,7 +75,9 @@ async function eachRemoved<T>(
         await ctx.store.remove(key);
         await after(item);
         removed += 1;
+        sweepRemoved.add(1, kind);
       } catch (err) {
+        sweepFailures.add(1, kind);
         ctx.logger.warn({ err, key }, 'object not removed, to be tried again');
       }
     }

@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
+import { programEnv } from '@latchkey/testkit/program-env';
 import { onTestFinished } from 'vitest';
 
 /** How a command ended. */
@@ -23,7 +24,7 @@ const MAIN = fileURLToPath(new URL('../main.ts', import.meta.url));
 
 /** Runs `main.ts` with these environment variables only; it is killed when the test is over. */
 export function runMain(env: Readonly<Record<string, string>>, ...args: string[]): Command {
-  const child = spawn(process.execPath, [MAIN, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(process.execPath, [MAIN, ...args], { env: { ...programEnv(), ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
   const text = { stdout: '', stderr: '' };
   for (const name of ['stdout', 'stderr'] as const) {
     child[name].setEncoding('utf8').on('data', (chunk: string) => {

@@ -2,10 +2,11 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Client, createClient } from '@connectrpc/connect';
+import { auditRoute } from '@latchkey/kit/audit/audit.rpc';
 import { migrate } from '@latchkey/kit/database/migrate';
 import { createLogger, type Logger } from '@latchkey/kit/logger';
 import { createDirectTransport } from '@latchkey/kit/rpc/direct-transport';
-import { rpcRoute } from '@latchkey/kit/rpc/route';
+import { type RpcRoute, rpcRoute } from '@latchkey/kit/rpc/route';
 import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import { createTestDatabase } from '@latchkey/testkit/database';
 import { createTestClock, type TestClock } from '@latchkey/testkit/test-clock';
@@ -36,6 +37,7 @@ export interface InstanceOptions {
 
 /** One instance of the service and a client that calls it. */
 export interface FilesInstance {
+  readonly routes: readonly RpcRoute[];
   readonly client: Client<typeof FileService>;
   readonly ctx: FilesContext;
   stop(): Promise<void>;
@@ -106,6 +108,6 @@ function createInstance({ url, objectsDir, apps }: Surroundings, options: Instan
   });
   const { ctx: opened, close } = openContext(config, apps.transport, logger, options.clock);
   const ctx: FilesContext = { ...opened, store: options.aroundStore?.(opened.store) ?? opened.store };
-  const routes = [rpcRoute(FileService, { ...uploadRpc(ctx), ...fileRpc(ctx) })];
-  return { client: createClient(FileService, createDirectTransport(routes, logger)), ctx, stop: close };
+  const routes = [rpcRoute(FileService, { ...uploadRpc(ctx), ...fileRpc(ctx) }), auditRoute(ctx.pool)];
+  return { routes, client: createClient(FileService, createDirectTransport(routes, logger)), ctx, stop: close };
 }

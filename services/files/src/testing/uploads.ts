@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream';
-import { type Client, createClient } from '@connectrpc/connect';
+import { type CallOptions, type Client, createClient } from '@connectrpc/connect';
 import { DomainError } from '@latchkey/kit/errors';
 import { createDirectTransport } from '@latchkey/kit/rpc/direct-transport';
 import { rpcRoute } from '@latchkey/kit/rpc/route';
@@ -22,7 +22,7 @@ export interface UploadOptions {
 export interface Uploads {
   readonly client: Client<typeof FileService>;
   /** Begins an upload and answers its ticket. */
-  begin(ref: OwnedRef, options?: UploadOptions): Promise<string>;
+  begin(ref: OwnedRef, options?: UploadOptions, call?: CallOptions): Promise<string>;
   /** Sends the bytes for a ticket. */
   send(ticket: string, body: Readable | Buffer): Promise<UploadAnswer>;
   /** Does both. */
@@ -35,14 +35,15 @@ export function createUploads(ctx: FilesContext): Uploads {
   const routes = [rpcRoute(FileService, { ...uploadRpc(ctx), ...fileRpc(ctx) })];
   const client = createClient(FileService, createDirectTransport(routes, ctx.logger));
   const receive = createUploadBody(ctx);
-  const begin: Uploads['begin'] = async (ref, { name, byteSize, expectedChecksum } = {}) => {
+  const begin: Uploads['begin'] = async (ref, { name, byteSize, expectedChecksum } = {}, call = {}) => {
     serial += 1;
-    const { ticket } = await client.beginUpload({
+    const description = {
       ...ref,
       fileName: name ?? `upload-${serial}`,
       ...(byteSize !== undefined && { byteSize: BigInt(byteSize) }),
       ...(expectedChecksum && { expectedChecksum: new Uint8Array(expectedChecksum) }),
-    });
+    };
+    const { ticket } = await client.beginUpload(description, call);
     return ticket;
   };
   const send: Uploads['send'] = (ticket, body) =>

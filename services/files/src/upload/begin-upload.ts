@@ -1,4 +1,5 @@
 import { hash, randomBytes } from 'node:crypto';
+import { type Acting, formatActor } from '@latchkey/kit/audit/actor';
 import { newId } from '@latchkey/kit/id';
 import { type ApplicationRef, parseRef, whileOwned } from '../application/owned-application.ts';
 import type { FilesContext } from '../context.ts';
@@ -28,7 +29,7 @@ export interface UploadDescription extends ApplicationRef {
  * @throws `file_name_invalid`, `application_not_found`, `file_name_taken`, `file_empty`, `allowance_exceeded`, `file_count_exceeded`,
  *   `file_too_large`, `upload_under_way`
  */
-export async function beginUpload(ctx: FilesContext, upload: UploadDescription): Promise<string> {
+export async function beginUpload(ctx: Acting<FilesContext>, upload: UploadDescription): Promise<string> {
   const displayName = parseFileName(upload.fileName);
   const { byteSize, expectedChecksum } = upload;
   checkDescription(upload);
@@ -55,6 +56,7 @@ export async function beginUpload(ctx: FilesContext, upload: UploadDescription):
     expected_checksum: expectedChecksum ? Buffer.from(expectedChecksum) : null,
     byte_size_max: allowedBytes(ctx.limits, usage),
     ticket_hash: hashTicket(ticket),
+    actor: formatActor(ctx.origin) ?? null,
   });
   return ticket;
 }

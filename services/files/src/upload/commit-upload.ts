@@ -1,6 +1,8 @@
+import { originFrom } from '@latchkey/kit/audit/actor';
 import { isUniqueViolation } from '@latchkey/kit/database/database';
 import type { FilesContext } from '../context.ts';
 import { errors } from '../errors.ts';
+import { recordFiles } from '../file/audit.ts';
 import { chargeMib } from '../file/charge.ts';
 import { holdApplication, insertFile, isDeleted } from './commit-upload.store.ts';
 import { type ClaimedIntent, endIntent } from './upload-intent.store.ts';
@@ -59,6 +61,9 @@ export async function commitUpload(ctx: FilesContext, { intent, stored, head, re
       throw isUniqueViolation(err, 'file_name') ? errors.file_name_taken() : err;
     });
     await addUsage(tx, { applicationId, accountId, chargedMib: chargeMib(stored.byteSize) });
+    const changes = { displayName: intent.displayName, byteSize: stored.byteSize, checksum: stored.checksum.toString('hex') };
+    const event = { accountId, applicationId, fileId: intent.id, action: 'file.uploaded', changes } as const;
+    await recordFiles(tx, originFrom(intent.actor, requestId), event);
   });
 }
 

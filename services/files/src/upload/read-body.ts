@@ -2,6 +2,7 @@ import { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
 import { releaseBytes } from '@latchkey/kit/http/release-bytes';
 import { errors } from '../errors.ts';
+import { bytesReceived } from '../files-metrics.ts';
 
 /**
  * The chunks of a stream until its proper end. Unlike a stream's own iterator it ends at once when `signal` aborts, however long the
@@ -31,6 +32,7 @@ export async function* readBody(
       signal.throwIfAborted();
       const chunk = chunks.shift();
       if (chunk) {
+        bytesReceived.add(chunk.byteLength);
         yield chunk;
         // What is read of other streams may be somebody's.
         if (body instanceof IncomingMessage) releaseBytes(chunk);

@@ -10,6 +10,8 @@ export interface ClaimedIntent {
   readonly byteSize: number | undefined;
   readonly expectedChecksum: Buffer | undefined;
   readonly byteSizeMax: number;
+  /** Who began it, as the header has it; undefined where nobody was named. */
+  readonly actor: string | undefined;
   /** Time left until the deadline, in milliseconds; negative once it is past. */
   readonly remainingMs: number;
 }
@@ -75,7 +77,7 @@ export async function claimIntent(
     .where('ticket_hash', '=', ticketHash)
     .where('state', '=', 'issued')
     .where('lease_until', '>', sql<Date>`now()`)
-    .returning(['id', 'account_id', 'application_id', 'display_name', 'byte_size', 'expected_checksum', 'byte_size_max'])
+    .returning(['id', 'account_id', 'application_id', 'display_name', 'byte_size', 'expected_checksum', 'byte_size_max', 'actor'])
     .returning(sql<number>`(extract(epoch from deadline_at - now()) * 1000)::float8`.as('remaining_ms'))
     .executeTakeFirst();
   return (
@@ -87,6 +89,7 @@ export async function claimIntent(
       byteSize: row.byte_size === null ? undefined : Number(row.byte_size),
       expectedChecksum: row.expected_checksum ?? undefined,
       byteSizeMax: Number(row.byte_size_max),
+      actor: row.actor ?? undefined,
       remainingMs: row.remaining_ms,
     }
   );

@@ -1,5 +1,7 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import type { CallOptions } from '@connectrpc/connect';
+import { REPEATABLE } from '@latchkey/kit/rpc/repeatable';
 import { AuthenticateResponseSchema, PrincipalKind } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Clients } from '../clients.ts';
@@ -38,6 +40,17 @@ function createAuthenticator(given: Answer = answer, latencyMs = 0) {
   const authenticator = new Authenticator({ authentication: { authenticate } } as unknown as Pick<Clients, 'authentication'>);
   return { authenticator, questions: () => questions };
 }
+
+it('may ask identity again where the first question gets no answer', async () => {
+  const asked: CallOptions[] = [];
+  const authenticate = async (_request: unknown, options: CallOptions) => {
+    asked.push(options);
+    return create(AuthenticateResponseSchema, answer);
+  };
+  const authenticator = new Authenticator({ authentication: { authenticate } } as unknown as Pick<Clients, 'authentication'>);
+  await authenticator.authenticate(KEY, IP, { timeoutMs: 4_500 });
+  expect(asked.map(({ timeoutMs, contextValues }) => [timeoutMs, contextValues?.get(REPEATABLE)])).toEqual([[4_500, true]]);
+});
 
 describe('a remembered principal', () => {
   beforeEach(() => {

@@ -1,14 +1,16 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { trackConnections, whileTransferring } from '@latchkey/kit/http/connections';
+import { lingerOnClose } from '@latchkey/kit/http/drain';
 import { eventually } from '@latchkey/testkit/eventually';
 import { openRawClient } from '@latchkey/testkit/raw-client';
 import { testRedis } from '@latchkey/testkit/redis';
 import { fastify } from 'fastify';
 import { beforeEach, describe, expect, it } from 'vitest';
+import { readGatewayConfig } from '../config.ts';
+import { stopMsMax } from '../server.ts';
 import { startTestGateway, type TestGateway } from '../testing/test-gateway.ts';
 import { startUploadGateway } from '../testing/upload-gateway.ts';
-import { lingerOnClose } from './drain.ts';
 
 const REQUEST = 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n';
 
@@ -58,6 +60,38 @@ describe('a gateway that stops', () => {
   it('refuses new connections', async () => {
     await gateway.service.stop();
     await expect(fetch(`${gateway.baseUrl}/healthz`)).rejects.toThrow('fetch failed');
+  });
+});
+
+describe('a gateway that stops with DRAIN_SECONDS', () => {
+  it('goes on taking connections for so long, is not ready, and asks on each to send no more', async () => {
+    gateway = await startTestGateway({
+      redisUrl: (await testRedis()).url,
+      env: { DRAIN_SECONDS: '1' },
+      checkReady: async () => undefined,
+    });
+    const kept = await open();
+    await ask(kept);
+    const startedAt = performance.now();
+    const stopped = gateway.service.stop();
+    let answered = 0;
+    while (performance.now() - startedAt < 700) {
+      const socket = answered === 0 ? kept : await open();
+      expect(await ask(socket)).toMatch(/^HTTP\/1\.1 200 OK\r\n.*connection: close\r\n/is);
+      answered += 1;
+    }
+    expect((await fetch(`${gateway.baseUrl}/readyz`)).status).toBe(503);
+    await stopped;
+    expect(answered).toBeGreaterThan(1);
+    expect(performance.now() - startedAt).toBeGreaterThanOrEqual(1_000);
+    await expect(fetch(`${gateway.baseUrl}/healthz`)).rejects.toThrow('fetch failed');
+  });
+
+  it.each([
+    ['uploads after it', { UPLOAD_DEADLINE_SECONDS: '180', DRAIN_SECONDS: '10' }, 10 + 180 + 15 + 14],
+    ['bodies that come slowly', { UPLOAD_DEADLINE_SECONDS: '1' }, 60],
+  ])('has more time than %s may take', (_what, env, seconds) => {
+    expect(stopMsMax(readGatewayConfig({ REDIS_URL: 'redis://127.0.0.1', ...env }))).toBeGreaterThan(seconds * 1_000);
   });
 });
 

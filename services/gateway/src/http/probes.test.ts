@@ -1,9 +1,11 @@
+import { memoryLogger } from '@latchkey/kit/testing/memory-logger';
 import { eventually } from '@latchkey/testkit/eventually';
 import { testRedis } from '@latchkey/testkit/redis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestGateway, type TestGateway } from '../testing/test-gateway.ts';
 
 let gateway: TestGateway;
+const { logger, lines } = memoryLogger();
 let checks = 0;
 let isReady = true;
 beforeAll(async () => {
@@ -11,7 +13,7 @@ beforeAll(async () => {
     checks += 1;
     if (!isReady) throw new Error('the database is down');
   };
-  gateway = await startTestGateway({ redisUrl: (await testRedis()).url, checkReady });
+  gateway = await startTestGateway({ redisUrl: (await testRedis()).url, checkReady, logger });
 });
 afterAll(() => gateway.service.stop());
 
@@ -28,8 +30,13 @@ describe('the readiness probe', () => {
     expect(checks - before).toBeLessThanOrEqual(3);
   });
 
-  it('follows what is behind it soon, and says nothing of the reason', async () => {
+  it('follows what is behind it soon, and says nothing of the reason, which the log says once', async () => {
     isReady = false;
+    const before = checks;
+    await eventually(async () => {
+      await probe('/readyz');
+      expect(checks - before).toBeGreaterThan(3);
+    });
     const answer = await eventually(async () => {
       const found = await probe('/readyz');
       expect(found.status).toBe(503);
@@ -38,6 +45,11 @@ describe('the readiness probe', () => {
     expect(answer.text).toBe('{"status":"not ready"}');
     isReady = true;
     await eventually(async () => (await probe('/readyz')).status === 200);
+    const told = lines.filter(({ msg }) => msg === 'not ready' || msg === 'ready again');
+    expect(told).toMatchObject([
+      { level: 40, err: { message: 'the database is down' } },
+      { level: 30, msg: 'ready again' },
+    ]);
   });
 });
 

@@ -1,4 +1,6 @@
+import { atMostEvery } from '@latchkey/kit/at-most-every';
 import type { Logger } from '@latchkey/kit/logger';
+import { logReadiness } from '@latchkey/kit/rpc/readiness-log';
 import type { FastifyInstance } from 'fastify';
 
 /** Paths that no limit is kept for. */
@@ -10,13 +12,11 @@ const READINESS_AGE_MS_MAX = 250;
 /** Puts the probes on the server: `/healthz` while the process answers at all, `/readyz` while what it depends on does too. */
 export function registerProbes(app: FastifyInstance, checkReady: () => Promise<void>, logger: Logger): void {
   const hidden = { schema: { hide: true } as object };
+  const check = logReadiness(checkReady, logger);
   const isReady = atMostEvery(READINESS_AGE_MS_MAX, () =>
-    checkReady().then(
+    check().then(
       () => true,
-      (err: unknown) => {
-        logger.warn({ err }, 'not ready');
-        return false;
-      },
+      () => false,
     ),
   );
   app.get('/healthz', hidden, () => ({ status: 'ok' }));
@@ -24,19 +24,4 @@ export function registerProbes(app: FastifyInstance, checkReady: () => Promise<v
     if (await isReady()) return { status: 'ready' };
     return reply.code(503).send({ status: 'not ready' });
   });
-}
-
-/** The same question asked once for all who ask at the same time, and for those who ask soon after. */
-function atMostEvery<T>(ageMsMax: number, ask: () => Promise<T>): () => Promise<T> {
-  let answer: Promise<T> | undefined;
-  let staleAt = 0;
-  return () => {
-    if (!answer || performance.now() >= staleAt) {
-      staleAt = Number.POSITIVE_INFINITY;
-      answer = ask().finally(() => {
-        staleAt = performance.now() + ageMsMax;
-      });
-    }
-    return answer;
-  };
 }

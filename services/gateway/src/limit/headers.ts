@@ -1,10 +1,18 @@
 import type { DomainError } from '@latchkey/kit/errors';
+import { Counter } from '@latchkey/kit/metrics/instrument';
 import type { FastifyReply } from 'fastify';
 import { errors } from '../errors.ts';
 import type { Standing } from './limit.ts';
 
-/** The refusal of an event that a limit denied. */
+const refusals = new Counter({
+  name: 'latchkey_rate_limit_refusals_total',
+  help: 'Requests that a limit denied, by the name that the limit has in the RateLimit headers.',
+  labels: ['limit'],
+});
+
+/** The refusal of an event that a limit denied, which is counted. */
 export function denial({ limit, resetMs }: Standing): DomainError {
+  refusals.add(1, limit.name);
   return errors.rate_limit_reached({
     policy: limit.name,
     limit: String(limit.max),

@@ -1,4 +1,5 @@
 import type { Logger } from '@latchkey/kit/logger';
+import { Counter } from '@latchkey/kit/metrics/instrument';
 import type { Redis } from '@latchkey/kit/redis';
 import { AdmissionBatch } from './admission-batch.ts';
 import { type Limit, type Standing, standing } from './limit.ts';
@@ -28,6 +29,11 @@ export interface Admission {
 
 /** How long Redis is left alone after a failure, in milliseconds, so that one that hangs does not slow every request. */
 const PAUSE_MS = 1_000;
+
+const fallbacks = new Counter({
+  name: 'latchkey_rate_limit_fallbacks_total',
+  help: 'Times that Redis did not count for a limit, so that each process counts for itself for a second.',
+});
 
 interface ScriptedRedis extends Redis {
   latchkeyHit(key: string, windowMs: number): Promise<[number, number]>;
@@ -90,6 +96,7 @@ export class Limiter {
       return await command(this.#redis);
     } catch (err) {
       this.#logger.warn({ err }, 'limits are counted in this process for now');
+      fallbacks.add(1);
       this.#pausedUntil = performance.now() + PAUSE_MS;
       return undefined;
     }

@@ -34,6 +34,7 @@ export const FAILURES = {
     when: 'An account has the email of a person who has none; or the browser is signed in to another account than theirs; or, linking, they have another.',
   },
   avatar_too_large: { status: 413, code: 'limit_exceeded', when: 'The image is larger than 3 MiB.' },
+  too_many_applications: { status: 413, code: 'limit_exceeded', when: 'There are as many applications as there may be.' },
   limit_exceeded: {
     status: 413,
     when: 'The file is too large, the storage allowance does not suffice, or there are as many files as there may be.',

@@ -67,8 +67,7 @@ export class Gate {
   /** Lets a request for a route in, or throws why not. */
   async enter(request: FastifyRequest, reply: FastifyReply, route: Route): Promise<Entrance> {
     const clientIp = clientIpOf(request);
-    const call = callOptionsFor(request.id);
-    const caller = await this.#identify(request, route, clientIp, call);
+    const caller = await this.#identify(request, route, clientIp, callOptionsFor(request.id));
     let { standing } = caller;
     if (!standing.allowed) throw denial(standing);
     const { principal } = caller;
@@ -77,7 +76,7 @@ export class Gate {
     if (route.limit) standing = tighter(await this.#countRoute(request, route.limit, clientIp, principal), standing);
     setLimitHeaders(reply, standing);
     this.#authorize(request, route, principal);
-    return { principal, call, clientIp, standing };
+    return { principal, call: callOptionsFor(request.id, { principal, clientIp }), clientIp, standing };
   }
 
   /** Takes back what a failed request must not count. */

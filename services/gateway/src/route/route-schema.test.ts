@@ -92,12 +92,19 @@ describe('the document of every other route', () => {
         409: ['account_exists'],
       },
     ],
+    ['get /api/v1/auth/oidc/callback/{issuer}', { 401: ['unauth', 'two_factor_required'], 404: undefined }],
     ['post /api/v1/auth/oidc/link', { 401: expect.arrayContaining(['unauth', 'two_factor_required']), 404: ['not_found'] }],
     ['post /api/v1/panel/api-keys', { 403: ['session_required', 'csrf_invalid', 'limit_exceeded'], 404: ['not_found'] }],
+    ['get /api/v1/panel/audit-log', { 400: ['VALIDATION_ERROR', 'bad_request'], 403: ['session_required'], 404: undefined }],
+    ['get /api/v1/panel/get-account-limits', { 400: undefined, 403: ['insufficient_scope'], 404: undefined }],
     ['get /api/v1/panel/get-applications', { 403: ['insufficient_scope'], 404: undefined }],
     [
       'post /api/v1/panel/create-application',
-      { 403: ['insufficient_scope', 'csrf_invalid', 'application_forbidden'], 404: undefined },
+      {
+        403: ['insufficient_scope', 'csrf_invalid', 'application_forbidden'],
+        404: undefined,
+        413: ['VALIDATION_ERROR', 'limit_exceeded'],
+      },
     ],
     [
       'delete /api/v1/panel/delete-application',
@@ -124,6 +131,9 @@ describe('the document of every other route', () => {
   });
 });
 
+/** An account may have as many applications as is set. */
+const CREATE_APPLICATION = '/api/v1/panel/create-application';
+
 it('no other document says what only an upload may answer', () => {
   const others = Object.entries(paths).filter(([path]) => path !== UPLOAD && path !== UPLOAD_AVATAR);
   expect(others.length).toBeGreaterThan(10);
@@ -132,7 +142,8 @@ it('no other document says what only an upload may answer', () => {
       const codes = codesOf(operation);
       expect(codes[408], path).toBeUndefined();
       expect(codes[400] ?? [], path).not.toContain('invalid_file');
-      expect(codes[413] ?? ['VALIDATION_ERROR'], path).toEqual(['VALIDATION_ERROR']);
+      const tooLarge = path === CREATE_APPLICATION ? ['VALIDATION_ERROR', 'limit_exceeded'] : ['VALIDATION_ERROR'];
+      expect(codes[413] ?? tooLarge, path).toEqual(tooLarge);
       expect(codes[409] ?? [], path).not.toEqual(expect.arrayContaining(['account_exists', 'file_name_taken']));
     }
   }

@@ -40,7 +40,7 @@ export function applicationRoutes(clients: Clients): Route[] {
       description:
         'The key must have access to all applications. A new application is online, with version `1.0` and both runtime keys.',
       body: z.strictObject({ name: trimmedText(6, 32, 'Name, 6 to 32 characters after trimming. Names need not be unique.') }),
-      failures: ['application_forbidden'],
+      failures: ['application_forbidden', 'too_many_applications'],
       message: 'Successfully create application',
       handle: async ({ principal, body, call }) => {
         if (!principal.allApplications) throw errors.application_forbidden();

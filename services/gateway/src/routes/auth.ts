@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
 import { fromConnectError } from '@latchkey/kit/errors';
+import { Counter } from '@latchkey/kit/metrics/instrument';
 import { hasLength } from '@latchkey/kit/text';
 import type { Account, Session, SignInResponse, SignUpResponse } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import { stringifySetCookie } from 'cookie';
@@ -14,6 +15,12 @@ import { defineRoute, type Route } from '../route/route.ts';
 import { idText, nonEmptyText, timestamp, twoFactorCode } from './schemas.ts';
 
 const TAG = 'Accounts';
+
+const failures = new Counter({
+  name: 'latchkey_sign_in_failures_total',
+  help: 'Sign-ins with a password that were refused or failed, by reason.',
+  labels: ['reason'],
+});
 
 const account = z.object({
   id: idText,
@@ -102,7 +109,9 @@ export function authRoutes({ clients, limits, signInFailures, secureCookie }: Au
           await Promise.all([signInFailures.takeBack(attempt), signInFailures.remember(body.email, clientIp)]);
           return open(reply, opened);
         } catch (err) {
-          if (fromConnectError(err)?.reason !== 'sign_in_failed') await signInFailures.takeBack(attempt);
+          const reason = fromConnectError(err)?.reason;
+          failures.add(1, reason ?? 'unavailable');
+          if (reason !== 'sign_in_failed') await signInFailures.takeBack(attempt);
           throw err;
         }
       },

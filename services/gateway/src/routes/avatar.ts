@@ -1,6 +1,7 @@
 import { networkOf } from '@latchkey/kit/http/client-ip';
 import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
+import { actorOf } from '../actor.ts';
 import type { Clients } from '../clients.ts';
 import { errors } from '../errors.ts';
 import type { FilesDataPath } from '../files-data-path.ts';
@@ -49,16 +50,17 @@ export function avatarRoutes({ clients, filesData, limits, byteSizeMax }: Avatar
       data: z.object({ avatarUrl: z.string().meta({ description: 'Path of this avatar. Every upload has another.' }) }),
       failures: ['invalid_file', 'upload_timeout', 'avatar_too_large'],
       message: 'Avatar uploaded.',
-      handle: async ({ principal: { accountId }, clientIp, raw, reply }) => {
+      handle: async ({ principal, clientIp, raw, reply }) => {
         const byteSize = announcedByteSize(raw);
         if (byteSize !== undefined && byteSize > byteSizeMax) throw errors.avatar_too_large();
         sendContinue(reply.raw);
         const { avatarId } = await filesData.uploadAvatar({
-          accountId,
+          accountId: principal.accountId,
           clientNetwork: networkOf(clientIp),
           body: raw,
           byteSize,
           requestId: reply.request.id,
+          actor: actorOf({ principal, clientIp }),
         });
         return { avatarUrl: `${AVATAR_URL}?v=${avatarId}` };
       },

@@ -4,9 +4,11 @@ import { createLogger, type Logger } from '@latchkey/kit/logger';
 import { createDirectTransport } from '@latchkey/kit/rpc/direct-transport';
 import { rpcRoute } from '@latchkey/kit/rpc/route';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
+import { AuditService } from '@latchkey/proto/latchkey/audit/v1/audit_pb';
 import { AvatarService } from '@latchkey/proto/latchkey/files/v1/avatar_pb';
 import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import { AccountService } from '@latchkey/proto/latchkey/identity/v1/account_pb';
+import { ApiKeyService } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
 import { AuthenticationService } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
 import { readGatewayConfig } from '../config.ts';
 import type { FilesDataPath } from '../files-data-path.ts';
@@ -19,6 +21,9 @@ export interface FakeServices {
   readonly applications?: Partial<ServiceImpl<typeof ApplicationService>>;
   readonly files?: Partial<ServiceImpl<typeof FileService>>;
   readonly avatars?: Partial<ServiceImpl<typeof AvatarService>>;
+  readonly apiKeys?: Partial<ServiceImpl<typeof ApiKeyService>>;
+  /** The audit log of each service that keeps one. */
+  readonly auditLogs?: Readonly<Record<'identity' | 'apps' | 'files', ServiceImpl<typeof AuditService>>>;
 }
 
 export interface TestGatewayOptions extends FakeServices {
@@ -42,16 +47,30 @@ async function unexpected(): Promise<never> {
 
 /** Starts a gateway before fake services. The caller stops it. */
 export async function startTestGateway(options: TestGatewayOptions): Promise<TestGateway> {
-  const { redisUrl, env, authentication = {}, accounts = {}, applications = {}, files = {}, avatars = {} } = options;
+  const {
+    redisUrl,
+    env,
+    authentication = {},
+    accounts = {},
+    applications = {},
+    files = {},
+    avatars = {},
+    apiKeys = {},
+  } = options;
+  const auditOf = (name: 'identity' | 'apps' | 'files') =>
+    options.auditLogs ? [rpcRoute(AuditService, options.auditLogs[name])] : [];
   const logger = options.logger ?? createLogger('gateway', 'silent');
   const identityRoutes = [
     rpcRoute(AuthenticationService, authentication as ServiceImpl<typeof AuthenticationService>),
     rpcRoute(AccountService, accounts as ServiceImpl<typeof AccountService>),
+    rpcRoute(ApiKeyService, apiKeys as ServiceImpl<typeof ApiKeyService>),
+    ...auditOf('identity'),
   ];
-  const appsRoutes = [rpcRoute(ApplicationService, applications as ServiceImpl<typeof ApplicationService>)];
+  const appsRoutes = [rpcRoute(ApplicationService, applications as ServiceImpl<typeof ApplicationService>), ...auditOf('apps')];
   const filesRoutes = [
     rpcRoute(FileService, files as ServiceImpl<typeof FileService>),
     rpcRoute(AvatarService, avatars as ServiceImpl<typeof AvatarService>),
+    ...auditOf('files'),
   ];
   const service = createGatewayService(readGatewayConfig({ HOST: '127.0.0.1', PORT: '0', REDIS_URL: redisUrl, ...env }), {
     identity: createDirectTransport(identityRoutes, logger),

@@ -1,5 +1,6 @@
 import { timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { ServiceImpl } from '@connectrpc/connect';
+import { actingFor } from '@latchkey/kit/audit/actor';
 import type { AccountService } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import { setAvatar } from '../avatar/avatar.ts';
 import type { IdentityContext } from '../context.ts';
@@ -13,25 +14,25 @@ const AVATAR_PATH = '/api/v1/panel/avatar';
 /** Accounts and the sessions they are used through. */
 export function accountRpc(ctx: IdentityContext): ServiceImpl<typeof AccountService> {
   return {
-    async signUp({ username, email, password, previousSessionToken }) {
-      return toSignedIn(await signUp(ctx, { username, email, password, previousSessionToken }));
+    async signUp({ username, email, password, previousSessionToken }, call) {
+      return toSignedIn(await signUp(actingFor(ctx, call), { username, email, password, previousSessionToken }));
     },
-    async signIn({ email, password, code, previousSessionToken }) {
-      return toSignedIn(await signIn(ctx, { email, password, code, previousSessionToken }));
+    async signIn({ email, password, code, previousSessionToken }, call) {
+      return toSignedIn(await signIn(actingFor(ctx, call), { email, password, code, previousSessionToken }));
     },
-    async signOut({ accountId, sessionId }) {
-      await endSession(ctx, accountId, sessionId);
+    async signOut({ accountId, sessionId }, call) {
+      await endSession(actingFor(ctx, call), accountId, sessionId);
       return {};
     },
-    async signOutEverywhere({ accountId }) {
-      await endAllSessions(ctx, accountId);
+    async signOutEverywhere({ accountId }, call) {
+      await endAllSessions(actingFor(ctx, call), accountId);
       return {};
     },
     async getAccount({ accountId }) {
       return { account: toMessage(await getAccount(ctx, accountId)) };
     },
-    async setAvatar({ accountId, avatarId, uploadedAt }) {
-      return setAvatar(ctx, { accountId, avatarId, uploadedAt: uploadedAt && timestampDate(uploadedAt) });
+    async setAvatar({ accountId, avatarId, uploadedAt }, call) {
+      return setAvatar(actingFor(ctx, call), { accountId, avatarId, uploadedAt: uploadedAt && timestampDate(uploadedAt) });
     },
   };
 }

@@ -1,6 +1,7 @@
 import { isUniqueViolation } from '@latchkey/kit/database/database';
 import { newId, parseId } from '@latchkey/kit/id';
 import type { Kysely } from 'kysely';
+import { type ActingContext, asSession, recordAccount } from '../audit/audit.ts';
 import type { IdentityContext } from '../context.ts';
 import type { IdentityDatabase } from '../db/schema.ts';
 import { errors } from '../errors.ts';
@@ -46,10 +47,14 @@ export interface SignUpRequest extends NewAccount {
  *
  * @throws `sign_up_invalid`, `sign_up_closed`, `account_exists`
  */
-export async function signUp(ctx: IdentityContext, request: SignUpRequest): Promise<SignedIn> {
+export async function signUp(ctx: ActingContext, request: SignUpRequest): Promise<SignedIn> {
   checkNewAccount(request);
   if (ctx.signUp === 'closed') throw errors.sign_up_closed();
-  const { account, result: session } = await addAccount(ctx, request, (tx, id) => openSession(ctx, tx, id));
+  const { account, result: session } = await addAccount(ctx, request, async (tx, id) => {
+    const opened = await openSession(ctx, tx, id);
+    await recordAccount(asSession(ctx, opened.id), tx, id, 'account.created', { username: request.username, by: 'sign_up' });
+    return opened;
+  });
   await endSessionOfToken(ctx, request.previousSessionToken);
   return { account, session };
 }
@@ -60,9 +65,12 @@ export async function signUp(ctx: IdentityContext, request: SignUpRequest): Prom
  *
  * @throws `sign_up_invalid`, `account_exists`
  */
-export async function createAccount(ctx: IdentityContext, request: NewAccount): Promise<Account> {
+export async function createAccount(ctx: ActingContext, request: NewAccount): Promise<Account> {
   checkNewAccount(request);
-  return (await addAccount(ctx, request, async () => undefined)).account;
+  const { account } = await addAccount(ctx, request, (tx, id) =>
+    recordAccount(ctx, tx, id, 'account.created', { username: request.username, by: 'operator' }),
+  );
+  return account;
 }
 
 function checkNewAccount({ username, email, password }: NewAccount): void {

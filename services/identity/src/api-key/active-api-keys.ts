@@ -1,3 +1,4 @@
+import { parseId } from '@latchkey/kit/id';
 import type { Transaction } from 'kysely';
 import { lockAccount } from '../account/account.store.ts';
 import type { IdentityContext } from '../context.ts';
@@ -8,6 +9,16 @@ import { type ApiKeyRow, countActiveApiKeys } from './api-key.store.ts';
 /** Whether a key is neither revoked nor expired. */
 export function isActive(key: Pick<ApiKeyRow, 'revoked_at' | 'expires_at'>, now: Date): boolean {
   return !key.revoked_at && (!key.expires_at || key.expires_at > now);
+}
+
+/** How many active keys an account has, and may have. */
+export async function getApiKeyUsage(
+  ctx: IdentityContext,
+  accountText: string,
+): Promise<{ readonly active: number; readonly activeMax: number }> {
+  const accountId = parseId(accountText);
+  const active = accountId ? await countActiveApiKeys(ctx.db, accountId, ctx.clock()) : 0;
+  return { active, activeMax: ctx.activeApiKeysMax };
 }
 
 /**

@@ -1,3 +1,4 @@
+import type { Changes } from '@latchkey/kit/audit/changes';
 import { errors } from '../errors.ts';
 import type { ApiKeyRow } from './api-key.store.ts';
 import { parseApplicationIds, parseExpiry, parseName, parseScopes } from './api-key-rules.ts';
@@ -46,4 +47,10 @@ export function checkChange(stored: ApiKeyRow, changes: ColumnChanges): void {
   if (changes.all_applications === undefined && !changes.application_ids) return;
   const { all_applications, application_ids } = { ...stored, ...changes };
   if (all_applications === application_ids.length > 0) throw errors.api_key_conflict();
+}
+
+/** A change as the audit log has it: by the names that the record has, and only what is given. */
+export function toAuditChanges(changes: ColumnChanges): Changes {
+  const { name, scopes, all_applications: allApplications, application_ids: applicationIds, expires_at: expiresAt } = changes;
+  return { name, scopes, allApplications, applicationIds, expiresAt: expiresAt ? expiresAt.toISOString() : expiresAt };
 }

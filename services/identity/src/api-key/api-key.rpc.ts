@@ -1,7 +1,9 @@
 import { type Timestamp, timestampFromDate, timestampMs } from '@bufbuild/protobuf/wkt';
 import type { ServiceImpl } from '@connectrpc/connect';
+import { actingFor } from '@latchkey/kit/audit/actor';
 import type { ApiKeyService, UpdateApiKeyRequest } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
 import type { IdentityContext } from '../context.ts';
+import { getApiKeyUsage } from './active-api-keys.ts';
 import { type ApiKey, createApiKey, listApiKeys, revokeApiKey, updateApiKey } from './api-key.ts';
 import type { ApiKeyChange } from './api-key-change.ts';
 import type { OwnedApplications } from './owned-applications.client.ts';
@@ -17,15 +19,19 @@ export function apiKeyRpc(ctx: IdentityContext, ownedApplications: OwnedApplicat
       const { accountId, name, scopes, allApplications, applicationIds } = req;
       const expiresAt = req.expiresAt && toDate(req.expiresAt);
       const settings = { name, scopes, allApplications, applicationIds, expiresAt };
-      const { apiKey, plaintextKey } = await createApiKey(ctx, accountId, settings, ownedApplications(call));
+      const { apiKey, plaintextKey } = await createApiKey(actingFor(ctx, call), accountId, settings, ownedApplications(call));
       return { apiKey: toMessage(apiKey), plaintextKey };
     },
     async updateApiKey(req, call) {
       const ref = { accountId: req.accountId, id: req.apiKeyId };
-      return { apiKey: toMessage(await updateApiKey(ctx, ref, toChange(req), ownedApplications(call))) };
+      return { apiKey: toMessage(await updateApiKey(actingFor(ctx, call), ref, toChange(req), ownedApplications(call))) };
     },
-    async revokeApiKey({ accountId, apiKeyId }) {
-      return { apiKey: toMessage(await revokeApiKey(ctx, { accountId, id: apiKeyId })) };
+    async revokeApiKey({ accountId, apiKeyId }, call) {
+      return { apiKey: toMessage(await revokeApiKey(actingFor(ctx, call), { accountId, id: apiKeyId })) };
+    },
+    async getApiKeyUsage({ accountId }) {
+      const { active, activeMax } = await getApiKeyUsage(ctx, accountId);
+      return { activeCount: BigInt(active), activeCountMax: BigInt(activeMax) };
     },
   };
 }

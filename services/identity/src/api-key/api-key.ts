@@ -1,5 +1,6 @@
 import { newId, parseId } from '@latchkey/kit/id';
 import { hmac } from '@latchkey/kit/secrets';
+import { type ActingContext, recordApiKey } from '../audit/audit.ts';
 import type { IdentityContext } from '../context.ts';
 import { apiKeyEpoch } from '../epoch/epoch.ts';
 import { errors } from '../errors.ts';
@@ -13,7 +14,7 @@ import {
   selectApiKeys,
   updateApiKeyRow,
 } from './api-key.store.ts';
-import { type ApiKeyChange, checkChange, parseChange } from './api-key-change.ts';
+import { type ApiKeyChange, checkChange, parseChange, toAuditChanges } from './api-key-change.ts';
 import { parseApplicationIds, parseExpiry, parseName, parseScopes } from './api-key-rules.ts';
 import { createApiKeyText } from './api-key-text.ts';
 import { checkOwned, type FindOwnedApplications } from './owned-applications.ts';
@@ -59,7 +60,7 @@ export async function listApiKeys(
  * @throws `api_key_settings_invalid`, `account_not_found`, `application_not_found`, `active_api_keys_limit_exceeded`
  */
 export async function createApiKey(
-  ctx: IdentityContext,
+  ctx: ActingContext,
   accountText: string,
   settings: ApiKeySettings,
   findOwned: FindOwnedApplications,
@@ -76,7 +77,7 @@ export async function createApiKey(
   const { text, publicId } = createApiKeyText(ctx.random);
   const apiKey = await ctx.db.transaction().execute(async (tx) => {
     await reserveActiveApiKey(ctx, tx, accountId, now);
-    return insertApiKey(tx, {
+    const inserted = await insertApiKey(tx, {
       id: newId(),
       account_id: accountId,
       name,
@@ -90,6 +91,8 @@ export async function createApiKey(
       created_at: now,
       updated_at: now,
     });
+    await recordApiKey(ctx, tx, { accountId, id: inserted.id }, 'api_key.created', toAuditChanges(inserted));
+    return inserted;
   });
   return { apiKey, plaintextKey: text };
 }
@@ -101,7 +104,7 @@ export async function createApiKey(
  * `active_api_keys_limit_exceeded`
  */
 export async function updateApiKey(
-  ctx: IdentityContext,
+  ctx: ActingContext,
   ref: ApiKeyRef,
   change: ApiKeyChange,
   findOwned: FindOwnedApplications,
@@ -118,6 +121,7 @@ export async function updateApiKey(
     if (Object.keys(changes).length === 0) return stored;
     const revived = !isActive(stored, now) && isActive({ ...stored, ...changes }, now);
     if (revived) await reserveActiveApiKey(ctx, tx, found.accountId, now);
+    await recordApiKey(ctx, tx, found, 'api_key.updated', toAuditChanges(changes));
     return updateApiKeyRow(tx, found.id, { ...changes, updated_at: now });
   });
   await ctx.epochs.end(apiKeyEpoch(updated.public_id));
@@ -129,13 +133,14 @@ export async function updateApiKey(
  *
  * @throws `api_key_not_found`
  */
-export async function revokeApiKey(ctx: IdentityContext, ref: ApiKeyRef): Promise<ApiKey> {
+export async function revokeApiKey(ctx: ActingContext, ref: ApiKeyRef): Promise<ApiKey> {
   const found = parseRef(ref);
   const revoked = await ctx.db.transaction().execute(async (tx) => {
     const stored = await lockApiKey(tx, found);
     if (!stored) throw errors.api_key_not_found();
     if (stored.revoked_at) return stored;
     const now = ctx.clock();
+    await recordApiKey(ctx, tx, found, 'api_key.revoked', { name: stored.name });
     return updateApiKeyRow(tx, found.id, { revoked_at: now, updated_at: now });
   });
   await ctx.epochs.end(apiKeyEpoch(revoked.public_id));

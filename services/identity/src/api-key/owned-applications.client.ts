@@ -3,12 +3,13 @@ import { REQUEST_ID_HEADER } from '@latchkey/kit/rpc/route';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import type { FindOwnedApplications } from './owned-applications.ts';
 
-const TIMEOUT_MS = 2_000;
+/** Enough to go round a process that hangs. */
+const TIMEOUT_MS = 3_500;
 
 /** Asks the apps service on behalf of one call, which the question is logged and canceled with. */
 export type OwnedApplications = (call: HandlerContext) => FindOwnedApplications;
 
-/** A client that asks over the given transport, for 2 s at most. */
+/** A client that asks over the given transport, for 3.5 s at most. */
 export function createOwnedApplications(appsTransport: Transport): OwnedApplications {
   const client = createClient(ApplicationService, appsTransport);
   return (call) => async (accountId, applicationIds) => {

@@ -1,5 +1,5 @@
 import { parseId } from '@latchkey/kit/id';
-import type { IdentityContext } from '../context.ts';
+import { type ActingContext, recordAccount } from '../audit/audit.ts';
 import { errors } from '../errors.ts';
 import { replaceAvatar, selectAvatarLocked } from './avatar.store.ts';
 
@@ -23,7 +23,7 @@ export interface CurrentAvatar {
  *
  * @throws `avatar_invalid`, `account_not_found`
  */
-export async function setAvatar(ctx: IdentityContext, { accountId, avatarId, uploadedAt }: StoredAvatar): Promise<CurrentAvatar> {
+export async function setAvatar(ctx: ActingContext, { accountId, avatarId, uploadedAt }: StoredAvatar): Promise<CurrentAvatar> {
   const [account, avatar] = [parseId(accountId), parseId(avatarId)];
   if (!avatar || !uploadedAt) throw errors.avatar_invalid();
   if (!account) throw errors.account_not_found();
@@ -32,6 +32,7 @@ export async function setAvatar(ctx: IdentityContext, { accountId, avatarId, upl
     if (!found) throw errors.account_not_found();
     if (found.avatar && !isLater({ id: avatar, uploadedAt }, found.avatar)) return { avatarId: found.avatar.id };
     await replaceAvatar(tx, account, { id: avatar, uploadedAt });
+    await recordAccount(ctx, tx, account, 'account.avatar_changed', { avatarId: avatar });
     return { avatarId: avatar, ...(found.avatar && { previousAvatarId: found.avatar.id }) };
   });
 }

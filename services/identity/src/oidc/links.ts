@@ -1,6 +1,7 @@
 import { parseId } from '@latchkey/kit/id';
 import type { Kysely } from 'kysely';
 import { lockAccount, selectPasswordHashShared } from '../account/account.store.ts';
+import { type ActingContext, recordAccount } from '../audit/audit.ts';
 import type { IdentityContext } from '../context.ts';
 import type { IdentityDatabase } from '../db/schema.ts';
 import { errors } from '../errors.ts';
@@ -49,7 +50,7 @@ export async function listLinks(ctx: IdentityContext, accountText: string): Prom
  * @throws `oidc_link_not_found`, `oidc_link_needed`, and what {@link proveOwner} throws
  */
 export async function unlinkAsOwner(
-  ctx: IdentityContext,
+  ctx: ActingContext,
   accountText: string,
   which: Unlinking,
   proof: OwnerProof,
@@ -70,7 +71,7 @@ export async function unlinkAsOwner(
  * @throws `oidc_link_not_found`, `oidc_link_needed`
  */
 export async function unlink(
-  ctx: IdentityContext,
+  ctx: ActingContext,
   accountId: string,
   which: Unlinking,
   { mayBeLast, keptSessionId }: { readonly mayBeLast: boolean; readonly keptSessionId?: string | undefined },
@@ -79,7 +80,10 @@ export async function unlink(
     if (!(await lockAccount(tx, accountId))) throw errors.oidc_link_not_found();
     const links = await selectRemovable(ctx, tx, accountId, which, { mayBeLast });
     await deleteLinks(tx, links);
-    return { removed: links.length, ended: await deleteSessionsOf(tx, accountId, keptSessionId) };
+    const sessions = await deleteSessionsOf(tx, accountId, keptSessionId);
+    const changes = { issuer: links[0]?.issuer, subjects: links.map(({ subject }) => subject), endedSessions: sessions.length };
+    await recordAccount(ctx, tx, accountId, 'account.oidc_unlinked', changes);
+    return { removed: links.length, ended: sessions };
   });
   await endEpochs(ctx, ended);
   return { removed, endedSessions: ended.length };

@@ -2,7 +2,7 @@ import { isUniqueViolation } from '@latchkey/kit/database/database';
 import { newId } from '@latchkey/kit/id';
 import { insertAccount } from '../account/account.store.ts';
 import { getAccount, type SignedIn } from '../account/account.ts';
-import type { IdentityContext } from '../context.ts';
+import { type ActingContext, asSession, recordAccount } from '../audit/audit.ts';
 import { errors } from '../errors.ts';
 import { endSessionOfToken, type OpenedSession, openSession } from '../session/session.ts';
 import type { Person } from './claims.ts';
@@ -20,7 +20,7 @@ const USERNAMES_TRIED_MAX = 5;
  * @throws `sign_up_closed`, `oidc_email_unverified`, `oidc_email_taken`
  */
 export async function createAccountOf(
-  ctx: IdentityContext,
+  ctx: ActingContext,
   person: Person,
   previousSessionToken: string,
 ): Promise<SignedIn | undefined> {
@@ -47,14 +47,16 @@ interface NewAccount extends Person {
   readonly email: string;
 }
 
-async function insert(ctx: IdentityContext, account: NewAccount): Promise<OpenedSession | 'username taken' | 'linked'> {
+async function insert(ctx: ActingContext, account: NewAccount): Promise<OpenedSession | 'username taken' | 'linked'> {
   const { id, username, email, issuer, subject, pictureUrl } = account;
   const created_at = ctx.clock();
   try {
     return await ctx.db.transaction().execute(async (tx) => {
       await insertAccount(tx, { id, username, email, password_hash: null, picture_url: pictureUrl ?? null, created_at });
       await insertLink(tx, { issuer, subject, account_id: id, created_at });
-      return openSession(ctx, tx, id);
+      const opened = await openSession(ctx, tx, id);
+      await recordAccount(asSession(ctx, opened.id), tx, id, 'account.created', { username, by: 'oidc', issuer });
+      return opened;
     });
   } catch (err) {
     if (isUniqueViolation(err, 'account_username')) return 'username taken';

@@ -46,14 +46,17 @@ export async function insertLink(db: Kysely<IdentityDatabase>, row: Insertable<O
   await db.insertInto('oidc_link').values(row).execute();
 }
 
-/** Links a subject unless it is linked; the account that it is linked to from then on. */
-export async function insertLinkOnce(tx: Kysely<IdentityDatabase>, row: Insertable<OidcLinkTable>): Promise<string | undefined> {
-  await tx
+/** Links a subject unless it is linked; the account that it is linked to from then on, and whether it is by this. */
+export async function insertLinkOnce(
+  tx: Kysely<IdentityDatabase>,
+  row: Insertable<OidcLinkTable>,
+): Promise<{ readonly accountId: string | undefined; readonly isNew: boolean }> {
+  const { numInsertedOrUpdatedRows } = await tx
     .insertInto('oidc_link')
     .values(row)
     .onConflict((conflict) => conflict.constraint(SUBJECT_INDEX).doNothing())
-    .execute();
-  return selectLinkedAccountId(tx, row);
+    .executeTakeFirstOrThrow();
+  return { accountId: await selectLinkedAccountId(tx, row), isNew: (numInsertedOrUpdatedRows ?? 0n) > 0n };
 }
 
 /** The links of an account, the oldest first. */

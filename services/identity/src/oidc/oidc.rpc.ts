@@ -1,5 +1,6 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { ServiceImpl } from '@connectrpc/connect';
+import { actingFor } from '@latchkey/kit/audit/actor';
 import type { OidcService, UnlinkOidcRequest } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
 import { toMessage, toSignedIn } from '../account/account.rpc.ts';
 import type { IdentityContext } from '../context.ts';
@@ -10,24 +11,25 @@ import type { OwnerProof } from './owner-proof.ts';
 /** Sign-in by OpenID Connect. */
 export function oidcRpc(ctx: IdentityContext): ServiceImpl<typeof OidcService> {
   return {
-    async startOidc({ issuer, redirectUri, linkAccountId, ...proof }) {
-      const { authorizationUrl, flow } = await startFlow(ctx, { issuer, redirectUri, linkAccountId, ...ownerProof(proof) });
+    async startOidc({ issuer, redirectUri, linkAccountId, ...proof }, call) {
+      const request = { issuer, redirectUri, linkAccountId, ...ownerProof(proof) };
+      const { authorizationUrl, flow } = await startFlow(actingFor(ctx, call), request);
       return { authorizationUrl, flow: flow.text, expiresAt: timestampFromDate(flow.expiresAt) };
     },
-    async finishOidc({ flow, code, state, iss, error, ...browser }) {
+    async finishOidc({ flow, code, state, iss, error, ...browser }, call) {
       const { redirectUri, sessionToken } = browser;
       const answer = { code, state, iss, error };
-      return { outcome: toOutcome(await finishFlow(ctx, { flow, answer, redirectUri, sessionToken })) };
+      return { outcome: toOutcome(await finishFlow(actingFor(ctx, call), { flow, answer, redirectUri, sessionToken })) };
     },
-    async completeOidc({ pending, code, previousSessionToken }) {
-      return { signedIn: toSignedIn(await completeSignIn(ctx, { pending, code, previousSessionToken })) };
+    async completeOidc({ pending, code, previousSessionToken }, call) {
+      return { signedIn: toSignedIn(await completeSignIn(actingFor(ctx, call), { pending, code, previousSessionToken })) };
     },
     async listOidcLinks({ accountId }) {
       const links = await listLinks(ctx, accountId);
       return { links: links.map(({ createdAt, ...link }) => ({ ...link, createdAt: timestampFromDate(createdAt) })) };
     },
-    async unlinkOidc({ accountId, issuer, subject, ...proof }) {
-      const { removed } = await unlinkAsOwner(ctx, accountId, { issuer, subject }, ownerProof(proof));
+    async unlinkOidc({ accountId, issuer, subject, ...proof }, call) {
+      const { removed } = await unlinkAsOwner(actingFor(ctx, call), accountId, { issuer, subject }, ownerProof(proof));
       return { removed };
     },
   };

@@ -6,6 +6,7 @@ import { randomNonce, randomPKCECodeVerifier, randomState } from 'openid-client'
 import { lockAccount, selectSignInBasisShared } from '../account/account.store.ts';
 import { type Account, getAccount, type SignedIn } from '../account/account.ts';
 import { openSessionOf, type SessionRequest } from '../account/sign-in.ts';
+import { type ActingContext, asSession, recordAccount } from '../audit/audit.ts';
 import { authenticateSession, type SessionPrincipal } from '../authentication/authentication.ts';
 import type { IdentityContext } from '../context.ts';
 import type { IdentityDatabase } from '../db/schema.ts';
@@ -59,7 +60,7 @@ export type FlowOutcome =
  * @throws `oidc_request_invalid`, `oidc_issuer_not_found`, `oidc_issuer_unavailable`; of a link, what {@link proveOwner} throws
  */
 export async function startFlow(
-  ctx: IdentityContext,
+  ctx: ActingContext,
   { issuer: name, redirectUri, linkAccountId, ...proof }: FlowRequest,
 ): Promise<StartedFlow> {
   if (!URL.canParse(redirectUri)) throw errors.oidc_request_invalid();
@@ -95,7 +96,7 @@ function redirectUriOf({ oidcIssuers }: IdentityContext, name: string, base: str
  *
  * @throws all that `FinishOidc` names
  */
-export async function finishFlow(ctx: IdentityContext, end: FlowEnd): Promise<FlowOutcome> {
+export async function finishFlow(ctx: ActingContext, end: FlowEnd): Promise<FlowOutcome> {
   const { answer, sessionToken } = end;
   const flow = unseal(ctx.oidcKey, 'flow', end.flow, ctx.clock());
   const issuer = flow && issuerOf(ctx, flow.issuer);
@@ -115,7 +116,7 @@ export async function finishFlow(ctx: IdentityContext, end: FlowEnd): Promise<Fl
  * @throws `oidc_flow_invalid`, `two_factor_code_invalid`, `two_factor_attempts_reached`
  */
 export async function completeSignIn(
-  ctx: IdentityContext,
+  ctx: ActingContext,
   { pending: text, code, previousSessionToken }: { pending: string; code: string; previousSessionToken: string },
 ): Promise<SignedIn> {
   const pending = unseal(ctx.oidcKey, 'pending', text, ctx.clock());
@@ -151,7 +152,7 @@ async function useUp(ctx: IdentityContext, db: Kysely<IdentityDatabase>, id: str
   await deleteUsedFlows(db, now);
 }
 
-async function signInAs(ctx: IdentityContext, person: Person, previousSessionToken: string): Promise<FlowOutcome> {
+async function signInAs(ctx: ActingContext, person: Person, previousSessionToken: string): Promise<FlowOutcome> {
   const known = await selectLinkedAccount(ctx.db, person);
   // Whoever is signed in has an account, and a page that sent them to the issuer must not leave them in another one, which they might take for theirs.
   if (!known && (await isSignedIn(ctx, previousSessionToken))) throw errors.oidc_signed_in_already();
@@ -160,10 +161,10 @@ async function signInAs(ctx: IdentityContext, person: Person, previousSessionTok
   // Of two first sign-ins at once, the second finds the account of the first.
   const linked = known ?? (await selectLinkedAccount(ctx.db, person));
   if (!linked) throw errors.account_exists();
-  return openLinked(ctx, { ...linked, pictureUrl: person.pictureUrl }, previousSessionToken);
+  return openLinked(ctx, { ...linked, issuer: person.issuer, pictureUrl: person.pictureUrl }, previousSessionToken);
 }
 
-async function openLinked(ctx: IdentityContext, linked: FirstFactor, previousSessionToken: string): Promise<FlowOutcome> {
+async function openLinked(ctx: ActingContext, linked: FirstFactor, previousSessionToken: string): Promise<FlowOutcome> {
   try {
     return { case: 'signedIn', ...(await open(ctx, linked, { code: undefined, previousSessionToken })) };
   } catch (err) {
@@ -174,11 +175,11 @@ async function openLinked(ctx: IdentityContext, linked: FirstFactor, previousSes
 
 /** Opens a session as sign-in does. What the issuer shows of its owner is taken over once they have proven to be it. */
 async function open(
-  ctx: IdentityContext,
-  { accountId, generation, pictureUrl }: FirstFactor,
+  ctx: ActingContext,
+  { accountId, generation, issuer, pictureUrl }: FirstFactor,
   shown: Pick<SessionRequest, 'code' | 'previousSessionToken' | 'useUp'>,
 ): Promise<SignedIn> {
-  const session = await openSessionOf(ctx, { accountId, generation, ...shown });
+  const session = await openSessionOf(ctx, { accountId, generation, issuer, ...shown });
   if (pictureUrl !== undefined) await updatePictureUrl(ctx.db, accountId, pictureUrl);
   return { account: await getAccount(ctx, accountId), session };
 }
@@ -188,7 +189,7 @@ async function open(
  * as after a reset of the password: then nothing is linked, whatever session the browser has come by since.
  */
 async function link(
-  ctx: IdentityContext,
+  ctx: ActingContext,
   { issuer, subject, pictureUrl }: Person,
   { accountId, credentialId: sessionId }: SessionPrincipal,
   generation: number,
@@ -197,8 +198,9 @@ async function link(
     if (!(await lockAccount(tx, accountId))) throw errors.account_not_found();
     if (!(await holdSession(tx, accountId, sessionId))) throw errors.session_invalid();
     if ((await selectSignInBasisShared(tx, accountId))?.sign_in_generation !== generation) throw errors.oidc_flow_invalid();
-    const owner = await insertLinkOnce(tx, { issuer, subject, account_id: accountId, created_at: ctx.clock() });
-    if (owner !== accountId) throw errors.oidc_subject_linked();
+    const linked = await insertLinkOnce(tx, { issuer, subject, account_id: accountId, created_at: ctx.clock() });
+    if (linked.accountId !== accountId) throw errors.oidc_subject_linked();
+    if (linked.isNew) await recordAccount(asSession(ctx, sessionId), tx, accountId, 'account.oidc_linked', { issuer, subject });
     if (pictureUrl !== undefined) await updatePictureUrl(tx, accountId, pictureUrl);
   });
 }

@@ -1,5 +1,6 @@
 import { parseId } from '@latchkey/kit/id';
-import { selectAccount, selectSignInBasisShared } from '../account/account.store.ts';
+import { type AccountRow, selectAccount, selectSignInBasisShared } from '../account/account.store.ts';
+import { type ActingContext, recordFailures } from '../audit/audit.ts';
 import type { IdentityContext } from '../context.ts';
 import { errors } from '../errors.ts';
 import { selectSessionOpening } from '../session/session.store.ts';
@@ -23,11 +24,15 @@ export interface OwnerProof extends Shown {
  * @throws `account_not_found`, `session_invalid`, `oidc_session_too_old`, `oidc_password_wrong`, `password_missing`, `password_attempts_reached`, `two_factor_required`,
  * `two_factor_code_invalid`, `two_factor_attempts_reached`
  */
-export async function proveOwner(ctx: IdentityContext, accountText: string, proof: OwnerProof): Promise<number> {
+export async function proveOwner(ctx: ActingContext, accountText: string, proof: OwnerProof): Promise<number> {
   const accountId = parseId(accountText);
   const account = accountId ? await selectAccount(ctx.db, accountId) : undefined;
   if (!account) throw errors.account_not_found();
   if (account.password_hash === null) await checkFresh(ctx, account.id, proof.sessionId);
+  return recordFailures(ctx, { accountId: account.id, action: 'account.proof_failed' }, () => prove(ctx, account, proof));
+}
+
+async function prove(ctx: ActingContext, account: AccountRow, proof: OwnerProof): Promise<number> {
   const judged = await judgePassword(ctx, account, proof);
   return attempt(ctx, async (tx) => {
     const settled = await settlePassword(ctx, tx, judged, errors.oidc_password_wrong());

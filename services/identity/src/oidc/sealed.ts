@@ -23,6 +23,8 @@ const pendingSchema = z.object({
   id: z.string(),
   accountId: z.string(),
   generation: z.number(),
+  /** Who showed it. Absent where the release before sealed it. */
+  issuer: z.string().optional(),
   pictureUrl: z.string().optional(),
 });
 

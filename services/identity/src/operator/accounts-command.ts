@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { OPERATOR } from '@latchkey/kit/audit/actor';
 import { createLogger } from '@latchkey/kit/logger';
 import { openContext } from '../compose.ts';
 import type { IdentityConfig } from '../config.ts';
@@ -47,7 +48,8 @@ export async function runAccounts(
   const opened = openContext(config, logger, { wait, ...(listeners !== 'by-redis' && { epochs: withoutRedis }) });
   try {
     await opened.connect();
-    return await command.run({ ctx: opened.ctx, positionals, values, readPassword: () => readNewPassword(input, err) });
+    const ctx = { ...opened.ctx, origin: OPERATOR };
+    return await command.run({ ctx, positionals, values, readPassword: () => readNewPassword(input, err) });
   } finally {
     await opened.close();
   }

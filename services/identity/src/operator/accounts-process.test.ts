@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { createEmptyTestDatabase, createTestDatabase, type TestDatabase } from '@latchkey/testkit/database';
+import { programEnv } from '@latchkey/testkit/program-env';
 import { testRedis } from '@latchkey/testkit/redis';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { migrateIdentity } from '../testing/identity.fixture.ts';
@@ -31,7 +32,7 @@ afterAll(() => database.drop());
 
 /** Runs `main.ts accounts` with the settings; standard input stays open unless the text that comes there is given. */
 async function run(args: readonly string[], { env = settings, input }: { env?: Record<string, string>; input?: string } = {}) {
-  const child = spawn(process.execPath, [MAIN, 'accounts', ...args], { env });
+  const child = spawn(process.execPath, [MAIN, 'accounts', ...args], { env: { ...programEnv(), ...env } });
   const output = { stdout: '', stderr: '' };
   for (const name of ['stdout', 'stderr'] as const) child[name].on('data', (chunk) => (output[name] += chunk));
   // A command that needs no password may have ended before.

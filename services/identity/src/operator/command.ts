@@ -1,4 +1,4 @@
-import type { IdentityContext } from '../context.ts';
+import type { ActingContext } from '../audit/audit.ts';
 import type { Outcome } from './outcome.ts';
 
 /** An option as `parseArgs` of Node.js takes it. */
@@ -11,7 +11,7 @@ export interface CommandOption {
 
 /** What a command is called with. */
 export interface CommandCall {
-  readonly ctx: IdentityContext;
+  readonly ctx: ActingContext;
   /** As many as the command names. */
   readonly positionals: readonly string[];
   readonly values: Readonly<Record<string, string | boolean | undefined>>;

@@ -1,6 +1,6 @@
 import { lockAccount, updatePasswordHash } from '../account/account.store.ts';
 import { isPassword } from '../account/account-rules.ts';
-import type { IdentityContext } from '../context.ts';
+import { type ActingContext, recordAccount } from '../audit/audit.ts';
 import { errors } from '../errors.ts';
 import { deleteLinksOf } from '../oidc/oidc-link.store.ts';
 import { deleteSessionsOf } from '../session/session.store.ts';
@@ -39,7 +39,7 @@ export const resetPasswordCommand: Command = {
  * @throws `password_invalid`, `account_not_found`
  */
 export async function resetPassword(
-  ctx: IdentityContext,
+  ctx: ActingContext,
   accountId: string,
   { password, keepLinks }: { readonly password: string; readonly keepLinks: boolean },
 ): Promise<{ endedSessions: number; removedLinks: number }> {
@@ -49,7 +49,10 @@ export async function resetPassword(
     if (!(await lockAccount(tx, accountId))) throw errors.account_not_found();
     await updatePasswordHash(tx, accountId, passwordHash);
     const removed = keepLinks ? 0 : await deleteLinksOf(tx, accountId);
-    return { ended: await deleteSessionsOf(tx, accountId, undefined), removedLinks: removed };
+    const sessions = await deleteSessionsOf(tx, accountId, undefined);
+    const changes = { endedSessions: sessions.length, removedLinks: removed };
+    await recordAccount(ctx, tx, accountId, 'account.password_reset', changes);
+    return { ended: sessions, removedLinks: removed };
   });
   await endEpochs(ctx, ended);
   return { endedSessions: ended.length, removedLinks };

@@ -1,5 +1,5 @@
 import { lockAccount } from '../account/account.store.ts';
-import type { IdentityContext } from '../context.ts';
+import { type ActingContext, recordAccount } from '../audit/audit.ts';
 import { errors } from '../errors.ts';
 import { deleteSessionsOf } from '../session/session.store.ts';
 import { endEpochs } from '../session/session.ts';
@@ -39,13 +39,15 @@ export const twoFactorOffCommand: Command = {
  * @returns how many sessions were ended; undefined where the account has no second factor, which changes nothing
  * @throws `account_not_found`
  */
-export async function turnTwoFactorOff(ctx: IdentityContext, accountId: string): Promise<number | undefined> {
+export async function turnTwoFactorOff(ctx: ActingContext, accountId: string): Promise<number | undefined> {
   const ended = await ctx.db.transaction().execute(async (tx) => {
     // Sign-ins hold the account too, so that none opens a session by the rules of before.
     if (!(await lockAccount(tx, accountId))) throw errors.account_not_found();
     if (!(await lockTwoFactor(tx, accountId))?.enabled_at) return undefined;
     await deleteTwoFactor(tx, accountId);
-    return deleteSessionsOf(tx, accountId, undefined);
+    const sessions = await deleteSessionsOf(tx, accountId, undefined);
+    await recordAccount(ctx, tx, accountId, 'account.two_factor_disabled', { endedSessions: sessions.length });
+    return sessions;
   });
   await endEpochs(ctx, ended ?? []);
   return ended?.length;

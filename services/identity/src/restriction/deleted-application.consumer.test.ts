@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { auditReader } from '@latchkey/kit/testing/audit-reader';
 import { PrincipalKind } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
 import { createTestDatabase, type TestDatabase } from '@latchkey/testkit/database';
 import { eventually } from '@latchkey/testkit/eventually';
@@ -45,6 +46,21 @@ async function work(...added: Parameters<DeletionJobs['add']>) {
 }
 
 describe('a job of a deletion', () => {
+  it('says in the audit log which keys it took the application from, once however often it is done', async () => {
+    const { accountId, applicationIds } = await createOwner(2);
+    const [gone = '', other = ''] = applicationIds;
+    const named = [await restrict(accountId, [gone]), await restrict(accountId, [other, gone])];
+    await restrict(accountId, [other]);
+    for (let i = 0; i < 2; i += 1) await work(deletion(accountId, gone));
+    const entries = await auditReader(identity.service.routes)(accountId);
+    const removals = entries.filter(({ action }) => action === 'api_key.application_removed');
+    expect(removals.map(({ subject }) => subject).toSorted()).toEqual(
+      named.map(({ apiKey }) => `api_key ${apiKey.id}`).toSorted(),
+    );
+    const changes = { applicationId: gone, name: named[0]?.apiKey.name };
+    for (const entry of removals) expect(entry).toMatchObject({ actor: 'service', applicationId: gone, changes });
+  });
+
   it('takes the application out of every key of the account that names it, and out of nothing else', async () => {
     const { accountId, applicationIds } = await createOwner(3);
     const [gone = '', second = '', third = ''] = applicationIds;

@@ -13,8 +13,14 @@ export interface RemovalBatch {
   readonly at: Date;
 }
 
+/** A key whose list is shorter. */
+export interface ShortenedKey {
+  readonly id: string;
+  readonly name: string;
+}
+
 /**
- * Removes an application from the lists of keys of its account, and answers how many keys it changed. Both the choice of a key and its new list
+ * Removes an application from the lists of keys of its account, and answers which keys it changed. Both the choice of a key and its new list
  * are made from the row as it is once it is locked, so that a change made meanwhile is neither lost nor overlooked. Keys are locked in one order
  * whoever removes from them at the same time.
  */
@@ -22,8 +28,8 @@ export async function removeFromLists(
   db: Kysely<IdentityDatabase>,
   { applicationId, accountId }: DeletedApplication,
   { limit, at }: RemovalBatch,
-): Promise<number> {
-  const { numUpdatedRows } = await db
+): Promise<ShortenedKey[]> {
+  return db
     .updateTable('api_key')
     .set({
       application_ids: sql<string[]>`array_remove(application_ids, ${applicationId}::uuid)`,
@@ -40,8 +46,8 @@ export async function removeFromLists(
         .limit(limit)
         .forUpdate(),
     )
-    .executeTakeFirstOrThrow();
-  return Number(numUpdatedRows);
+    .returning(['id', 'name'])
+    .execute();
 }
 
 /** Which of some deleted applications a key of their account still names. */

@@ -1,5 +1,7 @@
+import { BY_ITSELF } from '@latchkey/kit/audit/actor';
+import { type AuditEvent, recordAudit } from '@latchkey/kit/audit/audit-entry';
 import type { IdentityContext } from '../context.ts';
-import { type DeletedApplication, removeFromLists } from './restriction.store.ts';
+import { type DeletedApplication, removeFromLists, type ShortenedKey } from './restriction.store.ts';
 
 export type { DeletedApplication } from './restriction.store.ts';
 
@@ -26,11 +28,25 @@ export async function removeFromRestrictions(
 ): Promise<void> {
   let keyCount = 0;
   while (!signal?.aborted) {
-    const changed = await removeFromLists(ctx.db, application, { limit: BATCH_MAX, at: ctx.clock() });
+    const changed = await removeSome(ctx, application);
     // Not when it is less than a batch: others may be removing as well.
     if (changed === 0) break;
     keyCount += changed;
   }
   const { applicationId } = application;
   if (keyCount > 0) ctx.logger.info({ applicationId, keyCount }, 'deleted application removed from restrictions of keys');
+}
+
+/** Removes it from some lists, and answers of how many keys. */
+async function removeSome({ db, clock }: RestrictionContext, application: DeletedApplication): Promise<number> {
+  return db.transaction().execute(async (tx) => {
+    const changed = await removeFromLists(tx, application, { limit: BATCH_MAX, at: clock() });
+    await recordAudit(tx, BY_ITSELF, ...changed.map((key) => toEvent(application, key)));
+    return changed.length;
+  });
+}
+
+function toEvent({ accountId, applicationId }: DeletedApplication, { id, name }: ShortenedKey): AuditEvent {
+  const subject = { kind: 'api_key', id } as const;
+  return { accountId, action: 'api_key.application_removed', subject, applicationId, changes: { applicationId, name } };
 }

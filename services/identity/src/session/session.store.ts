@@ -17,10 +17,13 @@ export async function deleteSession(db: Kysely<IdentityDatabase>, accountId: str
   return row?.token_hash;
 }
 
-/** Removes the session of a token; whether there was one. */
-export async function deleteSessionOfToken(db: Kysely<IdentityDatabase>, tokenHash: Buffer): Promise<boolean> {
-  const row = await db.deleteFrom('session').where('token_hash', '=', tokenHash).returning('id').executeTakeFirst();
-  return row !== undefined;
+/** Removes the session of a token, and answers whose it was; undefined where there was none. */
+export async function deleteSessionOfToken(
+  db: Kysely<IdentityDatabase>,
+  tokenHash: Buffer,
+): Promise<{ readonly id: string; readonly accountId: string } | undefined> {
+  const session = db.deleteFrom('session').where('token_hash', '=', tokenHash);
+  return session.returning(['id', 'account_id as accountId']).executeTakeFirst();
 }
 
 /** When a session of an account was opened; undefined where there is no such session. */

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { programEnv } from '@latchkey/testkit/program-env';
 
 /** How a process ended. */
 export interface Ending {
@@ -21,7 +22,7 @@ const MAIN = fileURLToPath(new URL('../main.ts', import.meta.url));
 
 /** Runs `main.ts` with these environment variables only, and these arguments. */
 export function startProcess(env: Readonly<Record<string, string>>, ...args: string[]): ServiceProcess {
-  const child = spawn(process.execPath, [MAIN, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(process.execPath, [MAIN, ...args], { env: { ...programEnv(), ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
   const output = { stdout: '', stderr: '' };
   for (const name of ['stdout', 'stderr'] as const) {
     child[name].setEncoding('utf8').on('data', (text: string) => {

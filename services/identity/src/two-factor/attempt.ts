@@ -2,6 +2,7 @@ import { DomainError } from '@latchkey/kit/errors';
 import { decrypt, encrypt } from '@latchkey/kit/secrets';
 import type { Kysely } from 'kysely';
 import { limitReachedBy, recentFailures } from '../account/recent-failures.ts';
+import { type ActingContext, recordAccount } from '../audit/audit.ts';
 import type { IdentityContext } from '../context.ts';
 import type { IdentityDatabase } from '../db/schema.ts';
 import { errors } from '../errors.ts';
@@ -33,7 +34,7 @@ export async function attempt<T>(
  * @returns why the code is refused: `two_factor_code_invalid` or `two_factor_attempts_reached`
  */
 export async function spendCode(
-  ctx: IdentityContext,
+  ctx: ActingContext,
   tx: Kysely<IdentityDatabase>,
   row: TwoFactorRow,
   text: string,
@@ -80,7 +81,7 @@ export async function countFailure(ctx: IdentityContext, tx: Kysely<IdentityData
 }
 
 async function takeCode(
-  ctx: IdentityContext,
+  ctx: ActingContext,
   tx: Kysely<IdentityDatabase>,
   row: TwoFactorRow,
   code: GivenCode,
@@ -88,8 +89,10 @@ async function takeCode(
   const { account_id: accountId } = row;
   if (code.kind === 'recovery') {
     const hash = hashRecoveryCode(ctx.recoveryCodeKey, accountId, code);
-    if (await spendRecoveryCode(tx, accountId, hash, ctx.clock())) return 'accepted';
-    return (await selectRecoveryCode(tx, accountId, hash)) ? 'taken' : 'wrong';
+    if (!(await spendRecoveryCode(tx, accountId, hash, ctx.clock())))
+      return (await selectRecoveryCode(tx, accountId, hash)) ? 'taken' : 'wrong';
+    await recordAccount(ctx, tx, accountId, 'account.recovery_code_used');
+    return 'accepted';
   }
   const judged = judgeCode(openSecret(ctx, row), code.text, ctx.clock(), row.last_step);
   if (typeof judged === 'string') return judged;

@@ -1,4 +1,5 @@
 import type { ServiceImpl } from '@connectrpc/connect';
+import { actingFor } from '@latchkey/kit/audit/actor';
 import type { TwoFactorService } from '@latchkey/proto/latchkey/identity/v1/two_factor_pb';
 import type { IdentityContext } from '../context.ts';
 import { disableTwoFactor, enableTwoFactor, setUpTwoFactor, verifyTwoFactorCode } from './two-factor.ts';
@@ -9,15 +10,15 @@ export function twoFactorRpc(ctx: IdentityContext): ServiceImpl<typeof TwoFactor
     async setUpTwoFactor({ accountId }) {
       return setUpTwoFactor(ctx, accountId);
     },
-    async enableTwoFactor({ accountId, sessionId, code }) {
-      return { recoveryCodes: await enableTwoFactor(ctx, { accountId, sessionId }, code) };
+    async enableTwoFactor({ accountId, sessionId, code }, call) {
+      return { recoveryCodes: await enableTwoFactor(actingFor(ctx, call), { accountId, sessionId }, code) };
     },
-    async disableTwoFactor({ accountId, sessionId, password, code }) {
-      await disableTwoFactor(ctx, { accountId, sessionId }, { password, code });
+    async disableTwoFactor({ accountId, sessionId, password, code }, call) {
+      await disableTwoFactor(actingFor(ctx, call), { accountId, sessionId }, { password, code });
       return {};
     },
-    async verifyTwoFactorCode({ accountId, code }) {
-      return { twoFactorEnabled: await verifyTwoFactorCode(ctx, accountId, code) };
+    async verifyTwoFactorCode({ accountId, code }, call) {
+      return { twoFactorEnabled: await verifyTwoFactorCode(actingFor(ctx, call), accountId, code) };
     },
   };
 }

@@ -1,6 +1,7 @@
 import { parseId } from '@latchkey/kit/id';
 import type { Kysely } from 'kysely';
-import { lockAccount, selectAccount } from '../account/account.store.ts';
+import { type AccountRow, lockAccount, selectAccount } from '../account/account.store.ts';
+import { type ActingContext, recordAccount, recordFailures } from '../audit/audit.ts';
 import type { IdentityContext } from '../context.ts';
 import type { IdentityDatabase } from '../db/schema.ts';
 import { errors } from '../errors.ts';
@@ -48,7 +49,7 @@ export async function setUpTwoFactor(ctx: IdentityContext, accountText: string):
  * @returns the recovery codes, of which only hashes are kept
  * @throws `two_factor_not_set_up`, `two_factor_already_enabled`, `session_invalid`, `two_factor_code_invalid`, `two_factor_attempts_reached`
  */
-export async function enableTwoFactor(ctx: IdentityContext, asking: AskingSession, code: string): Promise<string[]> {
+export async function enableTwoFactor(ctx: ActingContext, asking: AskingSession, code: string): Promise<string[]> {
   const accountId = parseId(asking.accountId);
   if (!accountId) throw errors.two_factor_not_set_up();
   const recoveryCodes = createRecoveryCodes(ctx.random);
@@ -63,7 +64,9 @@ export async function enableTwoFactor(ctx: IdentityContext, asking: AskingSessio
     if (refusal) return refusal;
     await updateTwoFactor(tx, accountId, { enabled_at: ctx.clock() });
     await insertRecoveryCodes(tx, accountId, recoveryCodes.map(hashOf(ctx, accountId)));
-    return deleteSessionsOf(tx, accountId, sessionId);
+    const others = await deleteSessionsOf(tx, accountId, sessionId);
+    await recordAccount(ctx, tx, accountId, 'account.two_factor_enabled', { endedSessions: others.length });
+    return others;
   });
   await endEpochs(ctx, ended);
   return recoveryCodes;
@@ -75,24 +78,38 @@ export async function enableTwoFactor(ctx: IdentityContext, asking: AskingSessio
  * @throws `two_factor_not_enabled`, `two_factor_password_wrong`, `password_missing`, `password_attempts_reached`, `two_factor_code_invalid`, `two_factor_attempts_reached`
  */
 export async function disableTwoFactor(
-  ctx: IdentityContext,
+  ctx: ActingContext,
   asking: AskingSession,
   shown: { readonly password: string; readonly code: string },
 ): Promise<void> {
   const accountId = parseId(asking.accountId);
   const account = accountId ? await selectAccount(ctx.db, accountId) : undefined;
   if (!account?.two_factor_enabled) throw errors.two_factor_not_enabled();
+  const ended = await recordFailures(ctx, proofOf(account.id), () => disable(ctx, account, shown, parseId(asking.sessionId)));
+  await endEpochs(ctx, ended);
+}
+
+const proofOf = (accountId: string) => ({ accountId, action: 'account.proof_failed' }) as const;
+
+/** Answers the sessions that ended by it. */
+async function disable(
+  ctx: ActingContext,
+  account: AccountRow,
+  shown: { readonly password: string; readonly code: string },
+  keptSessionId: string | undefined,
+): Promise<Buffer[]> {
   const judged = await judgePassword(ctx, account, shown);
-  const ended = await attempt(ctx, async (tx) => {
+  return attempt(ctx, async (tx) => {
     const settled = await settlePassword(ctx, tx, judged, errors.two_factor_password_wrong());
     if (settled.refusal) return settled.refusal;
     if (!settled.guarded) return errors.two_factor_not_enabled();
     const refusal = await spendCode(ctx, tx, settled.guarded, shown.code);
     if (refusal) return refusal;
     await deleteTwoFactor(tx, account.id);
-    return deleteSessionsOf(tx, account.id, parseId(asking.sessionId));
+    const others = await deleteSessionsOf(tx, account.id, keptSessionId);
+    await recordAccount(ctx, tx, account.id, 'account.two_factor_disabled', { endedSessions: others.length });
+    return others;
   });
-  await endEpochs(ctx, ended);
 }
 
 /**
@@ -101,14 +118,15 @@ export async function disableTwoFactor(
  * @returns whether it has one; where it has none the code is not looked at
  * @throws `two_factor_code_invalid`, `two_factor_attempts_reached`
  */
-export async function verifyTwoFactorCode(ctx: IdentityContext, accountText: string, code: string): Promise<boolean> {
+export async function verifyTwoFactorCode(ctx: ActingContext, accountText: string, code: string): Promise<boolean> {
   const accountId = parseId(accountText);
   if (!accountId) return false;
-  return attempt(ctx, async (tx) => {
+  const spend = async (tx: Kysely<IdentityDatabase>) => {
     const row = await lockTwoFactor(tx, accountId);
     if (!row?.enabled_at) return false;
     return (await spendCode(ctx, tx, row, code)) ?? true;
-  });
+  };
+  return recordFailures(ctx, proofOf(accountId), () => attempt(ctx, spend));
 }
 
 /** Sign-ins hold the account too, so that none opens a session by the rules of before the change. */

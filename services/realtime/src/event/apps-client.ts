@@ -20,8 +20,12 @@ export interface LiveState {
 export interface AppsClient {
   /** Throws a ConnectError with `runtime_key_invalid` for a key that opens nothing. */
   lookUp(socketKey: string, requestId: string): Promise<KeyHolder>;
-  /** Up to {@link PAGE_EVENTS} events of an application after a sequence, in order; begins later where the log no longer holds the next. */
-  listFrames(applicationId: string, afterSequence: number): Promise<Frame[]>;
+  /**
+   * Up to {@link PAGE_EVENTS} events of an application after a sequence, in order; begins later where the log no longer holds the next.
+   *
+   * @param requestId the request that they are read for, where it is somebody's
+   */
+  listFrames(applicationId: string, afterSequence: number, requestId?: string): Promise<Frame[]>;
   /** The states of those of some applications that exist, by id. */
   getLiveStates(applicationIds: readonly string[]): Promise<Map<string, LiveState>>;
 }
@@ -29,9 +33,10 @@ export interface AppsClient {
 /** Most events read at once. Few, as nobody else is served while they are made into frames: it takes half a millisecond. */
 export const PAGE_EVENTS = 100;
 
-const TIMEOUT_MS = 2_000;
+/** Enough to go round a process that hangs. */
+const TIMEOUT_MS = 3_500;
 
-/** Asks over the given transport, for 2 s at most. */
+/** Asks over the given transport, for 3.5 s at most. */
 export function createAppsClient(transport: Transport): AppsClient {
   const client = createClient(ApplicationService, transport);
   const options = { timeoutMs: TIMEOUT_MS };
@@ -49,9 +54,12 @@ export function createAppsClient(transport: Transport): AppsClient {
         keyFingerprint: found.keyFingerprint,
       };
     },
-    async listFrames(applicationId, afterSequence) {
+    async listFrames(applicationId, afterSequence, requestId) {
       const request = { applicationId, afterSequence: BigInt(afterSequence), pageSize: PAGE_EVENTS };
-      const { events } = await client.listApplicationEvents(request, options);
+      const { events } = await client.listApplicationEvents(request, {
+        ...options,
+        ...(requestId !== undefined && { headers: { [REQUEST_ID_HEADER]: requestId } }),
+      });
       return events.flatMap(({ id, sequence, createdAt, event }) =>
         createdAt && event
           ? [frameOf(applicationId, { id, sequence: Number(sequence), createdAt: timestampDate(createdAt), event })]

@@ -12,6 +12,8 @@ export interface LogRequest {
   readonly afterSequence: number;
   /** The newest event that the log is known to have had, or infinity to read to its end. */
   readonly lastSequence: number;
+  /** The request of the client that they are read for. Of clients that share a call, it is made for the first. */
+  readonly requestId?: string;
 }
 
 /** Pages end where their number of events divides the sequence, so that whoever reads about there shares them. */
@@ -60,7 +62,7 @@ export class EventLog {
   }
 
   async #read(request: LogRequest, reads: SharedCalls<Page>, begin: (read: () => Promise<Page>) => Promise<Page>): Promise<Page> {
-    const { applicationId, afterSequence, lastSequence } = request;
+    const { applicationId, afterSequence, lastSequence, requestId } = request;
     const start = afterSequence - (afterSequence % PAGE_EVENTS);
     const key = `${applicationId} ${start}`;
     /** The page that is kept, where it has all that it has to have up to a sequence. */
@@ -72,7 +74,7 @@ export class EventLog {
       // One that is full stays so, and will do for all that share this call.
       const full = keptUpTo(Number.POSITIVE_INFINITY);
       if (full) return full;
-      const page = await this.#apps.listFrames(applicationId, start);
+      const page = await this.#apps.listFrames(applicationId, start, requestId);
       this.#kept.set(key, page);
       return page;
     };

@@ -11,6 +11,8 @@ export interface Frame {
   readonly bytes: Buffer;
   /** Whether nothing comes after it: the application is deleted. */
   readonly isLast: boolean;
+  /** When it happened, in milliseconds since 1970. */
+  readonly at?: number;
 }
 
 /** An event of the log that live clients hear of. */
@@ -49,7 +51,12 @@ export function encodeEvent(applicationId: string, { id, sequence, createdAt, ev
 /** The frame of an event that comes from the log. */
 export function frameOf(applicationId: string, event: LiveEvent): Frame {
   const text = encodeEvent(applicationId, event) ?? '';
-  return { sequence: event.sequence, bytes: Buffer.from(text), isLast: event.event.event.case === 'deleted' };
+  return {
+    sequence: event.sequence,
+    bytes: Buffer.from(text),
+    isLast: event.event.event.case === 'deleted',
+    at: event.createdAt.getTime(),
+  };
 }
 
 const SEQUENCE = /^[1-9]\d{0,14}$/;
@@ -58,6 +65,7 @@ const frameFields = z.object({
   id: z.uuid(),
   source: z.string(),
   type: z.string().startsWith(TYPE_PREFIX),
+  time: z.iso.datetime().transform((text) => Date.parse(text)),
   sequence: z.string().regex(SEQUENCE).transform(Number),
   data: z.looseObject({}),
 });
@@ -66,7 +74,8 @@ const frameFields = z.object({
 export function readFrame(applicationId: string, text: string): Frame | undefined {
   const result = frameFields.safeParse(parseJson(text));
   if (!result.success || result.data.source !== sourceOf(applicationId)) return undefined;
-  return { sequence: result.data.sequence, bytes: Buffer.from(text), isLast: result.data.type === LAST_TYPE };
+  const { sequence, type, time } = result.data;
+  return { sequence, bytes: Buffer.from(text), isLast: type === LAST_TYPE, at: time };
 }
 
 function parseJson(text: string): unknown {

@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Frame } from '../frame/frame.ts';
+import { deliveryLag } from '../live-metrics.ts';
 import type { FrameSource, LiveSocket } from '../socket/live-socket.ts';
 import { Ring } from './ring.ts';
 
@@ -12,20 +13,22 @@ export interface HubOptions {
   /** The sequence that the hub begins after. */
   readonly cursor: number;
   readonly keyFingerprint: string;
-  readonly readFrames: (afterSequence: number) => Promise<readonly Frame[]>;
+  readonly readFrames: (afterSequence: number, requestId: string) => Promise<readonly Frame[]>;
 }
 
 /** The sockets of one application on this node, and the last of its events. */
 export class Hub implements FrameSource {
   readonly applicationId: string;
   readonly sockets = new Set<LiveSocket>();
-  readonly readFrames: (afterSequence: number) => Promise<readonly Frame[]>;
+  readonly readFrames: (afterSequence: number, requestId: string) => Promise<readonly Frame[]>;
   /** The socket key that is valid, as far as is known here. */
   keyFingerprint: string;
   readonly #ring = new Ring();
   #cursor: number;
   #isSpreading = false;
   #hasMore = false;
+  /** When the oldest event happened that is not sent on yet. */
+  #unsentAt: number | undefined;
 
   constructor(options: HubOptions) {
     this.applicationId = options.applicationId;
@@ -53,6 +56,7 @@ export class Hub implements FrameSource {
     if (frame.sequence !== this.#cursor + 1) return false;
     this.#ring.push(frame);
     this.#cursor = frame.sequence;
+    this.#unsentAt ??= frame.at;
     void this.#spread();
     return true;
   }
@@ -80,7 +84,11 @@ export class Hub implements FrameSource {
     this.#isSpreading = true;
     while (this.#hasMore) {
       this.#hasMore = false;
+      const unsentAt = this.#unsentAt;
+      this.#unsentAt = undefined;
       await this.each((socket) => socket.catchUp());
+      // Clocks may differ.
+      if (unsentAt !== undefined) deliveryLag.observe(Math.max(0, Date.now() - unsentAt) / 1_000);
     }
     this.#isSpreading = false;
   }

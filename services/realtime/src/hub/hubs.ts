@@ -1,6 +1,6 @@
 import type { Logger } from '@latchkey/kit/logger';
 import type { AppsClient, LiveState } from '../event/apps-client.ts';
-import { EventLog } from '../event/event-log.ts';
+import { EventLog, type LogRequest } from '../event/event-log.ts';
 import { SharedCalls } from '../event/shared-calls.ts';
 import { type Frame, readFrame } from '../frame/frame.ts';
 import { CLOSE } from '../socket/close-code.ts';
@@ -54,13 +54,9 @@ export class Hubs {
     this.#logger = logger;
   }
 
-  /**
-   * Reads events of an application from the log for a client that lacks them.
-   *
-   * @param lastSequence the newest that there has to be
-   */
-  readFrames(applicationId: string, afterSequence: number, lastSequence: number): Promise<readonly Frame[]> {
-    return this.#log.readForClient({ applicationId, afterSequence, lastSequence });
+  /** Reads events of an application from the log for a client that lacks them. */
+  readFrames(request: LogRequest): Promise<readonly Frame[]> {
+    return this.#log.readForClient(request);
   }
 
   /** The hub of an application where there is one. */
@@ -77,6 +73,17 @@ export class Hubs {
     // One of the two is out of date, and what happened in between may have come before the socket did.
     if (hub.keyFingerprint !== keyFingerprint || hub.cursor > lastSequence) this.#lookAt([hub]);
     return socket;
+  }
+
+  /** How many there are. */
+  get applicationCount(): number {
+    return this.#hubs.size;
+  }
+
+  get socketCount(): number {
+    let count = 0;
+    for (const { sockets } of this.#hubs.values()) count += sockets.size;
+    return count;
   }
 
   /** All sockets of the node. */
@@ -109,7 +116,8 @@ export class Hubs {
   }
 
   #open({ applicationId, lastSequence, keyFingerprint }: Joining): Hub {
-    const readFrames = (after: number) => this.readFrames(applicationId, after, hub.cursor);
+    const readFrames = (afterSequence: number, requestId: string) =>
+      this.readFrames({ applicationId, afterSequence, lastSequence: hub.cursor, requestId });
     const hub: Hub = new Hub({ applicationId, cursor: lastSequence, keyFingerprint, readFrames });
     this.#hubs.set(applicationId, hub);
     // What happened after the look-up and before the subscription is found by a look.

@@ -35,7 +35,7 @@ async function startHub(logged = 0, waitMsMax?: number) {
     webSockets.handleUpgrade(req, socket, head, (ws) => {
       const connection = socket as Socket;
       const options = { ws, connection, source: hub, keyFingerprint: 'k', verifiedAt: 0, ...(waitMsMax && { waitMsMax }) };
-      const live = new LiveSocket({ ...options, position: Number(req.headers['last-event-id'] ?? logged) });
+      const live = new LiveSocket({ ...options, position: Number(req.headers['last-event-id'] ?? logged), requestId: 'r' });
       const codes: number[] = [];
       live.onGone((code) => {
         hub.sockets.delete(live);

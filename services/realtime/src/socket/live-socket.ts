@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { Duplex } from 'node:stream';
 import type { WebSocket } from 'ws';
 import type { Frame } from '../frame/frame.ts';
+import { eventsSent } from '../live-metrics.ts';
 import { CLOSE, type Close } from './close-code.ts';
 import { FrameMeter } from './frame-meter.ts';
 
@@ -11,8 +12,12 @@ export interface FrameSource {
   readonly cursor: number;
   /** The frame after a sequence where it is at hand. */
   frameAfter(sequence: number): Frame | undefined;
-  /** The frames after a sequence from the event log, in order; it may begin later where the next is no longer held. */
-  readFrames(afterSequence: number): Promise<readonly Frame[]>;
+  /**
+   * The frames after a sequence from the event log, in order; it may begin later where the next is no longer held.
+   *
+   * @param requestId the request of the client that they are read for
+   */
+  readFrames(afterSequence: number, requestId: string): Promise<readonly Frame[]>;
 }
 
 /** What a socket starts with. */
@@ -27,6 +32,8 @@ export interface LiveSocketOptions {
   readonly verifiedAt: number;
   /** The sequence of the last event that the client knows of. */
   readonly position: number;
+  /** What it was opened with. */
+  readonly requestId: string;
   /** How long the client may leave what waits for it unread, in milliseconds; 10,000 unless set. */
   readonly waitMsMax?: number;
 }
@@ -48,6 +55,7 @@ export class LiveSocket {
   readonly #ws: WebSocket;
   readonly #connection: Duplex;
   readonly #source: FrameSource;
+  readonly #requestId: string;
   readonly #meter = new FrameMeter();
   readonly #waitMsMax: number;
   #position: number;
@@ -61,6 +69,7 @@ export class LiveSocket {
     this.#ws = options.ws;
     this.#connection = options.connection;
     this.#source = options.source;
+    this.#requestId = options.requestId;
     this.keyFingerprint = options.keyFingerprint;
     this.verifiedAt = options.verifiedAt;
     this.#position = options.position;
@@ -122,7 +131,10 @@ export class LiveSocket {
 
   #send(frame: Frame): void {
     this.#position = frame.sequence;
-    if (frame.bytes.length > 0) this.#ws.send(frame.bytes, { binary: false });
+    if (frame.bytes.length > 0) {
+      this.#ws.send(frame.bytes, { binary: false });
+      eventsSent.add(1);
+    }
     if (frame.isLast) this.close(CLOSE.applicationDeleted);
     else this.#blockWhereFull();
   }
@@ -140,7 +152,7 @@ export class LiveSocket {
 
   async #catchUpFromLog(): Promise<void> {
     this.#isReading = true;
-    const frames = await this.#source.readFrames(this.#position).catch(() => []);
+    const frames = await this.#source.readFrames(this.#position, this.#requestId).catch(() => []);
     this.#isReading = false;
     // What the log can't give, the client has to ask for again: it is told there what it has missed.
     if (frames.length === 0 || !this.#sendAll(frames)) return this.close(CLOSE.goingAway);

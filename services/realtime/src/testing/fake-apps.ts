@@ -33,6 +33,8 @@ function newKey(): string {
 /** Stands for the apps service: keeps applications and their log in memory, and answers what this service asks of it. */
 export class FakeApps {
   readonly calls = { lookUp: 0, list: 0, states: 0 };
+  /** Ids of the requests that the log was read for. */
+  readonly listedFor: Array<string | null> = [];
   readonly transport;
   readonly #applications: FakeApplication[] = [];
   #failure: Error | undefined;
@@ -107,9 +109,10 @@ export class FakeApps {
           const lookedUp = { applicationId: id, name: 'Engine', settings, lastSequence: BigInt(lastSequence) };
           return { ...lookedUp, keyFingerprint: socketKey.slice(-6) };
         }),
-      listApplicationEvents: ({ applicationId, afterSequence, pageSize }) =>
+      listApplicationEvents: ({ applicationId, afterSequence, pageSize }, { requestHeader }) =>
         answer(() => {
           this.calls.list += 1;
+          this.listedFor.push(requestHeader.get('x-request-id'));
           const all = this.#applications.find(({ id }) => id === applicationId)?.events ?? [];
           const page = all.filter(({ sequence }) => sequence > Number(afterSequence)).slice(0, pageSize);
           const toMessage = ({ createdAt, sequence, ...event }: LiveEvent) => ({

@@ -6,12 +6,14 @@ import { denialHeaders } from '@latchkey/kit/http/denial-headers';
 import { endWithEnvelope } from '@latchkey/kit/http/raw-error';
 import { requestIdOf } from '@latchkey/kit/http/request-id';
 import type { Logger } from '@latchkey/kit/logger';
+import { inSpan } from '@latchkey/kit/tracing/tracer';
 import type { WebSocket, WebSocketServer } from 'ws';
 import { errors } from '../errors.ts';
 import type { AppsClient } from '../event/apps-client.ts';
 import { encodeReady } from '../frame/frame.ts';
 import type { Hubs } from '../hub/hubs.ts';
-import { CLOUDEVENTS_PROTOCOL } from '../protocol.ts';
+import { countClosed, upgradesRefused } from '../live-metrics.ts';
+import { CLOUDEVENTS_PROTOCOL, REALTIME_PATH } from '../protocol.ts';
 import type { Heartbeat } from '../socket/heartbeat.ts';
 import { LiveSocket } from '../socket/live-socket.ts';
 import { beforeDeadline } from './deadline.ts';
@@ -81,7 +83,9 @@ export class Upgrades {
     const upgrade: Upgrade = { req, socket, head, requestId: requestIdOf(req), network, deadline, releases: [] };
     this.#underWay.set(req, upgrade);
     try {
-      const admission = await this.#admit(upgrade);
+      const admission = await inSpan({ name: `GET ${REALTIME_PATH}`, kind: 'server', link: traceparentOf(req) }, () =>
+        this.#admit(upgrade),
+      );
       if (socket.destroyed) return void release(upgrade);
       const beginning = await this.#plan(upgrade, admission);
       this.#turns.take(() => this.#complete(upgrade, admission, beginning));
@@ -106,11 +110,11 @@ export class Upgrades {
     return admission;
   }
 
-  #plan({ req, deadline }: Upgrade, { holder: { applicationId, lastSequence } }: Admission): Promise<Beginning> {
+  #plan({ req, deadline, requestId }: Upgrade, { holder: { applicationId, lastSequence } }: Admission): Promise<Beginning> {
     const { hubs } = this.#options;
     const plan = planBeginning(readLastEventId(req), lastSequence, {
       frameAfter: (sequence) => hubs.find(applicationId)?.frameAfter(sequence),
-      readFrames: (after) => hubs.readFrames(applicationId, after, lastSequence),
+      readFrames: (afterSequence) => hubs.readFrames({ applicationId, afterSequence, lastSequence, requestId }),
     });
     return beforeDeadline(deadline, plan);
   }
@@ -137,7 +141,7 @@ export class Upgrades {
     const { requestId, socket: connection } = upgrade;
     const socket = hubs.join(
       holder,
-      (source) => new LiveSocket({ ws, connection, source, keyFingerprint, verifiedAt, position }),
+      (source) => new LiveSocket({ ws, connection, source, keyFingerprint, verifiedAt, position, requestId }),
     );
     socket.greet(encodeReady(snapshot, resumed, new Date()));
     socket.start(frames);
@@ -146,6 +150,7 @@ export class Upgrades {
     logger.info({ requestId, applicationId, resumed }, 'socket opened');
     const openedAt = performance.now();
     socket.onGone((code) => {
+      countClosed(code);
       const seconds = Math.round((performance.now() - openedAt) / 1_000);
       logger.info({ requestId, applicationId, code, seconds }, 'socket closed');
     });
@@ -157,11 +162,17 @@ export class Upgrades {
     release(upgrade);
     const err = toRefusal(cause);
     if (!NOT_COUNTED.has(err.kind)) refusals.count(network);
+    upgradesRefused.add(1, err.reason);
     const facts = { requestId, status: err.httpStatus, reason: err.reason };
     if (err === cause || err.reason === 'socket_key_invalid') logger.info(facts, 'upgrade refused');
     else logger.warn({ ...facts, err: cause }, 'upgrade refused');
     endWithEnvelope(socket, err, { requestId, headers: headersOf(err) });
   }
+}
+
+/** Of the client's own trace, which is linked to and no more. */
+function traceparentOf({ headers: { traceparent } }: IncomingMessage): string | undefined {
+  return typeof traceparent === 'string' ? traceparent : undefined;
 }
 
 function release({ releases }: Pick<Upgrade, 'releases'>): void {

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Shape } from '../../latchkey.ts';
+import type { Shape } from '../../settings.ts';
 import { SeededRandom } from '../random.ts';
 import { addApplication, createAccount, type Unanswered } from './account.ts';
 import { Actor } from './actor.ts';

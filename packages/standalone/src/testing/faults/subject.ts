@@ -1,6 +1,6 @@
 import { findServiceDatabase } from '@latchkey/embedded/running-postgres';
 import { eventually } from '@latchkey/testkit/eventually';
-import type { Shape } from '../../latchkey.ts';
+import type { Shape } from '../../settings.ts';
 import { GENEROUS_LIMITS } from '../instance.ts';
 import { createDataDir, type Launched, launch } from '../launched.ts';
 import { processesOn, serviceProcessesOf } from '../processes-on.ts';

@@ -219,6 +219,53 @@ export declare type ListApplicationsRequest = Message<"latchkey.apps.v1.ListAppl
 export declare const ListApplicationsRequestSchema: GenMessage<ListApplicationsRequest>;
 
 /**
+ * GetApplicationUsageRequest names the account.
+ *
+ * @generated from message latchkey.apps.v1.GetApplicationUsageRequest
+ */
+export declare type GetApplicationUsageRequest = Message<"latchkey.apps.v1.GetApplicationUsageRequest"> & {
+  /**
+   * Account, a UUID. Required.
+   *
+   * @generated from field: string account_id = 1;
+   */
+  accountId: string;
+};
+
+/**
+ * Describes the message latchkey.apps.v1.GetApplicationUsageRequest.
+ * Use `create(GetApplicationUsageRequestSchema)` to create a new message.
+ */
+export declare const GetApplicationUsageRequestSchema: GenMessage<GetApplicationUsageRequest>;
+
+/**
+ * GetApplicationUsageResponse is what an account has of applications.
+ *
+ * @generated from message latchkey.apps.v1.GetApplicationUsageResponse
+ */
+export declare type GetApplicationUsageResponse = Message<"latchkey.apps.v1.GetApplicationUsageResponse"> & {
+  /**
+   * Applications that the account has.
+   *
+   * @generated from field: int64 application_count = 1;
+   */
+  applicationCount: bigint;
+
+  /**
+   * Most that it may have. Absent means as many as it likes.
+   *
+   * @generated from field: optional int64 application_count_max = 2;
+   */
+  applicationCountMax?: bigint | undefined;
+};
+
+/**
+ * Describes the message latchkey.apps.v1.GetApplicationUsageResponse.
+ * Use `create(GetApplicationUsageResponseSchema)` to create a new message.
+ */
+export declare const GetApplicationUsageResponseSchema: GenMessage<GetApplicationUsageResponse>;
+
+/**
  * ApplicationFilter is a set of applications that can be told from no set at all.
  *
  * @generated from message latchkey.apps.v1.ApplicationFilter
@@ -1067,7 +1114,7 @@ export declare const RuntimeKeyTypeSchema: GenEnum<RuntimeKeyType>;
 export declare const ApplicationService: GenService<{
   /**
    * CreateApplication makes an application: online, version `1.0`, nothing required, no levels, both runtime keys made.
-   * Fails with `application_name_invalid`.
+   * Fails with `application_name_invalid` and `applications_limit_exceeded`.
    *
    * @generated from rpc latchkey.apps.v1.ApplicationService.CreateApplication
    */
@@ -1085,6 +1132,16 @@ export declare const ApplicationService: GenService<{
     methodKind: "unary";
     input: typeof ListApplicationsRequestSchema;
     output: typeof ListApplicationsResponseSchema;
+  },
+  /**
+   * GetApplicationUsage answers how many applications an account has, and how many it may have.
+   *
+   * @generated from rpc latchkey.apps.v1.ApplicationService.GetApplicationUsage
+   */
+  getApplicationUsage: {
+    methodKind: "unary";
+    input: typeof GetApplicationUsageRequestSchema;
+    output: typeof GetApplicationUsageResponseSchema;
   },
   /**
    * FindOwnedApplications answers which of some ids are applications of the account. It never fails for an id.

@@ -570,6 +570,67 @@ export declare type CreateDownloadUrlResponse = Message<"latchkey.files.v1.Creat
 export declare const CreateDownloadUrlResponseSchema: GenMessage<CreateDownloadUrlResponse>;
 
 /**
+ * GetStorageUsageRequest names the account.
+ *
+ * @generated from message latchkey.files.v1.GetStorageUsageRequest
+ */
+export declare type GetStorageUsageRequest = Message<"latchkey.files.v1.GetStorageUsageRequest"> & {
+  /**
+   * Account, a UUID. Required.
+   *
+   * @generated from field: string account_id = 1;
+   */
+  accountId: string;
+};
+
+/**
+ * Describes the message latchkey.files.v1.GetStorageUsageRequest.
+ * Use `create(GetStorageUsageRequestSchema)` to create a new message.
+ */
+export declare const GetStorageUsageRequestSchema: GenMessage<GetStorageUsageRequest>;
+
+/**
+ * GetStorageUsageResponse is what the files of an account add up to.
+ *
+ * @generated from message latchkey.files.v1.GetStorageUsageResponse
+ */
+export declare type GetStorageUsageResponse = Message<"latchkey.files.v1.GetStorageUsageResponse"> & {
+  /**
+   * Charged storage, in MiB: of each file its whole MiB, rounded down, at least 1.
+   *
+   * @generated from field: int64 charged_mib = 1;
+   */
+  chargedMib: bigint;
+
+  /**
+   * Most that the account may be charged.
+   *
+   * @generated from field: int64 charged_mib_max = 2;
+   */
+  chargedMibMax: bigint;
+
+  /**
+   * Files.
+   *
+   * @generated from field: int64 file_count = 3;
+   */
+  fileCount: bigint;
+
+  /**
+   * Most that the account may have.
+   *
+   * @generated from field: int64 file_count_max = 4;
+   */
+  fileCountMax: bigint;
+};
+
+/**
+ * Describes the message latchkey.files.v1.GetStorageUsageResponse.
+ * Use `create(GetStorageUsageResponseSchema)` to create a new message.
+ */
+export declare const GetStorageUsageResponseSchema: GenMessage<GetStorageUsageResponse>;
+
+/**
  * FileService keeps the files of applications. Every call names the account and the application; an application of another account, a
  * deleted one, one that never existed and a string that is not a UUID are the same to it: `application_not_found`. A file name is
  * what is left after Unicode normalisation (NFC), removal of invisible characters and trimming, 1 to 16 characters: groups of ASCII
@@ -665,6 +726,17 @@ export declare const FileService: GenService<{
     methodKind: "unary";
     input: typeof CreateDownloadUrlRequestSchema;
     output: typeof CreateDownloadUrlResponseSchema;
+  },
+  /**
+   * GetStorageUsage answers what the files of an account add up to, and what they may. Files of deleted applications do not count. A string that is not a
+   * UUID names an account without files.
+   *
+   * @generated from rpc latchkey.files.v1.FileService.GetStorageUsage
+   */
+  getStorageUsage: {
+    methodKind: "unary";
+    input: typeof GetStorageUsageRequestSchema;
+    output: typeof GetStorageUsageResponseSchema;
   },
 }>;
 

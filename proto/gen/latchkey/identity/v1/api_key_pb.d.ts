@@ -440,6 +440,53 @@ export declare type RevokeApiKeyResponse = Message<"latchkey.identity.v1.RevokeA
 export declare const RevokeApiKeyResponseSchema: GenMessage<RevokeApiKeyResponse>;
 
 /**
+ * GetApiKeyUsageRequest names the account.
+ *
+ * @generated from message latchkey.identity.v1.GetApiKeyUsageRequest
+ */
+export declare type GetApiKeyUsageRequest = Message<"latchkey.identity.v1.GetApiKeyUsageRequest"> & {
+  /**
+   * Account, a UUID. Required.
+   *
+   * @generated from field: string account_id = 1;
+   */
+  accountId: string;
+};
+
+/**
+ * Describes the message latchkey.identity.v1.GetApiKeyUsageRequest.
+ * Use `create(GetApiKeyUsageRequestSchema)` to create a new message.
+ */
+export declare const GetApiKeyUsageRequestSchema: GenMessage<GetApiKeyUsageRequest>;
+
+/**
+ * GetApiKeyUsageResponse is what an account has of management API keys.
+ *
+ * @generated from message latchkey.identity.v1.GetApiKeyUsageResponse
+ */
+export declare type GetApiKeyUsageResponse = Message<"latchkey.identity.v1.GetApiKeyUsageResponse"> & {
+  /**
+   * Keys that are neither revoked nor expired.
+   *
+   * @generated from field: int64 active_count = 1;
+   */
+  activeCount: bigint;
+
+  /**
+   * Most that the account may have.
+   *
+   * @generated from field: int64 active_count_max = 2;
+   */
+  activeCountMax: bigint;
+};
+
+/**
+ * Describes the message latchkey.identity.v1.GetApiKeyUsageResponse.
+ * Use `create(GetApiKeyUsageResponseSchema)` to create a new message.
+ */
+export declare const GetApiKeyUsageResponseSchema: GenMessage<GetApiKeyUsageResponse>;
+
+/**
  * ApiKeyService keeps the management API keys of an account.
  *
  * @generated from service latchkey.identity.v1.ApiKeyService
@@ -487,6 +534,16 @@ export declare const ApiKeyService: GenService<{
     methodKind: "unary";
     input: typeof RevokeApiKeyRequestSchema;
     output: typeof RevokeApiKeyResponseSchema;
+  },
+  /**
+   * GetApiKeyUsage answers how many active keys an account has, and how many it may have. A string that is not a UUID names an account without keys.
+   *
+   * @generated from rpc latchkey.identity.v1.ApiKeyService.GetApiKeyUsage
+   */
+  getApiKeyUsage: {
+    methodKind: "unary";
+    input: typeof GetApiKeyUsageRequestSchema;
+    output: typeof GetApiKeyUsageResponseSchema;
   },
 }>;
 

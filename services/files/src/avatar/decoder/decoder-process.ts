@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises';
+import { readFileSync } from 'node:fs';
 import { setPriority } from 'node:os';
 import { ImageRefused } from '../image/image-fault.ts';
 import { inspectImage } from '../image/inspect-image.ts';
@@ -34,13 +34,22 @@ send(FRAME.ready, Buffer.alloc(0));
 async function answer({ kind, bytes: message }: Frame): Promise<void> {
   const pixelsMax = message.readUInt32BE(0);
   const given = message.subarray(PIXELS_MAX_BYTES);
-  const image = kind === FRAME.path ? await readFile(given.toString()).catch((err: Error) => err) : given;
+  const image = kind === FRAME.path ? readImage(given.toString()) : given;
   if (image instanceof Error) return send(FRAME.unreadable, Buffer.from(image.message));
   try {
     const { bytes } = inspectImage(image, { pixelsMax });
     send(FRAME.converted, await convertImage(bytes, pixelsMax));
   } catch (err) {
     send(FRAME.refused, Buffer.from(err instanceof ImageRefused ? err.fault : 'damaged'));
+  }
+}
+
+/** At once, as there is nothing else to do here: in pieces it takes twice as long. */
+function readImage(path: string): Buffer | Error {
+  try {
+    return readFileSync(path);
+  } catch (err) {
+    return err as Error;
   }
 }
 

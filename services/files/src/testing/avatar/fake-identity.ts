@@ -20,6 +20,8 @@ export interface FakeIdentity {
   /** The account is nobody's. */
   forget(accountId: string): void;
   calls: number;
+  /** `x-latchkey-actor` and `x-request-id` of the last call. */
+  lastHeaders: readonly (string | null)[];
 }
 
 export function createFakeIdentity(): FakeIdentity {
@@ -29,8 +31,9 @@ export function createFakeIdentity(): FakeIdentity {
   let gate: Promise<unknown> | undefined;
   let losing = false;
   const impl: FakeIdentity['impl'] = {
-    async setAvatar({ accountId, avatarId, uploadedAt }) {
+    async setAvatar({ accountId, avatarId, uploadedAt }, { requestHeader }) {
       fake.calls += 1;
+      fake.lastHeaders = ['x-latchkey-actor', 'x-request-id'].map((name) => requestHeader.get(name));
       await gate;
       if (failure) throw failure;
       if (forgotten.has(accountId)) throw toConnectError(errors.account_not_found());
@@ -44,6 +47,7 @@ export function createFakeIdentity(): FakeIdentity {
   };
   const fake: FakeIdentity = {
     calls: 0,
+    lastHeaders: [],
     avatarOf: (accountId) => avatars.get(accountId)?.id,
     failWith(err) {
       failure = err;

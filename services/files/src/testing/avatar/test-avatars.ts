@@ -17,8 +17,12 @@ export interface AvatarInstanceOptions extends InstanceOptions {
 export interface AvatarInstance {
   readonly ctx: TestFiles['ctx'];
   readonly avatars: Avatars;
-  /** Sends an image for an account, from anywhere unless somewhere is named, and answers the avatar's id. */
-  upload(accountId: string, image: Buffer | Readable, byteSize?: number, clientNetwork?: string): Promise<string>;
+  /** Sends an image for an account, from anywhere and by nobody unless that is said, and answers the avatar's id. */
+  upload(
+    accountId: string,
+    image: Buffer | Readable,
+    sent?: { readonly byteSize?: number; readonly clientNetwork?: string; readonly actor?: string },
+  ): Promise<string>;
 }
 
 /** The service on a database, a folder and a Redis of its own, beside an identity service that only knows avatars. */
@@ -41,9 +45,10 @@ export async function startTestAvatars(options: AvatarInstanceOptions = {}): Pro
     const avatars = createAvatars(ctx, { identityTransport: identity.transport, redisUrl: given.redisUrl ?? redisUrl }, worker);
     avatars.start();
     started.push(avatars);
-    const upload: AvatarInstance['upload'] = async (accountId, image, byteSize, clientNetwork = randomUUID()) => {
+    const upload: AvatarInstance['upload'] = async (accountId, image, { byteSize, clientNetwork = randomUUID(), actor } = {}) => {
       const body = image instanceof Readable ? image : Readable.from(pieces(image));
-      return (await avatars.receive({ accountId, clientNetwork, body, byteSize, requestId: 'request-1' })).avatarId;
+      const sent = { accountId, clientNetwork, body, byteSize, requestId: 'request-1', actor };
+      return (await avatars.receive(sent)).avatarId;
     };
     return { ctx, avatars, upload };
   };

@@ -101,6 +101,19 @@ export function describeObjectStore(name: string, open: () => Promise<StoreUnder
       expect((await collect(await store.read(key))).equals(bytes)).toBe(true);
     });
 
+    it('keeps what need not be durable, and removes several objects at once, of one folder and of others', async () => {
+      const first = newKey();
+      const [folder = ''] = first.split('/');
+      const keys = [first, newKey(folder), newKey()];
+      const kept = newKey(folder);
+      const bytes = someBytes(7);
+      for (const key of [...keys, kept]) await store.put(key, bodyOf(bytes), never, { durable: false });
+      expect((await collect(await store.read(first))).equals(bytes)).toBe(true);
+      await store.remove(...keys, newKey());
+      expect(await Promise.all(keys.map((key) => store.stat(key)))).toEqual([undefined, undefined, undefined]);
+      expect(await store.stat(kept)).toEqual({ byteSize: 7 });
+    });
+
     it('has removed what was never there, and what is removed twice', async () => {
       const key = newKey();
       await store.remove(key);

@@ -1,6 +1,7 @@
 import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
 import { eventually } from '@latchkey/testkit/eventually';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startTcpProxy } from '@latchkey/testkit/tcp-proxy';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import type { ObjectStore } from '../../object-store/object-store.ts';
 import { createS3Store, type S3Settings } from '../../object-store/s3-store.ts';
 import { bodyOf, collect, newKey, someBytes } from './bodies.ts';
@@ -81,6 +82,27 @@ function describeDownloads(settings: S3Settings, readsUrls: boolean): void {
     const answer = await fetch(await createUrl(), { headers: { range: 'bytes=10-19' } });
     expect(answer.status).toBe(206);
     expect(bytes.subarray(10, 20).equals(Buffer.from(await answer.arrayBuffer()))).toBe(true);
+  });
+
+  it('names the endpoint that clients reach, and is signed for it, while everything else goes to the other', async () => {
+    const proxy = await startTcpProxy(settings.endpoint as string);
+    const { port } = new URL(proxy.url);
+    const split = createS3Store({ ...settings, publicEndpoint: `http://localhost:${port}` });
+    onTestFinished(async () => {
+      await split.close();
+      await proxy.close();
+    });
+    await proxy.cut();
+    const key = newKey();
+    await split.put(key, bodyOf(bytes), new AbortController().signal);
+    expect(await split.stat(key)).toEqual({ byteSize: bytes.length });
+    const url = new URL((await split.createDownloadUrl(key, describeFile(60))) as string);
+    expect(url.host).toBe(`localhost:${port}`);
+    await proxy.restore();
+    expect(bytes.equals(Buffer.from(await (await fetch(url)).arrayBuffer()))).toBe(true);
+    if (!readsUrls) return;
+    url.host = new URL(settings.endpoint as string).host;
+    expect((await fetch(url)).status).toBe(403);
   });
 
   it('says how long it is good for, and names no secret', async () => {

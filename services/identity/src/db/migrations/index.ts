@@ -6,6 +6,7 @@ import * as twoFactor from './20261121-020000-two-factor.ts';
 import * as oidc from './20261121-030000-oidc.ts';
 import * as signInGeneration from './20261121-040000-sign-in-generation.ts';
 import * as passwordFailures from './20261121-050000-password-failures.ts';
+import * as auditLog from './20261121-060000-audit-log.ts';
 
 /** All migrations of the service, forward only. */
 export const migrations: Migrations = {
@@ -16,4 +17,5 @@ export const migrations: Migrations = {
   '20261121-030000-oidc': oidc,
   '20261121-040000-sign-in-generation': signInGeneration,
   '20261121-050000-password-failures': passwordFailures,
+  '20261121-060000-audit-log': auditLog,
 };

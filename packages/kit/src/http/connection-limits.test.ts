@@ -1,10 +1,10 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
-import { trustProxies } from '@latchkey/kit/http/client-ip';
 import { eventually } from '@latchkey/testkit/eventually';
 import { expect, it, onTestFinished } from 'vitest';
-import { limitConnections } from './connections.ts';
+import { trustProxies } from './client-ip.ts';
+import { limitConnections } from './connection-limits.ts';
 
 async function listen(trusted: readonly string[] = []) {
   const server = createServer((_, res) => void res.end('ok'));

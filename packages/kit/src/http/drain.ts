@@ -1,9 +1,10 @@
-import type { Server } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { setImmediate as nextTurn } from 'node:timers/promises';
-import { closeAfterAnswer, isAnswering, isTransferring } from '@latchkey/kit/http/connections';
-import { isLingering } from '@latchkey/kit/http/lingering-close';
+import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
+import { closeAfterAnswer, isAnswering, isTransferring } from './connections.ts';
+import { isLingering, lingeringClose } from './lingering-close.ts';
 
 /** How long new connections are accepted at most once the server stops, in milliseconds. */
 const ACCEPT_MS_MAX = 1_000;
@@ -17,12 +18,17 @@ export interface DrainBounds {
   readonly transferMsMax: number;
   /** The others, in milliseconds; 20 s unless set. */
   readonly underWayMsMax?: number;
+  /** What clients are told on connections that are closed between two requests. Nothing unless set. */
+  readonly lastWords?: string;
 }
 
 const UNDER_WAY_MS_MAX = 20_000;
 
 /** How often connections without a request are closed after that, in milliseconds. */
 const SWEEP_INTERVAL_MS = 20;
+
+/** How long those who were told are listened to. */
+const IDLE_BOUNDS = { totalMs: 1_000, silenceMs: 250 };
 
 /** Turns of the event loop without a new connection after which none waits. The first may be over before it looks for one. */
 const IDLE_TURNS = 3;
@@ -33,10 +39,12 @@ const IDLE_TURNS = 3;
  * `Connection: close` to send no more. On the other hand, Node waits for ever for connections that never brought a request, which are
  * closed here too. New connections are refused once none is waiting, as the system would reset it.
  *
+ * A request that is sent at the very moment at which its connection is closed is lost all the same; {@link drainConnections} leaves fewer of them.
+ *
  * @param open the connections of the server
  */
 export function lingerOnClose(app: FastifyInstance, open: ReadonlySet<Duplex>, bounds: DrainBounds): void {
-  const { transferMsMax, underWayMsMax = UNDER_WAY_MS_MAX } = bounds;
+  const { transferMsMax, underWayMsMax = UNDER_WAY_MS_MAX, lastWords } = bounds;
   app.addHook('preClose', async () => {
     const { server } = app;
     server.closeIdleConnections = () => undefined;
@@ -49,11 +57,33 @@ export function lingerOnClose(app: FastifyInstance, open: ReadonlySet<Duplex>, b
       for (const socket of open) {
         const answerMsMax = isTransferring(socket) ? transferMsMax : underWayMsMax;
         // What has its last answer is closed by itself.
-        if (!isLingering(socket) && (elapsedMs >= answerMsMax || !isAnswering(socket))) socket.destroy();
+        if (isLingering(socket)) continue;
+        if (elapsedMs >= answerMsMax) socket.destroy();
+        else if (!isAnswering(socket)) closeIdle(socket, lastWords);
       }
     }, SWEEP_INTERVAL_MS);
     server.once('close', () => clearInterval(sweep));
   });
+}
+
+/**
+ * Goes on serving for a time before a server is closed, and tells clients with every answer to send no more on its connection. Whoever uses a connection in that
+ * time opens another one, which a balancer that has found out by then gives to another process. Connections that are left were not in use.
+ *
+ * @param open the connections of the server
+ */
+export async function drainConnections(server: Server, open: ReadonlySet<Duplex>, drainMs: number): Promise<void> {
+  server.prependListener('request', (_req: IncomingMessage, res: ServerResponse) => {
+    res.shouldKeepAlive = false;
+  });
+  for (const socket of open) closeAfterAnswer(socket);
+  await delay(drainMs);
+}
+
+/** Closes a connection on which no request is under way. What is told goes to whoever sends a request at that very moment, and makes it sure that nobody has read it. */
+export function closeIdle(socket: Duplex, lastWords?: string): void {
+  if (lastWords === undefined || !(socket instanceof Socket)) socket.destroy();
+  else lingeringClose(socket, lastWords, IDLE_BOUNDS);
 }
 
 /** Resolves when no connection waits to be accepted, or after a moment. Each turn of the event loop accepts one. */

@@ -1,0 +1,116 @@
+// Calls Latchkey's services with @grpc/grpc-js, and with nothing of Latchkey's but its `.proto` files. To copy.
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import {
+  Client,
+  type ClientOptions,
+  credentials,
+  Metadata,
+  type ServiceDefinition,
+  type ServiceError,
+  status,
+} from '@grpc/grpc-js';
+import { type AnyDefinition, loadSync, type MessageTypeDefinition } from '@grpc/proto-loader';
+
+const PROTO_DIR = fileURLToPath(new URL('../../proto/schema/', import.meta.url));
+const OWN_DIR = fileURLToPath(new URL('./', import.meta.url));
+
+const files = [
+  'latchkey/apps/v1/application.proto',
+  'latchkey/files/v1/file.proto',
+  'latchkey/rpc/v1/error.proto',
+  'google/rpc/status.proto',
+];
+const definitions = loadSync(files, { includeDirs: [PROTO_DIR, OWN_DIR], longs: Number, enums: String, defaults: true });
+
+/** Certificates in PEM, where there is TLS between services: the authority's, and one's own with its key. */
+export interface TlsFiles {
+  readonly ca: string;
+  readonly cert: string;
+  readonly key: string;
+}
+
+/** A service, and what it is called with. */
+export interface ServiceOptions {
+  /** Full name, such as `latchkey.apps.v1.ApplicationService`. */
+  readonly service: string;
+  /** `host:port` of its gRPC port. */
+  readonly address: string;
+  /** One of the deployment's SERVICE_CREDENTIALS. */
+  readonly credential: string;
+  readonly tls?: TlsFiles;
+}
+
+/** What one call may have. */
+export interface CallOptions {
+  /** Time until the deadline, in milliseconds; 5 s unless set. */
+  readonly timeoutMs?: number;
+  /** Found again in the logs of every service that the call comes to. */
+  readonly requestId?: string;
+}
+
+/** A call that a rule of Latchkey refused, or that did not come through: then it has no reason. */
+export class LatchkeyError extends Error {
+  override readonly name = 'LatchkeyError';
+  /** Status code of gRPC. */
+  readonly code: number;
+  /** Stable name of the rule, such as `application_not_found`: what to decide by. */
+  readonly reason: string | undefined;
+  /** Class of the failure, such as `not_found`. */
+  readonly kind: string | undefined;
+
+  constructor(err: ServiceError, address: string) {
+    super(
+      err.code === status.UNAVAILABLE && !errorInfo(err.metadata)
+        ? `There is no answer from ${address}: ${err.details}`
+        : err.details,
+      { cause: err },
+    );
+    this.code = err.code;
+    const info = errorInfo(err.metadata);
+    this.reason = info?.reason;
+    this.kind = info?.kind;
+  }
+}
+
+/** A client of one service: `call('LookUpApplication', { socketKey })`. */
+export function connectService({ service, address, credential, tls }: ServiceOptions) {
+  const methods = definitions[service] as ServiceDefinition;
+  // A policy of retries is left out on purpose: only methods with idempotency_level = NO_SIDE_EFFECTS may be sent again.
+  const options: ClientOptions = { 'grpc.enable_retries': 0 };
+  const client = new Client(address, tls ? secured(tls) : credentials.createInsecure(), options);
+  return {
+    call<T>(method: string, request: object, { timeoutMs = 5_000, requestId }: CallOptions = {}): Promise<T> {
+      const found = methods[method];
+      if (!found) throw new Error(`${service} has no method ${method}`);
+      const metadata = new Metadata();
+      metadata.set('authorization', `Bearer ${credential}`);
+      if (requestId !== undefined) metadata.set('x-request-id', requestId);
+      return new Promise((resolve, reject) => {
+        const deadline = Date.now() + timeoutMs;
+        const { path, requestSerialize, responseDeserialize } = found;
+        client.makeUnaryRequest(path, requestSerialize, responseDeserialize, request, metadata, { deadline }, (err, answer) =>
+          err ? reject(new LatchkeyError(err, address)) : resolve(answer as T),
+        );
+      });
+    },
+    close: () => client.close(),
+  };
+}
+
+function secured({ ca, cert, key }: TlsFiles) {
+  const [authority, ownKey, ownCert] = [readFileSync(ca), readFileSync(key), readFileSync(cert)];
+  return credentials.createSsl(authority, ownKey, ownCert);
+}
+
+const decode = <T>(type: string, bytes: Uint8Array): T =>
+  (definitions[type] as AnyDefinition as MessageTypeDefinition<object, object>).deserialize(Buffer.from(bytes)) as T;
+
+/** What a rule says of its refusal; a failure of the transport, or of the service itself, has none. */
+function errorInfo(metadata: Metadata | undefined): { reason: string; kind: string } | undefined {
+  const [bytes] = metadata?.get('grpc-status-details-bin') ?? [];
+  if (!(bytes instanceof Uint8Array)) return undefined;
+  const { details } = decode<{ details: Array<{ type_url: string; value: Uint8Array }> }>('google.rpc.Status', bytes);
+  const info = details.find(({ type_url }) => type_url.endsWith('/latchkey.rpc.v1.ErrorInfo'));
+  return info && decode('latchkey.rpc.v1.ErrorInfo', info.value);
+}

@@ -1,0 +1,42 @@
+import { expect, it } from 'vitest';
+import { readSettings } from './settings.ts';
+
+/** What is wrong, sorted. */
+function problems(env: NodeJS.ProcessEnv, shape: 'standalone' | 'deployed' = 'deployed'): string[] {
+  try {
+    readSettings(env, shape);
+  } catch (err) {
+    return (err as Error).message.split('\n').toSorted();
+  }
+  return [];
+}
+
+it('takes nothing but defaults, in either shape', () => {
+  expect([problems({}, 'standalone'), problems({})]).toEqual([[], []]);
+});
+
+it('names what is wrong for services of their own with everything else, before any is started', () => {
+  const env = { PORT: 'abc', CALLS_AT_ONCE: '0', CONNECTIONS_MAX: 'x', MIGRATE_ON_START: 'yes', PROBE_PORT: '99999' };
+  expect(problems(env)).toEqual([
+    'CALLS_AT_ONCE must be a whole number from 1 to 1000000',
+    'CONNECTIONS_MAX must be a whole number from 1 to 1000000',
+    'MIGRATE_ON_START must be true or false',
+    'PORT must be a whole number from 0 to 65535',
+    'PROBE_PORT must be a whole number from 0 to 65535',
+  ]);
+});
+
+it('says that services of one machine are not called over TLS', () => {
+  expect(problems({ SERVICE_TLS_CERT_FILE: '/nope', SERVICE_TLS_CA_FILE: '/nope' })).toEqual([
+    'SERVICE_TLS_CA_FILE must not be set with --deployed: there the services call one another in clear, on this machine only',
+    'SERVICE_TLS_CERT_FILE must not be set with --deployed: there the services call one another in clear, on this machine only',
+  ]);
+});
+
+it.each(['standalone', 'deployed'] as const)('names a port that metrics share with another, %s', (shape) => {
+  const metrics = { METRICS_TOKEN: 'a-token-of-the-tests-of-the-settings' };
+  expect(problems({ ...metrics, METRICS_PORT: '8080' }, shape)).toEqual(['PORT and METRICS_PORT must differ, and both are 8080']);
+  expect(problems({ ...metrics, METRICS_PORT: '8081' }, shape)).toEqual([
+    'REALTIME_PORT and METRICS_PORT must differ, and both are 8081',
+  ]);
+});

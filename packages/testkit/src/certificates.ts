@@ -1,0 +1,133 @@
+import 'reflect-metadata';
+import { type webcrypto, X509Certificate } from 'node:crypto';
+import { mkdir, rename, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import * as x509 from '@peculiar/x509';
+
+/** The files that a process is given for TLS, by the names of its settings. */
+export interface TlsFilePaths {
+  readonly SERVICE_TLS_CERT_FILE: string;
+  readonly SERVICE_TLS_KEY_FILE: string;
+  readonly SERVICE_TLS_CA_FILE: string;
+}
+
+/** A certificate and its key, in PEM. */
+export interface TestCertificate {
+  readonly cert: string;
+  readonly key: string;
+}
+
+/** What a certificate may have otherwise. */
+export interface CertificateOptions {
+  /** Ends its life so many milliseconds from now; an hour unless set. Before now where it is negative. */
+  readonly endsInMs?: number;
+  /** Begins it so; an hour ago unless set. */
+  readonly beginsInMs?: number;
+  /** Purposes, as object identifiers; for servers and clients both unless set. */
+  readonly purposes?: readonly string[];
+}
+
+/** Somebody who signs certificates for the processes of a test. */
+export interface TestAuthority {
+  /** Its own certificate, in PEM. */
+  readonly ca: string;
+  /** A certificate for `localhost` and 127.0.0.1, and its key. */
+  issue(options?: CertificateOptions): Promise<TestCertificate>;
+  /** An authority that this one has signed. */
+  issueAuthority(): Promise<TestAuthority>;
+}
+
+const HOUR_MS = 3_600_000;
+const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
+export const SERVER_PURPOSE: string = x509.ExtendedKeyUsage.serverAuth;
+export const CLIENT_PURPOSE: string = x509.ExtendedKeyUsage.clientAuth;
+
+let serial = 0;
+
+/** Makes an authority that nobody knows yet. */
+export async function createAuthority(name = 'Test authority'): Promise<TestAuthority> {
+  const keys = await generateKeys();
+  const certificate = await x509.X509CertificateGenerator.createSelfSigned({
+    ...common(`CN=${name}`),
+    keys,
+    extensions: await authorityExtensions(keys),
+  });
+  return authority(certificate, keys);
+}
+
+function authority(certificate: x509.X509Certificate, keys: webcrypto.CryptoKeyPair): TestAuthority {
+  const issuer = { issuer: certificate.subject, signingKey: keys.privateKey };
+  return {
+    ca: pemOf(certificate),
+    async issue({ endsInMs = HOUR_MS, beginsInMs = -HOUR_MS, purposes = [SERVER_PURPOSE, CLIENT_PURPOSE] } = {}) {
+      const own = await generateKeys();
+      const extensions = [
+        new x509.BasicConstraintsExtension(false, undefined, true),
+        new x509.ExtendedKeyUsageExtension([...purposes]),
+        new x509.SubjectAlternativeNameExtension([
+          { type: 'dns', value: 'localhost' },
+          { type: 'ip', value: '127.0.0.1' },
+        ]),
+        await x509.AuthorityKeyIdentifierExtension.create(keys.publicKey),
+      ];
+      const life = { notBefore: new Date(Date.now() + beginsInMs), notAfter: new Date(Date.now() + endsInMs) };
+      const subject = { ...common('CN=Test service'), ...life, publicKey: own.publicKey, extensions };
+      const issued = await x509.X509CertificateGenerator.create({ ...subject, ...issuer });
+      return { cert: pemOf(issued), key: await exportKey(own.privateKey) };
+    },
+    async issueAuthority() {
+      const own = await generateKeys();
+      const subject = { ...common('CN=Test intermediate'), publicKey: own.publicKey, extensions: await authorityExtensions(own) };
+      return authority(await x509.X509CertificateGenerator.create({ ...subject, ...issuer }), own);
+    },
+  };
+}
+
+/**
+ * Puts a certificate where a process finds it, in the place of the one before.
+ *
+ * @param dir a folder, which is made where there is none
+ * @param ca certificates of those whom the process is to trust, in PEM
+ */
+export async function writeTlsFiles(dir: string, { cert, key }: TestCertificate, ca: string): Promise<TlsFilePaths> {
+  await mkdir(dir, { recursive: true });
+  const put = async (name: string, text: string) => {
+    const path = join(dir, name);
+    // Nobody reads a part of it.
+    await writeFile(`${path}.new`, text, { mode: 0o600 });
+    await rename(`${path}.new`, path);
+    return path;
+  };
+  return {
+    SERVICE_TLS_CERT_FILE: await put('tls.crt', cert),
+    SERVICE_TLS_KEY_FILE: await put('tls.key', key),
+    SERVICE_TLS_CA_FILE: await put('ca.crt', ca),
+  };
+}
+
+function common(name: string) {
+  serial += 1;
+  const life = { notBefore: new Date(Date.now() - HOUR_MS), notAfter: new Date(Date.now() + HOUR_MS) };
+  return { serialNumber: serial.toString(16).padStart(2, '0'), subject: name, name, signingAlgorithm: ALGORITHM, ...life };
+}
+
+async function authorityExtensions(keys: webcrypto.CryptoKeyPair): Promise<x509.Extension[]> {
+  return [
+    new x509.BasicConstraintsExtension(true, undefined, true),
+    new x509.KeyUsagesExtension(x509.KeyUsageFlags.keyCertSign, true),
+    await x509.SubjectKeyIdentifierExtension.create(keys.publicKey),
+  ];
+}
+
+/** As Node writes it, which is as it is read back. */
+function pemOf(certificate: x509.X509Certificate): string {
+  return new X509Certificate(certificate.toString('pem')).toString();
+}
+
+function generateKeys(): Promise<webcrypto.CryptoKeyPair> {
+  return crypto.subtle.generateKey(ALGORITHM, true, ['sign', 'verify']) as Promise<webcrypto.CryptoKeyPair>;
+}
+
+async function exportKey(key: webcrypto.CryptoKey): Promise<string> {
+  return x509.PemConverter.encode(await crypto.subtle.exportKey('pkcs8', key), 'PRIVATE KEY');
+}

@@ -1,0 +1,49 @@
+import { z } from 'zod';
+import type { Clients } from '../clients.ts';
+import { defineRoute, type Route } from '../route/route.ts';
+
+const amount = z.object({
+  currentValue: z.int(),
+  maxValue: z.int().nullable().meta({ description: 'null: as much as it likes.' }),
+});
+
+/** What an account has, and may have. */
+export function accountLimitsRoute({ apiKeys, applications, files }: Clients, planName: string): Route {
+  return defineRoute({
+    method: 'GET',
+    url: '/api/v1/panel/get-account-limits',
+    access: 'account:read',
+    tag: 'Accounts',
+    summary: 'Get the limits of the account',
+    description: [
+      'What the account has now, and may have at most. Storage is what its files are charged: of each its whole MiB, rounded down, at least 1.',
+      'Of API keys, those count that are neither revoked nor expired.',
+    ].join(' '),
+    data: z.object({
+      planName: z.string(),
+      storageSizeMib: amount,
+      uploadedFilesCount: amount,
+      createdApplicationsCount: amount,
+      apiKeyCount: amount,
+    }),
+    message: 'Successfully fetched account limits',
+    handle: async ({ principal: { accountId }, call }) => {
+      const [ofFiles, ofApplications, ofApiKeys] = await Promise.all([
+        files.getStorageUsage({ accountId }, call),
+        applications.getApplicationUsage({ accountId }, call),
+        apiKeys.getApiKeyUsage({ accountId }, call),
+      ]);
+      return {
+        planName,
+        storageSizeMib: toAmount(ofFiles.chargedMib, ofFiles.chargedMibMax),
+        uploadedFilesCount: toAmount(ofFiles.fileCount, ofFiles.fileCountMax),
+        createdApplicationsCount: toAmount(ofApplications.applicationCount, ofApplications.applicationCountMax),
+        apiKeyCount: toAmount(ofApiKeys.activeCount, ofApiKeys.activeCountMax),
+      };
+    },
+  });
+}
+
+function toAmount(current: bigint, max: bigint | undefined) {
+  return { currentValue: Number(current), maxValue: max === undefined ? null : Number(max) };
+}

@@ -1,0 +1,196 @@
+import { randomUUID } from 'node:crypto';
+import { timestampDate, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
+import { Code, ConnectError } from '@connectrpc/connect';
+import { ActorKind, type ListAuditEntriesRequest } from '@latchkey/proto/latchkey/audit/v1/audit_pb';
+import { PrincipalKind } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
+import { testRedis } from '@latchkey/testkit/redis';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { startTestGateway, type TestGateway } from '../testing/test-gateway.ts';
+
+const ACCOUNT_ID = randomUUID();
+const SERVICES = ['identity', 'apps', 'files'] as const;
+type Service = (typeof SERVICES)[number];
+
+interface Entry {
+  readonly id: string;
+  readonly atMs: number;
+}
+
+/** What each service has, what each was asked, and what it fails with. */
+let held: Record<Service, Entry[]>;
+let asked: Array<readonly [Service, ListAuditEntriesRequest]>;
+let failures: Partial<Record<Service, ConnectError>>;
+beforeEach(() => {
+  held = { identity: [], apps: [], files: [] };
+  asked = [];
+  failures = {};
+});
+
+const newestFirst = (a: Entry, b: Entry) => b.atMs - a.atMs || Number(a.id < b.id) - Number(a.id > b.id);
+
+/** Answers as each service does. */
+const auditLog = (service: Service) => ({
+  async listAuditEntries(request: ListAuditEntriesRequest) {
+    asked.push([service, request]);
+    if (failures[service]) throw failures[service];
+    const { before, limit } = request;
+    const place = before?.at && { atMs: timestampMs(before.at), id: before.id };
+    const older = held[service].filter((entry) => !place || newestFirst(place, entry) < 0).sort(newestFirst);
+    const entries = older.slice(0, limit).map(({ id, atMs }) => ({
+      id,
+      at: timestampFromMs(atMs),
+      action: 'thing.done',
+      actorKind: ActorKind.SERVICE,
+      subjectKind: 'account',
+      subjectId: ACCOUNT_ID,
+      changesJson: '{"a":1}',
+    }));
+    return { entries, hasMore: older.length > limit };
+  },
+});
+
+let gateway: TestGateway;
+beforeAll(async () => {
+  const { url: redisUrl } = await testRedis();
+  const principal = { accountId: ACCOUNT_ID, username: 'ada', credentialId: randomUUID(), allApplications: true };
+  gateway = await startTestGateway({
+    redisUrl,
+    env: { RATE_LIMIT_IP_PER_MINUTE: '100000', RATE_LIMIT_PRINCIPAL_PER_MINUTE: '100000' },
+    auditLogs: { identity: auditLog('identity'), apps: auditLog('apps'), files: auditLog('files') },
+    authentication: { authenticate: async () => ({ principal: { kind: PrincipalKind.SESSION, ...principal } }) },
+  });
+});
+afterAll(() => gateway.service.stop());
+
+async function get(query: string) {
+  const response = await fetch(`${gateway.baseUrl}/api/v1/panel/audit-log?${query}`, { headers: { cookie: 'session=a' } });
+  const body = (await response.json()) as { code?: string; data: { entries: Entry[]; nextCursor: string | null } };
+  return { status: response.status, outcome: `${response.status} ${body.code ?? ''}`.trim(), data: body.data };
+}
+
+const add = (service: Service, ...times: number[]) => {
+  held[service].push(...times.map((atMs) => ({ id: randomUUID(), atMs })));
+};
+const allHeld = () => SERVICES.flatMap((service) => held[service]).sort(newestFirst);
+
+describe('the audit log of an account', () => {
+  it('is that of all services in one order, on pages of any size, with no entry left out or repeated while others are written', async () => {
+    add('identity', 1, 5, 5, 5, 9, 12);
+    add('apps', 5, 5, 2, 2, 2, 2, 2, 2);
+    add('files', 5, 30);
+    const expected = allHeld().map(({ id }) => id);
+    for (const limit of [1, 2, 3, 5, 15, 16, 17, 100]) {
+      const seen: string[] = [];
+      for (let cursor = '', pages = 0; pages === 0 || cursor !== ''; pages += 1) {
+        const { data } = await get(`limit=${limit}${cursor && `&cursor=${cursor}`}`);
+        expect(data.entries.length).toBeLessThanOrEqual(limit);
+        seen.push(...data.entries.map(({ id }) => id));
+        cursor = data.nextCursor ?? '';
+        // Newer than all; the next walk leaves them out.
+        add(SERVICES[pages % 3] as Service, 1_000 + pages);
+      }
+      expect(seen.filter((id) => expected.includes(id))).toEqual(expected);
+      expect(new Set(seen).size).toBe(seen.length);
+      for (const service of SERVICES) held[service] = held[service].filter(({ atMs }) => atMs < 1_000);
+    }
+  });
+
+  it('ends with a page that has no cursor, also where it is full', async () => {
+    add('apps', 1, 2, 3);
+    expect((await get('limit=3')).data.nextCursor).toBeNull();
+    for (const service of ['apps', 'files'] as const) {
+      add(service, 1);
+      expect((await get('limit=3')).data.nextCursor).not.toBeNull();
+      held[service].pop();
+    }
+    held = { identity: [], apps: [], files: [] };
+    expect((await get('')).data).toEqual({ entries: [], nextCursor: null });
+  });
+
+  it('says what each entry has, and null for what it has not', async () => {
+    add('apps', Date.parse('2026-05-12T09:00:00.120Z'));
+    const { data } = await get('');
+    expect(data.entries).toEqual([
+      {
+        id: held.apps[0]?.id,
+        at: '2026-05-12T09:00:00.120Z',
+        action: 'thing.done',
+        actor: { kind: 'service', credentialId: null, address: null },
+        requestId: null,
+        subject: { kind: 'account', id: ACCOUNT_ID },
+        applicationId: null,
+        changes: { a: 1 },
+      },
+    ]);
+  });
+
+  it('is asked of each service once and at the same time, for the account of the session and by what is filtered', async () => {
+    await get('limit=7&action=file.deleted');
+    const applicationId = randomUUID();
+    await get(`applicationId=${applicationId}`);
+    expect(asked.map(([service]) => service).toSorted()).toEqual([...SERVICES, ...SERVICES].toSorted());
+    for (const [, request] of asked) expect(request.accountId).toBe(ACCOUNT_ID);
+    expect(asked.slice(0, 3).map(([, { limit, filter }]) => [limit, filter.value])).toEqual(Array(3).fill([7, 'file.deleted']));
+    expect(asked.slice(3).map(([, { limit, filter }]) => [limit, filter.value])).toEqual(Array(3).fill([50, applicationId]));
+  });
+
+  it.each(SERVICES)('is not answered in part where %s is away', async (service) => {
+    for (const each of SERVICES) add(each, 1);
+    failures[service] = new ConnectError('away', Code.Unavailable);
+    expect((await get('')).outcome).toBe('503 INTERNAL_ERROR');
+    failures = {};
+    expect((await get('')).data.entries).toHaveLength(3);
+  });
+});
+
+describe('a cursor', () => {
+  const encode = (text: string) => Buffer.from(text).toString('base64url');
+  const id = randomUUID();
+
+  it('goes on from any place, also where no entry is', async () => {
+    add('files', 1, 3);
+    const { data } = await get(`cursor=${encode(`2 ${id}`)}`);
+    expect(data.entries.map(({ id }) => id)).toEqual([held.files[0]?.id]);
+    expect(asked.map(([, { before }]) => before?.at && timestampDate(before.at).getTime())).toEqual([2, 2, 2]);
+  });
+
+  it.each([
+    ['empty', ''],
+    ['of something else', encode('x')],
+    ['without an id', encode('2 ')],
+    ['with an id that is none', encode(`2 ${'a'.repeat(36)}`)],
+    ['with an id in capitals', encode(`2 ${id.toUpperCase()}`)],
+    ['with a time that is none', encode(`-2 ${id}`)],
+    ['with a time of too many digits', encode(`${'9'.repeat(15)} ${id}`)],
+    ['with a time that is written otherwise', encode(`02 ${id}`)],
+    ['with more behind it', encode(`2 ${id} `)],
+    ['with padding', Buffer.from(`2 ${id}`).toString('base64').padEnd(56, '=')],
+    ['with a character that does not belong there', `${encode(`2 ${id}`)}*`],
+    ['in another alphabet', `${encode(`2 ${id}`)}+`],
+    ['very long', 'A'.repeat(5_000)],
+  ])('that is %s is refused, and nobody is asked', async (_what, cursor) => {
+    expect((await get(`cursor=${encodeURIComponent(cursor)}`)).outcome).toBe('400 bad_request');
+    expect(asked).toEqual([]);
+  });
+});
+
+describe('a request', () => {
+  it.each([
+    'limit=0',
+    'limit=101',
+    'limit=',
+    'limit=-1',
+    'limit=1.5',
+    'limit=1e1',
+    'limit=1&limit=2',
+    'action=',
+    'action=a%20b',
+    `action=${'a'.repeat(65)}`,
+    'action=file.deleted&applicationId=01900000-0000-7000-8000-00000000dead',
+    'cursor=a&cursor=b',
+    'cursor=%00',
+  ])('with %s is refused', async (query) => {
+    expect((await get(query)).outcome).toBe('400 VALIDATION_ERROR');
+    expect(asked).toEqual([]);
+  });
+});

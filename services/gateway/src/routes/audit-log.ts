@@ -1,0 +1,123 @@
+import { timestampDate, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
+import { parseId } from '@latchkey/kit/id';
+import { ActorKind, type AuditEntry } from '@latchkey/proto/latchkey/audit/v1/audit_pb';
+import { z } from 'zod';
+import type { Clients } from '../clients.ts';
+import { errors } from '../errors.ts';
+import { defineRoute, type Route } from '../route/route.ts';
+import { anyText, idText, timestamp } from './schemas.ts';
+
+const LIMIT_MAX = 100;
+const LIMIT_DEFAULT = 50;
+
+const limit = z
+  .string()
+  .regex(/^[0-9]{1,3}$/)
+  .transform(Number)
+  .refine((count) => count >= 1 && count <= LIMIT_MAX);
+
+const query = z
+  .object({
+    limit: limit.optional().meta({ description: `Entries of a page, 1 to ${LIMIT_MAX}; ${LIMIT_DEFAULT} unless given.` }),
+    cursor: anyText.optional().meta({ description: '`nextCursor` of the page before; absent means the newest entries.' }),
+    applicationId: idText.optional().meta({ description: 'Only what was done to this application and its files.' }),
+    action: z
+      .string()
+      .regex(/^[\w.]{1,64}$/)
+      .optional()
+      .meta({ description: 'Only this action, such as `application.created`. Not together with `applicationId`.' }),
+  })
+  .refine(({ applicationId, action }) => applicationId === undefined || action === undefined);
+
+const ACTOR_KINDS = ['api_key', 'session', 'operator', 'service', 'anonymous'] as const;
+
+const entry = z.object({
+  id: idText,
+  at: timestamp,
+  action: z.string(),
+  actor: z.object({
+    kind: z.enum(ACTOR_KINDS).meta({
+      description:
+        'What it was done with: `operator` is a command of whoever runs the service, `service` the service by itself, `anonymous` somebody who had shown no credential.',
+    }),
+    credentialId: z.string().nullable().meta({ description: 'Id of the API key, or of the session.' }),
+    address: z.string().nullable().meta({ description: 'IP address of the client.' }),
+  }),
+  requestId: z.string().nullable(),
+  subject: z.object({ kind: z.enum(['account', 'api_key', 'application', 'file']), id: idText }),
+  applicationId: z.string().nullable(),
+  changes: z.record(z.string(), z.unknown()).meta({ description: 'What changed, by name; never a secret.' }),
+});
+
+/** The audit log of an account, which is that of each service in one order. */
+export function auditLogRoute({ auditLogs }: Pick<Clients, 'auditLogs'>): Route {
+  return defineRoute({
+    method: 'GET',
+    url: '/api/v1/panel/audit-log',
+    access: 'session',
+    tag: 'Accounts',
+    summary: 'List what was done in the account',
+    description: [
+      'Who did what, when, from where and with which credential; newest first. `nextCursor` is null on the last page.',
+      'Entries that are written while pages are read come before the first of them, and are on none of the further ones.',
+    ].join(' '),
+    query,
+    data: z.object({ entries: z.array(entry), nextCursor: z.string().nullable() }),
+    message: 'Successfully fetched audit log',
+    handle: async ({ principal: { accountId }, query: asked, call }) => {
+      const size = asked.limit ?? LIMIT_DEFAULT;
+      const before = asked.cursor === undefined ? {} : { before: parseCursor(asked.cursor) };
+      const request = { accountId, limit: size, filter: toFilter(asked), ...before };
+      const pages = await Promise.all(auditLogs.map((log) => log.listAuditEntries(request, call)));
+      const all = pages.flatMap((page) => page.entries).sort(newestFirst);
+      const entries = all.slice(0, size);
+      const last = entries.at(-1);
+      const hasMore = all.length > size || pages.some((page) => page.hasMore);
+      return { entries: entries.map(toJson), nextCursor: last && hasMore ? toCursor(last) : null };
+    },
+  });
+}
+
+function toFilter({ applicationId, action }: z.output<typeof query>) {
+  if (applicationId !== undefined) return { case: 'applicationId' as const, value: applicationId };
+  return action === undefined ? { case: undefined } : { case: 'action' as const, value: action };
+}
+
+/** The order of each service's page. Ids are in lower case, where the order of text is that of their bytes. */
+function newestFirst(a: AuditEntry, b: AuditEntry): number {
+  return msOf(b) - msOf(a) || (a.id < b.id ? 1 : -1);
+}
+
+const msOf = ({ at }: AuditEntry) => (at ? timestampMs(at) : 0);
+
+/** A cursor names the last entry of its page. It is no secret: what it opens is the caller's own log. */
+function toCursor(last: AuditEntry): string {
+  return Buffer.from(`${msOf(last)} ${last.id}`).toString('base64url');
+}
+
+const PLACE = /^(\d{1,14}) (\S{36})$/;
+
+/** Throws `cursor_invalid` for all that {@link toCursor} does not make. */
+function parseCursor(text: string) {
+  const [, ms = '', id = ''] = PLACE.exec(Buffer.from(text, 'base64url').toString('latin1')) ?? [];
+  const place = `${Number(ms)} ${parseId(id)}`;
+  if (Buffer.from(place).toString('base64url') !== text) throw errors.cursor_invalid();
+  return { at: timestampFromMs(Number(ms)), id };
+}
+
+function toJson(found: AuditEntry) {
+  return {
+    id: found.id,
+    at: timestampDate(found.at ?? timestampFromMs(0)).toISOString(),
+    action: found.action,
+    actor: {
+      kind: ActorKind[found.actorKind].toLowerCase(),
+      credentialId: found.credentialId ?? null,
+      address: found.address ?? null,
+    },
+    requestId: found.requestId ?? null,
+    subject: { kind: found.subjectKind, id: found.subjectId },
+    applicationId: found.applicationId ?? null,
+    changes: JSON.parse(found.changesJson) as unknown,
+  };
+}
