@@ -1,0 +1,55 @@
+import { readFileSync } from 'node:fs';
+import { get } from 'node:http';
+
+/**
+ * Asks the service of this container how it is, and ends with 0 or 1: what a container is checked with, as its image has no curl.
+ *
+ *     node deploy/container/health.ts [healthz|readyz]
+ *
+ * It imports nothing of ours, as it runs every few seconds.
+ */
+
+/** Longer than a probe takes that waits for a dependency, and shorter than what the container engine waits for us, in milliseconds. */
+const TIMEOUT_MS = 4_000;
+
+/** Where each service answers probes unless PORT says otherwise. */
+const DEFAULT_PORTS: Record<string, string> = {
+  gateway: '8080',
+  apps: '8082',
+  identity: '8083',
+  files: '8084',
+  realtime: '8085',
+};
+
+/** The service is process 1 of its container. */
+function defaultPort(): string | undefined {
+  const [, service = ''] = /services\/([a-z]+)\/src\/main\.ts/.exec(readFileSync('/proc/1/cmdline', 'utf8')) ?? [];
+  return DEFAULT_PORTS[service];
+}
+
+function end(problem?: string): void {
+  if (problem) process.stderr.write(`${problem}\n`);
+  process.exitCode = problem ? 1 : 0;
+}
+
+const path = `/${process.argv[2] ?? 'healthz'}`;
+
+/** Asks at a port, and at the next one where nobody listens at that. */
+function ask(port: string, ...others: readonly string[]): void {
+  const request = get({ host: '127.0.0.1', port, path, timeout: TIMEOUT_MS }, (response) => {
+    response.resume();
+    end(response.statusCode === 200 ? undefined : `${path} answered ${response.statusCode}.`);
+  });
+  request.on('timeout', () => request.destroy(new Error('no answer in time')));
+  request.on('error', (err: NodeJS.ErrnoException) => {
+    const [next, ...rest] = others;
+    if (next !== undefined && err.code === 'ECONNREFUSED') ask(next, ...rest);
+    else end(`${path}: ${err.message}`);
+  });
+}
+
+const { PORT = '', PROBE_PORT = '' } = process.env;
+// With TLS between services only PROBE_PORT is in clear. It may be given to the gateway as well, which has none and needs none.
+const [first, ...others] = [PROBE_PORT, PORT || (defaultPort() ?? '')].filter((port) => port !== '');
+if (first === undefined) end('No service runs here.');
+else ask(first, ...others);

@@ -1,0 +1,86 @@
+import { readConfig, urlSetting } from '@latchkey/kit/config';
+import { createLogger } from '@latchkey/kit/logger';
+import { orExit } from '@latchkey/kit/rpc/service-process';
+import { Client, escapeIdentifier, escapeLiteral } from 'pg';
+import { z } from 'zod';
+
+/**
+ * Makes a role and a schema of the same name for each service in the database that ADMIN_DATABASE_URL names, with the role and password of the
+ * service's own URL. Safe to run again: a password that has changed is changed. A role owns its schema and sees no other.
+ */
+
+const databaseUrl = urlSetting('postgres:', 'postgresql:').refine(
+  (text) => roleOf(text).name !== '' && roleOf(text).password !== '',
+  'must hold a role and its password',
+);
+
+const settings = z.object({
+  /** Of a role that may make others. */
+  ADMIN_DATABASE_URL: databaseUrl,
+  APPS_DATABASE_URL: databaseUrl,
+  FILES_DATABASE_URL: databaseUrl,
+  IDENTITY_DATABASE_URL: databaseUrl,
+});
+
+const SCHEMAS = { apps: 'APPS_DATABASE_URL', files: 'FILES_DATABASE_URL', identity: 'IDENTITY_DATABASE_URL' } as const;
+const CONNECTION_TIMEOUT_MS = 10_000;
+const STATEMENT_TIMEOUT_MS = 30_000;
+
+const config = orExit(() => readConfig(settings, process.env));
+const client = new Client({
+  connectionString: config.ADMIN_DATABASE_URL,
+  connectionTimeoutMillis: CONNECTION_TIMEOUT_MS,
+  statement_timeout: STATEMENT_TIMEOUT_MS,
+});
+// One that is lost fails what comes next on it.
+client.on('error', () => undefined);
+try {
+  await makeRoles();
+  process.stdout.write(`There are roles for ${Object.keys(SCHEMAS).join(', ')}.\n`);
+} catch (err) {
+  createLogger('database-roles', 'info').fatal({ err }, 'the roles could not be made');
+  process.exitCode = 1;
+}
+
+async function makeRoles(): Promise<void> {
+  await client.connect();
+  try {
+    await inTransaction(async () => {
+      // Two that run at once would both make what is not there yet.
+      await client.query(`SELECT pg_advisory_xact_lock(hashtext('latchkey database roles'))`);
+      const { rows } = await client.query<{ name: string }>('SELECT current_database() AS name');
+      const database = escapeIdentifier(rows[0]?.name ?? '');
+      await client.query(`REVOKE ALL ON DATABASE ${database} FROM PUBLIC`);
+      await client.query('REVOKE ALL ON SCHEMA public FROM PUBLIC');
+      for (const [schema, setting] of Object.entries(SCHEMAS)) await ensureRole(database, schema, roleOf(config[setting]));
+    });
+  } finally {
+    await client.end();
+  }
+}
+
+/** Empty where the URL has none that can be read. */
+function roleOf(text: string): { readonly name: string; readonly password: string } {
+  try {
+    const url = new URL(text);
+    return { name: decodeURIComponent(url.username), password: decodeURIComponent(url.password) };
+  } catch {
+    return { name: '', password: '' };
+  }
+}
+
+async function ensureRole(database: string, schema: string, { name, password }: ReturnType<typeof roleOf>): Promise<void> {
+  const role = escapeIdentifier(name);
+  const { rowCount } = await client.query('SELECT 1 FROM pg_roles WHERE rolname = $1', [name]);
+  if (rowCount === 0) await client.query(`CREATE ROLE ${role}`);
+  await client.query(`ALTER ROLE ${role} WITH LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE PASSWORD ${escapeLiteral(password)}`);
+  await client.query(`ALTER ROLE ${role} SET search_path = ${escapeIdentifier(schema)}`);
+  await client.query(`GRANT CONNECT, TEMPORARY ON DATABASE ${database} TO ${role}`);
+  await client.query(`CREATE SCHEMA IF NOT EXISTS ${escapeIdentifier(schema)} AUTHORIZATION ${role}`);
+}
+
+async function inTransaction(work: () => Promise<void>): Promise<void> {
+  await client.query('BEGIN');
+  await work();
+  await client.query('COMMIT');
+}
