@@ -43,6 +43,8 @@ describe('a client that comes back', () => {
   it('gets what it missed from this node’s memory where it is there: the log is not asked', async () => {
     const other = node.connect(application.socketKey);
     await other.ready();
+    // The look that follows a new hub's subscription would read what is logged before it, and keep that for a moment.
+    await eventually(() => apps.calls.states > 0);
     await createPublisher(redisUrl).tell(application, ...logMany(RING_FRAMES_MAX));
     await eventually(() => expect(other.sequences()).toHaveLength(RING_FRAMES_MAX));
     const reads = apps.calls.list;
@@ -69,6 +71,13 @@ describe('a client that comes back', () => {
     const resumed = await resume(lastEventId, expected);
     expect(resumed.data).toMatchObject({ resumed: true, lastSequence: String(count), version: `2.${count}` });
     await expectLive(resumed, expected);
+  });
+
+  it('has the log read under the id of its own request', async () => {
+    logMany(250);
+    const client = node.connect(application.socketKey, { lastEventId: '0', headers: { 'x-request-id': 'resuming-1' } });
+    await eventually(() => expect(client.sequences()).toEqual(range(1, 250)));
+    expect(apps.listedFor).toEqual(['resuming-1', 'resuming-1', 'resuming-1']);
   });
 
   it('gets all of it while further events are committed and told of', async () => {
