@@ -14,15 +14,17 @@ export async function lockAvatars(tx: Db, accountId: string): Promise<void> {
 export interface AvatarOutcome {
   /** Whether it is the one that identity has. */
   readonly isCurrent: boolean;
-  /** How it ends where it is not, or where one that was uploaded later is recorded. */
+  /** How it ends where it is not. */
   readonly otherwise: { readonly state: 'replaced' | 'refused'; readonly refusal?: string };
   /** How long the rows of those that end are kept, in milliseconds. */
   readonly keptMs: number;
 }
 
 /**
- * Makes an avatar that is stored the account's, in the place of those that were uploaded earlier, or ends it; nothing where it is not stored any more. One
- * statement, as every avatar passes through here; it needs the lock of the account, which only a statement before it can take.
+ * Makes an avatar that is stored the account's, in the place of those that were uploaded earlier, or ends it; nothing where it is not stored any more. It
+ * needs no look for one that was uploaded later: if that is recorded, then either this one was stored by then and was ended with it, or identity knew the
+ * later one before it was asked of this one. One statement, as every avatar passes through here; it needs the lock of the account, which only a statement
+ * before it can take.
  *
  * @returns keys of the objects that have no use any more, which are noted for removal
  */
@@ -31,9 +33,7 @@ export async function settleStored(tx: Db, avatar: Avatar, { isCurrent, otherwis
   const { rows } = await sql<{ object_key: string }>`
     with recorded as (
       update avatar set state = 'recorded'
-      where id = ${id} and state = 'stored' and ${isCurrent}::boolean and not exists (
-        select from avatar where account_id = ${accountId} and state = 'recorded'
-          and (created_at, id) > (${createdAt}::timestamptz, ${id}::uuid))
+      where id = ${id} and state = 'stored' and ${isCurrent}::boolean
       returning id),
     earlier as (
       update avatar set state = 'replaced', due_at = ${after(keptMs)}
