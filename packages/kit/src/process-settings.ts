@@ -57,4 +57,7 @@ type SettingsOf<T extends z.core.$ZodLooseShape> = z.output<z.ZodObject<T>>;
 
 /** What every service has as a process of its own. */
 export type ProcessConfig = SettingsOf<ReturnType<typeof processSettingsWithoutDatabase>> &
-  Partial<Pick<SettingsOf<ReturnType<typeof processSettings>>, 'MIGRATE_ON_START'>> & { readonly DATABASE_URL?: string };
+  Partial<Pick<SettingsOf<ReturnType<typeof processSettings>>, 'MIGRATE_ON_START'>> & {
+    readonly DATABASE_URL?: string;
+    readonly REDIS_URL?: string;
+  };

@@ -1,6 +1,7 @@
+import { randomUUID } from 'node:crypto';
 import { testRedis } from '@latchkey/testkit/redis';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { connectInBackground, createFailFastRedis } from './redis.ts';
+import { checkRedisAccess, connectInBackground, createFailFastRedis } from './redis.ts';
 import { memoryLogger } from './testing/memory-logger.ts';
 import { startTcpServer } from './testing/servers.ts';
 import { startProxy } from './testing/tcp-proxy.ts';
@@ -80,5 +81,48 @@ describe('a fail-fast Redis', () => {
     proxy.reset();
     await expect.poll(() => redis.get('key').catch(() => undefined), { timeout: 10_000 }).toBe('value');
     expect(messages()).toEqual(['redis is unreachable', 'redis is reachable again']);
+  });
+});
+
+describe('access to Redis', () => {
+  const withUser = (url: string, username: string) => Object.assign(new URL(url), { username, password: 'swordfish' }).href;
+  /** One that says the same to everything. */
+  const saying = async (words: string) => {
+    const { port } = await startTcpServer((socket) => socket.on('data', () => socket.write(words)));
+    return `redis://127.0.0.1:${port}`;
+  };
+
+  it('is there where Redis answers', async () => {
+    await checkRedisAccess((await testRedis()).url);
+  });
+
+  it('is not there with a wrong user or password, without the right to a command, or without a password, and that is told without it', async () => {
+    const { url } = await testRedis();
+    const barred = `test-${randomUUID()}`;
+    const { redis: owner } = open(url);
+    await connectInBackground(owner);
+    await owner.call('ACL', 'SETUSER', barred, 'on', '>swordfish', '-@all');
+    onTestFinished(async () => void (await owner.call('ACL', 'DELUSER', barred)));
+    for (const [refused, word] of [
+      [withUser(url, 'nobody'), 'WRONGPASS'],
+      [withUser(url, barred), 'NOPERM'],
+      [await saying('-NOAUTH Authentication required.\r\n'), 'NOAUTH'],
+    ] as const) {
+      const { message } = await checkRedisAccess(refused).then(
+        () => new Error('It is let in'),
+        (err: Error) => err,
+      );
+      const start = `redis refuses the user or the password of REDIS_URL, at ${new URL(refused).host}: ${word} `;
+      expect(message.slice(0, start.length)).toBe(start);
+      expect(message).not.toContain('swordfish');
+    }
+  });
+
+  it('is not asked for where Redis is away, silent or not ready', async () => {
+    const { port, close } = await startTcpServer(() => undefined);
+    await checkRedisAccess(`redis://127.0.0.1:${port}`);
+    await close();
+    await checkRedisAccess(`redis://127.0.0.1:${port}`);
+    await checkRedisAccess(await saying('-LOADING Redis is loading the dataset in memory\r\n'));
   });
 });

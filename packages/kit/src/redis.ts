@@ -92,6 +92,37 @@ export function createOutageLog(logger: Logger): OutageLog {
   };
 }
 
+/** Longest wait for Redis to take a connection, and then to answer on it, in milliseconds. */
+const ACCESS_MS_MAX = 2_000;
+
+/**
+ * Asks Redis once whether it lets us in. One that is away, or says nothing, is none of its business: who uses Redis goes on without it.
+ *
+ * @throws Error where Redis answers and refuses; the sentence holds no password
+ */
+export async function checkRedisAccess(url: string): Promise<void> {
+  const redis = new Redis(url, {
+    lazyConnect: true,
+    connectTimeout: ACCESS_MS_MAX,
+    commandTimeout: ACCESS_MS_MAX,
+    maxRetriesPerRequest: 0,
+    retryStrategy: () => null,
+    // It asks for more than a user may have to be allowed.
+    enableReadyCheck: false,
+  });
+  let refusal: string | undefined;
+  const note = ({ message }: Error) => {
+    if (REFUSAL.test(message)) refusal ??= message;
+  };
+  redis.on('error', note);
+  await redis
+    .connect()
+    .then(() => redis.ping(), note)
+    .catch(note);
+  redis.disconnect();
+  if (refusal !== undefined) throw new Error(`${REFUSED}, at ${new URL(url).host}: ${refusal}`);
+}
+
 /** Connects without failing when Redis is down: the connection goes on trying behind the scenes. */
 export async function connectInBackground(redis: Redis): Promise<void> {
   await redis.connect().catch(() => undefined);

@@ -219,6 +219,14 @@ describe.runIf(process.platform === 'linux')('the launcher', { timeout: 90_000 }
     expect(one.output()).not.toContain('hidden');
   });
 
+  it('says in one sentence that the Redis of REDIS_URL refuses the password', async () => {
+    const url = Object.assign(new URL((await testRedis()).url), { username: 'nobody', password: 'hidden' });
+    const one = start({ REDIS_URL: url.href });
+    expect(await one.exited).toMatchObject({ code: 1 });
+    expect(one.output()).toContain(`The Redis at ${url.host}, which REDIS_URL names, can't be used: WRONGPASS`);
+    expect(one.output()).not.toContain('hidden');
+  });
+
   it('stops an unfinished start when told to', async () => {
     const one = start();
     await eventually(() => processesOn(dir.path).length > 0, PATIENCE);

@@ -6,6 +6,7 @@ import { readGatewayProcessConfig } from '@latchkey/gateway/config';
 import { readIdentityProcessConfig } from '@latchkey/identity/config';
 import { readRealtimeProcessConfig } from '@latchkey/realtime/config';
 import { programEnv } from '@latchkey/testkit/program-env';
+import { testRedis } from '@latchkey/testkit/redis';
 import { describe, expect, it } from 'vitest';
 
 const CREDENTIAL = 'a-credential-of-the-tests-of-settings';
@@ -98,6 +99,15 @@ describe.each(PROCESSES)('$name $args', ({ name, args = [], read, required }) =>
     );
     expect(problems.join()).not.toContain('swordfish');
   });
+
+  it('ends at once where Redis refuses it, and says so without the password', async () => {
+    const url = Object.assign(new URL((await testRedis()).url), { username: 'nobody', password: 'swordfish' });
+    const ports = { HOST: '127.0.0.1', PORT: '0', GRPC_PORT: '0', REALTIME_PORT: '0' };
+    const { code, out } = await run(name, args, { ...required, ...ports, REDIS_URL: url.href });
+    expect(code).toBe(1);
+    expect(out).toContain(`redis refuses the user or the password of REDIS_URL, at ${url.host}: WRONGPASS`);
+    expect(out).not.toContain('swordfish');
+  }, 30_000);
 });
 
 it.each(['apps', 'identity', 'files'])(

@@ -2,6 +2,7 @@ import { runProgram } from '@latchkey/kit/commands';
 import { readTogether } from '@latchkey/kit/config';
 import { runProcess, stopAll } from '@latchkey/kit/lifecycle';
 import { checkPorts, portsOf } from '@latchkey/kit/ports';
+import { checkRedisAccess } from '@latchkey/kit/redis';
 import { orExit } from '@latchkey/kit/rpc/service-process';
 import { createServiceTransport } from '@latchkey/kit/rpc/transport';
 import { openTelemetry, readTelemetryConfig } from '@latchkey/kit/telemetry';
@@ -37,6 +38,7 @@ async function serve(): Promise<void> {
   const start = async () => {
     await telemetry.listen();
     tls?.watch(gateway.logger);
+    await checkRedisAccess(config.REDIS_URL);
     await gateway.start();
     gateway.logger.info({ port: gateway.port }, 'listening');
   };

@@ -4,6 +4,7 @@ import { type Runnable, runProcess, stopAll } from '../lifecycle.ts';
 import type { Logger } from '../logger.ts';
 import { checkPorts, portsOf } from '../ports.ts';
 import type { ProcessConfig } from '../process-settings.ts';
+import { checkRedisAccess } from '../redis.ts';
 import { openTelemetry, readTelemetryConfig } from '../telemetry.ts';
 import type { ServiceTls } from '../tls/service-tls.ts';
 import { openServiceTls } from '../tls/tls-settings.ts';
@@ -29,7 +30,7 @@ const STOP_MS_MAX = DEADLINE_MS_MAX + 15_000;
 
 /**
  * The whole of a service's `main.ts`: settings, composition, server, signals. Wrong settings end it with code 1 and every problem on standard
- * error.
+ * error; a Redis or a database that refuses it, with code 1 and what they say in the log.
  *
  * @param name what metrics and traces call the process
  * @param create composes the service, with what its calls of others are secured with
@@ -54,7 +55,8 @@ export async function runService<C extends ProcessConfig>(
   const start = async () => {
     await telemetry.listen();
     tls?.watch(service.logger);
-    const { DATABASE_URL } = config;
+    const { DATABASE_URL, REDIS_URL } = config;
+    if (REDIS_URL) await checkRedisAccess(REDIS_URL);
     if (DATABASE_URL) await untilDatabaseAnswers(DATABASE_URL, { logger: service.logger, signal: stopping.signal });
     if (stopping.signal.aborted) return;
     if (config.MIGRATE_ON_START === 'true') await service.migrate?.();
