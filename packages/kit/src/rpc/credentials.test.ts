@@ -5,6 +5,9 @@ import { PATHS_TO_OUR_SERVER } from '../testing/paths.ts';
 import { testRoute } from '../testing/servers.ts';
 import { createCredentialCheck } from './credentials.ts';
 
+/** What the log then says of the caller. */
+const REFUSED = [['127.0.0.1', 1, 'calls without a valid service credential are refused']];
+
 describe.each(PATHS_TO_OUR_SERVER)('$name', ({ open }) => {
   async function call(credential: string, credentials?: readonly string[]) {
     let calls = 0;
@@ -14,27 +17,31 @@ describe.each(PATHS_TO_OUR_SERVER)('$name', ({ open }) => {
         return {};
       },
     };
-    const { transport } = await open([testRoute(ApplicationService, impl)], { credential, ...(credentials && { credentials }) });
+    const { transport, lines } = await open([testRoute(ApplicationService, impl)], {
+      credential,
+      ...(credentials && { credentials }),
+    });
     const refused = await createClient(ApplicationService, transport)
       .deleteApplication({})
       .then(
         () => undefined,
         (err: unknown) => ConnectError.from(err).code,
       );
-    return { calls, refused };
+    const told = lines.filter(({ level }) => level === 40).map(({ address, refusals, msg }) => [address, refusals, msg]);
+    return { calls, refused, told };
   }
 
   it.each(['', 'wrong', 'test-credential2', 'test-credentia'])(
-    'refuses the credential %j before the handler runs',
+    'refuses the credential %j before the handler runs, and says to whom',
     async (credential) => {
-      expect(await call(credential)).toEqual({ calls: 0, refused: Code.Unauthenticated });
+      expect(await call(credential)).toEqual({ calls: 0, refused: Code.Unauthenticated, told: REFUSED });
     },
   );
 
   it('takes the old credential and the new one while they are exchanged', async () => {
     for (const credential of ['new', 'old'])
-      expect(await call(credential, ['new', 'old'])).toEqual({ calls: 1, refused: undefined });
-    expect(await call('old', ['newer', 'new'])).toEqual({ calls: 0, refused: Code.Unauthenticated });
+      expect(await call(credential, ['new', 'old'])).toEqual({ calls: 1, refused: undefined, told: [] });
+    expect(await call('old', ['newer', 'new'])).toEqual({ calls: 0, refused: Code.Unauthenticated, told: REFUSED });
   });
 });
 

@@ -1,8 +1,14 @@
 import { hash, timingSafeEqual } from 'node:crypto';
-import { Code, ConnectError, type HandlerContext } from '@connectrpc/connect';
+import { Code, ConnectError, createContextKey, type HandlerContext } from '@connectrpc/connect';
 
-/** Decides whether an `Authorization` header carries the credential of a service of this deployment. */
-export type CredentialCheck = (authorization: string | null | undefined) => boolean;
+/**
+ * Decides whether an `Authorization` header carries the credential of a service of this deployment. The address is that of whoever sent it, for those who
+ * tell of refusals.
+ */
+export type CredentialCheck = (authorization: string | null | undefined, remoteAddress?: string) => boolean;
+
+/** Where a call comes from, as its socket has it. */
+export const REMOTE_ADDRESS = createContextKey<string | undefined>(undefined);
 
 const digest = (text: string) => hash('sha256', text, 'buffer');
 
@@ -50,6 +56,6 @@ export function createRequestGate(check: CredentialCheck): (context: HandlerCont
   return (context) => {
     const given = context.requestHeader.get('authorization');
     if (given === null && OPEN_SERVICES.has(context.service.typeName)) return;
-    if (!check(given)) throw unauthenticated();
+    if (!check(given, context.values.get(REMOTE_ADDRESS))) throw unauthenticated();
   };
 }

@@ -11,10 +11,11 @@ import {
 } from 'node:http2';
 import type { AddressInfo, Socket } from 'node:net';
 import { limitConnections } from '../http/connection-limits.ts';
-import { endWithTrust, followChanges, serverTlsOptions } from '../tls/server-tls.ts';
+import { endWithTrust, followChanges, noteRefusedPeers, serverTlsOptions } from '../tls/server-tls.ts';
 import type { ServiceTls } from '../tls/service-tls.ts';
 import { keepMessageReadable } from './grpc-message.ts';
 import { closeSession, closeWhenIdle } from './idle-session.ts';
+import type { NoteRefusal } from './refusal-log.ts';
 
 /** Where gRPC is spoken, and within which bounds. */
 export interface GrpcListenerOptions {
@@ -35,6 +36,8 @@ export interface GrpcListenerOptions {
   readonly endless: ReadonlySet<string>;
   /** What sessions are secured with. None unless set. */
   readonly tls?: ServiceTls | undefined;
+  /** Told of whom it does not secure a connection with. */
+  readonly onPeerRefused?: NoteRefusal;
 }
 
 /** An HTTP/2 server that listens. */
@@ -63,6 +66,7 @@ export async function listenForGrpc(handler: Handler, options: GrpcListenerOptio
     keepMessageReadable(res);
     handler(req, res);
   }, options.tls);
+  if (options.onPeerRefused) noteRefusedPeers(server, options.onPeerRefused);
   limitConnections(server, { total: sessionsMax, perNetwork: options.sessionsPerNetwork ?? sessionsMax });
   const { sessions, sockets } = trackSessions(server, options);
   server.on('stream', (stream: ServerHttp2Stream, headers) => {

@@ -14,10 +14,11 @@ import { limitConnections } from '../http/connection-limits.ts';
 import { trackConnections, whenAnswered } from '../http/connections.ts';
 import { closeIdle, lingerOnClose } from '../http/drain.ts';
 import { LingeringResponse } from '../http/lingering-response.ts';
-import { endWithTrust, followChanges, serverTlsOptions } from '../tls/server-tls.ts';
+import { endWithTrust, followChanges, noteRefusedPeers, serverTlsOptions } from '../tls/server-tls.ts';
 import type { ServiceTls } from '../tls/service-tls.ts';
 import type { ReadinessCheck } from './health.ts';
 import { sendRefusal } from './refusal.ts';
+import type { NoteRefusal } from './refusal-log.ts';
 import { DEADLINE_MS_MAX } from './route.ts';
 
 /** Longer than a client of ours keeps an idle connection, so that a client never sends on one that is being closed. */
@@ -47,6 +48,8 @@ export interface HttpListenerOptions {
   readonly connectionsPerNetwork: number;
   /** What connections are secured with. None unless set. */
   readonly tls?: ServiceTls | undefined;
+  /** Told of whom it does not secure a connection with. */
+  readonly onPeerRefused?: NoteRefusal;
 }
 
 /** Longest time that nothing may come or go on a connection with a request under way, in milliseconds; longer than any call takes. */
@@ -78,6 +81,7 @@ export async function buildHttpServer(
         if (!front(req, res)) handler(req, res);
       }),
   });
+  if (options.onPeerRefused) noteRefusedPeers(app.server, options.onPeerRefused);
   limitConnections(app.server, { total: options.connectionsMax, perNetwork: options.connectionsPerNetwork });
   app.server.timeout = SILENCE_MS_MAX;
   lingerOnClose(app, trackConnections(app.server), {

@@ -32,7 +32,7 @@ export function createLeanHandler(options: LeanHandlerOptions): (req: IncomingMe
   return (req, res) => {
     const bound = req.method === 'POST' ? options.methods.get(req.url ?? '') : undefined;
     if (!bound || !isLean(req)) return false;
-    if (options.checkCredential(req.headers.authorization)) answer(options, bound, req, res);
+    if (options.checkCredential(req.headers.authorization, req.socket.remoteAddress)) answer(options, bound, req, res);
     else sendError(res, unauthenticated());
     return true;
   };

@@ -10,7 +10,7 @@ import {
 } from '@connectrpc/connect';
 import { canonicalIp, networkOf } from '../http/client-ip.ts';
 import { Shares } from '../http/shares.ts';
-import { type CredentialCheck, isOpenPath } from './credentials.ts';
+import { type CredentialCheck, isOpenPath, REMOTE_ADDRESS } from './credentials.ts';
 import { sendRefusal } from './refusal.ts';
 
 /** Largest message of a call that anyone may make, in bytes: a name is all that is asked for. */
@@ -77,9 +77,9 @@ export class OpenCalls {
     return true;
   }
 
-  /** What the handler of a request that was admitted is told of it. */
+  /** What the gate and the handler of a request that was admitted are told of it. */
   valuesOf(req: Request): ContextValues {
-    return createContextValues().set(OPEN_CALL, this.#calls.get(req));
+    return createContextValues().set(OPEN_CALL, this.#calls.get(req)).set(REMOTE_ADDRESS, req.socket?.remoteAddress);
   }
 }
 

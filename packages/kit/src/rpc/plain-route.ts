@@ -36,7 +36,9 @@ export function createPlainHandler(options: PlainHandlerOptions): FrontHandler {
   return (req, res) => {
     const route = findRoute(options.routes, req);
     if (!route) return false;
-    if (route.needsCredential && !options.checkCredential(req.headers.authorization)) sendError(res, unauthenticated());
+    const { headers, socket } = req;
+    const isLetIn = !route.needsCredential || options.checkCredential(headers.authorization, socket.remoteAddress);
+    if (!isLetIn) sendError(res, unauthenticated());
     else void answer(options, route, req, res);
     return true;
   };

@@ -1,6 +1,7 @@
 import { Code, ConnectError } from '@connectrpc/connect';
-import { Counter, Histogram, isMeasuring, type Observe } from '../metrics/instrument.ts';
+import { Counter, Histogram, type Observe } from '../metrics/instrument.ts';
 import type { CredentialCheck } from './credentials.ts';
+import type { NoteRefusal } from './refusal-log.ts';
 
 /** Bounds of calls, in seconds: most take a few milliseconds, and those that wait for a database that is away end at 2.5 and 4.5 s. */
 const BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
@@ -59,12 +60,14 @@ export function observerOf(histogram: Histogram, service: string, method: string
   return ok && { ok, failed: (seconds, code) => histogram.observe(seconds, service, method, code) };
 }
 
-/** A check that counts whom it refuses. */
-export function countRefusals(check: CredentialCheck): CredentialCheck {
-  if (!isMeasuring()) return check;
-  return (authorization) => {
+/** A check that counts whom it refuses, and notes it. */
+export function countRefusals(check: CredentialCheck, note: NoteRefusal): CredentialCheck {
+  return (authorization, remoteAddress) => {
     const isRight = check(authorization);
-    if (!isRight) credentialRefusals.add(1);
+    if (!isRight) {
+      credentialRefusals.add(1);
+      note(remoteAddress);
+    }
     return isRight;
   };
 }

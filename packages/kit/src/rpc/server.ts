@@ -22,6 +22,7 @@ import { createPlainHandler, type PlainRoute } from './plain-route.ts';
 import { listenForProbes } from './probe-listener.ts';
 import { logReadiness } from './readiness-log.ts';
 import { reflectionRoutes } from './reflection.ts';
+import { createRefusalLog } from './refusal-log.ts';
 import { DEADLINE_MS_MAX, MESSAGE_BYTES_MAX, type RpcRoute } from './route.ts';
 import { boundRouter } from './router.ts';
 import { countRefusals } from './rpc-metrics.ts';
@@ -120,7 +121,11 @@ export async function startRpcServer(options: RpcServerOptions): Promise<RpcServ
   const calls = new CallCounter(options.callsAtOnce ?? CALLS_AT_ONCE);
   const methods = bindMethods(options.routes, logger);
   const isKnown = createCredentialCheck(options.credentials);
-  const checkCredential = countRefusals(isKnown);
+  const checkCredential = countRefusals(
+    isKnown,
+    createRefusalLog(logger, 'calls without a valid service credential are refused'),
+  );
+  const onPeerRefused = createRefusalLog(logger, 'connections without TLS that can be trusted are refused');
   const openCalls = new OpenCalls(isKnown, options.openMessageMsMax);
   const interceptors = [...(options.interceptors ?? [])];
   const observed = [logDefects(logger), ...interceptors];
@@ -146,7 +151,14 @@ export async function startRpcServer(options: RpcServerOptions): Promise<RpcServ
   const requestTimeoutMs = options.plainRoutes ? PLAIN_REQUEST_MS_MAX : DEADLINE_MS_MAX;
   const connect = { ...shared, contextValues: ({ raw }: { raw: IncomingMessage }) => openCalls.valuesOf(raw) };
   const connections = { connectionsMax, connectionsPerNetwork: connectionsPerIp };
-  const app = await buildHttpServer(front, connect, { checkReady, requestTimeoutMs, headMsMax, ...connections, tls });
+  const app = await buildHttpServer(front, connect, {
+    checkReady,
+    requestTimeoutMs,
+    headMsMax,
+    ...connections,
+    tls,
+    onPeerRefused,
+  });
   const listening: Array<{ close(): Promise<unknown> }> = [app];
   const orClose = <T extends { close(): Promise<unknown> }>(opening: Promise<T>) =>
     opening.then(
@@ -163,7 +175,7 @@ export async function startRpcServer(options: RpcServerOptions): Promise<RpcServ
   const callMsMax = DEADLINE_MS_MAX + TRANSFER_MS_MAX;
   const { idleMsMax } = options;
   const sessions = { sessionsMax: connectionsMax, sessionsPerNetwork: connectionsPerIp, greetingMsMax: headMsMax, idleMsMax };
-  const bounds = { ...sessions, callMsMax, endless: ENDLESS };
+  const bounds = { ...sessions, callMsMax, endless: ENDLESS, onPeerRefused };
   const adapter = connectNodeAdapter({ ...shared, contextValues: (req) => openCalls.valuesOf(req) });
   const grpc = await orClose(listenForGrpc(admitted(openCalls, adapter), { host, port: options.grpcPort, tls, ...bounds }));
   const { probePort } = options;

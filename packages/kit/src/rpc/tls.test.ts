@@ -117,7 +117,8 @@ describe.each(WAYS)('with TLS between services, $name', ({ open }) => {
       expect(['Unavailable', 'Unknown', 'Internal', 'Aborted', 'Canceled']).toContain(await codeOf(open(server, tls)));
     }
     expect(server.asked()).toBe(0);
-    expect(server.lines).toEqual([]);
+    const msg = 'connections without TLS that can be trusted are refused';
+    expect(server.lines).toMatchObject([{ level: 40, address: '127.0.0.1', reason: 'SELF_SIGNED_CERT_IN_CHAIN', msg }]);
   });
 
   it('does not lead to a stranger who has taken the place of the service', async () => {

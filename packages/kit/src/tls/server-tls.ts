@@ -1,5 +1,7 @@
 import { constants } from 'node:crypto';
+import type { Server as NetServer, Socket } from 'node:net';
 import type { Server, TLSSocket, TlsOptions } from 'node:tls';
+import type { NoteRefusal } from '../rpc/refusal-log.ts';
 import type { ServiceTls } from './service-tls.ts';
 import type { TlsMaterial } from './tls-files.ts';
 
@@ -44,6 +46,19 @@ export function endWithTrust(tls: ServiceTls, server: Server, end: (socket: TLSS
   });
   tls.onChange(() => {
     for (const socket of open) end(socket);
+  });
+}
+
+/** A connection as Node has it: the one beneath, which still knows the peer's address when this one is over, has no name of its own. */
+type Wrapped = TLSSocket & { readonly _parent?: Socket };
+
+/** Has those noted with whom no connection was secured, as for want of a certificate that can be trusted. One who merely goes away is not refused. */
+export function noteRefusedPeers(server: NetServer, note: NoteRefusal): void {
+  // It is known from then on, and not any more where it is first asked for at the end.
+  server.on('connection', (socket: Socket) => void socket.remoteAddress);
+  server.on('tlsClientError', (err: NodeJS.ErrnoException, { authorizationError, _parent: socket }: Wrapped) => {
+    const reason = authorizationError ? String(authorizationError) : err.code;
+    if (reason !== undefined && reason !== 'ECONNRESET') note(socket?.remoteAddress, { reason });
   });
 }
 
