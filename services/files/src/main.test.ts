@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startTestServer } from '@latchkey/kit/testing/servers';
@@ -6,9 +6,10 @@ import { createEmptyTestDatabase } from '@latchkey/testkit/database';
 import { eventually } from '@latchkey/testkit/eventually';
 import { testRedis } from '@latchkey/testkit/redis';
 import { withClient } from '@latchkey/testkit/with-client';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { type Command, runMain } from './testing/command.ts';
-import { SECRET_KEY } from './testing/test-files.ts';
+import { storeFile } from './testing/stored-file.ts';
+import { SECRET_KEY, startTestFiles } from './testing/test-files.ts';
 
 let settings: Record<string, string>;
 beforeAll(async () => {
@@ -102,6 +103,19 @@ describe('the process', { timeout: 30_000 }, () => {
     const baseUrl = await listening(command);
     expect((await fetch(`${baseUrl}/readyz`)).status).toBe(503);
     await eventually(() => expect(command.stdout()).toContain(`${urlName.slice(0, -4).toLowerCase()} refuses the credential`));
+  });
+
+  it('does not take another folder for its store while the database has files, unless told that they are lost', async () => {
+    const files = await startTestFiles();
+    onTestFinished(() => files.stop());
+    await storeFile(files, files.createOwned());
+    const elsewhere = join(files.objectsDir, 'mistyped');
+    const own = { ...settings, DATABASE_URL: files.url, OBJECTS_DIR: elsewhere };
+    const sentence = `The database has files, and OBJECTS_DIR ${elsewhere} has none`;
+    expect(await runMain(own).ended).toMatchObject({ code: 1, stdout: expect.stringContaining(sentence) });
+    expect(await readdir(files.objectsDir)).not.toContain('mistyped');
+    await mkdir(join(elsewhere, 'objects'), { recursive: true });
+    await listening(runMain(own));
   });
 
   it('does not start with wrong settings, and names all of them', async () => {

@@ -23,6 +23,7 @@ import type { FilesContext } from './context.ts';
 import { createDataPath, dataPathRoutes, type FilesDataPath } from './data-path.ts';
 import { migrations } from './db/migrations/index.ts';
 import { fileRpc } from './file/file.rpc.ts';
+import { refuseLostStore } from './object-store/lost-store.ts';
 import { sweepAbandonedUploads, sweepObjectDeletions } from './sweep/sweep.ts';
 import { uploadRpc } from './upload/upload.rpc.ts';
 
@@ -101,6 +102,7 @@ export function createFilesService(config: FilesConfig, deps: FilesDeps): FilesS
     stopTimeoutMs: Math.max(ctx.limits.uploadDeadlineMs, DEADLINE_MS_MAX) + STOP_SLACK_MS,
     migrate: () => migrate(config.DATABASE_URL, SCHEMA, migrations),
     async start() {
+      await refuseLostStore(ctx.db, config);
       await checkStore(ctx, config);
       await gate.open(() => {
         sweepObjects.start();

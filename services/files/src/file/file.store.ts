@@ -1,3 +1,4 @@
+import { isMissingTable } from '@latchkey/kit/database/schema-check';
 import { type Kysely, type Selectable, sql } from 'kysely';
 import type pg from 'pg';
 import type { FilesDatabase, FileTable } from '../db/schema.ts';
@@ -26,6 +27,18 @@ export async function selectMetadata(pool: pg.Pool, applicationId: string): Prom
   const { rows } = await pool.query<Row>({ ...SELECT_METADATA, values: [applicationId] });
   const [row] = rows;
   return { totalFiles: Number(row?.file_count ?? 0), lastUploadedAt: row?.last_created_at ?? null };
+}
+
+/** Whether anything is to be in the store: a file, or an avatar. None is where there are no tables yet. */
+export async function hasStored(db: Kysely<FilesDatabase>): Promise<boolean> {
+  try {
+    const { rows } = await sql<{ stored: boolean }>`
+      select exists (select from file) or exists (select from avatar where state = 'recorded') as stored`.execute(db);
+    return rows[0]?.stored === true;
+  } catch (err) {
+    if (isMissingTable(err)) return false;
+    throw err;
+  }
 }
 
 /**
