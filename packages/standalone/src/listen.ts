@@ -6,12 +6,13 @@ const urlAt = (port: string) => `ws://localhost:${port}/api/v1/realtime`;
 export const DEFAULT_URL = urlAt('8081');
 const PROTOCOLS = ['ws:', 'wss:', 'http:', 'https:'];
 
-export const LISTEN_HELP = `Usage: npm run listen -- <socketKey> [--url <url>] [--from <sequence>] [--json]
+export const LISTEN_HELP = `Usage: LATCHKEY_SOCKET_KEY=<socketKey> npm run listen -- [--url <url>] [--from <sequence>] [--json]
 
 Prints the live events of an application as they arrive, and reconnects where it has to. Ctrl-C ends it.
 
-  <socketKey>         lk_sock_…, as get-applications answers it. Other users of the machine see arguments in the list of
-                      processes: they do not see the variable LATCHKEY_SOCKET_KEY, which is used where no key is given
+  <socketKey>         lk_sock_…, as get-applications answers it. It may be given as an argument instead, which other
+                      users of the machine see in the list of processes. Typed, either is kept in the shell's history,
+                      but for: read -rs LATCHKEY_SOCKET_KEY && export LATCHKEY_SOCKET_KEY
   --url <url>         of the endpoint (${DEFAULT_URL}, or with the port of REALTIME_PORT where
                       that is set)
   --from <sequence>   first print what came after this event, as far as it is still held

@@ -32,13 +32,13 @@ describe('the welcome', () => {
     expect(text).toMatch(/^ {2}Realtime {4}ws:\/\/localhost:8081\/api\/v1\/realtime$/m);
     expect(text).toMatch(/^ {2}Data {8}\/data$/m);
     expect(text).toMatch(/^ {4}https:\/\/latchkey\.example\/api\/v1\/auth\/sign-up$/m);
-    expect(text).toMatch(/: npm run listen -- <socketKey>$/m);
+    expect(text).toMatch(/: LATCHKEY_SOCKET_KEY=<socketKey> npm run listen$/m);
   });
 
   it('gives a listener the URL where it is another than it takes by itself', () => {
     const url = 'ws://localhost:9081/api/v1/realtime';
     const text = welcome({ ...latchkey, realtimeUrl: url }, 'standalone', '1.5');
-    expect(text).toContain(`: npm run listen -- <socketKey> --url ${url}\n`);
+    expect(text).toContain(`: LATCHKEY_SOCKET_KEY=<socketKey> npm run listen -- --url ${url}\n`);
   });
 
   it('suggests no sign-up where there is none, but the command that makes accounts', () => {

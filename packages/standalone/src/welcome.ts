@@ -24,7 +24,7 @@ Ctrl-C stops it.
 }
 
 function listenCommand(realtimeUrl: string): string {
-  return `npm run listen -- <socketKey>${realtimeUrl === DEFAULT_URL ? '' : ` --url ${realtimeUrl}`}`;
+  return `LATCHKEY_SOCKET_KEY=<socketKey> npm run listen${realtimeUrl === DEFAULT_URL ? '' : ` -- --url ${realtimeUrl}`}`;
 }
 
 /** Where other services call; the credential they need is with the secrets. */
