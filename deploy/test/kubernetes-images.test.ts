@@ -32,4 +32,9 @@ describe.skipIf(!canRender)('an image for Kubernetes', { timeout: 60_000 }, () =
     }
     expect(await podProblems(withSecrets(pinned))).toEqual([]);
   });
+
+  it.each(renderers)('is not rendered with a digest alone, which would name the migrations ($name)', async (renderer) => {
+    const pinned = renderCopy(renderer, (text) => text.replace(/^( +)newTag: .*$/m, `$1digest: ${DIGEST}`));
+    await expect(pinned).rejects.toThrow(/index 1 is out of bounds for value registry\.example\.com\/latchkey\b/);
+  });
 });
