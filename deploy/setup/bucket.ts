@@ -28,7 +28,14 @@ const client = new S3Client({
 const bucket = { Bucket: config.S3_BUCKET };
 const abortSignal = AbortSignal.timeout(TIMEOUT_MS);
 
-process.stdout.write((await isThere()) ? `The bucket ${config.S3_BUCKET} is there.\n` : await create());
+try {
+  process.stdout.write((await isThere()) ? `The bucket ${config.S3_BUCKET} is there.\n` : await create());
+} catch (err) {
+  process.stderr.write(
+    `The bucket ${config.S3_BUCKET} could not be made at ${config.S3_ENDPOINT ?? 'Amazon S3'}: ${reasonOf(err)}.\n`,
+  );
+  process.exitCode = 1;
+}
 client.destroy();
 
 async function isThere(): Promise<boolean> {
@@ -51,4 +58,12 @@ async function create(): Promise<string> {
       return `The bucket ${config.S3_BUCKET} is there.\n`;
     throw err;
   }
+}
+
+/** No more than a word: what else a server says of a refusal holds the key's id and the signature. */
+function reasonOf(err: unknown): string {
+  if (abortSignal.aborted) return `no answer within ${TIMEOUT_MS / 1_000} s`;
+  const { name, code } = err as NodeJS.ErrnoException;
+  const word = code ?? name;
+  return err instanceof S3ServiceException ? `it answers ${err.$metadata.httpStatusCode} ${word}` : word;
 }

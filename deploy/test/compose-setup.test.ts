@@ -124,6 +124,21 @@ describe('the step that makes the bucket', () => {
     };
     expect(await runStep('bucket', env)).toEqual({ code: 0, output: 'Made the bucket latchkey.\n', errors: '' });
     expect(await runStep('bucket', env)).toEqual({ code: 0, output: 'The bucket latchkey is there.\n', errors: '' });
-    expect(await runStep('bucket', { ...env, S3_SECRET_ACCESS_KEY: 'wrong' })).toMatchObject({ code: 1, output: '' });
+    const refused = await runStep('bucket', { ...env, S3_SECRET_ACCESS_KEY: 'wrong' });
+    expect(refused).toMatchObject({ code: 1, output: '' });
+    expect(refused.errors).toMatch(
+      new RegExp(`^The bucket latchkey could not be made at ${env.S3_ENDPOINT}: it answers 403 \\w+\\.\n$`),
+    );
+  }, 90_000);
+
+  it('says in one sentence that the store can not be reached', async () => {
+    const env = {
+      S3_ENDPOINT: 'http://127.0.0.1:1',
+      S3_BUCKET: 'latchkey',
+      S3_ACCESS_KEY_ID: 'id',
+      S3_SECRET_ACCESS_KEY: 'secret',
+    };
+    const errors = 'The bucket latchkey could not be made at http://127.0.0.1:1: ECONNREFUSED.\n';
+    expect(await runStep('bucket', env)).toEqual({ code: 1, output: '', errors });
   }, 90_000);
 });
