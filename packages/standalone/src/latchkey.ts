@@ -9,7 +9,7 @@ import { openLogSink } from './log-sink.ts';
 import { type Reporter, silentReporter } from './reporter.ts';
 import { readSecrets } from './secrets.ts';
 import { openServers } from './servers.ts';
-import { type LauncherSettings, readSettings, type Shape } from './settings.ts';
+import { type LauncherSettings, readSettings, type Shape, settingsWithoutEffect } from './settings.ts';
 import type { RunningShape, ShapeOptions } from './shape/shape.ts';
 import { StopStack } from './stop-stack.ts';
 import { throttleLines } from './throttle.ts';
@@ -87,6 +87,7 @@ async function start(options: StartLatchkeyOptions, stops: StopStack): Promise<L
   if (options.databaseUrl !== undefined) env.DATABASE_URL = options.databaseUrl;
   if (options.redisUrl !== undefined) env.REDIS_URL = options.redisUrl;
   const settings = readSettings(env, shape);
+  for (const name of settingsWithoutEffect(env, shape)) reporter.warn(`${name} has no effect here (docs/settings.md).`);
   // Another one on the same folder is likely to be on the same ports, and says more of why this one can't start.
   const dataDir = await openDataDir(settings.DATA_DIR, stops);
   const { address, realtimeAddress } = await claimAddresses(settings);

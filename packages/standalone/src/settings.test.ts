@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { readSettings } from './settings.ts';
+import { readSettings, settingsWithoutEffect } from './settings.ts';
 
 /** What is wrong, sorted. */
 function problems(env: NodeJS.ProcessEnv, shape: 'standalone' | 'deployed' = 'deployed'): string[] {
@@ -31,6 +31,18 @@ it('says that services of one machine are not called over TLS', () => {
     'SERVICE_TLS_CA_FILE must not be set with --deployed: there the services call one another in clear, on this machine only',
     'SERVICE_TLS_CERT_FILE must not be set with --deployed: there the services call one another in clear, on this machine only',
   ]);
+});
+
+it('names the settings between services that a shape has no use for', () => {
+  const env = {
+    CALLS_AT_ONCE: '10',
+    CONNECTIONS_MAX: '10',
+    MIGRATE_ON_START: '',
+    PROBE_PORT: '8090',
+    SERVICE_TLS_CA_FILE: '/ca.crt',
+  };
+  expect(settingsWithoutEffect(env, 'standalone')).toEqual(['PROBE_PORT', 'CALLS_AT_ONCE', 'SERVICE_TLS_CA_FILE']);
+  expect(settingsWithoutEffect(env, 'deployed')).toEqual(['PROBE_PORT']);
 });
 
 it.each(['standalone', 'deployed'] as const)('names a port that metrics share with another, %s', (shape) => {

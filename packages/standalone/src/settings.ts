@@ -128,6 +128,17 @@ function refuseTls(env: NodeJS.ProcessEnv): void {
   if (problems.length > 0) throw new ConfigError(problems.join('\n'));
 }
 
+/** What each shape has no use for: in one process no service is called over the network. */
+const WITHOUT_EFFECT: Readonly<Record<Shape, readonly string[]>> = {
+  standalone: ['PROBE_PORT', 'CALLS_AT_ONCE', 'MIGRATE_ON_START', ...TLS_FILES],
+  deployed: ['PROBE_PORT'],
+};
+
+/** The names of settings that are set and that the shape does not heed. */
+export function settingsWithoutEffect(env: NodeJS.ProcessEnv, shape: Shape): string[] {
+  return WITHOUT_EFFECT[shape].filter((name) => env[name]);
+}
+
 type Metrics = ReturnType<typeof readTelemetryConfig>['metrics'];
 
 /** That of metrics belongs to the same process as the others, or to one on the same machine. Throws ConfigError. */
