@@ -4,7 +4,8 @@ import { type Servers, type Shape, type Side, startBaseline, startOurs } from '.
 import { cpuSecondsOf } from './process-tree.ts';
 import { type Figure, median, range } from './report.ts';
 
-const WARM_UP_SECONDS = 3;
+/** A process is at its usual speed after some 10,000 requests, and the deployed shape has several to warm up. */
+const WARM_UP_SECONDS = 15;
 
 /**
  * F1 and F2: CPU per authenticated `get-application-settings` of all our processes, over that of a bare Fastify handler with one primary-key

@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { startChild } from './child.ts';
 import type { Servers } from './ours.ts';
@@ -8,6 +9,8 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const PORT = '18082';
 const READY_URL = `http://127.0.0.1:${PORT}/readyz`;
 const MIB = 1024 * 1024;
+/** Time after the first answer by which the start has ended and what it needed is given back. */
+const SETTLE_MS = 3_000;
 
 /** F9: `npm start` on an installed checkout to the first 200, with its own PostgreSQL and Redis and the data of an earlier start. */
 export async function measureStart(dataDir: string, rounds: number): Promise<Figure> {
@@ -41,6 +44,7 @@ export async function measureMemory({ databaseUrl, redisUrl, dataDir }: Servers)
     SECRET_KEY: 'benchmark-secret-key-of-32-characters',
   };
   const child = await startChild(process.execPath, [launcher], env, READY_URL);
+  await setTimeout(SETTLE_MS);
   const bytes = processTree(child.pid).reduce((sum, stat) => sum + stat.residentBytes, 0);
   await child.stop();
   return {

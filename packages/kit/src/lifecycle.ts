@@ -1,4 +1,5 @@
 import type { Logger } from './logger.ts';
+import { releaseStartMemory } from './start-memory.ts';
 
 /** Something that is started once and stopped once. */
 export interface Runnable {
@@ -35,6 +36,7 @@ export async function runProcess(service: Runnable, options: RunOptions): Promis
   });
   try {
     await service.start();
+    releaseStartMemory();
   } catch (err) {
     logger.fatal({ err }, 'start failed');
     end(1);
