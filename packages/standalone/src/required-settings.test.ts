@@ -5,9 +5,10 @@ import { readAvatarWorkerConfig, readFilesProcessConfig } from '@latchkey/files/
 import { readGatewayProcessConfig } from '@latchkey/gateway/config';
 import { readIdentityProcessConfig } from '@latchkey/identity/config';
 import { readRealtimeProcessConfig } from '@latchkey/realtime/config';
+import { createEmptyTestDatabase } from '@latchkey/testkit/database';
 import { programEnv } from '@latchkey/testkit/program-env';
 import { testRedis } from '@latchkey/testkit/redis';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 
 const CREDENTIAL = 'a-credential-of-the-tests-of-settings';
 const common = { SERVICE_CREDENTIALS: CREDENTIAL, REDIS_URL: 'redis://r' };
@@ -66,6 +67,8 @@ function run(
   return new Promise((resolve) => child.once('close', (code) => resolve({ code, out, err })));
 }
 
+const PORTS = { HOST: '127.0.0.1', PORT: '0', GRPC_PORT: '0', REALTIME_PORT: '0' };
+
 describe.each(PROCESSES)('$name $args', ({ name, args = [], read, required }) => {
   it('ends at once without settings, and names every one that it needs, those for metrics and TLS that belong together too', async () => {
     const half = { METRICS_PORT: '9464', SERVICE_TLS_CERT_FILE: '/nowhere' };
@@ -100,10 +103,24 @@ describe.each(PROCESSES)('$name $args', ({ name, args = [], read, required }) =>
     expect(problems.join()).not.toContain('swordfish');
   });
 
+  it.runIf('DATABASE_URL' in required)(
+    'ends at once where PostgreSQL refuses it, also where others migrate',
+    async () => {
+      const database = await createEmptyTestDatabase();
+      onTestFinished(() => database.drop());
+      const url = Object.assign(new URL(database.url), { password: 'swordfish' });
+      const own = { MIGRATE_ON_START: 'false', DATABASE_URL: url.href };
+      const { code, out } = await run(name, args, { ...required, ...PORTS, ...own });
+      expect(code).toBe(1);
+      expect(out).toContain('28P01');
+      expect(out).not.toContain('swordfish');
+    },
+    30_000,
+  );
+
   it('ends at once where Redis refuses it, and says so without the password', async () => {
     const url = Object.assign(new URL((await testRedis()).url), { username: 'nobody', password: 'swordfish' });
-    const ports = { HOST: '127.0.0.1', PORT: '0', GRPC_PORT: '0', REALTIME_PORT: '0' };
-    const { code, out } = await run(name, args, { ...required, ...ports, REDIS_URL: url.href });
+    const { code, out } = await run(name, args, { ...required, ...PORTS, REDIS_URL: url.href });
     expect(code).toBe(1);
     expect(out).toContain(`redis refuses the user or the password of REDIS_URL, at ${url.host}: WRONGPASS`);
     expect(out).not.toContain('swordfish');

@@ -65,7 +65,8 @@ it('does not wait for what does not get better: a wrong password, or a database 
   password.password = 'wrong';
   const name = new URL(proxy.url);
   name.pathname = '/no_such_database';
-  await Promise.all([wait(password.href), wait(name.href)]);
+  await expect(wait(password.href)).rejects.toMatchObject({ code: '28P01' });
+  await expect(wait(name.href)).rejects.toMatchObject({ code: '3D000' });
   expect(lines).toEqual([]);
 });
 

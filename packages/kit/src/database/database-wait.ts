@@ -25,8 +25,9 @@ export interface DatabaseWait {
 }
 
 /**
- * Waits until a database can be asked, so that a service may be started before it. What else is wrong, such as a password, is for the first who uses the
- * database to find, and so is a database that does not come.
+ * Waits until a database can be asked, so that a service may be started before it. One that does not come is for the first who uses it to find.
+ *
+ * @throws what `pg` throws where waiting does not help, as for a wrong password
  */
 export async function untilDatabaseAnswers(
   url: string,
@@ -39,7 +40,7 @@ export async function untilDatabaseAnswers(
       return;
     } catch (err) {
       const isAway = isDatabaseUnavailable(err) || (err as Error).message === SILENCE_MESSAGE;
-      if (!isAway) return;
+      if (!isAway) throw err;
       if (tries === 1) logger.warn({ err, waitMsMax }, 'waiting for the database');
     }
     await delay(INTERVAL_MS, undefined, { signal }).catch(() => undefined);
