@@ -10,7 +10,7 @@ import { coverNodeDefaults, onClientError } from '@latchkey/kit/http/raw-error';
 import { requestIdOf } from '@latchkey/kit/http/request-id';
 import { STANDARD_HEADERS } from '@latchkey/kit/http/standard-headers';
 import type { Logger } from '@latchkey/kit/logger';
-import { type FastifyInstance, fastify } from 'fastify';
+import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import { validatorCompiler } from 'fastify-type-provider-zod';
 import { type GatewayConfig, uploadMsMax } from './config.ts';
 import type { FilesDataPath } from './files-data-path.ts';
@@ -114,11 +114,12 @@ export async function createServer(options: ServerOptions): Promise<GatewayServe
   app.setErrorHandler(createErrorHandler(logger));
   measureRequests(app, open);
   traceRequests(app);
-  addHooks(app, options);
+  const refuseUnrouted = createNotFoundHandler([...routes, ...OWN_PATHS]);
+  addHooks(app, options, refuseUnrouted);
   await registerOpenApi(app, config.PUBLIC_URL);
   for (const route of routes) registerRoute(app, gate, route);
   registerDownloads(app, options.filesData);
-  app.setNotFoundHandler(createNotFoundHandler([...routes, ...OWN_PATHS]));
+  app.setNotFoundHandler(refuseUnrouted);
   registerProbes(app, options.checkReady, logger);
   registerOpenApiDocument(app);
   return { app, drain: () => drainConnections(app.server, open, config.DRAIN_SECONDS * 1_000) };
@@ -130,7 +131,11 @@ const OWN_PATHS = ['/healthz', '/readyz', '/openapi.json', '/docs', DOWNLOADS_UR
 }));
 
 /** What happens to every request, whatever it asks for. */
-function addHooks(app: FastifyInstance, { logger, gate, routes }: ServerOptions): void {
+function addHooks(
+  app: FastifyInstance,
+  { logger, gate, routes }: ServerOptions,
+  refuseUnrouted: (request: FastifyRequest, reply: FastifyReply) => never,
+): void {
   const gated = new Set(routes.map((route) => route.url));
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id).headers(STANDARD_HEADERS);
@@ -138,6 +143,8 @@ function addHooks(app: FastifyInstance, { logger, gate, routes }: ServerOptions)
     if (!hasOneHost(request.raw)) throw commonErrors.request_malformed();
     const url = request.routeOptions.url;
     if (url === undefined || !(gated.has(url) || PROBE_PATHS.has(url))) await gate.count(request, reply);
+    // Before the body is read: where there is no route, nobody says what a body may be.
+    if (request.is404) refuseUnrouted(request, reply);
     if (url === DOWNLOADS_URL && !(await answerTurn(reply.raw))) reply.hijack();
   });
   app.addHook('onResponse', (request, reply, done) => {
