@@ -13,8 +13,10 @@ import type { Logger } from '@latchkey/kit/logger';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import { validatorCompiler } from 'fastify-type-provider-zod';
 import { type GatewayConfig, uploadMsMax } from './config.ts';
+import { errors } from './errors.ts';
 import type { FilesDataPath } from './files-data-path.ts';
 import { boundBody } from './http/body-deadline.ts';
+import { isEncoded } from './http/bytes-body.ts';
 import { deferContinue } from './http/continue.ts';
 import { DOWNLOADS_URL, registerDownloads } from './http/downloads.ts';
 import { createErrorHandler } from './http/error-handler.ts';
@@ -108,9 +110,10 @@ export async function createServer(options: ServerOptions): Promise<GatewayServe
   app.setValidatorCompiler(validatorCompiler);
   app.setSerializerCompiler(() => JSON.stringify);
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, async (_request: unknown, body: Buffer) =>
-    parseJsonBody(body),
-  );
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, async ({ raw }: FastifyRequest, body: Buffer) => {
+    if (isEncoded(raw)) throw errors.media_type_unsupported();
+    return parseJsonBody(body);
+  });
   app.setErrorHandler(createErrorHandler(logger));
   measureRequests(app, open);
   traceRequests(app);

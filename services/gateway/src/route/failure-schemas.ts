@@ -18,7 +18,7 @@ const NOT_FITTING: Saying = [
   ['VALIDATION_ERROR', 'bad_request'],
 ];
 const TOO_LARGE: Saying = ['The body is over 64 KiB.', ['VALIDATION_ERROR']];
-const NOT_JSON: Saying = ['The body is not JSON.', ['VALIDATION_ERROR']];
+const NOT_JSON: Saying = ['The body is not JSON, or is encoded.', ['VALIDATION_ERROR']];
 const NOT_BYTES: Saying = ['The body is not `application/octet-stream`, or is encoded.', ['VALIDATION_ERROR']];
 const A_FORM: Saying = [
   'The body is said to be a form, its `Content-Type` is empty or malformed, or it is encoded.',
