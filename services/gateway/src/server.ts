@@ -10,11 +10,13 @@ import { coverNodeDefaults, onClientError } from '@latchkey/kit/http/raw-error';
 import { requestIdOf } from '@latchkey/kit/http/request-id';
 import { STANDARD_HEADERS } from '@latchkey/kit/http/standard-headers';
 import type { Logger } from '@latchkey/kit/logger';
-import { type FastifyInstance, fastify } from 'fastify';
+import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import { validatorCompiler } from 'fastify-type-provider-zod';
 import { type GatewayConfig, uploadMsMax } from './config.ts';
+import { errors } from './errors.ts';
 import type { FilesDataPath } from './files-data-path.ts';
 import { boundBody } from './http/body-deadline.ts';
+import { isEncoded } from './http/bytes-body.ts';
 import { deferContinue } from './http/continue.ts';
 import { DOWNLOADS_URL, registerDownloads } from './http/downloads.ts';
 import { createErrorHandler } from './http/error-handler.ts';
@@ -108,17 +110,19 @@ export async function createServer(options: ServerOptions): Promise<GatewayServe
   app.setValidatorCompiler(validatorCompiler);
   app.setSerializerCompiler(() => JSON.stringify);
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, async (_request: unknown, body: Buffer) =>
-    parseJsonBody(body),
-  );
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, async ({ raw }: FastifyRequest, body: Buffer) => {
+    if (isEncoded(raw)) throw errors.media_type_unsupported();
+    return parseJsonBody(body);
+  });
   app.setErrorHandler(createErrorHandler(logger));
   measureRequests(app, open);
   traceRequests(app);
-  addHooks(app, options);
+  const refuseUnrouted = createNotFoundHandler([...routes, ...OWN_PATHS]);
+  addHooks(app, options, refuseUnrouted);
   await registerOpenApi(app, config.PUBLIC_URL);
   for (const route of routes) registerRoute(app, gate, route);
   registerDownloads(app, options.filesData);
-  app.setNotFoundHandler(createNotFoundHandler([...routes, ...OWN_PATHS]));
+  app.setNotFoundHandler(refuseUnrouted);
   registerProbes(app, options.checkReady, logger);
   registerOpenApiDocument(app);
   return { app, drain: () => drainConnections(app.server, open, config.DRAIN_SECONDS * 1_000) };
@@ -130,7 +134,11 @@ const OWN_PATHS = ['/healthz', '/readyz', '/openapi.json', '/docs', DOWNLOADS_UR
 }));
 
 /** What happens to every request, whatever it asks for. */
-function addHooks(app: FastifyInstance, { logger, gate, routes }: ServerOptions): void {
+function addHooks(
+  app: FastifyInstance,
+  { logger, gate, routes }: ServerOptions,
+  refuseUnrouted: (request: FastifyRequest, reply: FastifyReply) => never,
+): void {
   const gated = new Set(routes.map((route) => route.url));
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id).headers(STANDARD_HEADERS);
@@ -138,6 +146,8 @@ function addHooks(app: FastifyInstance, { logger, gate, routes }: ServerOptions)
     if (!hasOneHost(request.raw)) throw commonErrors.request_malformed();
     const url = request.routeOptions.url;
     if (url === undefined || !(gated.has(url) || PROBE_PATHS.has(url))) await gate.count(request, reply);
+    // Before the body is read: where there is no route, nobody says what a body may be.
+    if (request.is404) refuseUnrouted(request, reply);
     if (url === DOWNLOADS_URL && !(await answerTurn(reply.raw))) reply.hijack();
   });
   app.addHook('onResponse', (request, reply, done) => {

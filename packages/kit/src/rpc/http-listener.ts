@@ -7,7 +7,6 @@ import {
   type ServerResponse,
 } from 'node:http';
 import { createServer as createHttpsServer } from 'node:https';
-import { Code, ConnectError } from '@connectrpc/connect';
 import { fastifyConnectPlugin } from '@connectrpc/connect-fastify';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import { limitConnections } from '../http/connection-limits.ts';
@@ -17,7 +16,7 @@ import { LingeringResponse } from '../http/lingering-response.ts';
 import { endWithTrust, followChanges, noteRefusedPeers, serverTlsOptions } from '../tls/server-tls.ts';
 import type { ServiceTls } from '../tls/service-tls.ts';
 import type { ReadinessCheck } from './health.ts';
-import { sendRefusal } from './refusal.ts';
+import { refuseUnknown } from './refusal.ts';
 import type { NoteRefusal } from './refusal-log.ts';
 import { DEADLINE_MS_MAX } from './route.ts';
 
@@ -105,13 +104,10 @@ export async function buildHttpServer(
   return app;
 }
 
-/** Which clients of Connect take for an unimplemented method as well. */
-const NOT_FOUND = 404;
-
 /** In place of the framework's own answer, which is no error of a protocol that is spoken here. */
 function refuse({ raw }: Pick<FastifyRequest, 'raw'>, reply: Pick<FastifyReply, 'hijack' | 'raw'>): void {
   reply.hijack();
-  sendRefusal(raw, reply.raw, new ConnectError('there is no such method', Code.Unimplemented), NOT_FOUND);
+  refuseUnknown(raw, reply.raw);
 }
 
 function listener(options: ServerOptions, tls: ServiceTls | undefined, handler: RequestListener): Server {

@@ -22,6 +22,7 @@ import { createPlainHandler, type PlainRoute } from './plain-route.ts';
 import { listenForProbes } from './probe-listener.ts';
 import { logReadiness } from './readiness-log.ts';
 import { reflectionRoutes } from './reflection.ts';
+import { refuseUnknown } from './refusal.ts';
 import { createRefusalLog } from './refusal-log.ts';
 import { DEADLINE_MS_MAX, MESSAGE_BYTES_MAX, type RpcRoute } from './route.ts';
 import { boundRouter } from './router.ts';
@@ -176,7 +177,11 @@ export async function startRpcServer(options: RpcServerOptions): Promise<RpcServ
   const { idleMsMax } = options;
   const sessions = { sessionsMax: connectionsMax, sessionsPerNetwork: connectionsPerIp, greetingMsMax: headMsMax, idleMsMax };
   const bounds = { ...sessions, callMsMax, endless: ENDLESS, onPeerRefused };
-  const adapter = connectNodeAdapter({ ...shared, contextValues: (req) => openCalls.valuesOf(req) });
+  const adapter = connectNodeAdapter({
+    ...shared,
+    contextValues: (req) => openCalls.valuesOf(req),
+    fallback: (req, res) => refuseUnknown(req, res as Http2ServerResponse),
+  });
   const grpc = await orClose(listenForGrpc(admitted(openCalls, adapter), { host, port: options.grpcPort, tls, ...bounds }));
   const { probePort } = options;
   const probes = probePort === undefined ? undefined : await orClose(listenForProbes(checkReady, host, probePort));

@@ -1,8 +1,11 @@
 import { Code, createClient } from '@connectrpc/connect';
 import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } from '@connectrpc/connect-node';
+import { Client, credentials, Metadata, status } from '@grpc/grpc-js';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { startTestServer } from '../testing/servers.ts';
+
+const UNIMPLEMENTED = { code: Code.Unimplemented, rawMessage: 'there is no such method' };
 
 describe('a method that a server does not have', () => {
   it.each([
@@ -11,16 +14,20 @@ describe('a method that a server does not have', () => {
   ])('is told as unimplemented to a client of %s', async (_title, transport) => {
     const { url } = await startTestServer([]);
     const { deleteApplication } = createClient(ApplicationService, transport(url));
-    await expect(deleteApplication({})).rejects.toMatchObject({
-      code: Code.Unimplemented,
-      rawMessage: 'there is no such method',
-    });
+    await expect(deleteApplication({})).rejects.toMatchObject(UNIMPLEMENTED);
   });
 
-  it('is told as unimplemented to a client of gRPC', async () => {
+  it('is told as unimplemented to clients of gRPC, by the status of gRPC', async () => {
     const { grpcUrl } = await startTestServer([]);
     const { deleteApplication } = createClient(ApplicationService, createGrpcTransport({ baseUrl: grpcUrl }));
-    await expect(deleteApplication({})).rejects.toMatchObject({ code: Code.Unimplemented });
+    await expect(deleteApplication({})).rejects.toMatchObject(UNIMPLEMENTED);
+    const client = new Client(new URL(grpcUrl).host, credentials.createInsecure());
+    onTestFinished(() => client.close());
+    const asIs = (bytes: Buffer) => bytes;
+    const failure = new Promise((resolve) =>
+      client.makeUnaryRequest('/a.b/C', asIs, asIs, Buffer.alloc(0), new Metadata(), {}, resolve),
+    );
+    expect(await failure).toMatchObject({ code: status.UNIMPLEMENTED, details: UNIMPLEMENTED.rawMessage });
   });
 
   it.each([

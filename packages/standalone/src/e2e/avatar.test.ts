@@ -86,7 +86,7 @@ describe('an avatar', () => {
     await uploadAvatar(session, png);
     expect((await getAvatar(session, data.avatarUrl)).status).toBe(404);
     for (const v of ['', 'x', '%00', '..%2F', 'a'.repeat(5_000), '%F0%9F%98%80']) {
-      expect(['not_found', 'VALIDATION_ERROR'], v).toContain((await getAvatar(session, `${AVATAR}?v=${v}`)).code);
+      expect(await getAvatar(session, `${AVATAR}?v=${v}`), v).toMatchObject({ status: 404, code: 'not_found' });
     }
   });
 

@@ -44,8 +44,9 @@ describe('setting up', () => {
     const owner = await signUp();
     const { secret } = (await owner.session.post(`${TWO_FACTOR}/set-up`)).data;
     const enable = (body: object) => owner.session.post(`${TWO_FACTOR}/enable`, body);
-    for (const code of ['', '12345', '1234567', 'abcdef']) expect(outcome(await enable({ code })), code).toBe('400 bad_request');
-    for (const body of [{}, { code: 123_456 }, { code: null }, { code: '123456', x: 1 }, { code: '1'.repeat(65) }]) {
+    for (const code of ['', '12345', '1234567', 'abcdef', '1'.repeat(1_000)])
+      expect(outcome(await enable({ code })), code).toBe('400 bad_request');
+    for (const body of [{}, { code: 123_456 }, { code: null }, { code: '123456', x: 1 }]) {
       expect(outcome(await enable(body)), JSON.stringify(body)).toBe('400 VALIDATION_ERROR');
     }
     const { data } = await enable({ code: codeAt(secret, Date.now()) });

@@ -35,9 +35,13 @@ function checkPlainBytes(req: IncomingMessage, types: keyof typeof BYTES_TYPES):
   if (countHeader(req, 'content-type') > 1) throw commonErrors.request_malformed();
   const type = headers['content-type'];
   const isBytes = type === undefined || BYTES_TYPES[types](type.split(';', 1)[0]?.trim().toLowerCase() as string);
-  const { 'content-encoding': encoding = 'identity', 'transfer-encoding': transfer = 'chunked' } = headers;
-  const isPlain = encoding.trim().toLowerCase() === 'identity' && transfer.trim().toLowerCase() === 'chunked';
-  if (!isBytes || !isPlain) throw errors.media_type_unsupported();
+  const { 'transfer-encoding': transfer = 'chunked' } = headers;
+  if (!isBytes || isEncoded(req) || transfer.trim().toLowerCase() !== 'chunked') throw errors.media_type_unsupported();
+}
+
+/** Whether a body is said to be compressed, or otherwise encoded, which nobody undoes here. */
+export function isEncoded({ headers: { 'content-encoding': encoding = 'identity' } }: IncomingMessage): boolean {
+  return encoding.trim().toLowerCase() !== 'identity';
 }
 
 /** The size that a request says its body has, in bytes; undefined where only its end will tell. */

@@ -1,3 +1,4 @@
+import { gzipSync } from 'node:zlib';
 import { testRedis } from '@latchkey/testkit/redis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestGateway, type TestGateway } from '../testing/test-gateway.ts';
@@ -54,5 +55,23 @@ describe('a defect of a service', () => {
     });
     const message = 'Internal server error. Error id: the-id';
     expect([response.status, await response.json()]).toEqual([500, { success: false, code: 'INTERNAL_ERROR', message }]);
+  });
+});
+
+describe('a JSON body', () => {
+  const post = async (body: Uint8Array<ArrayBuffer>, encoding: string) => {
+    const headers = { 'content-type': 'application/json', 'content-encoding': encoding };
+    const response = await fetch(`${gateway.baseUrl}/api/v1/auth/sign-in`, { method: 'POST', headers, body });
+    return [response.status, await response.json()];
+  };
+  const invalid = { success: false, code: 'VALIDATION_ERROR', message: 'Request does not match the schema' };
+
+  it.each(['gzip', 'br', 'identity, gzip'])('that is encoded is of no type that is taken: %s', async (encoding) => {
+    expect(await post(new Uint8Array(gzipSync('{}')), encoding)).toEqual([415, invalid]);
+    expect(await post(new TextEncoder().encode('{}'), encoding)).toEqual([415, invalid]);
+  });
+
+  it('may be said not to be encoded', async () => {
+    expect(await post(new TextEncoder().encode('{}'), 'identity')).toEqual([400, invalid]);
   });
 });

@@ -18,7 +18,7 @@ const NOT_FITTING: Saying = [
   ['VALIDATION_ERROR', 'bad_request'],
 ];
 const TOO_LARGE: Saying = ['The body is over 64 KiB.', ['VALIDATION_ERROR']];
-const NOT_JSON: Saying = ['The body is not JSON.', ['VALIDATION_ERROR']];
+const NOT_JSON: Saying = ['The body is not JSON, or is encoded.', ['VALIDATION_ERROR']];
 const NOT_BYTES: Saying = ['The body is not `application/octet-stream`, or is encoded.', ['VALIDATION_ERROR']];
 const A_FORM: Saying = [
   'The body is said to be a form, its `Content-Type` is empty or malformed, or it is encoded.',
@@ -89,11 +89,23 @@ function namesApplication({ query, body }: Route): boolean {
   return [query, body].some((schema) => schema instanceof z.ZodObject && 'applicationId' in schema.shape);
 }
 
-/** The header of those that may be tried again. */
 const RETRY_AFTER = { 'Retry-After': { type: 'integer', description: 'Seconds until it may be tried again.' } };
+
+/** The headers of those that may be tried again (decisions 3). */
+const HEADERS: Readonly<Record<number, object>> = {
+  429: {
+    ...RETRY_AFTER,
+    RateLimit: {
+      type: 'string',
+      description: 'The limit that denied: what is left of it, and in how many seconds it begins anew.',
+    },
+    'RateLimit-Policy': { type: 'string', description: 'How many of that limit there are in how many seconds.' },
+  },
+  503: RETRY_AFTER,
+};
 
 function toSchema(status: number, sentences: readonly string[], codes: readonly string[]) {
   return z
     .object({ success: z.literal(false), code: z.enum(codes), message: z.string() })
-    .meta({ description: sentences.join(' '), ...((status === 429 || status === 503) && { headers: RETRY_AFTER }) });
+    .meta({ description: sentences.join(' '), ...(HEADERS[status] && { headers: HEADERS[status] }) });
 }

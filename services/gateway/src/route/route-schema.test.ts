@@ -7,7 +7,7 @@ interface Operation {
   readonly parameters: ReadonlyArray<{ readonly in: string; readonly name: string; readonly required?: boolean }>;
   readonly responses: Record<
     string,
-    { content: { 'application/json': { schema: { properties: { code?: { enum: string[] } } } } } }
+    { headers?: object; content: { 'application/json': { schema: { properties: { code?: { enum: string[] } } } } } }
   >;
 }
 
@@ -120,6 +120,7 @@ describe('the document of every other route', () => {
     const { responses } = (paths['/api/v1/auth/oidc/start'] as Record<'get', Operation>).get;
     expect(responses[302]).toMatchObject({ headers: { Location: { schema: { format: 'uri' } } } });
     for (const status of [429, 503]) expect(responses[status]).toMatchObject({ headers: { 'Retry-After': expect.any(Object) } });
+    expect(Object.keys(responses[429]?.headers ?? {})).toEqual(['Retry-After', 'RateLimit', 'RateLimit-Policy']);
     expect(responses[500]).not.toHaveProperty('headers');
     expect(JSON.stringify(responses[429]?.content)).not.toContain('Retry-After":');
   });

@@ -10,7 +10,7 @@ import { sendContinue } from '../http/continue.ts';
 import { namesEntity } from '../http/entity-tag.ts';
 import type { Limits } from '../limit/limits.ts';
 import { defineRoute, type Route } from '../route/route.ts';
-import { anyText } from './schemas.ts';
+import { idText } from './schemas.ts';
 
 const TAG = 'Accounts';
 const AVATAR_URL = '/api/v1/panel/avatar';
@@ -73,7 +73,9 @@ export function avatarRoutes({ clients, filesData, limits, byteSizeMax }: Avatar
       summary: 'Get the avatar',
       description: 'The avatar of the session’s account. The image that an OpenID Connect issuer named is not served here.',
       query: z.object({
-        v: anyText.optional().meta({ description: 'Id of the upload, as `avatarUrl` has it: 404 where the avatar is another.' }),
+        v: idText
+          .optional()
+          .meta({ description: 'Id of the upload, as `avatarUrl` has it: 404 where the avatar is another.', format: 'uuid' }),
       }),
       answersBytes: 'image/webp',
       failures: ['not_found'],

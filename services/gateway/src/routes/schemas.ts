@@ -21,8 +21,8 @@ export function nonEmptyText(max: number) {
     .meta({ minLength: 1, maxLength: max });
 }
 
-/** A code of a second factor. What can be none is the service's to refuse. */
-export const twoFactorCode = z.string().max(64);
+/** A code of a second factor. What can be none, however long, is the service's to refuse (decisions 3). */
+export const twoFactorCode = z.string();
 
 const FILE_NAME = /^[A-Za-z0-9_-]+(?:[ .][A-Za-z0-9_-]+)*$/;
 const FILE_NAME_LENGTH_MAX = 16;

@@ -14,7 +14,7 @@ export interface Refusal {
 export const REFUSALS: readonly Refusal[] = [
   {
     status: 400,
-    code: 'VALIDATION_ERROR',
+    code: errors.handshake_invalid().code,
     meaning: 'The request is no WebSocket handshake (RFC 6455), or offers only sub-protocols that are not spoken here.',
     clientShould: 'Stop, and mend the request.',
   },

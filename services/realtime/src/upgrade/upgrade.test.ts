@@ -103,13 +103,13 @@ describe('an upgrade that is none', () => {
     ['sub-protocols without ours', { 'Sec-WebSocket-Protocol': 'json, text' }],
   ])('is refused with a valid key, and told which version is spoken: %s', async (_, headers) => {
     const answer = await ask(upgradeRequest(key, headers));
-    expectRefusal(answer, 400, 'VALIDATION_ERROR');
+    expectRefusal(answer, 400, 'bad_request');
     expect(answer.headers['sec-websocket-version']).toBe('13');
   });
 
   it('takes no other sub-protocol beside a key as one', async () => {
     const headers = { Authorization: undefined, 'Sec-WebSocket-Protocol': `bearer.${key}` };
     const answer = await ask(upgradeRequest(undefined, headers));
-    expectRefusal(answer, 400, 'VALIDATION_ERROR');
+    expectRefusal(answer, 400, 'bad_request');
   });
 });

@@ -195,5 +195,5 @@ function headersOf(err: DomainError): Record<string, string> {
   if (err.kind === 'rate_limited') return denialHeaders(err);
   if (err.kind === 'unavailable') return { 'retry-after': err.metadata.retryAfterSeconds ?? '1' };
   if (err.kind === 'method_not_allowed') return { allow: 'GET' };
-  return err.kind === 'malformed' ? { 'sec-websocket-version': '13' } : {};
+  return err.kind === 'invalid' ? { 'sec-websocket-version': '13' } : {};
 }
