@@ -14,7 +14,9 @@ const EVENTS_MAX = 100;
 const HEARD_MS_MAX = 2_000;
 
 /** Promises R6: the worker that has taken an event from the queue dies with it, and clients of other nodes hear of it all the same, in time. */
-it('an event whose worker is killed before it has told anybody is heard on every node, in order, in time', async () => {
+it('an event whose worker is killed before it has told anybody is heard on every node, in order, in time', {
+  timeout: 60_000,
+}, async () => {
   const [apps, { url }] = [new FakeApps(), await testRedis()];
   const application = apps.create();
   const doomed = spawn(process.execPath, [DOOMED, url], { stdio: ['ignore', 'ignore', 'inherit'] });
