@@ -23,7 +23,7 @@ async function query(url: string, sql: string): Promise<unknown[]> {
   }
 }
 
-describe('an embedded PostgreSQL', () => {
+describe('an embedded PostgreSQL', { timeout: 60_000 }, () => {
   let dir: Awaited<ReturnType<typeof createDataDir>>;
   let running: EmbeddedPostgres[];
   const start = async (options: Partial<Parameters<typeof startPostgres>[0]> = {}) => {

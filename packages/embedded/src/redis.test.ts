@@ -18,7 +18,7 @@ async function ask<T>(url: string, use: (redis: Redis) => Promise<T>): Promise<T
   }
 }
 
-describe('an embedded Redis', () => {
+describe('an embedded Redis', { timeout: 60_000 }, () => {
   let dir: Awaited<ReturnType<typeof createDataDir>>;
   let running: EmbeddedRedis[];
   const start = async (options: Partial<Parameters<typeof startRedis>[0]> = {}) => {

@@ -70,8 +70,8 @@ describe('a queue', () => {
     const ends: Array<() => void> = [];
     const { worker } = work(url, { concurrency: 3, handle: () => new Promise<void>((end) => void ends.push(end)) });
     await add(producer, ...Array.from({ length: 10 }, (_, i) => `d-${i}`));
-    await eventually(async () => expect(await redis.llen(key('active'))).toBe(3));
-    expect(ends).toHaveLength(3);
+    await eventually(() => expect(ends).toHaveLength(3));
+    expect(await redis.llen(key('active'))).toBe(3);
     for (const end of ends.splice(0)) end();
     await eventually(() => expect(ends).toHaveLength(3));
     for (const end of ends) end();

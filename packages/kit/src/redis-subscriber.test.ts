@@ -8,7 +8,7 @@ import { memoryLogger } from './testing/memory-logger.ts';
 
 const CHANNEL = 'latchkey:test';
 /** What a silent connection may live, and a little for the machine. */
-const PATIENCE = { timeoutMs: 11_000 };
+const PATIENCE = { timeoutMs: 15_000 };
 
 let redis: OwnRedis;
 beforeAll(async () => {
@@ -139,7 +139,7 @@ describe('a subscriber', () => {
     const startedAt = performance.now();
     subscriber.disconnect();
     await eventually(() => subscriber.status === 'end');
-    expect(performance.now() - startedAt).toBeLessThan(500);
+    expect(performance.now() - startedAt).toBeLessThan(2_000);
   });
 
   it('tries no more once it is closed while Redis is gone', async () => {

@@ -1,4 +1,5 @@
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { connect, createServer, type Socket } from 'node:net';
+import { findFreePort } from '@latchkey/embedded/free-port';
 
 /** A way to a server that can be broken: for tests of what happens when a database or a Redis goes away. */
 export interface TcpProxy {
@@ -39,17 +40,16 @@ export async function startTcpProxy(targetUrl: string): Promise<TcpProxy> {
     relay(client, upstream);
     relay(upstream, client);
   });
-  const open = async (port: number) => {
-    await new Promise<void>((resolve, reject) => {
+  const open = (port: number) =>
+    new Promise<void>((resolve, reject) => {
       server.once('error', reject).listen(port, '127.0.0.1', resolve);
     });
-    return (server.address() as AddressInfo).port;
-  };
   const cut = async () => {
     for (const socket of sockets) socket.resetAndDestroy();
     if (server.listening) await new Promise((resolve) => server.close(resolve));
   };
-  const port = await open(0);
+  const port = await findFreePort();
+  await open(port);
   const url = new URL(targetUrl);
   url.host = `127.0.0.1:${port}`;
   return {

@@ -6,11 +6,14 @@ import { createEmptyTestDatabase, type TestDatabase } from '@latchkey/testkit/da
 import { eventually } from '@latchkey/testkit/eventually';
 import { testRedis } from '@latchkey/testkit/redis';
 import { withClient } from '@latchkey/testkit/with-client';
-import { afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { openPool } from './testing/open-pool.ts';
 import { waitersForLocks } from './testing/rows.ts';
 import { runMain, type ServiceProcess } from './testing/service-process.ts';
 import { createInstance, SECRET_KEY } from './testing/test-apps.ts';
+
+// Each test starts processes, one after the other.
+vi.setConfig({ testTimeout: 60_000 });
 
 const CREDENTIAL = 'service-credential-of-32-characters';
 const MIGRATIONS = [

@@ -1,6 +1,7 @@
 import { CREDENTIAL as OTHER_CREDENTIAL, startTestServer, testRoute } from '@latchkey/kit/testing/servers';
 import { AuthenticationService } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
 import { eventually } from '@latchkey/testkit/eventually';
+import { findFreePort } from '@latchkey/testkit/free-port';
 import { testRedis } from '@latchkey/testkit/redis';
 import { describe, expect, it } from 'vitest';
 import { runMain } from './testing/command.ts';
@@ -11,7 +12,7 @@ const REASON = 'identity refuses the credential of this process (SERVICE_CREDENT
 
 /** A gateway before services of which identity takes another credential than it has. */
 async function startRefused() {
-  const identity = await startTestServer(routes, { credentials: [OTHER_CREDENTIAL] });
+  const identity = await startTestServer(routes, { credentials: [OTHER_CREDENTIAL], port: await findFreePort() });
   const other = await startTestServer([], { credentials: [CREDENTIAL] });
   const command = runMain({
     REDIS_URL: (await testRedis()).url,

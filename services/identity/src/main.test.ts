@@ -5,10 +5,13 @@ import { AccountService } from '@latchkey/proto/latchkey/identity/v1/account_pb'
 import { ApiKeyService } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
 import { createEmptyTestDatabase, type TestDatabase } from '@latchkey/testkit/database';
 import { testRedis } from '@latchkey/testkit/redis';
-import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { outcomeOf } from './testing/identity.fixture.ts';
 import { OPEN_KEY, present, someSignUp } from './testing/sample.fixture.ts';
 import { type ServiceProcess, startProcess } from './testing/service-process.ts';
+
+// Each test starts processes, one after the other.
+vi.setConfig({ testTimeout: 60_000 });
 
 const CREDENTIAL = 'service-credential-of-32-characters';
 

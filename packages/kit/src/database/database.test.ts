@@ -1,4 +1,5 @@
 import { createEmptyTestDatabase, type TestDatabase } from '@latchkey/testkit/database';
+import { eventually } from '@latchkey/testkit/eventually';
 import { sql } from 'kysely';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
@@ -85,7 +86,7 @@ describe('a connection that is lost', () => {
         const before = proxy.accepted();
         proxy.reset();
         // A query on a new connection shows that the old one's end was noticed.
-        await expect.poll(() => select(db).catch(() => 0)).toBe(1);
+        await eventually(async () => expect(await select(db)).toBe(1));
         expect(proxy.accepted()).toBeGreaterThan(before);
         return select(tx as typeof db);
       }),

@@ -1,3 +1,4 @@
+import { findFreePort } from '@latchkey/testkit/free-port';
 import { startTcpProxy } from '@latchkey/testkit/tcp-proxy';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { CREDENTIAL, startTestServer } from '../testing/servers.ts';
@@ -36,9 +37,9 @@ describe('readiness', () => {
   });
 
   it('of one that calls another comes back by itself, and is its own first of all', async () => {
-    const refusing = await startTestServer([], { credentials: ['another'] });
+    const port = await findFreePort();
+    const refusing = await startTestServer([], { credentials: ['another'], port });
     let own: Error | undefined = new Error('no schema');
-    const port = Number(new URL(refusing.url).port);
     const check = whileCredentialTaken(
       async () => {
         if (own) throw own;

@@ -124,7 +124,7 @@ describe('grpc-js against our gRPC port', () => {
         return await new Promise(() => undefined);
       },
     });
-    const options = { deadline: Date.now() + 200 };
+    const options = { deadline: Date.now() + 1_000 };
     expect((await failure(getApplicationSettings, {}, { options })).code).toBe(status.DEADLINE_EXCEEDED);
     await ended.promise;
   });

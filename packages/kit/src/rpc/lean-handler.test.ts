@@ -8,6 +8,7 @@ import {
   CreateApplicationRequestSchema,
   CreateApplicationResponseSchema,
 } from '@latchkey/proto/latchkey/apps/v1/application_pb';
+import { eventually } from '@latchkey/testkit/eventually';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { CREDENTIAL, startTestServer, testRoute } from '../testing/servers.ts';
 import { MESSAGE_BYTES_MAX } from './route.ts';
@@ -150,7 +151,7 @@ describe('the wire of a unary call', () => {
     await started.promise;
     socket.destroy();
     expect(await gone.promise).toMatchObject({ rawMessage: 'the caller is gone' });
-    await expect.poll(() => lines).toMatchObject([{ level: 30, msg: 'rpc refused', reason: 'canceled' }]);
+    await eventually(() => expect(lines).toMatchObject([{ level: 30, msg: 'rpc refused', reason: 'canceled' }]));
   });
 
   it('never runs a handler for a request that was cut off', async () => {

@@ -63,6 +63,7 @@ function call(session: ClientHttp2Session, path: string, body?: Buffer, headers 
 }
 
 const UNFINISHED = `POST ${CHECK} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{`;
+const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n';
 
 const many = <T>(count: number, make: () => T) => Array.from({ length: count }, make);
 
@@ -164,7 +165,8 @@ describe('calls that anyone may make', () => {
       `POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Type: ${type}\r\nContent-Length: ${length}\r\n\r\n`;
     socket.write(`${head(WATCH, 'application/connect+json', 7)}\0\0\0\0\x02{}`);
     await eventually(() => expect(received()).toContain('SERVING'));
-    socket.write(`${head(CHECK, 'application/json', 2)}{}`.repeat(PER_NETWORK));
+    // One more, as what is asked below may have a place when they come.
+    socket.write(`${head(CHECK, 'application/json', 2)}{}`.repeat(PER_NETWORK + 1));
     const check = () => fetch(url + CHECK, { method: 'POST', body: '{}', headers: { 'content-type': 'application/json' } });
     await eventually(async () => expect((await check()).status).toBe(429));
     socket.destroy();
@@ -172,9 +174,11 @@ describe('calls that anyone may make', () => {
     // All of them, and not one alone.
     const clients = await Promise.all(many(PER_NETWORK, () => openRawClient(port)));
     onTestFinished(() => clients.forEach((client) => void client.socket.destroy()));
-    for (const client of clients) client.socket.write(UNFINISHED);
-    await eventually(async () => expect((await check()).status).toBe(429));
-    expect(clients.map((client) => client.received()).join('')).toBe('');
+    // Each is told that it has its place, before another is asked for.
+    for (const client of clients) client.socket.write(UNFINISHED.replace('\r\n', '\r\nExpect: 100-continue\r\n'));
+    await eventually(() => expect(clients.map(({ received }) => received())).toEqual(Array(PER_NETWORK).fill(CONTINUE)));
+    expect((await check()).status).toBe(429);
+    expect(clients.map(({ received }) => received())).toEqual(Array(PER_NETWORK).fill(CONTINUE));
   });
 
   it('over HTTP/1.1 are cut off as soon', async () => {

@@ -224,7 +224,8 @@ it('entries are kept for as many days as is set', async () => {
   const env = { SECRET_KEY, AUDIT_RETENTION_DAYS: '3' };
   const { api } = await startInstanceForTest({ databaseUrl: database.url, env });
   const session = api.with(owner.session.headers);
-  await eventually(async () =>
-    expect(actionsOf(await readAuditLog(session))).toEqual(['account.created', 'application.created']),
+  await eventually(
+    async () => expect(actionsOf(await readAuditLog(session))).toEqual(['account.created', 'application.created']),
+    { timeoutMs: 15_000 },
   );
 }, 90_000);

@@ -27,7 +27,7 @@ beforeAll(async () => {
   await ended.session.post('/api/v1/auth/sign-out');
   revoked = await createKey(owner);
   await owner.session.post(`/api/v1/panel/api-keys/${revoked.id}/revoke`);
-  const short = await createKey(owner, { expiresAt: new Date(Date.now() + 300).toISOString() });
+  const short = await createKey(owner, { expiresAt: new Date(Date.now() + 1_500).toISOString() });
   await eventually(async () => !(await short.api.get('/api/v1/panel/get-applications')).success);
   expired.text = short.text;
   state = await readState(owner, { keys: false });

@@ -27,7 +27,7 @@ describe('deleting a file', () => {
     const second = (await upload(api, id, 'second', 'bytes of the second')).data.id;
     expect((await objectsOf(id)).sort()).toEqual([first, second].sort());
     expect(outcome(await deleteFile(api, id, first))).toBe('200');
-    await eventually(async () => expect(await objectsOf(id)).toEqual([second]));
+    await eventually(async () => expect(await objectsOf(id)).toEqual([second]), CLEAN_UP);
     expect(await readFile(join(folderOf(id), second), 'utf8')).toBe('bytes of the second');
     const again = await upload(api, id, 'first', 'other bytes');
     expect(again.data.id).not.toBe(first);

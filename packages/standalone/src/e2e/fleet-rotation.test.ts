@@ -28,7 +28,7 @@ describe.skipIf(inject('latchkeyInstance').shape !== 'deployed')('the credential
 
   it('is changed without a stop: while one half of all processes and then the other is restarted, three times, no request fails', async () => {
     const load = await startLoad(fleet, { workers: 6 });
-    await eventually(() => load.count() > 100);
+    await eventually(() => load.count() > 100, { timeoutMs: 20_000 });
     for (const SERVICE_CREDENTIALS of [`${OLD},${NEW}`, `${NEW},${OLD}`, NEW]) {
       for (const half of ['1', '2']) {
         const before = load.count();

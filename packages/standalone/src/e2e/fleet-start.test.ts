@@ -55,7 +55,8 @@ describe.skipIf(inject('latchkeyInstance').shape !== 'deployed')('services start
       const one = fleet.process(service);
       await launch(one);
       processes.push(one);
-      expect([service, ...(await probes(one))]).toEqual([service, 200, readiness]);
+      // A probe that is not answered within a second says neither.
+      await eventually(async () => expect([service, ...(await probes(one))]).toEqual([service, 200, readiness]), READY);
     }
     const pids = processes.map(({ pid }) => pid);
     // A client of a gateway that lacks services has an error, and no silence.
@@ -70,7 +71,7 @@ describe.skipIf(inject('latchkeyInstance').shape !== 'deployed')('services start
     // The one that all others call goes away again.
     await fleet.process('apps').kill();
     for (const service of ['gateway', 'realtime'] as const) {
-      await eventually(async () => expect(await probes(fleet?.process(service) as FleetProcess)).toEqual([200, 503]));
+      await eventually(async () => expect(await probes(fleet?.process(service) as FleetProcess)).toEqual([200, 503]), READY);
     }
     await fleet.process('apps').start();
     for (const one of fleet.processes) await one.ready();

@@ -113,7 +113,7 @@ describe.skipIf(inject('latchkeyInstance').shape !== 'deployed')('two gateways o
     it('a key that has expired', () => {
       // It takes effect when that moment has come, which the answer to the change is after.
       const expire = async (session: Api, path: string) => {
-        const expiresAt = Date.now() + 150;
+        const expiresAt = Date.now() + 1_500;
         const answer = await session.patch(path, { expiresAt: new Date(expiresAt).toISOString() });
         await eventually(() => Date.now() > expiresAt);
         return answer;

@@ -6,7 +6,7 @@ import { createApplication, createKey, type Key, type Owner, signUp } from '../t
 const PATH = '/api/v1/panel/api-keys';
 
 /** A record is cleared by a queue's next job. */
-const CLEAN_UP = { timeoutMs: 5_000 };
+const CLEAN_UP = { timeoutMs: 15_000 };
 
 let owner: Owner;
 beforeAll(async () => {

@@ -52,7 +52,7 @@ describe('on the very next request, a key', () => {
   });
 
   it('that has expired is refused, though it was used until then', async () => {
-    const expiresAt = Date.now() + 600;
+    const expiresAt = Date.now() + 2_000;
     const key = await createKey(owner, { expiresAt: new Date(expiresAt).toISOString() });
     const answers: Array<{ sentAt: number; answeredAt: number; outcome: string }> = [];
     while (answers.at(-1)?.outcome !== '401 api_key_expired') {
@@ -70,7 +70,7 @@ describe('on the very next request, a key', () => {
 
   it('whose end was moved to soon is refused from then on', async () => {
     const key = await knownKey();
-    const expiresAt = Date.now() + 400;
+    const expiresAt = Date.now() + 1_500;
     await change(key, { expiresAt: new Date(expiresAt).toISOString() });
     expect(outcome(await read(key.api))).toBe('200 ');
     await eventually(async () => outcome(await read(key.api)) === '401 api_key_expired');

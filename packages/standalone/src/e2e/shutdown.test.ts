@@ -54,7 +54,7 @@ it('SIGTERM under load: no accepted request fails, and everything ends with code
   const keepAlive = new Agent({ keepAlive: true });
   const oneEach = new Agent({ keepAlive: false });
   const workers = Array.from({ length: 16 }, (_, i) => worker(i % 4 ? keepAlive : oneEach, i % 8 < 4));
-  await eventually(() => outcomes.length > 300);
+  await eventually(() => outcomes.length > 300, { timeoutMs: 20_000 });
   const signalAt = performance.now();
   const stopping = instance.stop();
   expect(await instance.exited).toBe(0);

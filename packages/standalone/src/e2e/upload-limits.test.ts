@@ -135,7 +135,7 @@ describe('a hundred uploads at once by sessions and keys of one account', () => 
             if (answer.status === 429) throw new Error('another upload is under way');
             return answer;
           },
-          { timeoutMs: 15_000, intervalMs: 50 },
+          { timeoutMs: 45_000, intervalMs: 50 },
         );
       };
       let running = true;
@@ -154,7 +154,7 @@ describe('a hundred uploads at once by sessions and keys of one account', () => 
       expect(answers.filter((answer) => outcome(answer) === '413 limit_exceeded')).toHaveLength(100 - expected);
       expect((await usageOf(api, applications)).files).toBe(expected);
     },
-    40_000,
+    60_000,
   );
 });
 

@@ -18,6 +18,8 @@ async function signInAgain({ email, password }: Owner): Promise<Api> {
 }
 
 const SETTINGS = '/api/v1/panel/get-application-settings';
+/** Objects of an application go with a queue’s next job. */
+const CLEAN_UP = { timeoutMs: 15_000 };
 
 describe('while an upload of an account is under way', () => {
   it('no other of that account begins, by whatever key or session, and it is told when to come back', async () => {
@@ -75,7 +77,7 @@ describe('while an upload of an account is under way', () => {
     await eventually(async () => {
       expect(await readdir(join(objectsDir, 'objects', applicationId)).catch(() => [])).toEqual([]);
       expect((await readdir(join(objectsDir, 'tmp'))).filter((name) => name.includes(applicationId))).toEqual([]);
-    });
+    }, CLEAN_UP);
     expect(outcome(await upload(api, other, 'doomed'))).toBe('200');
   });
 

@@ -179,7 +179,7 @@ describe('an upload that stalls', () => {
     else running.request.socket?.resetAndDestroy();
     await expect(running.answer).rejects.toThrow();
     // As few tries as the attempts of a minute allow.
-    const bounds = { intervalMs: 250, timeoutMs: 2_500 };
+    const bounds = { intervalMs: 500, timeoutMs: 4_000 };
     await eventually(async () => expect(outcome(await upload(api, applicationId, 'cut'))).toBe('200'), bounds);
   });
 });

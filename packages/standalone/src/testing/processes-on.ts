@@ -3,7 +3,7 @@ import { readCommandLine } from '@latchkey/embedded/process-identity';
 
 /** What runs on a data folder, as [name, pid]: servers whose working folder is in it, and services with its settings. */
 export function processesOn(dataDir: string): Array<[name: string, pid: number]> {
-  return readdirSync('/proc')
+  const found = readdirSync('/proc')
     .map(Number)
     .filter((pid) => pid > 0)
     .flatMap((pid): Array<[string, number]> => {
@@ -12,6 +12,9 @@ export function processesOn(dataDir: string): Array<[name: string, pid: number]>
       if (program.endsWith('/postgres')) return [['postgres', pid]];
       return program.includes('redis-server') || program.includes('valkey-server') ? [['redis', pid]] : [];
     });
+  // What PostgreSQL has just forked goes by the same name for a moment.
+  const pids = new Set(found.map(([, pid]) => pid));
+  return found.filter(([, pid]) => !pids.has(parentOf(pid) ?? 0));
 }
 
 /** Direct children of a process that run a service, as [name, pid]. */

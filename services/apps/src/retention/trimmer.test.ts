@@ -125,7 +125,7 @@ describe('the service', () => {
     expect(await held(later)).toEqual([1]);
   });
 
-  it('keeps 1,000 events for 24 hours, and deletions for 30 days, unless it is told otherwise', async () => {
+  it('keeps 1,000 events for 24 hours, and deletions for 30 days, unless it is told otherwise', { timeout: 60_000 }, async () => {
     const [ref, gone] = [await withEvents(2), await apps.createOwned()];
     await apps.client.deleteApplication(gone);
     await deliverAll(apps.db);
@@ -133,7 +133,7 @@ describe('the service', () => {
     await changeVersion(apps, ref, 1_001);
     await deliverAll(apps.db);
     await start({});
-    await eventually(async () => expect((await held(ref))[0]).toBe(4));
+    await eventually(async () => expect((await held(ref))[0]).toBe(4), { timeoutMs: 15_000 });
     expect([(await held(ref)).length, await held(gone)]).toEqual([1_000, [1]]);
     apps.clock.advance(29 * DAY_MS);
     await start({});

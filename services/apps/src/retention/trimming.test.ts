@@ -1,3 +1,4 @@
+import { eventually } from '@latchkey/testkit/eventually';
 import { statementsOf } from '@latchkey/testkit/statements';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { changeVersion, heldSequences, range, trim } from '../testing/held-events.ts';
@@ -141,8 +142,21 @@ describe('a trimming', () => {
 describe('several trimmings at once', () => {
   it('do no more than one, and leave what one leaves', async () => {
     await insertEvents(700, 10, 2);
-    const sent = await statementsOf(() => Promise.all(range(1, 5).map(() => trim(apps, { eventCount: 4 }))));
-    expect(await countEvents()).toBe(700 * 6);
+    const applicationId = await insertVersionChanges(apps.db, 10, apps.clock.now());
+    await deliverAll(apps.db);
+    const release = await holdOldest(applicationId);
+    let ended = 0;
+    const count = () => {
+      ended += 1;
+    };
+    const sent = await statementsOf(async () => {
+      const trimmings = Promise.all(range(1, 5).map(() => trim(apps, { eventCount: 4 }).finally(count)));
+      // Whoever comes once it is done begins anew.
+      await eventually(() => ended === 4);
+      await release();
+      await trimmings;
+    });
+    expect(await countEvents()).toBe(700 * 6 + 4);
     const looks = sent.filter(({ text }) => text.includes('with recursive'));
     expect(looks.length).toBeGreaterThanOrEqual(2);
     // Each of them may have begun before it found another at it; one alone takes two.

@@ -23,6 +23,8 @@ const MIB = 1024 * 1024;
 /** What nothing has come of leaves. */
 const nothing = (...states: string[]) => ({ states, objects: 0, notes: 0 });
 const signal = new AbortController().signal;
+/** A decoder makes way for everything else, also as it starts. */
+const PATIENCE = { timeoutMs: 15_000 };
 
 let redis: OwnRedis;
 let image: Buffer;
@@ -151,7 +153,7 @@ describe('whoever has had few avatars made lately', () => {
         expect(counts[0] + counts[1]).toBe(many);
       });
     const uploads = [send('first', accountId)];
-    await eventually(() => expect(test.identity.calls).toBe(1));
+    await eventually(() => expect(test.identity.calls).toBe(1), PATIENCE);
     uploads.push(send('second of the same', accountId));
     await waiting(1);
     uploads.push(send('another’s', someAccount()));
@@ -195,7 +197,7 @@ describe('uploads of one account at once', () => {
     const first = Promise.withResolvers<void>();
     test.identity.waitFor(first.promise);
     const early = test.upload(accountId, image);
-    await eventually(() => expect(test.identity.calls).toBe(1));
+    await eventually(() => expect(test.identity.calls).toBe(1), PATIENCE);
     test.identity.waitFor(undefined);
     const late = await test.upload(accountId, image);
     first.resolve();
@@ -218,7 +220,7 @@ describe('with Redis', () => {
     expect(performance.now() - startedAt).toBeLessThan(3_000);
     expect((await getAvatar(test.ctx, accountId, undefined)).avatarId).toBe(id);
     await holds({ states: ['recorded', 'abandoned'], objects: 1, notes: 0 });
-    await eventually(async () => expect(await reasonOf(test.upload(accountId, image))).toBe('done'), { timeoutMs: 15_000 });
+    await eventually(async () => expect(await reasonOf(test.upload(accountId, image))).toBe('done'), PATIENCE);
   });
 
   it('emptied under an upload, that ends with an error once nobody has come for it, and leaves nothing', async () => {
@@ -273,13 +275,15 @@ describe('with the store', () => {
         async put(...args) {
           await store.put(...args);
           puts += 1;
-          if (puts !== 2) return;
+          if (puts !== 4) return;
           stored.resolve();
           await gate.promise;
         },
       }),
       { AVATAR_WAIT_SECONDS: '5' },
     );
+    // By then a decoder has started.
+    await slow.upload(someAccount(), image);
     const upload = reasonOf(slow.upload(accountId, image));
     await stored.promise;
     expect(await upload).toBe('dependency_unavailable');
@@ -305,14 +309,15 @@ describe('with identity', () => {
   it('down for a moment, the upload waits and succeeds', async () => {
     test.identity.failWith(new Error('not now'));
     const upload = reasonOf(test.upload(accountId, image));
-    await eventually(() => expect(test.identity.calls).toBeGreaterThan(0));
+    await eventually(() => expect(test.identity.calls).toBeGreaterThan(0), PATIENCE);
     test.identity.failWith(undefined);
     expect(await upload).toBe('done');
     await holds({ states: ['recorded'], objects: 1, notes: 0 });
   });
 
   it('down for longer, the upload ends with an error, the earlier avatar stays, and the new one is made up for', async () => {
-    const hasty = test.connect({ redisUrl: redis.url, env: { AVATAR_WAIT_SECONDS: '1' } });
+    // The image is made by whoever has started a decoder already.
+    const hasty = test.connect({ redisUrl: redis.url, worker: 'apart', env: { AVATAR_WAIT_SECONDS: '1' } });
     const id = await test.upload(accountId, image);
     test.identity.failWith(new Error('not now'));
     expect(await reasonOf(hasty.upload(accountId, image))).toBe('dependency_unavailable');
@@ -331,7 +336,7 @@ describe('with identity', () => {
   it('told and its answer lost, what is done again comes to the same end', async () => {
     test.identity.loseAnswers(true);
     const upload = test.upload(accountId, image);
-    await eventually(() => expect(test.identity.calls).toBeGreaterThan(0));
+    await eventually(() => expect(test.identity.calls).toBeGreaterThan(0), PATIENCE);
     test.identity.loseAnswers(false);
     expect(test.identity.avatarOf(accountId)).toBe(await upload);
     await holds({ states: ['recorded'], objects: 1, notes: 0 });
@@ -366,7 +371,7 @@ describe('a worker apart', () => {
   it('makes what others receive, and when it is killed in the middle, another does it again', async () => {
     const receiver = test.connect({ redisUrl: redis.url, worker: 'apart' });
     await test.avatars.stop();
-    const stuck = startAvatarProcess({ url: test.files.url, objectsDir: test.files.objectsDir, redisUrl: redis.url });
+    const stuck = await startAvatarProcess({ url: test.files.url, objectsDir: test.files.objectsDir, redisUrl: redis.url });
     const upload = receiver.upload(accountId, await noiseImage(500, 500).jpeg().toBuffer());
     await stuck.toldIdentity;
     expect((await holdings()).states).toEqual(['stored']);
@@ -380,7 +385,7 @@ describe('a worker apart', () => {
   it('killed without another, the upload ends with an error and nothing is left', async () => {
     const receiver = test.connect({ redisUrl: redis.url, worker: 'apart', env: { AVATAR_WAIT_SECONDS: '6' } });
     await test.avatars.stop();
-    const stuck = startAvatarProcess({
+    const stuck = await startAvatarProcess({
       url: test.files.url,
       objectsDir: test.files.objectsDir,
       redisUrl: redis.url,

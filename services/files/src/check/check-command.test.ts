@@ -126,7 +126,7 @@ describe('the command', { timeout: 60_000 }, () => {
     const big = await storeFile(files, ref);
     await truncate(pathOf(files, ref, big), LONG_BYTES);
     const { child, stdout, ended } = runCheckCommand(settings(), '--mend');
-    await eventually(() => stdout().includes(`file ${id}`));
+    await eventually(() => stdout().includes(`file ${id}`), { timeoutMs: 15_000 });
     child.kill(signal);
     expect(await ended).toMatchObject({ code, stderr: '' });
     expect((await files.db.query('select from file')).rowCount).toBe(2);

@@ -97,11 +97,14 @@ export function describeSummary(summary: CheckSummary, { mend, command, seconds 
   const { counts, byKind, left, refusal } = summary;
   const looked = [count(counts.files, 'file'), count(counts.objects, 'object'), count(counts.applications, 'application')];
   if (counts.avatars > 0) looked.push(count(counts.avatars, 'avatar'));
+  // In the order of the nouns: several objects are looked at at once, so any of them may have been found first.
+  const kinds = (Object.keys(NOUNS) as FindingKind[]).flatMap((kind) => {
+    const found = byKind.get(kind);
+    return found ? [count(found, NOUNS[kind])] : [];
+  });
   const lines = [
     `Checked ${looked.join(', ')} in ${seconds.toFixed(1)} s; read ${describeBytes(counts.bytesRead)}.`,
-    counts.findings === 0
-      ? 'Nothing is wrong.'
-      : `Found ${count(counts.findings, 'problem')}: ${[...byKind].map(([kind, n]) => count(n, NOUNS[kind])).join(', ')}.`,
+    counts.findings === 0 ? 'Nothing is wrong.' : `Found ${count(counts.findings, 'problem')}: ${kinds.join(', ')}.`,
   ];
   if (refusal) lines.push(`Nothing was mended: ${REFUSALS[refusal]}. Check the settings; --mend --force mends all the same.`);
   else if (mend && counts.findings > 0) lines.push(`Mended ${number.format(counts.mended)}; ${number.format(left)} left.`);

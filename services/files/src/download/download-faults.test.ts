@@ -14,9 +14,10 @@ import { createDownloadUrls } from './download-url.ts';
 const MIB = 1024 * 1024;
 /** More than the buffers of a connection hold. */
 const BYTES = randomBytes(24 * MIB);
-const STALL_TIMEOUT_MS = 300;
-/** A pause of the slow reader: 24 of them are several times as long as the patience. */
-const BREAK_MS = 60;
+/** Long beside what a busy machine keeps a process waiting. */
+const STALL_TIMEOUT_MS = 1_000;
+/** A pause of the slow reader: 24 of them are more than twice as long as the patience. */
+const BREAK_MS = 100;
 const downloadUrls = createDownloadUrls({ secretKey: SECRET_KEY, publicUrl: 'http://localhost' });
 
 let files: TestFiles;

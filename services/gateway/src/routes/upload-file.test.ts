@@ -171,7 +171,7 @@ describe.each(KINDS)('upload-file, its bytes passed on %s', (kind) => {
     expect([response.status, response.headers.get('retry-after')]).toEqual([429, '7']);
   });
 
-  describe('a client that is still sending', () => {
+  describe('a client that is still sending', { timeout: 60_000 }, () => {
     it.each([
       ['a length', [`Content-Length: ${300 * MIB}`], ''],
       ['chunks', ['Transfer-Encoding: chunked'], `${(300 * MIB).toString(16)}\r\n`],

@@ -187,7 +187,7 @@ describe('a job that', () => {
       await restrict(accountId, applicationIds);
       await work({ id: randomUUID(), name: 'deleted', data }, deletion(accountId, applicationIds[0] ?? ''));
       await eventually(async () => expect((await recordsOf(accountId))[0]?.applicationIds).toEqual([]));
-      expect(await jobs.failed()).toBe(1);
+      await eventually(async () => expect(await jobs.failed()).toBe(1));
     },
   );
 

@@ -136,6 +136,8 @@ describe('a live connection whose next event is held by nobody any more', () => 
   it('is not told what follows the gap as if it followed what came before', async () => {
     const before = node.connect(application.socketKey);
     await before.ready();
+    // A look that came late would read for it what is logged below.
+    await eventually(() => apps.calls.states > 0);
     const publisher = createPublisher(redisUrl);
     await publisher.tell(application, ...logMany(3));
     await eventually(() => expect(before.sequences()).toEqual([1, 2, 3]));

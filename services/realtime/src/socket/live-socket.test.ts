@@ -3,7 +3,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { eventually } from '@latchkey/testkit/eventually';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import type { WebSocket } from 'ws';
 import type { Frame } from '../frame/frame.ts';
 import { Hub } from '../hub/hub.ts';
 import { createWebSocketServer } from '../server.ts';
@@ -16,6 +17,7 @@ const HELD_BYTES_MAX = 2 * 1024 * 1024;
 const WAITING_BYTES_MAX = 256 * 1024;
 const FRAME_BYTES = 4_096;
 const PAGE_FRAMES = 500;
+const PING_INTERVAL_MS = 60;
 
 const frame = (sequence: number, byteSize = FRAME_BYTES): Frame => ({
   sequence,
@@ -28,20 +30,24 @@ async function startHub(logged = 0, waitMsMax?: number) {
   const readFrames = async (after: number) =>
     Array.from({ length: Math.min(PAGE_FRAMES, hub.cursor - after) }, (_, i) => frame(after + 1 + i));
   const hub: Hub = new Hub({ applicationId: 'a', cursor: logged, keyFingerprint: 'k', readFrames });
-  const heartbeat = new Heartbeat(60);
+  const heartbeat = new Heartbeat(PING_INTERVAL_MS);
   const [server, webSockets] = [createServer(), createWebSocketServer()];
-  const opened: Array<{ live: LiveSocket; connection: Socket; codes: number[] }> = [];
+  const opened: Array<{ live: LiveSocket; ws: WebSocket; connection: Socket; codes: number[]; pongs: () => number }> = [];
   server.on('upgrade', (req, socket, head) =>
     webSockets.handleUpgrade(req, socket, head, (ws) => {
       const connection = socket as Socket;
       const options = { ws, connection, source: hub, keyFingerprint: 'k', verifiedAt: 0, ...(waitMsMax && { waitMsMax }) };
       const live = new LiveSocket({ ...options, position: Number(req.headers['last-event-id'] ?? logged), requestId: 'r' });
       const codes: number[] = [];
+      let pongs = 0;
+      ws.on('pong', () => {
+        pongs += 1;
+      });
       live.onGone((code) => {
         hub.sockets.delete(live);
         codes.push(code);
       });
-      opened.push({ live, connection, codes });
+      opened.push({ live, ws, connection, codes, pongs: () => pongs });
       hub.sockets.add(live);
       live.start([]);
     }),
@@ -82,12 +88,12 @@ describe('a client that does not read', () => {
       await eventually(() => reader.client.client.received().endsWith('x'), { intervalMs: 1 });
       latencies.push(performance.now() - sentAt);
     }
-    const waitingBytes = idler.connection.writableLength;
-    expect(waitingBytes).toBeGreaterThan(WAITING_BYTES_MAX);
+    expect(idler.connection.writableLength).toBeGreaterThan(WAITING_BYTES_MAX);
     expect(latencies.sort((a, b) => a - b)[latencies.length >> 1]).toBeLessThan(250);
     await eventually(() => expect(sequencesOf(reader.client)).toEqual(upTo(3_000)));
-    // The close frame waits behind the others.
-    await eventually(() => idler.connection.writableLength > waitingBytes);
+    // The close frame waits behind the others, from before these were all sent where that took long.
+    await eventually(() => idler.ws.readyState === idler.ws.CLOSING);
+    expect(idler.connection.writableLength).toBeGreaterThan(WAITING_BYTES_MAX);
     idler.client.client.socket.resume();
     expect(await idler.client.closeCode()).toBe(4202);
     idler.client.send(closeFrame(4202));
@@ -149,22 +155,26 @@ describe('a client that reads slowly', () => {
 
 describe('a heartbeat', () => {
   it('cuts off a client that misses two pings, and no other', async () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+    onTestFinished(() => void vi.useRealTimers());
     const { heartbeat, open } = await startHub();
     const [mute, lively, late] = [await open(), await open(), await open()];
     for (const { live } of [mute, lively, late]) heartbeat.add(live);
-    const pingsOf = (client: RawSocket) => client.frames().filter(({ opcode }) => opcode === OPCODE.ping);
-    const pings = (client: RawSocket) => pingsOf(client).length;
-    const answer = (client: RawSocket, i: number) => client.send(clientFrame(OPCODE.pong, pingsOf(client)[i]?.payload));
-    let [answered, answeredLate] = [0, 0];
-    const answering = setInterval(() => {
-      for (; answered < pings(lively.client); answered += 1) answer(lively.client, answered);
-      for (; answeredLate + 1 < pings(late.client); answeredLate += 2) answer(late.client, answeredLate + 1);
-    }, 1);
-    onTestFinished(() => clearInterval(answering));
+    const pings = ({ client }: typeof mute) => client.frames().filter(({ opcode }) => opcode === OPCODE.ping);
+    const answer = async (side: typeof mute, round: number) => {
+      await eventually(() => expect(pings(side)).toHaveLength(round));
+      const pongs = side.pongs();
+      side.client.send(clientFrame(OPCODE.pong, pings(side).at(-1)?.payload));
+      await eventually(() => side.pongs() > pongs);
+    };
     heartbeat.start();
+    for (let round = 1; round <= 8; round += 1) {
+      vi.advanceTimersByTime(PING_INTERVAL_MS);
+      await answer(lively, round);
+      if (round % 2 === 0) await answer(late, round);
+    }
     await eventually(() => expect(mute.codes).toEqual([1006]));
-    expect(pings(mute.client)).toBe(2);
-    await eventually(() => expect(pings(lively.client)).toBeGreaterThan(6));
+    expect(pings(mute)).toHaveLength(2);
     expect([lively.codes, late.codes]).toEqual([[], []]);
   });
 

@@ -1,7 +1,7 @@
 import { createLogger } from '@latchkey/kit/logger';
 import { createEventConsumer } from '../fan-out/application-event.consumer.ts';
 
-/** A worker of the queue that is killed with its first job in hand, before it has told anybody. Prints a line once it works. */
+/** A worker of the queue that is killed with its first job in hand, before it has told anybody. */
 const [redisUrl = ''] = process.argv.slice(2);
 const consumer = createEventConsumer({
   redisUrl,
@@ -12,4 +12,3 @@ const consumer = createEventConsumer({
   },
 });
 consumer.start();
-process.stdout.write('working\n');

@@ -57,7 +57,7 @@ const collectGarbage = () => {
   runInNewContext('gc')();
 };
 
-describe('a node', () => {
+describe('a node', { timeout: 60_000 }, () => {
   it(`lives on, whatever it is sent in ${ROUNDS} rounds`, async () => {
     const seed = Math.floor(Math.random() * 2 ** 31);
     const random = seeded(seed);
@@ -123,7 +123,7 @@ describe('a node', () => {
         await client.ended;
       });
       const closed = () => node.lines.filter(({ msg }) => msg === 'socket closed').length;
-      await eventually(() => expect(closed()).toBe(count), { timeoutMs: 10_000 });
+      await eventually(() => expect(closed()).toBe(count), { timeoutMs: 20_000 });
       node.lines.length = 0;
     };
     const heldBytes = () => {

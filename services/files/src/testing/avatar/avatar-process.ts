@@ -12,8 +12,8 @@ export interface StuckWorker {
   readonly stuckAt?: 'recording' | 'decoding';
 }
 
-/** A worker in a process of its own that takes an avatar and never ends it. */
-export function startAvatarProcess({ url, objectsDir, redisUrl, stuckAt = 'recording' }: StuckWorker) {
+/** A worker in a process of its own that takes an avatar and never ends it. Resolves once it works. */
+export async function startAvatarProcess({ url, objectsDir, redisUrl, stuckAt = 'recording' }: StuckWorker) {
   const child = spawn(process.execPath, [PROGRAM, url, objectsDir, redisUrl, stuckAt], { stdio: ['ignore', 'pipe', 'inherit'] });
   onTestFinished(() => void child.kill('SIGKILL'));
   let said = '';
@@ -30,5 +30,6 @@ export function startAvatarProcess({ url, objectsDir, redisUrl, stuckAt = 'recor
     });
   const [toldIdentity, took] = [says('recording'), says('decoding')];
   for (const promise of [toldIdentity, took]) promise.catch(() => undefined);
+  await says('working');
   return { toldIdentity, took, kill: () => void child.kill('SIGKILL') };
 }

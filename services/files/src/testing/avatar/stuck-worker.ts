@@ -30,5 +30,6 @@ createAvatarWorker(
   },
   redisUrl,
 ).start();
+process.stdout.write('working\n');
 // Nothing else keeps it alive while it waits for what never comes.
 setInterval(() => undefined, 1_000);
