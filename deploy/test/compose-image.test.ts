@@ -1,10 +1,10 @@
 import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, matchesGlob } from 'node:path';
 import { type Copy, DockerfileParser, type Instruction } from 'dockerfile-ast';
 import { describe, expect, it } from 'vitest';
 import { ROOT, readComposeFile } from './compose/compose-file.ts';
 import { makeEnv } from './compose/example-env.ts';
-import { filesBelow, isSent, manifestOf, neededBy } from './compose/image-contents.ts';
+import { filesBelow, isSent, loadedLater, manifestOf, neededBy } from './compose/image-contents.ts';
 import { SERVICES } from './compose/services.ts';
 
 const dockerfile = DockerfileParser.parse(readFileSync(`${ROOT}deploy/Dockerfile`, 'utf8'));
@@ -75,6 +75,22 @@ describe('the image', () => {
       expect(copies(dependencies)).toContain(`${workspace}/package.json`);
       expect(Object.keys(manifestOf(workspace).dependencies ?? {})).toEqual(expect.arrayContaining([...names]));
     }
+  });
+
+  it('holds every program compiled, as its user reads it and may not write it, and what is loaded later', () => {
+    const [compile] = only(final, 'RUN').filter((run) => run.getArgumentsContent()?.includes('NODE_COMPILE_CACHE'));
+    const text = compile?.getRawArgumentsContent() ?? '';
+    const compiled = text.match(/[\w/*-]+\.ts/g) ?? [];
+    const later = loadedLater(programs.flatMap((program) => [...neededBy(program).files]));
+    expect(later).toContain('packages/kit/src/metrics/prometheus.ts');
+    const missing = [...programs, ...later].filter((file) => !compiled.some((pattern) => matchesGlob(file, pattern)));
+    expect(missing).toEqual([]);
+    const [user = ''] = only(final, 'USER').map((instruction) => instruction.getArgumentsContent()?.split(':')[0]);
+    expect(text).toContain(`setpriv --reuid ${user} `);
+    expect(text).toMatch(/chown --recursive root:root .*\n.*chmod --recursive u=rwX,go=rX "\$NODE_COMPILE_CACHE"$/);
+    const keywords = final.map((instruction) => instruction.getKeyword());
+    expect(final.indexOf(compile as Instruction)).toBeGreaterThan(keywords.lastIndexOf('COPY'));
+    expect(final.indexOf(compile as Instruction)).toBeLessThan(keywords.indexOf('USER'));
   });
 
   it('looks at more than the programs themselves for that', () => {

@@ -80,6 +80,16 @@ export function neededBy(entry: string, seen = { files: new Set<string>(), packa
   return seen;
 }
 
+/** Those modules of ours among such files that are loaded later than their program, or in a process of their own. */
+export function loadedLater(files: Iterable<string>): string[] {
+  return [...files].flatMap((file) =>
+    [...runTimeText(file).matchAll(IMPORT)]
+      .map(([, , imported, named]) => imported ?? named)
+      .flatMap((name) => (name === undefined ? [] : (pathOf(file, name) ?? [])))
+      .filter((path) => path.endsWith('.ts')),
+  );
+}
+
 /** A program's text without what is gone once its types are. */
 function runTimeText(path: string): string {
   const text = readFileSync(join(ROOT, path), 'utf8').replace(/\/\*[\s\S]*?\*\//g, '');

@@ -3,10 +3,15 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { ROOT } from '../compose/compose-file.ts';
 
 const RUN = fileURLToPath(new URL('./run.sh', import.meta.url));
 const USER = '10001:10001';
 const LINES_MAX = 400;
+/** What the Dockerfile has every program find in its environment. */
+const IMAGE_ENV = Object.fromEntries(
+  [...readFileSync(`${ROOT}deploy/Dockerfile`, 'utf8').matchAll(/^ENV (\w+)=(\S+)$/gm)].map(([, name, value]) => [name, value]),
+);
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
 /** A program of the image that runs as docker-compose.yml has it run. */
@@ -21,7 +26,7 @@ export class Container {
     this.name = name;
     const args = ['--mount', '--pid', '--fork', '--kill-child', RUN, options.root, options.hosts, USER, ...options.command];
     this.#unshare = spawn('unshare', args, {
-      env: { PATH, NODE_ENV: 'production', ...options.env },
+      env: { PATH, ...IMAGE_ENV, ...options.env },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     for (const stream of [this.#unshare.stdout, this.#unshare.stderr]) {
@@ -53,7 +58,7 @@ export class Container {
   async exec(...args: string[]): Promise<string> {
     const [uid = '', gid = ''] = USER.split(':');
     const enter = ['--target', String(this.pid), '--mount', '--pid', '--root', '--wd', '--setuid', uid, '--setgid', gid];
-    const { stdout } = await promisify(execFile)('nsenter', [...enter, ...args], { env: { PATH } });
+    const { stdout } = await promisify(execFile)('nsenter', [...enter, ...args], { env: { PATH, ...IMAGE_ENV } });
     return stdout.trim();
   }
 

@@ -92,7 +92,7 @@ async function readMetrics(port: number, token: string): Promise<void> {
   assert.match(await (await read({ authorization: `Bearer ${token}` })).text(), /^latchkey_/m);
 }
 
-/** Process 1 is Node.js without any right, on a root that can't be written to. */
+/** Process 1 is Node.js without any right, on a root that can't be written to, and uses what was compiled with the image. */
 async function lookAt(container: Container): Promise<void> {
   assert.match(container.commandLine, /^node (services|deploy)\//);
   assert.equal(container.status('NSpid').split(/\s+/).at(-1), '1');
@@ -100,6 +100,8 @@ async function lookAt(container: Container): Promise<void> {
   for (const set of ['CapPrm', 'CapEff', 'CapBnd', 'CapInh', 'CapAmb']) assert.match(container.status(set), /^0+$/);
   assert.equal(container.status('NoNewPrivs'), '1');
   await assert.rejects(container.exec('node', '-e', `fs.writeFileSync('/app/x', '')`), /EROFS/);
+  const compiled = await container.exec('node', '-p', `require('node:module').getCompileCacheDir()`);
+  assert.match(compiled, /^\/var\/cache\/latchkey\/.+-10001$/);
   tell(`✓ ${container.name} has ${Math.round(Number.parseInt(container.status('VmRSS'), 10) / 1024)} MiB, and no right`);
 }
 

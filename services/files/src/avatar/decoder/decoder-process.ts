@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { flushCompileCache } from 'node:module';
 import { setPriority } from 'node:os';
 import { ImageRefused } from '../image/image-fault.ts';
 import { inspectImage } from '../image/inspect-image.ts';
@@ -30,6 +31,8 @@ process.stdin.on('end', () => process.kill(process.pid, 'SIGKILL'));
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined);
 process.stdout.on('error', () => undefined);
 send(FRAME.ready, Buffer.alloc(0));
+// Node.js would do so at an orderly end, which there never is; and nobody's image has been here yet.
+flushCompileCache();
 
 async function answer({ kind, bytes: message }: Frame): Promise<void> {
   const pixelsMax = message.readUInt32BE(0);

