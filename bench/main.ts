@@ -63,15 +63,16 @@ if (unknown.length > 0) {
   process.exitCode = 2;
 }
 
+const results: Figure[] = [];
 try {
-  const results: Figure[] = [];
   for (const [id, measure] of figures) {
     if (unknown.length > 0 || (wanted.length > 0 && !wanted.includes(id))) continue;
     process.stderr.write(`measuring ${id}\n`);
     results.push(...[await measure()].flat());
   }
-  if (results.length > 0) printFigures(results);
 } finally {
+  // Also where a later one can't be measured.
+  if (results.length > 0) printFigures(results);
   await Promise.all([postgres.stop(), redis.stop()]);
   await rm(dataDir, { recursive: true, force: true });
 }

@@ -34,6 +34,8 @@ export async function startOurs({ databaseUrl, redisUrl, dataDir }: Servers, sha
     DATABASE_URL: databaseUrl,
     REDIS_URL: redisUrl,
     DATA_DIR: `${dataDir}/${shape}`,
+    // The database has the files of both.
+    OBJECTS_DIR: `${dataDir}/objects`,
     SECRET_KEY: 'benchmark-secret-key-of-32-characters',
     RATE_LIMIT_IP_PER_MINUTE: NO_LIMIT,
     RATE_LIMIT_PRINCIPAL_PER_MINUTE: NO_LIMIT,

@@ -39,6 +39,7 @@ export async function measureMemory({ databaseUrl, redisUrl, dataDir }: Servers)
   const env = {
     PORT,
     DATA_DIR: `${dataDir}/memory`,
+    OBJECTS_DIR: `${dataDir}/objects`,
     DATABASE_URL: databaseUrl,
     REDIS_URL: redisUrl,
     SECRET_KEY: 'benchmark-secret-key-of-32-characters',
