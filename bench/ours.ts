@@ -1,4 +1,5 @@
 import { fileURLToPath } from 'node:url';
+import { findFreePort } from '@latchkey/embedded/free-port';
 import { type RunningChild, startChild, waitUntilAnswers } from './child.ts';
 import { processTree, type Stat } from './process-tree.ts';
 
@@ -26,8 +27,7 @@ export interface Side {
 
 /** Starts Latchkey without limits in the way. */
 export async function startOurs({ databaseUrl, redisUrl, dataDir }: Servers, shape: Shape): Promise<Side> {
-  const port = shape === 'standalone' ? 18_080 : 18_081;
-  const livePort = port + 10;
+  const [port, livePort] = [await findFreePort(), await findFreePort()];
   const env = {
     PORT: String(port),
     REALTIME_PORT: String(livePort),
@@ -56,15 +56,16 @@ export async function startOurs({ databaseUrl, redisUrl, dataDir }: Servers, sha
 
 /** Starts the baseline of what is asked for over HTTP. */
 export async function startBaseline({ databaseUrl, dataDir }: Servers): Promise<Side> {
-  return startProgram('./baseline.ts', 18_100, { DATABASE_URL: databaseUrl, DATA_DIR: dataDir });
+  return startProgram('./baseline.ts', { DATABASE_URL: databaseUrl, DATA_DIR: dataDir });
 }
 
 /** Starts the baseline of live connections. */
 export async function startBareSockets(): Promise<Side> {
-  return startProgram('./bare-sockets.ts', 18_101, {});
+  return startProgram('./bare-sockets.ts', {});
 }
 
-async function startProgram(path: string, port: number, env: NodeJS.ProcessEnv): Promise<Side> {
+async function startProgram(path: string, env: NodeJS.ProcessEnv): Promise<Side> {
+  const port = await findFreePort();
   const baseUrl = `http://127.0.0.1:${port}`;
   const program = fileURLToPath(new URL(path, import.meta.url));
   const child = await startChild(process.execPath, [program], { ...env, PORT: String(port) }, `${baseUrl}/healthz`);

@@ -1,12 +1,13 @@
 import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { findFreePort } from '@latchkey/embedded/free-port';
 import { startChild } from './child.ts';
 import type { Servers } from './ours.ts';
 import { processTree } from './process-tree.ts';
 import { type Figure, median, range } from './report.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
-const PORT = '18082';
+const PORT = String(await findFreePort());
 const READY_URL = `http://127.0.0.1:${PORT}/readyz`;
 const MIB = 1024 * 1024;
 /** Time after the first answer by which the start has ended and what it needed is given back. */

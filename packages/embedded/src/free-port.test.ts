@@ -4,7 +4,7 @@ import { createServer } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
-import { findFreePort } from './free-port.ts';
+import { findFreePort, keepFree } from './free-port.ts';
 
 it('names another port each time, and none that is listened on', async () => {
   const first = await findFreePort();
@@ -15,6 +15,14 @@ it('names another port each time, and none that is listened on', async () => {
   expect(found).not.toContain(first + 1);
   expect(new Set([first, ...found]).size).toBe(3);
   server.close();
+});
+
+it('names none that is to be kept free', async () => {
+  const first = await findFreePort();
+  keepFree(first + 1, first + 2);
+  const found = [await findFreePort(), await findFreePort()];
+  expect(found).not.toContain(first + 1);
+  expect(found).not.toContain(first + 2);
 });
 
 it('names other ports in another process that is started at the same time', async () => {

@@ -7,6 +7,12 @@ const PORTS = 22_000;
 const STRIDE = 64;
 
 let next = (process.pid * STRIDE) % PORTS;
+const kept = new Set<number>();
+
+/** Has none of these found from now on: somebody is to listen on them who does not yet. */
+export function keepFree(...ports: readonly number[]): void {
+  for (const port of ports) kept.add(port);
+}
 
 /**
  * A TCP port of 127.0.0.1 that nothing listens on at the moment of asking, another one each time. Processes look in places of their own, yet
@@ -16,7 +22,7 @@ export async function findFreePort(): Promise<number> {
   for (let tries = 0; tries < PORTS; tries += 1) {
     const port = PORT_MIN + next;
     next = (next + 1) % PORTS;
-    if (await canListen(port)) return port;
+    if (!kept.has(port) && (await canListen(port))) return port;
   }
   throw new Error(`None of the ports from ${PORT_MIN} to ${PORT_MIN + PORTS - 1} is free.`);
 }

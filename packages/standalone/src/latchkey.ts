@@ -2,6 +2,7 @@ import { access, constants, mkdir, realpath } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { acquireDataDirLock } from '@latchkey/embedded/data-dir-lock';
+import { keepFree } from '@latchkey/embedded/free-port';
 import { StartError } from '@latchkey/embedded/start-error';
 import { makeFolder } from '@latchkey/kit/make-folder';
 import { claimAddress, type ListenAddress, localUrl, realtimeUrl } from './listen-address.ts';
@@ -90,6 +91,7 @@ async function start(options: StartLatchkeyOptions, stops: StopStack): Promise<L
   for (const name of settingsWithoutEffect(env, shape)) reporter.warn(`${name} has no effect here (docs/settings.md).`);
   // Another one on the same folder is likely to be on the same ports, and says more of why this one can't start.
   const dataDir = await openDataDir(settings.DATA_DIR, stops);
+  keepFree(settings.PORT, settings.REALTIME_PORT, Number(env.METRICS_PORT));
   const { address, realtimeAddress } = await claimAddresses(settings);
   const secrets = await readSecrets(dataDir, settings);
   const logDir = join(dataDir, 'logs');
@@ -131,9 +133,9 @@ async function start(options: StartLatchkeyOptions, stops: StopStack): Promise<L
 
 async function claimAddresses({ HOST, PORT, REALTIME_HOST, REALTIME_PORT }: LauncherSettings) {
   const problems = new Set<string>();
-  const claim = async (wanted: ListenAddress, takenPort?: number) => {
+  const claim = async (wanted: ListenAddress) => {
     try {
-      return await claimAddress(wanted, takenPort);
+      return await claimAddress(wanted);
     } catch (err) {
       if (!(err instanceof StartError)) throw err;
       problems.add(err.message);
@@ -143,7 +145,7 @@ async function claimAddresses({ HOST, PORT, REALTIME_HOST, REALTIME_PORT }: Laun
   const address = await claim({ host: HOST, port: PORT, settings: { host: 'HOST', port: 'PORT' } });
   const realtimeSettings = { host: REALTIME_HOST === undefined ? 'HOST' : 'REALTIME_HOST', port: 'REALTIME_PORT' };
   const wanted = { host: REALTIME_HOST ?? HOST, port: REALTIME_PORT, settings: realtimeSettings };
-  const realtimeAddress = await claim(wanted, address?.port);
+  const realtimeAddress = await claim(wanted);
   if (!address || !realtimeAddress) throw new StartError([...problems].join('\n'));
   return { address, realtimeAddress };
 }

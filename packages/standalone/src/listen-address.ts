@@ -10,27 +10,15 @@ export interface ListenAddress {
   readonly settings: { readonly host: string; readonly port: string };
 }
 
-/** Tries to find a free port that is none of those taken. The system seldom names one again. */
-const TRIES_MAX = 100;
-
 /**
  * Makes sure, before anything slow, that the address can be listened on; port 0 becomes a free one.
  *
- * @param takenPort one that is to be listened on besides, and that nobody may be listening on yet
  * @throws {StartError} when it can't.
  */
-export async function claimAddress(address: ListenAddress, takenPort?: number): Promise<ListenAddress> {
-  if (address.port === 0) return { ...address, port: await findPortBeside(takenPort) };
+export async function claimAddress(address: ListenAddress): Promise<ListenAddress> {
+  if (address.port === 0) return { ...address, port: await findFreePort() };
   await tryListen(address);
   return address;
-}
-
-async function findPortBeside(takenPort: number | undefined): Promise<number> {
-  for (let tries = 0; tries < TRIES_MAX; tries += 1) {
-    const port = await findFreePort();
-    if (port !== takenPort) return port;
-  }
-  throw new StartError('There is no free port.');
 }
 
 /** The address as this machine reaches it, for an address that may mean all of them. */
