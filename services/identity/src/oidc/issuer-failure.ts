@@ -43,11 +43,14 @@ export function toRefusal(err: unknown, logger: Logger, issuer: string, step: Is
   return believed ? errors.oidc_refused() : errors.oidc_issuer_unavailable();
 }
 
+/** Whether the issuer itself rejected the person or the code, by an answer that it should give. */
+export function isRejectedByIssuer(err: unknown): boolean {
+  return err instanceof AuthorizationResponseError || (err instanceof ResponseBodyError && err.error === 'invalid_grant');
+}
+
 /** Whether it is the sign-in that failed, and not the issuer or what it knows of this service. */
 function isRefusal(err: unknown): boolean {
-  if (err instanceof AuthorizationResponseError) return true;
-  if (err instanceof ResponseBodyError) return err.error === 'invalid_grant';
-  return UNBELIEVED.has(codeOf(err) ?? '');
+  return isRejectedByIssuer(err) || UNBELIEVED.has(codeOf(err) ?? '');
 }
 
 /** A word for the log that nobody else chose. */

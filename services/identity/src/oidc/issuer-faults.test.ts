@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { generateKeyPairSync, randomUUID } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import { gzipSync } from 'node:zlib';
 import { createTestDatabase, type TestDatabase } from '@latchkey/testkit/database';
@@ -40,6 +40,7 @@ beforeEach(() => {
 const fresh = (): Promise<TestInstance> => identity.connect({ env: { ...issuer.env(), OIDC_TIMEOUT_MS: '1000' } });
 const start = ({ oidc }: TestInstance) => oidc.startOidc({ issuer: 'test', redirectUri: REDIRECT_URI });
 
+const STRANGER = generateKeyPairSync('rsa', { modulusLength: 2_048 }).publicKey.export({ format: 'jwk' });
 const DISCOVERY = '/.well-known/openid-configuration';
 const MIB = Buffer.alloc(1_024 * 1_024, ' ');
 
@@ -111,9 +112,17 @@ describe('an issuer that, asked about itself,', () => {
     ['sends browsers nowhere', { authorization_endpoint: undefined }],
     ['sends browsers to a script', { authorization_endpoint: 'javascript:alert(1)' }],
     ['sends browsers over the network in the clear', { authorization_endpoint: 'http://another.test/authorize' }],
-  ])('%s, is unavailable', async (_what, metadata) => {
+    ['has its tokens fetched in the clear', { token_endpoint: 'http://another.test/token' }],
+    ['names no keys', { jwks_uri: undefined }],
+    ['has people asked for in a file', { userinfo_endpoint: 'file:///etc/passwd' }],
+    ['lists algorithms otherwise', { id_token_signing_alg_values_supported: 'RS256' }],
+    ['lists ways to authenticate otherwise', { token_endpoint_auth_methods_supported: 7 }],
+  ])('%s, is unavailable, and is asked again the next time', async (_what, metadata) => {
+    const instance = await fresh();
     issuer.metadata = metadata;
-    expect(await outcomeOf(start(await fresh()))).toBe('oidc_issuer_unavailable');
+    expect(await outcomeOf(start(instance))).toBe('oidc_issuer_unavailable');
+    issuer.metadata = {};
+    expect(await outcomeOf(finishAt(instance, issuer))).toBe('done');
   });
 });
 
@@ -130,6 +139,28 @@ describe.each(['/token', '/jwks', '/userinfo'])('an issuer that, asked at %s,', 
     issuer.answers = {};
     expect(await outcomeOf(finishAt(instance, issuer))).toBe('done');
   });
+});
+
+test.each([
+  ['no keys', []],
+  ['a key of another name', [{ ...STRANGER, kid: 'b' }]],
+  ["a stranger's key", [{ ...STRANGER, kid: 'a' }]],
+  ['a broken key', [{ kty: 'RSA', kid: 'a', use: 'sig' }]],
+  ['a key twice', [STRANGER, STRANGER].map((key) => ({ ...key, kid: 'a' }))],
+])('an issuer that names %s is asked for its keys again by the next sign-in', async (_what, keys) => {
+  const instance = await fresh();
+  issuer.answers['/jwks'] = (_req, res) => sendJson(res, 200, { keys });
+  expect(await outcomeOf(finishAt(instance, issuer))).toMatch(/^oidc_(refused|issuer_unavailable)$/);
+  issuer.answers = {};
+  expect(await outcomeOf(finishAt(instance, issuer))).toBe('done');
+});
+
+test('an issuer is asked about itself again once a sign-in has failed by what it said', async () => {
+  const instance = await fresh();
+  issuer.metadata = { token_endpoint: `${issuer.url}/elsewhere` };
+  expect(await outcomeOf(finishAt(instance, issuer))).toBe('oidc_issuer_unavailable');
+  issuer.metadata = {};
+  expect(await outcomeOf(finishAt(instance, issuer))).toBe('done');
 });
 
 test.each([
@@ -154,7 +185,8 @@ test.each([
   [256 * 1_024, 'done'],
   [256 * 1_024 + 1, 'oidc_issuer_unavailable'],
 ])('an answer of %i bytes ends as %s', async (byteSize, expected) => {
-  const metadata = JSON.stringify({ issuer: issuer.url, authorization_endpoint: `${issuer.url}/authorize` });
+  const endpoints = { authorization_endpoint: issuer.url, token_endpoint: issuer.url, jwks_uri: issuer.url };
+  const metadata = JSON.stringify({ issuer: issuer.url, ...endpoints });
   issuer.answers[DISCOVERY] = (_req, res) => {
     res.writeHead(200, { 'content-type': 'application/json' }).end(metadata.padEnd(byteSize));
   };

@@ -4,6 +4,7 @@ import {
   authorizationCodeGrant,
   buildAuthorizationUrl,
   type ClientAuth,
+  ClientError,
   ClientSecretBasic,
   ClientSecretPost,
   type Configuration,
@@ -13,18 +14,22 @@ import {
   discovery,
   enableNonRepudiationChecks,
   fetchUserInfo,
+  type IDToken,
   None,
 } from 'openid-client';
 import { type Claims, isSparse } from './claims.ts';
-import { type IssuerStep, toRefusal } from './issuer-failure.ts';
+import { type IssuerStep, isRejectedByIssuer, toRefusal } from './issuer-failure.ts';
 import { IssuerCallError } from './issuer-fetch.ts';
-import { type IssuerSettings, isLoopbackHttp, isTrustworthy } from './issuer-settings.ts';
+import { checkMetadata } from './issuer-metadata.ts';
+import { type IssuerSettings, isLoopbackHttp } from './issuer-settings.ts';
 import type { Flow } from './sealed.ts';
 
 /** What an issuer says of itself is believed for so long. Its keys are believed for 5 minutes, by openid-client. */
 const METADATA_LIFETIME_MS = 60 * 60_000;
 /** All that one request asks of an issuer is to be answered by then. The gateway waits a little longer. */
 const STEP_MS_MAX = 10_000;
+/** How far the clock of an issuer may be ahead where it issues a token, in seconds. */
+const ISSUED_AHEAD_S_MAX = 60;
 
 /** What the issuer sent a browser back with. */
 export interface IssuerAnswer {
@@ -66,28 +71,35 @@ export function createIssuer(settings: IssuerSettings, options: IssuerOptions): 
     throw toRefusal(err, options.logger, name, step);
   };
   const configuration = rememberConfiguration(settings, options);
-  const configured = () => withinTime(configuration()).catch(refuseAs('discovery'));
+  const configured = () => withinTime(configuration.get()).catch(refuseAs('discovery'));
   return {
     url: settings.url,
     async authorizationUrl(flow) {
       const config = await configured();
       const challenge = await calculatePKCECodeChallenge(flow.verifier);
-      try {
-        return toAuthorizationUrl(config, settings, flow, challenge);
-      } catch (err) {
-        throw toRefusal(err, options.logger, name, 'discovery');
-      }
+      return toAuthorizationUrl(config, settings, flow, challenge);
     },
     async redeem(flow, answer, use) {
       const config = await configured();
       await use();
-      return withinTime(redeem(config, flow, answer)).catch(refuseAs('sign-in'));
+      return withinTime(redeem(config, flow, answer)).catch((err: unknown) => {
+        // Its endpoints or keys may be wrong: the next sign-in asks for both again.
+        if (!isRejectedByIssuer(err)) configuration.forget(config);
+        return refuseAs('sign-in')(err);
+      });
     },
   };
 }
 
+/** A configuration and the keys that openid-client stores with it. */
+interface RememberedConfiguration {
+  get(): Promise<Configuration>;
+  /** Forgets that configuration, if it is still the remembered one. */
+  forget(config: Configuration): void;
+}
+
 /** Discovers the issuer, once for all who ask at a time, and again when that is too long ago. What failed is not remembered. */
-function rememberConfiguration(settings: IssuerSettings, options: IssuerOptions): () => Promise<Configuration> {
+function rememberConfiguration(settings: IssuerSettings, options: IssuerOptions): RememberedConfiguration {
   let known: { readonly config: Configuration; readonly untilMs: number } | undefined;
   let asking: Promise<Configuration> | undefined;
   const ask = async () => {
@@ -96,12 +108,17 @@ function rememberConfiguration(settings: IssuerSettings, options: IssuerOptions)
     known = { config, untilMs };
     return config;
   };
-  return async () => {
-    if (known && known.untilMs > options.clock().getTime()) return known.config;
-    asking ??= ask().finally(() => {
-      asking = undefined;
-    });
-    return asking;
+  return {
+    async get() {
+      if (known && known.untilMs > options.clock().getTime()) return known.config;
+      asking ??= ask().finally(() => {
+        asking = undefined;
+      });
+      return asking;
+    },
+    forget(config) {
+      if (known?.config === config) known = undefined;
+    },
   };
 }
 
@@ -111,6 +128,7 @@ async function discover({ url, clientId, clientSecret }: IssuerSettings, options
     timeout: options.callTimeoutMs / 1000,
     ...(isLoopbackHttp(url) && { execute: [allowInsecureRequests] }),
   });
+  checkMetadata(config.serverMetadata());
   // Without this, the connection to the token endpoint alone would vouch for the token.
   enableNonRepudiationChecks(config);
   return config;
@@ -127,16 +145,14 @@ function authenticationBy(clientSecret: string | undefined): ClientAuth {
 }
 
 function toAuthorizationUrl(config: Configuration, { scopes }: IssuerSettings, flow: Flow, challenge: string): string {
-  const url = buildAuthorizationUrl(config, {
+  return buildAuthorizationUrl(config, {
     redirect_uri: flow.redirectUri,
     scope: scopes,
     state: flow.state,
     nonce: flow.nonce,
     code_challenge: challenge,
     code_challenge_method: 'S256',
-  });
-  if (!isTrustworthy(url)) throw new IssuerCallError('the authorization endpoint is neither https nor on loopback');
-  return url.href;
+  }).href;
 }
 
 async function redeem(config: Configuration, flow: Flow, answer: IssuerAnswer): Promise<readonly [Claims, Claims]> {
@@ -150,8 +166,15 @@ async function redeem(config: Configuration, flow: Flow, answer: IssuerAnswer): 
   });
   const claims = tokens.claims();
   if (!claims) throw new IssuerCallError('there is no ID token');
+  checkIssuedAt(claims);
   if (config.serverMetadata().userinfo_endpoint === undefined || !isSparse(claims)) return [claims, {}];
   return [claims, await fetchUserInfo(config, tokens.access_token, claims.sub)];
+}
+
+/** openid-client checks when a token ends, and not when it was issued. */
+function checkIssuedAt({ iat }: IDToken): void {
+  if (iat <= Date.now() / 1_000 + ISSUED_AHEAD_S_MAX) return;
+  throw Object.assign(new ClientError('the ID token is issued in the future'), { code: 'OAUTH_JWT_TIMESTAMP_CHECK_FAILED' });
 }
 
 /** What `promise` resolves to, unless it takes too long. */
