@@ -21,7 +21,7 @@ export const errors = defineErrors({
     code: 'two_factor_required',
     message: 'The code of the second factor is needed',
   },
-  cursor_invalid: { kind: 'invalid', message: 'The cursor is none that a page was answered with' },
+  cursor_invalid: { kind: 'invalid', message: 'Invalid cursor. Use nextCursor of the page before, or omit it' },
   file_name_missing: { kind: 'invalid', message: 'The action needs a fileName' },
   avatar_too_large: { kind: 'too_large', message: 'The image is larger than an avatar may be' },
   csrf_invalid: { kind: 'forbidden', code: 'csrf_invalid', message: 'The CSRF token or the origin is not valid' },

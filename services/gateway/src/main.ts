@@ -9,6 +9,7 @@ import { openTelemetry, readTelemetryConfig } from '@latchkey/kit/telemetry';
 import { openServiceTls } from '@latchkey/kit/tls/tls-settings';
 import { readGatewayProcessConfig, uploadMsMax } from './config.ts';
 import { createRemoteFilesDataPath } from './files-data-path.remote.ts';
+import { toCursorKey } from './routes/audit-cursor.ts';
 import { createGatewayService } from './service.ts';
 
 await runProgram({ program: 'node services/gateway/src/main.ts', commands: {}, serve });
@@ -23,7 +24,8 @@ async function serve(): Promise<void> {
   orExit(() => checkPorts(portsOf(config, telemetryConfig.metrics)));
   const telemetry = await openTelemetry('gateway', telemetryConfig);
   const tls = orExit(() => openServiceTls(config));
-  const credential = config.SERVICE_CREDENTIALS[0] as string;
+  const [credential, ...otherCredentials] = config.SERVICE_CREDENTIALS;
+  const cursorKeys = [toCursorKey(credential), ...otherCredentials.map(toCursorKey)] as const;
   const identity = createServiceTransport(config.IDENTITY_URL, credential, { tls });
   const apps = createServiceTransport(config.APPS_URL, credential, { tls });
   const files = createServiceTransport(config.FILES_URL, credential, { tls });
@@ -33,7 +35,7 @@ async function serve(): Promise<void> {
     tls,
     uploadTimeoutMs: uploadMsMax(config),
   });
-  const gateway = createGatewayService(config, { identity, apps, files, filesData });
+  const gateway = createGatewayService(config, { identity, apps, files, filesData, cursorKeys });
 
   const start = async () => {
     await telemetry.listen();

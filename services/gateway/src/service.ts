@@ -33,6 +33,8 @@ export interface GatewayDependencies {
   readonly files: Transport;
   /** How bytes reach the files service. */
   readonly filesData: FilesDataPath;
+  /** Keys that cursors are signed with, of `toCursorKey`; the first signs, each is accepted. */
+  readonly cursorKeys: readonly [Buffer, ...Buffer[]];
   readonly logger?: Logger;
   /** Rejects while a service behind the gateway is not ready; asks their health services unless given. */
   readonly checkReady?: () => Promise<void>;
@@ -81,7 +83,7 @@ export function createGatewayService(config: GatewayConfig, deps: GatewayDepende
     ...oidcRoutes({ clients, limits, signInFailures, secureCookie, publicUrl, returnUrl: config.OIDC_RETURN_URL }),
     ...fileRoutes(clients),
     accountLimitsRoute(clients, config.PLAN_NAME),
-    auditLogRoute(clients),
+    auditLogRoute(clients, deps.cursorKeys),
     uploadFileRoute(clients, deps.filesData, limits),
     ...avatarRoutes({ clients, filesData: deps.filesData, limits, byteSizeMax: config.AVATAR_SIZE_LIMIT_KIB * 1_024 }),
   ];

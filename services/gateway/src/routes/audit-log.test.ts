@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import { timestampDate, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
+import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { ActorKind, type ListAuditEntriesRequest } from '@latchkey/proto/latchkey/audit/v1/audit_pb';
 import { PrincipalKind } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
 import { testRedis } from '@latchkey/testkit/redis';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startTestGateway, type TestGateway } from '../testing/test-gateway.ts';
+import { parseCursor, toCursor, toCursorKey } from './audit-cursor.ts';
 
 const ACCOUNT_ID = randomUUID();
 const SERVICES = ['identity', 'apps', 'files'] as const;
@@ -57,13 +58,18 @@ beforeAll(async () => {
     redisUrl,
     env: { RATE_LIMIT_IP_PER_MINUTE: '100000', RATE_LIMIT_PRINCIPAL_PER_MINUTE: '100000' },
     auditLogs: { identity: auditLog('identity'), apps: auditLog('apps'), files: auditLog('files') },
-    authentication: { authenticate: async () => ({ principal: { kind: PrincipalKind.SESSION, ...principal } }) },
+    authentication: {
+      authenticate: async ({ credential: { value = '' } }) => ({
+        principal: { kind: PrincipalKind.SESSION, ...principal, ...(value === 'other' && { accountId: randomUUID() }) },
+      }),
+    },
   });
 });
 afterAll(() => gateway.service.stop());
 
-async function get(query: string) {
-  const response = await fetch(`${gateway.baseUrl}/api/v1/panel/audit-log?${query}`, { headers: { cookie: 'session=a' } });
+async function get(query: string, session = 'owner') {
+  const headers = { cookie: `session=${session}` };
+  const response = await fetch(`${gateway.baseUrl}/api/v1/panel/audit-log?${query}`, { headers });
   const body = (await response.json()) as { code?: string; data: { entries: Entry[]; nextCursor: string | null } };
   return { status: response.status, outcome: `${response.status} ${body.code ?? ''}`.trim(), data: body.data };
 }
@@ -144,33 +150,54 @@ describe('the audit log of an account', () => {
 });
 
 describe('a cursor', () => {
-  const encode = (text: string) => Buffer.from(text).toString('base64url');
   const id = randomUUID();
+  const cursorOf = async () => (await get('limit=1')).data.nextCursor ?? '';
 
-  it('goes on from any place, also where no entry is', async () => {
-    add('files', 1, 3);
-    const { data } = await get(`cursor=${encode(`2 ${id}`)}`);
-    expect(data.entries.map(({ id }) => id)).toEqual([held.files[0]?.id]);
-    expect(asked.map(([, { before }]) => before?.at && timestampDate(before.at).getTime())).toEqual([2, 2, 2]);
+  it('goes on where its page ended, also where that entry is gone', async () => {
+    add('files', 1, 2, 3);
+    const cursor = await cursorOf();
+    held.files.pop();
+    const { data } = await get(`cursor=${cursor}`);
+    expect(data.entries.map(({ id }) => id)).toEqual([held.files[1]?.id, held.files[0]?.id]);
   });
 
-  it.each([
-    ['empty', ''],
-    ['of something else', encode('x')],
-    ['without an id', encode('2 ')],
-    ['with an id that is none', encode(`2 ${'a'.repeat(36)}`)],
-    ['with an id in capitals', encode(`2 ${id.toUpperCase()}`)],
-    ['with a time that is none', encode(`-2 ${id}`)],
-    ['with a time of too many digits', encode(`${'9'.repeat(15)} ${id}`)],
-    ['with a time that is written otherwise', encode(`02 ${id}`)],
-    ['with more behind it', encode(`2 ${id} `)],
-    ['with padding', Buffer.from(`2 ${id}`).toString('base64').padEnd(56, '=')],
-    ['with a character that does not belong there', `${encode(`2 ${id}`)}*`],
-    ['in another alphabet', `${encode(`2 ${id}`)}+`],
-    ['very long', 'A'.repeat(5_000)],
-  ])('that is %s is refused, and nobody is asked', async (_what, cursor) => {
-    expect((await get(`cursor=${encodeURIComponent(cursor)}`)).outcome).toBe('400 bad_request');
+  it('is taken by a gateway that has not changed its service credential yet, and by one that has', () => {
+    const [older, newer, other] = ['older', 'newer', 'other'].map(toCursorKey) as [Buffer, Buffer, Buffer];
+    const place = { atMs: 5, id };
+    const cursor = toCursor([newer, older], ACCOUNT_ID, place);
+    for (const keys of [[newer, older], [older, newer], [newer]]) expect(parseCursor(keys, ACCOUNT_ID, cursor)).toEqual(place);
+    expect(() => parseCursor([older, other], ACCOUNT_ID, cursor)).toThrow('Invalid cursor');
+  });
+
+  it.each<readonly [string, (cursor: string) => string]>([
+    ['empty', () => ''],
+    ['of something else', () => 'x'],
+    ['in the form of earlier releases', () => Buffer.from(`2 ${id}`).toString('base64url')],
+    ['without a signature', (cursor) => cursor.slice(0, cursor.lastIndexOf('.'))],
+    ['with an empty signature', (cursor) => cursor.slice(0, cursor.lastIndexOf('.') + 1)],
+    ['with a made-up signature', (cursor) => `${cursor.slice(0, -22)}${'A'.repeat(22)}`],
+    ['with the signature of another place', (cursor) => `2.${id}${cursor.slice(cursor.lastIndexOf('.'))}`],
+    ['with another time', (cursor) => `1${cursor}`],
+    ['with a time that is written otherwise', (cursor) => `0${cursor}`],
+    ['with an id in capitals', (cursor) => cursor.replace(/[a-f](?=[^.]*\.[^.]*$)/, (letter) => letter.toUpperCase())],
+    ['with a signature in another alphabet', (cursor) => cursor.replace(/[^.]*$/, (mac) => mac.replace(/[-_]|.$/, '+'))],
+    ['with more behind it', (cursor) => `${cursor} `],
+    ['very long', () => 'A'.repeat(5_000)],
+  ])('that is %s is refused, and nobody is asked', async (_what, forge) => {
+    add('apps', 12, 13);
+    const cursor = await cursorOf();
+    asked = [];
+    const forged = forge(cursor);
+    expect(forged).not.toBe(cursor);
+    expect((await get(`cursor=${encodeURIComponent(forged)}`)).outcome).toBe('400 bad_request');
     expect(asked).toEqual([]);
+  });
+
+  it('of another account is refused', async () => {
+    add('apps', 12, 13);
+    const cursor = await cursorOf();
+    expect((await get(`cursor=${cursor}`, 'other')).outcome).toBe('400 bad_request');
+    expect((await get(`cursor=${cursor}`)).outcome).toBe('200');
   });
 });
 

@@ -1,10 +1,9 @@
 import { timestampDate, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
-import { parseId } from '@latchkey/kit/id';
 import { ActorKind, type AuditEntry } from '@latchkey/proto/latchkey/audit/v1/audit_pb';
 import { z } from 'zod';
 import type { Clients } from '../clients.ts';
-import { errors } from '../errors.ts';
 import { defineRoute, type Route } from '../route/route.ts';
+import { parseCursor, toCursor } from './audit-cursor.ts';
 import { anyText, idText, timestamp } from './schemas.ts';
 
 const LIMIT_MAX = 100;
@@ -49,8 +48,12 @@ const entry = z.object({
   changes: z.record(z.string(), z.unknown()).meta({ description: 'What changed, by name; never a secret.' }),
 });
 
-/** The audit log of an account, which is that of each service in one order. */
-export function auditLogRoute({ auditLogs }: Pick<Clients, 'auditLogs'>): Route {
+/**
+ * The audit log of an account, which is that of each service in one order.
+ *
+ * @param cursorKeys sign cursors; the first is used for new ones
+ */
+export function auditLogRoute({ auditLogs }: Pick<Clients, 'auditLogs'>, cursorKeys: readonly [Buffer, ...Buffer[]]): Route {
   return defineRoute({
     method: 'GET',
     url: '/api/v1/panel/audit-log',
@@ -66,14 +69,16 @@ export function auditLogRoute({ auditLogs }: Pick<Clients, 'auditLogs'>): Route 
     message: 'Successfully fetched audit log',
     handle: async ({ principal: { accountId }, query: asked, call }) => {
       const size = asked.limit ?? LIMIT_DEFAULT;
-      const before = asked.cursor === undefined ? {} : { before: parseCursor(asked.cursor) };
+      const place = asked.cursor === undefined ? undefined : parseCursor(cursorKeys, accountId, asked.cursor);
+      const before = place && { before: { at: timestampFromMs(place.atMs), id: place.id } };
       const request = { accountId, limit: size, filter: toFilter(asked), ...before };
       const pages = await Promise.all(auditLogs.map((log) => log.listAuditEntries(request, call)));
       const all = pages.flatMap((page) => page.entries).sort(newestFirst);
       const entries = all.slice(0, size);
       const last = entries.at(-1);
       const hasMore = all.length > size || pages.some((page) => page.hasMore);
-      return { entries: entries.map(toJson), nextCursor: last && hasMore ? toCursor(last) : null };
+      const nextCursor = last && hasMore ? toCursor(cursorKeys, accountId, { atMs: msOf(last), id: last.id }) : null;
+      return { entries: entries.map(toJson), nextCursor };
     },
   });
 }
@@ -89,21 +94,6 @@ function newestFirst(a: AuditEntry, b: AuditEntry): number {
 }
 
 const msOf = ({ at }: AuditEntry) => (at ? timestampMs(at) : 0);
-
-/** A cursor names the last entry of its page. It is no secret: what it opens is the caller's own log. */
-function toCursor(last: AuditEntry): string {
-  return Buffer.from(`${msOf(last)} ${last.id}`).toString('base64url');
-}
-
-const PLACE = /^(\d{1,14}) (\S{36})$/;
-
-/** Throws `cursor_invalid` for all that {@link toCursor} does not make. */
-function parseCursor(text: string) {
-  const [, ms = '', id = ''] = PLACE.exec(Buffer.from(text, 'base64url').toString('latin1')) ?? [];
-  const place = `${Number(ms)} ${parseId(id)}`;
-  if (Buffer.from(place).toString('base64url') !== text) throw errors.cursor_invalid();
-  return { at: timestampFromMs(Number(ms)), id };
-}
 
 function toJson(found: AuditEntry) {
   return {

@@ -12,6 +12,7 @@ import { ApiKeyService } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
 import { AuthenticationService } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
 import { readGatewayConfig } from '../config.ts';
 import type { FilesDataPath } from '../files-data-path.ts';
+import { toCursorKey } from '../routes/audit-cursor.ts';
 import { createGatewayService, type GatewayService } from '../service.ts';
 
 /** What stands behind a gateway under test: fakes at the RPC boundary, each refusing what it was not given. */
@@ -77,6 +78,7 @@ export async function startTestGateway(options: TestGatewayOptions): Promise<Tes
     apps: createDirectTransport(appsRoutes, logger),
     files: createDirectTransport(filesRoutes, logger),
     filesData: { upload: unexpected, uploadAvatar: unexpected, download: unexpected, ...options.filesData },
+    cursorKeys: [toCursorKey('a secret of this test')],
     logger,
     checkReady: options.checkReady ?? (async () => undefined),
   });
