@@ -30,6 +30,33 @@ it('keeps secrets out at any depth, in errors and lists too', () => {
   expect(facts.req.headers.cookie).toBe('swordfish');
 });
 
+const REDACTED_NAMES = [
+  'authorization',
+  'cookie',
+  'set-cookie',
+  'x-csrf-token',
+  'password',
+  'token',
+  'csrfToken',
+  'secret',
+  'plaintextKey',
+  'socketKey',
+  'httpKey',
+  'apiKey',
+  'sessionToken',
+  'args',
+];
+
+it.each(REDACTED_NAMES)('redacts %s in facts, below them, in lists and in errors', (name) => {
+  const { logger, lines } = memoryLogger();
+  const facts = { [name]: 'swordfish' };
+  logger.info({ ...facts, below: { facts }, list: [facts], err: Object.assign(new Error('x'), facts) }, 'line');
+  const redacted = { [name]: '[redacted]' };
+  expect(lines).toMatchObject([
+    { ...redacted, below: { facts: redacted }, list: [redacted], err: { message: 'x', ...redacted } },
+  ]);
+});
+
 it('leaves out what is too deep to be searched, also what has no end', () => {
   const { logger, lines } = memoryLogger();
   const loop: Record<string, unknown> = { token: 'swordfish' };

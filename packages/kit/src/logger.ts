@@ -8,6 +8,7 @@ const SECRET_PROPERTIES = new Set([
   'authorization',
   'cookie',
   'set-cookie',
+  'x-csrf-token',
   'password',
   'token',
   'csrfToken',

@@ -1,13 +1,9 @@
-import { execFile } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 import { createEmptyTestDatabase } from '@latchkey/testkit/database';
+import { eventually } from '@latchkey/testkit/eventually';
 import { withClient } from '@latchkey/testkit/with-client';
 import { type Kysely, sql } from 'kysely';
 import { expect, it, onTestFinished } from 'vitest';
 import { migrate } from './migrate.ts';
-
-const SCRIPT = fileURLToPath(new URL('../testing/migrate-process.ts', import.meta.url));
 
 async function emptyDatabase(): Promise<string> {
   const database = await createEmptyTestDatabase();
@@ -18,13 +14,22 @@ async function emptyDatabase(): Promise<string> {
 const run = (text: string) => ({ up: async (db: Kysely<unknown>) => void (await sql.raw(text).execute(db)) });
 const create = (table: string) => run(`create table ${table} (id int)`);
 
-it('applies each migration once when several processes migrate at the same time', async () => {
+it('applies each migration once where eight calls start together on an empty database', async () => {
   const url = await emptyDatabase();
-  const runs = Array.from({ length: 3 }, () => promisify(execFile)(process.execPath, [SCRIPT, url, 'shop']));
-  const applied = (await Promise.all(runs)).flatMap(({ stdout }) => JSON.parse(stdout) as string[]);
-  expect(applied).toEqual(['20250101_a', '20250102_b', '20250103_c']);
-  const { rows } = await withClient(url, (client) => client.query('select count(*)::int as n from shop.a'));
-  expect(rows).toEqual([{ n: 1 }]);
+  const migrations = { '1_a': create('a'), '2_b': run('insert into a values (1)'), '3_c': create('c') };
+  const calls = await withClient(url, async (client) => {
+    // Until it ends, no call finds the schema, and none can create it.
+    await client.query('begin; create schema shop');
+    const started = Array.from({ length: 8 }, () => migrate(url, 'shop', migrations));
+    const waiting = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+    await withClient(url, (other) => eventually(async () => (await other.query(waiting)).rowCount === 8));
+    await client.query('rollback');
+    return Promise.allSettled(started);
+  });
+  const applied = calls.map((call) => (call.status === 'fulfilled' ? call.value : `${call.reason}`));
+  expect(applied.filter((names) => names.length > 0)).toEqual([['1_a', '2_b', '3_c']]);
+  const { rows } = await withClient(url, (client) => client.query('select * from shop.a'));
+  expect(rows).toEqual([{ id: 1 }]);
 });
 
 it('applies nothing twice, and only what is new', async () => {
