@@ -7,8 +7,17 @@ export const errors = defineErrors({
   media_type_unsupported: { kind: 'unsupported_media_type', message: 'Request does not match the schema' },
   route_not_found: { kind: 'not_found', message: 'Not found' },
   method_not_allowed: { kind: 'method_not_allowed', message: 'The method is not allowed here' },
-  credential_missing: { kind: 'unauthenticated', code: 'api_key_invalid', message: 'The API key is not valid' },
-  session_missing: { kind: 'unauthenticated', message: 'The session is not valid' },
+  credential_missing: {
+    kind: 'unauthenticated',
+    code: 'api_key_invalid',
+    message: 'No API key and no session. Send an API key as Authorization: Bearer <key>, or sign in',
+  },
+  api_key_malformed: {
+    kind: 'unauthenticated',
+    code: 'api_key_invalid',
+    message: 'The API key is not valid. Send it as Authorization: Bearer <key>',
+  },
+  session_missing: { kind: 'unauthenticated', message: 'No session. Sign in first' },
   session_required: { kind: 'forbidden', code: 'session_required', message: 'This route needs a dashboard session' },
   scope_missing: { kind: 'forbidden', code: 'insufficient_scope', message: 'The API key lacks the scope for this route' },
   application_forbidden: {

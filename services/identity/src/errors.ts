@@ -57,7 +57,7 @@ export const errors = defineErrors({
   oidc_link_not_found: { kind: 'not_found', message: 'Not found' },
   oidc_link_needed: { kind: 'invalid', message: 'The account has no password: it can be signed in to by nothing else' },
   oidc_subject_linked: { kind: 'conflict', code: 'account_exists', message: 'This sign-in belongs to another account' },
-  session_invalid: { kind: 'unauthenticated', message: 'The session is not valid' },
+  session_invalid: { kind: 'unauthenticated', message: 'The session is not valid or has expired. Sign in again' },
   api_key_invalid: { kind: 'unauthenticated', code: 'api_key_invalid', message: 'The API key is not valid' },
   api_key_expired: { kind: 'unauthenticated', code: 'api_key_expired', message: 'The API key has expired' },
   api_key_revoked: { kind: 'unauthenticated', code: 'api_key_revoked', message: 'The API key was revoked' },

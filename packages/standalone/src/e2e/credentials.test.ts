@@ -39,6 +39,8 @@ const send = (api: Api, route: RouteCase, headers: Record<string, string> = {}):
 };
 const outcome = ({ status, code }: Answer) => `${status} ${code}`;
 
+const SESSION_INVALID = 'The session is not valid or has expired. Sign in again';
+
 const tokenOf = ({ cookie }: Owner) => cookie.slice('session='.length);
 
 /** `Cookie` values that are no valid session, by what is wrong with them. */
@@ -126,7 +128,8 @@ describe.each(KEY_ROUTES.map((route) => [nameOf(route), route] as const))('%s', 
   it('refuses a session that is none', async () => {
     for (const [what, cookie] of Object.entries(invalidCookies())) {
       const headers = { cookie, 'x-csrf-token': owner.csrfToken };
-      expect(outcome(await send(sharedApi(), route, headers)), what).toBe('401 unauth');
+      const answer = await send(sharedApi(), route, headers);
+      expect([outcome(answer), answer.message], what).toEqual(['401 unauth', SESSION_INVALID]);
     }
   });
 
@@ -141,7 +144,8 @@ describe.each(SESSION_ROUTES.map((route) => [nameOf(route), route] as const))('%
     expect(outcome(await send(sharedApi(), route, { 'x-csrf-token': owner.csrfToken }))).toBe('401 unauth');
     for (const [what, cookie] of Object.entries(invalidCookies())) {
       const headers = { cookie, 'x-csrf-token': owner.csrfToken };
-      expect(outcome(await send(sharedApi(), route, headers)), what).toBe('401 unauth');
+      const answer = await send(sharedApi(), route, headers);
+      expect([outcome(answer), answer.message], what).toEqual(['401 unauth', SESSION_INVALID]);
     }
   });
 
@@ -184,7 +188,9 @@ describe('the OpenAPI document', () => {
           continue;
         }
         const answer = await sharedApi().send(method.toUpperCase(), path.replace('{id}', applicationId));
-        expect(outcome(answer), name).toBe(kinds.includes('managementKey') ? '401 api_key_invalid' : '401 unauth');
+        const takesKeys = kinds.includes('managementKey');
+        expect(outcome(answer), name).toBe(takesKeys ? '401 api_key_invalid' : '401 unauth');
+        expect(answer.message, name).toMatch(takesKeys ? /^No API key and no session\. / : /^No session\. /);
       }
     }
     expect(open.filter((name) => !name.includes('/auth/oidc/'))).toEqual([

@@ -65,13 +65,19 @@ function ofAccess(route: Route): Array<[number, Saying]> {
   if (access === 'public') return csrf.length > 0 ? [[403, ['A page of another origin sent it.', csrf]]] : [];
   const may = 'The credential may not do this.';
   if (access === 'session') {
-    const session: Saying = ['The session is missing or over, or there is a key that is not valid.', ['unauth', ...KEY_REFUSED]];
+    const session: Saying = [
+      '`unauth`: the session is missing, not valid or expired. `api_key_…`: the request has an API key, which is not valid.',
+      ['unauth', ...KEY_REFUSED],
+    ];
     return [
       [401, session],
       [403, [may, ['session_required', ...csrf]]],
     ];
   }
-  const key: Saying = ['The credential is missing, wrong, expired or revoked.', [...KEY_REFUSED, 'unauth']];
+  const key: Saying = [
+    '`api_key_invalid`: there is neither an API key nor a session, or the key is not valid. `unauth`: the session is not valid or expired.',
+    [...KEY_REFUSED, 'unauth'],
+  ];
   const scope = ['insufficient_scope', ...csrf];
   if (!namesApplication(route))
     return [

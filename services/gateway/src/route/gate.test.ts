@@ -76,6 +76,24 @@ it('counts nothing for the limit of a route of what a page of another origin has
   expect(counted).toEqual(['ip', 'ip', 'ip', limits.apiKeyCreation.name]);
 });
 
+const NO_CREDENTIAL = 'No API key and no session. Send an API key as Authorization: Bearer <key>, or sign in';
+
+it.each([
+  ['files:read', {}, 'api_key_invalid', NO_CREDENTIAL],
+  ['files:read', { cookie: 'other=1' }, 'api_key_invalid', NO_CREDENTIAL],
+  ['session', {}, 'unauth', 'No session. Sign in first'],
+  [
+    'files:read',
+    { authorization: 'Basic a' },
+    'api_key_invalid',
+    'The API key is not valid. Send it as Authorization: Bearer <key>',
+  ],
+  ['session', { authorization: '' }, 'api_key_invalid', 'The API key is not valid. Send it as Authorization: Bearer <key>'],
+] as const)('says what is missing where %s is asked for with %j', async (access, headers, code, message) => {
+  const { gate } = gateOf(60_000);
+  await expect(gate.enter(requestWith(headers), reply, { ...route, access })).rejects.toMatchObject({ code, message });
+});
+
 it.each([
   ['cross-site', 'document', 'done'],
   ['cross-site', undefined, 'done'],

@@ -103,8 +103,8 @@ export class Gate {
     const standing = await limiter.hit(this.#ipCount(clientIp));
     if (!standing.allowed || credential === undefined) return { principal: undefined, standing };
     if (!given) {
-      const sessionOnly = route.access === 'session' && credential.kind === 'none';
-      throw sessionOnly ? errors.session_missing() : errors.credential_missing();
+      if (credential.kind === 'malformed_key') throw errors.api_key_malformed();
+      throw route.access === 'session' ? errors.session_missing() : errors.credential_missing();
     }
     return this.#authenticate(given, clientIp, call, standing);
   }
