@@ -157,7 +157,6 @@ describe('a token', () => {
     ['of the future', withClaims({ nbf: Math.floor(Date.now() / 1000) + 3_600 })],
     ['of no time', withClaims({ iat: undefined })],
     ['issued more than a minute ahead', (token) => withClaims({ iat: nowS() + 90 })(token)],
-    ['issued an hour ahead', withClaims({ iat: Math.floor(Date.now() / 1000) + 3_600 })],
     ['without a subject', withClaims({ sub: undefined })],
     ['with a number for a subject', withClaims({ sub: 7 })],
     ['with an empty subject', withClaims({ sub: '' })],
