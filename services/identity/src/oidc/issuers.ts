@@ -13,7 +13,7 @@ export function createIssuers(
   settings: readonly IssuerSettings[],
   options: Omit<IssuerOptions, 'fetch'>,
 ): ReadonlyMap<string, Issuer> {
-  const callsMax = Math.floor(CALLS_MAX / settings.length);
+  const callsMax = Math.max(1, Math.floor(CALLS_MAX / settings.length));
   return new Map(
     settings.map((issuer) => [issuer.name, createIssuer(issuer, { ...options, fetch: createIssuerFetch(callsMax) })]),
   );
