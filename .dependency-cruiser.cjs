@@ -12,6 +12,13 @@ module.exports = {
       from: {},
       to: { dependencyTypes: ['npm-no-pkg', 'npm-unknown', 'unknown'], pathNot: '/node_modules/vitest/' },
     },
+    {
+      name: 'no-dev-dependency-at-run-time',
+      comment: 'npm start installs no development dependencies.',
+      severity: 'error',
+      from: { pathNot: `(${TESTS}|^bench/|^packages/testkit/|^proto/)` },
+      to: { dependencyTypes: ['npm-dev'], dependencyTypesNot: ['type-only'] },
+    },
     { name: 'not-unresolvable', severity: 'error', from: {}, to: { couldNotResolve: true, pathNot: '^node:' } },
     {
       name: 'kit-knows-no-service',

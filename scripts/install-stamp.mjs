@@ -5,20 +5,37 @@ import { modulesDir, pinnedNode, root } from './paths.mjs';
 
 const stampPath = join(modulesDir, '.latchkey-installed');
 
-/** Whether what is installed is what the lockfile and the manifests ask for, on this platform. */
-export function isInstalled() {
+/**
+ * @typedef {'run' | 'all'} Scope what an installation serves: `run` leaves out what only tests, checks and benchmarks
+ *   need, `all` includes it
+ */
+
+/**
+ * Whether an installation of this scope, or a larger one, matches the lockfile, the manifests and the platform.
+ *
+ * @param {Scope} scope
+ */
+export function isInstalled(scope) {
+  const stamp = readStamp();
+  return existsSync(pinnedNode) && stamp.hash === currentHash() && (stamp.scope === 'all' || scope === 'run');
+}
+
+/** @param {Scope} scope */
+export function writeStamp(scope) {
+  writeFileSync(stampPath, `${scope} ${currentHash()}`);
+}
+
+/** What the last installation was for, also when it is out of date. */
+export function readStamp() {
   try {
-    return existsSync(pinnedNode) && readFileSync(stampPath, 'utf8') === currentStamp();
+    const [scope, ...hash] = readFileSync(stampPath, 'utf8').split(' ');
+    return { scope, hash: hash.join(' ') };
   } catch {
-    return false;
+    return {};
   }
 }
 
-export function writeStamp() {
-  writeFileSync(stampPath, currentStamp());
-}
-
-function currentStamp() {
+function currentHash() {
   const hash = createHash('sha256');
   for (const path of [...manifestPaths(), 'pnpm-lock.yaml', 'pnpm-workspace.yaml']) {
     hash

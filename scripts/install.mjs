@@ -6,27 +6,33 @@ import { createInterface } from 'node:readline';
 import { Failure } from './failure.mjs';
 import { installEnv } from './install-home.mjs';
 import { acquireInstallLock } from './install-lock.mjs';
-import { isInstalled, writeStamp } from './install-stamp.mjs';
+import { isInstalled, readStamp, writeStamp } from './install-stamp.mjs';
 import { modulesDir, pinnedNode, root } from './paths.mjs';
 
 const packageManager = 'pnpm@12.21.0';
 const timeoutMs = 15 * 60_000;
 const progressIntervalMs = 2_000;
 
-/** Installs the dependencies unless they are there already, which takes a few milliseconds to find out. */
-export async function ensureInstalled() {
-  if (isInstalled()) return;
+/**
+ * Installs the dependencies unless they are there already, which takes a few milliseconds to find out.
+ *
+ * @param {import('./install-stamp.mjs').Scope} scope
+ */
+export async function ensureInstalled(scope) {
+  if (isInstalled(scope)) return;
   createModulesDir();
   const lock = await acquireInstallLock({
     ageMaxMs: timeoutMs + 60_000,
     onWait: () => tell('Waiting for another start that is installing.'),
   });
   try {
-    if (isInstalled()) return;
-    await install(lock);
+    if (isInstalled(scope)) return;
+    // A checkout that has run tests keeps what they need.
+    const installed = readStamp().scope === 'all' ? 'all' : scope;
+    await install(lock, installed);
     if (!existsSync(pinnedNode))
       throw new Failure('The installation left no Node.js in node_modules: remove node_modules and start again.');
-    writeStamp();
+    writeStamp(installed);
   } finally {
     lock.release();
   }
@@ -40,11 +46,11 @@ function createModulesDir() {
   }
 }
 
-async function install(lock) {
+async function install(lock, scope) {
   const startedAt = performance.now();
-  tell('Installing the dependencies (once).');
+  tell(`Installing the dependencies (once, ${scope === 'run' ? 'about 350 MB' : 'about 750 MB with the test tools'}).`);
   const env = { ...installEnv(tell), ...registryPatience };
-  const child = spawnPackageManager(env);
+  const child = spawnPackageManager(env, scope);
   lock.name(child.pid ?? process.pid);
   const forward = ['SIGINT', 'SIGTERM', 'SIGHUP'].map((signal) => {
     const handler = () => {
@@ -70,7 +76,7 @@ const registryPatience = {
   npm_config_update_notifier: 'false',
 };
 
-function spawnPackageManager(env) {
+function spawnPackageManager(env, scope) {
   // npm tells its scripts where it is; the npx beside it needs no PATH.
   const besideNpm = process.env.npm_execpath?.endsWith('npm-cli.js') ? join(dirname(process.env.npm_execpath), 'npx-cli.js') : '';
   const [command, first] = existsSync(besideNpm) ? [process.execPath, [besideNpm]] : ['npx', []];
@@ -79,6 +85,7 @@ function spawnPackageManager(env) {
     packageManager,
     'install',
     '--frozen-lockfile',
+    ...(scope === 'run' ? ['--prod'] : []),
     '--reporter=append-only',
     '--config.confirm-modules-purge=false',
     '--config.ignore-scripts=false',

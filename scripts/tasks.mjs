@@ -19,6 +19,8 @@ const tasks = {
   format: (args) => runTool('biome', ['check', '--write', ...(args.length > 0 ? args : ['.'])]),
 };
 
+const needDevelopmentTools = new Set(['test', 'test:faults', 'check', 'bench', 'generate', 'format']);
+
 /**
  * @param {string | undefined} name
  * @param {string[]} args
@@ -27,7 +29,7 @@ const tasks = {
 export async function runTask(name, args) {
   const task = Object.hasOwn(tasks, name ?? '') ? tasks[name] : undefined;
   if (!task) throw new Failure(`Usage: node scripts/run.mjs ${Object.keys(tasks).join('|')} [arguments]`, 2);
-  await ensureInstalled();
+  await ensureInstalled(needDevelopmentTools.has(name) ? 'all' : 'run');
   return task(args);
 }
 
