@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { appendFile, mkdir, readdir, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { migrations } from '@latchkey/files/db/migrations/index';
@@ -9,6 +9,7 @@ import { programEnv } from '@latchkey/testkit/program-env';
 import { Client } from 'pg';
 import { afterEach, beforeEach, expect, it, onTestFinished } from 'vitest';
 import { stopWithoutDeletions } from './backup/backup.ts';
+import { readManifest, verifyManifest, writeManifest } from './backup/manifest.ts';
 import { createObjectSnapshot } from './backup/object-snapshot.ts';
 import { Api } from './testing/api.ts';
 import { cookieOf, createApplication, signUp } from './testing/caller.ts';
@@ -56,8 +57,8 @@ async function listContent(api: Api, applicationId: string) {
   return files.map(({ displayName, checksum }) => `${displayName} ${checksum}`).sort();
 }
 
-it('a backup beside a running Latchkey restores to one moment, and a damaged one to nothing', { timeout: 240_000 }, async () => {
-  const [source, path, restored] = [join(dir, 'source'), join(dir, 'backup'), join(dir, 'restored')];
+it('a backup beside a running Latchkey restores to one moment', { timeout: 240_000 }, async () => {
+  const [source, path, restored] = [join(dir, 'source'), join(dir, 'backup.tar'), join(dir, 'restored')];
   const { api, stop } = await start(source);
   const owner = await signUp(api);
   const app = await createApplication(owner.session);
@@ -71,7 +72,6 @@ it('a backup beside a running Latchkey restores to one moment, and a damaged one
   await stop();
   expect(backup).toMatchObject({ code: 0, stderr: expect.stringContaining('Nothing is wrong.') });
   expect(await readdir(join(source, 'files'))).toEqual(['objects', 'tmp']);
-  expect((await run('backup', source, path)).stderr).toMatch(/backup exists already/);
 
   expect(await run('restore', restored, path)).toMatchObject({ code: 0, stderr: expect.stringContaining('Nothing is wrong.') });
   const again = await start(restored);
@@ -79,17 +79,22 @@ it('a backup beside a running Latchkey restores to one moment, and a damaged one
   const session = again.api.with({ cookie: cookieOf(headers), 'x-csrf-token': data.csrfToken });
   expect(await listContent(session, app)).toEqual(expect.arrayContaining(before));
   await again.stop();
-  expect((await run('restore', restored, path)).stderr).toMatch(/restored is not empty/);
+  expect((await stat(path)).mode & 0o777).toBe(0o600);
+});
 
-  const [empty, tar] = [join(dir, 'empty'), join(dir, 'backup.tar')];
-  expect((await run('backup', restored, tar)).code).toBe(0);
-  expect((await stat(tar)).mode & 0o777).toBe(0o600);
-  const [objects = ''] = await readdir(join(path, 'files', 'objects'));
-  const [object = ''] = await readdir(join(path, 'files', 'objects', objects));
-  await appendFile(join(path, 'files', 'objects', objects, object), '.');
-  expect(await run('restore', empty, path)).toMatchObject({ code: 1, stderr: expect.stringContaining(`${object} was changed`) });
-  expect(await readdir(dir)).not.toContain('empty');
-  expect((await run('restore', empty, tar)).code).toBe(0);
+it('a backup is refused when a file of it was changed, is missing or was added', async () => {
+  const backup = join(dir, 'backup');
+  await mkdir(join(backup, 'files'), { recursive: true });
+  for (const name of ['a', 'b']) await writeFile(join(backup, 'files', name), name);
+  await writeManifest(backup, () => {});
+  const verify = async () => verifyManifest(backup, await readManifest(backup), () => {});
+  await verify();
+  await writeFile(join(backup, 'files', 'a'), 'A');
+  await expect(verify()).rejects.toThrow('files/a was changed');
+  await rm(join(backup, 'files', 'a'));
+  await expect(verify()).rejects.toThrow('files/a is missing');
+  await writeFile(join(backup, 'files', 'c'), 'c');
+  await expect(verify()).rejects.toThrow('files/c is not part of it');
 });
 
 /** Uploads and deletes files until the signal. */
@@ -137,9 +142,12 @@ it('the commands refuse what they do not cover, and change nothing', async () =>
     code: 1,
     stderr: expect.stringContaining('no backup at'),
   });
+  await writeFile(join(dir, 'file'), '');
+  expect((await run('backup', dir, join(dir, 'file'))).stderr).toMatch(/file exists already/);
+  expect((await run('restore', dir, dir)).stderr).toMatch(/is not empty/);
   expect(await run('restore', join(dir, 'new'), dir)).toMatchObject({
     code: 1,
     stderr: expect.stringContaining('no manifest.json'),
   });
-  expect(await readdir(dir)).toEqual([]);
+  expect(await readdir(dir)).toEqual(['file']);
 });
