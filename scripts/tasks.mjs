@@ -14,6 +14,8 @@ const tasks = {
   bench: (args) => runNode([`${root}bench/main.ts`, ...args]),
   'check-files': (args) => runNode([`${root}packages/standalone/src/check-files-main.ts`, ...args], { endsWithUs: true }),
   accounts: (args) => runNode([`${root}packages/standalone/src/accounts-main.ts`, ...args], { endsWithUs: true }),
+  backup: (args) => runNode([`${root}packages/standalone/src/backup-main.ts`, ...args], { endsWithUs: true }),
+  restore: (args) => runNode([`${root}packages/standalone/src/restore-main.ts`, ...args], { endsWithUs: true }),
   listen: (args) => runNode([`${root}packages/standalone/src/listen-main.ts`, ...args], { endsWithUs: true }),
   generate,
   format: (args) => runTool('biome', ['check', '--write', ...(args.length > 0 ? args : ['.'])]),

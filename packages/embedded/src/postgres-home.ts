@@ -6,6 +6,9 @@ import { readSecretFile, writeSecretFile } from './secret-file.ts';
 import { StartError } from './start-error.ts';
 import { chooseUnprivilegedUser, isRoot, type SystemUser, succeedsAs } from './system-user.ts';
 
+/** Where data and binaries go as root, when the server's user can't reach them at their usual place. */
+export const SHARED_ROOT = '/var/lib/latchkey';
+
 /** Everything that is settled before PostgreSQL runs: who, which programs, and which folders. */
 export interface PostgresHome {
   readonly binaries: PostgresBinaries;

@@ -1,7 +1,7 @@
 import { realpath } from 'node:fs/promises';
 import { findFreePort } from './free-port.ts';
 import { ensureCluster } from './postgres-cluster.ts';
-import { type PostgresHome, preparePostgresHome } from './postgres-home.ts';
+import { type PostgresHome, preparePostgresHome, SHARED_ROOT } from './postgres-home.ts';
 import { endLeftoverPostgres, readPostmasterFile } from './postgres-leftover.ts';
 import { type ProcessExit, runServer, type ServerProcess } from './server-process.ts';
 import { StartError } from './start-error.ts';
@@ -30,8 +30,6 @@ export interface StartPostgresOptions {
   /** A folder that goes away with the server if this process does not live to remove it. */
   removeDirWhenOrphaned?: string | undefined;
 }
-
-const SHARED_ROOT = '/var/lib/latchkey';
 
 /** A running PostgreSQL that listens on 127.0.0.1 only. */
 export interface EmbeddedPostgres {

@@ -1,13 +1,31 @@
 import { realpath, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { readCredentials } from './postgres-cluster.ts';
 import { isPostgresOf, readPostmasterFile } from './postgres-leftover.ts';
 import { readSecretFile } from './secret-file.ts';
-import { readServiceDatabaseUrl } from './service-databases.ts';
+import { adminUrl, readServiceDatabaseUrl } from './service-databases.ts';
 
 /** Whether there is a database in a data folder. Nothing is made or changed. */
 export async function hasPostgres(dataDir: string): Promise<boolean> {
   const home = await findHome(dataDir);
   return home !== undefined && (await stat(join(home, 'data')).catch(() => undefined)) !== undefined;
+}
+
+/** A PostgreSQL that runs on a data folder, in this process's charge or another's. */
+export interface RunningPostgres {
+  readonly port: number;
+  readonly clusterDir: string;
+  readonly credentialsPath: string;
+}
+
+/** @returns undefined while none is ready */
+export async function findPostgres(dataDir: string): Promise<RunningPostgres | undefined> {
+  const home = await findHome(dataDir);
+  if (home === undefined) return undefined;
+  const clusterDir = join(home, 'data');
+  const file = await readPostmasterFile(clusterDir);
+  if (!file?.ready || !isPostgresOf(file.pid, clusterDir)) return undefined;
+  return { port: file.port, clusterDir, credentialsPath: join(home, 'credentials.json') };
 }
 
 /**
@@ -16,12 +34,15 @@ export async function hasPostgres(dataDir: string): Promise<boolean> {
  * @returns undefined while none is ready there, or where it has no database of that service
  */
 export async function findServiceDatabase(dataDir: string, service: string): Promise<string | undefined> {
-  const home = await findHome(dataDir);
-  if (home === undefined) return undefined;
-  const clusterDir = join(home, 'data');
-  const file = await readPostmasterFile(clusterDir);
-  if (!file?.ready || !isPostgresOf(file.pid, clusterDir)) return undefined;
-  return readServiceDatabaseUrl({ credentialsPath: join(home, 'credentials.json'), port: file.port }, service);
+  const running = await findPostgres(dataDir);
+  return running && readServiceDatabaseUrl(running, service);
+}
+
+/** The superuser's URL of the services' database. */
+export async function readAdminUrl({ credentialsPath, port }: RunningPostgres): Promise<string> {
+  const credentials = await readCredentials(credentialsPath);
+  if (!credentials) throw new Error(`${credentialsPath} is missing`);
+  return adminUrl(port, credentials.superuser);
 }
 
 /** The folder of the cluster and its passwords, which as root may lie elsewhere (`preparePostgresHome`). */

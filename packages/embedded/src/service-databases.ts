@@ -53,6 +53,11 @@ export async function readServiceDatabaseUrl(
   return `postgresql://${service}:${encodeURIComponent(password)}@127.0.0.1:${port}/${DATABASE}`;
 }
 
+/** The superuser's URL of the database that holds the services' schemas. */
+export function adminUrl(port: number, password: string): string {
+  return `postgresql://postgres:${password}@127.0.0.1:${port}/${DATABASE}`;
+}
+
 async function ensureRole(client: Client, service: string, password: string): Promise<void> {
   const name = escapeIdentifier(service);
   const { rowCount } = await client.query('SELECT 1 FROM pg_roles WHERE rolname = $1', [service]);

@@ -1,6 +1,6 @@
 import { join, resolve } from 'node:path';
 import type { CheckTarget } from '@latchkey/files/check/check-process';
-import { readFilesConfig } from '@latchkey/files/config';
+import { type FilesConfig, readFilesConfig } from '@latchkey/files/config';
 import { readConfig, urlSetting } from '@latchkey/kit/config';
 import { z } from 'zod';
 import { openServiceDatabase } from './service-database.ts';
@@ -28,12 +28,15 @@ export async function openCheckTarget(env: NodeJS.ProcessEnv, note: (line: strin
   const { DATA_DIR, DATABASE_URL: given, OBJECTS_DIR } = readConfig(settings, env);
   const dataDir = resolve(DATA_DIR);
   const objectsDir = resolve(OBJECTS_DIR ?? join(dataDir, 'files'));
-  const configFor = (url: string) => {
-    return readFilesConfig({ ...env, ...UNUSED, DATABASE_URL: url, OBJECTS_DIR: objectsDir });
-  };
+  const configFor = (url: string) => filesConfigFor(env, url, objectsDir);
   if (given !== undefined) return { config: configFor(given), close: async () => undefined };
   // Wrong settings are told before anything is started.
   configFor(DATABASE_UNKNOWN);
   const database = await openServiceDatabase({ dataDir, service: 'files', purpose: 'the check', note });
   return { config: configFor(database.url), close: database.close };
+}
+
+/** The settings of the files service for a check of one database and the objects in one folder. */
+export function filesConfigFor(env: NodeJS.ProcessEnv, databaseUrl: string, objectsDir: string): FilesConfig {
+  return readFilesConfig({ ...env, ...UNUSED, DATABASE_URL: databaseUrl, OBJECTS_DIR: objectsDir });
 }

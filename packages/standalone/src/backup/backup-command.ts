@@ -1,0 +1,86 @@
+import { resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import { StartError } from '@latchkey/embedded/start-error';
+import { ConfigError, readConfig, urlSetting } from '@latchkey/kit/config';
+import { endOnSignal } from '@latchkey/kit/end-on-signal';
+import { z } from 'zod';
+import { StopStack } from '../stop-stack.ts';
+
+const settings = z.object({
+  DATA_DIR: z.string().default('.data'),
+  DATABASE_URL: urlSetting('postgres:', 'postgresql:').optional(),
+  OBJECTS_DIR: z.string().optional(),
+  OBJECT_STORE: z.string().default('disk'),
+});
+
+/** A failure that a user can do something about: one sentence that says what. */
+export class BackupError extends Error {}
+
+/** What a backup is made of, or restored to. */
+export interface BackupTarget {
+  /** The folder of the backup, or its .tar file. */
+  readonly path: string;
+  readonly dataDir: string;
+  readonly objectsDir: string;
+  /** Reports what happens, on standard error. */
+  readonly note: (line: string) => void;
+  /** Undone when the command ends, however it does. */
+  readonly stops: StopStack;
+}
+
+/** Exit codes: done, failed, wrong usage. */
+const EXIT = { done: 0, failed: 1, usage: 2 } as const;
+
+/**
+ * Runs `npm run backup` or `npm run restore` as this process and sets its exit code. A signal ends it and removes what
+ * is unfinished.
+ */
+export async function runBackupCommand(help: string, run: (target: BackupTarget) => Promise<void>): Promise<void> {
+  const path = readPath(help);
+  if (path === undefined) return;
+  const stops = new StopStack();
+  const ending = endOnSignal(() => stops.stop(), EXIT.failed);
+  try {
+    await run({ ...readTarget(path), note: (line) => process.stderr.write(`${line}\n`), stops });
+  } catch (err) {
+    if (ending.begun()) return;
+    process.stderr.write(`${explain(err)}\n`);
+    process.exitCode = EXIT.failed;
+  }
+  await stops.stop();
+}
+
+function readPath(help: string): string | undefined {
+  try {
+    const { values, positionals } = parseArgs({ options: { help: { type: 'boolean', short: 'h' } }, allowPositionals: true });
+    if (values.help) {
+      process.stdout.write(help);
+      return undefined;
+    }
+    if (positionals.length !== 1) throw new Error('Name one folder or .tar file.');
+    return positionals[0];
+  } catch (err) {
+    process.stderr.write(`${(err as Error).message.split('\n')[0]}\n\n${help}`);
+    process.exitCode = EXIT.usage;
+    return undefined;
+  }
+}
+
+function readTarget(path: string): Pick<BackupTarget, 'path' | 'dataDir' | 'objectsDir'> {
+  const { DATA_DIR, DATABASE_URL, OBJECTS_DIR, OBJECT_STORE } = readConfig(settings, process.env);
+  if (DATABASE_URL !== undefined || OBJECT_STORE !== 'disk') {
+    throw new BackupError(
+      'This command covers the PostgreSQL and the files of DATA_DIR, but DATABASE_URL or OBJECT_STORE names others: see docs/operations.md for these.',
+    );
+  }
+  const dataDir = resolve(DATA_DIR);
+  return { path: resolve(path), dataDir, objectsDir: resolve(OBJECTS_DIR ?? `${dataDir}/files`) };
+}
+
+function explain(err: unknown): string {
+  if (err instanceof ConfigError) return `Wrong settings:\n${err.message.replace(/^/gm, '  ')}`;
+  if (err instanceof BackupError || err instanceof StartError) return err.message;
+  const { message, code } = err as NodeJS.ErrnoException;
+  if (code === 'ENOSPC') return `The disk is full: ${message}. Free space and run the command again.`;
+  return `Failed: ${message || code}.`;
+}

@@ -1,0 +1,81 @@
+import { mkdir, mkdtemp, readdir, rm, stat } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { prepareCopiedCluster } from '@latchkey/embedded/copied-cluster';
+import { copyFile, copyFolder, syncFolder } from '@latchkey/embedded/copy-files';
+import { acquireDataDirLock } from '@latchkey/embedded/data-dir-lock';
+import { startPostgres } from '@latchkey/embedded/postgres';
+import { readServiceDatabaseUrl } from '@latchkey/embedded/service-databases';
+import { extract } from 'tar';
+import { BackupError, type BackupTarget } from './backup-command.ts';
+import { checkCopy } from './check-copy.ts';
+import { readManifest, verifyManifest } from './manifest.ts';
+import { startProgress } from './progress.ts';
+
+/**
+ * Restores a backup into an empty data folder, and compares the database with the files there.
+ *
+ * @throws {BackupError} when the folder is not empty, or the backup is missing or damaged; the folder is empty then
+ */
+export async function restore(target: BackupTarget): Promise<void> {
+  const { dataDir, objectsDir, note, stops } = target;
+  await refuseToOverwrite(dataDir);
+  if (!objectsDir.startsWith(`${dataDir}/`)) await refuseToOverwrite(objectsDir);
+  const source = await openBackup(target);
+  const manifest = await readManifest(source);
+  const totalBytes = Object.values(manifest.files).reduce((sum, { size }) => sum + size, 0);
+  const verifying = startProgress('Verifying checksums', note, totalBytes);
+  await verifyManifest(source, manifest, verifying.add);
+  verifying.end();
+
+  let isDone = false;
+  const lock = await acquireDataDirLock(dataDir);
+  stops.push(async () => {
+    await lock.release();
+    if (!isDone) await empty(dataDir, objectsDir);
+  });
+  const copying = startProgress('Copying', note, totalBytes);
+  const cluster = await prepareCopiedCluster(dataDir);
+  stops.push(() => isDone || cluster.discard());
+  await copyFolder(join(source, 'postgres', 'data'), cluster.clusterDir, copying.add);
+  await copyFile(join(source, 'postgres', 'credentials.json'), cluster.credentialsPath, copying.add);
+  await mkdir(objectsDir, { recursive: true, mode: 0o700 });
+  await copyFolder(join(source, 'files'), objectsDir, copying.add);
+  await copyFile(join(source, 'secrets.json'), join(dataDir, 'secrets.json'), copying.add, { mayVanish: true });
+  copying.end();
+  await cluster.handOver();
+  const postgres = await startPostgres({ dataDir, onProgress: note });
+  stops.push(() => postgres.stop());
+  await checkCopy((await readServiceDatabaseUrl(postgres, 'files')) ?? '', objectsDir, note);
+  await postgres.stop();
+  await Promise.all([syncFolder(cluster.clusterDir), syncFolder(dataDir), syncFolder(objectsDir)]);
+  isDone = true;
+  note(`Restored the backup of ${manifest.createdAt} to ${dataDir}. npm start with this DATA_DIR runs it.`);
+}
+
+async function refuseToOverwrite(dir: string): Promise<void> {
+  const names = await readdir(dir).catch((err: NodeJS.ErrnoException) => {
+    if (err.code === 'ENOENT') return [];
+    throw err;
+  });
+  if (names.length > 0) throw new BackupError(`${dir} is not empty: set DATA_DIR to a new folder, or move this one away.`);
+}
+
+/** The folder of the backup; a .tar file is unpacked beside the data folder until the command ends. */
+async function openBackup({ path, dataDir, stops }: BackupTarget): Promise<string> {
+  const found = await stat(path).catch(() => undefined);
+  if (!found) throw new BackupError(`There is no backup at ${path}.`);
+  if (found.isDirectory()) return path;
+  await mkdir(dirname(dataDir), { recursive: true });
+  const dir = await mkdtemp(`${dataDir}.unpacked-`);
+  stops.push(() => rm(dir, { recursive: true, force: true }));
+  await extract({ file: path, cwd: dir, preserveOwner: false, strict: true }).catch((err: Error) => {
+    throw new BackupError(`${path} can't be unpacked: ${err.message}`);
+  });
+  return dir;
+}
+
+async function empty(...dirs: readonly string[]): Promise<void> {
+  for (const dir of dirs) {
+    for (const name of await readdir(dir).catch(() => [])) await rm(join(dir, name), { recursive: true, force: true });
+  }
+}
