@@ -104,7 +104,9 @@ it('every command block of every document runs as it is written', { timeout: 240
   expect(uploads.match(/"File uploaded\."/g)).toHaveLength(3);
   const download = await callByGrpcDocument(address);
   await shell.run(`URL='${download}'`);
-  await shell.run(block('docs/files.md', 2, { 'curl -fSL -o setup.zip -C': 'truncate -s 3 setup.zip\ncurl -fSL -o setup.zip -C' }));
+  await shell.run(
+    block('docs/files.md', 2, { 'curl -fSL -o setup.zip -C': 'truncate -s 3 setup.zip\ncurl -fSL -o setup.zip -C' }),
+  );
   const main = 'services/files/src/main.ts check';
   expect(await shell.run(block('docs/files.md', 3, { [`${main} --mend`]: `${main} --help` }))).toContain('Nothing is wrong.');
 
@@ -117,7 +119,9 @@ it('every command block of every document runs as it is written', { timeout: 240
   await shell.runUntil(block('docs/events.md', 3, { 'localhost:8081': realtime }), /101 Switching Protocols[\s\S]*"specversion"/);
   expect((await shell.run(block('docs/events.md', 4))).match(/"success":true/g)).toHaveLength(3);
 
-  await shell.run(block('docs/operations.md', 1, { 'http://gateway:9464': printed(/Metrics +(\S+?)(?:\/metrics)? \(gateway\)/) }));
+  await shell.run(
+    block('docs/operations.md', 1, { 'http://gateway:9464': printed(/Metrics +(\S+?)(?:\/metrics)? \(gateway\)/) }),
+  );
   for (const number of [2, 3]) await shell.run(block('docs/operations.md', number));
   await shell.run('mkdir -p backup/objects');
   const check = { [main]: `${main} --help` };
@@ -127,7 +131,9 @@ it('every command block of every document runs as it is written', { timeout: 240
   await shell.run(block('docs/s3.md', 1));
   await shell.run(`${block('docs/deployment.md', 1)}`);
   await shell.run(`(\n${block('docs/deployment.md', 2)}\n)`);
-  await shell.run(block('deploy/README.md', 1, { 'ROOT=$(deploy/test/image/build.sh /tmp/latchkey-image)': 'ROOT=/tmp/latchkey-image' }));
+  await shell.run(
+    block('deploy/README.md', 1, { 'ROOT=$(deploy/test/image/build.sh /tmp/latchkey-image)': 'ROOT=/tmp/latchkey-image' }),
+  );
   await runAccounts(base);
 
   const all = [...blocks].flatMap(([path, { length }]) => Array.from({ length }, (_, i) => `${path} ${i + 1}`));

@@ -45,9 +45,12 @@ export async function openDocumentShell(folder: string, env: NodeJS.ProcessEnv):
   const refusals = join(folder, 'refusals');
   const programs: Array<[string, string]> = [
     ...OTHER_PROGRAMS.map((name): [string, string] => [name, `echo ${name} "$@" >> '${calls}'`]),
-    ['curl', `PATH='${process.env.PATH}'
+    [
+      'curl',
+      `PATH='${process.env.PATH}'
 case " $* " in *' -f'* | *' --fail'*) fail= ;; *) fail=--fail-with-body ;; esac
-curl $fail --max-time 30 "$@" || echo "exit code $?: curl $*" >> '${refusals}'`],
+curl $fail --max-time 30 "$@" || echo "exit code $?: curl $*" >> '${refusals}'`,
+    ],
   ];
   for (const [name, script] of programs) {
     await writeFile(join(bin, name), `#!/bin/sh\n${script}\n`);
@@ -67,7 +70,9 @@ curl $fail --max-time 30 "$@" || echo "exit code $?: curl $*" >> '${refusals}'`]
       const other = startShell(options);
       try {
         void other.run(`${variables}\n${script}`).catch(() => undefined);
-        await eventually(() => printed.test(other.printed()) || Promise.reject(new Error(other.printed())), { timeoutMs: 30_000 });
+        await eventually(() => printed.test(other.printed()) || Promise.reject(new Error(other.printed())), {
+          timeoutMs: 30_000,
+        });
       } finally {
         await other.stop();
       }
