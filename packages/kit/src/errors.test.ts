@@ -31,6 +31,12 @@ describe('an error that travels', () => {
     expect(arrived?.httpStatus).toBe(ERROR_KINDS[kind].httpStatus);
   });
 
+  it('arrives with the details that it was thrown with', () => {
+    const detail = { path: 'name', message: 'must be 6 to 32 characters' };
+    const sent = new DomainError('some_reason', { kind: 'invalid', message: 'Some message' }).withDetails(detail);
+    expect(fromConnectError(toConnectError(sent))?.details).toEqual([detail]);
+  });
+
   it('is itself where it never left', () => {
     const err = errors.key_unknown();
     expect(fromConnectError(err)).toBe(err);

@@ -30,7 +30,20 @@ export interface ErrorDefinition {
   readonly code?: string;
   /** Sentence for the client. It names no secret and nothing of another account. */
   readonly message: string;
+  /** Input that broke the rule; `request` unless set. A service names the input, the gateway adds where it is. */
+  readonly path?: string;
+  /** The rule in words, such as `must be 6 to 32 characters`; the message unless set. */
+  readonly rule?: string;
 }
+
+/** One input that broke a rule, and the rule in words, which never repeat the input (decisions 3). */
+export interface ErrorDetail {
+  readonly path: string;
+  readonly message: string;
+}
+
+/** Envelope codes whose errors carry details (decisions 3). */
+const DETAILED_CODES: ReadonlySet<string> = new Set(['VALIDATION_ERROR', 'bad_request']);
 
 /** A failure that a rule of the domain raised. Everything else is a defect, and masked. */
 export class DomainError extends Error {
@@ -39,13 +52,28 @@ export class DomainError extends Error {
   readonly kind: ErrorKind;
   readonly code: string;
   readonly metadata: Readonly<Record<string, string>>;
+  /** At least one for the codes that carry details, none for others. */
+  readonly details: readonly ErrorDetail[];
 
-  constructor(reason: string, definition: ErrorDefinition, metadata: Readonly<Record<string, string>> = {}) {
+  constructor(
+    reason: string,
+    definition: ErrorDefinition,
+    metadata: Readonly<Record<string, string>> = {},
+    details: readonly ErrorDetail[] = [],
+  ) {
     super(definition.message);
     this.reason = reason;
     this.kind = definition.kind;
     this.code = definition.code ?? ERROR_KINDS[definition.kind].envelopeCode;
     this.metadata = metadata;
+    const { path = 'request', rule = definition.message } = definition;
+    const known = details.length > 0 ? details : [{ path, message: rule }];
+    this.details = DETAILED_CODES.has(this.code) ? known : [];
+  }
+
+  /** The same error with these details instead of its own. */
+  withDetails(...details: readonly ErrorDetail[]): DomainError {
+    return new DomainError(this.reason, this, this.metadata, details);
   }
 
   /** HTTP status of the kind. */
@@ -71,7 +99,7 @@ export function defineErrors<const T extends Record<string, ErrorDefinition>>(de
 
 /** Failures that any service may meet. */
 export const commonErrors = defineErrors({
-  request_malformed: { kind: 'invalid', message: 'The request is not valid HTTP' },
+  request_malformed: { kind: 'invalid', message: 'The request is not valid HTTP', rule: 'must be valid HTTP' },
   dependency_unavailable: { kind: 'unavailable', message: 'The service is temporarily unavailable' },
   too_many_calls: { kind: 'unavailable', message: 'The service has too much to do at the moment' },
 });
@@ -83,6 +111,7 @@ export function toConnectError(err: DomainError): ConnectError {
     kind: err.kind,
     code: err.code,
     metadata: err.metadata as { [key: string]: string },
+    details: [...err.details],
   };
   const { connectCode } = ERROR_KINDS[err.kind];
   return new ConnectError(err.message, connectCode, undefined, [{ desc: ErrorInfoSchema, value }], err);
@@ -101,7 +130,8 @@ export function fromConnectError(err: unknown): DomainError | undefined {
   const info = err.findDetails(ErrorInfoSchema)[0];
   if (info && Object.hasOwn(ERROR_KINDS, info.kind)) {
     const definition = { kind: info.kind as ErrorKind, message: err.rawMessage, ...(info.code && { code: info.code }) };
-    return new DomainError(info.reason, definition, info.metadata);
+    const details = info.details.map(({ path, message }) => ({ path, message }));
+    return new DomainError(info.reason, definition, info.metadata, details);
   }
   return NOT_ASKED.has(err.code) ? commonErrors.dependency_unavailable() : undefined;
 }

@@ -138,7 +138,6 @@ it('every command block of every document runs as it is written', { timeout: 240
 
   const all = [...blocks].flatMap(([path, { length }]) => Array.from({ length }, (_, i) => `${path} ${i + 1}`));
   expect([...ran, ...NOT_RUN].sort()).toEqual(all.sort());
-  console.log((await shell.readOtherCalls()).join('\n'));
 });
 
 /** Runs docs/grpc.md and answers a download URL that it made. */

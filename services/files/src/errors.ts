@@ -4,10 +4,10 @@ const MALFORMED = 'Request does not match the schema';
 
 /** The errors of the files service (specification 4.2 and 7, decisions 3 and 7). */
 export const errors = defineErrors({
-  file_name_invalid: { kind: 'malformed', message: MALFORMED },
+  file_name_invalid: { kind: 'malformed', message: MALFORMED, path: 'fileName', rule: 'must follow the rules for file names' },
   upload_malformed: { kind: 'malformed', message: MALFORMED },
-  page_invalid: { kind: 'malformed', message: MALFORMED },
-  lifetime_invalid: { kind: 'malformed', message: 'A download URL is good for 1 to 3,600 seconds' },
+  page_invalid: { kind: 'malformed', message: MALFORMED, path: 'currentPage', rule: 'must be a page of the table' },
+  lifetime_invalid: { kind: 'malformed', message: 'A download URL is good for 1 to 3,600 seconds', path: 'lifetimeSeconds' },
   application_not_found: { kind: 'not_found', message: 'Not found' },
   file_not_found: { kind: 'not_found', message: 'Not found' },
   file_name_taken: { kind: 'conflict', code: 'file_name_taken', message: 'The file name is taken' },

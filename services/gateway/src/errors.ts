@@ -3,8 +3,25 @@ import { defineErrors } from '@latchkey/kit/errors';
 /** What the gateway itself refuses (specification 7, decisions 2 to 5). */
 export const errors = defineErrors({
   request_invalid: { kind: 'malformed', message: 'Request does not match the schema' },
-  body_too_large: { kind: 'too_large', code: 'VALIDATION_ERROR', message: 'Request does not match the schema' },
-  media_type_unsupported: { kind: 'unsupported_media_type', message: 'Request does not match the schema' },
+  body_too_large: {
+    kind: 'too_large',
+    code: 'VALIDATION_ERROR',
+    message: 'Request does not match the schema',
+    path: 'body',
+    rule: 'must be at most 64 KiB',
+  },
+  media_type_unsupported: {
+    kind: 'unsupported_media_type',
+    message: 'Request does not match the schema',
+    path: 'header.content-type',
+    rule: 'must be application/json',
+  },
+  encoding_unsupported: {
+    kind: 'unsupported_media_type',
+    message: 'Request does not match the schema',
+    path: 'header.content-encoding',
+    rule: 'must be identity or absent',
+  },
   route_not_found: { kind: 'not_found', message: 'Not found' },
   method_not_allowed: { kind: 'method_not_allowed', message: 'The method is not allowed here' },
   credential_missing: {
@@ -30,8 +47,13 @@ export const errors = defineErrors({
     code: 'two_factor_required',
     message: 'The code of the second factor is needed',
   },
-  cursor_invalid: { kind: 'invalid', message: 'Invalid cursor. Use nextCursor of the page before, or omit it' },
-  file_name_missing: { kind: 'invalid', message: 'The action needs a fileName' },
+  cursor_invalid: {
+    kind: 'invalid',
+    message: 'Invalid cursor. Use nextCursor of the page before, or omit it',
+    path: 'query.cursor',
+    rule: 'must be the nextCursor of a page',
+  },
+  file_name_missing: { kind: 'invalid', message: 'The action needs a fileName', path: 'body.fileName', rule: 'is required' },
   avatar_too_large: { kind: 'too_large', message: 'The image is larger than an avatar may be' },
   csrf_invalid: { kind: 'forbidden', code: 'csrf_invalid', message: 'The CSRF token or the origin is not valid' },
   rate_limit_reached: { kind: 'rate_limited', message: 'Too many requests' },

@@ -5,7 +5,8 @@ import { jsonSchemaTransform } from 'fastify-type-provider-zod';
 
 const DESCRIPTION = `Manage applications of an application-licensing platform.
 
-Success is always HTTP 200 with \`{success: true, message, data?}\`; a failure is \`{success: false, code, message}\`, where \`code\` is stable.
+Success is always HTTP 200 with \`{success: true, message, data?}\`; a failure is \`{success: false, code, message, details?}\`, where \`code\` is stable.
+With \`VALIDATION_ERROR\` and \`bad_request\`, \`details\` names up to 10 inputs and the rule that each broke: \`{path, message}\`.
 Every answer carries \`X-Request-Id\`. Limits are told in \`RateLimit\` and \`RateLimit-Policy\`; a 429 carries \`Retry-After\`.
 
 A state-changing request made with a session needs the header \`X-CSRF-Token\`.

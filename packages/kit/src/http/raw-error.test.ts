@@ -100,10 +100,10 @@ describe('an upgrade that is refused', () => {
 describe('what Node would answer by itself', () => {
   it.each([
     ['no HTTP', 'garbage\r\n\r\n', 400],
-    ['headers without end', `GET / HTTP/1.1\r\nHost: x\r\nX-A: ${'a'.repeat(20_000)}\r\n\r\n`, 431],
-    ['an unknown expectation', 'GET / HTTP/1.1\r\nHost: x\r\nExpect: x\r\n\r\n', 417],
+    ['headers without end', `GET / HTTP/1.1\r\nHost: x\r\nX-A: ${'a'.repeat(20_000)}\r\n\r\n`, 431, 'header'],
+    ['an unknown expectation', 'GET / HTTP/1.1\r\nHost: x\r\nExpect: x\r\n\r\n', 417, 'header.expect'],
     ['CONNECT', 'CONNECT example.com:443 HTTP/1.1\r\nHost: x\r\n\r\n', 405],
-  ])('wears the envelope: %s', async (_what, bytes, status) => {
+  ])('wears the envelope: %s', async (_what, bytes, status, path = 'request') => {
     const { logger } = memoryLogger();
     const { port } = await startHttpServer(
       (_req, res) => void res.end(),
@@ -114,7 +114,8 @@ describe('what Node would answer by itself', () => {
     );
     const received = await exchange(port, bytes);
     expect(received).toMatch(new RegExp(`^HTTP/1\\.1 ${status} .*\r\nx-request-id: [0-9a-f-]{36}\r\n`, 's'));
-    const envelope = { success: false, code: 'bad_request', message: 'The request is not valid HTTP' };
+    const details = [{ path, message: expect.stringMatching(/^must /) }];
+    const envelope = { success: false, code: 'bad_request', message: 'The request is not valid HTTP', details };
     expect(JSON.parse(received.split('\r\n\r\n')[1] ?? '')).toEqual(envelope);
   });
 });

@@ -10,10 +10,17 @@ import { isLingering, lingeringClose } from './lingering-close.ts';
 import { requestIdOf } from './request-id.ts';
 import { STANDARD_HEADERS } from './standard-headers.ts';
 
-/** Status for each failure of Node's HTTP parser; any other is 400. */
-const PARSER_STATUS: Readonly<Record<string, number>> = {
-  ERR_HTTP_REQUEST_TIMEOUT: 408,
-  HPE_HEADER_OVERFLOW: 431,
+/** A request that did not arrive within its time. */
+export const requestTooSlow = (): DomainError =>
+  commonErrors.request_malformed().withDetails({ path: 'request', message: 'must arrive within the time limit' });
+
+/** Status and error for each failure of Node's HTTP parser; any other is 400. */
+const PARSER_FAILURES: Readonly<Record<string, readonly [status: number, err: DomainError]>> = {
+  ERR_HTTP_REQUEST_TIMEOUT: [408, requestTooSlow()],
+  HPE_HEADER_OVERFLOW: [
+    431,
+    commonErrors.request_malformed().withDetails({ path: 'header', message: 'must be at most 16 KiB in all' }),
+  ],
 };
 
 /** What an answer on a socket may have otherwise. */
@@ -80,17 +87,20 @@ export function onClientError(err: NodeJS.ErrnoException, socket: Duplex, logger
     socket.destroy();
     return;
   }
-  endWithEnvelope(socket, commonErrors.request_malformed(), { status: PARSER_STATUS[err.code ?? ''] ?? 400 });
+  const [status, failure] = PARSER_FAILURES[err.code ?? ''] ?? [400, commonErrors.request_malformed()];
+  endWithEnvelope(socket, failure, { status });
 }
 
 /** Gives the envelope to what Node would answer, or drop, by itself: foreign expectations and CONNECT. */
 export function coverNodeDefaults(server: Server): void {
   server.on('checkExpectation', (req: IncomingMessage, res: ServerResponse) => {
-    const { headers, body } = createEnvelope(commonErrors.request_malformed(), { requestId: requestIdOf(req) });
+    const err = commonErrors.request_malformed().withDetails({ path: 'header.expect', message: 'must be 100-continue' });
+    const { headers, body } = createEnvelope(err, { requestId: requestIdOf(req) });
     res.writeHead(417, headers).end(body);
   });
   server.on('connect', (req: IncomingMessage, socket: Duplex) => {
     const answer = { status: 405, requestId: requestIdOf(req), headers: { allow: 'GET' } };
-    endWithEnvelope(socket, commonErrors.request_malformed(), answer);
+    const err = commonErrors.request_malformed().withDetails({ path: 'request', message: 'must not use the method CONNECT' });
+    endWithEnvelope(socket, err, answer);
   });
 }

@@ -224,6 +224,15 @@ describe('the name of an application', () => {
   );
 });
 
+it('answers where the settings of a new application are', async () => {
+  const { headers, data } = await owner.session.post('/api/v1/panel/create-application', { name: 'with a location' });
+  expect(data).toBeUndefined();
+  const { data: all } = await owner.session.get('/api/v1/panel/get-applications');
+  const { id } = all.find(({ name }: { name: string }) => name === 'with a location');
+  expect(headers.get('location')).toBe(`/api/v1/panel/get-application-settings?applicationId=${id}`);
+  expect((await owner.session.send('GET', headers.get('location') ?? '')).data).toMatchObject({ version: '1.0' });
+});
+
 describe('license levels', () => {
   const save = (levels: unknown) =>
     owner.session.post('/api/v1/panel/create-application-license-levels', { levels } as object, { applicationId });

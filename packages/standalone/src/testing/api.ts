@@ -81,6 +81,23 @@ export class Api {
 
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 
+/** `VALIDATION_ERROR` and `bad_request` carry details, other errors none (decisions 3). */
+function errorProperties(code: string): string {
+  const isDetailed = code === 'VALIDATION_ERROR' || code === 'bad_request';
+  return `success,code,message${isDetailed ? ',details' : ''}`;
+}
+
+const DETAIL_PATH = /^(?:request|(?:body|query|params|header)(?:\.[\w.-]+)?)$/;
+
+function areDetails(details: unknown): boolean {
+  if (!Array.isArray(details) || details.length < 1 || details.length > 10) return false;
+  return (details as unknown[]).every((detail) => {
+    const { path, message, ...others } = detail as Record<string, unknown>;
+    const isNamed = typeof path === 'string' && DETAIL_PATH.test(path);
+    return isNamed && typeof message === 'string' && message !== '' && Object.keys(others).length === 0;
+  });
+}
+
 /** Checks the form that every answer has (specification 1 and 7, decisions 1 and 3) and takes it apart. */
 export function checkAnswer(
   what: string,
@@ -106,7 +123,8 @@ export function checkAnswer(
     const forms = ['success,message', 'success,message,data'];
     if (what.includes('/get-files-table')) forms.push('success,message,data,totalPages');
     if (status !== 200 || !forms.includes(names)) fail('a malformed success');
-  } else if (success !== false || status < 400 || names !== 'success,code,message') fail('a malformed error');
+  } else if (success !== false || status < 400 || names !== errorProperties(String(code))) fail('a malformed error');
+  if (body.details !== undefined && !areDetails(body.details)) fail('malformed details');
   if (typeof message !== 'string' || message === '') fail('no message');
   if (status >= 500 && !mayFail) fail('a failure of the server');
   if (status === 401 && !headers.get('www-authenticate')?.startsWith('Bearer')) fail('no way to authenticate');

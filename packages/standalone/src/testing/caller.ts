@@ -89,10 +89,9 @@ export async function createKey({ session }: Owner, options: KeyOptions = {}): P
 
 /** Makes an application and answers its id. */
 export async function createApplication(api: Api, name = unique('app-')): Promise<string> {
-  const { status, text } = await api.post('/api/v1/panel/create-application', { name });
+  const { status, headers, text } = await api.post('/api/v1/panel/create-application', { name });
   if (status !== 200) throw new Error(`The application was not made: ${text}`);
-  const { data } = await api.get('/api/v1/panel/get-applications');
-  return data.findLast((application: { name: string }) => application.name === name).id;
+  return new URL(headers.get('location') ?? '', api.baseUrl).searchParams.get('applicationId') as string;
 }
 
 /** Settings, levels, files, keys and records of an account: all that a refused request must leave as it was. */

@@ -25,13 +25,18 @@ interface Setting {
   readonly column: Column;
   /** The value as it is stored, or undefined where it does not fit. */
   readonly parse: (value: Value) => boolean | string | undefined;
+  /** What fits, in words. */
+  readonly rule: string;
   /** The event for live clients, for a field they hear of. */
   readonly event?: (value: string, previous: string) => EventBody;
   /** What the audit log says of a change, where it has a name of its own. */
   readonly action?: (value: boolean | string) => ApplicationAction;
 }
 
-const parseBoolean = (value: Value) => (typeof value === 'boolean' ? value : undefined);
+const boolean = {
+  parse: (value: Value) => (typeof value === 'boolean' ? value : undefined),
+  rule: 'must be a boolean for this field',
+};
 
 const CONTROL_CHARACTER = /\p{Cc}/u;
 
@@ -44,14 +49,15 @@ const parseStatus = (value: Value) => (value === 'online' || value === 'paused' 
 
 /** Every setting by its name in the REST interface (specification 4.1, rule 4). */
 const SETTINGS: ReadonlyMap<string, Setting> = new Map<string, Setting>([
-  ['applicationLicenseRequiresClientId', { column: 'license_requires_client_id', parse: parseBoolean }],
-  ['applicationUserRequiresClientId', { column: 'user_requires_client_id', parse: parseBoolean }],
-  ['applicationUserRequiresLicense', { column: 'user_requires_license', parse: parseBoolean }],
+  ['applicationLicenseRequiresClientId', { column: 'license_requires_client_id', ...boolean }],
+  ['applicationUserRequiresClientId', { column: 'user_requires_client_id', ...boolean }],
+  ['applicationUserRequiresLicense', { column: 'user_requires_license', ...boolean }],
   [
     'version',
     {
       column: 'version',
       parse: parseVersion,
+      rule: 'must be 1 to 64 characters without control characters for this field',
       event: (version, previousVersion) => ({ case: 'versionChanged', value: { version, previousVersion } }),
     },
   ],
@@ -60,6 +66,7 @@ const SETTINGS: ReadonlyMap<string, Setting> = new Map<string, Setting>([
     {
       column: 'status',
       parse: parseStatus,
+      rule: 'must be online or paused for this field',
       action: (status) => (status === 'paused' ? 'application.paused' : 'application.resumed'),
       event: (status) => (status === 'paused' ? { case: 'paused', value: { status } } : { case: 'resumed', value: { status } }),
     },
@@ -77,7 +84,7 @@ export async function updateSetting(ctx: Acting<AppsContext>, ref: ApplicationRe
     const setting = SETTINGS.get(field);
     if (!setting) throw errors.setting_unknown();
     const next = setting.parse(value);
-    if (next === undefined) throw errors.setting_value_invalid();
+    if (next === undefined) throw errors.setting_value_invalid().withDetails({ path: 'value', message: setting.rule });
     const previous = row[setting.column];
     if (next === previous) return;
     const event = setting.event?.(String(next), String(previous));

@@ -1,5 +1,6 @@
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import { type DomainError, ERROR_KINDS } from '@latchkey/kit/errors';
+import { errorEnvelope } from '@latchkey/kit/http/envelope';
 import type { DownloadableFile } from './download.store.ts';
 import { toHttpDate } from './http-date.ts';
 import type { Validators } from './precondition.ts';
@@ -46,30 +47,23 @@ export function bodyHeaders(file: DownloadableFile, byteSize: number): OutgoingH
 }
 
 /** A refusal that HTTP names and the table of kinds does not. */
-export interface Refusal {
-  readonly httpStatus: number;
-  readonly code: string;
-  readonly message: string;
+export type Refusal = Pick<DomainError, 'httpStatus' | 'code' | 'message' | 'details'>;
+
+export const METHOD_NOT_ALLOWED = refusal(405, 'The method is not allowed', ['request', 'must use the method GET or HEAD']);
+export const PRECONDITION_FAILED = refusal(412, 'A precondition does not hold', ['header', 'must hold for the file']);
+export const RANGE_UNSATISFIABLE = refusal(416, 'The range has no byte of the file', [
+  'header.range',
+  'must begin within the file',
+]);
+
+function refusal(httpStatus: number, message: string, [path, rule]: readonly [path: string, rule: string]): Refusal {
+  return { httpStatus, code: 'bad_request', message, details: [{ path, message: rule }] };
 }
 
-export const METHOD_NOT_ALLOWED: Refusal = { httpStatus: 405, code: 'bad_request', message: 'The method is not allowed' };
-export const PRECONDITION_FAILED: Refusal = { httpStatus: 412, code: 'bad_request', message: 'A precondition does not hold' };
-export const RANGE_UNSATISFIABLE: Refusal = {
-  httpStatus: 416,
-  code: 'bad_request',
-  message: 'The range has no byte of the file',
-};
-
 /** Sends the error envelope (specification 7), and nothing of the file but what `headers` say. */
-export function sendRefusal(
-  res: ServerResponse,
-  refusal: Refusal | DomainError,
-  requestId: string,
-  headers: OutgoingHttpHeaders = {},
-): void {
-  const { code, httpStatus } = refusal;
-  const message = code === ERROR_KINDS.internal.envelopeCode ? `${refusal.message}. Error id: ${requestId}` : refusal.message;
-  const body = JSON.stringify({ success: false, code, message });
+export function sendRefusal(res: ServerResponse, refusal: Refusal, requestId: string, headers: OutgoingHttpHeaders = {}): void {
+  const { httpStatus } = refusal;
+  const body = JSON.stringify(errorEnvelope(refusal, requestId));
   res
     .writeHead(httpStatus, {
       ...SAFE_HEADERS,

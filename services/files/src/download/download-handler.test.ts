@@ -99,6 +99,7 @@ describe('a download', () => {
       success: false,
       code: 'bad_request',
       message: 'The range has no byte of the file',
+      details: [{ path: 'header.range', message: 'must begin within the file' }],
     });
   });
 
@@ -117,7 +118,9 @@ describe('a download', () => {
   it.each(['POST', 'PUT', 'DELETE', 'OPTIONS', 'PATCH'])('refuses %s, and says what it allows', async (method) => {
     const { status, headers, body } = await server.fetch(url, { method });
     expect([status, headers.allow]).toEqual([405, 'GET, HEAD']);
-    expect(JSON.parse(body.toString())).toEqual({ success: false, code: 'bad_request', message: 'The method is not allowed' });
+    const details = [{ path: 'request', message: 'must use the method GET or HEAD' }];
+    const message = 'The method is not allowed';
+    expect(JSON.parse(body.toString())).toEqual({ success: false, code: 'bad_request', message, details });
   });
 
   it('has the name that the file has now', async () => {

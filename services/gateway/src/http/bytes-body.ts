@@ -1,6 +1,6 @@
 import type { IncomingMessage, Server } from 'node:http';
 import type { Socket } from 'node:net';
-import { commonErrors } from '@latchkey/kit/errors';
+import { commonErrors, type DomainError } from '@latchkey/kit/errors';
 import { whileTransferring } from '@latchkey/kit/http/connections';
 import type { FastifyInstance } from 'fastify';
 import { errors } from '../errors.ts';
@@ -27,16 +27,27 @@ export function leaveBodyUnread(part: FastifyInstance, types: keyof typeof BYTES
 }
 
 /**
- * Throws `media_type_unsupported` for what is said to be anything else, and `request_malformed` for what is said to be two things. What is
- * compressed would be stored as it is.
+ * Throws `media_type_unsupported` for what is said to be anything else, `encoding_unsupported` for what is compressed, as it would be stored
+ * so, and `request_malformed` for what is said to be two things.
  */
 function checkPlainBytes(req: IncomingMessage, types: keyof typeof BYTES_TYPES): void {
   const { headers } = req;
-  if (countHeader(req, 'content-type') > 1) throw commonErrors.request_malformed();
+  if (countHeader(req, 'content-type') > 1)
+    throw commonErrors.request_malformed().withDetails({ path: CONTENT_TYPE, message: 'must be given once' });
   const type = headers['content-type'];
   const isBytes = type === undefined || BYTES_TYPES[types](type.split(';', 1)[0]?.trim().toLowerCase() as string);
   const { 'transfer-encoding': transfer = 'chunked' } = headers;
-  if (!isBytes || isEncoded(req) || transfer.trim().toLowerCase() !== 'chunked') throw errors.media_type_unsupported();
+  if (!isBytes) throw bytesTypeUnsupported();
+  if (isEncoded(req)) throw errors.encoding_unsupported();
+  if (transfer.trim().toLowerCase() !== 'chunked')
+    throw errors.encoding_unsupported().withDetails({ path: 'header.transfer-encoding', message: 'must be chunked' });
+}
+
+const CONTENT_TYPE = 'header.content-type';
+
+/** The error for bytes of a type that the route does not take. */
+export function bytesTypeUnsupported(): DomainError {
+  return errors.media_type_unsupported().withDetails({ path: CONTENT_TYPE, message: `must be ${BYTES_MEDIA_TYPE}` });
 }
 
 /** Whether a body is said to be compressed, or otherwise encoded, which nobody undoes here. */

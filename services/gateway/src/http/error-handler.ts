@@ -1,9 +1,11 @@
-import { commonErrors, DomainError, defineErrors, fromConnectError } from '@latchkey/kit/errors';
+import { commonErrors, type DomainError, defineErrors, fromConnectError } from '@latchkey/kit/errors';
 import { denialHeaders } from '@latchkey/kit/http/denial-headers';
 import { errorEnvelope } from '@latchkey/kit/http/envelope';
 import type { Logger } from '@latchkey/kit/logger';
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { errors } from '../errors.ts';
+import { bytesTypeUnsupported } from './bytes-body.ts';
+import { locateDetail } from './error-details.ts';
 
 const { internal_error } = defineErrors({ internal_error: { kind: 'internal', message: 'Internal server error' } });
 
@@ -13,7 +15,7 @@ const RETRY_AFTER_UNAVAILABLE_S = '2';
 /** Answers any failure of a request with its envelope; what nobody expected is logged and masked (promises R11). */
 export function createErrorHandler(logger: Logger) {
   return (err: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
-    const known = toDomainError(err);
+    const known = toDomainError(err, request);
     if (!known) logger.error({ err, requestId: request.id, route: request.routeOptions.url }, 'request failed');
     return sendError(reply, known ?? internal_error(), request.id);
   };
@@ -31,18 +33,22 @@ export function sendError(reply: FastifyReply, err: DomainError, requestId: stri
     .send(JSON.stringify(errorEnvelope(err, requestId)));
 }
 
-function toDomainError(err: unknown): DomainError | undefined {
-  if (err instanceof DomainError) return err;
-  return fromConnectError(err) ?? fromFastifyError(err as FastifyError);
+function toDomainError(err: unknown, request: FastifyRequest): DomainError | undefined {
+  const known = fromConnectError(err);
+  if (!known) return fromFastifyError(err as FastifyError, request);
+  if (known.details.length === 0) return known;
+  return known.withDetails(...known.details.map((detail) => locateDetail(detail, request)));
 }
 
+const WRONG_LENGTH = { path: 'header.content-length', message: 'must be the length of the body' };
+
 /** What Fastify and its plugins refuse by themselves: schemas, bodies, URLs, and files of the documentation. */
-function fromFastifyError(err: FastifyError): DomainError | undefined {
-  if (err.validation) return errors.request_invalid();
+function fromFastifyError(err: FastifyError, { routeOptions }: FastifyRequest): DomainError | undefined {
   if (err.code === 'FST_ERR_CTP_BODY_TOO_LARGE') return errors.body_too_large();
-  if (err.code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') return errors.media_type_unsupported();
+  if (err.code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE')
+    return routeOptions.config?.takesBytes ? bytesTypeUnsupported() : errors.media_type_unsupported();
   // Errors of other libraries have codes that are numbers.
-  if (String(err.code).startsWith('FST_ERR_CTP_')) return errors.request_invalid();
+  if (String(err.code).startsWith('FST_ERR_CTP_')) return errors.request_invalid().withDetails(WRONG_LENGTH);
   if (err.code === 'FST_ERR_MAX_PARAM_LENGTH') return errors.route_not_found();
   if (err.code === 'ECONNRESET' || err.code === 'ERR_STREAM_PREMATURE_CLOSE') return commonErrors.request_malformed();
   return fromStatus(err.statusCode);

@@ -1,3 +1,4 @@
+import type { DomainError } from '@latchkey/kit/errors';
 import { errors } from '../errors.ts';
 
 /** Deepest nesting of a body. Ours need two levels. */
@@ -5,6 +6,8 @@ const DEPTH_MAX = 8;
 
 /** A string of JSON text, and the colon that makes it a property's name. */
 const STRING_TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"\s*(:?)/g;
+
+const WELL_FORMED = 'must not have half a surrogate pair';
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
@@ -16,14 +19,22 @@ const utf8 = new TextDecoder('utf-8', { fatal: true });
  */
 export function parseJsonBody(body: Buffer): unknown {
   if (body.byteLength === 0) return undefined;
+  const { text, value } = decode(body);
+  if (countProperties(value, DEPTH_MAX) !== countWrittenProperties(text)) throw invalid('must not have a property twice');
+  return value;
+}
+
+function decode(body: Buffer): { readonly text: string; readonly value: unknown } {
   try {
     const text = utf8.decode(body);
-    const value: unknown = JSON.parse(text);
-    if (countProperties(value, DEPTH_MAX) !== countWrittenProperties(text)) throw errors.request_invalid();
-    return value;
+    return { text, value: JSON.parse(text) };
   } catch {
-    throw errors.request_invalid();
+    throw invalid('must be JSON in UTF-8');
   }
+}
+
+function invalid(message: string): DomainError {
+  return errors.request_invalid().withDetails({ path: 'body', message });
 }
 
 function countWrittenProperties(text: string): number {
@@ -33,13 +44,14 @@ function countWrittenProperties(text: string): number {
 }
 
 function countProperties(value: unknown, depth: number): number {
-  if (typeof value === 'string' && !value.isWellFormed()) throw errors.request_invalid();
+  if (typeof value === 'string' && !value.isWellFormed()) throw invalid(WELL_FORMED);
   if (typeof value !== 'object' || value === null) return 0;
-  if (depth === 0) throw errors.request_invalid();
+  if (depth === 0) throw invalid(`must be nested at most ${DEPTH_MAX} levels deep`);
   if (Array.isArray(value)) return value.reduce<number>((sum, item) => sum + countProperties(item, depth - 1), 0);
   let count = 0;
   for (const [name, item] of Object.entries(value)) {
-    if (name === '__proto__' || !name.isWellFormed()) throw errors.request_invalid();
+    if (name === '__proto__') throw invalid('must not have a property named __proto__');
+    if (!name.isWellFormed()) throw invalid(WELL_FORMED);
     count += 1 + countProperties(item, depth - 1);
   }
   return count;

@@ -17,7 +17,7 @@ export function createNotFoundHandler(routes: readonly Pick<Route, 'method' | 'u
     const known = patterns.find(([pattern]) => pattern.test(path));
     if (!known) throw errors.route_not_found();
     reply.header('allow', known[1]);
-    throw errors.method_not_allowed();
+    throw errors.method_not_allowed().withDetails({ path: 'request', message: `must use the method ${known[1]}` });
   };
 }
 

@@ -50,8 +50,8 @@ describe('what Node would answer by itself', () => {
     ['no HTTP', 'garbage\r\n\r\n', 400],
     ['an unknown method', 'FOO / HTTP/1.1\r\nHost: x\r\n\r\n', 400],
     ['HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 400],
-    ['headers without end', `GET / HTTP/1.1\r\nHost: x\r\nX-A: ${'a'.repeat(20_000)}\r\n\r\n`, 431],
-    ['an unknown expectation', 'GET /healthz HTTP/1.1\r\nHost: x\r\nExpect: x\r\n\r\n', 417],
+    ['headers without end', `GET / HTTP/1.1\r\nHost: x\r\nX-A: ${'a'.repeat(20_000)}\r\n\r\n`, 431, 'header'],
+    ['an unknown expectation', 'GET /healthz HTTP/1.1\r\nHost: x\r\nExpect: x\r\n\r\n', 417, 'header.expect'],
     ['CONNECT', 'CONNECT example.com:443 HTTP/1.1\r\nHost: x\r\n\r\n', 405],
     [
       'a length that is given in two ways',
@@ -60,13 +60,14 @@ describe('what Node would answer by itself', () => {
     ],
     ['no host', 'GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n', 400],
     ['two hosts', 'GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\nhost: b\r\n\r\n', 400],
-  ])('wears the envelope: %s', async (_what, bytes, status) => {
+  ])('wears the envelope: %s', async (_what, bytes, status, path = 'request') => {
     const received = await exchange(bytes);
     const [head = '', body = ''] = received.split('\r\n\r\n');
     expect(statusLines(received)).toEqual([status]);
     expect(head).toMatch(/^x-request-id: [0-9a-f-]{36}$/im);
     expect(head).toMatch(/^content-type: application\/json; charset=utf-8$/im);
-    expect(JSON.parse(body)).toEqual({ success: false, code: 'bad_request', message: 'The request is not valid HTTP' });
+    const envelope = { success: false, code: 'bad_request', message: 'The request is not valid HTTP' };
+    expect(JSON.parse(body)).toEqual({ ...envelope, details: [{ path, message: expect.stringMatching(/^must /) }] });
   });
 
   it('names the allowed methods where it refuses one', async () => {

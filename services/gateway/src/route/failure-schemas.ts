@@ -110,8 +110,22 @@ const HEADERS: Readonly<Record<number, object>> = {
   503: RETRY_AFTER,
 };
 
+/** Inputs that broke a rule (decisions 3). */
+const details = z
+  .array(
+    z.object({
+      path: z.string().meta({ description: 'The input, such as `body.name`; `request` where it is none in particular.' }),
+      message: z.string().meta({ description: 'The rule, such as `must be 6 to 32 characters`.' }),
+    }),
+  )
+  .max(10)
+  .optional()
+  .meta({ description: 'Which inputs broke which rule: with `VALIDATION_ERROR` and `bad_request` alone.' });
+
+const isDetailed = (code: string) => code === 'VALIDATION_ERROR' || code === 'bad_request';
+
 function toSchema(status: number, sentences: readonly string[], codes: readonly string[]) {
   return z
-    .object({ success: z.literal(false), code: z.enum(codes), message: z.string() })
+    .object({ success: z.literal(false), code: z.enum(codes), message: z.string(), ...(codes.some(isDetailed) && { details }) })
     .meta({ description: sentences.join(' '), ...(HEADERS[status] && { headers: HEADERS[status] }) });
 }

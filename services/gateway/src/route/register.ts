@@ -33,7 +33,8 @@ function addRoute(app: FastifyInstance, gate: Gate, route: Route): void {
     handler: async (request, reply) => {
       const { principal, ...entrance } = entrances.get(request) as Entrance;
       const { body, query, params, headers, raw } = request;
-      if (!route.body && !route.takesBytes && !isEmpty(body)) throw errors.request_invalid();
+      if (!route.body && !route.takesBytes && !isEmpty(body))
+        throw errors.request_invalid().withDetails({ path: 'body', message: 'must be absent or empty' });
       const given = { ...entrance, principal: principal as never, body, query, params, headers, raw, reply };
       const handle = async () => route.handle?.(given);
       const answer = await (route.takesBytes ? whileBytesCome(raw, handle) : handle());

@@ -119,6 +119,10 @@ describe('the document of every other route', () => {
   it('says which headers come with a redirect, and with what may be tried again', () => {
     const { responses } = (paths['/api/v1/auth/oidc/start'] as Record<'get', Operation>).get;
     expect(responses[302]).toMatchObject({ headers: { Location: { schema: { format: 'uri' } } } });
+    const created = (paths[CREATE_APPLICATION] as Record<'post', Operation>).post.responses[200];
+    expect(created).toMatchObject({
+      headers: { Location: { description: expect.stringContaining('get-application-settings') } },
+    });
     for (const status of [429, 503]) expect(responses[status]).toMatchObject({ headers: { 'Retry-After': expect.any(Object) } });
     expect(Object.keys(responses[429]?.headers ?? {})).toEqual(['Retry-After', 'RateLimit', 'RateLimit-Policy']);
     expect(responses[500]).not.toHaveProperty('headers');

@@ -30,7 +30,7 @@ export function toRouteSchema(route: Route): FastifySchema {
     ...(params && { params }),
     response: {
       ...(answersBytes && bytesAnswers(answersBytes)),
-      ...(!answersBytes && !redirects?.always && { 200: envelope.meta({ description: 'Success.' }) }),
+      ...(!answersBytes && !redirects?.always && { 200: envelope.meta({ description: 'Success.', ...headersOf(route) }) }),
       // No content, that is.
       ...(redirects && {
         302: z.null().meta({ description: redirects.when, headers: { Location: { type: 'string', format: 'uri' } } }),
@@ -47,6 +47,12 @@ function bytesAnswers(mediaType: string) {
     // No content, that is.
     304: z.null().meta({ description: 'There is nothing else than what `If-None-Match` names.' }),
   };
+}
+
+function headersOf({ successHeaders }: Route): { readonly headers?: object } {
+  if (!successHeaders) return {};
+  const described = Object.entries(successHeaders).map(([name, description]) => [name, { type: 'string', description }]);
+  return { headers: Object.fromEntries(described) };
 }
 
 function accessSentence({ access }: Route): string {

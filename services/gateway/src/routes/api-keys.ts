@@ -14,26 +14,31 @@ const unique = (list: readonly unknown[]) => new Set(list).size === list.length;
 
 const fields = {
   name: trimmedText(3, 64, 'Name, 3 to 64 characters after trimming.'),
-  scopes: z.array(z.enum(SCOPES)).min(1).refine(unique).meta({ uniqueItems: true }),
+  scopes: z.array(z.enum(SCOPES)).min(1).refine(unique, 'must not have a scope twice').meta({ uniqueItems: true }),
   allApplications: z.boolean(),
   applicationIds: z.array(idText),
   expiresAt: z.iso
     .datetime({ offset: true })
     .transform((text) => new Date(text))
-    .refine((date) => date.getTime() > Date.now())
+    .refine((date) => date.getTime() > Date.now(), 'must be in the future')
     .nullable(),
+};
+
+const RESTRICTION = {
+  path: ['applicationIds'],
+  message: 'must have at least one id if allApplications is false, and none if it is true',
 };
 
 const createBody = z
   .strictObject({ ...fields, applicationIds: fields.applicationIds.optional(), expiresAt: fields.expiresAt.optional() })
-  .refine(({ allApplications, applicationIds = [] }) => allApplications === (applicationIds.length === 0));
+  .refine(({ allApplications, applicationIds = [] }) => allApplications === (applicationIds.length === 0), RESTRICTION);
 
 const updateBody = z
   .strictObject(fields)
   .partial()
-  .refine((body) => Object.keys(body).length > 0)
-  .refine((body) => body.allApplications !== true || !body.applicationIds?.length)
-  .refine((body) => body.allApplications !== false || body.applicationIds?.length !== 0);
+  .refine((body) => Object.keys(body).length > 0, 'must have at least one property')
+  .refine((body) => body.allApplications !== true || !body.applicationIds?.length, RESTRICTION)
+  .refine((body) => body.allApplications !== false || body.applicationIds?.length !== 0, RESTRICTION);
 
 const record = {
   id: idText,

@@ -11,6 +11,9 @@ const HOUR_MS = 3_600_000;
 
 const TAG = 'Application settings';
 
+/** Where the settings of an application are. */
+export const SETTINGS_URL = '/api/v1/panel/get-application-settings';
+
 const FIELDS = [
   'applicationLicenseRequiresClientId',
   'applicationUserRequiresClientId',
@@ -32,7 +35,7 @@ export function applicationSettingRoutes(clients: Clients): Route[] {
   return [
     defineRoute({
       method: 'GET',
-      url: '/api/v1/panel/get-application-settings',
+      url: SETTINGS_URL,
       access: 'applications:read',
       tag: TAG,
       summary: 'Get the settings of an application',

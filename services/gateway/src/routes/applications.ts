@@ -7,6 +7,7 @@ import type { Clients } from '../clients.ts';
 import { errors } from '../errors.ts';
 import { defineRoute, type Route, type RouteRequest } from '../route/route.ts';
 import { type ApplicationCall, checkOwned, withApplication } from './application-access.ts';
+import { SETTINGS_URL } from './application-settings.ts';
 import { idText, timestamp, trimmedText } from './schemas.ts';
 
 const TAG = 'Applications';
@@ -39,12 +40,15 @@ export function applicationRoutes(clients: Clients): Route[] {
       summary: 'Create an application',
       description:
         'The key must have access to all applications. A new application is online, with version `1.0` and both runtime keys.',
+      successHeaders: { Location: 'Path of `get-application-settings` for the new application.' },
       body: z.strictObject({ name: trimmedText(6, 32, 'Name, 6 to 32 characters after trimming. Names need not be unique.') }),
       failures: ['application_forbidden', 'too_many_applications'],
       message: 'Successfully create application',
-      handle: async ({ principal, body, call }) => {
+      handle: async ({ principal, body, call, reply }) => {
         if (!principal.allApplications) throw errors.application_forbidden();
-        await clients.applications.createApplication({ accountId: principal.accountId, name: body.name }, call);
+        const request = { accountId: principal.accountId, name: body.name };
+        const { applicationId } = await clients.applications.createApplication(request, call);
+        reply.header('location', `${SETTINGS_URL}?applicationId=${applicationId}`);
       },
     }),
     defineRoute({

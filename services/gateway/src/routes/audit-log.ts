@@ -8,12 +8,13 @@ import { anyText, idText, timestamp } from './schemas.ts';
 
 const LIMIT_MAX = 100;
 const LIMIT_DEFAULT = 50;
+const LIMIT_RULE = `must be a whole number from 1 to ${LIMIT_MAX}`;
 
 const limit = z
   .string()
-  .regex(/^[0-9]{1,3}$/)
+  .regex(/^[0-9]{1,3}$/, LIMIT_RULE)
   .transform(Number)
-  .refine((count) => count >= 1 && count <= LIMIT_MAX);
+  .refine((count) => count >= 1 && count <= LIMIT_MAX, LIMIT_RULE);
 
 const query = z
   .object({
@@ -22,11 +23,14 @@ const query = z
     applicationId: idText.optional().meta({ description: 'Only what was done to this application and its files.' }),
     action: z
       .string()
-      .regex(/^[\w.]{1,64}$/)
+      .regex(/^[\w.]{1,64}$/, 'must be 1 to 64 letters, digits, underscores and dots')
       .optional()
       .meta({ description: 'Only this action, such as `application.created`. Not together with `applicationId`.' }),
   })
-  .refine(({ applicationId, action }) => applicationId === undefined || action === undefined);
+  .refine(({ applicationId, action }) => applicationId === undefined || action === undefined, {
+    path: ['action'],
+    message: 'must be absent beside applicationId',
+  });
 
 const ACTOR_KINDS = ['api_key', 'session', 'operator', 'service', 'anonymous'] as const;
 

@@ -35,11 +35,11 @@ const account = z.object({
 export const session = z.object({ account, csrfToken: z.string().meta({ description: 'For the header `X-CSRF-Token`.' }) });
 
 const signUpBody = z.strictObject({
-  username: z.string().regex(/^[A-Za-z0-9_-]{3,32}$/),
+  username: z.string().regex(/^[A-Za-z0-9_-]{3,32}$/, 'must be 3 to 32 ASCII letters, digits, underscores and dashes'),
   email: z.email().max(254),
   password: z
     .string()
-    .refine((text) => hasLength(text.replaceAll('\0', ' '), 10, 128))
+    .refine((text) => hasLength(text, 10, 128), 'must be 10 to 128 characters without NUL')
     .meta({ minLength: 10, maxLength: 128, description: '10 to 128 characters.' }),
 });
 

@@ -9,7 +9,7 @@ const TAG = 'License levels';
 const levels = z
   .array(trimmedText(1, 16, 'License level, 1 to 16 characters after trimming.'))
   .min(1)
-  .refine((list) => new Set(list).size === list.length)
+  .refine((list) => new Set(list).size === list.length, 'must not have a level twice')
   .meta({ uniqueItems: true });
 
 /** License levels of an application (specification 4.1, rule 3). */

@@ -6,18 +6,18 @@ export function trimmedText(min: number, max: number, description: string) {
   return z
     .string()
     .trim()
-    .refine((text) => hasLength(text, min, max))
+    .refine((text) => hasLength(text, min, max), `must be ${min} to ${max} characters`)
     .meta({ description, minLength: min, maxLength: max });
 }
 
 /** Any text that a service may be handed. What it names, if anything, is the service's to say. */
-export const anyText = z.string().refine(isStorable);
+export const anyText = z.string().refine(isStorable, 'must not have NUL');
 
 /** What some account may have been made with, whether or not it may be now: text of up to so many code points. */
 export function nonEmptyText(max: number) {
   return z
     .string()
-    .refine((text) => hasLength(text, 1, max))
+    .refine((text) => hasLength(text, 1, max), `must be 1 to ${max} characters without NUL`)
     .meta({ minLength: 1, maxLength: max });
 }
 
@@ -26,13 +26,15 @@ export const twoFactorCode = z.string();
 
 const FILE_NAME = /^[A-Za-z0-9_-]+(?:[ .][A-Za-z0-9_-]+)*$/;
 const FILE_NAME_LENGTH_MAX = 16;
+const FILE_NAME_RULE =
+  'must be 1 to 16 characters: ASCII letters, digits, underscores and dashes, with single spaces or dots between them';
 
 /** A file name; what is checked and passed on is what is left without invisible characters and white space around (specification 2.5). */
 export const fileName = z
   .string()
   .overwrite(withoutInvisible)
-  .max(FILE_NAME_LENGTH_MAX)
-  .regex(FILE_NAME)
+  .max(FILE_NAME_LENGTH_MAX, { message: FILE_NAME_RULE, abort: true })
+  .regex(FILE_NAME, FILE_NAME_RULE)
   .meta({ description: 'File name, checked without invisible characters and white space around.', examples: ['setup-1.2.exe'] });
 
 /** An id; text that is no UUID names nothing and is no schema's concern (decisions 1). */

@@ -13,7 +13,8 @@ const contentDigest = z
   .string()
   .transform((text, ctx) => {
     const sha256 = parseContentDigest(text);
-    if (!sha256) ctx.issues.push({ code: 'custom', message: 'malformed', input: text });
+    if (!sha256)
+      ctx.issues.push({ code: 'custom', message: 'must be RFC 9530 digests, with a sha-256 of 32 bytes', input: text });
     return sha256 ?? z.NEVER;
   })
   .meta({

@@ -1,3 +1,4 @@
+import type { DomainError } from '@latchkey/kit/errors';
 import { parseId } from '@latchkey/kit/id';
 import { hasLength } from '@latchkey/kit/text';
 import { errors } from '../errors.ts';
@@ -21,17 +22,22 @@ const APPLICATIONS_MAX = 1_000;
 /** The last instant that has a year of four digits. */
 const LATEST_TIME_MS = Date.UTC(10_000, 0) - 1;
 
+function invalid(path: string, message: string): DomainError {
+  return errors.api_key_settings_invalid().withDetails({ path, message });
+}
+
 /** The name, trimmed. Throws `api_key_settings_invalid`. */
 export function parseName(text: string): string {
   const name = text.trim();
-  if (!hasLength(name, NAME_LENGTH_MIN, NAME_LENGTH_MAX) || CONTROL_CHARACTER.test(name)) throw errors.api_key_settings_invalid();
+  if (!hasLength(name, NAME_LENGTH_MIN, NAME_LENGTH_MAX) || CONTROL_CHARACTER.test(name))
+    throw invalid('name', 'must be 3 to 64 characters without control characters');
   return name;
 }
 
 /** The scopes as given. Throws `api_key_settings_invalid` unless they are one or more known ones, each once. */
 export function parseScopes(scopes: readonly string[]): string[] {
   const known = scopes.length > 0 && scopes.every((scope) => SCOPES.has(scope));
-  if (!known || new Set(scopes).size !== scopes.length) throw errors.api_key_settings_invalid();
+  if (!known || new Set(scopes).size !== scopes.length) throw invalid('scopes', 'must be known scopes, each once');
   return [...scopes];
 }
 
@@ -39,12 +45,13 @@ export function parseScopes(scopes: readonly string[]): string[] {
 export function parseExpiry(expiresAt: Date, now: Date): Date {
   const time = expiresAt.getTime();
   // An invalid date compares false with everything.
-  if (!(time > now.getTime() && time <= LATEST_TIME_MS)) throw errors.api_key_settings_invalid();
+  if (!(time > now.getTime() && time <= LATEST_TIME_MS))
+    throw invalid('expiresAt', 'must be in the future and before the year 10000');
   return expiresAt;
 }
 
 /** The ids, each once and in canonical form where it has one. Throws `api_key_settings_invalid` for too many. */
 export function parseApplicationIds(texts: readonly string[]): string[] {
-  if (texts.length > APPLICATIONS_MAX) throw errors.api_key_settings_invalid();
+  if (texts.length > APPLICATIONS_MAX) throw invalid('applicationIds', `must be at most ${APPLICATIONS_MAX} ids`);
   return [...new Set(texts.map((text) => parseId(text) ?? text))];
 }

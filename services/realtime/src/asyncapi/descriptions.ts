@@ -31,7 +31,7 @@ ${table(
   CLOSE_CODES.map(({ code, meaning, clientShould }) => [String(code), meaning, clientShould]),
 )}
 
-**Refusals**, before the upgrade, with the error envelope \`{success: false, code, message}\`
+**Refusals**, before the upgrade, with the error envelope \`{success: false, code, message, details?}\`
 
 ${table(
   ['status', 'code', 'meaning', 'the client should'],

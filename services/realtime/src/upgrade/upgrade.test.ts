@@ -31,6 +31,9 @@ function expectRefusal(answer: RawAnswer, status: number, code: string): void {
     body: { success: false, code, message: expect.any(String) },
   });
   expect(answer.headers['x-request-id']).toMatch(UUID);
+  const details = (answer.body as { details?: unknown }).details;
+  if (code === 'bad_request') expect(details).toEqual([{ path: expect.any(String), message: expect.stringMatching(/^must /) }]);
+  else expect(details).toBeUndefined();
 }
 
 describe('an upgrade without a valid key', () => {

@@ -50,6 +50,13 @@ export declare type ErrorInfo = Message<"latchkey.rpc.v1.ErrorInfo"> & {
    * @generated from field: map<string, string> metadata = 4;
    */
   metadata: { [key: string]: string };
+
+  /**
+   * Which inputs broke a rule, and which rule. Set for `VALIDATION_ERROR` and `bad_request`, empty for other codes.
+   *
+   * @generated from field: repeated latchkey.rpc.v1.ErrorDetail details = 5;
+   */
+  details: ErrorDetail[];
 };
 
 /**
@@ -57,4 +64,31 @@ export declare type ErrorInfo = Message<"latchkey.rpc.v1.ErrorInfo"> & {
  * Use `create(ErrorInfoSchema)` to create a new message.
  */
 export declare const ErrorInfoSchema: GenMessage<ErrorInfo>;
+
+/**
+ * ErrorDetail names one input that broke a rule.
+ *
+ * @generated from message latchkey.rpc.v1.ErrorDetail
+ */
+export declare type ErrorDetail = Message<"latchkey.rpc.v1.ErrorDetail"> & {
+  /**
+   * Name of the input in the REST interface, such as `name`; `request` where no single input is wrong. Never empty.
+   *
+   * @generated from field: string path = 1;
+   */
+  path: string;
+
+  /**
+   * The rule in words, such as `must be 6 to 32 characters`. Never repeats the input. Never empty.
+   *
+   * @generated from field: string message = 2;
+   */
+  message: string;
+};
+
+/**
+ * Describes the message latchkey.rpc.v1.ErrorDetail.
+ * Use `create(ErrorDetailSchema)` to create a new message.
+ */
+export declare const ErrorDetailSchema: GenMessage<ErrorDetail>;
 

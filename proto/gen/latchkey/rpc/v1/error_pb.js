@@ -10,7 +10,7 @@ import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
  * Describes the file latchkey/rpc/v1/error.proto.
  */
 export const file_latchkey_rpc_v1_error = /*@__PURE__*/
-  fileDesc("ChtsYXRjaGtleS9ycGMvdjEvZXJyb3IucHJvdG8SD2xhdGNoa2V5LnJwYy52MSKkAQoJRXJyb3JJbmZvEg4KBnJlYXNvbhgBIAEoCRIMCgRraW5kGAIgASgJEgwKBGNvZGUYAyABKAkSOgoIbWV0YWRhdGEYBCADKAsyKC5sYXRjaGtleS5ycGMudjEuRXJyb3JJbmZvLk1ldGFkYXRhRW50cnkaLwoNTWV0YWRhdGFFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBYgZwcm90bzM");
+  fileDesc("ChtsYXRjaGtleS9ycGMvdjEvZXJyb3IucHJvdG8SD2xhdGNoa2V5LnJwYy52MSLTAQoJRXJyb3JJbmZvEg4KBnJlYXNvbhgBIAEoCRIMCgRraW5kGAIgASgJEgwKBGNvZGUYAyABKAkSOgoIbWV0YWRhdGEYBCADKAsyKC5sYXRjaGtleS5ycGMudjEuRXJyb3JJbmZvLk1ldGFkYXRhRW50cnkSLQoHZGV0YWlscxgFIAMoCzIcLmxhdGNoa2V5LnJwYy52MS5FcnJvckRldGFpbBovCg1NZXRhZGF0YUVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiLAoLRXJyb3JEZXRhaWwSDAoEcGF0aBgBIAEoCRIPCgdtZXNzYWdlGAIgASgJYgZwcm90bzM");
 
 /**
  * Describes the message latchkey.rpc.v1.ErrorInfo.
@@ -18,4 +18,11 @@ export const file_latchkey_rpc_v1_error = /*@__PURE__*/
  */
 export const ErrorInfoSchema = /*@__PURE__*/
   messageDesc(file_latchkey_rpc_v1_error, 0);
+
+/**
+ * Describes the message latchkey.rpc.v1.ErrorDetail.
+ * Use `create(ErrorDetailSchema)` to create a new message.
+ */
+export const ErrorDetailSchema = /*@__PURE__*/
+  messageDesc(file_latchkey_rpc_v1_error, 1);
 
