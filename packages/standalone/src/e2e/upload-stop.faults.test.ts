@@ -50,7 +50,7 @@ it.runIf(inject('latchkeyInstance').shape === 'deployed')(
   'SIGTERM to one process alone lets the upload end, and another takes its place',
   async () => {
     const subject = await startSubjectForTest();
-    for (const name of ['gateway', 'files', 'apps']) {
+    for (const name of ['gateway', 'files']) {
       const pid = pidOf(subject, name);
       const uploading = subject.upload(`slow-${name}`, BYTE_SIZE, SLOWLY);
       await subject.receiving();
@@ -61,7 +61,7 @@ it.runIf(inject('latchkeyInstance').shape === 'deployed')(
       await eventually(again, { timeoutMs: 30_000, intervalMs: 200 });
     }
     const names = (await subject.agreed()).map((row) => row.name).sort();
-    expect(names).toEqual(['next-apps', 'next-files', 'next-gateway', 'slow-apps', 'slow-files', 'slow-gateway']);
+    expect(names).toEqual(['next-files', 'next-gateway', 'slow-files', 'slow-gateway']);
   },
   120_000,
 );
