@@ -135,3 +135,8 @@ export function fromConnectError(err: unknown): DomainError | undefined {
   }
   return NOT_ASKED.has(err.code) ? commonErrors.dependency_unavailable() : undefined;
 }
+
+/** Whether a call failed because no process of the callee could be reached, or because the one that took it went away. */
+export function isUnreachable(err: unknown): boolean {
+  return err instanceof ConnectError && err.code === Code.Unavailable && err.findDetails(ErrorInfoSchema).length === 0;
+}

@@ -18,7 +18,7 @@ export const errors = defineErrors({
   file_count_exceeded: { kind: 'too_large', message: 'There are as many files as there may be' },
   upload_under_way: { kind: 'rate_limited', message: 'Another upload of the account is under way' },
   upload_timeout: { kind: 'timeout', code: 'upload_timeout', message: 'The upload took too long' },
-  upload_ticket_invalid: { kind: 'unavailable', message: 'The upload was not begun, or has ended' },
+  upload_ticket_invalid: { kind: 'invalid', message: 'The upload ticket is unknown, used or expired. Begin the upload again.' },
   upload_interrupted: { kind: 'unavailable', message: 'The upload was interrupted' },
   avatar_not_found: { kind: 'not_found', message: 'Not found' },
   avatar_too_large: { kind: 'too_large', message: 'The image is larger than an avatar may be' },

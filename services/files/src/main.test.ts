@@ -1,7 +1,7 @@
 import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { startTestServer } from '@latchkey/kit/testing/servers';
+import { startHttpServer, startTestServer } from '@latchkey/kit/testing/servers';
 import { createEmptyTestDatabase } from '@latchkey/testkit/database';
 import { eventually } from '@latchkey/testkit/eventually';
 import { testRedis } from '@latchkey/testkit/redis';
@@ -59,9 +59,14 @@ describe('the process', { timeout: 30_000 }, () => {
     expect((await fetch(`${baseUrl}/downloads/forged`, { method: 'DELETE' })).status).toBe(405);
     expect((await fetch(`${baseUrl}/downloads/forged`)).headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/);
     expect((await fetch(`${baseUrl}/uploads`, { method: 'PUT', body: 'x' })).status).toBe(401);
+    const headers = { authorization: `Bearer ${settings.SERVICE_CREDENTIALS}`, 'x-upload-ticket': 'forged' };
+    expect((await fetch(`${baseUrl}/uploads`, { method: 'PUT', body: 'x', headers })).status).toBe(400);
     command.child.kill('SIGTERM');
     expect(await command.ended).toMatchObject({ code: 0, signal: null, stderr: '' });
     expect(command.stdout()).not.toContain('/downloads/forged');
+    const lines = command.stdout().split('\n');
+    const levels = lines.filter((line) => line.includes('upload_ticket_invalid')).map((line) => JSON.parse(line).level);
+    expect(levels).toEqual([30, 30]);
   });
 
   it('brings the schema up to date with the argument migrate, and ends', async () => {
@@ -116,6 +121,19 @@ describe('the process', { timeout: 30_000 }, () => {
     expect(await readdir(files.objectsDir)).not.toContain('mistyped');
     await mkdir(join(elsewhere, 'objects'), { recursive: true });
     await listening(runMain(own));
+  });
+
+  it.each([
+    [404, 'S3 bucket `uploads` does not exist at URL. Create it'],
+    [403, 'URL denies access to S3 bucket `uploads`. Correct S3_ACCESS_KEY_ID'],
+  ])('does not start with a bucket for which the store answers %i, and says what to do', async (status, sentence) => {
+    const url = await startHttpServer((_req, res) => void res.writeHead(status).end());
+    const s3 = { OBJECT_STORE: 's3', S3_BUCKET: 'uploads', S3_ENDPOINT: url, S3_FORCE_PATH_STYLE: 'true' };
+    const keys = { S3_ACCESS_KEY_ID: 'the-id', S3_SECRET_ACCESS_KEY: 'the-secret' };
+    const { code, stdout } = await runMain({ ...settings, ...s3, ...keys }).ended;
+    expect(code).toBe(1);
+    expect(stdout).toContain(sentence.replace('URL', url));
+    expect(stdout).not.toMatch(/the-id|the-secret/);
   });
 
   it('does not start with wrong settings, and names all of them', async () => {

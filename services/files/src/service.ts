@@ -23,6 +23,7 @@ import type { FilesContext } from './context.ts';
 import { createDataPath, dataPathRoutes, type FilesDataPath } from './data-path.ts';
 import { migrations } from './db/migrations/index.ts';
 import { fileRpc } from './file/file.rpc.ts';
+import { explainBucketRefusal } from './object-store/bucket-refusal.ts';
 import { refuseLostStore } from './object-store/lost-store.ts';
 import { sweepAbandonedUploads, sweepObjectDeletions } from './sweep/sweep.ts';
 import { uploadRpc } from './upload/upload.rpc.ts';
@@ -128,13 +129,14 @@ export function createFilesService(config: FilesConfig, deps: FilesDeps): FilesS
 /** Failures of a folder that say nothing of its being the right one: a disk that is full serves and deletes still. */
 const PASSING_FAILURES = ['ENOSPC', 'EDQUOT', 'EIO'];
 
-/** A folder that can't be used is a wrong setting; a store that is away comes back. */
-async function checkStore({ store, logger }: FilesContext, { OBJECT_STORE, OBJECTS_DIR }: FilesConfig): Promise<void> {
-  const checked = store.check().catch((err: NodeJS.ErrnoException) => {
+/** A folder or a bucket that can't be used is a wrong setting, and ends the start. A store that is away comes back. */
+async function checkStore({ store, logger }: FilesContext, config: FilesConfig): Promise<void> {
+  await store.check().catch((err: NodeJS.ErrnoException) => {
     const { code = '' } = err;
-    if (OBJECT_STORE === 'disk' && !PASSING_FAILURES.includes(code))
-      throw new Error(`OBJECTS_DIR ${OBJECTS_DIR} can't be used (${code})`);
+    if (config.OBJECT_STORE === 'disk' && !PASSING_FAILURES.includes(code))
+      throw new Error(`OBJECTS_DIR ${config.OBJECTS_DIR} can't be used (${code})`);
+    const refusal = explainBucketRefusal(err, config);
+    if (refusal !== undefined) throw new Error(refusal);
     logger.warn({ err }, 'the object store does not answer');
   });
-  if (OBJECT_STORE === 'disk') await checked;
 }

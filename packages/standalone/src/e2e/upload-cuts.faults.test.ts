@@ -59,9 +59,7 @@ it.runIf(inject('latchkeyInstance').shape === 'deployed').each(['gateway', 'file
     const killing = kill();
     const outcome = await subject.upload(`killed-${victim}`, BYTE_SIZE, { pieces: 20, pauseMs: 20 });
     await killing;
-    // The apps service may be back before it is asked again.
-    const told = { gateway: /^lost$/, files: /^503 INTERNAL_ERROR$/, apps: /^(503 INTERNAL_ERROR|200)$/ }[victim];
-    expect(tell(outcome)).toMatch(told);
+    expect(tell(outcome)).toBe({ gateway: 'lost', files: '503 INTERNAL_ERROR', apps: '200' }[victim]);
     const names = namesOf(await subject.agreed());
     expect(names.includes(`killed-${victim}`)).toBe(tell(outcome) === '200');
     const again = async () => expect(tell(await subject.upload(`again-${victim}`, BYTE_SIZE))).toBe('200');
@@ -77,7 +75,13 @@ it('an upload that stalls until the deadline is told so, is wholly absent, and m
     const outcome = await own.upload('stalled', BYTE_SIZE, { cut: { after, by: () => undefined } });
     expect(tell(outcome)).toBe('408 upload_timeout');
     expect(performance.now() - startedAt).toBeLessThan(5_000);
-    expect(tell(await own.upload(`after-${after}`.replace(' ', '-'), 100))).toBe('200');
+    const again = await eventually(async () => {
+      const told = tell(await own.upload(`after-${after}`, 100));
+      // A healthy upload may miss a deadline of 1 s on a busy machine.
+      expect(told).not.toBe('408 upload_timeout');
+      return told;
+    });
+    expect(again).toBe('200');
     expect(namesOf(await own.agreed())).not.toContain('stalled');
   }
 }, 60_000);

@@ -15,11 +15,6 @@ export interface RemovedFile {
   readonly byteSize: number;
 }
 
-/** Waits until no upload to the application is being committed, and keeps those that come waiting until the transaction ends. */
-export async function lockApplication(tx: Kysely<FilesDatabase>, applicationId: string): Promise<void> {
-  await sql`select pg_advisory_xact_lock(hashtextextended(${applicationId}::text, 0))`.execute(tx);
-}
-
 /** Marks the application as deleted; once only, and for good. */
 export async function insertTombstone(tx: Kysely<FilesDatabase>, applicationId: string): Promise<void> {
   await tx

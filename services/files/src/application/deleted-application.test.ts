@@ -134,7 +134,7 @@ describe('an upload to an application that is forgotten', () => {
   });
 
   it('that is committed at the same moment is either refused or forgotten too', async () => {
-    const refs = Array.from({ length: 40 }, () => files.createOwned());
+    const refs = Array.from({ length: 16 }, () => files.createOwned());
     const uploads = createUploads(files.ctx);
     const tickets = await Promise.all(refs.map((ref) => uploads.begin(ref)));
     const sent = tickets.map((ticket) =>
@@ -148,20 +148,20 @@ describe('an upload to an application that is forgotten', () => {
     expect(remains).toEqual(outcomes.map(([stored]) => forgotten(stored ?? 0)));
   });
 
-  it('that is being committed is waited for', async () => {
-    const ref = await deletedWith(1);
-    const committing = await files.db.connect();
-    await committing.query('begin');
-    await committing.query('select pg_advisory_xact_lock_shared(hashtextextended($1, 0))', [ref.applicationId]);
-    let isForgotten = false;
-    const forgetting = forget(ref).then(() => {
-      isForgotten = true;
-    });
-    await eventually(async () => expect(await waitersForLocks()).toBe(1));
-    expect([isForgotten, (await remainsOf(files.db, ref.applicationId)).isMarked]).toEqual([false, false]);
-    await committing.query('commit');
-    committing.release();
-    await forgetting;
+  it('that is being committed is waited for, and forgotten too', async () => {
+    const ref = files.createOwned();
+    const uploads = createUploads(files.ctx);
+    const ticket = await uploads.begin(ref);
+    // The last statement of the commit waits for this.
+    const holder = await files.db.connect();
+    onTestFinished(() => holder.release());
+    await holder.query('begin; lock table audit_entry in share mode');
+    const sending = uploads.send(ticket, Buffer.from('at the same time'));
+    const committing = eventually(async () => expect(await waitersForLocks()).toBe(1));
+    const forgetting = committing.then(() => forget(ref));
+    const bothWait = committing.then(() => eventually(async () => expect(await waitersForLocks()).toBe(2)));
+    await bothWait.finally(() => holder.query('commit'));
+    await Promise.all([sending, forgetting]);
     expect(await remainsOf(files.db, ref.applicationId)).toEqual(forgotten(1));
   });
 });

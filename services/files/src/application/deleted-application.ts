@@ -11,7 +11,6 @@ import {
   deleteUsage,
   insertObjectDeletions,
   insertTombstone,
-  lockApplication,
   type RemovedFile,
   subtractUsage,
 } from './deleted-application.store.ts';
@@ -41,8 +40,8 @@ export async function forgetApplication(
 ): Promise<void> {
   const { applicationId } = application;
   await ctx.db.transaction().execute(async (tx) => {
-    await lockApplication(tx, applicationId);
     await insertTombstone(tx, applicationId);
+    // Waits for an upload that is being committed, whose file is found below.
     await abandonUploads(tx, application);
   });
   let fileCount = 0;

@@ -1,3 +1,5 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { isUnreachable } from '@latchkey/kit/errors';
 import { parseId } from '@latchkey/kit/id';
 import { errors } from '../errors.ts';
 
@@ -11,6 +13,26 @@ export type FindOwnedApplications = (
   applicationIds: readonly string[],
   requestId: string,
 ) => Promise<ReadonlySet<string>>;
+
+/** Pause until the apps service is asked again, in milliseconds. */
+const RETRY_MS = 250;
+
+/**
+ * Repeats a question while no process of the apps service can be reached, as during its restart, until the signal aborts. What
+ * the service answers is final, errors included: a database that is away must fail soon.
+ */
+export function findOwnedOnceReachable(findOwned: FindOwnedApplications, signal: AbortSignal): FindOwnedApplications {
+  return async (...question) => {
+    for (;;) {
+      try {
+        return await findOwned(...question);
+      } catch (err) {
+        if (!isUnreachable(err) || signal.aborted) throw err;
+      }
+      await delay(RETRY_MS, undefined, { signal }).catch(() => undefined);
+    }
+  };
+}
 
 /** Names an application of an account, as a caller sent it, and the request that is about it. */
 export interface ApplicationRef {

@@ -1,9 +1,9 @@
 import { spawnSync } from 'node:child_process';
-import { mkdir, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
+import { type FileHandle, mkdir, mkdtemp, open, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { newId } from '@latchkey/kit/id';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { bodyOf, newKey, someBytes } from '../testing/object-store/bodies.ts';
 import { describeObjectStore, listOf } from '../testing/object-store/object-store-contract.ts';
 import { leaveUnfinished, runPut } from '../testing/object-store/run-put.ts';
@@ -13,6 +13,12 @@ const never = new AbortController().signal;
 /** Whether a process may have a file system of its own here: as root it may, and as an ordinary user on most machines. */
 const NAMESPACE = 'unshare --user --map-root-user --mount';
 const hasNamespaces = spawnSync('/bin/sh', ['-c', `${NAMESPACE} mount -t tmpfs none /mnt`]).status === 0;
+
+const inodeOf = (path: string) =>
+  stat(path).then(
+    ({ ino }) => ino,
+    () => undefined,
+  );
 
 const newDir = () => mkdtemp(join(tmpdir(), 'latchkey-objects-'));
 
@@ -46,6 +52,30 @@ describe('a folder of objects', () => {
     await store.remove(key);
     expect(await readdir(join(dir, 'objects'))).toEqual([]);
     expect(await readdir(join(dir, 'tmp'))).toEqual([]);
+  });
+
+  it('makes an object durable before its name, and the name before it answers', async () => {
+    const store = createDiskStore(dir);
+    await store.check();
+    const key = newKey();
+    const path = join(dir, 'objects', key);
+    const handle = await open(dir, 'r');
+    await handle.close();
+    const synced: unknown[] = [];
+    const sync = vi.spyOn(Object.getPrototypeOf(handle) as FileHandle, 'sync').mockImplementation(async function (
+      this: FileHandle,
+    ) {
+      const { ino, size } = await this.stat();
+      const inodes = await Promise.all([dirname(path), join(dir, 'objects')].map(inodeOf));
+      const isNamed = (await inodeOf(path)) !== undefined;
+      synced.push([['application', 'objects'][inodes.indexOf(ino)] ?? `file of ${size}`, isNamed]);
+    });
+    await store.put(key, bodyOf(someBytes(3)), never).finally(() => sync.mockRestore());
+    expect(synced).toEqual([
+      ['file of 3', false],
+      ['application', true],
+      ['objects', true],
+    ]);
   });
 
   it('lists none of the files that others put there, and keeps them', async () => {

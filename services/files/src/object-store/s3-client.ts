@@ -1,9 +1,16 @@
 import { S3Client } from '@aws-sdk/client-s3';
+import { createStallAgents } from './s3-agents.ts';
 import { toS3Error } from './s3-error.ts';
 
-/** Longest time for a call and its repetitions together, in milliseconds. */
+/** Longest time for a call that no signal ends, its repetitions included, in milliseconds. */
 const CALL_TIMEOUT_MS = 30_000;
-const CONNECTION_TIMEOUT_MS = 3_000;
+/**
+ * Longest time without a byte, in milliseconds. With the clean-up of a failed write (2 s) and of a failed upload (2 s), an upload
+ * fails within 10 s of the moment at which the store hangs.
+ */
+const STALL_MS = 4_500;
+/** A connection is tried three times, which together must take no longer than a stall. */
+const CONNECTION_TIMEOUT_MS = 1_500;
 const CONNECTIONS_MAX = 64;
 const ATTEMPTS_MAX = 3;
 
@@ -20,8 +27,8 @@ export interface S3Settings {
   readonly secretAccessKey?: string | undefined;
   readonly forcePathStyle: boolean;
   readonly checksums: 'when_required' | 'when_supported';
-  /** Longest time for a call and its repetitions together, in milliseconds; 30,000 by default. */
-  readonly callTimeoutMs?: number | undefined;
+  /** Longest time without a byte until a response begins, in milliseconds; 4,500 by default. */
+  readonly stallMs?: number | undefined;
 }
 
 /** A bucket, and calls to it that end. */
@@ -30,50 +37,41 @@ export interface S3Bucket {
   /** Signs the URLs that clients are given, and is never sent with: a signature holds the name that the server is reached by. */
   readonly urlClient: S3Client;
   readonly name: string;
-  readonly callTimeoutMs: number;
   readonly checksums: S3Settings['checksums'];
   /**
-   * Makes a call with a signal that ends it at the time-out, and earlier if another signal says so. What it answers with, as the bytes of an
-   * object, is not bound by that any more. Rejects with S3Error.
+   * Makes a call that ends when the store stalls, and when its caller's signal aborts; without a signal, after 30 s. The time-out
+   * of 30 s does not bound the body of a response. Rejects with S3Error.
    */
   call<T>(send: (client: S3Client, options: { abortSignal: AbortSignal }) => Promise<T>, signal?: AbortSignal): Promise<T>;
 }
 
 /** Connects to nothing yet. */
 export function createS3Bucket(settings: S3Settings): S3Bucket {
-  const timeoutMs = settings.callTimeoutMs ?? CALL_TIMEOUT_MS;
-  const client = createClient(settings, timeoutMs);
+  const client = createClient(settings);
   const { publicEndpoint } = settings;
-  const urlClient = publicEndpoint === undefined ? client : createClient({ ...settings, endpoint: publicEndpoint }, timeoutMs);
+  const urlClient = publicEndpoint === undefined ? client : createClient({ ...settings, endpoint: publicEndpoint });
   return {
     client,
     urlClient,
     name: settings.bucket,
-    callTimeoutMs: timeoutMs,
     checksums: settings.checksums,
     call: async (send, signal) => {
-      const controller = new AbortController();
-      const stop = () => controller.abort(signal?.reason);
-      const timer = setTimeout(() => controller.abort(), timeoutMs);
-      if (signal?.aborted) stop();
-      signal?.addEventListener('abort', stop, { once: true });
+      const late = new AbortController();
+      const timer = signal ? undefined : setTimeout(() => late.abort(), CALL_TIMEOUT_MS);
       try {
-        return await send(client, { abortSignal: controller.signal });
+        return await send(client, { abortSignal: signal ?? late.signal });
       } catch (err) {
-        throw toS3Error(err, controller.signal.aborted && !signal?.aborted);
+        throw toS3Error(err, late.signal.aborted);
       } finally {
         clearTimeout(timer);
-        signal?.removeEventListener('abort', stop);
       }
     },
   };
 }
 
-function createClient(settings: S3Settings, timeoutMs: number): S3Client {
+function createClient(settings: S3Settings): S3Client {
   const checksums = settings.checksums === 'when_supported' ? 'WHEN_SUPPORTED' : 'WHEN_REQUIRED';
   const { accessKeyId, secretAccessKey } = settings;
-  // One attempt leaves time for another.
-  const attemptTimeoutMs = Math.ceil(timeoutMs / 2);
   return new S3Client({
     region: settings.region,
     ...(settings.endpoint === undefined ? {} : { endpoint: settings.endpoint }),
@@ -86,11 +84,9 @@ function createClient(settings: S3Settings, timeoutMs: number): S3Client {
     maxAttempts: ATTEMPTS_MAX,
     requestHandler: {
       connectionTimeout: CONNECTION_TIMEOUT_MS,
-      requestTimeout: attemptTimeoutMs,
-      socketTimeout: attemptTimeoutMs,
-      throwOnRequestTimeout: true,
-      httpAgent: { maxSockets: CONNECTIONS_MAX },
-      httpsAgent: { maxSockets: CONNECTIONS_MAX },
+      // The agents' own limit is exact, and lets a slow store go on.
+      socketTimeout: 0,
+      ...createStallAgents(CONNECTIONS_MAX, settings.stallMs ?? STALL_MS),
     },
   });
 }

@@ -1,3 +1,5 @@
+import { STALLED } from './s3-agents.ts';
+
 const MESSAGE_LENGTH_MAX = 200;
 
 /**
@@ -23,7 +25,8 @@ export class S3Error extends Error {
 /** Takes what may be told of an error. */
 export function toS3Error(err: unknown, timedOut: boolean): S3Error {
   if (err instanceof S3Error) return err;
-  if (timedOut) return new S3Error('the object store did not answer in time', { code: 'TimeoutError' });
+  if (timedOut || (err as Error).name === STALLED)
+    return new S3Error('the object store did not answer in time', { code: 'TimeoutError' });
   const { name, code, message, $metadata } = err as Error & {
     code?: string;
     $metadata?: { httpStatusCode?: number; requestId?: string };

@@ -13,7 +13,8 @@ import { abortUpload, removeObject } from './s3-remove.ts';
 /** The least that S3 takes for a part other than the last. It is also what an upload holds in memory. */
 const PART_BYTES = 5 * 1024 * 1024;
 const CLEAN_UP_TRIES_MAX = 3;
-const CLEAN_UP_TIMEOUT_MS_MAX = 10_000;
+/** In milliseconds. Short, because the store may be hanging; the sweeper removes what is left. */
+const CLEAN_UP_MS_MAX = 2_000;
 
 /** What a write has asked of the store so far, and so what must be undone. */
 interface Progress {
@@ -55,7 +56,7 @@ export async function writeObject(
 
 /**
  * Not ended by the caller's signal, nor is the request that completes an upload: the store may already be at it, and only once it has answered is it
- * known that a removal comes after. The time-out of calls bounds that.
+ * known that a removal comes after. The bounds of a call without a signal hold.
  */
 async function sendWhole(
   { bucket, key, progress }: { bucket: S3Bucket; key: string; progress: Progress },
@@ -114,7 +115,7 @@ async function verify(bucket: S3Bucket, key: string, byteSize: number): Promise<
  * what it was asked. What is still there after the last try is left to a later removal.
  */
 async function cleanUp(bucket: S3Bucket, key: string, { uploadId }: Progress): Promise<void> {
-  const signal = AbortSignal.timeout(Math.min(CLEAN_UP_TIMEOUT_MS_MAX, bucket.callTimeoutMs));
+  const signal = AbortSignal.timeout(CLEAN_UP_MS_MAX);
   for (let tries = 1; tries <= CLEAN_UP_TRIES_MAX && !signal.aborted; tries += 1) {
     try {
       if (uploadId !== undefined) await abortUpload(bucket, { key, uploadId }, signal);

@@ -1,10 +1,5 @@
-import { type Insertable, type Kysely, sql } from 'kysely';
+import type { Insertable, Kysely } from 'kysely';
 import type { FilesDatabase, FileTable } from '../db/schema.ts';
-
-/** Keeps the application from being marked as deleted until the transaction ends; uploads to it do not hinder one another. */
-export async function holdApplication(tx: Kysely<FilesDatabase>, applicationId: string): Promise<void> {
-  await sql`select pg_advisory_xact_lock_shared(hashtextextended(${applicationId}::text, 0))`.execute(tx);
-}
 
 /** Whether the application is known to be deleted. */
 export async function isDeleted(tx: Kysely<FilesDatabase>, applicationId: string): Promise<boolean> {

@@ -1,10 +1,11 @@
 import { originFrom } from '@latchkey/kit/audit/actor';
 import { isUniqueViolation } from '@latchkey/kit/database/database';
+import { findOwnedOnceReachable } from '../application/owned-application.ts';
 import type { FilesContext } from '../context.ts';
 import { errors } from '../errors.ts';
 import { recordFiles } from '../file/audit.ts';
 import { chargeMib } from '../file/charge.ts';
-import { holdApplication, insertFile, isDeleted } from './commit-upload.store.ts';
+import { insertFile, isDeleted } from './commit-upload.store.ts';
 import { type ClaimedIntent, endIntent } from './upload-intent.store.ts';
 import { addUsage, selectUsages } from './usage.store.ts';
 import { checkFits, findDeleted, sumUsage } from './usage.ts';
@@ -24,28 +25,33 @@ export interface UncommittedUpload {
   /** First bytes of it. */
   readonly head: Buffer;
   readonly requestId: string;
+  /** Aborts at the upload's deadline, and when its lease is lost. */
+  readonly signal: AbortSignal;
 }
 
 const UNKNOWN_TYPE = 'application/octet-stream';
 
 /**
  * Makes the file's row, if everything that was checked before the bytes came still holds (specification 4.2 rule 4). Uploads of an account
- * follow one another, as the intent of one is ended in the transaction that counts it.
+ * follow one another, as the intent of one is ended in the transaction that counts it. A restart of the apps service is waited for.
  *
  * @throws `application_not_found`, `upload_interrupted`, `allowance_exceeded`, `file_count_exceeded`, `file_name_taken`
  */
-export async function commitUpload(ctx: FilesContext, { intent, stored, head, requestId }: UncommittedUpload): Promise<void> {
+export async function commitUpload(ctx: FilesContext, upload: UncommittedUpload): Promise<void> {
+  const { intent, stored, head, requestId, signal } = upload;
   const { accountId, applicationId } = intent;
   const contentType = await tellType(head);
-  const owned = await ctx.findOwned(accountId, [applicationId], requestId);
+  const findOwned = findOwnedOnceReachable(ctx.findOwned, signal);
+  const owned = await findOwned(accountId, [applicationId], requestId);
   if (!owned.has(applicationId)) throw errors.application_not_found();
   const question = { accountId, requestId, usages: await selectUsages(ctx.db, accountId) };
-  const deleted = await findDeleted(ctx, question, stored.byteSize);
+  const deleted = await findDeleted({ ...ctx, findOwned }, question, stored.byteSize);
   await ctx.db.transaction().execute(async (tx) => {
-    // Before the intent, as the clean-up of a deleted application takes them in this order.
-    await holdApplication(tx, applicationId);
-    if (await isDeleted(tx, applicationId)) throw errors.application_not_found();
-    if (!(await endIntent(tx, intent.id))) throw errors.upload_interrupted();
+    // The row lock orders this and the deletion of the application, which abandons its intents before it removes its files: either
+    // it waits for this commit and then finds the file, or there is no intent left to end.
+    if (!(await endIntent(tx, intent.id))) {
+      throw (await isDeleted(tx, applicationId)) ? errors.application_not_found() : errors.upload_interrupted();
+    }
     const usages = await selectUsages(tx, accountId);
     checkFits(ctx.limits, sumUsage(usages.filter((usage) => !deleted.has(usage.applicationId))), stored.byteSize);
     await insertFile(tx, {

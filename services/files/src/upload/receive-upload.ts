@@ -24,7 +24,8 @@ export interface IncomingUpload {
  * not read to its end.
  *
  * @throws `upload_ticket_invalid` for a ticket that was never issued, was used, or is too old; what {@link receiveBody} and
- *   {@link commitUpload} throw; `upload_timeout`; `upload_interrupted`; `dependency_unavailable` when the store fails
+ *   {@link commitUpload} throw; `upload_timeout`; `upload_interrupted`; `dependency_unavailable` when the store fails,
+ *   or the apps service can't be reached until the deadline
  */
 export async function receiveUpload(ctx: FilesContext, upload: IncomingUpload): Promise<StoredUpload> {
   const intent = await claimIntent(ctx.db, hashTicket(upload.ticket), ctx.limits.uploadLeaseMs);
@@ -34,7 +35,8 @@ export async function receiveUpload(ctx: FilesContext, upload: IncomingUpload): 
   try {
     const received = await store(ctx, intent, upload.body, lease.signal);
     stored = { id: intent.id, byteSize: received.byteSize(), checksum: received.checksum() };
-    await commitUpload(ctx, { intent, stored, head: received.head(), requestId: upload.requestId });
+    const { requestId } = upload;
+    await commitUpload(ctx, { intent, stored, head: received.head(), requestId, signal: lease.signal });
     return stored;
   } catch (err) {
     // The answer to a commit may be lost on its way.

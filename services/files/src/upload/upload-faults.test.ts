@@ -1,6 +1,9 @@
 import { Readable } from 'node:stream';
+import { Code, ConnectError } from '@connectrpc/connect';
+import { commonErrors, toConnectError } from '@latchkey/kit/errors';
+import { eventually } from '@latchkey/testkit/eventually';
 import { startTcpProxy } from '@latchkey/testkit/tcp-proxy';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { ObjectStore } from '../object-store/object-store.ts';
 import { sweepAbandonedUploads } from '../sweep/sweep.ts';
 import type { OwnedRef } from '../testing/fake-apps.ts';
@@ -114,6 +117,49 @@ describe('a store that fails', () => {
     const startedAt = performance.now();
     expect(await reasonOf(uploads.upload(ref, SOME))).toBe('dependency_unavailable');
     expect(performance.now() - startedAt).toBeLessThan(4_000);
+  });
+});
+
+describe('an apps service', () => {
+  const unreachable = new ConnectError('connection refused', Code.Unavailable);
+  const answered = toConnectError(commonErrors.dependency_unavailable());
+
+  /** Begins an upload, then has the apps service fail, and sends the bytes. */
+  async function sendWhileFailing(failure: Error, deadlineMs?: number) {
+    const ref = files.createOwned();
+    const uploads = createUploads(files.ctx);
+    const ticket = await uploads.begin(ref);
+    if (deadlineMs !== undefined) {
+      const text = `update upload_intent set deadline_at = now() + $2 * interval '1 ms' where account_id = $1`;
+      await files.db.query(text, [ref.accountId, deadlineMs]);
+    }
+    files.apps.failWith(failure);
+    const questionsBefore = files.apps.requestIds.length;
+    const sent = uploads.send(ticket, SOME);
+    sent.catch(() => undefined);
+    return { ref, sent, questions: () => files.apps.requestIds.length - questionsBefore };
+  }
+  afterEach(() => files.apps.failWith(undefined));
+
+  it('that restarts at the end of an upload is waited for', async () => {
+    const { ref, sent, questions } = await sendWhileFailing(unreachable);
+    await eventually(() => expect(questions()).toBeGreaterThan(1));
+    files.apps.failWith(undefined);
+    expect((await sent).byteSize).toBe(BigInt(SOME.byteLength));
+    expect(await holdingsOf(files, ref)).toEqual(ONE);
+  });
+
+  it('that stays away until the deadline fails the upload, which leaves nothing', async () => {
+    const { ref, sent, questions } = await sendWhileFailing(unreachable, 600);
+    expect(await reasonOf(sent)).toBe('dependency_unavailable');
+    expect(questions()).toBeGreaterThan(1);
+    expect(await holdingsOf(files, ref)).toEqual(NOTHING);
+  });
+
+  it('that answers with an error is asked once', async () => {
+    const { sent, questions } = await sendWhileFailing(answered);
+    expect(await reasonOf(sent)).toBe('dependency_unavailable');
+    expect(questions()).toBe(1);
   });
 });
 

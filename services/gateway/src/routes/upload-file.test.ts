@@ -165,6 +165,13 @@ describe.each(KINDS)('upload-file, its bytes passed on %s', (kind) => {
     expect(await outcome(gateway.upload(pieces(50)))).toEqual([status, code]);
   });
 
+  it('answers 503 where the ticket expired before the bytes came', async () => {
+    gateway.fake.beforeReading = async () => {
+      throw fileErrors.upload_ticket_invalid();
+    };
+    expect(await outcome(gateway.upload(BYTES))).toEqual([503, 'INTERNAL_ERROR']);
+  });
+
   it('says when to come back where another upload of the account is under way', async () => {
     gateway.fake.refusal = fileErrors.upload_under_way({ policy: 'uploads-at-once', limit: '1', retryAfterSeconds: '7' });
     const response = await gateway.upload(BYTES);

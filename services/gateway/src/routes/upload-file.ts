@@ -1,3 +1,4 @@
+import { commonErrors, fromConnectError } from '@latchkey/kit/errors';
 import { z } from 'zod';
 import type { Clients } from '../clients.ts';
 import type { FilesDataPath } from '../files-data-path.ts';
@@ -61,7 +62,9 @@ export function uploadFileRoute(clients: Clients, filesData: FilesDataPath, limi
         const stored = await filesData.upload(ticket, raw, reply.request.id).catch(async (err: unknown) => {
           // A body that broke off at once may never have been asked for, and its ticket would hold up the next upload.
           await clients.files.abandonUpload({ ticket }, request.call).catch(() => undefined);
-          throw err;
+          // The client knows nothing of tickets: one expires where a process hung before the bytes came.
+          const isExpired = fromConnectError(err)?.reason === 'upload_ticket_invalid';
+          throw isExpired ? commonErrors.dependency_unavailable() : err;
         });
         return {
           id: stored.id,

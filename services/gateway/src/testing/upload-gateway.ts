@@ -27,6 +27,7 @@ export const fileErrors = defineErrors({
   file_too_large: { kind: 'too_large', message: 'The file is too large' },
   upload_under_way: { kind: 'rate_limited', message: 'Another upload of the account is under way' },
   upload_timeout: { kind: 'timeout', code: 'upload_timeout', message: 'The upload took too long' },
+  upload_ticket_invalid: { kind: 'invalid', message: 'The upload ticket is unknown, used or expired' },
   upload_interrupted: { kind: 'unavailable', message: 'The upload was interrupted' },
 });
 
