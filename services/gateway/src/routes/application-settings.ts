@@ -19,13 +19,15 @@ const FIELDS = [
   'status',
 ] as const;
 
-const settings = z.object({
-  applicationLicenseRequiresClientId: z.boolean(),
-  applicationUserRequiresClientId: z.boolean(),
-  applicationUserRequiresLicense: z.boolean(),
-  version: z.string(),
-  status: z.enum(['online', 'paused']),
-});
+const settings = z
+  .object({
+    applicationLicenseRequiresClientId: z.boolean(),
+    applicationUserRequiresClientId: z.boolean(),
+    applicationUserRequiresLicense: z.boolean(),
+    version: z.string().meta({ examples: ['1.0'] }),
+    status: z.enum(['online', 'paused']),
+  })
+  .meta({ id: 'ApplicationSettings' });
 
 /** Settings and runtime keys of an application (specification 4.1). */
 export function applicationSettingRoutes(clients: Clients): Route[] {
@@ -33,6 +35,7 @@ export function applicationSettingRoutes(clients: Clients): Route[] {
     defineRoute({
       method: 'GET',
       url: '/api/v1/panel/get-application-settings',
+      operationId: 'getApplicationSettings',
       access: 'applications:read',
       tag: TAG,
       summary: 'Get the settings of an application',
@@ -54,6 +57,7 @@ export function applicationSettingRoutes(clients: Clients): Route[] {
     defineRoute({
       method: 'PATCH',
       url: '/api/v1/panel/update-application-settings',
+      operationId: 'updateApplicationSettings',
       access: 'applications:update',
       tag: TAG,
       summary: 'Set one setting of an application',
@@ -61,6 +65,11 @@ export function applicationSettingRoutes(clients: Clients): Route[] {
         '`value` is a boolean for the three Requires fields, text of 1 to 64 characters for `version`, and `online` or `paused` for `status`. Live clients hear of a new `version` and a new `status`; setting the value that is there changes nothing, and nobody hears of it.',
       query: applicationQuery,
       body: z.strictObject({ field: z.enum(FIELDS), value: z.union([z.boolean(), z.string()]) }),
+      examples: {
+        pause: { field: 'status', value: 'paused' },
+        version: { field: 'version', value: '1.1' },
+        requireClientId: { field: 'applicationLicenseRequiresClientId', value: true },
+      },
       message: 'Successfully update application settings',
       handle: (request) =>
         withApplication(clients, request, request.query.applicationId, async (ref) => {
@@ -73,6 +82,7 @@ export function applicationSettingRoutes(clients: Clients): Route[] {
     defineRoute({
       method: 'PATCH',
       url: '/api/v1/panel/update-api-keys',
+      operationId: 'rotateRuntimeKey',
       access: 'applications:update',
       tag: TAG,
       summary: 'Rotate a runtime key of an application',
@@ -80,6 +90,7 @@ export function applicationSettingRoutes(clients: Clients): Route[] {
         'The old key is refused from then on, and connections opened with an old socket key are closed. Two rotations an hour for each application, both types together.',
       query: applicationQuery,
       body: z.strictObject({ type: z.enum(['socketKey', 'httpKey']) }),
+      examples: { socketKey: { type: 'socketKey' }, httpKey: { type: 'httpKey' } },
       message: 'Successfully update api key',
       handle: (request) =>
         withApplication(clients, request, request.query.applicationId, async (ref) => {

@@ -5,7 +5,7 @@ import { z } from 'zod';
 import type { Clients } from '../clients.ts';
 import { errors } from '../errors.ts';
 import { defineRoute, type Route } from '../route/route.ts';
-import { anyText, idText, timestamp } from './schemas.ts';
+import { anyText, EXAMPLE_IDS, idText, timestamp } from './schemas.ts';
 
 const LIMIT_MAX = 100;
 const LIMIT_DEFAULT = 50;
@@ -18,42 +18,59 @@ const limit = z
 
 const query = z
   .object({
-    limit: limit.optional().meta({ description: `Entries of a page, 1 to ${LIMIT_MAX}; ${LIMIT_DEFAULT} unless given.` }),
-    cursor: anyText.optional().meta({ description: '`nextCursor` of the page before; absent means the newest entries.' }),
-    applicationId: idText.optional().meta({ description: 'Only what was done to this application and its files.' }),
+    limit: limit.optional().meta({
+      type: 'integer',
+      minimum: 1,
+      maximum: LIMIT_MAX,
+      description: `Entries of a page, ${LIMIT_DEFAULT} by default.`,
+      examples: [LIMIT_DEFAULT],
+    }),
+    cursor: anyText.optional().meta({
+      description: '`nextCursor` of the page before; absent means the newest entries.',
+      examples: [toCursor(Date.UTC(2026, 4, 12, 9), '019a9e41-0b7d-7a06-9f52-3c8e1d4b7a15')],
+    }),
+    applicationId: idText.optional().meta({
+      description: 'Only what was done to this application and its files. Its id comes from `listApplications`.',
+      examples: [EXAMPLE_IDS.application],
+    }),
     action: z
       .string()
       .regex(/^[\w.]{1,64}$/)
       .optional()
-      .meta({ description: 'Only this action, such as `application.created`. Not together with `applicationId`.' }),
+      .meta({ description: 'Only this action. Not together with `applicationId`.', examples: ['application.created'] }),
   })
   .refine(({ applicationId, action }) => applicationId === undefined || action === undefined);
 
 const ACTOR_KINDS = ['api_key', 'session', 'operator', 'service', 'anonymous'] as const;
 
-const entry = z.object({
-  id: idText,
-  at: timestamp,
-  action: z.string(),
-  actor: z.object({
-    kind: z.enum(ACTOR_KINDS).meta({
-      description:
-        'What it was done with: `operator` is a command of whoever runs the service, `service` the service by itself, `anonymous` somebody who had shown no credential.',
+const entry = z
+  .object({
+    id: idText,
+    at: timestamp,
+    action: z.string().meta({ examples: ['application.created'] }),
+    actor: z.object({
+      kind: z.enum(ACTOR_KINDS).meta({
+        description:
+          'What it was done with: `operator` is a command of whoever runs the service, `service` the service by itself, `anonymous` somebody who had shown no credential.',
+      }),
+      credentialId: z.string().nullable().meta({ description: 'Id of the API key, or of the session.' }),
+      address: z.string().nullable().meta({ description: 'IP address of the client.' }),
     }),
-    credentialId: z.string().nullable().meta({ description: 'Id of the API key, or of the session.' }),
-    address: z.string().nullable().meta({ description: 'IP address of the client.' }),
-  }),
-  requestId: z.string().nullable(),
-  subject: z.object({ kind: z.enum(['account', 'api_key', 'application', 'file']), id: idText }),
-  applicationId: z.string().nullable(),
-  changes: z.record(z.string(), z.unknown()).meta({ description: 'What changed, by name; never a secret.' }),
-});
+    requestId: z.string().nullable(),
+    subject: z.object({ kind: z.enum(['account', 'api_key', 'application', 'file']), id: idText }),
+    applicationId: z.string().nullable(),
+    changes: z
+      .record(z.string(), z.unknown())
+      .meta({ description: 'What changed, by name; never a secret.', examples: [{ name: 'Photo Editor' }] }),
+  })
+  .meta({ id: 'AuditEntry' });
 
 /** The audit log of an account, which is that of each service in one order. */
 export function auditLogRoute({ auditLogs }: Pick<Clients, 'auditLogs'>): Route {
   return defineRoute({
     method: 'GET',
     url: '/api/v1/panel/audit-log',
+    operationId: 'listAuditEntries',
     access: 'session',
     tag: 'Accounts',
     summary: 'List what was done in the account',
@@ -73,7 +90,7 @@ export function auditLogRoute({ auditLogs }: Pick<Clients, 'auditLogs'>): Route 
       const entries = all.slice(0, size);
       const last = entries.at(-1);
       const hasMore = all.length > size || pages.some((page) => page.hasMore);
-      return { entries: entries.map(toJson), nextCursor: last && hasMore ? toCursor(last) : null };
+      return { entries: entries.map(toJson), nextCursor: last && hasMore ? toCursor(msOf(last), last.id) : null };
     },
   });
 }
@@ -91,8 +108,8 @@ function newestFirst(a: AuditEntry, b: AuditEntry): number {
 const msOf = ({ at }: AuditEntry) => (at ? timestampMs(at) : 0);
 
 /** A cursor names the last entry of its page. It is no secret: what it opens is the caller's own log. */
-function toCursor(last: AuditEntry): string {
-  return Buffer.from(`${msOf(last)} ${last.id}`).toString('base64url');
+function toCursor(ms: number, id: string): string {
+  return Buffer.from(`${ms} ${id}`).toString('base64url');
 }
 
 const PLACE = /^(\d{1,14}) (\S{36})$/;
