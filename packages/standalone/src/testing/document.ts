@@ -38,7 +38,7 @@ export interface OpenApiDocument {
   readonly openapi: string;
   readonly servers: ReadonlyArray<{ readonly url: string }>;
   readonly tags: ReadonlyArray<{ readonly name: string; readonly description?: string }>;
-  readonly components: object;
+  readonly components: Readonly<Record<'schemas' | 'examples', Readonly<Record<string, object>>>>;
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation & Record<string, unknown>>>>>;
 }
 

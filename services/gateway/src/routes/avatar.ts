@@ -80,13 +80,11 @@ export function avatarRoutes({ clients, filesData, limits, byteSizeMax }: Avatar
       summary: 'Get the avatar',
       description: 'The avatar of the session’s account. The image that an OpenID Connect issuer named is not served here.',
       query: z.object({
-        v: idText
-          .optional()
-          .meta({
-            description: 'Id of the upload, from `avatarUrl`: 404 where the avatar is another.',
-            format: 'uuid',
-            examples: ['019a9e42-6a55-73d8-bb04-5e7a9c1f3d26'],
-          }),
+        v: idText.optional().meta({
+          description: 'Id of the upload, from `avatarUrl`: 404 where the avatar is another.',
+          format: 'uuid',
+          examples: ['019a9e42-6a55-73d8-bb04-5e7a9c1f3d26'],
+        }),
       }),
       answersBytes: 'image/webp',
       failures: ['not_found'],
