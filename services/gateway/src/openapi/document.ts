@@ -7,6 +7,7 @@ import { TAGS } from './tags.ts';
 const DESCRIPTION = `Manage applications of an application-licensing platform.
 
 Success is always HTTP 200 with \`{success: true, message, data?}\`. An error is \`{success: false, code, message, details?}\`, where \`code\` is stable.
+With \`VALIDATION_ERROR\` and \`bad_request\`, \`details\` names up to 10 inputs and the rule that each broke: \`{path, message}\`.
 Every response carries \`X-Request-Id\`, and the rate limit that is closest in \`RateLimit\` and \`RateLimit-Policy\`. A 429 carries \`Retry-After\`.
 
 A request with a session needs the header \`X-CSRF-Token\` as soon as it changes something.
@@ -38,7 +39,7 @@ export function toOpenApiDocument(routes: readonly Route[]): object {
       version: '1',
       description: DESCRIPTION,
       contact: { name: 'The operator of this instance' },
-      license: { name: 'Unlicensed', identifier: 'LicenseRef-Unlicensed' },
+      license: { name: 'Unlicensed' },
     },
     // Wherever the document was found: an instance may be reached by several names.
     servers: [{ url: '/' }],

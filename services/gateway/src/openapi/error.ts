@@ -31,7 +31,7 @@ const DETAILS = { details: [{ path: 'body.name', message: 'must be 6 to 32 chara
 
 const detail = z
   .object({
-    path: z.string().meta({ description: 'The input that was rejected.', examples: ['body.name'] }),
+    path: z.string().meta({ description: 'The input; `request` where it is none in particular.', examples: ['body.name'] }),
     message: z.string().meta({ description: 'The rule that it breaks.', examples: ['must be 6 to 32 characters'] }),
   })
   .meta({ id: 'ErrorDetail', description: 'An input that was rejected, and why.' });
@@ -46,7 +46,7 @@ export const error = z
     }),
     message: z.string().meta({ description: 'The error in words, for people.', examples: [MESSAGES.VALIDATION_ERROR] }),
     details: z.array(detail).max(10).optional().meta({
-      description: 'Only with `VALIDATION_ERROR` and `bad_request`: the inputs that were rejected.',
+      description: 'Which inputs broke which rule. Only with `VALIDATION_ERROR` and `bad_request`.',
     }),
   })
   .meta({ id: 'Error', description: 'The response to every request that fails.' });
@@ -55,6 +55,6 @@ export const error = z
 export const ERROR_EXAMPLES = Object.fromEntries(
   Object.entries(MESSAGES).map(([code, message]) => {
     const details = code === 'VALIDATION_ERROR' ? DETAILS : {};
-    return [code, { summary: message, value: { success: false, code, message, ...details } }];
+    return [code, { value: { success: false, code, message, ...details } }];
   }),
 );

@@ -67,7 +67,7 @@ function toRequestBody({ body, takesBytes, examples = {} }: Route, schemas: Sche
 const toExample = (value: unknown) => (value instanceof URL ? { externalValue: value.href } : { value });
 
 function successResponses(route: Route, schemas: SchemaCollection): Record<string, object> {
-  const { answersBytes, redirects, successHeaders: headers } = route;
+  const { answersBytes, redirects, successHeaders } = route;
   if (answersBytes)
     return {
       200: { description: 'Success.', content: { [answersBytes]: { schema: BYTES } } },
@@ -79,9 +79,18 @@ function successResponses(route: Route, schemas: SchemaCollection): Record<strin
   if (redirects?.always) return { ...redirect, default: { description: 'Any other response is an error.' } };
   const schema = schemas.add(toEnvelope(route), 'output');
   return {
-    200: { description: 'Success.', ...(headers && { headers }), content: { 'application/json': { schema } } },
+    200: {
+      description: 'Success.',
+      ...(successHeaders && { headers: toHeaders(successHeaders) }),
+      content: { 'application/json': { schema } },
+    },
     ...redirect,
   };
+}
+
+function toHeaders(described: Readonly<Record<string, string>>): object {
+  const headers = Object.entries(described).map(([name, description]) => [name, { description, schema: { type: 'string' } }]);
+  return Object.fromEntries(headers);
 }
 
 function toEnvelope({ message, otherMessage, data, beside }: Route): z.ZodType {

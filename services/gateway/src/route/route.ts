@@ -82,8 +82,8 @@ export interface RouteDefinition<
   readonly data?: z.ZodType;
   /** Fields beside `data` in the success envelope; the handler then answers `{ data, beside }`. */
   readonly beside?: Readonly<Record<string, z.ZodType>>;
-  /** Headers of the success response that the document describes, by name. */
-  readonly successHeaders?: Readonly<Record<string, { readonly description: string; readonly schema: object }>>;
+  /** Headers of a success beside those that every response has, by name: what each says. */
+  readonly successHeaders?: Readonly<Record<string, string>>;
   /** What it may answer beside what its access and schemas imply. */
   readonly failures?: readonly Failure[];
   /** `message` of the success envelope. */
