@@ -6,10 +6,18 @@ import type { Route } from './route/route.ts';
 
 /** Serves the OpenAPI 3.1 document of routes, and a page to read it. */
 export async function registerOpenApi(app: FastifyInstance, routes: readonly Route[]): Promise<void> {
-  const document = toOpenApiDocument(routes);
-  await app.register(swagger, { mode: 'static', specification: { document: document as never } });
+  let document: Record<string, unknown> | undefined;
+  const getDocument = () => {
+    // Made when it is first asked for: the conversion of all schemas would delay every start.
+    document ??= toOpenApiDocument(routes);
+    return document;
+  };
+  // The page requires this plugin, and takes the document from the transformation below.
+  await app.register(swagger, { mode: 'static', specification: { document: {} as never } });
   await app.register(swaggerUi, {
     routePrefix: '/docs',
+    transformSpecification: getDocument,
+    transformSpecificationClone: false,
     staticCSP: true,
     // The page also has to work where the service is reached by plain HTTP.
     transformStaticCSP: (policy) => policy.replace('upgrade-insecure-requests;', ''),
@@ -17,6 +25,9 @@ export async function registerOpenApi(app: FastifyInstance, routes: readonly Rou
     uiConfig: { docExpansion: 'list', deepLinking: true, layout: 'BaseLayout' },
   });
   // One copy for all, however many clients are slow to read it.
-  const bytes = Buffer.from(JSON.stringify(document));
-  app.get('/openapi.json', (_request, reply) => reply.type('application/json; charset=utf-8').send(bytes));
+  let bytes: Buffer | undefined;
+  app.get('/openapi.json', (_request, reply) => {
+    bytes ??= Buffer.from(JSON.stringify(getDocument()));
+    return reply.type('application/json; charset=utf-8').send(bytes);
+  });
 }

@@ -24,7 +24,7 @@ const SECURITY_SCHEMES = {
 };
 
 /** Describes routes as OpenAPI 3.1, from the schemas that check requests. */
-export function toOpenApiDocument(routes: readonly Route[]): object {
+export function toOpenApiDocument(routes: readonly Route[]): Record<string, unknown> {
   const schemas = new SchemaCollection();
   const paths: Record<string, Record<string, object>> = {};
   for (const route of routes) {
