@@ -39,7 +39,7 @@ export function toOpenApiDocument(routes: readonly Route[]): Record<string, unkn
       version: '1',
       description: DESCRIPTION,
       contact: { name: 'The operator of this instance' },
-      license: { name: 'Unlicensed' },
+      license: { name: 'Unlicensed', identifier: 'LicenseRef-Unlicensed' },
     },
     // Wherever the document was found: an instance may be reached by several names.
     servers: [{ url: '/' }],
