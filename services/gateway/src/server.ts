@@ -26,7 +26,7 @@ import { createNotFoundHandler } from './http/not-found.ts';
 import { PROBE_PATHS, registerProbes } from './http/probes.ts';
 import { countHeader } from './http/raw-headers.ts';
 import { traceRequests } from './http/traced-requests.ts';
-import { registerOpenApi, registerOpenApiDocument } from './openapi.ts';
+import { registerOpenApi } from './openapi.ts';
 import type { Gate } from './route/gate.ts';
 import { registerRoute } from './route/register.ts';
 import type { Route } from './route/route.ts';
@@ -108,7 +108,6 @@ export async function createServer(options: ServerOptions): Promise<GatewayServe
   const open = trackConnections(app.server);
   lingerOnClose(app, open, drainBounds(config));
   app.setValidatorCompiler(compileValidator);
-  app.setSerializerCompiler(() => JSON.stringify);
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, async ({ raw }: FastifyRequest, body: Buffer) => {
     if (isEncoded(raw)) throw errors.encoding_unsupported();
@@ -119,12 +118,11 @@ export async function createServer(options: ServerOptions): Promise<GatewayServe
   traceRequests(app);
   const refuseUnrouted = createNotFoundHandler([...routes, ...OWN_PATHS]);
   addHooks(app, options, refuseUnrouted);
-  await registerOpenApi(app, config.PUBLIC_URL);
+  await registerOpenApi(app, routes);
   for (const route of routes) registerRoute(app, gate, route);
   registerDownloads(app, options.filesData);
   app.setNotFoundHandler(refuseUnrouted);
   registerProbes(app, options.checkReady, logger);
-  registerOpenApiDocument(app);
   return { app, drain: () => drainConnections(app.server, open, config.DRAIN_SECONDS * 1_000) };
 }
 

@@ -1,5 +1,5 @@
 import { Validator } from '@seriousme/openapi-schema-validator';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, inject, it } from 'vitest';
 import { sharedApi } from '../testing/caller.ts';
 import { type OpenApiDocument, readDocument } from '../testing/document.ts';
 import { KEY_ROUTES, nameOf, SESSION_ROUTES } from '../testing/routes.ts';
@@ -18,12 +18,14 @@ const PUBLIC_ROUTES = [
   'GET /api/v1/auth/oidc/callback/{issuer}',
   'POST /api/v1/auth/oidc/complete',
 ];
+const operations = () => Object.values(document.paths).flatMap((methods) => Object.values(methods));
 /** Routes that never answer an envelope of success. */
 const REDIRECTS = ['/api/v1/auth/oidc/start'];
 const sessionOf = (method: string) => (method === 'GET' ? { session: [] } : { session: [], csrf: [] });
 const template = (path: string) => path.replace(':id', '{id}');
 
-describe('the OpenAPI document', () => {
+// It is the same in both shapes.
+describe.skipIf(inject('latchkeyInstance').shape === 'deployed')('the OpenAPI document', () => {
   it('is valid OpenAPI 3.1', async () => {
     expect(document.openapi).toMatch(/^3\.1\./);
     const result = await new Validator().validate(structuredClone(document) as unknown as Record<string, unknown>);
@@ -59,6 +61,55 @@ describe('the OpenAPI document', () => {
         const success = REDIRECTS.includes(path) ? '302' : '200';
         expect(Object.keys(responses), `${method} ${path}`).toEqual(expect.arrayContaining([success, '429', '500', '503']));
       }
+    }
+  });
+
+  it('is served relative to where it was found, so that its page works under every name of the instance', () => {
+    expect(document.servers).toEqual([{ url: '/' }]);
+  });
+
+  it('names every operation once, in camel case, and under a declared tag with a description', () => {
+    const names = operations().map(({ operationId }) => operationId);
+    expect(new Set(names).size).toBe(names.length);
+    for (const name of names) expect(name).toMatch(/^[a-z]+([A-Z][a-z]+)+$/);
+    const described = document.tags.filter(({ description }) => description).map(({ name }) => name);
+    expect(new Set(operations().flatMap(({ tags }) => tags))).toEqual(new Set(described));
+  });
+
+  it('has components that are all referred to, and no reference to anything else', () => {
+    const used = new Set([...JSON.stringify(document).matchAll(/"\$ref":"([^"]+)"/g)].map(([, ref]) => ref));
+    const { schemas, examples } = document.components;
+    const declared = Object.entries({ schemas, examples }).flatMap(([kind, all]) =>
+      Object.keys(all).map((name) => `#/components/${kind}/${name}`),
+    );
+    expect(used).toEqual(new Set(declared));
+    expect(Object.keys(schemas)).toEqual(
+      expect.arrayContaining(['Error', 'Application', 'ApplicationSettings', 'File', 'ApiKey']),
+    );
+  });
+
+  it('has one schema for all errors, with details of up to 10 inputs', () => {
+    for (const { responses, operationId } of operations()) {
+      for (const [status, { content }] of Object.entries(responses).filter(([status]) => Number(status) >= 400))
+        expect(content?.['application/json']?.schema, `${operationId} ${status}`).toEqual({ $ref: '#/components/schemas/Error' });
+    }
+    expect(document.components.schemas.Error).toMatchObject({ properties: { details: { type: 'array', maxItems: 10 } } });
+  });
+
+  it('describes messages of success by examples, as they are text to clients', () => {
+    const { schema } =
+      document.paths['/api/v1/panel/create-application']?.post?.responses[200]?.content?.['application/json'] ?? {};
+    const message = { type: 'string', description: expect.any(String), examples: ['Successfully create application'] };
+    expect(schema).toMatchObject({ properties: { message } });
+  });
+
+  it('has an example of every parameter and body, so that none is made up from a pattern', () => {
+    for (const { operationId, parameters = [], requestBody } of operations()) {
+      for (const { name, required = false, example, schema } of parameters) {
+        const examples = required ? [example] : schema.examples;
+        expect(examples?.[0], `${operationId} ${name}`).toBeDefined();
+      }
+      for (const media of Object.values(requestBody?.content ?? {})) expect(media.examples, operationId).not.toEqual({});
     }
   });
 

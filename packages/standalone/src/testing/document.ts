@@ -9,15 +9,42 @@ export interface ObjectSchema {
   readonly anyOf?: readonly ObjectSchema[];
 }
 
-interface Operation {
-  readonly requestBody?: { readonly content: Readonly<Record<string, { readonly schema: ObjectSchema }>> };
-  readonly responses: Readonly<Record<string, { readonly content?: Record<string, { readonly schema: object }> }>>;
+/** What may be sent or answered in one media type. */
+export interface Media<Schema = object> {
+  readonly schema: Schema;
+  readonly examples?: Readonly<Record<string, { readonly value?: unknown; readonly externalValue?: string }>>;
+}
+
+/** A parameter of an operation. */
+export interface Parameter {
+  readonly name: string;
+  readonly in: 'path' | 'query' | 'header';
+  readonly required?: boolean;
+  readonly example?: unknown;
+  readonly schema: { readonly examples?: readonly unknown[] };
+}
+
+/** An operation, as far as the tests look into it. */
+export interface Operation {
+  readonly operationId: string;
+  readonly tags: readonly string[];
+  readonly parameters?: readonly Parameter[];
+  readonly requestBody?: { readonly content: Readonly<Record<string, Media<ObjectSchema>>> };
+  readonly responses: Readonly<Record<string, { readonly content?: Record<string, Media> }>>;
 }
 
 /** The OpenAPI document of an instance, as far as the tests look into it. */
 export interface OpenApiDocument {
   readonly openapi: string;
+  readonly servers: ReadonlyArray<{ readonly url: string }>;
+  readonly tags: ReadonlyArray<{ readonly name: string; readonly description?: string }>;
+  readonly components: Readonly<Record<'schemas' | 'examples', Readonly<Record<string, object>>>>;
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation & Record<string, unknown>>>>>;
+}
+
+interface Envelope {
+  readonly code?: string;
+  readonly message: string;
 }
 
 interface Matcher {
@@ -29,12 +56,18 @@ interface Matcher {
 const matchers = new Map<string, Promise<Matcher>>();
 
 /**
- * Checks an answer against what the OpenAPI document says of it. What the document does not mention is not checked: unknown routes, and
- * methods that a route does not have.
+ * Checks a response against what the OpenAPI document says of it: its schema, the code of an error, the message of a success. What the
+ * document does not mention is not checked: unknown routes, and methods that a route does not have.
  *
  * @throws when the status is not documented, or the body is not what it should be
  */
-export async function matchDocument(baseUrl: string, method: string, path: string, status: number, body: unknown): Promise<void> {
+export async function matchDocument(
+  baseUrl: string,
+  method: string,
+  path: string,
+  status: number,
+  body: Envelope,
+): Promise<void> {
   let loading = matchers.get(baseUrl);
   if (!loading) {
     loading = load(baseUrl);
@@ -45,11 +78,15 @@ export async function matchDocument(baseUrl: string, method: string, path: strin
   const operation = template && document.paths[template]?.[method.toLowerCase()];
   if (!operation) return;
   const name = `${method} ${template} ${status}`;
-  const schema = operation.responses[String(status)]?.content?.['application/json']?.schema;
-  if (!schema) throw new Error(`${name} is not documented`);
+  const media = operation.responses[String(status)]?.content?.['application/json'];
+  if (!media) throw new Error(`${name} is not documented`);
+  const { schema, examples } = media as Media<{ properties?: { message: { examples: string[] } } }>;
+  const texts = examples ? Object.keys(examples) : schema.properties?.message.examples;
+  const text = body.code ?? body.message;
+  if (!texts?.includes(text)) throw new Error(`${name} is not documented with "${text}"`);
   let validate = compiled.get(name);
   if (!validate) {
-    validate = ajv.compile(schema);
+    validate = ajv.compile({ ...schema, components: document.components });
     compiled.set(name, validate);
   }
   if (!validate(body))

@@ -1,10 +1,9 @@
 import { successEnvelope } from '@latchkey/kit/http/envelope';
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyRequest, FastifySchema } from 'fastify';
 import { errors } from '../errors.ts';
 import { leaveBodyUnread, whileBytesCome } from '../http/bytes-body.ts';
 import type { Entrance, Gate } from './gate.ts';
 import { Otherwise, type Route } from './route.ts';
-import { toRouteSchema } from './route-schema.ts';
 
 /** Puts a route on the server: the gate before the body is read, then the schema, then the handler, then the envelope. */
 export function registerRoute(app: FastifyInstance, gate: Gate, route: Route): void {
@@ -24,7 +23,7 @@ function addRoute(app: FastifyInstance, gate: Gate, route: Route): void {
   app.route({
     method: route.method,
     url: route.url,
-    schema: toRouteSchema(route),
+    schema: toValidationSchemas(route),
     config: { takesBytes: route.takesBytes === true },
     onRequest: async (request, reply) => {
       entrances.set(request, await gate.enter(request, reply, route));
@@ -50,6 +49,11 @@ function addRoute(app: FastifyInstance, gate: Gate, route: Route): void {
       },
     }),
   });
+}
+
+/** What requests are checked with. */
+function toValidationSchemas({ body, query, params, headers }: Route): FastifySchema {
+  return { ...(body && { body }), ...(query && { querystring: query }), ...(params && { params }), ...(headers && { headers }) };
 }
 
 /** Whether a route that takes no body got none; clients that always send JSON send an empty object. */

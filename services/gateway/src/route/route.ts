@@ -4,6 +4,7 @@ import type { FastifyReply } from 'fastify';
 import type { z } from 'zod';
 import type { Principal, Scope } from '../authentication/principal.ts';
 import type { Limit, Standing } from '../limit/limit.ts';
+import type { Tag } from '../openapi/tags.ts';
 import type { Failure } from './failure.ts';
 
 /** Who may call a route: a key with that scope or any session; a session alone; anyone. */
@@ -54,13 +55,17 @@ export interface RouteDefinition<
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   readonly url: string;
   readonly access: A;
-  readonly tag: string;
+  /** What generated clients call it. */
+  readonly operationId: string;
+  readonly tag: Tag;
   readonly summary: string;
   readonly description?: string;
   readonly limit?: RouteLimit;
   /** Refuses what is not to count for `limit`, by its head alone: what a page of another site has its visitor's browser ask for. It throws. */
   readonly admit?: (req: IncomingMessage) => void;
   readonly body?: B;
+  /** Bodies for the document, by name, which succeed as they are; bytes that are no text are the `data:` URL of them. */
+  readonly examples?: Readonly<Record<string, z.input<B>>>;
   /** Takes bytes instead of JSON, of any number and for as long as an upload may take, which the handler reads from `raw`. */
   readonly takesBytes?: boolean;
   /** Whether the bytes may be said to be of any type, as what they are is told from themselves. */

@@ -2,16 +2,22 @@ import { z } from 'zod';
 import type { Clients } from '../clients.ts';
 import { defineRoute, type Route } from '../route/route.ts';
 
-const amount = z.object({
-  currentValue: z.int(),
-  maxValue: z.int().nullable().meta({ description: 'null: as much as it likes.' }),
-});
+const amount = z
+  .object({
+    currentValue: z.int().meta({ examples: [3] }),
+    maxValue: z
+      .int()
+      .nullable()
+      .meta({ description: 'null: unlimited.', examples: [100] }),
+  })
+  .meta({ id: 'AccountLimit' });
 
 /** What an account has, and may have. */
 export function accountLimitsRoute({ apiKeys, applications, files }: Clients, planName: string): Route {
   return defineRoute({
     method: 'GET',
     url: '/api/v1/panel/get-account-limits',
+    operationId: 'getAccountLimits',
     access: 'account:read',
     tag: 'Accounts',
     summary: 'Get the limits of the account',
@@ -19,13 +25,15 @@ export function accountLimitsRoute({ apiKeys, applications, files }: Clients, pl
       'What the account has now, and may have at most. Storage is what its files are charged: of each its whole MiB, rounded down, at least 1.',
       'Of API keys, those count that are neither revoked nor expired.',
     ].join(' '),
-    data: z.object({
-      planName: z.string(),
-      storageSizeMib: amount,
-      uploadedFilesCount: amount,
-      createdApplicationsCount: amount,
-      apiKeyCount: amount,
-    }),
+    data: z
+      .object({
+        planName: z.string(),
+        storageSizeMib: amount,
+        uploadedFilesCount: amount,
+        createdApplicationsCount: amount,
+        apiKeyCount: amount,
+      })
+      .meta({ id: 'AccountLimits' }),
     message: 'Successfully fetched account limits',
     handle: async ({ principal: { accountId }, call }) => {
       const [ofFiles, ofApplications, ofApiKeys] = await Promise.all([

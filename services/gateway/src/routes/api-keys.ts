@@ -5,18 +5,20 @@ import { SCOPES } from '../authentication/principal.ts';
 import type { Clients } from '../clients.ts';
 import type { Limits } from '../limit/limits.ts';
 import { defineRoute, type Route } from '../route/route.ts';
-import { idText, timestamp, trimmedText } from './schemas.ts';
+import { applicationId, EXAMPLE_IDS, idOf, timestamp, trimmedText } from './schemas.ts';
 
 const TAG = 'API keys';
 const URL = '/api/v1/panel/api-keys';
 
 const unique = (list: readonly unknown[]) => new Set(list).size === list.length;
 
+const scope = z.enum(SCOPES).meta({ id: 'Scope', description: 'What a management API key may do.' });
+
 const fields = {
   name: trimmedText(3, 64, 'Name, 3 to 64 characters after trimming.'),
-  scopes: z.array(z.enum(SCOPES)).min(1).refine(unique, 'must not have a scope twice').meta({ uniqueItems: true }),
+  scopes: z.array(scope).min(1).refine(unique, 'must not have a scope twice').meta({ uniqueItems: true }),
   allApplications: z.boolean(),
-  applicationIds: z.array(idText),
+  applicationIds: z.array(applicationId),
   expiresAt: z.iso
     .datetime({ offset: true })
     .transform((text) => new Date(text))
@@ -41,24 +43,41 @@ const updateBody = z
   .refine((body) => body.allApplications !== false || body.applicationIds?.length !== 0, RESTRICTION);
 
 const record = {
-  id: idText,
-  name: z.string(),
-  publicId: z.string(),
-  keyLast4: z.string(),
-  scopes: z.array(z.enum(SCOPES)),
+  id: idOf('apiKey', 'API key id.'),
+  name: z.string().meta({ examples: ['Build server'] }),
+  publicId: z
+    .string()
+    .meta({ description: 'The part of the key between the prefix and the secret.', examples: ['4fT9bQxZ7mKw2LsR'] }),
+  keyLast4: z.string().meta({ description: 'The last four characters of the key.', examples: ['x7Qp'] }),
+  scopes: z.array(scope),
   allApplications: z.boolean(),
   applicationIds: z
-    .array(idText)
+    .array(applicationId)
     .meta({ description: 'Deleted applications leave it soon after; a key whose list has become empty reaches none.' }),
   expiresAt: timestamp.nullable(),
   revokedAt: timestamp.nullable(),
   lastUsedAt: timestamp.nullable(),
-  lastUsedIp: z.string().nullable(),
+  lastUsedIp: z
+    .string()
+    .nullable()
+    .meta({ examples: ['203.0.113.7'] }),
   createdAt: timestamp,
   updatedAt: timestamp,
 };
 
-const params = z.object({ id: idText });
+const apiKey = z.object(record).meta({ id: 'ApiKey', description: 'A management API key, without its secret.' });
+
+const createdApiKey = z
+  .object({
+    ...record,
+    plaintextKey: z.string().meta({
+      description: 'The key itself. It is shown this once.',
+      examples: ['lk_mgmt_4fT9bQxZ7mKw2LsR_…'],
+    }),
+  })
+  .meta({ id: 'CreatedApiKey' });
+
+const params = z.object({ id: idOf('apiKey', 'Id of the key, from `listApiKeys`.') });
 
 /** Management API keys (decisions 5). */
 export function apiKeyRoutes({ apiKeys }: Clients, limits: Limits): Route[] {
@@ -66,10 +85,11 @@ export function apiKeyRoutes({ apiKeys }: Clients, limits: Limits): Route[] {
     defineRoute({
       method: 'GET',
       url: URL,
+      operationId: 'listApiKeys',
       access: 'session',
       tag: TAG,
       summary: 'List management API keys',
-      data: z.array(z.object(record)),
+      data: z.array(apiKey),
       message: 'Successfully fetched API keys.',
       handle: async ({ principal, call }) => {
         const all: ReturnType<typeof toRecord>[] = [];
@@ -85,6 +105,7 @@ export function apiKeyRoutes({ apiKeys }: Clients, limits: Limits): Route[] {
     defineRoute({
       method: 'POST',
       url: URL,
+      operationId: 'createApiKey',
       access: 'session',
       tag: TAG,
       summary: 'Create a management API key',
@@ -93,7 +114,17 @@ export function apiKeyRoutes({ apiKeys }: Clients, limits: Limits): Route[] {
         'Ten keys an hour, twenty active ones.',
       limit: { limit: limits.apiKeyCreation, per: 'account', successesOnly: true },
       body: createBody,
-      data: z.object({ ...record, plaintextKey: z.string() }),
+      examples: {
+        allApplications: { name: 'Build server', scopes: ['applications:read', 'files:upload'], allApplications: true },
+        oneApplication: {
+          name: 'Support desk',
+          scopes: ['files:read'],
+          allApplications: false,
+          applicationIds: [EXAMPLE_IDS.application],
+          expiresAt: '2099-12-31T23:59:59.000Z',
+        },
+      },
+      data: createdApiKey,
       failures: ['too_many_keys', 'not_found'],
       message: 'API key created.',
       handle: async ({ principal, body, call }) => {
@@ -106,13 +137,15 @@ export function apiKeyRoutes({ apiKeys }: Clients, limits: Limits): Route[] {
     defineRoute({
       method: 'PATCH',
       url: `${URL}/:id`,
+      operationId: 'updateApiKey',
       access: 'session',
       tag: TAG,
       summary: 'Change a management API key',
       description: 'Changes what is given and leaves the rest. A narrowed key is refused from the next request on.',
       params,
       body: updateBody,
-      data: z.object(record),
+      examples: { rename: { name: 'Release server' }, narrow: { scopes: ['files:upload'] } },
+      data: apiKey,
       failures: ['not_found'],
       message: 'API key updated.',
       handle: async ({ principal, params: { id }, body, call }) => {
@@ -134,12 +167,13 @@ export function apiKeyRoutes({ apiKeys }: Clients, limits: Limits): Route[] {
     defineRoute({
       method: 'POST',
       url: `${URL}/:id/revoke`,
+      operationId: 'revokeApiKey',
       access: 'session',
       tag: TAG,
       summary: 'Revoke a management API key',
       description: 'The key is refused from the next request on. Revoking it again changes nothing.',
       params,
-      data: z.object(record),
+      data: apiKey,
       failures: ['not_found'],
       message: 'API key revoked.',
       handle: async ({ principal, params: { id }, call }) => {

@@ -22,13 +22,15 @@ const FIELDS = [
   'status',
 ] as const;
 
-const settings = z.object({
-  applicationLicenseRequiresClientId: z.boolean(),
-  applicationUserRequiresClientId: z.boolean(),
-  applicationUserRequiresLicense: z.boolean(),
-  version: z.string(),
-  status: z.enum(['online', 'paused']),
-});
+const settings = z
+  .object({
+    applicationLicenseRequiresClientId: z.boolean(),
+    applicationUserRequiresClientId: z.boolean(),
+    applicationUserRequiresLicense: z.boolean(),
+    version: z.string().meta({ examples: ['1.0'] }),
+    status: z.enum(['online', 'paused']),
+  })
+  .meta({ id: 'ApplicationSettings' });
 
 /** Settings and runtime keys of an application (specification 4.1). */
 export function applicationSettingRoutes(clients: Clients): Route[] {
@@ -36,6 +38,7 @@ export function applicationSettingRoutes(clients: Clients): Route[] {
     defineRoute({
       method: 'GET',
       url: SETTINGS_URL,
+      operationId: 'getApplicationSettings',
       access: 'applications:read',
       tag: TAG,
       summary: 'Get the settings of an application',
@@ -57,6 +60,7 @@ export function applicationSettingRoutes(clients: Clients): Route[] {
     defineRoute({
       method: 'PATCH',
       url: '/api/v1/panel/update-application-settings',
+      operationId: 'updateApplicationSettings',
       access: 'applications:update',
       tag: TAG,
       summary: 'Set one setting of an application',
@@ -64,6 +68,11 @@ export function applicationSettingRoutes(clients: Clients): Route[] {
         '`value` is a boolean for the three Requires fields, text of 1 to 64 characters for `version`, and `online` or `paused` for `status`. Live clients hear of a new `version` and a new `status`; setting the value that is there changes nothing, and nobody hears of it.',
       query: applicationQuery,
       body: z.strictObject({ field: z.enum(FIELDS), value: z.union([z.boolean(), z.string()]) }),
+      examples: {
+        pause: { field: 'status', value: 'paused' },
+        version: { field: 'version', value: '1.1' },
+        requireClientId: { field: 'applicationLicenseRequiresClientId', value: true },
+      },
       message: 'Successfully update application settings',
       handle: (request) =>
         withApplication(clients, request, request.query.applicationId, async (ref) => {
@@ -76,6 +85,7 @@ export function applicationSettingRoutes(clients: Clients): Route[] {
     defineRoute({
       method: 'PATCH',
       url: '/api/v1/panel/update-api-keys',
+      operationId: 'rotateRuntimeKey',
       access: 'applications:update',
       tag: TAG,
       summary: 'Rotate a runtime key of an application',
@@ -83,6 +93,7 @@ export function applicationSettingRoutes(clients: Clients): Route[] {
         'The old key is refused from then on, and connections opened with an old socket key are closed. Two rotations an hour for each application, both types together.',
       query: applicationQuery,
       body: z.strictObject({ type: z.enum(['socketKey', 'httpKey']) }),
+      examples: { socketKey: { type: 'socketKey' }, httpKey: { type: 'httpKey' } },
       message: 'Successfully update api key',
       handle: (request) =>
         withApplication(clients, request, request.query.applicationId, async (ref) => {

@@ -8,15 +8,25 @@ import { errors } from '../errors.ts';
 import { defineRoute, type Route, type RouteRequest } from '../route/route.ts';
 import { type ApplicationCall, checkOwned, withApplication } from './application-access.ts';
 import { SETTINGS_URL } from './application-settings.ts';
-import { idText, timestamp, trimmedText } from './schemas.ts';
+import { applicationId, EXAMPLE_IDS, idOf, timestamp, trimmedText } from './schemas.ts';
 
 const TAG = 'Applications';
 
-const application = z.object({
-  id: idText,
-  name: z.string(),
-  applicationApiKeys: z.object({ socketKey: z.string(), httpKey: z.string(), updatedAt: timestamp }),
-});
+const runtimeKeys = z
+  .object({
+    socketKey: z.string().meta({ examples: ['lk_sock_2Yq8VwFhT3mZ6RbNcK9xLpD4sGjA7eUt'] }),
+    httpKey: z.string().meta({ examples: ['lk_http_7Hn3XkQvB5tJ9WyEzM2cRfS8aPgD4uLq'] }),
+    updatedAt: timestamp,
+  })
+  .meta({ id: 'RuntimeKeys', description: 'What licensed applications authenticate with.' });
+
+const application = z
+  .object({
+    id: idOf('application', 'Application id.'),
+    name: z.string().meta({ examples: ['Photo Editor'] }),
+    applicationApiKeys: runtimeKeys,
+  })
+  .meta({ id: 'Application' });
 
 /** Listing, creating and deleting applications (specification 4.1). */
 export function applicationRoutes(clients: Clients): Route[] {
@@ -24,6 +34,7 @@ export function applicationRoutes(clients: Clients): Route[] {
     defineRoute({
       method: 'GET',
       url: '/api/v1/panel/get-applications',
+      operationId: 'listApplications',
       access: 'applications:read',
       tag: TAG,
       summary: 'List applications',
@@ -35,6 +46,7 @@ export function applicationRoutes(clients: Clients): Route[] {
     defineRoute({
       method: 'POST',
       url: '/api/v1/panel/create-application',
+      operationId: 'createApplication',
       access: 'applications:create',
       tag: TAG,
       summary: 'Create an application',
@@ -42,6 +54,7 @@ export function applicationRoutes(clients: Clients): Route[] {
         'The key must have access to all applications. A new application is online, with version `1.0` and both runtime keys.',
       successHeaders: { Location: 'Path of `get-application-settings` for the new application.' },
       body: z.strictObject({ name: trimmedText(6, 32, 'Name, 6 to 32 characters after trimming. Names need not be unique.') }),
+      examples: { application: { name: 'Photo Editor' } },
       failures: ['application_forbidden', 'too_many_applications'],
       message: 'Successfully create application',
       handle: async ({ principal, body, call, reply }) => {
@@ -54,6 +67,7 @@ export function applicationRoutes(clients: Clients): Route[] {
     defineRoute({
       method: 'DELETE',
       url: '/api/v1/panel/delete-application',
+      operationId: 'deleteApplication',
       access: 'applications:delete',
       tag: TAG,
       summary: 'Delete an application',
@@ -61,7 +75,11 @@ export function applicationRoutes(clients: Clients): Route[] {
         'The application is gone at once, and its live clients hear of it and are disconnected. With a session of an account that has two-factor authentication on, `code` is needed, and used up.',
         'Otherwise it is ignored: send an empty string.',
       ].join(' '),
-      body: z.strictObject({ applicationId: idText, code: z.string() }),
+      body: z.strictObject({
+        applicationId,
+        code: z.string().meta({ description: 'Code of the authenticator app, or a recovery code. Empty where none is needed.' }),
+      }),
+      examples: { withoutCode: { applicationId: EXAMPLE_IDS.application, code: '' } },
       message: 'Application deleted successfully',
       handle: (request) =>
         withApplication(clients, request, request.body.applicationId, async (ref) => {

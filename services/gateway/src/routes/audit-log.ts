@@ -4,7 +4,7 @@ import { z } from 'zod';
 import type { Clients } from '../clients.ts';
 import { defineRoute, type Route } from '../route/route.ts';
 import { parseCursor, toCursor } from './audit-cursor.ts';
-import { anyText, idText, timestamp } from './schemas.ts';
+import { anyText, EXAMPLE_IDS, idText, timestamp } from './schemas.ts';
 
 const LIMIT_MAX = 100;
 const LIMIT_DEFAULT = 50;
@@ -18,14 +18,26 @@ const limit = z
 
 const query = z
   .object({
-    limit: limit.optional().meta({ description: `Entries of a page, 1 to ${LIMIT_MAX}; ${LIMIT_DEFAULT} unless given.` }),
-    cursor: anyText.optional().meta({ description: '`nextCursor` of the page before; absent means the newest entries.' }),
-    applicationId: idText.optional().meta({ description: 'Only what was done to this application and its files.' }),
+    limit: limit.optional().meta({
+      type: 'integer',
+      minimum: 1,
+      maximum: LIMIT_MAX,
+      description: `Entries of a page, ${LIMIT_DEFAULT} by default.`,
+      examples: [LIMIT_DEFAULT],
+    }),
+    cursor: anyText.optional().meta({
+      description: '`nextCursor` of the page before; absent means the newest entries.',
+      examples: ['1778576400000.019a9e41-0b7d-7a06-9f52-3c8e1d4b7a15.dGhlIE1BQyBvZiBhIHBhZ2'],
+    }),
+    applicationId: idText.optional().meta({
+      description: 'Only what was done to this application and its files. Its id comes from `listApplications`.',
+      examples: [EXAMPLE_IDS.application],
+    }),
     action: z
       .string()
       .regex(/^[\w.]{1,64}$/, 'must be 1 to 64 letters, digits, underscores and dots')
       .optional()
-      .meta({ description: 'Only this action, such as `application.created`. Not together with `applicationId`.' }),
+      .meta({ description: 'Only this action. Not together with `applicationId`.', examples: ['application.created'] }),
   })
   .refine(({ applicationId, action }) => applicationId === undefined || action === undefined, {
     path: ['action'],
@@ -34,23 +46,27 @@ const query = z
 
 const ACTOR_KINDS = ['api_key', 'session', 'operator', 'service', 'anonymous'] as const;
 
-const entry = z.object({
-  id: idText,
-  at: timestamp,
-  action: z.string(),
-  actor: z.object({
-    kind: z.enum(ACTOR_KINDS).meta({
-      description:
-        'What it was done with: `operator` is a command of whoever runs the service, `service` the service by itself, `anonymous` somebody who had shown no credential.',
+const entry = z
+  .object({
+    id: idText,
+    at: timestamp,
+    action: z.string().meta({ examples: ['application.created'] }),
+    actor: z.object({
+      kind: z.enum(ACTOR_KINDS).meta({
+        description:
+          'What it was done with: `operator` is a command of whoever runs the service, `service` the service by itself, `anonymous` somebody who had shown no credential.',
+      }),
+      credentialId: z.string().nullable().meta({ description: 'Id of the API key, or of the session.' }),
+      address: z.string().nullable().meta({ description: 'IP address of the client.' }),
     }),
-    credentialId: z.string().nullable().meta({ description: 'Id of the API key, or of the session.' }),
-    address: z.string().nullable().meta({ description: 'IP address of the client.' }),
-  }),
-  requestId: z.string().nullable(),
-  subject: z.object({ kind: z.enum(['account', 'api_key', 'application', 'file']), id: idText }),
-  applicationId: z.string().nullable(),
-  changes: z.record(z.string(), z.unknown()).meta({ description: 'What changed, by name; never a secret.' }),
-});
+    requestId: z.string().nullable(),
+    subject: z.object({ kind: z.enum(['account', 'api_key', 'application', 'file']), id: idText }),
+    applicationId: z.string().nullable(),
+    changes: z
+      .record(z.string(), z.unknown())
+      .meta({ description: 'What changed, by name; never a secret.', examples: [{ name: 'Photo Editor' }] }),
+  })
+  .meta({ id: 'AuditEntry' });
 
 /**
  * The audit log of an account, which is that of each service in one order.
@@ -61,6 +77,7 @@ export function auditLogRoute({ auditLogs }: Pick<Clients, 'auditLogs'>, cursorK
   return defineRoute({
     method: 'GET',
     url: '/api/v1/panel/audit-log',
+    operationId: 'listAuditEntries',
     access: 'session',
     tag: 'Accounts',
     summary: 'List what was done in the account',

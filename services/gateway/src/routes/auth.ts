@@ -12,7 +12,7 @@ import type { SignInFailures } from '../authentication/sign-in-failures.ts';
 import type { Clients } from '../clients.ts';
 import type { Limits } from '../limit/limits.ts';
 import { defineRoute, type Route } from '../route/route.ts';
-import { idText, nonEmptyText, timestamp, twoFactorCode } from './schemas.ts';
+import { idOf, nonEmptyText, timestamp, twoFactorCode } from './schemas.ts';
 
 const TAG = 'Accounts';
 
@@ -22,17 +22,26 @@ const failures = new Counter({
   labels: ['reason'],
 });
 
-const account = z.object({
-  id: idText,
-  username: z.string(),
-  email: z.string(),
-  avatarUrl: z.string().nullable(),
-  twoFactorEnabled: z.boolean(),
-  createdAt: timestamp,
-});
+const account = z
+  .object({
+    id: idOf('account', 'Account id.'),
+    username: z.string().meta({ examples: ['ada'] }),
+    email: z.string().meta({ examples: ['ada@example.com'] }),
+    avatarUrl: z.string().nullable(),
+    twoFactorEnabled: z.boolean(),
+    createdAt: timestamp,
+  })
+  .meta({ id: 'Account' });
 
 /** An account, and what its session needs to change anything. */
-export const session = z.object({ account, csrfToken: z.string().meta({ description: 'For the header `X-CSRF-Token`.' }) });
+export const session = z
+  .object({ account, csrfToken: z.string().meta({ description: 'For the header `X-CSRF-Token`.' }) })
+  .meta({ id: 'Session' });
+
+const EXAMPLE_SIGN_IN = { email: 'ada@example.com', password: 'correct horse battery staple' };
+
+/** The cookie that a response sets which opens a session. */
+export const sessionCookieHeader = { 'Set-Cookie': 'The cookie of the session.' };
 
 const signUpBody = z.strictObject({
   username: z.string().regex(/^[A-Za-z0-9_-]{3,32}$/, 'must be 3 to 32 ASCII letters, digits, underscores and dashes'),
@@ -70,13 +79,16 @@ export function authRoutes({ clients, limits, signInFailures, secureCookie }: Au
     defineRoute({
       method: 'POST',
       url: '/api/v1/auth/sign-up',
+      operationId: 'signUp',
       access: 'public',
       tag: TAG,
       summary: 'Create an account',
       description: 'Opens a session: the answer sets the session cookie.',
       limit: { limit: limits.signUp, per: 'ip' },
       body: signUpBody,
+      examples: { account: { username: 'ada', ...EXAMPLE_SIGN_IN } },
       data: session,
+      successHeaders: sessionCookieHeader,
       failures: ['sign_up_closed', 'account_exists'],
       message: 'Signed up.',
       handle: async ({ body, raw, clientIp, call, reply }) => {
@@ -89,6 +101,7 @@ export function authRoutes({ clients, limits, signInFailures, secureCookie }: Au
     defineRoute({
       method: 'POST',
       url: '/api/v1/auth/sign-in',
+      operationId: 'signIn',
       access: 'public',
       tag: TAG,
       summary: 'Sign in',
@@ -99,7 +112,9 @@ export function authRoutes({ clients, limits, signInFailures, secureCookie }: Au
       ].join(' '),
       limit: { limit: limits.signIn, per: 'ip' },
       body: signInBody,
+      examples: { account: EXAMPLE_SIGN_IN },
       data: session,
+      successHeaders: sessionCookieHeader,
       failures: ['sign_in_failed', 'two_factor_required'],
       message: 'Signed in.',
       handle: async ({ body, raw, clientIp, call, reply }) => {
@@ -119,6 +134,7 @@ export function authRoutes({ clients, limits, signInFailures, secureCookie }: Au
     defineRoute({
       method: 'POST',
       url: '/api/v1/auth/sign-out',
+      operationId: 'signOut',
       access: 'session',
       tag: TAG,
       summary: 'Sign out',
@@ -131,6 +147,7 @@ export function authRoutes({ clients, limits, signInFailures, secureCookie }: Au
     defineRoute({
       method: 'POST',
       url: '/api/v1/auth/sign-out-everywhere',
+      operationId: 'signOutEverywhere',
       access: 'session',
       tag: TAG,
       summary: 'Sign out everywhere',
@@ -144,6 +161,7 @@ export function authRoutes({ clients, limits, signInFailures, secureCookie }: Au
     defineRoute({
       method: 'GET',
       url: '/api/v1/auth/session',
+      operationId: 'getSession',
       access: 'session',
       tag: TAG,
       summary: 'Get the session',

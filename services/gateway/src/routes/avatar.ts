@@ -24,6 +24,10 @@ const IMAGE_HEADERS = {
   'cross-origin-resource-policy': 'same-origin',
 };
 
+/** A PNG image of one pixel. */
+const EXAMPLE_PNG =
+  'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==';
+
 /** What the routes of avatars work with. */
 export interface AvatarRouteOptions {
   readonly clients: Clients;
@@ -39,6 +43,7 @@ export function avatarRoutes({ clients, filesData, limits, byteSizeMax }: Avatar
     defineRoute({
       method: 'POST',
       url: '/api/v1/panel/upload-avatar',
+      operationId: 'uploadAvatar',
       access: 'session',
       tag: TAG,
       summary: 'Upload an avatar',
@@ -47,6 +52,7 @@ export function avatarRoutes({ clients, filesData, limits, byteSizeMax }: Avatar
       limit: { limit: limits.avatarUploads, per: 'account' },
       takesBytes: true,
       ofAnyType: true,
+      examples: { png: new URL(EXAMPLE_PNG) },
       data: z.object({ avatarUrl: z.string().meta({ description: 'Path of this avatar. Every upload has another.' }) }),
       failures: ['invalid_file', 'upload_timeout', 'avatar_too_large'],
       message: 'Avatar uploaded.',
@@ -68,14 +74,17 @@ export function avatarRoutes({ clients, filesData, limits, byteSizeMax }: Avatar
     defineRoute({
       method: 'GET',
       url: AVATAR_URL,
+      operationId: 'getAvatar',
       access: 'session',
       tag: TAG,
       summary: 'Get the avatar',
       description: 'The avatar of the session’s account. The image that an OpenID Connect issuer named is not served here.',
       query: z.object({
-        v: idText
-          .optional()
-          .meta({ description: 'Id of the upload, as `avatarUrl` has it: 404 where the avatar is another.', format: 'uuid' }),
+        v: idText.optional().meta({
+          description: 'Id of the upload, from `avatarUrl`: 404 where the avatar is another.',
+          format: 'uuid',
+          examples: ['019a9e42-6a55-73d8-bb04-5e7a9c1f3d26'],
+        }),
       }),
       answersBytes: 'image/webp',
       failures: ['not_found'],

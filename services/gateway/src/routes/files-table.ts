@@ -48,9 +48,15 @@ function parseOrUndefined(text: string): unknown {
 
 /** What get-files-table is asked. */
 export const filesTableQuery = applicationQuery.extend({
-  currentPage: currentPage.optional().meta({ description: 'Page, from 1; 1 unless given. A page past the end is empty.' }),
+  currentPage: currentPage.optional().meta({
+    type: 'integer',
+    minimum: 1,
+    description: 'Page number, 1 by default. A page after the last one is empty.',
+    examples: [1],
+  }),
   searchParams: searchParams.optional().meta({
     description:
       'JSON text `{"searchString": "…", "categories": ["Name"]}`. Without text or without a category it filters nothing.',
+    examples: ['{"searchString":"setup","categories":["Name"]}'],
   }),
 });

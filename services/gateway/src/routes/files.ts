@@ -6,23 +6,25 @@ import { defineRoute, type Route } from '../route/route.ts';
 import { withApplication } from './application-access.ts';
 import { fileActionRoute } from './file-action.ts';
 import { filesTableQuery } from './files-table.ts';
-import { applicationQuery, fileName, idText, timestamp } from './schemas.ts';
+import { applicationQuery, checksum, fileName, idOf, timestamp } from './schemas.ts';
 
 const TAG = 'Files';
 
 const PAGE_SIZE = 10;
 
-const fileRow = z.object({
-  id: idText,
-  displayName: z.string(),
-  byteSize: z.int(),
-  contentType: z.string(),
-  presignedUrlsCount: z.int(),
-  lastPresignedUrlCreatedAt: timestamp.nullable(),
-  createdAt: timestamp,
-  user: z.object({ username: z.string() }),
-  checksum: z.string().meta({ description: 'SHA-256 of the content, in lower-case hex.' }),
-});
+const fileRow = z
+  .object({
+    id: idOf('file', 'File id.'),
+    displayName: fileName,
+    byteSize: z.int().meta({ examples: [1_048_576] }),
+    contentType: z.string().meta({ examples: ['application/octet-stream'] }),
+    presignedUrlsCount: z.int(),
+    lastPresignedUrlCreatedAt: timestamp.nullable(),
+    createdAt: timestamp,
+    user: z.object({ username: z.string().meta({ examples: ['ada'] }) }).meta({ description: 'Who uploaded it.' }),
+    checksum,
+  })
+  .meta({ id: 'File' });
 
 /** What is done with the files of an application, uploads aside (specification 4.2). */
 export function fileRoutes(clients: Clients): Route[] {
@@ -33,11 +35,13 @@ function checkFileNameRoute(clients: Clients): Route {
   return defineRoute({
     method: 'POST',
     url: '/api/v1/panel/check-file-name',
+    operationId: 'checkFileName',
     access: 'files:upload',
     tag: TAG,
     summary: 'Ask whether a file name is free',
     query: applicationQuery,
     body: z.strictObject({ fileName }),
+    examples: { name: { fileName: 'setup-1.3.exe' } },
     failures: ['file_name_taken'],
     message: 'File name available',
     handle: (request) =>
@@ -51,11 +55,12 @@ function metadataRoute(clients: Clients): Route {
   return defineRoute({
     method: 'GET',
     url: '/api/v1/panel/get-files-metadata',
+    operationId: 'getFilesMetadata',
     access: 'files:read',
     tag: TAG,
     summary: 'Count the files of an application',
     query: applicationQuery,
-    data: z.object({ totalFiles: z.int(), lastUploadedAt: timestamp.nullable() }),
+    data: z.object({ totalFiles: z.int(), lastUploadedAt: timestamp.nullable() }).meta({ id: 'FilesMetadata' }),
     message: 'Successfully fetched metadata',
     handle: (request) =>
       withApplication(clients, request, request.query.applicationId, async (ref) => {
@@ -69,13 +74,14 @@ function tableRoute(clients: Clients): Route {
   return defineRoute({
     method: 'GET',
     url: '/api/v1/panel/get-files-table',
+    operationId: 'getFilesTable',
     access: 'files:read',
     tag: TAG,
     summary: 'List the files of an application',
     description: `Newest first, ${PAGE_SIZE} a page.`,
     query: filesTableQuery,
     data: z.array(fileRow),
-    beside: { totalPages: z.int() },
+    beside: { totalPages: z.int().meta({ examples: [1] }) },
     message: 'Successfully fetched table',
     handle: (request) =>
       withApplication(clients, request, request.query.applicationId, async (ref) => {

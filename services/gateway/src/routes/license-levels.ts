@@ -18,11 +18,12 @@ export function licenseLevelRoutes(clients: Clients): Route[] {
     defineRoute({
       method: 'GET',
       url: '/api/v1/panel/get-application-license-levels',
+      operationId: 'listLicenseLevels',
       access: 'applications:read',
       tag: TAG,
       summary: 'List the license levels of an application',
       query: applicationQuery,
-      data: z.array(z.string()),
+      data: z.array(z.string()).meta({ examples: [['Basic', 'Pro']] }),
       message: 'Successfully fetched application license levels',
       handle: (request) =>
         withApplication(clients, request, request.query.applicationId, async (ref) => {
@@ -33,12 +34,14 @@ export function licenseLevelRoutes(clients: Clients): Route[] {
     defineRoute({
       method: 'POST',
       url: '/api/v1/panel/create-application-license-levels',
+      operationId: 'saveLicenseLevels',
       access: 'applications:update',
       tag: TAG,
       summary: 'Replace the license levels of an application',
       description: 'The whole set is replaced at once, in the order given.',
       query: applicationQuery,
       body: z.strictObject({ levels }),
+      examples: { levels: { levels: ['Basic', 'Pro'] } },
       message: 'License levels save successfully',
       handle: (request) =>
         withApplication(clients, request, request.query.applicationId, async (ref) => {

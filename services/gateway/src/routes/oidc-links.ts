@@ -14,7 +14,12 @@ import { withPassword } from './shown-password.ts';
 
 const TAG = 'Accounts';
 
-export const issuerName = anyText.min(1).max(64).meta({ description: 'Name of the issuer in the settings of the service.' });
+export const issuerName = anyText
+  .min(1)
+  .max(64)
+  .meta({ description: 'Name of the issuer in the settings of the service (`OIDC_ISSUERS`).', examples: ['acme'] });
+
+const EXAMPLE_PROOF = { issuer: 'acme', password: 'correct horse battery staple' };
 
 /** Begins a flow, with a cookie for the way back; answers where the browser is to go. */
 export type StartFlow = (
@@ -44,12 +49,14 @@ const unlinkBody = z.strictObject({
 });
 
 const links = z.array(
-  z.object({
-    issuer: z.string().meta({ description: "The issuer's identifier." }),
-    name: z.string().nullable().meta({ description: 'Of the issuer in the settings; null where it is not there any more.' }),
-    subject: z.string().meta({ description: 'Who somebody is there.' }),
-    createdAt: timestamp,
-  }),
+  z
+    .object({
+      issuer: z.string().meta({ description: "The issuer's identifier." }),
+      name: z.string().nullable().meta({ description: 'Of the issuer in the settings; null where it is not there any more.' }),
+      subject: z.string().meta({ description: 'Who somebody is there.' }),
+      createdAt: timestamp,
+    })
+    .meta({ id: 'OidcLink' }),
 );
 
 /** What the routes of links work with. */
@@ -66,6 +73,7 @@ export function oidcLinkRoutes(options: OidcLinkRouteOptions, start: StartFlow):
     defineRoute({
       method: 'POST',
       url: `${OIDC_PATH}/link`,
+      operationId: 'linkOidcIssuer',
       access: 'session',
       tag: TAG,
       summary: 'Link the account to an OpenID Connect issuer',
@@ -75,6 +83,7 @@ export function oidcLinkRoutes(options: OidcLinkRouteOptions, start: StartFlow):
       ].join(' '),
       limit: { limit: limits.signIn, per: 'ip' },
       body: linkBody,
+      examples: { password: EXAMPLE_PROOF },
       data: z.object({ url: z.string().meta({ format: 'uri' }) }),
       failures: ['two_factor_required', 'issuer_not_found'],
       message: 'Link begun.',
@@ -87,6 +96,7 @@ export function oidcLinkRoutes(options: OidcLinkRouteOptions, start: StartFlow):
     defineRoute({
       method: 'GET',
       url: `${OIDC_PATH}/links`,
+      operationId: 'listOidcLinks',
       access: 'session',
       tag: TAG,
       summary: 'List the links of the account to OpenID Connect issuers',
@@ -102,6 +112,7 @@ export function oidcLinkRoutes(options: OidcLinkRouteOptions, start: StartFlow):
     defineRoute({
       method: 'POST',
       url: `${OIDC_PATH}/unlink`,
+      operationId: 'unlinkOidcIssuer',
       access: 'session',
       tag: TAG,
       summary: 'Remove links of the account to an OpenID Connect issuer',
@@ -111,6 +122,7 @@ export function oidcLinkRoutes(options: OidcLinkRouteOptions, start: StartFlow):
       ].join(' '),
       limit: { limit: limits.signIn, per: 'ip' },
       body: unlinkBody,
+      examples: { password: EXAMPLE_PROOF },
       data: z.object({ removed: z.int().min(1) }),
       failures: ['two_factor_required', 'link_not_found'],
       message: 'Unlinked.',

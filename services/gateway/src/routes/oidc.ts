@@ -11,7 +11,7 @@ import type { Clients } from '../clients.ts';
 import { errors } from '../errors.ts';
 import type { Limits } from '../limit/limits.ts';
 import { defineRoute, Otherwise, type Route } from '../route/route.ts';
-import { session, sessionTokenOf, setSessionCookie, toAccount } from './auth.ts';
+import { session, sessionCookieHeader, sessionTokenOf, setSessionCookie, toAccount } from './auth.ts';
 import { OIDC_PATH, OidcCookies, readOidcCookie } from './oidc-cookies.ts';
 import { issuerName, oidcLinkRoutes, type StartFlow } from './oidc-links.ts';
 import { anyText, twoFactorCode } from './schemas.ts';
@@ -26,7 +26,12 @@ const ISSUER_TIMEOUT_MS = 16_000;
 
 /** What issuers add to the answer beside this is nobody's concern. */
 const answerPart = anyText.max(4_096).optional();
-const callbackQuery = z.object({ code: answerPart, state: answerPart, iss: answerPart, error: answerPart });
+const callbackQuery = z.object({
+  code: answerPart.meta({ description: 'The authorization code.', examples: ['SplxlOBeZQQYbYS6WxSbIA'] }),
+  state: answerPart.meta({ description: 'What `startOidcSignIn` gave the issuer.', examples: ['af0ifjsldkj'] }),
+  iss: answerPart.meta({ description: 'The identifier of the issuer.', examples: ['https://id.acme.example/realms/acme'] }),
+  error: answerPart.meta({ description: 'Why the issuer refused; comes in place of `code`.', examples: ['access_denied'] }),
+});
 const callbackParams = z.object({ issuer: issuerName });
 
 /** What the routes of OpenID Connect work with. */
@@ -59,6 +64,7 @@ export function oidcRoutes(options: OidcRouteOptions): Route[] {
     defineRoute({
       method: 'GET',
       url: `${OIDC_PATH}/start`,
+      operationId: 'startOidcSignIn',
       access: 'public',
       tag: TAG,
       summary: 'Sign in by OpenID Connect',
@@ -146,12 +152,14 @@ function callbackRoutes(options: OidcRouteOptions, cookies: OidcCookies, redirec
     defineRoute({
       ...both,
       url: `${OIDC_PATH}/callback`,
+      operationId: 'finishOidcSignIn',
       summary: 'Come back from the only OpenID Connect issuer',
       handle: (request) => comeBack(request, redirectUri),
     }),
     defineRoute({
       ...both,
       url: `${OIDC_PATH}/callback/:issuer`,
+      operationId: 'finishOidcSignInAtIssuer',
       summary: 'Come back from one of several OpenID Connect issuers',
       params: callbackParams,
       handle: (request) => comeBack(request, `${redirectUri}/${request.params.issuer}`),
@@ -173,13 +181,16 @@ function completeRoute(options: OidcRouteOptions, cookies: OidcCookies): Route {
   return defineRoute({
     method: 'POST',
     url: `${OIDC_PATH}/complete`,
+    operationId: 'completeOidcSignIn',
     access: 'public',
     tag: TAG,
     summary: 'End a sign-in by OpenID Connect with a code',
     description: 'For accounts with two-factor authentication on, within 10 minutes after the callback and in the same browser.',
     limit: { limit: limits.signIn, per: 'ip' },
     body: z.strictObject({ code: twoFactorCode.meta({ description: 'Code of the second factor, or a recovery code.' }) }),
+    examples: { code: { code: '123456' } },
     data: session,
+    successHeaders: sessionCookieHeader,
     failures: ['oidc_failed'],
     message: 'Signed in.',
     handle: async ({ body: { code }, raw, clientIp, call, reply }) => {

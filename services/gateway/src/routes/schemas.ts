@@ -35,12 +35,36 @@ export const fileName = z
   .overwrite(withoutInvisible)
   .max(FILE_NAME_LENGTH_MAX, { message: FILE_NAME_RULE, abort: true })
   .regex(FILE_NAME, FILE_NAME_RULE)
-  .meta({ description: 'File name, checked without invisible characters and white space around.', examples: ['setup-1.2.exe'] });
+  .meta({
+    description: 'File name. Invisible characters, and white space around it, are removed before it is checked.',
+    examples: ['setup-1.2.exe'],
+  });
 
 /** An id; text that is no UUID names nothing and is no schema's concern (decisions 1). */
 export const idText = z.string().meta({ format: 'uuid' });
 
-export const applicationQuery = z.object({ applicationId: idText.meta({ description: 'Application id.', format: 'uuid' }) });
+/** Ids of the examples. What they stand for exists nowhere. */
+export const EXAMPLE_IDS = {
+  account: '019a9e3f-5c21-7d40-8b6e-1f7a9c3d5e02',
+  application: '019a9e41-0b7d-7a06-9f52-3c8e1d4b7a15',
+  file: '019a9e43-7f02-7b9c-a1e8-4d6c0b2f5e83',
+  apiKey: '019a9e45-1d4e-7280-9c37-8b5f6e0a1d94',
+} as const;
+
+/** An id, with where clients get it. */
+export function idOf(kind: keyof typeof EXAMPLE_IDS, description: string) {
+  return idText.meta({ format: 'uuid', description, examples: [EXAMPLE_IDS[kind]] });
+}
+
+/** The SHA-256 of a file, as it is answered. */
+export const checksum = z.string().meta({
+  description: 'SHA-256 of the content, in lower-case hex.',
+  examples: ['52117ed8647efd5dd166076ede5411d1ec4683f2003ac2e5971b5f0e12434616'],
+});
+
+export const applicationId = idOf('application', 'Id of the application, from `listApplications`.');
+
+export const applicationQuery = z.object({ applicationId });
 
 /** ISO 8601, UTC, milliseconds. */
 export const timestamp = z.string().meta({ format: 'date-time', examples: ['2026-05-12T09:00:00.000Z'] });

@@ -8,7 +8,9 @@ import { withPassword } from './shown-password.ts';
 
 const TAG = 'Accounts';
 
-const enableBody = z.strictObject({ code: twoFactorCode.meta({ description: 'Code that the authenticator app shows.' }) });
+const enableBody = z.strictObject({
+  code: twoFactorCode.meta({ description: 'Code that the authenticator app shows, once it has the secret of `setUpTwoFactor`.' }),
+});
 
 const disableBody = z.strictObject({
   password: z.string().max(1_000).optional().meta({ description: 'Of the account; needed, and looked at, where it has one.' }),
@@ -30,6 +32,7 @@ export function twoFactorRoutes(options: TwoFactorRouteOptions): Route[] {
     defineRoute({
       method: 'POST',
       url: '/api/v1/auth/two-factor/set-up',
+      operationId: 'setUpTwoFactor',
       access: 'session',
       tag: TAG,
       summary: 'Set up two-factor authentication',
@@ -48,12 +51,14 @@ export function twoFactorRoutes(options: TwoFactorRouteOptions): Route[] {
     defineRoute({
       method: 'POST',
       url: '/api/v1/auth/two-factor/enable',
+      operationId: 'enableTwoFactor',
       access: 'session',
       tag: TAG,
       summary: 'Enable two-factor authentication',
       description:
         'Ends the other sessions of the account. The recovery codes are shown this once; each is good once in place of a code.',
       body: enableBody,
+      examples: { code: { code: '123456' } },
       data: z.object({ recoveryCodes: z.array(z.string()).length(10) }),
       message: 'Two-factor authentication enabled.',
       handle: async ({ principal: { accountId, credentialId: sessionId }, body: { code }, call }) => {
@@ -64,12 +69,14 @@ export function twoFactorRoutes(options: TwoFactorRouteOptions): Route[] {
     defineRoute({
       method: 'POST',
       url: '/api/v1/auth/two-factor/disable',
+      operationId: 'disableTwoFactor',
       access: 'session',
       tag: TAG,
       summary: 'Disable two-factor authentication',
       description: 'Ends the other sessions of the account. The secret and the recovery codes are forgotten.',
       limit: { limit: limits.twoFactorDisabling, per: 'account' },
       body: disableBody,
+      examples: { code: { password: 'correct horse battery staple', code: '123456' } },
       message: 'Two-factor authentication disabled.',
       handle: async ({ principal: { accountId, credentialId: sessionId }, body: { password = '', code }, clientIp, call }) => {
         const request = { accountId, sessionId, password, code };

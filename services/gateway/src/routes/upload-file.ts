@@ -8,7 +8,7 @@ import { sendContinue } from '../http/continue.ts';
 import type { Limits } from '../limit/limits.ts';
 import { defineRoute, type Route } from '../route/route.ts';
 import { withApplication } from './application-access.ts';
-import { applicationQuery, fileName, idText } from './schemas.ts';
+import { applicationQuery, checksum, fileName, idOf } from './schemas.ts';
 
 const contentDigest = z
   .string()
@@ -21,7 +21,7 @@ const contentDigest = z
   .meta({
     description:
       'Digests of the body (RFC 9530). The upload is refused unless its SHA-256 is the one given; other algorithms are passed over.',
-    examples: ['sha-256=:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=:'],
+    examples: ['sha-256=:UhF+2GR+/V3RZgdu3lQR0exGg/IAOsLllxtfDhJDRhY=:'],
   });
 
 /** Uploads (specification 4.2). */
@@ -29,6 +29,7 @@ export function uploadFileRoute(clients: Clients, filesData: FilesDataPath, limi
   return defineRoute({
     method: 'POST',
     url: '/api/v1/panel/upload-file',
+    operationId: 'uploadFile',
     access: 'files:upload',
     tag: 'Files',
     summary: 'Upload a file',
@@ -36,13 +37,12 @@ export function uploadFileRoute(clients: Clients, filesData: FilesDataPath, limi
       'The body is the content of the file. Its size need not be known before; whether it fits is looked at before it is read and while it is. One upload at a time for each account.',
     limit: { limit: limits.uploads, per: 'account' },
     takesBytes: true,
+    examples: { text: 'Hello, Latchkey!\n' },
     query: applicationQuery.extend({ fileName }),
     headers: z.object({ 'content-digest': contentDigest.optional() }),
-    data: z.object({
-      id: idText,
-      byteSize: z.int(),
-      checksum: z.string().meta({ description: 'SHA-256 of the content, in lower-case hex.' }),
-    }),
+    data: z
+      .object({ id: idOf('file', 'File id.'), byteSize: z.int().meta({ examples: [17] }), checksum })
+      .meta({ id: 'UploadedFile' }),
     failures: ['invalid_file', 'upload_timeout', 'file_name_taken', 'limit_exceeded'],
     message: 'File uploaded.',
     handle: (request) =>

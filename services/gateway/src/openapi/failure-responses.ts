@@ -1,10 +1,12 @@
 import { z } from 'zod';
 import { isStateChanging } from '../authentication/csrf.ts';
-import { FAILURES } from './failure.ts';
-import type { Route } from './route.ts';
+import { FAILURES } from '../route/failure.ts';
+import type { Route } from '../route/route.ts';
+import { type ErrorCode, error } from './error.ts';
+import type { SchemaCollection } from './schemas.ts';
 
-/** What is said of a status: when it comes, and with which codes, the likeliest first, as that is shown as the example. */
-type Saying = readonly [sentence: string, codes: readonly string[]];
+/** What is said of a status: when it comes, and with which codes, the likeliest first. */
+type Saying = readonly [sentence: string, codes: readonly ErrorCode[]];
 
 /** What any route may answer (specification 7). */
 const ALWAYS = {
@@ -27,21 +29,28 @@ const A_FORM: Saying = [
 const NO_APPLICATION: Saying = ['Not found for this account.', ['not_found']];
 const KEY_REFUSED = ['api_key_invalid', 'api_key_expired', 'api_key_revoked'] as const;
 
-/** The schemas of all that a route may answer but success, by status. */
-export function failureSchemas(route: Route): Record<string, z.ZodType> {
-  const found = new Map<number, { readonly sentences: string[]; readonly codes: Set<string> }>();
+/** The responses of a route to requests that fail, by status. */
+export function failureResponses(route: Route, schemas: SchemaCollection): Record<string, object> {
+  const found = new Map<number, { readonly sentences: string[]; readonly codes: Set<ErrorCode> }>();
   const add = (status: number, [sentence, codes]: Saying) => {
-    const { sentences, codes: known } = found.get(status) ?? { sentences: [], codes: new Set<string>() };
+    const { sentences, codes: known } = found.get(status) ?? { sentences: [], codes: new Set<ErrorCode>() };
     found.set(status, { sentences: [...sentences, sentence], codes: new Set([...known, ...codes]) });
   };
   for (const [status, saying] of [...Object.entries(ALWAYS), ...ofInput(route), ...ofAccess(route)]) add(Number(status), saying);
   for (const name of route.failures ?? []) {
     const { status, when, code = name }: { status: number; when: string; code?: string } = FAILURES[name];
-    add(status, [when, [code]]);
+    add(status, [when, [code as ErrorCode]]);
   }
-  const inOrder = [...found].sort(([a], [b]) => a - b);
-  return Object.fromEntries(inOrder.map(([status, { sentences, codes }]) => [status, toSchema(status, sentences, [...codes])]));
+  const schema = schemas.add(error, 'output');
+  const responses = [...found].map(([status, { sentences, codes }]) => {
+    const response = { description: sentences.join(' '), ...(HEADERS[status] && { headers: HEADERS[status] }) };
+    return [status, { ...response, content: { 'application/json': { schema, examples: toExamples([...codes]) } } }] as const;
+  });
+  return Object.fromEntries(responses);
 }
+
+const toExamples = (codes: readonly ErrorCode[]) =>
+  Object.fromEntries(codes.map((code) => [code, { $ref: `#/components/examples/${code}` }]));
 
 function ofInput(route: Route): Array<[number, Saying]> {
   // Where nothing is expected in a body, something in it is refused as well.
@@ -61,7 +70,7 @@ function ofInput(route: Route): Array<[number, Saying]> {
 /** What the gate answers to whoever may not call the route, or not for that application. */
 function ofAccess(route: Route): Array<[number, Saying]> {
   const { access } = route;
-  const csrf = isStateChanging(route.method) ? ['csrf_invalid'] : [];
+  const csrf: ErrorCode[] = isStateChanging(route.method) ? ['csrf_invalid'] : [];
   if (access === 'public') return csrf.length > 0 ? [[403, ['A page of another origin sent it.', csrf]]] : [];
   const may = 'The credential may not do this.';
   if (access === 'session') {
@@ -78,7 +87,7 @@ function ofAccess(route: Route): Array<[number, Saying]> {
     '`api_key_invalid`: there is neither an API key nor a session, or the key is not valid. `unauth`: the session is not valid or expired.',
     [...KEY_REFUSED, 'unauth'],
   ];
-  const scope = ['insufficient_scope', ...csrf];
+  const scope: ErrorCode[] = ['insufficient_scope', ...csrf];
   if (!namesApplication(route))
     return [
       [401, key],
@@ -95,37 +104,24 @@ function namesApplication({ query, body }: Route): boolean {
   return [query, body].some((schema) => schema instanceof z.ZodObject && 'applicationId' in schema.shape);
 }
 
-const RETRY_AFTER = { 'Retry-After': { type: 'integer', description: 'Seconds until it may be tried again.' } };
+const RETRY_AFTER = {
+  'Retry-After': { description: 'Seconds until the request may be tried again.', schema: { type: 'integer' }, example: 30 },
+};
 
 /** The headers of those that may be tried again (decisions 3). */
 const HEADERS: Readonly<Record<number, object>> = {
   429: {
     ...RETRY_AFTER,
     RateLimit: {
-      type: 'string',
-      description: 'The limit that denied: what is left of it, and in how many seconds it begins anew.',
+      description: 'The limit that denied the request: what is left (`r`), and the seconds until it is reset (`t`).',
+      schema: { type: 'string' },
+      example: '"ip";r=0;t=30',
     },
-    'RateLimit-Policy': { type: 'string', description: 'How many of that limit there are in how many seconds.' },
+    'RateLimit-Policy': {
+      description: 'The quota (`q`) of that limit, and its window in seconds (`w`).',
+      schema: { type: 'string' },
+      example: '"ip";q=600;w=60',
+    },
   },
   503: RETRY_AFTER,
 };
-
-/** Inputs that broke a rule (decisions 3). */
-const details = z
-  .array(
-    z.object({
-      path: z.string().meta({ description: 'The input, such as `body.name`; `request` where it is none in particular.' }),
-      message: z.string().meta({ description: 'The rule, such as `must be 6 to 32 characters`.' }),
-    }),
-  )
-  .max(10)
-  .optional()
-  .meta({ description: 'Which inputs broke which rule: with `VALIDATION_ERROR` and `bad_request` alone.' });
-
-const isDetailed = (code: string) => code === 'VALIDATION_ERROR' || code === 'bad_request';
-
-function toSchema(status: number, sentences: readonly string[], codes: readonly string[]) {
-  return z
-    .object({ success: z.literal(false), code: z.enum(codes), message: z.string(), ...(codes.some(isDetailed) && { details }) })
-    .meta({ description: sentences.join(' '), ...(HEADERS[status] && { headers: HEADERS[status] }) });
-}

@@ -1,0 +1,50 @@
+import type { Route } from '../route/route.ts';
+import { ERROR_EXAMPLES } from './error.ts';
+import { toOperation } from './operation.ts';
+import { SchemaCollection } from './schemas.ts';
+import { TAGS } from './tags.ts';
+
+const DESCRIPTION = `Manage applications of an application-licensing platform.
+
+Success is always HTTP 200 with \`{success: true, message, data?}\`. An error is \`{success: false, code, message, details?}\`, where \`code\` is stable.
+With \`VALIDATION_ERROR\` and \`bad_request\`, \`details\` names up to 10 inputs and the rule that each broke: \`{path, message}\`.
+Every response carries \`X-Request-Id\`, and the rate limit that is closest in \`RateLimit\` and \`RateLimit-Policy\`. A 429 carries \`Retry-After\`.
+
+A request with a session needs the header \`X-CSRF-Token\` as soon as it changes something.
+
+The examples can be sent as they are. Only ids, codes and names of sign-in issuers have to be replaced: each says where to get it.
+
+Live events are not part of this document: licensed applications receive them over a WebSocket, \`/api/v1/realtime\` on a separate port (\`REALTIME_PORT\`, 8081 by default).
+\`/asyncapi.json\` on that port describes it for programs, and \`docs/events.md\` in the repository for people.`;
+
+const SECURITY_SCHEMES = {
+  managementKey: { type: 'http', scheme: 'bearer', description: 'Management API key, `lk_mgmt_…`.' },
+  session: { type: 'apiKey', in: 'cookie', name: 'session', description: 'Dashboard session.' },
+  csrf: { type: 'apiKey', in: 'header', name: 'X-CSRF-Token', description: 'The `csrfToken` of the session.' },
+};
+
+/** Describes routes as OpenAPI 3.1, from the schemas that check requests. */
+export function toOpenApiDocument(routes: readonly Route[]): Record<string, unknown> {
+  const schemas = new SchemaCollection();
+  const paths: Record<string, Record<string, object>> = {};
+  for (const route of routes) {
+    if (!route.handle) continue;
+    const path = route.url.replaceAll(/:(\w+)/g, '{$1}');
+    paths[path] = { ...paths[path], [route.method.toLowerCase()]: toOperation(route, schemas) };
+  }
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Latchkey',
+      version: '1',
+      description: DESCRIPTION,
+      contact: { name: 'The operator of this instance' },
+      license: { name: 'Unlicensed', identifier: 'LicenseRef-Unlicensed' },
+    },
+    // Wherever the document was found: an instance may be reached by several names.
+    servers: [{ url: '/' }],
+    tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
+    paths,
+    components: { schemas: schemas.components, examples: ERROR_EXAMPLES, securitySchemes: SECURITY_SCHEMES },
+  };
+}
