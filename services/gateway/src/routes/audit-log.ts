@@ -27,7 +27,7 @@ const query = z
     }),
     cursor: anyText.optional().meta({
       description: '`nextCursor` of the page before; absent means the newest entries.',
-      examples: ['1778576400000.019a9e41-0b7d-7a06-9f52-3c8e1d4b7a15.dGhlIE1BQyBvZiBhIHBhZ2'],
+      examples: ['1778576400000.019a9e41-5d20-7c11-b4f7-61e0a8c2d953.dGhlIE1BQyBvZiBhIHBhZ2'],
     }),
     applicationId: idText.optional().meta({
       description: 'Only what was done to this application and its files. Its id comes from `listApplications`.',
