@@ -93,7 +93,8 @@ async function start(options: StartLatchkeyOptions, stops: StopStack): Promise<L
   const dataDir = await openDataDir(settings.DATA_DIR, stops);
   keepFree(settings.PORT, settings.REALTIME_PORT, Number(env.METRICS_PORT));
   const { address, realtimeAddress } = await claimAddresses(settings);
-  const secrets = await readSecrets(dataDir, settings);
+  const objectsDir = resolve(settings.OBJECTS_DIR ?? join(dataDir, 'files'));
+  const secrets = await readSecrets(dataDir, objectsDir, settings);
   const logDir = join(dataDir, 'logs');
   await mkdir(logDir, { recursive: true, mode: 0o700 });
   const logs = await openLogSink(logDir, throttleLines(reporter.warn, PROBLEM_LINES_PER_SECOND_MAX));
@@ -106,7 +107,6 @@ async function start(options: StartLatchkeyOptions, stops: StopStack): Promise<L
   const startShape = loadShape(shape);
   const servers = await openServers({ ...common, settings, dataDir, cacheDir: await chooseCacheDir(dataDir) });
   const publicUrl = settings.PUBLIC_URL?.replace(/\/+$/, '') ?? `http://localhost:${address.port}`;
-  const objectsDir = resolve(settings.OBJECTS_DIR ?? join(dataDir, 'files'));
   const stopTimeoutMs = settings.drainMs + Math.max(settings.uploadDeadlineMs, CALL_MS_MAX) + SERVICE_STOP_SLACK_MS;
   const realtimeStopTimeoutMs = settings.socketDrainMs + SERVICE_STOP_SLACK_MS;
   const addresses = { address, realtimeAddress, publicUrl };
