@@ -133,7 +133,7 @@ describe('an embedded Redis', { timeout: 60_000 }, () => {
   it('says in one sentence what to do where there is none to be had', async () => {
     vi.stubEnv('PATH', '/nonexistent');
     await expect(start({ cacheDir: undefined })).rejects.toThrow(
-      /^There is no Redis on this machine .* install redis-server or valkey, or set REDIS_URL\.$/,
+      /^There is no Redis on this machine .*: install .*, or set REDIS_URL\.$/,
     );
     expect(await readdir(join(dir.path, 'cache'))).toEqual([]);
   });
