@@ -4,6 +4,7 @@ import { findRunningRedis } from '@latchkey/embedded/running-redis';
 import { readIdentityConfig } from '@latchkey/identity/config';
 import type { AccountsTarget } from '@latchkey/identity/operator/accounts-command';
 import { ConfigError, readConfig, secretSetting, urlSetting } from '@latchkey/kit/config';
+import { warnOfMisspelt } from '@latchkey/kit/misspelt-settings';
 import { z } from 'zod';
 import { checkPostgres } from './external-servers.ts';
 import { readStoredSecrets } from './secrets.ts';
@@ -36,6 +37,7 @@ export async function openAccountsTarget(env: NodeJS.ProcessEnv, note: (line: st
   const configFor = (urls: Partial<typeof UNKNOWN>) => readIdentityConfig({ ...env, SECRET_KEY: secretKey, ...UNKNOWN, ...urls });
   // Wrong settings are told before anything is started.
   checkSettings(() => configFor({}), dataDir);
+  warnOfMisspelt(env, note);
   const database =
     DATABASE_URL === undefined
       ? await openServiceDatabase({ dataDir, service: 'identity', purpose: 'this command', note })

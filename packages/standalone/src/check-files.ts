@@ -2,6 +2,7 @@ import { join, resolve } from 'node:path';
 import type { CheckTarget } from '@latchkey/files/check/check-process';
 import { readFilesConfig } from '@latchkey/files/config';
 import { readConfig, urlSetting } from '@latchkey/kit/config';
+import { warnOfMisspelt } from '@latchkey/kit/misspelt-settings';
 import { z } from 'zod';
 import { openServiceDatabase } from './service-database.ts';
 
@@ -31,9 +32,10 @@ export async function openCheckTarget(env: NodeJS.ProcessEnv, note: (line: strin
   const configFor = (url: string) => {
     return readFilesConfig({ ...env, ...UNUSED, DATABASE_URL: url, OBJECTS_DIR: objectsDir });
   };
-  if (given !== undefined) return { config: configFor(given), close: async () => undefined };
   // Wrong settings are told before anything is started.
-  configFor(DATABASE_UNKNOWN);
+  configFor(given ?? DATABASE_UNKNOWN);
+  warnOfMisspelt(env, note);
+  if (given !== undefined) return { config: configFor(given), close: async () => undefined };
   const database = await openServiceDatabase({ dataDir, service: 'files', purpose: 'the check', note });
   return { config: configFor(database.url), close: database.close };
 }

@@ -8,6 +8,7 @@ import { keepFree } from '@latchkey/embedded/free-port';
 import { findClusterDir } from '@latchkey/embedded/running-postgres';
 import { StartError } from '@latchkey/embedded/start-error';
 import { makeFolder } from '@latchkey/kit/make-folder';
+import { warnOfMisspelt } from '@latchkey/kit/misspelt-settings';
 import { createDiskReporter, type DiskReporter } from './disk-reporter.ts';
 import { claimAddress, type ListenAddress, localUrl, realtimeUrl } from './listen-address.ts';
 import { type LogSink, openLogSink } from './log-sink.ts';
@@ -84,6 +85,8 @@ export async function startLatchkey(options: StartLatchkeyOptions): Promise<Latc
   if (options.redisUrl !== undefined) env.REDIS_URL = options.redisUrl;
   const settings = readSettings(env, shape);
   for (const name of settingsWithoutEffect(env, shape)) reporter.warn(`${name} has no effect here (docs/settings.md).`);
+  // The services of a process each would say so again.
+  for (const name of warnOfMisspelt(env, reporter.warn)) delete env[name];
   const disks = createDiskReporter(reporter.warn);
   for (let tries = 0; ; tries += 1) {
     const stops = new StopStack();

@@ -53,8 +53,9 @@ describe.runIf(process.platform === 'linux')('the launcher', { timeout: 90_000 }
     ['in a process for each service', ['--deployed'], ['apps', 'files', 'gateway', 'identity', 'realtime']],
   ])('%s', (_title, args, services) => {
     it('serves, stops when told to with nothing left behind, and keeps what it was told', async () => {
-      const first = start({}, ...args);
+      const first = start({ SIGNUP: 'closed' }, ...args);
       expect(await signUp(await first.running)).toBe(200);
+      expect(first.output().match(/SIGNUP is not a setting and has no effect. Did you mean SIGN_UP\?/g)).toHaveLength(1);
       expect(
         processesOn(dir.path)
           .map(([name]) => name)
