@@ -3,6 +3,7 @@ import { Failure } from './failure.mjs';
 import { ensureInstalled } from './install.mjs';
 import { modulesDir, root } from './paths.mjs';
 import { runNode, runTool } from './run-child.mjs';
+import { refuseSwallowedOptions, usageOf } from './usage.mjs';
 
 /** What can be run, by name. Each takes the arguments from the command line and gives the exit code. */
 const tasks = {
@@ -31,6 +32,12 @@ const needDevelopmentTools = new Set(['test', 'test:faults', 'check', 'bench', '
 export async function runTask(name, args) {
   const task = Object.hasOwn(tasks, name ?? '') ? tasks[name] : undefined;
   if (!task) throw new Failure(`Usage: node scripts/run.mjs ${Object.keys(tasks).join('|')} [arguments]`, 2);
+  const usage = usageOf(name, args);
+  if (usage !== undefined) {
+    process.stdout.write(usage);
+    return 0;
+  }
+  refuseSwallowedOptions(name, args, process.env);
   await ensureInstalled(needDevelopmentTools.has(name) ? 'all' : 'run');
   return task(args);
 }

@@ -1,4 +1,4 @@
-import { readFile, rm, writeFile } from 'node:fs/promises';
+import { chown, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { identifyProcess, isRunning, readCommandLine } from './process-identity.ts';
 import { StartError } from './start-error.ts';
@@ -73,5 +73,14 @@ async function replacePid(path: string, pid: number): Promise<void> {
   const [first = '', ...rest] = (await readFile(path, 'utf8')).split('\n');
   // A server that was killed before it wrote a line had not opened anything yet.
   if (first.trim() === '') return rm(path);
-  await writeFile(path, [String(pid), ...rest].join('\n'));
+  const { uid, gid, mode } = await stat(path);
+  const draft = `${path}.${process.pid}`;
+  try {
+    // On a full disk, a file that is written in place is left empty.
+    await writeFile(draft, [String(pid), ...rest].join('\n'), { mode });
+    await chown(draft, uid, gid);
+    await rename(draft, path);
+  } finally {
+    await rm(draft, { force: true });
+  }
 }

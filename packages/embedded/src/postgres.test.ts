@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { chmod, chown, cp, mkdir, readdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
+import { chmod, chown, cp, mkdir, readdir, readFile, rename, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { Client } from 'pg';
@@ -116,6 +116,17 @@ describe('an embedded PostgreSQL', { timeout: 60_000 }, () => {
     expect(await readdir(home)).not.toContain('data');
     const postgres = await start();
     expect(await query(postgres.url(), 'SELECT 1 AS n')).toEqual([{ n: 1 }]);
+  });
+
+  it.runIf(process.platform === 'linux')('names the disk that is full, and starts once there is space', async () => {
+    await (await start()).stop();
+    const home = join(dir.path, 'postgres');
+    const written = join(home, 'data', 'postmaster.opts');
+    await rm(written);
+    await symlink('/dev/full', written);
+    await expect(start()).rejects.toThrow(`is full; it holds ${home}. Free some space`);
+    await rm(written);
+    await start();
   });
 
   it('leaves a PostgreSQL of another folder alone', async () => {

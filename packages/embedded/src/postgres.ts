@@ -1,4 +1,5 @@
 import { realpath } from 'node:fs/promises';
+import { explainFullDisk } from './disk-full.ts';
 import { findFreePort } from './free-port.ts';
 import { ensureCluster } from './postgres-cluster.ts';
 import { type PostgresHome, preparePostgresHome, SHARED_ROOT } from './postgres-home.ts';
@@ -54,16 +55,20 @@ const ORPHANED_BACKENDS_TIMEOUT_MS = 15_000;
  * Starts the PostgreSQL of a data folder, creating it the first time, ending a leftover of an earlier run, and
  * recovering from whatever that one was in the middle of. The caller holds the folder's lock (`acquireDataDirLock`).
  *
+ * @throws {DiskFullError} when its disk is full
  * @throws {StartError} when it can't be started.
  */
 export async function startPostgres(options: StartPostgresOptions): Promise<EmbeddedPostgres> {
-  const durable = options.durable ?? true;
   const home = await preparePostgresHome({
     dataDir: await realpath(options.dataDir),
     sharedRoot: options.sharedRoot ?? SHARED_ROOT,
     onProgress: options.onProgress,
   });
-  const { superuser: password } = await ensureCluster(home, { durable, onProgress: options.onProgress });
+  return explainFullDisk(home.dir, () => startIn(home, options));
+}
+
+async function startIn(home: PostgresHome, options: StartPostgresOptions): Promise<EmbeddedPostgres> {
+  const { superuser: password } = await ensureCluster(home, { durable: options.durable ?? true, onProgress: options.onProgress });
   await endLeftoverPostgres(home.clusterDir, options.onProgress);
   const { server, port } = await startWithRetries(home, options);
   return {

@@ -1,6 +1,7 @@
 import { downloadRedis, findDownloadedRedis } from './redis-download.ts';
 import { isUsable, type RedisProgram } from './redis-program.ts';
 import { StartError } from './start-error.ts';
+import { adviseRedis, readSystem } from './system.ts';
 
 /**
  * What to look for on the PATH. Debian's `redis-tools` holds the whole server under the third name: `redis-server` there
@@ -33,9 +34,7 @@ export async function findRedis({ cacheDir, onProgress }: FindRedisOptions): Pro
     if (isUsable(fresh)) return fresh;
     throw new Error('what was downloaded does not run');
   } catch (cause) {
-    throw new StartError(
-      `There is no Redis on this machine and none could be downloaded (${(cause as Error).message}): install redis-server or valkey, or set REDIS_URL.`,
-      { cause },
-    );
+    const why = `There is no Redis on this machine and none could be downloaded (${(cause as Error).message})`;
+    throw new StartError(`${why}: ${adviseRedis(await readSystem())}, or set REDIS_URL.`, { cause });
   }
 }

@@ -1,12 +1,16 @@
 import { spawn } from 'node:child_process';
-import { readdir, stat, writeFile } from 'node:fs/promises';
+import { appendFile, mkdir, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { Redis } from 'ioredis';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { identifyProcess, isRunning, readCommandLine } from './process-identity.ts';
 import { type EmbeddedRedis, startRedis } from './redis.ts';
 import { createDataDir, killHard, launch } from './testing/launcher.ts';
 import { waitUntil } from './wait-until.ts';
+
+/** That of `npm start`, so that a machine without Redis downloads it once. */
+const CACHE_DIR = fileURLToPath(new URL('../../../node_modules/.cache/latchkey', import.meta.url));
 
 async function ask<T>(url: string, use: (redis: Redis) => Promise<T>): Promise<T> {
   const redis = new Redis(url, { maxRetriesPerRequest: 0, retryStrategy: () => null });
@@ -22,7 +26,7 @@ describe('an embedded Redis', { timeout: 60_000 }, () => {
   let dir: Awaited<ReturnType<typeof createDataDir>>;
   let running: EmbeddedRedis[];
   const start = async (options: Partial<Parameters<typeof startRedis>[0]> = {}) => {
-    const redis = await startRedis({ dataDir: dir.path, ...options });
+    const redis = await startRedis({ dataDir: dir.path, cacheDir: CACHE_DIR, ...options });
     running.push(redis);
     return redis;
   };
@@ -85,7 +89,7 @@ describe('an embedded Redis', { timeout: 60_000 }, () => {
 
   it('leaves a Redis of another folder alone', async () => {
     const other = await createDataDir();
-    const others = await startRedis({ dataDir: other.path });
+    const others = await startRedis({ dataDir: other.path, cacheDir: CACHE_DIR });
     running.push(others);
     await (await start()).stop();
     expect(await ask(others.url, (redis) => redis.ping())).toBe('PONG');
@@ -104,10 +108,32 @@ describe('an embedded Redis', { timeout: 60_000 }, () => {
     expect((await stat(join(dir.path, 'redis', 'redis.conf'))).mode & 0o777).toBe(0o600);
   });
 
+  it.each([
+    ['garbage at the end of the log', (dir: string) => appendFile(join(dir, 'appendonly.aof.1.incr.aof'), 'garbage')],
+    ['a damaged list of its files', (dir: string) => appendFile(join(dir, 'appendonly.aof.manifest'), 'garbage')],
+    ['a missing file', (dir: string) => rm(join(dir, 'appendonly.aof.1.base.rdb'))],
+  ])('sets data aside that it can not load, says so, and starts under the same URL: %s', async (_title, damage) => {
+    const first = await start();
+    await ask(first.url, (redis) => redis.set('key', 'value'));
+    await first.stop();
+    await damage(join(dir.path, 'redis', 'appendonlydir'));
+    // An earlier one is replaced, so that they never fill the disk.
+    await mkdir(join(dir.path, 'redis.damaged'));
+    const lines: string[] = [];
+    const second = await start({ address: first, onProgress: (line) => lines.push(line) });
+    expect(second.url).toBe(first.url);
+    expect(await ask(second.url, (redis) => redis.get('key'))).toBeNull();
+    expect(lines).toEqual([
+      expect.stringContaining(`it is in ${join(dir.path, 'redis.damaged')} now, and Redis starts with none`),
+    ]);
+    expect(await readdir(join(dir.path, 'redis.damaged'))).toContain('appendonlydir');
+    expect((await readdir(dir.path)).filter((name) => name.startsWith('redis')).toSorted()).toEqual(['redis', 'redis.damaged']);
+  });
+
   it('says in one sentence what to do where there is none to be had', async () => {
     vi.stubEnv('PATH', '/nonexistent');
-    await expect(start()).rejects.toThrow(
-      /^There is no Redis on this machine .* install redis-server or valkey, or set REDIS_URL\.$/,
+    await expect(start({ cacheDir: undefined })).rejects.toThrow(
+      /^There is no Redis on this machine .*: install .*, or set REDIS_URL\.$/,
     );
     expect(await readdir(join(dir.path, 'cache'))).toEqual([]);
   });

@@ -1,5 +1,6 @@
-import { mkdir, realpath, rm, writeFile } from 'node:fs/promises';
+import { mkdir, realpath, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { explainFullDisk } from './disk-full.ts';
 import { findFreePort } from './free-port.ts';
 import { findRedis } from './redis-find.ts';
 import { endLeftoverRedis, recordRedis } from './redis-leftover.ts';
@@ -52,14 +53,18 @@ const PORT_TRIES_MAX = 5;
  * @throws {StartError} when there is no Redis to be had, or it can't be started.
  */
 export async function startRedis(options: StartRedisOptions): Promise<EmbeddedRedis> {
-  const dataDir = await realpath(options.dataDir);
-  const dir = join(dataDir, 'redis');
+  const dir = join(await realpath(options.dataDir), 'redis');
+  return explainFullDisk(dir, () => startIn(dir, options));
+}
+
+async function startIn(dir: string, options: StartRedisOptions): Promise<EmbeddedRedis> {
   await mkdir(dir, { recursive: true, mode: 0o700 });
   const recordPath = join(dir, 'process.json');
   await endLeftoverRedis(recordPath, options.onProgress);
-  const program = await findRedis({ cacheDir: options.cacheDir ?? join(dataDir, 'cache'), onProgress: options.onProgress });
+  const program = await findRedis({ cacheDir: options.cacheDir ?? join(dir, '..', 'cache'), onProgress: options.onProgress });
 
   const password = options.address?.password ?? createPassword();
+  let wasSetAside = false;
   for (let tries = 1; ; tries += 1) {
     const port = options.address?.port ?? (await findFreePort());
     const configPath = await writeConfig(dir, { port, password, options });
@@ -76,11 +81,21 @@ export async function startRedis(options: StartRedisOptions): Promise<EmbeddedRe
       onLine: options.onLog,
       removeDirWhenOrphaned: options.removeDirWhenOrphaned,
     });
-    await recordRedis(recordPath, server.pid);
-    const ready = await waitForReady(server, { port, password, timeoutMs: options.startTimeoutMs ?? 60_000 });
+    const ready = await recordRedis(recordPath, server.pid)
+      .then(() => waitForReady(server, { port, password, timeoutMs: options.startTimeoutMs ?? 60_000 }))
+      .catch(async (err: unknown) => {
+        // Unrecorded, it would hold the port and the data against every later start.
+        await server.stop();
+        throw err;
+      });
     if (ready) return describe(server, { port, password, recordPath });
     await server.stop();
     const lines = server.recentLines();
+    if (!wasSetAside && lines.some(saysDataDamaged)) {
+      wasSetAside = true;
+      await setAside(dir, options.onProgress);
+      continue;
+    }
     if (lines.some((line) => line.includes('Address already in use')) && tries < PORT_TRIES_MAX) {
       if (options.address) await waitUntil(() => false, { timeoutMs: 200 });
       continue;
@@ -90,6 +105,29 @@ export async function startRedis(options: StartRedisOptions): Promise<EmbeddedRe
       { detail: lines },
     );
   }
+}
+
+/** Complaints of Redis about the data that it loads; those about a disk or rights are no reason to do without the data. */
+function saysDataDamaged(line: string): boolean {
+  return (
+    /append only file|AOF|RDB|loading DB/.test(line) &&
+    / # /.test(line) &&
+    !/denied|Read-only|allocate|space left|quota/i.test(line)
+  );
+}
+
+/**
+ * Renames the folder of data that Redis can't load, in the place of one that was renamed earlier. Limits begin anew then, and
+ * jobs come again from the outbox and by the reconcilers.
+ */
+async function setAside(dir: string, onProgress?: (line: string) => void): Promise<void> {
+  const damaged = `${dir}.damaged`;
+  await rm(damaged, { recursive: true, force: true });
+  await rename(dir, damaged);
+  await mkdir(dir, { mode: 0o700 });
+  onProgress?.(
+    `The data of Redis is damaged: it is in ${damaged} now, and Redis starts with none. Nothing in it needs a backup.`,
+  );
 }
 
 /** The password stands in a file that only its owner may read: everybody on the machine can see a command line. */

@@ -7,8 +7,12 @@ import { adminUrl, readServiceDatabaseUrl } from './service-databases.ts';
 
 /** Whether there is a database in a data folder. Nothing is made or changed. */
 export async function hasPostgres(dataDir: string): Promise<boolean> {
-  const home = await findHome(dataDir);
-  return home !== undefined && (await stat(join(home, 'data')).catch(() => undefined)) !== undefined;
+  return (await stat(await findClusterDir(dataDir)).catch(() => undefined)) !== undefined;
+}
+
+/** Where the database of a data folder is, or would be made. */
+export async function findClusterDir(dataDir: string): Promise<string> {
+  return join((await findHome(dataDir)) ?? join(dataDir, 'postgres'), 'data');
 }
 
 /** A PostgreSQL that runs on a data folder, in this process's charge or another's. */

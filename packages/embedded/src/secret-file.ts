@@ -1,13 +1,21 @@
 import { randomBytes } from 'node:crypto';
 import { open, readFile, rename, rm } from 'node:fs/promises';
+import { StartError } from './start-error.ts';
 
-/** @returns the JSON document in the file, or `undefined` when there is no such file. */
+/**
+ * Reads a file of secrets.
+ *
+ * @returns the JSON document in the file, or `undefined` when there is no such file
+ * @throws {StartError} naming the file, when it can't be read or holds something else. A parser's error would quote it.
+ */
 export async function readSecretFile(path: string): Promise<unknown> {
   try {
     return JSON.parse(await readFile(path, 'utf8'));
   } catch (err) {
-    if ((err as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    throw err;
+    const { code } = err as NodeJS.ErrnoException;
+    if (code === 'ENOENT') return undefined;
+    if (code !== undefined) throw new StartError(`${path} can't be read (${code}): check who owns it.`, { cause: err });
+    throw new StartError(`${path} is damaged: it is not valid JSON. Restore the file from a backup.`);
   }
 }
 

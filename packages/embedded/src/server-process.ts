@@ -14,6 +14,8 @@ export interface ProcessExit {
   readonly signal: NodeJS.Signals | null;
   /** Whether `stop()` had been called, so that nobody needs to be told. */
   readonly asked: boolean;
+  /** The last lines the server printed, oldest first. */
+  readonly lastLines: readonly string[];
 }
 
 /** A signal and how long to wait for its effect, in milliseconds, before the next one. */
@@ -83,7 +85,9 @@ export async function runServer(options: ServerProcessOptions): Promise<ServerPr
       gone = true;
       release();
       // The last lines say why; a grandchild that keeps the pipe open must not hold the news back.
-      void Promise.race([drained, waitUntil(() => false, { timeoutMs: 500 })]).then(() => resolve({ code, signal, asked }));
+      void Promise.race([drained, waitUntil(() => false, { timeoutMs: 500 })]).then(() =>
+        resolve({ code, signal, asked, lastLines: recent }),
+      );
     });
   });
 

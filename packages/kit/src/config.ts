@@ -6,6 +6,9 @@ export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 }
 
+/** The names of all settings that this process has read, set or not. */
+export const settingNames = new Set<string>();
+
 /**
  * Reads settings from environment variables.
  *
@@ -15,6 +18,7 @@ export class ConfigError extends Error {
 export function readConfig<T extends z.ZodObject>(schema: T, env: NodeJS.ProcessEnv): z.output<T> {
   const given: Record<string, string> = {};
   for (const name of Object.keys(schema.shape)) {
+    settingNames.add(name);
     const value = env[name];
     if (value !== undefined && value !== '') given[name] = value;
   }

@@ -200,7 +200,7 @@ describe.runIf(process.platform === 'linux')('npm run accounts', { timeout: 90_0
     expect(await run(['list'], { env })).toEqual({
       code: 1,
       stdout: '',
-      stderr: `Wrong settings:\n  SECRET_KEY is required, as nothing was started in ${dir.path} yet: set it, or DATA_DIR, as for npm start\n`,
+      stderr: `Wrong settings:\n  SECRET_KEY is required, as ${dir.path}/secrets.json holds none: set it, or DATA_DIR, as for npm start\n`,
     });
     const { code, stderr } = await run(['list'], { env: { ...env, SECRET_KEY: 'k'.repeat(32) } });
     expect(code).toBe(1);

@@ -1,12 +1,13 @@
 import { join, resolve } from 'node:path';
 import { findServiceDatabase } from '@latchkey/embedded/running-postgres';
 import { findRunningRedis } from '@latchkey/embedded/running-redis';
-import { readSecretFile } from '@latchkey/embedded/secret-file';
 import { readIdentityConfig } from '@latchkey/identity/config';
 import type { AccountsTarget } from '@latchkey/identity/operator/accounts-command';
 import { ConfigError, readConfig, secretSetting, urlSetting } from '@latchkey/kit/config';
+import { warnOfMisspelt } from '@latchkey/kit/misspelt-settings';
 import { z } from 'zod';
 import { checkPostgres } from './external-servers.ts';
+import { readStoredSecrets } from './secrets.ts';
 import { openServiceDatabase, requireDatabase } from './service-database.ts';
 
 const settings = z.object({
@@ -32,10 +33,11 @@ export async function openAccountsTarget(env: NodeJS.ProcessEnv, note: (line: st
   const { DATA_DIR, DATABASE_URL, REDIS_URL, SECRET_KEY } = readConfig(settings, env);
   const dataDir = resolve(DATA_DIR);
   if (DATABASE_URL === undefined) await requireDatabase(dataDir);
-  const secretKey = SECRET_KEY ?? (await readSecretKey(dataDir));
+  const secretKey = SECRET_KEY ?? (await readStoredSecrets(dataDir))?.secretKey;
   const configFor = (urls: Partial<typeof UNKNOWN>) => readIdentityConfig({ ...env, SECRET_KEY: secretKey, ...UNKNOWN, ...urls });
   // Wrong settings are told before anything is started.
   checkSettings(() => configFor({}), dataDir);
+  warnOfMisspelt(env, note);
   const database =
     DATABASE_URL === undefined
       ? await openServiceDatabase({ dataDir, service: 'identity', purpose: 'this command', note })
@@ -55,7 +57,7 @@ function checkSettings(read: () => unknown, dataDir: string): void {
     read();
   } catch (err) {
     if (!(err instanceof ConfigError)) throw err;
-    const where = `, as nothing was started in ${dataDir} yet: set it, or DATA_DIR, as for npm start`;
+    const where = `, as ${join(dataDir, 'secrets.json')} holds none: set it, or DATA_DIR, as for npm start`;
     throw new ConfigError(err.message.replace(/^SECRET_KEY is required$/m, (problem) => problem + where));
   }
 }
@@ -69,9 +71,4 @@ async function openGivenDatabase(url: string) {
 async function findRedisOf(databaseUrl: string, dataDir: string): Promise<string | undefined> {
   const own = await findServiceDatabase(dataDir, 'identity');
   return own === undefined || own === databaseUrl ? findRunningRedis(dataDir) : undefined;
-}
-
-/** The one that the first start made. */
-async function readSecretKey(dataDir: string): Promise<string | undefined> {
-  return ((await readSecretFile(join(dataDir, 'secrets.json'))) as { secretKey?: string } | undefined)?.secretKey;
 }

@@ -2,6 +2,7 @@ import { join, resolve } from 'node:path';
 import type { CheckTarget } from '@latchkey/files/check/check-process';
 import { type FilesConfig, readFilesConfig } from '@latchkey/files/config';
 import { readConfig, urlSetting } from '@latchkey/kit/config';
+import { warnOfMisspelt } from '@latchkey/kit/misspelt-settings';
 import { z } from 'zod';
 import { openServiceDatabase } from './service-database.ts';
 
@@ -29,9 +30,10 @@ export async function openCheckTarget(env: NodeJS.ProcessEnv, note: (line: strin
   const dataDir = resolve(DATA_DIR);
   const objectsDir = resolve(OBJECTS_DIR ?? join(dataDir, 'files'));
   const configFor = (url: string) => filesConfigFor(env, url, objectsDir);
-  if (given !== undefined) return { config: configFor(given), close: async () => undefined };
   // Wrong settings are told before anything is started.
-  configFor(DATABASE_UNKNOWN);
+  configFor(given ?? DATABASE_UNKNOWN);
+  warnOfMisspelt(env, note);
+  if (given !== undefined) return { config: configFor(given), close: async () => undefined };
   const database = await openServiceDatabase({ dataDir, service: 'files', purpose: 'the check', note });
   return { config: configFor(database.url), close: database.close };
 }

@@ -10,11 +10,25 @@ const TIMEOUT_MS = 5_000;
  * @throws {StartError} when it can't; the sentence holds no password.
  */
 export async function checkPostgres(url: string): Promise<void> {
+  await query(url, 'SELECT 1');
+}
+
+/**
+ * Asks the PostgreSQL that was given whether Latchkey has accounts there.
+ *
+ * @throws {StartError} when it can't be used
+ */
+export async function hasAccounts(url: string): Promise<boolean> {
+  const [table] = await query(url, "SELECT to_regclass('identity.account') IS NOT NULL AS there");
+  return table?.there === true && (await query(url, 'SELECT 1 FROM identity.account LIMIT 1')).length > 0;
+}
+
+async function query(url: string, sql: string): Promise<Array<Record<string, unknown>>> {
   const client = new Client({ connectionString: url, connectionTimeoutMillis: TIMEOUT_MS, query_timeout: TIMEOUT_MS });
   client.on('error', () => {});
   try {
     await client.connect();
-    await client.query('SELECT 1');
+    return (await client.query(sql)).rows;
   } catch (err) {
     throw unusable('DATABASE_URL', 'PostgreSQL', url, err);
   } finally {

@@ -1,18 +1,24 @@
 import { access, constants, mkdir, realpath } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { acquireDataDirLock } from '@latchkey/embedded/data-dir-lock';
+import { DiskFullError, diskFullError, explainFullDisk, saysDiskFull } from '@latchkey/embedded/disk-full';
 import { keepFree } from '@latchkey/embedded/free-port';
+import { findClusterDir } from '@latchkey/embedded/running-postgres';
 import { StartError } from '@latchkey/embedded/start-error';
 import { makeFolder } from '@latchkey/kit/make-folder';
+import { warnOfMisspelt } from '@latchkey/kit/misspelt-settings';
+import { createDiskReporter, type DiskReporter } from './disk-reporter.ts';
 import { claimAddress, type ListenAddress, localUrl, realtimeUrl } from './listen-address.ts';
-import { openLogSink } from './log-sink.ts';
+import { type LogSink, openLogSink } from './log-sink.ts';
 import { type Reporter, silentReporter } from './reporter.ts';
 import { readSecrets } from './secrets.ts';
 import { openServers } from './servers.ts';
 import { type LauncherSettings, readSettings, type Shape, settingsWithoutEffect } from './settings.ts';
 import type { RunningShape, ShapeOptions } from './shape/shape.ts';
 import { StopStack } from './stop-stack.ts';
+import { backoffFor } from './supervise.ts';
 import { throttleLines } from './throttle.ts';
 
 export interface StartLatchkeyOptions {
@@ -73,40 +79,60 @@ const SERVERS_STOP_MS = 15_000;
  * @throws {StartError} when something can't be started; what was started already is stopped by then.
  */
 export async function startLatchkey(options: StartLatchkeyOptions): Promise<Latchkey> {
-  const stops = new StopStack();
-  try {
-    return await start(options, stops);
-  } catch (err) {
-    await stops.stop();
-    throw err;
-  }
-}
-
-async function start(options: StartLatchkeyOptions, stops: StopStack): Promise<Latchkey> {
   const { shape, reporter = silentReporter, signal } = options;
   const env = { ...options.env };
   if (options.databaseUrl !== undefined) env.DATABASE_URL = options.databaseUrl;
   if (options.redisUrl !== undefined) env.REDIS_URL = options.redisUrl;
   const settings = readSettings(env, shape);
   for (const name of settingsWithoutEffect(env, shape)) reporter.warn(`${name} has no effect here (docs/settings.md).`);
+  // The services of a process each would say so again.
+  for (const name of warnOfMisspelt(env, reporter.warn)) delete env[name];
+  const disks = createDiskReporter(reporter.warn);
+  for (let tries = 0; ; tries += 1) {
+    const stops = new StopStack();
+    try {
+      return await start({ ...options, reporter, env, settings, disks }, stops);
+    } catch (err) {
+      await stops.stop();
+      const full = await findFullDisk(err, settings);
+      if (full === undefined) throw err;
+      disks.report(full);
+      await delay(backoffFor(tries), undefined, { signal });
+    }
+  }
+}
+
+/** The disk that a start failed for, where that is one of ours. */
+async function findFullDisk(err: unknown, { DATA_DIR, DATABASE_URL }: LauncherSettings): Promise<DiskFullError | undefined> {
+  if (err instanceof DiskFullError) return err;
+  return DATABASE_URL === undefined && saysDiskFull(err)
+    ? diskFullError(await findClusterDir(resolve(DATA_DIR)), err)
+    : undefined;
+}
+
+interface StartOptions extends StartLatchkeyOptions {
+  readonly reporter: Reporter;
+  readonly settings: LauncherSettings;
+  readonly disks: DiskReporter;
+}
+
+async function start({ shape, env, settings, reporter, disks, signal }: StartOptions, stops: StopStack): Promise<Latchkey> {
   // Another one on the same folder is likely to be on the same ports, and says more of why this one can't start.
   const dataDir = await openDataDir(settings.DATA_DIR, stops);
   keepFree(settings.PORT, settings.REALTIME_PORT, Number(env.METRICS_PORT));
   const { address, realtimeAddress } = await claimAddresses(settings);
-  const secrets = await readSecrets(dataDir, settings);
-  const logDir = join(dataDir, 'logs');
-  await mkdir(logDir, { recursive: true, mode: 0o700 });
-  const logs = await openLogSink(logDir, throttleLines(reporter.warn, PROBLEM_LINES_PER_SECOND_MAX));
+  const objectsDir = resolve(settings.OBJECTS_DIR ?? join(dataDir, 'files'));
+  const secrets = await explainFullDisk(dataDir, () => readSecrets(dataDir, objectsDir, settings));
+  const logs = await explainFullDisk(dataDir, () => openLogs(join(dataDir, 'logs'), reporter, disks));
   stops.push(() => logs.close());
 
   const { promise: failed, resolve: onGiveUp } = Promise.withResolvers<string>();
   const checkWanted = () => signal?.throwIfAborted();
-  const common = { reporter, logs, stops, checkWanted, onGiveUp };
+  const common = { reporter, logs, stops, checkWanted, onGiveUp, disks };
   // The services' code is loaded while the servers start.
   const startShape = loadShape(shape);
   const servers = await openServers({ ...common, settings, dataDir, cacheDir: await chooseCacheDir(dataDir) });
   const publicUrl = settings.PUBLIC_URL?.replace(/\/+$/, '') ?? `http://localhost:${address.port}`;
-  const objectsDir = resolve(settings.OBJECTS_DIR ?? join(dataDir, 'files'));
   const stopTimeoutMs = settings.drainMs + Math.max(settings.uploadDeadlineMs, CALL_MS_MAX) + SERVICE_STOP_SLACK_MS;
   const realtimeStopTimeoutMs = settings.socketDrainMs + SERVICE_STOP_SLACK_MS;
   const addresses = { address, realtimeAddress, publicUrl };
@@ -129,6 +155,13 @@ async function start(options: StartLatchkeyOptions, stops: StopStack): Promise<L
     failed,
     stop: () => stops.stop(),
   };
+}
+
+async function openLogs(dir: string, reporter: Reporter, disks: DiskReporter): Promise<LogSink> {
+  await mkdir(dir, { recursive: true, mode: 0o700 });
+  return openLogSink(dir, throttleLines(reporter.warn, PROBLEM_LINES_PER_SECOND_MAX), {
+    onDiskFull: () => void disks.reportFolder(dir),
+  });
 }
 
 async function claimAddresses({ HOST, PORT, REALTIME_HOST, REALTIME_PORT }: LauncherSettings) {
@@ -176,6 +209,7 @@ async function openDataDir(path: string, stops: StopStack): Promise<string> {
   } catch (err) {
     const { code } = err as NodeJS.ErrnoException;
     if (code === undefined) throw err;
+    if (saysDiskFull(code)) throw await diskFullError(resolve(path), err);
     throw new StartError(`The data folder ${resolve(path)} can't be used (${code}): check who owns it, or set DATA_DIR.`, {
       cause: err,
     });

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { readdir, readFile, stat } from 'node:fs/promises';
+import { readdir, readFile, rm, stat, symlink } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { findFreePort } from '@latchkey/embedded/free-port';
@@ -53,8 +53,9 @@ describe.runIf(process.platform === 'linux')('the launcher', { timeout: 90_000 }
     ['in a process for each service', ['--deployed'], ['apps', 'files', 'gateway', 'identity', 'realtime']],
   ])('%s', (_title, args, services) => {
     it('serves, stops when told to with nothing left behind, and keeps what it was told', async () => {
-      const first = start({}, ...args);
+      const first = start({ SIGNUP: 'closed' }, ...args);
       expect(await signUp(await first.running)).toBe(200);
+      expect(first.output().match(/SIGNUP is not a setting and has no effect. Did you mean SIGN_UP\?/g)).toHaveLength(1);
       expect(
         processesOn(dir.path)
           .map(([name]) => name)
@@ -94,14 +95,21 @@ describe.runIf(process.platform === 'linux')('the launcher', { timeout: 90_000 }
       silent.terminate();
     });
 
-    it('starts again what is killed, and serves as before', async () => {
+    it('starts again what is killed, after a full disk too, and serves as before', async () => {
       const one = start({}, ...args);
       const baseUrl = await one.running;
       await signUp(baseUrl);
       const victims = [...processesOn(dir.path), ...serviceProcessesOf(one.process.pid ?? 0)];
       expect(victims).toHaveLength(2 + services.length);
       for (const [name, pid] of victims) {
+        const written = join(dir.path, 'postgres', 'data', 'postmaster.opts');
+        if (name === 'postgres') await rm(written).then(() => symlink('/dev/full', written));
         process.kill(pid, 'SIGKILL');
+        if (name === 'postgres') {
+          await eventually(() => expect(one.output()).toMatch(/The disk mounted on \/\S* is full; it holds /), PATIENCE);
+          expect(await signIn(baseUrl)).toBe(503);
+          await rm(written);
+        }
         await eventually(
           () => new RegExp(`${name}.* runs again`, 'i').test(one.output().replaceAll('PostgreSQL', 'postgres')),
           PATIENCE,

@@ -1,7 +1,8 @@
+import fs from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { eventually } from '@latchkey/testkit/eventually';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { openLogSink, toReadable } from './log-sink.ts';
 import { createDataDir } from './testing/launched.ts';
 
@@ -26,7 +27,7 @@ describe('the log', () => {
 
   it('keeps the newest files, five at most', async () => {
     const line = JSON.stringify({ level: 30, msg: 'x'.repeat(8_000) });
-    const logs = await openLogSink(dir.path, () => {}, '20k');
+    const logs = await openLogSink(dir.path, () => {}, { fileSize: '20k' });
     for (let next = 2; next <= 8; next += 1) {
       for (let count = 0; count < 3; count += 1) logs.write(line);
       await eventually(async () => expect(await readdir(dir.path)).toContain(`latchkey.${next}.log`));
@@ -38,6 +39,27 @@ describe('the log', () => {
       expect([newest, newest.slice(1)]).toContainEqual(kept);
     });
     await logs.close();
+  });
+
+  it('says that its disk is full, and writes what it was told meanwhile once there is space', async () => {
+    let reports = 0;
+    const logs = await openLogSink(dir.path, () => {}, {
+      onDiskFull: () => {
+        reports += 1;
+      },
+    });
+    const full = vi.spyOn(fs, 'write').mockImplementation(((...args: unknown[]) => {
+      const callback = args.at(-1) as (err: Error) => void;
+      setImmediate(callback, Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' }));
+    }) as typeof fs.write);
+    logs.writeText('redis', 'meanwhile');
+    await eventually(() => expect(reports).toBeGreaterThan(1));
+    full.mockRestore();
+    const path = join(dir.path, 'latchkey.1.log');
+    await eventually(async () => expect(await readFile(path, 'utf8')).toContain('meanwhile'));
+    logs.writeText('redis', 'afterwards');
+    await logs.close();
+    expect(await readFile(path, 'utf8')).toContain('afterwards');
   });
 
   it('shows a line that is no JSON as it is', () => {

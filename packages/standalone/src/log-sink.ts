@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { saysDiskFull } from '@latchkey/embedded/disk-full';
 import openRollingFile from 'pino-roll';
 
 const FILE_SIZE = '20m';
@@ -16,13 +17,23 @@ export interface LogSink {
   close(): Promise<void>;
 }
 
+export interface LogSinkOptions {
+  /** At which the next file is begun, like `20m`. */
+  readonly fileSize?: string;
+  /** Called each time that a full disk took no lines. They are written once there is space, up to a bound. */
+  readonly onDiskFull?: () => void;
+}
+
 /**
  * Opens the log: JSON lines in `<dir>/latchkey.<number>.log`, five files of 20 MB at most.
  *
  * @param onProblem gets warnings and errors in a form to read, as they also concern the person at the terminal
- * @param fileSize at which the next file is begun, like `20m`
  */
-export async function openLogSink(dir: string, onProblem: (line: string) => void, fileSize = FILE_SIZE): Promise<LogSink> {
+export async function openLogSink(
+  dir: string,
+  onProblem: (line: string) => void,
+  { fileSize = FILE_SIZE, onDiskFull = () => {} }: LogSinkOptions = {},
+): Promise<LogSink> {
   const file = await openRollingFile({
     file: join(dir, 'latchkey'),
     extension: '.log',
@@ -37,9 +48,13 @@ export async function openLogSink(dir: string, onProblem: (line: string) => void
   });
   let broken = false;
   file.on('error', (err: Error) => {
-    // A full disk stops the log and nothing else.
-    if (!broken) onProblem(`The log can't be written: ${err.message}`);
+    // It stops the log and nothing else; the library tries again with the next lines.
+    if (saysDiskFull(err)) onDiskFull();
+    else if (!broken) onProblem(`The log can't be written: ${err.message}`);
     broken = true;
+  });
+  file.on('write', () => {
+    broken = false;
   });
   const write = (line: string) => {
     file.write(line.endsWith('\n') ? line : `${line}\n`);
@@ -53,6 +68,7 @@ export async function openLogSink(dir: string, onProblem: (line: string) => void
       new Promise((resolve) => {
         if (broken) return resolve();
         file.once('close', resolve);
+        file.once('error', () => resolve());
         file.end();
       }),
   };

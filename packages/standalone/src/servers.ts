@@ -1,6 +1,10 @@
+import { join } from 'node:path';
+import { saysDiskFull } from '@latchkey/embedded/disk-full';
 import { type EmbeddedPostgres, startPostgres } from '@latchkey/embedded/postgres';
 import { type EmbeddedRedis, startRedis } from '@latchkey/embedded/redis';
+import { findClusterDir } from '@latchkey/embedded/running-postgres';
 import { ensureServiceDatabases } from '@latchkey/embedded/service-databases';
+import type { DiskReporter } from './disk-reporter.ts';
 import { checkPostgres, checkRedis } from './external-servers.ts';
 import type { LogSink } from './log-sink.ts';
 import type { Reporter } from './reporter.ts';
@@ -32,6 +36,7 @@ export interface OpenServersOptions {
   /** Throws when the start is no longer wanted. */
   checkWanted: () => void;
   onGiveUp: (line: string) => void;
+  disks: DiskReporter;
 }
 
 /** Makes sure of a PostgreSQL and a Redis. */
@@ -48,7 +53,7 @@ export async function openServers(options: OpenServersOptions): Promise<Servers>
 }
 
 async function openDatabase(options: OpenServersOptions) {
-  const { settings, dataDir, reporter, logs, stops, onGiveUp } = options;
+  const { settings, dataDir, reporter, logs, stops, onGiveUp, disks } = options;
   const given = settings.DATABASE_URL;
   if (given !== undefined) {
     await reporter.step(
@@ -64,12 +69,21 @@ async function openDatabase(options: OpenServersOptions) {
       dataDir,
       port: previous?.port,
       onProgress: reporter.note,
-      onLog: (line) => logs.writeText('postgresql', line),
+      onLog: (line) => {
+        logs.writeText('postgresql', line);
+        if (saysDiskFull(line)) void findClusterDir(dataDir).then(disks.reportFolder, () => {});
+      },
     });
   return reporter.step(
     'PostgreSQL',
     async () => {
-      const supervised = await supervise({ name: 'PostgreSQL', start, onRestart: reporter.warn, onGiveUp });
+      const supervised = await supervise({
+        name: 'PostgreSQL',
+        start,
+        onRestart: reporter.warn,
+        onDiskFull: disks.report,
+        onGiveUp,
+      });
       stops.push(() => supervised.stop());
       const urls = await ensureServiceDatabases(supervised.current, DATABASE_SERVICES);
       return { urls, port: supervised.current.port, pids: () => ({ postgresql: supervised.current.pid }) };
@@ -79,7 +93,7 @@ async function openDatabase(options: OpenServersOptions) {
 }
 
 async function openRedis(options: OpenServersOptions) {
-  const { settings, dataDir, cacheDir, reporter, logs, stops, onGiveUp } = options;
+  const { settings, dataDir, cacheDir, reporter, logs, stops, onGiveUp, disks } = options;
   const given = settings.REDIS_URL;
   if (given !== undefined) {
     await reporter.step(
@@ -95,12 +109,15 @@ async function openRedis(options: OpenServersOptions) {
       cacheDir,
       address: previous,
       onProgress: reporter.note,
-      onLog: (line) => logs.writeText('redis', line),
+      onLog: (line) => {
+        logs.writeText('redis', line);
+        if (saysDiskFull(line)) void disks.reportFolder(join(dataDir, 'redis'));
+      },
     });
   return reporter.step(
     'Redis',
     async () => {
-      const supervised = await supervise({ name: 'Redis', start, onRestart: reporter.warn, onGiveUp });
+      const supervised = await supervise({ name: 'Redis', start, onRestart: reporter.warn, onDiskFull: disks.report, onGiveUp });
       stops.push(() => supervised.stop());
       return { url: supervised.current.url, port: supervised.current.port, pids: () => ({ redis: supervised.current.pid }) };
     },

@@ -1,4 +1,6 @@
-import { expect, it } from 'vitest';
+import { settingNames } from '@latchkey/kit/config';
+import { warnOfMisspelt } from '@latchkey/kit/misspelt-settings';
+import { describe, expect, it } from 'vitest';
 import { readSettings, settingsWithoutEffect } from './settings.ts';
 
 /** What is wrong, sorted. */
@@ -51,4 +53,57 @@ it.each(['standalone', 'deployed'] as const)('names a port that metrics share wi
   expect(problems({ ...metrics, METRICS_PORT: '8081' }, shape)).toEqual([
     'REALTIME_PORT and METRICS_PORT must differ, and both are 8081',
   ]);
+});
+
+describe('misspelt settings', () => {
+  const warnings = (env: NodeJS.ProcessEnv, shape: 'standalone' | 'deployed' = 'deployed') => {
+    readSettings({}, shape);
+    const lines: string[] = [];
+    warnOfMisspelt(env, (line) => lines.push(line));
+    return lines;
+  };
+
+  it.each([
+    ['SIGNUP', 'SIGN_UP'],
+    ['PUBLIC_ULR', 'PUBLIC_URL'],
+    ['RATELIMIT_IP_PERMINUTE', 'RATE_LIMIT_IP_PER_MINUTE'],
+    ['PROT', 'PORT'],
+    ['DATADIR', 'DATA_DIR'],
+    ['METRIC_PORT', 'METRICS_PORT'],
+  ])('names %s and what was meant, in either shape, and never the value', (name, meant) => {
+    for (const shape of ['standalone', 'deployed'] as const) {
+      expect(warnings({ [name]: 'hidden' }, shape)).toEqual([
+        `${name} is not a setting and has no effect. Did you mean ${meant}?`,
+      ]);
+    }
+  });
+
+  it('are told apart from what shells, npm, PostgreSQL and others set', () => {
+    const others = [
+      'HOME',
+      'PATH',
+      'USER',
+      'LANG',
+      'TERM',
+      'HOSTNAME',
+      'PGHOST',
+      'PGPORT',
+      'npm_config_port',
+      'npm_package_name',
+      'REDIS_PORT',
+    ];
+    const telemetry = ['OTEL_BLRP_MAX_QUEUE_SIZE', 'OTEL_METRICS_EXPORTER', 'OTEL_LOGS_EXPORTER', 'AWS_ACCESS_KEY_ID'];
+    const env = Object.fromEntries([...others, ...telemetry].map((name) => [name, 'x']));
+    expect(warnings({ ...process.env, ...env })).toEqual([]);
+  });
+
+  it('are no settings of another service, which may be set for all processes', () => {
+    readSettings({}, 'deployed');
+    const near = [...settingNames].flatMap((name) => {
+      const others = new Set([...settingNames].filter((other) => other !== name));
+      return warnOfMisspelt({ [name]: 'x' }, () => {}, others);
+    });
+    // A process reads both of each pair, or neither.
+    expect(near).toEqual(['REALTIME_HOST', 'REALTIME_PORT', 'METRICS_HOST', 'METRICS_PORT']);
+  });
 });

@@ -1,16 +1,17 @@
+import { DiskFullError } from '@latchkey/embedded/disk-full';
 import type { ProcessExit } from '@latchkey/embedded/server-process';
 import { eventually } from '@latchkey/testkit/eventually';
 import { describe, expect, it } from 'vitest';
 import { type Supervisable, supervise } from './supervise.ts';
 
 /** A process that ends when the test says so. */
-function createFake(pid: number) {
+function createFake(pid: number, lastLines: readonly string[] = []) {
   const { promise: exited, resolve } = Promise.withResolvers<ProcessExit>();
   return {
     pid,
     exited,
-    crash: () => resolve({ code: 3, signal: null, asked: false }),
-    stop: async () => resolve({ code: 0, signal: null, asked: true }),
+    crash: () => resolve({ code: 3, signal: null, asked: false, lastLines }),
+    stop: async () => resolve({ code: 0, signal: null, asked: true, lastLines }),
   };
 }
 
@@ -30,6 +31,7 @@ function setUp(options: { failuresMax?: number; start?: (attempt: number) => Pro
       return fake;
     },
     onRestart: (line) => lines.push(line),
+    onDiskFull: (err) => lines.push(`full: ${err.mount}`),
     onGiveUp: (line) => lines.push(`gave up: ${line}`),
   });
   return { supervising, fakes, lines, attempts: () => attempts };
@@ -79,6 +81,27 @@ describe('a supervised process', () => {
     await supervising;
     await eventually(() => expect(lines.at(-1)).toMatch(/^gave up/));
     expect(attempts()).toBe(4);
+  });
+
+  it('is tried for as long as its disk is full, and runs again without being told to', async () => {
+    const { supervising, lines } = setUp({
+      failuresMax: 1,
+      start: async (attempt) => {
+        // It runs at first, and later for a moment each time, as PostgreSQL does until it needs another file.
+        if (attempt < 4) {
+          const fake = createFake(attempt, ['PANIC:  could not write to file "pg_wal/xlogtemp.1": No space left on device']);
+          fake.crash();
+          return fake;
+        }
+        if (attempt < 8) throw new DiskFullError('/data/postgres', '/data');
+        return createFake(attempt);
+      },
+    });
+    const supervised = await supervising;
+    await eventually(() => expect(supervised.current.pid).toBe(8));
+    const full = ['full: /data', 'full: /data', 'full: /data', 'full: /data'];
+    expect(lines).toEqual(['It runs again.', 'It runs again.', ...full, 'It runs again.']);
+    await supervised.stop();
   });
 
   it('passes on what keeps it from starting the first time', async () => {

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { DiskFullError, saysDiskFull } from '@latchkey/embedded/disk-full';
 import type { ProcessExit } from '@latchkey/embedded/server-process';
 
 /** A process that is to be kept running. */
@@ -21,6 +22,8 @@ export interface SuperviseOptions<T extends Supervisable> {
   /** Starts it, the first time or in the place of one that ended. */
   start: (previous: T | undefined) => Promise<T>;
   onRestart: (line: string) => void;
+  /** Called each time that a full disk keeps it from starting, which is tried for as long as it takes. */
+  onDiskFull: (err: DiskFullError) => void;
   /** Called once, when it can't be kept running. */
   onGiveUp: (line: string) => void;
   /** How often in a row it may fail before that; 5 by default. */
@@ -29,9 +32,21 @@ export interface SuperviseOptions<T extends Supervisable> {
   backoffMs?: number;
 }
 
+/** Starts since it last ran for a while, and those of them that failed for another reason than a full disk. */
+interface Counts {
+  tries: number;
+  failures: number;
+}
+
 /** After running this long, earlier failures no longer count. */
 const STABLE_AFTER_MS = 60_000;
+const BACKOFF_MS = 250;
 const BACKOFF_MAX_MS = 5_000;
+
+/** The pause before a try, which doubles with each, in milliseconds. */
+export function backoffFor(tries: number, firstMs = BACKOFF_MS): number {
+  return Math.min(firstMs * 2 ** Math.min(tries, 30), BACKOFF_MAX_MS);
+}
 
 /**
  * Starts a process and keeps it running.
@@ -44,39 +59,40 @@ export async function supervise<T extends Supervisable>(options: SuperviseOption
   const watching = watch();
 
   async function watch(): Promise<void> {
-    let failures = 0;
+    const counts: Counts = { tries: 0, failures: 0 };
     for (;;) {
       const startedAt = performance.now();
       const exit = await current.exited;
       if (stopping.signal.aborted || exit.asked) return;
-      if (performance.now() - startedAt > STABLE_AFTER_MS) failures = 0;
-      const restarted = await restart(failures, describeExit(exit));
-      if (restarted === undefined) return;
-      failures = restarted;
+      if (performance.now() - startedAt > STABLE_AFTER_MS) Object.assign(counts, { tries: 0, failures: 0 });
+      if (!(await restart(counts, exit))) return;
     }
   }
 
-  /** @returns how many failures there have been in a row, once it runs again; nothing when it never will. */
-  async function restart(failuresBefore: number, reason: string): Promise<number | undefined> {
-    const { name, failuresMax = 5, backoffMs = 250 } = options;
-    let why = reason;
-    for (let failures = failuresBefore + 1; failures <= failuresMax; failures += 1) {
-      options.onRestart(`${name} ${why}; starting it again.`);
-      await delay(Math.min(backoffMs * 2 ** (failures - 1), BACKOFF_MAX_MS), undefined, { signal: stopping.signal }).catch(
-        () => {},
-      );
-      if (stopping.signal.aborted) return undefined;
+  /** @returns whether it runs again; otherwise it never will */
+  async function restart(counts: Counts, exit: ProcessExit): Promise<boolean> {
+    const { name, failuresMax = 5, backoffMs } = options;
+    let why = describeExit(exit);
+    for (let isDiskFull = exit.lastLines.some(saysDiskFull); ; counts.tries += 1) {
+      if (!isDiskFull) counts.failures += 1;
+      if (counts.failures > failuresMax) break;
+      if (!isDiskFull) options.onRestart(`${name} ${why}; starting it again.`);
+      await delay(backoffFor(counts.tries, backoffMs), undefined, { signal: stopping.signal }).catch(() => {});
+      if (stopping.signal.aborted) return false;
       try {
         current = await options.start(current);
         if (stopping.signal.aborted) await current.stop();
         else options.onRestart(`${name} runs again.`);
-        return failures;
+        counts.tries += 1;
+        return true;
       } catch (err) {
+        isDiskFull = err instanceof DiskFullError;
+        if (err instanceof DiskFullError) options.onDiskFull(err);
         why = `did not start: ${(err as Error).message.replace(/\.$/, '')}`;
       }
     }
     options.onGiveUp(`${name} can't be kept running: it ${why}.`);
-    return undefined;
+    return false;
   }
 
   return {

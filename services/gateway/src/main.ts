@@ -1,6 +1,7 @@
 import { runProgram } from '@latchkey/kit/commands';
 import { readTogether } from '@latchkey/kit/config';
 import { runProcess, stopAll } from '@latchkey/kit/lifecycle';
+import { warnOfMisspelt } from '@latchkey/kit/misspelt-settings';
 import { checkPorts, portsOf } from '@latchkey/kit/ports';
 import { checkRedisAccess } from '@latchkey/kit/redis';
 import { orExit } from '@latchkey/kit/rpc/service-process';
@@ -52,5 +53,6 @@ async function serve(): Promise<void> {
       () => telemetry.stop(),
     );
   const { logger, stopTimeoutMs } = gateway;
+  warnOfMisspelt(process.env, (line) => logger.warn(line));
   await runProcess({ start, stop }, { logger, stopTimeoutMs });
 }

@@ -2,6 +2,7 @@ import { ConfigError, readTogether } from '../config.ts';
 import { untilDatabaseAnswers } from '../database/database-wait.ts';
 import { type Runnable, runProcess, stopAll } from '../lifecycle.ts';
 import type { Logger } from '../logger.ts';
+import { warnOfMisspelt } from '../misspelt-settings.ts';
 import { checkPorts, portsOf } from '../ports.ts';
 import type { ProcessConfig } from '../process-settings.ts';
 import { checkRedisAccess } from '../redis.ts';
@@ -88,6 +89,7 @@ export async function runService<C extends ProcessConfig>(
       () => telemetry.stop(),
     );
   const { logger, stopTimeoutMs = STOP_MS_MAX } = service;
+  warnOfMisspelt(process.env, (line) => logger.warn(line));
   await runProcess({ start, stop }, { logger, stopTimeoutMs });
 }
 

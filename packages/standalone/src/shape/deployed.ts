@@ -98,6 +98,7 @@ function superviseChild(options: ShapeOptions, child: Omit<ChildServiceOptions, 
     name: `The service ${child.name}`,
     start: () => startChildService({ ...child, env: { ...common, ...child.env }, logs }),
     onRestart: options.reporter.warn,
+    onDiskFull: options.disks.report,
     onGiveUp: options.onGiveUp,
   });
 }

@@ -1,3 +1,4 @@
+import type { DiskReporter } from '../disk-reporter.ts';
 import type { ListenAddress } from '../listen-address.ts';
 import type { LogSink } from '../log-sink.ts';
 import type { Reporter } from '../reporter.ts';
@@ -27,6 +28,7 @@ export interface ShapeOptions {
   readonly stops: StopStack;
   /** Throws when the start is no longer wanted. */
   readonly checkWanted: () => void;
+  readonly disks: DiskReporter;
   /** Called when a service can't be kept running. */
   readonly onGiveUp: (line: string) => void;
 }

@@ -1,0 +1,74 @@
+import { Failure } from './failure.mjs';
+
+/**
+ * What is said of a task before it runs. Tasks without `usage` explain themselves.
+ *
+ * `options` are those that npm takes for its own, and drops, where they are written without `--` in front. Names that are
+ * settings of npm too, such as `json`, are left out: they may stand in an .npmrc.
+ */
+const tasks = {
+  start: { options: ['deployed'] },
+  listen: { options: ['url', 'from'] },
+  'check-files': { options: ['mend', 'skip-checksums'] },
+  accounts: { options: ['username', 'email', 'generate', 'limit', 'after', 'subject'] },
+  test: {
+    usage: `npm test [-- <file or folder>... [options of vitest]]
+
+Without arguments it runs all checks and all tests; with them, these tests and no check.`,
+    options: ['project', 'reporter', 'bail'],
+  },
+  'test:faults': {
+    usage: `npm run test:faults [-- fleet]
+
+Stops and breaks processes under load, and checks that nothing is lost. With fleet, two of each service run.
+
+Environment variables: FAULT_MINUTES (10), FAULT_SEED, FAULT_SHAPE (standalone or deployed), FAULT_KEEP (false);
+with fleet: FAULT_SEED, FAULT_SECONDS (8), FAULT_NAME.`,
+  },
+  check: {
+    usage: `npm run check [-- <name>...]
+
+Runs all checks or the named ones: lint, types, dependencies, protocol-lint, protocol-breaking, protocol-generated.`,
+  },
+  bench: {
+    usage: `npm run bench [-- <figure>...]
+
+Measures all figures or the named ones, beside their baselines: F1 to F10, beside, storm.`,
+  },
+  generate: {
+    usage: `npm run generate [-- <options of buf generate>]
+
+Generates the code of the protocol and docs/asyncapi.json.`,
+  },
+  format: {
+    usage: `npm run format [-- <file or folder>...]
+
+Formats everything, or these, and sorts imports.`,
+  },
+};
+
+/** @returns {string | undefined} the help of a task, where it is asked for and the task itself has none */
+export function usageOf(name, args) {
+  const { usage } = tasks[name] ?? {};
+  return usage !== undefined && args.some((arg) => arg === '--help' || arg === '-h') ? `Usage: ${usage}\n` : undefined;
+}
+
+/**
+ * Refuses to run a task without options that were meant for it: npm takes what stands before `--` for its own settings.
+ *
+ * @param {string} name
+ * @param {string[]} args
+ * @param {NodeJS.ProcessEnv} env
+ */
+export function refuseSwallowedOptions(name, args, env) {
+  if (env.npm_lifecycle_event !== name) return;
+  const swallowed = (tasks[name]?.options ?? []).filter((option) => env[`npm_config_${option.replaceAll('-', '_')}`]);
+  if (swallowed.length === 0) return;
+  const options = swallowed.map((option) => {
+    const value = env[`npm_config_${option.replaceAll('-', '_')}`];
+    return value === 'true' ? `--${option}` : `--${option}=${value}`;
+  });
+  const command = ['start', 'test'].includes(name) ? `npm ${name}` : `npm run ${name}`;
+  const names = swallowed.map((option) => `--${option}`).join(' and ');
+  throw new Failure(`npm took ${names} for its own: write \`${[command, '--', ...args, ...options].join(' ')}\`.`, 2);
+}
