@@ -121,7 +121,7 @@ export async function createServer(options: ServerOptions): Promise<GatewayServe
   addHooks(app, options, refuseUnrouted);
   await registerOpenApi(app, config.PUBLIC_URL);
   for (const route of routes) registerRoute(app, gate, route);
-  registerDownloads(app, options.filesData);
+  registerDownloads(app, options.filesData, logger);
   app.setNotFoundHandler(refuseUnrouted);
   registerProbes(app, options.checkReady, logger);
   registerOpenApiDocument(app);
