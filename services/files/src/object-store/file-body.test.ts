@@ -17,7 +17,7 @@ afterAll(() => rm(dir, { recursive: true }));
 
 const openFile = () => open(join(dir, 'file'), 'r');
 
-it('holds one chunk of at most 64 KiB, and reads the next when it is asked for', async () => {
+it('holds one chunk of at most 96 KiB, and reads the next when it is asked for', async () => {
   const handle = await openFile();
   const read = vi.spyOn(handle, 'read');
   const body = new FileBody(handle, new ReadQueue());
@@ -26,7 +26,7 @@ it('holds one chunk of at most 64 KiB, and reads the next when it is asked for',
     chunks.push(chunk);
     await new Promise((resolve) => setImmediate(resolve));
     expect(read).toHaveBeenCalledTimes(chunks.length);
-    expect(chunk.byteLength).toBeLessThanOrEqual(64 * 1024);
+    expect(chunk.byteLength).toBeLessThanOrEqual(96 * 1024);
   }
   expect(Buffer.concat(chunks).equals(BYTES)).toBe(true);
   await eventually(() => body.closed);

