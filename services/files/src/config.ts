@@ -29,7 +29,7 @@ const serviceSettings = z.object({
   UPLOAD_DEADLINE_SECONDS: limit(180, 86_400),
   /** How long the account's lease of an upload outlives a process that died. */
   UPLOAD_LEASE_SECONDS: limit(10, 3_600),
-  /** Downloads through one process; each takes a descriptor and a few hundred KiB. */
+  /** Downloads through one process; each takes a descriptor and up to 128 KiB. */
   DOWNLOADS_AT_ONCE: limit(200, 100_000),
   /** Avatars: what may be sent, and what is made of it where. */
   AVATAR_SIZE_LIMIT_KIB: limit(3_072, 65_536),

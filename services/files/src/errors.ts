@@ -33,5 +33,7 @@ export const errors = defineErrors({
   image_damaged: { kind: 'invalid', code: 'invalid_file', message: 'The image is damaged, or followed by something else' },
   image_undecodable: { kind: 'invalid', code: 'invalid_file', message: 'The image takes too much to decode' },
   download_not_found: { kind: 'not_found', message: 'Not found' },
+  downloads_of_network: { kind: 'rate_limited', message: 'Too many downloads from this address. Try again when one has ended' },
+  downloads_of_file: { kind: 'rate_limited', message: 'Too many downloads of this file. Try again when one has ended' },
   too_many_downloads: { kind: 'unavailable', message: 'Too many downloads are under way' },
 });

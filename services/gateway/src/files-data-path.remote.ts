@@ -1,7 +1,8 @@
-import type { Agent, IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
-import { pipeline } from 'node:stream/promises';
+import type { Agent, IncomingHttpHeaders, IncomingMessage, RequestOptions, ServerResponse } from 'node:http';
 import { ACTOR_HEADER } from '@latchkey/kit/audit/actor';
+import { writeChunk } from '@latchkey/kit/http/write-chunk';
 import { createBodyClient } from '@latchkey/kit/rpc/body-call';
+import { bearer } from '@latchkey/kit/rpc/credentials';
 import { boundConnect, unreachable } from '@latchkey/kit/rpc/plain-answer';
 import { REQUEST_ID_HEADER, TRACEPARENT_HEADER } from '@latchkey/kit/rpc/route';
 import { createAgent, request } from '@latchkey/kit/tls/service-agent';
@@ -55,11 +56,13 @@ export function createRemoteFilesDataPath(options: RemoteFilesOptions): FilesDat
         UploadAvatarResponseSchema,
       );
     },
-    async download(req, res, requestId) {
+    async download(req, res, requestId, clientNetwork) {
       // What a client calls its target is never read as a URL: it could name another host, or another path.
       const [, token] = DOWNLOAD_TARGET.exec(req.url ?? '') ?? [];
       if (token === undefined) throw errors.route_not_found();
-      await passOn(`${origin}/downloads/${token}`, agent, { req, res, requestId });
+      // The files service believes the network from a service of the deployment only.
+      const own = { authorization: bearer(credential), 'x-client-network': clientNetwork };
+      await passOn(`${origin}/downloads/${token}`, agent, { req, res, requestId, own });
     },
     close: () => bodies.close(),
   };
@@ -69,18 +72,20 @@ interface Download {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
   readonly requestId: string;
+  /** Headers that tell the files service who asks. */
+  readonly own: Readonly<Record<string, string>>;
 }
 
 /** Hands a download and its answer on, as fast as the client reads. Whichever side goes away first takes the other with it. */
-async function passOn(url: string, agent: Agent, { req, res, requestId }: Download): Promise<void> {
-  const headers: Record<string, string> = { [REQUEST_ID_HEADER]: requestId };
+async function passOn(url: string, agent: Agent, { req, res, requestId, own }: Download): Promise<void> {
+  const headers: Record<string, string> = { ...own, [REQUEST_ID_HEADER]: requestId };
   const traceparent = activeTracer()?.traceparent();
   if (traceparent !== undefined) headers[TRACEPARENT_HEADER] = traceparent;
   for (const name of REQUEST_HEADERS) {
     const value = req.headers[name];
     if (typeof value === 'string') headers[name] = value;
   }
-  const upstream = request(url, { agent, method: req.method ?? 'GET', headers });
+  const upstream = request(url, { agent, method: req.method ?? 'GET', headers, highWaterMark: 0 } as RequestOptions);
   boundConnect(upstream);
   res.once('close', () => upstream.destroy());
   const answer = await new Promise<IncomingMessage>((resolve, reject) => {
@@ -88,8 +93,13 @@ async function passOn(url: string, agent: Agent, { req, res, requestId }: Downlo
     upstream.end();
   });
   res.writeHead(answer.statusCode ?? 502, endToEnd(answer.headers));
-  // Cut short, it stays shorter than it was said to be, for the client to see.
-  await pipeline(answer, res).catch(() => undefined);
+  try {
+    for await (const chunk of answer as AsyncIterable<Buffer>) await writeChunk(res, chunk);
+    res.end();
+  } catch {
+    // Cut short, it stays shorter than it was said to be, for the client to see.
+    res.destroy();
+  }
 }
 
 function endToEnd(headers: IncomingHttpHeaders): IncomingHttpHeaders {

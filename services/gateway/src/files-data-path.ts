@@ -35,6 +35,8 @@ export interface FilesDataPath {
    * @throws DomainError or ConnectError why it did not
    */
   uploadAvatar(avatar: AvatarUpload): Promise<{ readonly avatarId: string }>;
-  /** Answers a request for `/downloads/<token>`; throws before it has answered only where nobody can be asked. */
-  download(req: IncomingMessage, res: ServerResponse, requestId: string): Promise<void>;
+  /**
+   * Answers a request for `/downloads/<token>` of a client in a network; throws before it has answered only where the files service can't be reached.
+   */
+  download(req: IncomingMessage, res: ServerResponse, requestId: string, clientNetwork: string): Promise<void>;
 }

@@ -120,7 +120,7 @@ export async function createServer(options: ServerOptions): Promise<GatewayServe
   addHooks(app, options, refuseUnrouted);
   await registerOpenApi(app, routes);
   for (const route of routes) registerRoute(app, gate, route);
-  registerDownloads(app, options.filesData);
+  registerDownloads(app, options.filesData, logger);
   app.setNotFoundHandler(refuseUnrouted);
   registerProbes(app, options.checkReady, logger);
   return { app, drain: () => drainConnections(app.server, open, config.DRAIN_SECONDS * 1_000) };

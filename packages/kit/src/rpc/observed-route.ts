@@ -11,7 +11,7 @@ import { bodiesServed, codeName } from './rpc-metrics.ts';
  */
 export function observeRoute(route: PlainRoute): PlainRoute {
   const name = `${route.method} ${route.path}`;
-  const handle: PlainRoute['handle'] = async (req, res, requestId) => {
+  const handle: PlainRoute['handle'] = async (req, res, requestId, isService) => {
     const startedAt = performance.now();
     const took = () => (performance.now() - startedAt) / 1_000;
     const given = req.headers[TRACEPARENT_HEADER];
@@ -20,7 +20,7 @@ export function observeRoute(route: PlainRoute): PlainRoute {
     const attributes = { 'http.request.method': route.method, 'http.route': route.path };
     try {
       await inSpan({ name, kind: 'server', attributes, ...place }, () =>
-        onBehalfOf(requestId, () => route.handle(req, res, requestId)),
+        onBehalfOf(requestId, () => route.handle(req, res, requestId, isService)),
       );
       bodiesServed.observe(took(), name, res.statusCode < 400 ? 'ok' : String(res.statusCode));
     } catch (err) {

@@ -18,9 +18,9 @@ export interface PlainRoute {
   readonly needsCredential: boolean;
   /**
    * Answers the request and resolves when that is done. How long the body may take is its own concern. What it throws before it has answered is
-   * answered as the error of a unary call, and what it throws after cuts the answer off.
+   * answered as the error of a unary call, and what it throws after cuts the answer off. `isService`: the caller showed the credential.
    */
-  handle(req: IncomingMessage, res: ServerResponse, requestId: string): Promise<void>;
+  handle(req: IncomingMessage, res: ServerResponse, requestId: string, isService: boolean): Promise<void>;
 }
 
 /** What answers plain routes. */
@@ -37,9 +37,11 @@ export function createPlainHandler(options: PlainHandlerOptions): FrontHandler {
     const route = findRoute(options.routes, req);
     if (!route) return false;
     const { headers, socket } = req;
-    const isLetIn = !route.needsCredential || options.checkCredential(headers.authorization, socket.remoteAddress);
-    if (!isLetIn) sendError(res, unauthenticated());
-    else void answer(options, route, req, res);
+    // A client of an open route that shows no credential is no service with a wrong one.
+    const isChecked = route.needsCredential || headers.authorization !== undefined;
+    const isService = isChecked && options.checkCredential(headers.authorization, socket.remoteAddress);
+    if (route.needsCredential && !isService) sendError(res, unauthenticated());
+    else void answer(options, { req, res, isService }, route);
     return true;
   };
 }
@@ -52,7 +54,13 @@ function findRoute(routes: readonly PlainRoute[], { method, url = '' }: Incoming
   );
 }
 
-async function answer(options: PlainHandlerOptions, route: PlainRoute, req: IncomingMessage, res: ServerResponse): Promise<void> {
+interface PlainRequest {
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
+  readonly isService: boolean;
+}
+
+async function answer(options: PlainHandlerOptions, { req, res, isService }: PlainRequest, route: PlainRoute): Promise<void> {
   const { logger, calls } = options;
   const requestId = requestIdOf(req);
   const startedAt = performance.now();
@@ -76,7 +84,7 @@ async function answer(options: PlainHandlerOptions, route: PlainRoute, req: Inco
   // An error that nobody listens for would end the process.
   for (const stream of [req, res]) stream.on('error', () => undefined);
   try {
-    await route.handle(req, res, requestId);
+    await route.handle(req, res, requestId, isService);
     if (!res.headersSent && !res.destroyed) throw new Error('The route has not answered');
     logger.info(facts(), 'rpc');
   } catch (err) {

@@ -3,6 +3,7 @@ import { originFrom } from '@latchkey/kit/audit/actor';
 import { onBehalfOf } from '@latchkey/kit/call-origin';
 import { isDatabaseUnavailable } from '@latchkey/kit/database/database';
 import { commonErrors, DomainError, fromConnectError } from '@latchkey/kit/errors';
+import { ConcurrencyLimit, shareOf } from '../concurrency-limit.ts';
 import { errors } from '../errors.ts';
 import { type ReceiveContext, receiveAvatar } from './receive-avatar.ts';
 
@@ -30,19 +31,16 @@ export type ReceiveAvatarBody = (incoming: AvatarBody) => Promise<AvatarAnswer>;
 /** Most uploads of one account that are under way in one process: few accounts with slow bodies are not to hold the places of all. */
 const AT_ONCE_PER_ACCOUNT = 2;
 
-/** Part of all places that the uploads from one network may have: whoever has many accounts has few addresses. */
-const SHARE_PER_NETWORK = 0.25;
-
 /** The data path of avatars, which takes so many at once. */
 export function createAvatarBody(ctx: ReceiveContext): ReceiveAvatarBody {
   const { uploadsAtOnce } = ctx.avatarLimits;
-  const perNetwork = Math.max(AT_ONCE_PER_ACCOUNT, Math.floor(uploadsAtOnce * SHARE_PER_NETWORK));
   let underWay = 0;
-  const ofAccount = new Places(AT_ONCE_PER_ACCOUNT);
-  const ofNetwork = new Places(perNetwork);
+  const ofAccount = new ConcurrencyLimit(AT_ONCE_PER_ACCOUNT);
+  // An attacker with many accounts has few addresses.
+  const ofNetwork = new ConcurrencyLimit(shareOf(uploadsAtOnce, AT_ONCE_PER_ACCOUNT));
   const enter = ({ accountId, clientNetwork }: Sender) => {
-    if (ofAccount.isFull(accountId)) throw errors.avatars_under_way(standing(ctx, 'avatars-at-once', AT_ONCE_PER_ACCOUNT));
-    if (ofNetwork.isFull(clientNetwork)) throw errors.avatars_of_network(standing(ctx, 'avatars-at-once-ip', perNetwork));
+    if (ofAccount.isReached(accountId)) throw errors.avatars_under_way(standing(ctx, 'avatars-at-once', ofAccount.max));
+    if (ofNetwork.isReached(clientNetwork)) throw errors.avatars_of_network(standing(ctx, 'avatars-at-once-ip', ofNetwork.max));
     if (underWay >= uploadsAtOnce) throw errors.avatars_busy();
     underWay += 1;
     ofAccount.add(accountId, 1);
@@ -82,26 +80,6 @@ export function createAvatarBody(ctx: ReceiveContext): ReceiveAvatarBody {
 }
 
 type Sender = Pick<AvatarBody, 'accountId' | 'clientNetwork'>;
-
-/** Places that are taken, by who has them. */
-class Places {
-  readonly #max: number;
-  readonly #taken = new Map<string, number>();
-
-  constructor(max: number) {
-    this.#max = max;
-  }
-
-  isFull(of: string): boolean {
-    return (this.#taken.get(of) ?? 0) >= this.#max;
-  }
-
-  add(of: string, places: number): void {
-    const taken = (this.#taken.get(of) ?? 0) + places;
-    if (taken > 0) this.#taken.set(of, taken);
-    else this.#taken.delete(of);
-  }
-}
 
 /** What is said of a limit that is reached. */
 function standing({ avatarLimits: { bodyMs, waitMs } }: ReceiveContext, policy: string, limit: number): Record<string, string> {

@@ -1,5 +1,6 @@
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
-import { type DomainError, ERROR_KINDS } from '@latchkey/kit/errors';
+import { DomainError, ERROR_KINDS } from '@latchkey/kit/errors';
+import { denialHeaders } from '@latchkey/kit/http/denial-headers';
 import { errorEnvelope } from '@latchkey/kit/http/envelope';
 import type { DownloadableFile } from './download.store.ts';
 import { toHttpDate } from './http-date.ts';
@@ -70,6 +71,7 @@ export function sendRefusal(res: ServerResponse, refusal: Refusal, requestId: st
       'x-request-id': requestId,
       'content-type': 'application/json; charset=utf-8',
       'content-length': Buffer.byteLength(body),
+      ...(refusal instanceof DomainError && refusal.kind === 'rate_limited' && denialHeaders(refusal)),
       ...(httpStatus === ERROR_KINDS.unavailable.httpStatus && { 'retry-after': RETRY_AFTER_UNAVAILABLE_S }),
       ...headers,
     })

@@ -3,6 +3,7 @@ import type { Readable } from 'node:stream';
 import { isDatabaseUnavailable } from '@latchkey/kit/database/database';
 import { commonErrors, DomainError, defineErrors } from '@latchkey/kit/errors';
 import { answerTurn } from '@latchkey/kit/http/answer-turn';
+import { canonicalIp, networkOf } from '@latchkey/kit/http/client-ip';
 import { newId } from '@latchkey/kit/id';
 import type { PlainRoute } from '@latchkey/kit/rpc/plain-route';
 import type { FilesContext } from '../context.ts';
@@ -24,8 +25,16 @@ import { OpenDownloads } from './open-downloads.ts';
 import { checkPreconditions, isRangeWanted } from './precondition.ts';
 import { sendBody } from './send-body.ts';
 
-/** Answers a request for `/downloads/<token>` with every header there is, and never rejects. */
-export type DownloadHandler = (req: IncomingMessage, res: ServerResponse, requestId: string) => Promise<void>;
+/**
+ * Answers a request for `/downloads/<token>` with every header there is, and never rejects. The network is the client's, as `networkOf` names it:
+ * the limit per network counts it.
+ */
+export type DownloadHandler = (
+  req: IncomingMessage,
+  res: ServerResponse,
+  requestId: string,
+  clientNetwork: string,
+) => Promise<void>;
 
 /** What a download may do. */
 export interface DownloadOptions {
@@ -37,6 +46,8 @@ const STALL_TIMEOUT_MS = 30_000;
 const ALLOWED_METHODS = ['GET', 'HEAD'];
 const REFUSED_METHODS = ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
 
+const TOO_MANY = new Set(['downloads_of_network', 'downloads_of_file', 'too_many_downloads']);
+
 const { internal_error } = defineErrors({ internal_error: { kind: 'internal', message: 'Internal server error' } });
 
 /** A request for a file that is there. */
@@ -44,6 +55,7 @@ interface Download {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
   readonly requestId: string;
+  readonly clientNetwork: string;
   readonly file: DownloadableFile;
 }
 
@@ -51,7 +63,7 @@ interface Download {
 export function createDownloadHandler(ctx: FilesContext, options: DownloadOptions = {}): DownloadHandler {
   const { stallTimeoutMs = STALL_TIMEOUT_MS } = options;
   const open = new OpenDownloads(ctx.limits.downloadsAtOnce);
-  return async (req, res, givenId) => {
+  return async (req, res, givenId, clientNetwork) => {
     const requestId = givenId || newId();
     // Whoever goes away in the middle is told of by the pipeline; before it, nobody cares.
     res.on('error', () => undefined);
@@ -62,7 +74,7 @@ export function createDownloadHandler(ctx: FilesContext, options: DownloadOption
         return;
       }
       const file = await findFile(ctx, req.url ?? '');
-      await answer(ctx, { req, res, requestId, file }, { open, stallTimeoutMs });
+      await answer(ctx, { req, res, requestId, clientNetwork, file }, { open, stallTimeoutMs });
     } catch (err) {
       refuse(ctx, res, requestId, err);
     }
@@ -72,7 +84,18 @@ export function createDownloadHandler(ctx: FilesContext, options: DownloadOption
 /** The handler as routes of the service's own port, those it refuses among them. Whoever has a URL may use it. */
 export function downloadRoutes(handle: DownloadHandler): PlainRoute[] {
   const methods = [...ALLOWED_METHODS, ...REFUSED_METHODS];
-  return methods.map((method) => ({ method, path: DOWNLOADS_PATH, needsCredential: false, handle }));
+  return methods.map((method) => ({
+    method,
+    path: DOWNLOADS_PATH,
+    needsCredential: false,
+    handle: (req, res, requestId, isService) => handle(req, res, requestId, networkOfCaller(req, isService)),
+  }));
+}
+
+/** The client's network as the gateway reports it; that of the connection for a caller that is no service of the deployment. */
+function networkOfCaller(req: IncomingMessage, isService: boolean): string {
+  const reported = req.headers['x-client-network'];
+  return isService && typeof reported === 'string' ? reported : networkOf(canonicalIp(req.socket.remoteAddress));
 }
 
 /** One answer for what is forged, expired or deleted. */
@@ -91,7 +114,7 @@ interface Bounds {
 }
 
 async function answer(ctx: FilesContext, download: Download, { open, stallTimeoutMs }: Bounds): Promise<void> {
-  const { req, res, requestId, file } = download;
+  const { req, res, requestId, clientNetwork, file } = download;
   const validators = validatorsOf(file);
   const headers = fileHeaders(file, requestId);
   const status = checkPreconditions(req.headers, validators);
@@ -108,7 +131,7 @@ async function answer(ctx: FilesContext, download: Download, { open, stallTimeou
   if (range === 'unsatisfiable') {
     return sendRefusal(res, RANGE_UNSATISFIABLE, requestId, { ...headers, 'content-range': `bytes */${file.byteSize}` });
   }
-  await open.during(res, async () => {
+  await open.during(res, { clientNetwork, fileId: file.id }, async () => {
     const body = await openObject(ctx, file, range);
     await send(ctx, download, { range, body, stallTimeoutMs });
   });
@@ -165,8 +188,9 @@ function unavailable(cause: unknown): never {
 
 function refuse(ctx: FilesContext, res: ServerResponse, requestId: string, err: unknown): void {
   const refusal = err instanceof DomainError ? err : toDomainError(err);
-  if (refusal.reason === 'too_many_downloads') ctx.logger.warn({ requestId }, 'download refused: too many are open');
-  else if (refusal.kind !== 'not_found') ctx.logger.error({ err, requestId }, 'download failed');
+  if (TOO_MANY.has(refusal.reason)) {
+    ctx.logger.warn({ requestId, reason: refusal.reason }, 'download refused: too many are open');
+  } else if (refusal.kind !== 'not_found') ctx.logger.error({ err, requestId }, 'download failed');
   if (res.headersSent) res.destroy();
   else sendRefusal(res, refusal, requestId);
 }

@@ -1,10 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
+import { writeChunk } from '@latchkey/kit/http/write-chunk';
 import { bytesSent } from '../files-metrics.ts';
-
-/** Most bytes that are given to the connection at once, so that a slow reader's progress is seen. */
-const PIECE_BYTES_MAX = 64 * 1024;
 
 /** What is sent, and how long it may stand still. */
 export interface BodyOptions {
@@ -14,33 +11,40 @@ export interface BodyOptions {
 }
 
 /**
- * Sends a body as fast as the client reads it, whose headers are written. Where the bytes end early, are too many, fail, or nothing moves for
- * too long, the connection is destroyed, so that the client sees a body that was cut short. The source is closed in any case.
+ * Sends a body as fast as the client reads it, whose headers are written. Holds one chunk at a time, and asks the source for the next once the
+ * system has taken it. Where the bytes end early, are too many, fail, or nothing moves for too long, the connection is destroyed, so that the client
+ * sees a body that was cut short. The source is closed in any case.
  *
  * @throws what went wrong, a client that went away included
  */
 export async function sendBody(res: ServerResponse, source: Readable, options: BodyOptions): Promise<void> {
   const { byteSize, stallTimeoutMs } = options;
-  const stalled = new AbortController();
-  const timer = setTimeout(() => stalled.abort(new Error(`Nothing moved for ${stallTimeoutMs} ms`)), stallTimeoutMs);
-  const pieces = async function* (chunks: AsyncIterable<Buffer>) {
+  let cause: Error | undefined;
+  const stop = (err: Error) => {
+    cause ??= err;
+    source.destroy(err);
+    res.destroy();
+  };
+  const timer = setTimeout(() => stop(new Error(`Nothing moved for ${stallTimeoutMs} ms`)), stallTimeoutMs);
+  const onClose = () => stop(new Error('The client went away'));
+  if (res.closed) onClose();
+  res.once('close', onClose);
+  try {
     let left = byteSize;
-    for await (const chunk of chunks) {
+    for await (const chunk of source as AsyncIterable<Buffer>) {
+      timer.refresh();
       left -= chunk.byteLength;
       if (left < 0) throw new Error(`The object has more than ${byteSize} bytes`);
-      for (let start = 0; start < chunk.byteLength; start += PIECE_BYTES_MAX) {
-        timer.refresh();
-        const piece = chunk.subarray(start, start + PIECE_BYTES_MAX);
-        bytesSent.add(piece.byteLength);
-        yield piece;
-      }
+      bytesSent.add(chunk.byteLength);
+      await writeChunk(res, chunk);
+      timer.refresh();
     }
     if (left > 0) throw new Error(`The object lacks ${left} of ${byteSize} bytes`);
-  };
-  try {
-    await pipeline(source, pieces, res, { signal: stalled.signal });
+    res.off('close', onClose);
+    await new Promise<void>((resolve) => res.end(resolve));
   } catch (err) {
-    throw stalled.signal.aborted ? stalled.signal.reason : err;
+    res.destroy();
+    throw cause ?? err;
   } finally {
     clearTimeout(timer);
     source.destroy();

@@ -13,9 +13,8 @@ import {
 } from './disk-layout.ts';
 import { listFolder, listObjects } from './disk-list.ts';
 import { writeObject } from './disk-write.ts';
+import { FileBody, ReadQueue } from './file-body.ts';
 import type { ByteRange, ObjectStore } from './object-store.ts';
-
-const READ_BYTES = 256 * 1024;
 
 /**
  * Keeps objects as files below a folder, which is made when it is first needed. Several processes of one machine, or of several on a file system
@@ -23,9 +22,10 @@ const READ_BYTES = 256 * 1024;
  */
 export function createDiskStore(dir: string): ObjectStore {
   const layout = diskLayout(dir);
+  const reads = new ReadQueue();
   return {
     put: (key, body, signal, options) => writeObject(layout, key, body, signal, options),
-    read: async (key, range) => readObject(objectPaths(layout, key).file, range),
+    read: async (key, range) => readObject(objectPaths(layout, key).file, reads, range),
     localPath: (key) => objectPaths(layout, key).file,
     stat: async (key) => statFile(objectPaths(layout, key).file),
     remove: (...keys) => removeObjects(layout, keys),
@@ -36,11 +36,9 @@ export function createDiskStore(dir: string): ObjectStore {
   };
 }
 
-async function readObject(path: string, range: ByteRange | undefined): Promise<Readable | undefined> {
+async function readObject(path: string, reads: ReadQueue, range: ByteRange | undefined): Promise<Readable | undefined> {
   try {
-    const handle = await open(path, 'r');
-    // The stream closes the handle, whether it is read to its end or destroyed.
-    return handle.createReadStream({ ...range, highWaterMark: READ_BYTES });
+    return new FileBody(await open(path, 'r'), reads, range);
   } catch (err) {
     return absent(err);
   }

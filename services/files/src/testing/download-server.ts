@@ -36,7 +36,8 @@ export async function startDownloadServer(handle: DownloadHandler): Promise<Down
   let underWay = 0;
   const server = createServer((req, res) => {
     underWay += 1;
-    void handle(req, res, REQUEST_ID).finally(() => {
+    const network = req.headers['x-test-network'];
+    void handle(req, res, REQUEST_ID, typeof network === 'string' ? network : 'a network').finally(() => {
       underWay -= 1;
     });
   });

@@ -81,7 +81,14 @@ async function startDataPath(kind: DataPathKind, dataPath: FilesDataPath, env: R
     handle: (req, requestId) => dataPath.upload(String(req.headers['x-upload-ticket']), req, requestId),
   });
   const downloads = ['GET', 'HEAD'].map(
-    (method): PlainRoute => ({ method, path: '/downloads/', needsCredential: false, handle: dataPath.download }),
+    (method): PlainRoute => ({
+      method,
+      path: '/downloads/',
+      needsCredential: false,
+      // As the files service does it.
+      handle: (req, res, requestId, isService) =>
+        dataPath.download(req, res, requestId, isService ? String(req.headers['x-client-network']) : 'not a service'),
+    }),
   );
   const server = await startRpcServer({
     routes: [],
