@@ -52,7 +52,6 @@ beforeAll(async () => {
     ...Object.fromEntries(others.map((name) => [name, 'postgres://elsewhere'])),
     HOME: process.env.HOME,
     TMPDIR: dir.path,
-    OBJECTS_DIR: join(DATA_DIR, 'files'),
     S3_BUCKET: 'bucket',
     S3_ENDPOINT: 'http://elsewhere',
     OLD: 'the-credential-before',
@@ -124,12 +123,20 @@ it('every command block of every document runs as it is written', { timeout: 240
   );
   // Without a deployment, no log has the request.
   await shell.run(block('docs/operations.md', 2, { '2c963f66afa6\n': '2c963f66afa6 || true\n' }));
-  await shell.run(block('docs/operations.md', 3));
-  const backup = block('docs/operations.md', 4);
+  await shell.run(withServersElsewhere(block('docs/operations.md', 3)));
+  // npm scripts run in the checkout that this one points to.
+  const backup = block('docs/operations.md', 4, {
+    'backups/today': `${checkout}/backups/today`,
+    'DATA_DIR=restored': `DATA_DIR=${checkout}/restored`,
+  });
   await shell.run(backup.slice(0, backup.lastIndexOf('DATA_DIR=')));
   await shell.run('mkdir -p backup/objects');
-  await shell.run(block('docs/operations.md', 5));
-  await shell.run(block('docs/operations.md', 6, { [main]: `${main} --help` }));
+  await shell.run(withServersElsewhere(block('docs/operations.md', 5)));
+  const restoring = block('docs/operations.md', 6, {
+    [main]: `${main} --help`,
+    'npm run -s check-files': 'env -u DATABASE_URL -u OBJECTS_DIR npm run -s check-files',
+  });
+  await shell.run(withServersElsewhere(restoring));
   for (const number of [7, 8]) await shell.run(block('docs/operations.md', number));
   await shell.run(block('docs/s3.md', 1));
   await shell.run(`${block('docs/deployment.md', 1)}`);
@@ -142,6 +149,14 @@ it('every command block of every document runs as it is written', { timeout: 240
   const all = [...blocks].flatMap(([path, { length }]) => Array.from({ length }, (_, i) => `${path} ${i + 1}`));
   expect([...ran, ...NOT_RUN].sort()).toEqual(all.sort());
 });
+
+/** For programs that are not installed here: what they connect to is not the Latchkey of this test. */
+const withServersElsewhere = (script: string) => `(
+REDIS_URL=redis://elsewhere
+DATABASE_URL=postgres://elsewhere
+OBJECTS_DIR=objects
+${script}
+)`;
 
 /** Runs docs/grpc.md and answers a download URL that it made. */
 async function callByGrpcDocument(address: (service: string, kind: string) => string): Promise<string> {
