@@ -184,6 +184,22 @@ describe('valid HTTP that is seldom seen is answered', () => {
     expect(answers.map(({ headers }) => headers['x-request-id'])).toEqual(ids);
   });
 
+  it('as many at once as are accepted, then the end of the connection', async () => {
+    const answers = await send(request('GET /healthz').repeat(150), { answers: 150 });
+    expect(answers.map(codeOf)).toEqual(Array(101).fill('200 '));
+    expect(answers.at(-1)?.headers.connection).toBe('close');
+  });
+
+  it('an upgrade that is not offered, and nothing behind it', async () => {
+    const smuggled = create('Content-Length: 31\r\n');
+    const head = request('POST /', `Content-Length: ${smuggled.length}\r\n`);
+    const answers = await send(request('GET /healthz', 'Connection: Upgrade\r\nUpgrade: h2c\r\n') + head + smuggled, {
+      answers: 3,
+    });
+    expect(answers.map(codeOf)).toEqual(['200 ']);
+    expect(answers[0]?.headers.connection).toBe('close');
+  });
+
   it('100 Continue to whoever waits for it', async () => {
     const other = await createKey(await signUp());
     const body = '{"name":"after a pause"}';
