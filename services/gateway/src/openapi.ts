@@ -13,6 +13,10 @@ A state-changing request made with a session needs the header \`X-CSRF-Token\`.
 Live events are not part of this document: licensed applications hear them over a WebSocket, \`/api/v1/realtime\` on a port of its own (\`REALTIME_PORT\`, 8081 unless set otherwise).
 \`/asyncapi.json\` on that port describes it for programs, and \`docs/events.md\` in the repository for people.`;
 
+/** The page and all that it loads and calls are of this origin. */
+const CONTENT_SECURITY_POLICY =
+  "default-src 'self'; base-uri 'self'; form-action 'self'; frame-ancestors 'self'; object-src 'none'";
+
 /**
  * Serves the OpenAPI 3.1 document, made from the schemas that requests are checked with, and a page to read it.
  *
@@ -36,9 +40,7 @@ export async function registerOpenApi(app: FastifyInstance, publicUrl: string | 
   });
   await app.register(swaggerUi, {
     routePrefix: '/docs',
-    staticCSP: true,
-    // The page also has to work where the service is reached by plain HTTP.
-    transformStaticCSP: (policy) => policy.replace('upgrade-insecure-requests;', ''),
+    staticCSP: CONTENT_SECURITY_POLICY,
     theme: { title: 'Latchkey API' },
     uiConfig: { docExpansion: 'list', deepLinking: true, layout: 'BaseLayout' },
   });

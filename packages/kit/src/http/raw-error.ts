@@ -72,25 +72,38 @@ function createEnvelope(err: DomainError, { requestId = randomUUID(), headers: o
   return { headers, body };
 }
 
-/** Answers a failure of the HTTP parser, as a listener for `clientError`. A connection that was reset has nobody to answer. */
-export function onClientError(err: NodeJS.ErrnoException, socket: Duplex, logger: Logger): void {
+/**
+ * Answers a failure of the HTTP parser, as a listener for `clientError`. A connection that was reset has nobody to answer.
+ *
+ * @param headers beside those that every answer has
+ */
+export function onClientError(
+  err: NodeJS.ErrnoException,
+  socket: Duplex,
+  logger: Logger,
+  headers: RawAnswer['headers'] = {},
+): void {
   logger.debug({ code: err.code }, 'request could not be parsed');
   if (isLingering(socket)) return;
   if (err.code === 'ECONNRESET' || socket.destroyed) {
     socket.destroy();
     return;
   }
-  endWithEnvelope(socket, commonErrors.request_malformed(), { status: PARSER_STATUS[err.code ?? ''] ?? 400 });
+  endWithEnvelope(socket, commonErrors.request_malformed(), { status: PARSER_STATUS[err.code ?? ''] ?? 400, headers });
 }
 
-/** Gives the envelope to what Node would answer, or drop, by itself: foreign expectations and CONNECT. */
-export function coverNodeDefaults(server: Server): void {
+/**
+ * Gives the envelope to what Node would answer, or drop, by itself: foreign expectations and CONNECT.
+ *
+ * @param others headers beside those that every answer has
+ */
+export function coverNodeDefaults(server: Server, others: RawAnswer['headers'] = {}): void {
   server.on('checkExpectation', (req: IncomingMessage, res: ServerResponse) => {
-    const { headers, body } = createEnvelope(commonErrors.request_malformed(), { requestId: requestIdOf(req) });
+    const { headers, body } = createEnvelope(commonErrors.request_malformed(), { requestId: requestIdOf(req), headers: others });
     res.writeHead(417, headers).end(body);
   });
   server.on('connect', (req: IncomingMessage, socket: Duplex) => {
-    const answer = { status: 405, requestId: requestIdOf(req), headers: { allow: 'GET' } };
+    const answer = { status: 405, requestId: requestIdOf(req), headers: { ...others, allow: 'GET' } };
     endWithEnvelope(socket, commonErrors.request_malformed(), answer);
   });
 }

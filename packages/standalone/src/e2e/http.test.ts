@@ -48,6 +48,8 @@ describe('what is not valid HTTP is refused with the envelope', () => {
     ['an unknown method', request('BREW /')],
     ['a method in small letters', request('get /')],
     ['no host', 'GET /api/v1/panel/get-applications HTTP/1.1\r\n\r\n'],
+    ['a host with a user', 'GET /healthz HTTP/1.1\r\nHost: localhost@evil.com\r\n\r\n'],
+    ['HTTP/2.0 as a version', 'GET /healthz HTTP/2.0\r\nHost: x\r\n\r\n'],
     ['two hosts', 'GET /api/v1/panel/get-applications HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n'],
     ['line feeds alone', 'GET / HTTP/1.1\nHost: x\n\n'],
     ['NUL in a header', request('GET /', 'X-A: a\0b\r\n')],

@@ -2,9 +2,9 @@ import type { IncomingMessage, Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { commonErrors } from '@latchkey/kit/errors';
 import { whileTransferring } from '@latchkey/kit/http/connections';
+import { countHeader } from '@latchkey/kit/http/raw-headers';
 import type { FastifyInstance } from 'fastify';
 import { errors } from '../errors.ts';
-import { countHeader } from './raw-headers.ts';
 
 /** The media type of a body that nothing is known of; one without a type may be taken for it (RFC 9110, 8.3). */
 export const BYTES_MEDIA_TYPE = 'application/octet-stream';
