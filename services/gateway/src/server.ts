@@ -1,5 +1,6 @@
 import { commonErrors } from '@latchkey/kit/errors';
 import { answerTurn } from '@latchkey/kit/http/answer-turn';
+import { ChunkedRequest } from '@latchkey/kit/http/chunked-request';
 import { trustProxies } from '@latchkey/kit/http/client-ip';
 import { limitConnections } from '@latchkey/kit/http/connection-limits';
 import { trackConnections } from '@latchkey/kit/http/connections';
@@ -89,6 +90,7 @@ export async function createServer(options: ServerOptions): Promise<GatewayServe
     keepAliveTimeout: 65_000,
     return503OnClosing: false,
     http: {
+      IncomingMessage: ChunkedRequest,
       ServerResponse: LingeringResponse,
       requireHostHeader: false,
       headersTimeout: HEADERS_TIMEOUT_MS,

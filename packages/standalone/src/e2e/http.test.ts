@@ -129,6 +129,11 @@ describe('what is not valid HTTP is refused with the envelope', () => {
     expect(codeOf(answer)).toBe('413 VALIDATION_ERROR');
   });
 
+  it('a body in small chunks after its first 64 KiB', async () => {
+    const [answer] = await send(create('Transfer-Encoding: chunked\r\n', '1\r\n \r\n'.repeat(80_000)));
+    expect(codeOf(answer)).toBe('400 bad_request');
+  });
+
   it('a body in chunks that does not end, once it is too large', async () => {
     const endless = create('Transfer-Encoding: chunked\r\n', `${(70_000).toString(16)}\r\n${' '.repeat(70_000)}\r\n`);
     expect(codeOf((await send(endless))[0])).toBe('413 VALIDATION_ERROR');
