@@ -100,6 +100,12 @@ export function defineErrors<const T extends Record<string, ErrorDefinition>>(de
 /** Failures that any service may meet. */
 export const commonErrors = defineErrors({
   request_malformed: { kind: 'invalid', message: 'The request is not valid HTTP', rule: 'must be valid HTTP' },
+  chunks_too_small: {
+    kind: 'invalid',
+    message: 'The chunks of the body are too small. Send at least 256 bytes in each.',
+    path: 'body',
+    rule: 'must be sent in chunks of at least 256 bytes',
+  },
   dependency_unavailable: { kind: 'unavailable', message: 'The service is temporarily unavailable' },
   too_many_calls: { kind: 'unavailable', message: 'The service has too much to do at the moment' },
 });

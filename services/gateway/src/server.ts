@@ -1,14 +1,15 @@
-import type { IncomingMessage } from 'node:http';
 import { commonErrors } from '@latchkey/kit/errors';
 import { answerTurn } from '@latchkey/kit/http/answer-turn';
+import { ChunkedRequest } from '@latchkey/kit/http/chunked-request';
 import { trustProxies } from '@latchkey/kit/http/client-ip';
 import { limitConnections } from '@latchkey/kit/http/connection-limits';
 import { trackConnections } from '@latchkey/kit/http/connections';
 import { type DrainBounds, drainConnections, lingerOnClose } from '@latchkey/kit/http/drain';
 import { LingeringResponse } from '@latchkey/kit/http/lingering-response';
 import { coverNodeDefaults, onClientError } from '@latchkey/kit/http/raw-error';
+import { isValidHead } from '@latchkey/kit/http/request-head';
 import { requestIdOf } from '@latchkey/kit/http/request-id';
-import { STANDARD_HEADERS } from '@latchkey/kit/http/standard-headers';
+import { standardHeaders } from '@latchkey/kit/http/standard-headers';
 import type { Logger } from '@latchkey/kit/logger';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import { type GatewayConfig, uploadMsMax } from './config.ts';
@@ -24,7 +25,6 @@ import { parseJsonBody } from './http/json-body.ts';
 import { measureRequests } from './http/measured-requests.ts';
 import { createNotFoundHandler } from './http/not-found.ts';
 import { PROBE_PATHS, registerProbes } from './http/probes.ts';
-import { countHeader } from './http/raw-headers.ts';
 import { traceRequests } from './http/traced-requests.ts';
 import { registerOpenApi } from './openapi.ts';
 import type { Gate } from './route/gate.ts';
@@ -79,6 +79,7 @@ export interface GatewayServer {
 /** Assembles the HTTP server; it listens later. */
 export async function createServer(options: ServerOptions): Promise<GatewayServer> {
   const { config, logger, gate, routes } = options;
+  const standard = standardHeaders(config.PUBLIC_URL);
   const app = fastify({
     genReqId: requestIdOf,
     requestIdHeader: false,
@@ -89,21 +90,22 @@ export async function createServer(options: ServerOptions): Promise<GatewayServe
     keepAliveTimeout: 65_000,
     return503OnClosing: false,
     http: {
+      IncomingMessage: ChunkedRequest,
       ServerResponse: LingeringResponse,
       requireHostHeader: false,
       headersTimeout: HEADERS_TIMEOUT_MS,
       connectionsCheckingInterval: TIMEOUT_CHECK_INTERVAL_MS,
     },
     routerOptions: { maxParamLength: 16_384 },
-    clientErrorHandler: (err, socket) => onClientError(err, socket, logger),
+    clientErrorHandler: (err, socket) => onClientError(err, socket, logger, standard),
     frameworkErrors: (err, request, reply) => {
-      reply.header('x-request-id', request.id).headers(STANDARD_HEADERS);
+      reply.header('x-request-id', request.id).headers(standard);
       createErrorHandler(logger)(err, request, reply);
     },
   });
   const trust = trustProxies(config.TRUSTED_PROXIES);
   limitConnections(app.server, { total: config.CONNECTIONS_MAX, perNetwork: config.CONNECTIONS_PER_IP, trust });
-  coverNodeDefaults(app.server);
+  coverNodeDefaults(app.server, standard);
   deferContinue(app.server);
   const open = trackConnections(app.server);
   lingerOnClose(app, open, drainBounds(config));
@@ -134,14 +136,15 @@ const OWN_PATHS = ['/healthz', '/readyz', '/openapi.json', '/docs', DOWNLOADS_UR
 /** What happens to every request, whatever it asks for. */
 function addHooks(
   app: FastifyInstance,
-  { logger, gate, routes }: ServerOptions,
+  { config, logger, gate, routes }: ServerOptions,
   refuseUnrouted: (request: FastifyRequest, reply: FastifyReply) => never,
 ): void {
+  const standard = standardHeaders(config.PUBLIC_URL);
   const gated = new Set(routes.map((route) => route.url));
   app.addHook('onRequest', async (request, reply) => {
-    reply.header('x-request-id', request.id).headers(STANDARD_HEADERS);
-    if (!request.routeOptions.config?.takesBytes) boundBody(request.raw, reply.raw, BODY_TIMEOUT_MS);
-    if (!hasOneHost(request.raw)) throw commonErrors.request_malformed();
+    reply.header('x-request-id', request.id).headers(standard);
+    if (!request.routeOptions.config?.takesBytes) boundBody(request.raw, reply.raw, BODY_TIMEOUT_MS, standard);
+    if (!isValidHead(request.raw)) throw commonErrors.request_malformed();
     const url = request.routeOptions.url;
     if (url === undefined || !(gated.has(url) || PROBE_PATHS.has(url))) await gate.count(request, reply);
     // Before the body is read: where there is no route, nobody says what a body may be.
@@ -154,10 +157,4 @@ function addHooks(
     logger.info({ ...facts, ms: Math.round(reply.elapsedTime * 1000) / 1000 }, 'request');
     done();
   });
-}
-
-/** Whether the host is given as HTTP wants it: once, or in HTTP/1.0 not at all (RFC 9112, 3.2). */
-function hasOneHost(req: IncomingMessage): boolean {
-  const count = countHeader(req, 'host');
-  return count === 1 || (count === 0 && req.httpVersion !== '1.1');
 }

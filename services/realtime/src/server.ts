@@ -5,6 +5,7 @@ import { type ConnectionLimits, limitConnections } from '@latchkey/kit/http/conn
 import { errorEnvelope } from '@latchkey/kit/http/envelope';
 import { LingeringResponse } from '@latchkey/kit/http/lingering-response';
 import { coverNodeDefaults, onClientError } from '@latchkey/kit/http/raw-error';
+import { isValidHead } from '@latchkey/kit/http/request-head';
 import { requestIdOf } from '@latchkey/kit/http/request-id';
 import { STANDARD_HEADERS } from '@latchkey/kit/http/standard-headers';
 import type { Logger } from '@latchkey/kit/logger';
@@ -12,7 +13,7 @@ import { WebSocketServer } from 'ws';
 import { asyncApiDocument } from './asyncapi/document.ts';
 import { errors } from './errors.ts';
 import { CLIENT_FRAME_BYTES_MAX, CLOUDEVENTS_PROTOCOL, REALTIME_PATH } from './protocol.ts';
-import { hasOneHost, isUpgrade, pathOf } from './upgrade/request.ts';
+import { isUpgrade, pathOf } from './upgrade/request.ts';
 
 const ASYNCAPI_PATH = '/asyncapi.json';
 const UPGRADE_REQUIRED = 426;
@@ -74,7 +75,7 @@ export function createEndpoint({ onUpgrade, limits, logger }: EndpointOptions): 
 function answer(req: IncomingMessage, res: ServerResponse): void {
   const path = pathOf(req);
   const isRead = req.method === 'GET' || req.method === 'HEAD';
-  if (!hasOneHost(req)) refuse(req, res, commonErrors.request_malformed());
+  if (!isValidHead(req)) refuse(req, res, commonErrors.request_malformed());
   else if (path !== REALTIME_PATH && path !== ASYNCAPI_PATH) refuse(req, res, errors.route_not_found());
   else if (!isRead) refuse(req, res, errors.method_not_allowed(), { allow: 'GET' });
   else if (path === ASYNCAPI_PATH) send(req, res, 200, asyncApiDocument(serverUrlOf(req)));

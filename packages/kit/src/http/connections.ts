@@ -1,6 +1,9 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { Server as TlsServer } from 'node:tls';
+import { lingeringClose, stopParsing } from './lingering-close.ts';
+import { hasBody } from './lingering-response.ts';
 
 /**
  * Most requests that may wait on one connection for the answers before theirs. Node sets no bound: a client that sends and never reads
@@ -18,6 +21,8 @@ interface Connection {
   preceding: ServerResponse | undefined;
   /** Answers to requests that came while another was still to be sent, until they are sent themselves. */
   readonly waiting: Set<ServerResponse>;
+  /** Whether the latest request is the last one that is accepted. */
+  isLast: boolean;
 }
 
 const connections = new WeakMap<Duplex, Connection>();
@@ -26,7 +31,8 @@ const connections = new WeakMap<Duplex, Connection>();
 const transferring = new WeakSet<Duplex>();
 
 /**
- * Keeps track of what is under way on each connection of a server, and cuts off clients that do not read their answers.
+ * Keeps track of what is under way on each connection of a server, and bounds it. The server's listeners for requests get those that are accepted:
+ * beyond the most that may wait, and after one that asks for another protocol, the accepted ones are answered and the connection is closed.
  *
  * @returns the connections that are open, always up to date
  */
@@ -35,27 +41,56 @@ export function trackConnections(server: Server): ReadonlySet<Duplex> {
   // Of a connection with TLS, requests know the secured one alone, and to write to the one below it would break it.
   server.on(server instanceof TlsServer ? 'secureConnection' : 'connection', (socket: Duplex) => {
     open.add(socket);
-    connections.set(socket, { latest: undefined, preceding: undefined, waiting: new Set() });
+    connections.set(socket, { latest: undefined, preceding: undefined, waiting: new Set(), isLast: false });
     socket.once('close', () => open.delete(socket));
   });
+  const listeners = server.listeners('request');
+  server.removeAllListeners('request');
   server.on('request', (req: IncomingMessage, res: ServerResponse) => {
     const connection = connections.get(req.socket);
-    if (connection) beginAnswer(connection, res, req.socket);
+    if (connection && !accept(connection, req, res)) return;
+    for (const listener of listeners) listener.call(server, req, res);
   });
   return open;
 }
 
-function beginAnswer(connection: Connection, res: ServerResponse, socket: Duplex): void {
-  const { latest } = connection;
-  connection.preceding = latest && isUnsent(latest) ? latest : undefined;
+function accept(connection: Connection, req: IncomingMessage, res: ServerResponse): boolean {
+  const { latest, waiting } = connection;
+  const { socket } = req;
+  if (connection.isLast) return false;
+  const preceding = latest && isUnsent(latest) ? latest : undefined;
+  if (preceding && waiting.size >= WAITING_REQUESTS_MAX) {
+    endAfterLatest(connection, socket);
+    return false;
+  }
+  connection.preceding = preceding;
   connection.latest = res;
-  if (!connection.preceding) return;
-  const { waiting } = connection;
+  // Node drops the rest of what it has read behind such a request, and would take what follows for a new one.
+  if (req.headers.upgrade !== undefined) endAfterLatest(connection, socket);
+  if (!preceding) return true;
   waiting.add(res);
   res.once('close', () => waiting.delete(res));
   let bytes = 0;
   for (const answer of waiting) bytes += answer.writableLength;
-  if (waiting.size > WAITING_REQUESTS_MAX || bytes > WAITING_BYTES_MAX) socket.destroy();
+  if (bytes <= WAITING_BYTES_MAX) return true;
+  socket.destroy();
+  return false;
+}
+
+/** Accepts no further request on a connection, and closes it once the latest one is answered. */
+function endAfterLatest(connection: Connection, socket: Socket): void {
+  connection.isLast = true;
+  // Node would close it with bytes unread, and the reset would overtake the answers.
+  socket.destroySoon = () => lingeringClose(socket);
+  whenAnswered(socket, () => lingeringClose(socket));
+  const req = connection.latest?.req;
+  if (req && hasBody(req) && !req.complete) {
+    req.once('end', () => stopParsing(socket));
+    return;
+  }
+  // The parser is at work on what came with the request.
+  socket.pause();
+  setImmediate(() => stopParsing(socket));
 }
 
 /** Whether a request came on a connection whose answer has not been sent. */

@@ -10,14 +10,27 @@ export interface LingerBounds {
 
 const DEFAULT_BOUNDS: LingerBounds = { totalMs: 30_000, silenceMs: 5_000 };
 
-/** What Node's HTTP server listens for on its connections, and must not hear any more. */
-const SERVER_EVENTS = ['data', 'end', 'timeout', 'resume', 'pause'] as const;
+/** What Node's HTTP server listens for on its connections to read requests, and must not hear any more. */
+const INPUT_EVENTS = ['data', 'end', 'resume', 'pause'] as const;
 
 const lingering = new WeakSet<object>();
 
 /** Whether a connection has had its last answer and is only listened to until its peer has read it. */
 export function isLingering(socket: object): boolean {
   return lingering.has(socket);
+}
+
+/** Has an HTTP server read no more requests from a connection on which answers are still to be sent. What comes is left with the system. */
+export function stopParsing(socket: Socket): void {
+  if (socket.destroyed || lingering.has(socket)) return;
+  takeFromParser(socket);
+  // Node resumes it after each answer.
+  socket.on('data', () => socket.pause());
+  socket.pause();
+}
+
+function takeFromParser(socket: Socket): void {
+  for (const event of INPUT_EVENTS) socket.removeAllListeners(event);
 }
 
 /**
@@ -30,7 +43,8 @@ export function isLingering(socket: object): boolean {
 export function lingeringClose(socket: Socket, lastBytes = '', { totalMs, silenceMs }: LingerBounds = DEFAULT_BOUNDS): void {
   if (socket.destroyed || lingering.has(socket)) return;
   lingering.add(socket);
-  for (const event of SERVER_EVENTS) socket.removeAllListeners(event);
+  takeFromParser(socket);
+  socket.removeAllListeners('timeout');
   // The first listener for data makes Node's parser let go of the socket.
   socket.on('data', () => undefined);
   socket.setTimeout(silenceMs, () => socket.destroy());

@@ -79,8 +79,17 @@ function createEnvelope(err: DomainError, { requestId = randomUUID(), headers: o
   return { headers, body };
 }
 
-/** Answers a failure of the HTTP parser, as a listener for `clientError`. A connection that was reset has nobody to answer. */
-export function onClientError(err: NodeJS.ErrnoException, socket: Duplex, logger: Logger): void {
+/**
+ * Answers a failure of the HTTP parser, as a listener for `clientError`. A connection that was reset has nobody to answer.
+ *
+ * @param headers beside those that every answer has
+ */
+export function onClientError(
+  err: NodeJS.ErrnoException,
+  socket: Duplex,
+  logger: Logger,
+  headers: RawAnswer['headers'] = {},
+): void {
   logger.debug({ code: err.code }, 'request could not be parsed');
   if (isLingering(socket)) return;
   if (err.code === 'ECONNRESET' || socket.destroyed) {
@@ -88,18 +97,22 @@ export function onClientError(err: NodeJS.ErrnoException, socket: Duplex, logger
     return;
   }
   const [status, failure] = PARSER_FAILURES[err.code ?? ''] ?? [400, commonErrors.request_malformed()];
-  endWithEnvelope(socket, failure, { status });
+  endWithEnvelope(socket, failure, { status, headers });
 }
 
-/** Gives the envelope to what Node would answer, or drop, by itself: foreign expectations and CONNECT. */
-export function coverNodeDefaults(server: Server): void {
+/**
+ * Gives the envelope to what Node would answer, or drop, by itself: foreign expectations and CONNECT.
+ *
+ * @param others headers beside those that every answer has
+ */
+export function coverNodeDefaults(server: Server, others: RawAnswer['headers'] = {}): void {
   server.on('checkExpectation', (req: IncomingMessage, res: ServerResponse) => {
     const err = commonErrors.request_malformed().withDetails({ path: 'header.expect', message: 'must be 100-continue' });
-    const { headers, body } = createEnvelope(err, { requestId: requestIdOf(req) });
+    const { headers, body } = createEnvelope(err, { requestId: requestIdOf(req), headers: others });
     res.writeHead(417, headers).end(body);
   });
   server.on('connect', (req: IncomingMessage, socket: Duplex) => {
-    const answer = { status: 405, requestId: requestIdOf(req), headers: { allow: 'GET' } };
+    const answer = { status: 405, requestId: requestIdOf(req), headers: { ...others, allow: 'GET' } };
     const err = commonErrors.request_malformed().withDetails({ path: 'request', message: 'must not use the method CONNECT' });
     endWithEnvelope(socket, err, answer);
   });

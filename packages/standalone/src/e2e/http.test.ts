@@ -48,6 +48,8 @@ describe('what is not valid HTTP is refused with the envelope', () => {
     ['an unknown method', request('BREW /')],
     ['a method in small letters', request('get /')],
     ['no host', 'GET /api/v1/panel/get-applications HTTP/1.1\r\n\r\n'],
+    ['a host with a user', 'GET /healthz HTTP/1.1\r\nHost: localhost@evil.com\r\n\r\n'],
+    ['HTTP/2.0 as a version', 'GET /healthz HTTP/2.0\r\nHost: x\r\n\r\n'],
     ['two hosts', 'GET /api/v1/panel/get-applications HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n'],
     ['line feeds alone', 'GET / HTTP/1.1\nHost: x\n\n'],
     ['NUL in a header', request('GET /', 'X-A: a\0b\r\n')],
@@ -127,6 +129,11 @@ describe('what is not valid HTTP is refused with the envelope', () => {
     expect(codeOf(answer)).toBe('413 VALIDATION_ERROR');
   });
 
+  it('a body in small chunks after its first 64 KiB', async () => {
+    const [answer] = await send(create('Transfer-Encoding: chunked\r\n', '1\r\n \r\n'.repeat(80_000)));
+    expect(codeOf(answer)).toBe('400 bad_request');
+  });
+
   it('a body in chunks that does not end, once it is too large', async () => {
     const endless = create('Transfer-Encoding: chunked\r\n', `${(70_000).toString(16)}\r\n${' '.repeat(70_000)}\r\n`);
     expect(codeOf((await send(endless))[0])).toBe('413 VALIDATION_ERROR');
@@ -182,6 +189,22 @@ describe('valid HTTP that is seldom seen is answered', () => {
     const bytes = ids.map((id) => list('/api/v1/panel/get-applications', `X-Request-Id: ${id}\r\n`)).join('');
     const answers = await send(bytes, { answers: ids.length });
     expect(answers.map(({ headers }) => headers['x-request-id'])).toEqual(ids);
+  });
+
+  it('as many at once as are accepted, then the end of the connection', async () => {
+    const answers = await send(request('GET /healthz').repeat(150), { answers: 150 });
+    expect(answers.map(codeOf)).toEqual(Array(101).fill('200 '));
+    expect(answers.at(-1)?.headers.connection).toBe('close');
+  });
+
+  it('an upgrade that is not offered, and nothing behind it', async () => {
+    const smuggled = create('Content-Length: 31\r\n');
+    const head = request('POST /', `Content-Length: ${smuggled.length}\r\n`);
+    const answers = await send(request('GET /healthz', 'Connection: Upgrade\r\nUpgrade: h2c\r\n') + head + smuggled, {
+      answers: 3,
+    });
+    expect(answers.map(codeOf)).toEqual(['200 ']);
+    expect(answers[0]?.headers.connection).toBe('close');
   });
 
   it('100 Continue to whoever waits for it', async () => {

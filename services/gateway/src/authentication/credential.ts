@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
+import { countHeader } from '@latchkey/kit/http/raw-headers';
 import { parseCookie } from 'cookie';
-import { countHeader } from '../http/raw-headers.ts';
 
 export const SESSION_COOKIE = 'session';
 

@@ -1,10 +1,11 @@
 import type { IncomingMessage, Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { commonErrors, type DomainError } from '@latchkey/kit/errors';
+import { ChunkedRequest } from '@latchkey/kit/http/chunked-request';
 import { whileTransferring } from '@latchkey/kit/http/connections';
+import { countHeader } from '@latchkey/kit/http/raw-headers';
 import type { FastifyInstance } from 'fastify';
 import { errors } from '../errors.ts';
-import { countHeader } from './raw-headers.ts';
 
 /** The media type of a body that nothing is known of; one without a type may be taken for it (RFC 9110, 8.3). */
 export const BYTES_MEDIA_TYPE = 'application/octet-stream';
@@ -65,7 +66,7 @@ export function announcedByteSize({ headers }: IncomingMessage): number | undefi
  * Lets a client be silent while its bytes are read: how long they may take is for whoever reads them to say, and the connection must be there for
  * the answer. What fails after the connection has broken off fails because of that.
  *
- * @throws `request_malformed` where the client is gone
+ * @throws `request_malformed` where the client is gone, and `chunks_too_small`
  */
 export async function whileBytesCome<T>(req: IncomingMessage, read: () => Promise<T>): Promise<T> {
   // Whoever stops reading half way takes the socket away from the request.
@@ -74,7 +75,8 @@ export async function whileBytesCome<T>(req: IncomingMessage, read: () => Promis
   try {
     return await whileTransferring(socket, read);
   } catch (err) {
-    throw socket.writable ? err : commonErrors.request_malformed();
+    const reason = req instanceof ChunkedRequest ? (req.refusal ?? err) : err;
+    throw socket.writable ? reason : commonErrors.request_malformed();
   } finally {
     if (!socket.destroyed) socket.setTimeout(socket.server?.timeout ?? 0);
   }

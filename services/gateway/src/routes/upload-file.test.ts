@@ -104,6 +104,15 @@ describe.each(KINDS)('upload-file, its bytes passed on %s', (kind) => {
     expect(gateway.fake.begun).toEqual([]);
   });
 
+  it('refuses a body in small chunks, and gives the ticket back', async () => {
+    const client = await gateway.begin(['Transfer-Encoding: chunked', 'X-Request-Id: mine']);
+    client.socket.write('1\r\na\r\n'.repeat(100_000));
+    await eventually(() => client.received() !== '');
+    expect(client.received()).toMatch(/^HTTP\/1\.1 400 .*x-request-id: mine.*connection: close.*"bad_request"/is);
+    expect([gateway.fake.whole, gateway.fake.broken]).toEqual([[], 1]);
+    client.socket.destroy();
+  });
+
   it('takes a body that says that it is not encoded', async () => {
     expect((await gateway.upload(BYTES, { 'content-encoding': 'identity' })).status).toBe(200);
   });

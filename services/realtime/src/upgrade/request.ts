@@ -1,13 +1,9 @@
 import type { IncomingMessage } from 'node:http';
 import { commonErrors } from '@latchkey/kit/errors';
 import { hasBody } from '@latchkey/kit/http/lingering-response';
+import { isValidHead } from '@latchkey/kit/http/request-head';
 import { errors } from '../errors.ts';
 import { REALTIME_PATH } from '../protocol.ts';
-
-/** Whether the host is given as HTTP wants it: once, or in HTTP/1.0 not at all (RFC 9112, 3.2). */
-export function hasOneHost({ headersDistinct: { host = [] }, httpVersion }: IncomingMessage): boolean {
-  return host.length === 1 || (host.length === 0 && httpVersion === '1.0');
-}
 
 /** Whether a request asks for what is spoken here. Any other protocol may be left alone, and one asked for in HTTP/1.0 must be (RFC 9110, 7.8). */
 export function isUpgrade({ headers, httpVersion }: IncomingMessage): boolean {
@@ -16,7 +12,7 @@ export function isUpgrade({ headers, httpVersion }: IncomingMessage): boolean {
 
 /** Throws `request_malformed`, `route_not_found`, `method_not_allowed` for what is no request to the endpoint, whoever makes it. */
 export function checkRequest(req: IncomingMessage): void {
-  if (!hasOneHost(req) || hasBody(req)) throw commonErrors.request_malformed();
+  if (!isValidHead(req) || hasBody(req)) throw commonErrors.request_malformed();
   if (pathOf(req) !== REALTIME_PATH) throw errors.route_not_found();
   if (req.method !== 'GET') throw errors.method_not_allowed();
 }

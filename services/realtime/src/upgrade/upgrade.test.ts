@@ -80,6 +80,8 @@ describe('an upgrade that is none', () => {
     ['a body', upgradeRequest(WRONG_KEY, { 'Content-Length': '5' }), 400, 'bad_request'],
     ['a body in chunks', upgradeRequest(WRONG_KEY, { 'Transfer-Encoding': 'chunked' }), 400, 'bad_request'],
     ['no host', upgradeRequest(WRONG_KEY, { Host: undefined }), 400, 'bad_request'],
+    ['a host with a user', upgradeRequest(WRONG_KEY, { Host: 'localhost@evil.com' }), 400, 'bad_request'],
+    ['HTTP/2.0 as a version', 'GET /asyncapi.json HTTP/2.0\r\nHost: a\r\n\r\n', 400, 'bad_request'],
     ['two hosts', upgradeRequest(WRONG_KEY, { Host: ['a', 'b'] }), 400, 'bad_request'],
     ['no host and no upgrade', 'GET /asyncapi.json HTTP/1.1\r\n\r\n', 400, 'bad_request'],
     ['two hosts and no upgrade', 'GET /asyncapi.json HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n', 400, 'bad_request'],

@@ -1,0 +1,58 @@
+import type { IncomingMessage } from 'node:http';
+import { describe, expect, it } from 'vitest';
+import { isValidHead } from './request-head.ts';
+
+const head = (httpVersion: string, ...hosts: string[]) =>
+  ({
+    httpVersion,
+    headers: { host: hosts[0] },
+    rawHeaders: hosts.flatMap((host) => ['HOST', host]),
+  }) as unknown as IncomingMessage;
+
+describe('the head of a request', () => {
+  it.each(['localhost', 'localhost:8080', 'a.example:', 'A_b-c.example', '127.0.0.1:1', '[::1]', '[::ffff:1.2.3.4]:65535', 'x.'])(
+    'may name the host %s',
+    (host) => {
+      expect(isValidHead(head('1.1', host))).toBe(true);
+    },
+  );
+
+  it.each([
+    '',
+    'localhost@evil.com',
+    'a b',
+    'a,b',
+    'a/b',
+    'a?b',
+    'a#b',
+    'a\\b',
+    'http://a',
+    'a:b',
+    'a:1:2',
+    'a:65536',
+    'a:123456',
+    ':80',
+    '[::1',
+    '[:::1]',
+    '[a]',
+    '::1',
+    'a%00',
+    'é',
+    '"a"',
+    `${'a'.repeat(16_000)}@`,
+  ])('may not name the host %.20j', (host) => {
+    expect(isValidHead(head('1.1', host))).toBe(false);
+    expect(isValidHead(head('1.0', host))).toBe(false);
+  });
+
+  it('names one host, which HTTP/1.0 may leave out', () => {
+    expect(isValidHead(head('1.0'))).toBe(true);
+    expect(isValidHead(head('1.1'))).toBe(false);
+    expect(isValidHead(head('1.1', 'a', 'a'))).toBe(false);
+    expect(isValidHead(head('1.0', 'a', 'a'))).toBe(false);
+  });
+
+  it.each(['0.9', '2.0', '1.2', '3.0'])('is not of HTTP/%s', (version) => {
+    expect(isValidHead(head(version, 'a'))).toBe(false);
+  });
+});
