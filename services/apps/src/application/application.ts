@@ -1,6 +1,6 @@
 import type { Acting } from '@latchkey/kit/audit/actor';
 import { newId, parseId } from '@latchkey/kit/id';
-import { hasLength } from '@latchkey/kit/text';
+import { hasLength, withoutInvisible } from '@latchkey/kit/text';
 import type { Kysely } from 'kysely';
 import type { AppsContext } from '../context.ts';
 import type { AppsDatabase } from '../db/schema.ts';
@@ -30,14 +30,14 @@ export interface Application {
  * Makes an application with the defaults of decisions 6.
  *
  * @param accountText text that should be the account's id
- * @param name 6 to 32 code points after trimming; it need not be unique
+ * @param nameText 6 to 32 code points in NFC, without invisible ones and white space around; it need not be unique
  * @returns the new application's id
  * @throws `account_id_invalid`, `application_name_invalid`, `applications_limit_exceeded`
  */
-export async function createApplication(ctx: Acting<AppsContext>, accountText: string, name: string): Promise<string> {
+export async function createApplication(ctx: Acting<AppsContext>, accountText: string, nameText: string): Promise<string> {
   const accountId = parseAccountId(accountText);
-  const trimmed = name.trim();
-  if (!hasLength(trimmed, 6, 32)) throw errors.application_name_invalid();
+  const name = withoutInvisible(nameText);
+  if (!hasLength(name, 6, 32)) throw errors.application_name_invalid();
   const id = newId();
   const now = ctx.clock();
   const socketKey = ctx.vault.create('socketKey', id);
@@ -47,7 +47,7 @@ export async function createApplication(ctx: Acting<AppsContext>, accountText: s
     await insertApplication(tx, {
       id,
       account_id: accountId,
-      name: trimmed,
+      name,
       socket_key_hash: socketKey.hash,
       socket_key_sealed: socketKey.sealed,
       http_key_hash: httpKey.hash,
@@ -55,7 +55,7 @@ export async function createApplication(ctx: Acting<AppsContext>, accountText: s
       runtime_keys_updated_at: now,
       created_at: now,
     });
-    await recordApplication(ctx, tx, { accountId, applicationId: id }, 'application.created', { name: trimmed });
+    await recordApplication(ctx, tx, { accountId, applicationId: id }, 'application.created', { name });
   });
   return id;
 }

@@ -5,7 +5,7 @@ import { SCOPES } from '../authentication/principal.ts';
 import type { Clients } from '../clients.ts';
 import type { Limits } from '../limit/limits.ts';
 import { defineRoute, type Route } from '../route/route.ts';
-import { idText, timestamp, trimmedText } from './schemas.ts';
+import { idText, nameText, timestamp } from './schemas.ts';
 
 const TAG = 'API keys';
 const URL = '/api/v1/panel/api-keys';
@@ -13,7 +13,7 @@ const URL = '/api/v1/panel/api-keys';
 const unique = (list: readonly unknown[]) => new Set(list).size === list.length;
 
 const fields = {
-  name: trimmedText(3, 64, 'Name, 3 to 64 characters after trimming.'),
+  name: nameText(3, 64, 'Name, 3 to 64 characters without invisible ones and white space around.'),
   scopes: z.array(z.enum(SCOPES)).min(1).refine(unique).meta({ uniqueItems: true }),
   allApplications: z.boolean(),
   applicationIds: z.array(idText),
