@@ -43,6 +43,7 @@ export async function startOurs({ databaseUrl, redisUrl, dataDir }: Servers, sha
     UPLOAD_ATTEMPTS_PER_MINUTE: NO_LIMIT,
     STORAGE_ALLOWANCE_MIB: NO_LIMIT,
     FILE_COUNT_LIMIT: NO_LIMIT,
+    APPLICATIONS_LIMIT: '1000000',
   };
   const args = [LAUNCHER, ...(shape === 'deployed' ? ['--deployed'] : [])];
   const baseUrl = `http://127.0.0.1:${port}`;

@@ -1,5 +1,5 @@
 import type { Logger } from './logger.ts';
-import { releaseStartMemory } from './start-memory.ts';
+import { releaseUnusedMemory } from './unused-memory.ts';
 
 /** Something that is started once and stopped once. */
 export interface Runnable {
@@ -36,7 +36,7 @@ export async function runProcess(service: Runnable, options: RunOptions): Promis
   });
   try {
     await service.start();
-    releaseStartMemory();
+    releaseUnusedMemory();
   } catch (err) {
     logger.fatal({ err }, 'start failed');
     end(1);

@@ -19,7 +19,18 @@ export function hasLength(text: string, min: number, max: number): boolean {
 
 const INVISIBLE = /[\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}]/gu;
 
-/** The text in Unicode's NFC without control and format characters, those of no width, and white space around. */
+/**
+ * Longest text, without what is removed, that is normalised, in UTF-16 units. NFC takes quadratic time
+ * for a run of combining marks, and makes no text shorter than a quarter.
+ */
+const NORMALIZED_LENGTH_MAX = 512;
+
+/**
+ * The text in Unicode's NFC without control and format characters, those of no width, and white space around.
+ * What is too long for a name of 64 code points, whatever NFC makes of it, is not normalised.
+ */
 export function withoutInvisible(text: string): string {
+  const visible = text.replace(INVISIBLE, '').trim();
+  if (visible.length > NORMALIZED_LENGTH_MAX) return visible;
   return text.normalize('NFC').replace(INVISIBLE, '').trim();
 }

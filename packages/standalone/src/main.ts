@@ -1,6 +1,6 @@
 import { StartError } from '@latchkey/embedded/start-error';
 import { ConfigError } from '@latchkey/kit/config';
-import { releaseStartMemory } from '@latchkey/kit/start-memory';
+import { releaseUnusedMemory } from '@latchkey/kit/unused-memory';
 import { HELP, readCommandLine } from './command-line.ts';
 import { onExitWish } from './exit-signals.ts';
 import { startLatchkey } from './latchkey.ts';
@@ -54,7 +54,7 @@ async function run(shape: Shape): Promise<never> {
     if (stopping.signal.aborted) process.exit(0);
     fail(explain(err));
   });
-  releaseStartMemory();
+  releaseUnusedMemory();
   stopTimeoutMs = latchkey.stopTimeoutMs;
   uploadsAwaited = ' Running uploads may end first; Ctrl-C again ends everything at once.';
   process.stdout.write(welcome(latchkey, shape, ((performance.now() - startedAt) / 1_000).toFixed(1)));

@@ -15,8 +15,8 @@ const serviceSettings = z.object({
   EVENT_RETENTION_HOURS: integerSetting(1, 8_760).default(24),
   EVENT_RETENTION_COUNT: integerSetting(1, 100_000).default(1_000),
   DELETION_RETENTION_DAYS: integerSetting(1, 3_650).default(30),
-  /** Applications of an account; as many as it likes where it is not set. */
-  APPLICATIONS_LIMIT: integerSetting(0, 1_000_000).optional(),
+  /** Applications of an account. */
+  APPLICATIONS_LIMIT: integerSetting(0, 1_000_000).default(200),
   AUDIT_RETENTION_DAYS: auditRetentionSetting,
   AUDIT_ENTRIES_PER_DAY: auditEntriesPerDaySetting,
   LOG_LEVEL: logLevelSetting.default('info'),

@@ -1,3 +1,4 @@
+import type { CallQueue } from '@latchkey/kit/call-queue';
 import type { Kysely } from 'kysely';
 import type pg from 'pg';
 import type { AppsDatabase } from './db/schema.ts';
@@ -14,6 +15,8 @@ export interface AppsContext {
   readonly wakeRelay: () => void;
   /** Successful rotations allowed per application in any hour. */
   readonly rotationsPerHour: number;
-  /** Applications allowed per account; undefined means as many as it likes. */
-  readonly applicationsMax: number | undefined;
+  /** Creations of applications, one at a time per account: waiting for each other's lock, they would take every connection. */
+  readonly creations: CallQueue;
+  /** Applications allowed per account. */
+  readonly applicationsMax: number;
 }

@@ -1,5 +1,6 @@
 import { auditRoute } from '@latchkey/kit/audit/audit.rpc';
 import { createAuditSweeper } from '@latchkey/kit/audit/audit-sweeper';
+import { CallQueue } from '@latchkey/kit/call-queue';
 import { createDatabase } from '@latchkey/kit/database/database';
 import { migrate } from '@latchkey/kit/database/migrate';
 import { createSchemaCheck } from '@latchkey/kit/database/schema-check';
@@ -48,6 +49,15 @@ export interface AppsOverrides {
 
 export const SCHEMA = 'apps';
 
+/** Accounts take turns of themselves only; the rate limit of the gateway bounds how many creations an account has at all. */
+const CREATIONS = {
+  underWay: Number.POSITIVE_INFINITY,
+  underWayOfKey: 1,
+  size: Number.POSITIVE_INFINITY,
+  sizeOfKey: 200,
+  waitMs: 4_000,
+};
+
 /**
  * Composes the apps service. Nothing is connected before the first call.
  *
@@ -89,6 +99,7 @@ export function createAppsService(config: AppsConfig, overrides: AppsOverrides =
     clock,
     wakeRelay: () => relay.wake(),
     rotationsPerHour: config.RUNTIME_KEY_ROTATIONS_PER_HOUR,
+    creations: new CallQueue(CREATIONS),
     applicationsMax: config.APPLICATIONS_LIMIT,
   };
   const checkSchema = createSchemaCheck(database.pool, migrations);

@@ -16,6 +16,7 @@ import { accountLimitsRoute } from './routes/account-limits.ts';
 import { apiKeyRoutes } from './routes/api-keys.ts';
 import { applicationSettingRoutes } from './routes/application-settings.ts';
 import { applicationRoutes } from './routes/applications.ts';
+import type { CursorKeys } from './routes/audit-cursor.ts';
 import { auditLogRoute } from './routes/audit-log.ts';
 import { authRoutes } from './routes/auth.ts';
 import { avatarRoutes } from './routes/avatar.ts';
@@ -34,7 +35,7 @@ export interface GatewayDependencies {
   /** How bytes reach the files service. */
   readonly filesData: FilesDataPath;
   /** Keys that cursors are signed with, of `toCursorKey`; the first signs, each is accepted. */
-  readonly cursorKeys: readonly [Buffer, ...Buffer[]];
+  readonly cursorKeys: CursorKeys;
   readonly logger?: Logger;
   /** Rejects while a service behind the gateway is not ready; asks their health services unless given. */
   readonly checkReady?: () => Promise<void>;

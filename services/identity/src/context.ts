@@ -1,3 +1,4 @@
+import type { KeyObject } from 'node:crypto';
 import type { Logger } from '@latchkey/kit/logger';
 import type { Kysely } from 'kysely';
 import type pg from 'pg';
@@ -22,18 +23,18 @@ export interface IdentityContext {
   readonly random: (bytes: number) => Buffer;
   readonly logger: Logger;
   /** Key of the HMAC that a management key is stored as. */
-  readonly apiKeyPepper: Buffer;
-  readonly csrfKey: Buffer;
+  readonly apiKeyPepper: KeyObject;
+  readonly csrfKey: KeyObject;
   /** Key that secrets of authenticator apps are encrypted with. */
-  readonly twoFactorKey: Buffer;
+  readonly twoFactorKey: KeyObject;
   /** Key of the HMAC that a recovery code is stored as. */
-  readonly recoveryCodeKey: Buffer;
+  readonly recoveryCodeKey: KeyObject;
   /** Failed attempts at an account's second factor in 15 minutes. */
   readonly twoFactorFailuresMax: number;
   /** Wrong passwords shown with sessions of an account in 15 minutes. */
   readonly passwordFailuresMax: number;
   /** Key that flows of OpenID Connect are sealed with. */
-  readonly oidcKey: Buffer;
+  readonly oidcKey: KeyObject;
   /** The issuers that are configured, by name. */
   readonly oidcIssuers: ReadonlyMap<string, Issuer>;
   readonly signUp: 'open' | 'closed';

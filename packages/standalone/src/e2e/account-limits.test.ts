@@ -20,7 +20,7 @@ describe('get-account-limits', () => {
       planName: 'Self-hosted',
       storageSizeMib: { currentValue: 0, maxValue: 1_024 },
       uploadedFilesCount: { currentValue: 0, maxValue: 100 },
-      createdApplicationsCount: { currentValue: 0, maxValue: null },
+      createdApplicationsCount: { currentValue: 0, maxValue: 200 },
       apiKeyCount: { currentValue: 1, maxValue: 20 },
     });
     const applicationId = await createApplication(api);

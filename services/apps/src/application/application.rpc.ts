@@ -27,7 +27,7 @@ export function applicationRpc(ctx: AppsContext): Pick<Impl, Methods> {
     },
     async getApplicationUsage({ accountId }) {
       const { count, countMax } = await getApplicationUsage(ctx, accountId);
-      return { applicationCount: BigInt(count), ...(countMax !== undefined && { applicationCountMax: BigInt(countMax) }) };
+      return { applicationCount: BigInt(count), applicationCountMax: BigInt(countMax) };
     },
     async findOwnedApplications({ accountId, applicationIds }) {
       return { applicationIds: await findOwnedApplications(ctx, accountId, applicationIds) };

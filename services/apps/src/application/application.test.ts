@@ -73,9 +73,8 @@ describe('the name of an application', () => {
     ['32 characters', 'x'.repeat(32)],
     ['6 astral characters', ASTRAL.repeat(6)],
     ['32 astral characters', ASTRAL.repeat(32)],
-    ['6 code points of one visible character', 'e\u0301\u0301\u0301\u0301\u0301'],
+    ['6 code points of one visible character', 'x\u0301\u0301\u0301\u0301\u0301'],
     ['spaces inside', 'a    b'],
-    ['control characters inside, which no rule forbids', 'ab\n\u0007\u0085\u001bcd'],
     ['quotes and SQL', `'"; drop table--`],
     ['placeholders', '$1 %s ? :name'],
   ])('may have %s and is kept as given', async (_, name) => {
@@ -91,8 +90,17 @@ describe('the name of an application', () => {
     expect(await refusalOf(create(accountId, `${SPACES}abcde${SPACES}`))).toMatchObject(NAME_INVALID);
   });
 
+  it('is kept in NFC, without invisible characters', async () => {
+    const accountId = randomUUID();
+    await create(accountId, ' \u202eCafe\u0301\u200b\0 \u00adBar\n\ufeff');
+    expect((await listed(accountId))[0]?.name).toBe('Caf\u00e9 Bar');
+  });
+
   it.each([
     ['nothing', ''],
+    ['six invisible characters', '\u200b'.repeat(6)],
+    ['5 characters and invisible ones', 'ab\u200bc\u2060d\u202ee'],
+    ['5 characters in NFC', 'e\u0301'.repeat(5)],
     ['only white space', SPACES.repeat(2)],
     ['5 characters', 'abcde'],
     ['33 characters', 'x'.repeat(33)],
@@ -100,7 +108,10 @@ describe('the name of an application', () => {
     ['33 astral characters', ASTRAL.repeat(33)],
     ['33 code points that begin with astral ones', ASTRAL.repeat(16) + 'x'.repeat(17)],
     ['a million characters', 'x'.repeat(1_000_000)],
-    ...UNSTORABLE.map((text): [string, string] => [`what can't be stored: ${JSON.stringify(text)}`, text]),
+    ...UNSTORABLE.filter((text) => !text.isWellFormed()).map((text): [string, string] => [
+      `what can't be stored: ${JSON.stringify(text)}`,
+      text,
+    ]),
   ])('can’t be %s, and nothing is made', async (_, name) => {
     const accountId = randomUUID();
     const before = await everything(apps.db);

@@ -1,6 +1,6 @@
 import type { Acting } from '@latchkey/kit/audit/actor';
 import { newId, parseId } from '@latchkey/kit/id';
-import { hasLength } from '@latchkey/kit/text';
+import { hasLength, withoutInvisible } from '@latchkey/kit/text';
 import type { Kysely } from 'kysely';
 import type { AppsContext } from '../context.ts';
 import type { AppsDatabase } from '../db/schema.ts';
@@ -30,14 +30,19 @@ export interface Application {
  * Makes an application with the defaults of decisions 6.
  *
  * @param accountText text that should be the account's id
- * @param name 6 to 32 code points after trimming; it need not be unique
+ * @param nameText 6 to 32 code points in NFC, without invisible ones and white space around; it need not be unique
  * @returns the new application's id
- * @throws `account_id_invalid`, `application_name_invalid`, `applications_limit_exceeded`
+ * @throws `account_id_invalid`, `application_name_invalid`, `applications_limit_exceeded`, `dependency_unavailable` where too many of the account wait
  */
-export async function createApplication(ctx: Acting<AppsContext>, accountText: string, name: string): Promise<string> {
+export async function createApplication(ctx: Acting<AppsContext>, accountText: string, nameText: string): Promise<string> {
   const accountId = parseAccountId(accountText);
-  const trimmed = name.trim();
-  if (!hasLength(trimmed, 6, 32)) throw errors.application_name_invalid();
+  const name = withoutInvisible(nameText);
+  if (!hasLength(name, 6, 32)) throw errors.application_name_invalid();
+  ctx.creations.check(accountId);
+  return ctx.creations.run(accountId, () => insertNewApplication(ctx, accountId, name));
+}
+
+async function insertNewApplication(ctx: Acting<AppsContext>, accountId: string, name: string): Promise<string> {
   const id = newId();
   const now = ctx.clock();
   const socketKey = ctx.vault.create('socketKey', id);
@@ -47,7 +52,7 @@ export async function createApplication(ctx: Acting<AppsContext>, accountText: s
     await insertApplication(tx, {
       id,
       account_id: accountId,
-      name: trimmed,
+      name,
       socket_key_hash: socketKey.hash,
       socket_key_sealed: socketKey.sealed,
       http_key_hash: httpKey.hash,
@@ -55,23 +60,19 @@ export async function createApplication(ctx: Acting<AppsContext>, accountText: s
       runtime_keys_updated_at: now,
       created_at: now,
     });
-    await recordApplication(ctx, tx, { accountId, applicationId: id }, 'application.created', { name: trimmed });
+    await recordApplication(ctx, tx, { accountId, applicationId: id }, 'application.created', { name });
   });
   return id;
 }
 
-/** Makes sure of room for one more until the transaction ends, so that applications made at once count one another. Without a limit nobody waits. */
+/** Throws unless there is room for one more until the transaction ends: concurrent creations wait for one another. */
 async function checkRoom({ applicationsMax }: AppsContext, tx: Kysely<AppsDatabase>, accountId: string): Promise<void> {
-  if (applicationsMax === undefined) return;
   await lockAccount(tx, accountId);
   if ((await countApplications(tx, accountId)) >= applicationsMax) throw errors.applications_limit_exceeded();
 }
 
-/** How many applications an account has, and may have; undefined for as many as it likes. Throws `account_id_invalid`. */
-export async function getApplicationUsage(
-  ctx: AppsContext,
-  accountText: string,
-): Promise<{ count: number; countMax: number | undefined }> {
+/** How many applications an account has, and may have. Throws `account_id_invalid`. */
+export async function getApplicationUsage(ctx: AppsContext, accountText: string): Promise<{ count: number; countMax: number }> {
   const count = await countApplications(ctx.db, parseAccountId(accountText));
   return { count, countMax: ctx.applicationsMax };
 }

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { refusalOf } from '@latchkey/testkit/refusal';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { waitersForLocks } from '../testing/rows.ts';
 import { type AppsInstance, startTestApps, type TestApps } from '../testing/test-apps.ts';
 
 let apps: TestApps;
@@ -30,6 +31,23 @@ it('an account has as many applications as it may have, however many are made at
   expect(refusal).toMatchObject({ reason: 'applications_limit_exceeded', kind: 'too_large', code: 'limit_exceeded' });
 });
 
+it('creations of one account leave connections to others while they wait', async () => {
+  const [accountId, other] = [randomUUID(), randomUUID()];
+  const { client } = apps.connect({ env: { DATABASE_POOL_MAX: '2' } });
+  const blocker = await apps.db.connect();
+  await blocker.query('begin');
+  await blocker.query(`select pg_advisory_xact_lock(hashtextextended('applications/' || $1, 0))`, [accountId]);
+  const creations = Array.from({ length: 3 }, () => client.createApplication({ accountId, name: 'Application' }));
+  try {
+    await waitersForLocks(apps.db, 1);
+    expect(await client.listApplications({ accountId: other })).toMatchObject({ applications: [] });
+  } finally {
+    await blocker.query('commit');
+    blocker.release();
+  }
+  await Promise.all(creations);
+});
+
 it('a deletion makes room for another', async () => {
   const accountId = randomUUID();
   const [{ applicationId }] = [await create(accountId), await create(accountId), await create(accountId)];
@@ -39,10 +57,8 @@ it('a deletion makes room for another', async () => {
   await expect(create(accountId)).rejects.toThrow();
 });
 
-it('without a limit there is none, and no maximum is said', async () => {
-  const accountId = randomUUID();
-  await Promise.all(Array.from({ length: 10 }, () => create(accountId, apps)));
-  expect(await usageOf(accountId, apps)).toEqual([10n, undefined]);
+it('the limit is 200 unless it is set', async () => {
+  expect(await usageOf(randomUUID(), apps)).toEqual([0n, 200n]);
 });
 
 it('a limit of none refuses the first', async () => {

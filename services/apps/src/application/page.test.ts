@@ -79,10 +79,11 @@ describe('the list of an account’s applications', () => {
 
   it('has pages of 1,000 at most, and as many without a size', async () => {
     const accountId = randomUUID();
+    const { client } = apps.connect({ env: { APPLICATIONS_LIMIT: '1001' } });
     const ids: string[] = [];
     for (let i = 0; i < 21; i += 1) {
       const made = await Promise.all(
-        Array.from({ length: i < 20 ? 50 : 1 }, () => apps.client.createApplication({ accountId, name: 'Application' })),
+        Array.from({ length: i < 20 ? 50 : 1 }, () => client.createApplication({ accountId, name: 'Application' })),
       );
       ids.push(...made.map(({ applicationId }) => applicationId));
     }

@@ -1,4 +1,5 @@
 import { decrypt, deriveKey, encrypt, hmac } from '@latchkey/kit/secrets';
+import { LRUCache } from 'lru-cache';
 import { customAlphabet } from 'nanoid';
 
 export type RuntimeKeyType = 'socketKey' | 'httpKey';
@@ -31,17 +32,31 @@ const PREFIX = { socketKey: 'lk_sock_', httpKey: 'lk_http_' } as const;
 const RANDOM_PART = /^[0-9A-Za-z]{32}$/;
 const randomPart = customAlphabet('0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz', 32);
 
+/** Most opened keys kept in memory, so that a list that is asked for again costs no decryption. */
+const OPENED_KEYS_MAX = 10_000;
+
 /** A vault under keys derived from the deployment's secret. */
 export function createVault(secretKey: string): Vault {
   const sealingKey = deriveKey(secretKey, 'apps/runtime-key-sealing');
   const lookUpKey = deriveKey(secretKey, 'apps/runtime-key-look-up');
+  const opened = new LRUCache<string, string>({ max: OPENED_KEYS_MAX });
   const context = (type: RuntimeKeyType, applicationId: string) => `${type}/${applicationId}`;
   return {
     create(type, applicationId) {
       const text = PREFIX[type] + randomPart();
       return { text, hash: hmac(lookUpKey, text), sealed: encrypt(sealingKey, text, context(type, applicationId)) };
     },
-    open: (type, applicationId, sealed) => decrypt(sealingKey, sealed, context(type, applicationId)),
+    open(type, applicationId, sealed) {
+      const owner = context(type, applicationId);
+      // A rotated key has other bytes. The owner is part of the name, as it is of what decrypts.
+      const name = owner + sealed.toString('latin1');
+      let text = opened.get(name);
+      if (text === undefined) {
+        text = decrypt(sealingKey, sealed, owner);
+        opened.set(name, text);
+      }
+      return text;
+    },
     hash(type, text) {
       const prefix = PREFIX[type];
       if (!text.startsWith(prefix) || !RANDOM_PART.test(text.slice(prefix.length))) return undefined;

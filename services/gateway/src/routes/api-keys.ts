@@ -5,7 +5,7 @@ import { SCOPES } from '../authentication/principal.ts';
 import type { Clients } from '../clients.ts';
 import type { Limits } from '../limit/limits.ts';
 import { defineRoute, type Route } from '../route/route.ts';
-import { applicationId, EXAMPLE_IDS, idOf, timestamp, trimmedText } from './schemas.ts';
+import { applicationId, EXAMPLE_IDS, idOf, nameText, timestamp } from './schemas.ts';
 
 const TAG = 'API keys';
 const URL = '/api/v1/panel/api-keys';
@@ -15,7 +15,7 @@ const unique = (list: readonly unknown[]) => new Set(list).size === list.length;
 const scope = z.enum(SCOPES).meta({ id: 'Scope', description: 'What a management API key may do.' });
 
 const fields = {
-  name: trimmedText(3, 64, 'Name, 3 to 64 characters after trimming.'),
+  name: nameText(3, 64, 'Name, 3 to 64 characters without invisible ones and white space around.'),
   scopes: z.array(scope).min(1).refine(unique, 'must not have a scope twice').meta({ uniqueItems: true }),
   allApplications: z.boolean(),
   applicationIds: z.array(applicationId),

@@ -1,14 +1,17 @@
 import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
 import type { CallOptions } from '@connectrpc/connect';
+import { CallQueue } from '@latchkey/kit/call-queue';
 import type { Application } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { z } from 'zod';
 import type { Principal } from '../authentication/principal.ts';
 import type { Clients } from '../clients.ts';
 import { errors } from '../errors.ts';
+import { denial } from '../limit/headers.ts';
+import { type Limit, standing } from '../limit/limit.ts';
 import { defineRoute, type Route, type RouteRequest } from '../route/route.ts';
 import { type ApplicationCall, checkOwned, withApplication } from './application-access.ts';
 import { SETTINGS_URL } from './application-settings.ts';
-import { applicationId, EXAMPLE_IDS, idOf, timestamp, trimmedText } from './schemas.ts';
+import { applicationId, EXAMPLE_IDS, idOf, nameText, timestamp } from './schemas.ts';
 
 const TAG = 'Applications';
 
@@ -28,8 +31,25 @@ const application = z
   })
   .meta({ id: 'Application' });
 
+/** Concurrent lists of one account, so that they don't delay other accounts. The others wait. */
+const CONCURRENT_LISTS: Limit = { name: 'concurrent-lists', max: 4, windowMs: 1_000 };
+/** Lists of one account that run or wait, and how long they wait, in milliseconds. */
+const LISTS_OF_ACCOUNT_MAX = 64;
+const LIST_WAIT_MS = 5_000;
+
+function createListQueue(): CallQueue {
+  // CONNECTIONS_MAX bounds the lists of all accounts.
+  const allAccounts = { underWay: Number.POSITIVE_INFINITY, size: Number.POSITIVE_INFINITY };
+  const ofAccount = { underWayOfKey: CONCURRENT_LISTS.max, sizeOfKey: LISTS_OF_ACCOUNT_MAX };
+  const { max, windowMs } = CONCURRENT_LISTS;
+  return new CallQueue({ ...allAccounts, ...ofAccount, waitMs: LIST_WAIT_MS }, () =>
+    denial(standing(CONCURRENT_LISTS, max + 1, windowMs)),
+  );
+}
+
 /** Listing, creating and deleting applications (specification 4.1). */
 export function applicationRoutes(clients: Clients): Route[] {
+  const lists = createListQueue();
   return [
     defineRoute({
       method: 'GET',
@@ -38,10 +58,17 @@ export function applicationRoutes(clients: Clients): Route[] {
       access: 'applications:read',
       tag: TAG,
       summary: 'List applications',
-      description: 'All applications of the account, oldest first; for a restricted key, only those it may use.',
+      description: [
+        'All applications of the account, oldest first; for a restricted key, only those it may use.',
+        `${CONCURRENT_LISTS.max} lists of an account run concurrently. Further ones wait up to ${LIST_WAIT_MS / 1_000} seconds, and are answered 429 after that.`,
+      ].join(' '),
       data: z.array(application),
       message: 'Successfully fetched applications',
-      handle: (request) => listAll(clients, request),
+      handle: async (request) => {
+        const { accountId } = request.principal;
+        lists.check(accountId);
+        return lists.run(accountId, () => listAll(clients, request));
+      },
     }),
     defineRoute({
       method: 'POST',
@@ -53,7 +80,13 @@ export function applicationRoutes(clients: Clients): Route[] {
       description:
         'The key must have access to all applications. A new application is online, with version `1.0` and both runtime keys.',
       successHeaders: { Location: 'Path of `get-application-settings` for the new application.' },
-      body: z.strictObject({ name: trimmedText(6, 32, 'Name, 6 to 32 characters after trimming. Names need not be unique.') }),
+      body: z.strictObject({
+        name: nameText(
+          6,
+          32,
+          'Name, 6 to 32 characters without invisible ones and white space around. Names need not be unique.',
+        ),
+      }),
       examples: { application: { name: 'Photo Editor' } },
       failures: ['application_forbidden', 'too_many_applications'],
       message: 'Successfully create application',

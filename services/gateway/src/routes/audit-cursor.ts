@@ -1,5 +1,9 @@
+import type { KeyObject } from 'node:crypto';
 import { constantTimeEqual, deriveKey, hmac } from '@latchkey/kit/secrets';
 import { errors } from '../errors.ts';
+
+/** What cursors are signed with: the first signs, any may have signed. */
+export type CursorKeys = readonly [KeyObject, ...KeyObject[]];
 
 /** The last entry of a page. */
 export interface EntryPlace {
@@ -11,7 +15,7 @@ const MAC_BYTES = 16;
 const CURSOR = /^(\d{1,14})\.([0-9a-f-]{36})\.([\w-]{22})$/;
 
 /** The key that cursors are signed with, from a secret that all gateways of a deployment have. */
-export function toCursorKey(secret: string): Buffer {
+export function toCursorKey(secret: string): KeyObject {
   return deriveKey(secret, 'gateway/audit-cursor');
 }
 
@@ -20,7 +24,7 @@ export function toCursorKey(secret: string): Buffer {
  *
  * @param keys the first signs
  */
-export function toCursor([key]: readonly [Buffer, ...Buffer[]], accountId: string, { atMs, id }: EntryPlace): string {
+export function toCursor([key]: CursorKeys, accountId: string, { atMs, id }: EntryPlace): string {
   const place = `${atMs}.${id}`;
   return `${place}.${macOf(key, accountId, place)}`;
 }
@@ -31,13 +35,13 @@ export function toCursor([key]: readonly [Buffer, ...Buffer[]], accountId: strin
  * @param keys any of them may have signed it: gateways change their secrets one after the other
  * @throws `cursor_invalid` for everything but a cursor of {@link toCursor} for this account
  */
-export function parseCursor(keys: readonly Buffer[], accountId: string, text: string): EntryPlace {
+export function parseCursor(keys: readonly KeyObject[], accountId: string, text: string): EntryPlace {
   const [, ms = '', id = '', mac = ''] = CURSOR.exec(text) ?? [];
   const isSigned = keys.some((key) => constantTimeEqual(macOf(key, accountId, `${ms}.${id}`), mac));
   if (!isSigned) throw errors.cursor_invalid();
   return { atMs: Number(ms), id };
 }
 
-function macOf(key: Buffer, accountId: string, place: string): string {
+function macOf(key: KeyObject, accountId: string, place: string): string {
   return hmac(key, `${accountId}.${place}`).subarray(0, MAC_BYTES).toString('base64url');
 }

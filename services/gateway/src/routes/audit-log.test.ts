@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { type KeyObject, randomUUID } from 'node:crypto';
 import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { ActorKind, type ListAuditEntriesRequest } from '@latchkey/proto/latchkey/audit/v1/audit_pb';
@@ -162,7 +162,7 @@ describe('a cursor', () => {
   });
 
   it('is taken by a gateway that has not changed its service credential yet, and by one that has', () => {
-    const [older, newer, other] = ['older', 'newer', 'other'].map(toCursorKey) as [Buffer, Buffer, Buffer];
+    const [older, newer, other] = ['older', 'newer', 'other'].map(toCursorKey) as [KeyObject, KeyObject, KeyObject];
     const place = { atMs: 5, id };
     const cursor = toCursor([newer, older], ACCOUNT_ID, place);
     for (const keys of [[newer, older], [older, newer], [newer]]) expect(parseCursor(keys, ACCOUNT_ID, cursor)).toEqual(place);

@@ -3,7 +3,7 @@ import { ActorKind, type AuditEntry } from '@latchkey/proto/latchkey/audit/v1/au
 import { z } from 'zod';
 import type { Clients } from '../clients.ts';
 import { defineRoute, type Route } from '../route/route.ts';
-import { parseCursor, toCursor } from './audit-cursor.ts';
+import { type CursorKeys, parseCursor, toCursor } from './audit-cursor.ts';
 import { anyText, EXAMPLE_IDS, idText, timestamp } from './schemas.ts';
 
 const LIMIT_MAX = 100;
@@ -73,7 +73,7 @@ const entry = z
  *
  * @param cursorKeys sign cursors; the first is used for new ones
  */
-export function auditLogRoute({ auditLogs }: Pick<Clients, 'auditLogs'>, cursorKeys: readonly [Buffer, ...Buffer[]]): Route {
+export function auditLogRoute({ auditLogs }: Pick<Clients, 'auditLogs'>, cursorKeys: CursorKeys): Route {
   return defineRoute({
     method: 'GET',
     url: '/api/v1/panel/audit-log',

@@ -10,6 +10,15 @@ export function trimmedText(min: number, max: number, description: string) {
     .meta({ description, minLength: min, maxLength: max });
 }
 
+/** A name of so many code points: what is left in NFC without invisible characters and white space around (decisions 6). */
+export function nameText(min: number, max: number, description: string) {
+  return z
+    .string()
+    .overwrite(withoutInvisible)
+    .refine((text) => hasLength(text, min, max), `must be ${min} to ${max} characters`)
+    .meta({ description, minLength: min, maxLength: max });
+}
+
 /** Any text that a service may be handed. What it names, if anything, is the service's to say. */
 export const anyText = z.string().refine(isStorable, 'must not have NUL');
 

@@ -1,6 +1,6 @@
 import type { DomainError } from '@latchkey/kit/errors';
 import { parseId } from '@latchkey/kit/id';
-import { hasLength } from '@latchkey/kit/text';
+import { hasLength, withoutInvisible } from '@latchkey/kit/text';
 import { errors } from '../errors.ts';
 
 /** Every scope there is (specification 5, decisions 5). */
@@ -16,7 +16,6 @@ const SCOPES = new Set([
 ]);
 const NAME_LENGTH_MIN = 3;
 const NAME_LENGTH_MAX = 64;
-const CONTROL_CHARACTER = /\p{Cc}/u;
 /** Most applications in a key's list. A key for more of them can be open to all. */
 const APPLICATIONS_MAX = 1_000;
 /** The last instant that has a year of four digits. */
@@ -26,11 +25,10 @@ function invalid(path: string, message: string): DomainError {
   return errors.api_key_settings_invalid().withDetails({ path, message });
 }
 
-/** The name, trimmed. Throws `api_key_settings_invalid`. */
+/** The name in NFC, without invisible characters and white space around (decisions 6). Throws `api_key_settings_invalid`. */
 export function parseName(text: string): string {
-  const name = text.trim();
-  if (!hasLength(name, NAME_LENGTH_MIN, NAME_LENGTH_MAX) || CONTROL_CHARACTER.test(name))
-    throw invalid('name', 'must be 3 to 64 characters without control characters');
+  const name = withoutInvisible(text);
+  if (!hasLength(name, NAME_LENGTH_MIN, NAME_LENGTH_MAX)) throw invalid('name', 'must be 3 to 64 characters');
   return name;
 }
 

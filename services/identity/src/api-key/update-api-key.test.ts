@@ -44,7 +44,7 @@ test('an update changes what is given and leaves the rest', async () => {
   const before = key.apiKey;
   identity.clock.advance(MINUTE_MS);
   const updatedAt = timestampFromDate(identity.clock.now());
-  const renamed = (await update(key, { name: ' Renamed ' })).apiKey;
+  const renamed = (await update(key, { name: ' \u202eRe\u200bnamed\0 ' })).apiKey;
   expect(renamed).toEqual({ ...before, name: 'Renamed', updatedAt });
   const narrowed = (await update(key, { scopes: { scopes: ['files:read'] } })).apiKey;
   expect(narrowed).toEqual({ ...renamed, scopes: ['files:read'] });

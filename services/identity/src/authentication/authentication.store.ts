@@ -5,7 +5,6 @@ export interface StoredApiKey {
   readonly id: string;
   readonly account_id: string;
   readonly username: string;
-  readonly key_hash: Buffer;
   readonly scopes: string[];
   readonly all_applications: boolean;
   readonly application_ids: string[];
@@ -27,10 +26,14 @@ export interface StoredSession {
 /** A look-up and not a join: the planner does not think of any other way to find one row. */
 const USERNAME = '(select username from account where account.id = account_id) as username';
 
+/**
+ * The hash is part of the condition, so that a wrong key with an existing public id costs the same
+ * as an unknown one. Comparing HMACs under a secret pepper reveals nothing about the key: where they
+ * differ does not depend on where the keys differ.
+ */
 const SELECT_API_KEY = `
-  select id, account_id, ${USERNAME}, key_hash, scopes, all_applications, application_ids, expires_at, revoked_at, last_used_at,
-    last_used_ip
-  from api_key where public_id = $1`;
+  select id, account_id, ${USERNAME}, scopes, all_applications, application_ids, expires_at, revoked_at, last_used_at, last_used_ip
+  from api_key where public_id = $1 and key_hash = $2`;
 
 const SELECT_SESSION = `select id, account_id, ${USERNAME}, last_seen_at, expires_at from session where token_hash = $1`;
 
@@ -42,8 +45,8 @@ const UPDATE_API_KEY_USE = `
 const UPDATE_SESSION_USE = 'update session set last_seen_at = $2 where id = $1 and last_seen_at <= $3';
 
 /** These run for nearly every request, so they are prepared once a connection. */
-export async function selectApiKeyByPublicId(pool: pg.Pool, publicId: string): Promise<StoredApiKey | undefined> {
-  const query = { name: 'select-api-key', text: SELECT_API_KEY, values: [publicId] };
+export async function selectApiKey(pool: pg.Pool, publicId: string, keyHash: Buffer): Promise<StoredApiKey | undefined> {
+  const query = { name: 'select-api-key', text: SELECT_API_KEY, values: [publicId, keyHash] };
   return (await pool.query<StoredApiKey>(query)).rows[0];
 }
 

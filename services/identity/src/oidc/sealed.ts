@@ -1,3 +1,4 @@
+import type { KeyObject } from 'node:crypto';
 import { decrypt, encrypt } from '@latchkey/kit/secrets';
 import { z } from 'zod';
 
@@ -53,27 +54,27 @@ export interface Sealed {
 }
 
 /** Seals what a browser is to bring back, so that it can neither read nor change it, nor take the one for the other. */
-export function seal<K extends keyof Contents>(key: Buffer, kind: K, content: Contents[K], now: Date): Sealed {
+export function seal<K extends keyof Contents>(key: KeyObject, kind: K, content: Contents[K], now: Date): Sealed {
   const expiresAt = flowEnd(now);
   const sealed = encrypt(key, JSON.stringify({ content, expiresAtMs: expiresAt.getTime() }), contextOf(kind));
   return { text: sealed.toString('base64url'), expiresAt };
 }
 
 /** Seals a sign-in that waits for a code, without a picture that would make it longer than a cookie may be. */
-export function sealPending(key: Buffer, { pictureUrl, ...pending }: PendingSignIn, now: Date): Sealed {
+export function sealPending(key: KeyObject, { pictureUrl, ...pending }: PendingSignIn, now: Date): Sealed {
   const withPicture = seal(key, 'pending', { ...pending, pictureUrl }, now);
   return withPicture.text.length <= SEALED_LENGTH_MAX ? withPicture : seal(key, 'pending', pending, now);
 }
 
 /** What was sealed, or undefined for anything else and for what is over. */
-export function unseal<K extends keyof Contents>(key: Buffer, kind: K, text: string, now: Date): Contents[K] | undefined {
+export function unseal<K extends keyof Contents>(key: KeyObject, kind: K, text: string, now: Date): Contents[K] | undefined {
   if (text.length > SEALED_LENGTH_MAX || !BASE64URL.test(text)) return undefined;
   const opened = sealedSchema.safeParse(open(key, kind, text)).data;
   if (!opened || opened.expiresAtMs <= now.getTime()) return undefined;
   return SCHEMAS[kind].safeParse(opened.content).data;
 }
 
-function open(key: Buffer, kind: keyof Contents, text: string): unknown {
+function open(key: KeyObject, kind: keyof Contents, text: string): unknown {
   try {
     return JSON.parse(decrypt(key, Buffer.from(text, 'base64url'), contextOf(kind)));
   } catch {

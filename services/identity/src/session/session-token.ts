@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHash, type KeyObject } from 'node:crypto';
 import { hmac } from '@latchkey/kit/secrets';
 
 const TOKEN_BYTES = 32;
@@ -22,7 +22,7 @@ export function hashSessionToken(text: string): Buffer | undefined {
 }
 
 /** The token that state-changing requests of a session must carry: bound to the session, and the same as long as it lives. */
-export function csrfTokenOf(csrfKey: Buffer, sessionId: string): string {
+export function csrfTokenOf(csrfKey: KeyObject, sessionId: string): string {
   return hmac(csrfKey, sessionId).toString('base64url');
 }
 

@@ -1,3 +1,4 @@
+import type { KeyObject } from 'node:crypto';
 import { hmac } from '@latchkey/kit/secrets';
 import { Secret } from 'otpauth';
 
@@ -33,6 +34,6 @@ export function createRecoveryCodes(random: (bytes: number) => Buffer): string[]
 }
 
 /** What a recovery code is stored as: bound to its account. */
-export function hashRecoveryCode(key: Buffer, accountId: string, code: GivenCode): Buffer {
+export function hashRecoveryCode(key: KeyObject, accountId: string, code: GivenCode): Buffer {
   return hmac(key, `${accountId} ${code.text}`);
 }

@@ -1,9 +1,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { CallQueue } from '@latchkey/kit/call-queue';
 import { LRUCache } from 'lru-cache';
 import pLimit from 'p-limit';
 import type { Frame } from '../frame/frame.ts';
 import { type AppsClient, PAGE_EVENTS } from './apps-client.ts';
-import { CallQueue } from './call-queue.ts';
 import { SharedCalls } from './shared-calls.ts';
 
 /** Which events are read. */

@@ -1,5 +1,5 @@
+import { CallQueue } from '@latchkey/kit/call-queue';
 import type { AppsClient, KeyHolder } from '../event/apps-client.ts';
-import { CallQueue } from '../event/call-queue.ts';
 import { SharedCalls } from '../event/shared-calls.ts';
 
 /** An application that lets a client in, as of a moment. */

@@ -144,7 +144,8 @@ export declare type CreateApplicationRequest = Message<"latchkey.apps.v1.CreateA
   accountId: string;
 
   /**
-   * Name, 6 to 32 Unicode code points after trimming; it need not be unique. Required.
+   * Name, 6 to 32 Unicode code points after normalisation (NFC), removal of invisible characters and trimming; it need not be
+   * unique. Required.
    *
    * @generated from field: string name = 2;
    */

@@ -186,7 +186,7 @@ export declare type CreateApiKeyRequest = Message<"latchkey.identity.v1.CreateAp
   accountId: string;
 
   /**
-   * Name, 3 to 64 characters after trimming. Required.
+   * Name, 3 to 64 Unicode code points after normalisation (NFC), removal of invisible characters and trimming. Required.
    *
    * @generated from field: string name = 2;
    */

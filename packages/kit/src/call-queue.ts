@@ -1,5 +1,5 @@
-import { commonErrors } from '@latchkey/kit/errors';
 import pLimit, { type LimitFunction } from 'p-limit';
+import { commonErrors, type DomainError } from './errors.ts';
 
 /** How many calls a queue takes, in all and of one key. */
 export interface CallQueueLimits {
@@ -24,22 +24,25 @@ interface Line {
  */
 export class CallQueue {
   readonly #limits: CallQueueLimits;
+  readonly #createError: () => DomainError;
   readonly #turn: LimitFunction;
   readonly #lines = new Map<string, Line>();
   #size = 0;
 
-  constructor(limits: CallQueueLimits) {
+  /** @param createError the error of a call that is not made; `dependency_unavailable` unless given */
+  constructor(limits: CallQueueLimits, createError: () => DomainError = commonErrors.dependency_unavailable) {
     this.#limits = limits;
+    this.#createError = createError;
     this.#turn = pLimit(limits.underWay);
   }
 
-  /** Throws `dependency_unavailable` where there is no room for another call of a key. */
+  /** Throws the queue's error where there is no room for another call of a key. */
   check(key: string): void {
     const { size, sizeOfKey } = this.#limits;
-    if (this.#size >= size || (this.#lines.get(key)?.size ?? 0) >= sizeOfKey) throw commonErrors.dependency_unavailable();
+    if (this.#size >= size || (this.#lines.get(key)?.size ?? 0) >= sizeOfKey) throw this.#createError();
   }
 
-  /** Makes a call when it is its turn; rejects with `dependency_unavailable` where that comes too late. It is for the caller to check for room. */
+  /** Makes a call when it is its turn; rejects with the queue's error where that comes too late. The caller checks for room. */
   async run<T>(key: string, call: () => Promise<T>): Promise<T> {
     const lateAt = performance.now() + this.#limits.waitMs;
     const line = this.#lines.get(key) ?? { turn: pLimit(this.#limits.underWayOfKey), size: 0 };
@@ -47,7 +50,7 @@ export class CallQueue {
     line.size += 1;
     this.#size += 1;
     const callUnlessLate = () => {
-      if (performance.now() >= lateAt) throw commonErrors.dependency_unavailable();
+      if (performance.now() >= lateAt) throw this.#createError();
       return call();
     };
     try {
