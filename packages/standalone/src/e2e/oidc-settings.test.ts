@@ -1,6 +1,6 @@
 import { createEmptyTestDatabase } from '@latchkey/testkit/database';
 import { testRedis } from '@latchkey/testkit/redis';
-import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
+import { afterAll, beforeAll, expect, inject, it, onTestFinished } from 'vitest';
 import { signUp, unique } from '../testing/caller.ts';
 import { stopForLog } from '../testing/instance.ts';
 import { OidcBrowser, someoneAt } from '../testing/oidc-browser.ts';
@@ -16,7 +16,10 @@ afterAll(() => issuer.stop());
 
 const someone = () => someoneAt(issuer);
 
-it('beginning and coming back are counted together for one address, and take nothing from its sign-ins', async () => {
+/** For what settings do, which is the same in either shape. */
+const itOnce = it.runIf(inject('latchkeyInstance').shape === 'standalone');
+
+itOnce('beginning and coming back are counted together for one address, and take nothing from its sign-ins', async () => {
   const { api } = await startInstanceForTest({ env: { ...issuer.env, AUTH_ATTEMPTS_PER_MINUTE: '3' } });
   const browser = new OidcBrowser(api, issuer);
   expect((await browser.start()).status).toBe(302);
@@ -32,7 +35,7 @@ it('beginning and coming back are counted together for one address, and take not
   expect([(await browser.complete('000000')).status, (await signIn()).status]).toEqual([429, 429]);
 });
 
-it('whoever has signed in by an issuer is at home there: a spent budget of strangers is not theirs', async () => {
+itOnce('whoever has signed in by an issuer is at home there: a spent budget of strangers is not theirs', async () => {
   const env = { ...issuer.env, TRUSTED_PROXIES: 'loopback', SIGN_IN_FAILURES_PER_15_MINUTES: '2' };
   const { api } = await startInstanceForTest({ env });
   const login = someone();
@@ -52,7 +55,7 @@ it('whoever has signed in by an issuer is at home there: a spent budget of stran
   expect(await statuses('198.51.100.2', 2)).toEqual([401, 429]);
 });
 
-it('no more passwords may be guessed to link an account than to sign in to it', async () => {
+itOnce('no more passwords may be guessed to link an account than to sign in to it', async () => {
   const { api } = await startInstanceForTest({ env: { ...issuer.env, SIGN_IN_FAILURES_PER_15_MINUTES: '2' } });
   const owner = await signUp(api);
   const linking = new OidcBrowser(api, issuer, owner.cookie);
@@ -62,7 +65,7 @@ it('no more passwords may be guessed to link an account than to sign in to it', 
   expect([await link(wrong), await link(wrong), await link(wrong), await link()]).toEqual([400, 400, 429, 429]);
 });
 
-it('with sign-up closed nobody new comes in, and browsers are sent to a page that can tell them so', async () => {
+itOnce('with sign-up closed nobody new comes in, and browsers are sent to a page that can tell them so', async () => {
   const returnUrl = 'https://dashboard.test/welcome?from=issuer';
   const env = { ...issuer.env, SIGN_UP: 'closed', OIDC_RETURN_URL: returnUrl };
   const { api } = await startInstanceForTest({ env });
@@ -76,7 +79,7 @@ it('with sign-up closed nobody new comes in, and browsers are sent to a page tha
   expect(again.headers.get('referrer-policy')).toBe('no-referrer');
 });
 
-it('browsers are sent on with their session where there is a page for them', async () => {
+itOnce('browsers are sent on with their session where there is a page for them', async () => {
   const env = { ...issuer.env, OIDC_ISSUERS: 'corp,away', OIDC_AWAY_ISSUER: 'http://127.0.0.1:1', OIDC_AWAY_CLIENT_ID: 'a' };
   const { api } = await startInstanceForTest({ env: { ...env, OIDC_RETURN_URL: 'https://dashboard.test/' } });
   for (const [name, error] of Object.entries({ nowhere: 'not_found', away: 'INTERNAL_ERROR' })) {
