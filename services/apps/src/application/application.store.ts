@@ -38,7 +38,8 @@ export async function selectApplications(
   const { ids, after } = page;
   let query = db
     .selectFrom('application')
-    .select(['id', 'name', 'socket_key_sealed', 'http_key_sealed', 'runtime_keys_updated_at', 'created_at'])
+    .select(['id', 'name', hex('socket_key_sealed'), hex('http_key_sealed')])
+    .select([epochMs('runtime_keys_updated_at'), epochMs('created_at')])
     .where('account_id', '=', accountId)
     .orderBy('created_at')
     .orderBy('id')
@@ -47,6 +48,17 @@ export async function selectApplications(
   if (after)
     query = query.where(({ eb, refTuple, tuple }) => eb(refTuple('created_at', 'id'), '>', tuple(after.createdAt, after.id)));
   return query.execute();
+}
+
+// For a list, parsing times and bytes would cost more than anything else.
+
+function hex<C extends 'socket_key_sealed' | 'http_key_sealed'>(column: C) {
+  return sql<string>`encode(${sql.ref(column)}, 'hex')`.as(column);
+}
+
+/** A time in milliseconds since 1970. */
+function epochMs<C extends 'runtime_keys_updated_at' | 'created_at'>(column: C) {
+  return sql<number>`extract(epoch from ${sql.ref(column)})::float8 * 1000`.as(column);
 }
 
 /** One parameter however many ids there are: a list of parameters ends at 65,535, and each length is a statement of its own. */

@@ -85,7 +85,7 @@ async function tryStoredKey(ctx: AppsContext): Promise<void> {
   const row = await selectFirstSealedKey(ctx.db);
   if (!row) return;
   try {
-    ctx.vault.open('socketKey', row.id, row.socket_key_sealed);
+    ctx.vault.open('socketKey', row.id, row.socket_key_sealed.toString('hex'));
   } catch {
     throw new Error('SECRET_KEY is not the one that this database was written with');
   }

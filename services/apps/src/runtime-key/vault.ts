@@ -15,8 +15,8 @@ export interface NewRuntimeKey {
 export interface Vault {
   /** A new key of an application, `lk_sock_` or `lk_http_` and 32 of `[0-9A-Za-z]`. */
   create(type: RuntimeKeyType, applicationId: string): NewRuntimeKey;
-  /** The text of a sealed key. Throws when it was sealed under another SECRET_KEY or for another application. */
-  open(type: RuntimeKeyType, applicationId: string, sealed: Buffer): string;
+  /** The text of a sealed key, whose bytes are given in hex. Throws when it was sealed under another SECRET_KEY or for another application. */
+  open(type: RuntimeKeyType, applicationId: string, sealedHex: string): string;
   /** The hash a key is looked up by, or undefined for text that can't be a key of that type. */
   hash(type: RuntimeKeyType, text: string): Buffer | undefined;
 }
@@ -32,29 +32,27 @@ const PREFIX = { socketKey: 'lk_sock_', httpKey: 'lk_http_' } as const;
 const RANDOM_PART = /^[0-9A-Za-z]{32}$/;
 const randomPart = customAlphabet('0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz', 32);
 
-/** Most opened keys kept in memory, so that a list that is asked for again costs no decryption. */
-const OPENED_KEYS_MAX = 10_000;
+/** Opened keys of each type that stay in memory, so that the next list of their account decrypts none. */
+const OPENED_KEYS_MAX = 5_000;
 
 /** A vault under keys derived from the deployment's secret. */
 export function createVault(secretKey: string): Vault {
   const sealingKey = deriveKey(secretKey, 'apps/runtime-key-sealing');
   const lookUpKey = deriveKey(secretKey, 'apps/runtime-key-look-up');
-  const opened = new LRUCache<string, string>({ max: OPENED_KEYS_MAX });
+  const createCache = () => new LRUCache<string, { readonly sealedHex: string; readonly text: string }>({ max: OPENED_KEYS_MAX });
+  const opened = { socketKey: createCache(), httpKey: createCache() };
   const context = (type: RuntimeKeyType, applicationId: string) => `${type}/${applicationId}`;
   return {
     create(type, applicationId) {
       const text = PREFIX[type] + randomPart();
       return { text, hash: hmac(lookUpKey, text), sealed: encrypt(sealingKey, text, context(type, applicationId)) };
     },
-    open(type, applicationId, sealed) {
-      const owner = context(type, applicationId);
-      // A rotated key has other bytes. The owner is part of the name, as it is of what decrypts.
-      const name = owner + sealed.toString('latin1');
-      let text = opened.get(name);
-      if (text === undefined) {
-        text = decrypt(sealingKey, sealed, owner);
-        opened.set(name, text);
-      }
+    open(type, applicationId, sealedHex) {
+      const found = opened[type].get(applicationId);
+      // A rotated key has other bytes.
+      if (found?.sealedHex === sealedHex) return found.text;
+      const text = decrypt(sealingKey, Buffer.from(sealedHex, 'hex'), context(type, applicationId));
+      opened[type].set(applicationId, { sealedHex, text });
       return text;
     },
     hash(type, text) {
