@@ -1,7 +1,7 @@
 import { Failure } from './failure.mjs';
 
 /**
- * What is said of a task before it runs. Tasks without `usage` explain themselves.
+ * Help and options of the npm scripts. Tasks without `usage` print their own help.
  *
  * `options` are those that npm takes for its own, and drops, where they are written without `--` in front. Names that are
  * settings of npm too, such as `json`, are left out: they may stand in an .npmrc.

@@ -11,6 +11,8 @@ const LEFT_OUT = /^(postmaster\.(pid|opts)|current_logfiles)$|(^|\/)pg_internal\
 /** How long a checkpoint, or a lock of the caller's, may take, in milliseconds. */
 const TIMEOUT_MS = 120_000;
 
+const STOP_TIMEOUT_MS = 5_000;
+
 export interface ClusterBackupOptions {
   /** The superuser's URL of a running server. */
   readonly url: string;
@@ -41,6 +43,8 @@ export async function backUpCluster(options: ClusterBackupOptions): Promise<void
     await client.query(`SELECT pg_create_physical_replication_slot('latchkey_backup', true, true)`);
     const { rows: started } = await client.query(`SELECT pg_walfile_name(pg_backup_start('latchkey', true)) AS first`);
     await copyFolder(clusterDir, targetDir, onBytes, isCopied);
+    // The caller may hold up others meanwhile.
+    await client.query(`SET statement_timeout = '${STOP_TIMEOUT_MS}'`);
     let stopped = { labelfile: '', spcmapfile: '', last: '' };
     await atEnd(async () => {
       const { rows } = await client.query(

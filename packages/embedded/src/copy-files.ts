@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { mkdir, open, opendir, rm } from 'node:fs/promises';
+import { mkdir, open, readdir, rm } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 
 const CHUNK_BYTES = 1024 * 1024;
@@ -11,17 +11,29 @@ export interface Entry {
   readonly isFolder: boolean;
 }
 
-/** Everything below a folder, a folder before what is in it. Symbolic links are not followed. */
-export async function* walkFiles(dir: string): AsyncGenerator<Entry> {
-  for await (const entry of await opendir(dir)) {
-    const path = join(dir, entry.name);
-    if (entry.isDirectory()) {
-      yield { path, isFolder: true };
-      yield* walkFiles(path);
-    } else if (entry.isFile()) {
-      yield { path, isFolder: false };
+/**
+ * Everything below a folder, a folder before what is in it. Symbolic links are not followed, and a folder that is removed
+ * meanwhile counts as empty.
+ *
+ * @param isIncluded whether a file, or a folder with what is in it, is included, by its path below `dir`; all by default
+ */
+export async function* walkFiles(dir: string, isIncluded: (name: string) => boolean = () => true): AsyncGenerator<Entry> {
+  const pending = [''];
+  for (let folder = pending.pop(); folder !== undefined; folder = pending.pop()) {
+    for (const entry of await readFolder(join(dir, folder))) {
+      const name = join(folder, entry.name);
+      if (!(entry.isDirectory() || entry.isFile()) || !isIncluded(name)) continue;
+      yield { path: join(dir, name), isFolder: entry.isDirectory() };
+      if (entry.isDirectory()) pending.push(name);
     }
   }
+}
+
+function readFolder(path: string) {
+  return readdir(path, { withFileTypes: true }).catch((err: NodeJS.ErrnoException) => {
+    if (err.code === 'ENOENT') return [];
+    throw err;
+  });
 }
 
 /**
@@ -41,7 +53,10 @@ export async function copyFile(
     throw err;
   });
   if (!from) return;
-  const to = await open(target, 'wx', 0o600);
+  const to = await open(target, 'wx', 0o600).catch(async (err) => {
+    await from.close();
+    throw err;
+  });
   try {
     for await (const chunk of from.createReadStream({ highWaterMark: CHUNK_BYTES })) {
       await to.appendFile(chunk);
@@ -64,11 +79,10 @@ export async function copyFolder(
   source: string,
   target: string,
   onBytes: (count: number) => void,
-  isIncluded: (name: string) => boolean = () => true,
+  isIncluded?: (name: string) => boolean,
 ): Promise<void> {
-  for await (const { path, isFolder } of walkFiles(source)) {
+  for await (const { path, isFolder } of walkFiles(source, isIncluded)) {
     const name = relative(source, path);
-    if (!isIncluded(name)) continue;
     if (isFolder) await mkdir(join(target, name), { mode: 0o700 });
     else await copyFile(path, join(target, name), onBytes, { mayVanish: true });
   }

@@ -5,7 +5,8 @@ import { identifyProcess, isRunning, type ProcessIdentity } from './process-iden
 import { StartError } from './start-error.ts';
 import { waitUntil } from './wait-until.ts';
 
-const LOCK_FILE = 'launcher.lock';
+/** In the data folder, for as long as a process uses it. */
+export const LOCK_FILE = 'launcher.lock';
 /** A takeover is a few file operations; one that is older than this was killed in between. */
 const TAKEOVER_AGE_MAX_MS = 5_000;
 

@@ -5,7 +5,7 @@ import { StartError } from './start-error.ts';
 /** What the system says, in C's words or as a code of Node.js, where a disk or a quota is used up. */
 const DISK_FULL = /No space left on device|Disk quota exceeded|\b(?:ENOSPC|EDQUOT)\b/i;
 
-/** A full disk: nobody has to start anything again once there is space. */
+/** A full disk. The launcher retries until there is space. */
 export class DiskFullError extends StartError {
   /** The folder that the disk is mounted on. */
   readonly mount: string;

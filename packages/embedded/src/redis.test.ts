@@ -123,9 +123,7 @@ describe('an embedded Redis', { timeout: 60_000 }, () => {
     const second = await start({ address: first, onProgress: (line) => lines.push(line) });
     expect(second.url).toBe(first.url);
     expect(await ask(second.url, (redis) => redis.get('key'))).toBeNull();
-    expect(lines).toEqual([
-      expect.stringContaining(`it is in ${join(dir.path, 'redis.damaged')} now, and Redis starts with none`),
-    ]);
+    expect(lines).toEqual([expect.stringContaining(`It is in ${join(dir.path, 'redis.damaged')} now, and Redis starts empty`)]);
     expect(await readdir(join(dir.path, 'redis.damaged'))).toContain('appendonlydir');
     expect((await readdir(dir.path)).filter((name) => name.startsWith('redis')).toSorted()).toEqual(['redis', 'redis.damaged']);
   });

@@ -107,12 +107,12 @@ async function startIn(dir: string, options: StartRedisOptions): Promise<Embedde
   }
 }
 
-/** Complaints of Redis about the data that it loads; those about a disk or rights are no reason to do without the data. */
+/** Whether Redis complains about the data that it loads. Excludes errors of the system, where the data may be intact. */
 function saysDataDamaged(line: string): boolean {
   return (
     /append only file|AOF|RDB|loading DB/.test(line) &&
     / # /.test(line) &&
-    !/denied|Read-only|allocate|space left|quota/i.test(line)
+    !/denied|Read-only|allocate|memory|space left|quota|Too many|Input\/output/i.test(line)
   );
 }
 
@@ -125,9 +125,7 @@ async function setAside(dir: string, onProgress?: (line: string) => void): Promi
   await rm(damaged, { recursive: true, force: true });
   await rename(dir, damaged);
   await mkdir(dir, { mode: 0o700 });
-  onProgress?.(
-    `The data of Redis is damaged: it is in ${damaged} now, and Redis starts with none. Nothing in it needs a backup.`,
-  );
+  onProgress?.(`The data of Redis is damaged. It is in ${damaged} now, and Redis starts empty. Nothing in it needs a backup.`);
 }
 
 /** The password stands in a file that only its owner may read: everybody on the machine can see a command line. */

@@ -8,7 +8,7 @@ export interface CallQueueLimits {
   /** Calls that wait or are under way. */
   readonly size: number;
   readonly sizeOfKey: number;
-  /** How long a call may wait for its turn, in milliseconds: nobody waits for it any more then. */
+  /** Longest wait for a call's turn, in milliseconds. */
   readonly waitMs: number;
 }
 
@@ -19,8 +19,7 @@ interface Line {
 }
 
 /**
- * Calls that wait for their turn, where thousands may come at once. Those of a key wait for one another before they wait for others, so that however
- * many they are, they hold up only themselves.
+ * Limits concurrency per key, then overall, so that the calls of one key delay only themselves.
  */
 export class CallQueue {
   readonly #limits: CallQueueLimits;

@@ -84,4 +84,10 @@ describe.each(['standalone', 'deployed'] as const)('a %s start on a damaged data
       expect(await readdir(dir.path)).not.toContain('postgres');
     },
   );
+
+  it('refuses an empty database beside objects also where secrets.json is lost too', async () => {
+    await mkdir(inDir('files', 'objects'), { recursive: true });
+    expect(await refusal()).toMatch(/^The database is missing: .* an earlier run left \S+objects\. Restore/);
+    expect(await readdir(dir.path)).not.toContain('secrets.json');
+  });
 });

@@ -45,7 +45,7 @@ export async function readStoredSecrets(dataDir: string): Promise<StoredSecrets 
  */
 export async function readSecrets(dataDir: string, objectsDir: string, settings: LauncherSettings): Promise<Secrets> {
   const stored = await readStoredSecrets(dataDir);
-  if (stored && settings.DATABASE_URL === undefined) await refuseLostDatabase(dataDir, objectsDir);
+  if (settings.DATABASE_URL === undefined) await refuseLostDatabase(dataDir, objectsDir);
   const known = { ...stored };
   if (settings.SECRET_KEY === undefined && known.secretKey === undefined) {
     await refuseLostKey(dataDir, stored, settings.DATABASE_URL);
@@ -81,14 +81,13 @@ async function refuseLostKey(dataDir: string, stored: StoredSecrets | undefined,
  */
 async function refuseLostDatabase(dataDir: string, objectsDir: string): Promise<void> {
   if (await hasPostgres(dataDir)) return;
+  const exists = async (path: string) => (await stat(path).catch(() => undefined)) !== undefined;
   const kept = [];
-  for (const path of [join(dataDir, 'redis'), join(objectsDir, 'objects')]) {
-    if (await stat(path).catch(() => undefined)) kept.push(path);
-  }
+  for (const path of [join(dataDir, 'redis'), join(objectsDir, 'objects')]) if (await exists(path)) kept.push(path);
   if (kept.length === 0) return;
   throw new StartError(
     `The database is missing: there is no ${await findClusterDir(dataDir)}, but an earlier run left ` +
-      `${[secretsPath(dataDir), ...kept].join(' and ')}. Restore the database from a backup, or set DATABASE_URL where it is ` +
+      `${[...((await exists(secretsPath(dataDir))) ? [secretsPath(dataDir)] : []), ...kept].join(' and ')}. Restore the database from a backup, or set DATABASE_URL where it is ` +
       `elsewhere. To start afresh with an empty database, move ${kept.join(' and ')} away.`,
   );
 }

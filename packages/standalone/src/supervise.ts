@@ -22,7 +22,7 @@ export interface SuperviseOptions<T extends Supervisable> {
   /** Starts it, the first time or in the place of one that ended. */
   start: (previous: T | undefined) => Promise<T>;
   onRestart: (line: string) => void;
-  /** Called each time that a full disk keeps it from starting, which is tried for as long as it takes. */
+  /** Called after each start that fails because a disk is full. These starts have no limit. */
   onDiskFull: (err: DiskFullError) => void;
   /** Called once, when it can't be kept running. */
   onGiveUp: (line: string) => void;

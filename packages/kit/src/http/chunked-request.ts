@@ -15,7 +15,7 @@ const PAGE_BYTES = 16 * 1024;
 /** Time between two reads from connections that send small chunks, in milliseconds. Node reads 64 KiB, which takes it up to 40 ms to parse. */
 const PAUSE_MS = 100;
 
-/** Ends when the connection that is last in line may be read from again. */
+/** Resolves at the turn of the last connection in line. The line is as long as there are connections. */
 let lastInLine: Promise<unknown> = Promise.resolve();
 
 /**
@@ -109,12 +109,12 @@ export class ChunkedRequest extends IncomingMessage {
     if (!this.destroyed && !super.push(bytes)) this.socket?.pause();
   }
 
-  /** Has Node read no more than it has read already until it is this connection's turn. */
+  /** Pauses the socket until this connection's turn. */
   async #pause(): Promise<void> {
     this.#isPaused = true;
     const { socket } = this;
     socket.pause();
-    lastInLine = lastInLine.then(() => delay(PAUSE_MS, undefined, { ref: false }));
+    lastInLine = lastInLine.then(() => (socket.destroyed ? undefined : delay(PAUSE_MS, undefined, { ref: false })));
     await lastInLine;
     this.#isPaused = false;
     // What comes next may be another request.

@@ -20,7 +20,7 @@ export function isLingering(socket: object): boolean {
   return lingering.has(socket);
 }
 
-/** Has an HTTP server read no more requests from a connection on which answers are still to be sent. What comes is left with the system. */
+/** Stops parsing requests on a connection that still gets responses. Unread bytes stay in the kernel's buffer. */
 export function stopParsing(socket: Socket): void {
   if (socket.destroyed || lingering.has(socket)) return;
   takeFromParser(socket);

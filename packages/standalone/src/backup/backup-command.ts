@@ -44,10 +44,14 @@ export async function runBackupCommand(help: string, run: (target: BackupTarget)
     await run({ ...readTarget(path), note: (line) => process.stderr.write(`${line}\n`), stops });
   } catch (err) {
     if (ending.begun()) return;
-    process.stderr.write(`${explain(err)}\n`);
-    process.exitCode = EXIT.failed;
+    fail(err);
   }
-  await stops.stop();
+  await stops.stop().catch(fail);
+}
+
+function fail(err: unknown): void {
+  process.stderr.write(`${explain(err)}\n`);
+  process.exitCode = EXIT.failed;
 }
 
 function readPath(help: string): string | undefined {

@@ -1,4 +1,4 @@
-import { chmod, mkdir, rename, rm, stat } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, open, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { backUpCluster } from '@latchkey/embedded/cluster-backup';
 import { type CopiedCluster, prepareCopiedCluster } from '@latchkey/embedded/copied-cluster';
@@ -20,8 +20,9 @@ import { createObjectSnapshot, type ObjectSnapshot } from './object-snapshot.ts'
 import { startProgress } from './progress.ts';
 
 const KEYS_PER_QUERY = 1_000;
-/** How long a deletion under way may hold up the end of a backup. */
-const LOCK_TIMEOUT = '30s';
+/** How long the lock may wait for deletions under way, as others wait behind it meanwhile. */
+const LOCK_TIMEOUT = '1s';
+const LOCK_TRIES_MAX = 20;
 
 /**
  * Backs up the data folder of `npm start`, running or not, to a folder or a .tar file.
@@ -42,7 +43,7 @@ export async function backUp(target: BackupTarget): Promise<void> {
   const adminUrl = await readAdminUrl(source);
   const admin = await connectAlone(adminUrl, stops);
 
-  const stage = await makeStage(`${path}.partial`, stops);
+  const stage = await makeStage(`${path}.partial-`, stops);
   const snapshot = await createObjectSnapshot(objectsDir);
   stops.push(snapshot.remove);
   const cluster = await prepareCopiedCluster(stage);
@@ -69,7 +70,7 @@ export async function backUp(target: BackupTarget): Promise<void> {
 
 /** A session that only one backup of a database has. */
 async function connectAlone(url: string, stops: BackupTarget['stops']): Promise<Client> {
-  const client = new Client({ connectionString: url, connectionTimeoutMillis: 10_000 });
+  const client = new Client({ connectionString: url, connectionTimeoutMillis: 10_000, query_timeout: 10_000 });
   client.on('error', () => {});
   await client.connect();
   stops.push(() => client.end());
@@ -78,10 +79,11 @@ async function connectAlone(url: string, stops: BackupTarget['stops']): Promise<
   return client;
 }
 
-async function makeStage(path: string, stops: BackupTarget['stops']): Promise<string> {
-  await rm(path, { recursive: true, force: true });
+async function makeStage(prefix: string, stops: BackupTarget['stops']): Promise<string> {
+  await mkdir(dirname(prefix), { recursive: true });
+  const path = await mkdtemp(prefix);
   // The user that PostgreSQL runs as has to pass through.
-  await mkdir(path, { recursive: true, mode: 0o711 });
+  await chmod(path, 0o711);
   stops.push(() => rm(path, { recursive: true, force: true, maxRetries: 5 }));
   return path;
 }
@@ -89,7 +91,15 @@ async function makeStage(path: string, stops: BackupTarget['stops']): Promise<st
 /** A transaction that removes a row adds its object to `object_deletion`, so the lock keeps all of them from committing. */
 export async function stopWithoutDeletions(admin: Client, snapshot: ObjectSnapshot, stop: () => Promise<void>): Promise<void> {
   await snapshot.update();
-  await admin.query(`BEGIN; SET LOCAL lock_timeout = '${LOCK_TIMEOUT}'; LOCK TABLE files.object_deletion IN SHARE MODE`);
+  for (let tries = 1; ; tries += 1) {
+    try {
+      await admin.query(`BEGIN; SET LOCAL lock_timeout = '${LOCK_TIMEOUT}'; LOCK TABLE files.object_deletion IN SHARE MODE`);
+      break;
+    } catch (err) {
+      await admin.query('ROLLBACK');
+      if (tries === LOCK_TRIES_MAX) throw err;
+    }
+  }
   await stop();
   await snapshot.update();
   await admin.query('COMMIT');
@@ -140,13 +150,21 @@ async function copyKnownObjects(
 async function finish(stage: string, path: string): Promise<void> {
   await syncFolder(stage);
   await chmod(stage, 0o700);
-  if (!path.endsWith('.tar')) return rename(stage, path);
   const draft = `${stage}.tar`;
   try {
-    await create({ file: draft, cwd: stage, portable: true, mode: 0o600 }, ['.']);
-    await chmod(draft, 0o600);
-    await rename(draft, path);
+    if (path.endsWith('.tar')) {
+      await create({ file: draft, cwd: stage, portable: true, mode: 0o600 }, ['.']);
+      await chmod(draft, 0o600);
+      await sync(draft);
+    }
+    await rename(path.endsWith('.tar') ? draft : stage, path);
+    await sync(dirname(path));
   } finally {
     await rm(draft, { force: true });
   }
+}
+
+async function sync(path: string): Promise<void> {
+  const handle = await open(path, 'r');
+  await handle.sync().finally(() => handle.close());
 }

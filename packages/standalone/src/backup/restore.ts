@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, readdir, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { prepareCopiedCluster } from '@latchkey/embedded/copied-cluster';
 import { copyFile, copyFolder, syncFolder } from '@latchkey/embedded/copy-files';
-import { acquireDataDirLock } from '@latchkey/embedded/data-dir-lock';
+import { acquireDataDirLock, LOCK_FILE } from '@latchkey/embedded/data-dir-lock';
 import { startPostgres } from '@latchkey/embedded/postgres';
 import { readServiceDatabaseUrl } from '@latchkey/embedded/service-databases';
 import { extract } from 'tar';
@@ -19,20 +19,20 @@ import { startProgress } from './progress.ts';
 export async function restore(target: BackupTarget): Promise<void> {
   const { dataDir, objectsDir, note, stops } = target;
   await refuseToOverwrite(dataDir);
-  if (!objectsDir.startsWith(`${dataDir}/`)) await refuseToOverwrite(objectsDir);
   const source = await openBackup(target);
   const manifest = await readManifest(source);
+  let isDone = false;
+  const lock = await acquireDataDirLock(dataDir);
+  stops.push(lock.release);
+  // Another Latchkey may have used the folder before the lock.
+  await refuseToOverwrite(dataDir);
+  if (!objectsDir.startsWith(`${dataDir}/`)) await refuseToOverwrite(objectsDir);
   const totalBytes = Object.values(manifest.files).reduce((sum, { size }) => sum + size, 0);
   const verifying = startProgress('Verifying checksums', note, totalBytes);
   await verifyManifest(source, manifest, verifying.add);
   verifying.end();
 
-  let isDone = false;
-  const lock = await acquireDataDirLock(dataDir);
-  stops.push(async () => {
-    await lock.release();
-    if (!isDone) await empty(dataDir, objectsDir);
-  });
+  stops.push(() => isDone || empty(dataDir, objectsDir));
   const copying = startProgress('Copying', note, totalBytes);
   const cluster = await prepareCopiedCluster(dataDir);
   stops.push(() => isDone || cluster.discard());
@@ -57,7 +57,8 @@ async function refuseToOverwrite(dir: string): Promise<void> {
     if (err.code === 'ENOENT') return [];
     throw err;
   });
-  if (names.length > 0) throw new BackupError(`${dir} is not empty: set DATA_DIR to a new folder, or move this one away.`);
+  if (names.some((name) => name !== LOCK_FILE))
+    throw new BackupError(`${dir} is not empty: set DATA_DIR to a new folder, or move this one away.`);
 }
 
 /** The folder of the backup; a .tar file is unpacked beside the data folder until the command ends. */
@@ -76,6 +77,7 @@ async function openBackup({ path, dataDir, stops }: BackupTarget): Promise<strin
 
 async function empty(...dirs: readonly string[]): Promise<void> {
   for (const dir of dirs) {
-    for (const name of await readdir(dir).catch(() => [])) await rm(join(dir, name), { recursive: true, force: true });
+    for (const name of await readdir(dir).catch(() => []))
+      if (name !== LOCK_FILE) await rm(join(dir, name), { recursive: true, force: true });
   }
 }

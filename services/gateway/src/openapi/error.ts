@@ -31,7 +31,7 @@ const DETAILS = { details: [{ path: 'body.name', message: 'must be 6 to 32 chara
 
 const detail = z
   .object({
-    path: z.string().meta({ description: 'The input; `request` where it is none in particular.', examples: ['body.name'] }),
+    path: z.string().meta({ description: 'The input; `request` if no single input is wrong.', examples: ['body.name'] }),
     message: z.string().meta({ description: 'The rule that it breaks.', examples: ['must be 6 to 32 characters'] }),
   })
   .meta({ id: 'ErrorDetail', description: 'An input that was rejected, and why.' });
