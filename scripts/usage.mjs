@@ -3,19 +3,19 @@ import { Failure } from './failure.mjs';
 /**
  * Help and options of the npm scripts. Tasks without `usage` print their own help.
  *
- * `options` are those that npm takes for its own, and drops, where they are written without `--` in front. Names that are
+ * `options`, with `=` where they take a value, are those that npm takes for its own, and drops, where they are written without `--` in front. Names that are
  * settings of npm too, such as `json`, are left out: they may stand in an .npmrc.
  */
 const tasks = {
   start: { options: ['deployed'] },
-  listen: { options: ['url', 'from'] },
+  listen: { options: ['url=', 'from='] },
   'check-files': { options: ['mend', 'skip-checksums'] },
-  accounts: { options: ['username', 'email', 'generate', 'limit', 'after', 'subject'] },
+  accounts: { options: ['username=', 'email=', 'generate', 'limit=', 'after=', 'subject='] },
   test: {
     usage: `npm test [-- <file or folder>... [options of vitest]]
 
 Without arguments it runs all checks and all tests; with them, these tests and no check.`,
-    options: ['project', 'reporter', 'bail'],
+    options: ['project=', 'reporter=', 'bail='],
   },
   'test:faults': {
     usage: `npm run test:faults [-- fleet]
@@ -62,13 +62,19 @@ export function usageOf(name, args) {
  */
 export function refuseSwallowedOptions(name, args, env) {
   if (env.npm_lifecycle_event !== name) return;
-  const swallowed = (tasks[name]?.options ?? []).filter((option) => env[`npm_config_${option.replaceAll('-', '_')}`]);
+  const valueIn = (option) => env[`npm_config_${option.replace('=', '').replaceAll('-', '_')}`];
+  const swallowed = (tasks[name]?.options ?? []).filter(valueIn);
   if (swallowed.length === 0) return;
+  // npm leaves the value of `--from 3` among the arguments, where it can't be told from them.
+  const isLost = swallowed.some((option) => option.endsWith('=') && valueIn(option) === 'true');
   const options = swallowed.map((option) => {
-    const value = env[`npm_config_${option.replaceAll('-', '_')}`];
-    return value === 'true' ? `--${option}` : `--${option}=${value}`;
+    if (!option.endsWith('=')) return `--${option}`;
+    return `--${option}${valueIn(option) === 'true' ? '…' : valueIn(option)}`;
   });
   const command = ['start', 'test'].includes(name) ? `npm ${name}` : `npm run ${name}`;
-  const names = swallowed.map((option) => `--${option}`).join(' and ');
-  throw new Failure(`npm took ${names} for its own: write \`${[command, '--', ...args, ...options].join(' ')}\`.`, 2);
+  const names = options.map((option) => option.replace(/=.*/, '')).join(' and ');
+  throw new Failure(
+    `npm took ${names} for its own: write \`${[command, '--', ...(isLost ? ['…'] : args), ...options].join(' ')}\`.`,
+    2,
+  );
 }

@@ -7,7 +7,7 @@ import { trackConnections } from '@latchkey/kit/http/connections';
 import { type DrainBounds, drainConnections, lingerOnClose } from '@latchkey/kit/http/drain';
 import { LingeringResponse } from '@latchkey/kit/http/lingering-response';
 import { coverNodeDefaults, onClientError } from '@latchkey/kit/http/raw-error';
-import { isValidHead } from '@latchkey/kit/http/request-head';
+import { findHeadProblem } from '@latchkey/kit/http/request-head';
 import { requestIdOf } from '@latchkey/kit/http/request-id';
 import { standardHeaders } from '@latchkey/kit/http/standard-headers';
 import type { Logger } from '@latchkey/kit/logger';
@@ -144,7 +144,8 @@ function addHooks(
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id).headers(standard);
     if (!request.routeOptions.config?.takesBytes) boundBody(request.raw, reply.raw, BODY_TIMEOUT_MS, standard);
-    if (!isValidHead(request.raw)) throw commonErrors.request_malformed();
+    const problem = findHeadProblem(request.raw);
+    if (problem) throw commonErrors.request_malformed().withDetails(problem);
     const url = request.routeOptions.url;
     if (url === undefined || !(gated.has(url) || PROBE_PATHS.has(url))) await gate.count(request, reply);
     // Before the body is read: where there is no route, nobody says what a body may be.

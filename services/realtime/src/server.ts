@@ -5,7 +5,7 @@ import { type ConnectionLimits, limitConnections } from '@latchkey/kit/http/conn
 import { errorEnvelope } from '@latchkey/kit/http/envelope';
 import { LingeringResponse } from '@latchkey/kit/http/lingering-response';
 import { coverNodeDefaults, onClientError } from '@latchkey/kit/http/raw-error';
-import { isValidHead } from '@latchkey/kit/http/request-head';
+import { findHeadProblem } from '@latchkey/kit/http/request-head';
 import { requestIdOf } from '@latchkey/kit/http/request-id';
 import { STANDARD_HEADERS } from '@latchkey/kit/http/standard-headers';
 import type { Logger } from '@latchkey/kit/logger';
@@ -75,7 +75,8 @@ export function createEndpoint({ onUpgrade, limits, logger }: EndpointOptions): 
 function answer(req: IncomingMessage, res: ServerResponse): void {
   const path = pathOf(req);
   const isRead = req.method === 'GET' || req.method === 'HEAD';
-  if (!isValidHead(req)) refuse(req, res, commonErrors.request_malformed());
+  const problem = findHeadProblem(req);
+  if (problem) refuse(req, res, commonErrors.request_malformed().withDetails(problem));
   else if (path !== REALTIME_PATH && path !== ASYNCAPI_PATH) refuse(req, res, errors.route_not_found());
   else if (!isRead) refuse(req, res, errors.method_not_allowed(), { allow: 'GET' });
   else if (path === ASYNCAPI_PATH) send(req, res, 200, asyncApiDocument(serverUrlOf(req)));

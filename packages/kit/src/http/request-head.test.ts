@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { describe, expect, it } from 'vitest';
-import { isValidHead } from './request-head.ts';
+import { findHeadProblem } from './request-head.ts';
 
 const head = (httpVersion: string, ...hosts: string[]) =>
   ({
@@ -13,7 +13,7 @@ describe('the head of a request', () => {
   it.each(['localhost', 'localhost:8080', 'a.example:', 'A_b-c.example', '127.0.0.1:1', '[::1]', '[::ffff:1.2.3.4]:65535', 'x.'])(
     'may name the host %s',
     (host) => {
-      expect(isValidHead(head('1.1', host))).toBe(true);
+      expect(findHeadProblem(head('1.1', host))).toBeUndefined();
     },
   );
 
@@ -41,18 +41,18 @@ describe('the head of a request', () => {
     '"a"',
     `${'a'.repeat(16_000)}@`,
   ])('may not name the host %.20j', (host) => {
-    expect(isValidHead(head('1.1', host))).toBe(false);
-    expect(isValidHead(head('1.0', host))).toBe(false);
+    expect(findHeadProblem(head('1.1', host))).toBeDefined();
+    expect(findHeadProblem(head('1.0', host))).toBeDefined();
   });
 
   it('names one host, which HTTP/1.0 may leave out', () => {
-    expect(isValidHead(head('1.0'))).toBe(true);
-    expect(isValidHead(head('1.1'))).toBe(false);
-    expect(isValidHead(head('1.1', 'a', 'a'))).toBe(false);
-    expect(isValidHead(head('1.0', 'a', 'a'))).toBe(false);
+    expect(findHeadProblem(head('1.0'))).toBeUndefined();
+    expect(findHeadProblem(head('1.1'))).toBeDefined();
+    expect(findHeadProblem(head('1.1', 'a', 'a'))).toBeDefined();
+    expect(findHeadProblem(head('1.0', 'a', 'a'))).toBeDefined();
   });
 
   it.each(['0.9', '2.0', '1.2', '3.0'])('is not of HTTP/%s', (version) => {
-    expect(isValidHead(head(version, 'a'))).toBe(false);
+    expect(findHeadProblem(head(version, 'a'))).toBeDefined();
   });
 });

@@ -5,15 +5,19 @@ import { countHeader } from './raw-headers.ts';
 const HOST = /^(?:[\w.-]+|\[([\da-f:.]+)\])(?::(\d{0,5}))?$/i;
 const PORT_MAX = 65_535;
 
+const VERSION_RULE = { path: 'request', message: 'must be HTTP/1.0 or HTTP/1.1' };
+const HOST_RULE = { path: 'header.host', message: 'must be given once: a name or an address, with or without a port' };
+
 /**
- * Whether the head of a request is of HTTP/1.0 or 1.1, and gives its host as that requires: once, a name or address with or without a port, or in
- * HTTP/1.0 not at all (RFC 9112, 3.2). Node's parser also accepts HTTP/0.9 and 2.0, and any text for a host.
+ * The rule that the head of a request breaks, for the details of an error: it must be of HTTP/1.0 or 1.1, and give its host as that
+ * requires (RFC 9112, 3.2), which in HTTP/1.0 may be absent. Node's parser also accepts HTTP/0.9 and 2.0, and any text for a host.
  */
-export function isValidHead(req: IncomingMessage): boolean {
+export function findHeadProblem(req: IncomingMessage): { readonly path: string; readonly message: string } | undefined {
   const { httpVersion, headers } = req;
-  if (httpVersion !== '1.1' && httpVersion !== '1.0') return false;
+  if (httpVersion !== '1.1' && httpVersion !== '1.0') return VERSION_RULE;
   const count = countHeader(req, 'host');
-  return count === 1 ? isHost(headers.host ?? '') : count === 0 && httpVersion === '1.0';
+  const isValid = count === 1 ? isHost(headers.host ?? '') : count === 0 && httpVersion === '1.0';
+  return isValid ? undefined : HOST_RULE;
 }
 
 function isHost(text: string): boolean {

@@ -87,7 +87,10 @@ async function tryStoredKey(ctx: AppsContext): Promise<void> {
   try {
     ctx.vault.open('socketKey', row.id, row.socket_key_sealed.toString('hex'));
   } catch {
-    throw new Error('SECRET_KEY is not the one that this database was written with');
+    throw new Error(
+      'SECRET_KEY is not the one that this database was written with. Set it to that key; npm start stores it in secrets.json ' +
+        'of DATA_DIR, so restore that file from a backup',
+    );
   }
 }
 

@@ -58,10 +58,10 @@ describe('what Node would answer by itself', () => {
       'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n',
       400,
     ],
-    ['no host', 'GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n', 400],
-    ['a host with a user', 'GET /healthz HTTP/1.1\r\nHost: localhost@evil.com\r\nConnection: close\r\n\r\n', 400],
+    ['no host', 'GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n', 400, 'header.host'],
+    ['a host with a user', 'GET /healthz HTTP/1.1\r\nHost: localhost@evil.com\r\nConnection: close\r\n\r\n', 400, 'header.host'],
     ['HTTP/2.0 as a version', 'GET /healthz HTTP/2.0\r\nHost: x\r\nConnection: close\r\n\r\n', 400],
-    ['two hosts', 'GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\nhost: b\r\n\r\n', 400],
+    ['two hosts', 'GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\nhost: b\r\n\r\n', 400, 'header.host'],
   ])('wears the envelope: %s', async (_what, bytes, status, path = 'request') => {
     const received = await exchange(bytes);
     const [head = '', body = ''] = received.split('\r\n\r\n');

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { commonErrors } from '@latchkey/kit/errors';
 import { hasBody } from '@latchkey/kit/http/lingering-response';
-import { isValidHead } from '@latchkey/kit/http/request-head';
+import { findHeadProblem } from '@latchkey/kit/http/request-head';
 import { errors } from '../errors.ts';
 import { REALTIME_PATH } from '../protocol.ts';
 
@@ -12,7 +12,9 @@ export function isUpgrade({ headers, httpVersion }: IncomingMessage): boolean {
 
 /** Throws `request_malformed`, `route_not_found`, `method_not_allowed` for what is no request to the endpoint, whoever makes it. */
 export function checkRequest(req: IncomingMessage): void {
-  if (!isValidHead(req) || hasBody(req)) throw commonErrors.request_malformed();
+  const problem = findHeadProblem(req);
+  if (problem) throw commonErrors.request_malformed().withDetails(problem);
+  if (hasBody(req)) throw commonErrors.request_malformed();
   if (pathOf(req) !== REALTIME_PATH) throw errors.route_not_found();
   if (req.method !== 'GET') throw errors.method_not_allowed();
 }
