@@ -60,7 +60,7 @@ export function applicationRoutes(clients: Clients): Route[] {
       summary: 'List applications',
       description: [
         'All applications of the account, oldest first; for a restricted key, only those it may use.',
-        `${CONCURRENT_LISTS.max} lists of an account run concurrently. Further ones wait up to ${LIST_WAIT_MS / 1_000} seconds, and are answered 429 after that.`,
+        `${CONCURRENT_LISTS.max} lists of an account run concurrently. Up to ${LISTS_OF_ACCOUNT_MAX - CONCURRENT_LISTS.max} more wait for ${LIST_WAIT_MS / 1_000} seconds. Others are answered 429.`,
       ].join(' '),
       data: z.array(application),
       message: 'Successfully fetched applications',
