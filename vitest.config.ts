@@ -11,6 +11,7 @@ const endToEnd = (shape: 'standalone' | 'deployed') => ({
     include: [E2E],
     // Many start an instance of their own, or two, as set-ups elsewhere do.
     testTimeout: 60_000,
+    hookTimeout: 120_000,
     globalSetup: ['./packages/standalone/src/testing/e2e-setup.ts'],
     // What the files share is the instance, in other processes; a process of their own each would only cost time.
     isolate: false,
