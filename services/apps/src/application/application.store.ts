@@ -39,7 +39,7 @@ export async function selectApplications(
   let query = db
     .selectFrom('application')
     .select(['id', 'name', hex('socket_key_sealed'), hex('http_key_sealed')])
-    .select([epochMs('runtime_keys_updated_at'), epochMs('created_at')])
+    .select([epochMs('runtime_keys_updated_at').as('runtime_keys_updated_ms'), epochMs('created_at').as('created_ms')])
     .where('account_id', '=', accountId)
     .orderBy('created_at')
     .orderBy('id')
@@ -56,9 +56,9 @@ function hex<C extends 'socket_key_sealed' | 'http_key_sealed'>(column: C) {
   return sql<string>`encode(${sql.ref(column)}, 'hex')`.as(column);
 }
 
-/** A time in milliseconds since 1970. */
-function epochMs<C extends 'runtime_keys_updated_at' | 'created_at'>(column: C) {
-  return sql<number>`extract(epoch from ${sql.ref(column)})::float8 * 1000`.as(column);
+/** A time in milliseconds since 1970. It needs a name that no column has: `order by` would mean it, and use no index. */
+function epochMs(column: 'runtime_keys_updated_at' | 'created_at') {
+  return sql<number>`extract(epoch from ${sql.ref(column)})::float8 * 1000`;
 }
 
 /** One parameter however many ids there are: a list of parameters ends at 65,535, and each length is a statement of its own. */

@@ -106,11 +106,11 @@ export async function listApplications(
     name: row.name,
     socketKey: ctx.vault.open('socketKey', row.id, row.socket_key_sealed),
     httpKey: ctx.vault.open('httpKey', row.id, row.http_key_sealed),
-    keysUpdatedAt: new Date(row.runtime_keys_updated_at),
+    keysUpdatedAt: new Date(row.runtime_keys_updated_ms),
   }));
   const last = shown.at(-1);
   const more = rows.length > shown.length && last !== undefined;
-  return { applications, nextPageToken: more ? page.tokenAfter({ createdAt: new Date(last.created_at), id: last.id }) : '' };
+  return { applications, nextPageToken: more ? page.tokenAfter({ createdAt: new Date(last.created_ms), id: last.id }) : '' };
 }
 
 /** Which of the ids are applications of the account. Text that is no UUID is never one. Throws `account_id_invalid`. */
