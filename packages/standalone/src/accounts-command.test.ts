@@ -77,7 +77,7 @@ async function signIn(baseUrl: string, password: string): Promise<Pick<Owner, 's
   return { session: api.with({ cookie: cookieOf(headers), 'x-csrf-token': data?.csrfToken ?? '' }) };
 }
 
-describe.runIf(process.platform === 'linux')('npm run accounts', { timeout: 90_000 }, () => {
+describe.runIf(process.platform === 'linux')('npm run accounts', { timeout: 180_000 }, () => {
   it('takes effect on the next request beside a Latchkey that runs, and leaves its servers alone', async () => {
     const baseUrl = await start().running;
     const servers = processesOn(dir.path).sort();

@@ -29,7 +29,7 @@ async function post(url: string, body: object): Promise<number> {
   return response.status;
 }
 
-describe.runIf(process.platform === 'linux')('the launcher', { timeout: 90_000 }, () => {
+describe.runIf(process.platform === 'linux')('the launcher', { timeout: 180_000 }, () => {
   let dir: Awaited<ReturnType<typeof createDataDir>>;
   let launched: Launched[];
   const start = (env: NodeJS.ProcessEnv = {}, ...args: string[]) => {
