@@ -27,7 +27,7 @@ export async function writeManifest(dir: string, onBytes: (count: number) => voi
   return manifest;
 }
 
-/** @throws {BackupError} when there is none that can be read */
+/** @throws {BackupError} when the manifest is missing or can't be read */
 export async function readManifest(dir: string): Promise<Manifest> {
   const text = await readFile(join(dir, MANIFEST), 'utf8').catch(() => undefined);
   if (text === undefined) throw new BackupError(`${dir} is not a complete backup: it has no ${MANIFEST}.`);
