@@ -1,14 +1,46 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 
-const E2E = 'packages/standalone/src/e2e/**/*.test.ts';
+const E2E = 'packages/standalone/src/e2e';
 
-/** The same end-to-end tests for each shape; the project's name tells its set-up which one to start. */
-const endToEnd = (shape: 'standalone' | 'deployed') => ({
+/** `npm run test:all` runs every end-to-end test in both shapes; `npm test` leaves out what this file says. */
+const all = process.env.LATCHKEY_TESTS === 'all';
+
+/** Minutes of broken processes, networks, disks and object stores. */
+const FAULTS = `${E2E}/*.faults.test.ts`;
+
+/** Tests that `npm test` runs on separate processes too, because what they hold crosses a wire there. */
+const OVER_THE_WIRE = [
+  'avatar',
+  'bodies',
+  'concurrency',
+  'credentials',
+  'downloads',
+  'file-deletion',
+  'first-session',
+  'fleet*',
+  'http',
+  'limits',
+  'live-events',
+  'metrics',
+  'order-of-checks',
+  'revocation',
+  'sessions',
+  'shutdown',
+  'traces',
+  'upload-faults',
+  'upload-races',
+  'upload-wire',
+  'uploads',
+].map((name) => `${E2E}/${name}.test.ts`);
+
+/** The end-to-end tests of one shape; the project's name tells its set-up which one to start. */
+const endToEnd = (shape: 'standalone' | 'deployed', include: readonly string[]) => ({
   extends: true as const,
   test: {
     name: `e2e-${shape}`,
-    include: [E2E],
+    include: all ? [`${E2E}/*.test.ts`] : [...include],
+    exclude: all ? [] : [FAULTS],
     // Many start an instance of their own, or two, as set-ups elsewhere do.
     testTimeout: 60_000,
     hookTimeout: 120_000,
@@ -32,12 +64,12 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: ['packages/*/src/**/*.test.ts', 'services/*/src/**/*.test.ts', 'deploy/test/**/*.test.ts'],
-          exclude: ['**/node_modules/**', E2E],
+          exclude: ['**/node_modules/**', `${E2E}/**`],
           globalSetup: ['./packages/testkit/src/global-setup.ts'],
         },
       },
-      endToEnd('standalone'),
-      endToEnd('deployed'),
+      endToEnd('standalone', [`${E2E}/*.test.ts`]),
+      endToEnd('deployed', OVER_THE_WIRE),
     ],
   },
 });

@@ -10,6 +10,7 @@ const tasks = {
   // The launcher tells a repeated signal from the same one that came twice, so it may have all of them.
   start: (args) => runNode([`${root}packages/standalone/src/main.ts`, ...args], { endsWithUs: true }),
   test,
+  'test:all': testAll,
   'test:faults': testFaults,
   check: (args) => runChecks(selectChecks(args)).then((failed) => (failed.length === 0 ? 0 : 1)),
   bench: (args) => runNode([`${root}bench/main.ts`, ...args]),
@@ -22,7 +23,7 @@ const tasks = {
   format: (args) => runTool('biome', ['check', '--write', ...(args.length > 0 ? args : ['.'])]),
 };
 
-const needDevelopmentTools = new Set(['test', 'test:faults', 'check', 'bench', 'generate', 'format']);
+const needDevelopmentTools = new Set(['test', 'test:all', 'test:faults', 'check', 'bench', 'generate', 'format']);
 
 /**
  * @param {string | undefined} name
@@ -59,6 +60,12 @@ async function test(args) {
   const code = await runNode([`${modulesDir}/vitest/vitest.mjs`, 'run', ...args], { interruptedByTerminal: true });
   if (failed.length > 0) process.stderr.write(`Failed before the tests: ${failed.map((check) => check.name).join(', ')}.\n`);
   return failed.length > 0 ? code || 1 : code;
+}
+
+/** The same with every end-to-end test in both shapes, and with the faults that take minutes. */
+function testAll(args) {
+  process.env.LATCHKEY_TESTS = 'all';
+  return test(args);
 }
 
 /** Uploads while processes are killed; with `fleet` first, two of each service of which one thing after the other breaks. */

@@ -17,6 +17,12 @@ const tasks = {
 Without arguments it runs all checks and all tests; with them, these tests and no check.`,
     options: ['project=', 'reporter=', 'bail='],
   },
+  'test:all': {
+    usage: `npm run test:all [-- <file or folder>... [options of vitest]]
+
+As npm test, with every end-to-end test in both shapes and the fault tests that take minutes.`,
+    options: ['project=', 'reporter=', 'bail='],
+  },
   'test:faults': {
     usage: `npm run test:faults [-- fleet]
 

@@ -52,9 +52,9 @@ describe.runIf(process.platform === 'linux')('the launcher', { timeout: 180_000 
     ['in one process', [], []],
     ['in a process for each service', ['--deployed'], ['apps', 'files', 'gateway', 'identity', 'realtime']],
   ])('%s', (_title, args, services) => {
-    it('serves, stops when told to with nothing left behind, and keeps what it was told', async () => {
+    it('serves, closes live connections first when told to stop, leaves nothing running, and starts with the same data', async () => {
       const first = start({ SIGNUP: 'closed' }, ...args);
-      expect(await signUp(await first.running)).toBe(200);
+      const owner = await signUpWith(new Api(await first.running));
       expect(first.output().match(/SIGNUP is not a setting and has no effect. Did you mean SIGN_UP\?/g)).toHaveLength(1);
       expect(
         processesOn(dir.path)
@@ -63,22 +63,11 @@ describe.runIf(process.platform === 'linux')('the launcher', { timeout: 180_000 
       ).toEqual(['postgres', 'redis']);
       const children = serviceProcessesOf(first.process.pid ?? 0);
       expect(children.map(([name]) => name).sort()).toEqual(services);
-      first.signal('SIGTERM');
-      expect(await first.exited).toEqual({ code: 0, signal: null });
-      expect(processesOn(dir.path)).toEqual([]);
-      expect(serviceProcessesOf(first.process.pid ?? 0)).toEqual([]);
 
-      const second = start({}, ...args);
-      expect(await signIn(await second.running)).toBe(200);
-    });
-
-    it('opens live connections where it says, and tells them first that it stops', async () => {
-      const one = start({}, ...args);
-      const owner = await signUpWith(new Api(await one.running));
       const { api } = await createKey(owner);
       await createApplication(api);
       const { socketKey } = (await api.get('/api/v1/panel/get-applications')).data[0].applicationApiKeys;
-      const url = /Realtime {4}(ws:\S+)/.exec(one.output())?.[1] ?? '';
+      const url = /Realtime {4}(ws:\S+)/.exec(first.output())?.[1] ?? '';
       const open = async () => {
         const socket = new WebSocket(url, { headers: { authorization: `Bearer ${socketKey}` } });
         await once(socket, 'message');
@@ -88,14 +77,20 @@ describe.runIf(process.platform === 'linux')('the launcher', { timeout: 180_000 
       // A client that does not answer the close is waited for, and the REST interface is there meanwhile.
       silent.pause();
       const closed = once(socket, 'close');
-      one.signal('SIGTERM');
+      first.signal('SIGTERM');
       const [code] = await closed;
       expect([code, (await api.get('/api/v1/panel/get-applications')).status]).toEqual([1001, 200]);
-      expect(await one.exited).toEqual({ code: 0, signal: null });
+      expect(await first.exited).toEqual({ code: 0, signal: null });
       silent.terminate();
+      expect(processesOn(dir.path)).toEqual([]);
+      expect(serviceProcessesOf(first.process.pid ?? 0)).toEqual([]);
+
+      const second = start({}, ...args);
+      const again = new Api(await second.running, api.headers);
+      expect((await again.get('/api/v1/panel/get-applications')).data).toHaveLength(1);
     });
 
-    it('starts again what is killed, after a full disk too, and serves as before', async () => {
+    it('starts again what is killed, after a full disk too, and when it is killed itself, and serves as before', async () => {
       const one = start({}, ...args);
       const baseUrl = await one.running;
       await signUp(baseUrl);
@@ -116,15 +111,9 @@ describe.runIf(process.platform === 'linux')('the launcher', { timeout: 180_000 
         );
         await eventually(async () => expect(await signIn(baseUrl)).toBe(200), PATIENCE);
       }
-    });
-
-    it('recovers from being killed itself', async () => {
-      const first = start({}, ...args);
-      await signUp(await first.running);
-      first.signal('SIGKILL');
-      await first.exited;
-      const second = start({}, ...args);
-      expect(await signIn(await second.running)).toBe(200);
+      one.signal('SIGKILL');
+      await one.exited;
+      expect(await signIn(await start({}, ...args).running)).toBe(200);
     });
   });
 
