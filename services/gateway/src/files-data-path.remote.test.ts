@@ -10,6 +10,7 @@ import { type DataPathKind, startUploadGateway, type UploadGateway } from './tes
 
 const MIB = 1024 * 1024;
 const BIG = 64 * MIB;
+const BLOCK = Buffer.alloc(MIB, 'x');
 
 /** What a fake of the files service was asked for, and how far it got. */
 const seen = { requests: [] as IncomingMessage[], read: 0, closed: 0 };
@@ -37,7 +38,7 @@ async function download(req: IncomingMessage, res: ServerResponse, requestId: st
       (function* () {
         for (let left = size; left > 0; left -= MIB) {
           seen.read += Math.min(left, MIB);
-          yield Buffer.alloc(Math.min(left, MIB), 'x');
+          yield BLOCK.subarray(0, left);
         }
       })(),
     );
@@ -158,6 +159,23 @@ describe.each<DataPathKind>(['direct', 'remote'])('a download that is passed on 
     await eventually(() => gateway.logged.some(({ route }) => route === '/downloads/:token'));
     expect(JSON.stringify(gateway.logged)).not.toContain('a-secret-token');
   });
+});
+
+it('holds at most 128 KiB of a download that its client does not read', async () => {
+  const gateway = await startUploadGateway('remote', { download });
+  onTestFinished(() => gateway.stop());
+  const before = process.memoryUsage().arrayBuffers;
+  const clients = await Promise.all(Array.from({ length: 20 }, () => openRawClient(gateway.port)));
+  seen.read = 0;
+  for (const { socket } of clients) socket.pause().write('GET /downloads/big HTTP/1.1\r\nHost: x\r\n\r\n');
+  let last = 0;
+  await eventually(() => {
+    const isStill = last > clients.length * MIB && seen.read === last;
+    last = seen.read;
+    return isStill;
+  });
+  expect((process.memoryUsage().arrayBuffers - before) / clients.length / 1024).toBeLessThan(128);
+  for (const { socket } of clients) socket.destroy();
 });
 
 it('says that the service is away where it does not answer', async () => {

@@ -1,5 +1,6 @@
 import type { Agent, IncomingHttpHeaders, IncomingMessage, RequestOptions, ServerResponse } from 'node:http';
 import { ACTOR_HEADER } from '@latchkey/kit/audit/actor';
+import { releaseBytes } from '@latchkey/kit/http/release-bytes';
 import { writeChunk } from '@latchkey/kit/http/write-chunk';
 import { createBodyClient } from '@latchkey/kit/rpc/body-call';
 import { bearer } from '@latchkey/kit/rpc/credentials';
@@ -87,6 +88,8 @@ async function passOn(url: string, agent: Agent, { req, res, requestId, own }: D
   }
   const upstream = request(url, { agent, method: req.method ?? 'GET', headers, highWaterMark: 0 } as RequestOptions);
   boundConnect(upstream);
+  // Node's parser copies the body out of each read. Left to the collector, reads would add up to 64 MiB.
+  upstream.once('socket', (socket) => socket.on('data', releaseBytes));
   res.once('close', () => upstream.destroy());
   const answer = await new Promise<IncomingMessage>((resolve, reject) => {
     upstream.once('response', resolve).on('error', (err) => reject(unreachable(err)));
