@@ -41,8 +41,8 @@ const endToEnd = (shape: 'standalone' | 'deployed', include: readonly string[]) 
     name: `e2e-${shape}`,
     include: all ? [`${E2E}/*.test.ts`] : [...include],
     exclude: all ? [] : [FAULTS],
-    // Many start an instance of their own, or two, as set-ups elsewhere do.
-    testTimeout: 60_000,
+    // Many start instances: each takes up to 30 seconds on a busy machine, and 60 at most.
+    testTimeout: 180_000,
     hookTimeout: 120_000,
     globalSetup: ['./packages/standalone/src/testing/e2e-setup.ts'],
     // What the files share is the instance, in other processes; a process of their own each would only cost time.

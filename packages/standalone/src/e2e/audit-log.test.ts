@@ -229,4 +229,4 @@ it('entries are kept for as many days as is set', async () => {
     async () => expect(actionsOf(await readAuditLog(session))).toEqual(['account.created', 'application.created']),
     { timeoutMs: 15_000 },
   );
-}, 90_000);
+});

@@ -49,8 +49,8 @@ describe.skipIf(inject('latchkeyInstance').shape !== 'deployed')('services that 
     authority = await createAuthority();
     own = { ...(await authority.issue()), ca: authority.ca };
     fleet = await startFleet({ count: 1, avatarWorkers: 1, tls: authority });
-  }, 120_000);
-  afterAll(() => fleet?.stop(), 120_000);
+  });
+  afterAll(() => fleet?.stop());
 
   it('do their work together: calls, uploads, downloads and avatars', async () => {
     const owner = await signUp(fleet.api);
@@ -112,7 +112,7 @@ describe.skipIf(inject('latchkeyInstance').shape !== 'deployed')('services that 
       }
     }
     expect(differing).toEqual([]);
-  }, 60_000);
+  });
 
   it('answer nothing else over HTTP but probes: neither bodies without the credential, nor what is not there', async () => {
     const paths = [
@@ -182,7 +182,7 @@ describe.skipIf(inject('latchkeyInstance').shape !== 'deployed')('services that 
       const code = await call(foreign, method as DescMethodUnary, `Bearer ${SERVICE_CREDENTIAL}`);
       expect(LOST, `${name}: ${code}`).toContain(Number.parseInt(code, 10));
     }
-  }, 90_000);
+  });
 });
 
 function ask(url: string, what: string): Promise<number> {

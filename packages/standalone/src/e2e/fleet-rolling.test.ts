@@ -27,8 +27,8 @@ describe.skipIf(inject('latchkeyInstance').shape !== 'deployed')('a rolling rest
   beforeAll(async () => {
     const env = { FILE_COUNT_LIMIT: '100000', STORAGE_ALLOWANCE_MIB: '100000', DRAIN_SECONDS: '1' };
     fleet = await startFleet({ avatarWorkers: 2, env });
-  }, 120_000);
-  afterAll(() => fleet?.stop(), 120_000);
+  });
+  afterAll(() => fleet?.stop());
 
   it('of one process after the other loses no request, no upload, no download and no event', async () => {
     const load = await startRollingLoad(fleet, SEED);

@@ -17,7 +17,7 @@ afterEach(async () => {
   await database?.drop();
   fleet = undefined;
   database = undefined;
-}, 60_000);
+});
 
 const probes = (one: FleetProcess) => Promise.all([one.probe('/healthz'), one.probe('/readyz')]);
 
@@ -77,7 +77,7 @@ describe.skipIf(inject('latchkeyInstance').shape !== 'deployed')('services start
     for (const one of fleet.processes) await one.ready();
     expect(processes.map(({ pid }) => pid)).toEqual(pids);
     await expectWorking(fleet);
-  }, 120_000);
+  });
 
   it('all wait for PostgreSQL and Redis, and need no restart when those come', async () => {
     database = await createEmptyTestDatabase();
@@ -106,7 +106,7 @@ describe.skipIf(inject('latchkeyInstance').shape !== 'deployed')('services start
     expect(ended).toEqual([]);
     await fleet.stop();
     await Promise.all(Object.values(proxies).map((proxy) => proxy.close()));
-  }, 120_000);
+  });
 
   it('one that waits for PostgreSQL ends at once, and well, when it is told to', async () => {
     fleet = await startFleet({ count: 1, start: false, databaseUrl: 'postgres://nobody:x@127.0.0.1:1/none' });
@@ -114,5 +114,5 @@ describe.skipIf(inject('latchkeyInstance').shape !== 'deployed')('services start
     await apps.launch();
     await eventually(() => apps.lines.some((line) => line.includes('waiting for the database')), READY);
     expect(await apps.stop()).toMatchObject({ code: 0, signal: null });
-  }, 60_000);
+  });
 });

@@ -51,8 +51,8 @@ describe.skipIf(inject('latchkeyInstance').shape !== 'deployed')('two gateways o
         UPLOAD_ATTEMPTS_PER_MINUTE: String(UPLOADS),
       },
     });
-  }, 120_000);
-  afterAll(() => fleet?.stop(), 120_000);
+  });
+  afterAll(() => fleet?.stop());
 
   it('have applied each migration once, though all processes began to at once', async () => {
     const applied = await withClient(fleet.databaseUrl, async (client) => {

@@ -109,7 +109,7 @@ describe.each([
   });
 });
 
-describe('npm run listen, against a real service,', { timeout: 30_000 }, () => {
+describe('npm run listen, against a real service,', () => {
   const MAIN = fileURLToPath(new URL('../listen-main.ts', import.meta.url));
   const run = (...args: string[]) => {
     const child = spawn(process.execPath, [MAIN, ...args, '--url', realtimeUrl], { stdio: 'pipe' });

@@ -184,5 +184,5 @@ describe.each([
       await proxyOf().restore();
     }
     await seen(({ sum }) => expect(sum('latchkey_probe_up', { probe })).toBe(1));
-  }, 60_000);
+  });
 });

@@ -31,7 +31,7 @@ async function readSession() {
 
 const TIME = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z(?= {2}#)/g;
 
-it('the first session of the README does as it says, and leaves nothing where it was pasted', { timeout: 60_000 }, async () => {
+it('the first session of the README does as it says, and leaves nothing where it was pasted', async () => {
   const { script, promised } = await readSession();
   const folder = await mkdtemp(join(tmpdir(), 'latchkey-readme-'));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));

@@ -229,7 +229,7 @@ beforeAll(async () => {
     await issuer.stop();
     await database.drop();
   }
-}, 120_000);
+});
 
 it('what is searched is all there is', () => {
   expect(places.log).toContain('"msg":"request"');

@@ -73,7 +73,7 @@ it('SIGTERM under load: no accepted request fails, and everything ends with code
     `${result} sent ${(sentAt - signalAt).toFixed(1)} ms, ended ${(endedAt - signalAt).toFixed(1)} ms after the signal${reused ? ', reused' : ''}`;
   expect(failed.map(describeOutcome)).toEqual([]);
   expect(outcomes.filter(({ result }) => result === 200).length).toBeGreaterThan(300);
-}, 60_000);
+});
 
 it('SIGTERM ends everything soon, though clients hold connections that they do not use', async () => {
   const instance = await startInstanceForTest();
@@ -86,4 +86,4 @@ it('SIGTERM ends everything soon, though clients hold connections that they do n
   expect(await instance.exited).toBe(0);
   expect(performance.now() - startedAt).toBeLessThan(10_000);
   for (const socket of sockets) socket.destroy();
-}, 60_000);
+});

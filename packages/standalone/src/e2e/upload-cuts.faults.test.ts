@@ -65,7 +65,6 @@ it.runIf(inject('latchkeyInstance').shape === 'deployed').each(['gateway', 'file
     const again = async () => expect(tell(await subject.upload(`again-${victim}`, BYTE_SIZE))).toBe('200');
     await eventually(again, { timeoutMs: 30_000, intervalMs: 200 });
   },
-  60_000,
 );
 
 it('an upload that stalls until the deadline is told so, is wholly absent, and may be sent again at once', async () => {
@@ -84,4 +83,4 @@ it('an upload that stalls until the deadline is told so, is wholly absent, and m
     expect(again).toBe('200');
     expect(namesOf(await own.agreed())).not.toContain('stalled');
   }
-}, 60_000);
+});

@@ -26,4 +26,4 @@ it('several clients of one account at the edge of its allowance never get more, 
   const counts = await runFaults({ shape, seed: 3, rounds: 1, sessions: [8], allowance: { mib: 5, files: 3 } });
   expect(counts.uploads).toBeGreaterThan(10);
   expect(counts.samples).toBeGreaterThan(0);
-}, 120_000);
+});

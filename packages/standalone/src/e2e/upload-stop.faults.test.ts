@@ -43,7 +43,6 @@ it.each([true, false])(
     const next = await startSubjectForTest(options);
     expect((await next.agreed()).map(({ name }) => name)).toContain(`slow-${chunked}`);
   },
-  90_000,
 );
 
 it.runIf(inject('latchkeyInstance').shape === 'deployed')(
@@ -63,7 +62,6 @@ it.runIf(inject('latchkeyInstance').shape === 'deployed')(
     const names = (await subject.agreed()).map((row) => row.name).sort();
     expect(names).toEqual(['next-files', 'next-gateway', 'slow-files', 'slow-gateway']);
   },
-  120_000,
 );
 
 function pidOf({ instance }: OwnSubject, name: string): number | undefined {

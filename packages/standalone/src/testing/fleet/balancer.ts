@@ -15,13 +15,15 @@ export interface BalancerOptions {
    * load balancers before clients. Refused unless set.
    */
   readonly whenNoneIsReady?: 'refuse' | 'any';
+  /**
+   * Failed probes in a row after which a process gets no new connections; 15 unless set. Each takes
+   * a second at most: a process short of CPU time has as long as with the probes of deploy/kubernetes.
+   */
+  readonly probeFailuresMax?: number;
 }
 
 /** How long after one probe the next is made, in milliseconds. */
 const PROBE_INTERVAL_MS = 200;
-
-/** Failed probes in a row after which a process gets no new connections, as Kubernetes counts them. */
-const PROBE_FAILURES_MAX = 2;
 
 /** A target and what is known of it. */
 interface Backend {
@@ -40,10 +42,12 @@ export class Balancer {
   readonly #backends = new Map<BalancerTarget, Backend>();
   readonly #sockets = new Set<Socket>();
   readonly #whenNoneIsReady: NonNullable<BalancerOptions['whenNoneIsReady']>;
+  readonly #probeFailuresMax: number;
   #turn = 0;
 
-  private constructor({ whenNoneIsReady = 'refuse' }: BalancerOptions = {}) {
+  private constructor({ whenNoneIsReady = 'refuse', probeFailuresMax = 15 }: BalancerOptions = {}) {
     this.#whenNoneIsReady = whenNoneIsReady;
+    this.#probeFailuresMax = probeFailuresMax;
     this.#server = createServer({ allowHalfOpen: true }, (client) => {
       this.#keep(client);
       this.#connect(client, this.#inTurn());
@@ -70,13 +74,14 @@ export class Balancer {
 
   /** Whether new connections go to a process. */
   serves(target: BalancerTarget): boolean {
-    return (this.#backends.get(target)?.failures ?? PROBE_FAILURES_MAX) < PROBE_FAILURES_MAX;
+    const backend = this.#backends.get(target);
+    return backend !== undefined && backend.failures < this.#probeFailuresMax;
   }
 
   /** Gives a process its share of the connections to come, from when it is ready. */
   add(target: BalancerTarget): void {
     if (this.#backends.has(target)) return;
-    const backend = { target, watching: new AbortController(), failures: PROBE_FAILURES_MAX, accepted: 0 };
+    const backend = { target, watching: new AbortController(), failures: this.#probeFailuresMax, accepted: 0 };
     this.#backends.set(target, backend);
     void watch(backend);
   }

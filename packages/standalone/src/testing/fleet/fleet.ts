@@ -6,7 +6,7 @@ import { type TestAuthority, writeTlsFiles } from '@latchkey/testkit/certificate
 import { createEmptyTestDatabase } from '@latchkey/testkit/database';
 import { testRedis } from '@latchkey/testkit/redis';
 import { Api } from '../api.ts';
-import { Balancer } from './balancer.ts';
+import { Balancer, type BalancerOptions } from './balancer.ts';
 import { FleetProcess, type FleetService } from './fleet-process.ts';
 import { type FleetAddresses, settingsOf } from './fleet-settings.ts';
 
@@ -25,6 +25,8 @@ export interface FleetOptions {
   readonly redisUrl?: string;
   /** Signs a certificate for each process; then they speak TLS with one another. */
   readonly tls?: TestAuthority;
+  /** Failed probes after which a process gets no new connections; see {@link BalancerOptions}. */
+  readonly probeFailuresMax?: BalancerOptions['probeFailuresMax'];
   /** Whether all are started, and waited for; true unless set. */
   readonly start?: boolean;
   /** Puts something between a process and all that it speaks with. Nothing unless set. */
@@ -77,7 +79,7 @@ export async function startFleet(options: FleetOptions = {}): Promise<Fleet> {
   const database = options.databaseUrl === undefined ? await createEmptyTestDatabase() : undefined;
   const databaseUrl = options.databaseUrl ?? database?.url ?? '';
   const redisUrl = options.redisUrl ?? (await testRedis()).url;
-  const balancers = await openBalancers();
+  const balancers = await openBalancers(options);
   const scheme = options.tls ? 'https' : 'http';
   const addresses: FleetAddresses = { databaseUrl, redisUrl, objectsDir, balancers, scheme };
   const processes = await createProcesses(options, addresses, { logDir, dir });
@@ -111,11 +113,11 @@ export async function startFleet(options: FleetOptions = {}): Promise<Fleet> {
   };
 }
 
-async function openBalancers(): Promise<FleetAddresses['balancers']> {
+async function openBalancers({ probeFailuresMax }: FleetOptions): Promise<FleetAddresses['balancers']> {
   const opened = SERVICES.map(async (service) => {
     // With PostgreSQL gone no gateway is ready, and clients are to have their answer all the same.
     const whenNoneIsReady = service === 'gateway' ? 'any' : 'refuse';
-    return [service, await Balancer.open({ whenNoneIsReady })] as const;
+    return [service, await Balancer.open({ whenNoneIsReady, ...(probeFailuresMax && { probeFailuresMax }) })] as const;
   });
   return Object.fromEntries(await Promise.all(opened)) as FleetAddresses['balancers'];
 }

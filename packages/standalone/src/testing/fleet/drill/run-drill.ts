@@ -33,6 +33,8 @@ export async function runDrill({ seed, faults, holdMs, onResult }: Drill): Promi
       databaseUrl: servers.postgres.url,
       redisUrl: servers.redis.url,
       env: SETTINGS,
+      // A process that hangs is passed over while the fault lasts.
+      probeFailuresMax: 2,
       wire: links.wire,
     });
     undo.push(() => fleet.stop());
