@@ -131,9 +131,10 @@ describe('an embedded Redis', { timeout: 60_000 }, () => {
 
   it('says in one sentence what to do where there is none to be had', async () => {
     vi.stubEnv('PATH', '/nonexistent');
-    const { message } = await start({ cacheDir: undefined }).catch((err: Error) => err as Error);
-    expect(message).toMatch(/^There is no Redis on this machine .*\.$/);
-    expect(message).toContain(`): ${adviseRedis(await readSystem())}, or set REDIS_URL.`);
+    const advice = adviseRedis(await readSystem());
+    await expect(start({ cacheDir: undefined })).rejects.toThrow(
+      new RegExp(`^There is no Redis on this machine .*\\): ${advice}, or set REDIS_URL\\.$`),
+    );
     expect(await readdir(join(dir.path, 'cache'))).toEqual([]);
   });
 });
