@@ -6,6 +6,7 @@ import { Redis } from 'ioredis';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { identifyProcess, isRunning, readCommandLine } from './process-identity.ts';
 import { type EmbeddedRedis, startRedis } from './redis.ts';
+import { adviseRedis, readSystem } from './system.ts';
 import { createDataDir, killHard, launch } from './testing/launcher.ts';
 import { waitUntil } from './wait-until.ts';
 
@@ -130,8 +131,9 @@ describe('an embedded Redis', { timeout: 60_000 }, () => {
 
   it('says in one sentence what to do where there is none to be had', async () => {
     vi.stubEnv('PATH', '/nonexistent');
+    const advice = adviseRedis(await readSystem());
     await expect(start({ cacheDir: undefined })).rejects.toThrow(
-      /^There is no Redis on this machine .*: install .*, or set REDIS_URL\.$/,
+      new RegExp(`^There is no Redis on this machine .*\\): ${advice}, or set REDIS_URL\\.$`),
     );
     expect(await readdir(join(dir.path, 'cache'))).toEqual([]);
   });

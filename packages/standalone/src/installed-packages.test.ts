@@ -1,6 +1,9 @@
+import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
+import { cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, it } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 import { parse } from 'yaml';
 
 const ROOT = join(import.meta.dirname, '../../..');
@@ -30,4 +33,22 @@ it('npm start installs no test runner, compiler, linter or browser', () => {
       /^(vitest|vite|typescript|@typescript|@biomejs|@bufbuild\/buf|playwright-core|kubernetes-models)@/.test(key),
     ),
   ).toEqual([]);
+});
+
+it.each([
+  ['start', true],
+  ['check', false],
+])('npm run %s on a fresh checkout leaves out development dependencies: %s', async (task, isProduction) => {
+  const root = await mkdtemp(join(tmpdir(), 'latchkey-install-'));
+  onTestFinished(() => rm(root, { recursive: true }));
+  for (const name of ['scripts', 'package.json', 'pnpm-lock.yaml', 'pnpm-workspace.yaml'])
+    await cp(join(ROOT, name), join(root, name), { recursive: true });
+  for (const name of ['bin', 'packages', 'services']) await mkdir(join(root, name));
+  // A failed installation prints the output of the package manager.
+  await writeFile(join(root, 'bin', 'npx'), '#!/bin/sh\necho "$@"\nexit 1\n', { mode: 0o755 });
+  const { status, stderr } = spawnSync(process.execPath, [join(root, 'scripts', 'run.mjs'), task], {
+    env: { PATH: join(root, 'bin'), HOME: root },
+    encoding: 'utf8',
+  });
+  expect([status, / install --frozen-lockfile /.test(stderr), / --prod /.test(stderr)]).toEqual([1, true, isProduction]);
 });

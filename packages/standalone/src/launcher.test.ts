@@ -14,6 +14,7 @@ import { createDataDir, type Launched, launch } from './testing/launched.ts';
 import { processesOn, serviceProcessesOf } from './testing/processes-on.ts';
 
 const PATIENCE = { timeoutMs: 30_000 };
+const DISK_FULL = /The disk mounted on \/\S* is full; it holds /;
 const ACCOUNT = { username: 'ada', email: 'ada@example.com', password: 'nobody would guess this' };
 
 const signUp = (baseUrl: string) => post(`${baseUrl}/api/v1/auth/sign-up`, ACCOUNT);
@@ -36,6 +37,13 @@ describe.runIf(process.platform === 'linux')('the launcher', { timeout: 180_000 
     const one = launch({ DATA_DIR: dir.path, PORT: '0', REALTIME_PORT: '0', ...env }, args);
     launched.push(one);
     return one;
+  };
+  /** Has the next start of PostgreSQL fail as on a full disk. Returns the file to remove for space. */
+  const fillDisk = async () => {
+    const path = join(dir.path, 'postgres', 'data', 'postmaster.opts');
+    await rm(path);
+    await symlink('/dev/full', path);
+    return path;
   };
   beforeEach(async () => {
     dir = await createDataDir();
@@ -97,11 +105,10 @@ describe.runIf(process.platform === 'linux')('the launcher', { timeout: 180_000 
       const victims = [...processesOn(dir.path), ...serviceProcessesOf(one.process.pid ?? 0)];
       expect(victims).toHaveLength(2 + services.length);
       for (const [name, pid] of victims) {
-        const written = join(dir.path, 'postgres', 'data', 'postmaster.opts');
-        if (name === 'postgres') await rm(written).then(() => symlink('/dev/full', written));
+        const written = name === 'postgres' ? await fillDisk() : undefined;
         process.kill(pid, 'SIGKILL');
-        if (name === 'postgres') {
-          await eventually(() => expect(one.output()).toMatch(/The disk mounted on \/\S* is full; it holds /), PATIENCE);
+        if (written !== undefined) {
+          await eventually(() => expect(one.output()).toMatch(DISK_FULL), PATIENCE);
           expect(await signIn(baseUrl)).toBe(503);
           await rm(written);
         }
@@ -113,7 +120,11 @@ describe.runIf(process.platform === 'linux')('the launcher', { timeout: 180_000 
       }
       one.signal('SIGKILL');
       await one.exited;
-      expect(await signIn(await start({}, ...args).running)).toBe(200);
+      const written = await fillDisk();
+      const second = start({}, ...args);
+      await eventually(() => expect(second.output()).toMatch(DISK_FULL), PATIENCE);
+      await rm(written);
+      expect(await signIn(await second.running)).toBe(200);
     });
   });
 

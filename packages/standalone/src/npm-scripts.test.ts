@@ -41,3 +41,18 @@ it.each([
   expect(stderr).toMatch(/^npm took --[a-z-]+( and --[a-z-]+)? for its own: write `.*`\.\n$/);
   expect(stderr).toContain(`\`${command}\``);
 });
+
+/** Hides the loader of glibc from a program, as on a system with another C library. */
+const WITHOUT_GLIBC = encodeURIComponent(`
+  import fs from 'node:fs';
+  import { syncBuiltinESMExports } from 'node:module';
+  const { existsSync } = fs;
+  fs.existsSync = (path) => !String(path).includes('/ld-linux') && existsSync(path);
+  syncBuiltinESMExports();
+`);
+
+it.runIf(process.platform === 'linux')('names glibc and the image on a system without it', () => {
+  const { status, stdout, stderr } = run('test', ['--help'], { NODE_OPTIONS: `--import=data:text/javascript,${WITHOUT_GLIBC}` });
+  expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
+  expect(stderr).toMatch(/^Latchkey .* glibc, .* docs\/deployment\.md\.\n$/);
+});

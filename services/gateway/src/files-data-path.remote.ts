@@ -24,6 +24,12 @@ const OWN_HEADERS = new Set(['connection', 'keep-alive', 'transfer-encoding', 't
 /** The only requests that go on: a token, and a query that means nothing. */
 const DOWNLOAD_TARGET = /^\/downloads\/([\w-]{1,200})(?:\?|$)/;
 
+/**
+ * Downloads whose response head is awaited. The files service answers in milliseconds; a burst from one network would
+ * otherwise hold the event loops of both services for as long as all its downloads take to start.
+ */
+const STARTS = { underWay: 32, underWayOfKey: 4, size: 2_000, sizeOfKey: 500, waitMs: 5_000 };
+
 /** How to reach the files service. */
 export interface RemoteFilesOptions {
   /** `http://host:port` of its HTTP/1.1 port, or `https:` with TLS. */
@@ -41,6 +47,7 @@ export function createRemoteFilesDataPath(options: RemoteFilesOptions): FilesDat
   const bodies = createBodyClient(baseUrl, credential, tls);
   const { origin } = new URL(baseUrl);
   const agent = createAgent(tls);
+  const starts = new CallQueue(STARTS);
   return {
     upload(ticket, body, requestId) {
       const byteSize = announcedByteSize(body);
@@ -63,7 +70,8 @@ export function createRemoteFilesDataPath(options: RemoteFilesOptions): FilesDat
       if (token === undefined) throw errors.route_not_found();
       // The files service believes the network from a service of the deployment only.
       const own = { authorization: bearer(credential), 'x-client-network': clientNetwork };
-      await passOn(`${origin}/downloads/${token}`, agent, { req, res, requestId, own });
+      starts.check(clientNetwork);
+      const answer = await starts.run(clientNetwork, () => request(...));
     },
     close: () => bodies.close(),
   };

@@ -35,7 +35,7 @@ describe('a new key', () => {
     ['a name of 2 characters', { name: ' ab ' }],
     ['a name of 65 characters', { name: 'a'.repeat(65) }],
     ['a name that is a number', { name: 123 }],
-    ['a name of 2 characters and invisible ones', { name: '\u202ea\0\nb\u200b' }],
+    ['a name of 2 characters and invisible ones', { name: '\u202ea\nb\u200b' }],
     ['no scopes', { scopes: undefined }],
     ['an empty list of scopes', { scopes: [] }],
     ['an unknown scope', { scopes: ['applications:read', 'applications:write'] }],

@@ -1,3 +1,5 @@
+import { globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { beforeAll, describe, expect, inject, it } from 'vitest';
 import { sharedApi } from '../testing/caller.ts';
@@ -62,6 +64,19 @@ describe.skipIf(inject('latchkeyInstance').shape === 'deployed')('the OpenAPI do
         expect(Object.keys(responses), `${method} ${path}`).toEqual(expect.arrayContaining([success, '429', '500', '503']));
       }
     }
+  });
+
+  it('has every route that the documents name, with that method', () => {
+    const root = join(import.meta.dirname, '../../../..');
+    const text = globSync(['README.md', 'docs/*.md'], { cwd: root })
+      .map((path) => readFileSync(join(root, path), 'utf8'))
+      .join();
+    const named = [...text.matchAll(/\b(GET|POST|PUT|PATCH|DELETE) (\/api\/v1\/[\w/{}-]+)/g)].map(([name]) => name);
+    const described = Object.entries(document.paths).flatMap(([path, methods]) =>
+      Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
+    );
+    expect(named.length).toBeGreaterThan(10);
+    expect(described).toEqual(expect.arrayContaining(named.filter((name) => name !== 'GET /api/v1/realtime')));
   });
 
   it('is served relative to where it was found, so that its page works under every name of the instance', () => {
