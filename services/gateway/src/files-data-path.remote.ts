@@ -1,5 +1,6 @@
 import type { Agent, IncomingHttpHeaders, IncomingMessage, RequestOptions, ServerResponse } from 'node:http';
 import { ACTOR_HEADER } from '@latchkey/kit/audit/actor';
+import { CallQueue } from '@latchkey/kit/call-queue';
 import { releaseBytes } from '@latchkey/kit/http/release-bytes';
 import { writeChunk } from '@latchkey/kit/http/write-chunk';
 import { createBodyClient } from '@latchkey/kit/rpc/body-call';
@@ -70,8 +71,10 @@ export function createRemoteFilesDataPath(options: RemoteFilesOptions): FilesDat
       if (token === undefined) throw errors.route_not_found();
       // The files service believes the network from a service of the deployment only.
       const own = { authorization: bearer(credential), 'x-client-network': clientNetwork };
+      const url = `${origin}/downloads/${token}`;
       starts.check(clientNetwork);
-      const answer = await starts.run(clientNetwork, () => request(...));
+      const response = await starts.run(clientNetwork, () => begin(url, agent, { req, res, requestId, own }));
+      await passOn(response, res);
     },
     close: () => bodies.close(),
   };
@@ -85,8 +88,8 @@ interface Download {
   readonly own: Readonly<Record<string, string>>;
 }
 
-/** Hands a download and its answer on, as fast as the client reads. Whichever side goes away first takes the other with it. */
-async function passOn(url: string, agent: Agent, { req, res, requestId, own }: Download): Promise<void> {
+/** Resolves with the files service's response once its head is there. Ends it when the client goes away. */
+async function begin(url: string, agent: Agent, { req, res, requestId, own }: Download): Promise<IncomingMessage> {
   const headers: Record<string, string> = { ...own, [REQUEST_ID_HEADER]: requestId };
   const traceparent = activeTracer()?.traceparent();
   if (traceparent !== undefined) headers[TRACEPARENT_HEADER] = traceparent;
@@ -99,16 +102,20 @@ async function passOn(url: string, agent: Agent, { req, res, requestId, own }: D
   // Node's parser copies the body out of each read. Left to the collector, reads would add up to 64 MiB.
   upstream.once('socket', (socket) => socket.on('data', releaseBytes));
   res.once('close', () => upstream.destroy());
-  const answer = await new Promise<IncomingMessage>((resolve, reject) => {
+  if (res.closed) upstream.destroy();
+  return new Promise((resolve, reject) => {
     upstream.once('response', resolve).on('error', (err) => reject(unreachable(err)));
     upstream.end();
   });
-  res.writeHead(answer.statusCode ?? 502, endToEnd(answer.headers));
+}
+
+/** Sends the response to the client as fast as it reads. A response that is cut off stays shorter than its announced length. */
+async function passOn(response: IncomingMessage, res: ServerResponse): Promise<void> {
+  res.writeHead(response.statusCode ?? 502, endToEnd(response.headers));
   try {
-    for await (const chunk of answer as AsyncIterable<Buffer>) await writeChunk(res, chunk);
+    for await (const chunk of response as AsyncIterable<Buffer>) await writeChunk(res, chunk);
     res.end();
   } catch {
-    // Cut short, it stays shorter than it was said to be, for the client to see.
     res.destroy();
   }
 }
