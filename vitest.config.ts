@@ -20,19 +20,35 @@ const OVER_THE_WIRE = [
   'first-session',
   'fleet*',
   'http',
-  'limits',
   'live-events',
-  'metrics',
   'order-of-checks',
   'revocation',
-  'sessions',
   'shutdown',
   'traces',
-  'upload-faults',
   'upload-races',
   'upload-wire',
   'uploads',
 ].map((name) => `${E2E}/${name}.test.ts`);
+
+/** Unit tests that measure the memory of their process, or need a process in which telemetry was never on. */
+const ISOLATED = [
+  'packages/kit/src/tracing/tracing.test.ts',
+  'services/files/src/application/deleted-application.consumer.test.ts',
+  'services/gateway/src/files-data-path.remote.test.ts',
+  'services/realtime/src/upgrade/hostile.test.ts',
+];
+
+/** Unit tests, one project for those that share a process and one for those that do not. */
+const unit = (name: string, isolate: boolean) => ({
+  extends: true as const,
+  test: {
+    name,
+    include: isolate ? ISOLATED : ['packages/*/src/**/*.test.ts', 'services/*/src/**/*.test.ts', 'deploy/test/**/*.test.ts'],
+    exclude: ['**/node_modules/**', `${E2E}/**`, ...(isolate ? [] : ISOLATED)],
+    isolate,
+    globalSetup: ['./packages/testkit/src/global-setup.ts'],
+  },
+});
 
 /** The end-to-end tests of one shape; the project's name tells its set-up which one to start. */
 const endToEnd = (shape: 'standalone' | 'deployed', include: readonly string[]) => ({
@@ -59,15 +75,8 @@ export default defineConfig({
     // Most tests wait for servers and processes most of their time. By default two cores would get one worker.
     maxWorkers: Math.max(3, availableParallelism()),
     projects: [
-      {
-        extends: true,
-        test: {
-          name: 'unit',
-          include: ['packages/*/src/**/*.test.ts', 'services/*/src/**/*.test.ts', 'deploy/test/**/*.test.ts'],
-          exclude: ['**/node_modules/**', `${E2E}/**`],
-          globalSetup: ['./packages/testkit/src/global-setup.ts'],
-        },
-      },
+      unit('unit', false),
+      unit('unit-isolated', true),
       endToEnd('standalone', [`${E2E}/*.test.ts`]),
       endToEnd('deployed', OVER_THE_WIRE),
     ],

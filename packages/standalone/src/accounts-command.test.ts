@@ -78,8 +78,8 @@ async function signIn(baseUrl: string, password: string): Promise<Pick<Owner, 's
 }
 
 describe.runIf(process.platform === 'linux')('npm run accounts', { timeout: 180_000 }, () => {
-  it('takes effect on the next request beside a Latchkey that runs, and leaves its servers alone', async () => {
-    const baseUrl = await start().running;
+  it('takes effect on the next request beside a running Latchkey, leaves its servers alone, and writes no password to a file', async () => {
+    const baseUrl = await start({ LOG_LEVEL: 'trace' }).running;
     const servers = processesOn(dir.path).sort();
     expect(await run(CREATE, { input: `${PASSWORD}\n` })).toMatchObject({ code: 0, stderr: '' });
     const owner = (await signIn(baseUrl, PASSWORD)) as Owner;
@@ -96,56 +96,59 @@ describe.runIf(process.platform === 'linux')('npm run accounts', { timeout: 180_
     expect(await run(['sign-out', 'ada'])).toMatchObject({ code: 0, stderr: '' });
     expect((await later.session.get(APPLICATIONS)).code).toBe('unauth');
     expect(processesOn(dir.path).sort()).toEqual(servers);
-  });
 
-  it('starts the PostgreSQL of a Latchkey that does not run, waits for nobody to hear of it, and stops it after', async () => {
-    const first = start();
-    const baseUrl = await first.running;
-    await run(CREATE, { input: PASSWORD });
-    await signIn(baseUrl, PASSWORD);
-    await stop(first);
-    const reset = await run(['reset-password', 'ada', '--json', '--generate']);
-    expect(reset).toMatchObject({ code: 0, stderr: STARTS });
-    const { endedSessions, password } = JSON.parse(reset.stdout);
-    expect(endedSessions).toBe(1);
-    expect(processesOn(dir.path)).toEqual([]);
-    expect(await readdir(dir.path)).not.toContain('launcher.lock');
-    const { session } = await signIn(await start().running, password);
-    expect((await session.get(APPLICATIONS)).code).toBe('');
-  });
-
-  it('stops it also where the command is refused', async () => {
-    await stop(await started());
-    const refused = await run(['sign-out', 'nobody']);
-    expect(refused).toEqual({ code: 1, stdout: '', stderr: `${STARTS}There is no account "nobody".\n` });
-    expect(processesOn(dir.path)).toEqual([]);
-  });
-
-  it('stops it also where the command is interrupted while it waits for a password', async () => {
-    await stop(await started());
-    await run([...CREATE, '--generate']);
-    const { child, ended } = begin(['reset-password', 'ada']);
-    // Once its connection stands, nothing but the password is waited for.
-    await eventually(() => hasConnected(dir.path), { timeoutMs: 20_000 });
-    child.kill('SIGINT');
-    expect(await ended).toEqual({ code: 130, stdout: '', stderr: STARTS });
-    expect(processesOn(dir.path)).toEqual([]);
-    expect(await readdir(dir.path)).not.toContain('launcher.lock');
-  });
-
-  it('writes no password to a log or any other file', async () => {
-    await start({ LOG_LEVEL: 'trace' }).running;
-    await run(CREATE, { input: PASSWORD });
     const { password } = JSON.parse((await run(['reset-password', 'ada', '--generate', '--json'])).stdout);
     await stop(launched[0] as Launched);
     const names = await readdir(dir.path, { recursive: true, withFileTypes: true });
     const files = names.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
     const contents = await Promise.all(files.map((path) => readFile(path)));
-    // What is there to be found is found: it is not elsewhere that they are written.
+    // The search itself works: the e-mail address is found.
     expect(contents.some((content) => content.includes('ada@example.com'))).toBe(true);
-    for (const secret of [PASSWORD, password]) {
+    for (const secret of [PASSWORD, OTHER, password]) {
       expect(files.filter((_path, i) => contents[i]?.includes(secret))).toEqual([]);
     }
+  });
+
+  it('starts the PostgreSQL of a stopped Latchkey, and stops it when it succeeds, is rejected or is interrupted', async () => {
+    const first = start();
+    const baseUrl = await first.running;
+    await run(CREATE, { input: PASSWORD });
+    await signIn(baseUrl, PASSWORD);
+    await stop(first);
+    const expectStopped = async () => {
+      expect(processesOn(dir.path)).toEqual([]);
+      expect(await readdir(dir.path)).not.toContain('launcher.lock');
+    };
+
+    const refused = await run(['sign-out', 'nobody']);
+    expect(refused).toEqual({ code: 1, stdout: '', stderr: `${STARTS}There is no account "nobody".\n` });
+    await expectStopped();
+
+    const { child, ended } = begin(['reset-password', 'ada']);
+    // Once it is connected it waits for the password only.
+    await eventually(() => hasConnected(dir.path), { timeoutMs: 20_000 });
+    child.kill('SIGINT');
+    expect(await ended).toEqual({ code: 130, stdout: '', stderr: STARTS });
+    await expectStopped();
+
+    const reset = await run(['reset-password', 'ada', '--json', '--generate']);
+    expect(reset).toMatchObject({ code: 0, stderr: STARTS });
+    const { endedSessions, password } = JSON.parse(reset.stdout);
+    expect(endedSessions).toBe(1);
+    await expectStopped();
+
+    const [secrets, moved] = [join(dir.path, 'secrets.json'), join(dir.path, 'elsewhere.json')];
+    await rename(secrets, moved);
+    const { code, stderr } = await run(['list'], { env: { SIGN_UP: 'maybe' } });
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: expect.stringMatching(/^Wrong settings:\n {2}SECRET_KEY is required, as .+\n {2}SIGN_UP must be open or closed\n$/),
+    });
+    await expectStopped();
+    await rename(moved, secrets);
+
+    const { session } = await signIn(await start().running, password);
+    expect((await session.get(APPLICATIONS)).code).toBe('');
   });
 
   it('uses the servers that DATABASE_URL and REDIS_URL name, and the secret of the data folder', async () => {
@@ -215,16 +218,6 @@ describe.runIf(process.platform === 'linux')('npm run accounts', { timeout: 180_
     expect(await readdir(dir.path)).toEqual([]);
   });
 
-  it('says all that is wrong with the settings before it starts anything', async () => {
-    await stop(await started());
-    await rename(join(dir.path, 'secrets.json'), join(dir.path, 'elsewhere.json'));
-    const { code, stderr } = await run(['list'], { env: { SIGN_UP: 'maybe' } });
-    expect({ code, stderr }).toEqual({
-      code: 1,
-      stderr: expect.stringMatching(/^Wrong settings:\n {2}SECRET_KEY is required, as .+\n {2}SIGN_UP must be open or closed\n$/),
-    });
-  });
-
   it('shows how it is used', async () => {
     expect(await run(['--help'])).toMatchObject({
       code: 0,
@@ -242,11 +235,4 @@ async function hasConnected(dataDir: string): Promise<boolean> {
     return client.query("select from pg_stat_activity where application_name = 'latchkey-identity' and state = 'idle'");
   });
   return rowCount !== 0;
-}
-
-/** One that has run, so that there is a database. */
-async function started(): Promise<Launched> {
-  const one = start();
-  await one.running;
-  return one;
 }
