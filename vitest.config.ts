@@ -30,10 +30,13 @@ const OVER_THE_WIRE = [
   'uploads',
 ].map((name) => `${E2E}/${name}.test.ts`);
 
-/** Unit tests that measure the memory of their process, or need a process in which telemetry was never on. */
+/** Unit tests that measure or change what belongs to a whole process: its memory, telemetry, `fs.write`. */
 const ISOLATED = [
   'packages/kit/src/tracing/tracing.test.ts',
+  'packages/standalone/src/log-sink.test.ts',
   'services/files/src/application/deleted-application.consumer.test.ts',
+  'services/files/src/avatar/avatar.test.ts',
+  'services/files/src/check/check-avatars.test.ts',
   'services/gateway/src/files-data-path.remote.test.ts',
   'services/realtime/src/upgrade/hostile.test.ts',
 ];
