@@ -30,10 +30,11 @@ const OVER_THE_WIRE = [
   'uploads',
 ].map((name) => `${E2E}/${name}.test.ts`);
 
-/** Unit tests that measure or change what belongs to a whole process: its memory, telemetry, `fs.write`. */
+/** Unit tests that measure or change what belongs to a whole process: its memory, telemetry, `fs.write`, known settings. */
 const ISOLATED = [
   'packages/kit/src/tracing/tracing.test.ts',
   'packages/standalone/src/log-sink.test.ts',
+  'packages/standalone/src/settings.test.ts',
   'services/files/src/application/deleted-application.consumer.test.ts',
   'services/files/src/avatar/avatar.test.ts',
   'services/files/src/check/check-avatars.test.ts',
