@@ -30,8 +30,9 @@ const OVER_THE_WIRE = [
   'uploads',
 ].map((name) => `${E2E}/${name}.test.ts`);
 
-/** Unit tests that measure or change what belongs to a whole process: its memory, telemetry, `fs.write`, known settings. */
+/** Unit tests that measure or change what belongs to a whole process: its memory, CPU time, telemetry, `fs.write`. */
 const ISOLATED = [
+  'packages/kit/src/queue-faults.test.ts',
   'packages/kit/src/tracing/tracing.test.ts',
   'packages/standalone/src/log-sink.test.ts',
   'packages/standalone/src/settings.test.ts',
@@ -39,6 +40,7 @@ const ISOLATED = [
   'services/files/src/avatar/avatar.test.ts',
   'services/files/src/check/check-avatars.test.ts',
   'services/gateway/src/files-data-path.remote.test.ts',
+  'services/identity/src/account/sign-in-time.test.ts',
   'services/realtime/src/upgrade/hostile.test.ts',
 ];
 

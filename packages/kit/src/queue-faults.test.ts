@@ -81,7 +81,8 @@ describe.each(faults)('with Redis $what', ({ what, breakIt, mend }) => {
     // Nothing is awaited but that nothing happens.
     await delay(4_000);
     const { user, system } = process.cpuUsage(before);
-    expect((user + system) / 1_000 / (performance.now() - startedAt)).toBeLessThan(0.1);
+    // A loop without a wait takes all of a core.
+    expect((user + system) / 1_000 / (performance.now() - startedAt)).toBeLessThan(0.5);
     await mended();
     await eventually(() => producer.add(QUEUE, [job('b-2')]));
     await eventually(() => expect(done).toEqual(['b-1', 'b-2']), { timeoutMs: 10_000 });
