@@ -193,6 +193,13 @@ it('starts at most four downloads of a network at a time', async () => {
   for (const { socket } of clients) socket.destroy();
 });
 
+it('fails a download with 503 when the files service does not respond', async () => {
+  const gateway = await startUploadGateway('remote', { download });
+  onTestFinished(() => gateway.stop());
+  const response = await fetch(`${gateway.baseUrl}/downloads/unanswered`);
+  expect([response.status, response.headers.get('retry-after')]).toEqual([503, '2']);
+});
+
 it('says that the service is away where it does not answer', async () => {
   const gateway = await startUploadGateway('remote');
   await gateway.stopDataPath();

@@ -26,10 +26,13 @@ const OWN_HEADERS = new Set(['connection', 'keep-alive', 'transfer-encoding', 't
 const DOWNLOAD_TARGET = /^\/downloads\/([\w-]{1,200})(?:\?|$)/;
 
 /**
- * Downloads whose response head is awaited. The files service answers in milliseconds; a burst from one network would
- * otherwise hold the event loops of both services for as long as all its downloads take to start.
+ * Downloads whose response head is awaited. Otherwise a burst from one network would hold the event
+ * loops of both services until all its downloads have started.
  */
 const STARTS = { underWay: 32, underWayOfKey: 4, size: 2_000, sizeOfKey: 500, waitMs: 5_000 };
+
+/** Longest wait for the head of a response, in milliseconds. A hung service holds no start longer. */
+const HEAD_TIMEOUT_MS = 4_500;
 
 /** How to reach the files service. */
 export interface RemoteFilesOptions {
@@ -88,7 +91,7 @@ interface Download {
   readonly own: Readonly<Record<string, string>>;
 }
 
-/** Resolves with the files service's response once its head is there. Ends it when the client goes away. */
+/** Resolves with the response of the files service once its head is there. Ends with the client. */
 async function begin(url: string, agent: Agent, { req, res, requestId, own }: Download): Promise<IncomingMessage> {
   const headers: Record<string, string> = { ...own, [REQUEST_ID_HEADER]: requestId };
   const traceparent = activeTracer()?.traceparent();
@@ -99,17 +102,22 @@ async function begin(url: string, agent: Agent, { req, res, requestId, own }: Do
   }
   const upstream = request(url, { agent, method: req.method ?? 'GET', headers, highWaterMark: 0 } as RequestOptions);
   boundConnect(upstream);
-  // Node's parser copies the body out of each read. Left to the collector, reads would add up to 64 MiB.
+  // Node's parser copies the body out of each read. V8 would collect the reads after 64 MiB.
   upstream.once('socket', (socket) => socket.on('data', releaseBytes));
   res.once('close', () => upstream.destroy());
   if (res.closed) upstream.destroy();
-  return new Promise((resolve, reject) => {
-    upstream.once('response', resolve).on('error', (err) => reject(unreachable(err)));
-    upstream.end();
-  });
+  const timer = setTimeout(() => upstream.destroy(new Error('no response')), HEAD_TIMEOUT_MS);
+  try {
+    return await new Promise((resolve, reject) => {
+      upstream.once('response', resolve).on('error', (err) => reject(unreachable(err)));
+      upstream.end();
+    });
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
-/** Sends the response to the client as fast as it reads. A response that is cut off stays shorter than its announced length. */
+/** Sends a response as fast as the client reads. Cut off, it is shorter than announced. */
 async function passOn(response: IncomingMessage, res: ServerResponse): Promise<void> {
   res.writeHead(response.statusCode ?? 502, endToEnd(response.headers));
   try {
