@@ -3,8 +3,9 @@ import { Failure } from './failure.mjs';
 /**
  * Help and options of the npm scripts. Tasks without `usage` print their own help.
  *
- * `options`, with `=` where they take a value, are those that npm takes for its own, and drops, where they are written without `--` in front. Names that are
- * settings of npm too, such as `json`, are left out: they may stand in an .npmrc.
+ * `options`, with `=` where they take a value, are those that npm takes for its own, and drops,
+ * unless `--` precedes them. Names that are settings of npm too, such as `json`, are left out, as
+ * they may be set in an .npmrc.
  */
 const tasks = {
   start: { options: ['deployed'] },

@@ -12,10 +12,11 @@ export interface Entry {
 }
 
 /**
- * Everything below a folder, a folder before what is in it. Symbolic links are not followed, and a folder that is removed
- * meanwhile counts as empty.
+ * Everything below a folder, a folder before its entries. Symbolic links are not followed, and a
+ * folder that is removed meanwhile counts as empty.
  *
- * @param isIncluded whether a file, or a folder with what is in it, is included, by its path below `dir`; all by default
+ * @param isIncluded whether a file, or a folder and its entries, is included, by its path below
+ *   `dir`; all by default
  */
 export async function* walkFiles(dir: string, isIncluded: (name: string) => boolean = () => true): AsyncGenerator<Entry> {
   const pending = [''];

@@ -107,7 +107,7 @@ async function startIn(dir: string, options: StartRedisOptions): Promise<Embedde
   }
 }
 
-/** Whether Redis complains about the data that it loads. Excludes errors of the system, where the data may be intact. */
+/** Whether Redis reports damaged data. Excludes errors of the system, where the data may be intact. */
 function saysDataDamaged(line: string): boolean {
   return (
     /append only file|AOF|RDB|loading DB/.test(line) &&

@@ -64,7 +64,7 @@ export function releaseUnusedMemory(checkIntervalMs = CHECK_INTERVAL_MS): void {
 }
 
 function collectGarbage(): void {
-  // There is no other way to ask for it; V8 exposes `gc` only in contexts that are created after the flag is set.
+  // The only way to collect: V8 exposes `gc` in contexts that are created after the flag is set.
   setFlagsFromString('--expose-gc');
   const gc = runInNewContext('gc') as NodeJS.GCFunction;
   setFlagsFromString('--no-expose-gc');

@@ -15,7 +15,7 @@ const PAGE_BYTES = 16 * 1024;
 /** Time between two reads from connections that send small chunks, in milliseconds. Node reads 64 KiB, which takes it up to 40 ms to parse. */
 const PAUSE_MS = 100;
 
-/** Resolves at the turn of the last connection in line. The line is as long as there are connections. */
+/** Resolves at the turn of the last connection in line. The limit of connections bounds the line. */
 let lastInLine: Promise<unknown> = Promise.resolve();
 
 /**

@@ -20,7 +20,7 @@ export function isLingering(socket: object): boolean {
   return lingering.has(socket);
 }
 
-/** Stops parsing requests on a connection that still gets responses. Unread bytes stay in the kernel's buffer. */
+/** Stops parsing requests on a connection that still gets responses. Unread bytes stay in the kernel. */
 export function stopParsing(socket: Socket): void {
   if (socket.destroyed || lingering.has(socket)) return;
   takeFromParser(socket);

@@ -80,7 +80,8 @@ function createEnvelope(err: DomainError, { requestId = randomUUID(), headers: o
 }
 
 /**
- * Answers a failure of the HTTP parser, as a listener for `clientError`. A connection that was reset gets no response.
+ * Answers a failure of the HTTP parser, as a listener for `clientError`. A connection that was reset
+ * gets no response.
  *
  * @param headers beside those that every answer has
  */

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { startSubjectForTest, tell } from '../testing/faults/own-subject.ts';
 
-/** Promises R9: a disk that is full is a clean error within 10 s, leaves no row and no rest, and the next upload that fits is stored. */
+/** Promises R9: a full disk is an error within 10 s and leaves nothing; the next upload that fits is stored. */
 const FAILED_MS_MAX = 10_000;
 
 const MIB = 1024 * 1024;

@@ -56,7 +56,7 @@ function hex<C extends 'socket_key_sealed' | 'http_key_sealed'>(column: C) {
   return sql<string>`encode(${sql.ref(column)}, 'hex')`.as(column);
 }
 
-/** A time in milliseconds since 1970. It needs a name that no column has: `order by` would mean it, and use no index. */
+/** A time in milliseconds since 1970. Named unlike any column, as `order by` would use it and no index. */
 function epochMs(column: 'runtime_keys_updated_at' | 'created_at') {
   return sql<number>`extract(epoch from ${sql.ref(column)})::float8 * 1000`;
 }

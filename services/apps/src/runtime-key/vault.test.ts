@@ -1,9 +1,8 @@
+import { createDecipheriv } from 'node:crypto';
 import { expect, it, vi } from 'vitest';
+import { createVault } from './vault.ts';
 
-vi.resetModules();
-vi.doMock('node:crypto', { spy: true });
-const { createDecipheriv } = await import('node:crypto');
-const { createVault } = await import('./vault.ts');
+vi.mock('node:crypto', { spy: true });
 
 it('decrypts a key once, however often it is opened, and never for another owner', () => {
   const vault = createVault('a deployment secret of 32 letters');

@@ -5,7 +5,7 @@ import type { Duplex } from 'node:stream';
 /** Name of the error of a stalled request. The AWS SDK does not repeat a request that failed with it. */
 export const STALLED = 'StalledError';
 
-/** Longest pause within a response, in milliseconds. Longer, because a reader of the object may pause too. */
+/** Longest pause within a response, in milliseconds. Longer, as a reader of the object may pause. */
 const RESPONSE_PAUSE_MS_MAX = 15_000;
 
 /** The part of a socket that shows whether bytes move. */

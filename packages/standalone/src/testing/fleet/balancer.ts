@@ -17,7 +17,7 @@ export interface BalancerOptions {
   readonly whenNoneIsReady?: 'refuse' | 'any';
   /**
    * Failed probes in a row after which a process gets no new connections; 15 unless set. Each takes
-   * a second at most: a process short of CPU time has as long as with the probes of deploy/kubernetes.
+   * a second at most, so a process short of CPU time has as long as in deploy/kubernetes.
    */
   readonly probeFailuresMax?: number;
 }
