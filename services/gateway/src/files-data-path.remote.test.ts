@@ -179,17 +179,17 @@ it('holds at most 128 KiB of a download that its client does not read', async ()
   for (const { socket } of clients) socket.destroy();
 });
 
-it('starts at most four downloads of a network at a time', async () => {
+it('starts at most two downloads of a network at a time', async () => {
   const gateway = await startUploadGateway('remote', { download });
   onTestFinished(() => gateway.stop());
   const before = seen.requests.length;
   const clients = await Promise.all(Array.from({ length: 6 }, () => openRawClient(gateway.port)));
   for (const { socket } of clients) socket.write('GET /downloads/unanswered HTTP/1.1\r\nHost: x\r\n\r\n');
-  await eventually(() => seen.requests.length === before + 4);
+  await eventually(() => seen.requests.length === before + 2);
   expect(await (await fetch(`${gateway.baseUrl}/healthz`)).text()).toContain('ok');
-  expect(seen.requests).toHaveLength(before + 4);
+  expect(seen.requests).toHaveLength(before + 2);
   clients[0]?.socket.destroy();
-  await eventually(() => seen.requests.length === before + 5);
+  await eventually(() => seen.requests.length === before + 3);
   for (const { socket } of clients) socket.destroy();
 });
 

@@ -29,7 +29,7 @@ const DOWNLOAD_TARGET = /^\/downloads\/([\w-]{1,200})(?:\?|$)/;
  * Downloads whose response head is awaited. Otherwise a burst from one network would hold the event
  * loops of both services until all its downloads have started.
  */
-const STARTS = { underWay: 32, underWayOfKey: 4, size: 2_000, sizeOfKey: 500, waitMs: 5_000 };
+const STARTS = { underWay: 32, underWayOfKey: 2, size: 2_000, sizeOfKey: 500, waitMs: 5_000 };
 
 /** Longest wait for the head of a response, in milliseconds. A hung service holds no start longer. */
 const HEAD_TIMEOUT_MS = 4_500;
