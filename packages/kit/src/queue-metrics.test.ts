@@ -2,13 +2,11 @@ import { eventually } from '@latchkey/testkit/eventually';
 import { testRedis } from '@latchkey/testkit/redis';
 import { Redis } from 'ioredis';
 import { expect, it, onTestFinished } from 'vitest';
-import { recordWith } from './metrics/instrument.ts';
-import { PrometheusRecorder } from './metrics/prometheus.ts';
+import { startMeasuring } from './metrics/instrument.ts';
 import { QUEUE_PREFIX } from './queue.ts';
 import { job, produce, QUEUE } from './testing/queues.ts';
 
-const recorder = new PrometheusRecorder('test');
-recordWith(recorder);
+const recorder = await startMeasuring('test');
 
 /** Reads the value of one metric of the queue, with these labels as well. */
 async function read(name: string, labels = ''): Promise<number> {

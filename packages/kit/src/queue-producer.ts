@@ -1,120 +1,102 @@
 import { Queue } from 'bullmq';
+import { currentOrigin } from './call-origin.ts';
 import type { Logger } from './logger.ts';
-import { JOB_OPTIONS, QUEUE_PREFIX, type QueueJob } from './queue.ts';
+import { JOB_OPTIONS, ORIGIN_PROPERTY, QUEUE_PREFIX, type QueueJob, spanAttributes } from './queue.ts';
 import { watchQueues } from './queue-metrics.ts';
-import { packJob } from './queue-origin.ts';
-import { connectInBackground, createFailFastRedis } from './redis.ts';
+import { connectInBackground, createFailFastRedis, type Redis } from './redis.ts';
+import { activeTracer } from './tracing/tracer.ts';
 
-/** How jobs reach their queues. */
+/** Options of {@link createQueueProducer}. */
 export interface QueueProducerOptions {
   readonly url: string;
-  /** What Redis lists the connection as. */
+  /** Name of the connection in Redis. */
   readonly name: string;
   readonly queues: readonly string[];
   readonly logger: Logger;
-  /** Called each time that Redis can be used, or can be used again. */
+  /** Called whenever the connection to Redis is ready. */
   readonly onReady?: () => void;
 }
 
 /** Adds jobs to queues. */
 export interface QueueProducer {
-  /** Begins to connect, and goes on trying behind the scenes. */
+  /** Starts to connect, and retries in the background. */
   connect(): void;
   /**
-   * Adds jobs to one of the queues, all or some of them. A job that is there already, by its id, is left as it is, so that adding all of them again is
-   * always right.
+   * Adds jobs to one of the queues, all or some of them. A job whose id waits already stays as it is,
+   * so that adding all of them again is safe.
    *
-   * @returns whether they were added: false when {@link WAITING_MAX} jobs wait already, as nobody works on them
-   * @throws Error within a second when Redis did not take all of them; nothing is kept to be sent later
+   * @returns false when {@link WAITING_MAX} jobs wait already
+   * @throws Error within a second when Redis did not take all of them; nothing is sent later
    */
   add(queue: string, jobs: readonly QueueJob[]): Promise<boolean>;
   /** Closes the connection, whatever state Redis is in. */
   close(): Promise<void>;
 }
 
-/** Jobs that may wait in a queue, give or take those that are being added: Redis holds them in memory. */
+/** Most jobs that wait in a queue, which Redis holds in memory. */
 export const WAITING_MAX = 10_000;
 
-const COMMAND_TIMEOUT_MS = 1_000;
-/** Jobs wait for the connection, so that it is tried more often than others. */
-const RECONNECT_DELAY_MS_MAX = 500;
-
-/** A producer for some queues, on one connection. Nothing is connected before {@link QueueProducer.connect}. */
-export function createQueueProducer(options: QueueProducerOptions): QueueProducer {
-  const { url, name, logger, onReady } = options;
-  const redis = createFailFastRedis(url, logger, {
-    name,
-    commandTimeoutMs: COMMAND_TIMEOUT_MS,
-    reconnectDelayMsMax: RECONNECT_DELAY_MS_MAX,
-  });
+/** Creates a producer for some queues, on one connection. Nothing is connected before {@link QueueProducer.connect}. */
+export function createQueueProducer({ url, name, queues: names, logger, onReady }: QueueProducerOptions): QueueProducer {
+  const redis = createFailFastRedis(url, logger, { name, commandTimeoutMs: 1_000, reconnectDelayMsMax: 500 });
   if (onReady) redis.on('ready', onReady);
-  const unwatch = watchQueues(redis, options.queues);
-  const queues = new Map(options.queues.map((queueName) => [queueName, openQueue(queueName)]));
-
-  function openQueue(queueName: string): Queue {
-    const queue = new Queue(queueName, {
-      connection: redis,
-      prefix: QUEUE_PREFIX,
-      defaultJobOptions: JOB_OPTIONS,
-      // Whatever BullMQ asks of a new connection fails for good when Redis is down at that moment.
-      skipWaitingForReady: true,
-      skipVersionCheck: true,
-      skipMetasUpdate: true,
-    });
-    // The connection's own errors come by here as well, and have been logged.
-    queue.on('error', () => undefined);
-    return queue;
-  }
-
-  /** The queues that were full when they were last added to. */
+  const queues = new Map(names.map((queueName) => [queueName, openQueue(queueName, redis)]));
+  const unwatch = watchQueues(name, [...queues.values()]);
   const full = new Set<string>();
-
-  function tell(queueName: string, isFull: boolean): void {
+  const noteFull = (queueName: string, isFull: boolean) => {
+    if (isFull === full.has(queueName)) return;
+    const facts = { queue: queueName };
     if (isFull) full.add(queueName);
     else full.delete(queueName);
-    const facts = { queue: queueName };
-    if (isFull) logger.warn(facts, 'queue is full: nobody works on it');
-    else logger.info(facts, 'queue is worked on again');
-  }
-
-  /** Jobs with a priority wait elsewhere, and most queues have none. */
-  async function countWaiting(queueName: string, jobs: readonly QueueJob[]): Promise<number> {
-    const key = `${QUEUE_PREFIX}:${queueName}`;
-    const hasPriorities = jobs.some(({ priority }) => priority);
-    const [waiting, behind] = await Promise.all([
-      redis.llen(`${key}:wait`),
-      hasPriorities ? redis.zcard(`${key}:prioritized`) : 0,
-    ]);
-    return waiting + behind;
-  }
-
+    if (isFull) logger.warn(facts, 'queue is full: no worker takes its jobs');
+    else logger.info(facts, 'queue takes jobs again');
+  };
   return {
     connect: () => void connectInBackground(redis),
     async add(queueName, jobs) {
       const queue = queues.get(queueName);
-      if (!queue) throw new Error(`There is no queue ${queueName} here`);
-      const isFull = (await countWaiting(queueName, jobs)) >= WAITING_MAX;
-      if (isFull !== full.has(queueName)) tell(queueName, isFull);
-      if (isFull) return false;
-      const packed = jobs.map((job) => ({ job, ...packJob(queueName, job) }));
-      try {
-        await queue.addBulk(
-          packed.map(({ job: { id, name: jobName, priority }, data }) => ({
-            name: jobName,
-            data,
-            opts: { jobId: id, ...(priority && { priority }) },
-          })),
-        );
-      } finally {
-        for (const { span } of packed) span?.end();
-      }
-      return true;
+      if (!queue) throw new Error(`Unknown queue ${queueName}`);
+      const isFull = (await queue.getJobCountByTypes('waiting', 'prioritized')) >= WAITING_MAX;
+      noteFull(queueName, isFull);
+      if (!isFull) await addTraced(queue, jobs);
+      return !isFull;
     },
     async close() {
       unwatch();
-      // First, as a command on its way to a frozen Redis would be waited for.
+      // First, as BullMQ would wait for a command on its way to a frozen Redis.
       redis.disconnect();
       await Promise.all([...queues.values()].map((queue) => queue.close()));
     },
   };
+}
+
+function openQueue(queueName: string, connection: Redis): Queue {
+  const queue = new Queue(queueName, {
+    connection,
+    prefix: QUEUE_PREFIX,
+    defaultJobOptions: JOB_OPTIONS,
+    // What BullMQ asks of a new connection fails for good when Redis is down at that moment.
+    skipWaitingForReady: true,
+    skipVersionCheck: true,
+    skipMetasUpdate: true,
+  });
+  // The connection's own errors, which have been logged.
+  queue.on('error', () => undefined);
+  return queue;
+}
+
+/** Adds jobs with the origin of each, whose trace goes on in the worker. */
+async function addTraced(queue: Queue, jobs: readonly QueueJob[]): Promise<void> {
+  const attributes = spanAttributes(queue.name, 'send');
+  const sent = jobs.map(({ id, name, data, priority, origin = currentOrigin() }) => {
+    const parent = origin?.traceparent;
+    const span = parent && activeTracer()?.start({ name: `send ${queue.name}`, kind: 'producer', parent, attributes });
+    const packed = origin && { [ORIGIN_PROPERTY]: { ...origin, ...(span && { traceparent: span.traceparent }) } };
+    return { span, job: { name, data: { ...data, ...packed }, opts: { jobId: id, ...(priority && { priority }) } } };
+  });
+  try {
+    await queue.addBulk(sent.map(({ job }) => job));
+  } finally {
+    for (const { span } of sent) if (span) span.end();
+  }
 }

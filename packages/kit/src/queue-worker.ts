@@ -1,50 +1,98 @@
 import { type Job, Worker } from 'bullmq';
+import { type CallOrigin, onBehalfOf } from './call-origin.ts';
 import type { Logger } from './logger.ts';
-import { QUEUE_PREFIX, type QueueJob } from './queue.ts';
-import { WorkerConnection } from './queue-connection.ts';
-import { jobsGivenUp, runJob, unpackJob } from './queue-origin.ts';
-import { createOutageLog } from './redis.ts';
+import { Counter, Histogram } from './metrics/instrument.ts';
+import { ORIGIN_PROPERTY, QUEUE_PREFIX, type QueueJob, spanAttributes } from './queue.ts';
+import { createOutageLog, type OutageLog, Redis } from './redis.ts';
+import { inSpan } from './tracing/tracer.ts';
 import { within } from './within.ts';
 
-/** What works on a queue. */
+/** Options of {@link createQueueWorker}. */
 export interface QueueWorkerOptions {
   readonly url: string;
   readonly queue: string;
-  /** What Redis lists the connections as. */
+  /** Name of the connections in Redis. */
   readonly name: string;
   /**
-   * Does a job. It may be called more than once for one, also at the same time as another process is, and has to bear it. A rejection
-   * makes the queue try again later.
+   * Processes a job. It must be idempotent: a job may be processed more than once, also by two
+   * processes concurrently. A rejection makes the queue retry later.
    */
   readonly handle: (job: QueueJob) => Promise<void>;
   readonly logger: Logger;
-  /** Most jobs at once; 2 unless set. */
+  /** Most concurrent jobs; 2 unless set. */
   readonly concurrency?: number;
-  /** How long a stop waits for the jobs under way, in milliseconds; 5 s unless set. Another process takes over what is left, some time later. */
+  /** How long a stop waits for running jobs, in milliseconds; 5 s unless set. Another process takes over the rest. */
   readonly stopMsMax?: number;
 }
 
-/** Works on the jobs of a queue, from a start to a stop. */
+/** Processes the jobs of a queue. */
 export interface QueueWorker {
-  /** Begins to work, now or as soon as Redis can be reached. */
+  /** Starts to take jobs, as soon as Redis can be reached. */
   start(): void;
-  /** Takes no further job, and resolves when those under way are done or have had their time, whatever state Redis is in. */
+  /** Takes no further job, and resolves when running ones have ended or had their time, whatever state Redis is in. */
   stop(): Promise<void>;
 }
 
-/** A job whose process has died is another's after this long and up to {@link STALLED_INTERVAL_MS}. */
+/** The job of a dead process goes to another one after this time and up to {@link STALLED_INTERVAL_MS}. */
 const LOCK_MS = 10_000;
 const STALLED_INTERVAL_MS = 5_000;
-/** Processes that may die over one job until it is given up; one that is merely restarted at the wrong moment is no fault of the job. */
+/** Processes that may die over one job until it is given up; most are merely restarted. */
 const STALLED_MAX = 10;
-/** Wait after Redis refused to give a job, in milliseconds. */
 const REFUSED_DELAY_MS = 1_000;
-/** Trouble that goes on is logged once in so long. */
-const TROUBLE_INTERVAL_MS = 60_000;
+/** BullMQ's errors are logged once in so long, in milliseconds. */
+const ERROR_INTERVAL_MS = 60_000;
 const STOP_MS_MAX = 5_000;
 const CLOSE_TIMEOUT_MS = 500;
+/** A worker that waits for jobs is silent for up to 10 s; a connection that is silent for longer is replaced. */
+const SILENCE_MS_MAX = 15_000;
+const RECONNECT_DELAY_MS_MAX = 1_000;
 
-/** A worker that waits after a refusal: BullMQ asks again at once when Redis is full, read-only or loading its data. */
+const jobDurations = new Histogram({
+  name: 'latchkey_queue_job_duration_seconds',
+  help: 'Time that tries of jobs took, by queue and outcome: done or failed.',
+  labels: ['queue', 'outcome'],
+  buckets: [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
+});
+
+const jobsGivenUp = new Counter({
+  name: 'latchkey_queue_jobs_given_up_total',
+  help: 'Jobs that failed as often as they are tried.',
+  labels: ['queue'],
+});
+
+/**
+ * The connection of a worker. BullMQ duplicates it to wait for jobs; knowing both allows to watch
+ * both, and to close both while BullMQ waits. Commands wait while Redis is away, as BullMQ demands.
+ */
+class WorkerConnection extends Redis {
+  readonly #outages: OutageLog;
+  readonly #copies: Redis[] = [];
+
+  constructor(url: string, name: string, outages: OutageLog) {
+    super(url, {
+      connectionName: name,
+      maxRetriesPerRequest: null,
+      connectTimeout: 2_000,
+      socketTimeout: SILENCE_MS_MAX,
+      retryStrategy: (attempt) => Math.min(attempt * 100, RECONNECT_DELAY_MS_MAX),
+    });
+    this.#outages = outages;
+    outages.watch(this);
+  }
+
+  override duplicate(override?: Parameters<Redis['duplicate']>[0]): Redis {
+    const copy = super.duplicate(override);
+    this.#outages.watch(copy);
+    this.#copies.push(copy);
+    return copy;
+  }
+
+  disconnectAll(): void {
+    for (const redis of [this, ...this.#copies]) redis.disconnect();
+  }
+}
+
+/** Waits after a refusal: BullMQ asks again immediately when Redis is full, read-only or loading its data. */
 class PatientWorker extends Worker {
   protected override async moveToActive(token: string, name?: string) {
     try {
@@ -56,69 +104,85 @@ class PatientWorker extends Worker {
   }
 }
 
-/** A worker on one queue. Nothing is connected before its start. */
+/** Creates a worker on one queue. Nothing is connected before its start. */
 export function createQueueWorker(options: QueueWorkerOptions): QueueWorker {
-  let running: ReturnType<typeof run> | undefined;
+  let stop: (() => Promise<void>) | undefined;
   return {
     start() {
-      running ??= run(options);
+      stop ??= startWorker(options);
     },
     async stop() {
-      await running?.stop();
-      running = undefined;
+      await stop?.();
+      stop = undefined;
     },
   };
 }
 
-function run({ url, queue, name, handle, logger, concurrency = 2, stopMsMax = STOP_MS_MAX }: QueueWorkerOptions) {
+function startWorker(options: QueueWorkerOptions): () => Promise<void> {
+  const { url, queue, name, handle, logger, concurrency = 2, stopMsMax = STOP_MS_MAX } = options;
   const outages = createOutageLog(logger);
-  // Seen as none, so that the first is seen as one more.
+  // Starts the series at 0, so that its first step is seen as one.
   jobsGivenUp.add(0, queue);
   const connection = new WorkerConnection(url, name, outages);
-  const underWay = new Set<Promise<void>>();
-  const worker = new PatientWorker(
-    queue,
-    async ({ id = '', name: jobName, data }: Job) => {
-      const work = runJob(queue, unpackJob(id, jobName, data), handle);
-      underWay.add(work);
-      await work.finally(() => underWay.delete(work));
-    },
-    {
-      connection,
-      prefix: QUEUE_PREFIX,
-      concurrency,
-      lockDuration: LOCK_MS,
-      stalledInterval: STALLED_INTERVAL_MS,
-      maxStalledCount: STALLED_MAX,
-      runRetryDelay: REFUSED_DELAY_MS,
-      // Whatever BullMQ asks of a new connection fails for good when Redis refuses it once.
-      skipWaitingForReady: true,
-      skipVersionCheck: true,
-    },
-  );
-  logProblems(worker, logger.child({ queue }), outages.isDown);
-  const close = async () => {
-    // Without Redis, BullMQ waits for it even to close. No job can be taken then, and those under way are waited for here.
+  const running = new Set<Promise<void>>();
+  const processJob = async (job: Job) => {
+    const work = runJob(queue, unpackJob(job), handle);
+    running.add(work);
+    await work.finally(() => running.delete(work));
+  };
+  const worker = new PatientWorker(queue, processJob, {
+    connection,
+    prefix: QUEUE_PREFIX,
+    concurrency,
+    lockDuration: LOCK_MS,
+    stalledInterval: STALLED_INTERVAL_MS,
+    maxStalledCount: STALLED_MAX,
+    runRetryDelay: REFUSED_DELAY_MS,
+    // What BullMQ asks of a new connection fails for good when Redis refuses it once.
+    skipWaitingForReady: true,
+    skipVersionCheck: true,
+  });
+  logFailures(worker, logger.child({ queue }), outages.isDown);
+  return async () => {
+    // Without Redis, BullMQ waits for it even to close. No job can be taken then.
     if (connection.status === 'ready') await within(stopMsMax, worker.close());
-    else await within(stopMsMax, Promise.allSettled(underWay));
+    else await within(stopMsMax, Promise.allSettled(running));
     connection.disconnectAll();
     await within(CLOSE_TIMEOUT_MS, worker.close(true));
   };
-  return { stop: close };
 }
 
-/** Logs what goes wrong: each job's first failure and its last, and what BullMQ reports beside an outage, which is logged elsewhere. */
-function logProblems(worker: Worker, logger: Logger, isDown: () => boolean): void {
+function unpackJob({ id = '', name, data: packed }: Job): QueueJob {
+  const { [ORIGIN_PROPERTY]: origin, ...data } = packed as Record<string, unknown>;
+  return { id, name, data, origin: origin as CallOrigin | undefined };
+}
+
+/** Processes a job in the context of the request that it was added for. */
+async function runJob(queue: string, job: QueueJob, handle: QueueWorkerOptions['handle']): Promise<void> {
+  const { requestId = '', traceparent: parent } = job.origin ?? {};
+  const startedAt = performance.now();
+  const span = { name: `process ${queue}`, kind: 'consumer', parent, attributes: spanAttributes(queue, 'process') } as const;
+  let outcome = 'failed';
+  try {
+    await inSpan(span, () => onBehalfOf(requestId, () => handle(job)));
+    outcome = 'done';
+  } finally {
+    jobDurations.observe((performance.now() - startedAt) / 1_000, queue, outcome);
+  }
+}
+
+/** Logs the first failure and the last one of each job, and what BullMQ reports outside of outages. */
+function logFailures(worker: Worker, logger: Logger, isDown: () => boolean): void {
   let loggedAt = Number.NEGATIVE_INFINITY;
   worker.on('error', (err) => {
-    if (isDown() || performance.now() - loggedAt < TROUBLE_INTERVAL_MS) return;
+    if (isDown() || performance.now() - loggedAt < ERROR_INTERVAL_MS) return;
     loggedAt = performance.now();
     logger.warn({ err }, 'queue in trouble');
   });
   worker.on('failed', (job, err) => {
     if (!job) return;
-    const { origin } = unpackJob(job.id ?? '', job.name, job.data);
-    const facts = { requestId: origin?.requestId, err, jobId: job.id, job: job.name, attempt: job.attemptsMade };
+    const requestId = unpackJob(job).origin?.requestId;
+    const facts = { requestId, err, jobId: job.id, job: job.name, attempt: job.attemptsMade };
     if (job.finishedOn !== undefined) {
       jobsGivenUp.add(1, worker.name);
       logger.error(facts, 'job given up');

@@ -1,37 +1,37 @@
 import type { CallOrigin } from './call-origin.ts';
 
-/**
- * Begins the names of all keys of queues. Processes that add to a queue and processes that work on it find one another by this and the
- * queue's name alone.
- */
+/** Prefix of the Redis keys of all queues. Producers and workers meet by it and the queue's name. */
 export const QUEUE_PREFIX = 'latchkey:queue';
 
 /** A job as it is added. */
 export interface QueueJob {
-  /** Makes adding it again while it is there a matter of no effect. No whole number, and without a colon. */
+  /** A waiting job with this id is not added again. No whole number, and without a colon. */
   readonly id: string;
-  /** What kind of job it is. */
+  /** Kind of the job. */
   readonly name: string;
   /** Becomes JSON. */
   readonly data: object;
-  /** Behind how many others it may stand: jobs without one come first, and then those with the smallest, each in their order. */
+  /** Jobs without a priority come first, then those with the smallest; equal ones in their order. */
   readonly priority?: number;
-  /** The request that it is done for; the one under way unless set, if there is one. */
+  /** The request that the job belongs to; the current one unless set. */
   readonly origin?: CallOrigin | undefined;
 }
 
-/**
- * How a job is tried: up to 10 times, with waits of about 1 s, 2 s, 4 s … 256 s in between, some nine minutes altogether. It is removed when it
- * is done; the last 1,000 of those that failed for good are kept to be looked at.
- */
+/** A job is tried 10 times, with waits of about 1 s, 2 s, 4 s … 256 s in between: nine minutes altogether. */
 export const JOB_OPTIONS = {
   attempts: 10,
   backoff: { type: 'exponential', delay: 1_000, jitter: 0.25 },
   removeOnComplete: true,
   removeOnFail: { count: 1_000 },
-  // The last error of each of the tries would otherwise be kept in whole.
   stackTraceLimit: 1,
 };
 
-/** Property of a job's data in Redis that is no data: the request that it is done for. */
+/** Property of a job's data in Redis that holds its origin. */
 export const ORIGIN_PROPERTY = '$origin';
+
+/** Attributes of the spans of a queue. */
+export const spanAttributes = (queue: string, operation: 'send' | 'process') => ({
+  'messaging.system': 'bullmq',
+  'messaging.destination.name': queue,
+  'messaging.operation.type': operation,
+});

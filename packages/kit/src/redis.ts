@@ -4,28 +4,28 @@ import { Gauge } from './metrics/instrument.ts';
 
 export { Redis } from 'ioredis';
 
-/** How long Redis may leave commands unanswered until its connection is given up, in milliseconds. */
+/** How long Redis may leave commands unanswered before its connection is replaced, in milliseconds. */
 const SILENCE_MS_MAX = 1_000;
 
-/** What a connection may have otherwise. */
+/** Options of {@link createFailFastRedis}. */
 export interface FailFastOptions {
-  /** How long a command may go unanswered, in milliseconds; 250 unless set. */
+  /** Time limit of a command, in milliseconds; 250 unless set. */
   readonly commandTimeoutMs?: number;
-  /** Longest wait between two tries to reconnect, in milliseconds; 2,000 unless set. */
+  /** Longest wait between two attempts to reconnect, in milliseconds; 2,000 unless set. */
   readonly reconnectDelayMsMax?: number;
-  /** What Redis lists the connection as. */
+  /** Name of the connection in Redis. */
   readonly name?: string;
 }
 
 /**
- * A Redis connection that fails fast: a command that is not answered in time, or that comes while the connection is down, is
- * rejected and never queued. For limits, epochs and adding to queues, which have a fallback.
+ * Creates a Redis connection that fails fast: a command that times out, or that comes while the
+ * connection is down, is rejected and never queued. For limits, epochs and queue producers, which
+ * have a fallback (promise R9).
  */
 export function createFailFastRedis(url: string, logger: Logger, options: FailFastOptions = {}): Redis {
   const { commandTimeoutMs = 250, reconnectDelayMsMax = 2_000, name } = options;
   const redis = new Redis(url, {
     commandTimeout: commandTimeoutMs,
-    // A connection that swallows commands is given up, or it would never be replaced.
     socketTimeout: SILENCE_MS_MAX,
     connectTimeout: 2_000,
     enableOfflineQueue: false,
@@ -44,39 +44,38 @@ const connections = new Gauge({
   labels: ['connection', 'state'],
 });
 
-/** Tells of an outage once, however many connections it breaks and however often they try again. */
+/** Logs each outage once, however many connections it breaks. */
 export interface OutageLog {
-  /** Watches a connection from now on. */
   watch(redis: Redis): void;
-  /** Whether an outage was told of that is not over yet. */
+  /** Whether an outage has been logged that is not over yet. */
   isDown(): boolean;
 }
 
 const UNREACHABLE = 'redis is unreachable';
 const REFUSED = 'redis refuses the user or the password of REDIS_URL';
 
-/** How Redis begins what it says to those whom it does not let in. */
+/** Redis' errors for wrong credentials and missing rights. */
 const REFUSAL = /^(WRONGPASS|NOAUTH|NOPERM) /;
 
-/** Logs when the first of the connections that it watches fails, and when all of them are ready again. */
+/** Logs when the first of the watched connections fails, and when all of them are ready again. */
 export function createOutageLog(logger: Logger): OutageLog {
   const watched: Redis[] = [];
   let down: string | undefined;
   return {
     watch(redis) {
       watched.push(redis);
-      const connection = redis.options.connectionName ?? undefined;
-      const unwatch = connections.watch(() => {
-        const isUp = redis.status === 'ready';
-        return [
-          [Number(isUp), connection ?? 'other', 'up'],
-          [Number(!isUp), connection ?? 'other', 'down'],
-        ];
-      });
-      // One that is closed for good is no outage.
+      const { connectionName: connection = 'other' } = redis.options;
+      const unwatch = connections.watch(() =>
+        (['up', 'down'] as const).map((state) => [
+          Number((redis.status === 'ready') === (state === 'up')),
+          `${connection}`,
+          state,
+        ]),
+      );
+      // A connection that is closed for good is no outage.
       redis.on('end', unwatch);
       redis.on('error', (err) => {
-        // What refuses is not merely away: nothing but another setting mends it. Between two refusals the connection is closed, which is no news.
+        // Between two refusals ioredis reports that the connection closed, which is no news.
         const kind = REFUSAL.test(err.message) ? REFUSED : UNREACHABLE;
         if (down === kind || down === REFUSED) return;
         logger.warn({ err, connection }, kind);
@@ -92,13 +91,14 @@ export function createOutageLog(logger: Logger): OutageLog {
   };
 }
 
-/** Longest wait for Redis to take a connection, and then to answer on it, in milliseconds. */
+/** Time limit for connecting, and for the command after it, in milliseconds. */
 const ACCESS_MS_MAX = 2_000;
 
 /**
- * Asks Redis once whether it lets us in. One that is away, or says nothing, is none of its business: who uses Redis goes on without it.
+ * Checks the user and the password of a Redis URL at start. A Redis that is down passes: the
+ * service runs without it until it returns.
  *
- * @throws Error where Redis answers and refuses; the sentence holds no password
+ * @throws Error where Redis refuses; the message holds no password
  */
 export async function checkRedisAccess(url: string): Promise<void> {
   const redis = new Redis(url, {
@@ -107,45 +107,44 @@ export async function checkRedisAccess(url: string): Promise<void> {
     commandTimeout: ACCESS_MS_MAX,
     maxRetriesPerRequest: 0,
     retryStrategy: () => null,
-    // It asks for more than a user may have to be allowed.
+    // The ready check needs more rights than the service does.
     enableReadyCheck: false,
   });
   let refusal: string | undefined;
-  const note = ({ message }: Error) => {
+  const onError = ({ message }: Error) => {
     if (REFUSAL.test(message)) refusal ??= message;
   };
-  redis.on('error', note);
+  redis.on('error', onError);
   await redis
     .connect()
-    .then(() => redis.ping(), note)
-    .catch(note);
+    .then(() => redis.ping(), onError)
+    .catch(onError);
   redis.disconnect();
   if (refusal !== undefined) throw new Error(`${REFUSED}, at ${new URL(url).host}: ${refusal}`);
 }
 
-/** Connects without failing when Redis is down: the connection goes on trying behind the scenes. */
+/** Connects without failing when Redis is down: the connection retries in the background. */
 export async function connectInBackground(redis: Redis): Promise<void> {
   await redis.connect().catch(() => undefined);
 }
 
-/** What a subscriber does. */
+/** Options of {@link createSubscriber}. */
 export interface SubscriberOptions {
-  /** What Redis lists the connection as. */
+  /** Name of the connection in Redis. */
   readonly name: string;
-  /** Called each time that Redis can be used, or can be used again. Nothing is subscribed then: it is for the caller to say to what. */
+  /** Called whenever the connection is ready; the caller subscribes then. */
   readonly onReady: () => void;
 }
 
 const SUBSCRIBER_RECONNECT_DELAY_MS_MAX = 500;
-/** A connection that only listens can't tell silence from an outage, so it asks for a word once in so long. */
 const PING_INTERVAL_MS = 5_000;
-/** Longest wait for the answer to a command, a ping among them, until the connection is replaced. */
+/** Longest wait for the response to a command, a ping among them, before the connection is replaced. */
 const SUBSCRIBER_SILENCE_MS_MAX = 4_000;
 
 /**
- * A connection for pub/sub. It is to be connected with {@link connectInBackground}, and goes on trying for ever. Nothing is queued while Redis is away:
- * what is subscribed meanwhile is rejected, and every subscription is gone with its connection. One on which Redis says nothing any more, because it is
- * frozen or the network is cut, is replaced within 10 seconds. `disconnect()` closes it at once, whatever state Redis is in.
+ * Creates a connection for pub/sub; connect it with {@link connectInBackground}. Nothing is queued
+ * while Redis is down, and subscriptions end with their connection. Pings detect a frozen Redis or a
+ * cut network within 10 s. `disconnect()` closes it immediately, whatever state Redis is in.
  */
 export function createSubscriber(url: string, logger: Logger, { name, onReady }: SubscriberOptions): Redis {
   const redis = new Redis(url, {
@@ -154,7 +153,7 @@ export function createSubscriber(url: string, logger: Logger, { name, onReady }:
     connectTimeout: 2_000,
     socketTimeout: SUBSCRIBER_SILENCE_MS_MAX,
     commandTimeout: SUBSCRIBER_SILENCE_MS_MAX,
-    // The peer of a frozen Redis never hears that the connection is ended.
+    // The peer of a frozen Redis never learns that the connection ended.
     disconnectTimeout: 100,
     enableOfflineQueue: false,
     autoResubscribe: false,

@@ -1,7 +1,6 @@
 import { eventually } from '@latchkey/testkit/eventually';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { recordWith } from './metrics/instrument.ts';
-import { PrometheusRecorder } from './metrics/prometheus.ts';
+import { startMeasuring } from './metrics/instrument.ts';
 import { createSweeper, type Sweep, type SweeperOptions } from './sweeper.ts';
 import { memoryLogger } from './testing/memory-logger.ts';
 
@@ -89,8 +88,7 @@ describe('a sweeper', () => {
   });
 
   it('counts what is done and what failed, and does not take what is cut short by its end for a failure', async () => {
-    const recorder = new PrometheusRecorder('test');
-    recordWith(recorder);
+    const recorder = await startMeasuring('test');
     const counts = async () => {
       const text = await recorder.render();
       const of = (outcome: string) =>

@@ -1,25 +1,23 @@
 import { readTogether } from './config.ts';
 import { stopAll } from './lifecycle.ts';
 import { createLogger, type Logger } from './logger.ts';
-import { recordWith } from './metrics/instrument.ts';
+import { startMeasuring } from './metrics/instrument.ts';
 import type { MetricsServer } from './metrics/metrics-server.ts';
-import { type MetricsConfig, readMetricsConfig } from './metrics/settings.ts';
-import { readTracingConfig, type TracingConfig } from './tracing/settings.ts';
-import { traceWith } from './tracing/tracer.ts';
+import { type MetricsConfig, readMetricsConfig, readTracingConfig, type TracingConfig } from './metrics/settings.ts';
 
-/** What of a process is to be seen from outside; nothing unless asked for. */
+/** What a process measures and traces; nothing unless its settings ask for it. */
 export interface TelemetryConfig {
   readonly metrics: MetricsConfig | undefined;
   readonly tracing: TracingConfig | undefined;
 }
 
-/** What shows how a process does. */
+/** Metrics and traces of a process. */
 export interface Telemetry {
-  /** Port that metrics are served on, once they are. */
+  /** Port of the metrics server, once it listens. */
   readonly metricsPort: number | undefined;
-  /** Begins to serve metrics, where they are asked for. */
+  /** Starts to serve metrics, if settings ask for it. */
   listen(): Promise<void>;
-  /** Sends the last spans, within two seconds, and stops to serve metrics: the last thing that a process does. */
+  /** Sends the last spans, within two seconds, and stops serving metrics. Call it last. */
   stop(): Promise<void>;
 }
 
@@ -33,18 +31,16 @@ export function readTelemetryConfig(env: NodeJS.ProcessEnv): TelemetryConfig {
 }
 
 /**
- * Has a process measure and trace what it does, where its settings ask for that; else nothing is loaded, and nothing recorded. It has to be called before
- * services are composed.
+ * Starts metrics and traces where settings ask for them; else prom-client and OpenTelemetry's SDK
+ * are not loaded. Call it before services are composed.
  *
  * @param name name of the service, without `latchkey-`
- * @param logger one of its own unless given
  */
 export async function openTelemetry(name: string, config: TelemetryConfig, logger?: Logger): Promise<Telemetry> {
   const { metrics, tracing } = config;
-  const exposition = metrics && new (await import('./metrics/prometheus.ts')).PrometheusRecorder(name);
-  if (exposition) recordWith(exposition);
-  const tracer = tracing && (await openTracer(name, tracing, logger));
-  if (tracer) traceWith(tracer);
+  const exposition = metrics && (await startMeasuring(name));
+  const stopTracing =
+    tracing && (await import('./tracing/open-telemetry.ts')).startTracing(name, tracing, logger ?? createLogger(name, 'warn'));
   let server: MetricsServer | undefined;
   return {
     get metricsPort() {
@@ -57,12 +53,8 @@ export async function openTelemetry(name: string, config: TelemetryConfig, logge
     },
     stop: () =>
       stopAll(
-        () => tracer?.stop(),
+        () => stopTracing?.(),
         () => server?.stop(),
       ),
   };
-}
-
-async function openTracer(name: string, config: TracingConfig, logger = createLogger(name, 'warn')) {
-  return new (await import('./tracing/open-telemetry.ts')).OpenTelemetryTracer(name, config, logger);
 }

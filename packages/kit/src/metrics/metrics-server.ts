@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { limitConnections } from '../http/connection-limits.ts';
 import { createCredentialCheck } from '../rpc/credentials.ts';
-import type { Exposition } from './prometheus.ts';
+import type { Exposition } from './instrument.ts';
 import type { MetricsConfig } from './settings.ts';
 
 /** A server of metrics that listens. */

@@ -1,11 +1,11 @@
 import { createClient } from '@connectrpc/connect';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { expect, it, onTestFinished } from 'vitest';
+import { readTracingConfig, type TracingConfig } from '../metrics/settings.ts';
 import { memoryLogger } from '../testing/memory-logger.ts';
 import { CREDENTIAL, startTestServer, testRoute } from '../testing/servers.ts';
-import { OpenTelemetryTracer } from '../tracing/open-telemetry.ts';
-import { readTracingConfig, type TracingConfig } from '../tracing/settings.ts';
-import { activeTracer, inSpan, traceWith } from '../tracing/tracer.ts';
+import { startTracing } from '../tracing/open-telemetry.ts';
+import { activeTracer, inSpan } from '../tracing/tracer.ts';
 import { createServiceTransport } from './transport.ts';
 
 const traceIdOf = (traceparent: string | undefined) => traceparent?.split('-')[1];
@@ -15,9 +15,7 @@ it.each(['parentbased_always_on', 'always_on', 'traceidratio'])(
   async (OTEL_TRACES_SAMPLER) => {
     // Nobody takes the spans.
     const config = readTracingConfig({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9', OTEL_TRACES_SAMPLER });
-    const tracer = new OpenTelemetryTracer('test', config as TracingConfig, memoryLogger().logger);
-    traceWith(tracer);
-    onTestFinished(() => tracer.stop());
+    onTestFinished(startTracing('test', config as TracingConfig, memoryLogger().logger));
     const seen: Array<string | undefined> = [];
     const route = testRoute(ApplicationService, {
       async deleteApplication() {

@@ -3,17 +3,15 @@ import { ApplicationService, DeleteApplicationResponseSchema } from '@latchkey/p
 import { eventually } from '@latchkey/testkit/eventually';
 import { beforeAll, expect, it } from 'vitest';
 import { defineErrors } from '../errors.ts';
-import { recordWith } from '../metrics/instrument.ts';
-import { PrometheusRecorder } from '../metrics/prometheus.ts';
+import { type Exposition, startMeasuring } from '../metrics/instrument.ts';
 import { PATHS_TO_OUR_SERVER } from '../testing/paths.ts';
 import { CREDENTIAL, startTestServer, testRoute } from '../testing/servers.ts';
 import { bodyRoute } from './body-call.ts';
 import { observeRoute } from './observed-route.ts';
 
-let recorder: PrometheusRecorder;
-beforeAll(() => {
-  recorder = new PrometheusRecorder('test');
-  recordWith(recorder);
+let recorder: Exposition;
+beforeAll(async () => {
+  recorder = await startMeasuring('test');
 });
 
 async function countRefused(): Promise<number> {

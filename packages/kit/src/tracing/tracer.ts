@@ -1,71 +1,127 @@
-/** What part a span plays, as OpenTelemetry tells them apart. */
-export type SpanKind = 'internal' | 'server' | 'client' | 'producer' | 'consumer';
+import {
+  type Attributes,
+  type Context,
+  context,
+  type Span,
+  SpanKind,
+  SpanStatusCode,
+  TraceFlags,
+  trace,
+} from '@opentelemetry/api';
 
-/** Attributes by the semantic conventions of OpenTelemetry. Never an id of a person, a secret, a query string or a name that a client chose. */
-export type SpanAttributes = Readonly<Record<string, string | number | boolean>>;
-
-/** What a span starts with. */
+/** Options of a span. */
 export interface SpanOptions {
-  /** Of a small set, like the labels of metrics. */
+  /** From a small set, like metric labels. */
   readonly name: string;
-  readonly kind: SpanKind;
-  readonly attributes?: SpanAttributes;
-  /** `traceparent` (W3C Trace Context) of a peer that is trusted, of whose trace this becomes a part; the active span is the parent otherwise. */
+  readonly kind: Lowercase<keyof typeof SpanKind>;
+  /** Attributes by OpenTelemetry's semantic conventions. Never a person's id, a secret or client input. */
+  readonly attributes?: Attributes;
+  /** `traceparent` (W3C Trace Context) of a trusted peer, whose trace goes on; else the active span is the parent. */
   readonly parent?: string | undefined;
-  /** `traceparent` of somebody who is not: the span begins a trace of its own, whatever that says of sampling, and only names the other. */
+  /** `traceparent` of an untrusted client: the span starts a new trace and only links to that one. */
   readonly link?: string | undefined;
 }
 
-/** A span under way. */
-export interface ActiveSpan {
-  /** What makes others a part of the trace. */
-  readonly traceparent: string;
-  set(attributes: SpanAttributes): void;
-  rename(name: string): void;
-  /** Marks the span as failed, by a reason of a small set. */
-  fail(reason: string): void;
-  end(): void;
+/** A span that has started. */
+export class ActiveSpan {
+  readonly #span: Span;
+  readonly context: Context;
+
+  constructor(span: Span) {
+    this.#span = span;
+    this.context = trace.setSpan(context.active(), span);
+  }
+
+  get traceparent(): string {
+    return formatTraceparent(this.#span);
+  }
+
+  set(attributes: Attributes): void {
+    this.#span.setAttributes(attributes);
+  }
+
+  /** Marks the span as failed, for a reason from a small set. */
+  fail(reason: string): void {
+    this.#span.setStatus({ code: SpanStatusCode.ERROR });
+    this.#span.setAttribute('error.type', reason);
+  }
+
+  end(): void {
+    this.#span.end();
+  }
 }
 
-/** Facts of log lines. */
-export interface TraceFacts {
-  readonly trace_id: string;
-  readonly span_id: string;
-}
+const api = {
+  start({ name, kind, attributes = {}, parent, link }: SpanOptions): ActiveSpan {
+    const linked = parseTraceparent(link);
+    const options = {
+      kind: SpanKind[kind.toUpperCase() as keyof typeof SpanKind],
+      attributes,
+      root: link !== undefined,
+      links: linked ? [{ context: linked }] : [],
+    };
+    const remote = parseTraceparent(parent);
+    const from = remote ? trace.setSpanContext(context.active(), remote) : context.active();
+    return new ActiveSpan(trace.getTracer('latchkey').startSpan(name, options, from));
+  },
 
-/** What keeps spans. */
-export interface Tracer {
-  start(options: SpanOptions): ActiveSpan;
-  /** Runs something with a span active, which is the parent of what is started meanwhile. */
-  within<T>(span: ActiveSpan, run: () => T): T;
+  /** Runs a function with a span active: spans that it starts become children. */
+  within<T>(span: ActiveSpan, run: () => T): T {
+    return context.with(span.context, run);
+  },
+
   /** `traceparent` of the active span. */
-  traceparent(): string | undefined;
-  /** Those of the active span. */
-  facts(): TraceFacts | undefined;
+  traceparent(): string | undefined {
+    const span = trace.getActiveSpan();
+    return span && formatTraceparent(span);
+  },
+
+  /** Ids of the active span for log lines, if the span is exported. */
+  facts(): { readonly trace_id: string; readonly span_id: string } | undefined {
+    const span = trace.getActiveSpan()?.spanContext();
+    if (!span || (span.traceFlags & TraceFlags.SAMPLED) === 0) return undefined;
+    return { trace_id: span.traceId, span_id: span.spanId };
+  },
+};
+
+/** Starts spans with OpenTelemetry's API. */
+export type Tracer = typeof api;
+
+let isTracing = false;
+
+/** Makes {@link activeTracer} return a tracer from now on. */
+export function enableTracing(): void {
+  isTracing = true;
 }
 
-let tracer: Tracer | undefined;
-
-/** Has spans of this process kept from now on. */
-export function traceWith(given: Tracer): void {
-  tracer = given;
-}
-
-/** What keeps spans; undefined while nobody wants any. It is settled before services are composed. */
+/** The tracer, or undefined in a process that exports no traces. It does not change once services are composed. */
 export function activeTracer(): Tracer | undefined {
-  return tracer;
+  return isTracing ? api : undefined;
 }
 
-/** Runs something inside a span, where spans are kept. A rejection marks it as failed. */
+/** Runs a function inside a span, if the process exports traces. A rejection marks the span as failed. */
 export async function inSpan<T>(options: SpanOptions, run: (span: ActiveSpan | undefined) => Promise<T>): Promise<T> {
-  if (!tracer) return run(undefined);
-  const span = tracer.start(options);
+  if (!isTracing) return run(undefined);
+  const span = api.start(options);
   try {
-    return await tracer.within(span, () => run(span));
+    return await api.within(span, () => run(span));
   } catch (err) {
     span.fail(err instanceof Error ? err.name : 'unknown');
     throw err;
   } finally {
     span.end();
   }
+}
+
+const TRACEPARENT = /^(?!ff)[\da-f]{2}-((?!0{32})[\da-f]{32})-((?!0{16})[\da-f]{16})-([\da-f]{2})$/;
+
+function parseTraceparent(text = '') {
+  const [, traceId, spanId, flags] = TRACEPARENT.exec(text) ?? [];
+  if (!traceId || !spanId || !flags) return undefined;
+  return { traceId, spanId, traceFlags: Number.parseInt(flags, 16), isRemote: true };
+}
+
+function formatTraceparent(span: Span): string {
+  const { traceId, spanId, traceFlags } = span.spanContext();
+  return `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, '0')}`;
 }
