@@ -4,7 +4,7 @@ import { createSchemaCheck } from '@latchkey/kit/database/schema-check';
 import { createSchemaGate } from '@latchkey/kit/database/schema-gate';
 import { stopAll } from '@latchkey/kit/lifecycle';
 import { createLogger, type Logger } from '@latchkey/kit/logger';
-import type { RpcService } from '@latchkey/kit/rpc/service-process';
+import type { RpcService } from '@latchkey/kit/rpc/server/service-process';
 import { createAvatarMaker } from './avatar/avatars.compose.ts';
 import { openStorage, SCHEMA } from './compose.ts';
 import type { AvatarWorkerConfig } from './config.ts';

@@ -6,8 +6,8 @@ import { createSchemaCheck } from '@latchkey/kit/database/schema-check';
 import { createSchemaGate } from '@latchkey/kit/database/schema-gate';
 import { stopAll } from '@latchkey/kit/lifecycle';
 import { createLogger, type Logger } from '@latchkey/kit/logger';
-import type { PlainRoute } from '@latchkey/kit/rpc/plain-route';
 import { DEADLINE_MS_MAX, type RpcRoute, rpcRoute } from '@latchkey/kit/rpc/route';
+import type { HttpRoute } from '@latchkey/kit/rpc/server/http-route';
 import { createSweeper } from '@latchkey/kit/sweeper';
 import { AvatarService } from '@latchkey/proto/latchkey/files/v1/avatar_pb';
 import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
@@ -34,7 +34,7 @@ export interface FilesService {
   readonly logger: Logger;
   readonly routes: readonly RpcRoute[];
   /** What answers bodies over HTTP, beside the RPC routes. */
-  readonly plainRoutes: readonly PlainRoute[];
+  readonly httpRoutes: readonly HttpRoute[];
   /** The same for whoever is in this process. */
   readonly dataPath: FilesDataPath;
   /** Longest time that an ordered stop may take, in milliseconds: running uploads are let end. */
@@ -98,7 +98,7 @@ export function createFilesService(config: FilesConfig, deps: FilesDeps): FilesS
       rpcRoute(AvatarService, avatarRpc(ctx)),
       auditRoute(ctx.pool),
     ],
-    plainRoutes: dataPathRoutes(dataPath),
+    httpRoutes: dataPathRoutes(dataPath),
     dataPath,
     stopTimeoutMs: Math.max(ctx.limits.uploadDeadlineMs, DEADLINE_MS_MAX) + STOP_SLACK_MS,
     migrate: () => migrate(config.DATABASE_URL, SCHEMA, migrations),

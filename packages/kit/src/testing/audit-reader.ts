@@ -2,7 +2,7 @@ import { createClient } from '@connectrpc/connect';
 import { ActorKind, AuditService } from '@latchkey/proto/latchkey/audit/v1/audit_pb';
 import { ACTOR_HEADER } from '../audit/actor.ts';
 import { createLogger } from '../logger.ts';
-import { createDirectTransport } from '../rpc/direct-transport.ts';
+import { createDirectTransport } from '../rpc/client/direct-transport.ts';
 import { REQUEST_ID_HEADER, type RpcRoute } from '../rpc/route.ts';
 
 /** An entry as tests look at it. */

@@ -9,7 +9,7 @@ import { createAuditTable } from '../audit/audit-entry.store.ts';
 import { createDatabase, type Database } from '../database/database.ts';
 import { migrate } from '../database/migrate.ts';
 import { createLogger } from '../logger.ts';
-import { createDirectTransport } from '../rpc/direct-transport.ts';
+import { createDirectTransport } from '../rpc/client/direct-transport.ts';
 
 /** The audit log of a service that does nothing else. */
 export interface TestAuditLog extends Database<unknown> {
