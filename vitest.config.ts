@@ -36,6 +36,7 @@ const OVER_THE_WIRE = [
  */
 const ISOLATED = [
   'packages/kit/src/queue-faults.test.ts',
+  'packages/kit/src/rpc/observe.test.ts',
   'packages/kit/src/tracing/tracing.test.ts',
   'packages/standalone/src/log-sink.test.ts',
   'packages/standalone/src/settings.test.ts',

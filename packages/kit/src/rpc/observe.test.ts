@@ -6,8 +6,7 @@ import { defineErrors } from '../errors.ts';
 import { type Exposition, startMeasuring } from '../metrics/instrument.ts';
 import { readTracingConfig, type TracingConfig } from '../metrics/settings.ts';
 import { memoryLogger } from '../testing/memory-logger.ts';
-import { PATHS_TO_OUR_SERVER } from '../testing/paths.ts';
-import { AUTHORIZATION, openTransport, startTestServer, testRoute } from '../testing/servers.ts';
+import { AUTHORIZATION, heldRoute, openTransport, startTestServer, testRoute } from '../testing/servers.ts';
 import { startTracing } from '../tracing/open-telemetry.ts';
 import { activeTracer, inSpan } from '../tracing/tracer.ts';
 import { bodyRoute } from './server/http-route.ts';
@@ -22,23 +21,15 @@ async function countOverloads(): Promise<number> {
   return Number(count);
 }
 
-it.each(PATHS_TO_OUR_SERVER)('counts the calls that are rejected as too many, $name', async ({ open }) => {
-  const { promise: mayEnd, resolve: end } = Promise.withResolvers<void>();
-  let calls = 0;
-  const route = testRoute(ApplicationService, {
-    async deleteApplication() {
-      calls += 1;
-      await mayEnd;
-      return {};
-    },
-  });
-  const { transport } = await open([route], { limits: { calls: 1 } });
-  const client = createClient(ApplicationService, transport);
+it('counts the calls that are rejected as too many', async () => {
+  const { route, signals, release } = heldRoute();
+  const { url } = await startTestServer([route], { limits: { calls: 1 } });
+  const client = createClient(ApplicationService, openTransport(url));
   const before = await countOverloads();
   const held = client.deleteApplication({});
-  await eventually(() => calls === 1);
+  await eventually(() => signals.length === 1);
   for (let i = 0; i < 3; i += 1) await expect(client.deleteApplication({})).rejects.toThrow();
-  end();
+  release();
   await held;
   await client.deleteApplication({});
   expect((await countOverloads()) - before).toBe(3);

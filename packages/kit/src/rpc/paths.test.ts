@@ -6,7 +6,7 @@ import { eventually } from '@latchkey/testkit/eventually';
 import { describe, expect, it } from 'vitest';
 import { defineErrors, fromConnectError } from '../errors.ts';
 import { ALL_PATHS, PATHS_TO_OUR_SERVER, type PathOptions, UNARY_PATH } from '../testing/paths.ts';
-import { testRoute } from '../testing/servers.ts';
+import { heldRoute, testRoute } from '../testing/servers.ts';
 import { MESSAGE_BYTES_MAX } from './route.ts';
 
 type Impl = Parameters<typeof testRoute<typeof ApplicationService>>[1];
@@ -211,45 +211,18 @@ describe.each(PATHS_TO_OUR_SERVER)('$name', ({ open }) => {
     expect(lines.map(({ requestId }) => requestId)).toEqual(seen);
   });
 
-  it('rejects calls beyond the limit, health checks aside, until one has ended', async () => {
-    const held: Array<() => void> = [];
-    const route = testRoute(ApplicationService, {
-      async deleteApplication() {
-        await new Promise<void>((resolve) => held.push(resolve));
-        return {};
-      },
-    });
-    const { transport } = await open([route], { limits: { calls: 2 } });
+  it('rejects calls beyond the limit, health checks aside, and lets the others end when the server stops', async () => {
+    const { route, signals, release } = heldRoute();
+    const { transport, stop } = await open([route], { limits: { calls: 2 } });
     const { deleteApplication } = createClient(ApplicationService, transport);
     const underWay = [deleteApplication({}), deleteApplication({})];
-    await eventually(() => held.length === 2);
+    await eventually(() => signals.length === 2);
     const err = await failure(deleteApplication({}));
     expect([err.code, fromConnectError(err)?.reason]).toEqual([Code.Unavailable, 'too_many_calls']);
     expect((await createClient(Health, transport).check({})).status).toBe(Status.SERVING);
-    held.shift()?.();
-    await underWay[0];
-    const next = deleteApplication({});
-    await eventually(() => held.length === 2);
-    for (const release of held) release();
-    await Promise.all([...underWay, next]);
-  });
-
-  it('lets a call under way end when the server stops', async () => {
-    const started = Promise.withResolvers<AbortSignal>();
-    const mayEnd = Promise.withResolvers<void>();
-    const route = testRoute(ApplicationService, {
-      async deleteApplication(_req, { signal }) {
-        started.resolve(signal);
-        await mayEnd.promise;
-        return signal.aborted ? Promise.reject(new Error('aborted')) : {};
-      },
-    });
-    const { transport, stop } = await open([route]);
-    const call = createClient(ApplicationService, transport).deleteApplication({});
-    await started.promise;
     const stopped = stop?.();
-    mayEnd.resolve();
-    await call;
+    release();
+    await Promise.all(underWay);
     await stopped;
   });
 

@@ -4,6 +4,7 @@ import { type AddressInfo, createServer as createTcpServer, type Socket } from '
 import type { DescService } from '@bufbuild/protobuf';
 import type { ServiceImpl, Transport } from '@connectrpc/connect';
 import { connectNodeAdapter } from '@connectrpc/connect-node';
+import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { onTestFinished } from 'vitest';
 import { createServiceTransport } from '../rpc/client/service-transport.ts';
 import { MESSAGE_BYTES_MAX, type RpcRoute } from '../rpc/route.ts';
@@ -20,6 +21,20 @@ export const AUTHORIZATION = `Bearer ${CREDENTIAL}`;
 /** A route with only those methods that a test calls. */
 export function testRoute<S extends DescService>(service: S, impl: Partial<ServiceImpl<S>>): RpcRoute {
   return { service, impl: impl as unknown as RpcRoute['impl'] };
+}
+
+/** A route whose calls of two methods wait for `release`, and then fail if they were aborted. */
+export function heldRoute() {
+  const { promise: held, resolve: release } = Promise.withResolvers<void>();
+  const signals: AbortSignal[] = [];
+  const hold = async (_req: unknown, { signal }: { signal: AbortSignal }) => {
+    signals.push(signal);
+    await held;
+    return signal.aborted ? Promise.reject(new Error('aborted')) : {};
+  };
+  const getApplicationSettings = async () => ({});
+  const route = testRoute(ApplicationService, { deleteApplication: hold, createApplication: hold, getApplicationSettings });
+  return { route, signals, release };
 }
 
 /** Our own server on ephemeral ports, stopped at the end of the test. */

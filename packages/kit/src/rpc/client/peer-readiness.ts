@@ -4,33 +4,35 @@ import type { ReadinessCheck } from '../../http/readiness.ts';
 
 /** Longest wait for a service that must be ready, and for one that may be away, in milliseconds. */
 const REQUIRED_TIMEOUT_MS = 1_000;
-const OPTIONAL_TIMEOUT_MS = 500;
+const OPTIONAL_TIMEOUT_MS = 400;
 
 /** Behind a balancer, the second try may reach another process than one that hangs or rejects. */
 const TRIES = 2;
 
-function credentialRejected(peer: string, err: unknown): Error | undefined {
-  if (!(err instanceof ConnectError) || err.code !== Code.Unauthenticated) return undefined;
-  return new Error(`${peer} rejects the credential of this process (SERVICE_CREDENTIALS)`);
-}
+class CredentialRejected extends Error {}
 
-/**
- * Rejects unless the service at the other end of a transport is ready and accepts the credential of this
- * process. Takes 2 s at most.
- *
- * @param peer name of the service for the error
- */
-export async function checkServing(transport: Transport, peer: string): Promise<void> {
+/** Why a service is not ready for this process; undefined if it is. */
+async function findProblem(transport: Transport, peer: string, timeoutMs: number): Promise<unknown> {
   const { check } = createClient(Health, transport);
-  for (let tries = 1; ; tries += 1) {
+  let problem: unknown;
+  for (let tries = 0; tries < TRIES; tries += 1) {
     try {
-      const { status } = await check({}, { timeoutMs: REQUIRED_TIMEOUT_MS });
-      if (status !== HealthCheckResponse_ServingStatus.SERVING) throw new Error(`${peer} is not ready`);
-      return;
+      const { status } = await check({}, { timeoutMs });
+      if (status === HealthCheckResponse_ServingStatus.SERVING) return undefined;
+      problem = new Error(`${peer} is not ready`);
     } catch (err) {
-      if (tries === TRIES) throw credentialRejected(peer, err) ?? err;
+      const isRejected = err instanceof ConnectError && err.code === Code.Unauthenticated;
+      const sentence = `${peer} rejects the credential of this process (SERVICE_CREDENTIALS)`;
+      problem = isRejected ? new CredentialRejected(sentence) : err;
     }
   }
+  return problem;
+}
+
+/** Rejects, after 2 s at most, unless a service is ready and accepts the credential of this process. */
+export async function checkServing(transport: Transport, peer: string): Promise<void> {
+  const problem = await findProblem(transport, peer, REQUIRED_TIMEOUT_MS);
+  if (problem) throw problem;
 }
 
 /**
@@ -43,29 +45,16 @@ export function requireCredentialAccepted(
   checkReady: ReadinessCheck,
   peers: Readonly<Record<string, Transport>>,
 ): ReadinessCheck {
-  const checks = Object.entries(peers).map(([peer, transport]) => credentialCheckOf(peer, transport));
+  const rejections = new Map<string, CredentialRejected>();
   return async () => {
     await checkReady();
-    await Promise.all(checks.map((check) => check()));
-  };
-}
-
-/** A service that does not answer counts as it did when it last answered. */
-function credentialCheckOf(peer: string, transport: Transport): ReadinessCheck {
-  const { check } = createClient(Health, transport);
-  let rejection: Error | undefined;
-  return async () => {
-    for (let tries = 0; tries < TRIES; tries += 1) {
-      try {
-        await check({}, { timeoutMs: OPTIONAL_TIMEOUT_MS });
-        rejection = undefined;
-        return;
-      } catch (err) {
-        const found = credentialRejected(peer, err);
-        if (!found) break;
-        rejection = found;
-      }
-    }
-    if (rejection) throw rejection;
+    const ask = async ([peer, transport]: [string, Transport]) => {
+      const problem = await findProblem(transport, peer, OPTIONAL_TIMEOUT_MS);
+      if (problem instanceof CredentialRejected) rejections.set(peer, problem);
+      // A service that does not answer counts as it did when it last answered.
+      else if (!(problem instanceof ConnectError)) rejections.delete(peer);
+    };
+    await Promise.all(Object.entries(peers).map(ask));
+    for (const rejection of rejections.values()) throw rejection;
   };
 }

