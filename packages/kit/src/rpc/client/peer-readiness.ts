@@ -22,7 +22,7 @@ async function findProblem(transport: Transport, peer: string, timeoutMs: number
       problem = new Error(`${peer} is not ready`);
     } catch (err) {
       const isRejected = err instanceof ConnectError && err.code === Code.Unauthenticated;
-      const sentence = `${peer} rejects the credential of this process (SERVICE_CREDENTIALS)`;
+      const sentence = `${peer} refuses the credential of this process (SERVICE_CREDENTIALS)`;
       problem = isRejected ? new CredentialRejected(sentence) : err;
     }
   }
