@@ -4,10 +4,9 @@ import { Readable } from 'node:stream';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { UploadFileResponseSchema } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import { eventually } from '@latchkey/testkit/eventually';
-import { openRawClient } from '@latchkey/testkit/raw-client';
 import { describe, expect, it } from 'vitest';
 import { DomainError, defineErrors, fromConnectError } from '../../errors.ts';
-import { CREDENTIAL, startNodeServer, startTcpServer, startTestServer } from '../../testing/servers.ts';
+import { CREDENTIAL, startTcpServer, startTestServer } from '../../testing/servers.ts';
 import { bodyRoute } from '../server/http-route.ts';
 import { type BodyCall, createBodyClient } from './body-client.ts';
 
@@ -124,7 +123,7 @@ describe('a call whose request is a body', () => {
     expect(await codeOf(client(`http://127.0.0.1:${port}`).send(stalled()))).toBe(Code.Internal);
   });
 
-  it('never looks whole to the service when it ends early: deadline, cancellation, lost source, wrong size', async () => {
+  it('never looks whole to the service when it ends early: deadline, cancellation, lost source, size, cut', async () => {
     const { url, seen } = await startStore();
     const { send } = client(url);
     expect(await codeOf(send(stalled(), { timeoutMs: 100 }))).toBe(Code.DeadlineExceeded);
@@ -141,7 +140,9 @@ describe('a call whose request is a body', () => {
     expect([await cut, await codeOf(send(source))]).toEqual([Code.Canceled, Code.Canceled]);
     expect(await codeOf(send(pieces(2), { byteSize: 3 * MIB }))).toBe(Code.Canceled);
     expect(await codeOf(send(pieces(2), { byteSize: MIB + 1 }))).toBe(Code.Canceled);
-    await eventually(() => seen.broken === 5);
+    // A request that was cut off ends like any other, but is not complete.
+    expect(await codeOf(send(Object.assign(pieces(2), { complete: false })))).toBe(Code.Canceled);
+    await eventually(() => seen.broken === 6);
     expect(seen.whole).toBe(0);
   });
 
@@ -170,37 +171,4 @@ describe('a call whose request is a body', () => {
     body.push(null);
     await Promise.all([sent, closed]);
   });
-});
-
-it.each(['FIN', 'RST'])('a body through a hop never looks whole when its sender is cut off by %s', async (how) => {
-  const { url, seen } = await startStore();
-  const bodies = client(url);
-  const outcomes: unknown[] = [];
-  const { port } = await startNodeServer((req, res) => {
-    const length = req.headers['content-length'];
-    bodies.send(req, { byteSize: length === undefined ? undefined : Number(length) }).then(
-      () => res.end('stored'),
-      (err: unknown) => {
-        outcomes.push(ConnectError.from(err).code);
-        res.destroy();
-      },
-    );
-  });
-  const heads = [`Content-Length: ${MIB}\r\n\r\n`, `Transfer-Encoding: chunked\r\n\r\n${MIB.toString(16)}\r\n`];
-  for (let i = 0; i < 36; i += 1) {
-    const before = seen.requestIds.length;
-    const { socket, pour, ended } = await openRawClient(port);
-    socket.write(`PUT / HTTP/1.1\r\nHost: x\r\n${heads[i % 2]}`);
-    // All bytes of a chunked body may have come, but not its end.
-    await pour(i % 6 === 5 ? MIB : Math.floor((MIB * (i % 6)) / 6));
-    if (i % 3 !== 0) await eventually(() => seen.requestIds.length > before);
-    if (how === 'FIN') socket.end();
-    else socket.resetAndDestroy();
-    await ended;
-  }
-  await eventually(() => outcomes.length >= seen.broken && seen.broken === seen.requestIds.length);
-  expect(seen.broken).toBeGreaterThanOrEqual(24);
-  expect(seen.whole).toBe(0);
-  expect(new Set(outcomes)).toEqual(new Set([Code.Canceled]));
-  expect((await fetch(`http://127.0.0.1:${port}`, { method: 'PUT', body: 'x' })).status).toBe(200);
 });

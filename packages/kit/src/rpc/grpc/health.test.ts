@@ -58,14 +58,6 @@ describe('health', () => {
     const unknown = client(Health).watch({ service: 'nothing' })[Symbol.asyncIterator]();
     expect((await unknown.next()).value).toMatchObject({ status: Status.SERVICE_UNKNOWN });
   });
-
-  it('is served as probes over plain HTTP too', async () => {
-    const { url, setReady } = await openServer();
-    const statuses = async () => [(await fetch(`${url}/healthz`)).status, (await fetch(`${url}/readyz`)).status];
-    expect(await statuses()).toEqual([200, 200]);
-    setReady(false);
-    expect(await statuses()).toEqual([200, 503]);
-  });
 });
 
 describe('reflection', () => {
