@@ -1,9 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { create } from '@bufbuild/protobuf';
 import { Code, ConnectError, createClient } from '@connectrpc/connect';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { eventually } from '@latchkey/testkit/eventually';
-import { findFreePort } from '@latchkey/testkit/free-port';
+import type { Dispatcher, Pool } from 'undici';
 import { describe, expect, it } from 'vitest';
 import {
   AUTHORIZATION,
@@ -14,6 +15,7 @@ import {
   testRoute,
 } from '../../testing/servers.ts';
 import { MESSAGE_BYTES_MAX } from '../route.ts';
+import { UnaryCall } from './unary-call.ts';
 
 const UNREAD = 'HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n';
 const SUCCESS = 'HTTP/1.1 200 OK\r\nContent-Type: application/proto\r\nContent-Length: 0\r\n\r\n';
@@ -60,16 +62,18 @@ describe('a call is sent again', () => {
   });
 
   it('when it found no connection', async () => {
-    const port = await findFreePort();
-    const client = clientOf(`http://127.0.0.1:${port}`);
-    expect(await codeOf(client.createApplication({}))).toBe(Code.Unavailable);
-    let connections = 0;
-    await startTcpServer((socket) => {
-      connections += 1;
-      if (connections === 1) socket.destroy();
-      else socket.once('data', () => socket.end(SUCCESS));
-    }, port);
-    await eventually(async () => expect(await codeOf(client.createApplication({}))).toBe('answered'));
+    let sent = 0;
+    const dispatch = (_options: unknown, handler: Dispatcher.DispatchHandler) => {
+      sent += 1;
+      const controller = {} as Dispatcher.DispatchController;
+      if (sent === 1) return handler.onResponseError?.(controller, new Error('ECONNREFUSED'));
+      handler.onRequestStart?.(controller, {});
+      handler.onResponseError?.(controller, new Error('ECONNRESET'));
+    };
+    const { createApplication } = ApplicationService.method;
+    const call = new UnaryCall({ dispatch } as unknown as Pool, AUTHORIZATION, 1_000);
+    expect(await codeOf(call.send(createApplication, create(createApplication.input), undefined))).toBe(Code.Unavailable);
+    expect(sent).toBe(2);
   });
 });
 
