@@ -133,7 +133,7 @@ it('no deletion commits while a backup ends, and an object in the snapshot outli
 
 it('the commands refuse what they do not cover, and change nothing', async () => {
   const elsewhere = await run('backup', dir, join(dir, 'backup'), { DATABASE_URL: 'postgres://elsewhere/latchkey' });
-  expect(elsewhere).toMatchObject({ code: 1, stderr: expect.stringContaining('docs/operations.md') });
+  expect(elsewhere).toMatchObject({ code: 1, stderr: expect.stringContaining('docs/backup.md') });
   expect(await run('backup', dir, join(dir, 'backup'))).toMatchObject({
     code: 1,
     stderr: expect.stringContaining('no database in'),

@@ -74,7 +74,7 @@ function readTarget(path: string): Pick<BackupTarget, 'path' | 'dataDir' | 'obje
   const { DATA_DIR, DATABASE_URL, OBJECTS_DIR, OBJECT_STORE } = readConfig(settings, process.env);
   if (DATABASE_URL !== undefined || OBJECT_STORE !== 'disk') {
     throw new BackupError(
-      'This command covers the PostgreSQL and the files of DATA_DIR, but DATABASE_URL or OBJECT_STORE names others: see docs/operations.md for these.',
+      'This command covers the PostgreSQL and the files of DATA_DIR, but DATABASE_URL or OBJECT_STORE names others: see docs/backup.md for these.',
     );
   }
   const dataDir = resolve(DATA_DIR);

@@ -15,7 +15,7 @@ import { type Scrape, scrape } from '../testing/scrape.ts';
 const METRICS_TOKEN = 'a-token-of-the-tests-for-metrics-alone';
 /** Shorter than the time-out of the scrapes in deploy/prometheus. */
 const SCRAPE_MS_MAX = 4_000;
-const RUNBOOK = 'docs/operations.md';
+const RUNBOOK = 'docs/alerts.md';
 
 let database: TestDatabase;
 let postgres: TcpProxy;

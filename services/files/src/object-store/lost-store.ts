@@ -7,7 +7,7 @@ import { diskLayout, hasCode } from './disk-layout.ts';
 
 /**
  * Refuses a folder that no store has ever been in while the database has files: it is a mistyped one, or a disk that is not mounted, and would be taken for a
- * new and empty store. Whoever has lost it for good says so by making the folder in it that is missed (docs/operations.md).
+ * new and empty store. Whoever has lost it for good says so by making the folder in it that is missed (docs/backup.md).
  *
  * @throws Error with a sentence; what the database throws where it can't be asked
  */
