@@ -1,9 +1,9 @@
 import type { ServiceImpl } from '@connectrpc/connect';
 import type { AvatarService } from '@latchkey/proto/latchkey/files/v1/avatar_pb';
 import type { FilesContext } from '../context.ts';
-import { getAvatar } from './avatar.ts';
+import { getAvatar } from './get-avatar.ts';
 
-/** What is asked of avatars; they are uploaded by the data path. */
+/** Avatars over RPC; the data path uploads them. */
 export function avatarRpc(ctx: Pick<FilesContext, 'db' | 'store'>): ServiceImpl<typeof AvatarService> {
   return {
     async getAvatar({ accountId, avatarId }) {
