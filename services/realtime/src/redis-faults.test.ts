@@ -8,7 +8,7 @@ import { startNode, startRelay } from './testing/test-node.ts';
 /** Promises R6 and R9: Redis only carries. Without it clients hear by the look, every second here; with it, at once. */
 const HEARD_MS_MAX = 2_000;
 const AT_ONCE_MS_MAX = 500;
-const NEVER = { EVENT_LOOK_SECONDS: '3600' };
+const NEVER = { reconcileMs: 3_600_000 };
 const PATIENCE = { timeoutMs: 15_000 };
 
 let redis: OwnRedis;
@@ -45,7 +45,7 @@ async function heard(clients: readonly TestClient[], options = {}): Promise<numb
   return performance.now() - startedAt;
 }
 
-async function openNodes(env?: NodeJS.ProcessEnv) {
+async function openNodes(env?: object) {
   const nodes = await Promise.all([startNode(apps, redis.url, env), startNode(apps, redis.url, env)]);
   const clients = nodes.map((node) => node.connect(application.socketKey));
   await Promise.all(clients.map((client) => client.ready()));

@@ -8,7 +8,7 @@ import type { TestClient } from '../testing/test-client.ts';
 import { startNode } from '../testing/test-node.ts';
 
 /** Promises R6: whatever becomes of messages between the nodes, each client hears all of its application, in order, and nothing else. */
-const NEVER = { EVENT_LOOK_SECONDS: '3600' };
+const NEVER = { reconcileMs: 3_600_000 };
 
 let apps: FakeApps;
 let redisUrl: string;
@@ -94,7 +94,7 @@ describe('a message that is no frame of the application', () => {
 
 describe('messages that are lost, all of them', () => {
   it('are made up for by the next look, at every application of the node', async () => {
-    const node = await startNode(apps, redisUrl, { EVENT_LOOK_SECONDS: '1' });
+    const node = await startNode(apps, redisUrl, {});
     const held = Array.from({ length: 30 }, () => {
       const application = apps.create();
       return { application, client: node.connect(application.socketKey) };

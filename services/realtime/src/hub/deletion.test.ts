@@ -9,7 +9,7 @@ import { startNode, startRelay } from '../testing/test-node.ts';
 /** Decisions 10: a deletion is told of, then connections are closed with 4102 on every node, and what comes after is refused. */
 const DELETED = { code: 4102, reason: 'application deleted' };
 const REFUSED = { status: 401, body: { success: false, code: 'api_key_invalid' } };
-const NEVER = { EVENT_LOOK_SECONDS: '3600' };
+const NEVER = { reconcileMs: 3_600_000 };
 
 let apps: FakeApps;
 let redisUrl: string;
@@ -22,7 +22,7 @@ beforeEach(async () => {
 
 const logDeletion = () => apps.log(application, { case: 'deleted', value: {} });
 
-async function openOn(nodeCount: number, env?: NodeJS.ProcessEnv) {
+async function openOn(nodeCount: number, env?: object) {
   const nodes = await Promise.all(Array.from({ length: nodeCount }, () => startNode(apps, redisUrl, env)));
   const clients = nodes.flatMap((node) => [node.connect(application.socketKey), node.connect(application.socketKey)]);
   await Promise.all(clients.map((client) => client.ready()));

@@ -48,7 +48,9 @@ describe('applications whose events can not be read', () => {
     await eventually(() => {
       for (const { client } of held) expect(client.sequences()).toEqual([1]);
     });
-    await eventually(() => expect(warnings(node)).toEqual(['events can not be looked for', 'events are looked for again']));
+    await eventually(() =>
+      expect(warnings(node)).toEqual(['reconciliation fails, to be retried', 'reconciliation succeeds again']),
+    );
   });
 });
 
@@ -89,14 +91,16 @@ describe('while apps is away', () => {
     });
     expect(performance.now() - returnedAt).toBeLessThan(2_000);
     for (const node of nodes) {
-      await eventually(() => expect(warnings(node)).toEqual(['events can not be looked for', 'events are looked for again']));
+      await eventually(() =>
+        expect(warnings(node)).toEqual(['reconciliation fails, to be retried', 'reconciliation succeeds again']),
+      );
     }
   });
 });
 
 describe('an event that is committed and told of between the look-up of a client and its subscription', () => {
   it('is heard as soon as the client is there, though nothing follows it', async () => {
-    const node = await startNode(apps, redisUrl, { EVENT_LOOK_SECONDS: '3600' });
+    const node = await startNode(apps, redisUrl, { reconcileMs: 3_600_000 });
     const application = apps.create();
     let answer = () => {};
     apps.waitFor(new Promise<void>((resolve) => (answer = resolve)));
@@ -113,7 +117,7 @@ describe('an event that is committed and told of between the look-up of a client
 describe.each([1, 2, 3])('a hub that is opened while events are committed (seed %i)', (seed) => {
   it('misses none and sends none twice: what comes after the look-up follows its snapshot', async () => {
     const below = seededRandom(seed);
-    const node = await startNode(apps, redisUrl, { EVENT_LOOK_SECONDS: '3600' });
+    const node = await startNode(apps, redisUrl, { reconcileMs: 3_600_000 });
     const publisher = createPublisher(redisUrl);
     const pause = () => new Promise((resolve) => (below(2) ? setImmediate(resolve) : setTimeout(resolve, below(4))));
     const open = async () => {
@@ -143,4 +147,5 @@ describe.each([1, 2, 3])('a hub that is opened while events are committed (seed 
   });
 });
 
-const warnings = ({ lines }: TestNode) => lines.map(({ msg }) => msg as string).filter((msg) => msg.startsWith('events '));
+const warnings = ({ lines }: TestNode) =>
+  lines.map(({ msg }) => msg as string).filter((msg) => msg.startsWith('reconciliation '));

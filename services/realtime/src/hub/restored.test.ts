@@ -23,7 +23,7 @@ it('clients of an application that went back in time are sent away, and told whe
   expect((await back.ready()).data).toMatchObject({ lastSequence: '2', resumed: false });
   await publisher.tell(application, apps.logVersion(application));
   await eventually(() => expect(back.sequences()).toEqual([3]));
-  expect(node.lines.filter(({ msg }) => msg === 'events are gone that clients have heard of')).toHaveLength(1);
+  expect(node.lines.filter(({ msg }) => msg === 'the event log has lost events that clients received')).toHaveLength(1);
 });
 
 it('a node keeps nothing of applications whose clients have gone, however they came and went', async () => {

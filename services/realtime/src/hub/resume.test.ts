@@ -4,7 +4,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { createPublisher } from '../testing/channel-publisher.ts';
 import { type FakeApplication, FakeApps } from '../testing/fake-apps.ts';
 import { startNode, type TestNode } from '../testing/test-node.ts';
-import { RING_FRAMES_MAX } from './ring.ts';
+import { REPLAY_FRAMES_MAX } from './replay-buffer.ts';
 
 /** Promises R6: who comes back misses nothing that is held, and is told when it may have. */
 let apps: FakeApps;
@@ -15,7 +15,7 @@ beforeEach(async () => {
   apps = new FakeApps();
   redisUrl = (await testRedis()).url;
   application = apps.create();
-  node = await startNode(apps, redisUrl, { EVENT_LOOK_SECONDS: '3600' });
+  node = await startNode(apps, redisUrl, { reconcileMs: 3_600_000 });
 });
 
 const range = (first: number, last: number) => Array.from({ length: last - first + 1 }, (_, i) => first + i);
@@ -45,17 +45,17 @@ describe('a client that comes back', () => {
     await other.ready();
     // The look that follows a new hub's subscription would read what is logged before it, and keep that for a moment.
     await eventually(() => apps.calls.states > 0);
-    await createPublisher(redisUrl).tell(application, ...logMany(RING_FRAMES_MAX));
-    await eventually(() => expect(other.sequences()).toHaveLength(RING_FRAMES_MAX));
+    await createPublisher(redisUrl).tell(application, ...logMany(REPLAY_FRAMES_MAX));
+    await eventually(() => expect(other.sequences()).toHaveLength(REPLAY_FRAMES_MAX));
     const reads = apps.calls.list;
-    for (const after of [0, 1, 42, RING_FRAMES_MAX - 1, RING_FRAMES_MAX]) {
-      const { data } = await resume(String(after), range(after + 1, RING_FRAMES_MAX));
-      expect(data).toMatchObject({ resumed: true, lastSequence: String(RING_FRAMES_MAX) });
+    for (const after of [0, 1, 42, REPLAY_FRAMES_MAX - 1, REPLAY_FRAMES_MAX]) {
+      const { data } = await resume(String(after), range(after + 1, REPLAY_FRAMES_MAX));
+      expect(data).toMatchObject({ resumed: true, lastSequence: String(REPLAY_FRAMES_MAX) });
     }
     expect(apps.calls.list).toBe(reads);
     await createPublisher(redisUrl).tell(application, ...logMany(1));
-    await eventually(() => expect(other.sequences()).toHaveLength(RING_FRAMES_MAX + 1));
-    await resume('0', range(1, RING_FRAMES_MAX + 1));
+    await eventually(() => expect(other.sequences()).toHaveLength(REPLAY_FRAMES_MAX + 1));
+    await resume('0', range(1, REPLAY_FRAMES_MAX + 1));
     expect(apps.calls.list).toBeGreaterThan(reads);
   });
 
@@ -107,7 +107,7 @@ describe('a client that comes back', () => {
     expect(resumed.data).toMatchObject({ resumed: true });
     apps.trim(application, 12);
     // The one before keeps what it has just read for a moment.
-    node = await startNode(apps, redisUrl, { EVENT_LOOK_SECONDS: '3600' });
+    node = await startNode(apps, redisUrl, { reconcileMs: 3_600_000 });
     expect((await resume('12', [])).data).toMatchObject({ resumed: true });
     expect((await resume('11', [])).data).toMatchObject({ resumed: false });
   });

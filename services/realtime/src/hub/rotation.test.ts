@@ -10,7 +10,7 @@ import { startNode, startRelay } from '../testing/test-node.ts';
 
 /** Decisions 6 and 10: connections opened with a rotated key are closed with 4103 on every node, and never those opened with the new one. */
 const ROTATED = { code: 4103, reason: 'socket key rotated' };
-const NEVER = { EVENT_LOOK_SECONDS: '3600' };
+const NEVER = { reconcileMs: 3_600_000 };
 
 let apps: FakeApps;
 let redisUrl: string;

@@ -1,6 +1,6 @@
 import { Redis } from '@latchkey/kit/redis';
 import { onTestFinished } from 'vitest';
-import { channelOf } from '../fan-out/channel.ts';
+import { channelOf } from '../fan-out/application-channel.ts';
 import { encodeEvent, type LiveEvent } from '../frame/frame.ts';
 import type { FakeApplication } from './fake-apps.ts';
 

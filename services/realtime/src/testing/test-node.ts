@@ -4,7 +4,7 @@ import { createQueueProducer, type QueueProducer } from '@latchkey/kit/queue-pro
 import { ApplicationEventSchema } from '@latchkey/proto/latchkey/apps/v1/event_pb';
 import { eventually } from '@latchkey/testkit/eventually';
 import { onTestFinished } from 'vitest';
-import { readRealtimeConfig } from '../config.ts';
+import { type REALTIME_DEFAULTS, readRealtimeConfig } from '../config.ts';
 import type { LiveEvent } from '../frame/frame.ts';
 import { createRealtimeService, type RealtimeService } from '../service.ts';
 import type { FakeApplication, FakeApps } from './fake-apps.ts';
@@ -19,17 +19,29 @@ export interface TestNode {
   connect(key: string | undefined, options?: ConnectOptions): TestClient;
 }
 
-/** Starts a node. What is looked at from time to time is looked at every second unless `env` says otherwise. */
+/** How a node differs from the usual one. */
+export interface NodeOptions extends Partial<typeof REALTIME_DEFAULTS> {
+  readonly env?: NodeJS.ProcessEnv;
+}
+
+/** Reconciliation never runs by itself. */
+export const NEVER = { reconcileMs: 3_600_000 };
+
+/** Starts a node. */
 export async function startNode(
   apps: Pick<FakeApps, 'transport'>,
   redisUrl: string,
-  env: NodeJS.ProcessEnv = {},
+  { env, ...overrides }: NodeOptions = {},
 ): Promise<TestNode> {
-  const defaults = { REALTIME_HOST: '127.0.0.1', REALTIME_PORT: '0', EVENT_LOOK_SECONDS: '1', SOCKET_DRAIN_SECONDS: '1' };
+  const defaults = { REALTIME_HOST: '127.0.0.1', REALTIME_PORT: '0' };
   const config = readRealtimeConfig({ ...defaults, REDIS_URL: redisUrl, ...env });
   const lines: Array<Record<string, unknown>> = [];
   const logger = createLogger('realtime', 'debug', { write: (line) => void lines.push(JSON.parse(line)) });
-  const service = createRealtimeService(config, { appsTransport: apps.transport, logger });
+  const service = createRealtimeService(config, {
+    appsTransport: apps.transport,
+    logger,
+    overrides: { drainMs: 1_000, ...overrides },
+  });
   await service.start();
   onTestFinished(() => service.stop());
   const { port } = service;

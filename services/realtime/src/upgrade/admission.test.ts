@@ -112,7 +112,7 @@ describe('what a node says of upgrades', () => {
     await (await open(key)).answer();
     const said = JSON.stringify(node.lines) + sockets.map(({ client }) => client.received()).join();
     for (const text of [key, unknown]) expect(said).not.toContain(text.slice('lk_sock_'.length));
-    expect(node.lines.filter(({ msg }) => msg === 'upgrade refused').length).toBeGreaterThan(5);
+    expect(node.lines.filter(({ msg }) => msg === 'upgrade rejected').length).toBeGreaterThan(5);
   });
 });
 

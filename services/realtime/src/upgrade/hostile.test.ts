@@ -6,7 +6,7 @@ import { eventually } from '@latchkey/testkit/eventually';
 import { openRawClient } from '@latchkey/testkit/raw-client';
 import { testRedis } from '@latchkey/testkit/redis';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { channelOf } from '../fan-out/channel.ts';
+import { channelOf } from '../fan-out/application-channel.ts';
 import { type FakeApplication, FakeApps } from '../testing/fake-apps.ts';
 import { clientFrame, closeFrame, OPCODE, upgradeRequest } from '../testing/raw-socket.ts';
 import { startNode } from '../testing/test-node.ts';
@@ -61,7 +61,7 @@ describe('a node', { timeout: 60_000 }, () => {
   it(`lives on, whatever it is sent in ${ROUNDS} rounds`, async () => {
     const seed = Math.floor(Math.random() * 2 ** 31);
     const random = seeded(seed);
-    const node = await startNode(apps, redisUrl, { REFUSED_UPGRADES_PER_MINUTE: '1000000' });
+    const node = await startNode(apps, redisUrl, { rejectionsPerMinute: 1_000_000 });
     const pieces = [
       ': ',
       '\r\n',
@@ -103,7 +103,7 @@ describe('a node', { timeout: 60_000 }, () => {
   });
 
   it('holds nothing any more for 1,000 hostile clients when they are gone', async () => {
-    const node = await startNode(apps, redisUrl, { SOCKETS_MAX: '1000' });
+    const node = await startNode(apps, redisUrl, { env: { SOCKETS_MAX: '1000' } });
     const misdeeds = [
       () => Buffer.alloc(64 * 1024, clientFrame(OPCODE.ping)),
       () => clientFrame(OPCODE.binary, 'x'),

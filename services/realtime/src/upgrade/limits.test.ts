@@ -41,7 +41,7 @@ describe('the limit of sockets', () => {
     ['of an application', { SOCKETS_PER_APPLICATION: '2' }, 429, 'sockets-per-application'],
     ['of an address', { SOCKETS_PER_IP: '2' }, 429, 'sockets-per-address'],
   ])('%s is kept, also by those that come at once', async (_, env, status, policy) => {
-    const node = await startNode(apps, redisUrl, env);
+    const node = await startNode(apps, redisUrl, { env });
     const answers = await Promise.all(Array.from({ length: 5 }, async () => (await open(node)).answer()));
     const refused = answers.filter((answer) => answer.status !== 101);
     expect(refused).toHaveLength(3);
@@ -55,15 +55,15 @@ describe('the limit of sockets', () => {
   });
 
   it('of one application leaves the places of others alone', async () => {
-    const node = await startNode(apps, redisUrl, { SOCKETS_PER_APPLICATION: '1' });
+    const node = await startNode(apps, redisUrl, { env: { SOCKETS_PER_APPLICATION: '1' } });
     expect((await (await open(node)).answer()).status).toBe(101);
     expect((await (await open(node)).answer()).status).toBe(429);
     expect((await (await open(node, apps.create().socketKey)).answer()).status).toBe(101);
   });
 
   it('of an address counts whom a trusted proxy speaks for, and believes nobody else', async () => {
-    const trusting = await startNode(apps, redisUrl, { SOCKETS_PER_IP: '1', TRUSTED_PROXIES: '127.0.0.1' });
-    const doubting = await startNode(apps, redisUrl, { SOCKETS_PER_IP: '1' });
+    const trusting = await startNode(apps, redisUrl, { env: { SOCKETS_PER_IP: '1', TRUSTED_PROXIES: '127.0.0.1' } });
+    const doubting = await startNode(apps, redisUrl, { env: { SOCKETS_PER_IP: '1' } });
     const statuses = async (node: TestNode, addresses: string[]) => {
       const list: number[] = [];
       for (const address of addresses) {
@@ -79,7 +79,7 @@ describe('the limit of sockets', () => {
   });
 
   it('is not upset by what a trusted proxy forwards', async () => {
-    const node = await startNode(apps, redisUrl, { TRUSTED_PROXIES: '127.0.0.1,::1' });
+    const node = await startNode(apps, redisUrl, { env: { TRUSTED_PROXIES: '127.0.0.1,::1' } });
     const odd = ['', ',', ', ,', 'x', '192.0.2.1:80', '[2001:db8::1]', ':::::', 'fe80::1%eth0', '1'.repeat(8_000), '"'];
     for (const address of odd) {
       const socket = await open(node, application.socketKey, { 'X-Forwarded-For': address });
@@ -96,7 +96,7 @@ describe('a place', () => {
     ['is reset', ({ client }) => void client.socket.resetAndDestroy()],
     ['breaks the protocol', (socket) => socket.send(Buffer.from([0xff, 0xff]))],
   ])('is given back when the client %s', async (_, end) => {
-    const node = await startNode(apps, redisUrl, { SOCKETS_MAX: String(PLACES) });
+    const node = await startNode(apps, redisUrl, { env: { SOCKETS_MAX: String(PLACES) } });
     for (const socket of await fill(node)) end(socket);
     await eventually(() => fill(node));
   });
@@ -106,7 +106,7 @@ describe('a place', () => {
     ['goes', ({ client }) => void client.socket.destroy()],
     ['is reset', ({ client }) => void client.socket.resetAndDestroy()],
   ])('is given back when the client %s while its key is looked up', async (_, end) => {
-    const node = await startNode(apps, redisUrl, { SOCKETS_MAX: String(PLACES) });
+    const node = await startNode(apps, redisUrl, { env: { SOCKETS_MAX: String(PLACES) } });
     const { promise: gate, resolve: letThrough } = Promise.withResolvers<void>();
     apps.waitFor(gate);
     const sockets = [await open(node), await open(node), await open(node)];
@@ -118,7 +118,9 @@ describe('a place', () => {
   });
 
   it('is given back at once when the upgrade is refused, before the client has gone', async () => {
-    const node = await startNode(apps, redisUrl, { SOCKETS_MAX: '1', SOCKETS_PER_APPLICATION: '1', SOCKETS_PER_IP: '1' });
+    const node = await startNode(apps, redisUrl, {
+      env: { SOCKETS_MAX: '1', SOCKETS_PER_APPLICATION: '1', SOCKETS_PER_IP: '1' },
+    });
     for (let i = 0; i < 3; i += 1) {
       expect((await (await open(node, UNKNOWN_KEY)).answer()).status).toBe(401);
       expect((await (await open(node, undefined, { 'Sec-WebSocket-Key': 'x' })).answer()).status).toBe(400);
@@ -131,7 +133,7 @@ describe('a place', () => {
 });
 
 describe('refused upgrades of an address', () => {
-  const env = { REFUSED_UPGRADES_PER_MINUTE: '2' };
+  const env = { rejectionsPerMinute: 2 };
 
   it('are bounded: further ones are not looked up, whatever their key', async () => {
     const node = await startNode(apps, redisUrl, env);
@@ -157,7 +159,7 @@ describe('refused upgrades of an address', () => {
 
 describe('connections', () => {
   it('that are more than a node has room for are closed, and there is room again when others go', async () => {
-    const node = await startNode(apps, redisUrl, { SOCKETS_MAX: '1' });
+    const node = await startNode(apps, redisUrl, { env: { SOCKETS_MAX: '1' } });
     const idle = await Promise.all(Array.from({ length: 1_001 }, () => RawSocket.open(node.port, '')));
     const further = await RawSocket.open(node.port, '');
     await once(further.client.socket, 'end');

@@ -1,8 +1,16 @@
 import type { Redis } from '@latchkey/kit/redis';
 import type { Channels } from '../hub/hubs.ts';
-import { applicationOf, channelOf } from './channel.ts';
 
-/** The channels of a subscriber's connection. */
+const PREFIX = 'latchkey:realtime:';
+
+/** Published where there is no frame: nodes compare the application with the event log. */
+export const RECONCILE = 'look';
+
+/** The Redis channel of an application. Redis shares channels between its databases, so the name has the database. */
+export const channelOf = ({ options }: Pick<Redis, 'options'>, applicationId: string): string =>
+  `${PREFIX}${options.db ?? 0}:${applicationId}`;
+
+/** Subscribes to applications on a connection. */
 export function createChannels(subscriber: Redis): Channels {
   return {
     subscribe: async (applicationIds) =>
@@ -13,5 +21,5 @@ export function createChannels(subscriber: Redis): Channels {
 
 /** Calls back for each text that is published for an application. */
 export function onPublished(subscriber: Redis, receive: (applicationId: string, text: string) => void): void {
-  subscriber.on('message', (channel: string, text: string) => receive(applicationOf(channel), text));
+  subscriber.on('message', (channel: string, text: string) => receive(channel.slice(channel.lastIndexOf(':') + 1), text));
 }

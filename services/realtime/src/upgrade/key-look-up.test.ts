@@ -2,17 +2,17 @@ import { eventually } from '@latchkey/testkit/eventually';
 import { expect, it } from 'vitest';
 import { createAppsClient } from '../event/apps-client.ts';
 import { FakeApps } from '../testing/fake-apps.ts';
-import { LOOK_UPS_MAX, LOOK_UPS_PER_NETWORK, LookUps } from './look-ups.ts';
+import { KeyLookUp, LOOK_UPS_MAX, LOOK_UPS_PER_NETWORK } from './key-look-up.ts';
 
 const REFUSED = { reason: 'dependency_unavailable' };
 
 function start(waitMs = 4_000) {
   const apps = new FakeApps();
   const application = apps.create();
-  const lookUps = new LookUps(createAppsClient(apps.transport), waitMs);
+  const lookUps = new KeyLookUp(createAppsClient(apps.transport), waitMs);
   const { promise: gate, resolve: answer } = Promise.withResolvers<void>();
   apps.waitFor(gate);
-  const ask = (network: string, key = apps.create().socketKey) => lookUps.ask({ key, network, requestId: 'r' });
+  const ask = (network: string, key = apps.create().socketKey) => lookUps.verify({ key, network, requestId: 'r' });
   /** Many keys that a network presents, each with what becomes of it. */
   const flood = (network: string, size: number) =>
     Array.from({ length: size }, () =>
