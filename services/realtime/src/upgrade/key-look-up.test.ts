@@ -4,63 +4,57 @@ import { createAppsClient } from '../event/apps-client.ts';
 import { FakeApps } from '../testing/fake-apps.ts';
 import { KeyLookUp, LOOK_UPS_MAX, LOOK_UPS_PER_NETWORK } from './key-look-up.ts';
 
-const REFUSED = { reason: 'dependency_unavailable' };
+const REJECTED = { reason: 'dependency_unavailable' };
 
 function start(waitMs = 4_000) {
   const apps = new FakeApps();
-  const application = apps.create();
-  const lookUps = new KeyLookUp(createAppsClient(apps.transport), waitMs);
-  const { promise: gate, resolve: answer } = Promise.withResolvers<void>();
-  apps.waitFor(gate);
-  const ask = (network: string, key = apps.create().socketKey) => lookUps.verify({ key, network, requestId: 'r' });
-  /** Many keys that a network presents, each with what becomes of it. */
+  const { id: applicationId, socketKey } = apps.create();
+  const lookUp = new KeyLookUp(createAppsClient(apps.transport), waitMs);
+  const release = apps.hold();
+  const verify = async (network: string, key = apps.create().socketKey) => lookUp.verify({ key, network, requestId: 'r' });
+  /** Verifies many keys of a network, and returns the reasons why that failed. */
   const flood = (network: string, size: number) =>
     Array.from({ length: size }, () =>
-      ask(network).then(
+      verify(network).then(
         () => 'found',
-        ({ reason }) => reason,
+        ({ reason }: { reason: string }) => reason,
       ),
     );
-  return { apps, application, answer, ask, flood };
+  return { apps, release, verify, flood, verifyOwn: (network: string) => verify(network, socketKey), applicationId };
 }
 
-it('leave room for others, whatever one network asks', async () => {
-  const { apps, application, answer, ask, flood } = start();
+it('leaves room for other networks, whatever one asks', async () => {
+  const { apps, release, verifyOwn, flood, applicationId } = start();
   const flooded = flood('flooding', LOOK_UPS_PER_NETWORK);
-  await expect(async () => ask('flooding', application.socketKey)).rejects.toMatchObject(REFUSED);
+  await expect(verifyOwn('flooding')).rejects.toMatchObject(REJECTED);
   await eventually(() => expect(apps.calls.lookUp).toBe(8));
   apps.waitFor(undefined);
-  expect(await ask('other', application.socketKey)).toMatchObject({ holder: { applicationId: application.id } });
-  expect(apps.calls.lookUp).toBe(9);
-  answer();
+  expect(await verifyOwn('other')).toMatchObject({ holder: { applicationId } });
+  release();
   expect(new Set(await Promise.all(flooded))).toEqual(new Set(['found']));
-  expect(await ask('flooding', application.socketKey)).toMatchObject({ holder: { applicationId: application.id } });
 });
 
-it('are refused at once where too many wait in all', async () => {
-  const { application, answer, ask, flood } = start();
+it('rejects where too many wait in all', async () => {
+  const { release, verifyOwn, flood } = start();
   const networks = Array.from({ length: LOOK_UPS_MAX / LOOK_UPS_PER_NETWORK }, (_, i) => `network ${i}`);
   const flooded = networks.flatMap((network) => flood(network, LOOK_UPS_PER_NETWORK));
-  await expect(async () => ask('other', application.socketKey)).rejects.toMatchObject(REFUSED);
-  answer();
+  await expect(verifyOwn('other')).rejects.toMatchObject(REJECTED);
+  release();
   await Promise.all(flooded);
-  expect(await ask('other', application.socketKey)).toMatchObject({ holder: { applicationId: application.id } });
 });
 
-it('of clients that have gone are not made', async () => {
-  const { apps, answer, flood } = start(0);
-  const all = Promise.all(flood('gone', 20));
-  answer();
-  expect(new Set(await all)).toEqual(new Set(['dependency_unavailable']));
+it('makes no calls for clients that waited too long', async () => {
+  const { apps, flood } = start(0);
+  expect(new Set(await Promise.all(flood('gone', 20)))).toEqual(new Set(['dependency_unavailable']));
   expect(apps.calls.lookUp).toBe(0);
 });
 
-it('of one key at the same time are one', async () => {
-  const { apps, application, answer, ask } = start();
-  const first = ask('a', application.socketKey);
+it('makes one call for concurrent clients with one key', async () => {
+  const { apps, release, verifyOwn } = start();
+  const first = verifyOwn('a');
   await eventually(() => expect(apps.calls.lookUp).toBe(1));
-  const others = Array.from({ length: 100 }, (_, i) => ask(`network ${i}`, application.socketKey));
-  answer();
+  const others = Array.from({ length: 100 }, (_, i) => verifyOwn(`network ${i}`));
+  release();
   await Promise.all([first, ...others]);
   expect(apps.calls.lookUp).toBe(2);
 });
