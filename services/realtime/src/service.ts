@@ -6,7 +6,7 @@ import { stopAll } from '@latchkey/kit/lifecycle';
 import { createLogger, type Logger } from '@latchkey/kit/logger';
 import { connectInBackground, createFailFastRedis, createSubscriber } from '@latchkey/kit/redis';
 import { checkServing } from '@latchkey/kit/rpc/check-serving';
-import type { RpcRoute } from '@latchkey/kit/rpc/route';
+import type { RpcService } from '@latchkey/kit/rpc/service-process';
 import { createSweeper } from '@latchkey/kit/sweeper';
 import { REALTIME_DEFAULTS, type RealtimeConfig } from './config.ts';
 import { createAppsClient } from './event/apps-client.ts';
@@ -20,15 +20,11 @@ import { Heartbeat } from './socket/heartbeat.ts';
 import { ConnectionQuota, RejectionLimit } from './upgrade/connection-quota.ts';
 import { Upgrades } from './upgrade/upgrade.ts';
 
-/** The service, composed and not yet started. */
-export interface RealtimeService {
+/** The service, composed and not yet started; it serves health and reflection only. */
+export interface RealtimeService extends RpcService {
   readonly name: 'realtime';
-  readonly logger: Logger;
-  /** Health and reflection only. */
-  readonly routes: readonly RpcRoute[];
   /** Port of the WebSocket endpoint; known once started. */
   readonly port: number;
-  /** Longest time of an ordered stop, in milliseconds. */
   readonly stopTimeoutMs: number;
   /** Begins to listen, also while Redis or apps is away. */
   start(): Promise<void>;
@@ -68,11 +64,9 @@ export function createRealtimeService(config: RealtimeConfig, deps: RealtimeDeps
   const hubs = new Hubs({ apps, channels: createChannels(subscriber), logger });
   onPublished(subscriber, (applicationId, text) => hubs.receive(applicationId, text));
   const reconciling = createSweeper({ intervalMs: reconcileMs, logger, sweeps: [() => hubs.reconcileAll()] });
-  const consumer = createEventConsumer({
-    redisUrl: config.REDIS_URL,
-    publish: async (applicationId, text) => void (await publisher.publish(channelOf(publisher, applicationId), text)),
-    logger,
-  });
+  const publish = async (applicationId: string, text: string) =>
+    void (await publisher.publish(channelOf(publisher, applicationId), text));
+  const consumer = createEventConsumer(config.REDIS_URL, publish, logger);
   const heartbeat = new Heartbeat(heartbeatMs);
   const trust = trustProxies(config.TRUSTED_PROXIES);
   let isStopping = false;

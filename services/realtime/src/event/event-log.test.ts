@@ -77,14 +77,6 @@ it('never shares a read that began before the request', async () => {
   expect(apps.calls.list).toBe(2);
 });
 
-it('returns the events that are left after trimming', async () => {
-  apps.trim(application, PAGE_EVENTS + 10);
-  expect((await read(5))[0]).toBe(PAGE_EVENTS + 11);
-  expect((await read(PAGE_EVENTS + 2))[0]).toBe(PAGE_EVENTS + 11);
-  apps.trim(application, application.lastSequence);
-  expect(await read(2 * PAGE_EVENTS)).toEqual([]);
-});
-
 it('limits concurrent reads per application, without delaying others', async () => {
   const other = createLogged(1);
   const release = apps.hold();
@@ -108,11 +100,4 @@ it('reads for a hub without waiting for clients', async () => {
   expect(apps.calls.list).toBe(17);
   release();
   await Promise.all(reads);
-});
-
-it('reads again after a failure', async () => {
-  apps.failWith(new Error('out'));
-  await expect(read(0)).rejects.toThrow();
-  apps.failWith(undefined);
-  expect(await read(0)).toHaveLength(PAGE_EVENTS);
 });

@@ -6,11 +6,6 @@ import { z } from 'zod';
 import { encodeEvent } from '../frame/frame.ts';
 import { RECONCILE } from './application-channel.ts';
 
-const QUEUE = 'realtime';
-
-/** One at a time, so that a process publishes events in their order. */
-const CONCURRENCY = 1;
-
 /** An event as the apps service relays it. Later releases may add to it. */
 const relayedEvent = z.object({
   id: z.uuid().toLowerCase(),
@@ -25,20 +20,18 @@ const relayedEvent = z.object({
   createdAt: z.iso.datetime().transform((text) => new Date(text)),
 });
 
-export interface ConsumerOptions {
-  readonly redisUrl: string;
-  /** Publishes a text for the nodes that hold sockets of an application. */
-  readonly publish: (applicationId: string, text: string) => Promise<void>;
-  readonly logger: Logger;
-}
-
 /** Publishes the events of the queue to all nodes. The queue retries failures. */
-export function createEventConsumer({ redisUrl, publish, logger }: ConsumerOptions): QueueWorker {
+export function createEventConsumer(
+  redisUrl: string,
+  publish: (applicationId: string, text: string) => Promise<void>,
+  logger: Logger,
+): QueueWorker {
   return createQueueWorker({
     url: redisUrl,
-    queue: QUEUE,
+    queue: 'realtime',
     name: 'latchkey-realtime-events',
-    concurrency: CONCURRENCY,
+    // One at a time, so that a process publishes events in their order.
+    concurrency: 1,
     logger,
     async handle({ data }) {
       const relayed = relayedEvent.parse(data);

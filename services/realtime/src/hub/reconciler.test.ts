@@ -79,30 +79,6 @@ describe('lost messages', () => {
     expect((await client.ready()).data).toMatchObject({ lastSequence: '0', version: '1.0' });
     await receives(client, [1]);
   });
-
-  it('while many clients connect are found, and no event is sent twice', async () => {
-    const below = seededRandom(3);
-    const [node, { broadcast }] = [await startNode(apps, redisUrl, NEVER), publisher()];
-    const pause = () => new Promise((resolve) => (below(2) ? setImmediate(resolve) : setTimeout(resolve, below(4))));
-    const opened = await Promise.all(
-      Array.from({ length: 60 }, async () => {
-        const held = apps.create();
-        const client = node.connect(held.socketKey);
-        for (let i = below(8); i > 0; i -= 1) await pause();
-        for (const event of apps.logVersions(held, 1 + below(3))) {
-          await pause();
-          await broadcast(held, event);
-        }
-        return { held, client };
-      }),
-    );
-    await eventually(() => {
-      for (const { held, client } of opened) {
-        const first = Number(client.frames[0]?.data.lastSequence) + 1;
-        expect(client.sequences()).toEqual(range(first, held.lastSequence));
-      }
-    });
-  });
 });
 
 describe('a deletion', () => {

@@ -109,6 +109,12 @@ describe('a client that does not read', () => {
   });
 });
 
+it('accepts the next frame only, and ignores duplicates', async () => {
+  const { hub } = await startHub(1);
+  expect([3, 2, 2, 1, 4].map((sequence) => hub.accept(frame(sequence)))).toEqual([false, true, true, true, false]);
+  expect(hub.cursor).toBe(2);
+});
+
 it('sends a client that reads slowly every event once, in order', async () => {
   const { hub, open } = await startHub(3_000, 1_000);
   const slow = await open(0);

@@ -2,11 +2,11 @@ import { eventually } from '@latchkey/testkit/eventually';
 import { expect, it } from 'vitest';
 import { createAppsClient } from '../event/apps-client.ts';
 import { FakeApps } from '../testing/fake-apps.ts';
-import { KeyLookUp, LOOK_UPS_MAX, LOOK_UPS_PER_NETWORK } from './key-look-up.ts';
+import { KeyLookUp, LOOK_UPS_PER_NETWORK } from './key-look-up.ts';
 
 const REJECTED = { reason: 'dependency_unavailable' };
 
-function start(waitMs = 4_000) {
+function start(waitMs = 30_000) {
   const apps = new FakeApps();
   const { id: applicationId, socketKey } = apps.create();
   const lookUp = new KeyLookUp(createAppsClient(apps.transport), waitMs);
@@ -32,15 +32,6 @@ it('leaves room for other networks, whatever one asks', async () => {
   expect(await verifyOwn('other')).toMatchObject({ holder: { applicationId } });
   release();
   expect(new Set(await Promise.all(flooded))).toEqual(new Set(['found']));
-});
-
-it('rejects where too many wait in all', async () => {
-  const { release, verifyOwn, flood } = start();
-  const networks = Array.from({ length: LOOK_UPS_MAX / LOOK_UPS_PER_NETWORK }, (_, i) => `network ${i}`);
-  const flooded = networks.flatMap((network) => flood(network, LOOK_UPS_PER_NETWORK));
-  await expect(verifyOwn('other')).rejects.toMatchObject(REJECTED);
-  release();
-  await Promise.all(flooded);
 });
 
 it('makes no calls for clients that waited too long', async () => {

@@ -14,10 +14,9 @@ export interface KeyRequest {
   readonly requestId: string;
 }
 
-/** Concurrent calls. A network has a quarter, so that made-up keys leave room for others. */
-const CALLS = { underWay: 32, underWayOfKey: 8 };
-export const LOOK_UPS_MAX = 4_000;
 export const LOOK_UPS_PER_NETWORK = 1_000;
+/** A network has a quarter of all calls, so that made-up keys leave room for others. */
+const CALLS = { underWay: 32, underWayOfKey: 8, size: 4 * LOOK_UPS_PER_NETWORK, sizeOfKey: LOOK_UPS_PER_NETWORK };
 
 /** Looks up the applications of socket keys. */
 export class KeyLookUp {
@@ -28,7 +27,7 @@ export class KeyLookUp {
   /** @param waitMs longest wait for a call, after which it is not made */
   constructor(apps: Pick<AppsClient, 'lookUp'>, waitMs: number) {
     this.#apps = apps;
-    this.#queue = new CallQueue({ ...CALLS, size: LOOK_UPS_MAX, sizeOfKey: LOOK_UPS_PER_NETWORK, waitMs });
+    this.#queue = new CallQueue({ ...CALLS, waitMs });
   }
 
   /** Verifies a key; concurrent requests with one key share a call. Throws `dependency_unavailable` where the queue is full. */

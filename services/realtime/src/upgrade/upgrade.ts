@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { commonErrors, DomainError, fromConnectError } from '@latchkey/kit/errors';
 import { clientIp, networkOf, type ProxyTrust } from '@latchkey/kit/http/client-ip';
 import { denialHeaders } from '@latchkey/kit/http/denial-headers';
@@ -7,6 +8,7 @@ import { endWithEnvelope } from '@latchkey/kit/http/raw-error';
 import { requestIdOf } from '@latchkey/kit/http/request-id';
 import type { Logger } from '@latchkey/kit/logger';
 import { inSpan } from '@latchkey/kit/tracing/tracer';
+import pLimit from 'p-limit';
 import type { WebSocket, WebSocketServer } from 'ws';
 import { errors } from '../errors.ts';
 import type { AppsClient } from '../event/apps-client.ts';
@@ -19,7 +21,6 @@ import { LiveSocket } from '../socket/live-socket.ts';
 import type { ConnectionQuota, RejectionLimit } from './connection-quota.ts';
 import { KeyLookUp, type VerifiedKey } from './key-look-up.ts';
 import { planStart, type Start } from './resume.ts';
-import { SlicedQueue } from './sliced-queue.ts';
 import { checkRequest, readLastEventId, readSocketKey } from './upgrade-request.ts';
 
 export interface UpgradeOptions {
@@ -56,7 +57,8 @@ const ADMISSION_MS_MAX = 4_000;
 export class Upgrades {
   readonly #options: UpgradeOptions;
   readonly #keyLookUp: KeyLookUp;
-  readonly #queue = new SlicedQueue();
+  /** One upgrade per turn of the event loop, so that thousands do not block it. */
+  readonly #turn = pLimit(1);
   /** By request, the only part of an upgrade that the events of the library carry. */
   readonly #upgrades = new WeakMap<IncomingMessage, Upgrade>();
 
@@ -80,9 +82,9 @@ export class Upgrades {
     const span = { name: `GET ${REALTIME_PATH}`, kind: 'server', link: typeof link === 'string' ? link : undefined } as const;
     try {
       const verified = await inSpan(span, () => this.#admit(upgrade));
-      if (socket.destroyed) return void release(upgrade);
       const start = await this.#planStart(upgrade, verified);
-      this.#queue.push(() => this.#complete(upgrade, verified, start));
+      await this.#turn(() => nextTurn());
+      this.#complete(upgrade, verified, start);
     } catch (err) {
       this.#reject(upgrade, err);
     }
