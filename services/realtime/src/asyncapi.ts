@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
 
-/** The AsyncAPI 3.0 document of the endpoint; written by hand, and compared with the protocol by a test. */
+/** The AsyncAPI 3.0 document of the endpoint, which a test compares with the protocol. */
 export const asyncApiDocument = JSON.parse(readFileSync(new URL('./asyncapi.json', import.meta.url), 'utf8'));
 
 /** The document with the server that the client asked, as its headers name it. */

@@ -32,7 +32,7 @@ export type RealtimeProcessConfig = z.output<typeof processConfig>;
 
 /** Intervals and limits that no operator needs to change; tests shorten them. */
 export const REALTIME_DEFAULTS = {
-  /** Interval at which all sockets are compared with the event log: the longest delay of an event while Redis is away. */
+  /** Interval of reconciliation: the longest delay of an event while Redis is away. */
   reconcileMs: 1_000,
   /** Interval of pings; two that go unanswered end a socket (decisions 10). */
   heartbeatMs: 30_000,

@@ -39,7 +39,7 @@ export const deliveryLag = new Histogram({
   buckets: LAG_BUCKETS,
 });
 
-/** Our codes, and those of clients that leave (1000, 1001), send no code (1005), vanish (1006) or send too large a frame (1009). */
+/** Our codes, and those of clients that leave, vanish (1006) or send too large a frame (1009). */
 const KNOWN_CODES = new Set([1000, 1001, 1005, 1006, 1009, ...Object.values(CLOSE).map(({ code }) => code)]);
 
 /** Counts a closed socket. Clients choose their codes freely, so unknown ones share a label. */

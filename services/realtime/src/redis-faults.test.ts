@@ -20,7 +20,7 @@ beforeEach(async () => {
   await redis.empty();
 });
 
-/** Resolves with the milliseconds until the client has received the whole log, in order and without duplicates. */
+/** Resolves with the milliseconds until the client has received the whole log, in order. */
 async function received(client: TestClient, options = {}): Promise<number> {
   const startedAt = performance.now();
   const all = range(1, application.lastSequence);

@@ -27,7 +27,7 @@ const FRAGMENTS_MAX = 100;
 /** How long a client has to answer a close frame, in milliseconds. */
 const CLOSE_TIMEOUT_MS = 5_000;
 
-/** The WebSocket side of the endpoint. Compression costs five times the CPU, and saves little of such small frames. */
+/** The WebSocket side of the endpoint, without compression, which takes five times the CPU. */
 export function createWebSocketServer(): WebSocketServer {
   const options = { maxPayload: CLIENT_FRAME_BYTES_MAX, maxFragments: FRAGMENTS_MAX, closeTimeout: CLOSE_TIMEOUT_MS };
   return new WebSocketServer({

@@ -44,7 +44,7 @@ const PUBLISH_TIMEOUT_MS = 1_000;
 const STOP_SLACK_MS = 20_000;
 /** Connections beside sockets: requests that are rejected, or still being sent. */
 const OTHER_CONNECTIONS_MAX = 1_000;
-/** Connections that may wait to be accepted when thousands reconnect; without room, a client retries after a second. */
+/** Connections that may wait to be accepted when thousands reconnect. */
 const BACKLOG = 4_096;
 
 /** Composes the realtime service. */
@@ -58,7 +58,7 @@ export function createRealtimeService(config: RealtimeConfig, deps: RealtimeDeps
   });
   const subscriber = createSubscriber(config.REDIS_URL, logger, {
     name: 'latchkey-realtime-subscriber',
-    // A failure is retried when the connection is ready again; until then reconciliation finds events.
+    // Retried when the connection is ready again; until then reconciliation finds events.
     onReady: () => void hubs.resubscribe().catch(() => undefined),
   });
   const hubs = new Hubs({ apps, channels: createChannels(subscriber), logger });

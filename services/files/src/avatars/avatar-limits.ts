@@ -20,7 +20,7 @@ const PIXELS_MAX = 16_000_000;
 const BODY_MS_MAX = 20_000;
 /** Long enough for another worker to take over from one that died, after 10 to 15 s. */
 const WAIT_MS = 25_000;
-/** The slowest image that passes the checks takes 0.7 s of a core; decoders get what others leave. */
+/** The slowest image takes 0.7 s of a core; decoders get what other processes leave. */
 export const DECODE_MS = 10_000;
 
 type LimitSettings = Pick<

@@ -6,7 +6,7 @@ type Db = Kysely<FilesDatabase>;
 
 export type Avatar = Selectable<AvatarTable>;
 
-/** A stored image. Its object deletion, scheduled before the object was written, identifies the write. */
+/** A stored image, and the object deletion that was scheduled before it was written. */
 export interface StoredImage {
   readonly imageId: string;
   readonly byteSize: number;
@@ -18,13 +18,13 @@ export interface StoredImage {
   readonly deletionDueAt: string;
 }
 
-/** How long the row of an ended avatar is kept, for the upload that waits for it. */
+/** Retention of the row of an ended avatar, which an upload may wait for. */
 const ENDED_MS = 10 * 60_000;
 /** Avatars that count for the priority of an account. */
 const RECENT_MS = 10 * 60_000;
 /** How long the worker has to inform identity before the sweeper does. */
 const RECORD_MS = 60_000;
-/** How long whoever replaced an image has to remove its object before the sweeper does. */
+/** Time for the worker to remove a replaced image before the sweeper does. */
 const REMOVAL_MS = 15_000;
 
 /** So many milliseconds from now by the database's clock, as the clocks of processes may differ. */
@@ -115,8 +115,8 @@ export interface Ending {
 }
 
 /**
- * Records a stored avatar as the account's in place of earlier ones, or ends it. Needs no check for a
- * later recorded one: that either ended this one, or identity had it before it was asked about this.
+ * Records a stored avatar as the account's in place of earlier ones, or ends it. Needs no check for
+ * a later one: recording that ended this one, or identity had it before it was asked about this.
  * One statement, as every avatar takes it; a statement before it has to take the account's lock.
  *
  * @returns keys of the objects that are no longer used, whose deletion is scheduled

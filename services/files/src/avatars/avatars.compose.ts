@@ -11,7 +11,7 @@ import { createSetAvatar } from './set-avatar.client.ts';
 
 const QUEUE = 'avatar';
 
-/** Time that a job takes beside decoding, to read the upload and to store the image, in milliseconds. */
+/** Time that a job takes beside decoding, in milliseconds. */
 const JOB_SLACK_MS = 5_000;
 
 /** Avatars, composed and not yet started. */
@@ -28,7 +28,7 @@ export interface AvatarDeps {
   readonly redisUrl: string;
 }
 
-/** Composes what receives avatars and, unless a process of its own does that, the worker that makes them. */
+/** Composes what receives avatars and, where it is inside, the worker that makes them. */
 export function createAvatars(ctx: FilesContext, deps: AvatarDeps, workerAt: 'inside' | 'apart'): Avatars {
   const { limits, logger } = ctx;
   const queue = createQueueProducer({ url: deps.redisUrl, name: 'latchkey-files-avatars', queues: [QUEUE], logger });
@@ -52,7 +52,7 @@ export function createAvatars(ctx: FilesContext, deps: AvatarDeps, workerAt: 'in
   };
 }
 
-/** Composes the worker of the avatar queue. After a crash another worker takes the job over, in 10 to 15 s. */
+/** Composes the worker of the avatar queue. Another takes over from a crashed one after 10 to 15 s. */
 export function createAvatarWorker(ctx: Omit<AvatarContext, 'setAvatar'>, deps: AvatarDeps): QueueWorker {
   const { decodesAtOnce, decodeMs, pixelsMax } = ctx.avatarLimits;
   const onLost = (err: Error) => ctx.logger.warn({ err }, 'decoder lost');

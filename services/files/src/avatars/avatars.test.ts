@@ -49,7 +49,7 @@ const stalled = () => new Readable({ read: () => undefined });
 const fail = () => Promise.reject(new Error('not now'));
 const withStore = (methods: Partial<ObjectStore>) => test.connect({ aroundStore: (store) => storeWith(store, methods) });
 
-/** Starts an upload that no worker takes up, and resolves with the avatar's id once it is queued. */
+/** Starts an upload that no worker takes up; resolves with the avatar's id once it is queued. */
 async function queueUpload(): Promise<string> {
   const { promise, resolve } = Promise.withResolvers<string>();
   const instance = test.connect({ enqueue: async (id) => resolve(id), limits: { waitMs: 200 } });
@@ -138,7 +138,7 @@ describe('an upload', () => {
 });
 
 describe('several uploads of one account', () => {
-  it('at once leave one avatar, the same here and at identity, and one image', async () => {
+  it('concurrently leave one avatar, the same here and at identity, and one image', async () => {
     const instances = [test, test.connect(), test.connect(), test.connect()];
     await Promise.all([...instances, ...instances].map(({ upload }) => upload(accountId, image)));
     expect(await currentAvatar()).toBe(test.identity.avatarOf(accountId));

@@ -19,8 +19,8 @@ export interface MakeContext extends AvatarContext {
 }
 
 /**
- * Makes the image of an avatar, and makes the avatar the account's (specification 4.2). May be repeated
- * after a failure or a crash at any point, and run concurrently.
+ * Makes the image of an avatar, and makes the avatar the account's (specification 4.2). May be
+ * repeated after a failure or a crash at any point, and run concurrently.
  *
  * @throws where something that it depends on fails; call it again then
  */
@@ -62,7 +62,7 @@ async function convert({ store, decoders }: MakeContext, key: string): Promise<B
 }
 
 /**
- * Stores the image of a waiting avatar. Two workers may do so concurrently, each under a key of its own:
+ * Stores the image of a waiting avatar. Two workers may do so concurrently, each under its own key:
  * one image becomes the avatar's, and the other is removed.
  */
 async function storeImage(ctx: MakeContext, { id, account_id: accountId }: Avatar, image: Buffer): Promise<boolean> {

@@ -28,12 +28,12 @@ export interface AvatarUpload {
   readonly actor?: string | undefined;
 }
 
-/** Takes an image; resolves once it is the account's avatar. Rejects with a DomainError, or an unexpected error. */
+/** Takes an image; resolves once it is the account's avatar. */
 export type ReceiveAvatar = (upload: AvatarUpload) => Promise<{ readonly avatarId: string }>;
 
 /** What receiving needs. */
 export interface ReceiveContext extends Pick<FilesContext, 'db' | 'store' | 'avatarLimits' | 'logger'> {
-  /** Queues an avatar for a worker, lower priorities first. Rejects within a second where Redis is away. */
+  /** Queues an avatar for a worker, lower numbers first. Rejects within 1 s where Redis is away. */
   readonly enqueue: (id: string, priority: number) => Promise<void>;
 }
 
@@ -73,8 +73,8 @@ export function createReceiveAvatar(ctx: ReceiveContext): ReceiveAvatar {
  * Stores an upload, has a worker make an avatar of it, and waits until that is the account's. The
  * deletion of the upload is scheduled before it is stored, so nothing is left however this ends.
  *
- * @throws `avatar_too_large`, `file_empty`, `upload_timeout`, `upload_interrupted`; why the worker rejected
- *   the image; `dependency_unavailable`, after which only an avatar that identity missed is still recorded
+ * @throws `avatar_too_large`, `file_empty`, `upload_timeout`, `upload_interrupted`; why the image is
+ *   rejected; `dependency_unavailable`, after which only a stored avatar may still be recorded
  */
 async function receive(ctx: ReceiveContext, upload: AvatarUpload): Promise<string> {
   const { bodyMs, waitMs, byteSizeMax } = ctx.avatarLimits;
@@ -133,7 +133,7 @@ async function storeUpload(ctx: ReceiveContext, key: string, body: Readable): Pr
   }
 }
 
-/** Polls until a worker has ended the avatar; undefined after `waitMs`. The queue may lose jobs, the row says what is true. */
+/** Polls the row, as the queue may lose jobs, until a worker ends it; undefined after `waitMs`. */
 async function waitUntilEnded({ db, avatarLimits }: ReceiveContext, id: string): Promise<Avatar | undefined> {
   const endsAt = performance.now() + avatarLimits.waitMs;
   for (let pollMs = POLL_MS_MIN; performance.now() < endsAt; pollMs = Math.min(pollMs * 1.5, POLL_MS_MAX)) {

@@ -20,8 +20,8 @@ export interface AvatarContext extends Pick<FilesContext, 'db' | 'store' | 'avat
 }
 
 /**
- * Makes a stored avatar the account's, in place of earlier ones. Identity comes first: after a crash
- * in between, repeating this has the same result. A later upload is never replaced by an earlier one.
+ * Makes a stored avatar the account's, in place of earlier ones. Identity comes first: after a
+ * crash in between, repeating this has the same result. An earlier upload never replaces a later.
  *
  * @returns keys of the objects that are no longer used, whose deletion is scheduled
  * @throws DomainError `dependency_unavailable` where identity can't be reached
@@ -40,7 +40,7 @@ export async function recordAvatar(ctx: AvatarContext, avatar: Avatar): Promise<
   });
 }
 
-/** Removes objects whose deletion is scheduled; where that fails, the sweeper will. Never rejects. */
+/** Removes objects whose deletion is scheduled, or leaves them to the sweeper. Never rejects. */
 export async function removeObjects(
   { db, store, logger }: Pick<AvatarContext, 'db' | 'store' | 'logger'>,
   keys: readonly string[],
@@ -55,8 +55,8 @@ export async function removeObjects(
 }
 
 /**
- * Ends the avatars that no worker made in time, records those that are stored, and deletes the rows of
- * those that ended. Failures are retried by a later sweep.
+ * Ends the avatars that no worker made in time, records those that are stored, and deletes the rows
+ * of those that ended. A later sweep retries failures.
  *
  * @param claimMs how long other sweepers leave alone what this one has taken
  * @throws where the database can't be reached

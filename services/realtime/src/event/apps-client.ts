@@ -21,7 +21,7 @@ export interface AppsClient {
   /** Throws a ConnectError with `runtime_key_invalid` for a key that opens nothing. */
   lookUp(socketKey: string, requestId: string): Promise<KeyHolder>;
   /**
-   * Up to {@link PAGE_EVENTS} events after a sequence, in order; they begin later where the log was trimmed.
+   * Up to {@link PAGE_EVENTS} events after a sequence; they begin later where the log was trimmed.
    *
    * @param requestId the client's request that they are read for
    */

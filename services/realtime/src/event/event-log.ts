@@ -16,7 +16,7 @@ export interface LogRequest {
   readonly requestId?: string;
 }
 
-/** Events up to a multiple of {@link PAGE_EVENTS}, so that clients at nearby positions share a page. */
+/** Events up to a multiple of {@link PAGE_EVENTS}, so that clients share pages. */
 type Page = readonly Frame[];
 
 /** Limits on reads for reconnecting clients, of which one application may have thousands. */
@@ -44,7 +44,7 @@ export class EventLog {
   }
 
   /**
-   * The next events for a reconnecting client; they begin later where the log was trimmed. Waits for its turn.
+   * The next events for a reconnecting client; they begin later where the log was trimmed.
    *
    * @throws `dependency_unavailable` where the queue is full
    */

@@ -1,4 +1,7 @@
-/** Makes concurrent calls with one key a single call. A call that comes while one is under way shares the next, so no response is older than its request. */
+/**
+ * Makes concurrent calls with one key a single call. A call that comes while one is under way
+ * shares the next, so no response is older than its request.
+ */
 export class SharedCalls<T> {
   readonly #current = new Map<string, Promise<T>>();
   readonly #next = new Map<string, Promise<T>>();

@@ -6,7 +6,7 @@ const PREFIX = 'latchkey:realtime:';
 /** Published where there is no frame: nodes compare the application with the event log. */
 export const RECONCILE = 'look';
 
-/** The Redis channel of an application. Redis shares channels between its databases, so the name has the database. */
+/** The Redis channel of an application, with the database, as Redis databases share channels. */
 export const channelOf = ({ options }: Pick<Redis, 'options'>, applicationId: string): string =>
   `${PREFIX}${options.db ?? 0}:${applicationId}`;
 

@@ -41,7 +41,7 @@ export function createEventConsumer(
   });
 }
 
-/** What is published of an event: its frame, a request to reconcile, or nothing where it concerns no socket. */
+/** What is published of an event: its frame, a request to reconcile, or nothing. */
 function textFor({ id, applicationId, type, sequence, data, createdAt }: z.output<typeof relayedEvent>): string | undefined {
   const event = fromJson(ApplicationEventSchema, { [type]: data as JsonValue }, { ignoreUnknownFields: true });
   if (event.event.case === 'runtimeKeyRotated') return event.event.value.type === 'socketKey' ? RECONCILE : undefined;

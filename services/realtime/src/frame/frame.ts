@@ -27,8 +27,8 @@ const LAST_TYPE = `${TYPE_PREFIX}deleted`;
 const sourceOf = (applicationId: string) => `/applications/${applicationId}`;
 
 /**
- * The CloudEvent of an event (decisions 10, CloudEvents 1.0 JSON format), with `type` and `data` from the
- * protocol's oneof; undefined for an event type of a later release.
+ * The CloudEvent of an event (decisions 10), with `type` and `data` from the protocol's oneof;
+ * undefined for an event type of a later release.
  */
 export function encodeEvent(applicationId: string, { id, sequence, createdAt, event }: LiveEvent): string | undefined {
   const { case: name } = event.event;
@@ -67,7 +67,7 @@ const frameFields = z.object({
   data: z.looseObject({}),
 });
 
-/** The frame of a published text; undefined unless {@link encodeEvent} made it for the application, as clients are sent the text itself. */
+/** The frame of a published text; undefined unless it is an event of the application. */
 export function readFrame(applicationId: string, text: string): Frame | undefined {
   const result = frameFields.safeParse(parseJson(text));
   if (!result.success || result.data.source !== sourceOf(applicationId)) return undefined;

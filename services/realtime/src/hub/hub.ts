@@ -4,7 +4,7 @@ import { deliveryLag } from '../live-metrics.ts';
 import type { FrameSource, LiveSocket } from '../socket/live-socket.ts';
 import { ReplayBuffer } from './replay-buffer.ts';
 
-/** Sockets per turn of the event loop, about half a millisecond: other requests wait for several turns. */
+/** Sockets per turn of the event loop, about half a millisecond. */
 const SLICE_SOCKETS = 50;
 
 export interface HubOptions {
@@ -62,7 +62,7 @@ export class Hub implements FrameSource {
     return true;
   }
 
-  /** Continues after events that the log no longer holds; sockets that miss them are closed to reconnect. */
+  /** Continues after events that were trimmed; sockets that miss them are closed to reconnect. */
   skipTo(sequence: number): void {
     this.#cursor = Math.max(this.#cursor, sequence);
     void this.#broadcast();

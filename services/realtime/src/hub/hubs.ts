@@ -57,7 +57,7 @@ export class Hubs {
       hub.sockets.delete(socket);
       if (hub.sockets.size === 0) this.#close(hub);
     });
-    // Either may be outdated, and the event in between may have been broadcast before the socket joined.
+    // Either may be outdated; an event in between may have been broadcast before the join.
     if (hub.keyFingerprint !== application.keyFingerprint || hub.cursor > application.lastSequence) {
       void this.#reconciler.reconcile([hub]);
     }
@@ -78,7 +78,7 @@ export class Hubs {
     for (const hub of this.#hubs.values()) yield* hub.sockets;
   }
 
-  /** Broadcasts what was published for an application; what is no frame, or comes after a gap, starts a reconciliation. */
+  /** Broadcasts a published frame; other texts, and frames after a gap, start a reconciliation. */
   receive(applicationId: string, text: string): void {
     const hub = this.#hubs.get(applicationId);
     if (!hub) return;

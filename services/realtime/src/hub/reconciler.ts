@@ -19,8 +19,8 @@ export interface ReconcilerOptions {
 }
 
 /**
- * Compares hubs with the apps service, and repairs them: fetches the events that they missed, and closes
- * the sockets of rotated keys and deleted applications (promise R6).
+ * Compares hubs with the apps service, and repairs them: fetches the events that they missed, and
+ * closes the sockets of rotated keys and deleted applications (promise R6).
  */
 export class Reconciler {
   readonly #options: ReconcilerOptions;
@@ -89,7 +89,7 @@ export class Reconciler {
   }
 
   /**
-   * Disconnects the clients of an application whose log has lost events, as after a backup was restored;
+   * Disconnects the clients of an application whose log lost events, as when a backup is restored;
    * `ready` has the state when they reconnect.
    */
   async #disconnect(hub: Hub): Promise<void> {
@@ -114,7 +114,7 @@ export class Reconciler {
     let isUncertain = false;
     await hub.each((socket) => {
       if (socket.keyFingerprint === state.keyFingerprint) return;
-      // A socket that was opened after the call may have a newer key than its response, or an older one.
+      // The key of a socket opened after the call may be newer than its response, or older.
       if (socket.verifiedAt >= startedAt) isUncertain = true;
       else socket.close(CLOSE.keyRotated);
     });

@@ -17,7 +17,7 @@ beforeEach(async () => {
   node = await startNode(apps, redisUrl, NEVER);
 });
 
-/** Connects after an event, and returns what `ready` said once exactly the expected events have come. */
+/** Connects after an event, and returns the snapshot once exactly the expected events came. */
 async function resume(lastEventId: string, expected: number[]) {
   const client = node.connect(application.socketKey, { lastEventId });
   const { data } = await client.ready();

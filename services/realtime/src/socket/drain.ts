@@ -9,7 +9,7 @@ const STEP_MS = 20;
 const CLOSE_MS_MAX = 2_000;
 
 /**
- * Closes sockets with 1001, spread over time so that clients do not all reconnect at the same moment.
+ * Closes sockets with 1001, spread over time so that clients do not all reconnect together.
  *
  * @param sockets all open sockets, each time it is called
  * @param spreadMs longest time to spread them over

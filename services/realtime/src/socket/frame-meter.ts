@@ -1,4 +1,4 @@
-/** Frames that a client may send per window, pings and pongs included; it needs to send none but pongs. */
+/** Frames that a client may send per window, pings and pongs included. */
 export const FRAMES_MAX = 100;
 export const WINDOW_MS = 10_000;
 

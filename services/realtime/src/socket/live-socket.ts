@@ -12,7 +12,7 @@ export interface FrameSource {
   readonly cursor: number;
   /** The frame after a sequence, where it is in the replay buffer. */
   frameAfter(sequence: number): Frame | undefined;
-  /** The frames after a sequence from the event log, for a request of a client; they begin later where the log was trimmed. */
+  /** The frames after a sequence from the event log; they begin later where it was trimmed. */
   readFrames(afterSequence: number, requestId: string): Promise<readonly Frame[]>;
 }
 
@@ -31,7 +31,7 @@ export interface LiveSocketOptions {
   readonly waitMsMax?: number;
 }
 
-/** Bytes that may wait for a client to read them (promise R7); further frames wait in the replay buffer or the log. */
+/** Bytes that may wait for a client to read them (promise R7). */
 const WAITING_BYTES_MAX = 256 * 1024;
 /** How long a buffer may stay full: a client has to read 26 KiB a second then. */
 const WAIT_MS_MAX = 10_000;
@@ -41,7 +41,7 @@ const PING_TOKEN_BYTES = 8;
 /** Pings that may go unanswered. */
 const PINGS_MISSED_MAX = 2;
 
-/** One client's connection, with its position in the events of its application, which it is sent in order. */
+/** One client's connection, with its position in the events of its application. */
 export class LiveSocket {
   readonly keyFingerprint: string;
   readonly verifiedAt: number;

@@ -94,7 +94,7 @@ export class FakeApps {
     this.#gate = gate;
   }
 
-  /** Holds responses back until the returned function is called; later calls are not held any more once it is. */
+  /** Holds responses back until the returned function is called. */
   hold(): () => void {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.waitFor(promise);

@@ -19,7 +19,7 @@ export class ConnectionQuota {
     this.#limits = limits;
   }
 
-  /** Counts a socket of a network until the returned function is called. Throws `node_full`, `too_many_sockets_of_address`. */
+  /** Counts a socket of a network until the returned function is called; throws over the limit. */
   acquire(network: string): () => void {
     if (this.#count >= this.#limits.total) throw errors.node_full({ retryAfterSeconds: RETRY_AFTER_SECONDS });
     if (!increment(this.#byNetwork, network, this.#limits.perNetwork)) {
@@ -32,7 +32,7 @@ export class ConnectionQuota {
     };
   }
 
-  /** The same for an application, once it is known. Throws `too_many_sockets_of_application`. */
+  /** The same for an application, once it is known. */
   acquireFor(applicationId: string): () => void {
     if (!increment(this.#byApplication, applicationId, this.#limits.perApplication)) {
       throw errors.too_many_sockets_of_application(describe('sockets-per-application', this.#limits.perApplication));

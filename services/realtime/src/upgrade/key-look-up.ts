@@ -30,9 +30,9 @@ export class KeyLookUp {
     this.#queue = new CallQueue({ ...CALLS, waitMs });
   }
 
-  /** Verifies a key; concurrent requests with one key share a call. Throws `dependency_unavailable` where the queue is full. */
+  /** Verifies a key, in one call for concurrent requests. Throws where the queue is full. */
   verify({ key, network, requestId }: KeyRequest): Promise<VerifiedKey> {
-    // Before the call is shared: a network with a full queue must not fail others with the same key.
+    // Before the call is shared: a network's full queue must not fail others with the same key.
     this.#queue.check(network);
     return this.#shared.ask(key, () =>
       this.#queue.run(network, async () => {

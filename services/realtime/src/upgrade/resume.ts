@@ -17,7 +17,7 @@ export interface EventSource {
 }
 
 /**
- * Resumes after `lastEventId` where all later events are held, else starts at the snapshot (decisions 10).
+ * Resumes after `lastEventId` where all later events are held, else at the snapshot (decisions 10).
  *
  * @param lastSequence the newest event of the application when it was looked up
  */

@@ -9,7 +9,7 @@ const BEARER_HEADER = /^Bearer +(\S+)$/i;
 const SOCKET_KEY = /^lk_sock_[0-9A-Za-z]{32}$/;
 const SEQUENCE = /^(0|[1-9]\d{0,14})$/;
 
-/** Whether a request asks for a WebSocket. Other protocols may be ignored, and in HTTP/1.0 must be (RFC 9110, 7.8). */
+/** Whether a request asks for a WebSocket. In HTTP/1.0 that must be ignored (RFC 9110, 7.8). */
 export function isUpgrade({ headers, httpVersion }: IncomingMessage): boolean {
   return headers.upgrade?.toLowerCase() === 'websocket' && httpVersion === '1.1';
 }
@@ -28,9 +28,9 @@ export function checkRequest(req: IncomingMessage): void {
 }
 
 /**
- * The socket key of an upgrade, from `Authorization` or, for browsers, from a sub-protocol (decisions 10).
+ * The socket key of an upgrade, from `Authorization` or a sub-protocol (decisions 10).
  *
- * @throws `socket_key_invalid` for none, two, or a malformed one; `protocol_unknown` where cloudevents.json is not offered
+ * @throws `socket_key_invalid`; `protocol_unknown` where cloudevents.json is not offered
  */
 export function readSocketKey(req: IncomingMessage): string {
   const protocols = (req.headers['sec-websocket-protocol'] ?? '').split(',').flatMap((text) => text.trim() || []);
@@ -44,8 +44,8 @@ export function readSocketKey(req: IncomingMessage): string {
 }
 
 /**
- * The sequence after which a client resumes: `Last-Event-ID`, or `lastEventId` in the query. Undefined where it
- * is missing, malformed or repeated.
+ * The sequence after which a client resumes: `Last-Event-ID`, or `lastEventId` in the query.
+ * Undefined where it is missing, malformed or repeated.
  */
 export function readLastEventId(req: IncomingMessage): number | undefined {
   const headers = req.headersDistinct['last-event-id'] ?? [];

@@ -53,7 +53,7 @@ const NOT_COUNTED: ReadonlySet<string> = new Set(['unavailable', 'rate_limited']
 /** Time for calls of the apps service, in milliseconds; clients have a response within 5 s. */
 const ADMISSION_MS_MAX = 4_000;
 
-/** Handles upgrade requests: each becomes a live socket, or is rejected with the error envelope (decisions 10). */
+/** Handles upgrade requests: each becomes a live socket, or is rejected (decisions 10). */
 export class Upgrades {
   readonly #options: UpgradeOptions;
   readonly #keyLookUp: KeyLookUp;

@@ -1,7 +1,7 @@
 import { Decoder, DecoderLost, type DecoderOptions, type ImageSource } from './decoder.ts';
 import { ImageRejected } from './image-rejected.ts';
 
-/** The first process may have been killed for the memory of others; an image that ends two is the cause. */
+/** The first may have been killed for others' memory; an image that ends two is the cause. */
 const TRIES_MAX = 2;
 
 export interface DecoderPoolOptions extends DecoderOptions {
@@ -15,7 +15,7 @@ export interface DecoderPoolOptions extends DecoderOptions {
 /** Converts images in processes of their own. */
 export interface DecoderPool {
   /**
-   * Converts an image to an avatar, in a process that is idle or a new one; callers limit concurrency.
+   * Converts an image to an avatar, in an idle process or a new one; callers limit concurrency.
    *
    * @throws ImageRejected also where the image ended two processes
    * @throws DecoderLost where the pool was closed

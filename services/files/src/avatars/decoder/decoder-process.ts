@@ -7,8 +7,8 @@ import type { DecoderRequest, DecoderResponse } from './decoder.ts';
 import { ImageRejected } from './image-rejected.ts';
 
 /**
- * The process that decodes images, one at a time: requests and responses are lines of JSON. Decoders
- * of image formats are native code that reads strangers' bytes, so this process has no secret and no
+ * The process that decodes images, one at a time: requests and responses are lines of JSON. Image
+ * decoders are native code that reads strangers' bytes, so this process has no secret and no
  * connection, and may be killed at any moment.
  */
 

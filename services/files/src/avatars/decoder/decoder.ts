@@ -15,8 +15,8 @@ const PROGRAM = fileURLToPath(new URL('./decoder-process.ts', import.meta.url));
 const ENV = { UV_THREADPOOL_SIZE: '1', MALLOC_ARENA_MAX: '2', MALLOC_MMAP_THRESHOLD_: '131072', VIPS_BLOCK_UNTRUSTED: '1' };
 
 /**
- * Memory limit (RLIMIT_DATA) in KiB. V8 reserves 530 MiB of it that it never uses. The largest image
- * that passes the checks, 65,535 pixels wide with 16-bit channels and a profile, needs 933 MiB.
+ * Memory limit (RLIMIT_DATA) in KiB. V8 reserves 530 MiB of it that it never uses. The largest
+ * image, 65,535 pixels wide with 16-bit channels and a profile, needs 933 MiB.
  */
 const MEMORY_KIB_MAX = 1_152 * 1_024;
 const SHELL = '/bin/sh';
@@ -57,8 +57,8 @@ export interface DecoderOptions {
 }
 
 /**
- * A process that converts one image at a time. An image may have taken it over, so its responses are
- * validated, and the process is killed after an invalid one.
+ * A process that converts one image at a time. An image may have taken it over, so its responses
+ * are validated, and the process is killed after an invalid one.
  */
 export class Decoder {
   readonly #child: ChildProcessByStdio<Writable, Readable, Readable>;

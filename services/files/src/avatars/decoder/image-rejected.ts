@@ -10,7 +10,7 @@ export const IMAGE_REASONS = [
 
 export type ImageReason = (typeof IMAGE_REASONS)[number];
 
-/** The image can't become an avatar. Apart from the catalogue, which the decoder process does not load. */
+/** The image can't become an avatar. The decoder process does not load the catalogue. */
 export class ImageRejected extends Error {
   override readonly name = 'ImageRejected';
   readonly reason: ImageReason;

@@ -47,7 +47,7 @@ export function hollowPng(width: number, height: number): Buffer {
   return pngOf([width, height], [8, 2], Buffer.alloc(64));
 }
 
-/** A black PNG with transparency, 16 bits to a channel and a profile, which takes more memory than any other. */
+/** A black PNG with transparency, 16-bit channels and a profile, which takes the most memory. */
 export async function heavyPng(width: number, height: number): Promise<Buffer> {
   const { icc } = await sharp(await plainImage(2, 2).withIccProfile('p3').png().toBuffer()).metadata();
   const profile = Buffer.concat([Buffer.from('p3\0\0'), deflateSync(icc as Buffer)]);

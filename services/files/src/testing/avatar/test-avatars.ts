@@ -22,7 +22,7 @@ export interface AvatarOptions extends InstanceOptions {
 /** One instance of the service; a stub stands for its decoders. */
 export interface AvatarInstance {
   readonly ctx: MakeContext;
-  /** Sends an image for an account, from a network of its own unless one is given; resolves with the avatar's id. */
+  /** Sends an image, from another network each time; resolves with the avatar's id. */
   upload(accountId: string, image: Buffer | Readable, sent?: Partial<Parameters<ReceiveAvatar>[0]>): Promise<string>;
 }
 
@@ -76,7 +76,7 @@ export async function startTestAvatars(): Promise<TestAvatars> {
 
 export const someAccount = (): string => randomUUID();
 
-/** An account's avatars: the states of its rows, and how many objects and scheduled deletions there are. */
+/** An account's avatars: states of rows, and numbers of objects and of scheduled deletions. */
 export async function avatarHoldings({ files }: Pick<TestAvatars, 'files'>, accountId: string) {
   const { rows } = await files.db.query('select state from avatar where account_id = $1 order by created_at, id', [accountId]);
   const scheduled = `select count(*)::int as n from object_deletion where object_key like $1 || '/%'`;
