@@ -32,7 +32,7 @@ const OVER_THE_WIRE = [
 
 /**
  * Unit tests that measure or change what belongs to a whole process: memory, CPU time, telemetry,
- * built-in modules. Those of avatars fail after tests of other packages; the cause is unknown.
+ * built-in modules.
  */
 const ISOLATED = [
   'packages/kit/src/queue-faults.test.ts',
@@ -42,11 +42,8 @@ const ISOLATED = [
   'packages/standalone/src/settings.test.ts',
   'services/apps/src/runtime-key/vault.test.ts',
   'services/files/src/application/deleted-application.consumer.test.ts',
-  'services/files/src/avatar/avatar.test.ts',
-  'services/files/src/check/check-avatars.test.ts',
   'services/gateway/src/files-data-path.remote.test.ts',
   'services/identity/src/account/sign-in-time.test.ts',
-  'services/realtime/src/upgrade/hostile.test.ts',
 ];
 
 /** Unit tests, one project for those that share a process and one for those that do not. */

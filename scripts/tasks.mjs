@@ -43,14 +43,9 @@ export async function runTask(name, args) {
   return task(args);
 }
 
-/** The code of the protocol, and the document of the live events. Arguments are for the first. */
-async function generate(args) {
-  const asyncApi = `${root}docs/asyncapi.json`;
-  return (
-    (await runTool('buf', ['generate', ...args], { cwd: `${root}proto` })) ||
-    (await runNode([`${root}services/realtime/src/asyncapi/write-document.ts`])) ||
-    (await runTool('biome', ['format', '--write', asyncApi]))
-  );
+/** Generates the code of the protocol. */
+function generate(args) {
+  return runTool('buf', ['generate', ...args], { cwd: `${root}proto` });
 }
 
 /** Everything that must hold: the checks, then the tests. With arguments, for working on some tests, just those. */

@@ -45,7 +45,7 @@ Measures all figures or the named ones, beside their baselines: F1 to F10, besid
   generate: {
     usage: `npm run generate [-- <options of buf generate>]
 
-Generates the code of the protocol and docs/asyncapi.json.`,
+Generates the code of the protocol.`,
   },
   format: {
     usage: `npm run format [-- <file or folder>...]

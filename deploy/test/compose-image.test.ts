@@ -96,7 +96,7 @@ describe('the image', () => {
   it('looks at more than the programs themselves for that', () => {
     const { files, packages } = neededBy('services/files/src/main.ts');
     expect([...files]).toEqual(expect.arrayContaining(['packages/kit/src/config.ts', 'proto/gen/latchkey/files/v1/file_pb.js']));
-    expect([...files]).toContain('services/files/src/avatar/decoder/decoder-process.ts');
+    expect([...files]).toContain('services/files/src/avatars/decoder/decoder-process.ts');
     expect([...(packages.get('services/files') ?? [])]).toEqual(expect.arrayContaining(['sharp', '@aws-sdk/client-s3']));
   });
 

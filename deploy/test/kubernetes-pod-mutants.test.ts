@@ -122,16 +122,6 @@ describe.skipIf(!canRender)('pods', () => {
       'Deployment gateway: it is killed after 240 s, and its stop may take 240 s',
     ],
     [
-      'images that take longer to decode',
-      (manifests) => (data(manifests, 'latchkey-settings').AVATAR_DECODE_SECONDS = '20'),
-      'Deployment avatar-worker: it is killed after 60 s, and its stop may take 60 s',
-    ],
-    [
-      'sockets that take longer to close',
-      (manifests) => (data(manifests, 'latchkey-settings').SOCKET_DRAIN_SECONDS = '30'),
-      'Deployment realtime: it is killed after 60 s, and its stop may take 60 s',
-    ],
-    [
       'a service that migrates by itself',
       (manifests) => (variable(manifests, 'apps', 'MIGRATE_ON_START').value = 'true'),
       'Deployment apps: it migrates by itself',

@@ -83,6 +83,10 @@ export function probeProblems(deployment: KubeObject): string[] {
 
 /** Time that an ordered stop may take beside what a setting gives it, in seconds: for uploads and avatars, and for sockets. */
 const STOP_SLACK_SECONDS = 30;
+/** Longest time that decoding an avatar may take. */
+const AVATAR_DECODE_SECONDS = 10;
+/** Longest time over which a node closes its sockets. */
+const SOCKET_DRAIN_SECONDS = 5;
 const SOCKET_STOP_SLACK_SECONDS = 20;
 /** Longest time that any call may take, and then the stop of a service that does nothing but answer calls. */
 const CALL_SECONDS = 60;
@@ -91,7 +95,7 @@ const STOP_SECONDS = 75;
 function stopSeconds(deployment: KubeObject, objects: readonly KubeObject[]): number {
   const [container] = containersOf(deployment);
   const config = readerOf(container)?.(environmentOf(container, objects)) as Record<string, number>;
-  const { UPLOAD_DEADLINE_SECONDS = 0, SOCKET_DRAIN_SECONDS = 0, AVATAR_DECODE_SECONDS = 0, DRAIN_SECONDS = 0 } = config;
+  const { UPLOAD_DEADLINE_SECONDS = 0, DRAIN_SECONDS = 0 } = config;
   const component = componentOf(deployment);
   const longest = Math.max(UPLOAD_DEADLINE_SECONDS, CALL_SECONDS) + STOP_SLACK_SECONDS;
   if (component === 'gateway') return DRAIN_SECONDS + longest;

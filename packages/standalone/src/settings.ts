@@ -12,7 +12,7 @@ import {
   urlSetting,
 } from '@latchkey/kit/config';
 import { readTelemetryConfig } from '@latchkey/kit/telemetry';
-import { readRealtimeConfig, readRealtimeProcessConfig } from '@latchkey/realtime/config';
+import { REALTIME_DEFAULTS, readRealtimeConfig, readRealtimeProcessConfig } from '@latchkey/realtime/config';
 import { z } from 'zod';
 
 /** `standalone`: all services in this process. `deployed`: a process each. */
@@ -100,7 +100,7 @@ export function readSettings(env: NodeJS.ProcessEnv, shape: Shape): LauncherSett
     signUpOpen: identity.SIGN_UP === 'open',
     uploadDeadlineMs: files.UPLOAD_DEADLINE_SECONDS * 1_000,
     drainMs: gateway.DRAIN_SECONDS * 1_000,
-    socketDrainMs: realtime.SOCKET_DRAIN_SECONDS * 1_000,
+    socketDrainMs: REALTIME_DEFAULTS.drainMs,
   };
 }
 

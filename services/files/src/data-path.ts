@@ -2,7 +2,7 @@ import { ACTOR_HEADER } from '@latchkey/kit/audit/actor';
 import { bodyRoute, type HttpRoute } from '@latchkey/kit/rpc/server/http-route';
 import { UploadAvatarResponseSchema } from '@latchkey/proto/latchkey/files/v1/avatar_pb';
 import { UploadFileResponseSchema } from '@latchkey/proto/latchkey/files/v1/file_pb';
-import type { ReceiveAvatarBody } from './avatar/avatar.body.ts';
+import type { ReceiveAvatar } from './avatars/receive-avatar.ts';
 import type { FilesContext } from './context.ts';
 import { createDownloadHandler, type DownloadHandler, downloadRoutes } from './download/download-handler.ts';
 import { createUploadBody, type ReceiveBody } from './upload/upload.body.ts';
@@ -10,11 +10,11 @@ import { createUploadBody, type ReceiveBody } from './upload/upload.body.ts';
 /** How bytes come and go, which do not travel as messages (architecture 4). */
 export interface FilesDataPath {
   readonly upload: ReceiveBody;
-  readonly uploadAvatar: ReceiveAvatarBody;
+  readonly uploadAvatar: ReceiveAvatar;
   readonly download: DownloadHandler;
 }
 
-export function createDataPath(ctx: FilesContext, uploadAvatar: ReceiveAvatarBody): FilesDataPath {
+export function createDataPath(ctx: FilesContext, uploadAvatar: ReceiveAvatar): FilesDataPath {
   return { upload: createUploadBody(ctx), uploadAvatar, download: createDownloadHandler(ctx) };
 }
 

@@ -29,7 +29,6 @@ export const errors = defineErrors({
   image_animated: { kind: 'invalid', code: 'invalid_file', message: 'The image is animated' },
   image_too_many_pixels: { kind: 'invalid', code: 'invalid_file', message: 'The image has more pixels than an avatar may have' },
   image_side_too_long: { kind: 'invalid', code: 'invalid_file', message: 'The image is wider or higher than an avatar may be' },
-  image_hides_file: { kind: 'invalid', code: 'invalid_file', message: 'The image holds a ZIP or PDF as well' },
   image_damaged: { kind: 'invalid', code: 'invalid_file', message: 'The image is damaged, or followed by something else' },
   image_undecodable: { kind: 'invalid', code: 'invalid_file', message: 'The image takes too much to decode' },
   download_not_found: { kind: 'not_found', message: 'Not found' },

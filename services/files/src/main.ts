@@ -4,7 +4,7 @@ import { migrateCommand } from '@latchkey/kit/migrate-process';
 import { requireCredentialAccepted } from '@latchkey/kit/rpc/client/peer-readiness';
 import { createServiceTransport } from '@latchkey/kit/rpc/client/service-transport';
 import { runService } from '@latchkey/kit/rpc/server/service-process';
-import { createAvatarWorkerService } from './avatar-worker.ts';
+import { createAvatarWorkerService } from './avatars/avatar-worker.compose.ts';
 import { runCheckProcess } from './check/check-process.ts';
 import { SCHEMA } from './compose.ts';
 import { readAvatarWorkerConfig, readFilesConfig, readFilesProcessConfig } from './config.ts';
@@ -35,7 +35,7 @@ await runProgram({
 function serveAvatarWorker(): Promise<void> {
   return runService('avatar-worker', readAvatarWorkerConfig, (config, tls) => {
     const identityTransport = createServiceTransport(config.IDENTITY_URL, config.SERVICE_CREDENTIALS[0], { tls });
-    const service = createAvatarWorkerService(config, { identityTransport });
+    const service = createAvatarWorkerService(config, identityTransport);
     const checkReady = requireCredentialAccepted(service.checkReady, { identity: identityTransport });
     return { ...service, checkReady, stop: () => stopAll(service.stop, () => identityTransport.close()) };
   });

@@ -77,7 +77,7 @@ export class LiveClient {
 
 /** The schemas of frames by their types, as they are published. */
 function readValidators(): ReadonlyMap<string, ValidateFunction> {
-  const text = readFileSync(new URL('../../../../docs/asyncapi.json', import.meta.url), 'utf8');
+  const text = readFileSync(new URL('../../../../services/realtime/src/asyncapi.json', import.meta.url), 'utf8');
   const messages: Array<{ name: string; payload: object }> = Object.values(JSON.parse(text).components.messages);
   const ajv = new Ajv({ strict: false, allErrors: true });
   addFormats.default(ajv);

@@ -1,7 +1,7 @@
 import { rm, writeFile } from 'node:fs/promises';
 import { eventually } from '@latchkey/testkit/eventually';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { getAvatar } from '../avatar/avatar.ts';
+import { getAvatar } from '../avatars/get-avatar.ts';
 import { objectKey } from '../object-store/object-store.ts';
 import { plainImage } from '../testing/avatar/images.ts';
 import { avatarHoldings, reasonOf, someAccount, startTestAvatars, type TestAvatars } from '../testing/avatar/test-avatars.ts';
@@ -37,7 +37,7 @@ describe('a check', () => {
   it('takes nothing for a stranger that is on its way', async () => {
     const accountId = someAccount();
     const gate = Promise.withResolvers<void>();
-    test.identity.waitFor(gate.promise);
+    test.identity.before = () => gate.promise;
     const upload = test.upload(accountId, await plainImage(40, 40).png().toBuffer());
     await eventually(async () => expect((await avatarHoldings(test, accountId)).states).toEqual(['stored']));
     expect(await check(test.ctx, { mend: true })).toMatchObject({ found: [], counts: { objects: 2 } });

@@ -17,7 +17,7 @@ export function observeStore(store: ObjectStore): ObjectStore {
     read: (...args) => observed('read', () => store.read(...args)),
     localPath: (key) => store.localPath(key),
     stat: (key) => observed('stat', () => store.stat(key)),
-    remove: (key) => observed('remove', () => store.remove(key)),
+    remove: (...keys) => observed('remove', () => store.remove(...keys)),
     list: () => store.list(),
     createDownloadUrl: (...args) => store.createDownloadUrl(...args),
     check: () => store.check(),

@@ -68,7 +68,7 @@ export declare const GetAvatarResponseSchema: GenMessage<GetAvatarResponse>;
 
 /**
  * UploadAvatarResponse answers the body of an upload once the avatar is stored and is the account's. It is not the answer of an RPC: failures are
- * answered as Connect answers those of a unary call, with the reasons `account_not_found`, `avatar_too_large`, `image_unsupported`, `image_hides_file`,
+ * answered as Connect answers those of a unary call, with the reasons `account_not_found`, `avatar_too_large`, `image_unsupported`,
  * `image_animated`, `image_too_many_pixels`, `image_side_too_long`, `image_damaged`, `image_undecodable`, `avatars_under_way`, `avatars_of_network`,
  * `avatars_busy`, `upload_timeout`, `upload_interrupted` and `dependency_unavailable`. After the last one the avatar may still become the account's; all
  * others leave nothing behind.
