@@ -44,7 +44,6 @@ const ISOLATED = [
   'services/files/src/avatar/avatar.test.ts',
   'services/files/src/check/check-avatars.test.ts',
   'services/gateway/src/files-data-path.remote.test.ts',
-  'services/identity/src/account/sign-in-time.test.ts',
   'services/realtime/src/upgrade/hostile.test.ts',
 ];
 

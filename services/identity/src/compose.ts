@@ -6,68 +6,63 @@ import type { Logger } from '@latchkey/kit/logger';
 import { connectInBackground, createFailFastRedis } from '@latchkey/kit/redis';
 import { deriveKey } from '@latchkey/kit/secrets';
 import { createPasswords, type Passwords } from './account/password.ts';
-import { createFailedAttempts } from './audit/failed-attempts.ts';
+import { createCredentialFailureLog } from './audit/credential-failures.ts';
 import type { IdentityConfig } from './config.ts';
 import type { IdentityContext } from './context.ts';
 import { migrations } from './db/migrations/index.ts';
 import type { IdentityDatabase } from './db/schema.ts';
 import { createEpochs, type Epochs } from './epoch/epoch.ts';
-import { createIssuers } from './oidc/issuers.ts';
-import { createSessionSweeper } from './session/session-sweeper.ts';
+import { createIssuers } from './oidc/issuer.ts';
 
-/** The schema that the service has in its database. */
+/** The service's schema in its database. */
 export const SCHEMA = 'identity';
 
-/** What the use cases may work with otherwise. */
+/** Replaceable dependencies of the use cases. */
 export interface ContextDeps {
   readonly clock?: () => Date;
   /** Cryptographically secure random bytes. */
   readonly random?: (bytes: number) => Buffer;
-  /** Waits for so many milliseconds, where Redis can't be told of a change. */
+  /** Waits while Redis cannot invalidate cached principals. */
   readonly wait?: (ms: number) => Promise<unknown>;
   readonly passwords?: Passwords;
-  /** Stands in for those in Redis, which is not connected to then. */
+  /** Replaces the epochs in Redis, which is then not connected to. */
   readonly epochs?: Epochs;
+  /** Longest wait for one response of an OpenID Connect issuer. */
+  readonly oidcTimeoutMs?: number;
 }
 
-/** What the use cases work on, and its beginning and end. */
 export interface OpenContext {
   readonly ctx: IdentityContext;
-  /** Connects to Redis. Never fails: while Redis is away, it goes on trying behind the scenes. */
+  /** Connects to Redis, in the background where it is down. */
   connect(): Promise<void>;
-  /** Rejects while the database does not answer, and until its schema is up to date. Redis may be away. */
+  /** Rejects while the database is down or its schema out of date. Redis may be down. */
   checkReady(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Opens the database and the Redis that the settings name. Nothing is connected before the first use. */
+/** Creates the context of the use cases. Nothing is connected before the first use. */
 export function openContext(config: IdentityConfig, logger: Logger, deps: ContextDeps): OpenContext {
-  const { clock = () => new Date(), random = randomBytes } = deps;
-  const database = createDatabase<IdentityDatabase>({
-    url: config.DATABASE_URL,
-    schema: SCHEMA,
-    poolMax: config.DATABASE_POOL_MAX,
-    logger,
-  });
+  const { clock = () => new Date(), random = randomBytes, wait, oidcTimeoutMs } = deps;
+  const { DATABASE_URL: url, DATABASE_POOL_MAX: poolMax, SECRET_KEY } = config;
+  const database = createDatabase<IdentityDatabase>({ url, schema: SCHEMA, poolMax, logger });
   const redis = createFailFastRedis(config.REDIS_URL, logger, { name: 'latchkey-identity' });
   const ctx: IdentityContext = {
     db: database.db,
     pool: database.pool,
-    epochs: deps.epochs ?? createEpochs({ redis, random, logger, ...(deps.wait && { wait: deps.wait }) }),
-    passwords: deps.passwords ?? createPasswords(passwordBounds(config)),
-    sessionSweeper: createSessionSweeper(database.db, clock, logger),
-    failedAttempts: createFailedAttempts(database.db, logger),
+    epochs: deps.epochs ?? createEpochs({ redis, random, logger, ...(wait && { wait }) }),
+    passwords: deps.passwords ?? createPasswords(),
+    credentialFailures: createCredentialFailureLog(database.db, logger),
     clock,
     random,
     logger,
-    apiKeyPepper: deriveKey(config.SECRET_KEY, 'identity/api-key-pepper'),
-    csrfKey: deriveKey(config.SECRET_KEY, 'identity/csrf'),
-    twoFactorKey: deriveKey(config.SECRET_KEY, 'identity/two-factor'),
-    recoveryCodeKey: deriveKey(config.SECRET_KEY, 'identity/recovery-code'),
+    apiKeyPepper: deriveKey(SECRET_KEY, 'identity/api-key-pepper'),
+    csrfKey: deriveKey(SECRET_KEY, 'identity/csrf'),
+    twoFactorKey: deriveKey(SECRET_KEY, 'identity/two-factor'),
+    recoveryCodeKey: deriveKey(SECRET_KEY, 'identity/recovery-code'),
+    oidcKey: deriveKey(SECRET_KEY, 'identity/oidc'),
     twoFactorFailuresMax: config.TWO_FACTOR_FAILURES_PER_15_MINUTES,
     passwordFailuresMax: config.PASSWORD_FAILURES_PER_15_MINUTES,
-    oidcKey: deriveKey(config.SECRET_KEY, 'identity/oidc'),
-    oidcIssuers: createIssuers(config.oidcIssuers, { callTimeoutMs: config.OIDC_TIMEOUT_MS, clock, logger }),
+    oidcIssuers: createIssuers(config.oidcIssuers, { clock, logger, ...(oidcTimeoutMs && { callTimeoutMs: oidcTimeoutMs }) }),
     signUp: config.SIGN_UP,
     activeApiKeysMax: config.ACTIVE_API_KEYS_LIMIT,
   };
@@ -77,13 +72,9 @@ export function openContext(config: IdentityConfig, logger: Logger, deps: Contex
     checkReady: createSchemaCheck(database.pool, migrations),
     close: () =>
       stopAll(
-        () => Promise.all([ctx.sessionSweeper.idle(), ctx.failedAttempts.flush()]),
+        () => ctx.credentialFailures.flush(),
         () => redis.disconnect(),
         () => database.close(),
       ),
   };
-}
-
-function passwordBounds(config: IdentityConfig) {
-  return { atOnce: config.PASSWORD_HASHES_AT_ONCE, waitingMax: config.PASSWORD_HASHES_WAITING };
 }

@@ -1,21 +1,9 @@
-import { createTestDatabase, type TestDatabase } from '@latchkey/testkit/database';
-import { testRedis } from '@latchkey/testkit/redis';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { migrateIdentity, refusalOf, startTestIdentity, type TestIdentity } from './testing/identity.fixture.ts';
+import { expect, test } from 'vitest';
+import { openTestIdentity, refusalOf } from './testing/identity.fixture.ts';
 import { createSomeKey, keyCredential, OPEN_KEY, PASSWORD, sessionCredential, someSignUp } from './testing/sample.fixture.ts';
 import { guardSomeone } from './testing/two-factor.fixture.ts';
 
-let database: TestDatabase;
-let identity: TestIdentity;
-
-beforeAll(async () => {
-  database = await createTestDatabase({ schema: 'identity', migrate: migrateIdentity });
-  identity = await startTestIdentity({ databaseUrl: database.url, redisUrl: (await testRedis()).url });
-});
-afterAll(async () => {
-  await identity.stop();
-  await database.drop();
-});
+const identity = await openTestIdentity();
 
 /** Text that has broken services before (promises S4). */
 const TEXTS: Array<[string, string]> = [

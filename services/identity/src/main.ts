@@ -16,7 +16,7 @@ await runProgram({
   program: PROGRAM,
   commands: {
     accounts: {
-      summary: 'makes accounts, resets passwords and more; see accounts --help',
+      summary: 'creates accounts, resets passwords and more; see accounts --help',
       takesArguments: true,
       run: (args) =>
         runAccountsProcess({

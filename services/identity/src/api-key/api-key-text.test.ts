@@ -2,13 +2,6 @@ import { createHash, randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { createApiKeyText, parseApiKeyText } from './api-key-text.ts';
 
-test('a key that was made is a key', () => {
-  for (let i = 0; i < 1_000; i += 1) {
-    const key = createApiKeyText(randomBytes);
-    expect(parseApiKeyText(key.text)).toEqual(key);
-  }
-});
-
 test('every mistyped or exchanged character of a key is found', () => {
   const { text } = createApiKeyText(randomBytes);
   for (let i = 0; i < text.length; i += 1) {

@@ -1,23 +1,10 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
-import { createTestDatabase, type TestDatabase } from '@latchkey/testkit/database';
 import { eventually } from '@latchkey/testkit/eventually';
-import { testRedis } from '@latchkey/testkit/redis';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { migrateIdentity, outcomeOf, startTestIdentity, type TestIdentity } from '../testing/identity.fixture.ts';
+import { expect, test } from 'vitest';
+import { openTestIdentity, outcomeOf, waitersForLocks } from '../testing/identity.fixture.ts';
 import { createSomeKey, type SomeKey, someAccountId } from '../testing/sample.fixture.ts';
-import { waitersForLocks } from '../testing/waiters.ts';
 
-let database: TestDatabase;
-let identity: TestIdentity;
-
-beforeAll(async () => {
-  database = await createTestDatabase({ schema: 'identity', migrate: migrateIdentity });
-  identity = await startTestIdentity({ databaseUrl: database.url, redisUrl: (await testRedis()).url });
-});
-afterAll(async () => {
-  await identity.stop();
-  await database.drop();
-});
+const identity = await openTestIdentity();
 
 const refOf = ({ accountId, apiKey }: SomeKey) => ({ accountId, apiKeyId: apiKey.id });
 const update = (key: SomeKey, change: object) => identity.apiKeys.updateApiKey({ ...refOf(key), ...change });
@@ -38,7 +25,7 @@ async function atOnce(key: SomeKey, ...changes: Array<() => Promise<unknown>>): 
   const outcomes: Array<Promise<string>> = [];
   for (const change of changes) {
     outcomes.push(outcomeOf(change()));
-    await eventually(() => waitersForLocks(identity.db, outcomes.length));
+    await eventually(() => waitersForLocks(identity, outcomes.length));
   }
   await client.query('commit');
   client.release();
@@ -76,12 +63,4 @@ test('an update that waited for a revocation is refused', async () => {
   );
   expect(outcomes).toEqual(['done', 'revoked_api_key_unchangeable']);
   expect(await stored(key)).toMatchObject({ name: key.apiKey.name, revokedAt: expect.anything() });
-});
-
-test('revocations at once keep the first time', async () => {
-  const key = await createRestrictedKey();
-  const revoke = async () => identity.apiKeys.revokeApiKey(refOf(key)).finally(() => identity.clock.advance(1_000));
-  expect(await atOnce(key, revoke, revoke, revoke)).toEqual(['done', 'done', 'done']);
-  const { apiKey } = await identity.apiKeys.revokeApiKey(refOf(key));
-  expect(apiKey?.revokedAt).toEqual(apiKey?.updatedAt);
 });

@@ -1,8 +1,6 @@
-import { createTestDatabase, type TestDatabase } from '@latchkey/testkit/database';
 import { eventually } from '@latchkey/testkit/eventually';
-import { testRedis } from '@latchkey/testkit/redis';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { migrateIdentity, outcomeOf, startTestIdentity, type TestIdentity } from '../testing/identity.fixture.ts';
+import { expect, test } from 'vitest';
+import { openTestIdentity, outcomeOf } from '../testing/identity.fixture.ts';
 import {
   createSomeKey,
   keyCredential,
@@ -12,17 +10,7 @@ import {
   signUpSomeone,
 } from '../testing/sample.fixture.ts';
 
-let database: TestDatabase;
-let identity: TestIdentity;
-
-beforeAll(async () => {
-  database = await createTestDatabase({ schema: 'identity', migrate: migrateIdentity });
-  identity = await startTestIdentity({ databaseUrl: database.url, redisUrl: (await testRedis()).url });
-});
-afterAll(async () => {
-  await identity.stop();
-  await database.drop();
-});
+const identity = await openTestIdentity();
 
 const NO_REDIS = { REDIS_URL: 'redis://localhost:1' };
 

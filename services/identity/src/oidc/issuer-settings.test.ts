@@ -63,10 +63,6 @@ describe('issuers', () => {
     expect(problems).toBe('OIDC_CORP_ISSUER must be an https URL without query, or http on loopback');
   });
 
-  test.each(['http://localhost', 'http://[::1]:80', 'http://127.9.9.9', 'https://id.corp.test'])('are taken at %s', (url) => {
-    expect(problemsOf({ ...ONE, OIDC_CORP_ISSUER: url })).toBe('');
-  });
-
   test.each([
     ['Corp', 'OIDC_ISSUERS must list names of lower-case letters and digits'],
     ['a-b', 'OIDC_ISSUERS must list names of lower-case letters and digits'],

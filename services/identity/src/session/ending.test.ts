@@ -1,22 +1,9 @@
-import { randomBytes } from 'node:crypto';
-import { createTestDatabase, type TestDatabase } from '@latchkey/testkit/database';
-import { testRedis } from '@latchkey/testkit/redis';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { migrateIdentity, outcomeOf, startTestIdentity, type TestIdentity } from '../testing/identity.fixture.ts';
+import { expect, test } from 'vitest';
+import { openTestIdentity, outcomeOf } from '../testing/identity.fixture.ts';
 import { PASSWORD, present, sessionCredential, signUpSomeone, someSignUp } from '../testing/sample.fixture.ts';
 import { guardSomeone } from '../testing/two-factor.fixture.ts';
 
-let database: TestDatabase;
-let identity: TestIdentity;
-
-beforeAll(async () => {
-  database = await createTestDatabase({ schema: 'identity', migrate: migrateIdentity });
-  identity = await startTestIdentity({ databaseUrl: database.url, redisUrl: (await testRedis()).url });
-});
-afterAll(async () => {
-  await identity.stop();
-  await database.drop();
-});
+const identity = await openTestIdentity();
 
 const use = (token: string) => identity.authentication.authenticate({ credential: sessionCredential(token) });
 const openFor = async (email: string, previousSessionToken = '') =>
@@ -33,12 +20,6 @@ test('signing out everywhere ends each session of the account on the next reques
   for (const token of tokens) expect(await outcomeOf(use(token))).toBe('session_invalid');
   expect(await outcomeOf(use(bystander.session.token))).toBe('done');
   expect(await outcomeOf(use(await openFor(account.email)))).toBe('done');
-});
-
-test('signing out everywhere where there is nothing to sign out of succeeds', async () => {
-  for (const accountId of ['', 'not-a-uuid', '01a1fa3f-b3c3-743f-b08f-2741f24621e5']) {
-    expect(await outcomeOf(identity.accounts.signOutEverywhere({ accountId }))).toBe('done');
-  }
 });
 
 test('a thousand sessions and more end at once', async () => {
@@ -82,13 +63,4 @@ test('a sign-in that is refused ends nothing', async () => {
   const outcomes = await Promise.all(attempts.map(outcomeOf));
   expect(outcomes).toEqual(['sign_in_failed', 'two_factor_required', 'two_factor_code_invalid', 'account_exists']);
   expect(await outcomeOf(use(session.token))).toBe('done');
-});
-
-test('a token that was planted in a cookie becomes no session, and what is no token is no hindrance', async () => {
-  const { account } = await signUpSomeone(identity);
-  const planted = randomBytes(32).toString('base64url');
-  for (const token of [planted, 'x', '', '\0', '\ud800', 'a'.repeat(100_000)]) {
-    expect(await openFor(account.email, token)).not.toBe(token);
-    expect(await outcomeOf(use(token))).toBe('session_invalid');
-  }
 });

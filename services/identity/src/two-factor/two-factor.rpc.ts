@@ -10,11 +10,11 @@ export function twoFactorRpc(ctx: IdentityContext): ServiceImpl<typeof TwoFactor
     async setUpTwoFactor({ accountId }) {
       return setUpTwoFactor(ctx, accountId);
     },
-    async enableTwoFactor({ accountId, sessionId, code }, call) {
-      return { recoveryCodes: await enableTwoFactor(actingFor(ctx, call), { accountId, sessionId }, code) };
+    async enableTwoFactor(request, call) {
+      return { recoveryCodes: await enableTwoFactor(actingFor(ctx, call), request) };
     },
-    async disableTwoFactor({ accountId, sessionId, password, code }, call) {
-      await disableTwoFactor(actingFor(ctx, call), { accountId, sessionId }, { password, code });
+    async disableTwoFactor(request, call) {
+      await disableTwoFactor(actingFor(ctx, call), request);
       return {};
     },
     async verifyTwoFactorCode({ accountId, code }, call) {

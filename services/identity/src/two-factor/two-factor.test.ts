@@ -1,22 +1,9 @@
-import { createTestDatabase, type TestDatabase } from '@latchkey/testkit/database';
-import { testRedis } from '@latchkey/testkit/redis';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createPasswords, type Passwords } from '../account/password.ts';
-import { migrateIdentity, outcomeOf, refusalOf, startTestIdentity, type TestIdentity } from '../testing/identity.fixture.ts';
+import { expect, test } from 'vitest';
+import { openTestIdentity, outcomeOf, refusalOf } from '../testing/identity.fixture.ts';
 import { PASSWORD, present, sessionCredential, signUpSomeone } from '../testing/sample.fixture.ts';
 import { codeAt, guardSomeone, STEP_MS, sessionIdOf } from '../testing/two-factor.fixture.ts';
 
-let database: TestDatabase;
-let identity: TestIdentity;
-
-beforeAll(async () => {
-  database = await createTestDatabase({ schema: 'identity', migrate: migrateIdentity });
-  identity = await startTestIdentity({ databaseUrl: database.url, redisUrl: (await testRedis()).url });
-});
-afterAll(async () => {
-  await identity.stop();
-  await database.drop();
-});
+const identity = await openTestIdentity();
 
 const NOBODY = '01a1fa3f-b3c3-743f-b08f-2741f24621e5';
 const now = (secret: string) => codeAt(secret, identity.clock.now());
@@ -105,22 +92,6 @@ test('disabling it needs password and code, and leaves nothing of it', async () 
   });
 });
 
-test('a password that was changed while it was looked at does not disable it, and counts for nothing', async () => {
-  const { accountId, code, account } = await guardSomeone(identity);
-  const real = createPasswords({ atOnce: 2, waitingMax: 10 });
-  const verify: Passwords['verify'] = async (stored, password) => {
-    const matches = await real.verify(stored, password);
-    await identity.db.query(`update account set password_hash = 'another' where id = $1`, [account.id]);
-    return matches;
-  };
-  const { twoFactor } = await identity.connect({ passwords: { ...real, verify } });
-  const disable = () => outcomeOf(twoFactor.disableTwoFactor({ accountId, password: PASSWORD, code: code() }));
-  expect(await disable()).toBe('two_factor_password_wrong');
-  expect(await isEnabled(accountId)).toBe(true);
-  // Neither was the code used up.
-  expect(await outcomeOf(identity.twoFactor.verifyTwoFactorCode({ accountId, code: code() }))).toBe('done');
-});
-
 test('a session that has ended, or is another account’s, enables nothing, and a code of it counts for nothing', async () => {
   const { account, session } = await signUpSomeone(identity);
   const other = await signUpSomeone(identity);
@@ -134,14 +105,6 @@ test('a session that has ended, or is another account’s, enables nothing, and 
   expect(await isEnabled(accountId)).toBe(false);
   const again = await identity.accounts.signIn({ email: account.email, password: PASSWORD });
   expect(await enable(await sessionIdOf(identity, present(again.session)))).toBe('done');
-});
-
-test('an account without a password shows a code alone to disable it', async () => {
-  const { accountId, recoveryCodes, wrongCode } = await guardSomeone(identity);
-  await identity.db.query('update account set password_hash = null where id = $1', [accountId]);
-  const disable = (code = '') => outcomeOf(identity.twoFactor.disableTwoFactor({ accountId, password: '', code }));
-  expect(await disable(wrongCode())).toBe('two_factor_code_invalid');
-  expect(await disable(recoveryCodes[9])).toBe('done');
 });
 
 test('enabling and disabling end the other sessions on the next request, and their epochs', async () => {
