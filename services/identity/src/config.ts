@@ -5,7 +5,6 @@ import { serviceUrlSetting } from '@latchkey/kit/tls/tls-settings';
 import { z } from 'zod';
 import { type IssuerSettings, readWithIssuers } from './oidc/issuer-settings.ts';
 
-/** Settings of the service in either shape. */
 const serviceSettings = z.object({
   DATABASE_URL: urlSetting('postgres:', 'postgresql:'),
   DATABASE_POOL_MAX: integerSetting(1, 1_000).default(10),
@@ -20,7 +19,6 @@ const serviceSettings = z.object({
   LOG_LEVEL: logLevelSetting.default('info'),
 });
 
-/** Settings of the service as a process. */
 const processConfig = serviceSettings.extend({
   ...processSettings({ port: 8083, grpcPort: 9083 }),
   APPS_URL: serviceUrlSetting,
@@ -33,12 +31,10 @@ interface Issuers {
 export type IdentityConfig = z.output<typeof serviceSettings> & Issuers;
 export type IdentityProcessConfig = z.output<typeof processConfig> & Issuers;
 
-/** Reads the service's settings. Throws ConfigError. */
 export function readIdentityConfig(env: NodeJS.ProcessEnv): IdentityConfig {
   return readWithIssuers(serviceSettings, env);
 }
 
-/** Reads the settings of the service as a process. Throws ConfigError. */
 export function readIdentityProcessConfig(env: NodeJS.ProcessEnv): IdentityProcessConfig {
   return readProcessConfig(processConfig, env, () => readWithIssuers(processConfig, env));
 }

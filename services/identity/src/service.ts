@@ -5,7 +5,7 @@ import { migrate } from '@latchkey/kit/database/migrate';
 import { createSchemaGate } from '@latchkey/kit/database/schema-gate';
 import { stopAll } from '@latchkey/kit/lifecycle';
 import { createLogger, type Logger } from '@latchkey/kit/logger';
-import { type RpcRoute, rpcRoute } from '@latchkey/kit/rpc/route';
+import { rpcRoute } from '@latchkey/kit/rpc/route';
 import { createSweeper } from '@latchkey/kit/sweeper';
 import { AccountService } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import { ApiKeyService } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
@@ -16,8 +16,8 @@ import { accountRpc } from './account/account.rpc.ts';
 import { apiKeyRpc } from './api-key/api-key.rpc.ts';
 import { createFindOwnedApplications } from './api-key/owned-applications.client.ts';
 import { authenticationRpc } from './authentication/authentication.rpc.ts';
-import { type ContextDeps, openContext, SCHEMA } from './compose.ts';
 import type { IdentityConfig } from './config.ts';
+import { type ContextDeps, openContext, SCHEMA } from './context.ts';
 import { migrations } from './db/migrations/index.ts';
 import { oidcRpc } from './oidc/oidc.rpc.ts';
 import { sweepUsedFlows } from './oidc/oidc.ts';
@@ -25,21 +25,9 @@ import { createDeletionConsumer, createDeletionReconciler } from './restriction/
 import { sweepSessions } from './session/session.ts';
 import { twoFactorRpc } from './two-factor/two-factor.rpc.ts';
 
-/** The service, composed and not yet started. */
-export interface IdentityService {
-  readonly name: 'identity';
-  readonly logger: Logger;
-  readonly routes: readonly RpcRoute[];
-  /** Migrates the schema; returns the names of the migrations applied. */
-  migrate(): Promise<string[]>;
-  start(): Promise<void>;
-  stop(): Promise<void>;
-  /** Rejects while the database is down. Redis may be down. */
-  checkReady(): Promise<void>;
-}
+export type IdentityService = ReturnType<typeof createIdentityService>;
 
 export interface IdentityDeps extends ContextDeps {
-  /** Reaches the apps service. */
   readonly appsTransport: Transport;
   readonly logger?: Logger;
 }
@@ -48,8 +36,7 @@ const SWEEP_INTERVAL_MS = 30_000;
 /** Audit entries of one action for an account and a day of UTC. */
 const AUDIT_ENTRIES_PER_DAY = 2_000;
 
-/** Composes the identity service. */
-export function createIdentityService(config: IdentityConfig, deps: IdentityDeps): IdentityService {
+export function createIdentityService(config: IdentityConfig, deps: IdentityDeps) {
   const logger = deps.logger ?? createLogger('identity', config.LOG_LEVEL);
   const { ctx, connect, checkReady, close } = openContext(config, logger, deps);
   const background = [
@@ -72,7 +59,7 @@ export function createIdentityService(config: IdentityConfig, deps: IdentityDeps
   ];
   const gate = createSchemaGate(ctx.pool, migrations, logger);
   return {
-    name: 'identity',
+    name: 'identity' as const,
     logger,
     routes: [
       rpcRoute(AccountService, accountRpc(ctx)),
@@ -82,8 +69,9 @@ export function createIdentityService(config: IdentityConfig, deps: IdentityDeps
       rpcRoute(TwoFactorService, twoFactorRpc(ctx)),
       auditRoute(ctx.pool),
     ],
+    /** Migrates the schema; returns the names of the migrations applied. */
     migrate: () => migrate(config.DATABASE_URL, SCHEMA, migrations),
-    async start() {
+    async start(): Promise<void> {
       // Before connecting, so that a stop meanwhile stops them.
       await gate.open(() => {
         for (const worker of background) worker.start();

@@ -8,7 +8,6 @@ import { endAllSessions, endSession } from '../session/session.ts';
 import { type Account, getAccount, type SignedIn, signUp } from './account.ts';
 import { signIn } from './sign-in.ts';
 
-/** Accounts and their sessions. */
 export function accountRpc(ctx: IdentityContext): ServiceImpl<typeof AccountService> {
   return {
     async signUp(request, call) {
@@ -34,13 +33,11 @@ export function accountRpc(ctx: IdentityContext): ServiceImpl<typeof AccountServ
   };
 }
 
-/** An account and its new session. */
 export function toSignedIn({ account, session }: SignedIn) {
   const { token, csrfToken, expiresAt } = session;
   return { account: toMessage(account), session: { token, csrfToken, expiresAt: timestampFromDate(expiresAt) } };
 }
 
-/** An account. */
 export function toMessage({ avatarId, pictureUrl, createdAt, ...account }: Account) {
   return {
     ...account,

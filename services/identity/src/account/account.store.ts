@@ -9,7 +9,6 @@ const TWO_FACTOR_ENABLED = sql<boolean>`exists (
   select from two_factor where two_factor.account_id = account.id and two_factor.enabled_at is not null
 )`.as('two_factor_enabled');
 
-/** Unique indexes that a new account may violate. */
 export const UNIQUE_INDEXES = ['account_username', 'account_email'] as const;
 
 const accounts = (db: Db) => db.selectFrom('account').selectAll().select(TWO_FACTOR_ENABLED);
@@ -38,7 +37,6 @@ export async function updatePasswordHash(tx: Db, id: string, passwordHash: strin
   await tx.updateTable('account').set({ password_hash: passwordHash }).where('id', '=', id).execute();
 }
 
-/** What an owner's password is checked against. */
 export type PasswordRow = Pick<AccountRow, 'password_hash' | 'password_failures'>;
 
 /** Locks an account against sign-ins and other changes until the transaction ends. */

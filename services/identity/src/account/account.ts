@@ -19,19 +19,16 @@ import {
 } from './account.store.ts';
 import { isEmail, isPassword, isUsername } from './account-rules.ts';
 
-/** An account as its owner sees it. */
 export interface Account {
   readonly id: string;
   readonly username: string;
   readonly email: string;
   readonly avatarId: string | undefined;
-  /** Profile image that the account's OpenID Connect issuer named. */
   readonly pictureUrl: string | undefined;
   readonly twoFactorEnabled: boolean;
   readonly createdAt: Date;
 }
 
-/** An account with a session just opened for it. */
 export interface SignedIn {
   readonly account: Account;
   readonly session: OpenedSession;
@@ -43,17 +40,15 @@ export interface NewAccount {
   readonly password: string;
 }
 
-export interface SignUpRequest extends NewAccount {
-  /** Token in the client's session cookie; empty for none. */
-  readonly previousSessionToken: string;
-}
-
 /**
  * Creates an account and its first session, and ends the client's previous one (decisions 4).
- *
+ * @param request with the token in the client's session cookie; empty for none
  * @throws `sign_up_invalid`, `sign_up_closed`, `account_exists`
  */
-export async function signUp(ctx: ActingContext, request: SignUpRequest): Promise<SignedIn> {
+export async function signUp(
+  ctx: ActingContext,
+  request: NewAccount & { readonly previousSessionToken: string },
+): Promise<SignedIn> {
   checkNewAccount(request);
   if (ctx.signUp === 'closed') throw errors.sign_up_closed();
   const { account, result: session } = await addAccount(ctx, request, async (tx, id) => {
@@ -67,7 +62,6 @@ export async function signUp(ctx: ActingContext, request: SignUpRequest): Promis
 
 /**
  * Creates an account without a session, for the operator: also where sign-up is closed.
- *
  * @throws `sign_up_invalid`, `account_exists`
  */
 export async function createAccount(ctx: ActingContext, request: NewAccount): Promise<Account> {
@@ -81,7 +75,6 @@ function checkNewAccount({ username, email, password }: NewAccount): void {
   if (!isUsername(username) || !isEmail(email) || !isPassword(password)) throw errors.sign_up_invalid();
 }
 
-/** Stores an account, and what `addMore` adds, in one transaction. */
 async function addAccount<T>(
   ctx: IdentityContext,
   { username, email, password }: NewAccount,
@@ -131,7 +124,6 @@ export async function listAccounts(
 /**
  * Sets the password of an account and ends its sessions, for the operator. It also removes the
  * links to issuers unless they are to stay: an intruder may have added one. Management keys stay.
- *
  * @throws `password_invalid`, `account_not_found`
  */
 export async function resetPassword(

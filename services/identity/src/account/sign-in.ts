@@ -12,7 +12,6 @@ import { isSignIn } from './account-rules.ts';
 export interface SignInRequest {
   readonly email: string;
   readonly password: string;
-  /** Undefined: none was given. */
   readonly code?: string | undefined;
   /** Token in the client's session cookie; empty for none. */
   readonly previousSessionToken: string;
@@ -21,8 +20,7 @@ export interface SignInRequest {
 /**
  * Opens a session. An unknown email, a wrong password and an account without a password get the
  * same error in the same time (decisions 4). The second factor is checked after the password.
- *
- * @throws `sign_in_invalid`, `sign_in_failed`, and the errors of the second factor in {@link openSessionFor}
+ * @throws `sign_in_invalid`, `sign_in_failed`, and what {@link openSessionFor} throws
  */
 export async function signIn(ctx: ActingContext, { email, password, ...more }: SignInRequest): Promise<SignedIn> {
   if (!isSignIn(email, password)) throw errors.sign_in_invalid();
@@ -38,7 +36,6 @@ export async function signIn(ctx: ActingContext, { email, password, ...more }: S
   return { account: toAccount(row), session: await openSessionFor(ctx, request) };
 }
 
-/** A sign-in whose first factor was verified. */
 export interface VerifiedSignIn extends Pick<SignInRequest, 'code' | 'previousSessionToken'> {
   readonly accountId: string;
   /** Hash that the password was verified against; undefined for another first factor. */
@@ -55,9 +52,8 @@ export interface VerifiedSignIn extends Pick<SignInRequest, 'code' | 'previousSe
  * Opens a session after the first factor, and checks the second. The account is locked meanwhile,
  * so that a password reset or a change of the second factor cancels the sign-in. The client's
  * previous session ends: a token planted in its cookie becomes worthless.
- *
- * @throws `sign_in_failed` where the password changed or the account is gone, `oidc_flow_invalid`
- * where the generation changed, `two_factor_required`, `two_factor_code_invalid`, `two_factor_attempts_reached`
+ * @throws `sign_in_failed` where the password changed, `oidc_flow_invalid` where the generation
+ * changed, `two_factor_required`, `two_factor_code_invalid`, `two_factor_attempts_reached`
  */
 export async function openSessionFor(ctx: ActingContext, request: VerifiedSignIn): Promise<OpenedSession> {
   const open = () => attempt(ctx, (tx) => openIfCurrent(ctx, tx, request));

@@ -58,7 +58,7 @@ test('sign-up refuses a username and an email that are taken in another case, wi
   expect(byEmail).toEqual(byName);
 });
 
-test.each(['username', 'email'] as const)('exactly one of many sign-ups at once has a %s', async (field) => {
+test.each(['username', 'email'] as const)('one of many concurrent sign-ups gets a %s', async (field) => {
   const { [field]: wanted } = someSignUp();
   const attempts = Array.from({ length: 12 }, (_, i) =>
     outcomeOf(identity.accounts.signUp({ ...someSignUp(), [field]: i % 2 === 0 ? wanted : wanted.toUpperCase() })),

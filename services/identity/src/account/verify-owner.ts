@@ -23,7 +23,6 @@ const FRESH_MS = 10 * 60_000;
 /** What a session adds to prove that its owner makes a request. */
 export interface OwnerProof {
   readonly password: string;
-  /** Undefined: none was given. */
   readonly code?: string | undefined;
 }
 
@@ -31,10 +30,9 @@ export interface OwnerProof {
  * Verifies the owner for what a session alone must not do, such as linking. An account without a
  * password needs a session opened within 10 minutes, also where it has a second factor, which an
  * intruder with a session could have turned on.
- *
  * @returns the epoch of sign-ins in which the owner was verified
- * @throws `account_not_found`, `session_invalid`, `oidc_session_too_old`, `oidc_password_wrong`, and what
- * {@link runAsOwner} throws
+ * @throws `account_not_found`, `session_invalid`, `oidc_session_too_old`, `oidc_password_wrong`,
+ * and what {@link runAsOwner} throws
  */
 export async function verifyOwner(
   ctx: ActingContext,
@@ -61,10 +59,10 @@ async function checkFresh(ctx: IdentityContext, accountId: string, sessionText: 
  * Runs a transaction for the owner of an account, verified by password and, where it is on, second
  * factor. Wrong passwords count for the account and, like wrong codes, for its second factor. Over
  * either limit no password is verified.
- *
  * @param wrongPassword the error of a wrong password
  * @param run gets the second factor where it is on; the account is locked
- * @throws `password_missing`, `password_attempts_reached`, `two_factor_required`, `two_factor_code_invalid`, `two_factor_attempts_reached`
+ * @throws `password_missing`, `password_attempts_reached`, `two_factor_required`,
+ * `two_factor_code_invalid`, `two_factor_attempts_reached`
  */
 export async function runAsOwner<T>(
   ctx: ActingContext,

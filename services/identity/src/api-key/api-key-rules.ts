@@ -23,22 +23,18 @@ const APPLICATIONS_MAX = 1_000;
 /** The last instant with a year of four digits. */
 const EXPIRY_MAX_MS = Date.UTC(10_000, 0) - 1;
 
-/** Settings to change, as the owner sent them; undefined stays. */
 export interface ApiKeyChange {
   readonly name?: string | undefined;
   readonly scopes?: readonly string[] | undefined;
   readonly allApplications?: boolean | undefined;
   readonly applicationIds?: readonly string[] | undefined;
-  /** Null: never. */
   readonly expiresAt?: Date | null | undefined;
 }
 
-/** A valid change, by column. */
 export type ColumnChanges = Partial<Pick<ApiKeyRow, 'name' | 'scopes' | 'all_applications' | 'application_ids' | 'expires_at'>>;
 
 /**
  * Validates a change without the stored key. Opening a key to all applications empties its list.
- *
  * @throws `api_key_settings_invalid`
  */
 export function parseChange(change: ApiKeyChange, now: Date): ColumnChanges {
@@ -58,8 +54,7 @@ export function parseChange(change: ApiKeyChange, now: Date): ColumnChanges {
 }
 
 /**
- * Validates a change against the stored key: exactly the restricted keys have a list of applications.
- *
+ * Validates a change against the stored key: only restricted keys list applications.
  * @throws `revoked_api_key_unchangeable`, `api_key_conflict`
  */
 export function checkChange(stored: ApiKeyRow, changes: ColumnChanges): void {
@@ -69,13 +64,11 @@ export function checkChange(stored: ApiKeyRow, changes: ColumnChanges): void {
   if (all_applications === application_ids.length > 0) throw errors.api_key_conflict();
 }
 
-/** A change in the names of the record, for the audit log. */
 export function toAuditChanges(changes: ColumnChanges): Changes {
   const { name, scopes, all_applications: allApplications, application_ids: applicationIds, expires_at: expiresAt } = changes;
   return { name, scopes, allApplications, applicationIds, expiresAt: expiresAt ? expiresAt.toISOString() : expiresAt };
 }
 
-/** Whether a key is neither revoked nor expired. */
 export function isActive(key: Pick<ApiKeyRow, 'revoked_at' | 'expires_at'>, now: Date): boolean {
   return !key.revoked_at && (!key.expires_at || key.expires_at > now);
 }

@@ -9,13 +9,12 @@ const SECRET_LENGTH = 48;
 const CHECKSUM_LENGTH = 6;
 const SHAPE = new RegExp(`^${PREFIX}([0-9A-Za-z]{${PUBLIC_ID_LENGTH}})_[0-9A-Za-z]{${SECRET_LENGTH}}$`);
 
-/** The text of a management key, and the part that identifies it publicly. */
 export interface ApiKeyText {
   readonly text: string;
   readonly publicId: string;
 }
 
-/** A new management key, `lk_mgmt_<publicId>_<secret>` (decisions 5), with 250 random bits in its secret. */
+/** A new key, `lk_mgmt_<publicId>_<secret>` (decisions 5), with 250 random bits in its secret. */
 export function createApiKeyText(random: (bytes: number) => Buffer): ApiKeyText {
   const draw = customRandom(ALPHABET, SECRET_LENGTH, random);
   const publicId = draw(PUBLIC_ID_LENGTH);

@@ -14,7 +14,6 @@ import {
 } from './api-key.ts';
 import type { ApiKeyChange } from './api-key-rules.ts';
 
-/** Management API keys. */
 export function apiKeyRpc(ctx: IdentityContext, findOwned: FindOwnedApplications): ServiceImpl<typeof ApiKeyService> {
   return {
     async listApiKeys({ accountId, pageToken }) {

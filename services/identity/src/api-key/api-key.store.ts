@@ -3,7 +3,6 @@ import type { ApiKeyTable, Db } from '../db/schema.ts';
 
 export type ApiKeyRow = Selectable<ApiKeyTable>;
 
-/** A key of an account, both ids in canonical form. */
 export interface ApiKeyRef {
   readonly accountId: string;
   readonly id: string;
@@ -11,7 +10,6 @@ export interface ApiKeyRef {
 
 const keysOf = (db: Db, accountId: string) => db.selectFrom('api_key').where('account_id', '=', accountId);
 
-/** Up to `limit` keys of an account, oldest first, optionally after one of them. */
 export async function selectApiKeys(db: Db, accountId: string, after: string | undefined, limit: number): Promise<ApiKeyRow[]> {
   const page = keysOf(db, accountId).selectAll().orderBy('created_at').orderBy('id').limit(limit);
   if (!after) return page.execute();
@@ -31,7 +29,6 @@ export async function lockApiKey(tx: Db, { accountId, id }: ApiKeyRef): Promise<
   return keysOf(tx, accountId).selectAll().where('id', '=', id).forUpdate().executeTakeFirst();
 }
 
-/** Number of keys that are neither revoked nor expired. */
 export async function countActiveApiKeys(db: Db, accountId: string, now: Date): Promise<number> {
   const { count } = await keysOf(db, accountId)
     .select(({ fn }) => fn.countAll<string>().as('count'))

@@ -20,20 +20,16 @@ import {
 import { type ApiKeyChange, type ColumnChanges, checkChange, isActive, parseChange, toAuditChanges } from './api-key-rules.ts';
 import { createApiKeyText } from './api-key-text.ts';
 
-/** A key's record, without its secret. */
 export type ApiKey = Omit<ApiKeyRow, 'key_hash'>;
 
-/** Settings of a new key, as the owner sent them. */
 export interface NewApiKey {
   readonly name: string;
   readonly scopes: readonly string[];
   readonly allApplications: boolean;
   readonly applicationIds: readonly string[];
-  /** Null: never. */
   readonly expiresAt: Date | null;
 }
 
-/** Which of some applications the account owns. */
 export type FindOwnedApplications = (accountId: string, applicationIds: readonly string[]) => Promise<readonly string[]>;
 
 /** Keys may name 1,000 applications each; 20 keys fit in a message of 1 MiB. */
@@ -41,7 +37,6 @@ const PAGE_SIZE = 20;
 
 /**
  * A page of an account's keys, oldest first.
- *
  * @param pageToken id of the last key of the previous page; empty for the first page
  */
 export async function listApiKeys(
@@ -57,7 +52,6 @@ export async function listApiKeys(
   return { apiKeys, nextPageToken: rows.length > PAGE_SIZE ? (apiKeys.at(-1)?.id ?? '') : '' };
 }
 
-/** The account's key with that public id or id. */
 export async function findApiKey({ db }: IdentityContext, accountId: string, name: string): Promise<ApiKey | undefined> {
   const id = parseId(name);
   return id ? selectApiKey(db, { accountId, id }) : selectApiKeyByPublicId(db, accountId, name);
@@ -72,9 +66,8 @@ export async function getApiKeyUsage(ctx: IdentityContext, accountText: string):
 
 /**
  * Creates a key (decisions 5).
- *
  * @returns the record and the only copy of the key's text
- * @throws `api_key_settings_invalid`, `account_not_found`, `application_not_found`, `active_api_keys_limit_exceeded`
+ * @throws the errors of `CreateApiKey` in api_key.proto
  */
 export async function createApiKey(
   ctx: ActingContext,
@@ -108,9 +101,7 @@ export async function createApiKey(
 
 /**
  * Changes some settings of a key, from the next request on (decisions 5).
- *
- * @throws `api_key_settings_invalid`, `api_key_not_found`, `application_not_found`, `revoked_api_key_unchangeable`,
- * `api_key_conflict`, `active_api_keys_limit_exceeded`
+ * @throws the errors of `UpdateApiKey` in api_key.proto
  */
 export async function updateApiKey(
   ctx: ActingContext,
@@ -139,7 +130,6 @@ export async function updateApiKey(
 
 /**
  * Revokes a key from the next request on. Revoking it again changes nothing (decisions 5).
- *
  * @throws `api_key_not_found`
  */
 export async function revokeApiKey(ctx: ActingContext, ref: ApiKeyRef): Promise<ApiKey> {
@@ -162,7 +152,7 @@ function parseRef(ref: ApiKeyRef): ApiKeyRef {
   return { accountId, id };
 }
 
-/** Throws `application_not_found` unless the account owns all. Text that is no id is unknown (decisions 1). */
+/** Text that is no id is an unknown application (decisions 1). */
 async function checkOwned(accountId: string, ids: readonly string[], findOwned: FindOwnedApplications): Promise<void> {
   if (ids.length === 0) return;
   if (!ids.every(parseId)) throw errors.application_not_found();
@@ -171,8 +161,8 @@ async function checkOwned(accountId: string, ids: readonly string[], findOwned: 
 }
 
 /**
- * Checks the limit of active keys (decisions 9), with the account locked so that concurrent creations count one another.
- *
+ * Checks the limit of active keys (decisions 9), with the account locked so that concurrent
+ * creations count one another.
  * @throws `account_not_found`, `active_api_keys_limit_exceeded`
  */
 async function reserveActiveApiKey(ctx: IdentityContext, tx: Db, accountId: string, now: Date): Promise<void> {

@@ -7,7 +7,6 @@ import type { FindOwnedApplications } from './api-key.ts';
 /** Long enough for one retry after a process that hangs. */
 const TIMEOUT_MS = 3_500;
 
-/** Asks the apps service which applications an account owns. */
 export function createFindOwnedApplications(appsTransport: Transport): FindOwnedApplications {
   const client = createClient(ApplicationService, appsTransport);
   return async (accountId, applicationIds) => {

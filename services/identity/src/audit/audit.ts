@@ -9,23 +9,6 @@ import type { CredentialFailure } from './credential-failures.ts';
 /** Context of use cases that change something: it names the actor for the audit log. */
 export type ActingContext = Acting<IdentityContext>;
 
-/** Actions on accounts, as the audit log names them. */
-export type AccountAction =
-  | 'account.created'
-  | 'account.signed_in'
-  | 'account.signed_out'
-  | 'account.signed_out_everywhere'
-  | 'account.two_factor_enabled'
-  | 'account.two_factor_disabled'
-  | 'account.recovery_code_used'
-  | 'account.password_reset'
-  | 'account.oidc_linked'
-  | 'account.oidc_unlinked'
-  | 'account.avatar_changed';
-
-/** Actions on management API keys. */
-export type ApiKeyAction = 'api_key.created' | 'api_key.updated' | 'api_key.revoked';
-
 type Actor = Pick<ActingContext, 'origin'>;
 
 /** Writes an action on an account to the audit log, in the transaction of the action. */
@@ -33,7 +16,7 @@ export async function recordAccount(
   { origin }: Actor,
   tx: Db,
   accountId: string,
-  action: AccountAction,
+  action: `account.${string}`,
   changes: Changes = {},
 ): Promise<void> {
   await recordAudit(tx, origin, { accountId, action, subject: { kind: 'account', id: accountId }, changes });
@@ -44,7 +27,7 @@ export async function recordApiKey(
   { origin }: Actor,
   tx: Db,
   { accountId, id }: { readonly accountId: string; readonly id: string },
-  action: ApiKeyAction,
+  action: `api_key.${string}`,
   changes: Changes,
 ): Promise<void> {
   await recordAudit(tx, origin, { accountId, action, subject: { kind: 'api_key', id }, changes });
@@ -58,7 +41,7 @@ const FAILURE_REASONS: ReadonlyMap<string, CredentialFailure['reason']> = new Ma
   ['two_factor_attempts_reached', 'too_many_codes'],
 ]);
 
-/** Runs `act`; where it rejects a password or a code, queues an audit entry. Throws what `act` throws. */
+/** Runs `act`, and queues an audit entry where it rejects a password or a code. */
 export async function recordFailures<T>(
   { credentialFailures, origin }: Pick<ActingContext, 'credentialFailures' | 'origin'>,
   attempt: Pick<CredentialFailure, 'accountId' | 'action'>,

@@ -4,7 +4,6 @@ import type { Logger } from '@latchkey/kit/logger';
 import { sql } from 'kysely';
 import type { Db } from '../db/schema.ts';
 
-/** A rejected password or code of an account. */
 export interface CredentialFailure {
   readonly accountId: string;
   readonly action: 'account.sign_in_failed' | 'account.proof_failed';
@@ -12,13 +11,7 @@ export interface CredentialFailure {
   readonly origin: Origin;
 }
 
-/** Writes credential failures to the audit log in the background. */
-export interface CredentialFailureLog {
-  /** Queues a failure. It does no work that would show in the response time whether an account exists. */
-  record(failure: CredentialFailure): void;
-  /** Writes what is queued. */
-  flush(): Promise<void>;
-}
+export type CredentialFailureLog = ReturnType<typeof createCredentialFailureLog>;
 
 /** Per account, action and reason: a password guesser must not fill the audit log. */
 const ENTRIES_PER_HOUR = 20;
@@ -31,8 +24,11 @@ interface Queued extends CredentialFailure {
   readonly failedAtMs: number;
 }
 
-/** Creates the log. Batches are written one after the other, so that they use one connection at most. */
-export function createCredentialFailureLog(db: Db, logger: Logger, queueMax = QUEUE_MAX): CredentialFailureLog {
+/**
+ * Writes credential failures to the audit log in the background, one batch at a time, so that they
+ * use one connection at most.
+ */
+export function createCredentialFailureLog(db: Db, logger: Logger, queueMax = QUEUE_MAX) {
   let queue: Queued[] = [];
   let timer: NodeJS.Timeout | undefined;
   let writing: Promise<void> = Promise.resolve();
@@ -48,7 +44,8 @@ export function createCredentialFailureLog(db: Db, logger: Logger, queueMax = QU
     return writing;
   };
   return {
-    record(failure) {
+    /** Queues a failure. The response time must not show that it is written. */
+    record(failure: CredentialFailure): void {
       const alike = queue.filter((one) => isAlike(one, failure)).length;
       if (queue.length >= queueMax || alike >= ENTRIES_PER_HOUR) return;
       queue.push({ ...failure, failedAtMs: performance.now() });

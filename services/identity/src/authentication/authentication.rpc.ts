@@ -5,7 +5,6 @@ import type { IdentityContext } from '../context.ts';
 import { errors } from '../errors.ts';
 import { authenticateApiKey, authenticateSession, type Principal } from './authentication.ts';
 
-/** The principal of a credential. */
 export function authenticationRpc(ctx: IdentityContext): ServiceImpl<typeof AuthenticationService> {
   return {
     async authenticate({ credential, clientIp }) {

@@ -1,25 +1,13 @@
+import type { Selectable } from 'kysely';
 import type pg from 'pg';
+import type { ApiKeyTable, SessionTable } from '../db/schema.ts';
 
-export interface StoredApiKey {
-  readonly id: string;
-  readonly account_id: string;
-  readonly username: string;
-  readonly scopes: string[];
-  readonly all_applications: boolean;
-  readonly application_ids: string[];
-  readonly expires_at: Date | null;
-  readonly revoked_at: Date | null;
-  readonly last_used_at: Date | null;
-  readonly last_used_ip: string | null;
-}
-
-export interface StoredSession {
-  readonly id: string;
-  readonly account_id: string;
-  readonly username: string;
-  readonly last_seen_at: Date;
-  readonly expires_at: Date;
-}
+type Owned<T> = Selectable<T> & { readonly username: string };
+export type StoredApiKey = Omit<
+  Owned<ApiKeyTable>,
+  'name' | 'public_id' | 'key_hash' | 'key_last4' | 'created_at' | 'updated_at'
+>;
+export type StoredSession = Omit<Owned<SessionTable>, 'token_hash' | 'created_at'>;
 
 /** A subquery instead of a join leaves the planner one way to find one row. */
 const USERNAME = '(select username from account where account.id = account_id) as username';
@@ -41,7 +29,7 @@ const UPDATE_API_KEY_USE = `
 
 const UPDATE_SESSION_USE = 'update session set last_seen_at = $2 where id = $1 and last_seen_at <= $3';
 
-/** Named, as are the others, so that they are prepared once a connection: nearly every request runs one. */
+/** Statements are named, so that each connection prepares them once. */
 export async function selectApiKey(pool: pg.Pool, publicId: string, keyHash: Buffer): Promise<StoredApiKey | undefined> {
   const query = { name: 'select-api-key', text: SELECT_API_KEY, values: [publicId, keyHash] };
   return (await pool.query<StoredApiKey>(query)).rows[0];
@@ -52,7 +40,6 @@ export async function selectSession(pool: pg.Pool, tokenHash: Buffer): Promise<S
   return (await pool.query<StoredSession>(query)).rows[0];
 }
 
-/** A use to record unless a use after `recentAfter` is recorded. */
 export interface CredentialUse {
   readonly id: string;
   readonly at: Date;

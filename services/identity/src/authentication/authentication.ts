@@ -8,7 +8,7 @@ import { isSessionAlive } from '../session/session.ts';
 import { csrfTokenOf, hashSessionToken } from '../session/session-token.ts';
 import { type StoredApiKey, selectApiKey, selectSession, updateApiKeyUse, updateSessionUse } from './authentication.store.ts';
 
-/** A use is recorded once in this time, or immediately when the address changed (authentication.proto). */
+/** A use from the same address is recorded once in this time (authentication.proto). */
 const USE_INTERVAL_MS = 60_000;
 
 /** An authenticated caller. A session has every scope and every application of its account. */
@@ -16,38 +16,21 @@ export interface Principal {
   readonly accountId: string;
   readonly username: string;
   readonly credentialId: string;
-  /** Null: never. */
   readonly expiresAt: Date | null;
-}
-
-export interface ApiKeyPrincipal extends Principal {
-  readonly scopes: string[];
-  readonly allApplications: boolean;
-  readonly applicationIds: string[];
 }
 
 export interface SessionPrincipal extends Principal {
   readonly csrfToken: string;
 }
 
-/** A principal and the epoch that was read before it. */
-export interface Authenticated<P extends Principal> {
-  readonly principal: P;
-  readonly epoch: Epoch;
-}
-
 /**
  * Verifies a management key (specification 5, decisions 5). Malformed keys cost no query; unknown
  * keys cost the same as wrong ones.
- *
- * @param clientIp address of the client; text that is no IP address counts as unknown
+ * @param clientIp text that is no IP address counts as unknown
+ * @returns the principal, and the epoch that was read before it
  * @throws `api_key_invalid`; for the right secret `api_key_revoked` before `api_key_expired`
  */
-export async function authenticateApiKey(
-  ctx: IdentityContext,
-  text: string,
-  clientIp: string,
-): Promise<Authenticated<ApiKeyPrincipal>> {
+export async function authenticateApiKey(ctx: IdentityContext, text: string, clientIp: string) {
   const key = parseApiKeyText(text);
   if (!key) throw errors.api_key_invalid();
   const epoch = await ctx.epochs.read(apiKeyEpoch(key.publicId));
@@ -71,10 +54,12 @@ export async function authenticateApiKey(
 
 /**
  * Verifies a session's token (decisions 4). Its use keeps the session from becoming idle.
- *
  * @throws `session_invalid`
  */
-export async function authenticateSession(ctx: IdentityContext, token: string): Promise<Authenticated<SessionPrincipal>> {
+export async function authenticateSession(
+  ctx: IdentityContext,
+  token: string,
+): Promise<{ principal: SessionPrincipal; epoch: Epoch }> {
   const tokenHash = hashSessionToken(token);
   if (!tokenHash) throw errors.session_invalid();
   const epoch = await ctx.epochs.read(sessionEpoch(tokenHash));

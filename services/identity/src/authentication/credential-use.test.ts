@@ -1,6 +1,5 @@
-import { eventually } from '@latchkey/testkit/eventually';
 import { expect, test } from 'vitest';
-import { MINUTE_MS, openTestIdentity, outcomeOf, SECOND_MS, waitersForLocks } from '../testing/identity.fixture.ts';
+import { MINUTE_MS, openTestIdentity, outcomeOf } from '../testing/identity.fixture.ts';
 import { createSomeKey, keyCredential, type SomeKey } from '../testing/sample.fixture.ts';
 
 const identity = await openTestIdentity();
@@ -44,22 +43,4 @@ test('a key is valid also when its use can’t be recorded', async () => {
   expect(await outcomeOf(use(key, '192.0.2.1'))).toBe('done');
   await identity.db.query('alter table api_key drop constraint refuse_use');
   expect((await lastUse(key)).at).toBeUndefined();
-});
-
-test('of uses at once the first one is written, and the others find it written', async () => {
-  const key = await createSomeKey(identity);
-  const first = identity.clock.now();
-  const client = await identity.db.connect();
-  await client.query('begin');
-  await client.query('select 1 from api_key where id = $1 for update', [key.apiKey.id]);
-  const uses: Array<Promise<unknown>> = [];
-  while (uses.length < 3) {
-    uses.push(use(key, '192.0.2.1'));
-    await eventually(() => waitersForLocks(identity, uses.length));
-    identity.clock.advance(SECOND_MS);
-  }
-  await client.query('commit');
-  client.release();
-  await Promise.all(uses);
-  expect((await lastUse(key)).at).toEqual(first);
 });

@@ -6,7 +6,7 @@ export interface Avatar {
   readonly uploadedAt: Date;
 }
 
-/** The account's avatar or null, locked against other changes; undefined where there is no such account. */
+/** The account's avatar or null, locked; undefined where there is no such account. */
 export async function lockAvatar(tx: Db, accountId: string): Promise<Avatar | null | undefined> {
   const account = tx.selectFrom('account').select(['avatar_id as id', 'avatar_uploaded_at as uploadedAt']);
   const row = await account.where('id', '=', accountId).forNoKeyUpdate().executeTakeFirst();

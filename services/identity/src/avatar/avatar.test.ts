@@ -15,7 +15,7 @@ async function set(accountId: string, avatarId: string, atMs = AT_MS) {
 const avatarOf = async (accountId: string) => (await identity.accounts.getAccount({ accountId })).account?.avatarId;
 
 describe('SetAvatar', () => {
-  it('gives the account an avatar and its URL, and says which one was there', async () => {
+  it('records an avatar and returns the previous one', async () => {
     const [accountId, first, second] = [await someAccountId(identity), newId(), newId()];
     expect(await avatarOf(accountId)).toBe(undefined);
     expect(await set(accountId, first)).toEqual({ avatarId: first, previousAvatarId: undefined });
@@ -24,7 +24,7 @@ describe('SetAvatar', () => {
     expect(await avatarOf(accountId)).toBe(second);
   });
 
-  it('takes the same call again, also after a later one', async () => {
+  it('may be repeated, also after a later upload', async () => {
     const [accountId, first, second] = [await someAccountId(identity), newId(), newId()];
     await set(accountId, first);
     expect(await set(accountId, first)).toEqual({ avatarId: first, previousAvatarId: undefined });
@@ -32,7 +32,7 @@ describe('SetAvatar', () => {
     expect(await set(accountId, first)).toEqual({ avatarId: second, previousAvatarId: undefined });
   });
 
-  it('leaves one of many at once, the last by time and id, whatever their order', async () => {
+  it('keeps the last of concurrent uploads by time and id', async () => {
     const accountId = await someAccountId(identity);
     const ids = Array.from({ length: 20 }, () => newId());
     const shuffled = ids.toSorted((a, b) => a.slice(-6).localeCompare(b.slice(-6)));
@@ -40,7 +40,7 @@ describe('SetAvatar', () => {
     expect(await avatarOf(accountId)).toBe(ids.at(-1));
   });
 
-  it('refuses what is no avatar, and an account that is none', async () => {
+  it('rejects an invalid avatar and an unknown account', async () => {
     const accountId = await someAccountId(identity);
     const uploadedAt = timestampFromDate(new Date(AT_MS));
     const reasonOf = async (call: Promise<unknown>) => (await refusalOf(call)).reason;

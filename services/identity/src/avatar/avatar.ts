@@ -6,13 +6,11 @@ import { type Avatar, lockAvatar, updateAvatar } from './avatar.store.ts';
 export interface StoredAvatar {
   readonly accountId: string;
   readonly avatarId: string;
-  /** When its upload began. */
   readonly uploadedAt: Date | undefined;
 }
 
 /**
  * Records an account's avatar, unless a later upload is recorded. It may be repeated, in any order.
- *
  * @returns the account's avatar, and the one that it replaced
  * @throws `avatar_invalid`, `account_not_found`
  */

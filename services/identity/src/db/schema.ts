@@ -9,10 +9,9 @@ export interface AccountTable {
   password_hash: string | null;
   /** Profile image that the OpenID Connect issuer named. The service never fetches it. */
   picture_url: Generated<string | null>;
-  /** Both or neither. */
   avatar_id: Generated<string | null>;
   avatar_uploaded_at: Generated<Date | null>;
-  /** Epoch of sign-ins: grows when sessions end or a sign-in method goes, which cancels sign-ins under way. */
+  /** Epoch of sign-ins. It grows when sessions end, which cancels sign-ins under way. */
   sign_in_generation: Generated<number>;
   /** Times of recent wrong passwords that came with a session. */
   password_failures: ColumnType<Date[], Date[] | undefined, Date[]>;
@@ -22,7 +21,6 @@ export interface AccountTable {
 export interface SessionTable {
   id: string;
   account_id: string;
-  /** SHA-256 of the token. */
   token_hash: Buffer;
   created_at: Date;
   /** Written at most once a minute. */
@@ -57,7 +55,6 @@ export interface OidcLinkTable {
   created_at: Date;
 }
 
-/** A used flow, stored until it would have expired. */
 export interface OidcUsedFlowTable {
   /** SHA-256 of its state. */
   state_hash: Buffer;
@@ -94,5 +91,4 @@ export interface IdentityDatabase {
   api_key: ApiKeyTable;
 }
 
-/** The database, or a transaction on it. */
 export type Db = Kysely<IdentityDatabase>;

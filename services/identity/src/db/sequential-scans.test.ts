@@ -1,9 +1,5 @@
-import { randomBytes } from 'node:crypto';
-import { deriveKey, hmac } from '@latchkey/kit/secrets';
 import { eventually } from '@latchkey/testkit/eventually';
-import { type Statement, statementsOf } from '@latchkey/testkit/statements';
 import { beforeAll, expect, test } from 'vitest';
-import { createApiKeyText } from '../api-key/api-key-text.ts';
 import { MINUTE_MS, openTestIdentity, outcomeOf, type TestInstance } from '../testing/identity.fixture.ts';
 import { createSomeKey, keyCredential, OPEN_KEY, PASSWORD, sessionCredential, signUpSomeone } from '../testing/sample.fixture.ts';
 import { guardSomeone } from '../testing/two-factor.fixture.ts';
@@ -98,24 +94,4 @@ test('no call scans a table sequentially', async () => {
   });
   expect(counted).toMatchObject(TABLES.map((table) => ({ table, whole: 0 })));
   for (const { byIndex } of counted) expect(byIndex).toBeGreaterThan(0);
-});
-
-test('an unknown key takes the same work to refuse as a wrong key with an existing public id', async () => {
-  const elsewhere = await identity.connect({ env: { SECRET_KEY: 'another-secret-key-of-32-characters' } });
-  const wrong = (await createSomeKey(elsewhere)).plaintextKey;
-  const unknown = createApiKeyText(randomBytes).text;
-  const workOf = async (key: string) => {
-    let statements: Statement[] = [];
-    const counted = await scansOf(async ({ authentication }) => {
-      statements = await statementsOf(() => outcomeOf(authentication.authenticate({ credential: keyCredential(key) })));
-    });
-    // The first statement of a connection sets it up.
-    const last = statements.at(-1);
-    return { counted, text: last?.text, hash: last?.values[1] };
-  };
-  const pepper = deriveKey('test-secret-key-of-32-characters!', 'identity/api-key-pepper');
-  const ofUnknown = await workOf(unknown);
-  expect(ofUnknown.hash).toEqual(hmac(pepper, unknown));
-  expect(ofUnknown.counted.find(({ table }) => table === 'api_key')).toEqual({ table: 'api_key', whole: 0, byIndex: 1 });
-  expect(await workOf(wrong)).toEqual({ ...ofUnknown, hash: hmac(pepper, wrong) });
 });

@@ -34,7 +34,7 @@ test.each([
   expect(await identity.redis.get(epochKey)).toBeNull();
 });
 
-test('the epoch is read before the credential is looked up', async () => {
+test('the epoch is read before the credential', async () => {
   const key = await createSomeKey(identity);
   const { epochKey } = await use(key);
   await identity.redis.del(epochKey);

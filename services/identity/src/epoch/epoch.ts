@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from '@latchkey/kit/logger';
 import type { Redis } from '@latchkey/kit/redis';
 
-/** Longest that a gateway reuses a principal (authentication.proto, `AuthenticateResponse.epoch_key`). */
+/** Longest reuse of a principal (authentication.proto, `AuthenticateResponse.epoch_key`). */
 export const PRINCIPAL_AGE_MAX_MS = 3_000;
 const EPOCH_LIFETIME_MS = 60_000;
 const EPOCH_BYTES = 12;
@@ -31,20 +31,18 @@ export interface Epochs {
   end(...keys: string[]): Promise<void>;
 }
 
-export interface EpochsOptions {
-  readonly redis: Pick<Redis, 'eval' | 'del'>;
-  readonly random: (bytes: number) => Buffer;
-  readonly logger: Logger;
-  readonly wait?: (ms: number) => Promise<unknown>;
-}
-
 /** `SET` with both `NX` and `GET` would need Redis 7; a supported Ubuntu has 6. */
 const READ_SCRIPT = `
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2], 'NX')
 return redis.call('GET', KEYS[1])`;
 
 /** Epochs in the Redis that all instances and gateways share. */
-export function createEpochs({ redis, random, logger, wait = delay }: EpochsOptions): Epochs {
+export function createEpochs(
+  redis: Pick<Redis, 'eval' | 'del'>,
+  random: (bytes: number) => Buffer,
+  logger: Logger,
+  wait: (ms: number) => Promise<unknown> = delay,
+): Epochs {
   return {
     async read(key) {
       const fresh = random(EPOCH_BYTES).toString('base64url');
@@ -67,7 +65,6 @@ export function createEpochs({ redis, random, logger, wait = delay }: EpochsOpti
   };
 }
 
-/** Redis key of a management key's epoch. */
 export function apiKeyEpoch(publicId: string): string {
   return `latchkey:epoch:api_key:${publicId}`;
 }

@@ -1,10 +1,8 @@
 import { isStorable } from '@latchkey/kit/text';
 import { isEmail, isUsername } from '../account/account-rules.ts';
 
-/** Claims about a person, of an ID token or of UserInfo. */
 export type Claims = Readonly<Record<string, unknown>>;
 
-/** A person who signed in at an issuer. */
 export interface Person {
   /** The issuer as its token names it. */
   readonly issuer: string;
@@ -32,7 +30,7 @@ export function isSparse(idToken: Claims): boolean {
   return typeof idToken.email !== 'string' || typeof idToken.picture !== 'string';
 }
 
-/** The person of the claims; undefined without a usable subject. The signed ID token takes precedence. */
+/** The person of the claims, or undefined. The signed ID token takes precedence. */
 export function toPerson(idToken: Claims, userInfo: Claims = {}): Person | undefined {
   const { iss: issuer, sub: subject } = idToken;
   if (!isText(issuer, URL_LENGTH_MAX) || !isText(subject, SUBJECT_LENGTH_MAX)) return undefined;
@@ -51,7 +49,6 @@ export function toPerson(idToken: Claims, userInfo: Claims = {}): Person | undef
   };
 }
 
-/** The username with a random suffix, for where it is taken. */
 export function withSuffix(username: string, random: (bytes: number) => Buffer): string {
   const suffix = [...random(SUFFIX_LENGTH)].map((byte) => SUFFIX_CHARACTERS[byte % SUFFIX_CHARACTERS.length]).join('');
   return `${username.slice(0, USERNAME_LENGTH_MAX - SUFFIX_LENGTH - 1)}-${suffix}`;
@@ -61,7 +58,7 @@ function isText(value: unknown, lengthMax: number): value is string {
   return typeof value === 'string' && value !== '' && value.length <= lengthMax && isStorable(value);
 }
 
-/** The email, if the same source says that it is verified. Some issuers write the boolean as text. */
+/** An email that the same source verified. Some issuers write the boolean as text. */
 function verifiedEmail({ email, email_verified }: Claims): string | undefined {
   const isVerified = email_verified === true || email_verified === 'true';
   return isVerified && typeof email === 'string' && isEmail(email) ? email : undefined;

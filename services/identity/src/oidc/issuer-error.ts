@@ -4,7 +4,7 @@ import { AuthorizationResponseError, ResponseBodyError } from 'openid-client';
 import { errors } from '../errors.ts';
 import { IssuerCallError } from './issuer-http.ts';
 
-/** Codes of openid-client for a response that is invalid; others mean that the issuer is unavailable. */
+/** Codes of openid-client for invalid responses; others mean that the issuer is unavailable. */
 const INVALID_RESPONSE = new Set([
   'OAUTH_INVALID_RESPONSE',
   'OAUTH_PARSE_ERROR',
@@ -15,22 +15,13 @@ const INVALID_RESPONSE = new Set([
   'OAUTH_UNSUPPORTED_OPERATION',
 ]);
 
-/** Errors of token endpoints (RFC 6749, 5.2) that may be logged; others are an issuer's own text. */
-const TOKEN_ERRORS = new Set([
-  'invalid_request',
-  'invalid_client',
-  'invalid_grant',
-  'unauthorized_client',
-  'unsupported_grant_type',
-  'invalid_scope',
-]);
-
+/** Errors of token endpoints (RFC 6749, 5.2); others are an issuer's own text. */
+const TOKEN_ERROR = /^(invalid_(request|client|grant|scope)|unauthorized_client|unsupported_grant_type)$/;
 const ERROR_CODE = /^[A-Z][A-Z0-9_]{0,63}$/;
 
 /**
  * Maps an error of openid-client to one of the service, and logs its cause. The error itself is
  * dropped, as tokens, codes and claims hang on it.
- *
  * @returns `oidc_refused` or `oidc_issuer_unavailable`
  */
 export function toDomainError(err: unknown, logger: Logger, issuer: string, step: 'discovery' | 'sign-in'): DomainError {
@@ -50,7 +41,7 @@ export function isRejectedByIssuer(err: unknown): boolean {
 
 /** A word for the log that no issuer chose. */
 function causeOf(err: unknown): string {
-  if (err instanceof ResponseBodyError && TOKEN_ERRORS.has(err.error)) return err.error;
+  if (err instanceof ResponseBodyError && TOKEN_ERROR.test(err.error)) return err.error;
   const cause = err instanceof Error ? err.cause : undefined;
   return codeOf(cause) ?? codeOf(err) ?? nameOf(cause) ?? nameOf(err) ?? 'unknown';
 }

@@ -7,9 +7,7 @@ export interface IssuerSettings {
   /** The issuer identifier: an https URL, or http on loopback. */
   readonly url: URL;
   readonly clientId: string;
-  /** Undefined for a public client. */
   readonly clientSecret: string | undefined;
-  /** Separated by spaces; contains `openid`. */
   readonly scopes: string;
 }
 
@@ -37,7 +35,6 @@ const prefixOf = (name: string) => `OIDC_${name.toUpperCase()}`;
 /**
  * Reads settings together with those of each issuer in `OIDC_ISSUERS`: `OIDC_<NAME>_ISSUER`,
  * `_CLIENT_ID`, `_CLIENT_SECRET`, `_SCOPES`. Such settings of an unlisted issuer are a mistake.
- *
  * @throws ConfigError naming all problems
  */
 export function readWithIssuers<T extends z.ZodObject>(

@@ -1,23 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from '@latchkey/kit/logger';
-import {
-  allowInsecureRequests,
-  authorizationCodeGrant,
-  buildAuthorizationUrl,
-  type ClientAuth,
-  ClientError,
-  ClientSecretBasic,
-  ClientSecretPost,
-  type Configuration,
-  type CustomFetch,
-  calculatePKCECodeChallenge,
-  customFetch,
-  discovery,
-  enableNonRepudiationChecks,
-  fetchUserInfo,
-  type IDToken,
-  None,
-} from 'openid-client';
+import * as client from 'openid-client';
 import { z } from 'zod';
 import { type Claims, isSparse } from './claims.ts';
 import { isRejectedByIssuer, toDomainError } from './issuer-error.ts';
@@ -27,7 +10,6 @@ import type { Flow } from './sealed.ts';
 
 /** Calls to all issuers in one process, divided equally, so that a slow issuer blocks no other. */
 const CALLS_MAX = 64;
-/** Longest wait for one response. */
 const CALL_TIMEOUT_MS = 4_000;
 /** Longest wait for discovery, or for all calls of a sign-in. The gateway waits a little longer. */
 const STEP_TIMEOUT_MS = 10_000;
@@ -50,15 +32,13 @@ interface IssuerOptions {
   readonly callTimeoutMs?: number;
 }
 
-/** A configured issuer. Both functions throw `oidc_issuer_unavailable`; errors carry no text of the issuer. */
+/** A configured issuer. Both functions throw `oidc_issuer_unavailable`. */
 export interface Issuer {
   readonly url: URL;
-  /** Where a browser signs in. */
   authorizationUrl(flow: Flow): Promise<string>;
   /**
-   * Exchanges the code for the claims of the ID token and, where that says little, of UserInfo, with
-   * all checks of OpenID Connect Core 3.1.3, the signature included.
-   *
+   * Exchanges the code for claims of the ID token and, where that says little, of UserInfo, with all
+   * checks of OpenID Connect Core 3.1.3, the signature included.
    * @param useUp called right before the code is sent, once the issuer is available
    * @throws `oidc_refused`
    */
@@ -71,10 +51,10 @@ export function createIssuers(settings: readonly IssuerSettings[], options: Issu
   return new Map(settings.map((issuer) => [issuer.name, createIssuer(issuer, options, createIssuerFetch(concurrency))]));
 }
 
-function createIssuer(settings: IssuerSettings, options: IssuerOptions, issuerFetch: CustomFetch): Issuer {
+function createIssuer(settings: IssuerSettings, options: IssuerOptions, issuerFetch: client.CustomFetch): Issuer {
   const { clock, logger } = options;
-  let known: { readonly config: Configuration; readonly untilMs: number } | undefined;
-  let discovering: Promise<Configuration> | undefined;
+  let known: { readonly config: client.Configuration; readonly untilMs: number } | undefined;
+  let discovering: Promise<client.Configuration> | undefined;
   const discoverOnce = async () => {
     const untilMs = clock().getTime() + METADATA_LIFETIME_MS;
     const config = await discover(settings, issuerFetch, options.callTimeoutMs ?? CALL_TIMEOUT_MS);
@@ -110,7 +90,7 @@ function createIssuer(settings: IssuerSettings, options: IssuerOptions, issuerFe
 const endpoint = z.string().refine((text) => URL.canParse(text) && isTrustworthy(new URL(text)));
 const names = z.array(z.string()).optional();
 
-/** The metadata that a sign-in uses (OpenID Connect Discovery, 3; RFC 9207); openid-client checks the issuer. */
+/** OpenID Connect Discovery, 3, and RFC 9207. openid-client checks the issuer. */
 const metadataSchema = z.object({
   authorization_endpoint: endpoint,
   token_endpoint: endpoint,
@@ -121,44 +101,44 @@ const metadataSchema = z.object({
   authorization_response_iss_parameter_supported: z.boolean().optional(),
 });
 
-async function discover({ url, clientId, clientSecret }: IssuerSettings, issuerFetch: CustomFetch, timeoutMs: number) {
-  const config = await discovery(url, clientId, {}, authenticationBy(clientSecret), {
-    [customFetch]: issuerFetch,
+async function discover({ url, clientId, clientSecret }: IssuerSettings, issuerFetch: client.CustomFetch, timeoutMs: number) {
+  const config = await client.discovery(url, clientId, {}, authenticationBy(clientSecret), {
+    [client.customFetch]: issuerFetch,
     timeout: timeoutMs / 1000,
-    ...(isLoopbackHttp(url) && { execute: [allowInsecureRequests] }),
+    ...(isLoopbackHttp(url) && { execute: [client.allowInsecureRequests] }),
   });
   const { error } = metadataSchema.safeParse(config.serverMetadata());
   if (error) throw new IssuerCallError(`the metadata has no valid ${error.issues[0]?.path[0]?.toString()}`);
   // Makes openid-client verify the token's signature, beside the connection to the token endpoint.
-  enableNonRepudiationChecks(config);
+  client.enableNonRepudiationChecks(config);
   return config;
 }
 
-/** Most issuers expect the secret in the Authorization header, some only in the body (OpenID Connect Discovery, 3). */
-function authenticationBy(clientSecret: string | undefined): ClientAuth {
-  if (clientSecret === undefined) return None();
-  const [basic, post] = [ClientSecretBasic(clientSecret), ClientSecretPost(clientSecret)];
+/** Most issuers expect the secret in the Authorization header, some only in the body. */
+function authenticationBy(clientSecret: string | undefined): client.ClientAuth {
+  if (clientSecret === undefined) return client.None();
+  const [basic, post] = [client.ClientSecretBasic(clientSecret), client.ClientSecretPost(clientSecret)];
   return (server, ...rest) => {
     const methods = server.token_endpoint_auth_methods_supported ?? ['client_secret_basic'];
     return (methods.includes('client_secret_basic') ? basic : post)(server, ...rest);
   };
 }
 
-async function toAuthorizationUrl(config: Configuration, scope: string, flow: Flow): Promise<string> {
-  return buildAuthorizationUrl(config, {
+async function toAuthorizationUrl(config: client.Configuration, scope: string, flow: Flow): Promise<string> {
+  return client.buildAuthorizationUrl(config, {
     redirect_uri: flow.redirectUri,
     scope,
     state: flow.state,
     nonce: flow.nonce,
-    code_challenge: await calculatePKCECodeChallenge(flow.verifier),
+    code_challenge: await client.calculatePKCECodeChallenge(flow.verifier),
     code_challenge_method: 'S256',
   }).href;
 }
 
-async function redeem(config: Configuration, flow: Flow, response: IssuerResponse): Promise<readonly [Claims, Claims]> {
+async function redeem(config: client.Configuration, flow: Flow, response: IssuerResponse): Promise<readonly [Claims, Claims]> {
   const url = new URL(flow.redirectUri);
   for (const [name, value] of Object.entries(response)) if (value !== undefined) url.searchParams.set(name, value);
-  const tokens = await authorizationCodeGrant(config, url, {
+  const tokens = await client.authorizationCodeGrant(config, url, {
     expectedState: flow.state,
     expectedNonce: flow.nonce,
     pkceCodeVerifier: flow.verifier,
@@ -168,13 +148,15 @@ async function redeem(config: Configuration, flow: Flow, response: IssuerRespons
   if (!claims) throw new IssuerCallError('there is no ID token');
   checkIssuedAt(claims);
   if (config.serverMetadata().userinfo_endpoint === undefined || !isSparse(claims)) return [claims, {}];
-  return [claims, await fetchUserInfo(config, tokens.access_token, claims.sub)];
+  return [claims, await client.fetchUserInfo(config, tokens.access_token, claims.sub)];
 }
 
 /** openid-client checks when a token expires, but not when it was issued. */
-function checkIssuedAt({ iat }: IDToken): void {
+function checkIssuedAt({ iat }: client.IDToken): void {
   if (iat <= Date.now() / 1_000 + ISSUED_AHEAD_MAX_S) return;
-  throw Object.assign(new ClientError('the ID token is issued in the future'), { code: 'OAUTH_JWT_TIMESTAMP_CHECK_FAILED' });
+  throw Object.assign(new client.ClientError('the ID token is issued in the future'), {
+    code: 'OAUTH_JWT_TIMESTAMP_CHECK_FAILED',
+  });
 }
 
 async function withTimeout<T>(promise: Promise<T>): Promise<T> {

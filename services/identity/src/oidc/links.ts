@@ -20,7 +20,6 @@ export interface OidcLink {
 
 export interface UnlinkRequest extends OwnerProof {
   readonly accountId: string;
-  /** The session that asks; it stays. */
   readonly sessionId: string;
   /** The issuer's identifier, or its name in the settings. */
   readonly issuer: string;
@@ -28,7 +27,6 @@ export interface UnlinkRequest extends OwnerProof {
   readonly subject?: string | undefined;
 }
 
-/** The links of an account, oldest first. */
 export async function listLinks(ctx: IdentityContext, accountText: string): Promise<OidcLink[]> {
   const accountId = parseId(accountText);
   const rows = accountId ? await selectLinksOf(ctx.db, accountId) : [];
@@ -38,7 +36,6 @@ export async function listLinks(ctx: IdentityContext, accountText: string): Prom
 /**
  * Removes links of an account for its verified owner, ends its other sessions, which the links may
  * have opened, and cancels sign-ins under way.
- *
  * @returns how many links were removed
  * @throws `oidc_link_not_found`, `oidc_link_needed`, and what {@link verifyOwner} throws
  */

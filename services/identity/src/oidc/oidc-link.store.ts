@@ -35,7 +35,6 @@ export async function insertLinkOnce(tx: Db, row: Insertable<OidcLinkTable>): Pr
   return numInsertedOrUpdatedRows > 0n;
 }
 
-/** The links of an account, oldest first. */
 export async function selectLinksOf(db: Db, accountId: string): Promise<LinkRow[]> {
   const links = db.selectFrom('oidc_link').selectAll().where('account_id', '=', accountId);
   return links.orderBy('created_at').orderBy('issuer').orderBy('subject').execute();
@@ -68,7 +67,7 @@ export async function insertUsedFlow(db: Db, state: string, expiresAt: Date): Pr
   return numInsertedOrUpdatedRows > 0n;
 }
 
-/** Deletes up to `limit` used flows that are expired; skips those locked by another sweep. */
+/** Skips flows locked by another sweep. Returns how many were deleted. */
 export async function deleteExpiredFlows(db: Db, now: Date, limit: number): Promise<number> {
   const expired = db.selectFrom('oidc_used_flow').select('state_hash').where('expires_at', '<=', now).limit(limit);
   const flows = db.deleteFrom('oidc_used_flow').where('state_hash', 'in', expired.forUpdate().skipLocked());

@@ -7,7 +7,6 @@ import type { IdentityContext } from '../context.ts';
 import { listLinks, unlink } from './links.ts';
 import { completeSignIn, type FlowOutcome, finishFlow, startFlow } from './oidc.ts';
 
-/** Sign-in by OpenID Connect. */
 export function oidcRpc(ctx: IdentityContext): ServiceImpl<typeof OidcService> {
   return {
     async startOidc(request, call) {

@@ -18,27 +18,21 @@ import { createLinkedAccount } from './oidc-account.ts';
 import { deleteExpiredFlows, insertLinkOnce, insertUsedFlow, selectLinkedAccount, updatePictureUrl } from './oidc-link.store.ts';
 import { type PendingSignIn, type Sealed, seal, sealedUntil, sealPending, unseal } from './sealed.ts';
 
-/** Used flows deleted by one statement. */
 const SWEEP_BATCH = 100;
 
 /** A linked account whose person signed in at the issuer. */
 type FirstFactor = Omit<PendingSignIn, 'id'>;
 
 export interface FlowRequest extends OwnerProof {
-  /** Name of the issuer. */
   readonly issuer: string;
-  /** Where issuers redirect browsers back to. */
   readonly redirectUri: string;
   /** Undefined: a sign-in. */
   readonly linkAccountId?: string | undefined;
-  /** The session that links. */
   readonly sessionId: string;
 }
 
 export interface FlowReturn {
-  /** The sealed flow. */
   readonly flow: string;
-  /** Where the browser came back to. */
   readonly redirectUri: string;
   readonly response: IssuerResponse;
   /** Token in the client's session cookie; empty for none. */
@@ -52,8 +46,7 @@ export type FlowOutcome =
 
 /**
  * Starts a sign-in at an issuer, or the linking of an account to whoever signs in there.
- *
- * @throws `oidc_request_invalid`, `oidc_issuer_not_found`, `oidc_issuer_unavailable`; for a link what {@link verifyOwner} throws
+ * @throws the errors of `StartOidc` in oidc.proto
  */
 export async function startFlow(
   ctx: ActingContext,
@@ -83,10 +76,9 @@ function redirectUriOf({ oidcIssuers }: IdentityContext, name: string, base: str
 }
 
 /**
- * Finishes a flow. Nothing changes before all is verified: this browser started the flow and came
- * back to its issuer's redirect URI, it is neither expired nor used, a link's session belongs to its
- * account, and the issuer's response is valid.
- *
+ * Finishes a flow. Nothing changes before all is verified: this browser started it and came back to
+ * its issuer's redirect URI, it is neither expired nor used, a link's session belongs to its account,
+ * and the issuer's response is valid.
  * @throws the errors of `FinishOidc` in oidc.proto
  */
 export async function finishFlow(ctx: ActingContext, { response, sessionToken, ...browser }: FlowReturn): Promise<FlowOutcome> {
@@ -105,7 +97,6 @@ export async function finishFlow(ctx: ActingContext, { response, sessionToken, .
 
 /**
  * Completes a sign-in with the second factor, once.
- *
  * @throws `oidc_flow_invalid`, `two_factor_code_invalid`, `two_factor_attempts_reached`
  */
 export async function completeSignIn(
@@ -117,7 +108,6 @@ export async function completeSignIn(
   return open(ctx, pending, { code, previousSessionToken, useUp: (tx) => useUp(ctx, tx, pending.id) });
 }
 
-/** Deletes used flows that are expired anyway. */
 export async function sweepUsedFlows({ db, clock }: IdentityContext, signal: AbortSignal): Promise<void> {
   let deleted = SWEEP_BATCH;
   while (deleted === SWEEP_BATCH && !signal.aborted) deleted = await deleteExpiredFlows(db, clock(), SWEEP_BATCH);
@@ -168,7 +158,7 @@ async function open(
   return { account: await getAccount(ctx, accountId), session };
 }
 
-/** Links a person, unless the session ended or the epoch of sign-ins changed while the issuer was called. */
+/** Links a person, unless the session ended or the epoch of sign-ins changed meanwhile. */
 async function link(
   ctx: ActingContext,
   { issuer, subject, pictureUrl }: Person,

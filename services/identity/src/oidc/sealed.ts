@@ -16,7 +16,7 @@ const CONTENTS = {
     state: z.string(),
     nonce: z.string(),
     verifier: z.string(),
-    /** Account to link, and the epoch of sign-ins in which its owner was verified; undefined for a sign-in. */
+    /** The account, and the epoch of sign-ins of its verification; undefined for a sign-in. */
     link: z.object({ accountId: z.string(), generation: z.number() }).optional(),
   }),
   /** A sign-in that waits for a code. */
@@ -35,13 +35,11 @@ type Content<K extends Kind> = Readonly<z.output<(typeof CONTENTS)[K]>>;
 export type Flow = Content<'flow'>;
 export type PendingSignIn = Content<'pending'>;
 
-/** Encrypted text for a cookie. */
 export interface Sealed {
   readonly text: string;
   readonly expiresAt: Date;
 }
 
-/** When content sealed now expires. */
 export function sealedUntil(now: Date): Date {
   return new Date(now.getTime() + LIFETIME_MS);
 }

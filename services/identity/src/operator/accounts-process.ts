@@ -6,8 +6,8 @@ import { endOnSignal } from '@latchkey/kit/end-on-signal';
 import { DomainError } from '@latchkey/kit/errors';
 import { createLogger } from '@latchkey/kit/logger';
 import pg from 'pg';
-import { openContext } from '../compose.ts';
 import type { IdentityConfig } from '../config.ts';
+import { openContext } from '../context.ts';
 import { PRINCIPAL_AGE_MAX_MS } from '../epoch/epoch.ts';
 import { COMMANDS, type Command, CommandError, type CommandResult } from './commands.ts';
 import { type PasswordInput, readNewPassword } from './password-prompt.ts';
@@ -15,12 +15,11 @@ import { type PasswordInput, readNewPassword } from './password-prompt.ts';
 /** The database of the accounts, and how gateways learn of changes. */
 export interface AccountsTarget {
   readonly config: IdentityConfig;
-  /** `unknown`: gateways may run, but their Redis is not known, so that their caches have to expire. */
+  /** `unknown`: gateways may run, but not their Redis is known: their caches have to expire. */
   readonly listeners: 'by-redis' | 'none' | 'unknown';
   close(): Promise<void>;
 }
 
-/** Parsed arguments. */
 export interface AccountsCall {
   readonly command: Command;
   readonly args: readonly string[];
@@ -33,13 +32,11 @@ const COMMON_OPTIONS = { json: { type: 'boolean' }, help: { type: 'boolean', sho
 /**
  * Runs an operator's command as this process, and sets its exit code. A signal ends it immediately:
  * a change is one transaction.
- *
- * @param program how the command is called, for the help
  */
 export async function runAccountsProcess(options: {
   readonly command: string;
   readonly args: readonly string[];
-  open(): Promise<AccountsTarget>;
+  readonly open: () => Promise<AccountsTarget>;
 }): Promise<void> {
   let call: AccountsCall | 'help';
   try {
@@ -122,7 +119,6 @@ export async function runAccounts(
   }
 }
 
-/** SQLSTATEs of a missing table and a missing column. */
 const SCHEMA_OUTDATED = new Set(['42P01', '42703']);
 
 /** Why a command changed nothing, without any secret. */

@@ -3,15 +3,13 @@ import { parseId } from '@latchkey/kit/id';
 import { customRandom } from 'nanoid';
 import { type Account, createAccount, findAccount, listAccounts, resetPassword } from '../account/account.ts';
 import { isEmail, isPassword, isUsername } from '../account/account-rules.ts';
-import { type ApiKey, findApiKey, revokeApiKey } from '../api-key/api-key.ts';
+import { findApiKey, revokeApiKey } from '../api-key/api-key.ts';
 import type { ActingContext } from '../audit/audit.ts';
 import { endAllSessions } from '../session/session.ts';
 import { turnTwoFactorOff } from '../two-factor/two-factor.ts';
 
-/** Why a command changed nothing. */
 export class CommandError extends Error {
   override readonly name = 'CommandError';
-  /** Stable, for scripts. */
   readonly reason: string;
 
   constructor(reason: string, message: string) {
@@ -20,7 +18,6 @@ export class CommandError extends Error {
   }
 }
 
-/** The result of a command: text for people, and an object for scripts. */
 export interface CommandResult {
   readonly text: string;
   readonly json: object;
@@ -30,15 +27,12 @@ export interface CommandCall {
   readonly ctx: ActingContext;
   readonly args: readonly string[];
   readonly values: Readonly<Record<string, string | boolean | undefined>>;
-  /** Reads a new password from standard input. */
   readonly readPassword: () => Promise<string>;
 }
 
-/** A command for the operator. */
 export interface Command {
   readonly usage: string;
   readonly summary: string;
-  /** Number of arguments beside options. */
   readonly argCount: number;
   readonly options?: NonNullable<ParseArgsConfig['options']>;
   /** What is wrong with the values of the options. */
@@ -49,7 +43,6 @@ export interface Command {
 const LIST_LIMIT = 50;
 const LIST_LIMIT_MAX = 1_000;
 
-/** The commands by name, in the order of the help. */
 export const COMMANDS: Readonly<Record<string, Command>> = {
   list: {
     usage: '[--limit N] [--after ID]',
@@ -147,7 +140,10 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
       const text = found.revoked_at
         ? `${what} was revoked already, at ${found.revoked_at.toISOString()}.`
         : `${what} is revoked now.`;
-      return result(account, text, { key: keyJson(key), changed: !found.revoked_at });
+      return result(account, text, {
+        key: { id: key.id, publicId: key.public_id, revokedAt: key.revoked_at },
+        changed: !found.revoked_at,
+      });
     },
   },
 };
@@ -185,25 +181,6 @@ function nameOf({ username, email }: Account): string {
 
 function accountJson({ id, username, email, twoFactorEnabled, createdAt }: Account): object {
   return { id, username, email, twoFactorEnabled, createdAt };
-}
-
-/** The record of the REST interface. */
-function keyJson(key: ApiKey): object {
-  return {
-    id: key.id,
-    name: key.name,
-    publicId: key.public_id,
-    keyLast4: key.key_last4,
-    scopes: key.scopes,
-    allApplications: key.all_applications,
-    applicationIds: key.application_ids,
-    expiresAt: key.expires_at,
-    revokedAt: key.revoked_at,
-    lastUsedAt: key.last_used_at,
-    lastUsedIp: key.last_used_ip,
-    createdAt: key.created_at,
-    updatedAt: key.updated_at,
-  };
 }
 
 function count(number: number, noun: string): string {

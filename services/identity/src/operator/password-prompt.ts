@@ -2,7 +2,6 @@ import { createInterface } from 'node:readline';
 import { Writable } from 'node:stream';
 import { CommandError } from './commands.ts';
 
-/** Standard input: a terminal, a file or a pipe. */
 export type PasswordInput = NodeJS.ReadableStream & { readonly isTTY?: boolean };
 
 /** Longer than any valid password in any encoding of its characters. */
@@ -10,7 +9,6 @@ const LINE_BYTES_MAX = 4_096;
 
 /**
  * Reads a new password: a terminal asks twice without echo, other input gives its first line.
- *
  * @param prompts where a terminal shows the questions
  * @throws {CommandError} without a password, and for two different ones
  */

@@ -8,7 +8,6 @@ import { z } from 'zod';
 import { selectListed } from './restriction.store.ts';
 import { type DeletedApplication, type RestrictionContext, removeFromRestrictions } from './restriction.ts';
 
-/** The part of the event that matters here. */
 const deletionEvent = z.object({ applicationId: z.uuid(), accountId: z.uuid() });
 
 /** Removes deleted applications from the restrictions of keys, as the queue announces them. */
@@ -33,7 +32,7 @@ const PAGE_SIZE = 500;
  */
 const OVERLAP_MS = 5 * 60_000;
 
-/** Reconciles deletions whose job Redis lost. The first run covers the whole event log of the apps service. */
+/** Reconciles deletions whose job Redis lost. The first run covers the whole event log. */
 export function createDeletionReconciler(ctx: RestrictionContext, appsTransport: Transport): Sweep {
   const client = createClient(ApplicationService, appsTransport);
   async function* findListed(since: Date, signal: AbortSignal): AsyncGenerator<DeletedApplication> {

@@ -9,7 +9,6 @@ export interface DeletedApplication {
 /**
  * Removes an application from the lists of up to `limit` keys of its account. Keys are locked in
  * one order, and their new list is made from the locked row, so that no concurrent change is lost.
- *
  * @returns the changed keys
  */
 export async function removeFromLists(
@@ -39,7 +38,6 @@ export async function removeFromLists(
     .execute();
 }
 
-/** The deleted applications that keys of their account still list. */
 export async function selectListed(db: Db, applications: readonly DeletedApplication[]): Promise<DeletedApplication[]> {
   if (applications.length === 0) return [];
   const applicationIds = applications.map(({ applicationId }) => applicationId);

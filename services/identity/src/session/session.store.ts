@@ -22,7 +22,7 @@ export async function selectSessionCreatedAt(db: Db, accountId: string, id: stri
   return (await session.executeTakeFirst())?.created_at;
 }
 
-/** Whether the account has the session, which is locked against deletion until the transaction ends. */
+/** Locks a session against deletion; whether the account has it. */
 export async function lockSession(tx: Db, accountId: string, id: string): Promise<boolean> {
   const session = tx.selectFrom('session').select('id').where('id', '=', id).where('account_id', '=', accountId);
   return (await session.forShare().executeTakeFirst()) !== undefined;
@@ -30,7 +30,6 @@ export async function lockSession(tx: Db, accountId: string, id: string): Promis
 
 /**
  * Deletes the sessions of an account, except one, and cancels its sign-ins under way.
- *
  * @returns the hashes of the sessions' tokens
  */
 export async function deleteSessionsOf(tx: Db, accountId: string, keptId?: string): Promise<Buffer[]> {
@@ -40,7 +39,7 @@ export async function deleteSessionsOf(tx: Db, accountId: string, keptId?: strin
   return rows.map((row) => row.token_hash);
 }
 
-/** Deletes up to `limit` sessions last seen at or before a time; skips those locked by another sweep. */
+/** Skips sessions locked by another sweep. Returns how many were deleted. */
 export async function deleteIdleSessions(db: Db, idleSince: Date, limit: number): Promise<number> {
   const idle = db.selectFrom('session').select('id').where('last_seen_at', '<=', idleSince).orderBy('last_seen_at');
   const locked = idle.limit(limit).forUpdate().skipLocked();

@@ -10,10 +10,8 @@ const DAY_MS = 86_400_000;
 /** Decisions 4. */
 const IDLE_LIFETIME_MS = 7 * DAY_MS;
 const ABSOLUTE_LIFETIME_MS = 30 * DAY_MS;
-/** Sessions deleted by one statement. */
 const SWEEP_BATCH = 100;
 
-/** A new session. Its token is shown once and not stored. */
 export interface OpenedSession {
   readonly id: string;
   readonly token: string;
@@ -38,7 +36,6 @@ export async function openSession(ctx: IdentityContext, db: Db, accountId: strin
   return { id, token: token.text, csrfToken: csrfTokenOf(ctx.csrfKey, id), expiresAt };
 }
 
-/** Whether a session is neither idle nor too old. */
 export function isSessionAlive(session: { readonly last_seen_at: Date; readonly expires_at: Date }, now: Date): boolean {
   return session.expires_at > now && session.last_seen_at > idleSince(now);
 }
@@ -88,7 +85,7 @@ export async function endEpochs(ctx: IdentityContext, tokenHashes: readonly Buff
   if (tokenHashes.length > 0) await ctx.epochs.end(...tokenHashes.map(sessionEpoch));
 }
 
-/** Deletes idle sessions. Those past their absolute lifetime are no longer seen, so they become idle. */
+/** Deletes idle sessions, which those past their absolute lifetime become too. */
 export async function sweepSessions({ db, clock }: IdentityContext, signal: AbortSignal): Promise<void> {
   let deleted = SWEEP_BATCH;
   while (deleted === SWEEP_BATCH && !signal.aborted) deleted = await deleteIdleSessions(db, idleSince(clock()), SWEEP_BATCH);

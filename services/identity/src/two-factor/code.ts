@@ -20,10 +20,9 @@ const ONE_TIME = /^[0-9]{6}$/;
 const RECOVERY = /^[a-z2-7]{16}$/i;
 const LENGTH_MAX = 64;
 
-/** A code in its canonical form. */
 export type Code = { readonly kind: 'one-time' | 'recovery'; readonly text: string };
 
-/** Reads a code in any case, with or without dashes and spaces; undefined for text that is no code. */
+/** Reads a code in any case, with or without dashes and spaces. */
 export function parseCode(given: string): Code | undefined {
   if (given.length > LENGTH_MAX) return undefined;
   const text = given.replace(SEPARATORS, '');
@@ -42,7 +41,6 @@ export function hashRecoveryCode(key: KeyObject, accountId: string, text: string
   return hmac(key, `${accountId} ${parseCode(text)?.text}`);
 }
 
-/** A new TOTP secret in base32. */
 export function createTotpSecret(random: (bytes: number) => Buffer): string {
   return randomBase32(random, SECRET_BYTES);
 }
@@ -54,7 +52,6 @@ export function otpauthUrl(secret: string, email: string): string {
 
 /**
  * Checks a one-time code (RFC 6238).
- *
  * @param lastStep time step of the last accepted code; its code and earlier ones are rejected
  * @returns the time step of a valid code, `used` for the last accepted code, else `wrong`
  */

@@ -8,7 +8,7 @@ import { errors } from '../errors.ts';
 import { type Code, hashRecoveryCode, parseCode, verifyTotp } from './code.ts';
 import { selectRecoveryCode, spendRecoveryCode, type TwoFactorRow, updateTwoFactor } from './two-factor.store.ts';
 
-/** Runs a transaction that commits also where it returns an error, so that a counted failure stays, and throws the error. */
+/** Runs a transaction that commits, with the counted failure, before the error it returns is thrown. */
 export async function attempt<T>(ctx: IdentityContext, run: (tx: Db) => Promise<T | DomainError>): Promise<T> {
   const outcome = await ctx.db.transaction().execute(run);
   if (outcome instanceof DomainError) throw outcome;
@@ -20,7 +20,6 @@ export async function attempt<T>(ctx: IdentityContext, run: (tx: Db) => Promise<
  * {@link attempt} with `row` locked. Malformed and already used codes are rejected without being
  * counted. Over the limit only recovery codes are checked: 80 bits cannot be guessed, and an
  * intruder with the password must not lock the owner out.
- *
  * @returns `two_factor_code_invalid` or `two_factor_attempts_reached`; undefined for a valid code
  */
 export async function takeCode(ctx: ActingContext, tx: Db, row: TwoFactorRow, text: string): Promise<DomainError | undefined> {
@@ -68,7 +67,6 @@ export async function codeLimitReachedFor(
   return (await selectRecoveryCode(db, row.account_id, hash))?.used_at === null ? undefined : reached;
 }
 
-/** Counts a failure unless the limit is reached. */
 export async function countCodeFailure(ctx: IdentityContext, tx: Db, row: TwoFactorRow): Promise<void> {
   if (codeLimitReached(ctx, row)) return;
   const now = ctx.clock();

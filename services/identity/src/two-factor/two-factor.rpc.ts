@@ -4,7 +4,6 @@ import type { TwoFactorService } from '@latchkey/proto/latchkey/identity/v1/two_
 import type { IdentityContext } from '../context.ts';
 import { disableTwoFactor, enableTwoFactor, setUpTwoFactor, verifyTwoFactorCode } from './two-factor.ts';
 
-/** The second factor of accounts. */
 export function twoFactorRpc(ctx: IdentityContext): ServiceImpl<typeof TwoFactorService> {
   return {
     async setUpTwoFactor({ accountId }) {

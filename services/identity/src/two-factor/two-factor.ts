@@ -18,7 +18,7 @@ import {
   updateTwoFactor,
 } from './two-factor.store.ts';
 
-/** A change of the second factor that a session requests. The account's other sessions end with it. */
+/** A change that a session requests. The account's other sessions end with it. */
 export interface TwoFactorChange {
   readonly accountId: string;
   readonly sessionId: string;
@@ -27,7 +27,6 @@ export interface TwoFactorChange {
 
 /**
  * Creates a secret, which has no effect until it is enabled, and forgets an earlier pending one.
- *
  * @returns the secret in base32, and as a URL for authenticator apps
  * @throws `account_not_found`, `two_factor_already_enabled`
  */
@@ -45,9 +44,8 @@ export async function setUpTwoFactor(ctx: IdentityContext, accountText: string):
 
 /**
  * Turns the second factor on with a code of the secret. The session must not have ended meanwhile.
- *
  * @returns the recovery codes, of which only hashes are stored
- * @throws `two_factor_not_set_up`, `two_factor_already_enabled`, `session_invalid`, `two_factor_code_invalid`, `two_factor_attempts_reached`
+ * @throws the errors of `EnableTwoFactor` in two_factor.proto
  */
 export async function enableTwoFactor(ctx: ActingContext, request: TwoFactorChange): Promise<string[]> {
   const [accountId, sessionId] = [parseId(request.accountId), parseId(request.sessionId)];
@@ -75,7 +73,6 @@ export async function enableTwoFactor(ctx: ActingContext, request: TwoFactorChan
 
 /**
  * Turns the second factor off with password and code. A wrong password leaves the code unused.
- *
  * @throws `two_factor_not_enabled`, `two_factor_password_wrong`, and what {@link runAsOwner} throws
  */
 export async function disableTwoFactor(
@@ -93,7 +90,6 @@ export async function disableTwoFactor(
 
 /**
  * Turns the second factor off and ends all sessions, for the operator. A pending secret stays.
- *
  * @returns how many sessions ended; undefined where it was off already
  * @throws `account_not_found`
  */
@@ -115,7 +111,6 @@ async function remove(ctx: ActingContext, tx: Db, accountId: string, keptSession
 
 /**
  * Uses up a code of an account that has a second factor.
- *
  * @returns whether it has one; otherwise the code is ignored
  * @throws `two_factor_code_invalid`, `two_factor_attempts_reached`
  */
