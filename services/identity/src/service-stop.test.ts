@@ -20,13 +20,13 @@ async function stopTimeMs(stop: () => Promise<void>): Promise<number> {
 }
 
 it('stops quickly while the apps service does not respond', async () => {
-  identity.apps.stayingSilent = true;
+  identity.apps.isSilent = true;
   onTestFinished(() => {
-    identity.apps.stayingSilent = false;
+    identity.apps.isSilent = false;
   });
-  const asked = identity.apps.lookedBackTo.length;
+  const asked = identity.apps.deletedSince.length;
   const { service } = await identity.connect();
-  await eventually(() => identity.apps.lookedBackTo.length > asked);
+  await eventually(() => identity.apps.deletedSince.length > asked);
   expect(await stopTimeMs(service.stop)).toBeLessThan(1_000);
 });
 

@@ -114,7 +114,8 @@ export async function findAccount({ db }: IdentityContext, name: string): Promis
 /** A page of all accounts, and the id that the next page begins after. */
 export async function listAccounts(
   { db }: IdentityContext,
-  { after, limit }: { readonly after: string | undefined; readonly limit: number },
+  after: string | undefined,
+  limit: number,
 ): Promise<{ accounts: Account[]; next: string | null }> {
   const rows = await selectAccounts(db, after, limit + 1);
   const accounts = rows.slice(0, limit).map(toAccount);

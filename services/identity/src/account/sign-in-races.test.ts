@@ -7,7 +7,7 @@ import { codeAt } from '../testing/two-factor.fixture.ts';
 /** A sign-in that began before its account changed is held to what the account has become. */
 const identity = await openTestIdentity();
 
-/** Begins a sign-in, and lets it look at the account's password only in the state that the change has made. */
+/** Runs a sign-in that verifies the password before a change and locks the account after it. */
 async function signInDuring(
   account: { id: string; email: string },
   change: (query: (sql: string) => Promise<unknown>) => Promise<void>,
@@ -45,7 +45,7 @@ test('without a code opens nothing where the second factor is switched on meanwh
   const client = await identity.db.connect();
   await client.query('begin');
   await client.query('select from two_factor where account_id = $1 for update', [accountId]);
-  // It holds the account and waits for the second factor's row; the sign-in then waits for the account.
+  // It locks the account and waits for the second factor; the sign-in waits for the account.
   const enabled = identity.twoFactor.enableTwoFactor({ accountId, code: codeAt(secret, identity.clock.now()) });
   await eventually(() => waitersForLocks(identity, 1));
   const outcome = outcomeOf(identity.accounts.signIn({ email: account.email, password: PASSWORD }));

@@ -8,7 +8,7 @@ import { createPasswords } from './password.ts';
 
 const identity = await openTestIdentity();
 
-test('sign-in takes the email in any case and opens a session of its own each time', async () => {
+test('sign-in accepts the email in any case and opens a new session each time', async () => {
   const { email } = (await signUpSomeone(identity)).account;
   const first = await identity.accounts.signIn({ email, password: PASSWORD });
   const second = await identity.accounts.signIn({ email: email.toUpperCase(), password: PASSWORD });
@@ -48,7 +48,7 @@ test.each(['01a1fa3f-b3c3-743f-b08f-2741f24621e5', 'not-a-uuid', ''])('an accoun
   expect(refusal).toMatchObject({ reason: 'account_not_found', kind: 'not_found', code: 'not_found' });
 });
 
-/** So that the response time does not tell which emails have accounts (decisions 4). */
+/** So that the response time does not reveal which emails have accounts (decisions 4). */
 test('every wrong email and password gets one error after the same work', async () => {
   const passwords = countingPasswords();
   const { accounts } = await identity.connect({ passwords });
@@ -60,7 +60,7 @@ test('every wrong email and password gets one error after the same work', async 
   const attempts = {
     'an unknown email': { email: `${randomUUID()}@example.test`, password: PASSWORD },
     'an unknown email and a code': { email: `${randomUUID()}@example.test`, password: PASSWORD, code: '123456' },
-    'text that is no email': { email: 'nobody', password: PASSWORD },
+    'an invalid email': { email: 'nobody', password: PASSWORD },
     'a wrong password': { email: account.email, password: wrong },
     'a wrong password and a code': { email: account.email, password: wrong, code: '123456' },
     'a wrong password where there is a second factor': { email: guarded.account.email, password: wrong },

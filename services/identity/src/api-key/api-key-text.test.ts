@@ -42,7 +42,7 @@ test('all 62 characters are as likely', () => {
   const counts = new Map<string, number>();
   const keys = 2_000;
   for (let i = 0; i < keys; i += 1) {
-    // The checksum is left out: its first digit is small, since 62 to the power of 6 has more than 32 bits.
+    // Without the checksum, whose first digit is small.
     const drawn = createApiKeyText(random).text.slice(8, -6).replace('_', '');
     for (const character of drawn) counts.set(character, (counts.get(character) ?? 0) + 1);
   }

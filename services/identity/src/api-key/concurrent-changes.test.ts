@@ -17,7 +17,7 @@ async function createRestrictedKey() {
   return { ...(await createSomeKey(identity, { accountId, allApplications: false, applicationIds: [first] })), second };
 }
 
-/** Lets changes of a key begin one after the other, each having read what it reads before the first is made. */
+/** Starts changes one after the other while the key is locked. */
 async function atOnce(key: SomeKey, ...changes: Array<() => Promise<unknown>>): Promise<string[]> {
   const client = await identity.db.connect();
   await client.query('begin');

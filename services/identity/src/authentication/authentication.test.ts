@@ -67,7 +67,7 @@ test('an absent credential, an unknown token and a key in the place of a token a
   for (const refusal of refusals) expect(refusal).toEqual(refusals[0]);
 });
 
-/** A key whose public part is known and whose secret is not the right one, since it was made under another pepper. */
+/** A key with a stored public id and a wrong secret, made under another pepper. */
 async function someWrongKey(): Promise<string> {
   const elsewhere = await identity.connect({ env: { SECRET_KEY: 'another-secret-key-of-32-characters' } });
   return (await createSomeKey(elsewhere)).plaintextKey;

@@ -7,7 +7,7 @@ const identity = await openTestIdentity();
 const use = ({ plaintextKey }: SomeKey, clientIp: string) =>
   identity.authentication.authenticate({ credential: keyCredential(plaintextKey), clientIp });
 
-/** What the key's owner is told of its last use. */
+/** The last use in the key's record. */
 async function lastUse({ accountId }: SomeKey) {
   const [apiKey] = (await identity.apiKeys.listApiKeys({ accountId })).apiKeys;
   const seconds = apiKey?.lastUsedAt?.seconds;

@@ -11,7 +11,7 @@ import { removeFromRestrictions } from '../restriction/restriction.ts';
 import { openTestIdentity } from '../testing/identity.fixture.ts';
 import type { IdentityDatabase } from './schema.ts';
 
-/** Half of the keys belong to one account, the others to 1,000; each application is listed by 10 keys. */
+/** Half belong to one account, the others to 1,000; 10 keys list each application. */
 const KEYS = 50_000;
 const SMALL_ACCOUNTS = 1_000;
 const LISTING = 10;
@@ -66,7 +66,7 @@ interface Plan {
 
 const withChildren = (plan: Plan): Plan[] => [plan, ...(plan.Plans ?? []).flatMap(withChildren)];
 
-/** The nodes of a statement's plan, and how many rows of keys they read. Its changes are rolled back. */
+/** The indexes and rows of keys that a statement reads. Its changes are rolled back. */
 async function planOf({ text, values }: Statement, mode: string) {
   try {
     await client.query('begin');

@@ -99,7 +99,7 @@ describe('a flow', () => {
     };
     const secrets = { code_challenge: random, state: random, nonce: random };
     expect(first).toEqual({ ...constant, ...secrets, redirect_uri: `${REDIRECT_URI}/test` });
-    // The only issuer needs no redirect URI of its own.
+    // The only issuer shares the common redirect URI.
     expect(second?.redirect_uri).toBe(REDIRECT_URI);
     for (const name of Object.keys(secrets)) expect(second?.[name], name).not.toBe(first?.[name]);
   });
@@ -119,7 +119,7 @@ describe('a flow', () => {
   });
 });
 
-/** Mix-up of issuers (RFC 9700, 4.4), whether or not they identify themselves in their responses. */
+/** Mix-up of issuers (RFC 9700, 4.4), whether or not their responses identify them. */
 describe.each([[{}], [{ authorization_response_iss_parameter_supported: false }]])('with metadata %j', (metadata) => {
   const start = (name: string) => instance.oidc.startOidc({ issuer: name, redirectUri: REDIRECT_URI });
   const iss = 'authorization_response_iss_parameter_supported' in metadata ? { iss: '' } : {};

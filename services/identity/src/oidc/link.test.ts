@@ -156,17 +156,6 @@ test('an account without a password keeps its last link, also in concurrent remo
   expect(outcomes.sort()).toEqual(['done', 'oidc_link_needed']);
 });
 
-test('removing a link cancels a sign-in by it that waits for a code', async () => {
-  const { accountId, session, code, recoveryCodes } = await guardSomeone(identity);
-  const back = await comeBack(instance, issuer, { linkAccountId: accountId, code: code(-1) });
-  await instance.oidc.finishOidc({ ...back, sessionToken: session.token });
-  const { outcome } = await instance.oidc.finishOidc(await comeBack(instance, issuer));
-  if (outcome.case !== 'pending') throw new Error(`The flow ended as ${outcome.case}`);
-  await instance.oidc.unlinkOidc({ accountId, issuer: 'test', password: PASSWORD, code: recoveryCodes[0] ?? '' });
-  const complete = instance.oidc.completeOidc({ pending: outcome.value.pending, code: code() });
-  expect(await outcomeOf(complete)).toBe('oidc_flow_invalid');
-});
-
 test('an owner without a password links for 10 minutes after signing in, whatever second factor there is', async () => {
   const { accountId, sessionId, claims } = await ownerWithoutPassword();
   const other = await ownerWithoutPassword();

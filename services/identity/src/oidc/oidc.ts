@@ -45,7 +45,7 @@ export type FlowOutcome =
   | { readonly case: 'pending'; readonly pending: Sealed };
 
 /**
- * Starts a sign-in at an issuer, or the linking of an account to whoever signs in there.
+ * Starts a sign-in at an issuer, or the linking of an account to the person there.
  * @throws the errors of `StartOidc` in oidc.proto
  */
 export async function startFlow(

@@ -3,8 +3,8 @@ import { expect, test } from 'vitest';
 import { MINUTE_MS, outcomeOf } from '../testing/identity.fixture.ts';
 import { comeBack, finishAt, openTestOidc, stateOf } from '../testing/oidc-flow.fixture.ts';
 import { runCommand } from '../testing/operator.fixture.ts';
-import { PASSWORD, present } from '../testing/sample.fixture.ts';
-import { codeAt, guardSomeone } from '../testing/two-factor.fixture.ts';
+import { present } from '../testing/sample.fixture.ts';
+import { guardSomeone } from '../testing/two-factor.fixture.ts';
 
 const { identity, instance, issuer } = await openTestOidc();
 
@@ -52,20 +52,7 @@ test('a pending sign-in expires after 10 minutes', async () => {
 
 test.each<[string, (guarded: Awaited<ReturnType<typeof guardedAndLinked>>) => Promise<unknown>]>([
   ['the sessions of its account were ended', ({ accountId }) => instance.accounts.signOutEverywhere({ accountId })],
-  [
-    'the password was reset',
-    ({ accountId }) => runCommand(identity, ['reset-password', accountId, '--keep-links'], { input: 'another password' }),
-  ],
   ['the second factor was taken off by an operator', ({ accountId }) => runCommand(identity, ['two-factor-off', accountId])],
-  [
-    'the second factor was switched off and another on',
-    async ({ accountId, recoveryCodes }) => {
-      const [code = ''] = recoveryCodes;
-      await instance.twoFactor.disableTwoFactor({ accountId, password: PASSWORD, code });
-      const { secret } = await instance.twoFactor.setUpTwoFactor({ accountId });
-      await instance.twoFactor.enableTwoFactor({ accountId, code: codeAt(secret, identity.clock.now()) });
-    },
-  ],
 ])('a pending sign-in is cancelled once %s', async (_what, change) => {
   const guarded = await guardedAndLinked();
   await change(guarded);

@@ -9,7 +9,7 @@ import pg from 'pg';
 import type { IdentityConfig } from '../config.ts';
 import { openContext } from '../context.ts';
 import { PRINCIPAL_AGE_MAX_MS } from '../epoch/epoch.ts';
-import { COMMANDS, type Command, CommandError, type CommandResult } from './commands.ts';
+import { COMMANDS, type Command, type CommandCall, CommandError, type CommandResult } from './commands.ts';
 import { type PasswordInput, readNewPassword } from './password-prompt.ts';
 
 /** The database of the accounts, and how gateways learn of changes. */
@@ -20,11 +20,7 @@ export interface AccountsTarget {
   close(): Promise<void>;
 }
 
-export interface AccountsCall {
-  readonly command: Command;
-  readonly args: readonly string[];
-  readonly values: Readonly<Record<string, string | boolean | undefined>>;
-}
+type AccountsCall = Exclude<ReturnType<typeof parseAccountsCall>, 'help'>;
 
 const EXIT = { failed: 1, usage: 2 } as const;
 const COMMON_OPTIONS = { json: { type: 'boolean' }, help: { type: 'boolean', short: 'h' } } as const;
@@ -68,12 +64,12 @@ export async function runAccountsProcess(options: {
 }
 
 /** @throws {Error} with what is wrong, without values, which may be secrets */
-export function parseAccountsCall([name = '', ...rest]: readonly string[]): AccountsCall | 'help' {
-  if (['help', '--help', '-h'].includes(name)) return 'help';
+export function parseAccountsCall([name = '', ...rest]: readonly string[]) {
+  if (['help', '--help', '-h'].includes(name)) return 'help' as const;
   const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
   if (!command) throw new Error(name === '' ? 'A command is needed.' : 'There is no such command.');
   const { values, positionals } = parseOptions(rest, command);
-  if (values.help) return 'help';
+  if (values.help) return 'help' as const;
   const problem = command.check?.(values);
   if (problem) throw new Error(problem);
   if (positionals.length !== command.argCount) throw new Error(`Usage: ${name} ${command.usage}`);
@@ -84,7 +80,7 @@ function parseOptions(args: readonly string[], command: Command) {
   try {
     const options = { ...command.options, ...COMMON_OPTIONS };
     const { values, positionals } = parseArgs({ args: [...args], options, allowPositionals: true });
-    return { values: values as AccountsCall['values'], positionals };
+    return { values: values as CommandCall['values'], positionals };
   } catch (err) {
     // After the first sentence comes advice that quotes values.
     throw new Error(`${(err as Error).message.split(/[.\n]/)[0]}.`);

@@ -53,19 +53,6 @@ describe('create', () => {
     expect(await call(create(someone), { input })).toMatchObject({ reason, message: expect.stringMatching(/^The[^\n]+\.$/) });
     expect(await signIn(someone.email, OTHER)).toMatch(/^sign_in_/);
   });
-
-  test('rejects a username that is taken in another case', async () => {
-    const { account } = await signUpSomeone(identity);
-    const taken = { ...someSignUp(), username: account.username.toUpperCase() };
-    expect(await call(create(taken, '--generate'))).toMatchObject({ reason: 'account_exists' });
-  });
-
-  test('accepts names that begin with a dash', async () => {
-    const { username, email } = someSignUp();
-    const made = await call(create({ username: `-${username.slice(0, 30)}`, email: `-${email}` }, '--generate'));
-    const reset = await call(['reset-password', '--generate', '--', `-${email}`]);
-    expect(reset.account).toEqual(made.account);
-  });
 });
 
 describe('reset-password', () => {

@@ -41,7 +41,6 @@ export interface Command {
 }
 
 const LIST_LIMIT = 50;
-const LIST_LIMIT_MAX = 1_000;
 
 export const COMMANDS: Readonly<Record<string, Command>> = {
   list: {
@@ -49,27 +48,18 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
     summary: `show ${LIST_LIMIT} accounts, or N, from the first or after one`,
     argCount: 0,
     options: { limit: { type: 'string' }, after: { type: 'string' } },
-    check({ limit, after }) {
-      const isLimit =
-        /^\d{1,4}$/.test(String(limit ?? LIST_LIMIT)) && Number(limit ?? 1) >= 1 && Number(limit ?? 1) <= LIST_LIMIT_MAX;
-      if (!isLimit) return `--limit must be a whole number from 1 to ${LIST_LIMIT_MAX}.`;
+    check({ limit = LIST_LIMIT, after }) {
+      if (!/^([1-9]\d{0,2}|1000)$/.test(String(limit))) return '--limit must be a whole number from 1 to 1000.';
       return after === undefined || parseId(String(after)) ? undefined : '--after must be the id of an account.';
     },
     async run({ ctx, values: { limit = LIST_LIMIT, after } }) {
-      const { accounts, next } = await listAccounts(ctx, {
-        limit: Number(limit),
-        after: (after && parseId(String(after))) || undefined,
-      });
+      const { accounts, next } = await listAccounts(ctx, parseId(String(after)), Number(limit));
       const rows = accounts.map(({ id, username, email, twoFactorEnabled, createdAt }) => {
-        return [id, username.padEnd(32), twoFactorEnabled ? 'two-factor' : '-'.padEnd(10), createdAt.toISOString(), email].join(
-          '  ',
-        );
+        const twoFactor = twoFactorEnabled ? 'two-factor' : '-'.padEnd(10);
+        return [id, username.padEnd(32), twoFactor, createdAt.toISOString(), email].join('  ');
       });
-      const more = next === null ? '' : ` There are more: --after ${next}`;
-      return {
-        text: [...rows, `${count(accounts.length, 'account')}.${more}`].join('\n'),
-        json: { accounts: accounts.map(accountJson), next },
-      };
+      const total = `${count(accounts.length, 'account')}.${next === null ? '' : ` There are more: --after ${next}`}`;
+      return { text: [...rows, total].join('\n'), json: { accounts: accounts.map(accountJson), next } };
     },
   },
   create: {

@@ -51,7 +51,7 @@ async function readFirstLine(input: PasswordInput): Promise<string> {
   return line;
 }
 
-/** Strict, as a password that was changed on its way would let nobody in. */
+/** Strict: a password that was changed on its way would lock the owner out. */
 function decode(bytes: Buffer): string {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);

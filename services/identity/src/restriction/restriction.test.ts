@@ -116,14 +116,14 @@ describe('the reconciler of deletions', () => {
     for (let i = 0; i < 10; i += 1) stale.push(await createStale(i * DAY_MS));
     const reconcile = startReconciler();
     const startedAt = identity.clock.now().getTime();
-    identity.apps.lookedBackTo.length = 0;
+    identity.apps.deletedSince.length = 0;
     await reconcile();
     for (const one of stale) await isCleared(one);
     identity.clock.advance(MINUTE_MS / 2);
     const late = await createStale(4 * MINUTE_MS);
     await reconcile();
     await isCleared(late);
-    expect(identity.apps.lookedBackTo).toEqual([new Date(0), new Date(startedAt - 5 * MINUTE_MS)]);
+    expect(identity.apps.deletedSince).toEqual([new Date(0), new Date(startedAt - 5 * MINUTE_MS)]);
     const sent = await statementsOf(() => reconcile());
     expect(sent.filter(({ text }) => text.startsWith('update'))).toEqual([]);
   });

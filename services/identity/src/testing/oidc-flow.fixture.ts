@@ -34,7 +34,7 @@ export async function comeBack({ oidc }: TestInstance, issuer: TestIssuer, optio
   return { flow, redirectUri: sentTo, ...issuer.authorize(authorizationUrl) };
 }
 
-/** Signs in from beginning to end, as whoever `claims` says. */
+/** Signs in from beginning to end as the person of `claims`. */
 export async function signInAt(identity: TestInstance, issuer: TestIssuer, change: Return = {}): Promise<OidcSignedIn> {
   const { outcome } = await finishAt(identity, issuer, change);
   if (outcome.case !== 'signedIn') throw new Error(`The flow ended as ${outcome.case}`);
@@ -46,7 +46,7 @@ export async function finishAt(identity: TestInstance, issuer: TestIssuer, chang
   return identity.oidc.finishOidc({ ...(await comeBack(identity, issuer)), ...change } as Return);
 }
 
-/** A person with an email of their own whom no account is linked to. */
+/** Claims of a new person with a verified email. */
 export function someone(claims: object = {}) {
   const name = `oidc-${randomUUID().slice(-12)}`;
   return { sub: randomUUID(), preferred_username: name, email: `${name}@example.test`, email_verified: true, ...claims };
