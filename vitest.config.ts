@@ -43,7 +43,6 @@ const ISOLATED = [
   'services/apps/src/runtime-key/vault.test.ts',
   'services/files/src/application/deleted-application.consumer.test.ts',
   'services/gateway/src/files-data-path.remote.test.ts',
-  'services/identity/src/account/sign-in-time.test.ts',
 ];
 
 /** Unit tests, one project for those that share a process and one for those that do not. */

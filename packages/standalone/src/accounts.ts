@@ -2,7 +2,7 @@ import { join, resolve } from 'node:path';
 import { findServiceDatabase } from '@latchkey/embedded/running-postgres';
 import { findRunningRedis } from '@latchkey/embedded/running-redis';
 import { readIdentityConfig } from '@latchkey/identity/config';
-import type { AccountsTarget } from '@latchkey/identity/operator/accounts-command';
+import type { AccountsTarget } from '@latchkey/identity/operator/accounts-process';
 import { ConfigError, readConfig, secretSetting, urlSetting } from '@latchkey/kit/config';
 import { warnOfMisspelt } from '@latchkey/kit/misspelt-settings';
 import { z } from 'zod';

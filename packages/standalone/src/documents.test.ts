@@ -202,8 +202,6 @@ async function runAccounts(base: string) {
     block('docs/accounts.md', 3, {
       'create --username ada --email ada@example.com': 'create --generate --username grace --email grace@example.com',
       'reset-password ada@example.com': 'reset-password --generate ada@example.com',
-      // The account has no link to remove.
-      'npm run -s accounts -- unlink': '! npm run -s accounts -- unlink',
       '4fR0aZ7hQmW2xK9c': '"$KEY_ID"',
     }),
   );

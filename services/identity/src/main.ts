@@ -2,10 +2,10 @@ import { runProgram } from '@latchkey/kit/commands';
 import { stopAll } from '@latchkey/kit/lifecycle';
 import { migrateCommand } from '@latchkey/kit/migrate-process';
 import { requireCredentialAccepted } from '@latchkey/kit/rpc/client/peer-readiness';
-import { createServiceTransport } from '@latchkey/kit/rpc/client/service-transport';
 import { runService } from '@latchkey/kit/rpc/server/service-process';
-import { SCHEMA } from './compose.ts';
+import { createServiceTransport } from '@latchkey/kit/rpc/client/service-transport';
 import { readIdentityConfig, readIdentityProcessConfig } from './config.ts';
+import { SCHEMA } from './context.ts';
 import { migrations } from './db/migrations/index.ts';
 import { runAccountsProcess } from './operator/accounts-process.ts';
 import { createIdentityService } from './service.ts';
@@ -16,7 +16,7 @@ await runProgram({
   program: PROGRAM,
   commands: {
     accounts: {
-      summary: 'makes accounts, resets passwords and more; see accounts --help',
+      summary: 'creates accounts, resets passwords and more; see accounts --help',
       takesArguments: true,
       run: (args) =>
         runAccountsProcess({

@@ -5,7 +5,7 @@ import { migrate } from '@latchkey/kit/database/migrate';
 import { createSchemaGate } from '@latchkey/kit/database/schema-gate';
 import { stopAll } from '@latchkey/kit/lifecycle';
 import { createLogger, type Logger } from '@latchkey/kit/logger';
-import { type RpcRoute, rpcRoute } from '@latchkey/kit/rpc/route';
+import { rpcRoute } from '@latchkey/kit/rpc/route';
 import { createSweeper } from '@latchkey/kit/sweeper';
 import { AccountService } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import { ApiKeyService } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
@@ -14,83 +14,75 @@ import { OidcService } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
 import { TwoFactorService } from '@latchkey/proto/latchkey/identity/v1/two_factor_pb';
 import { accountRpc } from './account/account.rpc.ts';
 import { apiKeyRpc } from './api-key/api-key.rpc.ts';
-import { createOwnedApplications } from './api-key/owned-applications.client.ts';
+import { createFindOwnedApplications } from './api-key/owned-applications.client.ts';
 import { authenticationRpc } from './authentication/authentication.rpc.ts';
-import { type ContextDeps, openContext, SCHEMA } from './compose.ts';
 import type { IdentityConfig } from './config.ts';
+import { type ContextDeps, openContext, SCHEMA } from './context.ts';
 import { migrations } from './db/migrations/index.ts';
 import { oidcRpc } from './oidc/oidc.rpc.ts';
-import { createListDeleted } from './restriction/deleted-application.client.ts';
-import { createDeletionConsumer } from './restriction/deleted-application.consumer.ts';
-import { createDeletionCatchUp } from './restriction/deletion-catch-up.ts';
+import { sweepUsedFlows } from './oidc/oidc.ts';
+import { createDeletionConsumer, createDeletionReconciler } from './restriction/deleted-application.consumer.ts';
+import { sweepSessions } from './session/session.ts';
 import { twoFactorRpc } from './two-factor/two-factor.rpc.ts';
 
-/** The service, composed and not yet started. */
-export interface IdentityService {
-  readonly name: 'identity';
-  readonly logger: Logger;
-  readonly routes: readonly RpcRoute[];
-  /** Brings the schema up to date; returns the names of the migrations applied. */
-  migrate(): Promise<string[]>;
-  start(): Promise<void>;
-  stop(): Promise<void>;
-  /** Rejects while the database does not answer. Redis may be away. */
-  checkReady(): Promise<void>;
-}
+export type IdentityService = ReturnType<typeof createIdentityService>;
 
-/** What the service is composed with. All but the transport has a default. */
 export interface IdentityDeps extends ContextDeps {
-  /** Reaches the apps service. */
   readonly appsTransport: Transport;
   readonly logger?: Logger;
 }
 
-/** How often deletions are looked for that no job told of. */
-const LOOK_INTERVAL_MS = 30_000;
+const SWEEP_INTERVAL_MS = 30_000;
+/** Audit entries of one action for an account and a day of UTC. */
+const AUDIT_ENTRIES_PER_DAY = 2_000;
 
-/** Composes the identity service. */
-export function createIdentityService(config: IdentityConfig, deps: IdentityDeps): IdentityService {
+export function createIdentityService(config: IdentityConfig, deps: IdentityDeps) {
   const logger = deps.logger ?? createLogger('identity', config.LOG_LEVEL);
   const { ctx, connect, checkReady, close } = openContext(config, logger, deps);
-  const auditSweeper = createAuditSweeper({
-    pool: ctx.pool,
-    retentionDays: config.AUDIT_RETENTION_DAYS,
-    entriesPerDay: config.AUDIT_ENTRIES_PER_DAY,
-    logger,
-  });
-  const deletions = createDeletionConsumer(ctx, config.REDIS_URL);
-  const looks = createSweeper({
-    intervalMs: LOOK_INTERVAL_MS,
-    logger: logger.child({ sweep: 'deleted applications' }),
-    sweeps: [createDeletionCatchUp(ctx, createListDeleted(deps.appsTransport))],
-  });
+  const background = [
+    createDeletionConsumer(ctx, config.REDIS_URL),
+    createSweeper({
+      intervalMs: SWEEP_INTERVAL_MS,
+      logger: logger.child({ sweep: 'sessions, flows and deleted applications' }),
+      sweeps: [
+        (signal) => sweepSessions(ctx, signal),
+        (signal) => sweepUsedFlows(ctx, signal),
+        createDeletionReconciler(ctx, deps.appsTransport),
+      ],
+    }),
+    createAuditSweeper({
+      pool: ctx.pool,
+      retentionDays: config.AUDIT_RETENTION_DAYS,
+      entriesPerDay: AUDIT_ENTRIES_PER_DAY,
+      logger,
+    }),
+  ];
   const gate = createSchemaGate(ctx.pool, migrations, logger);
   return {
-    name: 'identity',
+    name: 'identity' as const,
     logger,
     routes: [
       rpcRoute(AccountService, accountRpc(ctx)),
-      rpcRoute(ApiKeyService, apiKeyRpc(ctx, createOwnedApplications(deps.appsTransport))),
+      rpcRoute(ApiKeyService, apiKeyRpc(ctx, createFindOwnedApplications(deps.appsTransport))),
       rpcRoute(AuthenticationService, authenticationRpc(ctx)),
       rpcRoute(OidcService, oidcRpc(ctx)),
       rpcRoute(TwoFactorService, twoFactorRpc(ctx)),
       auditRoute(ctx.pool),
     ],
+    /** Migrates the schema; returns the names of the migrations applied. */
     migrate: () => migrate(config.DATABASE_URL, SCHEMA, migrations),
-    async start() {
-      // First, so that a stop that comes while this waits has them to stop.
+    async start(): Promise<void> {
+      // Before connecting, so that a stop meanwhile stops them.
       await gate.open(() => {
-        deletions.start();
-        looks.start();
-        auditSweeper.start();
+        for (const worker of background) worker.start();
       });
       await connect();
     },
     stop: () =>
       stopAll(
         () => gate.close(),
-        // Both at once, as each may wait for a statement or for Redis until its time is up; before the database, which both use.
-        () => Promise.all([deletions.stop(), looks.stop(), auditSweeper.stop()]),
+        // Concurrently, as each may wait for a statement or Redis, and before the database closes.
+        () => Promise.all(background.map((worker) => worker.stop())),
         close,
       ),
     checkReady,

@@ -4,7 +4,7 @@ import { createSchemaCheck } from '@latchkey/kit/database/schema-check';
 import { createSchemaGate } from '@latchkey/kit/database/schema-gate';
 import { stopAll } from '@latchkey/kit/lifecycle';
 import { createLogger } from '@latchkey/kit/logger';
-import type { RpcService } from '@latchkey/kit/rpc/service-process';
+import type { RpcService } from '@latchkey/kit/rpc/server/service-process';
 import { openStorage, SCHEMA } from '../compose.ts';
 import type { AvatarWorkerConfig } from '../config.ts';
 import { migrations } from '../db/migrations/index.ts';

@@ -12,6 +12,7 @@ import type { SignInFailures } from '../authentication/sign-in-failures.ts';
 import type { Clients } from '../clients.ts';
 import type { Limits } from '../limit/limits.ts';
 import { defineRoute, type Route } from '../route/route.ts';
+import { avatarUrlOf } from './avatar.ts';
 import { idOf, nonEmptyText, timestamp, twoFactorCode } from './schemas.ts';
 
 const TAG = 'Accounts';
@@ -197,7 +198,8 @@ export function setSessionCookie(reply: FastifyReply, secure: boolean, opened: S
 }
 
 /** An account as it is answered. */
-export function toAccount({ id, username, email, avatarUrl, twoFactorEnabled, createdAt }: Account) {
+export function toAccount({ id, username, email, avatarId, pictureUrl, twoFactorEnabled, createdAt }: Account) {
   const createdAtText = timestampDate(createdAt as Timestamp).toISOString();
-  return { id, username, email, avatarUrl: avatarUrl ?? null, twoFactorEnabled, createdAt: createdAtText };
+  const avatarUrl = avatarId === undefined ? (pictureUrl ?? null) : avatarUrlOf(avatarId);
+  return { id, username, email, avatarUrl, twoFactorEnabled, createdAt: createdAtText };
 }

@@ -15,6 +15,11 @@ import { idText } from './schemas.ts';
 const TAG = 'Accounts';
 const AVATAR_URL = '/api/v1/panel/avatar';
 
+/** URL of an avatar (decisions 8). Every upload has another. */
+export function avatarUrlOf(avatarId: string): string {
+  return `${AVATAR_URL}?v=${avatarId}`;
+}
+
 /** An image of an id never changes, and is its owner's alone (specification 4.2). What a stranger made of it must not run, whatever it is taken for. */
 const IMAGE_HEADERS = {
   'cache-control': 'private, max-age=86400, immutable',
@@ -68,7 +73,7 @@ export function avatarRoutes({ clients, filesData, limits, byteSizeMax }: Avatar
           requestId: reply.request.id,
           actor: actorOf({ principal, clientIp }),
         });
-        return { avatarUrl: `${AVATAR_URL}?v=${avatarId}` };
+        return { avatarUrl: avatarUrlOf(avatarId) };
       },
     }),
     defineRoute({

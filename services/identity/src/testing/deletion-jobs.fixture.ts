@@ -5,7 +5,7 @@ import { createQueueProducer } from '@latchkey/kit/queue-producer';
 import { eventually } from '@latchkey/testkit/eventually';
 import { type OwnRedis, startOwnRedis } from '@latchkey/testkit/own-redis';
 
-/** Adds jobs to the service's queue as the apps service does, in a Redis that nobody else uses. */
+/** Adds jobs to the service's queue as the apps service does, in a separate Redis. */
 export interface DeletionJobs {
   readonly redis: OwnRedis;
   add(...jobs: QueueJob[]): Promise<void>;

@@ -4,17 +4,16 @@ import type { TwoFactorService } from '@latchkey/proto/latchkey/identity/v1/two_
 import type { IdentityContext } from '../context.ts';
 import { disableTwoFactor, enableTwoFactor, setUpTwoFactor, verifyTwoFactorCode } from './two-factor.ts';
 
-/** The second factor of accounts. */
 export function twoFactorRpc(ctx: IdentityContext): ServiceImpl<typeof TwoFactorService> {
   return {
     async setUpTwoFactor({ accountId }) {
       return setUpTwoFactor(ctx, accountId);
     },
-    async enableTwoFactor({ accountId, sessionId, code }, call) {
-      return { recoveryCodes: await enableTwoFactor(actingFor(ctx, call), { accountId, sessionId }, code) };
+    async enableTwoFactor(request, call) {
+      return { recoveryCodes: await enableTwoFactor(actingFor(ctx, call), request) };
     },
-    async disableTwoFactor({ accountId, sessionId, password, code }, call) {
-      await disableTwoFactor(actingFor(ctx, call), { accountId, sessionId }, { password, code });
+    async disableTwoFactor(request, call) {
+      await disableTwoFactor(actingFor(ctx, call), request);
       return {};
     },
     async verifyTwoFactorCode({ accountId, code }, call) {

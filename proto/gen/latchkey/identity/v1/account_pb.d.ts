@@ -41,12 +41,11 @@ export declare type Account = Message<"latchkey.identity.v1.Account"> & {
   email: string;
 
   /**
-   * URL of the profile image: the path of the avatar, or where there is none the image that the account's OpenID Connect issuer named. Absent means
-   * that there is neither.
+   * URL of the profile image that the account's OpenID Connect issuer named. An avatar takes precedence. Absent: none.
    *
-   * @generated from field: optional string avatar_url = 4;
+   * @generated from field: optional string picture_url = 4;
    */
-  avatarUrl?: string | undefined;
+  pictureUrl?: string | undefined;
 
   /**
    * Whether sign-in asks for a second factor. False by default.
