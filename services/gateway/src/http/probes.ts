@@ -3,13 +3,13 @@ import type { Logger } from '@latchkey/kit/logger';
 import { logReadiness } from '@latchkey/kit/rpc/readiness-log';
 import type { FastifyInstance } from 'fastify';
 
-/** Paths that no limit is kept for. */
+/** Paths without a rate limit. */
 export const PROBE_PATHS: ReadonlySet<string> = new Set(['/healthz', '/readyz']);
 
-/** How long an answer to the readiness probe stands, in milliseconds. Nobody counts probes, and each check asks the database. */
+/** Age up to which a readiness result is reused, in milliseconds: probes have no rate limit, and each check asks the database. */
 const READINESS_AGE_MS_MAX = 250;
 
-/** Puts the probes on the server: `/healthz` while the process answers at all, `/readyz` while what it depends on does too. */
+/** Serves `/healthz`, which succeeds while the process runs, and `/readyz`, which also checks what it depends on. */
 export function registerProbes(app: FastifyInstance, checkReady: () => Promise<void>, logger: Logger): void {
   const hidden = { schema: { hide: true } as object };
   const check = logReadiness(checkReady, logger);
