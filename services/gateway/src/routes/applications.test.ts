@@ -3,7 +3,7 @@ import { PrincipalKind } from '@latchkey/proto/latchkey/identity/v1/authenticati
 import { eventually } from '@latchkey/testkit/eventually';
 import { testRedis } from '@latchkey/testkit/redis';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type FakeServices, startTestGateway, type TestGateway } from '../testing/test-gateway.ts';
+import { type TestGatewayOptions as FakeServices, startTestGateway, type TestGateway } from '../testing/test-gateway.ts';
 
 let gateway: TestGateway;
 /** Accounts of the lists that have begun. They last until the gate opens. */

@@ -28,13 +28,9 @@ export type StartFlow = (
 
 /** Proof of the owner, beyond a session. */
 const proof = {
-  password: z
-    .string()
-    .max(1_000)
-    .optional()
-    .meta({
-      description: 'Password of the account. If it has none, the session must have been opened within the last 10 minutes.',
-    }),
+  password: z.string().max(1_000).optional().meta({
+    description: 'Password of the account. If it has none, the session must have been opened within the last 10 minutes.',
+  }),
   code: twoFactorCode
     .optional()
     .meta({ description: 'Code of the second factor, or a recovery code; ignored where there is none.' }),
