@@ -1,11 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import type { HandlerContext } from '@connectrpc/connect';
+import { createErrors } from '@latchkey/kit/error-catalogue';
+import { toConnectError } from '@latchkey/kit/errors';
+import { type ApiKeyError, ApiKeyErrorSchema } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
 import { PrincipalKind } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { ACCOUNT, SESSION, toKey, useTestGateway } from '../testing/test-gateway.ts';
 
 const [OWNED, RESTRICTED] = [randomUUID(), randomUUID()];
 const [KEY_ID, SESSION_ID] = [randomUUID(), randomUUID()];
+const { api_key_not_found } = createErrors<typeof ApiKeyError>(ApiKeyErrorSchema);
 const SCOPES = ['applications:read', 'applications:update', 'files:upload', 'files:read', 'files:delete', 'account:read'];
 
 /** The actor header of each call that a service got, by the name of the method. */
@@ -30,6 +34,7 @@ const gateway = useTestGateway({
       if (!isCreated) throw new Error('not created');
       return { apiKey: {}, plaintextKey: 'key' };
     },
+    revokeApiKey: () => Promise.reject(toConnectError(api_key_not_found())),
   },
   applications: {
     getApplicationSettings: record('getApplicationSettings', { settings: { version: '1', status: 1 } }),
@@ -140,6 +145,21 @@ describe('a route of an application', () => {
     expect(actors).toEqual({ authenticate: null });
     const isRename = Object.values(body ?? {}).includes('change_file_name');
     expect(await as(OWNED.toUpperCase())).toBe(isRename ? '400 bad_request' : '200');
+  });
+});
+
+describe('a route without a body', () => {
+  it.each([
+    [undefined, 404],
+    [{}, 404],
+    [null, 400],
+    [[], 400],
+    [{ a: 1 }, 400],
+  ])('gets %j: %i', async (body, status) => {
+    const headers = { ...AS_SESSION, ...(body !== undefined && { 'content-type': 'application/json' }) };
+    const text = body === undefined ? null : JSON.stringify(body);
+    const response = await fetch(`${gateway.baseUrl}/api/v1/panel/api-keys/x/revoke`, { method: 'POST', headers, body: text });
+    expect(response.status).toBe(status);
   });
 });
 

@@ -1,8 +1,8 @@
 import { successEnvelope } from '@latchkey/kit/http/envelope';
 import type { FastifyInstance, FastifyRequest, FastifySchema } from 'fastify';
-import { z } from 'zod';
 import type { Principal } from '../authentication/principal.ts';
 import type { Clients } from '../clients.ts';
+import { errors } from '../errors.ts';
 import { leaveBodyUnread, whileBytesCome } from '../http/bytes-body.ts';
 import { resolveApplication } from './application.ts';
 import type { Entrance, Gate } from './gate.ts';
@@ -41,6 +41,7 @@ function addRoute(app: FastifyInstance, { gate, clients }: RegisterOptions, rout
       entrances.set(request, await gate.enter(request, reply, route));
     },
     handler: async (request, reply) => {
+      if (!route.body && !route.takesBytes) checkNoBody(request);
       const entrance = entrances.get(request) as Entrance;
       const principal = entrance.principal as Principal;
       const { body, query, params, headers, raw } = request;
@@ -65,16 +66,15 @@ function addRoute(app: FastifyInstance, { gate, clients }: RegisterOptions, rout
   });
 }
 
-/** Body of routes that take none: clients that always send JSON send an empty object. */
-const noBody = z.strictObject({}, 'must be absent or empty').optional();
+function toValidationSchemas({ body, query, params, headers }: Route): FastifySchema {
+  return { ...(body && { body }), ...(query && { querystring: query }), ...(params && { params }), ...(headers && { headers }) };
+}
 
-function toValidationSchemas({ method, body, query, params, headers, takesBytes }: Route): FastifySchema {
-  return {
-    ...(query && { querystring: query }),
-    ...(params && { params }),
-    ...(headers && { headers }),
-    ...(!takesBytes && method !== 'GET' && { body: body ?? noBody }),
-  };
+/** Throws `request_invalid` for the body of a route without one. Clients that always send JSON may send an empty object. */
+function checkNoBody({ body }: FastifyRequest): void {
+  const isObject = typeof body === 'object' && body !== null && !Array.isArray(body);
+  if (body === undefined || (isObject && Object.keys(body).length === 0)) return;
+  throw errors.request_invalid().withDetails({ path: 'body', message: 'must be absent or empty' });
 }
 
 declare module 'fastify' {
