@@ -38,7 +38,6 @@ it('says that services of one machine are not called over TLS', () => {
 it('names the settings between services that a shape has no use for', () => {
   const env = {
     CALLS_AT_ONCE: '10',
-    CONNECTIONS_MAX: '10',
     MIGRATE_ON_START: '',
     PROBE_PORT: '8090',
     SERVICE_TLS_CA_FILE: '/ca.crt',

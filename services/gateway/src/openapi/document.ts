@@ -1,19 +1,7 @@
-import type { Route } from '../route/route.ts';
+import { type Route, TAGS } from '../route/route.ts';
 import { ErrorResponses } from './error-responses.ts';
 import { toOperation } from './operation.ts';
 import { SchemaCollection } from './schemas.ts';
-
-/** Groups of operations. */
-const TAGS = {
-  Applications: 'Software products that are licensed through the service.',
-  'Application settings': 'Status, version, license requirements and runtime keys of an application.',
-  'License levels': 'Names of the levels that licenses of an application may have.',
-  Files: 'Private files of an application.',
-  'API keys': 'Management API keys, which scripts call this interface with.',
-  Accounts: 'Sign-up, sign-in, sessions, two-factor authentication, avatars, limits and the audit log.',
-} as const;
-
-export type Tag = keyof typeof TAGS;
 
 const DESCRIPTION = `Manage applications of an application-licensing platform.
 

@@ -5,8 +5,19 @@ import type { z } from 'zod';
 import type { Principal, Scope } from '../authentication/principal.ts';
 import type { errors } from '../errors.ts';
 import type { Limit, LimitState } from '../limit/limits.ts';
-import type { Tag } from '../openapi/document.ts';
 import type { ApplicationRef } from './application.ts';
+
+/** Groups of routes in the document. */
+export const TAGS = {
+  Applications: 'Software products that are licensed through the service.',
+  'Application settings': 'Status, version, license requirements and runtime keys of an application.',
+  'License levels': 'Names of the levels that licenses of an application may have.',
+  Files: 'Private files of an application.',
+  'API keys': 'Management API keys, which scripts call this interface with.',
+  Accounts: 'Sign-up, sign-in, sessions, two-factor authentication, avatars, limits and the audit log.',
+} as const;
+
+export type Tag = keyof typeof TAGS;
 
 /** Who may call a route: a key with that scope or any session; a session alone; anyone. */
 export type Access = Scope | 'session' | 'public';
