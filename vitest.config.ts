@@ -40,7 +40,7 @@ const ISOLATED = [
   'packages/kit/src/tracing/tracing.test.ts',
   'packages/standalone/src/log-sink.test.ts',
   'packages/standalone/src/settings.test.ts',
-  'services/apps/src/runtime-key/vault.test.ts',
+  'services/apps/src/runtime-key/runtime-key.test.ts',
   'services/files/src/application/deleted-application.consumer.test.ts',
   'services/gateway/src/files-data-path.remote.test.ts',
 ];

@@ -82,7 +82,8 @@ export class DomainError extends Error {
   }
 }
 
-type Catalogue<T> = { readonly [R in keyof T]: (metadata?: Readonly<Record<string, string>>) => DomainError };
+/** One function per reason, which builds the error to throw. */
+export type Catalogue<T> = { readonly [R in keyof T]: (metadata?: Readonly<Record<string, string>>) => DomainError };
 
 /**
  * Makes a service's error catalogue: one function per reason, which builds the error to throw.

@@ -9,47 +9,51 @@ import { stopAll } from '@latchkey/kit/lifecycle';
 import { createLogger, type Logger } from '@latchkey/kit/logger';
 import { createQueueProducer } from '@latchkey/kit/queue-producer';
 import { type RpcRoute, rpcRoute } from '@latchkey/kit/rpc/route';
+import { createSweeper } from '@latchkey/kit/sweeper';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { applicationRpc } from './application/application.rpc.ts';
 import type { AppsConfig } from './config.ts';
 import type { AppsContext } from './context.ts';
 import { migrations } from './db/migrations/index.ts';
 import type { AppsDatabase } from './db/schema.ts';
-import { deletionRpc } from './deletion/deletion.rpc.ts';
 import { eventRpc } from './event/event.rpc.ts';
 import { licenseLevelRpc } from './license-level/license-level.rpc.ts';
-import { liveStateRpc } from './live-state/live-state.rpc.ts';
-import { QUEUES } from './relay/consumers.ts';
-import { createRelay } from './relay/relay.ts';
-import { createTrimmer } from './retention/trimmer.ts';
+import { createRelay, QUEUES } from './relay/relay.ts';
+import { createRetentionSweep } from './retention/retention.ts';
 import { runtimeKeyRpc } from './runtime-key/runtime-key.rpc.ts';
 import { createSecretKeyCheck } from './runtime-key/runtime-key.ts';
 import { createVault } from './runtime-key/vault.ts';
 import { settingRpc } from './setting/setting.rpc.ts';
 
-/** The service, composed and not yet started. */
+/** The service, not yet started. */
 export interface AppsService {
   readonly name: 'apps';
   readonly logger: Logger;
   readonly routes: readonly RpcRoute[];
   /** Brings the schema up to date; returns the names of the migrations applied. */
   migrate(): Promise<string[]>;
-  /** Begins to deliver events, also while Redis is away, and to trim the event log. Throws when SECRET_KEY is not the one that the stored keys were sealed with. */
+  /** Starts to deliver events, even without Redis, and to delete old ones. Throws if SECRET_KEY is not that of the stored keys. */
   start(): Promise<void>;
   stop(): Promise<void>;
-  /** Rejects while the database does not answer, until its schema is up to date, and where SECRET_KEY is not that schema's. Redis may be away. */
+  /** Rejects unless the database responds, its schema is up to date, and SECRET_KEY is that of its keys. Redis may be away. */
   checkReady(): Promise<void>;
 }
 
-/** What a composition may replace. */
+/** What callers may replace. */
 export interface AppsOverrides {
   readonly logger?: Logger;
   readonly clock?: () => Date;
+  /** Events of an application that are retained. */
+  readonly eventCount?: number;
+  /** How long deletions are retained, in days. */
+  readonly deletionDays?: number;
 }
 
 export const SCHEMA = 'apps';
 
-/** Accounts take turns of themselves only; the rate limit of the gateway bounds how many creations an account has at all. */
+const RETENTION_INTERVAL_MS = 5 * 60_000;
+
+/** Concurrent creations wait only for those of their account. The rate limit of the gateway bounds them all. */
 const CREATIONS = {
   underWay: Number.POSITIVE_INFINITY,
   underWayOfKey: 1,
@@ -58,43 +62,40 @@ const CREATIONS = {
   waitMs: 4_000,
 };
 
-/**
- * Composes the apps service. Nothing is connected before the first call.
- *
- * @param overrides what stands in for the process's own logger and clock
- */
+/** Composes the apps service. Nothing is connected before the first call. */
 export function createAppsService(config: AppsConfig, overrides: AppsOverrides = {}): AppsService {
-  const logger = overrides.logger ?? createLogger('apps', config.LOG_LEVEL);
+  const { logger = createLogger('apps', config.LOG_LEVEL), clock = () => new Date() } = overrides;
   const database = createDatabase<AppsDatabase>({
     url: config.DATABASE_URL,
     schema: SCHEMA,
     poolMax: config.DATABASE_POOL_MAX,
     logger,
   });
-  const clock = overrides.clock ?? (() => new Date());
+  const { db, pool } = database;
   const producer = createQueueProducer({
     url: config.REDIS_URL,
     name: 'latchkey-apps-relay',
     queues: QUEUES,
     logger,
-    onReady: () => relay.retry(),
+    onReady: () => relay.wake(),
   });
-  const relay = createRelay({ db: database.db, producer, clock }, logger);
-  const retention = {
-    eventHours: config.EVENT_RETENTION_HOURS,
-    eventCount: config.EVENT_RETENTION_COUNT,
-    deletionDays: config.DELETION_RETENTION_DAYS,
-  };
-  const trimmer = createTrimmer({ db: database.db, clock, retention }, logger);
+  const relay = createRelay({ db, producer, clock }, logger);
+  const { eventCount = 1_000, deletionDays = 30 } = overrides;
+  const retention = { eventHours: config.EVENT_RETENTION_HOURS, eventCount, deletionDays };
+  const sweeper = createSweeper({
+    intervalMs: RETENTION_INTERVAL_MS,
+    logger,
+    sweeps: [createRetentionSweep(db, clock, retention)],
+  });
   const auditSweeper = createAuditSweeper({
-    pool: database.pool,
+    pool,
     retentionDays: config.AUDIT_RETENTION_DAYS,
     entriesPerDay: config.AUDIT_ENTRIES_PER_DAY,
     logger,
   });
   const ctx: AppsContext = {
-    db: database.db,
-    pool: database.pool,
+    db,
+    pool,
     vault: createVault(config.SECRET_KEY),
     clock,
     wakeRelay: () => relay.wake(),
@@ -102,9 +103,9 @@ export function createAppsService(config: AppsConfig, overrides: AppsOverrides =
     creations: new CallQueue(CREATIONS),
     applicationsMax: config.APPLICATIONS_LIMIT,
   };
-  const checkSchema = createSchemaCheck(database.pool, migrations);
+  const checkSchema = createSchemaCheck(pool, migrations);
   const checkSecretKey = createSecretKeyCheck(ctx);
-  const gate = createSchemaGate(database.pool, migrations, logger);
+  const gate = createSchemaGate(pool, migrations, logger);
   return {
     name: 'apps',
     logger,
@@ -114,11 +115,9 @@ export function createAppsService(config: AppsConfig, overrides: AppsOverrides =
         ...settingRpc(ctx),
         ...licenseLevelRpc(ctx),
         ...runtimeKeyRpc(ctx),
-        ...deletionRpc(ctx),
         ...eventRpc(ctx),
-        ...liveStateRpc(ctx),
       }),
-      auditRoute(database.pool),
+      auditRoute(pool),
     ],
     migrate: () => migrate(config.DATABASE_URL, SCHEMA, migrations),
     async start() {
@@ -126,14 +125,14 @@ export function createAppsService(config: AppsConfig, overrides: AppsOverrides =
       producer.connect();
       await gate.open(() => {
         relay.start();
-        trimmer.start();
+        sweeper.start();
         auditSweeper.start();
       });
     },
     stop: () =>
       stopAll(
         () => gate.close(),
-        () => Promise.all([relay.stop(), trimmer.stop(), auditSweeper.stop()]),
+        () => Promise.all([relay.stop(), sweeper.stop(), auditSweeper.stop()]),
         () => producer.close(),
         () => database.close(),
       ),

@@ -2,10 +2,10 @@ import { cachedReadiness, probeReadiness, type ReadinessCheck } from '@latchkey/
 import type { Logger } from '@latchkey/kit/logger';
 import type { FastifyInstance } from 'fastify';
 
-/** Paths that no limit is kept for. */
+/** Paths without a rate limit. */
 export const PROBE_PATHS: ReadonlySet<string> = new Set(['/healthz', '/readyz']);
 
-/** Adds the probes: `/healthz` while the process answers at all, `/readyz` while its dependencies do too. */
+/** Serves `/healthz`, which succeeds while the process runs, and `/readyz`, which also checks what it depends on. */
 export function registerProbes(app: FastifyInstance, checkReady: ReadinessCheck, logger: Logger): void {
   const hidden = { schema: { hide: true } as object };
   const cached = cachedReadiness(checkReady, logger);

@@ -1,10 +1,10 @@
 import swagger from '@fastify/swagger';
 import swaggerUi from '@fastify/swagger-ui';
 import type { FastifyInstance } from 'fastify';
-import { toOpenApiDocument } from './openapi/document.ts';
-import type { Route } from './route/route.ts';
+import type { Route } from '../route/route.ts';
+import { toOpenApiDocument } from './document.ts';
 
-/** The page and all that it loads and calls are of this origin. */
+/** The page, and all that it loads and calls, is of this origin. */
 const CONTENT_SECURITY_POLICY =
   "default-src 'self'; base-uri 'self'; form-action 'self'; frame-ancestors 'self'; object-src 'none'";
 
@@ -12,7 +12,7 @@ const CONTENT_SECURITY_POLICY =
 export async function registerOpenApi(app: FastifyInstance, routes: readonly Route[]): Promise<void> {
   let document: Record<string, unknown> | undefined;
   const getDocument = () => {
-    // Made when it is first asked for: the conversion of all schemas would delay every start.
+    // Made on demand: the conversion of all schemas would delay every start.
     document ??= toOpenApiDocument(routes);
     return document;
   };
