@@ -23,7 +23,7 @@ if (process.platform === 'linux' && loaders[process.arch]?.some((path) => exists
 }
 
 const { runTask } = await import('./tasks.mjs');
-const { Failure } = await import('./failure.mjs');
+const { Failure } = await import('./checkout.mjs');
 const [task, ...args] = process.argv.slice(2);
 try {
   process.exitCode = await runTask(task, args);
