@@ -26,10 +26,7 @@ Settings are environment variables, among them:
 docs/settings.md names the others.
 `;
 
-/**
- * @returns what is asked for
- * @throws {Error} with a sentence about an argument that there is none such
- */
+/** @throws {Error} with a sentence about an unknown argument */
 export function readCommandLine(args: readonly string[]): Command {
   const { values } = parseArgs({
     args: [...args],
