@@ -3,8 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startPostgres } from '@latchkey/embedded/postgres';
 import { startRedis } from '@latchkey/embedded/redis';
-import { measureAvatarCpu, measureAvatarLatency } from './avatar.ts';
-import { measureBesideBroadcasts } from './beside-broadcasts.ts';
+import { measureAvatarCpu } from './avatar.ts';
 import { measureBroadcast } from './broadcast.ts';
 import { measureFilesTable } from './files-table.ts';
 import { measureLiveLatency } from './live-latency.ts';
@@ -14,15 +13,7 @@ import { measureMemory, measureStart } from './start.ts';
 import { measureStorm } from './storm.ts';
 import { measureUploadCpu, measureUploadMemory } from './upload.ts';
 
-/** Rounds of each comparison, and seconds of each side in a round. */
 const ROUNDS = 7;
-const SECONDS = 4;
-
-/** Rounds of the comparison of uploads. */
-const UPLOAD_ROUNDS = 7;
-
-/** Rounds of the comparison of avatars. */
-const AVATAR_ROUNDS = 7;
 
 const dataDir = await mkdtemp(join(tmpdir(), 'latchkey-bench-'));
 // As root, PostgreSQL runs as another user, who has to pass through.
@@ -33,23 +24,20 @@ const [postgres, redis] = await Promise.all([startPostgres({ dataDir: serverDir 
 const servers = { databaseUrl: postgres.url(), redisUrl: redis.url, dataDir };
 
 const figures: Array<[string, () => Promise<Figure | Figure[]>]> = [
-  ['F1', () => measureSettings(servers, 'standalone', ROUNDS, SECONDS)],
-  ['F2', () => measureSettings(servers, 'deployed', ROUNDS, SECONDS)],
-  ['F3', () => measureUploadCpu(servers, 'standalone', UPLOAD_ROUNDS)],
-  ['F3', () => measureUploadCpu(servers, 'deployed', UPLOAD_ROUNDS)],
+  ['F1', () => measureSettings(servers, 'standalone', ROUNDS)],
+  ['F2', () => measureSettings(servers, 'deployed', ROUNDS)],
+  ['F3', () => measureUploadCpu(servers, 'standalone', ROUNDS)],
+  ['F3', () => measureUploadCpu(servers, 'deployed', ROUNDS)],
   ['F4', () => measureUploadMemory(servers, 'standalone')],
   ['F4', () => measureUploadMemory(servers, 'deployed')],
   ['F5', () => measureFilesTable(servers)],
-  ['F8', () => measureAvatarCpu(servers, 'standalone', AVATAR_ROUNDS)],
-  ['F8', () => measureAvatarCpu(servers, 'deployed', AVATAR_ROUNDS)],
-  ['F8', () => measureAvatarLatency(servers, 'standalone')],
+  ['F8', () => measureAvatarCpu(servers, 'standalone', ROUNDS)],
+  ['F8', () => measureAvatarCpu(servers, 'deployed', ROUNDS)],
   ['F6', () => measureBroadcast(servers, ROUNDS)],
   ['F7', () => measureLiveLatency(servers, 'standalone')],
   ['F7', () => measureLiveLatency(servers, 'deployed')],
   ['F9', () => measureStart(dataDir, 3)],
   ['F10', () => measureMemory(servers)],
-  ['beside', () => measureBesideBroadcasts(servers, 'standalone')],
-  ['beside', () => measureBesideBroadcasts(servers, 'deployed')],
   ['storm', () => measureStorm(servers, 'standalone', 1)],
   ['storm', () => measureStorm(servers, 'deployed', 1)],
   ['storm', () => measureStorm(servers, 'deployed', 500)],
@@ -58,7 +46,7 @@ const wanted = process.argv.slice(2);
 const unknown = wanted.filter((id) => !figures.some(([known]) => known === id));
 if (unknown.length > 0) {
   process.stderr.write(
-    `There is no figure ${unknown.join(', ')}; there are ${[...new Set(figures.map(([id]) => id))].join(', ')}.\n`,
+    `Unknown figure: ${unknown.join(', ')}. Figures: ${[...new Set(figures.map(([id]) => id))].join(', ')}.\n`,
   );
   process.exitCode = 2;
 }
@@ -71,7 +59,7 @@ try {
     results.push(...[await measure()].flat());
   }
 } finally {
-  // Also where a later one can't be measured.
+  // Also those before one that fails.
   if (results.length > 0) printFigures(results);
   await Promise.all([postgres.stop(), redis.stop()]);
   await rm(dataDir, { recursive: true, force: true });

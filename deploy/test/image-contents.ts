@@ -1,55 +1,26 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join, matchesGlob, relative, resolve } from 'node:path';
-import { ROOT } from './compose-file.ts';
+import { ROOT } from './compose/compose-file.ts';
 
-/** A rule of .dockerignore: what it matches is left out, or, with `!`, let in again. */
-interface Rule {
-  readonly pattern: string;
-  readonly letsIn: boolean;
-}
+const rules = readFileSync(`${ROOT}.dockerignore`, 'utf8')
+  .split('\n')
+  .filter((line) => line !== '' && !line.startsWith('#'))
+  .map((line) => ({ pattern: line.replace(/^!/, ''), isIncluded: line.startsWith('!') }));
 
-/** The rules of .dockerignore, of which the last that matches a path or a folder above it decides. */
-function readRules(): Rule[] {
-  const lines = readFileSync(`${ROOT}.dockerignore`, 'utf8').split('\n');
-  const rules = lines.filter((line) => line !== '' && !line.startsWith('#'));
-  return rules.map((line) => ({ pattern: line.replace(/^!/, ''), letsIn: line.startsWith('!') }));
-}
-
-const rules = readRules();
-
-/** Whether a file of the repository goes to the builder. */
+/** Whether a file is sent to the builder: the last rule for it, or for a folder above it, decides. */
 export function isSent(path: string): boolean {
   const parts = path.split('/');
   const prefixes = parts.map((_, index) => parts.slice(0, index + 1).join('/'));
-  const deciding = rules.findLast(({ pattern }) => prefixes.some((prefix) => matches(prefix, pattern)));
-  return deciding?.letsIn ?? true;
-}
-
-/** Names with a dot in front are like any other for the builder. */
-function matches(path: string, pattern: string): boolean {
-  return pattern === '*' ? !path.includes('/') : matchesGlob(path, pattern);
+  const matches = (pattern: string) =>
+    prefixes.some((prefix) => (pattern === '*' ? !prefix.includes('/') : matchesGlob(prefix, pattern)));
+  return rules.findLast(({ pattern }) => matches(pattern))?.isIncluded ?? true;
 }
 
 /** Files of the repository below a path, without what was installed. */
 export function filesBelow(path: string): string[] {
   if (!statSync(join(ROOT, path)).isDirectory()) return [path];
-  return readdirSync(join(ROOT, path), { withFileTypes: true }).flatMap((entry) => {
-    if (entry.name === 'node_modules') return [];
-    const below = join(path, entry.name);
-    return entry.isDirectory() ? filesBelow(below) : [below];
-  });
-}
-
-/** The workspaces by their names. */
-function readWorkspaces(): Map<string, string> {
-  const folders = [
-    'proto',
-    'deploy',
-    'bench',
-    'examples',
-    ...['packages', 'services'].flatMap((group) => readdirSync(join(ROOT, group)).map((name) => `${group}/${name}`)),
-  ];
-  return new Map(folders.map((folder) => [manifestOf(folder).name, folder]));
+  const names = readdirSync(join(ROOT, path)).filter((name) => name !== 'node_modules');
+  return names.flatMap((name) => filesBelow(join(path, name)));
 }
 
 /** A workspace's manifest. */
@@ -57,41 +28,48 @@ export function manifestOf(folder: string): { readonly name: string; readonly de
   return JSON.parse(readFileSync(join(ROOT, folder, 'package.json'), 'utf8'));
 }
 
-const workspaces = readWorkspaces();
+const folders = ['packages', 'services'].flatMap((group) => readdirSync(join(ROOT, group)).map((name) => `${group}/${name}`));
+const workspaces = new Map(['proto', 'deploy', ...folders].map((folder) => [manifestOf(folder).name, folder]));
 const IMPORT =
   /^(?:import|export)(?:[^'";]*?\bfrom)?\s*'([^']+)'|\bimport\('([^']+)'\)|\bnew URL\('([^']+)', import\.meta\.url\)/gm;
 
-/**
- * Every file of ours that a program needs at run time: what it imports, and what that does; and what is named beside `import.meta.url`.
- *
- * @returns those files, and the packages of others by the workspace that names them
- */
-export function neededBy(entry: string, seen = { files: new Set<string>(), packages: new Map<string, Set<string>>() }) {
-  if (seen.files.has(entry)) return seen;
-  seen.files.add(entry);
-  if (!/\.[jt]s$/.test(entry)) return seen;
-  for (const [, ...names] of runTimeText(entry).matchAll(IMPORT)) {
+interface Needed {
+  readonly files: Set<string>;
+  /** Packages of others, by the workspace that imports them. */
+  readonly packages: Map<string, Set<string>>;
+}
+
+/** Everything that a program imports or names beside `import.meta.url`, and what that does. */
+export function neededBy(entry: string, needed: Needed = { files: new Set(), packages: new Map() }): Needed {
+  if (needed.files.has(entry)) return needed;
+  needed.files.add(entry);
+  if (!/\.[jt]s$/.test(entry)) return needed;
+  for (const [, ...names] of readWithoutTypes(entry).matchAll(IMPORT)) {
     const name = names.find((found) => found !== undefined) ?? '';
     if (name.startsWith('node:')) continue;
     const path = pathOf(entry, name);
-    if (path) neededBy(path, seen);
-    else noteOther(seen.packages, entry, name);
+    if (path) {
+      neededBy(path, needed);
+      continue;
+    }
+    const folder = [...workspaces.values()].find((workspace) => entry.startsWith(`${workspace}/`)) ?? '.';
+    const packages = needed.packages.get(folder) ?? new Set();
+    needed.packages.set(folder, packages.add(name.split('/', name.startsWith('@') ? 2 : 1).join('/')));
   }
-  return seen;
+  return needed;
 }
 
-/** Those modules of ours among such files that are loaded later than their program, or in a process of their own. */
+/** The modules among what these files need that are loaded later, or in a process of their own. */
 export function loadedLater(files: Iterable<string>): string[] {
   return [...files].flatMap((file) =>
-    [...runTimeText(file).matchAll(IMPORT)]
-      .map(([, , imported, named]) => imported ?? named)
-      .flatMap((name) => (name === undefined ? [] : (pathOf(file, name) ?? [])))
-      .filter((path) => path.endsWith('.ts')),
+    [...readWithoutTypes(file).matchAll(IMPORT)].flatMap(([, , imported, named]) => {
+      const path = pathOf(file, imported ?? named ?? '');
+      return path?.endsWith('.ts') ? [path] : [];
+    }),
   );
 }
 
-/** A program's text without what is gone once its types are. */
-function runTimeText(path: string): string {
+function readWithoutTypes(path: string): string {
   const text = readFileSync(join(ROOT, path), 'utf8').replace(/\/\*[\s\S]*?\*\//g, '');
   return text.replace(/^(import|export) type [\s\S]*?;$/gm, '');
 }
@@ -102,11 +80,4 @@ function pathOf(from: string, name: string): string | undefined {
   const folder = workspaces.get(`${scope}/${short}`);
   if (!folder) return undefined;
   return folder === 'proto' ? `proto/gen/${rest.join('/')}.js` : `${folder}/src/${rest.join('/')}.ts`;
-}
-
-function noteOther(packages: Map<string, Set<string>>, from: string, name: string): void {
-  const folder = [...workspaces.values()].find((workspace) => from.startsWith(`${workspace}/`)) ?? '.';
-  const [first = '', second = ''] = name.split('/');
-  const names = packages.get(folder) ?? new Set();
-  packages.set(folder, names.add(first.startsWith('@') ? `${first}/${second}` : first));
 }

@@ -16,7 +16,6 @@ import { dataOf } from './settings.ts';
 /** What names something that is not there, or not as it is named. */
 export function referenceProblems(objects: readonly KubeObject[]): string[] {
   return [
-    ...duplicates(objects),
     ...ofKind(objects, 'Deployment').flatMap((deployment) => deploymentProblems(deployment, objects)),
     ...ofKind(objects, 'Service').flatMap((service) => serviceProblems(service, objects)),
     ...routes(objects).flatMap((route) => routeProblems(route, objects)),
@@ -25,11 +24,6 @@ export function referenceProblems(objects: readonly KubeObject[]): string[] {
     ...workloads(objects).flatMap((workload) => [...sourceProblems(workload, objects), ...volumeProblems(workload, objects)]),
     ...unusedSources(objects),
   ];
-}
-
-function duplicates(objects: readonly KubeObject[]): string[] {
-  const names = objects.map(nameOf);
-  return names.filter((name, index) => names.indexOf(name) !== index).map((name) => `${name}: there are two`);
 }
 
 function deploymentProblems(deployment: KubeObject, objects: readonly KubeObject[]): string[] {

@@ -1,5 +1,5 @@
 import { containersOf, find, type KubeObject, nameOf, ofKind } from './objects.ts';
-import { environmentOf, readerOf } from './settings.ts';
+import { configOf, environmentOf } from './settings.ts';
 
 /** Time for what an upload needs beside its deadline, in seconds: the gateway's `uploadMsMax`. */
 const UPLOAD_SLACK_SECONDS = 15;
@@ -25,8 +25,7 @@ export function routeProblems(objects: readonly KubeObject[]): string[] {
   const gateway = find(objects, 'Deployment', 'gateway');
   const [container] = containersOf(gateway);
   const env = environmentOf(container, objects);
-  const config = readerOf(container)?.(env) as { readonly UPLOAD_DEADLINE_SECONDS: number };
-  const neededSeconds = config.UPLOAD_DEADLINE_SECONDS + UPLOAD_SLACK_SECONDS;
+  const neededSeconds = (configOf(container, objects).UPLOAD_DEADLINE_SECONDS ?? 0) + UPLOAD_SLACK_SECONDS;
   return [
     ...(ways.length === 1 ? [] : [`${ways.length} ways in`]),
     ...ways.flatMap(({ name, problems, hosts, paths, seconds }) => [
