@@ -8,10 +8,13 @@ const AVATARS_A_ROUND = 40;
 /** Rounds that do not count: code is compiled after some hundred requests. */
 const WARM_UP_ROUNDS = 5;
 
-/** F8: CPU for an avatar of 12 megapixels, over a bare handler that converts it with the same library. */
+/**
+ * F8: CPU for an avatar of 12 megapixels, over a bare handler that converts it with the same
+ * library.
+ */
 export async function measureAvatarCpu(servers: Servers, shape: Shape, rounds: number): Promise<Figure> {
-  await using ours = await startOurs(servers, shape);
-  await using bare = await startBaseline(servers);
+  const ours = await startOurs(servers, shape);
+  const bare = await startBaseline(servers);
   const photo = await makePhoto();
   const { sessionHeaders } = await prepareCaller(ours.baseUrl);
   const send = () => repeat(() => post(`${ours.baseUrl}/api/v1/panel/upload-avatar`, sessionHeaders, photo));

@@ -14,7 +14,10 @@ const IDLE_MS = 6_000;
 /** One side of the comparison, with idle sockets. */
 interface Sender {
   readonly stat: () => Stat;
-  /** Sends one message to all. Resolves with the delay of the last delivery after the response to its cause. */
+  /**
+   * Sends one message to all. Resolves with the delay of the last delivery after the response to
+   * its cause.
+   */
   readonly send: () => Promise<number>;
   readonly bytesPerSocket: number;
   /** Delays of the last deliveries, in milliseconds. */
@@ -23,12 +26,15 @@ interface Sender {
   idleShare: number;
 }
 
-/** F6: CPU of the realtime process for each delivery of an event to idle sockets, over that of a bare `ws` loop. */
+/**
+ * F6: CPU of the realtime process for each delivery of an event to idle sockets, over that of a
+ * bare `ws` loop.
+ */
 export async function measureBroadcast(servers: Servers, rounds: number): Promise<Figure[]> {
-  await using ours = await startOurs(servers, 'deployed');
-  await using bare = await startBareSockets();
-  using clients = new LiveClients();
-  using bareClients = new LiveClients();
+  const ours = await startOurs(servers, 'deployed');
+  const bare = await startBareSockets(servers);
+  const clients = servers.stops.use(new LiveClients());
+  const bareClients = servers.stops.use(new LiveClients());
   const { sender: a, text } = await holdOurs(ours, clients);
   const b = await holdBare(bare, bareClients, text);
   const idle = [a, b].map(({ stat }) => stat().cpuSeconds);

@@ -18,15 +18,18 @@ const LARGE = { applications: 5, filesEach: 200_000 };
 const SMALL = { applications: 1, filesEach: 1_000 };
 
 /** The services on a database of their own, filled. */
-interface Filled extends AsyncDisposable {
+interface Filled {
   readonly files: Client<typeof FileService>;
   readonly ref: { readonly accountId: string; readonly applicationId: string };
 }
 
-/** F5: page 1 of the table and the metadata at 1,000,000 rows over 1,000; pages and searches of an application of 200,000. */
+/**
+ * F5: page 1 of the table and the metadata at 1,000,000 rows over 1,000; pages and searches of an
+ * application of 200,000.
+ */
 export async function measureFilesTable(servers: Servers): Promise<Figure[]> {
-  await using small = await fill(servers, 'bench_small', SMALL);
-  await using large = await fill(servers, 'bench_large', LARGE);
+  const small = await fill(servers, 'bench_small', SMALL);
+  const large = await fill(servers, 'bench_large', LARGE);
   const first = ({ files, ref }: Filled) => Promise.all([files.listFiles(ref), files.getFilesMetadata(ref)]);
   const [ours = [], baseline = []] = await inTurns([() => first(large), () => first(small)]);
   const pages = LARGE.filesEach / 10;
@@ -91,13 +94,10 @@ async function fill(servers: Servers, name: string, { applications, filesEach }:
   const made = Array.from({ length: applications }, () => client.createApplication({ accountId, name: 'Benchmark' }));
   const ids = (await Promise.all(made)).map(({ applicationId }) => applicationId);
   await withClient(url.href, (db) => insertFiles(db, accountId, ids, filesEach));
-  const stop = async () => {
-    await files.stop();
-    await apps.stop();
-  };
+  servers.stops.defer(() => apps.stop());
+  servers.stops.defer(() => files.stop());
   const ref = { accountId, applicationId: ids[0] as string };
-  const filesClient = createClient(FileService, createDirectTransport(files.routes, logger));
-  return { files: filesClient, ref, [Symbol.asyncDispose]: stop };
+  return { files: createClient(FileService, createDirectTransport(files.routes, logger)), ref };
 }
 
 /** Interleaved in time, as the uploads of several applications are. */

@@ -8,7 +8,10 @@ let versions = 0;
 export interface LiveApplication {
   /** The upgrade request of a client, with the last event that it knows. */
   request(lastEventId?: number): string;
-  /** Sets a new version, which is one event. Resolves with the times of the request and the response. */
+  /**
+   * Sets a new version, which is one event. Resolves with the times of the request and the
+   * response.
+   */
   change(): Promise<{ readonly askedAt: number; readonly answeredAt: number }>;
   /** Reads its settings. Resolves with the duration, in milliseconds. */
   read(): Promise<number>;

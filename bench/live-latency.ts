@@ -8,8 +8,8 @@ const WARM_UPS = 20;
 
 /** F7: from the request of a change to its receipt by one idle client. */
 export async function measureLiveLatency(servers: Servers, shape: Shape): Promise<Figure> {
-  await using ours = await startOurs(servers, shape);
-  using clients = new LiveClients();
+  const ours = await startOurs(servers, shape);
+  const clients = servers.stops.use(new LiveClients());
   const [application] = (await createLiveApplications(ours.baseUrl)) as [LiveApplication];
   await clients.openAll(ours.livePort, [application.request()], 1);
   const times: number[] = [];

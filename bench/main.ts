@@ -7,6 +7,7 @@ import { measureAvatarCpu } from './avatar.ts';
 import { measureBroadcast } from './broadcast.ts';
 import { measureFilesTable } from './files-table.ts';
 import { measureLiveLatency } from './live-latency.ts';
+import type { Servers } from './ours.ts';
 import { type Figure, printFigures } from './report.ts';
 import { measureSettings } from './settings.ts';
 import { measureMemory, measureStart } from './start.ts';
@@ -21,26 +22,26 @@ await chmod(dataDir, 0o711);
 const serverDir = join(dataDir, 'servers');
 await mkdir(serverDir, { mode: 0o711 });
 const [postgres, redis] = await Promise.all([startPostgres({ dataDir: serverDir }), startRedis({ dataDir: serverDir })]);
-const servers = { databaseUrl: postgres.url(), redisUrl: redis.url, dataDir };
+const common = { databaseUrl: postgres.url(), redisUrl: redis.url, dataDir };
 
-const figures: Array<[string, () => Promise<Figure | Figure[]>]> = [
-  ['F1', () => measureSettings(servers, 'standalone', ROUNDS)],
-  ['F2', () => measureSettings(servers, 'deployed', ROUNDS)],
-  ['F3', () => measureUploadCpu(servers, 'standalone', ROUNDS)],
-  ['F3', () => measureUploadCpu(servers, 'deployed', ROUNDS)],
-  ['F4', () => measureUploadMemory(servers, 'standalone')],
-  ['F4', () => measureUploadMemory(servers, 'deployed')],
-  ['F5', () => measureFilesTable(servers)],
-  ['F8', () => measureAvatarCpu(servers, 'standalone', ROUNDS)],
-  ['F8', () => measureAvatarCpu(servers, 'deployed', ROUNDS)],
-  ['F6', () => measureBroadcast(servers, ROUNDS)],
-  ['F7', () => measureLiveLatency(servers, 'standalone')],
-  ['F7', () => measureLiveLatency(servers, 'deployed')],
+const figures: Array<[string, (servers: Servers) => Promise<Figure | Figure[]>]> = [
+  ['F1', (servers) => measureSettings(servers, 'standalone', ROUNDS)],
+  ['F2', (servers) => measureSettings(servers, 'deployed', ROUNDS)],
+  ['F3', (servers) => measureUploadCpu(servers, 'standalone', ROUNDS)],
+  ['F3', (servers) => measureUploadCpu(servers, 'deployed', ROUNDS)],
+  ['F4', (servers) => measureUploadMemory(servers, 'standalone')],
+  ['F4', (servers) => measureUploadMemory(servers, 'deployed')],
+  ['F5', (servers) => measureFilesTable(servers)],
+  ['F8', (servers) => measureAvatarCpu(servers, 'standalone', ROUNDS)],
+  ['F8', (servers) => measureAvatarCpu(servers, 'deployed', ROUNDS)],
+  ['F6', (servers) => measureBroadcast(servers, ROUNDS)],
+  ['F7', (servers) => measureLiveLatency(servers, 'standalone')],
+  ['F7', (servers) => measureLiveLatency(servers, 'deployed')],
   ['F9', () => measureStart(dataDir, 3)],
-  ['F10', () => measureMemory(servers)],
-  ['storm', () => measureStorm(servers, 'standalone', 1)],
-  ['storm', () => measureStorm(servers, 'deployed', 1)],
-  ['storm', () => measureStorm(servers, 'deployed', 500)],
+  ['F10', (servers) => measureMemory(servers)],
+  ['storm', (servers) => measureStorm(servers, 'standalone', 1)],
+  ['storm', (servers) => measureStorm(servers, 'deployed', 1)],
+  ['storm', (servers) => measureStorm(servers, 'deployed', 500)],
 ];
 const wanted = process.argv.slice(2);
 const unknown = wanted.filter((id) => !figures.some(([known]) => known === id));
@@ -56,7 +57,8 @@ try {
   for (const [id, measure] of figures) {
     if (unknown.length > 0 || (wanted.length > 0 && !wanted.includes(id))) continue;
     process.stderr.write(`measuring ${id}\n`);
-    results.push(...[await measure()].flat());
+    const stops = new AsyncDisposableStack();
+    results.push(...[await measure({ ...common, stops }).finally(() => stops.disposeAsync())].flat());
   }
 } finally {
   // Also those before one that fails.

@@ -14,10 +14,12 @@ export interface Servers {
   readonly databaseUrl: string;
   readonly redisUrl: string;
   readonly dataDir: string;
+  /** Disposed of after each measurement. */
+  readonly stops: AsyncDisposableStack;
 }
 
-/** A program that is measured. It stops when it is disposed of. */
-export interface Side extends AsyncDisposable {
+/** A program that is measured. */
+export interface Side {
   readonly pid: number;
   readonly baseUrl: string;
   /** Where live connections are opened; the same as above for a baseline. */
@@ -29,10 +31,10 @@ export interface Side extends AsyncDisposable {
 }
 
 /** Starts Latchkey without limits. */
-export async function startOurs({ databaseUrl, redisUrl, dataDir }: Servers, shape: Shape): Promise<Side> {
+export async function startOurs({ databaseUrl, redisUrl, dataDir, stops }: Servers, shape: Shape): Promise<Side> {
   const livePort = await findFreePort();
   const args = ['packages/standalone/src/main.ts', ...(shape === 'deployed' ? ['--deployed'] : [])];
-  const side = await startSide(args, {
+  const side = await startSide(stops, args, {
     REALTIME_PORT: String(livePort),
     DATABASE_URL: databaseUrl,
     REDIS_URL: redisUrl,
@@ -50,22 +52,23 @@ export async function startOurs({ databaseUrl, redisUrl, dataDir }: Servers, sha
   });
   // It is started last.
   await waitUntilAnswers(`http://127.0.0.1:${livePort}/asyncapi.json`);
-  // The launcher collects the logs of its services, which the platform does where they are deployed.
+  // The launcher collects the logs of its services, which the platform does where they are
+  // deployed.
   const isMeasured = ({ pid }: Stat) => shape === 'standalone' || pid !== side.pid;
   return describeSide({ ...side, livePort, measured: () => side.measured().filter(isMeasured) });
 }
 
 /** Starts the bare Fastify handlers. */
-export function startBaseline({ databaseUrl, dataDir }: Servers): Promise<Side> {
-  return startSide(['bench/baseline.ts'], { DATABASE_URL: databaseUrl, DATA_DIR: dataDir });
+export function startBaseline({ databaseUrl, dataDir, stops }: Servers): Promise<Side> {
+  return startSide(stops, ['bench/baseline.ts'], { DATABASE_URL: databaseUrl, DATA_DIR: dataDir });
 }
 
 /** Starts the bare `ws` server. */
-export function startBareSockets(): Promise<Side> {
-  return startSide(['bench/bare-sockets.ts'], {});
+export function startBareSockets({ stops }: Servers): Promise<Side> {
+  return startSide(stops, ['bench/bare-sockets.ts'], {});
 }
 
-async function startSide(args: readonly string[], env: NodeJS.ProcessEnv): Promise<Side> {
+async function startSide(stops: AsyncDisposableStack, args: readonly string[], env: NodeJS.ProcessEnv): Promise<Side> {
   const port = await findFreePort();
   const baseUrl = `http://127.0.0.1:${port}`;
   const { pid, stop } = await startProgram({
@@ -75,8 +78,8 @@ async function startSide(args: readonly string[], env: NodeJS.ProcessEnv): Promi
     readyUrl: `${baseUrl}/readyz`,
     stopTimeoutMs: STOP_TIMEOUT_MS,
   });
-  const measured = () => processTree(pid);
-  return describeSide({ pid, baseUrl, livePort: port, measured, [Symbol.asyncDispose]: stop });
+  stops.defer(stop);
+  return describeSide({ pid, baseUrl, livePort: port, measured: () => processTree(pid) });
 }
 
 function describeSide(side: Omit<Side, 'cpuSeconds'>): Side {

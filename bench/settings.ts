@@ -3,7 +3,10 @@ import { prepareCaller } from './account.ts';
 import { type Servers, type Shape, type Side, startBaseline, startOurs } from './ours.ts';
 import { compareInTurns, type Figure, ratioFigure } from './report.ts';
 
-/** A process has its usual speed after some 10,000 requests, and there are several in the deployed shape. */
+/**
+ * A process has its usual speed after some 10,000 requests, and there are several in the deployed
+ * shape.
+ */
 const WARM_UP_SECONDS = 15;
 const SECONDS = 4;
 const CONNECTIONS = 32;
@@ -18,8 +21,8 @@ interface Target {
  * bare Fastify handler with one primary-key SELECT.
  */
 export async function measureSettings(servers: Servers, shape: Shape, rounds: number): Promise<Figure> {
-  await using ours = await startOurs(servers, shape);
-  await using baseline = await startBaseline(servers);
+  const ours = await startOurs(servers, shape);
+  const baseline = await startBaseline(servers);
   const { headers, applicationId } = await prepareCaller(ours.baseUrl);
   const target = { url: `${ours.baseUrl}/api/v1/panel/get-application-settings?applicationId=${applicationId}`, headers };
   const bareTarget = { url: `${baseline.baseUrl}/settings?applicationId=${applicationId}` };

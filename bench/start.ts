@@ -9,7 +9,10 @@ const MIB = 1024 * 1024;
 /** After this time the process has given back the memory of its start. */
 const SETTLE_MS = 3_000;
 
-/** F9: `npm start` on an installed checkout to the first 200, with its own servers and the data of an earlier start. */
+/**
+ * F9: `npm start` on an installed checkout to the first 200, with its own servers and the data of
+ * an earlier start.
+ */
 export async function measureStart(dataDir: string, rounds: number): Promise<Figure> {
   const PORT = String(await findFreePort());
   const env = { ...process.env, PORT, DATA_DIR: `${dataDir}/start`, DATABASE_URL: '', REDIS_URL: '' };
@@ -34,7 +37,7 @@ export async function measureStart(dataDir: string, rounds: number): Promise<Fig
 
 /** F10: resident memory of the standalone process at rest, databases aside. */
 export async function measureMemory(servers: Servers): Promise<Figure> {
-  await using ours = await startOurs(servers, 'standalone');
+  const ours = await startOurs(servers, 'standalone');
   await delay(SETTLE_MS);
   const bytes = ours.measured().reduce((sum, stat) => sum + stat.residentBytes, 0);
   return { id: 'F10', what: 'memory at rest, standalone', value: `${(bytes / MIB).toFixed(0)} MiB`, goal: '≤ 140 MiB' };

@@ -21,8 +21,8 @@ type Storm = Awaited<ReturnType<typeof storm>>;
  * just replaced one that was killed. In one process, the clients are cut off instead.
  */
 export async function measureStorm(servers: Servers, shape: Shape, applications: number): Promise<Figure[]> {
-  await using ours = await startOurs(servers, shape);
-  using clients = new LiveClients();
+  const ours = await startOurs(servers, shape);
+  const clients = servers.stops.use(new LiveClients());
   const held = await createLiveApplications(ours.baseUrl, applications);
   await clients.openAll(ours.livePort, requestsTo(held), SOCKETS);
   const storms: Storm[] = [];

@@ -12,10 +12,13 @@ const SAMPLE_INTERVAL_MS = 20;
 const CHUNK = Buffer.alloc(MIB, 'latchkey');
 let serial = 0;
 
-/** F3: CPU of our processes per GiB uploaded, over that of a bare handler that hashes the body and writes it to a file. */
+/**
+ * F3: CPU of our processes per GiB uploaded, over that of a bare handler that hashes the body and
+ * writes it to a file.
+ */
 export async function measureUploadCpu(servers: Servers, shape: Shape, rounds: number): Promise<Figure> {
-  await using ours = await startOurs(servers, shape);
-  await using baseline = await startBaseline(servers);
+  const ours = await startOurs(servers, shape);
+  const baseline = await startBaseline(servers);
   const caller = await prepareCaller(ours.baseUrl);
   const send = () => uploadAndDelete(ours.baseUrl, caller);
   const sendBare = () => post(`${baseline.baseUrl}/upload?name=upload`);
@@ -32,9 +35,11 @@ export async function measureUploadCpu(servers: Servers, shape: Shape, rounds: n
   return ratioFigure({ id: 'F3', what, goal }, found, { unit: 's', digits: 2 });
 }
 
-/** F4: growth of each process's resident set over several concurrent uploads, of an account each. */
+/**
+ * F4: growth of each process's resident set over several concurrent uploads, of an account each.
+ */
 export async function measureUploadMemory(servers: Servers, shape: Shape): Promise<Figure> {
-  await using ours = await startOurs(servers, shape);
+  const ours = await startOurs(servers, shape);
   const callers = await Promise.all(Array.from({ length: CONCURRENT_UPLOADS }, () => prepareCaller(ours.baseUrl)));
   const before = new Map(ours.measured().map(({ pid, residentBytes }) => [pid, residentBytes]));
   let growth = 0;

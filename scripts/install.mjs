@@ -68,7 +68,8 @@ function installEnv() {
   try {
     accessSync(env.HOME ?? '', constants.W_OK | constants.X_OK);
   } catch {
-    // Package managers cache below the home folder, which in containers is often missing or read-only.
+    // Package managers cache below the home folder, which in containers is often missing or
+    // read-only.
     env.HOME = `${modulesDir}/.cache/home`;
     mkdirSync(env.HOME, { recursive: true });
     delete env.npm_config_cache;
@@ -93,7 +94,10 @@ function currentHash() {
   return hash.digest('hex');
 }
 
-/** Waits until no other process installs in this checkout. The lock ends with the process that it names. */
+/**
+ * Waits until no other process installs in this checkout. The lock ends with the process that it
+ * names.
+ */
 async function acquireLock() {
   for (let isTold = false; !tryLock(); isTold = true) {
     if (!isTold) tell('Waiting for another start that is installing.');

@@ -1,5 +1,6 @@
 // Runs a task of this repository: installs what is missing, then hands over to the pinned Node.js.
-// Plain JavaScript without dependencies, as it runs on whatever Node.js is there, before anything is installed.
+// Plain JavaScript without dependencies, as it runs on whatever Node.js is there, before anything
+// is installed.
 
 import { existsSync } from 'node:fs';
 

@@ -2,14 +2,18 @@ import { readFileSync } from 'node:fs';
 import { get } from 'node:http';
 
 /**
- * Asks the service of this container how it is, and ends with 0 or 1: what a container is checked with, as its image has no curl.
+ * Asks the service of this container how it is, and ends with 0 or 1: what a container is checked
+ * with, as its image has no curl.
  *
  *     node deploy/container/health.ts [healthz|readyz]
  *
  * It imports nothing of ours, as it runs every few seconds.
  */
 
-/** Longer than a probe takes that waits for a dependency, and shorter than what the container engine waits for us, in milliseconds. */
+/**
+ * Longer than a probe takes that waits for a dependency, and shorter than what the container
+ * engine waits for us, in milliseconds.
+ */
 const TIMEOUT_MS = 4_000;
 
 /** Where each service answers probes unless PORT says otherwise. */
@@ -49,7 +53,8 @@ function ask(port: string, ...others: readonly string[]): void {
 }
 
 const { PORT = '', PROBE_PORT = '' } = process.env;
-// With TLS between services only PROBE_PORT is in clear. It may be given to the gateway as well, which has none and needs none.
+// With TLS between services only PROBE_PORT is in clear. It may be given to the gateway as well,
+// which has none and needs none.
 const [first, ...others] = [PROBE_PORT, PORT || (defaultPort() ?? '')].filter((port) => port !== '');
 if (first === undefined) end('No service runs here.');
 else ask(first, ...others);

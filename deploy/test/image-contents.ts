@@ -7,7 +7,9 @@ const rules = readFileSync(`${ROOT}.dockerignore`, 'utf8')
   .filter((line) => line !== '' && !line.startsWith('#'))
   .map((line) => ({ pattern: line.replace(/^!/, ''), isIncluded: line.startsWith('!') }));
 
-/** Whether a file is sent to the builder: the last rule for it, or for a folder above it, decides. */
+/**
+ * Whether a file is sent to the builder: the last rule for it, or for a folder above it, decides.
+ */
 export function isSent(path: string): boolean {
   const parts = path.split('/');
   const prefixes = parts.map((_, index) => parts.slice(0, index + 1).join('/'));

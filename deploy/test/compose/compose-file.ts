@@ -44,7 +44,10 @@ export function readComposeFile(env: Readonly<Record<string, string>>): ComposeF
   return interpolate(parseCompose(readComposeText()), env) as ComposeFile;
 }
 
-/** `$$`, `${NAME}`, `${NAME:-default}` and `${NAME:?message}` of the specification's interpolation. */
+/**
+ * `$$`, `${NAME}`, `${NAME:-default}` and `${NAME:?message}` of the specification's
+ * interpolation.
+ */
 const VARIABLE = /\$(?:(\$)|\{(\w+)(?::([-?])([^}]*))?\}|)/g;
 
 function interpolate(value: unknown, env: Readonly<Record<string, string>>): unknown {

@@ -44,7 +44,10 @@ export function networkProblems(objects: readonly KubeObject[]): string[] {
   ];
 }
 
-/** What the processes call, by their settings. Migrations read the same settings and call no service. */
+/**
+ * What the processes call, by their settings. Migrations read the same settings and call no
+ * service.
+ */
 function callsOf(objects: readonly KubeObject[]): { calls: Call[]; problems: string[] } {
   const calls: Call[] = [];
   const problems: string[] = [];
@@ -108,7 +111,10 @@ function isElsewhere(policy: KubeObject, component: string): boolean {
   return peersOf(policy).some((peer) => peer.namespaceSelector && namedComponents(peer.podSelector).includes(component));
 }
 
-/** Whether a policy of a workload in a direction has a rule that is accepted. Without a policy, everything is allowed. */
+/**
+ * Whether a policy of a workload in a direction has a rule that is accepted. Without a policy,
+ * everything is allowed.
+ */
 function allows(
   workload: KubeObject,
   direction: 'Ingress' | 'Egress',
@@ -157,7 +163,10 @@ function needlessCalls(calls: readonly Call[], objects: readonly KubeObject[]): 
   return problems;
 }
 
-/** Whether the database, Redis, the object store, issuers, a collector and DNS are reachable where used, and nowhere else. */
+/**
+ * Whether the database, Redis, the object store, issuers, a collector and DNS are reachable where
+ * used, and nowhere else.
+ */
 function outsideProblems(workload: KubeObject, objects: readonly KubeObject[]): string[] {
   const reaches = (port: number, protocol?: string) =>
     allows(

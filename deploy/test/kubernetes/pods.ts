@@ -78,7 +78,10 @@ function probeProblems(deployment: KubeObject): string[] {
   return problems;
 }
 
-/** Longest ordered stop of services whose stop waits for neither uploads nor calls of clients, in seconds. */
+/**
+ * Longest ordered stop of services whose stop waits for neither uploads nor calls of clients, in
+ * seconds.
+ */
 const STOP_SECONDS: Readonly<Record<string, number>> = { apps: 75, identity: 75, 'avatar-worker': 40, realtime: 25 };
 const CALL_SECONDS = 60;
 const STOP_SLACK_SECONDS = 30;

@@ -16,7 +16,10 @@ const PASSING: Readonly<Record<string, string>> = {
   'nginx.ingress.kubernetes.io/proxy-buffering': 'off',
 };
 
-/** Where each path has to lead: sockets and what describes them to realtime, everything else to the gateway. */
+/**
+ * Where each path has to lead: sockets and what describes them to realtime, everything else to
+ * the gateway.
+ */
 const PATHS: Readonly<Record<string, string>> = { '/api/v1/realtime': 'realtime', '/asyncapi.json': 'realtime', '/': 'gateway' };
 
 /** What the way in from outside would break: uploads, sockets, addresses of clients, cookies. */

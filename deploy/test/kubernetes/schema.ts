@@ -20,8 +20,9 @@ function moduleOf(apiVersion: string): string {
 }
 
 /**
- * Unknown fields, missing fields and values of another type, by the types of each kind. The compiler
- * rejects unknown properties of a literal, which the OpenAPI document of Kubernetes does not.
+ * Unknown fields, missing fields and values of another type, by the types of each kind. The
+ * compiler rejects unknown properties of a literal, which the OpenAPI document of Kubernetes does
+ * not.
  */
 export async function schemaProblems(objects: readonly KubeObject[]): Promise<string[]> {
   const distinct = [...new Map(objects.map((object) => [JSON.stringify(object), object]))];

@@ -43,7 +43,10 @@ const FILLED: Readonly<Record<string, string>> = {
   METRICS_TOKEN: 'c'.repeat(32),
 };
 
-/** The objects with what an operator has to fill in: secrets, and the addresses of the ingress controller. */
+/**
+ * The objects with what an operator has to fill in: secrets, and the addresses of the ingress
+ * controller.
+ */
 export function withSecrets(objects: readonly KubeObject[]): KubeObject[] {
   return objects.map((object) => {
     if (object.kind === 'ConfigMap' && object.data?.TRUSTED_PROXIES === 'CHANGE_ME') {

@@ -9,7 +9,10 @@ export interface CopiedCluster {
   readonly credentialsPath: string;
   /** Gives the files to the user that the server runs as. */
   handOver(): Promise<void>;
-  /** Moves a relocated cluster (`preparePostgresHome`) below the data folder. The server is stopped. */
+  /**
+   * Moves a relocated cluster (`preparePostgresHome`) below the data folder. The server is
+   * stopped.
+   */
   bringHome(): Promise<void>;
   /** Removes a relocated cluster. */
   discard(): Promise<void>;

@@ -12,7 +12,8 @@ export type OnBytes = (count: number) => void;
  * Everything below a folder, a folder before its entries. Symbolic links are not followed. A folder
  * that is removed meanwhile counts as empty.
  *
- * @param isIncluded by its path below `dir`, whether a file, or a folder with its entries, is included
+ * @param isIncluded by its path below `dir`, whether a file, or a folder with its entries, is
+ *   included
  */
 export async function* walkFiles(dir: string, isIncluded: (name: string) => boolean = () => true) {
   const pending = [''];
@@ -65,7 +66,10 @@ export async function copyFile(
   }
 }
 
-/** Copies the entries of a folder into another that exists. Files that vanish meanwhile are skipped. */
+/**
+ * Copies the entries of a folder into another that exists. Files that vanish meanwhile are
+ * skipped.
+ */
 export async function copyFolder(
   source: string,
   target: string,
@@ -105,7 +109,10 @@ export async function hashFile(path: string, onBytes: OnBytes): Promise<string> 
   return hash.digest('hex');
 }
 
-/** Reads a file and closes it. A chunk is valid until the next one. A cluster has 1,000 small files, for which streams are slow. */
+/**
+ * Reads a file and closes it. A chunk is valid until the next one. A cluster has 1,000 small
+ * files, for which streams are slow.
+ */
 async function* readChunks(file: FileHandle): AsyncGenerator<Buffer> {
   const buffer = Buffer.allocUnsafe(CHUNK_BYTES);
   try {

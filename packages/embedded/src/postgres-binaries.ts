@@ -29,7 +29,9 @@ export async function locatePostgres(): Promise<PostgresBinaries> {
   }
 }
 
-/** Copies the binaries, once, below a folder that every user can reach. The copy appears complete. */
+/**
+ * Copies the binaries, once, below a folder that every user can reach. The copy appears complete.
+ */
 export async function copyBinaries({ root }: PostgresBinaries, sharedRoot: string): Promise<PostgresBinaries> {
   const packageDir = dirname(root);
   const { version } = JSON.parse(await readFile(join(packageDir, 'package.json'), 'utf8')) as { version: string };

@@ -54,7 +54,10 @@ async function checkVersion(clusterDir: string): Promise<void> {
   );
 }
 
-/** An orphaned initdb may still be writing: what can't be removed now is removed at the next start. */
+/**
+ * An orphaned initdb may still be writing: what can't be removed now is removed at the next
+ * start.
+ */
 async function removeDrafts(dir: string): Promise<void> {
   for (const name of (await readdir(dir)).filter((name) => name.startsWith(DRAFT_PREFIX))) {
     await rm(join(dir, name), { recursive: true, force: true, maxRetries: 5 }).catch(() => {});

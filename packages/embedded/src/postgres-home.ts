@@ -6,7 +6,10 @@ import { readSecretFile, writeSecretFile } from './secret-file.ts';
 import { StartError } from './start-error.ts';
 import { chooseUnprivilegedUser, isRoot, type SystemUser, succeedsAs } from './system-user.ts';
 
-/** Where data and binaries go as root, when the server's user can't reach them at their usual place. */
+/**
+ * Where data and binaries go as root, when the server's user can't reach them at their usual
+ * place.
+ */
 export const SHARED_ROOT = '/var/lib/latchkey';
 
 /** What PostgreSQL runs as and on. */
@@ -30,8 +33,8 @@ export interface PrepareHomeOptions {
  * Chooses where PostgreSQL lives for a data folder.
  *
  * An ordinary user has everything in `<dataDir>/postgres`. As root the server runs as another user,
- * who often can't enter the folder of the checkout (`/root` has mode 700): then data and binaries go
- * below `sharedRoot`, and `<dataDir>/postgres/relocated.json` names the folder.
+ * who often can't enter the folder of the checkout (`/root` has mode 700): then data and binaries
+ * go below `sharedRoot`, and `<dataDir>/postgres/relocated.json` names the folder.
  */
 export async function preparePostgresHome({ dataDir, sharedRoot, onProgress }: PrepareHomeOptions): Promise<PostgresHome> {
   const binaries = await locatePostgres();
@@ -78,7 +81,9 @@ async function relocate(usualDir: string, sharedRoot: string): Promise<string> {
   return target;
 }
 
-/** A relocated database follows its data folder, but does not serve a copy of that folder as well. */
+/**
+ * A relocated database follows its data folder, but does not serve a copy of that folder as well.
+ */
 async function claim(target: string, usualDir: string): Promise<void> {
   if (!(await stat(target).catch(() => undefined))) {
     throw new StartError(

@@ -31,7 +31,8 @@ export function isPostgresOf(pid: number, clusterDir: string): boolean {
  *
  * PostgreSQL refuses to start where the pid in its lock file belongs to some other process by now.
  * The file also names the shared memory by which it knows that no backend of the dead server still
- * writes, so it can't be removed. The pid is replaced by ours, which the server ignores: its parent's.
+ * writes, so it can't be removed. The pid is replaced by ours, which the server ignores: its
+ * parent's.
  */
 export async function endLeftoverPostgres(clusterDir: string, onProgress?: (line: string) => void): Promise<void> {
   const file = await readPostmasterFile(clusterDir);

@@ -11,7 +11,10 @@ import { waitUntil } from './wait-until.ts';
 export interface StartPostgresOptions {
   /** The folder below which everything of the database goes. It must exist. */
   dataDir: string;
-  /** Where data and binaries go as root, when the server's user can't reach them; `/var/lib/latchkey` by default. */
+  /**
+   * Where data and binaries go as root, when the server's user can't reach them;
+   * `/var/lib/latchkey` by default.
+   */
   sharedRoot?: string;
   /** The port to listen on, for a restart under the same URL; a free one by default. */
   port?: number | undefined;

@@ -4,9 +4,17 @@ import { mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { explainApt, prepareApt } from './apt.ts';
-import type { RedisProgram } from './redis-program.ts';
 
 const run = promisify(execFile);
+
+/** A program that runs as a Redis server. */
+export interface RedisProgram {
+  readonly command: string;
+  /** The name it must be called by, where one program is several. */
+  readonly argv0?: string;
+  /** Where libraries are that the system does not have. */
+  readonly libraryPath?: string;
+}
 
 /** @returns the server that an earlier download left in the folder */
 export async function findDownloadedRedis(cacheDir: string): Promise<RedisProgram | undefined> {

@@ -1,18 +1,9 @@
 import { spawnSync } from 'node:child_process';
-import { downloadRedis, findDownloadedRedis } from './redis-download.ts';
+import { downloadRedis, findDownloadedRedis, type RedisProgram } from './redis-download.ts';
 import { StartError } from './start-error.ts';
 
 /** The oldest version that the queues and limits work with. */
 const MAJOR_MIN = 6;
-
-/** A program that runs as a Redis server. */
-export interface RedisProgram {
-  readonly command: string;
-  /** The name it must be called by, where one program is several. */
-  readonly argv0?: string;
-  /** Where libraries are that the system does not have. */
-  readonly libraryPath?: string;
-}
 
 /** On Debian, `redis-check-rdb` of the package `redis-tools` is the server too, by another name. */
 const ON_PATH: readonly RedisProgram[] = [

@@ -2,7 +2,8 @@ import { mkdir, realpath, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { explainFullDisk } from './disk-full.ts';
 import { findFreePort } from './free-port.ts';
-import { findRedis, type RedisProgram, redisEnv } from './redis-program.ts';
+import type { RedisProgram } from './redis-download.ts';
+import { findRedis, redisEnv } from './redis-program.ts';
 import { endLeftoverRedis, pingRedis, type RedisAddress, redisUrl } from './running-redis.ts';
 import { createPassword } from './secret-file.ts';
 import { type ProcessExit, runServer, type ServerProcess, waitUntilReady } from './server-process.ts';
@@ -112,8 +113,8 @@ function saysDataDamaged(line: string): boolean {
 }
 
 /**
- * Renames the folder of data that Redis can't load, and removes one that was renamed earlier. Limits
- * restart; the outbox and the reconcilers add jobs again.
+ * Renames the folder of data that Redis can't load, and removes one that was renamed earlier.
+ * Limits restart; the outbox and the reconcilers add jobs again.
  */
 async function setAside(dir: string, onProgress?: (line: string) => void): Promise<void> {
   const damaged = `${dir}.damaged`;

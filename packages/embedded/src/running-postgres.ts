@@ -48,7 +48,10 @@ export async function readAdminUrl({ credentialsPath, port }: RunningPostgres): 
   return adminUrl(port, credentials.superuser);
 }
 
-/** The folder of the cluster and its passwords, which as root may be elsewhere (`preparePostgresHome`). */
+/**
+ * The folder of the cluster and its passwords, which as root may be elsewhere
+ * (`preparePostgresHome`).
+ */
 async function findHome(dataDir: string): Promise<string> {
   const usualDir = join(dataDir, 'postgres');
   const dir = await realpath(usualDir).catch(() => usualDir);

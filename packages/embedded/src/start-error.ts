@@ -1,4 +1,7 @@
-/** A server could not be started: one sentence for the user. `detail` holds the server's last lines. */
+/**
+ * A server could not be started: one sentence for the user. `detail` holds the server's last
+ * lines.
+ */
 export class StartError extends Error {
   override readonly name = 'StartError';
   readonly detail: readonly string[];

@@ -21,9 +21,9 @@ const settings = z.object({
 const UNKNOWN = { DATABASE_URL: 'postgresql://unknown', REDIS_URL: 'redis://unknown' };
 
 /**
- * Finds the accounts of `npm start`: in the database of DATABASE_URL, that of a Latchkey that runs on
- * the data folder, or else the folder's own, which runs until the target is closed. Gateways hear of
- * changes through the Redis of REDIS_URL, or that of the Latchkey that runs.
+ * Finds the accounts of `npm start`: in the database of DATABASE_URL, that of a Latchkey that
+ * runs on the data folder, or else the folder's own, which runs until the target is closed.
+ * Gateways hear of changes through the Redis of REDIS_URL, or that of the Latchkey that runs.
  *
  * @param env settings of `npm start`
  * @throws {ConfigError} when settings are wrong

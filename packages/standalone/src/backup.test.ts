@@ -30,8 +30,9 @@ afterEach(() => removeDir());
 
 /** Runs a command in this process. */
 async function run(command: (target: BackupTarget) => Promise<void>, dataDir: string, path: string): Promise<void> {
-  await using stops = new AsyncDisposableStack();
-  await command({ path, dataDir, objectsDir: join(dataDir, 'files'), note: () => {}, stops });
+  const stops = new AsyncDisposableStack();
+  const objectsDir = join(dataDir, 'files');
+  await command({ path, dataDir, objectsDir, note: () => {}, stops }).finally(() => stops.disposeAsync());
 }
 
 /** Names and checksums of the files in the database of a stopped Latchkey. */

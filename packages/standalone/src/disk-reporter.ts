@@ -2,7 +2,10 @@ import { type DiskFullError, diskFullError } from '@latchkey/embedded/disk-full'
 
 const INTERVAL_MS = 60_000;
 
-/** Reports full disks, each at most once a minute: servers and services complain several times a second. */
+/**
+ * Reports full disks, each at most once a minute: servers and services complain several times a
+ * second.
+ */
 export interface DiskReporter {
   report(err: DiskFullError): void;
   /** Reports the disk that holds a folder. */

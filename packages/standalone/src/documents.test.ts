@@ -20,7 +20,7 @@ it.each(blocks)('the commands of %s are valid shell, and name npm scripts and fi
     ([, name = '']) => name,
   );
   expect(named.filter((name) => !(name in npmScripts))).toEqual([]);
-  const paths = [...script.matchAll(/\b(?:deploy|services|examples|packages)\/[\w./-]*\w/g)].map(([path]) => path);
+  const paths = [...script.matchAll(/\b(?:deploy|services|examples|packages)\/[\w./-]+\.[a-z]+/g)].map(([path]) => path);
   expect(paths.filter((path) => !path.includes('production') && !existsSync(join(ROOT, path)))).toEqual([]);
   // The system may have an older Node.js. A container has nothing but the right one.
   const lines = script.split('\n').filter((line) => !/docker|container/.test(line));
@@ -60,7 +60,10 @@ describe('the commands of documents, against a running Latchkey,', { timeout: 12
     for (const cleanUp of cleanUps.reverse()) await cleanUp();
   }, 60_000);
 
-  /** A block with what differs between instances filled in. Fails if the document lacks one of these. */
+  /**
+   * A block with what differs between instances filled in. Fails if the document lacks one of
+   * these.
+   */
   function block(path: string, number: number, fillIns: Record<string, string> = {}): string {
     return Object.entries(fillIns).reduce(
       (text, [from, to]) => {

@@ -51,7 +51,10 @@ export interface Latchkey {
   readonly stopTimeoutMs: number;
   /** Resolves with a sentence when something that is needed can't be kept running. */
   readonly failed: Promise<string>;
-  /** Stops live connections, then the other services, then Redis, then PostgreSQL. Rejects with a SuppressedError of several errors. */
+  /**
+   * Stops live connections, then the other services, then Redis, then PostgreSQL. Rejects with a
+   * SuppressedError of several errors.
+   */
   stop(): Promise<void>;
 }
 
@@ -68,8 +71,8 @@ const SERVICE_STOP_SLACK_MS = 31_000;
 const SERVERS_STOP_MS = 15_000;
 
 /**
- * Starts Latchkey, with a PostgreSQL and a Redis of its own unless some are given. A start on a full
- * disk is tried again until there is space.
+ * Starts Latchkey, with a PostgreSQL and a Redis of its own unless some are given. A start on a
+ * full disk is tried again until there is space.
  *
  * @throws {ConfigError} naming every wrong setting
  * @throws {StartError} when something can't be started; what was started is stopped by then

@@ -28,7 +28,10 @@ describe.runIf(process.platform === 'linux')('the launcher', { timeout: 120_000 
     launched.push(one);
     return one;
   };
-  /** Makes the next start of PostgreSQL fail as on a full disk. Returns the file to remove for space. */
+  /**
+   * Makes the next start of PostgreSQL fail as on a full disk. Returns the file to remove for
+   * space.
+   */
   const fillDisk = async () => {
     const path = join(dir.path, 'postgres', 'data', 'postmaster.opts');
     await rm(path);
@@ -84,7 +87,9 @@ describe.runIf(process.platform === 'linux')('the launcher', { timeout: 120_000 
     expect(serviceProcessesOf(second.process.pid ?? 0)).toEqual([]);
   });
 
-  /** The secrets are readable by their owner only, and neither in the log nor in what was printed. */
+  /**
+   * The secrets are readable by their owner only, and neither in the log nor in what was printed.
+   */
   async function expectSecrets(printed: string, password: string): Promise<void> {
     const path = join(dir.path, 'secrets.json');
     expect((await stat(path)).mode & 0o777).toBe(0o600);
@@ -94,7 +99,10 @@ describe.runIf(process.platform === 'linux')('the launcher', { timeout: 120_000 
     for (const secret of [...secrets, password]) expect((log + printed).includes(secret)).toBe(false);
   }
 
-  /** Live connections are closed first. The REST interface answers while a client does not answer the close. */
+  /**
+   * Live connections are closed first. The REST interface answers while a client does not answer
+   * the close.
+   */
   async function expectOrderedStop(one: Launched, api: Api): Promise<void> {
     const { socketKey } = (await api.get(APPLICATIONS)).data[0].applicationApiKeys;
     const url = /Realtime {4}(ws:\S+)/.exec(one.output())?.[1] ?? '';

@@ -12,7 +12,8 @@ export interface ListenAddress {
 }
 
 /**
- * Makes sure, before anything slow, that both addresses can be listened on. Port 0 becomes a free one.
+ * Makes sure, before anything slow, that both addresses can be listened on. Port 0 becomes a free
+ * one.
  *
  * @throws {StartError} with a line for each problem
  */

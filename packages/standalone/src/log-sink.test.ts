@@ -32,7 +32,8 @@ describe('the log', () => {
       for (let count = 0; count < 3; count += 1) logs.write(line);
       await eventually(async () => expect(await readdir(dir.path)).toContain(`latchkey.${next}.log`));
     }
-    // The library lists the folder and removes without a lock: now and then the oldest of the five goes early.
+    // The library lists the folder and removes without a lock: now and then the oldest of the
+    // five goes early.
     const newest = [4, 5, 6, 7, 8].map((number) => `latchkey.${number}.log`);
     await eventually(async () => {
       const kept = (await readdir(dir.path)).sort();

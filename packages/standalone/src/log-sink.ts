@@ -20,7 +20,10 @@ export interface LogSink {
 export interface LogSinkOptions {
   /** The size at which the next file begins, like `20m`. */
   readonly fileSize?: string;
-  /** Called each time that a full disk took no lines. They are written once there is space, up to a limit. */
+  /**
+   * Called each time that a full disk took no lines. They are written once there is space, up to
+   * a limit.
+   */
   readonly onDiskFull?: () => void;
 }
 

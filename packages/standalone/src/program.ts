@@ -26,7 +26,10 @@ export interface ProgramOptions {
   readonly removeDirWhenOrphaned?: string | undefined;
 }
 
-/** Runs a program in a process of its own, which ends with this one. Does not wait until it is ready. */
+/**
+ * Runs a program in a process of its own, which ends with this one. Does not wait until it is
+ * ready.
+ */
 export function runProgram(options: Omit<ProgramOptions, 'name' | 'readyUrl'>): Promise<ServerProcess> {
   const { args, stopTimeoutMs, ...rest } = options;
   return runServer({

@@ -21,7 +21,10 @@ export const silentReporter: Reporter = {
   warn: () => {},
 };
 
-/** Reports at a terminal, where the end of a step replaces the line of its begin; elsewhere only the end is a line. */
+/**
+ * Reports at a terminal, where the end of a step replaces the line of its begin; elsewhere only
+ * the end is a line.
+ */
 export function createTerminalReporter(out: NodeJS.WriteStream, err: NodeJS.WriteStream): Reporter {
   let running: string | undefined;
   const redraw = (write: () => void) => {

@@ -39,7 +39,8 @@ export async function readStoredSecrets(dataDir: string): Promise<StoredSecrets 
 }
 
 /**
- * Reads the secrets from the settings, else from the data folder, where the first start stores new ones.
+ * Reads the secrets from the settings, else from the data folder, where the first start stores
+ * new ones.
  *
  * @throws {StartError} when the stored ones, or the database that they belong to, are lost
  */

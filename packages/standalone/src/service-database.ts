@@ -33,8 +33,8 @@ export async function requireDatabase(dataDir: string): Promise<void> {
 }
 
 /**
- * Finds the database of a Latchkey that runs on a data folder, or else starts the folder's own until
- * it is closed.
+ * Finds the database of a Latchkey that runs on a data folder, or else starts the folder's own
+ * until it is closed.
  *
  * @throws {StartError} when there is none
  */
@@ -58,13 +58,18 @@ export async function openServiceDatabase(options: ServiceDatabaseOptions): Prom
 
 /** While the lock of the folder is ours, no Latchkey uses it. */
 async function start({ dataDir, service, purpose, note }: ServiceDatabaseOptions, lock: DataDirLock): Promise<ServiceDatabase> {
-  await using starting = new AsyncDisposableStack();
-  starting.defer(() => lock.release());
-  note(`Latchkey does not run: starting its PostgreSQL for ${purpose}.`);
-  const postgres = await startPostgres({ dataDir, onProgress: note });
-  starting.defer(() => postgres.stop());
-  const url = await readServiceDatabaseUrl(postgres, service);
-  if (url === undefined) throw new StartError(`The database in ${dataDir} has nothing of ${service} yet: start Latchkey once.`);
-  const stops = starting.move();
-  return { url, running: false, close: () => stops.disposeAsync() };
+  const stops = new AsyncDisposableStack();
+  const close = () => stops.disposeAsync();
+  stops.defer(() => lock.release());
+  try {
+    note(`Latchkey does not run: starting its PostgreSQL for ${purpose}.`);
+    const postgres = await startPostgres({ dataDir, onProgress: note });
+    stops.defer(() => postgres.stop());
+    const url = await readServiceDatabaseUrl(postgres, service);
+    if (url !== undefined) return { url, running: false, close };
+    throw new StartError(`The database in ${dataDir} has nothing of ${service} yet: start Latchkey once.`);
+  } catch (err) {
+    await close();
+    throw err;
+  }
 }

@@ -101,7 +101,10 @@ export function readSettings(env: NodeJS.ProcessEnv, shape: Shape): LauncherSett
   };
 }
 
-/** The settings that are set and have no effect: in one process, no service is called over the network. */
+/**
+ * The settings that are set and have no effect: in one process, no service is called over the
+ * network.
+ */
 export function settingsWithoutEffect(env: NodeJS.ProcessEnv, shape: Shape): string[] {
   return shape === 'standalone' ? ['MIGRATE_ON_START', ...TLS_FILES].filter((name) => env[name]) : [];
 }

@@ -29,8 +29,8 @@ const LOCK_TRIES_MAX = 20;
  *
  * The copy shows one moment: the end of the database's backup. Objects never change, so only a
  * deletion can remove one that the database still has at that moment. Deletions wait while the
- * backup ends and the objects get a second name. The copied database is started once, which recovers
- * it, and compared with the copied objects.
+ * backup ends and the objects get a second name. The copied database is started once, which
+ * recovers it, and compared with the copied objects.
  *
  * @throws {BackupError} when the target exists, another backup runs, or the copy is not intact
  */
@@ -89,7 +89,10 @@ async function makeStage(prefix: string, stops: AsyncDisposableStack): Promise<s
   return path;
 }
 
-/** A transaction that removes a row adds its object to `object_deletion`: the lock blocks its commit. */
+/**
+ * A transaction that removes a row adds its object to `object_deletion`: the lock blocks its
+ * commit.
+ */
 export async function stopWithoutDeletions(admin: Client, snapshot: ObjectSnapshot, stop: () => Promise<void>): Promise<void> {
   await snapshot.update();
   for (let tries = 1; ; tries += 1) {

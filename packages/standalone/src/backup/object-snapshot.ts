@@ -15,7 +15,10 @@ export interface ObjectSnapshot {
   remove(): Promise<void>;
 }
 
-/** Creates an empty snapshot beside the objects, where hard links are possible, and removes earlier ones. */
+/**
+ * Creates an empty snapshot beside the objects, where hard links are possible, and removes
+ * earlier ones.
+ */
 export async function createObjectSnapshot(objectsDir: string): Promise<ObjectSnapshot> {
   // An application's folder is removed with its last object.
   const list = async (...names: string[]) => (await unlessMissing(readdir(join(objectsDir, ...names)))) ?? [];

@@ -13,7 +13,8 @@ import { readManifest, verifyManifest } from './manifest.ts';
 /**
  * Restores a backup into an empty data folder, and compares the database with the files there.
  *
- * @throws {BackupError} when the folder is not empty, or the backup is missing or damaged; the folder is empty then
+ * @throws {BackupError} when the folder is not empty, or the backup is missing or damaged; the
+ *   folder is empty then
  */
 export async function restore(target: BackupTarget): Promise<void> {
   const { dataDir, objectsDir, note, stops } = target;
@@ -57,7 +58,10 @@ async function requireEmpty(dir: string): Promise<void> {
   throw new BackupError(`${dir} is not empty: set DATA_DIR to a new folder, or move this one away.`);
 }
 
-/** The folder of the backup. A .tar file is unpacked beside the data folder until the command ends. */
+/**
+ * The folder of the backup. A .tar file is unpacked beside the data folder until the command
+ * ends.
+ */
 async function openBackup({ path, dataDir, stops }: BackupTarget): Promise<string> {
   const found = await stat(path).catch(() => undefined);
   if (!found) throw new BackupError(`There is no backup at ${path}.`);

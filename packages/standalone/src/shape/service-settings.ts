@@ -17,7 +17,10 @@ export interface Deployment {
   readonly urls: Readonly<Record<DatabaseService, string>>;
 }
 
-/** The settings that connect one service with the rest of a deployment. It gets no secret of another. */
+/**
+ * The settings that connect one service with the rest of a deployment. It gets no secret of
+ * another.
+ */
 export function connectingSettings(service: Service, deployment: Deployment): NodeJS.ProcessEnv {
   const { databaseUrls, redisUrl, secretKey, serviceCredentials, publicUrl, objectsDir, urls } = deployment;
   const [APPS_URL, IDENTITY_URL, FILES_URL] = [urls.apps, urls.identity, urls.files];
