@@ -19,7 +19,6 @@ interface Sender {
    * its cause.
    */
   readonly send: () => Promise<number>;
-  readonly bytesPerSocket: number;
   /** Delays of the last deliveries, in milliseconds. */
   readonly lastMs: number[];
   /** Share of a CPU that the process uses at rest. */
@@ -52,8 +51,6 @@ export async function measureBroadcast(servers: Servers, rounds: number): Promis
   for (const { lastMs } of [a, b]) lastMs.length = 0;
   const what = `one event to ${SOCKETS} sockets, CPU per delivery`;
   const cpu = ratioFigure({ id: 'F6', what, goal: '≤ 1.15' }, await compare(rounds), { unit: 'µs', digits: 1 });
-  const kib = (bytes: number) => `${(bytes / 1024).toFixed(1)} KiB`;
-  const percent = (share: number) => `${(share * 100).toFixed(1)} %`;
   return [
     cpu,
     {
@@ -63,13 +60,6 @@ export async function measureBroadcast(servers: Servers, rounds: number): Promis
       baseline: `${median(b.lastMs).toFixed(0)} ms`,
       result: range(a.lastMs, 0),
       goal: '≤ 100 ms',
-    },
-    { id: 'F6', what: 'memory of an idle socket', value: kib(a.bytesPerSocket), baseline: kib(b.bytesPerSocket) },
-    {
-      id: 'F6',
-      what: `CPU of a node at rest with ${SOCKETS} sockets`,
-      value: percent(a.idleShare),
-      baseline: percent(b.idleShare),
     },
   ];
 }
@@ -82,7 +72,6 @@ async function holdOurs(side: Side, clients: LiveClients): Promise<{ sender: Sen
   const { reached } = await clients.expect(1);
   await application.change();
   const { sample = '' } = await reached;
-  const before = stat();
   await clients.openAll(side.livePort, [application.request()], SOCKETS - 1);
   await delay(SETTLE_MS);
   const send = async () => {
@@ -90,12 +79,11 @@ async function holdOurs(side: Side, clients: LiveClients): Promise<{ sender: Sen
     const { answeredAt } = await application.change();
     return (await reached).at - answeredAt;
   };
-  return { sender: describeSender(stat, send, before), text: sample };
+  return { sender: describeSender(stat, send), text: sample };
 }
 
 async function holdBare(side: Side, clients: LiveClients, text: string): Promise<Sender> {
   const stat = () => side.measured()[0] as Stat;
-  const before = stat();
   await clients.open(side.livePort, [upgradeRequest('/')], SOCKETS);
   await delay(SETTLE_MS);
   const send = async () => {
@@ -104,12 +92,11 @@ async function holdBare(side: Side, clients: LiveClients, text: string): Promise
     await fetch(side.baseUrl, { method: 'POST', body: text });
     return (await reached).at - askedAt;
   };
-  return describeSender(stat, send, before);
+  return describeSender(stat, send);
 }
 
-function describeSender(stat: () => Stat, send: () => Promise<number>, before: Stat): Sender {
-  const bytesPerSocket = (stat().residentBytes - before.residentBytes) / SOCKETS;
-  return { stat, send, bytesPerSocket, lastMs: [], idleShare: 0 };
+function describeSender(stat: () => Stat, send: () => Promise<number>): Sender {
+  return { stat, send, lastMs: [], idleShare: 0 };
 }
 
 async function microsecondsPerDelivery({ stat, send, idleShare, lastMs }: Sender): Promise<number> {

@@ -52,8 +52,9 @@ export class LiveClients {
 
   /** Begins to count messages; `reached` resolves with this number of them. */
   async expect(count: number): Promise<{ readonly begun: Answer; readonly reached: Promise<Answer> }> {
-    const { begun, ended } = this.#send({ do: 'expect', count });
-    return { begun: await begun, reached: ended };
+    const { begun, end } = this.#send({ do: 'expect', count });
+    const reached = end();
+    return { begun: await begun, reached };
   }
 
   cut(): Promise<Answer> {
@@ -68,10 +69,8 @@ export class LiveClients {
     this.#lastId += 1;
     const id = this.#lastId;
     this.#child.send({ id, ...command });
-    return { begun: this.#wait(`${id} begun`), ended: command.do === 'expect' ? this.#wait(`${id} ended`) : this.#never };
+    return { begun: this.#wait(`${id} begun`), end: () => this.#wait(`${id} ended`) };
   }
-
-  readonly #never = new Promise<Answer>(() => {});
 
   #wait(key: string): Promise<Answer> {
     return new Promise((resolve, reject) => {

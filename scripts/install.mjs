@@ -47,7 +47,7 @@ export async function ensureInstalled(scope) {
 
 async function install(scope) {
   const startedAt = performance.now();
-  tell(`Installing the dependencies (once, ${scope === 'run' ? 'about 350 MB' : 'about 750 MB with the test tools'}).`);
+  report(`Installing the dependencies (once, ${scope === 'run' ? 'about 350 MB' : 'about 750 MB with the test tools'}).`);
   const options = ['--frozen-lockfile', '--config.confirm-modules-purge=false', '--config.ignore-scripts=false'];
   const args = ['-y', packageManager, 'install', ...options, ...(scope === 'run' ? ['--prod'] : [])];
   // The package manager may outlive us, so the lock names it and not this process.
@@ -59,7 +59,7 @@ async function install(scope) {
   if (!existsSync(pinnedNode)) {
     throw new Failure('The installation left no Node.js in node_modules: remove node_modules and start again.');
   }
-  tell(`Installed in ${((performance.now() - startedAt) / 1_000).toFixed(1)} s.`);
+  report(`Installed in ${((performance.now() - startedAt) / 1_000).toFixed(1)} s.`);
 }
 
 function installEnv() {
@@ -99,8 +99,8 @@ function currentHash() {
  * names.
  */
 async function acquireLock() {
-  for (let isTold = false; !tryLock(); isTold = true) {
-    if (!isTold) tell('Waiting for another start that is installing.');
+  for (let isReported = false; !tryLock(); isReported = true) {
+    if (!isReported) report('Waiting for another start that is installing.');
     await delay(lockPollMs);
   }
 }
@@ -149,6 +149,6 @@ function isRunning(pid) {
   return !(existsSync(statPath) && /\) Z /.test(readFileSync(statPath, 'utf8')));
 }
 
-function tell(line) {
+function report(line) {
   process.stderr.write(`${line}\n`);
 }

@@ -54,7 +54,7 @@ describe('an embedded PostgreSQL', { timeout: 60_000 }, () => {
     expect((await stat(postgres.credentialsPath)).mode & 0o777).toBe(0o600);
   });
 
-  it('keeps its rows, its password and its URL when it is killed and started again', async () => {
+  it('restarts with its rows, its password and its URL after a kill', async () => {
     const first = await start({ durable: true });
     process.kill(first.pid, 'SIGKILL');
     expect(await first.exited).toMatchObject({ signal: 'SIGKILL', asked: false });

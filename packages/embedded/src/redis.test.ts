@@ -36,7 +36,7 @@ describe('an embedded Redis', { timeout: 60_000 }, () => {
     await dir.remove();
   });
 
-  it('keeps its keys when it is stopped or killed, and comes back under the same URL', async () => {
+  it('restarts with its keys and its URL after a stop and after a kill', async () => {
     const first = await start();
     await ask(first.url, (redis) => redis.set('stopped', 'value'));
     await first.stop();

@@ -9,7 +9,7 @@ import { StartError } from '@latchkey/embedded/start-error';
 import { makeFolder } from '@latchkey/kit/make-folder';
 import { warnOfMisspelt } from '@latchkey/kit/misspelt-settings';
 import { createDiskReporter, type DiskReporter } from './disk-reporter.ts';
-import { claimAddresses, localUrl, realtimeUrl } from './listen-address.ts';
+import { claimAddresses, realtimeUrl } from './listen-address.ts';
 import { type LogSink, openLogSink } from './log-sink.ts';
 import { ROOT } from './program.ts';
 import { type Reporter, silentReporter } from './reporter.ts';
@@ -31,8 +31,6 @@ export interface StartLatchkeyOptions {
 
 /** Latchkey, running. */
 export interface Latchkey {
-  /** The base URL on this machine. */
-  readonly baseUrl: string;
   /** The base URL for clients. */
   readonly publicUrl: string;
   /** Where clients on this machine open live connections. */
@@ -41,8 +39,6 @@ export interface Latchkey {
   readonly signUpOpen: boolean;
   readonly dataDir: string;
   readonly logDir: string;
-  /** Pids of the processes beside this one, by what they are. */
-  readonly pids: Readonly<Record<string, number>>;
   /** Where other services call each service; empty in the standalone shape. */
   readonly internal: RunningShape['internal'];
   /** Where each process serves its metrics; empty unless METRICS_PORT is set. */
@@ -137,15 +133,11 @@ async function start({ shape, env, settings, reporter, disks, signal, stops }: S
   const running = await (await startShape)({ ...common, env, ...addresses, servers, secrets, objectsDir, ...timeouts });
   checkWanted();
   return {
-    baseUrl: localUrl(address),
     publicUrl,
     realtimeUrl: realtimeUrl(realtimeAddress),
     signUpOpen: settings.signUpOpen,
     dataDir,
     logDir: logs.dir,
-    get pids() {
-      return { ...servers.pids(), ...running.pids() };
-    },
     internal: running.internal,
     metrics: running.metrics,
     stopTimeoutMs: realtimeStopTimeoutMs + stopTimeoutMs + SERVERS_STOP_MS,

@@ -13,7 +13,7 @@ describe('the log', () => {
   });
   afterEach(() => dir.remove());
 
-  it('keeps every line, and shows those that somebody should see', async () => {
+  it('stores every line, and shows warnings and errors', async () => {
     const shown: string[] = [];
     const logs = await openLogSink(dir.path, (line) => shown.push(line));
     logs.write('{"level":30,"service":"apps","msg":"fine"}\n');
@@ -42,7 +42,7 @@ describe('the log', () => {
     await logs.close();
   });
 
-  it('says that its disk is full, and writes what it was told meanwhile once there is space', async () => {
+  it('reports a full disk, and writes the lines of that time once there is space', async () => {
     let reports = 0;
     const logs = await openLogSink(dir.path, () => {}, {
       onDiskFull: () => {

@@ -20,8 +20,6 @@ export type DatabaseService = (typeof DATABASE_SERVICES)[number];
 export interface Servers {
   readonly databaseUrls: Readonly<Record<DatabaseService, string>>;
   readonly redisUrl: string;
-  /** Pids of the embedded ones. */
-  pids(): Record<string, number>;
 }
 
 export interface OpenServersOptions {
@@ -66,10 +64,6 @@ export async function openServers(options: OpenServersOptions): Promise<Servers>
   return {
     databaseUrls,
     redisUrl: redis?.current.url ?? REDIS_URL ?? '',
-    pids: () => ({
-      ...(postgres && { postgresql: postgres.current.pid }),
-      ...(redis && { redis: redis.current.pid }),
-    }),
   };
 }
 

@@ -83,7 +83,7 @@ describe('a supervised process', () => {
     expect(attempts()).toBe(4);
   });
 
-  it('is tried for as long as its disk is full, and runs again without being told to', async () => {
+  it('is tried for as long as its disk is full, and then runs again', async () => {
     const { supervising, lines } = setUp({
       failuresMax: 1,
       start: async (attempt) => {

@@ -5,13 +5,11 @@ import { realtimeUrl } from './listen-address.ts';
 import * as coloured from './welcome.ts';
 
 const latchkey: Latchkey = {
-  baseUrl: 'http://127.0.0.1:8080',
   publicUrl: 'https://latchkey.example',
   realtimeUrl: 'ws://localhost:8081/api/v1/realtime',
   signUpOpen: true,
   dataDir: '/data',
   logDir: '/data/logs',
-  pids: {},
   internal: {},
   metrics: {},
   stopTimeoutMs: 0,

@@ -1,8 +1,7 @@
 import { findFreePort } from '@latchkey/embedded/free-port';
-import type { ServerProcess } from '@latchkey/embedded/server-process';
 import { localUrl } from '../listen-address.ts';
 import { startProgram } from '../program.ts';
-import { type Supervised, supervise } from '../supervise.ts';
+import { supervise } from '../supervise.ts';
 import { connectingSettings, SERVICES, type Service } from './service-settings.ts';
 import { metricsUrl, type RunningShape, type ShapeOptions } from './shape.ts';
 
@@ -36,7 +35,6 @@ export async function startDeployed(options: ShapeOptions): Promise<RunningShape
   const url = (service: Service) => (service === 'gateway' ? localUrl(address) : `http://127.0.0.1:${ports[service].port}`);
   const urls = { apps: url('apps'), identity: url('identity'), files: url('files') };
   const deployment = { ...servers, ...secrets, publicUrl, objectsDir, urls };
-  const children = new Map<string, Supervised<ServerProcess>>();
   // What is started last is stopped first: the others answer the clients of realtime meanwhile.
   for (const service of SERVICES) {
     const { port, grpcPort, metricsPort } = ports[service];
@@ -54,13 +52,11 @@ export async function startDeployed(options: ShapeOptions): Promise<RunningShape
     await reporter.step(`Service ${service}`, async () => {
       const child = await superviseService(options, service, env, url(service));
       stops.defer(() => child.stop());
-      children.set(service, child);
       checkWanted();
     });
   }
   const called = Object.entries(urls) as Array<[keyof typeof urls, string]>;
   return {
-    pids: () => Object.fromEntries([...children].map(([name, child]) => [name, child.current.pid])),
     internal: Object.fromEntries(called.map(([name, connect]) => [name, { grpc: `127.0.0.1:${ports[name].grpcPort}`, connect }])),
     metrics: Object.fromEntries(
       SERVICES.flatMap((name) => (ports[name].metricsPort ? [[name, metricsUrl(Number(ports[name].metricsPort))]] : [])),

@@ -40,8 +40,6 @@ export interface InternalAddress {
 
 /** The services, running. */
 export interface RunningShape {
-  /** Pids of the services' own processes. */
-  pids(): Record<string, number>;
   /** Where other services call each; empty in one process. */
   readonly internal: Readonly<Record<string, InternalAddress>>;
   /** Where each process serves its metrics; empty unless METRICS_PORT is set. */

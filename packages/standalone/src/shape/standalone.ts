@@ -42,7 +42,7 @@ export async function startStandalone(options: ShapeOptions): Promise<RunningSha
     await start(realtime, realtimeAddress);
   });
   const { metricsPort } = telemetry;
-  return { pids: () => ({}), internal: {}, metrics: metricsPort === undefined ? {} : { latchkey: metricsUrl(metricsPort) } };
+  return { internal: {}, metrics: metricsPort === undefined ? {} : { latchkey: metricsUrl(metricsPort) } };
 }
 
 /** One endpoint for all services, opened before any of them is composed. */
