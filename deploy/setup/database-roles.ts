@@ -5,8 +5,9 @@ import { Client, escapeIdentifier, escapeLiteral } from 'pg';
 import { z } from 'zod';
 
 /**
- * Makes a role and a schema of the same name for each service in the database that ADMIN_DATABASE_URL names, with the role and password of the
- * service's own URL. Safe to run again: a password that has changed is changed. A role owns its schema and sees no other.
+ * Makes a role and a schema of the same name for each service in the database that
+ * ADMIN_DATABASE_URL names, with the role and password of the service's own URL. Safe to run
+ * again: a password that has changed is changed. A role owns its schema and sees no other.
  */
 
 const databaseUrl = urlSetting('postgres:', 'postgresql:').refine(

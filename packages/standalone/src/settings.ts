@@ -2,29 +2,20 @@ import { readAppsConfig, readAppsProcessConfig } from '@latchkey/apps/config';
 import { readFilesConfig, readFilesProcessConfig } from '@latchkey/files/config';
 import { readGatewayConfig, readGatewayProcessConfig } from '@latchkey/gateway/config';
 import { readIdentityConfig, readIdentityProcessConfig } from '@latchkey/identity/config';
-import {
-  ConfigError,
-  portSetting,
-  readConfig,
-  readTogether,
-  secretSetting,
-  serviceCredentialsSetting,
-  urlSetting,
-} from '@latchkey/kit/config';
+import { ConfigError, portSetting, readConfig, secretSetting, serviceCredentialsSetting, urlSetting } from '@latchkey/kit/config';
 import { readTelemetryConfig } from '@latchkey/kit/telemetry';
 import { REALTIME_DEFAULTS, readRealtimeConfig, readRealtimeProcessConfig } from '@latchkey/realtime/config';
 import { z } from 'zod';
 
-/** `standalone`: all services in this process. `deployed`: a process each. */
+/** `standalone`: all services in this process. `deployed`: each in a process of its own. */
 export type Shape = 'standalone' | 'deployed';
 
-/** What the launcher itself needs; everything else goes on to the services. */
+/** The launcher's own settings; all others are for the services. */
 const launcherSettings = z.object({
   DATA_DIR: z.string().default('.data'),
   OBJECTS_DIR: z.string().optional(),
   HOST: z.string().default('0.0.0.0'),
   PORT: portSetting.default(8080),
-  REALTIME_HOST: z.string().optional(),
   REALTIME_PORT: portSetting.default(8081),
   PUBLIC_URL: urlSetting('http:', 'https:').optional(),
   DATABASE_URL: urlSetting('postgres:', 'postgresql:').optional(),
@@ -34,17 +25,15 @@ const launcherSettings = z.object({
 });
 
 export type LauncherSettings = z.output<typeof launcherSettings> & {
-  /** Whether anybody may create an account. */
+  /** Whether everyone may create an account. */
   readonly signUpOpen: boolean;
-  /** How long an ordered stop waits for uploads at most, in milliseconds. */
+  /** How long an ordered stop waits for uploads at most. */
   readonly uploadDeadlineMs: number;
-  /** How long it takes requests beforehand, in milliseconds. */
+  /** How long it still takes requests before that. */
   readonly drainMs: number;
-  /** How long it spreads the closing of live connections over at most, in milliseconds. */
-  readonly socketDrainMs: number;
 };
 
-/** Stands in, while settings are checked, for what the launcher provides later. */
+/** Stands for what the launcher provides later. */
 const PROVIDED = {
   DATABASE_URL: 'postgresql://provided',
   REDIS_URL: 'redis://provided',
@@ -52,7 +41,7 @@ const PROVIDED = {
   OBJECTS_DIR: 'provided',
 };
 
-/** The same for services of their own: what the launcher gives each, and no others. */
+/** Stands for what the launcher gives services in processes of their own. */
 const PROVIDED_TO_PROCESSES = {
   SERVICE_CREDENTIALS: 'provided'.repeat(8),
   GRPC_PORT: '0',
@@ -62,12 +51,18 @@ const PROVIDED_TO_PROCESSES = {
 };
 
 const TLS_FILES = ['SERVICE_TLS_CERT_FILE', 'SERVICE_TLS_KEY_FILE', 'SERVICE_TLS_CA_FILE'];
+const PROCESS_READERS = [
+  readAppsProcessConfig,
+  readIdentityProcessConfig,
+  readFilesProcessConfig,
+  readGatewayProcessConfig,
+  readRealtimeProcessConfig,
+];
 
 /**
- * Reads the launcher's settings and checks those of all services too, before anything slow begins.
+ * Reads the launcher's settings and checks those of all services, before anything slow begins.
  *
- * @param shape whether services are processes of their own, which have settings of their own
- * @throws {ConfigError} naming every problem at once, one a line.
+ * @throws {ConfigError} naming every problem, one a line
  */
 export function readSettings(env: NodeJS.ProcessEnv, shape: Shape): LauncherSettings {
   const problems = new Set<string>();
@@ -85,16 +80,19 @@ export function readSettings(env: NodeJS.ProcessEnv, shape: Shape): LauncherSett
   for (const [name, value] of Object.entries(PROVIDED)) complete[name] ||= value;
   const identity = attempt(() => readIdentityConfig(complete));
   const gateway = attempt(() => readGatewayConfig(complete));
-  attempt(() => readAppsConfig(complete));
   const files = attempt(() => readFilesConfig(complete));
-  const realtime = attempt(() => readRealtimeConfig(complete));
-  attempt(() => readTelemetryConfig(complete));
-  if (shape === 'deployed') attempt(() => checkProcesses(complete));
+  for (const read of [readAppsConfig, readRealtimeConfig, readTelemetryConfig]) attempt<unknown>(() => read(complete));
+  if (shape === 'deployed') {
+    const given: NodeJS.ProcessEnv = { ...complete, ...PROVIDED_TO_PROCESSES };
+    for (const name of TLS_FILES) delete given[name];
+    for (const read of PROCESS_READERS) attempt<unknown>(() => read(given));
+    const why = 'must not be set with --deployed: there the services call one another in clear, on this machine only';
+    for (const name of TLS_FILES.filter((name) => env[name])) problems.add(`${name} ${why}`);
+  }
   if (settings && settings.PORT !== 0 && settings.PORT === settings.REALTIME_PORT) {
     problems.add(`PORT (8080 unless set) and REALTIME_PORT (8081 unless set) must differ, and both are ${settings.PORT}`);
   }
-  if (!settings || !identity || !gateway || !files || !realtime || problems.size > 0)
-    throw new ConfigError([...problems].join('\n'));
+  if (!settings || !identity || !gateway || !files || problems.size > 0) throw new ConfigError([...problems].join('\n'));
   return {
     ...settings,
     signUpOpen: identity.SIGN_UP === 'open',
@@ -104,33 +102,10 @@ export function readSettings(env: NodeJS.ProcessEnv, shape: Shape): LauncherSett
   };
 }
 
-/** What services need as processes of their own. Throws ConfigError. */
-function checkProcesses(given: NodeJS.ProcessEnv): void {
-  const env: NodeJS.ProcessEnv = { ...given, ...PROVIDED_TO_PROCESSES };
-  for (const name of TLS_FILES) delete env[name];
-  readTogether(
-    () => readAppsProcessConfig(env),
-    () => readIdentityProcessConfig(env),
-    () => readFilesProcessConfig(env),
-    () => readGatewayProcessConfig(env),
-    () => readRealtimeProcessConfig(env),
-    () => refuseTls(given),
-  );
-}
-
-function refuseTls(env: NodeJS.ProcessEnv): void {
-  const why = 'must not be set with --deployed: there the services call one another in clear, on this machine only';
-  const problems = TLS_FILES.filter((name) => env[name]).map((name) => `${name} ${why}`);
-  if (problems.length > 0) throw new ConfigError(problems.join('\n'));
-}
-
-/** What each shape has no use for: in one process no service is called over the network. */
-const WITHOUT_EFFECT: Readonly<Record<Shape, readonly string[]>> = {
-  standalone: ['MIGRATE_ON_START', ...TLS_FILES],
-  deployed: [],
-};
-
-/** The names of settings that are set and that the shape does not heed. */
+/**
+ * The settings that are set and have no effect: in one process, no service is called over the
+ * network.
+ */
 export function settingsWithoutEffect(env: NodeJS.ProcessEnv, shape: Shape): string[] {
-  return WITHOUT_EFFECT[shape].filter((name) => env[name]);
+  return shape === 'standalone' ? ['MIGRATE_ON_START', ...TLS_FILES].filter((name) => env[name]) : [];
 }
