@@ -68,10 +68,9 @@ function testAll(args) {
   return test(args);
 }
 
-/** Uploads while processes are killed; with `fleet` first, two of each service of which one thing after the other breaks. */
-function testFaults([which, ...args]) {
-  const [drill, rest] = which === 'fleet' ? ['fleet/drill', args] : ['faults', which === undefined ? [] : [which, ...args]];
-  return runNode([`${root}packages/standalone/src/testing/${drill}/main.ts`, ...rest], { endsWithUs: true });
+/** Breaks processes, servers and stores under load: of every target in turn, or of the named ones. */
+function testFaults(targets) {
+  return runNode([`${root}packages/standalone/src/testing/faults/main.ts`, ...targets], { endsWithUs: true });
 }
 
 function selectChecks(names) {

@@ -25,12 +25,12 @@ As npm test, with every end-to-end test in both shapes and the fault tests that 
     options: ['project=', 'reporter=', 'bail='],
   },
   'test:faults': {
-    usage: `npm run test:faults [-- fleet]
+    usage: `npm run test:faults [-- <target>...]
 
-Stops and breaks processes under load, and checks that nothing is lost. With fleet, two of each service run.
+Breaks processes, servers and stores under load, and checks that no promise is broken.
+Targets: standalone, s3, disk, fleet (two of each service); all in turn unless named.
 
-Environment variables: FAULT_MINUTES (10), FAULT_SEED, FAULT_SHAPE (standalone or deployed), FAULT_KEEP (false);
-with fleet: FAULT_SEED, FAULT_SECONDS (8), FAULT_NAME.`,
+Environment variables: FAULT_MINUTES (10), FAULT_SEED, FAULT_SECONDS (4, of each fault), FAULT_NAME (a part of it).`,
   },
   check: {
     usage: `npm run check [-- <name>...]

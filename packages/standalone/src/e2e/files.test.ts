@@ -72,28 +72,20 @@ describe('file-action', () => {
     const rename = { action: 'change_file_name', fileId };
     const deletion = { action: 'delete_file', fileId };
     const bad = [
-      ...[
-        { fileId },
-        { ...rename, action: 'copy_file' },
-        { ...rename, action: 'DELETE_FILE' },
-        { ...rename, action: ['delete_file'] },
-      ],
+      { fileId },
+      { ...rename, action: 'copy_file' },
+      { ...rename, action: 'DELETE_FILE' },
+      { ...rename, action: ['delete_file'] },
       ...[{ action: 'delete_file' }, { ...deletion, fileId: 1 }, { ...deletion, fileId: [fileId] }, { ...deletion, force: true }],
-      ...[
-        { ...deletion, applicationId },
-        { ...rename, fileName: 1 },
-        { ...rename, fileName: null },
-        { ...rename, fileName: '..' },
-      ],
+      { ...deletion, applicationId },
+      { ...rename, fileName: 1 },
+      { ...rename, fileName: null },
+      { ...rename, fileName: '..' },
     ];
     for (const body of bad) expect(await act(body), JSON.stringify(body)).toBe('400 VALIDATION_ERROR');
     expect(await act(rename)).toBe('400 bad_request');
     for (const unknown of [
-      '01900000-0000-7000-8000-00000000dead',
-      'abc',
-      '',
-      '\0',
-      '😀',
+      ...'01900000-0000-7000-8000-00000000dead|abc||\0|😀'.split('|'),
       applicationId,
       `${fileId}x`,
       'x'.repeat(60_000),
@@ -213,7 +205,7 @@ describe('an account has no more than its limits', () => {
   it('of files, over all its applications, also of forty uploads at the same time by its keys and sessions', async () => {
     const { owner, session, first, second } = await createOwner();
     const callers = [session, (await createKey(owner)).api];
-    // Refused because another upload runs, it is sent again until the response is the account's own.
+    // Sent again while another upload of the account is running.
     const put = (i: number): Promise<Answer> =>
       eventually(
         async () => {

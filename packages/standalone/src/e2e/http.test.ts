@@ -36,36 +36,18 @@ const request = (line: string, headers = '', body = '') => `${line} HTTP/1.1\r\n
 const list = (target = LIST, headers = '') => request(`GET ${target}`, `Authorization: Bearer ${KEY}\r\n${headers}`);
 /** A request that creates an application, so that one that must not be taken is noticed. */
 const create = (headers: string, body = '{"name":"smuggled application"}') =>
-  request(
-    'POST /api/v1/panel/create-application',
-    `Authorization: Bearer ${KEY}\r\nContent-Type: application/json\r\n${headers}\r\n`,
-    '',
-  ).slice(0, -2) + body;
+  `${list().replace(`GET ${LIST}`, 'POST /api/v1/panel/create-application').slice(0, -2)}Content-Type: application/json\r\n${headers}\r\n${body}`;
+/** Texts in which `~` stands for the end of a line and `|` divides them. */
+const linesOf = (text: string) => text.replaceAll('~', '\r\n').split('|');
 const chunked = (body: string) => `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`;
 
 describe('what is no valid HTTP is refused with the envelope:', () => {
   it.each([
-    ...[
-      'garbage\r\n\r\n',
-      'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
-      'GET / HTTP/2.5\r\nHost: x\r\n\r\n',
-      request('BREW /'),
-      request('get /'),
-    ],
-    ...[
-      `GET ${LIST} HTTP/1.1\r\n\r\n`,
-      'GET /healthz HTTP/1.1\r\nHost: localhost@evil.com\r\n\r\n',
-      'GET /healthz HTTP/2.0\r\nHost: x\r\n\r\n',
-    ],
-    ...[`GET ${LIST} HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n`, 'GET / HTTP/1.1\nHost: x\n\n', request('GET /', 'X-A: a\0b\r\n')],
-    ...[
-      request('GET /', 'X-A: a\rb\r\n'),
-      request('GET /', 'X-A\r\n'),
-      request('GET /', 'X-A: a\r\n\tb: c\r\n'),
-      request('GET /\xff\xfe'),
-    ],
-    ...['/a b', '/%zz', `${LIST}%`].map((path) => request(`GET ${path}`)),
-    request('POST /api/v1/panel/api-keys/%ff/revoke'),
+    ...linesOf('garbage~~|PRI * HTTP/2.0~~SM~~|GET / HTTP/2.5~Host: x~~|BREW / HTTP/1.1~Host: x~~|get / HTTP/1.1~Host: x~~'),
+    ...linesOf(`GET ${LIST} HTTP/1.1~~|GET ${LIST} HTTP/1.1~Host: a~Host: a~~|GET / HTTP/1.1\nHost: x\n\n`),
+    ...linesOf('GET /healthz HTTP/1.1~Host: localhost@evil.com~~|GET /healthz HTTP/2.0~Host: x~~'),
+    ...linesOf('X-A: a\0b~|X-A: a\rb~|X-A~|X-A: a~\tb: c~').map((header) => request('GET /', header)),
+    ...['/\xff\xfe', '/a b', '/%zz', `${LIST}%`, '/api/v1/panel/api-keys/%ff'].map((path) => request(`GET ${path}`)),
   ])('%j', async (bytes) => {
     expect((await send(bytes)).map(codeOf)).toEqual(['400 bad_request']);
   });
@@ -73,28 +55,19 @@ describe('what is no valid HTTP is refused with the envelope:', () => {
   const TWO = 'Content-Length: 2\r\n';
   const CHUNKED = 'Transfer-Encoding: chunked\r\n';
   it.each([
-    ...['5\r\nTransfer-Encoding: chunked', '2\r\nContent-Length: 3', '2, 2', '-1', '+2', '0x2', '9'.repeat(26)].map((value) => [
+    ...linesOf(`5~${CHUNKED.trim()}|2~Content-Length: 3|2, 2|-1|+2|0x2|${'9'.repeat(26)}`).map((value) => [
       `Content-Length: ${value}\r\n`,
       '{} ',
     ]),
     [TWO + TWO, '{}'],
-    ...['xchunked', 'chunked, identity', 'chunked, chunked', 'identity', '\x0bchunked'].map((value) => [
+    ...linesOf('xchunked|chunked, identity|chunked, chunked|identity|\x0bchunked').map((value) => [
       `Transfer-Encoding: ${value}\r\n`,
       chunked('{}'),
     ]),
-    ...[
-      `${CHUNKED}Content-Length: 5\r\n`,
-      CHUNKED + CHUNKED,
-      'Transfer-Encoding : chunked\r\n',
-      'Transfer-Encoding:\r\n chunked\r\n',
-    ].map((headers) => [headers, chunked('{}')]),
-    ...[
-      'zz\r\n{}\r\n0\r\n\r\n',
-      '-2\r\n{}\r\n0\r\n\r\n',
-      'ffffffffffffffffff\r\n{}\r\n0\r\n\r\n',
-      '1\r\n{}\r\n0\r\n\r\n',
-      '2\n{}\n0\n\n',
-    ].map((body) => [CHUNKED, body]),
+    ...linesOf(`${CHUNKED}Content-Length: 5~|${CHUNKED}${CHUNKED}|Transfer-Encoding : chunked~|Transfer-Encoding:~ chunked~`).map(
+      (headers) => [headers, chunked('{}')],
+    ),
+    ...linesOf('zz~{}~0~~|-2~{}~0~~|ffffffffffffffffff~{}~0~~|1~{}~0~~|2\n{}\n0\n\n').map((body) => [CHUNKED, body]),
   ])('%j with %j, and nothing after it is taken for another request', async (headers = '', body = '') => {
     const answers = await send(create(headers, body) + create('Content-Length: 31\r\n'), { answers: 3 });
     expect(answers.map(codeOf)).toEqual(['400 bad_request']);
@@ -131,16 +104,12 @@ describe('what is no valid HTTP is refused with the envelope:', () => {
 
 describe('valid HTTP that is seldom seen is answered:', () => {
   it.each([
-    ...[
-      list(`http://x${LIST}`),
-      list().replace('/1.1\r\nHost: x', '/1.0'),
-      `\r\n\r\n${list()}`,
-      list('/api/v1/panel/get%2Dapplications'),
-    ],
-    ...[
-      list(LIST, 'Connection: Upgrade\r\nUpgrade: websocket\r\n'),
-      list(LIST, 'Accept-Version: 9.x\r\nAccept: image/png\r\nAccept-Encoding: x\r\n'),
-    ],
+    list(`http://x${LIST}`),
+    list().replace('/1.1\r\nHost: x', '/1.0'),
+    `\r\n\r\n${list()}`,
+    list('/api/v1/panel/get%2Dapplications'),
+    list(LIST, 'Connection: Upgrade\r\nUpgrade: websocket\r\n'),
+    list(LIST, 'Accept-Version: 9.x\r\nAccept: image/png\r\nAccept-Encoding: x\r\n'),
     ...[`${list(LIST, 'Content-Length: 3\r\n')}abc`, list(LIST, 'X-HTTP-Method-Override: DELETE\r\n')],
   ])('%j', async (bytes) => {
     expect(codeOf((await send(bytes))[0])).toBe('200');
@@ -177,30 +146,16 @@ describe('valid HTTP that is seldom seen is answered:', () => {
 
 describe('a path', () => {
   const panel = [
-    '',
-    '/',
-    '/get-applications/',
-    '//get-applications',
-    '/get-presigned-upload-url',
-    '/check-file-uploaded-status',
-    '/api-keys/',
-    '/api-keys/x/revoke/y',
+    ...'|/|/get-applications/|//get-applications|/get-presigned-upload-url|/check-file-uploaded-status'.split('|'),
+    ...'/api-keys/|/api-keys/x/revoke/y'.split('|'),
   ];
   it.each([
     ...panel.map((path) => `/api/v1/panel${path}`),
-    ...[
-      '/',
-      '/api',
-      '//api/v1/panel/get-applications',
-      '/API/V1/panel/get-applications',
-      '/api/v2/panel/get-applications',
-      `${LIST};a=b`,
-    ],
-    ...[
-      '/api/v1/auth/../panel/get-applications',
-      '/docs/static/..%2f..%2f..%2fpackage.json',
-      '/docs/static/../../../package.json',
-    ],
+    ...'/|/api|//api/v1/panel/get-applications|/API/V1/panel/get-applications|/api/v2/panel/get-applications'.split('|'),
+    `${LIST};a=b`,
+    '/api/v1/auth/../panel/get-applications',
+    '/docs/static/..%2f..%2f..%2fpackage.json',
+    '/docs/static/../../../package.json',
     ...['/.env', '/metrics', `/${'a'.repeat(8_000)}`, '/%00', '/constructor', '/__proto__'],
   ])('that is no route is not found: %s', async (path) => {
     for (const method of ['GET', 'POST', 'DELETE'])

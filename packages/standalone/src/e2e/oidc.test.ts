@@ -1,10 +1,10 @@
 import { once } from 'node:events';
-import { type AddressInfo, createServer } from 'node:net';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { PASSWORD, signUp } from '../testing/caller.ts';
 import { outcome } from '../testing/files.ts';
-import { cookieLines, OidcBrowser, someoneAt } from '../testing/oidc-browser.ts';
-import { type OidcIssuer, PUBLIC_URL, type Somebody, startOidcIssuer } from '../testing/oidc-issuer.ts';
+import { cookieLines, createUser, OidcBrowser } from '../testing/oidc-browser.ts';
+import { type OidcIssuer, PUBLIC_URL, startOidcIssuer, type UserClaims } from '../testing/oidc-issuer.ts';
 import { type OwnInstance, startInstanceForTest, startOwnInstance } from '../testing/own-instance.ts';
 import { signUpGuarded } from '../testing/two-factor.ts';
 
@@ -22,7 +22,7 @@ afterAll(async () => {
 });
 
 const browser = (session?: string) => new OidcBrowser(instance.api, issuer, session);
-const someone = (claims: Somebody = {}) => someoneAt(issuer, claims);
+const someone = (claims: UserClaims = {}) => createUser(issuer, claims);
 
 describe('signing in at an issuer', () => {
   it('opens a session of a new account, and the next time another session of the same', async () => {
@@ -94,24 +94,22 @@ describe('signing in at an issuer', () => {
   });
 
   it('refuses a malformed callback, one without a flow, and an unknown issuer', async () => {
+    const comeBack = async (query: string) => outcome(await browser().comeBack(query));
     for (const query of ['state=a&state=b', `code=${'a'.repeat(5_000)}`, 'code=%00'])
-      expect(outcome(await browser().comeBack(query))).toBe('400 VALIDATION_ERROR');
-    for (const query of ['', 'state=__proto__&code=constructor', 'error=%3Cscript%3E', '%5B%5D=1&code[]=2'])
-      expect(outcome(await browser().comeBack(query))).toBe('401 unauth');
-    for (const name of ['nobody', 'CORP', '__proto__'])
-      expect(outcome(await instance.api.get(`${OIDC}/start`, { issuer: name })), name).toBe('404 not_found');
-    for (const query of ['', 'issuer=corp&issuer=corp'])
-      expect(outcome(await instance.api.get(`${OIDC}/start`, query))).toBe('400 VALIDATION_ERROR');
+      expect(await comeBack(query)).toBe('400 VALIDATION_ERROR');
+    for (const query of ['', 'state=__proto__&code=constructor', '%5B%5D=1&code[]=2'])
+      expect(await comeBack(query)).toBe('401 unauth');
+    const start = async (query: string) => outcome(await instance.api.get(`${OIDC}/start`, query));
+    for (const name of ['nobody', 'CORP', '__proto__']) expect(await start(`issuer=${name}`), name).toBe('404 not_found');
+    for (const query of ['', 'issuer=corp&issuer=corp']) expect(await start(query)).toBe('400 VALIDATION_ERROR');
   });
 
   it.each([
-    ...[undefined, 'https://evil.test/', `https://evil.test/?${PUBLIC_URL}`, 'nonsense'].map(
-      (referer) => ['cross-site', referer, '403 csrf_invalid'] as const,
-    ),
-    ['cross-site', `${PUBLIC_URL}/`, '302'],
-    ...['same-site', 'same-origin', 'none'].map((site) => [site, undefined, '302'] as const),
-  ])('is not begun by a link of another site: %s from %s', async (site, referer, expected) => {
-    const headers = { 'sec-fetch-site': site, ...(referer !== undefined && { referer }) };
+    ...['', 'https://evil.test/', `https://evil.test/?${PUBLIC_URL}`, 'nonsense'].map((referer) => ['cross-site', referer]),
+    ...[['cross-site', `${PUBLIC_URL}/`], ...['same-site', 'same-origin', 'none'].map((site) => [site, ''])],
+  ])('is not begun by a link of another site: %s from %j', async (site = '', referer = '') => {
+    const headers = { 'sec-fetch-site': site, ...(referer && { referer }) };
+    const expected = site === 'cross-site' && referer !== `${PUBLIC_URL}/` ? '403 csrf_invalid' : '302';
     const response = await fetch(`${instance.baseUrl}${OIDC}/start?issuer=corp`, { redirect: 'manual', headers });
     const body = await response.text();
     expect(`${response.status} ${body && JSON.parse(body).code}`.trim()).toBe(expected);
@@ -121,34 +119,25 @@ describe('signing in at an issuer', () => {
   it('never signs in to an account because of its email, and needs a verified one for a new account', async () => {
     const owner = await signUp(instance.api);
     const answer = await browser().signIn(someone({ email: owner.email.toUpperCase() }));
-    expect([outcome(answer), answer.message, cookieLines(answer.headers, 'session')]).toEqual([
-      '409 account_exists',
-      expect.stringContaining('link'),
-      [],
-    ]);
+    expect(answer).toMatchObject({ status: 409, code: 'account_exists', message: expect.stringContaining('link') });
+    expect(cookieLines(answer.headers, 'session')).toEqual([]);
     expect(outcome(await browser().signIn(someone({ email_verified: false })))).toBe('403 email_not_verified');
   });
 
   it('gives the account the picture that the issuer names, which is never fetched', async () => {
-    let connections = 0;
-    const pictures = createServer((socket) => {
-      connections += 1;
-      socket.destroy();
-    }).listen(0, '127.0.0.1');
+    const sockets: Socket[] = [];
+    const pictures = createServer((socket) => sockets.push(socket)).listen(0, '127.0.0.1');
     await once(pictures, 'listening');
     const picture = `https://127.0.0.1:${(pictures.address() as AddressInfo).port}/picture.png`;
     const login = someone({ picture });
     const avatarUrl = async () => (await browser().signIn(login)).data.account.avatarUrl;
     expect(await avatarUrl()).toBe(picture);
-    for (const [next, expected] of [
-      [`${picture}?2`, `${picture}?2`],
-      ['http://127.0.0.1/in-the-clear.png', `${picture}?2`],
-    ] as const) {
+    for (const next of [`${picture}?2`, 'http://127.0.0.1/in-the-clear.png']) {
       issuer.know(login, { picture: next });
-      expect(await avatarUrl()).toBe(expected);
+      expect(await avatarUrl()).toBe(`${picture}?2`);
     }
     pictures.close();
-    expect(connections).toBe(0);
+    expect(sockets).toEqual([]);
   });
 
   it('at an issuer that is down is answered with 503, and others are used', async () => {
@@ -201,12 +190,10 @@ describe('linking an account', () => {
     expect(answer.data).toMatchObject({ account: { id: owner.accountId }, csrfToken: owner.csrfToken });
     expect((await browser().signIn(login)).data.account.id).toBe(owner.accountId);
     const links = async () => (await owner.session.get(`${OIDC}/links`)).data;
-    expect(await links()).toEqual([
-      { issuer: issuer.url, name: 'corp', subject: login, createdAt: expect.stringMatching(/^\d{4}-.+Z$/) },
-    ]);
+    expect(await links()).toEqual([{ issuer: issuer.url, name: 'corp', subject: login, createdAt: expect.any(String) }]);
     const unlink = (proof: object) => owner.session.post(`${OIDC}/unlink`, { issuer: 'corp', ...proof });
-    for (const proof of [{}, { password: 'wrong password' }, { code: '123456' }])
-      expect(outcome(await unlink(proof))).toBe('400 bad_request');
+    const proofs = [{}, { password: 'wrong password' }, { code: '123456' }];
+    for (const proof of proofs) expect(outcome(await unlink(proof))).toBe('400 bad_request');
     expect((await unlink({ password: PASSWORD })).data).toEqual({ removed: 1 });
     expect([outcome(await unlink({ password: PASSWORD })), await links()]).toEqual(['404 not_found', []]);
     expect(outcome(await browser().signIn(login))).toBe('403 email_not_verified');
@@ -215,8 +202,8 @@ describe('linking an account', () => {
   it('needs the password too, and the browser of the account', async () => {
     const [owner, other] = [await signUp(instance.api), await signUp(instance.api)];
     const login = someone();
-    for (const proof of [{}, { password: 'wrong password' }])
-      expect(outcome(await browser(owner.cookie).link(owner.csrfToken, proof))).toBe('400 bad_request');
+    const proofs = [{}, { password: 'wrong password' }];
+    for (const proof of proofs) expect(outcome(await browser(owner.cookie).link(owner.csrfToken, proof))).toBe('400 bad_request');
     for (const session of [other.cookie, 'session=nonsense']) {
       const linking = browser(owner.cookie);
       const { data } = await linking.link(owner.csrfToken);
@@ -244,9 +231,8 @@ describe('linking an account', () => {
 it('with sign-up closed, a page to return to and small limits, browsers return to the page and are limited', async () => {
   const returnUrl = 'https://dashboard.test/welcome?from=issuer';
   const limits = { AUTH_ATTEMPTS_PER_MINUTE: '3', SIGN_IN_FAILURES_PER_15_MINUTES: '2', TRUSTED_PROXIES: 'loopback' };
-  const { api } = await startInstanceForTest({
-    env: { ...issuer.env, ...limits, SIGN_UP: 'closed', OIDC_RETURN_URL: returnUrl },
-  });
+  const env = { ...issuer.env, ...limits, SIGN_UP: 'closed', OIDC_RETURN_URL: returnUrl };
+  const { api } = await startInstanceForTest({ env });
   const locationOf = (response: Response) => [response.status, response.headers.get('location')];
   const own = new OidcBrowser(api, issuer);
   const query = await own.visit(someone());
@@ -256,13 +242,13 @@ it('with sign-up closed, a page to return to and small limits, browsers return t
   expect([locationOf(again), again.headers.get('referrer-policy')]).toEqual([[302, `${returnUrl}&error=unauth`], 'no-referrer']);
   // Beginning and coming back count together, and not for sign-in.
   const embedded = { 'sec-fetch-site': 'cross-site', 'sec-fetch-dest': 'image', 'x-forwarded-for': '198.51.100.1' };
-  const start = (headers: Record<string, string>) =>
-    fetch(`${api.baseUrl}${OIDC}/start?issuer=nowhere`, { redirect: 'manual', headers });
+  const url = `${api.baseUrl}${OIDC}/start?issuer=nowhere`;
+  const start = (headers: Record<string, string>) => fetch(url, { redirect: 'manual', headers });
   // Pictures of other sites do not spend them.
   for (let i = 0; i < 4; i += 1) expect((await start(embedded)).status).toBe(403);
   const locations = [];
-  for (let i = 0; i < 4; i += 1) locations.push(locationOf(await start({ 'x-forwarded-for': '198.51.100.1' }))[1]);
-  expect(locations).toEqual([...Array(3).fill(`${returnUrl}&error=not_found`), `${returnUrl}&error=rate_limit_reached`]);
+  for (let i = 0; i < 4; i += 1) locations.push(locationOf(await start({ 'x-forwarded-for': '198.51.100.1' })));
+  expect(locations).toEqual([...Array(3).fill([302, `${returnUrl}&error=not_found`]), [429, null]]);
   const signIn = { email: 'a@example.com', password: 'wrong password' };
   expect(outcome(await api.with({ 'x-forwarded-for': '198.51.100.1' }).post('/api/v1/auth/sign-in', signIn))).toBe('401 unauth');
 });

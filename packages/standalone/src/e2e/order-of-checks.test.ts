@@ -6,7 +6,7 @@ import { forgeKey } from '../testing/key-text.ts';
 import { APPLICATION_ROUTES, nameOf, type RouteCase } from '../testing/routes.ts';
 import { openUpload, startUpload } from '../testing/running-upload.ts';
 
-/** Decisions 2: authentication, scope, schema, does the application exist, is the key restricted from it, the action's own checks. */
+/** Decisions 2: authentication, scope, schema, existence, key restriction, the action's checks. */
 const UNKNOWN = '01900000-0000-7000-8000-00000000dead';
 const SETTINGS = '/api/v1/panel/update-application-settings';
 let owner: Owner;
@@ -70,24 +70,18 @@ it('the action checks come last', async () => {
 });
 
 it.each([
-  ...[
-    ['status', true],
-    ['status', 'ONLINE'],
-    ['status', ''],
-    ['version', false],
-    ['version', ''],
-    ['version', '   '],
-  ],
-  ...[
-    ['version', 'x'.repeat(65)],
-    ['version', 'a\nb'],
-    ['version', 'a\0b'],
-    ['applicationLicenseRequiresClientId', 'true'],
-  ],
-  ...[
-    ['applicationUserRequiresClientId', ''],
-    ['applicationUserRequiresLicense', 'online'],
-  ],
+  ['status', true],
+  ['status', 'ONLINE'],
+  ['status', ''],
+  ['version', false],
+  ['version', ''],
+  ['version', '   '],
+  ['version', 'x'.repeat(65)],
+  ['version', 'a\nb'],
+  ['version', 'a\0b'],
+  ['applicationLicenseRequiresClientId', 'true'],
+  ['applicationUserRequiresClientId', ''],
+  ['applicationUserRequiresLicense', 'online'],
 ])('the setting %s may not be %j', async (field, value) => {
   expect(outcome(await owner.session.patch(SETTINGS, { field, value }, { applicationId: open }))).toBe('400 bad_request');
 });

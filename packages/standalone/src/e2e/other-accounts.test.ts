@@ -4,7 +4,7 @@ import { createApplication, createKey, type Key, type Owner, readState, signUp }
 import { ACTION, upload } from '../testing/files.ts';
 import { APPLICATION_ROUTES, nameOf } from '../testing/routes.ts';
 
-/** S1: the response for what is another account's is, byte for byte, the one for what never existed. */
+/** S1: what is another account's has, byte for byte, the response of what never existed. */
 const NEVER = '01900000-0000-7000-8000-00000000dead';
 const KEYS = '/api/v1/panel/api-keys';
 let owner: Owner;
@@ -33,19 +33,17 @@ beforeAll(async () => {
 /** Ids that name nothing of the account's. */
 const ids = () => [
   ...[foreign, foreign.toUpperCase(), deleted, owner.accountId, foreignFile, foreignKey.id, foreignKey.record.publicId],
-  ...[
-    '',
-    'abc',
-    `${own}x`,
-    `${own} `,
-    own.replaceAll('-', ''),
-    `{${own}}`,
-    `${own}\0`,
-    '\0',
-    '０'.repeat(36),
-    "' OR 1=1 --",
-    '1',
-  ],
+  '',
+  'abc',
+  `${own}x`,
+  `${own} `,
+  own.replaceAll('-', ''),
+  `{${own}}`,
+  `${own}\0`,
+  '\0',
+  '０'.repeat(36),
+  "' OR 1=1 --",
+  '1',
   ...['../../etc/passwd', '00000000-0000-0000-0000-000000000000', 'ffffffff-ffff-ffff-ffff-ffffffffffff', 'a'.repeat(8_000)],
 ];
 

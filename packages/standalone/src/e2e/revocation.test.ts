@@ -5,7 +5,7 @@ import { createApplication, createKey, type Key, type Owner, sharedApi, signUp }
 import { outcome } from '../testing/files.ts';
 import { signInTo } from '../testing/two-factor.ts';
 
-/** What takes effect takes it on the very next request (decisions 5), though a gateway remembers credentials. */
+/** Changes take effect on the very next request (decisions 5), though gateways cache. */
 let owner: Owner;
 let applicationId: string;
 beforeAll(async () => {

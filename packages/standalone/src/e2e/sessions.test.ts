@@ -131,14 +131,12 @@ describe('signing up', () => {
 describe('a session changes nothing', () => {
   const { port, baseUrl } = inject('latchkeyInstance');
   const FOREIGN = [
-    ...[
-      'null',
-      'https://evil.example',
-      `https://127.0.0.1:${port}`,
-      `http://127.0.0.1:${port + 1}`,
-      'http://127.0.0.1',
-      'file://',
-    ],
+    'null',
+    'https://evil.example',
+    `https://127.0.0.1:${port}`,
+    `http://127.0.0.1:${port + 1}`,
+    'http://127.0.0.1',
+    'file://',
     ...[`http://a.localhost:${port}`, `http://localhost.evil.example:${port}`, `http://127.0.0.1:${port}/`],
   ];
   let state: string;

@@ -28,6 +28,11 @@ const ALL_CUTS = CUTS.flatMap((after) =>
 /** Requests by how often an actor sends them, in percent. */
 const STEPS = { upload: 46, rename: 6, delete: 12, application: 2, read: 14, write: 10, 'sign-in': 3, avatar: 4, download: 3 };
 
+/** Codes that an upload may have, and one whose sender went away. */
+const UPLOAD_REFUSALS = ['limit_exceeded', 'rate_limit_reached', 'upload_timeout'];
+const CUT_REFUSALS = ['bad_request', 'VALIDATION_ERROR'];
+const NEW_ENTRY: Pick<Entry, 'state' | 'busy'> = { state: 'in doubt', busy: true };
+
 export type Kind = keyof typeof STEPS;
 export const KINDS = Object.keys(STEPS) as Kind[];
 
@@ -67,7 +72,7 @@ export class Actor {
     }
   }
 
-  /** Sends a request, with the account's key unless it has headers. The application may be deleted meanwhile. */
+  /** Sends a request, with the account's key unless it has headers. */
   #send(kind: Kind, sent: FaultRequest, refusals: readonly string[] = [], applicationId?: string): Promise<Outcome> {
     const mayBeMissing = () => applicationId !== undefined && !isUsable(this.#account, applicationId);
     return this.#game.send(kind, this.#account.name, { headers: this.#account.key.headers, ...sent }, { refusals, mayBeMissing });
@@ -84,40 +89,16 @@ export class Actor {
     const isRight = !random.oneIn(12);
     const { chunked, cut } = random.oneIn(6) ? this.#nextCut() : { chunked: random.oneIn(2), cut: undefined };
     const fileName = newName(account, 'f');
-    const entry: Entry = {
-      applicationId,
-      names: [fileName],
-      id: undefined,
-      byteSize: bytes.length,
-      checksum,
-      state: 'in doubt',
-      busy: true,
-    };
+    const entry: Entry = { applicationId, names: [fileName], id: undefined, byteSize: bytes.length, checksum, ...NEW_ENTRY };
     account.entries.push(entry);
-    const digest = isRight ? Buffer.from(checksum, 'hex') : Buffer.alloc(32);
-    const headers = {
-      ...account.key.headers,
-      ...(random.oneIn(2) || !isRight ? { 'content-digest': `sha-256=:${digest.toString('base64')}:` } : {}),
-    };
+    const digest = (isRight ? Buffer.from(checksum, 'hex') : Buffer.alloc(32)).toString('base64');
+    const isDigestSent = !isRight || random.oneIn(2);
+    const headers = { ...account.key.headers, ...(isDigestSent && { 'content-digest': `sha-256=:${digest}:` }) };
     // Slow ones, so that most faults meet a body that is being sent.
     const pace = random.oneIn(3) ? { pieces: 2 + random.below(8), pauseMs: 1 + random.below(60) } : {};
-    const request = {
-      method: 'POST',
-      path: UPLOAD,
-      query: { applicationId, fileName },
-      headers,
-      body: bytes,
-      chunked,
-      cut,
-      ...pace,
-    };
-    const refusals = [
-      'limit_exceeded',
-      'rate_limit_reached',
-      'upload_timeout',
-      ...(isRight ? [] : ['invalid_file']),
-      ...(cut ? ['bad_request', 'VALIDATION_ERROR'] : []),
-    ];
+    const target = { method: 'POST', path: UPLOAD, query: { applicationId, fileName } };
+    const request = { ...target, headers, body: bytes, chunked, cut, ...pace };
+    const refusals = [...UPLOAD_REFUSALS, ...(isRight ? [] : ['invalid_file']), ...(cut ? CUT_REFUSALS : [])];
     const outcome = await this.#send('upload', request, refusals, applicationId);
     this.#recordUpload(entry, outcome, isRight && !cut);
     const isOpen = isLost(outcome) ? outcome.lost !== 'ECONNREFUSED' : isInDoubt(outcome);
@@ -171,7 +152,7 @@ export class Actor {
     return outcome;
   }
 
-  /** Deletes an application, or creates one where there are few. One whose creation is in doubt is never used. */
+  /** Deletes an application, or creates one where there are few. */
   async #replaceApplication(): Promise<Outcome | undefined> {
     const account = this.#account;
     const usable = usableApplications(account);

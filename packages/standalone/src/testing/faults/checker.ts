@@ -9,7 +9,7 @@ import { type Account, type Entry, isUsable } from './ledger.ts';
 import { isLost, type Outcome, send, Violation } from './request.ts';
 import { ALLOWANCE, type Fault } from './target.ts';
 
-/** How long a client is told to wait, at most, and how long after a repair errors may go on (R9). */
+/** Longest Retry-After, and how long after a repair errors may go on (R9). */
 const WAIT_MS_MAX = 10_000;
 const RECOVERY_MS_MAX = 10_000;
 /** What a sweeper had leased that was killed or hung is another's after a minute. */
@@ -95,7 +95,7 @@ async function connect(connectionString: string): Promise<Client> {
   return client;
 }
 
-/** Sends some uploads again that had no response: each succeeds, or its name is taken by the first attempt (R3). */
+/** Retries uploads without a response: each succeeds, or the first attempt did (R3). */
 export async function retryUnanswered(game: Game): Promise<void> {
   await Promise.all(
     game.accounts.map(async (account) => {
@@ -127,7 +127,7 @@ async function retry(game: Game, { name, key }: Account, entry: Entry, body: Buf
 const mayWait = (outcome: Outcome): boolean =>
   !isLost(outcome) && (outcome.code === 'rate_limit_reached' || outcome.status === 503);
 
-/** Waits until rows and objects agree, then compares them with the ledger (R1 to R3), and events with changes (R6). */
+/** Waits until rows and objects agree; compares them with the ledger, and events (R1-R3, R6). */
 export async function settle(game: Game): Promise<string[]> {
   const { target, accounts } = game;
   for (const account of accounts) await resolveApplications(account);
@@ -165,7 +165,7 @@ async function resolveApplications({ key, applications }: Account): Promise<void
   }
 }
 
-/** Compares an account's files with what it was told, and resolves what was in doubt. */
+/** Compares an account's files with its ledger, and resolves what was in doubt. */
 function checkFiles(account: Account, { rows }: Holdings): void {
   const unclaimed = new Set(rows.filter(({ accountId }) => accountId === account.owner.accountId));
   for (const entry of account.entries) {
@@ -189,7 +189,7 @@ function isRowOf(row: Row, entry: Entry): boolean {
   return row.applicationId === entry.applicationId && entry.names.includes(row.name);
 }
 
-/** Every change that succeeded was received by every listener, in order, and the last one is what REST says. */
+/** Checks that every listener received every change, and last the version that REST shows. */
 async function checkEvents({ name, key, liveId, listeners, versions }: Account): Promise<string[]> {
   const { data } = await key.get('/api/v1/panel/get-application-settings', { applicationId: liveId });
   const missing = () =>

@@ -12,7 +12,7 @@ const CALLED = ['DATABASE_URL', 'REDIS_URL', 'APPS_URL', 'IDENTITY_URL', 'FILES_
 
 type Link = Readonly<Record<'inward', TcpProxy> & Record<'outward', readonly TcpProxy[]>>;
 
-/** Starts two processes of each service, each connection by a proxy, on their own PostgreSQL and Redis. */
+/** Starts two processes of each service behind proxies, on their own PostgreSQL and Redis. */
 export async function startFleetTarget(): Promise<Target> {
   const [postgres, redis] = await Promise.all([startOwnPostgres(), startOwnRedis()]);
   const links = new Map<string, Link>();
@@ -55,7 +55,7 @@ async function wire({ name, port, env }: Wiring, links: Map<string, Link>): Prom
   return { name, port: Number(new URL(inward.url).port), env: { ...env, ...Object.fromEntries(proxied) } };
 }
 
-/** A frozen process accepts connections and answers nothing; one that is cut off still answers its probes. */
+/** A frozen process answers nothing; one that is cut off still answers its probes. */
 function faultsOf(one: FleetProcess, { inward, outward }: Link): Fault[] {
   const proxies = [inward, ...outward];
   const costs = one.service === 'gateway' ? 'anything' : 'errors';

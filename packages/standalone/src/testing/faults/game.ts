@@ -95,7 +95,7 @@ export class Game {
   }
 
   /**
-   * Breaks something under load and repairs it, waits until all goes well, and compares what is stored with what clients were told.
+   * Breaks something under load, repairs it, waits until all goes well, and checks the promises.
    *
    * @returns what was promised and did not hold
    */
@@ -146,7 +146,7 @@ export class Game {
     return { brokenAt, repairedAt, unsettled };
   }
 
-  /** Waits until every process is ready, every kind of request has succeeded since, and for a while none failed. */
+  /** Waits until all is ready, every kind of request succeeded since, and none failed lately. */
   async #whenWell(since: number, signal: AbortSignal): Promise<void> {
     const kinds = KINDS.filter((kind) => kind !== 'download' && kind !== 'application');
     const check = async () => {

@@ -8,7 +8,7 @@ type State = 'there' | 'gone' | 'in doubt';
 /** A file as its sender knows it. */
 export interface Entry {
   readonly applicationId: string;
-  /** Names that it may have: several after a rename without a response. No other file ever had them. */
+  /** Names that it may have: several after a rename without a response. */
   names: string[];
   /** Known once the upload succeeded, or the file was found. */
   id: string | undefined;
@@ -24,7 +24,7 @@ export interface KnownApplication {
   state: State;
 }
 
-/** An account and what its clients know: the responses they had, and which requests are in doubt. */
+/** An account and what its clients know from their responses. */
 export interface Account {
   readonly name: string;
   readonly owner: Owner;

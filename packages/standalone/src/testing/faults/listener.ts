@@ -3,7 +3,7 @@ import { LiveClient, type LiveFrame } from '../live.ts';
 
 const RECONNECT_MS = 250;
 
-/** A client that listens to an application, reconnects after every close and resumes after the last event it received. */
+/** A client of an application that reconnects after every close and resumes. */
 export class Listener {
   /** When each version was received first. */
   readonly received = new Map<string, number>();

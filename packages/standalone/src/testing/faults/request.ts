@@ -8,7 +8,7 @@ export class Violation extends Error {
   override readonly name = 'Violation';
 }
 
-/** How far the body of an upload gets before its sender goes away. The last one is for chunked bodies. */
+/** How far a body gets before its sender goes away; the last is for chunked bodies. */
 export const CUTS = ['nothing', 'half', 'all but a byte', 'all but the end mark'] as const;
 
 export interface Cut {
@@ -39,7 +39,7 @@ export interface Lost {
 
 export type Outcome = Answer | Lost;
 
-/** Longest time to a response or the end of the connection: an upload's deadline is 10 s in these games. */
+/** Longest time to a response; an upload's deadline is 10 s in these games. */
 const RESPONSE_MS_MAX = 40_000;
 
 export const isLost = (outcome: Outcome): outcome is Lost => 'lost' in outcome;

@@ -10,7 +10,7 @@ const PAUSE_MS = 300;
 const CODES = ['api_key_revoked'];
 const REFUSED = '401 api_key_revoked';
 
-/** Shows revoked keys to every gateway before, during and after a fault, and revokes another one during it (R5). */
+/** Shows revoked keys to every gateway all the time, and revokes one during the fault (R5). */
 export class RevocationWatch {
   /** Where a revoked key was accepted. */
   readonly flaws: string[] = [];

@@ -46,6 +46,6 @@ export const SETTINGS = {
   FILE_COUNT_LIMIT: String(ALLOWANCE.files),
 };
 
-/** Errors come within 5 s where PostgreSQL is gone, and within 10 s where the object store is (R9). */
+/** Errors come within 5 s without PostgreSQL, and 10 s without the object store (R9). */
 export const DATABASE_ERROR_MS_MAX = 5_500;
 export const STORE_ERROR_MS_MAX = 10_000;

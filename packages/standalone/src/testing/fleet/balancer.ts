@@ -9,9 +9,9 @@ export interface BalancerTarget {
 }
 
 export interface BalancerOptions {
-  /** With no ready process: refuse connections, as a Kubernetes Service does, or give them to any. Refuse unless set. */
+  /** What happens to connections while no process is ready; they are refused unless set. */
   readonly whenNoneIsReady?: 'refuse' | 'any';
-  /** Failed probes in a row after which a process gets no new connections; 15 unless set, as in deploy/kubernetes. */
+  /** Failed probes in a row until a process gets no connections; 15, as in deploy/kubernetes. */
   readonly probeFailuresMax?: number;
 }
 
@@ -24,7 +24,7 @@ interface Backend {
   accepted: number;
 }
 
-/** Spreads TCP connections over ready processes in turn, as the Service of a Kubernetes cluster does. One that refuses is skipped. */
+/** Spreads TCP connections over ready processes in turn, as a Kubernetes Service does. */
 export class Balancer {
   readonly #server: Server;
   readonly #backends = new Map<BalancerTarget, Backend>();

@@ -1,4 +1,6 @@
 import { type FileHandle, open } from 'node:fs/promises';
+import http from 'node:http';
+import https from 'node:https';
 import { fileURLToPath } from 'node:url';
 import { type ProcessExit, runServer, type ServerProcess } from '@latchkey/embedded/server-process';
 import { eventually } from '@latchkey/testkit/eventually';
@@ -17,20 +19,20 @@ export interface FleetProcessOptions {
   readonly service: FleetService;
   /** Its whole environment. */
   readonly env: NodeJS.ProcessEnv;
-  /** Where it answers `/healthz` and `/readyz`, without TLS. */
-  readonly probeUrl: string;
   /** REST for the gateway, Connect for the others. */
   readonly url: string;
   /** `host:port` of gRPC; the gateway has none. */
   readonly grpc?: string;
   /** Gives it connections, at this port. */
   readonly behind?: { readonly balancer: Balancer; readonly port: number } | undefined;
+  /** A certificate that the process accepts, where it speaks TLS. */
+  readonly tls?: { readonly ca: string; readonly key: string; readonly cert: string } | undefined;
   readonly logDir: string;
   /** Removed if we are killed. */
   readonly dir: string;
 }
 
-/** A process of a fleet, which can be stopped, killed, frozen and started again on the same ports. */
+/** A process of a fleet, which starts again on the same ports. */
 export class FleetProcess {
   readonly name: string;
   readonly service: FleetService;
@@ -76,14 +78,20 @@ export class FleetProcess {
   }
 
   /** Status of a probe; undefined without a response within a second. */
-  async probe(path: '/healthz' | '/readyz'): Promise<number | undefined> {
-    try {
-      const response = await fetch(this.#options.probeUrl + path, { signal: AbortSignal.timeout(PROBE_TIMEOUT_MS) });
-      await response.body?.cancel();
-      return response.status;
-    } catch {
-      return undefined;
-    }
+  probe(path: '/healthz' | '/readyz'): Promise<number | undefined> {
+    const { url, tls } = this.#options;
+    const request = tls ? https.request : http.request;
+    return new Promise((resolve) => {
+      const req = request(url + path, { agent: false, timeout: PROBE_TIMEOUT_MS, ...tls }, (res) => {
+        res.resume();
+        resolve(res.statusCode);
+      });
+      req
+        .on('timeout', () => req.destroy())
+        .on('error', () => resolve(undefined))
+        .on('close', () => resolve(undefined));
+      req.end();
+    });
   }
 
   /** Starts the process without waiting for it. It gets connections once it is ready. */

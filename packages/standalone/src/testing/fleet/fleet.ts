@@ -40,7 +40,7 @@ export interface Wiring {
   readonly env: NodeJS.ProcessEnv;
 }
 
-/** Latchkey as it is deployed: several processes of each service, and a balancer before each service. */
+/** Latchkey as it is deployed: processes of each service behind a balancer. */
 export interface Fleet {
   /** The gateways, by their balancer; so are the files services and realtime. */
   readonly baseUrl: string;
@@ -73,7 +73,7 @@ interface Surroundings {
   readonly balancers: Readonly<Record<(typeof SERVICES)[number], Balancer>>;
 }
 
-/** Starts a fleet with its own database and Redis, all processes at the same time. The caller stops it. */
+/** Starts all processes of a fleet at the same time. The caller stops it. */
 export async function startFleet(options: FleetOptions = {}): Promise<Fleet> {
   const dir = await mkdtemp(join(tmpdir(), 'latchkey-fleet-'));
   await chmod(dir, 0o711);
@@ -135,8 +135,8 @@ async function createProcesses(options: FleetOptions, surroundings: Surroundings
 
 async function createProcess(name: string, service: FleetService, options: FleetOptions, surroundings: Surroundings) {
   const { tls, avatarWorkers = 0, env = {}, wire = async (wiring) => wiring } = options;
-  const [port = 0, grpcPort, realtimePort = 0, probePort] = await Promise.all(Array.from({ length: 4 }, () => findFreePort()));
-  const certificates = tls && (await writeTlsFiles(join(surroundings.dir, 'tls', name), await tls.issue(), tls.ca));
+  const [port = 0, grpcPort, realtimePort = 0] = await Promise.all(Array.from({ length: 3 }, () => findFreePort()));
+  const certificate = tls && { ...(await tls.issue()), ca: tls.ca };
   // The gateway's own port is for clients, without TLS.
   const isSecured = tls !== undefined && service !== 'gateway';
   const wired = await wire({
@@ -146,17 +146,16 @@ async function createProcess(name: string, service: FleetService, options: Fleet
       ...settingsOf(service, surroundings, tls ? 'https' : 'http'),
       PORT: String(port),
       ...(service !== 'gateway' && { GRPC_PORT: String(grpcPort) }),
-      ...(service === 'realtime' && { REALTIME_HOST: '127.0.0.1', REALTIME_PORT: String(realtimePort) }),
+      ...(service === 'realtime' && { REALTIME_PORT: String(realtimePort) }),
       ...(avatarWorkers > 0 && { AVATAR_WORKER: 'apart' }),
-      ...certificates,
-      ...(isSecured && { PROBE_PORT: String(probePort) }),
+      ...(certificate && (await writeTlsFiles(join(surroundings.dir, 'tls', name), certificate, certificate.ca))),
       ...env,
     },
   });
   return new FleetProcess({
     ...{ name, service, env: wired.env, logDir: surroundings.logDir, dir: surroundings.dir },
     url: `${isSecured ? 'https' : 'http'}://127.0.0.1:${port}`,
-    probeUrl: `http://127.0.0.1:${isSecured ? probePort : port}`,
+    tls: isSecured ? certificate : undefined,
     ...(service !== 'gateway' && { grpc: `127.0.0.1:${grpcPort}` }),
     behind: service === 'avatar-worker' ? undefined : { balancer: surroundings.balancers[service], port: wired.port },
   });
