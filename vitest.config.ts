@@ -9,25 +9,13 @@ const all = process.env.LATCHKEY_TESTS === 'all';
 /** Minutes of broken processes, networks, disks and object stores. */
 const FAULTS = `${E2E}/*.faults.test.ts`;
 
-/** Tests that `npm test` runs in the deployed shape too: what they assert crosses the network. */
+/** Tests of several processes of each service: in the deployed shape alone. */
+const FLEET = `${E2E}/fleet*.test.ts`;
+
+/** Tests that `npm test` runs in the deployed shape too, as what they assert crosses the network. */
 const OVER_THE_WIRE = [
-  'avatar',
-  'bodies',
-  'concurrency',
-  'credentials',
-  'downloads',
-  'file-deletion',
-  'first-session',
-  'fleet*',
-  'http',
-  'live-events',
-  'order-of-checks',
-  'revocation',
-  'shutdown',
-  'traces',
-  'upload-races',
-  'upload-wire',
-  'uploads',
+  ...['avatar', 'downloads', 'error-details', 'first-session', 'live-events', 'order-of-checks', 'shutdown', 'traces'],
+  ...['upload-wire', 'uploads'],
 ].map((name) => `${E2E}/${name}.test.ts`);
 
 /**
@@ -58,17 +46,17 @@ const unit = (name: string, isolate: boolean) => ({
 });
 
 /** The end-to-end tests of one shape; the project's name tells its set-up which one to start. */
-const endToEnd = (shape: 'standalone' | 'deployed', include: readonly string[]) => ({
+const endToEnd = (shape: 'standalone' | 'deployed', include: readonly string[], exclude: readonly string[] = []) => ({
   extends: true as const,
   test: {
     name: `e2e-${shape}`,
     include: all ? [`${E2E}/*.test.ts`] : [...include],
-    exclude: all ? [] : [FAULTS],
+    exclude: [...exclude, ...(all ? [] : [FAULTS])],
     // Many start instances: each takes up to 30 seconds on a busy machine, and 60 at most.
     testTimeout: 180_000,
     hookTimeout: 120_000,
     globalSetup: ['./packages/standalone/src/testing/e2e-setup.ts'],
-    // What the files share is the instance, in other processes; a process of their own each would only cost time.
+    // What the files share is the instance, in other processes; a process each would only cost time.
     isolate: false,
   },
 });
@@ -84,8 +72,8 @@ export default defineConfig({
     projects: [
       unit('unit', false),
       unit('unit-isolated', true),
-      endToEnd('standalone', [`${E2E}/*.test.ts`]),
-      endToEnd('deployed', OVER_THE_WIRE),
+      endToEnd('standalone', [`${E2E}/*.test.ts`], [FLEET]),
+      endToEnd('deployed', [FLEET, ...OVER_THE_WIRE]),
     ],
   },
 });

@@ -129,11 +129,9 @@ function testAll(args) {
   return test(args);
 }
 
-function testFaults([which, ...args]) {
-  const isFleet = which === 'fleet';
-  return command(isFleet ? 'testing/fleet/drill/main' : 'testing/faults/main')(
-    isFleet || which === undefined ? args : [which, ...args],
-  );
+/** Breaks processes, servers and stores under load: of every target in turn, or of the named ones. */
+function testFaults(targets) {
+  return command('testing/faults/main')(targets);
 }
 
 function selectChecks(names) {
