@@ -124,10 +124,10 @@ describe('the health check of a container', () => {
     expect(await check({ PORT: await startProbed(() => undefined) })).toBe('1 /healthz: no answer in time');
   });
 
-  it('asks at PROBE_PORT where something listens there, else at PORT', async () => {
-    const PORT = await startProbed(() => 200);
-    expect(await check({ PORT, PROBE_PORT: '1' })).toBe('healthy');
-    expect(await check({ PORT, PROBE_PORT: await startProbed(() => 503) }, 'readyz')).toBe('1 /readyz answered 503.');
+  it('asks at METRICS_PORT with TLS between services', async () => {
+    const env = { PORT: '1', SERVICE_TLS_CERT_FILE: '/tls.crt' };
+    expect(await check({ ...env, METRICS_PORT: await startProbed(() => 200) }, 'readyz')).toBe('healthy');
+    expect(await check(env)).toBe('1 METRICS_PORT is required for health checks with TLS.');
   });
 
   it('knows the default port of each service', () => {
