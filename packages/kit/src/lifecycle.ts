@@ -7,7 +7,7 @@ export interface Runnable {
   stop(): Promise<void>;
 }
 
-/** Settings of {@link runProcess}. */
+/** Options of {@link runProcess}. */
 export interface RunOptions {
   readonly logger: Logger;
   /** How long an ordered stop may take before the process ends anyway, in milliseconds. */
@@ -18,58 +18,47 @@ export interface RunOptions {
 const FLUSH_TIMEOUT_MS = 500;
 
 /**
- * Runs a service as this process: starts it, stops it in order on SIGTERM or SIGINT with a deadline, and ends at once on a second
- * signal. An error that nobody caught ends the process with code 1.
+ * Runs a service as this process: starts it, and stops it in order on SIGTERM or SIGINT, within a
+ * time limit. A second signal ends the process immediately; an uncaught error ends it with code 1.
  */
-export async function runProcess(service: Runnable, options: RunOptions): Promise<void> {
-  const { logger } = options;
+export async function runProcess(service: Runnable, { logger, stopTimeoutMs }: RunOptions): Promise<void> {
   const end = (code: number) => {
     process.exitCode = code;
     setTimeout(() => process.exit(), FLUSH_TIMEOUT_MS);
     logger.flush(() => process.exit());
   };
-  const stop = stopOnce(service, options, end);
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => stop(signal));
-  process.on('uncaughtException', (err) => {
-    logger.fatal({ err }, 'uncaught exception');
+  const fail = (err: unknown, message: string) => {
+    logger.fatal({ err }, message);
     end(1);
-  });
-  try {
-    await service.start();
-    releaseUnusedMemory();
-  } catch (err) {
-    logger.fatal({ err }, 'start failed');
-    end(1);
-  }
-}
-
-function stopOnce(service: Runnable, { logger, stopTimeoutMs }: RunOptions, end: (code: number) => void) {
-  let stopping = false;
-  return (signal: string) => {
-    if (stopping) process.exit(1);
-    stopping = true;
+  };
+  let isStopping = false;
+  const stop = (signal: string) => {
+    if (isStopping) process.exit(1);
+    isStopping = true;
     logger.info({ signal }, 'stopping');
-    const deadline = setTimeout(() => {
+    setTimeout(() => {
       logger.error({ stopTimeoutMs }, 'stop took too long');
       end(1);
     }, stopTimeoutMs);
     service.stop().then(
-      () => {
-        clearTimeout(deadline);
-        end(0);
-      },
-      (err: unknown) => {
-        logger.error({ err }, 'stop failed');
-        end(1);
-      },
+      () => end(0),
+      (err: unknown) => fail(err, 'stop failed'),
     );
   };
+  for (const signal of ['SIGTERM', 'SIGINT']) process.on(signal, stop);
+  process.on('uncaughtException', (err) => fail(err, 'uncaught exception'));
+  try {
+    await service.start();
+    releaseUnusedMemory();
+  } catch (err) {
+    fail(err, 'start failed');
+  }
 }
 
 /**
  * Stops several things one after the other, each even if one before it failed.
  *
- * @throws AggregateError of all that failed
+ * @throws AggregateError of all failures, which the logger writes in full
  */
 export async function stopAll(...stops: Array<() => unknown>): Promise<void> {
   const errors: unknown[] = [];

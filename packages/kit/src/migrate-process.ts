@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Command } from './commands.ts';
 import { readConfig, urlSetting } from './config.ts';
-import { untilDatabaseAnswers } from './database/database-wait.ts';
+import { waitForDatabase } from './database/database-wait.ts';
 import { type Migrations, migrate } from './database/migrate.ts';
 import { createLogger } from './logger.ts';
 import { orExit } from './rpc/service-process.ts';
@@ -26,7 +26,7 @@ async function runMigrations(schema: string, migrations: Migrations): Promise<vo
   const { DATABASE_URL } = orExit(() => readMigrationConfig(process.env));
   const logger = createLogger(schema, 'info');
   try {
-    await untilDatabaseAnswers(DATABASE_URL, { logger, signal: new AbortController().signal });
+    await waitForDatabase(DATABASE_URL, { logger });
     const applied = await migrate(DATABASE_URL, schema, migrations);
     process.stdout.write(applied.length === 0 ? 'The schema is up to date.\n' : `Applied ${applied.join(', ')}.\n`);
   } catch (err) {

@@ -1,17 +1,28 @@
 import { randomUUID } from 'node:crypto';
+import { eventually } from '@latchkey/testkit/eventually';
 import { findFreePort } from '@latchkey/testkit/free-port';
+import { type OwnRedis, startOwnRedis } from '@latchkey/testkit/own-redis';
 import { testRedis } from '@latchkey/testkit/redis';
-import { describe, expect, it, onTestFinished } from 'vitest';
-import { checkRedisAccess, connectInBackground, createFailFastRedis } from './redis.ts';
+import { startTcpProxy } from '@latchkey/testkit/tcp-proxy';
+import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { checkRedisAccess, connectInBackground, createFailFastRedis, createSubscriber } from './redis.ts';
 import { memoryLogger } from './testing/memory-logger.ts';
 import { startTcpServer } from './testing/servers.ts';
-import { startProxy } from './testing/tcp-proxy.ts';
 
-function open(url: string) {
+const OUTAGE = ['redis is unreachable', 'redis is reachable again'];
+
+async function open(url: string) {
   const { logger, lines } = memoryLogger();
   const redis = createFailFastRedis(url, logger);
   onTestFinished(() => redis.disconnect());
+  await connectInBackground(redis);
   return { redis, messages: () => lines.map(({ msg }) => msg) };
+}
+
+async function proxied() {
+  const proxy = await startTcpProxy((await testRedis()).url);
+  onTestFinished(() => proxy.close());
+  return { proxy, ...(await open(proxy.url)) };
 }
 
 async function rejection(call: Promise<unknown>): Promise<number> {
@@ -20,86 +31,57 @@ async function rejection(call: Promise<unknown>): Promise<number> {
   return performance.now() - startedAt;
 }
 
-describe('a fail-fast Redis', () => {
-  it('answers while Redis does', async () => {
-    const { redis } = open((await testRedis()).url);
-    await connectInBackground(redis);
-    await redis.set('key', 'value');
-    expect(await redis.get('key')).toBe('value');
-  });
-
-  it('rejects commands at once while nobody listens, and logs that once', async () => {
-    const { redis, messages } = open(`redis://127.0.0.1:${await findFreePort()}`);
-    await connectInBackground(redis);
+describe('a fail-fast connection', () => {
+  it('rejects commands immediately while Redis is down, and logs that once', async () => {
+    const { redis, messages } = await open(`redis://127.0.0.1:${await findFreePort()}`);
     for (let i = 0; i < 3; i += 1) expect(await rejection(redis.get('key'))).toBeLessThan(1_000);
-    await expect.poll(() => redis.status, { timeout: 3_000 }).toBe('reconnecting');
+    await eventually(() => redis.status === 'reconnecting');
     expect(messages()).toEqual(['redis is unreachable']);
   });
 
-  it('says that it is refused where the password is wrong, and that once', async () => {
-    const url = new URL((await testRedis()).url);
-    const { redis, messages } = open(Object.assign(url, { username: 'nobody', password: 'wrong' }).href);
-    await connectInBackground(redis);
-    let tries = 0;
+  it('logs a wrong password once, as a refusal', async () => {
+    const url = Object.assign(new URL((await testRedis()).url), { username: 'nobody', password: 'wrong' });
+    const { redis, messages } = await open(url.href);
+    let attempts = 0;
     redis.on('reconnecting', () => {
-      tries += 1;
+      attempts += 1;
     });
-    await expect.poll(() => tries, { timeout: 5_000 }).toBeGreaterThan(2);
+    await eventually(() => attempts > 2);
     expect(messages()).toEqual(['redis refuses the user or the password of REDIS_URL']);
   });
 
-  it('rejects commands within a second when Redis freezes, and answers again when it goes on', async () => {
-    const proxy = await startProxy((await testRedis()).url);
-    const { redis } = open(proxy.url);
-    await connectInBackground(redis);
+  it('rejects commands within a second while Redis is frozen, and works again afterwards', async () => {
+    const { proxy, redis } = await proxied();
     await redis.mset('a', '1', 'b', '2');
     proxy.freeze();
     const waits = await Promise.all(Array.from({ length: 10 }, () => rejection(redis.get('a'))));
     expect(Math.max(...waits)).toBeLessThan(1_000);
-    proxy.thaw();
-    await expect.poll(() => redis.get('b').catch(() => undefined), { timeout: 10_000 }).toBe('2');
+    await proxy.restore();
+    await eventually(async () => expect(await redis.get('b')).toBe('2'), { timeoutMs: 10_000 });
     expect(await redis.get('a')).toBe('1');
   });
 
-  it('replaces a connection on which nothing comes back any more', async () => {
-    const proxy = await startProxy((await testRedis()).url);
-    const { redis, messages } = open(proxy.url);
-    await connectInBackground(redis);
+  it('replaces a connection that Redis no longer answers', async () => {
+    const { proxy, redis, messages } = await proxied();
     await redis.set('key', 'value');
     proxy.abandon();
-    await expect.poll(() => redis.get('key').catch(() => undefined), { timeout: 10_000 }).toBe('value');
-    expect(proxy.accepted()).toBe(2);
-    expect(messages()).toEqual(['redis is unreachable', 'redis is reachable again']);
-  });
-
-  it('comes back after its connection was cut', async () => {
-    const proxy = await startProxy((await testRedis()).url);
-    const { redis, messages } = open(proxy.url);
-    await connectInBackground(redis);
-    await redis.set('key', 'value');
-    proxy.reset();
-    await expect.poll(() => redis.get('key').catch(() => undefined), { timeout: 10_000 }).toBe('value');
-    expect(messages()).toEqual(['redis is unreachable', 'redis is reachable again']);
+    await eventually(async () => expect(await redis.get('key')).toBe('value'), { timeoutMs: 10_000 });
+    expect(messages()).toEqual(OUTAGE);
   });
 });
 
-describe('access to Redis', () => {
+describe('the check of access', () => {
   const withUser = (url: string, username: string) => Object.assign(new URL(url), { username, password: 'swordfish' }).href;
-  /** One that says the same to everything. */
+  /** A server with one response to everything. */
   const saying = async (words: string) => {
-    const { port } = await startTcpServer((socket) => socket.on('data', () => socket.write(words)));
+    const { port } = await startTcpServer((socket) => socket.on('data', () => words && socket.write(words)));
     return `redis://127.0.0.1:${port}`;
   };
 
-  it('is there where Redis answers', async () => {
-    await checkRedisAccess((await testRedis()).url);
-  });
-
-  it('is not there with a wrong user or password, without the right to a command, or without a password, and that is told without it', async () => {
+  it('fails where Redis refuses the user, its rights or a missing password, and hides the password', async () => {
     const { url } = await testRedis();
     const barred = `test-${randomUUID()}`;
-    const { redis: owner } = open(url);
-    await connectInBackground(owner);
+    const { redis: owner } = await open(url);
     await owner.call('ACL', 'SETUSER', barred, 'on', '>swordfish', '-@all');
     onTestFinished(async () => void (await owner.call('ACL', 'DELUSER', barred)));
     for (const [refused, word] of [
@@ -107,21 +89,78 @@ describe('access to Redis', () => {
       [withUser(url, barred), 'NOPERM'],
       [await saying('-NOAUTH Authentication required.\r\n'), 'NOAUTH'],
     ] as const) {
-      const { message } = await checkRedisAccess(refused).then(
-        () => new Error('It is let in'),
-        (err: Error) => err,
-      );
+      const err = await checkRedisAccess(refused).catch((failure: Error) => failure);
       const start = `redis refuses the user or the password of REDIS_URL, at ${new URL(refused).host}: ${word} `;
-      expect(message.slice(0, start.length)).toBe(start);
-      expect(message).not.toContain('swordfish');
+      expect(err?.message.slice(0, start.length)).toBe(start);
+      expect(err?.message).not.toContain('swordfish');
     }
   });
 
-  it('is not asked for where Redis is away, silent or not ready', async () => {
-    const { port, close } = await startTcpServer(() => undefined);
-    await checkRedisAccess(`redis://127.0.0.1:${port}`);
-    await close();
-    await checkRedisAccess(`redis://127.0.0.1:${port}`);
-    await checkRedisAccess(await saying('-LOADING Redis is loading the dataset in memory\r\n'));
+  it('passes while Redis is down, silent or loading', async () => {
+    const urls = [`redis://127.0.0.1:${await findFreePort()}`, await saying(''), await saying('-LOADING the dataset\r\n')];
+    await Promise.all(urls.map(checkRedisAccess));
+  });
+});
+
+describe('a subscriber', () => {
+  const CHANNEL = 'latchkey:test';
+  let redis: OwnRedis;
+  beforeAll(async () => {
+    redis = await startOwnRedis();
+    return () => redis.remove();
+  });
+
+  async function subscribe() {
+    const { logger, lines } = memoryLogger();
+    const heard: string[] = [];
+    const onReady = () => void subscriber.subscribe(CHANNEL).catch(() => undefined);
+    const subscriber = createSubscriber(redis.url, logger, { name: 'latchkey-test-subscriber', onReady });
+    onTestFinished(() => subscriber.disconnect());
+    subscriber.on('message', (_channel, message: string) => heard.push(message));
+    await connectInBackground(subscriber);
+    const hears = (message: string) =>
+      eventually(async () => {
+        await redis.ask((client) => client.publish(CHANNEL, message));
+        return heard.includes(message);
+      });
+    await hears('first');
+    return { subscriber, hears, messages: () => lines.map(({ msg }) => msg) };
+  }
+
+  it('is back a second after Redis, with its name, and queues no subscription meanwhile', async () => {
+    const { subscriber, hears, messages } = await subscribe();
+    await redis.stop();
+    await eventually(() => messages().length === 1);
+    await expect(subscriber.subscribe('latchkey:other')).rejects.toThrow();
+    await redis.start();
+    const startedAt = performance.now();
+    await hears('second');
+    expect(performance.now() - startedAt).toBeLessThan(1_500);
+    expect(await redis.ask((client) => client.pubsub('CHANNELS', 'latchkey:*'))).toEqual([CHANNEL]);
+    expect(await redis.ask(async (client) => String(await client.client('LIST')))).toContain('name=latchkey-test-subscriber');
+    expect(messages()).toEqual(OUTAGE);
+  });
+
+  it('replaces a frozen connection within 10 s, and hears again when Redis goes on', async () => {
+    const { subscriber, hears, messages } = await subscribe();
+    const closed = new Promise((resolve) => subscriber.once('close', resolve));
+    redis.freeze();
+    onTestFinished(() => redis.thaw());
+    const frozenAt = performance.now();
+    await closed;
+    expect(performance.now() - frozenAt).toBeLessThan(10_500);
+    redis.thaw();
+    await hears('second');
+    expect(messages()).toEqual(OUTAGE);
+  });
+
+  it('closes immediately while Redis is frozen', async () => {
+    const { subscriber } = await subscribe();
+    redis.freeze();
+    onTestFinished(() => redis.thaw());
+    const startedAt = performance.now();
+    subscriber.disconnect();
+    await eventually(() => subscriber.status === 'end');
+    expect(performance.now() - startedAt).toBeLessThan(2_000);
   });
 });

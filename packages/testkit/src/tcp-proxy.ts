@@ -7,6 +7,8 @@ export interface TcpProxy {
   readonly url: string;
   /** Takes connections and bytes and passes nothing on, as a server that was stopped by SIGSTOP does. */
   freeze(): void;
+  /** Passes nothing on over the open connections, and everything over new ones. */
+  abandon(): void;
   /** Cuts every connection and refuses new ones, as a server that is gone does. */
   cut(): Promise<void>;
   /** Passes on the next piece from a client that contains the text, and cuts that connection instead of passing on the answer. */
@@ -52,12 +54,16 @@ export async function startTcpProxy(targetUrl: string): Promise<TcpProxy> {
   await open(port);
   const url = new URL(targetUrl);
   url.host = `127.0.0.1:${port}`;
+  const pauseAll = () => {
+    for (const socket of sockets) socket.pause();
+  };
   return {
     url: url.href,
     freeze() {
       frozen = true;
-      for (const socket of sockets) socket.pause();
+      pauseAll();
     },
+    abandon: pauseAll,
     cut,
     loseAnswerTo(text) {
       lost = text;

@@ -1,14 +1,12 @@
 import { auditRoute } from '@latchkey/kit/audit/audit.rpc';
 import { createAuditSweeper } from '@latchkey/kit/audit/audit-sweeper';
 import { CallQueue } from '@latchkey/kit/call-queue';
+import { createDataService, type DataService } from '@latchkey/kit/database/data-service';
 import { createDatabase } from '@latchkey/kit/database/database';
-import { migrate } from '@latchkey/kit/database/migrate';
-import { createSchemaCheck } from '@latchkey/kit/database/schema-check';
-import { createSchemaGate } from '@latchkey/kit/database/schema-gate';
 import { stopAll } from '@latchkey/kit/lifecycle';
 import { createLogger, type Logger } from '@latchkey/kit/logger';
 import { createQueueProducer } from '@latchkey/kit/queue-producer';
-import { type RpcRoute, rpcRoute } from '@latchkey/kit/rpc/route';
+import { rpcRoute } from '@latchkey/kit/rpc/route';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { applicationRpc } from './application/application.rpc.ts';
 import type { AppsConfig } from './config.ts';
@@ -27,18 +25,12 @@ import { createSecretKeyCheck } from './runtime-key/runtime-key.ts';
 import { createVault } from './runtime-key/vault.ts';
 import { settingRpc } from './setting/setting.rpc.ts';
 
-/** The service, composed and not yet started. */
-export interface AppsService {
+/**
+ * The apps service. Its start rejects, and it is not ready, unless SECRET_KEY is the one that the
+ * stored keys were sealed with. Redis may be down.
+ */
+export interface AppsService extends DataService {
   readonly name: 'apps';
-  readonly logger: Logger;
-  readonly routes: readonly RpcRoute[];
-  /** Brings the schema up to date; returns the names of the migrations applied. */
-  migrate(): Promise<string[]>;
-  /** Begins to deliver events, also while Redis is away, and to trim the event log. Throws when SECRET_KEY is not the one that the stored keys were sealed with. */
-  start(): Promise<void>;
-  stop(): Promise<void>;
-  /** Rejects while the database does not answer, until its schema is up to date, and where SECRET_KEY is not that schema's. Redis may be away. */
-  checkReady(): Promise<void>;
 }
 
 /** What a composition may replace. */
@@ -102,11 +94,12 @@ export function createAppsService(config: AppsConfig, overrides: AppsOverrides =
     creations: new CallQueue(CREATIONS),
     applicationsMax: config.APPLICATIONS_LIMIT,
   };
-  const checkSchema = createSchemaCheck(database.pool, migrations);
   const checkSecretKey = createSecretKeyCheck(ctx);
-  const gate = createSchemaGate(database.pool, migrations, logger);
-  return {
-    name: 'apps',
+  const service = createDataService({
+    databaseUrl: config.DATABASE_URL,
+    schema: SCHEMA,
+    pool: database.pool,
+    migrations,
     logger,
     routes: [
       rpcRoute(ApplicationService, {
@@ -120,26 +113,17 @@ export function createAppsService(config: AppsConfig, overrides: AppsOverrides =
       }),
       auditRoute(database.pool),
     ],
-    migrate: () => migrate(config.DATABASE_URL, SCHEMA, migrations),
-    async start() {
+    async prepare() {
       await checkSecretKey();
       producer.connect();
-      await gate.open(() => {
-        relay.start();
-        trimmer.start();
-        auditSweeper.start();
-      });
     },
-    stop: () =>
+    background: [relay, trimmer, auditSweeper],
+    checkReady: checkSecretKey,
+    close: () =>
       stopAll(
-        () => gate.close(),
-        () => Promise.all([relay.stop(), trimmer.stop(), auditSweeper.stop()]),
         () => producer.close(),
         () => database.close(),
       ),
-    async checkReady() {
-      await checkSchema();
-      await checkSecretKey();
-    },
-  };
+  });
+  return { name: 'apps', ...service };
 }

@@ -1,8 +1,5 @@
 import type { Transport } from '@connectrpc/connect';
-import { migrate } from '@latchkey/kit/database/migrate';
-import { createSchemaCheck } from '@latchkey/kit/database/schema-check';
-import { createSchemaGate } from '@latchkey/kit/database/schema-gate';
-import { stopAll } from '@latchkey/kit/lifecycle';
+import { createDataService } from '@latchkey/kit/database/data-service';
 import { createLogger, type Logger } from '@latchkey/kit/logger';
 import type { RpcService } from '@latchkey/kit/rpc/service-process';
 import { createAvatarMaker } from './avatar/avatars.compose.ts';
@@ -27,19 +24,15 @@ export function createAvatarWorkerService(config: AvatarWorkerConfig, deps: Avat
   const logger = deps.logger ?? createLogger('avatar-worker', config.LOG_LEVEL);
   const { ctx, close } = openStorage(config, logger);
   const worker = createAvatarMaker(ctx, { identityTransport: deps.identityTransport, redisUrl: config.REDIS_URL });
-  const gate = createSchemaGate(ctx.pool, migrations, logger);
-  return {
+  const service = createDataService({
+    databaseUrl: config.DATABASE_URL,
+    schema: SCHEMA,
+    pool: ctx.pool,
+    migrations,
     logger,
     routes: [],
-    stopTimeoutMs: config.AVATAR_DECODE_SECONDS * 1_000 + STOP_SLACK_MS,
-    migrate: () => migrate(config.DATABASE_URL, SCHEMA, migrations),
-    start: () => gate.open(worker.start),
-    stop: () =>
-      stopAll(
-        () => gate.close(),
-        () => worker.stop(),
-        close,
-      ),
-    checkReady: createSchemaCheck(ctx.pool, migrations),
-  };
+    background: [worker],
+    close,
+  });
+  return { ...service, stopTimeoutMs: config.AVATAR_DECODE_SECONDS * 1_000 + STOP_SLACK_MS };
 }

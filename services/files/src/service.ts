@@ -1,13 +1,10 @@
 import type { Transport } from '@connectrpc/connect';
 import { auditRoute } from '@latchkey/kit/audit/audit.rpc';
 import { createAuditSweeper } from '@latchkey/kit/audit/audit-sweeper';
-import { migrate } from '@latchkey/kit/database/migrate';
-import { createSchemaCheck } from '@latchkey/kit/database/schema-check';
-import { createSchemaGate } from '@latchkey/kit/database/schema-gate';
-import { stopAll } from '@latchkey/kit/lifecycle';
+import { createDataService, type DataService } from '@latchkey/kit/database/data-service';
 import { createLogger, type Logger } from '@latchkey/kit/logger';
 import type { PlainRoute } from '@latchkey/kit/rpc/plain-route';
-import { DEADLINE_MS_MAX, type RpcRoute, rpcRoute } from '@latchkey/kit/rpc/route';
+import { DEADLINE_MS_MAX, rpcRoute } from '@latchkey/kit/rpc/route';
 import { createSweeper } from '@latchkey/kit/sweeper';
 import { AvatarService } from '@latchkey/proto/latchkey/files/v1/avatar_pb';
 import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
@@ -28,23 +25,15 @@ import { refuseLostStore } from './object-store/lost-store.ts';
 import { sweepAbandonedUploads, sweepObjectDeletions } from './sweep/sweep.ts';
 import { uploadRpc } from './upload/upload.rpc.ts';
 
-/** The service, composed and not yet started. */
-export interface FilesService {
+/** The files service. Redis and the object store may be down. */
+export interface FilesService extends DataService {
   readonly name: 'files';
-  readonly logger: Logger;
-  readonly routes: readonly RpcRoute[];
-  /** What answers bodies over HTTP, beside the RPC routes. */
+  /** Routes for bodies over HTTP, beside the RPC routes. */
   readonly plainRoutes: readonly PlainRoute[];
-  /** The same for whoever is in this process. */
+  /** The same for callers in this process. */
   readonly dataPath: FilesDataPath;
-  /** Longest time that an ordered stop may take, in milliseconds: running uploads are let end. */
+  /** Longest time that an ordered stop may take, in milliseconds: running uploads may end. */
   readonly stopTimeoutMs: number;
-  /** Brings the schema up to date; returns the names of the migrations applied. */
-  migrate(): Promise<string[]>;
-  start(): Promise<void>;
-  stop(): Promise<void>;
-  /** Rejects while the database does not answer, and until its schema is up to date. Redis and the object store may be away. */
-  checkReady(): Promise<void>;
 }
 
 /** What the service is composed with. All but the transports has a default. */
@@ -89,40 +78,30 @@ export function createFilesService(config: FilesConfig, deps: FilesDeps): FilesS
     logger,
   });
   const deletions = createDeletionConsumer(ctx, config.REDIS_URL, sweepObjects.wake);
-  const gate = createSchemaGate(ctx.pool, migrations, logger);
-  return {
-    name: 'files',
+  const service = createDataService({
+    databaseUrl: config.DATABASE_URL,
+    schema: SCHEMA,
+    pool: ctx.pool,
+    migrations,
     logger,
     routes: [
       rpcRoute(FileService, { ...uploadRpc(ctx), ...fileRpc(ctx) }),
       rpcRoute(AvatarService, avatarRpc(ctx)),
       auditRoute(ctx.pool),
     ],
+    async prepare() {
+      await refuseLostStore(ctx.db, config);
+      await checkStore(ctx, config);
+    },
+    background: [sweepObjects, sweepRest, auditSweeper, deletions, avatars],
+    close,
+  });
+  return {
+    name: 'files',
+    ...service,
     plainRoutes: dataPathRoutes(dataPath),
     dataPath,
     stopTimeoutMs: Math.max(ctx.limits.uploadDeadlineMs, DEADLINE_MS_MAX) + STOP_SLACK_MS,
-    migrate: () => migrate(config.DATABASE_URL, SCHEMA, migrations),
-    async start() {
-      await refuseLostStore(ctx.db, config);
-      await checkStore(ctx, config);
-      await gate.open(() => {
-        sweepObjects.start();
-        sweepRest.start();
-        auditSweeper.start();
-        deletions.start();
-        avatars.start();
-      });
-    },
-    stop: () =>
-      stopAll(
-        () => gate.close(),
-        () => avatars.stop(),
-        () => deletions.stop(),
-        () => Promise.all([sweepRest.stop(), auditSweeper.stop()]),
-        () => sweepObjects.stop(),
-        close,
-      ),
-    checkReady: createSchemaCheck(ctx.pool, migrations),
   };
 }
 

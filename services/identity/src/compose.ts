@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
 import { createDatabase } from '@latchkey/kit/database/database';
-import { createSchemaCheck } from '@latchkey/kit/database/schema-check';
 import { stopAll } from '@latchkey/kit/lifecycle';
 import type { Logger } from '@latchkey/kit/logger';
 import { connectInBackground, createFailFastRedis } from '@latchkey/kit/redis';
@@ -9,7 +8,6 @@ import { createPasswords, type Passwords } from './account/password.ts';
 import { createFailedAttempts } from './audit/failed-attempts.ts';
 import type { IdentityConfig } from './config.ts';
 import type { IdentityContext } from './context.ts';
-import { migrations } from './db/migrations/index.ts';
 import type { IdentityDatabase } from './db/schema.ts';
 import { createEpochs, type Epochs } from './epoch/epoch.ts';
 import { createIssuers } from './oidc/issuers.ts';
@@ -35,8 +33,6 @@ export interface OpenContext {
   readonly ctx: IdentityContext;
   /** Connects to Redis. Never fails: while Redis is away, it goes on trying behind the scenes. */
   connect(): Promise<void>;
-  /** Rejects while the database does not answer, and until its schema is up to date. Redis may be away. */
-  checkReady(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -74,7 +70,6 @@ export function openContext(config: IdentityConfig, logger: Logger, deps: Contex
   return {
     ctx,
     connect: async () => (deps.epochs ? undefined : connectInBackground(redis)),
-    checkReady: createSchemaCheck(database.pool, migrations),
     close: () =>
       stopAll(
         () => Promise.all([ctx.sessionSweeper.idle(), ctx.failedAttempts.flush()]),

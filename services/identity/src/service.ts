@@ -1,11 +1,9 @@
 import type { Transport } from '@connectrpc/connect';
 import { auditRoute } from '@latchkey/kit/audit/audit.rpc';
 import { createAuditSweeper } from '@latchkey/kit/audit/audit-sweeper';
-import { migrate } from '@latchkey/kit/database/migrate';
-import { createSchemaGate } from '@latchkey/kit/database/schema-gate';
-import { stopAll } from '@latchkey/kit/lifecycle';
+import { createDataService, type DataService } from '@latchkey/kit/database/data-service';
 import { createLogger, type Logger } from '@latchkey/kit/logger';
-import { type RpcRoute, rpcRoute } from '@latchkey/kit/rpc/route';
+import { rpcRoute } from '@latchkey/kit/rpc/route';
 import { createSweeper } from '@latchkey/kit/sweeper';
 import { AccountService } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import { ApiKeyService } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
@@ -25,17 +23,9 @@ import { createDeletionConsumer } from './restriction/deleted-application.consum
 import { createDeletionCatchUp } from './restriction/deletion-catch-up.ts';
 import { twoFactorRpc } from './two-factor/two-factor.rpc.ts';
 
-/** The service, composed and not yet started. */
-export interface IdentityService {
+/** The identity service. Redis may be down. */
+export interface IdentityService extends DataService {
   readonly name: 'identity';
-  readonly logger: Logger;
-  readonly routes: readonly RpcRoute[];
-  /** Brings the schema up to date; returns the names of the migrations applied. */
-  migrate(): Promise<string[]>;
-  start(): Promise<void>;
-  stop(): Promise<void>;
-  /** Rejects while the database does not answer. Redis may be away. */
-  checkReady(): Promise<void>;
 }
 
 /** What the service is composed with. All but the transport has a default. */
@@ -51,7 +41,7 @@ const LOOK_INTERVAL_MS = 30_000;
 /** Composes the identity service. */
 export function createIdentityService(config: IdentityConfig, deps: IdentityDeps): IdentityService {
   const logger = deps.logger ?? createLogger('identity', config.LOG_LEVEL);
-  const { ctx, connect, checkReady, close } = openContext(config, logger, deps);
+  const { ctx, connect, close } = openContext(config, logger, deps);
   const auditSweeper = createAuditSweeper({
     pool: ctx.pool,
     retentionDays: config.AUDIT_RETENTION_DAYS,
@@ -64,9 +54,11 @@ export function createIdentityService(config: IdentityConfig, deps: IdentityDeps
     logger: logger.child({ sweep: 'deleted applications' }),
     sweeps: [createDeletionCatchUp(ctx, createListDeleted(deps.appsTransport))],
   });
-  const gate = createSchemaGate(ctx.pool, migrations, logger);
-  return {
-    name: 'identity',
+  const service = createDataService({
+    databaseUrl: config.DATABASE_URL,
+    schema: SCHEMA,
+    pool: ctx.pool,
+    migrations,
     logger,
     routes: [
       rpcRoute(AccountService, accountRpc(ctx)),
@@ -76,23 +68,9 @@ export function createIdentityService(config: IdentityConfig, deps: IdentityDeps
       rpcRoute(TwoFactorService, twoFactorRpc(ctx)),
       auditRoute(ctx.pool),
     ],
-    migrate: () => migrate(config.DATABASE_URL, SCHEMA, migrations),
-    async start() {
-      // First, so that a stop that comes while this waits has them to stop.
-      await gate.open(() => {
-        deletions.start();
-        looks.start();
-        auditSweeper.start();
-      });
-      await connect();
-    },
-    stop: () =>
-      stopAll(
-        () => gate.close(),
-        // Both at once, as each may wait for a statement or for Redis until its time is up; before the database, which both use.
-        () => Promise.all([deletions.stop(), looks.stop(), auditSweeper.stop()]),
-        close,
-      ),
-    checkReady,
-  };
+    prepare: connect,
+    background: [deletions, looks, auditSweeper],
+    close,
+  });
+  return { name: 'identity', ...service };
 }

@@ -1,7 +1,6 @@
 import { create, type DescMessage, type DescMethodUnary, type Message, type MessageInitShape } from '@bufbuild/protobuf';
 import { Code, ConnectError, type HandlerContext } from '@connectrpc/connect';
-import { isDatabaseUnavailable } from '../database/database.ts';
-import { isMissingTable } from '../database/schema-check.ts';
+import { isDatabaseUnavailable, isMissingTable } from '../database/database.ts';
 import { commonErrors, DomainError, fromConnectError, toConnectError } from '../errors.ts';
 import type { Logger } from '../logger.ts';
 import { endedBy } from './call-bounds.ts';

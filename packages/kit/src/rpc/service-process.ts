@@ -1,5 +1,5 @@
 import { ConfigError, readTogether } from '../config.ts';
-import { untilDatabaseAnswers } from '../database/database-wait.ts';
+import { waitForDatabase } from '../database/database-wait.ts';
 import { type Runnable, runProcess, stopAll } from '../lifecycle.ts';
 import type { Logger } from '../logger.ts';
 import { warnOfMisspelt } from '../misspelt-settings.ts';
@@ -58,7 +58,7 @@ export async function runService<C extends ProcessConfig>(
     tls?.watch(service.logger);
     const { DATABASE_URL, REDIS_URL } = config;
     if (REDIS_URL) await checkRedisAccess(REDIS_URL);
-    if (DATABASE_URL) await untilDatabaseAnswers(DATABASE_URL, { logger: service.logger, signal: stopping.signal });
+    if (DATABASE_URL) await waitForDatabase(DATABASE_URL, { logger: service.logger, signal: stopping.signal });
     if (stopping.signal.aborted) return;
     if (config.MIGRATE_ON_START === 'true') await service.migrate?.();
     await service.start();

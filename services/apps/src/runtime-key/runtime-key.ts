@@ -1,5 +1,5 @@
 import type { Acting } from '@latchkey/kit/audit/actor';
-import { isMissingTable } from '@latchkey/kit/database/schema-check';
+import { isMissingTable } from '@latchkey/kit/database/database';
 import { updateApplication } from '../application/application.store.ts';
 import { recordApplication } from '../application/audit.ts';
 import { type ApplicationRef, changeApplication, toRef } from '../application/owned-application.ts';
