@@ -82,7 +82,7 @@ describe('the image', () => {
     const text = compile?.getRawArgumentsContent() ?? '';
     const compiled = text.match(/[\w/*-]+\.ts/g) ?? [];
     const later = loadedLater(programs.flatMap((program) => [...neededBy(program).files]));
-    expect(later).toContain('packages/kit/src/metrics/prometheus.ts');
+    expect(later).toContain('packages/kit/src/tracing/open-telemetry.ts');
     const missing = [...programs, ...later].filter((file) => !compiled.some((pattern) => matchesGlob(file, pattern)));
     expect(missing).toEqual([]);
     const [user = ''] = only(final, 'USER').map((instruction) => instruction.getArgumentsContent()?.split(':')[0]);

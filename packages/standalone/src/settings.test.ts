@@ -104,6 +104,6 @@ describe('misspelt settings', () => {
       return warnOfMisspelt({ [name]: 'x' }, () => {}, others);
     });
     // A process reads both of each pair, or neither.
-    expect(near).toEqual(['REALTIME_HOST', 'REALTIME_PORT', 'METRICS_HOST', 'METRICS_PORT']);
+    expect(near).toEqual(['REALTIME_HOST', 'REALTIME_PORT']);
   });
 });

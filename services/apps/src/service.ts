@@ -1,5 +1,5 @@
-import { auditRoute } from '@latchkey/kit/audit/audit.rpc';
-import { createAuditSweeper } from '@latchkey/kit/audit/audit-sweeper';
+import { auditRoute } from '@latchkey/audit/audit.rpc';
+import { createAuditSweeper } from '@latchkey/audit/sweeper';
 import { CallQueue } from '@latchkey/kit/call-queue';
 import { createDataService, type DataService } from '@latchkey/kit/database/data-service';
 import { createDatabase } from '@latchkey/kit/database/database';
@@ -81,7 +81,6 @@ export function createAppsService(config: AppsConfig, overrides: AppsOverrides =
   const auditSweeper = createAuditSweeper({
     pool: database.pool,
     retentionDays: config.AUDIT_RETENTION_DAYS,
-    entriesPerDay: config.AUDIT_ENTRIES_PER_DAY,
     logger,
   });
   const ctx: AppsContext = {

@@ -1,4 +1,4 @@
-import { ACTOR_HEADER } from '@latchkey/kit/audit/actor';
+import { ACTOR_HEADER } from '@latchkey/audit/actor';
 import { bodyRoute } from '@latchkey/kit/rpc/body-call';
 import { observeRoute } from '@latchkey/kit/rpc/observed-route';
 import type { PlainRoute } from '@latchkey/kit/rpc/plain-route';

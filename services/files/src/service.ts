@@ -1,6 +1,6 @@
 import type { Transport } from '@connectrpc/connect';
-import { auditRoute } from '@latchkey/kit/audit/audit.rpc';
-import { createAuditSweeper } from '@latchkey/kit/audit/audit-sweeper';
+import { auditRoute } from '@latchkey/audit/audit.rpc';
+import { createAuditSweeper } from '@latchkey/audit/sweeper';
 import { createDataService, type DataService } from '@latchkey/kit/database/data-service';
 import { createLogger, type Logger } from '@latchkey/kit/logger';
 import type { PlainRoute } from '@latchkey/kit/rpc/plain-route';
@@ -74,7 +74,6 @@ export function createFilesService(config: FilesConfig, deps: FilesDeps): FilesS
   const auditSweeper = createAuditSweeper({
     pool: ctx.pool,
     retentionDays: config.AUDIT_RETENTION_DAYS,
-    entriesPerDay: config.AUDIT_ENTRIES_PER_DAY,
     logger,
   });
   const deletions = createDeletionConsumer(ctx, config.REDIS_URL, sweepObjects.wake);

@@ -1,7 +1,7 @@
 import type { DescMethod } from '@bufbuild/protobuf';
 import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt';
 import { type ContextValues, createContextKey, createContextValues, type Transport } from '@connectrpc/connect';
-import { ACTOR_HEADER, formatActor } from '@latchkey/kit/audit/actor';
+import { ACTOR_HEADER, formatActor } from '@latchkey/audit/actor';
 import type { Principal } from './authentication/principal.ts';
 
 /** Who makes a request, and from where. */

@@ -1,5 +1,4 @@
-import { auditRetentionSetting } from '@latchkey/kit/audit/audit-sweeper';
-import { auditEntriesPerDaySetting } from '@latchkey/kit/audit/left-out';
+import { auditRetentionSetting } from '@latchkey/audit/sweeper';
 import { integerSetting, logLevelSetting, secretSetting, urlSetting } from '@latchkey/kit/config';
 import { processSettings, readProcessConfig } from '@latchkey/kit/process-settings';
 import { serviceUrlSetting } from '@latchkey/kit/tls/tls-settings';
@@ -24,7 +23,6 @@ const serviceSettings = z.object({
   /** Longest wait for one answer of an OpenID Connect issuer. */
   OIDC_TIMEOUT_MS: integerSetting(1, 5_000).default(4_000),
   AUDIT_RETENTION_DAYS: auditRetentionSetting,
-  AUDIT_ENTRIES_PER_DAY: auditEntriesPerDaySetting,
   LOG_LEVEL: logLevelSetting.default('info'),
 });
 

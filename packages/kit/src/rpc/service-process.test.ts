@@ -44,7 +44,6 @@ describe('a service as a process', () => {
       GRPC_PORT: '18080',
       PROBE_PORT: '18081',
       METRICS_PORT: '18081',
-      METRICS_HOST: '0.0.0.0',
       METRICS_TOKEN: 'a-token-that-has-thirty-two-characters',
     });
     expect(await service.exited).toBe(1);

@@ -31,7 +31,7 @@ beforeAll(async () => {
   instance = await startOwnInstance({
     databaseUrl: postgres.url,
     redisUrl: redis.url,
-    env: { METRICS_PORT: '0', METRICS_HOST: '127.0.0.1', METRICS_TOKEN, AUTH_ATTEMPTS_PER_MINUTE: '5' },
+    env: { METRICS_PORT: '0', METRICS_TOKEN, AUTH_ATTEMPTS_PER_MINUTE: '5' },
   });
   owner = await signUp(instance.api);
   key = await createKey(owner);

@@ -52,7 +52,7 @@ async function listenForMetrics({ env, logs, stops }: ShapeOptions): Promise<Tel
   stops.push(() => telemetry.stop());
   await telemetry.listen().catch((err: unknown) => {
     const { host = '', port = 0 } = config.metrics ?? {};
-    const settings = { host: 'METRICS_HOST', port: 'METRICS_PORT' };
+    const settings = { host: 'HOST', port: 'METRICS_PORT' };
     throw new StartError(explainListenError(err, { host, port, settings }) ?? (err as Error).message, { cause: err });
   });
   return telemetry;

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { auditReader, FOR_SOMEBODY, type ShownEntry, SOMEBODY } from '@latchkey/kit/testing/audit-reader';
+import { auditReader, FOR_SOMEBODY, type ShownEntry, SOMEBODY } from '@latchkey/audit/testing/audit-reader';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { whileFailing } from '../testing/failing-table.ts';
 import { type OwnedRef, startTestApps, type TestApps } from '../testing/test-apps.ts';

@@ -1,4 +1,4 @@
-import type { Acting } from '@latchkey/kit/audit/actor';
+import type { Acting } from '@latchkey/audit/actor';
 import { hasLength } from '@latchkey/kit/text';
 import { recordApplication } from '../application/audit.ts';
 import { type ApplicationRef, parseRef } from '../application/owned-application.ts';

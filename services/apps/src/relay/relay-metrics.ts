@@ -1,5 +1,4 @@
-import { Gauge, isMeasuring } from '@latchkey/kit/metrics/instrument';
-import { Probe } from '@latchkey/kit/metrics/instrument';
+import { Gauge, isMeasuring, Probe } from '@latchkey/kit/metrics/instrument';
 import type { Kysely } from 'kysely';
 import type { AppsDatabase } from '../db/schema.ts';
 import { selectBacklog } from './relay.store.ts';

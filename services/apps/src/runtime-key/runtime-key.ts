@@ -1,4 +1,4 @@
-import type { Acting } from '@latchkey/kit/audit/actor';
+import type { Acting } from '@latchkey/audit/actor';
 import { isMissingTable } from '@latchkey/kit/database/database';
 import { updateApplication } from '../application/application.store.ts';
 import { recordApplication } from '../application/audit.ts';

@@ -1,6 +1,6 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { ServiceImpl } from '@connectrpc/connect';
-import { actingFor } from '@latchkey/kit/audit/actor';
+import { actingFor } from '@latchkey/audit/actor';
 import {
   type ApplicationService,
   type ApplicationSettingsSchema,

@@ -1,4 +1,4 @@
-import type { Origin } from '@latchkey/kit/audit/actor';
+import type { Origin } from '@latchkey/audit/actor';
 import type { FilesContext } from '../context.ts';
 
 /** How identity is told of an avatar. */

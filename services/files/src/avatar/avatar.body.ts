@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream';
-import { originFrom } from '@latchkey/kit/audit/actor';
+import { originFrom } from '@latchkey/audit/actor';
 import { onBehalfOf } from '@latchkey/kit/call-origin';
 import { isDatabaseUnavailable } from '@latchkey/kit/database/database';
 import { commonErrors, DomainError, fromConnectError } from '@latchkey/kit/errors';

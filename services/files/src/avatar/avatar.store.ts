@@ -1,4 +1,4 @@
-import { formatActor, type Origin, originFrom } from '@latchkey/kit/audit/actor';
+import { formatActor, type Origin, originFrom } from '@latchkey/audit/actor';
 import { type Kysely, sql } from 'kysely';
 import type { AvatarState, FilesDatabase } from '../db/schema.ts';
 

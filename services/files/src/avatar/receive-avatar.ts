@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream';
-import type { Origin } from '@latchkey/kit/audit/actor';
+import type { Origin } from '@latchkey/audit/actor';
 import { commonErrors, DomainError } from '@latchkey/kit/errors';
 import { newId, parseId } from '@latchkey/kit/id';
 import { within } from '@latchkey/kit/within';

@@ -1,6 +1,6 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { createClient, type Transport } from '@connectrpc/connect';
-import { ACTOR_HEADER, formatActor, type Origin } from '@latchkey/kit/audit/actor';
+import { ACTOR_HEADER, formatActor, type Origin } from '@latchkey/audit/actor';
 import { fromConnectError } from '@latchkey/kit/errors';
 import { REQUEST_ID_HEADER } from '@latchkey/kit/rpc/route';
 import { AccountService } from '@latchkey/proto/latchkey/identity/v1/account_pb';

@@ -1,4 +1,4 @@
-import type { Changes } from '@latchkey/kit/audit/changes';
+import type { Changes } from '@latchkey/audit/record';
 import { errors } from '../errors.ts';
 import type { ApiKeyRow } from './api-key.store.ts';
 import { parseApplicationIds, parseExpiry, parseName, parseScopes } from './api-key-rules.ts';

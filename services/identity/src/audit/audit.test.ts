@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
-import { auditReader, FOR_SOMEBODY, type ShownEntry, SOMEBODY } from '@latchkey/kit/testing/audit-reader';
+import { auditReader, FOR_SOMEBODY, type ShownEntry, SOMEBODY } from '@latchkey/audit/testing/audit-reader';
 import { createTestDatabase, type TestDatabase } from '@latchkey/testkit/database';
 import { testRedis } from '@latchkey/testkit/redis';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';

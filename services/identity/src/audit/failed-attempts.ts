@@ -1,5 +1,5 @@
-import type { Origin } from '@latchkey/kit/audit/actor';
-import { recordAuditUpTo } from '@latchkey/kit/audit/audit-entry';
+import type { Origin } from '@latchkey/audit/actor';
+import { recordAuditUpTo } from '@latchkey/audit/record';
 import type { Logger } from '@latchkey/kit/logger';
 import { type Kysely, sql } from 'kysely';
 import type { IdentityDatabase } from '../db/schema.ts';

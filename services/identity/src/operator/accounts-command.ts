@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { OPERATOR } from '@latchkey/kit/audit/actor';
+import { OPERATOR } from '@latchkey/audit/actor';
 import { createLogger } from '@latchkey/kit/logger';
 import { openContext } from '../compose.ts';
 import type { IdentityConfig } from '../config.ts';

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { auditReader } from '@latchkey/kit/testing/audit-reader';
+import { auditReader } from '@latchkey/audit/testing/audit-reader';
 import { PrincipalKind } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
 import { createTestDatabase, type TestDatabase } from '@latchkey/testkit/database';
 import { eventually } from '@latchkey/testkit/eventually';

@@ -1,9 +1,9 @@
 import { createClient } from '@connectrpc/connect';
+import { createLogger } from '@latchkey/kit/logger';
+import { createDirectTransport } from '@latchkey/kit/rpc/direct-transport';
+import { REQUEST_ID_HEADER, type RpcRoute } from '@latchkey/kit/rpc/route';
 import { ActorKind, AuditService } from '@latchkey/proto/latchkey/audit/v1/audit_pb';
-import { ACTOR_HEADER } from '../audit/actor.ts';
-import { createLogger } from '../logger.ts';
-import { createDirectTransport } from '../rpc/direct-transport.ts';
-import { REQUEST_ID_HEADER, type RpcRoute } from '../rpc/route.ts';
+import { ACTOR_HEADER } from '../actor.ts';
 
 /** An entry as tests look at it. */
 export interface ShownEntry {
