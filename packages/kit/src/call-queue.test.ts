@@ -18,7 +18,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** Makes calls, each of which lasts until the gate opens. */
+/** Calls that end when the gate opens. */
 function run(count: number, key: string): Array<Promise<void>> {
   return Array.from({ length: count }, () => {
     queue.check(key);
@@ -29,7 +29,7 @@ function run(count: number, key: string): Array<Promise<void>> {
   });
 }
 
-it('lets those of one key wait for one another, and others pass', async () => {
+it('makes calls of one key wait for each other only', async () => {
   const calls = [...run(5, 'many'), ...run(1, 'one')];
   await nextTurn();
   expect(begun).toEqual(['many', 'many', 'one']);
@@ -38,7 +38,7 @@ it('lets those of one key wait for one another, and others pass', async () => {
   expect(begun).toHaveLength(6);
 });
 
-it('has so many under way and no more', async () => {
+it('limits concurrent calls of all keys', async () => {
   const calls = ['a', 'b', 'c'].flatMap((key) => run(2, key));
   await nextTurn();
   expect(begun).toEqual(['a', 'a', 'b', 'b']);
@@ -47,7 +47,7 @@ it('has so many under way and no more', async () => {
   expect(begun).toHaveLength(6);
 });
 
-it('refuses at once where too many wait, of a key or in all, and takes others again when they are gone', async () => {
+it('rejects calls while it is full, for a key or in all', async () => {
   const calls = run(5, 'a');
   expect(() => queue.check('a')).toThrow(expect.objectContaining(REFUSED));
   calls.push(...run(5, 'b'));
@@ -58,7 +58,7 @@ it('refuses at once where too many wait, of a key or in all, and takes others ag
   expect(begun).toHaveLength(20);
 });
 
-it('does not make calls whose turn comes too late', async () => {
+it('rejects calls that waited too long', async () => {
   const calls = run(5, 'a');
   const lates = calls.slice(2).map((call) => expect(call).rejects.toMatchObject(REFUSED));
   await nextTurn();

@@ -1,63 +1,55 @@
 import pLimit, { type LimitFunction } from 'p-limit';
 import { commonErrors, type DomainError } from './errors.ts';
 
-/** How many calls a queue takes, in all and of one key. */
+/** Limits of a {@link CallQueue}, in all and per key. */
 export interface CallQueueLimits {
   readonly underWay: number;
   readonly underWayOfKey: number;
-  /** Calls that wait or are under way. */
+  /** Calls that wait or run. */
   readonly size: number;
   readonly sizeOfKey: number;
-  /** Longest wait for a call's turn, in milliseconds. */
+  /** Longest wait of a call, in milliseconds. */
   readonly waitMs: number;
 }
 
-/** The calls of one key. */
-interface Line {
-  readonly turn: LimitFunction;
-  size: number;
-}
-
-/**
- * Limits concurrency per key, then overall, so that the calls of one key delay only themselves.
- */
+/** Limits concurrency per key, then overall, so that the calls of one key delay only themselves (promise S8). */
 export class CallQueue {
   readonly #limits: CallQueueLimits;
   readonly #createError: () => DomainError;
-  readonly #turn: LimitFunction;
-  readonly #lines = new Map<string, Line>();
+  readonly #limitAll: LimitFunction;
+  readonly #keys = new Map<string, { readonly limit: LimitFunction; size: number }>();
   #size = 0;
 
-  /** @param createError the error of a call that is not made; `dependency_unavailable` unless given */
+  /** @param createError the error of a rejected call; `dependency_unavailable` unless given */
   constructor(limits: CallQueueLimits, createError: () => DomainError = commonErrors.dependency_unavailable) {
     this.#limits = limits;
     this.#createError = createError;
-    this.#turn = pLimit(limits.underWay);
+    this.#limitAll = pLimit(limits.underWay);
   }
 
-  /** Throws the queue's error where there is no room for another call of a key. */
+  /** Throws the queue's error if it is full for a key. */
   check(key: string): void {
     const { size, sizeOfKey } = this.#limits;
-    if (this.#size >= size || (this.#lines.get(key)?.size ?? 0) >= sizeOfKey) throw this.#createError();
+    if (this.#size >= size || (this.#keys.get(key)?.size ?? 0) >= sizeOfKey) throw this.#createError();
   }
 
-  /** Makes a call when it is its turn; rejects with the queue's error where that comes too late. The caller checks for room. */
+  /** Runs a call in turn; rejects with the queue's error after too long a wait. The caller checks for room. */
   async run<T>(key: string, call: () => Promise<T>): Promise<T> {
     const lateAt = performance.now() + this.#limits.waitMs;
-    const line = this.#lines.get(key) ?? { turn: pLimit(this.#limits.underWayOfKey), size: 0 };
-    this.#lines.set(key, line);
-    line.size += 1;
+    const own = this.#keys.get(key) ?? { limit: pLimit(this.#limits.underWayOfKey), size: 0 };
+    this.#keys.set(key, own);
+    own.size += 1;
     this.#size += 1;
-    const callUnlessLate = () => {
+    const callInTime = () => {
       if (performance.now() >= lateAt) throw this.#createError();
       return call();
     };
     try {
-      return await line.turn(() => this.#turn(callUnlessLate));
+      return await own.limit(() => this.#limitAll(callInTime));
     } finally {
-      line.size -= 1;
+      own.size -= 1;
       this.#size -= 1;
-      if (line.size === 0) this.#lines.delete(key);
+      if (own.size === 0) this.#keys.delete(key);
     }
   }
 }

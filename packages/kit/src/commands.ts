@@ -1,48 +1,43 @@
-/** A command of a program beside what it does without one. */
+/** A command of a program. */
 export interface Command {
   /** What it does, in a few words. */
   readonly summary: string;
-  /** Whether it reads arguments, and its own `--help`. It is given none unless set. */
+  /** Whether it parses arguments, and its own `--help`; none are passed unless set. */
   readonly takesArguments?: boolean;
   run(args: readonly string[]): Promise<void>;
 }
 
-/** What a program can be told to do. */
+/** A program that serves, or runs one of its commands. */
 export interface Program {
-  /** How it is called, such as `node services/apps/src/main.ts`. */
+  /** How to run it, such as `node services/apps/src/main.ts`. */
   readonly program: string;
-  /** By name, in the order of the alphabet. */
+  /** By name, in alphabetical order. */
   readonly commands: Readonly<Record<string, Command>>;
-  /** What it does without a command. */
+  /** Runs without a command. */
   serve(): Promise<void>;
 }
 
 const EXIT_USAGE = 2;
 const HELP = new Set(['--help', '-h', 'help']);
 
-/** Does what the arguments of this process ask for. A command that there is not ends it at once: a mistyped one must not start the service instead. */
+/** Runs the command that this process's arguments name. An unknown command fails: a typo must not start the service. */
 export async function runProgram(program: Program, [name, ...args] = process.argv.slice(2)): Promise<void> {
   if (name === undefined) return program.serve();
-  const command = Object.hasOwn(program.commands, name) ? program.commands[name] : undefined;
-  const isHelpAsked = HELP.has(name) || (command && !command.takesArguments && HELP.has(args[0] ?? ''));
-  if (isHelpAsked) process.stdout.write(helpOf(program));
-  else if (!command) refuse(`There is no command ${name}; ${choiceOf(program)}. See --help.`);
-  else if (args.length > 0 && !command.takesArguments) refuse(`${name} takes no arguments.`);
+  const { commands } = program;
+  const command = Object.hasOwn(commands, name) ? commands[name] : undefined;
+  const wantsHelp = HELP.has(name) || (command && !command.takesArguments && HELP.has(args[0] ?? ''));
+  if (wantsHelp) process.stdout.write(formatHelp(program));
+  else if (!command) fail(`Unknown command ${name}. Commands: ${Object.keys(commands).join(', ') || 'none'}. See --help.`);
+  else if (args.length > 0 && !command.takesArguments) fail(`${name} takes no arguments.`);
   else await command.run(args);
 }
 
-function refuse(why: string): void {
-  process.stderr.write(`${why}\n`);
+function fail(message: string): void {
+  process.stderr.write(`${message}\n`);
   process.exitCode = EXIT_USAGE;
 }
 
-function choiceOf({ commands }: Program): string {
-  const names = Object.keys(commands);
-  if (names.length === 0) return 'there is none';
-  return `${names.length === 1 ? 'there is' : 'there are'} ${names.join(', ').replace(/, ([^,]*)$/, ' and $1')}`;
-}
-
-function helpOf({ program, commands }: Program): string {
+function formatHelp({ program, commands }: Program): string {
   const names = Object.keys(commands);
   const width = Math.max(0, ...names.map((name) => name.length));
   const lines = Object.entries(commands).map(([name, { summary }]) => `  ${name.padEnd(width)}  ${summary}\n`);

@@ -4,6 +4,10 @@ import { z } from 'zod';
 /** Thrown by {@link readConfig}; its message names every problem, one a line, and never a value. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
+
+  constructor(...problems: readonly string[]) {
+    super([...new Set(problems)].join('\n'));
+  }
 }
 
 /** The names of all settings that this process has read, set or not. */
@@ -13,27 +17,23 @@ export const settingNames = new Set<string>();
  * Reads settings from environment variables.
  *
  * @param schema one property per variable; an empty string counts as not set
- * @throws ConfigError naming all missing and wrong variables at once (decisions 12)
+ * @throws ConfigError naming all missing and wrong variables together (decisions 12)
  */
 export function readConfig<T extends z.ZodObject>(schema: T, env: NodeJS.ProcessEnv): z.output<T> {
-  const given: Record<string, string> = {};
-  for (const name of Object.keys(schema.shape)) {
-    settingNames.add(name);
-    const value = env[name];
-    if (value !== undefined && value !== '') given[name] = value;
-  }
+  const names = Object.keys(schema.shape);
+  for (const name of names) settingNames.add(name);
+  const given = Object.fromEntries(names.flatMap((name) => (env[name] ? [[name, env[name]]] : [])));
   const result = schema.safeParse(given);
   if (result.success) return result.data;
-  const problems = result.error.issues.map((issue) => {
-    const name = issue.path[0];
-    if (typeof name !== 'string') return issue.message;
-    return Object.hasOwn(given, name) || issue.code === 'custom' ? `${name} ${issue.message}` : `${name} is required`;
+  const problems = result.error.issues.map(({ path: [name], code, message }) => {
+    if (typeof name !== 'string') return message;
+    return Object.hasOwn(given, name) || code === 'custom' ? `${name} ${message}` : `${name} is required`;
   });
-  throw new ConfigError([...new Set(problems)].join('\n'));
+  throw new ConfigError(...problems);
 }
 
 /**
- * Reads settings of several kinds.
+ * Calls several readers of settings.
  *
  * @throws ConfigError naming the problems of all of them
  */
@@ -48,17 +48,18 @@ export function readTogether<T extends readonly unknown[]>(...readers: { [K in k
       return undefined;
     }
   });
-  if (problems.length > 0) throw new ConfigError([...new Set(problems)].join('\n'));
+  if (problems.length > 0) throw new ConfigError(...problems);
   return read as unknown as T;
 }
 
 /** A whole number written in decimal, within bounds. */
 export function integerSetting(min: number, max: number) {
+  const message = `must be a whole number from ${min} to ${max}`;
   return z
     .string()
-    .regex(/^\d{1,15}$/, `must be a whole number from ${min} to ${max}`)
+    .regex(/^\d{1,15}$/, message)
     .transform(Number)
-    .refine((n) => n >= min && n <= max, `must be a whole number from ${min} to ${max}`);
+    .refine((n) => n >= min && n <= max, message);
 }
 
 /** A TCP port; 0 lets the system choose one. */
@@ -82,20 +83,19 @@ export const listSetting = z.string().transform((text) =>
     .filter((item) => item !== ''),
 );
 
-/** Names that stand for ranges of addresses (docs/settings.md). */
+/** Names of address ranges (docs/settings.md). */
 const PROXY_RANGES = new Set(['loopback', 'linklocal', 'uniquelocal']);
 
 function isProxy(text: string): boolean {
   const [address = '', bits, ...rest] = text.split('/');
-  if (rest.length > 0) return false;
   const family = isIP(address);
   if (family === 0) return PROXY_RANGES.has(text);
-  if (bits === undefined) return true;
-  // A range of all addresses would let every client name its own.
-  return /^\d{1,3}$/.test(bits) && Number(bits) >= 1 && Number(bits) <= (family === 4 ? 32 : 128);
+  // A range of all addresses would let every client choose its own.
+  const isRange = /^\d{1,3}$/.test(bits ?? '') && Number(bits) >= 1 && Number(bits) <= (family === 4 ? 32 : 128);
+  return rest.length === 0 && (bits === undefined || isRange);
 }
 
-/** Proxies whose `X-Forwarded-For` is believed: addresses, ranges of them, or names of ranges; none unless set. */
+/** Proxies whose `X-Forwarded-For` is trusted: addresses, ranges, or names of ranges; none unless set. */
 export const trustedProxiesSetting = listSetting
   .refine((list) => list.every(isProxy), 'must list addresses, ranges like 10.0.0.0/8, or loopback, linklocal, uniquelocal')
   .default([]);
@@ -109,10 +109,10 @@ export const logLevelSetting = z.enum(
   'must be one of fatal, error, warn, info, debug, trace, silent',
 );
 
-/** A secret that goes with a header: what no header carries would be found out by the first call, and blanks at its ends would be lost on the way. */
+/** A secret that is sent in a header, which carries no other characters and loses outer blanks. */
 export const headerSecretSetting = secretSetting.regex(/^[\x21-\x7e]*$/, 'must be of printable ASCII characters, without blanks');
 
-/** The credentials that services show one another: the first is sent, either is accepted (docs/settings.md). */
+/** Credentials between services: the first is sent, either is accepted (docs/settings.md). */
 export const serviceCredentialsSetting = listSetting.pipe(
   z.tuple([headerSecretSetting], headerSecretSetting).check(z.maxLength(2, 'must hold one or two credentials')),
 );

@@ -3,12 +3,12 @@ import { constants } from 'node:os';
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /**
- * Ends this process, which runs a command, on a signal, or with the script that started it, or when nobody reads what it prints, as when that goes
- * to `head`. A first signal closes what was started; the next one, or the same from a terminal and from a script, does not wait for that.
+ * Ends a command on a signal, when the script that started it is gone, or when its output is closed,
+ * as by `head`. Further signals do not interrupt the end.
  *
- * @param close ends what the command has started
- * @param brokenCode exit code for when nobody reads; for a signal it is 128 and the signal's number
- * @returns whether the end has begun, so that what is cut by it is not told as a failure
+ * @param close stops what the command has started
+ * @param brokenCode exit code for a closed output; for a signal it is 128 and the signal's number
+ * @returns whether the end has begun, so that what it interrupts is not reported as a failure
  */
 export function endOnSignal(close: () => Promise<unknown>, brokenCode: number): { begun(): boolean } {
   let begun = false;

@@ -1,63 +1,34 @@
 import { expect, it } from 'vitest';
 import { memoryLogger } from './testing/memory-logger.ts';
 
-it('writes facts as they are', () => {
+it('writes facts unchanged', () => {
   const { logger, lines } = memoryLogger();
   const facts = { requestId: 'r', n: 1, nothing: null, list: [1, { a: 2 }], at: new Date(0), deep: { a: { b: 'c' } } };
   logger.info(facts, 'hello');
   expect(lines).toMatchObject([{ level: 30, service: 'test', msg: 'hello', ...facts, at: '1970-01-01T00:00:00.000Z' }]);
 });
 
-it('keeps secrets out at any depth, in errors and lists too', () => {
-  const { logger, lines } = memoryLogger();
-  const cause = Object.assign(new Error('inner'), { apiKey: 'swordfish' });
-  const err = Object.assign(new Error('outer', { cause }), { config: { headers: { authorization: 'swordfish' } } });
-  const command = { name: 'hello', args: ['3', 'AUTH', 'default', 'swordfish'] };
-  const refused = Object.assign(new Error('WRONGPASS'), { command });
-  logger.warn({ err: refused }, 'redis is unreachable');
-  expect(lines.splice(0)).toMatchObject([{ err: { command: { name: 'hello', args: '[redacted]' } } }]);
-  const facts = { token: 'swordfish', req: { headers: { cookie: 'swordfish', host: 'h' } }, list: [{ password: 'swordfish' }] };
-  logger.error({ ...facts, err, other: err, many: new AggregateError([cause]) }, 'failed');
-  logger.error(err);
-  expect(JSON.stringify(lines)).not.toContain('swordfish');
-  expect(lines[0]).toMatchObject({
-    token: '[redacted]',
-    req: { headers: { host: 'h' } },
-    err: { type: 'Error' },
-    other: { type: 'Error' },
-  });
-  expect(lines[1]).toMatchObject({ msg: 'outer', err: { stack: expect.stringContaining('caused by: Error: inner') } });
-  expect(facts.req.headers.cookie).toBe('swordfish');
-});
-
-const REDACTED_NAMES = [
-  'authorization',
-  'cookie',
-  'set-cookie',
-  'x-csrf-token',
-  'password',
-  'token',
-  'csrfToken',
-  'secret',
-  'plaintextKey',
-  'socketKey',
-  'httpKey',
-  'apiKey',
-  'sessionToken',
-  'args',
-];
-
-it.each(REDACTED_NAMES)('redacts %s in facts, below them, in lists and in errors', (name) => {
+it.each(
+  'authorization cookie set-cookie x-csrf-token password token csrfToken secret plaintextKey socketKey httpKey apiKey sessionToken args'.split(
+    ' ',
+  ),
+)('redacts %s in facts, below them, in lists and in errors', (name) => {
   const { logger, lines } = memoryLogger();
   const facts = { [name]: 'swordfish' };
-  logger.info({ ...facts, below: { facts }, list: [facts], err: Object.assign(new Error('x'), facts) }, 'line');
+  const cause = Object.assign(new Error('inner'), { context: facts });
+  const err = Object.assign(new Error('outer', { cause }), facts);
+  logger.info({ ...facts, below: { facts }, list: [facts], err, other: err, many: new AggregateError([cause]) }, 'line');
+  logger.error(err);
   const redacted = { [name]: '[redacted]' };
   expect(lines).toMatchObject([
-    { ...redacted, below: { facts: redacted }, list: [redacted], err: { message: 'x', ...redacted } },
+    { ...redacted, below: { facts: redacted }, list: [redacted], err: { type: 'Error', ...redacted }, other: redacted },
+    { msg: 'outer', err: { ...redacted, stack: expect.stringContaining('caused by: Error: inner') } },
   ]);
+  expect(JSON.stringify(lines)).not.toContain('swordfish');
+  expect(facts[name]).toBe('swordfish');
 });
 
-it('leaves out what is too deep to be searched, also what has no end', () => {
+it('omits what is nested too deep to search, also in circles', () => {
   const { logger, lines } = memoryLogger();
   const loop: Record<string, unknown> = { token: 'swordfish' };
   loop.self = loop;

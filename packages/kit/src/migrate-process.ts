@@ -8,29 +8,26 @@ import { orExit } from './rpc/service-process.ts';
 
 const settings = z.object({ DATABASE_URL: urlSetting('postgres:', 'postgresql:') });
 
-/** Reads the settings of a migration. Throws ConfigError. */
+/** Reads the settings of a migration, which needs no secret. Throws ConfigError. */
 export function readMigrationConfig(env: NodeJS.ProcessEnv): z.output<typeof settings> {
   return readConfig(settings, env);
 }
 
-/** A service's command `migrate`. */
+/** A service's command `migrate`. It waits for a database that is down, as the service does. */
 export function migrateCommand(schema: string, migrations: Migrations): Command {
-  return { summary: 'brings the schema up to date, and ends', run: () => runMigrations(schema, migrations) };
-}
-
-/**
- * The whole of a service's command `migrate`: brings its schema up to date, says what was applied, and ends. It waits for a database that is away as the
- * service does, and needs nothing else, so that no secret has to be where it is run.
- */
-async function runMigrations(schema: string, migrations: Migrations): Promise<void> {
-  const { DATABASE_URL } = orExit(() => readMigrationConfig(process.env));
-  const logger = createLogger(schema, 'info');
-  try {
-    await waitForDatabase(DATABASE_URL, { logger });
-    const applied = await migrate(DATABASE_URL, schema, migrations);
-    process.stdout.write(applied.length === 0 ? 'The schema is up to date.\n' : `Applied ${applied.join(', ')}.\n`);
-  } catch (err) {
-    logger.fatal({ err }, 'migration failed');
-    process.exitCode = 1;
-  }
+  return {
+    summary: 'brings the schema up to date, and ends',
+    async run() {
+      const { DATABASE_URL } = orExit(() => readMigrationConfig(process.env));
+      const logger = createLogger(schema, 'info');
+      try {
+        await waitForDatabase(DATABASE_URL, { logger });
+        const applied = await migrate(DATABASE_URL, schema, migrations);
+        process.stdout.write(applied.length === 0 ? 'The schema is up to date.\n' : `Applied ${applied.join(', ')}.\n`);
+      } catch (err) {
+        logger.fatal({ err }, 'migration failed');
+        process.exitCode = 1;
+      }
+    },
+  };
 }

@@ -2,23 +2,22 @@ import { z } from 'zod';
 import { integerSetting, portSetting, readConfig, readTogether, serviceCredentialsSetting } from './config.ts';
 import { checkServiceTls, serviceTlsSettings } from './tls/tls-settings.ts';
 
-/** The ports that a process takes by default. */
 interface DefaultPorts {
   readonly port: number;
   readonly grpcPort: number;
 }
 
-/** Settings of a service that has no database as a process of its own. */
+/** Settings of the process of a service without a database. */
 export function processSettingsWithoutDatabase(ports: DefaultPorts) {
   return {
     HOST: z.string().default('0.0.0.0'),
     PORT: portSetting.default(ports.port),
     GRPC_PORT: portSetting.default(ports.grpcPort),
-    /** Probes without TLS; they are answered on PORT alone where it is not set. */
+    /** Port for probes without TLS, which PORT answers too. */
     PROBE_PORT: portSetting.optional(),
-    /** Calls under way at once; beyond them they are refused at once. */
+    /** Most concurrent calls. */
     CALLS_AT_ONCE: integerSetting(1, 1_000_000).default(1_000),
-    /** Connections open at once, on each of the ports. */
+    /** Most open connections on each port. */
     CONNECTIONS_MAX: integerSetting(1, 1_000_000).default(10_000),
     /** Of them, those of one address; an IPv6 /64 is one. */
     CONNECTIONS_PER_IP: integerSetting(1, 1_000_000).default(1_000),
@@ -27,7 +26,7 @@ export function processSettingsWithoutDatabase(ports: DefaultPorts) {
   };
 }
 
-/** Settings of a service that has a database as a process of its own. */
+/** Settings of the process of a service with a database. */
 export function processSettings(ports: DefaultPorts) {
   return {
     ...processSettingsWithoutDatabase(ports),
@@ -36,7 +35,8 @@ export function processSettings(ports: DefaultPorts) {
 }
 
 /**
- * Reads the settings of a process that other services call, or that calls them: with TLS or without, but all alike.
+ * Reads the settings of a process that calls other services or is called by them: with TLS on all
+ * sides, or without.
  *
  * @param read reads those of the schema, where that takes more than {@link readConfig}
  * @throws ConfigError naming all problems, those of the certificate included
@@ -55,9 +55,9 @@ export function readProcessConfig(
 
 type SettingsOf<T extends z.core.$ZodLooseShape> = z.output<z.ZodObject<T>>;
 
-/** What every service has as a process of its own. */
-export type ProcessConfig = SettingsOf<ReturnType<typeof processSettingsWithoutDatabase>> &
-  Partial<Pick<SettingsOf<ReturnType<typeof processSettings>>, 'MIGRATE_ON_START'>> & {
-    readonly DATABASE_URL?: string;
-    readonly REDIS_URL?: string;
-  };
+/** Settings that every service process has. */
+export type ProcessConfig = SettingsOf<ReturnType<typeof processSettingsWithoutDatabase>> & {
+  readonly MIGRATE_ON_START?: 'true' | 'false';
+  readonly DATABASE_URL?: string;
+  readonly REDIS_URL?: string;
+};

@@ -3,33 +3,34 @@ import { Counter } from './metrics/instrument.ts';
 
 const runs = new Counter({
   name: 'latchkey_sweep_runs_total',
-  help: 'Looks of sweepers for what there is to do, by outcome: done or failed.',
+  help: 'Runs of sweeps, by outcome: done or failed.',
   labels: ['outcome'],
 });
 
-/** Work that is done again and again behind the scenes. */
+/** Background work that repeats. */
 export interface Sweeper {
   start(): void;
-  /** Sweeps soon, without waiting for the period to end. */
+  /** Sweeps as soon as the current sweep, if any, has ended. */
   wake(): void;
-  /** Tells the sweep under way to end, waits for it, and begins no other. */
+  /** Aborts the current sweep, waits for it, and starts no other. */
   stop(): Promise<void>;
 }
 
-/** One thing to do each time; it is to end soon once the signal aborts. */
+/** One kind of work; it ends soon after the signal aborts. */
 export type Sweep = (signal: AbortSignal) => Promise<unknown>;
 
-/** What to do each time, and how often. */
+/** Options of {@link createSweeper}. */
 export interface SweeperOptions {
+  /** From the end of one round to the start of the next. */
   readonly intervalMs: number;
   readonly logger: Logger;
-  /** Each is done, even if one before it failed. */
+  /** Run one after the other, each even if one before it failed. */
   readonly sweeps: readonly Sweep[];
 }
 
 /**
- * Sweeps at the start, then whenever it is woken or a period has passed; never twice at once. Of failures one after the other, the first is logged,
- * and their end.
+ * Sweeps at the start, after each interval and when woken, never concurrently. Of consecutive
+ * failures of a sweep, the first is logged, and their end.
  */
 export function createSweeper({ intervalMs, logger, sweeps }: SweeperOptions): Sweeper {
   for (const outcome of ['done', 'failed']) runs.add(0, outcome);
@@ -38,34 +39,27 @@ export function createSweeper({ intervalMs, logger, sweeps }: SweeperOptions): S
   let timer: NodeJS.Timeout | undefined;
   let running: Promise<void> | undefined;
   let again = false;
-  const sweepOne = async (one: Sweep) => {
+  const sweepOne = async (sweep: Sweep) => {
     try {
-      await one(stopping.signal);
+      await sweep(stopping.signal);
       runs.add(1, 'done');
-      if (failing.delete(one)) logger.info('sweep succeeds again');
+      if (failing.delete(sweep)) logger.info('sweep succeeds again');
     } catch (err) {
-      // What is cut short by a stop is no failure.
       if (stopping.signal.aborted) return;
-      if (!failing.has(one)) logger.warn({ err }, 'sweep failed, to be tried again');
-      failing.add(one);
+      if (!failing.has(sweep)) logger.warn({ err }, 'sweep failed, to be tried again');
+      failing.add(sweep);
       runs.add(1, 'failed');
     }
   };
   const sweepAll = async () => {
     do {
       again = false;
-      for (const one of sweeps) {
-        if (stopping.signal.aborted) return;
-        await sweepOne(one);
-      }
-    } while (again);
+      for (const sweep of sweeps) if (!stopping.signal.aborted) await sweepOne(sweep);
+    } while (again && !stopping.signal.aborted);
   };
   const run = () => {
-    if (stopping.signal.aborted) return;
-    if (running) {
-      again = true;
-      return;
-    }
+    again = true;
+    if (stopping.signal.aborted || running) return;
     clearTimeout(timer);
     running = sweepAll().finally(() => {
       running = undefined;

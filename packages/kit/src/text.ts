@@ -1,4 +1,4 @@
-/** Whether PostgreSQL can store the text as it is: no NUL, and no surrogate without its other half. */
+/** Whether PostgreSQL stores the text unchanged: it has no NUL and no lone surrogate. */
 export function isStorable(text: string): boolean {
   return text.isWellFormed() && !text.includes('\0');
 }
@@ -10,7 +10,7 @@ export function codePointLength(text: string): number {
   return length;
 }
 
-/** Whether the text, which must be trimmed already, is storable and has so many code points. */
+/** Whether a trimmed text is storable and has so many code points. */
 export function hasLength(text: string, min: number, max: number): boolean {
   if (text.length > max * 2 || !isStorable(text)) return false;
   const length = codePointLength(text);
@@ -19,15 +19,12 @@ export function hasLength(text: string, min: number, max: number): boolean {
 
 const INVISIBLE = /[\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}]/gu;
 
-/**
- * Longest text, without what is removed, that is normalised, in UTF-16 units. NFC takes quadratic time
- * for a run of combining marks, and makes no text shorter than a quarter.
- */
+/** In UTF-16 units. NFC takes quadratic time for a run of combining marks, and at most quarters a text. */
 const NORMALIZED_LENGTH_MAX = 512;
 
 /**
- * The text in Unicode's NFC without control and format characters, those of no width, and white space around.
- * What is too long for a name of 64 code points, whatever NFC makes of it, is not normalised.
+ * Removes control, format and zero-width characters and outer white space, and normalises to NFC.
+ * A text too long for any name of 64 code points is not normalised.
  */
 export function withoutInvisible(text: string): string {
   const visible = text.replace(INVISIBLE, '').trim();

@@ -26,7 +26,7 @@ describe.each(Object.entries(COMMANDS))('%s as a process', { timeout: 30_000 }, 
   it('names the commands there are, and starts nothing, where it is given another', async () => {
     const { code, stdout, stderr } = await run(name, 'migrat');
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
-    expect(stderr).toMatch(/^There is no command migrat; [^\n]*--help[^\n]*\.\n$/);
+    expect(stderr).toMatch(/^Unknown command migrat\. [^\n]*--help[^\n]*\.\n$/);
     for (const command of commands) expect(stderr).toContain(command);
   });
 
