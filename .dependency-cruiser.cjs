@@ -1,7 +1,7 @@
 /** Tests, and what only tests use. */
 const TESTS = '([.]test[.]ts$|/src/testing/|^deploy/test/)';
 
-/** Imports point one way: proto <- kit <- audit <- services <- standalone; inside a service main -> service -> rpc -> use case -> store. */
+/** Imports point one way: proto <- kit <- audit, deletions <- services <- standalone; inside a service main -> service -> rpc -> use case -> store. */
 module.exports = {
   forbidden: [
     { name: 'no-circular', severity: 'error', from: {}, to: { circular: true } },
@@ -23,7 +23,7 @@ module.exports = {
     {
       name: 'kit-knows-no-service',
       severity: 'error',
-      from: { path: '^packages/(kit|audit)/' },
+      from: { path: '^packages/(kit|audit|deletions)/' },
       to: { path: '^(services|packages/standalone)/' },
     },
     {
@@ -31,7 +31,7 @@ module.exports = {
       comment: 'Of the protocol, kit may use what every service shares.',
       severity: 'error',
       from: { path: '^packages/kit/', pathNot: TESTS },
-      to: { path: '^(packages/audit/|proto/gen/latchkey/(?!rpc/))' },
+      to: { path: '^(packages/(audit|deletions)/|proto/gen/latchkey/(?!rpc/))' },
     },
     {
       name: 'no-service-imports-another',

@@ -35,12 +35,10 @@ const OVER_THE_WIRE = [
  * built-in modules. Those of avatars fail after tests of other packages; the cause is unknown.
  */
 const ISOLATED = [
-  'packages/kit/src/queue-faults.test.ts',
   'packages/kit/src/tracing/tracing.test.ts',
   'packages/standalone/src/log-sink.test.ts',
   'packages/standalone/src/settings.test.ts',
   'services/apps/src/runtime-key/vault.test.ts',
-  'services/files/src/application/deleted-application.consumer.test.ts',
   'services/files/src/avatar/avatar.test.ts',
   'services/files/src/check/check-avatars.test.ts',
   'services/gateway/src/files-data-path.remote.test.ts',

@@ -8,10 +8,8 @@ import { DEADLINE_MS_MAX, rpcRoute } from '@latchkey/kit/rpc/route';
 import { createSweeper } from '@latchkey/kit/sweeper';
 import { AvatarService } from '@latchkey/proto/latchkey/files/v1/avatar_pb';
 import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
-import { createListDeleted } from './application/deleted-application.client.ts';
-import { createDeletionConsumer } from './application/deleted-application.consumer.ts';
+import { createDeletionFollower } from './application/deleted-application.consumer.ts';
 import { purgeTombstones } from './application/deleted-application.ts';
-import { createDeletionCatchUp } from './application/deletion-catch-up.ts';
 import { avatarRpc } from './avatar/avatar.rpc.ts';
 import { createAvatars } from './avatar/avatars.compose.ts';
 import { openContext, SCHEMA } from './compose.ts';
@@ -61,13 +59,15 @@ export function createFilesService(config: FilesConfig, deps: FilesDeps): FilesS
     logger,
     sweeps: [(signal) => sweepObjectDeletions(ctx, signal)],
   });
+  const sources = { redisUrl: config.REDIS_URL, appsTransport: deps.appsTransport };
+  const deletions = createDeletionFollower(ctx, sources, sweepObjects.wake);
   const sweepRest = createSweeper({
     intervalMs: ctx.limits.sweepIntervalMs,
     logger,
     sweeps: [
       (signal) => sweepAbandonedUploads(ctx, signal),
       (signal) => avatars.sweep(signal),
-      createDeletionCatchUp(ctx, createListDeleted(deps.appsTransport), sweepObjects.wake),
+      deletions.reconcile,
       () => purgeTombstones(ctx),
     ],
   });
@@ -76,7 +76,6 @@ export function createFilesService(config: FilesConfig, deps: FilesDeps): FilesS
     retentionDays: config.AUDIT_RETENTION_DAYS,
     logger,
   });
-  const deletions = createDeletionConsumer(ctx, config.REDIS_URL, sweepObjects.wake);
   const service = createDataService({
     databaseUrl: config.DATABASE_URL,
     schema: SCHEMA,
@@ -92,7 +91,7 @@ export function createFilesService(config: FilesConfig, deps: FilesDeps): FilesS
       await refuseLostStore(ctx.db, config);
       await checkStore(ctx, config);
     },
-    background: [sweepObjects, sweepRest, auditSweeper, deletions, avatars],
+    background: [sweepObjects, sweepRest, auditSweeper, deletions.worker, avatars],
     close,
   });
   return {

@@ -18,9 +18,7 @@ import { type ContextDeps, openContext, SCHEMA } from './compose.ts';
 import type { IdentityConfig } from './config.ts';
 import { migrations } from './db/migrations/index.ts';
 import { oidcRpc } from './oidc/oidc.rpc.ts';
-import { createListDeleted } from './restriction/deleted-application.client.ts';
-import { createDeletionConsumer } from './restriction/deleted-application.consumer.ts';
-import { createDeletionCatchUp } from './restriction/deletion-catch-up.ts';
+import { createDeletionFollower } from './restriction/deleted-application.consumer.ts';
 import { twoFactorRpc } from './two-factor/two-factor.rpc.ts';
 
 /** The identity service. Redis may be down. */
@@ -35,8 +33,7 @@ export interface IdentityDeps extends ContextDeps {
   readonly logger?: Logger;
 }
 
-/** How often deletions are looked for that no job told of. */
-const LOOK_INTERVAL_MS = 30_000;
+const RECONCILE_INTERVAL_MS = 30_000;
 
 /** Composes the identity service. */
 export function createIdentityService(config: IdentityConfig, deps: IdentityDeps): IdentityService {
@@ -47,11 +44,12 @@ export function createIdentityService(config: IdentityConfig, deps: IdentityDeps
     retentionDays: config.AUDIT_RETENTION_DAYS,
     logger,
   });
-  const deletions = createDeletionConsumer(ctx, config.REDIS_URL);
-  const looks = createSweeper({
-    intervalMs: LOOK_INTERVAL_MS,
+  const sources = { redisUrl: config.REDIS_URL, appsTransport: deps.appsTransport };
+  const deletions = createDeletionFollower(ctx, sources);
+  const reconciler = createSweeper({
+    intervalMs: RECONCILE_INTERVAL_MS,
     logger: logger.child({ sweep: 'deleted applications' }),
-    sweeps: [createDeletionCatchUp(ctx, createListDeleted(deps.appsTransport))],
+    sweeps: [deletions.reconcile],
   });
   const service = createDataService({
     databaseUrl: config.DATABASE_URL,
@@ -68,7 +66,7 @@ export function createIdentityService(config: IdentityConfig, deps: IdentityDeps
       auditRoute(ctx.pool),
     ],
     prepare: connect,
-    background: [deletions, looks, auditSweeper],
+    background: [deletions.worker, reconciler, auditSweeper],
     close,
   });
   return { name: 'identity', ...service };

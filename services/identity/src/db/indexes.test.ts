@@ -5,7 +5,7 @@ import { createTestDatabase, type TestDatabase } from '@latchkey/testkit/databas
 import { type Statement, statementsOf } from '@latchkey/testkit/statements';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createDeletionCatchUp } from '../restriction/deletion-catch-up.ts';
+import { selectListed } from '../restriction/restriction.store.ts';
 import { removeFromRestrictions } from '../restriction/restriction.ts';
 import { migrateIdentity } from '../testing/identity.fixture.ts';
 import type { IdentityDatabase } from './schema.ts';
@@ -57,8 +57,7 @@ beforeAll(async () => {
     const applications = Array.from({ length: DELETIONS }, (_, i) => {
       return i === 0 ? deleted : { accountId: idOf(account), applicationId: idOf(`unnamed ${i}`) };
     });
-    const look = createDeletionCatchUp(ctx, async () => ({ applications, nextPageToken: '' }));
-    await keepStatement(`a look of the account ${account}`, () => look(new AbortController().signal));
+    await keepStatement(`a look of the account ${account}`, () => selectListed(ctx.db, applications));
   }
   await client.query(FILL_ACCOUNTS, [SMALL_ACCOUNTS]);
   await client.query(FILL_KEYS, [KEYS, SMALL_ACCOUNTS, NAMING]);
