@@ -1,6 +1,6 @@
 import { CreateBucketCommand, HeadBucketCommand, S3Client, S3ServiceException } from '@aws-sdk/client-s3';
 import { readConfig, urlSetting } from '@latchkey/kit/config';
-import { orExit } from '@latchkey/kit/rpc/service-process';
+import { orExit } from '@latchkey/kit/rpc/server/service-process';
 import { z } from 'zod';
 
 /** Makes the bucket that the files service keeps files in, unless it is there. Takes that service's settings. */

@@ -1,6 +1,6 @@
 import { readConfig, urlSetting } from '@latchkey/kit/config';
 import { createLogger } from '@latchkey/kit/logger';
-import { orExit } from '@latchkey/kit/rpc/service-process';
+import { orExit } from '@latchkey/kit/rpc/server/service-process';
 import { Client, escapeIdentifier, escapeLiteral } from 'pg';
 import { z } from 'zod';
 

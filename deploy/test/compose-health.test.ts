@@ -1,15 +1,8 @@
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { createLogger } from '@latchkey/kit/logger';
-import { startRpcServer } from '@latchkey/kit/rpc/server';
-import { ServiceTls } from '@latchkey/kit/tls/service-tls';
-import { createAuthority, writeTlsFiles } from '@latchkey/testkit/certificates';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { ROOT, readComposeFile } from './compose/compose-file.ts';
 import { makeEnv } from './compose/example-env.ts';
@@ -60,35 +53,12 @@ describe('the health check of a container', () => {
     expect(await check(port)).toEqual({ code: 1, problem: '/healthz: no answer in time' });
   });
 
-  it('asks at PROBE_PORT where there is TLS between services', async () => {
-    const dir = await mkdtemp(join(tmpdir(), 'latchkey-tls-'));
-    onTestFinished(() => rm(dir, { recursive: true, force: true }));
-    const authority = await createAuthority();
-    const server = await startRpcServer({
-      routes: [],
-      logger: createLogger('test', 'silent'),
-      credentials: ['test-credential'],
-      checkReady: async () => undefined,
-      host: '127.0.0.1',
-      port: 0,
-      grpcPort: 0,
-      tls: new ServiceTls(await writeTlsFiles(dir, await authority.issue(), authority.ca)),
-      probePort: 0,
-    });
-    onTestFinished(() => server.stop());
-    expect((await check(server.port)).code).toBe(1);
-    expect(await check({ PORT: String(server.port), PROBE_PORT: String(server.probePort) }, 'readyz')).toEqual({
-      code: 0,
-      problem: '',
-    });
-  });
-
-  it('asks at PORT where nobody listens at PROBE_PORT, as in the gateway, and at no other where somebody does', async () => {
+  it('asks at METRICS_PORT with TLS between services', async () => {
     const port = await startProbed(() => 200);
-    expect(await check({ PORT: String(port), PROBE_PORT: '1' })).toEqual({ code: 0, problem: '' });
-    const probePort = await startProbed(() => 503);
-    const problem = '/readyz answered 503.';
-    expect(await check({ PORT: String(port), PROBE_PORT: String(probePort) }, 'readyz')).toEqual({ code: 1, problem });
+    const env = { PORT: '1', SERVICE_TLS_CERT_FILE: '/tls.crt' };
+    expect(await check({ ...env, METRICS_PORT: String(port) }, 'readyz')).toEqual({ code: 0, problem: '' });
+    const problem = 'METRICS_PORT is required for health checks with TLS.';
+    expect(await check(env)).toEqual({ code: 1, problem });
   });
 
   it('knows the port of each service where none is set', () => {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { networkProblems } from './kubernetes/network.ts';
 import { type KubeObject, ofKind } from './kubernetes/objects.ts';
-import { podProblems } from './kubernetes/pods.ts';
+import { podProblems, probeProblems } from './kubernetes/pods.ts';
 import { referenceProblems } from './kubernetes/references.ts';
 import { type Extension, findRenderers, KUBERNETES_DIR, type Renderer, renderExample, renderWith } from './kubernetes/render.ts';
 import { routeProblems } from './kubernetes/routes.ts';
@@ -13,6 +13,8 @@ import { settingProblems, unreadSettings, withSecrets } from './kubernetes/setti
 const renderers = await findRenderers();
 const renderer = renderers[0] as Renderer;
 if (!renderer) process.stderr.write('The manifests for Kubernetes are not tested: neither kustomize nor kubectl runs here.\n');
+
+const METRICS_TOKEN = { secretGenerator: [{ name: 'latchkey-metrics', literals: ['METRICS_TOKEN=CHANGE_ME'] }] };
 
 const EXTENSIONS: ReadonlyArray<readonly [string, Extension]> = [
   ['the example', {}],
@@ -44,10 +46,7 @@ const EXTENSIONS: ReadonlyArray<readonly [string, Extension]> = [
       ],
     },
   ],
-  [
-    'metrics',
-    { components: ['metrics'], secretGenerator: [{ name: 'latchkey-metrics', literals: ['METRICS_TOKEN=CHANGE_ME'] }] },
-  ],
+  ['metrics', { components: ['metrics'], ...METRICS_TOKEN }],
 ];
 
 type Check = (objects: readonly KubeObject[]) => string[] | Promise<string[]>;
@@ -75,16 +74,20 @@ describe.skipIf(!renderer)('manifests for Kubernetes', { timeout: 60_000 }, () =
   });
 
   // Certificates are files, which only a cluster has; what else the services would say of their settings, they say before that.
-  it('are as sound with TLS between the services, but for the certificates that are not here', async () => {
-    const objects = withSecrets(await renderExample(renderer, { components: ['service-tls'] }));
-    const checks: readonly Check[] = [schemaProblems, modelProblems, referenceProblems, networkProblems, unreadSettings];
-    for (const problemsOf of checks) expect(await problemsOf(objects)).toEqual([]);
-    const problems = settingProblems(objects);
-    const missing = ofKind(objects, 'Deployment').flatMap(({ metadata: { name } }) =>
-      ['CERT', 'KEY', 'CA'].map((file) => `Deployment ${name}: SERVICE_TLS_${file}_FILE can't be read (ENOENT)`),
-    );
-    expect(problems.sort()).toEqual(missing.sort());
-  });
+  it.each([[['service-tls']], [['metrics', 'service-tls']]])(
+    'are as sound with TLS between the services, certificates aside: %j',
+    async (components) => {
+      const objects = withSecrets(await renderExample(renderer, { components, ...METRICS_TOKEN }));
+      expect(ofKind(objects, 'Deployment').flatMap(probeProblems)).toEqual([]);
+      const checks: readonly Check[] = [schemaProblems, modelProblems, referenceProblems, networkProblems, unreadSettings];
+      for (const problemsOf of checks) expect(await problemsOf(objects)).toEqual([]);
+      const problems = settingProblems(objects);
+      const missing = ofKind(objects, 'Deployment').flatMap(({ metadata: { name } }) =>
+        ['CERT', 'KEY', 'CA'].map((file) => `Deployment ${name}: SERVICE_TLS_${file}_FILE can't be read (ENOENT)`),
+      );
+      expect(problems.sort()).toEqual(missing.sort());
+    },
+  );
 
   it('have a base that renders by itself, to the types of Kubernetes', async () => {
     const objects = await renderWith(renderer, join(KUBERNETES_DIR, 'base'));

@@ -45,7 +45,7 @@ function securityProblems(workload: KubeObject): string[] {
 }
 
 /** Variables that a process listens at, whose ports are what is declared. */
-const PORT_SETTINGS = ['PORT', 'GRPC_PORT', 'REALTIME_PORT', 'METRICS_PORT', 'PROBE_PORT'];
+const PORT_SETTINGS = ['PORT', 'GRPC_PORT', 'REALTIME_PORT', 'METRICS_PORT'];
 
 function portProblems(workload: KubeObject, objects: readonly KubeObject[]): string[] {
   if (workload.kind !== 'Deployment') return [];
@@ -63,7 +63,7 @@ function portProblems(workload: KubeObject, objects: readonly KubeObject[]): str
 const usesPath = (probe: KubeObject, path: string) =>
   probe.httpGet?.path === path || probe.exec?.command?.includes(path.slice(1));
 
-function probeProblems(deployment: KubeObject): string[] {
+export function probeProblems(deployment: KubeObject): string[] {
   const problems: string[] = [];
   for (const { startupProbe = {}, livenessProbe = {}, readinessProbe = {} } of containersOf(deployment)) {
     if (!usesPath(startupProbe, '/healthz')) problems.push('its start is not waited for');

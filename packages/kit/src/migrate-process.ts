@@ -4,7 +4,7 @@ import { readConfig, urlSetting } from './config.ts';
 import { waitForDatabase } from './database/database-wait.ts';
 import { type Migrations, migrate } from './database/migrate.ts';
 import { createLogger } from './logger.ts';
-import { orExit } from './rpc/service-process.ts';
+import { orExit } from './rpc/server/service-process.ts';
 
 const settings = z.object({ DATABASE_URL: urlSetting('postgres:', 'postgresql:') });
 

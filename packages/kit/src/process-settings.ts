@@ -13,13 +13,7 @@ export function processSettingsWithoutDatabase(ports: DefaultPorts) {
     HOST: z.string().default('0.0.0.0'),
     PORT: portSetting.default(ports.port),
     GRPC_PORT: portSetting.default(ports.grpcPort),
-    /** Port for probes without TLS, which PORT answers too. */
-    PROBE_PORT: portSetting.optional(),
-    /** Most concurrent calls. */
-    CALLS_AT_ONCE: integerSetting(1, 1_000_000).default(1_000),
-    /** Most open connections on each port. */
-    CONNECTIONS_MAX: integerSetting(1, 1_000_000).default(10_000),
-    /** Of them, those of one address; an IPv6 /64 is one. */
+    /** Connections of one address, an IPv6 /64, on each of the ports. */
     CONNECTIONS_PER_IP: integerSetting(1, 1_000_000).default(1_000),
     SERVICE_CREDENTIALS: serviceCredentialsSetting,
     ...serviceTlsSettings,

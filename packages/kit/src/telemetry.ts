@@ -1,8 +1,9 @@
 import { readTogether } from './config.ts';
+import type { AdminListener } from './http/admin-listener.ts';
+import type { ReadinessCheck } from './http/readiness.ts';
 import { stopAll } from './lifecycle.ts';
 import { createLogger, type Logger } from './logger.ts';
 import { startMeasuring } from './metrics/instrument.ts';
-import type { MetricsServer } from './metrics/metrics-server.ts';
 import { type MetricsConfig, readMetricsConfig, readTracingConfig, type TracingConfig } from './metrics/settings.ts';
 
 /** What a process measures and traces; nothing unless its settings ask for it. */
@@ -13,11 +14,11 @@ export interface TelemetryConfig {
 
 /** Metrics and traces of a process. */
 export interface Telemetry {
-  /** Port of the metrics server, once it listens. */
+  /** Port of the admin listener, once it listens. */
   readonly metricsPort: number | undefined;
-  /** Starts to serve metrics, if settings ask for it. */
-  listen(): Promise<void>;
-  /** Sends the last spans, within two seconds, and stops serving metrics. Call it last. */
+  /** Starts to serve metrics and probes on METRICS_PORT, if it is set. */
+  listen(checkReady: ReadinessCheck): Promise<void>;
+  /** Sends the last spans, within two seconds, and stops the listener. Call it last. */
   stop(): Promise<void>;
 }
 
@@ -41,15 +42,15 @@ export async function openTelemetry(name: string, config: TelemetryConfig, logge
   const exposition = metrics && (await startMeasuring(name));
   const stopTracing =
     tracing && (await import('./tracing/open-telemetry.ts')).startTracing(name, tracing, logger ?? createLogger(name, 'warn'));
-  let server: MetricsServer | undefined;
+  let server: AdminListener | undefined;
   return {
     get metricsPort() {
       return server?.port;
     },
-    async listen() {
+    async listen(checkReady) {
       if (!metrics || !exposition) return;
-      const { startMetricsServer } = await import('./metrics/metrics-server.ts');
-      server = await startMetricsServer(metrics, exposition);
+      const { startAdminListener } = await import('./http/admin-listener.ts');
+      server = await startAdminListener(metrics, exposition, checkReady);
     },
     stop: () =>
       stopAll(

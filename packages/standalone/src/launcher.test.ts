@@ -196,10 +196,10 @@ describe.runIf(process.platform === 'linux')('the launcher', { timeout: 180_000 
   });
 
   it('names the wrong settings of services of their own with the others, one a line, before it does anything', async () => {
-    const one = start({ PORT: 'many', CALLS_AT_ONCE: '0', MIGRATE_ON_START: 'yes' }, '--deployed');
+    const one = start({ PORT: 'many', CONNECTIONS_PER_IP: '0', MIGRATE_ON_START: 'yes' }, '--deployed');
     expect(await one.exited).toMatchObject({ code: 1 });
     expect(one.output().trim().split('\n').toSorted()).toEqual([
-      '  CALLS_AT_ONCE must be a whole number from 1 to 1000000',
+      '  CONNECTIONS_PER_IP must be a whole number from 1 to 1000000',
       '  MIGRATE_ON_START must be true or false',
       '  PORT must be a whole number from 0 to 65535',
       'Wrong settings:',

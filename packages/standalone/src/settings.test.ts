@@ -18,13 +18,11 @@ it('takes nothing but defaults, in either shape', () => {
 });
 
 it('names what is wrong for services of their own with everything else, before any is started', () => {
-  const env = { PORT: 'abc', CALLS_AT_ONCE: '0', CONNECTIONS_MAX: 'x', MIGRATE_ON_START: 'yes', PROBE_PORT: '99999' };
+  const env = { PORT: 'abc', CONNECTIONS_PER_IP: '0', MIGRATE_ON_START: 'yes' };
   expect(problems(env)).toEqual([
-    'CALLS_AT_ONCE must be a whole number from 1 to 1000000',
-    'CONNECTIONS_MAX must be a whole number from 1 to 1000000',
+    'CONNECTIONS_PER_IP must be a whole number from 1 to 1000000',
     'MIGRATE_ON_START must be true or false',
     'PORT must be a whole number from 0 to 65535',
-    'PROBE_PORT must be a whole number from 0 to 65535',
   ]);
 });
 
@@ -36,23 +34,9 @@ it('says that services of one machine are not called over TLS', () => {
 });
 
 it('names the settings between services that a shape has no use for', () => {
-  const env = {
-    CALLS_AT_ONCE: '10',
-    CONNECTIONS_MAX: '10',
-    MIGRATE_ON_START: '',
-    PROBE_PORT: '8090',
-    SERVICE_TLS_CA_FILE: '/ca.crt',
-  };
-  expect(settingsWithoutEffect(env, 'standalone')).toEqual(['PROBE_PORT', 'CALLS_AT_ONCE', 'SERVICE_TLS_CA_FILE']);
-  expect(settingsWithoutEffect(env, 'deployed')).toEqual(['PROBE_PORT']);
-});
-
-it.each(['standalone', 'deployed'] as const)('names a port that metrics share with another, %s', (shape) => {
-  const metrics = { METRICS_TOKEN: 'a-token-of-the-tests-of-the-settings' };
-  expect(problems({ ...metrics, METRICS_PORT: '8080' }, shape)).toEqual(['PORT and METRICS_PORT must differ, and both are 8080']);
-  expect(problems({ ...metrics, METRICS_PORT: '8081' }, shape)).toEqual([
-    'REALTIME_PORT and METRICS_PORT must differ, and both are 8081',
-  ]);
+  const env = { MIGRATE_ON_START: '', SERVICE_TLS_CA_FILE: '/ca.crt' };
+  expect(settingsWithoutEffect(env, 'standalone')).toEqual(['SERVICE_TLS_CA_FILE']);
+  expect(settingsWithoutEffect(env, 'deployed')).toEqual([]);
 });
 
 describe('misspelt settings', () => {

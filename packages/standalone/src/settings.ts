@@ -11,7 +11,6 @@ import {
   serviceCredentialsSetting,
   urlSetting,
 } from '@latchkey/kit/config';
-import { checkPorts } from '@latchkey/kit/ports';
 import { readTelemetryConfig } from '@latchkey/kit/telemetry';
 import { readRealtimeConfig, readRealtimeProcessConfig } from '@latchkey/realtime/config';
 import { z } from 'zod';
@@ -44,8 +43,6 @@ export type LauncherSettings = z.output<typeof launcherSettings> & {
   /** How long it spreads the closing of live connections over at most, in milliseconds. */
   readonly socketDrainMs: number;
 };
-
-type Listening = Pick<z.output<typeof launcherSettings>, 'HOST' | 'PORT' | 'REALTIME_HOST' | 'REALTIME_PORT'>;
 
 /** Stands in, while settings are checked, for what the launcher provides later. */
 const PROVIDED = {
@@ -91,9 +88,8 @@ export function readSettings(env: NodeJS.ProcessEnv, shape: Shape): LauncherSett
   attempt(() => readAppsConfig(complete));
   const files = attempt(() => readFilesConfig(complete));
   const realtime = attempt(() => readRealtimeConfig(complete));
-  const telemetry = attempt(() => readTelemetryConfig(complete));
+  attempt(() => readTelemetryConfig(complete));
   if (shape === 'deployed') attempt(() => checkProcesses(complete));
-  if (settings) attempt(() => checkMetricsPort(settings, telemetry?.metrics));
   if (settings && settings.PORT !== 0 && settings.PORT === settings.REALTIME_PORT) {
     problems.add(`PORT (8080 unless set) and REALTIME_PORT (8081 unless set) must differ, and both are ${settings.PORT}`);
   }
@@ -130,23 +126,11 @@ function refuseTls(env: NodeJS.ProcessEnv): void {
 
 /** What each shape has no use for: in one process no service is called over the network. */
 const WITHOUT_EFFECT: Readonly<Record<Shape, readonly string[]>> = {
-  standalone: ['PROBE_PORT', 'CALLS_AT_ONCE', 'MIGRATE_ON_START', ...TLS_FILES],
-  deployed: ['PROBE_PORT'],
+  standalone: ['MIGRATE_ON_START', ...TLS_FILES],
+  deployed: [],
 };
 
 /** The names of settings that are set and that the shape does not heed. */
 export function settingsWithoutEffect(env: NodeJS.ProcessEnv, shape: Shape): string[] {
   return WITHOUT_EFFECT[shape].filter((name) => env[name]);
-}
-
-type Metrics = ReturnType<typeof readTelemetryConfig>['metrics'];
-
-/** That of metrics belongs to the same process as the others, or to one on the same machine. Throws ConfigError. */
-function checkMetricsPort({ HOST, PORT, REALTIME_HOST = HOST, REALTIME_PORT }: Listening, metrics: Metrics): void {
-  if (!metrics) return;
-  const own = { name: 'METRICS_PORT', host: metrics.host, port: metrics.port };
-  readTogether(
-    () => checkPorts([{ name: 'PORT', host: HOST, port: PORT }, own]),
-    () => checkPorts([{ name: 'REALTIME_PORT', host: REALTIME_HOST, port: REALTIME_PORT }, own]),
-  );
 }

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Code, createClient } from '@connectrpc/connect';
-import { createServiceTransport } from '@latchkey/kit/rpc/transport';
+import { createServiceTransport } from '@latchkey/kit/rpc/client/service-transport';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { createEmptyTestDatabase, type TestDatabase } from '@latchkey/testkit/database';
 import { eventually } from '@latchkey/testkit/eventually';

@@ -1,7 +1,7 @@
 import type { Transport } from '@connectrpc/connect';
 import { createDataService } from '@latchkey/kit/database/data-service';
 import { createLogger, type Logger } from '@latchkey/kit/logger';
-import type { RpcService } from '@latchkey/kit/rpc/service-process';
+import type { RpcService } from '@latchkey/kit/rpc/server/service-process';
 import { createAvatarMaker } from './avatar/avatars.compose.ts';
 import { openStorage, SCHEMA } from './compose.ts';
 import type { AvatarWorkerConfig } from './config.ts';

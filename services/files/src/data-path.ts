@@ -1,7 +1,5 @@
 import { ACTOR_HEADER } from '@latchkey/audit/actor';
-import { bodyRoute } from '@latchkey/kit/rpc/body-call';
-import { observeRoute } from '@latchkey/kit/rpc/observed-route';
-import type { PlainRoute } from '@latchkey/kit/rpc/plain-route';
+import { bodyRoute, type HttpRoute } from '@latchkey/kit/rpc/server/http-route';
 import { UploadAvatarResponseSchema } from '@latchkey/proto/latchkey/files/v1/avatar_pb';
 import { UploadFileResponseSchema } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import type { ReceiveAvatarBody } from './avatar/avatar.body.ts';
@@ -21,7 +19,7 @@ export function createDataPath(ctx: FilesContext, uploadAvatar: ReceiveAvatarBod
 }
 
 /** The data path over HTTP. */
-export function dataPathRoutes({ upload, uploadAvatar, download }: FilesDataPath): PlainRoute[] {
+export function dataPathRoutes({ upload, uploadAvatar, download }: FilesDataPath): HttpRoute[] {
   const uploads = bodyRoute({
     path: '/uploads',
     output: UploadFileResponseSchema,
@@ -47,5 +45,5 @@ export function dataPathRoutes({ upload, uploadAvatar, download }: FilesDataPath
       });
     },
   });
-  return [uploads, avatars, ...downloadRoutes(download)].map(observeRoute);
+  return [uploads, avatars, ...downloadRoutes(download)];
 }

@@ -3,8 +3,8 @@ import { auditRoute } from '@latchkey/audit/audit.rpc';
 import { createAuditSweeper } from '@latchkey/audit/sweeper';
 import { createDataService, type DataService } from '@latchkey/kit/database/data-service';
 import { createLogger, type Logger } from '@latchkey/kit/logger';
-import type { PlainRoute } from '@latchkey/kit/rpc/plain-route';
 import { DEADLINE_MS_MAX, rpcRoute } from '@latchkey/kit/rpc/route';
+import type { HttpRoute } from '@latchkey/kit/rpc/server/http-route';
 import { createSweeper } from '@latchkey/kit/sweeper';
 import { AvatarService } from '@latchkey/proto/latchkey/files/v1/avatar_pb';
 import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
@@ -27,7 +27,7 @@ import { uploadRpc } from './upload/upload.rpc.ts';
 export interface FilesService extends DataService {
   readonly name: 'files';
   /** Routes for bodies over HTTP, beside the RPC routes. */
-  readonly plainRoutes: readonly PlainRoute[];
+  readonly httpRoutes: readonly HttpRoute[];
   /** The same for callers in this process. */
   readonly dataPath: FilesDataPath;
   /** Longest time that an ordered stop may take, in milliseconds: running uploads may end. */
@@ -97,7 +97,7 @@ export function createFilesService(config: FilesConfig, deps: FilesDeps): FilesS
   return {
     name: 'files',
     ...service,
-    plainRoutes: dataPathRoutes(dataPath),
+    httpRoutes: dataPathRoutes(dataPath),
     dataPath,
     stopTimeoutMs: Math.max(ctx.limits.uploadDeadlineMs, DEADLINE_MS_MAX) + STOP_SLACK_MS,
   };

@@ -3,7 +3,7 @@ import type { Transport } from '@connectrpc/connect';
 import { stopAll } from '@latchkey/kit/lifecycle';
 import { createLogger, type Logger } from '@latchkey/kit/logger';
 import { connectInBackground, createFailFastRedis } from '@latchkey/kit/redis';
-import { checkServing } from '@latchkey/kit/rpc/check-serving';
+import { checkServing } from '@latchkey/kit/rpc/client/peer-readiness';
 import { Authenticator } from './authentication/authenticator.ts';
 import { SignInFailures } from './authentication/sign-in-failures.ts';
 import { createClients } from './clients.ts';

@@ -1,5 +1,5 @@
 import { createClient } from '@connectrpc/connect';
-import { createServiceTransport } from '@latchkey/kit/rpc/transport';
+import { createServiceTransport } from '@latchkey/kit/rpc/client/service-transport';
 import { startTestServer } from '@latchkey/kit/testing/servers';
 import { AccountService } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import { ApiKeyService } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';

@@ -1,9 +1,9 @@
 import { runProgram } from '@latchkey/kit/commands';
 import { stopAll } from '@latchkey/kit/lifecycle';
 import { migrateCommand } from '@latchkey/kit/migrate-process';
-import { whileCredentialTaken } from '@latchkey/kit/rpc/check-credential';
-import { runService } from '@latchkey/kit/rpc/service-process';
-import { createServiceTransport } from '@latchkey/kit/rpc/transport';
+import { requireCredentialAccepted } from '@latchkey/kit/rpc/client/peer-readiness';
+import { createServiceTransport } from '@latchkey/kit/rpc/client/service-transport';
+import { runService } from '@latchkey/kit/rpc/server/service-process';
 import { SCHEMA } from './compose.ts';
 import { readIdentityConfig, readIdentityProcessConfig } from './config.ts';
 import { migrations } from './db/migrations/index.ts';
@@ -31,7 +31,7 @@ await runProgram({
     runService('identity', readIdentityProcessConfig, (config, tls) => {
       const appsTransport = createServiceTransport(config.APPS_URL, config.SERVICE_CREDENTIALS[0], { tls });
       const service = createIdentityService(config, { appsTransport });
-      const checkReady = whileCredentialTaken(service.checkReady, { apps: appsTransport });
+      const checkReady = requireCredentialAccepted(service.checkReady, { apps: appsTransport });
       return { ...service, checkReady, stop: () => stopAll(service.stop, () => appsTransport.close()) };
     }),
 });

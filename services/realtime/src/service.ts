@@ -5,7 +5,7 @@ import { trustProxies } from '@latchkey/kit/http/client-ip';
 import { stopAll } from '@latchkey/kit/lifecycle';
 import { createLogger, type Logger } from '@latchkey/kit/logger';
 import { connectInBackground, createFailFastRedis, createSubscriber } from '@latchkey/kit/redis';
-import { checkServing } from '@latchkey/kit/rpc/check-serving';
+import { checkServing } from '@latchkey/kit/rpc/client/peer-readiness';
 import type { RpcRoute } from '@latchkey/kit/rpc/route';
 import type { RealtimeConfig } from './config.ts';
 import { createAppsClient } from './event/apps-client.ts';

@@ -4,7 +4,7 @@ import { createClient } from '@connectrpc/connect';
 import { createDatabase, type Database } from '@latchkey/kit/database/database';
 import { migrate } from '@latchkey/kit/database/migrate';
 import { createLogger } from '@latchkey/kit/logger';
-import { createDirectTransport } from '@latchkey/kit/rpc/direct-transport';
+import { createDirectTransport } from '@latchkey/kit/rpc/client/direct-transport';
 import { AuditService, type ListAuditEntriesRequestSchema } from '@latchkey/proto/latchkey/audit/v1/audit_pb';
 import { createEmptyTestDatabase } from '@latchkey/testkit/database';
 import type { Kysely } from 'kysely';

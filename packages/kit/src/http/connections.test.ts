@@ -1,14 +1,14 @@
 import { eventually } from '@latchkey/testkit/eventually';
 import { openRawClient } from '@latchkey/testkit/raw-client';
 import { describe, expect, it } from 'vitest';
-import { startHttpServer } from '../testing/http-server.ts';
+import { startNodeServer } from '../testing/servers.ts';
 import { trackConnections } from './connections.ts';
 
 const REQUEST = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n';
 
 describe('a client that sends requests without waiting for answers', () => {
   it('is answered as long as they are not too many at once', async () => {
-    const { port } = await startHttpServer((_req, res) => setImmediate(() => res.end()), trackConnections);
+    const { port } = await startNodeServer((_req, res) => setImmediate(() => res.end()), trackConnections);
     const client = await openRawClient(port);
     for (let round = 1; round <= 5; round += 1) {
       client.socket.write(REQUEST.repeat(80));
@@ -20,7 +20,7 @@ describe('a client that sends requests without waiting for answers', () => {
   it('gets the answers to as many as are accepted, then the end of the connection', async () => {
     let begun = 0;
     const respond: Array<() => unknown> = [];
-    const { port, connections } = await startHttpServer((_req, res) => {
+    const { port, connections } = await startNodeServer((_req, res) => {
       begun += 1;
       respond.push(() => res.end());
       if (begun === 101) setImmediate(() => respond.map((one) => one()));
@@ -37,7 +37,7 @@ describe('a client that sends requests without waiting for answers', () => {
   });
 
   it('gets them also where the last one was written before there were too many', async () => {
-    const { port } = await startHttpServer((_req, res) => res.end(), trackConnections);
+    const { port } = await startNodeServer((_req, res) => res.end(), trackConnections);
     const client = await openRawClient(port);
     client.socket.once('end', () => client.socket.end()).write(REQUEST.repeat(150));
     expect(await client.ended).toBe('end');
@@ -46,7 +46,7 @@ describe('a client that sends requests without waiting for answers', () => {
 
   it('is cut off when the answers that it does not read are too many bytes', async () => {
     let begun = 0;
-    const { port, connections } = await startHttpServer((_req, res) => {
+    const { port, connections } = await startNodeServer((_req, res) => {
       begun += 1;
       res.end(Buffer.alloc(1024 * 1024));
     }, trackConnections);
@@ -63,7 +63,7 @@ describe('a request that asks for another protocol', () => {
   const SMUGGLED = 'GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n';
   const start = async () => {
     const paths: string[] = [];
-    const server = await startHttpServer((req, res) => {
+    const server = await startNodeServer((req, res) => {
       paths.push(`${req.method} ${req.url}`);
       req.resume().once('end', () => setImmediate(() => res.end()));
     }, trackConnections);

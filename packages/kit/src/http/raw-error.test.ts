@@ -4,8 +4,8 @@ import { eventually } from '@latchkey/testkit/eventually';
 import { openRawClient } from '@latchkey/testkit/raw-client';
 import { describe, expect, it } from 'vitest';
 import { defineErrors } from '../errors.ts';
-import { startHttpServer } from '../testing/http-server.ts';
 import { memoryLogger } from '../testing/memory-logger.ts';
+import { startNodeServer } from '../testing/servers.ts';
 import { trackConnections } from './connections.ts';
 import { coverNodeDefaults, endWithEnvelope, onClientError } from './raw-error.ts';
 import { requestIdOf } from './request-id.ts';
@@ -33,7 +33,7 @@ async function exchange(port: number, bytes: string): Promise<string> {
 
 describe('an upgrade that is refused', () => {
   it('is answered with the envelope of the error, its status, the id of the request and the headers given', async () => {
-    const { port, connections } = await startHttpServer(() => undefined, refuseUpgrades);
+    const { port, connections } = await startNodeServer(() => undefined, refuseUpgrades);
     const [head = '', body = ''] = (await exchange(port, UPGRADE)).split('\r\n\r\n');
     expect(head.split('\r\n')).toEqual([
       'HTTP/1.1 401 Unauthorized',
@@ -50,7 +50,7 @@ describe('an upgrade that is refused', () => {
   });
 
   it('reaches a client that has sent much behind it, once, whatever else is said of its socket', async () => {
-    const { port, connections } = await startHttpServer(
+    const { port, connections } = await startNodeServer(
       () => undefined,
       (server) => {
         refuseUpgrades(server);
@@ -68,7 +68,7 @@ describe('an upgrade that is refused', () => {
 
   it('waits for the answers before it', async () => {
     const answers: Array<() => void> = [];
-    const { port } = await startHttpServer(
+    const { port } = await startNodeServer(
       (_req, res) => void answers.push(() => res.end('first')),
       (server) => {
         trackConnections(server);
@@ -82,7 +82,7 @@ describe('an upgrade that is refused', () => {
 
   it('ends nothing but its connection when the client goes away meanwhile', async () => {
     const sockets: Duplex[] = [];
-    const { port, connections } = await startHttpServer(
+    const { port, connections } = await startNodeServer(
       () => undefined,
       (server) => void server.on('upgrade', (_req, socket: Duplex) => void sockets.push(socket)),
     );
@@ -105,7 +105,7 @@ describe('what Node would answer by itself', () => {
     ['CONNECT', 'CONNECT example.com:443 HTTP/1.1\r\nHost: x\r\n\r\n', 405],
   ])('wears the envelope: %s', async (_what, bytes, status, path = 'request') => {
     const { logger } = memoryLogger();
-    const { port } = await startHttpServer(
+    const { port } = await startNodeServer(
       (_req, res) => void res.end(),
       (server) => {
         coverNodeDefaults(server);

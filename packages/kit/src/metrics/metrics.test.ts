@@ -1,10 +1,7 @@
-import { connect } from 'node:net';
 import { eventually } from '@latchkey/testkit/eventually';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { Counter, Gauge, Histogram, Probe, startMeasuring } from './instrument.ts';
-import { startMetricsServer } from './metrics-server.ts';
 
-const TOKEN = 'a-token-that-has-thirty-two-characters';
 const early = new Counter({ name: 'latchkey_early_total', help: 'Defined before recording starts.', labels: ['kind'] });
 const connections = new Gauge({ name: 'latchkey_connections', help: 'Of several sources.', labels: ['schema'] });
 const read = new Gauge({ name: 'latchkey_read', help: 'Takes a query.' });
@@ -78,42 +75,5 @@ describe('a probe', () => {
     await eventually(async () => expect(await state()).toEqual(UP(9)));
     answer = () => Promise.reject(new Error('away'));
     expect(await state()).toEqual(DOWN);
-  });
-});
-
-describe('the server of metrics', () => {
-  const start = async () => {
-    const server = await startMetricsServer({ host: '127.0.0.1', port: 0, token: TOKEN }, recorder);
-    onTestFinished(() => server.stop());
-    const url = `http://127.0.0.1:${server.port}`;
-    return {
-      ...server,
-      ask: (method: string, path: string, headers = { authorization: `Bearer ${TOKEN}` }) =>
-        fetch(url + path, { method, headers }),
-    };
-  };
-
-  it('answers GET and HEAD of its one path, and nobody without the token whatever they ask for', async () => {
-    const { ask } = await start();
-    const answer = await ask('GET', '/metrics');
-    expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'text/plain; version=0.0.4; charset=utf-8']);
-    expect(await answer.text()).toContain('latchkey_process_info{service="test"');
-    expect(await (await ask('HEAD', '/metrics')).text()).toBe('');
-    expect([(await ask('GET', '/')).status, (await ask('POST', '/metrics')).status]).toEqual([404, 405]);
-    for (const path of ['/', '/metrics'])
-      expect((await ask('GET', path, { authorization: `Bearer ${TOKEN.slice(1)}` })).status).toBe(401);
-  });
-
-  it('holds few connections, closes at once those beyond, and is open to others while one address opens all that it can', async () => {
-    const { port, ask } = await start();
-    const open = (localAddress: string) => connect({ port, host: '127.0.0.1', localAddress }).on('error', () => undefined);
-    const sockets = Array.from({ length: 40 }, () => open('127.0.0.2'));
-    onTestFinished(() => sockets.forEach((socket) => void socket.destroy()));
-    await eventually(() => expect(sockets.filter(({ closed }) => closed)).toHaveLength(32));
-    expect((await ask('GET', '/metrics')).status).toBe(200);
-    for (const network of ['127.0.0.3', '127.0.0.4', '127.0.0.5']) for (let i = 0; i < 8; i += 1) sockets.push(open(network));
-    await eventually(async () => expect(await ask('GET', '/metrics').catch(() => 'refused')).toBe('refused'));
-    for (const socket of sockets) socket.destroy();
-    await eventually(async () => expect((await ask('GET', '/metrics')).status).toBe(200));
   });
 });

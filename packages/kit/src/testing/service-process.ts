@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { readConfig } from '../config.ts';
 import { createLogger } from '../logger.ts';
 import { processSettings, processSettingsWithoutDatabase } from '../process-settings.ts';
-import { runService } from '../rpc/service-process.ts';
+import { runService } from '../rpc/server/service-process.ts';
 
 /** A service as a process, with a database that is no more than a line on standard output, or without one: `<kind>`. */
 const PORTS = { port: 0, grpcPort: 0 };

@@ -10,8 +10,6 @@ const OWN_SETTINGS = [
   'HOST',
   'PORT',
   'GRPC_PORT',
-  // One for all of them would be taken by the first.
-  'PROBE_PORT',
   'REALTIME_HOST',
   'REALTIME_PORT',
   'DATABASE_URL',

@@ -8,9 +8,10 @@ import { toCursorKey } from '@latchkey/gateway/routes/audit-cursor';
 import { createGatewayService } from '@latchkey/gateway/service';
 import { readIdentityConfig } from '@latchkey/identity/config';
 import { createIdentityService } from '@latchkey/identity/service';
+import type { ReadinessCheck } from '@latchkey/kit/http/readiness';
 import { createLogger } from '@latchkey/kit/logger';
-import { createDirectTransport } from '@latchkey/kit/rpc/direct-transport';
-import { healthRoute } from '@latchkey/kit/rpc/health';
+import { createDirectTransport } from '@latchkey/kit/rpc/client/direct-transport';
+import { healthRoute } from '@latchkey/kit/rpc/grpc/health';
 import { openTelemetry, readTelemetryConfig, type Telemetry } from '@latchkey/kit/telemetry';
 import { readRealtimeConfig } from '@latchkey/realtime/config';
 import { createRealtimeService } from '@latchkey/realtime/service';
@@ -20,7 +21,8 @@ import { metricsUrl, type RunningShape, type ShapeOptions } from './shape.ts';
 /** Starts all services in this process, with direct calls between them. */
 export async function startStandalone(options: ShapeOptions): Promise<RunningShape> {
   const { address, realtimeAddress, reporter, stops, checkWanted } = options;
-  const telemetry = await listenForMetrics(options);
+  let checkReady: ReadinessCheck = () => Promise.reject(new Error('the services are starting'));
+  const telemetry = await listenForMetrics(options, () => checkReady());
   const { apps, identity, files, gateway, realtime } = compose(options);
   stops.push(() => apps.stop());
   stops.push(() => identity.stop());
@@ -40,17 +42,18 @@ export async function startStandalone(options: ShapeOptions): Promise<RunningSha
     // What is started last is stopped first: the others answer those of its clients that turn to them meanwhile.
     stops.push(() => realtime.stop());
     await start(realtime, realtimeAddress);
+    checkReady = gateway.checkReady;
   });
   const { metricsPort } = telemetry;
   return { pids: () => ({}), internal: {}, metrics: metricsPort === undefined ? {} : { latchkey: metricsUrl(metricsPort) } };
 }
 
 /** One for all services, before any of them is composed. */
-async function listenForMetrics({ env, logs, stops }: ShapeOptions): Promise<Telemetry> {
+async function listenForMetrics({ env, logs, stops }: ShapeOptions, checkReady: ReadinessCheck): Promise<Telemetry> {
   const config = readTelemetryConfig(env);
   const telemetry = await openTelemetry('standalone', config, createLogger('standalone', 'warn', logs));
   stops.push(() => telemetry.stop());
-  await telemetry.listen().catch((err: unknown) => {
+  await telemetry.listen(checkReady).catch((err: unknown) => {
     const { host = '', port = 0 } = config.metrics ?? {};
     const settings = { host: 'HOST', port: 'METRICS_PORT' };
     throw new StartError(explainListenError(err, { host, port, settings }) ?? (err as Error).message, { cause: err });

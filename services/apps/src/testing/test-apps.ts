@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { type Client, createClient } from '@connectrpc/connect';
 import { createLogger, type Logger } from '@latchkey/kit/logger';
-import { createDirectTransport } from '@latchkey/kit/rpc/direct-transport';
+import { createDirectTransport } from '@latchkey/kit/rpc/client/direct-transport';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { createTestDatabase } from '@latchkey/testkit/database';
 import { createTestClock, type TestClock } from '@latchkey/testkit/test-clock';

@@ -5,7 +5,7 @@ import { commonErrors, DomainError, defineErrors } from '@latchkey/kit/errors';
 import { answerTurn } from '@latchkey/kit/http/answer-turn';
 import { canonicalIp, networkOf } from '@latchkey/kit/http/client-ip';
 import { newId } from '@latchkey/kit/id';
-import type { PlainRoute } from '@latchkey/kit/rpc/plain-route';
+import type { HttpRoute } from '@latchkey/kit/rpc/server/http-route';
 import type { FilesContext } from '../context.ts';
 import { errors } from '../errors.ts';
 import { type ByteRange, objectKey } from '../object-store/object-store.ts';
@@ -82,7 +82,7 @@ export function createDownloadHandler(ctx: FilesContext, options: DownloadOption
 }
 
 /** The handler as routes of the service's own port, those it refuses among them. Whoever has a URL may use it. */
-export function downloadRoutes(handle: DownloadHandler): PlainRoute[] {
+export function downloadRoutes(handle: DownloadHandler): HttpRoute[] {
   const methods = [...ALLOWED_METHODS, ...REFUSED_METHODS];
   return methods.map((method) => ({
     method,

@@ -1,6 +1,5 @@
 import { timestampDate } from '@bufbuild/protobuf/wkt';
 import type { CallOptions } from '@connectrpc/connect';
-import { repeatable } from '@latchkey/kit/rpc/repeatable';
 import {
   type AuthenticateResponse,
   PrincipalKind,
@@ -43,8 +42,7 @@ export class Authenticator {
     const askedAt = performance.now();
     const answer = await this.#clients.authentication.authenticate(
       { credential: { case: credential.kind === 'key' ? 'apiKey' : 'sessionToken', value: credential.text }, clientIp },
-      // All that it changes is when the credential was used.
-      repeatable(call),
+      call,
     );
     const principal = toPrincipal(answer.principal);
     this.#remember(digest, answer, { principal, clientIp, askedAt });

@@ -3,9 +3,8 @@ import type { IncomingMessage } from 'node:http';
 import type { MessageShape } from '@bufbuild/protobuf';
 import { defineErrors } from '@latchkey/kit/errors';
 import { createLogger } from '@latchkey/kit/logger';
-import { bodyRoute } from '@latchkey/kit/rpc/body-call';
-import type { PlainRoute } from '@latchkey/kit/rpc/plain-route';
-import { startRpcServer } from '@latchkey/kit/rpc/server';
+import { bodyRoute, type HttpRoute } from '@latchkey/kit/rpc/server/http-route';
+import { startRpcServer } from '@latchkey/kit/rpc/server/server';
 import { type BeginUploadRequestSchema, UploadFileResponseSchema } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import { PrincipalKind } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
 import { openRawClient } from '@latchkey/testkit/raw-client';
@@ -81,7 +80,7 @@ async function startDataPath(kind: DataPathKind, dataPath: FilesDataPath, env: R
     handle: (req, requestId) => dataPath.upload(String(req.headers['x-upload-ticket']), req, requestId),
   });
   const downloads = ['GET', 'HEAD'].map(
-    (method): PlainRoute => ({
+    (method): HttpRoute => ({
       method,
       path: '/downloads/',
       needsCredential: false,
@@ -92,7 +91,7 @@ async function startDataPath(kind: DataPathKind, dataPath: FilesDataPath, env: R
   );
   const server = await startRpcServer({
     routes: [],
-    plainRoutes: [uploads, ...downloads],
+    httpRoutes: [uploads, ...downloads],
     logger: createLogger('files', 'silent'),
     credentials: [CREDENTIAL],
     checkReady: async () => undefined,

@@ -3,7 +3,7 @@ import type { DomainError } from '@latchkey/kit/errors';
 import { fromConnectError } from '@latchkey/kit/errors';
 import { createLogger } from '@latchkey/kit/logger';
 import { createFailFastRedis, type Redis } from '@latchkey/kit/redis';
-import { createDirectTransport } from '@latchkey/kit/rpc/direct-transport';
+import { createDirectTransport } from '@latchkey/kit/rpc/client/direct-transport';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { AccountService } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import { ApiKeyService } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';

@@ -146,7 +146,7 @@ async function createProcesses(
           ...settingsOf(service, addresses, { port, grpcPort, realtimePort }),
           ...worker,
           ...certificates,
-          ...(secured && { PROBE_PORT: String(probePort) }),
+          ...(secured && { METRICS_PORT: String(probePort), METRICS_TOKEN: 'a-token-of-the-fleet-for-its-probes' }),
           ...env,
         },
       });

@@ -1,29 +1,22 @@
 import { create, createFileRegistry, type DescService, fromBinary, type Message, toBinary } from '@bufbuild/protobuf';
 import { FileDescriptorProtoSchema, FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
 import { Client, Metadata } from '@grpc/grpc-js';
-import { ServerReflection as Reflection } from '@latchkey/proto/grpc/reflection/v1/reflection_pb';
-import { ServerReflection as ReflectionAlpha } from '@latchkey/proto/grpc/reflection/v1alpha/reflection_pb';
+import { ServerReflection } from '@latchkey/proto/grpc/reflection/v1/reflection_pb';
+import { SERVICE_CREDENTIAL } from '../instance.ts';
 import type { GrpcAddress } from './callers.ts';
 import { pathOf } from './method-path.ts';
 
-/** Versions of the reflection protocol; their messages are the same. */
-export const REFLECTION_VERSIONS = { v1: Reflection, v1alpha: ReflectionAlpha as unknown as typeof Reflection };
-
 type Ask = { case: 'listServices' | 'fileContainingSymbol'; value: string };
 
-/** Services that a process says it has, with all of their methods: asked by reflection, as tools do, with no credential. */
-export async function reflectServices(
-  address: GrpcAddress,
-  version: keyof typeof REFLECTION_VERSIONS = 'v1',
-): Promise<DescService[]> {
+/** Services of a process with all of their methods, read by reflection as tools do. */
+export async function reflectServices(address: GrpcAddress): Promise<DescService[]> {
   const client = new Client(address.grpc, address.credentials);
   try {
-    const [list] = await ask(client, version, [{ case: 'listServices', value: '' }]);
+    const [list] = await ask(client, [{ case: 'listServices', value: '' }]);
     if (list?.messageResponse.case !== 'listServicesResponse') throw new Error('services are not listed');
     const names = list.messageResponse.value.service.map(({ name }) => name);
     const answers = await ask(
       client,
-      version,
       names.map((value) => ({ case: 'fileContainingSymbol', value })),
     );
     const files = new Map<string, Uint8Array>();
@@ -52,13 +45,15 @@ function inOrder<F extends { name: string; dependency: string[] }>(files: readon
   return [...ordered.values()];
 }
 
-function ask(client: Client, version: keyof typeof REFLECTION_VERSIONS, asks: readonly Ask[]) {
-  const method = REFLECTION_VERSIONS[version].method.serverReflectionInfo;
+function ask(client: Client, asks: readonly Ask[]) {
+  const method = ServerReflection.method.serverReflectionInfo;
+  const metadata = new Metadata();
+  metadata.set('authorization', `Bearer ${SERVICE_CREDENTIAL}`);
   const call = client.makeBidiStreamRequest(
     pathOf(method),
     (request: Message) => Buffer.from(toBinary(method.input, request as never)),
     (bytes: Buffer) => fromBinary(method.output, bytes),
-    new Metadata(),
+    metadata,
   );
   for (const messageRequest of asks) call.write(create(method.input, { messageRequest }));
   call.end();
