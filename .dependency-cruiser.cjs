@@ -70,7 +70,7 @@ module.exports = {
       severity: 'error',
       from: { path: '^services/realtime/src/(hub|frame)/', pathNot: TESTS },
       to: {
-        path: '(fastify|@connectrpc|bullmq|/node_modules/(ws|ioredis)/|^packages/kit/src/(redis|queue[^/]*|rpc/.*|http/.*)[.]ts$|^services/realtime/src/((service|main|server)[.]ts$|(upgrade|fan-out|asyncapi)/))',
+        path: '(fastify|@connectrpc|bullmq|/node_modules/(ws|ioredis)/|^packages/kit/src/(redis|queue|rpc|http)/|^services/realtime/src/((service|main|server)[.]ts$|(upgrade|fan-out|asyncapi)/))',
       },
     },
     {

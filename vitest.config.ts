@@ -35,7 +35,7 @@ const OVER_THE_WIRE = [
  * built-in modules. Those of avatars fail after tests of other packages; the cause is unknown.
  */
 const ISOLATED = [
-  'packages/kit/src/tracing/tracing.test.ts',
+  'packages/kit/src/telemetry/tracing.test.ts',
   'packages/standalone/src/log-sink.test.ts',
   'packages/standalone/src/settings.test.ts',
   'services/apps/src/runtime-key/vault.test.ts',

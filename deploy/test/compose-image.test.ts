@@ -82,7 +82,7 @@ describe('the image', () => {
     const text = compile?.getRawArgumentsContent() ?? '';
     const compiled = text.match(/[\w/*-]+\.ts/g) ?? [];
     const later = loadedLater(programs.flatMap((program) => [...neededBy(program).files]));
-    expect(later).toContain('packages/kit/src/tracing/open-telemetry.ts');
+    expect(later).toContain('packages/kit/src/telemetry/export-traces.ts');
     const missing = [...programs, ...later].filter((file) => !compiled.some((pattern) => matchesGlob(file, pattern)));
     expect(missing).toEqual([]);
     const [user = ''] = only(final, 'USER').map((instruction) => instruction.getArgumentsContent()?.split(':')[0]);
@@ -95,7 +95,9 @@ describe('the image', () => {
 
   it('looks at more than the programs themselves for that', () => {
     const { files, packages } = neededBy('services/files/src/main.ts');
-    expect([...files]).toEqual(expect.arrayContaining(['packages/kit/src/config.ts', 'proto/gen/latchkey/files/v1/file_pb.js']));
+    expect([...files]).toEqual(
+      expect.arrayContaining(['packages/kit/src/config/settings.ts', 'proto/gen/latchkey/files/v1/file_pb.js']),
+    );
     expect([...files]).toContain('services/files/src/avatar/decoder/decoder-process.ts');
     expect([...(packages.get('services/files') ?? [])]).toEqual(expect.arrayContaining(['sharp', '@aws-sdk/client-s3']));
   });

@@ -52,8 +52,14 @@ function readWorkspaces(): Map<string, string> {
   return new Map(folders.map((folder) => [manifestOf(folder).name, folder]));
 }
 
+interface Manifest {
+  readonly name: string;
+  readonly dependencies?: Record<string, string>;
+  readonly exports?: Record<string, string>;
+}
+
 /** A workspace's manifest. */
-export function manifestOf(folder: string): { readonly name: string; readonly dependencies?: Record<string, string> } {
+export function manifestOf(folder: string): Manifest {
   return JSON.parse(readFileSync(join(ROOT, folder, 'package.json'), 'utf8'));
 }
 
@@ -101,7 +107,9 @@ function pathOf(from: string, name: string): string | undefined {
   const [scope, short, ...rest] = name.split('/');
   const folder = workspaces.get(`${scope}/${short}`);
   if (!folder) return undefined;
-  return folder === 'proto' ? `proto/gen/${rest.join('/')}.js` : `${folder}/src/${rest.join('/')}.ts`;
+  const path = rest.join('/');
+  if (folder === 'proto') return `proto/gen/${path}.js`;
+  return join(folder, manifestOf(folder).exports?.[`./${path}`] ?? `src/${path}.ts`);
 }
 
 function noteOther(packages: Map<string, Set<string>>, from: string, name: string): void {

@@ -1,6 +1,6 @@
 import type pg from 'pg';
-import { stopAll } from '../lifecycle.ts';
-import type { Logger } from '../logger.ts';
+import type { Logger } from '../log/logger.ts';
+import { stopAll } from '../process/lifecycle.ts';
 import type { RpcRoute } from '../rpc/route.ts';
 import { type Migrations, migrate } from './migrate.ts';
 import { createSchemaCheck, createSchemaGate } from './schema.ts';

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Logger } from '../logger.ts';
-import { within } from '../within.ts';
+import type { Logger } from '../log/logger.ts';
+import { within } from '../process/within.ts';
 import { BoundedClient, isDatabaseUnavailable } from './database.ts';
 
 /** Longest wait for a database, in milliseconds; after it, whoever uses the database reports the failure. */

@@ -1,9 +1,9 @@
 import { Kysely, PostgresDialect } from 'kysely';
 import pg from 'pg';
-import { commonErrors } from '../errors.ts';
-import type { Logger } from '../logger.ts';
-import { Gauge } from '../metrics/instrument.ts';
-import { activeTracer } from '../tracing/tracer.ts';
+import { commonErrors } from '../errors/errors.ts';
+import type { Logger } from '../log/logger.ts';
+import { Gauge } from '../telemetry/metrics.ts';
+import { activeTracer } from '../telemetry/tracing.ts';
 import { inQuerySpan, tracePool } from './query-span.ts';
 
 /** Options of {@link createDatabase}. */

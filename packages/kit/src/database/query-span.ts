@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { activeTracer, inSpan } from '../tracing/tracer.ts';
+import { activeTracer, inSpan } from '../telemetry/tracing.ts';
 
 const VERB = /^\s*(?:with\b[\s\S]*?\)\s*)?(select|insert|update|delete|begin|commit|rollback|set|alter|create)\b/i;
 const TABLE = /\b(?:from|into|update)\s+(?:only\s+)?"?([a-z_][a-z0-9_.]*)"?/i;

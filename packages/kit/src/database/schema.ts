@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
-import type { Logger } from '../logger.ts';
+import type { Logger } from '../log/logger.ts';
 import { checkDatabase, isMissingTable } from './database.ts';
 import type { Migrations } from './migrate.ts';
 

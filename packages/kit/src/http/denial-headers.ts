@@ -1,4 +1,4 @@
-import type { DomainError } from '../errors.ts';
+import type { DomainError } from '../errors/errors.ts';
 
 /**
  * The headers of an answer that a limit denied (decisions 3): `Retry-After`, and those of draft-ietf-httpapi-ratelimit-headers. They follow from

@@ -1,7 +1,7 @@
 import { onTestFinished } from 'vitest';
-import type { QueueJob } from '../queue.ts';
-import { createQueueProducer } from '../queue-producer.ts';
-import { createQueueWorker, type QueueWorkerOptions } from '../queue-worker.ts';
+import type { QueueJob } from '../queue/job.ts';
+import { createQueueProducer } from '../queue/producer.ts';
+import { createQueueWorker, type QueueWorkerOptions } from '../queue/worker.ts';
 import { memoryLogger } from './memory-logger.ts';
 
 export const QUEUE = 'things';

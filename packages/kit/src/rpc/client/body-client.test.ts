@@ -6,7 +6,7 @@ import { UploadFileResponseSchema } from '@latchkey/proto/latchkey/files/v1/file
 import { eventually } from '@latchkey/testkit/eventually';
 import { openRawClient } from '@latchkey/testkit/raw-client';
 import { describe, expect, it } from 'vitest';
-import { DomainError, defineErrors, fromConnectError } from '../../errors.ts';
+import { DomainError, defineErrors, fromConnectError } from '../../errors/errors.ts';
 import { CREDENTIAL, startNodeServer, startTcpServer, startTestServer } from '../../testing/servers.ts';
 import { bodyRoute } from '../server/http-route.ts';
 import { type BodyCall, createBodyClient } from './body-client.ts';
