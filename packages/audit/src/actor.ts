@@ -6,7 +6,10 @@ import { REQUEST_ID_HEADER } from '@latchkey/kit/rpc/route';
 /** Header of calls that may change something: `<kind> <credential id or -> <address or ->`. */
 export const ACTOR_HEADER = 'x-latchkey-actor';
 
-/** `anonymous` has shown no valid credential; `service` is a service itself, or a caller that named no actor. */
+/**
+ * `anonymous` has shown no valid credential; `service` is a service itself, or a caller that named
+ * no actor.
+ */
 export type ActorKind = 'api_key' | 'session' | 'operator' | 'service' | 'anonymous';
 
 /** Who performs a change. */

@@ -11,7 +11,10 @@ const ENTRIES = 50_000;
 
 let log: TestAuditLog;
 let client: pg.Client;
-/** An account that has half of the entries, each tenth of one application and each hundredth of one action. */
+/**
+ * An account that has half of the entries, each tenth of one application and each hundredth of one
+ * action.
+ */
 const [accountId, applicationId] = [randomUUID(), randomUUID()];
 beforeAll(async () => {
   log = await startTestAuditLog();

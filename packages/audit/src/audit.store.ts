@@ -44,13 +44,16 @@ export async function createAuditTable(db: QueryExecutorProvider): Promise<void>
     create index if not exists audit_entry_of_application on audit_entry (account_id, application_id, at, id)
       where application_id is not null`.execute(db);
   await sql`create index if not exists audit_entry_of_action on audit_entry (account_id, action, at, id)`.execute(db);
-  // An expression, or the planner might use the index for pages, through the entries of all accounts.
+  // An expression, or the planner might use the index for pages, through the entries of all
+  // accounts.
   await sql`create index if not exists audit_entry_age on audit_entry ((at at time zone 'UTC'))`.execute(db);
 }
 
 const NOW = sql`clock_timestamp()`;
 
-/** Inserts entries in one statement. A parameter per column is four times as fast as one JSON text. */
+/**
+ * Inserts entries in one statement. A parameter per column is four times as fast as one JSON text.
+ */
 export async function insertEntries(tx: QueryExecutorProvider, rows: readonly NewEntryRow[]): Promise<void> {
   const values = rows.map(
     (row) => sql`(${row.id}, ${row.account_id}, ${row.at ?? NOW}, ${row.action}, ${row.actor}, ${row.credential_id},

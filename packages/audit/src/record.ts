@@ -70,7 +70,9 @@ const TEXT_LENGTH_MAX = 256;
 const LIST_LENGTH_MAX = 20;
 const JSON_BYTES_MAX = 4_096;
 
-/** Changes as JSON of at most 4 KiB (docs/audit-log.md). An entry must never make its change fail. */
+/**
+ * Changes as JSON of at most 4 KiB (docs/audit-log.md). An entry must never make its change fail.
+ */
 function toChangesJson(changes: Changes): string {
   const bounded: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(changes)) {

@@ -8,7 +8,10 @@ const DELETE_OLD = {
   ))`,
 };
 
-/** Deletes entries older than so many days, up to `limit`, except those that another process deletes. Returns how many. */
+/**
+ * Deletes entries older than so many days, up to `limit`, except those that another process
+ * deletes. Returns how many.
+ */
 export async function deleteOldEntries(pool: pg.Pool, days: number, limit: number): Promise<number> {
   const { rowCount } = await pool.query({ ...DELETE_OLD, values: [days, limit] });
   return rowCount ?? 0;
@@ -22,7 +25,10 @@ export interface Surplus {
   readonly day: Date;
 }
 
-/** Only accounts and actions with entries of the last hour can have become too many since the last sweep. */
+/**
+ * Only accounts and actions with entries of the last hour can have become too many since the last
+ * sweep.
+ */
 const SELECT_SURPLUS = {
   name: 'select-audit-surplus',
   text: `select written.account_id, written.action, days.day from (
@@ -90,7 +96,10 @@ const REPLACE_SURPLUS = {
     select count(*)::int as count from removed`,
 };
 
-/** Replaces entries beyond the first so many of a day by one that counts them, up to `limit`. Returns how many. */
+/**
+ * Replaces entries beyond the first so many of a day by one that counts them, up to `limit`.
+ * Returns how many.
+ */
 export async function replaceSurplus(
   pool: pg.Pool,
   { account_id, action, day }: Surplus,

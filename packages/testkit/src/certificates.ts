@@ -79,7 +79,10 @@ function authority(certificate: x509.X509Certificate, keys: webcrypto.CryptoKeyP
   };
 }
 
-/** Writes a certificate and the trusted authorities (PEM) to a folder, atomically replacing earlier ones. */
+/**
+ * Writes a certificate and the trusted authorities (PEM) to a folder, atomically replacing earlier
+ * ones.
+ */
 export async function writeTlsFiles(dir: string, { cert, key }: TestCertificate, ca: string): Promise<TlsFilePaths> {
   await mkdir(dir, { recursive: true });
   const put = async (name: string, text: string) => {

@@ -25,7 +25,10 @@ export interface TestDatabase {
   drop(): Promise<void>;
 }
 
-/** Creates a migrated database in about 50 ms: the first call for a schema migrates a template, which all copy. */
+/**
+ * Creates a migrated database in about 50 ms: the first call for a schema migrates a template,
+ * which all copy.
+ */
 export async function createTestDatabase({ schema, migrate }: CreateTestDatabaseOptions): Promise<TestDatabase> {
   const { postgresUrl } = inject('latchkeyTestServers');
   const name = DATABASE_PREFIX + randomBytes(8).toString('hex');
@@ -74,7 +77,10 @@ function dropDatabase(adminUrl: string, name: string): Promise<void> {
   });
 }
 
-/** Ends the connections to a database, without which it can be renamed and copied; `pg` closes those of ended pools late. */
+/**
+ * Ends the connections to a database, without which it can be renamed and copied; `pg` closes those
+ * of ended pools late.
+ */
 async function closeConnections(client: Client, database: string): Promise<void> {
   const others = 'FROM pg_stat_activity WHERE datname = $1 AND pid <> pg_backend_pid()';
   const isFree = async () => (await client.query(`SELECT 1 ${others}`, [database])).rowCount === 0;

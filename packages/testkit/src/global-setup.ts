@@ -20,7 +20,10 @@ interface Run {
 
 const holder = globalThis as { [RUN]?: Run | undefined };
 
-/** Starts one PostgreSQL and one Redis for a run, without durability. They end with the run, even one that is killed. */
+/**
+ * Starts one PostgreSQL and one Redis for a run, without durability. They end with the run, even
+ * one that is killed.
+ */
 export default async function setUp(project: TestProject): Promise<() => Promise<void>> {
   holder[RUN] ??= { started: startServers(), users: 0 };
   const run = holder[RUN];

@@ -1,4 +1,6 @@
-/** What the global set-up provides to test files, as plain values: they cross a process boundary. */
+/**
+ * What the global set-up provides to test files, as plain values: they cross a process boundary.
+ */
 export interface TestServers {
   postgresUrl: string;
   testRolePassword: string;

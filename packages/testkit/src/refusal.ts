@@ -14,7 +14,10 @@ export interface Refusal {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** The error that a call was rejected with. Throws if it succeeded, or failed with an error that never crosses the wire. */
+/**
+ * The error that a call was rejected with. Throws if it succeeded, or failed with an error that
+ * never crosses the wire.
+ */
 export async function refusalOf(call: Promise<unknown>): Promise<Refusal> {
   const err = await call.then(
     () => new Error('The call succeeded'),

@@ -16,7 +16,10 @@ export interface SwiftProgram {
   readonly env: NodeJS.ProcessEnv;
 }
 
-/** Finds a downloaded Swift, or downloads it with apt and unpacks it. Nothing is installed. Throws without apt or network. */
+/**
+ * Finds a downloaded Swift, or downloads it with apt and unpacks it. Nothing is installed. Throws
+ * without apt or network.
+ */
 export async function findSwift(cacheDir: string): Promise<SwiftProgram> {
   const root = join(cacheDir, 'swift');
   if (!(await isUsable(root))) await download(cacheDir, root);

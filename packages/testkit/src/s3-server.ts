@@ -11,7 +11,9 @@ const CACHE_DIR = fileURLToPath(new URL('../../../node_modules/.cache/latchkey',
 const SCRIPT = fileURLToPath(new URL('./s3-server.py', import.meta.url));
 const START_TIMEOUT_MS = 15_000;
 
-/** An S3 server that this project did not write: OpenStack Swift, from the distribution's packages. */
+/**
+ * An S3 server that this project did not write: OpenStack Swift, from the distribution's packages.
+ */
 export interface S3Server {
   readonly endpoint: string;
   readonly region: string;
@@ -25,7 +27,10 @@ export interface NoS3Server {
   readonly unavailable: string;
 }
 
-/** Starts an empty server on 127.0.0.1, which ends with this process. The first start on a machine downloads it. */
+/**
+ * Starts an empty server on 127.0.0.1, which ends with this process. The first start on a machine
+ * downloads it.
+ */
 export async function startS3Server(): Promise<S3Server | NoS3Server> {
   const dir = await mkdtemp(join(tmpdir(), 'latchkey-s3-'));
   try {

@@ -4,13 +4,17 @@ import { findFreePort } from '@latchkey/embedded/free-port';
 /** A proxy in front of a server that can fail in several ways. */
 export interface TcpProxy {
   readonly url: string;
-  /** Accepts connections and bytes and passes nothing on, like a server that was stopped by SIGSTOP. */
+  /**
+   * Accepts connections and bytes and passes nothing on, like a server that was stopped by SIGSTOP.
+   */
   freeze(): void;
   /** Passes nothing on over the open connections, and everything over new ones. */
   abandon(): void;
   /** Cuts every connection and refuses new ones, like a server that is gone. */
   cut(): Promise<void>;
-  /** Cuts the connection of the next client that sends the text, instead of passing on the response. */
+  /**
+   * Cuts the connection of the next client that sends the text, instead of passing on the response.
+   */
   loseAnswerTo(text: string): void;
   /** Passes everything on again, first what is buffered. */
   restore(): Promise<void>;

@@ -95,7 +95,10 @@ function isProxy(text: string): boolean {
   return rest.length === 0 && (bits === undefined || isRange);
 }
 
-/** Proxies whose `X-Forwarded-For` is trusted: addresses, ranges, or names of ranges; none unless set. */
+/**
+ * Proxies whose `X-Forwarded-For` is trusted: addresses, ranges, or names of ranges; none unless
+ * set.
+ */
 export const trustedProxiesSetting = listSetting
   .refine((list) => list.every(isProxy), 'must list addresses, ranges like 10.0.0.0/8, or loopback, linklocal, uniquelocal')
   .default([]);

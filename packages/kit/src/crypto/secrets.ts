@@ -10,7 +10,8 @@ import {
 } from 'node:crypto';
 
 /**
- * Derives a 256-bit key for one purpose from the deployment's secret (HKDF-SHA-256, RFC 5869), so that no two purposes
+ * Derives a 256-bit key for one purpose from the deployment's secret (HKDF-SHA-256, RFC 5869), so
+ * that no two purposes
  * share a key.
  *
  * @returns a KeyObject. Given a Buffer, Node spends several times the cost of a short HMAC or
@@ -37,9 +38,11 @@ const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
 /**
- * Encrypts a text with AES-256-GCM. The result is version (1 byte), nonce (12), tag (16), ciphertext.
+ * Encrypts a text with AES-256-GCM. The result is version (1 byte), nonce (12), tag (16),
+ * ciphertext.
  *
- * @param context what the ciphertext belongs to; it decrypts only with the same context, so that rows can't be swapped
+ * @param context what the ciphertext belongs to; it decrypts only with the same context, so that
+ * rows can't be swapped
  */
 export function encrypt(key: KeyObject, text: string, context: string): Buffer {
   const nonce = randomBytes(NONCE_BYTES);

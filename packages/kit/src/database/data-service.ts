@@ -37,7 +37,10 @@ export interface DataService {
   migrate(): Promise<string[]>;
   start(): Promise<void>;
   stop(): Promise<void>;
-  /** Rejects while the database does not respond, until its schema is up to date, and while `checkReady` of the parts does. */
+  /**
+   * Rejects while the database does not respond, until its schema is up to date, and while
+   * `checkReady` of the parts does.
+   */
   checkReady(): Promise<void>;
 }
 

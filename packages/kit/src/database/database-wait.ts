@@ -3,10 +3,16 @@ import type { Logger } from '../log/logger.ts';
 import { within } from '../process/within.ts';
 import { BoundedClient, isDatabaseUnavailable } from './database.ts';
 
-/** Longest wait for a database, in milliseconds; after it, whoever uses the database reports the failure. */
+/**
+ * Longest wait for a database, in milliseconds; after it, whoever uses the database reports the
+ * failure.
+ */
 const WAIT_MS_MAX = 60_000;
 const INTERVAL_MS = 250;
-/** A pooler accepts connections while the server behind it is down, so the query has a time limit too. */
+/**
+ * A pooler accepts connections while the server behind it is down, so the query has a time limit
+ * too.
+ */
 const TIMEOUTS = { connectionTimeoutMillis: 2_000, query_timeout: 2_000 };
 const END_TIMEOUT_MS = 1_000;
 

@@ -40,7 +40,8 @@ describe('a frozen database', () => {
     proxy.freeze();
     const startedAt = performance.now();
     const errors = await Promise.all([
-      // More than the pool has connections: some wait for one, some for a new one, some for a response.
+      // More than the pool has connections: some wait for one, some for a new one, some for a
+      // response.
       ...Array.from({ length: 8 }, () => failure(select(db))),
       failure(pool.query('select 1')),
       failure(checkDatabase(pool)),

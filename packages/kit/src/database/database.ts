@@ -27,7 +27,10 @@ export interface Database<T> {
 /** Together these keep the error of a frozen database within 5 s (promise R9). */
 const CONNECT_TIMEOUT_MS = 2_000;
 const QUERY_TIMEOUT_MS = 2_500;
-/** Shorter than the query time-out, so that a slow database reports it itself and keeps the connection. */
+/**
+ * Shorter than the query time-out, so that a slow database reports it itself and keeps the
+ * connection.
+ */
 const STATEMENT_TIMEOUT_MS = 2_250;
 
 /**
@@ -60,7 +63,10 @@ export class BoundedClient extends pg.Client {
     });
   }
 
-  /** `end()` marks the client as ending: the pool would hand it out before it noticed the lost connection. */
+  /**
+   * `end()` marks the client as ending: the pool would hand it out before it noticed the lost
+   * connection.
+   */
   #destroy(): void {
     this.end().catch(() => undefined);
     (this as unknown as { connection: pg.Connection }).connection.stream.destroy();
@@ -138,7 +144,8 @@ export function isMissingTable(err: unknown): err is pg.DatabaseError {
 
 /**
  * Whether the database could not respond, rather than refused a wrong statement: lost or refused
- * connections, shutdown (57P0x), too many connections (53xxx), a time-out (57014, 55P03), a deadlock
+ * connections, shutdown (57P0x), too many connections (53xxx), a time-out (57014, 55P03), a
+ * deadlock
  * or a serialisation conflict (40xxx).
  */
 export function isDatabaseUnavailable(err: unknown): boolean {

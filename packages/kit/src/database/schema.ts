@@ -6,7 +6,8 @@ import type { Migrations } from './migrate.ts';
 
 /**
  * Creates a readiness check: it rejects while the database does not respond, and until the schema
- * has the last of the service's migrations. A newer schema, as during a rollback of a release, is ready.
+ * has the last of the service's migrations. A newer schema, as during a rollback of a release, is
+ * ready.
  */
 export function createSchemaCheck(pool: pg.Pool, migrations: Migrations): () => Promise<void> {
   let isCurrent = false;
@@ -31,7 +32,10 @@ async function isSchemaCurrent(pool: pg.Pool, migrations: Migrations): Promise<b
 
 /** Delays background work until the schema is up to date. */
 export interface SchemaGate {
-  /** Calls `begin` as soon as the schema is up to date; immediately while the database does not respond. */
+  /**
+   * Calls `begin` as soon as the schema is up to date; immediately while the database does not
+   * respond.
+   */
   open(begin: () => void): Promise<void>;
   /** Cancels a waiting `begin`. */
   close(): Promise<void>;
@@ -39,7 +43,10 @@ export interface SchemaGate {
 
 const POLL_INTERVAL_MS = 1_000;
 
-/** Creates a gate for background work, which would fail until another process has migrated the schema. */
+/**
+ * Creates a gate for background work, which would fail until another process has migrated the
+ * schema.
+ */
 export function createSchemaGate(pool: pg.Pool, migrations: Migrations, logger: Logger): SchemaGate {
   const closing = new AbortController();
   const { signal } = closing;

@@ -30,7 +30,8 @@ const BUFFER_BYTES_MAX = 8 * 1024 * 1024;
 
 /**
  * Creates the JSON logger of a service, on standard output with a buffer of 4 KiB unless a
- * destination is given. Lines carry the `requestId` and the trace of the request that they belong to.
+ * destination is given. Lines carry the `requestId` and the trace of the request that they belong
+ * to.
  */
 export function createLogger(name: string, level: string, destination?: DestinationStream): Logger {
   const stream =

@@ -3,7 +3,10 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
 
-/** Retains much of what it allocates, in a start and in a burst; reports the size of V8's space for young objects. */
+/**
+ * Retains much of what it allocates, in a start and in a burst; reports the size of V8's space for
+ * young objects.
+ */
 const PROGRAM = `
   import { setTimeout as delay } from 'node:timers/promises';
   import { getHeapSpaceStatistics } from 'node:v8';

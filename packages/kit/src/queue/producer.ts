@@ -22,7 +22,8 @@ export interface QueueProducer {
   /** Starts to connect, and retries in the background. */
   connect(): void;
   /**
-   * Adds jobs to one of the queues, all or some of them. A job whose id waits already stays as it is,
+   * Adds jobs to one of the queues, all or some of them. A job whose id waits already stays as it
+   * is,
    * so that adding all of them again is safe.
    *
    * @returns false when {@link WAITING_MAX} jobs wait already
@@ -36,7 +37,10 @@ export interface QueueProducer {
 /** Most jobs that wait in a queue, which Redis holds in memory. */
 export const WAITING_MAX = 10_000;
 
-/** Creates a producer for some queues, on one connection. Nothing is connected before {@link QueueProducer.connect}. */
+/**
+ * Creates a producer for some queues, on one connection. Nothing is connected before {@link
+ * QueueProducer.connect}.
+ */
 export function createQueueProducer({ url, name, queues: names, logger, onReady }: QueueProducerOptions): QueueProducer {
   const redis = createFailFastRedis(url, logger, { name, commandTimeoutMs: 1_000, reconnectDelayMsMax: 500 });
   if (onReady) redis.on('ready', onReady);

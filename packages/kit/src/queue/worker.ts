@@ -21,7 +21,10 @@ export interface QueueWorkerOptions {
   readonly logger: Logger;
   /** Most concurrent jobs; 2 unless set. */
   readonly concurrency?: number;
-  /** How long a stop waits for running jobs, in milliseconds; 5 s unless set. Another process takes over the rest. */
+  /**
+   * How long a stop waits for running jobs, in milliseconds; 5 s unless set. Another process takes
+   * over the rest.
+   */
   readonly stopMsMax?: number;
 }
 
@@ -29,11 +32,17 @@ export interface QueueWorkerOptions {
 export interface QueueWorker {
   /** Starts to take jobs, as soon as Redis can be reached. */
   start(): void;
-  /** Takes no further job, and resolves when running ones have ended or had their time, whatever state Redis is in. */
+  /**
+   * Takes no further job, and resolves when running ones have ended or had their time, whatever
+   * state Redis is in.
+   */
   stop(): Promise<void>;
 }
 
-/** The job of a dead process goes to another one after this time and up to {@link STALLED_INTERVAL_MS}. */
+/**
+ * The job of a dead process goes to another one after this time and up to {@link
+ * STALLED_INTERVAL_MS}.
+ */
 const LOCK_MS = 10_000;
 const STALLED_INTERVAL_MS = 5_000;
 /** Processes that may die over one job until it is given up; most are merely restarted. */
@@ -43,7 +52,10 @@ const REFUSED_DELAY_MS = 1_000;
 const ERROR_INTERVAL_MS = 60_000;
 const STOP_MS_MAX = 5_000;
 const CLOSE_TIMEOUT_MS = 500;
-/** A worker that waits for jobs is silent for up to 10 s; a connection that is silent for longer is replaced. */
+/**
+ * A worker that waits for jobs is silent for up to 10 s; a connection that is silent for longer is
+ * replaced.
+ */
 const SILENCE_MS_MAX = 15_000;
 const RECONNECT_DELAY_MS_MAX = 1_000;
 
@@ -92,7 +104,10 @@ class WorkerConnection extends Redis {
   }
 }
 
-/** Waits after a refusal: BullMQ asks again immediately when Redis is full, read-only or loading its data. */
+/**
+ * Waits after a refusal: BullMQ asks again immediately when Redis is full, read-only or loading its
+ * data.
+ */
 class PatientWorker extends Worker {
   protected override async moveToActive(token: string, name?: string) {
     try {
@@ -171,7 +186,9 @@ async function runJob(queue: string, job: QueueJob, handle: QueueWorkerOptions['
   }
 }
 
-/** Logs the first failure and the last one of each job, and what BullMQ reports outside of outages. */
+/**
+ * Logs the first failure and the last one of each job, and what BullMQ reports outside of outages.
+ */
 function logFailures(worker: Worker, logger: Logger, isDown: () => boolean): void {
   let loggedAt = Number.NEGATIVE_INFINITY;
   worker.on('error', (err) => {

@@ -4,7 +4,9 @@ import { Gauge } from '../telemetry/metrics.ts';
 
 export { Redis } from 'ioredis';
 
-/** How long Redis may leave commands unanswered before its connection is replaced, in milliseconds. */
+/**
+ * How long Redis may leave commands unanswered before its connection is replaced, in milliseconds.
+ */
 const SILENCE_MS_MAX = 1_000;
 
 /** Options of {@link createFailFastRedis}. */
@@ -138,12 +140,15 @@ export interface SubscriberOptions {
 
 const SUBSCRIBER_RECONNECT_DELAY_MS_MAX = 500;
 const PING_INTERVAL_MS = 5_000;
-/** Longest wait for the response to a command, a ping among them, before the connection is replaced. */
+/**
+ * Longest wait for the response to a command, a ping among them, before the connection is replaced.
+ */
 const SUBSCRIBER_SILENCE_MS_MAX = 4_000;
 
 /**
  * Creates a connection for pub/sub; connect it with {@link connectInBackground}. Nothing is queued
- * while Redis is down, and subscriptions end with their connection. Pings detect a frozen Redis or a
+ * while Redis is down, and subscriptions end with their connection. Pings detect a frozen Redis or
+ * a
  * cut network within 10 s. `disconnect()` closes it immediately, whatever state Redis is in.
  */
 export function createSubscriber(url: string, logger: Logger, { name, onReady }: SubscriberOptions): Redis {

@@ -28,7 +28,8 @@ const LIMITS = { attributeCountLimit: 32, attributeValueLengthLimit: 256, eventC
  * Exports the spans of this process to an OpenTelemetry collector, in batches. Spans that the
  * collector does not take are dropped once the queue is full.
  *
- * @param service becomes `service.name`, unless OTEL_SERVICE_NAME or OTEL_RESOURCE_ATTRIBUTES is set
+ * @param service becomes `service.name`, unless OTEL_SERVICE_NAME or OTEL_RESOURCE_ATTRIBUTES is
+ * set
  * @returns sends the last spans, within two seconds, and stops
  */
 export function startTracing(service: string, config: TracingConfig, logger: Logger): () => Promise<void> {
@@ -66,7 +67,8 @@ export function createSampler(config: Pick<TracingConfig, 'OTEL_TRACES_SAMPLER' 
 }
 
 function createErrorLog(logger: Logger): (err: unknown) => void {
-  // Export runs in the async context of whichever request filled the batch; the line belongs to none.
+  // Export runs in the async context of whichever request filled the batch; the line belongs to
+  // none.
   const outside = AsyncLocalStorage.snapshot();
   let loggedAt = Number.NEGATIVE_INFINITY;
   return (err) => {

@@ -47,7 +47,9 @@ const SAMPLERS = [
 const boundSetting = (max: number) => integerSetting(1, max);
 const fileSetting = z.string().refine(isReadable, "can't be read");
 
-/** Settings that the OTLP exporter reads itself. It ignores wrong values, so they are checked here. */
+/**
+ * Settings that the OTLP exporter reads itself. It ignores wrong values, so they are checked here.
+ */
 const EXPORTER_SETTINGS: Readonly<Record<string, z.ZodType>> = {
   ENDPOINT: urlSetting('http:', 'https:'),
   PROTOCOL: z.literal('http/protobuf', 'must be http/protobuf'),
@@ -90,7 +92,10 @@ const tracingSettings = z
     message: 'must be at most OTEL_BSP_MAX_QUEUE_SIZE (2048 unless set)',
   });
 
-/** How traces are sampled and exported. The exporter reads the `OTEL_EXPORTER_OTLP_*` settings itself. */
+/**
+ * How traces are sampled and exported. The exporter reads the `OTEL_EXPORTER_OTLP_*` settings
+ * itself.
+ */
 export type TracingConfig = z.output<typeof tracingSettings>;
 
 /** Reads the settings of traces; undefined unless an endpoint is set. Throws ConfigError. */

@@ -4,7 +4,10 @@ import { readConfig } from '../config/settings.ts';
 import { createLogger } from '../log/logger.ts';
 import { runService } from '../rpc/server/service-process.ts';
 
-/** A service as a process, with a database that is no more than a line on standard output, or without one: `<kind>`. */
+/**
+ * A service as a process, with a database that is no more than a line on standard output, or
+ * without one: `<kind>`.
+ */
 const PORTS = { port: 0, grpcPort: 0 };
 const [kind] = process.argv.splice(2, 1);
 const withDatabase = kind === 'with-database';

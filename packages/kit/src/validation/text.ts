@@ -19,7 +19,10 @@ export function hasLength(text: string, min: number, max: number): boolean {
 
 const INVISIBLE = /[\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}]/gu;
 
-/** In UTF-16 units. NFC takes quadratic time for a run of combining marks, and at most quarters a text. */
+/**
+ * In UTF-16 units. NFC takes quadratic time for a run of combining marks, and at most quarters a
+ * text.
+ */
 const NORMALIZED_LENGTH_MAX = 512;
 
 /**
