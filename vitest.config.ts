@@ -23,13 +23,11 @@ const OVER_THE_WIRE = [
  * built-in modules.
  */
 const ISOLATED = [
-  'packages/kit/src/queue-faults.test.ts',
   'packages/kit/src/rpc/observe.test.ts',
-  'packages/kit/src/tracing/tracing.test.ts',
+  'packages/kit/src/telemetry/tracing.test.ts',
   'packages/standalone/src/log-sink.test.ts',
   'packages/standalone/src/settings.test.ts',
   'services/apps/src/runtime-key/runtime-key.test.ts',
-  'services/files/src/application/deleted-application.consumer.test.ts',
   'services/gateway/src/files-data-path.remote.test.ts',
 ];
 

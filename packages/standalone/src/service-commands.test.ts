@@ -23,7 +23,7 @@ it.each([
 });
 
 it.each([
-  [['migrat'], /^There is no command migrat; [^\n]*avatar-worker[^\n]*--help[^\n]*\.\n$/],
+  [['migrat'], /^Unknown command migrat\. [^\n]*avatar-worker[^\n]*--help[^\n]*\.\n$/],
   [['migrate', '--dry-run'], /^migrate takes no arguments\.\n$/],
 ])('files rejects the arguments %j, and starts nothing', (args, sentence) => {
   expect(run('files', ...args)).toEqual({ status: 2, stdout: '', stderr: expect.stringMatching(sentence) });

@@ -1,5 +1,4 @@
-import { auditRetentionSetting } from '@latchkey/kit/audit/audit-sweeper';
-import { auditEntriesPerDaySetting } from '@latchkey/kit/audit/left-out';
+import { auditRetentionSetting } from '@latchkey/audit/sweeper';
 import { integerSetting, logLevelSetting, readConfig, secretSetting, urlSetting } from '@latchkey/kit/config';
 import { processSettings, readProcessConfig } from '@latchkey/kit/process-settings';
 import { z } from 'zod';
@@ -16,7 +15,6 @@ const serviceSettings = z.object({
   /** Applications of an account. */
   APPLICATIONS_LIMIT: integerSetting(0, 1_000_000).default(200),
   AUDIT_RETENTION_DAYS: auditRetentionSetting,
-  AUDIT_ENTRIES_PER_DAY: auditEntriesPerDaySetting,
   LOG_LEVEL: logLevelSetting.default('info'),
 });
 

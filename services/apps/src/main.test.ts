@@ -196,7 +196,7 @@ describe('the process', () => {
     expect(code).toBe(0);
     // An ordinary moment of a first rollout: each thing is said, no defect is made of it, and what waits does not complain.
     expect(warnings(stdout)).toEqual([
-      [40, 'the schema is not up to date: work behind the scenes waits for its migration'],
+      [40, 'the schema is not up to date: background work waits for its migration'],
       [40, 'not ready'],
       [40, 'rpc refused'],
       [40, 'rpc refused'],

@@ -1,14 +1,12 @@
-import { auditRoute } from '@latchkey/kit/audit/audit.rpc';
-import { createAuditSweeper } from '@latchkey/kit/audit/audit-sweeper';
+import { auditRoute } from '@latchkey/audit/audit.rpc';
+import { createAuditSweeper } from '@latchkey/audit/sweeper';
 import { CallQueue } from '@latchkey/kit/call-queue';
+import { createDataService, type DataService } from '@latchkey/kit/database/data-service';
 import { createDatabase } from '@latchkey/kit/database/database';
-import { migrate } from '@latchkey/kit/database/migrate';
-import { createSchemaCheck } from '@latchkey/kit/database/schema-check';
-import { createSchemaGate } from '@latchkey/kit/database/schema-gate';
 import { stopAll } from '@latchkey/kit/lifecycle';
 import { createLogger, type Logger } from '@latchkey/kit/logger';
 import { createQueueProducer } from '@latchkey/kit/queue-producer';
-import { type RpcRoute, rpcRoute } from '@latchkey/kit/rpc/route';
+import { rpcRoute } from '@latchkey/kit/rpc/route';
 import { createSweeper } from '@latchkey/kit/sweeper';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { applicationRpc } from './application/application.rpc.ts';
@@ -25,18 +23,12 @@ import { createSecretKeyCheck } from './runtime-key/runtime-key.ts';
 import { createVault } from './runtime-key/vault.ts';
 import { settingRpc } from './setting/setting.rpc.ts';
 
-/** The service, not yet started. */
-export interface AppsService {
+/**
+ * The apps service. Its start rejects, and it is not ready, unless SECRET_KEY is the one that the
+ * stored keys were sealed with. Redis may be down.
+ */
+export interface AppsService extends DataService {
   readonly name: 'apps';
-  readonly logger: Logger;
-  readonly routes: readonly RpcRoute[];
-  /** Brings the schema up to date; returns the names of the migrations applied. */
-  migrate(): Promise<string[]>;
-  /** Starts to deliver events, even without Redis, and to delete old ones. Throws if SECRET_KEY is not that of the stored keys. */
-  start(): Promise<void>;
-  stop(): Promise<void>;
-  /** Rejects unless the database responds, its schema is up to date, and SECRET_KEY is that of its keys. Redis may be away. */
-  checkReady(): Promise<void>;
 }
 
 /** What callers may replace. */
@@ -90,7 +82,6 @@ export function createAppsService(config: AppsConfig, overrides: AppsOverrides =
   const auditSweeper = createAuditSweeper({
     pool,
     retentionDays: config.AUDIT_RETENTION_DAYS,
-    entriesPerDay: config.AUDIT_ENTRIES_PER_DAY,
     logger,
   });
   const ctx: AppsContext = {
@@ -103,11 +94,12 @@ export function createAppsService(config: AppsConfig, overrides: AppsOverrides =
     creations: new CallQueue(CREATIONS),
     applicationsMax: config.APPLICATIONS_LIMIT,
   };
-  const checkSchema = createSchemaCheck(pool, migrations);
   const checkSecretKey = createSecretKeyCheck(ctx);
-  const gate = createSchemaGate(pool, migrations, logger);
-  return {
-    name: 'apps',
+  const service = createDataService({
+    databaseUrl: config.DATABASE_URL,
+    schema: SCHEMA,
+    pool,
+    migrations,
     logger,
     routes: [
       rpcRoute(ApplicationService, {
@@ -119,26 +111,17 @@ export function createAppsService(config: AppsConfig, overrides: AppsOverrides =
       }),
       auditRoute(pool),
     ],
-    migrate: () => migrate(config.DATABASE_URL, SCHEMA, migrations),
-    async start() {
+    async prepare() {
       await checkSecretKey();
       producer.connect();
-      await gate.open(() => {
-        relay.start();
-        sweeper.start();
-        auditSweeper.start();
-      });
     },
-    stop: () =>
+    background: [relay, sweeper, auditSweeper],
+    checkReady: checkSecretKey,
+    close: () =>
       stopAll(
-        () => gate.close(),
-        () => Promise.all([relay.stop(), sweeper.stop(), auditSweeper.stop()]),
         () => producer.close(),
         () => database.close(),
       ),
-    async checkReady() {
-      await checkSchema();
-      await checkSecretKey();
-    },
-  };
+  });
+  return { name: 'apps', ...service };
 }

@@ -1,5 +1,4 @@
-import { auditRetentionSetting } from '@latchkey/kit/audit/audit-sweeper';
-import { auditEntriesPerDaySetting } from '@latchkey/kit/audit/left-out';
+import { auditRetentionSetting } from '@latchkey/audit/sweeper';
 import {
   ConfigError,
   integerSetting,
@@ -52,7 +51,6 @@ const serviceSettings = z.object({
   /** Whether requests carry checksums that only newer S3 servers know. */
   S3_CHECKSUMS: z.enum(['when_required', 'when_supported'], 'must be when_required or when_supported').default('when_required'),
   AUDIT_RETENTION_DAYS: auditRetentionSetting,
-  AUDIT_ENTRIES_PER_DAY: auditEntriesPerDaySetting,
   LOG_LEVEL: logLevelSetting.default('info'),
 });
 

@@ -1,4 +1,4 @@
-import { ACTOR_HEADER } from '@latchkey/kit/audit/actor';
+import { ACTOR_HEADER } from '@latchkey/audit/actor';
 import { bodyRoute, type HttpRoute } from '@latchkey/kit/rpc/server/http-route';
 import { UploadAvatarResponseSchema } from '@latchkey/proto/latchkey/files/v1/avatar_pb';
 import { UploadFileResponseSchema } from '@latchkey/proto/latchkey/files/v1/file_pb';

@@ -1,20 +1,15 @@
 import type { Transport } from '@connectrpc/connect';
-import { auditRoute } from '@latchkey/kit/audit/audit.rpc';
-import { createAuditSweeper } from '@latchkey/kit/audit/audit-sweeper';
-import { migrate } from '@latchkey/kit/database/migrate';
-import { createSchemaCheck } from '@latchkey/kit/database/schema-check';
-import { createSchemaGate } from '@latchkey/kit/database/schema-gate';
-import { stopAll } from '@latchkey/kit/lifecycle';
+import { auditRoute } from '@latchkey/audit/audit.rpc';
+import { createAuditSweeper } from '@latchkey/audit/sweeper';
+import { createDataService, type DataService } from '@latchkey/kit/database/data-service';
 import { createLogger, type Logger } from '@latchkey/kit/logger';
-import { DEADLINE_MS_MAX, type RpcRoute, rpcRoute } from '@latchkey/kit/rpc/route';
+import { DEADLINE_MS_MAX, rpcRoute } from '@latchkey/kit/rpc/route';
 import type { HttpRoute } from '@latchkey/kit/rpc/server/http-route';
 import { createSweeper } from '@latchkey/kit/sweeper';
 import { AvatarService } from '@latchkey/proto/latchkey/files/v1/avatar_pb';
 import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
-import { createListDeleted } from './application/deleted-application.client.ts';
-import { createDeletionConsumer } from './application/deleted-application.consumer.ts';
+import { createDeletionFollower } from './application/deleted-application.consumer.ts';
 import { purgeTombstones } from './application/deleted-application.ts';
-import { createDeletionCatchUp } from './application/deletion-catch-up.ts';
 import { avatarRpc } from './avatars/avatar.rpc.ts';
 import { createAvatars } from './avatars/avatars.compose.ts';
 import { openContext, SCHEMA } from './compose.ts';
@@ -28,23 +23,15 @@ import { refuseLostStore } from './object-store/lost-store.ts';
 import { sweepAbandonedUploads, sweepObjectDeletions } from './sweep/sweep.ts';
 import { uploadRpc } from './upload/upload.rpc.ts';
 
-/** The service, composed and not yet started. */
-export interface FilesService {
+/** The files service. Redis and the object store may be down. */
+export interface FilesService extends DataService {
   readonly name: 'files';
-  readonly logger: Logger;
-  readonly routes: readonly RpcRoute[];
-  /** What answers bodies over HTTP, beside the RPC routes. */
+  /** Routes for bodies over HTTP, beside the RPC routes. */
   readonly httpRoutes: readonly HttpRoute[];
-  /** The same for whoever is in this process. */
+  /** The same for callers in this process. */
   readonly dataPath: FilesDataPath;
-  /** Longest time that an ordered stop may take, in milliseconds: running uploads are let end. */
+  /** Longest time that an ordered stop may take, in milliseconds: running uploads may end. */
   readonly stopTimeoutMs: number;
-  /** Brings the schema up to date; returns the names of the migrations applied. */
-  migrate(): Promise<string[]>;
-  start(): Promise<void>;
-  stop(): Promise<void>;
-  /** Rejects while the database does not answer, and until its schema is up to date. Redis and the object store may be away. */
-  checkReady(): Promise<void>;
 }
 
 /** What the service is composed with. All but the transports has a default. */
@@ -72,57 +59,47 @@ export function createFilesService(config: FilesConfig, deps: FilesDeps): FilesS
     logger,
     sweeps: [(signal) => sweepObjectDeletions(ctx, signal)],
   });
+  const sources = { redisUrl: config.REDIS_URL, appsTransport: deps.appsTransport };
+  const deletions = createDeletionFollower(ctx, sources, sweepObjects.wake);
   const sweepRest = createSweeper({
     intervalMs: ctx.limits.sweepIntervalMs,
     logger,
     sweeps: [
       (signal) => sweepAbandonedUploads(ctx, signal),
       (signal) => avatars.sweep(signal),
-      createDeletionCatchUp(ctx, createListDeleted(deps.appsTransport), sweepObjects.wake),
+      deletions.reconcile,
       () => purgeTombstones(ctx),
     ],
   });
   const auditSweeper = createAuditSweeper({
     pool: ctx.pool,
     retentionDays: config.AUDIT_RETENTION_DAYS,
-    entriesPerDay: config.AUDIT_ENTRIES_PER_DAY,
     logger,
   });
-  const deletions = createDeletionConsumer(ctx, config.REDIS_URL, sweepObjects.wake);
-  const gate = createSchemaGate(ctx.pool, migrations, logger);
-  return {
-    name: 'files',
+  const service = createDataService({
+    databaseUrl: config.DATABASE_URL,
+    schema: SCHEMA,
+    pool: ctx.pool,
+    migrations,
     logger,
     routes: [
       rpcRoute(FileService, { ...uploadRpc(ctx), ...fileRpc(ctx) }),
       rpcRoute(AvatarService, avatarRpc(ctx)),
       auditRoute(ctx.pool),
     ],
+    async prepare() {
+      await refuseLostStore(ctx.db, config);
+      await checkStore(ctx, config);
+    },
+    background: [sweepObjects, sweepRest, auditSweeper, deletions.worker, avatars],
+    close,
+  });
+  return {
+    name: 'files',
+    ...service,
     httpRoutes: dataPathRoutes(dataPath),
     dataPath,
     stopTimeoutMs: Math.max(ctx.limits.uploadDeadlineMs, DEADLINE_MS_MAX) + STOP_SLACK_MS,
-    migrate: () => migrate(config.DATABASE_URL, SCHEMA, migrations),
-    async start() {
-      await refuseLostStore(ctx.db, config);
-      await checkStore(ctx, config);
-      await gate.open(() => {
-        sweepObjects.start();
-        sweepRest.start();
-        auditSweeper.start();
-        deletions.start();
-        avatars.start();
-      });
-    },
-    stop: () =>
-      stopAll(
-        () => gate.close(),
-        () => avatars.stop(),
-        () => deletions.stop(),
-        () => Promise.all([sweepRest.stop(), auditSweeper.stop()]),
-        () => sweepObjects.stop(),
-        close,
-      ),
-    checkReady: createSchemaCheck(ctx.pool, migrations),
   };
 }
 

@@ -1,5 +1,5 @@
 import type { Agent, IncomingHttpHeaders, IncomingMessage, RequestOptions, ServerResponse } from 'node:http';
-import { ACTOR_HEADER } from '@latchkey/kit/audit/actor';
+import { ACTOR_HEADER } from '@latchkey/audit/actor';
 import { CallQueue } from '@latchkey/kit/call-queue';
 import { releaseBytes } from '@latchkey/kit/http/release-bytes';
 import { writeChunk } from '@latchkey/kit/http/write-chunk';

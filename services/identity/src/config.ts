@@ -1,4 +1,4 @@
-import { auditRetentionSetting } from '@latchkey/kit/audit/audit-sweeper';
+import { auditRetentionSetting } from '@latchkey/audit/sweeper';
 import { integerSetting, logLevelSetting, secretSetting, urlSetting } from '@latchkey/kit/config';
 import { processSettings, readProcessConfig } from '@latchkey/kit/process-settings';
 import { serviceUrlSetting } from '@latchkey/kit/tls/tls-settings';

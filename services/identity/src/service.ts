@@ -1,9 +1,7 @@
 import type { Transport } from '@connectrpc/connect';
-import { auditRoute } from '@latchkey/kit/audit/audit.rpc';
-import { createAuditSweeper } from '@latchkey/kit/audit/audit-sweeper';
-import { migrate } from '@latchkey/kit/database/migrate';
-import { createSchemaGate } from '@latchkey/kit/database/schema-gate';
-import { stopAll } from '@latchkey/kit/lifecycle';
+import { auditRoute } from '@latchkey/audit/audit.rpc';
+import { createAuditSweeper } from '@latchkey/audit/sweeper';
+import { createDataService, type DataService } from '@latchkey/kit/database/data-service';
 import { createLogger, type Logger } from '@latchkey/kit/logger';
 import { rpcRoute } from '@latchkey/kit/rpc/route';
 import { createSweeper } from '@latchkey/kit/sweeper';
@@ -21,11 +19,14 @@ import { type ContextDeps, openContext, SCHEMA } from './context.ts';
 import { migrations } from './db/migrations/index.ts';
 import { oidcRpc } from './oidc/oidc.rpc.ts';
 import { sweepUsedFlows } from './oidc/oidc.ts';
-import { createDeletionConsumer, createDeletionReconciler } from './restriction/deleted-application.consumer.ts';
+import { createDeletionFollower } from './restriction/deleted-application.consumer.ts';
 import { sweepSessions } from './session/session.ts';
 import { twoFactorRpc } from './two-factor/two-factor.rpc.ts';
 
-export type IdentityService = ReturnType<typeof createIdentityService>;
+/** The identity service. Redis may be down. */
+export interface IdentityService extends DataService {
+  readonly name: 'identity';
+}
 
 export interface IdentityDeps extends ContextDeps {
   readonly appsTransport: Transport;
@@ -33,33 +34,27 @@ export interface IdentityDeps extends ContextDeps {
 }
 
 const SWEEP_INTERVAL_MS = 30_000;
-/** Audit entries of one action for an account and a day of UTC. */
-const AUDIT_ENTRIES_PER_DAY = 2_000;
 
 export function createIdentityService(config: IdentityConfig, deps: IdentityDeps) {
   const logger = deps.logger ?? createLogger('identity', config.LOG_LEVEL);
-  const { ctx, connect, checkReady, close } = openContext(config, logger, deps);
-  const background = [
-    createDeletionConsumer(ctx, config.REDIS_URL),
-    createSweeper({
-      intervalMs: SWEEP_INTERVAL_MS,
-      logger: logger.child({ sweep: 'sessions, flows and deleted applications' }),
-      sweeps: [
-        (signal) => sweepSessions(ctx, signal),
-        (signal) => sweepUsedFlows(ctx, signal),
-        createDeletionReconciler(ctx, deps.appsTransport),
-      ],
-    }),
-    createAuditSweeper({
-      pool: ctx.pool,
-      retentionDays: config.AUDIT_RETENTION_DAYS,
-      entriesPerDay: AUDIT_ENTRIES_PER_DAY,
-      logger,
-    }),
-  ];
-  const gate = createSchemaGate(ctx.pool, migrations, logger);
-  return {
-    name: 'identity' as const,
+  const { ctx, connect, close } = openContext(config, logger, deps);
+  const auditSweeper = createAuditSweeper({
+    pool: ctx.pool,
+    retentionDays: config.AUDIT_RETENTION_DAYS,
+    logger,
+  });
+  const sources = { redisUrl: config.REDIS_URL, appsTransport: deps.appsTransport };
+  const deletions = createDeletionFollower(ctx, sources);
+  const sweeper = createSweeper({
+    intervalMs: SWEEP_INTERVAL_MS,
+    logger: logger.child({ sweep: 'sessions, flows and deleted applications' }),
+    sweeps: [(signal) => sweepSessions(ctx, signal), (signal) => sweepUsedFlows(ctx, signal), deletions.reconcile],
+  });
+  const service = createDataService({
+    databaseUrl: config.DATABASE_URL,
+    schema: SCHEMA,
+    pool: ctx.pool,
+    migrations,
     logger,
     routes: [
       rpcRoute(AccountService, accountRpc(ctx)),
@@ -69,22 +64,9 @@ export function createIdentityService(config: IdentityConfig, deps: IdentityDeps
       rpcRoute(TwoFactorService, twoFactorRpc(ctx)),
       auditRoute(ctx.pool),
     ],
-    /** Migrates the schema; returns the names of the migrations applied. */
-    migrate: () => migrate(config.DATABASE_URL, SCHEMA, migrations),
-    async start(): Promise<void> {
-      // Before connecting, so that a stop meanwhile stops them.
-      await gate.open(() => {
-        for (const worker of background) worker.start();
-      });
-      await connect();
-    },
-    stop: () =>
-      stopAll(
-        () => gate.close(),
-        // Concurrently, as each may wait for a statement or Redis, and before the database closes.
-        () => Promise.all(background.map((worker) => worker.stop())),
-        close,
-      ),
-    checkReady,
-  };
+    prepare: connect,
+    background: [deletions.worker, sweeper, auditSweeper],
+    close,
+  });
+  return { name: 'identity', ...service };
 }

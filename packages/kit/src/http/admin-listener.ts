@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { Exposition } from '../metrics/instrument.ts';
-import type { MetricsConfig } from '../metrics/settings.ts';
 import { createCredentialCheck } from '../rpc/credentials.ts';
+import type { Exposition } from '../telemetry/metrics.ts';
+import type { MetricsConfig } from '../telemetry/settings.ts';
 import { limitConnections } from './connection-limits.ts';
 import { probeReadiness, type ReadinessCheck } from './readiness.ts';
 

@@ -1,6 +1,6 @@
 import { IncomingMessage } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
-import { commonErrors, type DomainError } from '../errors.ts';
+import { commonErrors, type DomainError } from '../errors/errors.ts';
 
 /** Smallest average size of chunks, in bytes, and the first bytes of a body, to which it does not apply. */
 const AVERAGE_BYTES_MIN = 256;

@@ -1,4 +1,4 @@
-import type { DomainError } from '../errors.ts';
+import type { DomainError } from '../errors/errors.ts';
 
 /**
  * Headers of a rate-limited response (decisions 3): `Retry-After`, and those of

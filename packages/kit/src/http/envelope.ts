@@ -1,4 +1,4 @@
-import { type DomainError, ERROR_KINDS, type ErrorDetail } from '../errors.ts';
+import { type DomainError, ERROR_KINDS, type ErrorDetail } from '../errors/errors.ts';
 
 /** Body of every failure (specification 7). */
 export interface ErrorEnvelope {

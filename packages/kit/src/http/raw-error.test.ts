@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream';
 import { eventually } from '@latchkey/testkit/eventually';
 import { openRawClient } from '@latchkey/testkit/raw-client';
 import { describe, expect, it } from 'vitest';
-import { defineErrors } from '../errors.ts';
+import { defineErrors } from '../errors/errors.ts';
 import { memoryLogger } from '../testing/memory-logger.ts';
 import { startNodeServer } from '../testing/servers.ts';
 import { trackConnections } from './connections.ts';

@@ -1,4 +1,4 @@
-import type { Logger } from '../logger.ts';
+import type { Logger } from '../log/logger.ts';
 
 /** Rejects while the process can't do its work. */
 export type ReadinessCheck = () => Promise<void>;

@@ -2,13 +2,13 @@ import { createClient } from '@connectrpc/connect';
 import { ApplicationService, DeleteApplicationResponseSchema } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { eventually } from '@latchkey/testkit/eventually';
 import { beforeAll, expect, it, onTestFinished } from 'vitest';
-import { defineErrors } from '../errors.ts';
-import { type Exposition, startMeasuring } from '../metrics/instrument.ts';
-import { readTracingConfig, type TracingConfig } from '../metrics/settings.ts';
+import { defineErrors } from '../errors/errors.ts';
+import { startTracing } from '../telemetry/export-traces.ts';
+import { type Exposition, startMeasuring } from '../telemetry/metrics.ts';
+import { readTracingConfig, type TracingConfig } from '../telemetry/settings.ts';
+import { activeTracer, inSpan } from '../telemetry/tracing.ts';
 import { memoryLogger } from '../testing/memory-logger.ts';
 import { AUTHORIZATION, heldRoute, openTransport, startTestServer, testRoute } from '../testing/servers.ts';
-import { startTracing } from '../tracing/open-telemetry.ts';
-import { activeTracer, inSpan } from '../tracing/tracer.ts';
 import { bodyRoute } from './server/http-route.ts';
 
 let exposition: Exposition;

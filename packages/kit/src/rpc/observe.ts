@@ -1,7 +1,7 @@
 import type { DescMethodUnary } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
-import { Counter, Histogram, type Observe } from '../metrics/instrument.ts';
-import { type ActiveSpan, activeTracer, type SpanOptions } from '../tracing/tracer.ts';
+import { Counter, Histogram, type Observe } from '../telemetry/metrics.ts';
+import { type ActiveSpan, activeTracer, type SpanOptions } from '../telemetry/tracing.ts';
 
 const labels = ['service', 'method', 'code'];
 /** Most calls take milliseconds; those that wait for an unreachable database end at 2.5 and 4.5 s. */

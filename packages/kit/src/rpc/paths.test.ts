@@ -4,7 +4,7 @@ import { ApplicationService, ApplicationStatus } from '@latchkey/proto/latchkey/
 import { ErrorInfoSchema } from '@latchkey/proto/latchkey/rpc/v1/error_pb';
 import { eventually } from '@latchkey/testkit/eventually';
 import { describe, expect, it } from 'vitest';
-import { defineErrors, fromConnectError } from '../errors.ts';
+import { defineErrors, fromConnectError } from '../errors/errors.ts';
 import { ALL_PATHS, PATHS_TO_OUR_SERVER, type PathOptions, UNARY_PATH } from '../testing/paths.ts';
 import { heldRoute, testRoute } from '../testing/servers.ts';
 import { MESSAGE_BYTES_MAX } from './route.ts';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestAuthority, type TestCertificate, writeTlsFiles } from '@latchkey/testkit/certificates';
 import { onTestFinished } from 'vitest';
-import type { Logger } from '../logger.ts';
+import type { Logger } from '../log/logger.ts';
 import { ServiceTls } from '../tls/service-tls.ts';
 import { memoryLogger } from './memory-logger.ts';
 

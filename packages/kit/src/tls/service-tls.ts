@@ -1,8 +1,8 @@
 import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createSecureContext, type SecureContext } from 'node:tls';
-import { ConfigError } from '../config.ts';
-import type { Logger } from '../logger.ts';
+import { ConfigError } from '../config/settings.ts';
+import type { Logger } from '../log/logger.ts';
 
 /** Paths of PEM files: the certificate of a process with its chain, its key, and the authorities of its peers. */
 export interface TlsPaths {

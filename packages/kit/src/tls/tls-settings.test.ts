@@ -2,7 +2,7 @@ import { rm, writeFile } from 'node:fs/promises';
 import { createAuthority, type TestAuthority, writeTlsFiles } from '@latchkey/testkit/certificates';
 import { beforeAll, expect, it } from 'vitest';
 import { z } from 'zod';
-import { readConfig } from '../config.ts';
+import { readConfig } from '../config/settings.ts';
 import { certificateFolder } from '../testing/tls.ts';
 import { checkServiceTls, serviceUrlSetting } from './tls-settings.ts';
 

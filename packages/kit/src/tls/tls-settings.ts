@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { ConfigError, readTogether, urlSetting } from '../config.ts';
+import { ConfigError, readTogether, urlSetting } from '../config/settings.ts';
 import { ServiceTls, type TlsPaths } from './service-tls.ts';
 
 /** Files for TLS between services; all three or none. */

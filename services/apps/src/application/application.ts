@@ -1,4 +1,4 @@
-import type { Acting } from '@latchkey/kit/audit/actor';
+import type { Acting } from '@latchkey/audit/actor';
 import { newId, parseId } from '@latchkey/kit/id';
 import { hasLength, withoutInvisible } from '@latchkey/kit/text';
 import type { Kysely } from 'kysely';

@@ -1,4 +1,4 @@
-import type { Acting } from '@latchkey/kit/audit/actor';
+import type { Acting } from '@latchkey/audit/actor';
 import { hasLength } from '@latchkey/kit/text';
 import { selectLevels, updateApplication } from '../application/application.store.ts';
 import { type ApplicationRef, changeApplication, parseRef } from '../application/owned-application.ts';

@@ -1,5 +1,5 @@
-import type { Acting } from '@latchkey/kit/audit/actor';
-import { isMissingTable } from '@latchkey/kit/database/schema-check';
+import type { Acting } from '@latchkey/audit/actor';
+import { isMissingTable } from '@latchkey/kit/database/database';
 import { type KeyHolderRow, selectByKeyHash, selectFirstSealedKey, updateApplication } from '../application/application.store.ts';
 import { type ApplicationRef, changeApplication } from '../application/owned-application.ts';
 import type { AppsContext } from '../context.ts';

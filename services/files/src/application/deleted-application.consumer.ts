@@ -1,34 +1,36 @@
-import { createQueueWorker, type QueueWorker } from '@latchkey/kit/queue-worker';
-import { z } from 'zod';
+import type { Transport } from '@connectrpc/connect';
+import { followDeletions } from '@latchkey/deletions/follow-deletions';
+import { selectHalfForgotten, selectUnmarked } from './deleted-application.store.ts';
 import { type ForgetContext, forgetApplication } from './deleted-application.ts';
 
-/** The queue that the apps service adds to what this service wants to know. */
-const QUEUE = 'files';
+/** The event log's retention, after which a deletion's event is gone. */
+const FIRST_REACH_MS = 24 * 3_600_000;
+const HALF_FORGOTTEN_MAX = 100;
 
-/** Deletions that are worked on at once. */
-const CONCURRENCY = 2;
-
-/** The part of an event that matters here. Later releases may add to it. */
-const deletionEvent = z.object({
-  applicationId: z.uuid().toLowerCase(),
-  accountId: z.uuid().toLowerCase(),
-});
+/** Where deletions come from. */
+export interface DeletionSources {
+  readonly redisUrl: string;
+  readonly appsTransport: Transport;
+}
 
 /**
- * Forgets the applications that the queue tells of, whenever Redis can be reached. What fails is tried again by the queue.
+ * Removes the files of deleted applications.
  *
  * @param onObjectsToRemove called after each commit that leaves objects to remove
  */
-export function createDeletionConsumer(ctx: ForgetContext, redisUrl: string, onObjectsToRemove: () => void): QueueWorker {
-  return createQueueWorker({
-    url: redisUrl,
-    queue: QUEUE,
-    name: 'latchkey-files-deletions',
-    concurrency: CONCURRENCY,
+export function createDeletionFollower(ctx: ForgetContext, sources: DeletionSources, onObjectsToRemove: () => void) {
+  return followDeletions({
+    ...sources,
+    service: 'files',
+    clock: ctx.clock,
     logger: ctx.logger,
-    async handle({ name, data }) {
-      if (name !== 'deleted') return;
-      await forgetApplication(ctx, deletionEvent.parse(data), onObjectsToRemove);
+    firstReachMs: FIRST_REACH_MS,
+    selectUnfinished: () => selectHalfForgotten(ctx.db, HALF_FORGOTTEN_MAX),
+    async selectPending(deleted) {
+      const ids = deleted.map(({ applicationId }) => applicationId);
+      const unmarked = await selectUnmarked(ctx.db, ids);
+      return deleted.filter(({ applicationId }) => unmarked.has(applicationId));
     },
+    forget: (application) => forgetApplication(ctx, application, onObjectsToRemove),
   });
 }

@@ -1,4 +1,4 @@
-import { BY_ITSELF } from '@latchkey/kit/audit/actor';
+import { BY_ITSELF } from '@latchkey/audit/actor';
 import type { FilesContext } from '../context.ts';
 import { type FileEvent, recordFiles } from '../file/audit.ts';
 import { chargeMib } from '../file/charge.ts';

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { Readable } from 'node:stream';
-import { BY_ITSELF } from '@latchkey/kit/audit/actor';
+import { BY_ITSELF } from '@latchkey/audit/actor';
 import { statementsOf } from '@latchkey/testkit/statements';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { deleteFile } from '../file/delete-file.ts';

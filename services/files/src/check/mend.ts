@@ -1,5 +1,5 @@
-import { OPERATOR } from '@latchkey/kit/audit/actor';
-import { recordAudit } from '@latchkey/kit/audit/audit-entry';
+import { OPERATOR } from '@latchkey/audit/actor';
+import { recordAudit } from '@latchkey/audit/record';
 import { recordFiles } from '../file/audit.ts';
 import { chargeMib } from '../file/charge.ts';
 import { insertObjectDeletion, removeFile, subtractUsage } from '../file/file.store.ts';

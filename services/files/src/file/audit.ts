@@ -1,6 +1,6 @@
-import type { Origin } from '@latchkey/kit/audit/actor';
-import { recordAudit } from '@latchkey/kit/audit/audit-entry';
-import type { Changes } from '@latchkey/kit/audit/changes';
+import type { Origin } from '@latchkey/audit/actor';
+import type { Changes } from '@latchkey/audit/record';
+import { recordAudit } from '@latchkey/audit/record';
 import type { Kysely } from 'kysely';
 import type { FilesDatabase } from '../db/schema.ts';
 

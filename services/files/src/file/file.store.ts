@@ -1,4 +1,4 @@
-import { isMissingTable } from '@latchkey/kit/database/schema-check';
+import { isMissingTable } from '@latchkey/kit/database/database';
 import { type Kysely, type Selectable, sql } from 'kysely';
 import type pg from 'pg';
 import type { FilesDatabase, FileTable } from '../db/schema.ts';

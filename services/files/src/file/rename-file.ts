@@ -1,4 +1,4 @@
-import type { Acting } from '@latchkey/kit/audit/actor';
+import type { Acting } from '@latchkey/audit/actor';
 import { isUniqueViolation } from '@latchkey/kit/database/database';
 import type { ApplicationRef } from '../application/owned-application.ts';
 import type { FilesContext } from '../context.ts';

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Client, createClient } from '@connectrpc/connect';
-import { auditRoute } from '@latchkey/kit/audit/audit.rpc';
+import { auditRoute } from '@latchkey/audit/audit.rpc';
 import { migrate } from '@latchkey/kit/database/migrate';
 import { createLogger, type Logger } from '@latchkey/kit/logger';
 import { createDirectTransport } from '@latchkey/kit/rpc/client/direct-transport';

@@ -1,5 +1,5 @@
 import { hash, randomBytes } from 'node:crypto';
-import { type Acting, formatActor } from '@latchkey/kit/audit/actor';
+import { type Acting, formatActor } from '@latchkey/audit/actor';
 import { newId } from '@latchkey/kit/id';
 import { type ApplicationRef, parseRef, whileOwned } from '../application/owned-application.ts';
 import type { FilesContext } from '../context.ts';

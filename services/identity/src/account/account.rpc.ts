@@ -1,6 +1,6 @@
 import { timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { ServiceImpl } from '@connectrpc/connect';
-import { actingFor } from '@latchkey/kit/audit/actor';
+import { actingFor } from '@latchkey/audit/actor';
 import type { AccountService } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import { setAvatar } from '../avatar/avatar.ts';
 import type { IdentityContext } from '../context.ts';

@@ -1,6 +1,6 @@
 import { type Timestamp, timestampFromDate, timestampMs } from '@bufbuild/protobuf/wkt';
 import type { ServiceImpl } from '@connectrpc/connect';
-import { actingFor } from '@latchkey/kit/audit/actor';
+import { actingFor } from '@latchkey/audit/actor';
 import type { ApiKeyService, UpdateApiKeyRequest } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
 import type { IdentityContext } from '../context.ts';
 import {

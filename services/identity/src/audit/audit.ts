@@ -1,6 +1,6 @@
-import type { Acting } from '@latchkey/kit/audit/actor';
-import { recordAudit } from '@latchkey/kit/audit/audit-entry';
-import type { Changes } from '@latchkey/kit/audit/changes';
+import type { Acting } from '@latchkey/audit/actor';
+import type { Changes } from '@latchkey/audit/record';
+import { recordAudit } from '@latchkey/audit/record';
 import { DomainError } from '@latchkey/kit/errors';
 import type { IdentityContext } from '../context.ts';
 import type { Db } from '../db/schema.ts';

@@ -6,7 +6,7 @@ import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application
 import { type Statement, statementsOf } from '@latchkey/testkit/statements';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createDeletionReconciler } from '../restriction/deleted-application.consumer.ts';
+import { createDeletionFollower } from '../restriction/deleted-application.consumer.ts';
 import { removeFromRestrictions } from '../restriction/restriction.ts';
 import { openTestIdentity } from '../testing/identity.fixture.ts';
 import type { IdentityDatabase } from './schema.ts';
@@ -118,7 +118,7 @@ describe.each(['large', 'small-7'])('after a deletion of the account %s', (accou
       const transport = createRouterTransport(({ service }) => {
         service(ApplicationService, { listDeletedApplications: () => ({ applications, nextPageToken: '' }) });
       });
-      const sent = await statementsOf(() => createDeletionReconciler(ctx, transport)(new AbortController().signal));
+      const sent = await statementsOf(() => createDeletionFollower(ctx, { redisUrl: '', appsTransport: transport }).reconcile(new AbortController().signal));
       const [select] = sent as [Statement];
       const ids = [deleted.applicationId, ...(select.values[0] as string[]).slice(1)];
       const plan = await planOf({ ...select, values: [ids, select.values[1]] }, mode);

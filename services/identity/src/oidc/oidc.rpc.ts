@@ -1,6 +1,6 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { ServiceImpl } from '@connectrpc/connect';
-import { actingFor } from '@latchkey/kit/audit/actor';
+import { actingFor } from '@latchkey/audit/actor';
 import type { OidcService } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
 import { toMessage, toSignedIn } from '../account/account.rpc.ts';
 import type { IdentityContext } from '../context.ts';

@@ -1,26 +1,25 @@
-import { timestampFromDate } from '@bufbuild/protobuf/wkt';
-import { createClient, type Transport } from '@connectrpc/connect';
-import { createCatchUp } from '@latchkey/kit/catch-up';
-import { createQueueWorker, type QueueWorker } from '@latchkey/kit/queue-worker';
-import type { Sweep } from '@latchkey/kit/sweeper';
-import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
-import { z } from 'zod';
+import type { Transport } from '@connectrpc/connect';
+import { followDeletions } from '@latchkey/deletions/follow-deletions';
 import { selectListed } from './restriction.store.ts';
-import { type DeletedApplication, type RestrictionContext, removeFromRestrictions } from './restriction.ts';
+import { type RestrictionContext, removeFromRestrictions } from './restriction.ts';
 
-const deletionEvent = z.object({ applicationId: z.uuid(), accountId: z.uuid() });
+/** Where deletions come from. */
+export interface DeletionSources {
+  readonly redisUrl: string;
+  readonly appsTransport: Transport;
+}
 
-/** Removes deleted applications from the restrictions of keys, as the queue announces them. */
-export function createDeletionConsumer(ctx: RestrictionContext, redisUrl: string): QueueWorker {
-  return createQueueWorker({
-    url: redisUrl,
-    queue: 'identity',
-    name: 'latchkey-identity-deletions',
-    concurrency: 2,
+/** Removes deleted applications from the restrictions of keys. */
+export function createDeletionFollower(ctx: RestrictionContext, sources: DeletionSources) {
+  return followDeletions({
+    ...sources,
+    service: 'identity',
+    clock: ctx.clock,
     logger: ctx.logger,
-    async handle({ name, data }) {
-      if (name === 'deleted') await removeFromRestrictions(ctx, deletionEvent.parse(data));
-    },
+    // Keys may name applications that were deleted before this release.
+    firstReachMs: Number.POSITIVE_INFINITY,
+    selectPending: (deleted) => selectListed(ctx.db, deleted),
+    forget: (application, signal) => removeFromRestrictions(ctx, application, signal),
   });
 }
 

@@ -1,5 +1,5 @@
-import { BY_ITSELF } from '@latchkey/kit/audit/actor';
-import { type AuditEvent, recordAudit } from '@latchkey/kit/audit/audit-entry';
+import { BY_ITSELF } from '@latchkey/audit/actor';
+import { type AuditEvent, recordAudit } from '@latchkey/audit/record';
 import type { IdentityContext } from '../context.ts';
 import { type DeletedApplication, removeFromLists } from './restriction.store.ts';
 

@@ -1,5 +1,5 @@
 import type { ServiceImpl } from '@connectrpc/connect';
-import { actingFor } from '@latchkey/kit/audit/actor';
+import { actingFor } from '@latchkey/audit/actor';
 import type { TwoFactorService } from '@latchkey/proto/latchkey/identity/v1/two_factor_pb';
 import type { IdentityContext } from '../context.ts';
 import { disableTwoFactor, enableTwoFactor, setUpTwoFactor, verifyTwoFactorCode } from './two-factor.ts';

@@ -5,7 +5,7 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import { UploadFileResponseSchema } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import { eventually } from '@latchkey/testkit/eventually';
 import { describe, expect, it } from 'vitest';
-import { DomainError, defineErrors, fromConnectError } from '../../errors.ts';
+import { DomainError, defineErrors, fromConnectError } from '../../errors/errors.ts';
 import { CREDENTIAL, startTcpServer, startTestServer } from '../../testing/servers.ts';
 import { bodyRoute } from '../server/http-route.ts';
 import { type BodyCall, createBodyClient } from './body-client.ts';

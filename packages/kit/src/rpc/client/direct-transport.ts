@@ -1,6 +1,6 @@
 import { create, type DescMessage, type Message, type MessageShape } from '@bufbuild/protobuf';
 import { Code, ConnectError, type Transport } from '@connectrpc/connect';
-import type { Logger } from '../../logger.ts';
+import type { Logger } from '../../log/logger.ts';
 import { clientTimeoutMs, type HeaderSource, runCall } from '../call.ts';
 import { methodPath, REQUEST_ID_HEADER, type RpcRoute } from '../route.ts';
 import { bindMethods, internalError } from '../server/bound-method.ts';

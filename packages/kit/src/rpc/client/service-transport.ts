@@ -1,10 +1,10 @@
 import { create, type DescMessage, type DescMethodUnary, type Message } from '@bufbuild/protobuf';
 import { Code, ConnectError, type Transport } from '@connectrpc/connect';
 import { Pool } from 'undici';
-import { isMeasuring } from '../../metrics/instrument.ts';
+import { isMeasuring } from '../../telemetry/metrics.ts';
+import { activeTracer } from '../../telemetry/tracing.ts';
 import { createConnector } from '../../tls/client-tls.ts';
 import type { ServiceTls } from '../../tls/service-tls.ts';
-import { activeTracer } from '../../tracing/tracer.ts';
 import { clientTimeoutMs, type HeaderSource, runCall } from '../call.ts';
 import { bearer } from '../credentials.ts';
 import { type CallTimer, callTimer, observed, rpcCalled, rpcSpan } from '../observe.ts';

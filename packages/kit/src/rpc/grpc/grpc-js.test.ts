@@ -4,7 +4,7 @@ import { Client, credentials, Metadata, type ServiceError, status } from '@grpc/
 import { Health, HealthCheckResponse_ServingStatus as Status } from '@latchkey/proto/health/v1/health_pb';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { defineErrors, fromConnectError } from '../../errors.ts';
+import { defineErrors, fromConnectError } from '../../errors/errors.ts';
 import { AUTHORIZATION, startTestServer, testRoute } from '../../testing/servers.ts';
 import { MESSAGE_BYTES_MAX, methodPath } from '../route.ts';
 

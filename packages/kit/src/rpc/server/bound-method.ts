@@ -1,12 +1,11 @@
 import { create, type DescMessage, type DescMethodUnary, type Message, type MessageInitShape } from '@bufbuild/protobuf';
 import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt';
 import { Code, ConnectError, type ConnectRouter, type HandlerContext } from '@connectrpc/connect';
-import { onBehalfOf } from '../../call-origin.ts';
-import { isDatabaseUnavailable } from '../../database/database.ts';
-import { isMissingTable } from '../../database/schema-check.ts';
-import { commonErrors, DomainError, fromConnectError, toConnectError } from '../../errors.ts';
-import type { Logger } from '../../logger.ts';
-import { type ActiveSpan, activeTracer, type Tracer } from '../../tracing/tracer.ts';
+import { isDatabaseUnavailable, isMissingTable } from '../../database/database.ts';
+import { commonErrors, DomainError, fromConnectError, toConnectError } from '../../errors/errors.ts';
+import type { Logger } from '../../log/logger.ts';
+import { onBehalfOf } from '../../log/request-context.ts';
+import { type ActiveSpan, activeTracer, type Tracer } from '../../telemetry/tracing.ts';
 import { endedBy, runCall, timeLeftMs } from '../call.ts';
 import { callTimer, observed, rpcServed, rpcSpan } from '../observe.ts';
 import { DEADLINE_MS_MAX, methodPath, NO_TRACE, REQUEST_ID_HEADER, type RpcRoute, TRACEPARENT_HEADER } from '../route.ts';

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ConnectError } from '@connectrpc/connect';
-import { commonErrors, toConnectError } from '../../errors.ts';
+import { commonErrors, toConnectError } from '../../errors/errors.ts';
 import { overloadRejections } from '../observe.ts';
 
 /** Counts the calls under way, to bound them and to wait for the last one. */

@@ -5,7 +5,7 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import { Health } from '@latchkey/proto/health/v1/health_pb';
 import { canonicalIp, networkOf } from '../../http/client-ip.ts';
 import { Shares } from '../../http/shares.ts';
-import type { Logger } from '../../logger.ts';
+import type { Logger } from '../../log/logger.ts';
 import { createCredentialCheck, unauthenticated } from '../credentials.ts';
 import { credentialRejections } from '../observe.ts';
 import { methodPath } from '../route.ts';

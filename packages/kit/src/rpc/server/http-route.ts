@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { create, type DescMessage, type Message, type MessageInitShape } from '@bufbuild/protobuf';
-import { onBehalfOf } from '../../call-origin.ts';
 import { requestIdOf } from '../../http/request-id.ts';
-import type { Logger } from '../../logger.ts';
-import { inSpan } from '../../tracing/tracer.ts';
+import type { Logger } from '../../log/logger.ts';
+import { onBehalfOf } from '../../log/request-context.ts';
+import { inSpan } from '../../telemetry/tracing.ts';
 import { canceled } from '../call.ts';
 import { unauthenticated } from '../credentials.ts';
 import { bodiesServed, codeName } from '../observe.ts';

@@ -1,5 +1,5 @@
 import { canonicalIp } from '../../http/client-ip.ts';
-import type { Logger } from '../../logger.ts';
+import type { Logger } from '../../log/logger.ts';
 
 /** Logs a rejection of a peer, by the address of its socket. */
 export type LogRejection = (remoteAddress: string | undefined, facts?: Readonly<Record<string, string>>) => void;

@@ -6,7 +6,7 @@ import { connectNodeAdapter } from '@connectrpc/connect-node';
 import { boundRequest } from '../../http/bound-request.ts';
 import type { ReadinessCheck } from '../../http/readiness.ts';
 import { ensureRequestId } from '../../http/request-id.ts';
-import type { Logger } from '../../logger.ts';
+import type { Logger } from '../../log/logger.ts';
 import type { ServiceTls } from '../../tls/service-tls.ts';
 import { listenForGrpc } from '../grpc/grpc-listener.ts';
 import { healthRoute } from '../grpc/health.ts';

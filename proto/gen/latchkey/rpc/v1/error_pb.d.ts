@@ -31,7 +31,7 @@ export declare type ErrorInfo = Message<"latchkey.rpc.v1.ErrorInfo"> & {
 
   /**
    * Class of the failure, such as `not_found` or `rate_limited`: a row of the table in
-   * `packages/kit/src/errors.ts`, which gives the status codes. Never empty.
+   * `packages/kit/src/errors/errors.ts`, which gives the status codes. Never empty.
    *
    * @generated from field: string kind = 2;
    */
