@@ -4,7 +4,7 @@ import { readAppsConfig } from '@latchkey/apps/config';
 import { createAppsService } from '@latchkey/apps/service';
 import { readFilesConfig } from '@latchkey/files/config';
 import { createFilesService } from '@latchkey/files/service';
-import { createLogger } from '@latchkey/kit/logger';
+import { createLogger } from '@latchkey/kit/log/logger';
 import { createDirectTransport } from '@latchkey/kit/rpc/client/direct-transport';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';

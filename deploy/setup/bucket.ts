@@ -1,5 +1,5 @@
 import { CreateBucketCommand, HeadBucketCommand, S3Client, S3ServiceException } from '@aws-sdk/client-s3';
-import { readConfig, urlSetting } from '@latchkey/kit/config';
+import { readConfig, urlSetting } from '@latchkey/kit/config/settings';
 import { orExit } from '@latchkey/kit/rpc/server/service-process';
 import { z } from 'zod';
 

@@ -1,5 +1,5 @@
-import { readConfig, urlSetting } from '@latchkey/kit/config';
-import { createLogger } from '@latchkey/kit/logger';
+import { readConfig, urlSetting } from '@latchkey/kit/config/settings';
+import { createLogger } from '@latchkey/kit/log/logger';
 import { orExit } from '@latchkey/kit/rpc/server/service-process';
 import { Client, escapeIdentifier, escapeLiteral } from 'pg';
 import { z } from 'zod';

@@ -2,9 +2,9 @@ import { readAppsProcessConfig } from '@latchkey/apps/config';
 import { readAvatarWorkerConfig, readFilesProcessConfig } from '@latchkey/files/config';
 import { readGatewayProcessConfig } from '@latchkey/gateway/config';
 import { readIdentityProcessConfig } from '@latchkey/identity/config';
-import { ConfigError, readTogether } from '@latchkey/kit/config';
-import { readMigrationConfig } from '@latchkey/kit/migrate-process';
-import { readTelemetryConfig } from '@latchkey/kit/telemetry';
+import { ConfigError, readTogether } from '@latchkey/kit/config/settings';
+import { readMigrationConfig } from '@latchkey/kit/process/migrate-command';
+import { readTelemetryConfig } from '@latchkey/kit/telemetry/telemetry';
 import { readRealtimeProcessConfig } from '@latchkey/realtime/config';
 
 export type Env = Readonly<Record<string, string>>;

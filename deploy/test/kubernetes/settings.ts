@@ -1,4 +1,4 @@
-import { ConfigError } from '@latchkey/kit/config';
+import { ConfigError } from '@latchkey/kit/config/settings';
 import { readerOf, watchReader } from '../programs.ts';
 import { containersOf, find, type KubeObject, nameOf, ofKind, workloads } from './objects.ts';
 

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 import type { HandlerContext } from '@connectrpc/connect';
-import { parseId } from '@latchkey/kit/id';
 import { REQUEST_ID_HEADER } from '@latchkey/kit/rpc/route';
+import { parseId } from '@latchkey/kit/validation/id';
 
 /** Header of calls that may change something: `<kind> <credential id or -> <address or ->`. */
 export const ACTOR_HEADER = 'x-latchkey-actor';

@@ -1,5 +1,5 @@
-import { defineErrors } from '@latchkey/kit/errors';
-import { parseId } from '@latchkey/kit/id';
+import { defineErrors } from '@latchkey/kit/errors/errors';
+import { parseId } from '@latchkey/kit/validation/id';
 import type pg from 'pg';
 import { type EntryRow, type EntrySelection, type PageStart, selectEntries } from './audit.store.ts';
 

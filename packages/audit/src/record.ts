@@ -1,4 +1,4 @@
-import { newId } from '@latchkey/kit/id';
+import { newId } from '@latchkey/kit/validation/id';
 import type { QueryExecutorProvider } from 'kysely';
 import type { Origin } from './actor.ts';
 import { countLastHour, insertEntries, lockAction } from './audit.store.ts';

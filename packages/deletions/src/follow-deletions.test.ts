@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { timestampDate } from '@bufbuild/protobuf/wkt';
 import { Code, createRouterTransport } from '@connectrpc/connect';
-import { createLogger } from '@latchkey/kit/logger';
-import { createQueueProducer } from '@latchkey/kit/queue-producer';
+import { createLogger } from '@latchkey/kit/log/logger';
+import { createQueueProducer } from '@latchkey/kit/queue/producer';
 import { ApplicationService, type ListDeletedApplicationsRequest } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { eventually } from '@latchkey/testkit/eventually';
 import { testRedis } from '@latchkey/testkit/redis';

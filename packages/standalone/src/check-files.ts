@@ -1,8 +1,8 @@
 import { join, resolve } from 'node:path';
 import type { CheckTarget } from '@latchkey/files/check/check-process';
 import { type FilesConfig, readFilesConfig } from '@latchkey/files/config';
-import { readConfig, urlSetting } from '@latchkey/kit/config';
-import { warnOfMisspelt } from '@latchkey/kit/misspelt-settings';
+import { warnOfMisspelt } from '@latchkey/kit/config/misspelt-settings';
+import { readConfig, urlSetting } from '@latchkey/kit/config/settings';
 import { z } from 'zod';
 import { openServiceDatabase } from './service-database.ts';
 

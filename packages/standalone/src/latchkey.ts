@@ -6,8 +6,8 @@ import { DiskFullError, diskFullError, explainFullDisk, saysDiskFull } from '@la
 import { keepFree } from '@latchkey/embedded/free-port';
 import { findClusterDir } from '@latchkey/embedded/running-postgres';
 import { StartError } from '@latchkey/embedded/start-error';
-import { makeFolder } from '@latchkey/kit/make-folder';
-import { warnOfMisspelt } from '@latchkey/kit/misspelt-settings';
+import { warnOfMisspelt } from '@latchkey/kit/config/misspelt-settings';
+import { makeFolder } from '@latchkey/kit/process/make-folder';
 import { createDiskReporter, type DiskReporter } from './disk-reporter.ts';
 import { claimAddresses, realtimeUrl } from './listen-address.ts';
 import { type LogSink, openLogSink } from './log-sink.ts';

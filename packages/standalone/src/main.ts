@@ -1,6 +1,6 @@
 import { StartError } from '@latchkey/embedded/start-error';
-import { ConfigError } from '@latchkey/kit/config';
-import { releaseUnusedMemory } from '@latchkey/kit/unused-memory';
+import { ConfigError } from '@latchkey/kit/config/settings';
+import { releaseUnusedMemory } from '@latchkey/kit/process/unused-memory';
 import { HELP, readCommandLine } from './command-line.ts';
 import { onExitWish } from './exit-signals.ts';
 import { startLatchkey } from './latchkey.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { findClusterDir, hasPostgres } from '@latchkey/embedded/running-postgres';
 import { readSecretFile, writeSecretFile } from '@latchkey/embedded/secret-file';
 import { StartError } from '@latchkey/embedded/start-error';
-import { secretSetting } from '@latchkey/kit/config';
+import { secretSetting } from '@latchkey/kit/config/settings';
 import { z } from 'zod';
 import { hasAccounts } from './external-servers.ts';
 import type { LauncherSettings } from './settings.ts';

@@ -1,4 +1,4 @@
-import { warnOfMisspelt } from '@latchkey/kit/misspelt-settings';
+import { warnOfMisspelt } from '@latchkey/kit/config/misspelt-settings';
 import { describe, expect, it } from 'vitest';
 import { readSettings, settingsWithoutEffect } from './settings.ts';
 

@@ -2,8 +2,15 @@ import { readAppsConfig, readAppsProcessConfig } from '@latchkey/apps/config';
 import { readFilesConfig, readFilesProcessConfig } from '@latchkey/files/config';
 import { readGatewayConfig, readGatewayProcessConfig } from '@latchkey/gateway/config';
 import { readIdentityConfig, readIdentityProcessConfig } from '@latchkey/identity/config';
-import { ConfigError, portSetting, readConfig, secretSetting, serviceCredentialsSetting, urlSetting } from '@latchkey/kit/config';
-import { readTelemetryConfig } from '@latchkey/kit/telemetry';
+import {
+  ConfigError,
+  portSetting,
+  readConfig,
+  secretSetting,
+  serviceCredentialsSetting,
+  urlSetting,
+} from '@latchkey/kit/config/settings';
+import { readTelemetryConfig } from '@latchkey/kit/telemetry/telemetry';
 import { REALTIME_DEFAULTS, readRealtimeConfig, readRealtimeProcessConfig } from '@latchkey/realtime/config';
 import { z } from 'zod';
 

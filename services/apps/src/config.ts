@@ -1,6 +1,6 @@
 import { auditRetentionSetting } from '@latchkey/audit/sweeper';
-import { integerSetting, logLevelSetting, readConfig, secretSetting, urlSetting } from '@latchkey/kit/config';
-import { processSettings, readProcessConfig } from '@latchkey/kit/process-settings';
+import { processSettings, readProcessConfig } from '@latchkey/kit/config/process-settings';
+import { integerSetting, logLevelSetting, readConfig, secretSetting, urlSetting } from '@latchkey/kit/config/settings';
 import { z } from 'zod';
 
 /** Settings of the service in either shape. */

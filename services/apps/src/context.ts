@@ -1,4 +1,4 @@
-import type { CallQueue } from '@latchkey/kit/call-queue';
+import type { CallQueue } from '@latchkey/kit/process/call-queue';
 import type { Kysely } from 'kysely';
 import type pg from 'pg';
 import type { AppsDatabase } from './db/schema.ts';

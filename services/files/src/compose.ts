@@ -1,7 +1,7 @@
 import type { Transport } from '@connectrpc/connect';
 import { createDatabase } from '@latchkey/kit/database/database';
-import { stopAll } from '@latchkey/kit/lifecycle';
-import type { Logger } from '@latchkey/kit/logger';
+import type { Logger } from '@latchkey/kit/log/logger';
+import { stopAll } from '@latchkey/kit/process/lifecycle';
 import { createFindOwned } from './application/owned-application.client.ts';
 import { createAvatarLimits } from './avatars/avatar-limits.ts';
 import type { AvatarWorkerConfig, FilesConfig } from './config.ts';

@@ -1,4 +1,5 @@
 import { auditRetentionSetting } from '@latchkey/audit/sweeper';
+import { processSettings, readProcessConfig } from '@latchkey/kit/config/process-settings';
 import {
   ConfigError,
   integerSetting,
@@ -7,8 +8,7 @@ import {
   readTogether,
   secretSetting,
   urlSetting,
-} from '@latchkey/kit/config';
-import { processSettings, readProcessConfig } from '@latchkey/kit/process-settings';
+} from '@latchkey/kit/config/settings';
 import { serviceUrlSetting } from '@latchkey/kit/tls/tls-settings';
 import { z } from 'zod';
 

@@ -1,4 +1,4 @@
-import type { Logger } from '@latchkey/kit/logger';
+import type { Logger } from '@latchkey/kit/log/logger';
 import type { Kysely } from 'kysely';
 import type pg from 'pg';
 import type { FindOwnedApplications } from './application/owned-application.ts';

@@ -1,4 +1,4 @@
-import { createErrors } from '@latchkey/kit/error-catalogue';
+import { createErrors } from '@latchkey/kit/errors/error-catalogue';
 import { type AvatarError, AvatarErrorSchema } from '@latchkey/proto/latchkey/files/v1/avatar_pb';
 import { type FileError, FileErrorSchema } from '@latchkey/proto/latchkey/files/v1/file_pb';
 

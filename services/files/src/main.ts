@@ -1,6 +1,6 @@
-import { runProgram } from '@latchkey/kit/commands';
-import { stopAll } from '@latchkey/kit/lifecycle';
-import { migrateCommand } from '@latchkey/kit/migrate-process';
+import { runProgram } from '@latchkey/kit/process/commands';
+import { stopAll } from '@latchkey/kit/process/lifecycle';
+import { migrateCommand } from '@latchkey/kit/process/migrate-command';
 import { requireCredentialAccepted } from '@latchkey/kit/rpc/client/peer-readiness';
 import { createServiceTransport } from '@latchkey/kit/rpc/client/service-transport';
 import { runService } from '@latchkey/kit/rpc/server/service-process';

@@ -1,7 +1,7 @@
 import type { DescMethod } from '@bufbuild/protobuf';
 import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt';
 import { type Client, createClient, type Transport } from '@connectrpc/connect';
-import { ACTOR_HEADER } from '@latchkey/kit/audit/actor';
+import { ACTOR_HEADER } from '@latchkey/audit/actor';
 import { REQUEST_ID_HEADER } from '@latchkey/kit/rpc/route';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { AuditService } from '@latchkey/proto/latchkey/audit/v1/audit_pb';

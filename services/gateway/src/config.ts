@@ -1,3 +1,4 @@
+import { readProcessConfig } from '@latchkey/kit/config/process-settings';
 import {
   integerSetting,
   logLevelSetting,
@@ -6,10 +7,9 @@ import {
   serviceCredentialsSetting,
   trustedProxiesSetting,
   urlSetting,
-} from '@latchkey/kit/config';
-import { readProcessConfig } from '@latchkey/kit/process-settings';
-import { hasLength } from '@latchkey/kit/text';
+} from '@latchkey/kit/config/settings';
 import { serviceTlsSettings, serviceUrlSetting } from '@latchkey/kit/tls/tls-settings';
+import { hasLength } from '@latchkey/kit/validation/text';
 import { z } from 'zod';
 
 const LIMIT_MAX = 1_000_000_000;

@@ -1,14 +1,14 @@
 import type { Agent, IncomingHttpHeaders, IncomingMessage, RequestOptions, ServerResponse } from 'node:http';
 import { ACTOR_HEADER } from '@latchkey/audit/actor';
-import { CallQueue } from '@latchkey/kit/call-queue';
 import { releaseBytes } from '@latchkey/kit/http/release-bytes';
 import { writeChunk } from '@latchkey/kit/http/write-chunk';
+import { CallQueue } from '@latchkey/kit/process/call-queue';
 import { boundConnect, createBodyClient, unreachable } from '@latchkey/kit/rpc/client/body-client';
 import { bearer } from '@latchkey/kit/rpc/credentials';
 import { REQUEST_ID_HEADER, TRACEPARENT_HEADER } from '@latchkey/kit/rpc/route';
+import { activeTracer } from '@latchkey/kit/telemetry/tracing';
 import { createAgent, request } from '@latchkey/kit/tls/client-tls';
 import type { ServiceTls } from '@latchkey/kit/tls/service-tls';
-import { activeTracer } from '@latchkey/kit/tracing/tracer';
 import { UploadAvatarResponseSchema } from '@latchkey/proto/latchkey/files/v1/avatar_pb';
 import { UploadFileResponseSchema } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import { errors } from './errors.ts';

@@ -1,11 +1,11 @@
-import { runProgram } from '@latchkey/kit/commands';
-import { readTogether } from '@latchkey/kit/config';
-import { runProcess, stopAll } from '@latchkey/kit/lifecycle';
-import { warnOfMisspelt } from '@latchkey/kit/misspelt-settings';
-import { checkRedisAccess } from '@latchkey/kit/redis';
+import { warnOfMisspelt } from '@latchkey/kit/config/misspelt-settings';
+import { readTogether } from '@latchkey/kit/config/settings';
+import { runProgram } from '@latchkey/kit/process/commands';
+import { runProcess, stopAll } from '@latchkey/kit/process/lifecycle';
+import { checkRedisAccess } from '@latchkey/kit/redis/redis';
 import { createServiceTransport } from '@latchkey/kit/rpc/client/service-transport';
 import { orExit } from '@latchkey/kit/rpc/server/service-process';
-import { openTelemetry, readTelemetryConfig } from '@latchkey/kit/telemetry';
+import { openTelemetry, readTelemetryConfig } from '@latchkey/kit/telemetry/telemetry';
 import { openServiceTls } from '@latchkey/kit/tls/tls-settings';
 import { readGatewayProcessConfig, uploadMsMax } from './config.ts';
 import { createRemoteFilesDataPath } from './files-data-path.remote.ts';

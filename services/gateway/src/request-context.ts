@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { formatActor } from '@latchkey/kit/audit/actor';
-import { onBehalfOf } from '@latchkey/kit/call-origin';
+import { formatActor } from '@latchkey/audit/actor';
 import { canonicalIp } from '@latchkey/kit/http/client-ip';
+import { onBehalfOf } from '@latchkey/kit/log/request-context';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Principal } from './authentication/principal.ts';
 

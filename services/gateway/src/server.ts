@@ -1,4 +1,4 @@
-import { commonErrors } from '@latchkey/kit/errors';
+import { commonErrors } from '@latchkey/kit/errors/errors';
 import { answerTurn } from '@latchkey/kit/http/answer-turn';
 import { ChunkedRequest } from '@latchkey/kit/http/chunked-request';
 import { trustProxies } from '@latchkey/kit/http/client-ip';
@@ -10,7 +10,7 @@ import { coverNodeDefaults, onClientError } from '@latchkey/kit/http/raw-error';
 import { findHeadProblem } from '@latchkey/kit/http/request-head';
 import { requestIdOf } from '@latchkey/kit/http/request-id';
 import { standardHeaders } from '@latchkey/kit/http/standard-headers';
-import type { Logger } from '@latchkey/kit/logger';
+import type { Logger } from '@latchkey/kit/log/logger';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import type { Clients } from './clients.ts';
 import { type GatewayConfig, uploadMsMax } from './config.ts';

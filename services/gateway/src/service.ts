@@ -1,8 +1,8 @@
 import type { AddressInfo } from 'node:net';
 import type { Transport } from '@connectrpc/connect';
-import { stopAll } from '@latchkey/kit/lifecycle';
-import { createLogger, type Logger } from '@latchkey/kit/logger';
-import { connectInBackground, createFailFastRedis } from '@latchkey/kit/redis';
+import { createLogger, type Logger } from '@latchkey/kit/log/logger';
+import { stopAll } from '@latchkey/kit/process/lifecycle';
+import { connectInBackground, createFailFastRedis } from '@latchkey/kit/redis/redis';
 import { checkServing } from '@latchkey/kit/rpc/client/peer-readiness';
 import { Authenticator } from './authentication/authenticator.ts';
 import { SignInFailures } from './authentication/sign-in-failures.ts';

@@ -1,6 +1,6 @@
 import { auditRetentionSetting } from '@latchkey/audit/sweeper';
-import { integerSetting, logLevelSetting, secretSetting, urlSetting } from '@latchkey/kit/config';
-import { processSettings, readProcessConfig } from '@latchkey/kit/process-settings';
+import { processSettings, readProcessConfig } from '@latchkey/kit/config/process-settings';
+import { integerSetting, logLevelSetting, secretSetting, urlSetting } from '@latchkey/kit/config/settings';
 import { serviceUrlSetting } from '@latchkey/kit/tls/tls-settings';
 import { z } from 'zod';
 import { type IssuerSettings, readWithIssuers } from './oidc/issuer-settings.ts';

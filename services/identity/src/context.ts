@@ -1,10 +1,9 @@
 import { randomBytes } from 'node:crypto';
-import { createDatabase } from '@latchkey/kit/database/database';
-import { createSchemaCheck } from '@latchkey/kit/database/schema-check';
-import { stopAll } from '@latchkey/kit/lifecycle';
-import type { Logger } from '@latchkey/kit/logger';
-import { connectInBackground, createFailFastRedis } from '@latchkey/kit/redis';
-import { deriveKey } from '@latchkey/kit/secrets';
+import { deriveKey } from '@latchkey/kit/crypto/secrets';
+import { createDatabase, createSchemaCheck } from '@latchkey/kit/database/database';
+import type { Logger } from '@latchkey/kit/log/logger';
+import { stopAll } from '@latchkey/kit/process/lifecycle';
+import { connectInBackground, createFailFastRedis } from '@latchkey/kit/redis/redis';
 import { createPasswords, type Passwords } from './account/password.ts';
 import { createCredentialFailureLog } from './audit/credential-failures.ts';
 import type { IdentityConfig } from './config.ts';

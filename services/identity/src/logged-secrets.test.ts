@@ -1,5 +1,5 @@
 import { Writable } from 'node:stream';
-import { createLogger } from '@latchkey/kit/logger';
+import { createLogger } from '@latchkey/kit/log/logger';
 import { expect, test } from 'vitest';
 import { openTestIdentity } from './testing/identity.fixture.ts';
 import { createSomeKey, keyCredential, PASSWORD, present, sessionCredential, someSignUp } from './testing/sample.fixture.ts';

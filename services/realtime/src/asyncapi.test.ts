@@ -1,6 +1,6 @@
 import specs from '@asyncapi/specs';
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
-import { newId } from '@latchkey/kit/id';
+import { newId } from '@latchkey/kit/validation/id';
 import { ApplicationEventSchema } from '@latchkey/proto/latchkey/apps/v1/event_pb';
 import { Ajv, type AnySchema } from 'ajv';
 import addFormats from 'ajv-formats';

@@ -1,3 +1,4 @@
+import { processSettingsWithoutDatabase, readProcessConfig } from '@latchkey/kit/config/process-settings';
 import {
   integerSetting,
   logLevelSetting,
@@ -5,8 +6,7 @@ import {
   readConfig,
   trustedProxiesSetting,
   urlSetting,
-} from '@latchkey/kit/config';
-import { processSettingsWithoutDatabase, readProcessConfig } from '@latchkey/kit/process-settings';
+} from '@latchkey/kit/config/settings';
 import { serviceUrlSetting } from '@latchkey/kit/tls/tls-settings';
 import { z } from 'zod';
 

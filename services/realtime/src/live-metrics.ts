@@ -1,4 +1,4 @@
-import { Counter, Gauge, Histogram } from '@latchkey/kit/metrics/instrument';
+import { Counter, Gauge, Histogram } from '@latchkey/kit/telemetry/metrics';
 import { CLOSE } from './socket/close-code.ts';
 
 /** In seconds; the promise is 2 s. */

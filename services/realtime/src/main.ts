@@ -1,5 +1,5 @@
-import { runProgram } from '@latchkey/kit/commands';
-import { stopAll } from '@latchkey/kit/lifecycle';
+import { runProgram } from '@latchkey/kit/process/commands';
+import { stopAll } from '@latchkey/kit/process/lifecycle';
 import { createServiceTransport } from '@latchkey/kit/rpc/client/service-transport';
 import { runService } from '@latchkey/kit/rpc/server/service-process';
 import { readRealtimeProcessConfig } from './config.ts';

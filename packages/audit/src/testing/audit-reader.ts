@@ -1,5 +1,5 @@
 import { createClient } from '@connectrpc/connect';
-import { createLogger } from '@latchkey/kit/logger';
+import { createLogger } from '@latchkey/kit/log/logger';
 import { createDirectTransport } from '@latchkey/kit/rpc/client/direct-transport';
 import { REQUEST_ID_HEADER, type RpcRoute } from '@latchkey/kit/rpc/route';
 import { ActorKind, AuditService } from '@latchkey/proto/latchkey/audit/v1/audit_pb';

@@ -3,7 +3,7 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import { createClient } from '@connectrpc/connect';
 import { createDatabase, type Database } from '@latchkey/kit/database/database';
 import { migrate } from '@latchkey/kit/database/migrate';
-import { createLogger } from '@latchkey/kit/logger';
+import { createLogger } from '@latchkey/kit/log/logger';
 import { createDirectTransport } from '@latchkey/kit/rpc/client/direct-transport';
 import { AuditService, type ListAuditEntriesRequestSchema } from '@latchkey/proto/latchkey/audit/v1/audit_pb';
 import { createEmptyTestDatabase } from '@latchkey/testkit/database';

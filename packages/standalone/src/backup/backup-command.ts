@@ -1,8 +1,8 @@
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { StartError } from '@latchkey/embedded/start-error';
-import { ConfigError, readConfig, urlSetting } from '@latchkey/kit/config';
-import { endOnSignal } from '@latchkey/kit/end-on-signal';
+import { ConfigError, readConfig, urlSetting } from '@latchkey/kit/config/settings';
+import { endOnSignal } from '@latchkey/kit/process/end-on-signal';
 import { z } from 'zod';
 
 const settings = z.object({

@@ -10,7 +10,7 @@ import { selectUnknownKeys } from '@latchkey/files/check/check.store';
 import { EXIT, runCheck } from '@latchkey/files/check/check-command';
 import type { FilesDatabase } from '@latchkey/files/db/schema';
 import { createDatabase } from '@latchkey/kit/database/database';
-import { createLogger } from '@latchkey/kit/logger';
+import { createLogger } from '@latchkey/kit/log/logger';
 import { Client } from 'pg';
 import { create } from 'tar';
 import { filesConfigFor } from '../check-files.ts';

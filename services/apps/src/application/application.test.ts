@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { timestampDate } from '@bufbuild/protobuf/wkt';
-import { auditReader, FOR_SOMEBODY, SOMEBODY } from '@latchkey/kit/testing/audit-reader';
+import { auditReader, FOR_SOMEBODY, SOMEBODY } from '@latchkey/audit/testing/audit-reader';
 import { ApplicationStatus, RuntimeKeyType } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { NOT_FOUND, refusalOf } from '@latchkey/testkit/refusal';
 import { describe, expect, it } from 'vitest';

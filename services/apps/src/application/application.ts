@@ -1,6 +1,6 @@
 import type { Acting } from '@latchkey/audit/actor';
-import { newId, parseId } from '@latchkey/kit/id';
-import { hasLength, withoutInvisible } from '@latchkey/kit/text';
+import { newId, parseId } from '@latchkey/kit/validation/id';
+import { hasLength, withoutInvisible } from '@latchkey/kit/validation/text';
 import type { Kysely } from 'kysely';
 import type { AppsContext } from '../context.ts';
 import type { AppsDatabase } from '../db/schema.ts';

@@ -1,7 +1,7 @@
-import type { Acting } from '@latchkey/kit/audit/actor';
-import { recordAudit } from '@latchkey/kit/audit/audit-entry';
-import type { Changes } from '@latchkey/kit/audit/changes';
-import { parseId } from '@latchkey/kit/id';
+import type { Acting } from '@latchkey/audit/actor';
+import type { Changes } from '@latchkey/audit/record';
+import { recordAudit } from '@latchkey/audit/record';
+import { parseId } from '@latchkey/kit/validation/id';
 import type { Kysely } from 'kysely';
 import type { AppsContext } from '../context.ts';
 import type { AppsDatabase } from '../db/schema.ts';

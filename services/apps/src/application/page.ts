@@ -1,4 +1,4 @@
-import { parseId } from '@latchkey/kit/id';
+import { parseId } from '@latchkey/kit/validation/id';
 import { errors } from '../errors.ts';
 import type { PageStart } from './application.store.ts';
 

@@ -1,4 +1,4 @@
-import type { CallOrigin } from '@latchkey/kit/call-origin';
+import type { CallOrigin } from '@latchkey/kit/log/request-context';
 import type { ColumnType, Generated, Selectable } from 'kysely';
 
 /** The settings of an application. Each column has the name of its field in the protocol. */

@@ -1,6 +1,6 @@
 import { create, fromJson, type JsonValue, type MessageInitShape, toJson } from '@bufbuild/protobuf';
-import { currentOrigin } from '@latchkey/kit/call-origin';
-import { newId, parseId } from '@latchkey/kit/id';
+import { currentOrigin } from '@latchkey/kit/log/request-context';
+import { newId, parseId } from '@latchkey/kit/validation/id';
 import { type ApplicationEvent, ApplicationEventSchema } from '@latchkey/proto/latchkey/apps/v1/event_pb';
 import type { ApplicationRow } from '../application/application.store.ts';
 import { parsePage, parsePageSize } from '../application/page.ts';

@@ -1,5 +1,5 @@
 import type { Acting } from '@latchkey/audit/actor';
-import { hasLength } from '@latchkey/kit/text';
+import { hasLength } from '@latchkey/kit/validation/text';
 import { selectLevels, updateApplication } from '../application/application.store.ts';
 import { type ApplicationRef, changeApplication, parseRef } from '../application/owned-application.ts';
 import type { AppsContext } from '../context.ts';

@@ -1,5 +1,5 @@
 import { createDatabase } from '@latchkey/kit/database/database';
-import { createLogger } from '@latchkey/kit/logger';
+import { createLogger } from '@latchkey/kit/log/logger';
 import { eventually } from '@latchkey/testkit/eventually';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import type { AppsDatabase } from '../db/schema.ts';

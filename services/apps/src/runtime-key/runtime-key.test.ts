@@ -1,5 +1,5 @@
 import { createDecipheriv } from 'node:crypto';
-import { createLogger } from '@latchkey/kit/logger';
+import { createLogger } from '@latchkey/kit/log/logger';
 import { ApplicationStatus } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { refusalOf } from '@latchkey/testkit/refusal';
 import { describe, expect, it, vi } from 'vitest';

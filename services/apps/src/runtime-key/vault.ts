@@ -1,4 +1,4 @@
-import { decrypt, deriveKey, encrypt, hmac } from '@latchkey/kit/secrets';
+import { decrypt, deriveKey, encrypt, hmac } from '@latchkey/kit/crypto/secrets';
 import { LRUCache } from 'lru-cache';
 import { customAlphabet } from 'nanoid';
 

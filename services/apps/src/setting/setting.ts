@@ -1,6 +1,6 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { Acting } from '@latchkey/audit/actor';
-import { hasLength } from '@latchkey/kit/text';
+import { hasLength } from '@latchkey/kit/validation/text';
 import { ApplicationSettingsSchema, ApplicationStatus } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { type SettingsRow, selectSettings, updateApplication } from '../application/application.store.ts';
 import { type ApplicationAction, type ApplicationRef, changeApplication, parseRef } from '../application/owned-application.ts';

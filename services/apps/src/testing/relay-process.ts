@@ -1,6 +1,6 @@
 import { createDatabase } from '@latchkey/kit/database/database';
-import { createLogger } from '@latchkey/kit/logger';
-import { createQueueProducer } from '@latchkey/kit/queue-producer';
+import { createLogger } from '@latchkey/kit/log/logger';
+import { createQueueProducer } from '@latchkey/kit/queue/producer';
 import type { AppsDatabase } from '../db/schema.ts';
 import { createRelay, QUEUES } from '../relay/relay.ts';
 

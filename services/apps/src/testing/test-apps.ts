@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { type CallOptions, type Client, createClient } from '@connectrpc/connect';
-import { createLogger } from '@latchkey/kit/logger';
+import { createLogger } from '@latchkey/kit/log/logger';
 import { createDirectTransport } from '@latchkey/kit/rpc/client/direct-transport';
 import { ApplicationService, type RuntimeKeys } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { createTestDatabase } from '@latchkey/testkit/database';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { createLogger } from '@latchkey/kit/logger';
-import { createQueueProducer } from '@latchkey/kit/queue-producer';
+import { createLogger } from '@latchkey/kit/log/logger';
+import { createQueueProducer } from '@latchkey/kit/queue/producer';
 import { eventually } from '@latchkey/testkit/eventually';
 import { testRedis } from '@latchkey/testkit/redis';
 import { statementsOf } from '@latchkey/testkit/statements';

@@ -1,9 +1,9 @@
 import type { Transport } from '@connectrpc/connect';
+import { createSchemaCheck } from '@latchkey/kit/database/database';
 import { migrate } from '@latchkey/kit/database/migrate';
-import { createSchemaCheck } from '@latchkey/kit/database/schema-check';
-import { createSchemaGate } from '@latchkey/kit/database/schema-gate';
-import { stopAll } from '@latchkey/kit/lifecycle';
-import { createLogger } from '@latchkey/kit/logger';
+import { createSchemaGate } from '@latchkey/kit/database/schema';
+import { createLogger } from '@latchkey/kit/log/logger';
+import { stopAll } from '@latchkey/kit/process/lifecycle';
 import type { RpcService } from '@latchkey/kit/rpc/server/service-process';
 import { openStorage, SCHEMA } from '../compose.ts';
 import type { AvatarWorkerConfig } from '../config.ts';

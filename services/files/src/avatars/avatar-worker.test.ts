@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import type { ServiceImpl } from '@connectrpc/connect';
-import { createLogger } from '@latchkey/kit/logger';
+import { createLogger } from '@latchkey/kit/log/logger';
 import { createBodyClient } from '@latchkey/kit/rpc/client/body-client';
 import { rpcRoute } from '@latchkey/kit/rpc/route';
 import { startRpcServer } from '@latchkey/kit/rpc/server/server';

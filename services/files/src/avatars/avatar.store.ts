@@ -1,4 +1,4 @@
-import { formatActor, type Origin } from '@latchkey/kit/audit/actor';
+import { formatActor, type Origin } from '@latchkey/audit/actor';
 import { type Kysely, type Selectable, sql } from 'kysely';
 import type { AvatarTable, FilesDatabase } from '../db/schema.ts';
 

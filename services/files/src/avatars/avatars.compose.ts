@@ -1,7 +1,7 @@
 import type { Transport } from '@connectrpc/connect';
-import { stopAll } from '@latchkey/kit/lifecycle';
-import { createQueueProducer } from '@latchkey/kit/queue-producer';
-import { createQueueWorker, type QueueWorker } from '@latchkey/kit/queue-worker';
+import { stopAll } from '@latchkey/kit/process/lifecycle';
+import { createQueueProducer } from '@latchkey/kit/queue/producer';
+import { createQueueWorker, type QueueWorker } from '@latchkey/kit/queue/worker';
 import type { FilesContext } from '../context.ts';
 import { createDecoderPool } from './decoder/decoder-pool.ts';
 import { makeAvatar } from './make-avatar.ts';

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { Readable } from 'node:stream';
 import { Code, ConnectError } from '@connectrpc/connect';
-import { DomainError, toConnectError } from '@latchkey/kit/errors';
+import { DomainError, toConnectError } from '@latchkey/kit/errors/errors';
 import { eventually } from '@latchkey/testkit/eventually';
 import { testRedis } from '@latchkey/testkit/redis';
 import { startTcpProxy } from '@latchkey/testkit/tcp-proxy';

@@ -1,6 +1,6 @@
 import { buffer } from 'node:stream/consumers';
-import { commonErrors } from '@latchkey/kit/errors';
-import { parseId } from '@latchkey/kit/id';
+import { commonErrors } from '@latchkey/kit/errors/errors';
+import { parseId } from '@latchkey/kit/validation/id';
 import type { FilesContext } from '../context.ts';
 import { errors } from '../errors.ts';
 import { objectKey } from '../object-store/object-store.ts';

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { buffer } from 'node:stream/consumers';
-import { newId } from '@latchkey/kit/id';
+import { newId } from '@latchkey/kit/validation/id';
 import { avatarDecodes } from '../files-metrics.ts';
 import { objectKey } from '../object-store/object-store.ts';
 import { type Avatar, endWaiting, scheduleDeletion, selectAvatar, setImage } from './avatar.store.ts';

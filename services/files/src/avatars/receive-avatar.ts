@@ -1,11 +1,11 @@
 import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
-import { originFrom } from '@latchkey/kit/audit/actor';
-import { onBehalfOf } from '@latchkey/kit/call-origin';
+import { originFrom } from '@latchkey/audit/actor';
 import { isDatabaseUnavailable } from '@latchkey/kit/database/database';
-import { commonErrors, DomainError, fromConnectError } from '@latchkey/kit/errors';
-import { newId, parseId } from '@latchkey/kit/id';
-import { within } from '@latchkey/kit/within';
+import { commonErrors, DomainError, fromConnectError } from '@latchkey/kit/errors/errors';
+import { onBehalfOf } from '@latchkey/kit/log/request-context';
+import { within } from '@latchkey/kit/process/within';
+import { newId, parseId } from '@latchkey/kit/validation/id';
 import type { FilesContext } from '../context.ts';
 import { errors } from '../errors.ts';
 import { objectKey } from '../object-store/object-store.ts';

@@ -1,7 +1,7 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { createClient, type Transport } from '@connectrpc/connect';
-import { ACTOR_HEADER } from '@latchkey/kit/audit/actor';
-import { fromConnectError } from '@latchkey/kit/errors';
+import { ACTOR_HEADER } from '@latchkey/audit/actor';
+import { fromConnectError } from '@latchkey/kit/errors/errors';
 import { REQUEST_ID_HEADER } from '@latchkey/kit/rpc/route';
 import { AccountService } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import type { SetAvatar } from './record-avatar.ts';

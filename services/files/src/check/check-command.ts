@@ -1,6 +1,6 @@
-import { ConfigError } from '@latchkey/kit/config';
+import { ConfigError } from '@latchkey/kit/config/settings';
 import { createDatabase } from '@latchkey/kit/database/database';
-import { createLogger } from '@latchkey/kit/logger';
+import { createLogger } from '@latchkey/kit/log/logger';
 import pg from 'pg';
 import { SCHEMA } from '../compose.ts';
 import type { FilesConfig } from '../config.ts';

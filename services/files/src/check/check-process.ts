@@ -1,4 +1,4 @@
-import { endOnSignal } from '@latchkey/kit/end-on-signal';
+import { endOnSignal } from '@latchkey/kit/process/end-on-signal';
 import type { FilesConfig } from '../config.ts';
 import { type CheckArguments, checkHelp, readCheckArguments } from './check-arguments.ts';
 import { EXIT, explainCheckError, runCheck } from './check-command.ts';

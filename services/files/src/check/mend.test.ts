@@ -1,5 +1,5 @@
 import { writeFileSync } from 'node:fs';
-import { newId } from '@latchkey/kit/id';
+import { newId } from '@latchkey/kit/validation/id';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { objectKey } from '../object-store/object-store.ts';
 import { check, damageObject, loseObject, pathOf, putOrphan, putUnfinished } from '../testing/damage.ts';

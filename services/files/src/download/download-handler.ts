@@ -1,11 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
 import { isDatabaseUnavailable } from '@latchkey/kit/database/database';
-import { commonErrors, DomainError, defineErrors } from '@latchkey/kit/errors';
+import { commonErrors, DomainError, defineErrors } from '@latchkey/kit/errors/errors';
 import { answerTurn } from '@latchkey/kit/http/answer-turn';
 import { canonicalIp, networkOf } from '@latchkey/kit/http/client-ip';
-import { newId } from '@latchkey/kit/id';
 import type { HttpRoute } from '@latchkey/kit/rpc/server/http-route';
+import { newId } from '@latchkey/kit/validation/id';
 import type { FilesContext } from '../context.ts';
 import { errors } from '../errors.ts';
 import { type ByteRange, objectKey } from '../object-store/object-store.ts';

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { newId } from '@latchkey/kit/id';
+import { newId } from '@latchkey/kit/validation/id';
 import { describe, expect, it } from 'vitest';
 import { SECRET_KEY } from '../testing/test-files.ts';
 import { createDownloadUrls } from './download-url.ts';

@@ -1,5 +1,5 @@
 import type { Acting } from '@latchkey/audit/actor';
-import { within } from '@latchkey/kit/within';
+import { within } from '@latchkey/kit/process/within';
 import type { ApplicationRef } from '../application/owned-application.ts';
 import type { FilesContext } from '../context.ts';
 import { errors } from '../errors.ts';

@@ -1,4 +1,4 @@
-import { withoutInvisible } from '@latchkey/kit/text';
+import { withoutInvisible } from '@latchkey/kit/validation/text';
 import { errors } from '../errors.ts';
 
 /** Specification 2.5, rules 1 to 3. */

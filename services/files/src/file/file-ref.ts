@@ -1,4 +1,4 @@
-import { parseId } from '@latchkey/kit/id';
+import { parseId } from '@latchkey/kit/validation/id';
 import { type ApplicationRef, parseRef } from '../application/owned-application.ts';
 import type { FilesContext } from '../context.ts';
 import { errors } from '../errors.ts';

@@ -1,4 +1,4 @@
-import { parseId } from '@latchkey/kit/id';
+import { parseId } from '@latchkey/kit/validation/id';
 import type { FilesContext } from '../context.ts';
 import { selectUsages } from '../upload/usage.store.ts';
 import { sumUsage, type Usage } from '../upload/usage.ts';

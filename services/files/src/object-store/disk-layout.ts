@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { open, rmdir } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import { makeFolder } from '@latchkey/kit/make-folder';
+import { makeFolder } from '@latchkey/kit/process/make-folder';
 import { isId, requireObjectKey } from './object-key-parts.ts';
 
 const SEPARATOR = '.';

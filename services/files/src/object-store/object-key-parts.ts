@@ -1,4 +1,4 @@
-import { parseId } from '@latchkey/kit/id';
+import { parseId } from '@latchkey/kit/validation/id';
 
 /** The two ids that a key is made of. */
 export interface ObjectKeyParts {

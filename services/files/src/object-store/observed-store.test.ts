@@ -1,5 +1,5 @@
-import { recordWith } from '@latchkey/kit/metrics/instrument';
 import { PrometheusRecorder } from '@latchkey/kit/metrics/prometheus';
+import { recordWith } from '@latchkey/kit/telemetry/metrics';
 import { expect, it } from 'vitest';
 import type { ObjectStore } from './object-store.ts';
 import { observeStore } from './observed-store.ts';

@@ -1,4 +1,4 @@
-import { newId } from '@latchkey/kit/id';
+import { newId } from '@latchkey/kit/validation/id';
 import { eventually } from '@latchkey/testkit/eventually';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { objectKey } from '../object-store/object-store.ts';

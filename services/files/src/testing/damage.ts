@@ -1,6 +1,6 @@
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { newId } from '@latchkey/kit/id';
+import { newId } from '@latchkey/kit/validation/id';
 import { type CheckOptions, type CheckSummary, checkFiles } from '../check/check-files.ts';
 import type { Finding } from '../check/finding.ts';
 import type { CheckContext } from '../check/walk.ts';

@@ -1,5 +1,5 @@
 import { createDatabase } from '@latchkey/kit/database/database';
-import { createLogger } from '@latchkey/kit/logger';
+import { createLogger } from '@latchkey/kit/log/logger';
 import { forgetApplication } from '../application/deleted-application.ts';
 import type { FilesDatabase } from '../db/schema.ts';
 

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { newId } from '@latchkey/kit/id';
+import { newId } from '@latchkey/kit/validation/id';
 import { chargeMib } from '../file/charge.ts';
 import { objectKey } from '../object-store/object-store.ts';
 import type { OwnedRef } from './fake-apps.ts';

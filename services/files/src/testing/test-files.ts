@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { type Client, createClient } from '@connectrpc/connect';
 import { auditRoute } from '@latchkey/audit/audit.rpc';
 import { migrate } from '@latchkey/kit/database/migrate';
-import { createLogger, type Logger } from '@latchkey/kit/logger';
+import { createLogger, type Logger } from '@latchkey/kit/log/logger';
 import { createDirectTransport } from '@latchkey/kit/rpc/client/direct-transport';
 import { type RpcRoute, rpcRoute } from '@latchkey/kit/rpc/route';
 import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import { type CallOptions, type Client, createClient } from '@connectrpc/connect';
-import { DomainError } from '@latchkey/kit/errors';
+import { DomainError } from '@latchkey/kit/errors/errors';
 import { createDirectTransport } from '@latchkey/kit/rpc/client/direct-transport';
 import { rpcRoute } from '@latchkey/kit/rpc/route';
 import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';

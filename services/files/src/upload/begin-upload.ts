@@ -1,6 +1,6 @@
 import { hash, randomBytes } from 'node:crypto';
 import { type Acting, formatActor } from '@latchkey/audit/actor';
-import { newId } from '@latchkey/kit/id';
+import { newId } from '@latchkey/kit/validation/id';
 import { type ApplicationRef, parseRef, whileOwned } from '../application/owned-application.ts';
 import type { FilesContext } from '../context.ts';
 import { errors } from '../errors.ts';

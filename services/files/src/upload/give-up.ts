@@ -1,4 +1,4 @@
-import { within } from '@latchkey/kit/within';
+import { within } from '@latchkey/kit/process/within';
 import type { FilesContext } from '../context.ts';
 import { objectKey } from '../object-store/object-store.ts';
 import { isCommitted } from './commit-upload.store.ts';

@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream';
-import { commonErrors, DomainError } from '@latchkey/kit/errors';
+import { commonErrors, DomainError } from '@latchkey/kit/errors/errors';
 import type { FilesContext } from '../context.ts';
 import { errors } from '../errors.ts';
 import { objectKey } from '../object-store/object-store.ts';

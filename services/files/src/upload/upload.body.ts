@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 import { isDatabaseUnavailable } from '@latchkey/kit/database/database';
-import { commonErrors, DomainError, fromConnectError } from '@latchkey/kit/errors';
+import { commonErrors, DomainError, fromConnectError } from '@latchkey/kit/errors/errors';
 import type { FilesContext } from '../context.ts';
 import { uploads, uploadsRunning } from '../files-metrics.ts';
 import type { StoredUpload } from './commit-upload.ts';

@@ -44,9 +44,10 @@ export class Authenticator {
   /** Asks identity. The cache counts the age from before the call. Throws ConnectError with identity's reason. */
   async authenticate(credential: GivenCredential, clientIp: string): Promise<Principal> {
     const start = performance.now();
-    const response = await this.#clients.authentication.authenticate(
-      { credential: { case: credential.kind === 'key' ? 'apiKey' : 'sessionToken', value: credential.text }, clientIp },
-    );
+    const response = await this.#clients.authentication.authenticate({
+      credential: { case: credential.kind === 'key' ? 'apiKey' : 'sessionToken', value: credential.text },
+      clientIp,
+    });
     const principal = toPrincipal(response.principal);
     const { epochKey, epoch } = response;
     if (epochKey !== '' && epoch !== '')

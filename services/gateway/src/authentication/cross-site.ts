@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { constantTimeEqual } from '@latchkey/kit/secrets';
+import { constantTimeEqual } from '@latchkey/kit/crypto/secrets';
 import { errors } from '../errors.ts';
 import type { Principal } from './principal.ts';
 

@@ -1,6 +1,6 @@
-import type { DomainError } from '@latchkey/kit/errors';
-import { createLogger } from '@latchkey/kit/logger';
-import { createFailFastRedis, type Redis } from '@latchkey/kit/redis';
+import type { DomainError } from '@latchkey/kit/errors/errors';
+import { createLogger } from '@latchkey/kit/log/logger';
+import { createFailFastRedis, type Redis } from '@latchkey/kit/redis/redis';
 import { testRedis } from '@latchkey/testkit/redis';
 import { startTcpProxy, type TcpProxy } from '@latchkey/testkit/tcp-proxy';
 import { afterAll, beforeAll, expect, test } from 'vitest';

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { networkOf } from '@latchkey/kit/http/client-ip';
-import type { Logger } from '@latchkey/kit/logger';
-import type { Redis } from '@latchkey/kit/redis';
+import type { Logger } from '@latchkey/kit/log/logger';
+import type { Redis } from '@latchkey/kit/redis/redis';
 import type { Count, Limiter } from '../limit/limiter.ts';
 import { type Limit, limitReached } from '../limit/limits.ts';
 

@@ -1,6 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { commonErrors, type DomainError } from '@latchkey/kit/errors';
+import { commonErrors, type DomainError } from '@latchkey/kit/errors/errors';
 import { boundRequest } from '@latchkey/kit/http/bound-request';
 import { ChunkedRequest } from '@latchkey/kit/http/chunked-request';
 import { whileTransferring } from '@latchkey/kit/http/connections';

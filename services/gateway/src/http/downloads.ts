@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { networkOf } from '@latchkey/kit/http/client-ip';
 import { whileTransferring } from '@latchkey/kit/http/connections';
-import type { Logger } from '@latchkey/kit/logger';
+import type { Logger } from '@latchkey/kit/log/logger';
 import type { FastifyInstance } from 'fastify';
 import type { FilesDataPath } from '../files-data-path.ts';
 import { currentRequest } from '../request-context.ts';

@@ -1,4 +1,4 @@
-import type { ErrorDetail } from '@latchkey/kit/errors';
+import type { ErrorDetail } from '@latchkey/kit/errors/errors';
 import type { FastifyRequest, FastifySchemaCompiler } from 'fastify';
 import type { z } from 'zod';
 import { errors } from '../errors.ts';

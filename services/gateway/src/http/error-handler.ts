@@ -1,7 +1,7 @@
-import { commonErrors, type DomainError, defineErrors, fromConnectError } from '@latchkey/kit/errors';
+import { commonErrors, type DomainError, defineErrors, fromConnectError } from '@latchkey/kit/errors/errors';
 import { denialHeaders } from '@latchkey/kit/http/denial-headers';
 import { errorEnvelope } from '@latchkey/kit/http/envelope';
-import type { Logger } from '@latchkey/kit/logger';
+import type { Logger } from '@latchkey/kit/log/logger';
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { errors } from '../errors.ts';
 import { bytesTypeUnsupported } from './bytes-body.ts';

@@ -1,4 +1,4 @@
-import type { DomainError } from '@latchkey/kit/errors';
+import type { DomainError } from '@latchkey/kit/errors/errors';
 import { errors } from '../errors.ts';
 
 /** Deepest nesting of a body. Ours need two levels. */

@@ -1,6 +1,6 @@
-import { Gauge, Histogram, isMeasuring, type Observe } from '@latchkey/kit/metrics/instrument';
 import { TRACEPARENT_HEADER } from '@latchkey/kit/rpc/route';
-import { activeTracer } from '@latchkey/kit/tracing/tracer';
+import { Gauge, Histogram, isMeasuring, type Observe } from '@latchkey/kit/telemetry/metrics';
+import { activeTracer } from '@latchkey/kit/telemetry/tracing';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 
 /** Bounds in seconds: most responses take a few milliseconds, uploads minutes, and calls to a database that is away 2.5 to 5 s. */

@@ -1,5 +1,5 @@
 import { cachedReadiness, probeReadiness, type ReadinessCheck } from '@latchkey/kit/http/readiness';
-import type { Logger } from '@latchkey/kit/logger';
+import type { Logger } from '@latchkey/kit/log/logger';
 import type { FastifyInstance } from 'fastify';
 
 /** Paths without a rate limit. */

@@ -1,5 +1,5 @@
-import { createLogger } from '@latchkey/kit/logger';
-import { createFailFastRedis, type Redis } from '@latchkey/kit/redis';
+import { createLogger } from '@latchkey/kit/log/logger';
+import { createFailFastRedis, type Redis } from '@latchkey/kit/redis/redis';
 import { eventually } from '@latchkey/testkit/eventually';
 import { testRedis } from '@latchkey/testkit/redis';
 import { startTcpProxy, type TcpProxy } from '@latchkey/testkit/tcp-proxy';

@@ -1,6 +1,6 @@
-import type { Logger } from '@latchkey/kit/logger';
-import { Counter } from '@latchkey/kit/metrics/instrument';
-import type { Redis } from '@latchkey/kit/redis';
+import type { Logger } from '@latchkey/kit/log/logger';
+import type { Redis } from '@latchkey/kit/redis/redis';
+import { Counter } from '@latchkey/kit/telemetry/metrics';
 import { LRUCache } from 'lru-cache';
 import { type Limit, type LimitState, toLimitState } from './limits.ts';
 

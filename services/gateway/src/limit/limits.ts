@@ -1,5 +1,5 @@
-import type { DomainError } from '@latchkey/kit/errors';
-import { Counter } from '@latchkey/kit/metrics/instrument';
+import type { DomainError } from '@latchkey/kit/errors/errors';
+import { Counter } from '@latchkey/kit/telemetry/metrics';
 import type { FastifyReply } from 'fastify';
 import type { GatewayConfig } from '../config.ts';
 import { errors } from '../errors.ts';

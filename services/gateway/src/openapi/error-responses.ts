@@ -1,6 +1,6 @@
 import type { DescMessage, DescMethod } from '@bufbuild/protobuf';
-import { readDefinitions, reasonsOf } from '@latchkey/kit/error-catalogue';
-import { DomainError, ERROR_KINDS } from '@latchkey/kit/errors';
+import { readDefinitions, reasonsOf } from '@latchkey/kit/errors/error-catalogue';
+import { DomainError, ERROR_KINDS } from '@latchkey/kit/errors/errors';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { AvatarService } from '@latchkey/proto/latchkey/files/v1/avatar_pb';
 import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';

@@ -1,4 +1,4 @@
-import { parseId } from '@latchkey/kit/id';
+import { parseId } from '@latchkey/kit/validation/id';
 import { type Principal, reaches } from '../authentication/principal.ts';
 import type { Clients } from '../clients.ts';
 import { errors } from '../errors.ts';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { HandlerContext } from '@connectrpc/connect';
-import { createErrors } from '@latchkey/kit/error-catalogue';
-import { toConnectError } from '@latchkey/kit/errors';
+import { createErrors } from '@latchkey/kit/errors/error-catalogue';
+import { toConnectError } from '@latchkey/kit/errors/errors';
 import { type ApiKeyError, ApiKeyErrorSchema } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
 import { PrincipalKind } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
 import { beforeEach, describe, expect, it } from 'vitest';

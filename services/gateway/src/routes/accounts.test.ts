@@ -1,5 +1,5 @@
 import { Code, ConnectError } from '@connectrpc/connect';
-import { commonErrors, defineErrors, toConnectError } from '@latchkey/kit/errors';
+import { commonErrors, defineErrors, toConnectError } from '@latchkey/kit/errors/errors';
 import { describe, expect, it } from 'vitest';
 import { readGatewayConfig } from '../config.ts';
 import { ACCOUNT, SESSION, startTestGateway, type TestGatewayOptions, toKey } from '../testing/test-gateway.ts';

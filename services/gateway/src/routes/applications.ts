@@ -1,5 +1,5 @@
 import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
-import { CallQueue } from '@latchkey/kit/call-queue';
+import { CallQueue } from '@latchkey/kit/process/call-queue';
 import { type Application, ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { TwoFactorService } from '@latchkey/proto/latchkey/identity/v1/two_factor_pb';
 import { z } from 'zod';

@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
-import { fromConnectError } from '@latchkey/kit/errors';
-import { Counter } from '@latchkey/kit/metrics/instrument';
-import { hasLength } from '@latchkey/kit/text';
+import { fromConnectError } from '@latchkey/kit/errors/errors';
+import { Counter } from '@latchkey/kit/telemetry/metrics';
+import { hasLength } from '@latchkey/kit/validation/text';
 import {
   type Account,
   AccountService,

@@ -1,5 +1,5 @@
 import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
-import { hasLength } from '@latchkey/kit/text';
+import { hasLength } from '@latchkey/kit/validation/text';
 import { type File, FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import { z } from 'zod';
 import type { Clients } from '../clients.ts';

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { type DomainError, fromConnectError } from '@latchkey/kit/errors';
+import { type DomainError, fromConnectError } from '@latchkey/kit/errors/errors';
 import type { Account, Session } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import { type FinishOidcResponse, OidcService, type OidcSignedIn } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
 import type { FastifyReply } from 'fastify';

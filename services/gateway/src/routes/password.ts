@@ -1,4 +1,4 @@
-import { fromConnectError } from '@latchkey/kit/errors';
+import { fromConnectError } from '@latchkey/kit/errors/errors';
 import type { SignInFailures } from '../authentication/sign-in-failures.ts';
 import type { Clients } from '../clients.ts';
 

@@ -1,4 +1,4 @@
-import { hasLength, isStorable, withoutInvisible } from '@latchkey/kit/text';
+import { hasLength, isStorable, withoutInvisible } from '@latchkey/kit/validation/text';
 import { z } from 'zod';
 
 /** Text of so many code points once trimmed. */

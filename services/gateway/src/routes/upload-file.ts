@@ -1,4 +1,4 @@
-import { commonErrors, fromConnectError } from '@latchkey/kit/errors';
+import { commonErrors, fromConnectError } from '@latchkey/kit/errors/errors';
 import { FileService, UploadFileResponseSchema } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import { parseDictionary } from 'structured-headers';
 import { z } from 'zod';

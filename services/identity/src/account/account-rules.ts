@@ -1,4 +1,4 @@
-import { hasLength } from '@latchkey/kit/text';
+import { hasLength } from '@latchkey/kit/validation/text';
 import { z } from 'zod';
 
 const USERNAME = /^[A-Za-z0-9_-]{3,32}$/;

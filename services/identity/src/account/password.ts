@@ -1,4 +1,4 @@
-import { commonErrors } from '@latchkey/kit/errors';
+import { commonErrors } from '@latchkey/kit/errors/errors';
 import { hash, verify } from '@node-rs/argon2';
 import pLimit from 'p-limit';
 

@@ -1,4 +1,4 @@
-import type { DomainError } from '@latchkey/kit/errors';
+import type { DomainError } from '@latchkey/kit/errors/errors';
 import { type ActingContext, asSession, recordAccount, recordFailures } from '../audit/audit.ts';
 import type { Db } from '../db/schema.ts';
 import { errors } from '../errors.ts';

@@ -1,5 +1,5 @@
-import type { DomainError } from '@latchkey/kit/errors';
-import { parseId } from '@latchkey/kit/id';
+import type { DomainError } from '@latchkey/kit/errors/errors';
+import { parseId } from '@latchkey/kit/validation/id';
 import { type ActingContext, recordFailures } from '../audit/audit.ts';
 import type { IdentityContext } from '../context.ts';
 import type { Db } from '../db/schema.ts';

@@ -1,7 +1,7 @@
-import type { Changes } from '@latchkey/kit/audit/changes';
-import type { DomainError } from '@latchkey/kit/errors';
-import { parseId } from '@latchkey/kit/id';
-import { hasLength, withoutInvisible } from '@latchkey/kit/text';
+import type { Changes } from '@latchkey/audit/record';
+import type { DomainError } from '@latchkey/kit/errors/errors';
+import { parseId } from '@latchkey/kit/validation/id';
+import { hasLength, withoutInvisible } from '@latchkey/kit/validation/text';
 import { errors } from '../errors.ts';
 import type { ApiKeyRow } from './api-key.store.ts';
 

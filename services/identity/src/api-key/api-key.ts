@@ -1,5 +1,5 @@
-import { newId, parseId } from '@latchkey/kit/id';
-import { hmac } from '@latchkey/kit/secrets';
+import { hmac } from '@latchkey/kit/crypto/secrets';
+import { newId, parseId } from '@latchkey/kit/validation/id';
 import { lockAccount } from '../account/account.store.ts';
 import { type ActingContext, recordApiKey } from '../audit/audit.ts';
 import type { IdentityContext } from '../context.ts';

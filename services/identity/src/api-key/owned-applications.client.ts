@@ -1,5 +1,5 @@
 import { createClient, type Transport } from '@connectrpc/connect';
-import { currentOrigin } from '@latchkey/kit/call-origin';
+import { currentOrigin } from '@latchkey/kit/log/request-context';
 import { REQUEST_ID_HEADER } from '@latchkey/kit/rpc/route';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import type { FindOwnedApplications } from './api-key.ts';

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
-import { createDatabase } from '@latchkey/kit/database/database';
-import { createLogger } from '@latchkey/kit/logger';
 import { auditReader, FOR_SOMEBODY, type ShownEntry, SOMEBODY } from '@latchkey/audit/testing/audit-reader';
+import { createDatabase } from '@latchkey/kit/database/database';
+import { createLogger } from '@latchkey/kit/log/logger';
 import { eventually } from '@latchkey/testkit/eventually';
 import { describe, expect, it } from 'vitest';
 import type { IdentityDatabase } from '../db/schema.ts';

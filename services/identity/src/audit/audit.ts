@@ -1,7 +1,7 @@
 import type { Acting } from '@latchkey/audit/actor';
 import type { Changes } from '@latchkey/audit/record';
 import { recordAudit } from '@latchkey/audit/record';
-import { DomainError } from '@latchkey/kit/errors';
+import { DomainError } from '@latchkey/kit/errors/errors';
 import type { IdentityContext } from '../context.ts';
 import type { Db } from '../db/schema.ts';
 import type { CredentialFailure } from './credential-failures.ts';

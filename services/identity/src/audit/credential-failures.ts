@@ -1,6 +1,6 @@
-import type { Origin } from '@latchkey/kit/audit/actor';
-import { recordAuditUpTo } from '@latchkey/kit/audit/audit-entry';
-import type { Logger } from '@latchkey/kit/logger';
+import type { Origin } from '@latchkey/audit/actor';
+import { recordAuditUpTo } from '@latchkey/audit/record';
+import type { Logger } from '@latchkey/kit/log/logger';
 import { sql } from 'kysely';
 import type { Db } from '../db/schema.ts';
 

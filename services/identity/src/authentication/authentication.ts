@@ -1,5 +1,5 @@
 import { isIP } from 'node:net';
-import { hmac } from '@latchkey/kit/secrets';
+import { hmac } from '@latchkey/kit/crypto/secrets';
 import { parseApiKeyText } from '../api-key/api-key-text.ts';
 import type { IdentityContext } from '../context.ts';
 import { apiKeyEpoch, type Epoch, sessionEpoch } from '../epoch/epoch.ts';

@@ -1,5 +1,5 @@
 import { timestampFromDate, timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { newId } from '@latchkey/kit/id';
+import { newId } from '@latchkey/kit/validation/id';
 import { describe, expect, it } from 'vitest';
 import { openTestIdentity, refusalOf } from '../testing/identity.fixture.ts';
 import { someAccountId } from '../testing/sample.fixture.ts';

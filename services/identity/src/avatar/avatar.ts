@@ -1,4 +1,4 @@
-import { parseId } from '@latchkey/kit/id';
+import { parseId } from '@latchkey/kit/validation/id';
 import { type ActingContext, recordAccount } from '../audit/audit.ts';
 import { errors } from '../errors.ts';
 import { type Avatar, lockAvatar, updateAvatar } from './avatar.store.ts';

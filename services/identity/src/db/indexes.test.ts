@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { createRouterTransport } from '@connectrpc/connect';
 import { createDatabase } from '@latchkey/kit/database/database';
-import { createLogger } from '@latchkey/kit/logger';
+import { createLogger } from '@latchkey/kit/log/logger';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { type Statement, statementsOf } from '@latchkey/testkit/statements';
 import pg from 'pg';
@@ -118,7 +118,9 @@ describe.each(['large', 'small-7'])('after a deletion of the account %s', (accou
       const transport = createRouterTransport(({ service }) => {
         service(ApplicationService, { listDeletedApplications: () => ({ applications, nextPageToken: '' }) });
       });
-      const sent = await statementsOf(() => createDeletionFollower(ctx, { redisUrl: '', appsTransport: transport }).reconcile(new AbortController().signal));
+      const sent = await statementsOf(() =>
+        createDeletionFollower(ctx, { redisUrl: '', appsTransport: transport }).reconcile(new AbortController().signal),
+      );
       const [select] = sent as [Statement];
       const ids = [deleted.applicationId, ...(select.values[0] as string[]).slice(1)];
       const plan = await planOf({ ...select, values: [ids, select.values[1]] }, mode);

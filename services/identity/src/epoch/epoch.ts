@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Logger } from '@latchkey/kit/logger';
-import type { Redis } from '@latchkey/kit/redis';
+import type { Logger } from '@latchkey/kit/log/logger';
+import type { Redis } from '@latchkey/kit/redis/redis';
 
 /** Longest reuse of a principal (authentication.proto, `AuthenticateResponse.epoch_key`). */
 export const PRINCIPAL_AGE_MAX_MS = 3_000;

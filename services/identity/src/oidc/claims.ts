@@ -1,4 +1,4 @@
-import { isStorable } from '@latchkey/kit/text';
+import { isStorable } from '@latchkey/kit/validation/text';
 import { isEmail, isUsername } from '../account/account-rules.ts';
 
 export type Claims = Readonly<Record<string, unknown>>;

@@ -1,5 +1,5 @@
-import type { DomainError } from '@latchkey/kit/errors';
-import type { Logger } from '@latchkey/kit/logger';
+import type { DomainError } from '@latchkey/kit/errors/errors';
+import type { Logger } from '@latchkey/kit/log/logger';
 import { AuthorizationResponseError, ResponseBodyError } from 'openid-client';
 import { errors } from '../errors.ts';
 import { IssuerCallError } from './issuer-http.ts';

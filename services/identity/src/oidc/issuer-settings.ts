@@ -1,4 +1,4 @@
-import { listSetting, readConfig } from '@latchkey/kit/config';
+import { listSetting, readConfig } from '@latchkey/kit/config/settings';
 import { z } from 'zod';
 
 /** An OpenID Connect issuer at which the operator registered this service. */

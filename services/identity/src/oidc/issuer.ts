@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Logger } from '@latchkey/kit/logger';
+import type { Logger } from '@latchkey/kit/log/logger';
 import * as client from 'openid-client';
 import { z } from 'zod';
 import { type Claims, isSparse } from './claims.ts';

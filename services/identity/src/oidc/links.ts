@@ -1,4 +1,4 @@
-import { parseId } from '@latchkey/kit/id';
+import { parseId } from '@latchkey/kit/validation/id';
 import { lockAccount, lockAccountShared } from '../account/account.store.ts';
 import { type OwnerProof, verifyOwner } from '../account/verify-owner.ts';
 import { type ActingContext, recordAccount } from '../audit/audit.ts';

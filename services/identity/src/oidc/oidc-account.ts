@@ -1,5 +1,5 @@
 import { isUniqueViolation } from '@latchkey/kit/database/database';
-import { newId } from '@latchkey/kit/id';
+import { newId } from '@latchkey/kit/validation/id';
 import { insertAccount } from '../account/account.store.ts';
 import { getAccount, type SignedIn } from '../account/account.ts';
 import { type ActingContext, asSession, recordAccount } from '../audit/audit.ts';

@@ -1,6 +1,6 @@
-import { DomainError } from '@latchkey/kit/errors';
-import { parseId } from '@latchkey/kit/id';
-import { constantTimeEqual } from '@latchkey/kit/secrets';
+import { constantTimeEqual } from '@latchkey/kit/crypto/secrets';
+import { DomainError } from '@latchkey/kit/errors/errors';
+import { parseId } from '@latchkey/kit/validation/id';
 import { randomNonce, randomPKCECodeVerifier, randomState } from 'openid-client';
 import { lockAccount, lockAccountShared } from '../account/account.store.ts';
 import { type Account, getAccount, type SignedIn } from '../account/account.ts';

@@ -1,5 +1,5 @@
 import type { KeyObject } from 'node:crypto';
-import { decrypt, encrypt } from '@latchkey/kit/secrets';
+import { decrypt, encrypt } from '@latchkey/kit/crypto/secrets';
 import { z } from 'zod';
 
 /** Lifetime of a flow, and of a sign-in that waits for a code. */

@@ -1,10 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { OPERATOR } from '@latchkey/kit/audit/actor';
-import { ConfigError } from '@latchkey/kit/config';
-import { endOnSignal } from '@latchkey/kit/end-on-signal';
-import { DomainError } from '@latchkey/kit/errors';
-import { createLogger } from '@latchkey/kit/logger';
+import { OPERATOR } from '@latchkey/audit/actor';
+import { ConfigError } from '@latchkey/kit/config/settings';
+import { DomainError } from '@latchkey/kit/errors/errors';
+import { createLogger } from '@latchkey/kit/log/logger';
+import { endOnSignal } from '@latchkey/kit/process/end-on-signal';
 import pg from 'pg';
 import type { IdentityConfig } from '../config.ts';
 import { openContext } from '../context.ts';

@@ -1,5 +1,5 @@
 import type { ParseArgsConfig } from 'node:util';
-import { parseId } from '@latchkey/kit/id';
+import { parseId } from '@latchkey/kit/validation/id';
 import { customRandom } from 'nanoid';
 import { type Account, createAccount, findAccount, listAccounts, resetPassword } from '../account/account.ts';
 import { isEmail, isPassword, isUsername } from '../account/account-rules.ts';

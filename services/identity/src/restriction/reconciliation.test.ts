@@ -1,6 +1,6 @@
 import { createRouterTransport } from '@connectrpc/connect';
 import { createDatabase, type Database } from '@latchkey/kit/database/database';
-import { createLogger } from '@latchkey/kit/logger';
+import { createLogger } from '@latchkey/kit/log/logger';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { createTestDatabase, type TestDatabase } from '@latchkey/testkit/database';
 import { eventually } from '@latchkey/testkit/eventually';

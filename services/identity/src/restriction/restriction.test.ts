@@ -1,7 +1,7 @@
 import { createRouterTransport } from '@connectrpc/connect';
+import { auditReader } from '@latchkey/audit/testing/audit-reader';
 import { createDatabase } from '@latchkey/kit/database/database';
-import { createLogger } from '@latchkey/kit/logger';
-import { auditReader } from '@latchkey/kit/testing/audit-reader';
+import { createLogger } from '@latchkey/kit/log/logger';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { eventually } from '@latchkey/testkit/eventually';
 import { statementsOf } from '@latchkey/testkit/statements';

@@ -1,5 +1,5 @@
 import { createHash, type KeyObject } from 'node:crypto';
-import { hmac } from '@latchkey/kit/secrets';
+import { hmac } from '@latchkey/kit/crypto/secrets';
 
 const TOKEN_BYTES = 32;
 const TOKEN = /^[A-Za-z0-9_-]{43}$/;

@@ -1,4 +1,4 @@
-import { newId, parseId } from '@latchkey/kit/id';
+import { newId, parseId } from '@latchkey/kit/validation/id';
 import { type ActingContext, asSession, recordAccount } from '../audit/audit.ts';
 import type { IdentityContext } from '../context.ts';
 import type { Db } from '../db/schema.ts';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { createLogger } from '@latchkey/kit/logger';
-import type { QueueJob } from '@latchkey/kit/queue';
-import { createQueueProducer } from '@latchkey/kit/queue-producer';
+import { createLogger } from '@latchkey/kit/log/logger';
+import type { QueueJob } from '@latchkey/kit/queue/job';
+import { createQueueProducer } from '@latchkey/kit/queue/producer';
 import { eventually } from '@latchkey/testkit/eventually';
 import { type OwnRedis, startOwnRedis } from '@latchkey/testkit/own-redis';
 

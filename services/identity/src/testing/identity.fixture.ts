@@ -1,8 +1,8 @@
 import { type Client, createClient, createRouterTransport } from '@connectrpc/connect';
-import type { DomainError } from '@latchkey/kit/errors';
-import { fromConnectError } from '@latchkey/kit/errors';
-import { createLogger } from '@latchkey/kit/logger';
-import { createFailFastRedis, type Redis } from '@latchkey/kit/redis';
+import type { DomainError } from '@latchkey/kit/errors/errors';
+import { fromConnectError } from '@latchkey/kit/errors/errors';
+import { createLogger } from '@latchkey/kit/log/logger';
+import { createFailFastRedis, type Redis } from '@latchkey/kit/redis/redis';
 import { createDirectTransport } from '@latchkey/kit/rpc/client/direct-transport';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { AccountService } from '@latchkey/proto/latchkey/identity/v1/account_pb';

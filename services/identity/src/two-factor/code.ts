@@ -1,5 +1,5 @@
 import type { KeyObject } from 'node:crypto';
-import { hmac } from '@latchkey/kit/secrets';
+import { hmac } from '@latchkey/kit/crypto/secrets';
 import { Secret, TOTP } from 'otpauth';
 
 /** The parameters that every authenticator app supports (decisions 4). */

@@ -1,4 +1,4 @@
-import { fromConnectError } from '@latchkey/kit/errors';
+import { fromConnectError } from '@latchkey/kit/errors/errors';
 import { expect, test } from 'vitest';
 import { MINUTE_MS, openTestIdentity, outcomeOf, refusalOf, SECOND_MS } from '../testing/identity.fixture.ts';
 import { signUpSomeone } from '../testing/sample.fixture.ts';

@@ -1,5 +1,5 @@
-import { DomainError } from '@latchkey/kit/errors';
-import { decrypt } from '@latchkey/kit/secrets';
+import { decrypt } from '@latchkey/kit/crypto/secrets';
+import { DomainError } from '@latchkey/kit/errors/errors';
 import { failureLimitReached, recentFailures } from '../account/failure-limit.ts';
 import { type ActingContext, recordAccount } from '../audit/audit.ts';
 import type { IdentityContext } from '../context.ts';

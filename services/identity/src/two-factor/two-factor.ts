@@ -1,5 +1,5 @@
-import { parseId } from '@latchkey/kit/id';
-import { encrypt } from '@latchkey/kit/secrets';
+import { encrypt } from '@latchkey/kit/crypto/secrets';
+import { parseId } from '@latchkey/kit/validation/id';
 import { lockAccount, selectAccount } from '../account/account.store.ts';
 import { runAsOwner } from '../account/verify-owner.ts';
 import { type ActingContext, recordAccount, recordFailures } from '../audit/audit.ts';

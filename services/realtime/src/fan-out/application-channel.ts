@@ -1,4 +1,4 @@
-import type { Redis } from '@latchkey/kit/redis';
+import type { Redis } from '@latchkey/kit/redis/redis';
 import type { Channels } from '../hub/hubs.ts';
 
 const PREFIX = 'latchkey:realtime:';

@@ -1,6 +1,6 @@
 import { fromJson, type JsonValue } from '@bufbuild/protobuf';
-import type { Logger } from '@latchkey/kit/logger';
-import { createQueueWorker, type QueueWorker } from '@latchkey/kit/queue-worker';
+import type { Logger } from '@latchkey/kit/log/logger';
+import { createQueueWorker, type QueueWorker } from '@latchkey/kit/queue/worker';
 import { ApplicationEventSchema } from '@latchkey/proto/latchkey/apps/v1/event_pb';
 import { z } from 'zod';
 import { encodeEvent } from '../frame/frame.ts';

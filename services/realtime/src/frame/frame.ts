@@ -1,5 +1,5 @@
 import { type JsonObject, type MessageShape, toJson } from '@bufbuild/protobuf';
-import { newId } from '@latchkey/kit/id';
+import { newId } from '@latchkey/kit/validation/id';
 import { ApplicationEventSchema } from '@latchkey/proto/latchkey/apps/v1/event_pb';
 import { z } from 'zod';
 

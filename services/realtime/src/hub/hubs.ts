@@ -1,4 +1,4 @@
-import type { Logger } from '@latchkey/kit/logger';
+import type { Logger } from '@latchkey/kit/log/logger';
 import type { AppsClient } from '../event/apps-client.ts';
 import { EventLog, type LogRequest } from '../event/event-log.ts';
 import { type Frame, readFrame } from '../frame/frame.ts';

@@ -1,4 +1,4 @@
-import type { Logger } from '@latchkey/kit/logger';
+import type { Logger } from '@latchkey/kit/log/logger';
 import pLimit from 'p-limit';
 import type { AppsClient, LiveState } from '../event/apps-client.ts';
 import type { EventLog } from '../event/event-log.ts';

@@ -1,7 +1,7 @@
 import { toJson } from '@bufbuild/protobuf';
-import { createLogger } from '@latchkey/kit/logger';
-import { createQueueProducer } from '@latchkey/kit/queue-producer';
-import { Redis } from '@latchkey/kit/redis';
+import { createLogger } from '@latchkey/kit/log/logger';
+import { createQueueProducer } from '@latchkey/kit/queue/producer';
+import { Redis } from '@latchkey/kit/redis/redis';
 import { ApplicationEventSchema } from '@latchkey/proto/latchkey/apps/v1/event_pb';
 import { eventually } from '@latchkey/testkit/eventually';
 import { onTestFinished } from 'vitest';

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { commonErrors } from '@latchkey/kit/errors';
+import { commonErrors } from '@latchkey/kit/errors/errors';
 import { hasBody } from '@latchkey/kit/http/lingering-response';
 import { findHeadProblem } from '@latchkey/kit/http/request-head';
 import { errors } from '../errors.ts';

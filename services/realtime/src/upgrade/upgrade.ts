@@ -1,13 +1,13 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { commonErrors, DomainError, fromConnectError } from '@latchkey/kit/errors';
+import { commonErrors, DomainError, fromConnectError } from '@latchkey/kit/errors/errors';
 import { clientIp, networkOf, type ProxyTrust } from '@latchkey/kit/http/client-ip';
 import { denialHeaders } from '@latchkey/kit/http/denial-headers';
 import { endWithEnvelope } from '@latchkey/kit/http/raw-error';
 import { requestIdOf } from '@latchkey/kit/http/request-id';
-import type { Logger } from '@latchkey/kit/logger';
-import { inSpan } from '@latchkey/kit/tracing/tracer';
+import type { Logger } from '@latchkey/kit/log/logger';
+import { inSpan } from '@latchkey/kit/telemetry/tracing';
 import pLimit from 'p-limit';
 import type { WebSocket, WebSocketServer } from 'ws';
 import { errors } from '../errors.ts';

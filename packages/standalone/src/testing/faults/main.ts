@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto';
-import { integerSetting, readConfig } from '@latchkey/kit/config';
+import { integerSetting, readConfig } from '@latchkey/kit/config/settings';
 import { z } from 'zod';
 import { startFleetTarget } from './fleet-target.ts';
 import { playGame } from './game.ts';

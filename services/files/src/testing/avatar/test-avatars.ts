@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
-import { DomainError } from '@latchkey/kit/errors';
+import { DomainError } from '@latchkey/kit/errors/errors';
 import type { AvatarLimits } from '../../avatars/avatar-limits.ts';
 import { type MakeContext, makeAvatar } from '../../avatars/make-avatar.ts';
 import { createReceiveAvatar, type ReceiveAvatar } from '../../avatars/receive-avatar.ts';
