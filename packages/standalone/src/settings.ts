@@ -11,7 +11,7 @@ import {
   urlSetting,
 } from '@latchkey/kit/config/settings';
 import { readTelemetryConfig } from '@latchkey/kit/telemetry/telemetry';
-import { REALTIME_DEFAULTS, readRealtimeConfig, readRealtimeProcessConfig } from '@latchkey/realtime/config';
+import { readRealtimeConfig, readRealtimeProcessConfig } from '@latchkey/realtime/config';
 import { z } from 'zod';
 
 /** `standalone`: all services in this process. `deployed`: each in a process of its own. */
@@ -105,7 +105,6 @@ export function readSettings(env: NodeJS.ProcessEnv, shape: Shape): LauncherSett
     signUpOpen: identity.SIGN_UP === 'open',
     uploadDeadlineMs: files.UPLOAD_DEADLINE_SECONDS * 1_000,
     drainMs: gateway.DRAIN_SECONDS * 1_000,
-    socketDrainMs: REALTIME_DEFAULTS.drainMs,
   };
 }
 

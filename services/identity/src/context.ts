@@ -1,13 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { deriveKey } from '@latchkey/kit/crypto/secrets';
-import { createDatabase, createSchemaCheck } from '@latchkey/kit/database/database';
+import { createDatabase } from '@latchkey/kit/database/database';
 import type { Logger } from '@latchkey/kit/log/logger';
 import { stopAll } from '@latchkey/kit/process/lifecycle';
 import { connectInBackground, createFailFastRedis } from '@latchkey/kit/redis/redis';
 import { createPasswords, type Passwords } from './account/password.ts';
 import { createCredentialFailureLog } from './audit/credential-failures.ts';
 import type { IdentityConfig } from './config.ts';
-import { migrations } from './db/migrations/index.ts';
 import type { IdentityDatabase } from './db/schema.ts';
 import { createEpochs, type Epochs } from './epoch/epoch.ts';
 import { createIssuers } from './oidc/issuer.ts';
@@ -60,8 +59,6 @@ export function openContext(config: IdentityConfig, logger: Logger, deps: Contex
     ctx,
     /** Connects to Redis, in the background where it is down. */
     connect: async () => (deps.epochs ? undefined : connectInBackground(redis)),
-    /** Rejects while the database is down or its schema out of date. Redis may be down. */
-    checkReady: createSchemaCheck(database.pool, migrations),
     close: () =>
       stopAll(
         () => ctx.credentialFailures.flush(),

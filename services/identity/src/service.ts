@@ -35,7 +35,7 @@ export interface IdentityDeps extends ContextDeps {
 
 const SWEEP_INTERVAL_MS = 30_000;
 
-export function createIdentityService(config: IdentityConfig, deps: IdentityDeps) {
+export function createIdentityService(config: IdentityConfig, deps: IdentityDeps): IdentityService {
   const logger = deps.logger ?? createLogger('identity', config.LOG_LEVEL);
   const { ctx, connect, close } = openContext(config, logger, deps);
   const auditSweeper = createAuditSweeper({

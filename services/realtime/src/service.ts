@@ -7,7 +7,7 @@ import { stopAll } from '@latchkey/kit/process/lifecycle';
 import { createSweeper } from '@latchkey/kit/process/sweeper';
 import { connectInBackground, createFailFastRedis, createSubscriber } from '@latchkey/kit/redis/redis';
 import { checkServing } from '@latchkey/kit/rpc/client/peer-readiness';
-import type { RpcRoute } from '@latchkey/kit/rpc/route';
+import type { RpcService } from '@latchkey/kit/rpc/server/service-process';
 import { REALTIME_DEFAULTS, type RealtimeConfig } from './config.ts';
 import { createAppsClient } from './event/apps-client.ts';
 import { channelOf, createChannels, onPublished } from './fan-out/application-channel.ts';

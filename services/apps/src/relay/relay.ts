@@ -1,9 +1,8 @@
 import type { Logger } from '@latchkey/kit/log/logger';
-import { Probe } from '@latchkey/kit/metrics/probe';
 import { createSweeper, type Sweeper } from '@latchkey/kit/process/sweeper';
 import type { QueueJob } from '@latchkey/kit/queue/job';
 import type { QueueProducer } from '@latchkey/kit/queue/producer';
-import { Gauge, isMeasuring } from '@latchkey/kit/telemetry/metrics';
+import { Gauge, isMeasuring, Probe } from '@latchkey/kit/telemetry/metrics';
 import type { Kysely } from 'kysely';
 import type { AppsDatabase } from '../db/schema.ts';
 import { type EventRow, lockUndelivered, markDelivered, selectBacklog } from './relay.store.ts';

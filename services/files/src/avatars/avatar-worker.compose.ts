@@ -1,9 +1,6 @@
 import type { Transport } from '@connectrpc/connect';
-import { createSchemaCheck } from '@latchkey/kit/database/database';
-import { migrate } from '@latchkey/kit/database/migrate';
-import { createSchemaGate } from '@latchkey/kit/database/schema';
+import { createDataService } from '@latchkey/kit/database/data-service';
 import { createLogger } from '@latchkey/kit/log/logger';
-import { stopAll } from '@latchkey/kit/process/lifecycle';
 import type { RpcService } from '@latchkey/kit/rpc/server/service-process';
 import { openStorage, SCHEMA } from '../compose.ts';
 import type { AvatarWorkerConfig } from '../config.ts';
@@ -22,19 +19,15 @@ export function createAvatarWorkerService(config: AvatarWorkerConfig, identityTr
   const logger = createLogger('avatar-worker', config.LOG_LEVEL);
   const { ctx, close } = openStorage(config, logger);
   const worker = createAvatarWorker(ctx, { identityTransport, redisUrl: config.REDIS_URL });
-  const gate = createSchemaGate(ctx.pool, migrations, logger);
-  return {
+  const service = createDataService({
+    databaseUrl: config.DATABASE_URL,
+    schema: SCHEMA,
+    pool: ctx.pool,
+    migrations,
     logger,
     routes: [],
-    stopTimeoutMs: DECODE_MS + STOP_SLACK_MS,
-    migrate: () => migrate(config.DATABASE_URL, SCHEMA, migrations),
-    start: () => gate.open(worker.start),
-    stop: () =>
-      stopAll(
-        () => gate.close(),
-        () => worker.stop(),
-        close,
-      ),
-    checkReady: createSchemaCheck(ctx.pool, migrations),
-  };
+    background: [worker],
+    close,
+  });
+  return { ...service, stopTimeoutMs: DECODE_MS + STOP_SLACK_MS };
 }

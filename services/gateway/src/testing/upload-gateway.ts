@@ -3,8 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import type { MessageShape } from '@bufbuild/protobuf';
 import { createErrors } from '@latchkey/kit/errors/error-catalogue';
 import { createLogger } from '@latchkey/kit/log/logger';
-import { bodyRoute } from '@latchkey/kit/rpc/body-call';
-import type { HttpRoute } from '@latchkey/kit/rpc/server/http-route';
+import { bodyRoute, type HttpRoute } from '@latchkey/kit/rpc/server/http-route';
 import { startRpcServer } from '@latchkey/kit/rpc/server/server';
 import {
   type BeginUploadRequestSchema,

@@ -10,7 +10,7 @@ import type { IdentityDatabase } from '../db/schema.ts';
 import { deletion, startDeletionJobs } from '../testing/deletion-jobs.fixture.ts';
 import { DAY_MS, MINUTE_MS, openTestIdentity, outcomeOf, waitersForLocks } from '../testing/identity.fixture.ts';
 import { createSomeKey, someAccountId } from '../testing/sample.fixture.ts';
-import { createDeletionReconciler } from './deleted-application.consumer.ts';
+import { createDeletionFollower } from './deleted-application.consumer.ts';
 
 const jobs = await startDeletionJobs();
 const identity = await openTestIdentity({ REDIS_URL: jobs.redis.url });
@@ -97,13 +97,6 @@ describe('a deletion job', () => {
 });
 
 describe('the reconciler of deletions', () => {
-  /** One of a process that has just started. */
-  function startReconciler(clock = identity.clock.now) {
-    const transport = createRouterTransport(({ service }) => void service(ApplicationService, identity.apps.impl));
-    const reconcile = createDeletionReconciler({ db: own.db, clock, logger }, transport);
-    return (signal = new AbortController().signal) => reconcile(signal);
-  }
-
   /** A key that lists an application deleted so long ago, without a job. */
   async function createStale(ageMs: number): Promise<RestrictedKey> {
     const key = await createRestrictedKey();
@@ -111,48 +104,17 @@ describe('the reconciler of deletions', () => {
     return key;
   }
 
-  it('covers all deletions at first, page by page, then those of 5 minutes before its last run', async () => {
+  it('covers all deletions at first, and writes nothing when there is nothing to clear', async () => {
     const stale: RestrictedKey[] = [];
     for (let i = 0; i < 10; i += 1) stale.push(await createStale(i * DAY_MS));
-    const reconcile = startReconciler();
-    const startedAt = identity.clock.now().getTime();
-    identity.apps.deletedSince.length = 0;
-    await reconcile();
+    const appsTransport = createRouterTransport(({ service }) => void service(ApplicationService, identity.apps.impl));
+    const ctx = { db: own.db, clock: identity.clock.now, logger };
+    const { reconcile } = createDeletionFollower(ctx, { redisUrl: identity.env.REDIS_URL, appsTransport });
+    const { signal } = new AbortController();
+    await reconcile(signal);
     for (const one of stale) await isCleared(one);
-    identity.clock.advance(MINUTE_MS / 2);
-    const late = await createStale(4 * MINUTE_MS);
-    await reconcile();
-    await isCleared(late);
-    expect(identity.apps.deletedSince).toEqual([new Date(0), new Date(startedAt - 5 * MINUTE_MS)]);
-    const sent = await statementsOf(() => reconcile());
+    const sent = await statementsOf(async () => reconcile(signal));
     expect(sent.filter(({ text }) => text.startsWith('update'))).toEqual([]);
-  });
-
-  it('covers the same time again after a failure', async () => {
-    const reconcile = startReconciler();
-    const stale = await createStale(3 * DAY_MS);
-    identity.apps.failWith(new Error('not now'));
-    await expect(reconcile()).rejects.toThrow();
-    identity.apps.failWith(undefined);
-    await reconcile();
-    await isCleared(stale);
-  });
-
-  it('stops on its signal, and covers the same time again', async () => {
-    const stale = [await createStale(2 * DAY_MS), await createStale(2 * DAY_MS)];
-    const stop = new AbortController();
-    // The time is asked for at the start and before each batch.
-    let asked = 0;
-    const reconcile = startReconciler(() => {
-      asked += 1;
-      if (asked === 2) stop.abort();
-      return identity.clock.now();
-    });
-    await reconcile(stop.signal);
-    const lists = await Promise.all(stale.map(async (one) => (await stored(one))?.applicationIds.length));
-    expect(lists.toSorted()).toEqual([1, 2]);
-    await reconcile();
-    for (const one of stale) await isCleared(one);
   });
 
   it('runs in a service whose Redis is down', async () => {
