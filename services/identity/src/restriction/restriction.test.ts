@@ -109,7 +109,7 @@ describe('the reconciler of deletions', () => {
     for (let i = 0; i < 10; i += 1) stale.push(await createStale(i * DAY_MS));
     const appsTransport = createRouterTransport(({ service }) => void service(ApplicationService, identity.apps.impl));
     const ctx = { db: own.db, clock: identity.clock.now, logger };
-    const { reconcile } = createDeletionFollower(ctx, { redisUrl: identity.env.REDIS_URL, appsTransport });
+    const { reconcile } = createDeletionFollower(ctx, { redisUrl: 'redis://localhost:1', appsTransport });
     const { signal } = new AbortController();
     await reconcile(signal);
     for (const one of stale) await isCleared(one);
