@@ -11,7 +11,6 @@ const serviceSettings = z.object({
   SECRET_KEY: secretSetting,
   // Bounded, since the application's row has the times of all of them.
   RUNTIME_KEY_ROTATIONS_PER_HOUR: integerSetting(0, 10_000).default(2),
-  EVENT_RETENTION_HOURS: integerSetting(1, 8_760).default(24),
   /** Applications of an account. */
   APPLICATIONS_LIMIT: integerSetting(0, 1_000_000).default(200),
   AUDIT_RETENTION_DAYS: auditRetentionSetting,

@@ -68,7 +68,6 @@ describe('wrong settings', () => {
       GRPC_PORT: '65536',
       DATABASE_POOL_MAX: '0',
       RUNTIME_KEY_ROTATIONS_PER_HOUR: '-1',
-      EVENT_RETENTION_HOURS: '0',
       LOG_LEVEL: 'loud',
       MIGRATE_ON_START: 'yes',
     });
@@ -81,7 +80,6 @@ describe('wrong settings', () => {
       expect.stringContaining('REDIS_URL must be a URL that starts with redis:// or rediss://'),
       expect.stringContaining('SECRET_KEY must have at least 32 characters'),
       expect.stringContaining('RUNTIME_KEY_ROTATIONS_PER_HOUR must be a whole number from 0 to 10000'),
-      expect.stringContaining('EVENT_RETENTION_HOURS must be a whole number from 1 to 8760'),
       expect.stringContaining('LOG_LEVEL must be one of'),
       expect.stringContaining('PORT must be a whole number from 0 to 65535'),
       expect.stringContaining('GRPC_PORT must be a whole number from 0 to 65535'),

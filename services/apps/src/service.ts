@@ -35,6 +35,8 @@ export interface AppsService extends DataService {
 export interface AppsOverrides {
   readonly logger?: Logger;
   readonly clock?: () => Date;
+  /** How long events are retained for live clients that reconnect, in hours (decisions 10). */
+  readonly eventHours?: number;
   /** Events of an application that are retained. */
   readonly eventCount?: number;
   /** How long deletions are retained, in days. */
@@ -72,8 +74,8 @@ export function createAppsService(config: AppsConfig, overrides: AppsOverrides =
     onReady: () => relay.wake(),
   });
   const relay = createRelay({ db, producer, clock }, logger);
-  const { eventCount = 1_000, deletionDays = 30 } = overrides;
-  const retention = { eventHours: config.EVENT_RETENTION_HOURS, eventCount, deletionDays };
+  const { eventHours = 24, eventCount = 1_000, deletionDays = 30 } = overrides;
+  const retention = { eventHours, eventCount, deletionDays };
   const sweeper = createSweeper({
     intervalMs: RETENTION_INTERVAL_MS,
     logger,

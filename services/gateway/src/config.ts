@@ -9,7 +9,6 @@ import {
   urlSetting,
 } from '@latchkey/kit/config/settings';
 import { serviceTlsSettings, serviceUrlSetting } from '@latchkey/kit/tls/tls-settings';
-import { hasLength } from '@latchkey/kit/validation/text';
 import { z } from 'zod';
 
 const LIMIT_MAX = 1_000_000_000;
@@ -38,12 +37,6 @@ const serviceSettings = z.object({
   AVATAR_SIZE_LIMIT_KIB: integerSetting(1, 65_536).default(3_072),
   /** Longest time of an upload at the files service. */
   UPLOAD_DEADLINE_SECONDS: integerSetting(1, 86_400).default(180),
-  /** Plan in the limits of accounts. */
-  PLAN_NAME: z
-    .string()
-    .refine((text) => hasLength(text.trim(), 1, 64), 'must have 1 to 64 characters')
-    .transform((text) => text.trim())
-    .default('Self-hosted'),
   LOG_LEVEL: logLevelSetting.default('info'),
 });
 

@@ -86,7 +86,7 @@ export function createGatewayService(config: GatewayConfig, deps: GatewayDepende
     ...twoFactorRoutes({ clients, limits, signInFailures }),
     ...oidcRoutes({ clients, limits, signInFailures, secureCookie, publicUrl, returnUrl: config.OIDC_RETURN_URL }),
     ...fileRoutes(clients),
-    accountLimitsRoute(clients, config.PLAN_NAME),
+    accountLimitsRoute(clients),
     auditLogRoute(clients, deps.cursorKeys),
     uploadFileRoute(clients, filesData, limits),
     ...avatarRoutes({ clients, filesData, limits, byteSizeMax: config.AVATAR_SIZE_LIMIT_KIB * 1_024 }),

@@ -14,7 +14,6 @@ const serviceSettings = z.object({
   ACTIVE_API_KEYS_LIMIT: integerSetting(0, 1_000_000).default(20),
   TWO_FACTOR_FAILURES_PER_15_MINUTES: integerSetting(1, 1_000).default(5),
   /** Wrong passwords that come with a session; the gateway counts those at sign-in. */
-  PASSWORD_FAILURES_PER_15_MINUTES: integerSetting(1, 1_000).default(10),
   AUDIT_RETENTION_DAYS: auditRetentionSetting,
   LOG_LEVEL: logLevelSetting.default('info'),
 });

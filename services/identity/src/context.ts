@@ -24,6 +24,8 @@ export interface ContextDeps {
   readonly passwords?: Passwords;
   /** Replaces the epochs in Redis, which is then not connected to. */
   readonly epochs?: Epochs;
+  /** Wrong passwords within sessions per account in 15 minutes. */
+  readonly passwordFailuresMax?: number;
   /** Longest wait for one response of an OpenID Connect issuer. */
   readonly oidcTimeoutMs?: number;
 }
@@ -50,7 +52,7 @@ export function openContext(config: IdentityConfig, logger: Logger, deps: Contex
     recoveryCodeKey: deriveKey(SECRET_KEY, 'identity/recovery-code'),
     oidcKey: deriveKey(SECRET_KEY, 'identity/oidc'),
     twoFactorFailuresMax: config.TWO_FACTOR_FAILURES_PER_15_MINUTES,
-    passwordFailuresMax: config.PASSWORD_FAILURES_PER_15_MINUTES,
+    passwordFailuresMax: deps.passwordFailuresMax ?? 10,
     oidcIssuers: createIssuers(config.oidcIssuers, { clock, logger, ...(oidcTimeoutMs && { callTimeoutMs: oidcTimeoutMs }) }),
     signUp: config.SIGN_UP,
     activeApiKeysMax: config.ACTIVE_API_KEYS_LIMIT,

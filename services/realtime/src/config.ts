@@ -17,7 +17,6 @@ const serviceSettings = z.object({
   TRUSTED_PROXIES: trustedProxiesSetting,
   /** Sockets of one process, those that are being opened included. Each takes about 25 KiB. */
   SOCKETS_MAX: integerSetting(1, 1_000_000).default(20_000),
-  SOCKETS_PER_APPLICATION: integerSetting(1, 1_000_000).default(10_000),
   SOCKETS_PER_IP: integerSetting(1, 1_000_000).default(10_000),
   LOG_LEVEL: logLevelSetting.default('info'),
 });
@@ -34,6 +33,8 @@ export type RealtimeProcessConfig = z.output<typeof processConfig>;
 export const REALTIME_DEFAULTS = {
   /** Interval of reconciliation: the longest delay of an event while Redis is away. */
   reconcileMs: 1_000,
+  /** Sockets of one application on a node. */
+  socketsPerApplication: 10_000,
   /** Interval of pings; two that go unanswered end a socket (decisions 10). */
   heartbeatMs: 30_000,
   /** Rejected upgrades of one address; beyond them, all are rejected for the rest of the minute. */

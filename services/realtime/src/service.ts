@@ -50,7 +50,10 @@ const BACKLOG = 4_096;
 /** Composes the realtime service. */
 export function createRealtimeService(config: RealtimeConfig, deps: RealtimeDeps): RealtimeService {
   const logger = deps.logger ?? createLogger('realtime', config.LOG_LEVEL);
-  const { reconcileMs, heartbeatMs, rejectionsPerMinute, drainMs } = { ...REALTIME_DEFAULTS, ...deps.overrides };
+  const { reconcileMs, socketsPerApplication, heartbeatMs, rejectionsPerMinute, drainMs } = {
+    ...REALTIME_DEFAULTS,
+    ...deps.overrides,
+  };
   const apps = createAppsClient(deps.appsTransport);
   const publisher = createFailFastRedis(config.REDIS_URL, logger, {
     name: 'latchkey-realtime-publisher',
@@ -78,7 +81,7 @@ export function createRealtimeService(config: RealtimeConfig, deps: RealtimeDeps
     quota: new ConnectionQuota({
       total: config.SOCKETS_MAX,
       perNetwork: config.SOCKETS_PER_IP,
-      perApplication: config.SOCKETS_PER_APPLICATION,
+      perApplication: socketsPerApplication,
     }),
     rejections: new RejectionLimit(rejectionsPerMinute),
     trust,

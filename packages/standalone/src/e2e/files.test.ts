@@ -143,7 +143,7 @@ describe('an account has no more than its limits', () => {
       FILE_COUNT_LIMIT: String(FILE_COUNT),
       FILE_SIZE_LIMIT_MIB: '5',
     };
-    instance = await startOwnInstance({ env: { ...files, APPLICATIONS_LIMIT: '2', PLAN_NAME: 'Small' } });
+    instance = await startOwnInstance({ env: { ...files, APPLICATIONS_LIMIT: '2' } });
     return () => instance.stop();
   });
   const zeros = (byteSize: number) => new Uint8Array(byteSize);
@@ -160,7 +160,7 @@ describe('an account has no more than its limits', () => {
     const outcomes = (await Promise.all(Array.from({ length: 12 }, create))).map(outcome);
     expect(outcomes.toSorted()).toEqual(['200', '200', ...Array(10).fill('413 limit_exceeded')]);
     expect((await session.get(LIMITS)).data).toMatchObject({
-      planName: 'Small',
+      planName: 'Self-hosted',
       createdApplicationsCount: { currentValue: 2, maxValue: 2 },
     });
     await remove(session, (await session.get('/api/v1/panel/get-applications')).data[0].id);

@@ -147,12 +147,12 @@ it('a sweep leaves a log to the process that sweeps it, does not block changes, 
   expect(await retained({ applicationId })).toEqual(range(BATCH_MAX + 1, 2 * BATCH_MAX));
 });
 
-it('the service sweeps with the retention of its settings', async () => {
+it('the service sweeps by its retention', async () => {
   const ref = await withEvents(5);
   apps.clock.advance(HOUR_MS);
   await changeVersion(ref, 3);
   await deliverAll(apps.db);
-  const { service } = apps.connect({ env: { EVENT_RETENTION_HOURS: '1' }, eventCount: 2 });
+  const { service } = apps.connect({ eventHours: 1, eventCount: 2 });
   await service.start();
   await eventually(async () => expect(await retained(ref)).toEqual([7, 8]));
 });

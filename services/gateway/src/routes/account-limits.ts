@@ -12,8 +12,11 @@ const amount = z
   })
   .meta({ id: 'AccountLimit' });
 
+/** The only plan of a self-hosted installation. */
+const PLAN_NAME = 'Self-hosted';
+
 /** Usage and limits of an account. */
-export function accountLimitsRoute({ apiKeys, applications, files }: Clients, planName: string): Route {
+export function accountLimitsRoute({ apiKeys, applications, files }: Clients): Route {
   return defineRoute({
     method: 'GET',
     url: '/api/v1/panel/get-account-limits',
@@ -42,7 +45,7 @@ export function accountLimitsRoute({ apiKeys, applications, files }: Clients, pl
         apiKeys.getApiKeyUsage({ accountId }),
       ]);
       return {
-        planName,
+        planName: PLAN_NAME,
         storageSizeMib: toAmount(ofFiles.chargedMib, ofFiles.chargedMibMax),
         uploadedFilesCount: toAmount(ofFiles.fileCount, ofFiles.fileCountMax),
         createdApplicationsCount: toAmount(ofApplications.applicationCount, ofApplications.applicationCountMax),

@@ -174,7 +174,7 @@ describe('credential failures', () => {
   });
 
   it('of what a session must prove are recorded apart from those of sign-in', async () => {
-    const own = await identity.connect({ env: { ...issuer.env(), PASSWORD_FAILURES_PER_15_MINUTES: '3' } });
+    const own = await identity.connect({ env: issuer.env(), passwordFailuresMax: 3 });
     const { account } = await signUpSomeone(identity);
     const request = { issuer: 'test', redirectUri: REDIRECT_URI, linkAccountId: account.id };
     const link = (password: string) => outcomeOf(own.oidc.startOidc({ ...request, password }, FOR_SOMEBODY));
