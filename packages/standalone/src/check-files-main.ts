@@ -1,4 +1,4 @@
-import { runCheckProcess } from '@latchkey/files/check/check-process';
+import { runCheckProcess } from '@latchkey/files/storage/reconciler/check-process';
 import { openCheckTarget } from './check-files.ts';
 
 await runCheckProcess({

@@ -2,13 +2,13 @@ import type { Transport } from '@connectrpc/connect';
 import { createDatabase } from '@latchkey/kit/database/database';
 import { stopAll } from '@latchkey/kit/lifecycle';
 import type { Logger } from '@latchkey/kit/logger';
-import { createFindOwned } from './application/owned-application.client.ts';
 import type { AvatarWorkerConfig, FilesConfig } from './config.ts';
 import type { FilesContext } from './context.ts';
 import type { FilesDatabase } from './db/schema.ts';
-import { createDownloadUrls } from './download/download-url.ts';
-import { MIB } from './file/charge.ts';
-import { createObjectStore } from './object-store/create-object-store.ts';
+import { createFindOwned } from './storage/application/owned-application.client.ts';
+import { createDownloadUrls } from './storage/download/download-url.ts';
+import { MIB } from './storage/file/charge.ts';
+import { createObjectStore } from './storage/object-store/create-object-store.ts';
 
 /** The schema that the service has in its database. */
 export const SCHEMA = 'files';

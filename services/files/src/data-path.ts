@@ -6,8 +6,8 @@ import { UploadAvatarResponseSchema } from '@latchkey/proto/latchkey/files/v1/av
 import { UploadFileResponseSchema } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import type { ReceiveAvatarBody } from './avatar/avatar.body.ts';
 import type { FilesContext } from './context.ts';
-import { createDownloadHandler, type DownloadHandler, downloadRoutes } from './download/download-handler.ts';
-import { createUploadBody, type ReceiveBody } from './upload/upload.body.ts';
+import { createDownloadHandler, type DownloadHandler, downloadRoutes } from './storage/download/download-handler.ts';
+import { createUploadBody, type ReceiveBody } from './storage/upload/upload.body.ts';
 
 /** How bytes come and go, which do not travel as messages (architecture 4). */
 export interface FilesDataPath {

@@ -5,11 +5,11 @@ import { whileCredentialTaken } from '@latchkey/kit/rpc/check-credential';
 import { runService } from '@latchkey/kit/rpc/service-process';
 import { createServiceTransport } from '@latchkey/kit/rpc/transport';
 import { createAvatarWorkerService } from './avatar-worker.ts';
-import { runCheckProcess } from './check/check-process.ts';
 import { SCHEMA } from './compose.ts';
 import { readAvatarWorkerConfig, readFilesConfig, readFilesProcessConfig } from './config.ts';
 import { migrations } from './db/migrations/index.ts';
 import { createFilesService } from './service.ts';
+import { runCheckProcess } from './storage/reconciler/check-process.ts';
 
 const PROGRAM = 'node services/files/src/main.ts';
 

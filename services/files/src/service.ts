@@ -11,10 +11,6 @@ import { DEADLINE_MS_MAX, type RpcRoute, rpcRoute } from '@latchkey/kit/rpc/rout
 import { createSweeper } from '@latchkey/kit/sweeper';
 import { AvatarService } from '@latchkey/proto/latchkey/files/v1/avatar_pb';
 import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
-import { createListDeleted } from './application/deleted-application.client.ts';
-import { createDeletionConsumer } from './application/deleted-application.consumer.ts';
-import { purgeTombstones } from './application/deleted-application.ts';
-import { createDeletionCatchUp } from './application/deletion-catch-up.ts';
 import { avatarRpc } from './avatar/avatar.rpc.ts';
 import { createAvatars } from './avatar/avatars.compose.ts';
 import { openContext, SCHEMA } from './compose.ts';
@@ -22,11 +18,15 @@ import type { FilesConfig } from './config.ts';
 import type { FilesContext } from './context.ts';
 import { createDataPath, dataPathRoutes, type FilesDataPath } from './data-path.ts';
 import { migrations } from './db/migrations/index.ts';
-import { fileRpc } from './file/file.rpc.ts';
-import { explainBucketRefusal } from './object-store/bucket-refusal.ts';
-import { refuseLostStore } from './object-store/lost-store.ts';
-import { sweepAbandonedUploads, sweepObjectDeletions } from './sweep/sweep.ts';
-import { uploadRpc } from './upload/upload.rpc.ts';
+import { createListDeleted } from './storage/application/deleted-application.client.ts';
+import { createDeletionConsumer } from './storage/application/deleted-application.consumer.ts';
+import { purgeTombstones } from './storage/application/deleted-application.ts';
+import { createDeletionCatchUp } from './storage/application/deletion-catch-up.ts';
+import { fileRpc } from './storage/file/file.rpc.ts';
+import { explainBucketRefusal } from './storage/object-store/bucket-refusal.ts';
+import { refuseLostStore } from './storage/object-store/lost-store.ts';
+import { sweepAbandonedUploads, sweepObjectDeletions } from './storage/sweep/sweep.ts';
+import { uploadRpc } from './storage/upload/upload.rpc.ts';
 
 /** The service, composed and not yet started. */
 export interface FilesService {

@@ -1,4 +1,4 @@
-import { EXIT, runCheck } from '@latchkey/files/check/check-command';
+import { EXIT, runCheck } from '@latchkey/files/storage/reconciler/check-command';
 import { filesConfigFor } from '../check-files.ts';
 import { BackupError } from './backup-command.ts';
 

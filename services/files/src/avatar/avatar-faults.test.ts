@@ -5,8 +5,8 @@ import { eventually } from '@latchkey/testkit/eventually';
 import { type OwnRedis, startOwnRedis } from '@latchkey/testkit/own-redis';
 import { startTcpProxy } from '@latchkey/testkit/tcp-proxy';
 import { beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import type { ObjectStore } from '../object-store/object-store.ts';
-import { sweepObjectDeletions } from '../sweep/sweep.ts';
+import type { ObjectStore } from '../storage/object-store/object-store.ts';
+import { sweepObjectDeletions } from '../storage/sweep/sweep.ts';
 import { startAvatarProcess } from '../testing/avatar/avatar-process.ts';
 import { jpegOfSize, noiseImage, plainImage } from '../testing/avatar/images.ts';
 import {

@@ -3,7 +3,7 @@ import { commonErrors } from '@latchkey/kit/errors';
 import { parseId } from '@latchkey/kit/id';
 import type { FilesContext } from '../context.ts';
 import { errors } from '../errors.ts';
-import { objectKey } from '../object-store/object-store.ts';
+import { objectKey } from '../storage/object-store/object-store.ts';
 import { selectImage } from './avatar.store.ts';
 
 /** An avatar with its image. */

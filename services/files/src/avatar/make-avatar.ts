@@ -1,6 +1,6 @@
 import { releaseBytes } from '@latchkey/kit/http/release-bytes';
 import { avatarDecodes } from '../files-metrics.ts';
-import { objectKey } from '../object-store/object-store.ts';
+import { objectKey } from '../storage/object-store/object-store.ts';
 import { type Avatar, endWaiting, selectAvatar } from './avatar.store.ts';
 import { type AvatarContext, ENDED_KEPT_MS } from './avatar-context.ts';
 import type { Decoders } from './decoder/decoders.ts';

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { newId } from '@latchkey/kit/id';
-import { objectKey } from '../object-store/object-store.ts';
+import { objectKey } from '../storage/object-store/object-store.ts';
 import { type Avatar, setImage } from './avatar.store.ts';
 import type { AvatarContext } from './avatar-context.ts';
 import { noteObject } from './noted-object.store.ts';

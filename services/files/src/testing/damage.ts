@@ -1,11 +1,11 @@
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { newId } from '@latchkey/kit/id';
-import { type CheckOptions, type CheckSummary, checkFiles } from '../check/check-files.ts';
-import type { Finding } from '../check/finding.ts';
-import type { CheckContext } from '../check/walk.ts';
-import { diskLayout, objectPaths, temporaryPath } from '../object-store/disk-layout.ts';
-import { objectKey } from '../object-store/object-store.ts';
+import { diskLayout, objectPaths, temporaryPath } from '../storage/object-store/disk-layout.ts';
+import { objectKey } from '../storage/object-store/object-store.ts';
+import { type CheckOptions, type CheckSummary, checkFiles } from '../storage/reconciler/check-files.ts';
+import type { Finding } from '../storage/reconciler/finding.ts';
+import type { CheckContext } from '../storage/reconciler/walk.ts';
 import type { OwnedRef } from './fake-apps.ts';
 import type { TestFiles } from './test-files.ts';
 

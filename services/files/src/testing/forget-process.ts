@@ -1,7 +1,7 @@
 import { createDatabase } from '@latchkey/kit/database/database';
 import { createLogger } from '@latchkey/kit/logger';
-import { forgetApplication } from '../application/deleted-application.ts';
 import type { FilesDatabase } from '../db/schema.ts';
+import { forgetApplication } from '../storage/application/deleted-application.ts';
 
 /** Forgets an application, and is killed after so many commits that left objects to remove. */
 const [url = '', applicationId = '', accountId = '', commits = ''] = process.argv.slice(2);

@@ -15,9 +15,9 @@ import { openContext, SCHEMA } from '../compose.ts';
 import { readFilesConfig } from '../config.ts';
 import type { FilesContext } from '../context.ts';
 import { migrations } from '../db/migrations/index.ts';
-import { fileRpc } from '../file/file.rpc.ts';
-import type { ObjectStore } from '../object-store/object-store.ts';
-import { uploadRpc } from '../upload/upload.rpc.ts';
+import { fileRpc } from '../storage/file/file.rpc.ts';
+import type { ObjectStore } from '../storage/object-store/object-store.ts';
+import { uploadRpc } from '../storage/upload/upload.rpc.ts';
 import { createFakeApps, type FakeApps, type OwnedRef } from './fake-apps.ts';
 import { openPool } from './open-pool.ts';
 

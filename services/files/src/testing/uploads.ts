@@ -5,9 +5,9 @@ import { createDirectTransport } from '@latchkey/kit/rpc/direct-transport';
 import { rpcRoute } from '@latchkey/kit/rpc/route';
 import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import type { FilesContext } from '../context.ts';
-import { fileRpc } from '../file/file.rpc.ts';
-import { createUploadBody, type UploadAnswer } from '../upload/upload.body.ts';
-import { uploadRpc } from '../upload/upload.rpc.ts';
+import { fileRpc } from '../storage/file/file.rpc.ts';
+import { createUploadBody, type UploadAnswer } from '../storage/upload/upload.body.ts';
+import { uploadRpc } from '../storage/upload/upload.rpc.ts';
 import type { OwnedRef } from './fake-apps.ts';
 import type { TestFiles } from './test-files.ts';
 

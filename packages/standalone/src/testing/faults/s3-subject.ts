@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { pipeline } from 'node:stream/promises';
 import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
-import { createS3Store, type S3Settings } from '@latchkey/files/object-store/s3-store';
+import { createS3Store, type S3Settings } from '@latchkey/files/storage/object-store/s3-store';
 import { startS3Server } from '@latchkey/testkit/s3-server';
 import { startFauxqs } from 'fauxqs';
 import type { StoreView } from './holdings.ts';

@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import { DomainError } from '@latchkey/kit/errors';
 import { testRedis } from '@latchkey/testkit/redis';
 import { type Avatars, createAvatars } from '../../avatar/avatars.compose.ts';
-import type { ObjectStore } from '../../object-store/object-store.ts';
+import type { ObjectStore } from '../../storage/object-store/object-store.ts';
 import { type InstanceOptions, startTestFiles, type TestFiles } from '../test-files.ts';
 import { createFakeIdentity, type FakeIdentity } from './fake-identity.ts';
 

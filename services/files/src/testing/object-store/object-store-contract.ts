@@ -1,6 +1,6 @@
 import { newId } from '@latchkey/kit/id';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { ObjectStore, StoredObject } from '../../object-store/object-store.ts';
+import type { ObjectStore, StoredObject } from '../../storage/object-store/object-store.ts';
 import { BodyFailure, bodyOf, collect, newKey, someBytes } from './bodies.ts';
 
 const KIB = 1024;

@@ -1,6 +1,6 @@
 /** Writes one object and tells how that went, as a process that can be killed: `put-process.ts <folder | S3 settings in JSON> <key> <bytes> [hang]`. */
-import { createDiskStore } from '../../object-store/disk-store.ts';
-import { createS3Store } from '../../object-store/s3-store.ts';
+import { createDiskStore } from '../../storage/object-store/disk-store.ts';
+import { createS3Store } from '../../storage/object-store/s3-store.ts';
 import { bodyOf } from './bodies.ts';
 
 const [, , place = '', key = '', bytes = '', hang] = process.argv;

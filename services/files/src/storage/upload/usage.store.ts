@@ -1,0 +1,39 @@
+import { type Kysely, sql } from 'kysely';
+import type { FilesDatabase } from '../../db/schema.ts';
+
+/** What the files of one application add up to. */
+export interface ApplicationUsage {
+  readonly applicationId: string;
+  readonly fileCount: number;
+  readonly chargedMib: number;
+}
+
+/**
+ * What each application of an account uses, those with files only. There are at most as many as an account may have files, and a few more that
+ * are being removed.
+ */
+export async function selectUsages(db: Kysely<FilesDatabase>, accountId: string): Promise<ApplicationUsage[]> {
+  const rows = await db
+    .selectFrom('application_usage')
+    .select(['application_id', 'file_count', 'charged_mib'])
+    .where('account_id', '=', accountId)
+    .where('file_count', '>', '0')
+    .execute();
+  return rows.map((row) => ({
+    applicationId: row.application_id,
+    fileCount: Number(row.file_count),
+    chargedMib: Number(row.charged_mib),
+  }));
+}
+
+/** Adds a file to what its application uses. */
+export async function addUsage(
+  tx: Kysely<FilesDatabase>,
+  file: { readonly applicationId: string; readonly accountId: string; readonly chargedMib: number },
+): Promise<void> {
+  await sql`
+    insert into application_usage as usage (application_id, account_id, file_count, charged_mib)
+    values (${file.applicationId}, ${file.accountId}, 1, ${file.chargedMib})
+    on conflict (application_id) do update
+    set file_count = usage.file_count + 1, charged_mib = usage.charged_mib + excluded.charged_mib`.execute(tx);
+}
