@@ -1,6 +1,6 @@
 import { join, resolve } from 'node:path';
 import { type FilesConfig, readFilesConfig } from '@latchkey/files/config';
-import type { CheckTarget } from '@latchkey/files/storage/reconciler/check-process';
+import type { CheckTarget } from '@latchkey/files/storage/reconciler/check-command';
 import { readConfig, urlSetting } from '@latchkey/kit/config';
 import { warnOfMisspelt } from '@latchkey/kit/misspelt-settings';
 import { z } from 'zod';

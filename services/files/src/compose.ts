@@ -5,10 +5,10 @@ import type { Logger } from '@latchkey/kit/logger';
 import type { AvatarWorkerConfig, FilesConfig } from './config.ts';
 import type { FilesContext } from './context.ts';
 import type { FilesDatabase } from './db/schema.ts';
-import { createFindOwned } from './storage/application/owned-application.client.ts';
+import { createFindOwned } from './storage/application/application.client.ts';
 import { createDownloadUrls } from './storage/download/download-url.ts';
-import { MIB } from './storage/file/charge.ts';
 import { createObjectStore } from './storage/object-store/create-object-store.ts';
+import { MIB } from './storage/upload/usage.ts';
 
 /** The schema that the service has in its database. */
 export const SCHEMA = 'files';

@@ -54,8 +54,6 @@ const serviceSettings = z.object({
   S3_ACCESS_KEY_ID: z.string().optional(),
   S3_SECRET_ACCESS_KEY: z.string().optional(),
   S3_FORCE_PATH_STYLE: z.enum(['true', 'false'], 'must be true or false').default('false'),
-  /** Whether requests carry checksums that only newer S3 servers know. */
-  S3_CHECKSUMS: z.enum(['when_required', 'when_supported'], 'must be when_required or when_supported').default('when_required'),
   AUDIT_RETENTION_DAYS: auditRetentionSetting,
   AUDIT_ENTRIES_PER_DAY: auditEntriesPerDaySetting,
   LOG_LEVEL: logLevelSetting.default('info'),

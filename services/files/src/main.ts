@@ -9,7 +9,7 @@ import { SCHEMA } from './compose.ts';
 import { readAvatarWorkerConfig, readFilesConfig, readFilesProcessConfig } from './config.ts';
 import { migrations } from './db/migrations/index.ts';
 import { createFilesService } from './service.ts';
-import { runCheckProcess } from './storage/reconciler/check-process.ts';
+import { runCheckCommand } from './storage/reconciler/check-command.ts';
 
 const PROGRAM = 'node services/files/src/main.ts';
 
@@ -21,7 +21,7 @@ await runProgram({
       summary: 'compares files, objects and checksums; see check --help',
       takesArguments: true,
       run: (args) =>
-        runCheckProcess({
+        runCheckCommand({
           command: `${PROGRAM} check`,
           args,
           open: async () => ({ config: readFilesConfig(process.env), close: async () => undefined }),

@@ -15,18 +15,14 @@ import { avatarRpc } from './avatar/avatar.rpc.ts';
 import { createAvatars } from './avatar/avatars.compose.ts';
 import { openContext, SCHEMA } from './compose.ts';
 import type { FilesConfig } from './config.ts';
-import type { FilesContext } from './context.ts';
 import { createDataPath, dataPathRoutes, type FilesDataPath } from './data-path.ts';
 import { migrations } from './db/migrations/index.ts';
-import { createListDeleted } from './storage/application/deleted-application.client.ts';
-import { createDeletionConsumer } from './storage/application/deleted-application.consumer.ts';
-import { purgeTombstones } from './storage/application/deleted-application.ts';
-import { createDeletionCatchUp } from './storage/application/deletion-catch-up.ts';
+import { createListDeleted } from './storage/application/application.client.ts';
+import { followApplications, purgeTombstones } from './storage/application/deleted-application.ts';
 import { fileRpc } from './storage/file/file.rpc.ts';
-import { explainBucketRefusal } from './storage/object-store/bucket-refusal.ts';
-import { refuseLostStore } from './storage/object-store/lost-store.ts';
+import { checkStore } from './storage/object-store/check-store.ts';
+import { reportUnknownObjects } from './storage/reconciler/unknown-objects.ts';
 import { sweepAbandonedUploads, sweepObjectDeletions } from './storage/sweep/sweep.ts';
-import { uploadRpc } from './storage/upload/upload.rpc.ts';
 
 /** The service, composed and not yet started. */
 export interface FilesService {
@@ -60,6 +56,9 @@ export interface FilesDeps {
 /** Time for what is under way beside uploads and calls when the service stops, in milliseconds. */
 const STOP_SLACK_MS = 30_000;
 
+/** Lists the whole store each time: one request per 1,000 objects. */
+const RECONCILE_INTERVAL_MS = 3_600_000;
+
 /** Composes the files service. Nothing is connected before the first call. */
 export function createFilesService(config: FilesConfig, deps: FilesDeps): FilesService {
   const logger = deps.logger ?? createLogger('files', config.LOG_LEVEL);
@@ -72,15 +71,22 @@ export function createFilesService(config: FilesConfig, deps: FilesDeps): FilesS
     logger,
     sweeps: [(signal) => sweepObjectDeletions(ctx, signal)],
   });
+  const listDeleted = createListDeleted(deps.appsTransport);
+  const deletions = followApplications(ctx, { redisUrl: config.REDIS_URL, listDeleted }, sweepObjects.wake);
   const sweepRest = createSweeper({
     intervalMs: ctx.limits.sweepIntervalMs,
     logger,
     sweeps: [
       (signal) => sweepAbandonedUploads(ctx, signal),
       (signal) => avatars.sweep(signal),
-      createDeletionCatchUp(ctx, createListDeleted(deps.appsTransport), sweepObjects.wake),
+      (signal) => deletions.reconcile(signal),
       () => purgeTombstones(ctx),
     ],
+  });
+  const reconciler = createSweeper({
+    intervalMs: RECONCILE_INTERVAL_MS,
+    logger,
+    sweeps: [(signal) => reportUnknownObjects(ctx, signal)],
   });
   const auditSweeper = createAuditSweeper({
     pool: ctx.pool,
@@ -88,28 +94,23 @@ export function createFilesService(config: FilesConfig, deps: FilesDeps): FilesS
     entriesPerDay: config.AUDIT_ENTRIES_PER_DAY,
     logger,
   });
-  const deletions = createDeletionConsumer(ctx, config.REDIS_URL, sweepObjects.wake);
   const gate = createSchemaGate(ctx.pool, migrations, logger);
   return {
     name: 'files',
     logger,
-    routes: [
-      rpcRoute(FileService, { ...uploadRpc(ctx), ...fileRpc(ctx) }),
-      rpcRoute(AvatarService, avatarRpc(ctx)),
-      auditRoute(ctx.pool),
-    ],
+    routes: [rpcRoute(FileService, fileRpc(ctx)), rpcRoute(AvatarService, avatarRpc(ctx)), auditRoute(ctx.pool)],
     plainRoutes: dataPathRoutes(dataPath),
     dataPath,
     stopTimeoutMs: Math.max(ctx.limits.uploadDeadlineMs, DEADLINE_MS_MAX) + STOP_SLACK_MS,
     migrate: () => migrate(config.DATABASE_URL, SCHEMA, migrations),
     async start() {
-      await refuseLostStore(ctx.db, config);
       await checkStore(ctx, config);
       await gate.open(() => {
         sweepObjects.start();
         sweepRest.start();
+        reconciler.start();
         auditSweeper.start();
-        deletions.start();
+        deletions.worker.start();
         avatars.start();
       });
     },
@@ -117,26 +118,11 @@ export function createFilesService(config: FilesConfig, deps: FilesDeps): FilesS
       stopAll(
         () => gate.close(),
         () => avatars.stop(),
-        () => deletions.stop(),
-        () => Promise.all([sweepRest.stop(), auditSweeper.stop()]),
+        () => deletions.worker.stop(),
+        () => Promise.all([sweepRest.stop(), reconciler.stop(), auditSweeper.stop()]),
         () => sweepObjects.stop(),
         close,
       ),
     checkReady: createSchemaCheck(ctx.pool, migrations),
   };
-}
-
-/** Failures of a folder that say nothing of its being the right one: a disk that is full serves and deletes still. */
-const PASSING_FAILURES = ['ENOSPC', 'EDQUOT', 'EIO'];
-
-/** A folder or a bucket that can't be used is a wrong setting, and ends the start. A store that is away comes back. */
-async function checkStore({ store, logger }: FilesContext, config: FilesConfig): Promise<void> {
-  await store.check().catch((err: NodeJS.ErrnoException) => {
-    const { code = '' } = err;
-    if (config.OBJECT_STORE === 'disk' && !PASSING_FAILURES.includes(code))
-      throw new Error(`OBJECTS_DIR ${config.OBJECTS_DIR} can't be used (${code})`);
-    const refusal = explainBucketRefusal(err, config);
-    if (refusal !== undefined) throw new Error(refusal);
-    logger.warn({ err }, 'the object store does not answer');
-  });
 }

@@ -7,7 +7,7 @@ import { startPostgres } from '@latchkey/embedded/postgres';
 import { findPostgres, readAdminUrl } from '@latchkey/embedded/running-postgres';
 import { readServiceDatabaseUrl } from '@latchkey/embedded/service-databases';
 import type { FilesDatabase } from '@latchkey/files/db/schema';
-import { selectUnknownKeys } from '@latchkey/files/storage/reconciler/check.store';
+import { selectUnknownKeys } from '@latchkey/files/storage/reconciler/reconciler.store';
 import { createDatabase } from '@latchkey/kit/database/database';
 import { createLogger } from '@latchkey/kit/logger';
 import { Client } from 'pg';

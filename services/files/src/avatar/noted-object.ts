@@ -1,5 +1,5 @@
 import type { FilesContext } from '../context.ts';
-import { deleteObjectDeletions } from '../storage/sweep/sweep.store.ts';
+import { deleteObjectDeletions } from '../storage/object-deletion.store.ts';
 
 /** Removes objects that are noted for removal, as far as the store does it now: the others are the sweeper's. Never rejects. */
 export async function removeNoted(

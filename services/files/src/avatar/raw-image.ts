@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream';
 import type { FilesContext } from '../context.ts';
 import { errors } from '../errors.ts';
-import { readBody } from '../storage/upload/read-body.ts';
+import { readBody } from '../storage/upload/upload-body.ts';
 
 /** Longest wait for the whole of an image from the store, in milliseconds. */
 const READ_MS = 10_000;

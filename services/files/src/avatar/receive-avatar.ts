@@ -6,7 +6,7 @@ import { within } from '@latchkey/kit/within';
 import type { FilesContext } from '../context.ts';
 import { errors } from '../errors.ts';
 import { objectKey } from '../storage/object-store/object-store.ts';
-import { Overdue, unlessOverdue } from '../storage/upload/overdue.ts';
+import { Overdue, unlessOverdue } from '../storage/upload/store-body.ts';
 import { endWaiting, insertAvatar, selectAvatar } from './avatar.store.ts';
 import { ENDED_KEPT_MS } from './avatar-context.ts';
 import type { AvatarResult, AvatarResults } from './avatar-results.ts';

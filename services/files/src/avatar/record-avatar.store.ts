@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely';
 import type { FilesDatabase } from '../db/schema.ts';
-import { OWN_REMOVAL_MS } from '../storage/file/file.store.ts';
+import { OWN_REMOVAL_MS } from '../storage/object-deletion.ts';
 import { type Avatar, after } from './avatar.store.ts';
 
 type Db = Kysely<FilesDatabase>;

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { timestampDate } from '@bufbuild/protobuf/wkt';
 import { createRouterTransport, type ServiceImpl, type Transport } from '@connectrpc/connect';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 
@@ -8,33 +9,42 @@ export interface OwnedRef {
   readonly applicationId: string;
 }
 
-/** Stands for the apps service: knows who owns what, and nothing else. */
+/** Stands for the apps service: knows who owns what, and what was deleted when. */
 export interface FakeApps {
-  readonly impl: Pick<ServiceImpl<typeof ApplicationService>, 'findOwnedApplications'>;
+  readonly impl: Pick<ServiceImpl<typeof ApplicationService>, 'findOwnedApplications' | 'listDeletedApplications'>;
   readonly transport: Transport;
   /** Makes an application, of a new account unless one is named. */
   createOwned(accountId?: string): OwnedRef;
-  /** The application is nobody's from now on. */
+  /** Deletes an application. */
   delete(applicationId: string): void;
-  /** Makes each question fail with the error from now on. */
+  /** The log of deletions, oldest first, which has pages of three. */
+  readonly deletions: Array<OwnedRef & { readonly deletedAt: Date }>;
+  /** Start of each query of that log. */
+  readonly deletionQueries: Date[];
+  /** Makes each query fail with the error from now on. */
   failWith(err: Error | undefined): void;
-  /** Each question waits for the promise before it is answered, from now on. */
-  waitFor(gate: Promise<unknown> | undefined): void;
-  /** `x-request-id` of each question so far. */
+  /** `x-request-id` of each query so far. */
   readonly requestIds: string[];
 }
 
 export function createFakeApps(): FakeApps {
   const owners = new Map<string, string>();
   const requestIds: string[] = [];
+  const deletions: FakeApps['deletions'] = [];
+  const deletionQueries: Date[] = [];
   let failure: Error | undefined;
-  let gate: Promise<unknown> | undefined;
   const impl: FakeApps['impl'] = {
     async findOwnedApplications({ accountId, applicationIds }, call) {
       requestIds.push(call.requestHeader.get('x-request-id') ?? '');
-      await gate;
       if (failure) throw failure;
       return { applicationIds: applicationIds.filter((id) => owners.get(id) === accountId) };
+    },
+    listDeletedApplications({ deletedSince, pageToken }) {
+      const since = deletedSince ? timestampDate(deletedSince) : new Date(0);
+      if (pageToken === '') deletionQueries.push(since);
+      const found = deletions.filter(({ deletedAt }) => deletedAt >= since).slice(Number(pageToken));
+      const applications = found.slice(0, 3).map(({ applicationId, accountId }) => ({ applicationId, accountId }));
+      return { applications, nextPageToken: found.length > 3 ? String(Number(pageToken) + 3) : '' };
     },
   };
   return {
@@ -49,9 +59,8 @@ export function createFakeApps(): FakeApps {
     failWith(err) {
       failure = err;
     },
-    waitFor(promise) {
-      gate = promise;
-    },
     requestIds,
+    deletions,
+    deletionQueries,
   };
 }

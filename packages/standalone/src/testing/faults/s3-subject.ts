@@ -30,7 +30,6 @@ export async function startOwnS3(): Promise<OwnS3> {
     secretAccessKey,
     bucket: BUCKET,
     forcePathStyle: true,
-    checksums: 'when_required',
   };
   await createBucket(settings, { accessKeyId, secretAccessKey });
   const store = createS3Store(settings);

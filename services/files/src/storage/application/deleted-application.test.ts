@@ -1,154 +1,64 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { fileURLToPath } from 'node:url';
+import { randomUUID } from 'node:crypto';
+import { createLogger } from '@latchkey/kit/logger';
+import { createQueueProducer } from '@latchkey/kit/queue-producer';
 import { eventually } from '@latchkey/testkit/eventually';
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { whileFailingAt } from '../../testing/failing-statement.ts';
+import { startOwnRedis } from '@latchkey/testkit/own-redis';
+import { statementsOf } from '@latchkey/testkit/statements';
+import pg from 'pg';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import type { OwnedRef } from '../../testing/fake-apps.ts';
-import { forgotten, insertFiles, remainsOf } from '../../testing/remains.ts';
+import { cleanedUp, insertFiles, remainsOf } from '../../testing/remains.ts';
 import { storeFile } from '../../testing/stored-file.ts';
-import { startTestFiles, type TestFiles } from '../../testing/test-files.ts';
+import { useTestFiles } from '../../testing/test-files.ts';
 import { createUploads, reasonOf } from '../../testing/uploads.ts';
-import { forgetApplication, purgeTombstones } from './deleted-application.ts';
+import { createListDeleted } from './application.client.ts';
+import { cleanUpApplication, followApplications, purgeTombstones } from './deleted-application.ts';
 
-const FORGET = fileURLToPath(new URL('../../testing/forget-process.ts', import.meta.url));
+const HOUR_MS = 3_600_000;
+const files = useTestFiles();
 
-let files: TestFiles;
-beforeAll(async () => {
-  files = await startTestFiles();
-});
-afterAll(() => files.stop());
-
-/** An application that is deleted, with so many rows of files. */
-async function deletedWith(fileCount: number): Promise<OwnedRef> {
+async function ownedWith(fileCount: number): Promise<OwnedRef> {
   const ref = files.createOwned();
   await insertFiles(files.db, ref, fileCount);
-  files.apps.delete(ref.applicationId);
   return ref;
 }
 
-const forget = (ref: OwnedRef, onObjectsToRemove = () => {}) => forgetApplication(files.ctx, ref, onObjectsToRemove);
+const cleanUp = (ref: OwnedRef, onObjectsToRemove = () => {}) => cleanUpApplication(files.ctx, ref, onObjectsToRemove);
+const remains = ({ applicationId }: OwnedRef) => remainsOf(files.db, applicationId);
 
-/** How many statements wait for a lock that somebody else holds. */
-async function waitersForLocks(): Promise<number> {
-  const { rows } = await files.db.query(
-    "select count(*)::int as n from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
-  );
-  return rows[0].n;
+async function waitingForLocks(): Promise<number | null> {
+  const text = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+  return (await files.db.query(text)).rowCount;
 }
 
-async function intentsOf(ref: OwnedRef): Promise<string[]> {
-  const { rows } = await files.db.query('select state from upload_intent where application_id = $1', [ref.applicationId]);
-  return rows.map(({ state }) => state);
-}
-
-describe('an application that is forgotten', () => {
-  it('has no file and no usage any more, and all of its objects are noted for removal', async () => {
-    const ref = files.createOwned();
+describe('the clean-up of a deleted application', () => {
+  it('deletes files and usage, schedules the removal of objects, and is idempotent', async () => {
+    const [ref, empty] = [files.createOwned(), files.createOwned()];
     const ids = [await storeFile(files, ref), await storeFile(files, ref, { bytes: Buffer.alloc(3 * 1024 * 1024) })];
-    await forget(ref);
-    expect(await remainsOf(files.db, ref.applicationId)).toEqual(forgotten(2));
-    const { rows } = await files.db.query('select object_key from object_deletion where object_key like $1', [
-      `${ref.applicationId}/%`,
-    ]);
+    const other = await ownedWith(4);
+    const before = await remains(other);
+    for (const one of [ref, empty, ref, empty]) await cleanUp(one);
+    expect([await remains(ref), await remains(empty)]).toEqual([cleanedUp(2), cleanedUp(0)]);
+    const text = 'select object_key from object_deletion where object_key like $1';
+    const { rows } = await files.db.query(text, [`${ref.applicationId}/%`]);
     expect(rows.map((row) => row.object_key).sort()).toEqual(ids.map((id) => `${ref.applicationId}/${id}`).sort());
+    expect(await remains(other)).toEqual(before);
   });
 
-  it('goes in batches of 500, each of which is told of once it is committed', async () => {
-    const ref = await deletedWith(1_234);
-    const left: number[] = [];
-    const looks: Array<Promise<unknown>> = [];
-    await forget(
-      ref,
-      () => void looks.push(remainsOf(files.db, ref.applicationId).then((remains) => left.push(remains.objects))),
-    );
-    await Promise.all(looks);
-    expect(looks).toHaveLength(3);
-    expect(left.every((objects) => objects >= 500)).toBe(true);
-    expect(await remainsOf(files.db, ref.applicationId)).toEqual(forgotten(1_234));
+  it('works in batches of 500, each announced after its commit, also concurrently and where too little usage is recorded', async () => {
+    const ref = await ownedWith(1_234);
+    await files.db.query('update application_usage set file_count = 1 where application_id = $1', [ref.applicationId]);
+    const scheduled: Array<Promise<number>> = [];
+    await cleanUp(ref, () => void scheduled.push(remains(ref).then(({ objects }) => objects)));
+    expect(scheduled).toHaveLength(3);
+    for (const count of await Promise.all(scheduled)) expect(count).toBeGreaterThanOrEqual(500);
+    expect(await remains(ref)).toEqual(cleanedUp(1_234));
+    const shared = await ownedWith(1_600);
+    await Promise.all([cleanUp(shared), cleanUp(shared), cleanUp(shared)]);
+    expect(await remains(shared)).toEqual(cleanedUp(1_600));
   });
 
-  it('takes nothing from others, of the same account either', async () => {
-    const ref = await deletedWith(3);
-    const others = [files.createOwned(ref.accountId), files.createOwned()];
-    for (const other of others) await insertFiles(files.db, other, 4);
-    const before = await Promise.all(others.map((other) => remainsOf(files.db, other.applicationId)));
-    await forget(ref);
-    expect(await Promise.all(others.map((other) => remainsOf(files.db, other.applicationId)))).toEqual(before);
-    expect(before[0]).toMatchObject({ files: 4, objects: 0, isMarked: false });
-  });
-
-  it('is the same when it is forgotten again, or never had a file', async () => {
-    const refs = [await deletedWith(5), await deletedWith(0)];
-    for (const ref of [...refs, ...refs]) await forget(ref);
-    expect(await remainsOf(files.db, refs[0]?.applicationId ?? '')).toEqual(forgotten(5));
-    expect(await remainsOf(files.db, refs[1]?.applicationId ?? '')).toEqual(forgotten(0));
-  });
-
-  it('is forgotten by several at once, each file by one of them', async () => {
-    const ref = await deletedWith(2_600);
-    await Promise.all([forget(ref), forget(ref), forget(ref), forget(ref)]);
-    expect(await remainsOf(files.db, ref.applicationId)).toEqual(forgotten(2_600));
-  });
-
-  it('is forgotten wholly by one that waits for another to remove what it was about to', async () => {
-    const ref = await deletedWith(700);
-    const other = await files.db.connect();
-    await other.query('begin');
-    await other.query(
-      `delete from file where id in (select id from file where application_id = $1 order by created_at desc, id desc limit 500)`,
-      [ref.applicationId],
-    );
-    const forgetting = forget(ref);
-    await eventually(async () => expect(await waitersForLocks()).toBe(1));
-    await other.query('commit');
-    other.release();
-    await forgetting;
-    expect(await remainsOf(files.db, ref.applicationId)).toEqual(forgotten(200));
-  });
-
-  it('is forgotten also where its counter says less than there is', async () => {
-    const ref = await deletedWith(3);
-    await files.db.query('update application_usage set file_count = 1, charged_mib = 1 where application_id = $1', [
-      ref.applicationId,
-    ]);
-    await forget(ref);
-    expect(await remainsOf(files.db, ref.applicationId)).toEqual(forgotten(3));
-  });
-});
-
-describe('an upload to an application that is forgotten', () => {
-  it('that has begun is refused, and its bytes with it; the account’s other uploads are not', async () => {
-    const ref = files.createOwned();
-    const uploads = createUploads(files.ctx);
-    const ticket = await uploads.begin(ref);
-    await forget(ref);
-    expect(await intentsOf(ref)).toEqual(['abandoned']);
-    expect(await reasonOf(uploads.send(ticket, Buffer.from('late')))).toMatch(/^upload_/);
-    const other = files.createOwned(ref.accountId);
-    const otherTicket = await uploads.begin(other);
-    await forget(ref);
-    await uploads.send(otherTicket, Buffer.from('in time'));
-    expect(await remainsOf(files.db, ref.applicationId)).toEqual(forgotten(0));
-    expect(await remainsOf(files.db, other.applicationId)).toMatchObject({ files: 1, isMarked: false });
-  });
-
-  it('that is committed at the same moment is either refused or forgotten too', async () => {
-    const refs = Array.from({ length: 16 }, () => files.createOwned());
-    const uploads = createUploads(files.ctx);
-    const tickets = await Promise.all(refs.map((ref) => uploads.begin(ref)));
-    const sent = tickets.map((ticket) =>
-      uploads.send(ticket, Buffer.from('at the same time')).then(
-        () => 1,
-        () => 0,
-      ),
-    );
-    const outcomes = await Promise.all(refs.map(async (ref, i) => Promise.all([sent[i], forget(ref)])));
-    const remains = await Promise.all(refs.map((ref) => remainsOf(files.db, ref.applicationId)));
-    expect(remains).toEqual(outcomes.map(([stored]) => forgotten(stored ?? 0)));
-  });
-
-  it('that is being committed is waited for, and forgotten too', async () => {
+  it('waits for an upload that is being committed, and deletes its file', async () => {
     const ref = files.createOwned();
     const uploads = createUploads(files.ctx);
     const ticket = await uploads.begin(ref);
@@ -157,69 +67,150 @@ describe('an upload to an application that is forgotten', () => {
     onTestFinished(() => holder.release());
     await holder.query('begin; lock table audit_entry in share mode');
     const sending = uploads.send(ticket, Buffer.from('at the same time'));
-    const committing = eventually(async () => expect(await waitersForLocks()).toBe(1));
-    const forgetting = committing.then(() => forget(ref));
-    const bothWait = committing.then(() => eventually(async () => expect(await waitersForLocks()).toBe(2)));
-    await bothWait.finally(() => holder.query('commit'));
-    await Promise.all([sending, forgetting]);
-    expect(await remainsOf(files.db, ref.applicationId)).toEqual(forgotten(1));
+    await eventually(async () => expect(await waitingForLocks()).toBe(1));
+    const cleaning = cleanUp(ref);
+    await eventually(async () => expect(await waitingForLocks()).toBe(2)).finally(() => holder.query('commit'));
+    await Promise.all([sending, cleaning]);
+    expect(await remains(ref)).toEqual(cleanedUp(1));
   });
-});
 
-describe('forgetting that is stopped', () => {
+  it('abandons an upload to the application, and none to another of the account', async () => {
+    const ref = files.createOwned();
+    const other = files.createOwned(ref.accountId);
+    const uploads = createUploads(files.ctx);
+    const ticket = await uploads.begin(ref);
+    await cleanUp(ref);
+    expect(await reasonOf(uploads.send(ticket, Buffer.from('late')))).toBe('upload_ticket_invalid');
+    const otherTicket = await uploads.begin(other);
+    await cleanUp(ref);
+    await uploads.send(otherTicket, Buffer.from('in time'));
+    expect(await remains(other)).toMatchObject({ files: 1, isMarked: false });
+  });
+
   it.each(['before', 'after'] as const)(
-    '%s any of its statements is ended by the next try, with nothing lost',
+    'that fails %s any of its statements is completed by the next try',
     async (moment) => {
       let position = 0;
-      for (let wasStopped = true; wasStopped; position += 1) {
-        const ref = await deletedWith(501);
-        wasStopped = await whileFailingAt(position, moment, () => forget(ref));
-        const { files: left, objects } = await remainsOf(files.db, ref.applicationId);
+      for (let failed = true; failed; position += 1) {
+        const ref = await ownedWith(501);
+        failed = await failAt(position, moment, () => cleanUp(ref));
+        const { files: left, objects } = await remains(ref);
         expect({ position, objects: left + objects }).toEqual({ position, objects: 501 });
-        await forget(ref);
-        expect(await remainsOf(files.db, ref.applicationId)).toEqual(forgotten(501));
+        await cleanUp(ref);
+        expect(await remains(ref)).toEqual(cleanedUp(501));
       }
-      // Three transactions with files, the last of which finds none, the one before them, and the end.
       expect(position).toBeGreaterThan(18);
     },
     60_000,
   );
-
-  it.each([1, 2])('by the death of its process after batch %i is ended by the next try', async (commits) => {
-    const ref = await deletedWith(1_200);
-    const args = [FORGET, files.url, ref.applicationId, ref.accountId, String(commits)];
-    const child = spawn(process.execPath, args, { stdio: 'inherit' });
-    onTestFinished(() => void child.kill('SIGKILL'));
-    expect(await once(child, 'exit')).toEqual([null, 'SIGKILL']);
-    const between = await remainsOf(files.db, ref.applicationId);
-    expect(between).toMatchObject({ files: 1_200 - 500 * commits, objects: 500 * commits, isMarked: true });
-    expect(between.usage?.fileCount).toBe(1_200 - 500 * commits);
-    await forget(ref);
-    expect(await remainsOf(files.db, ref.applicationId)).toEqual(forgotten(1_200));
-  });
 });
 
+/** Makes one statement of `run` fail, before or after the database executes it; returns whether there was such a statement. */
+async function failAt(position: number, moment: 'before' | 'after', run: () => Promise<unknown>): Promise<boolean> {
+  let sent = 0;
+  const { query } = pg.Client.prototype;
+  pg.Client.prototype.query = async function fail(this: pg.Client) {
+    const isFailing = sent++ === position;
+    if (isFailing && moment === 'before') throw new Error('broken by the test');
+    // biome-ignore lint/complexity/noArguments: pg has many overloads, and all go through untouched.
+    const result = await Reflect.apply(query, this, arguments);
+    if (isFailing) throw new Error('broken by the test');
+    return result;
+  } as unknown as typeof query;
+  try {
+    await run().catch((err: Error) => expect(String(err.cause ?? err) + (err as AggregateError).errors).toContain('broken'));
+  } finally {
+    pg.Client.prototype.query = query;
+  }
+  return sent > position;
+}
+
 describe('tombstones', () => {
-  it('go after 25 hours, once the application is wholly forgotten', async () => {
-    const [old, young, half] = [await deletedWith(1), await deletedWith(1), await deletedWith(1)];
-    for (const ref of [old, young]) await forget(ref);
+  it('are deleted after 25 hours, once the application is cleaned up', async () => {
+    const [old, young, half] = [await ownedWith(1), await ownedWith(1), await ownedWith(1)];
+    for (const ref of [old, young]) await cleanUp(ref);
     const insert = `insert into deleted_application (application_id, created_at) values ($1, now() - $2::interval)
       on conflict (application_id) do update set created_at = excluded.created_at`;
     await files.db.query(insert, [old.applicationId, '25 hours 1 minute']);
     await files.db.query(insert, [young.applicationId, '24 hours 59 minutes']);
     await files.db.query(insert, [half.applicationId, '30 hours']);
     expect(await purgeTombstones(files.ctx)).toBe(1);
-    const marked = await Promise.all([old, young, half].map(({ applicationId }) => remainsOf(files.db, applicationId)));
-    expect(marked.map(({ isMarked }) => isMarked)).toEqual([false, true, true]);
-  });
-
-  it('go a thousand at a time', async () => {
-    await files.db.query(
-      `insert into deleted_application (application_id, created_at)
-        select gen_random_uuid(), now() - interval '2 days' from generate_series(1, 1500)`,
-    );
-    expect([await purgeTombstones(files.ctx), await purgeTombstones(files.ctx), await purgeTombstones(files.ctx)]).toEqual([
-      1_000, 500, 0,
-    ]);
+    const left = await Promise.all([old, young, half].map(remains));
+    expect(left.map(({ isMarked }) => isMarked)).toEqual([false, true, true]);
   });
 });
+
+/** A service that follows deletions, as after its start. */
+function startFollowing(redisUrl = 'redis://localhost:1') {
+  const { apps, clock, ctx } = files;
+  apps.deletions.length = 0;
+  const options = { redisUrl, listDeleted: createListDeleted(apps.transport) };
+  const follower = followApplications({ ...ctx, clock: clock.now }, options, () => undefined);
+  const addDeleted = async (ageMs: number) => {
+    const ref = await ownedWith(1);
+    apps.deletions.push({ ...ref, deletedAt: new Date(clock.now().getTime() - ageMs) });
+    return ref;
+  };
+  return { follower, addDeleted, reconcile: () => follower.reconcile(new AbortController().signal) };
+}
+
+describe('the reconciliation of deletions', () => {
+  it('cleans up after those that no job announced, and after interrupted ones', async () => {
+    const { reconcile, addDeleted } = startFollowing();
+    const refs = [];
+    for (let i = 0; i < 7; i += 1) refs.push(await addDeleted(i * HOUR_MS));
+    const interrupted = await ownedWith(1);
+    await files.db.query('insert into deleted_application (application_id) values ($1)', [interrupted.applicationId]);
+    await reconcile();
+    for (const ref of [...refs, interrupted]) expect(await remains(ref)).toEqual(cleanedUp(1));
+    const sent = await statementsOf(reconcile);
+    expect(sent.map(({ text }) => text.trim().split(/\s/, 1)[0])).toEqual(['select', 'select']);
+  });
+
+  it('goes back 24 hours at first, then 5 minutes behind the one before, and as far again after a failure', async () => {
+    const { reconcile, addDeleted } = startFollowing();
+    files.apps.deletionQueries.length = 0;
+    const startedAt = files.clock.now().getTime();
+    const [first, second] = [await addDeleted(23 * HOUR_MS), await addDeleted(HOUR_MS)];
+    expect(await failAt(4, 'before', reconcile)).toBe(true);
+    expect([(await remains(first)).files, (await remains(second)).files]).toEqual([1, 0]);
+    await reconcile();
+    expect(await remains(first)).toEqual(cleanedUp(1));
+    files.clock.advance(30_000);
+    const late = await addDeleted(4 * 60_000);
+    await reconcile();
+    expect(await remains(late)).toEqual(cleanedUp(1));
+    const ages = files.apps.deletionQueries.map((since) => startedAt - since.getTime());
+    expect(ages).toEqual([24 * HOUR_MS, 24 * HOUR_MS, 5 * 60_000]);
+  });
+});
+
+it('a job of the queue starts a clean-up: other jobs do not, malformed ones are kept, failed ones are retried', async () => {
+  const redis = await startOwnRedis();
+  const logger = createLogger('producer', 'silent');
+  const producer = createQueueProducer({ url: redis.url, name: 'test-producer', queues: ['files'], logger });
+  producer.connect();
+  const { follower } = startFollowing(redis.url);
+  onTestFinished(async () => {
+    await Promise.all([follower.worker.stop(), producer.close()]);
+    await redis.remove();
+  });
+  const [deleted, paused] = [await ownedWith(1), await ownedWith(1)];
+  const job = (name: string, data: object) => ({ id: randomUUID(), name, data });
+  await files.db.query('alter table deleted_application rename to away');
+  await eventually(() =>
+    producer.add('files', [
+      job('deleted', { applicationId: 'x' }),
+      job('paused', paused),
+      job('deleted', { ...deleted, more: 1 }),
+    ]),
+  );
+  follower.worker.start();
+  const delayed = () => redis.ask((client) => client.zcard('latchkey:queue:files:delayed'));
+  await eventually(async () => expect(await delayed()).toBe(2)).finally(() =>
+    files.db.query('alter table away rename to deleted_application'),
+  );
+  await eventually(async () => expect(await remains(deleted)).toEqual(cleanedUp(1)), { timeoutMs: 10_000 });
+  expect(await remains(paused)).toMatchObject({ files: 1, isMarked: false });
+  expect(await delayed()).toBe(1);
+}, 30_000);

@@ -1,79 +1,103 @@
 import { BY_ITSELF } from '@latchkey/kit/audit/actor';
+import { type DeletionFollower, followDeletions } from '@latchkey/kit/follow-deletions';
 import type { FilesContext } from '../../context.ts';
-import { type FileEvent, recordFiles } from '../file/audit.ts';
-import { chargeMib } from '../file/charge.ts';
+import { deleteFiles, recordFiles } from '../file/file.store.ts';
+import { insertObjectDeletions } from '../object-deletion.store.ts';
 import { objectKey } from '../object-store/object-store.ts';
+import { abandonUpload } from '../upload/upload-intent.store.ts';
+import { subtractUsage } from '../upload/usage.store.ts';
+import { chargeMib } from '../upload/usage.ts';
+import type { ListDeleted } from './application.client.ts';
 import {
-  abandonUploads,
   type DeletedApplication,
-  deleteFiles,
   deleteTombstones,
   deleteUsage,
-  insertObjectDeletions,
   insertTombstone,
-  type RemovedFile,
-  subtractUsage,
+  selectHalfDeleted,
+  selectUnmarked,
 } from './deleted-application.store.ts';
 
-export type { DeletedApplication } from './deleted-application.store.ts';
+type Context = Pick<FilesContext, 'db' | 'logger' | 'clock'>;
 
-/** What forgetting works on. */
-export type ForgetContext = Pick<FilesContext, 'db' | 'logger' | 'clock'>;
-
-/** Most files removed in one transaction. */
+/** Most files deleted in one transaction. */
 const BATCH_MAX = 500;
 
-/** The event log's 24 hours, and one more for clocks that differ: an application can't be heard of again once its tombstone goes. */
-const TOMBSTONE_HOURS = 25;
+/** How long the event log goes back. */
+const EVENT_LOG_HOURS = 24;
+/** One hour more for clocks that differ: no event announces the application again once its tombstone goes. */
+const TOMBSTONE_HOURS = EVENT_LOG_HOURS + 1;
 const TOMBSTONES_MAX = 1_000;
+/** Overlap of two reconciliations, for clocks that differ and deletions that took long to commit. */
+const OVERLAP_MS = 5 * 60_000;
+const HALF_DELETED_MAX = 100;
 
 /**
- * Forgets a deleted application: from the first commit on nothing can be added to it, then its files go, some at a time, each with a note of the object
- * that is to be removed. Stopped at any point it may be begun again, also by several at once; done twice it is done.
+ * Follows the deletions of applications: those that the queue announces, and in `reconcile` those whose job was lost.
  *
  * @param onObjectsToRemove called after each commit that leaves objects to remove
  */
-export async function forgetApplication(
-  ctx: ForgetContext,
-  application: DeletedApplication,
+export function followApplications(
+  ctx: Context,
+  { redisUrl, listDeleted }: { readonly redisUrl: string; readonly listDeleted: ListDeleted },
+  onObjectsToRemove: () => void,
+): DeletionFollower {
+  return followDeletions({
+    redisUrl,
+    queue: 'files',
+    name: 'latchkey-files-deletions',
+    logger: ctx.logger,
+    clock: ctx.clock,
+    lookBackMs: EVENT_LOG_HOURS * 3_600_000,
+    overlapMs: OVERLAP_MS,
+    listPage: listDeleted,
+    selectPending: (items) => selectUnmarked(ctx.db, items),
+    selectInterrupted: () => selectHalfDeleted(ctx.db, HALF_DELETED_MAX),
+    handle: (application) => cleanUpApplication(ctx, application, onObjectsToRemove),
+  });
+}
+
+/**
+ * Cleans up a deleted application: from the first commit on it takes no files, then its files go in batches, each with
+ * the scheduled removal of its objects. It may be interrupted anywhere, repeated, and run concurrently.
+ */
+export async function cleanUpApplication(
+  ctx: Context,
+  { applicationId, accountId }: DeletedApplication,
   onObjectsToRemove: () => void,
 ): Promise<void> {
-  const { applicationId } = application;
   await ctx.db.transaction().execute(async (tx) => {
     await insertTombstone(tx, applicationId);
     // Waits for an upload that is being committed, whose file is found below.
-    await abandonUploads(tx, application);
+    await abandonUpload(tx, accountId, applicationId);
   });
   let fileCount = 0;
-  // Until there is none: one batch may be smaller than another, as others may be removing files as well.
-  for (let removed = await forgetFiles(ctx, applicationId); removed > 0; removed = await forgetFiles(ctx, applicationId)) {
-    fileCount += removed;
+  // Until none is left: a batch may be smaller where others delete files as well.
+  for (let deleted = await deleteBatch(ctx, applicationId); deleted > 0; deleted = await deleteBatch(ctx, applicationId)) {
+    fileCount += deleted;
     onObjectsToRemove();
   }
   await deleteUsage(ctx.db, applicationId);
   if (fileCount > 0) ctx.logger.info({ applicationId, fileCount }, 'files of a deleted application removed');
 }
 
-/** Removes some files and answers how many. */
-async function forgetFiles(ctx: ForgetContext, applicationId: string): Promise<number> {
-  return ctx.db.transaction().execute(async (tx) => {
-    const removed = await deleteFiles(tx, applicationId, BATCH_MAX);
-    if (removed.length === 0) return 0;
-    const keys = removed.map(({ id }) => objectKey(applicationId, id));
+async function deleteBatch({ db }: Context, applicationId: string): Promise<number> {
+  return db.transaction().execute(async (tx) => {
+    const files = await deleteFiles(tx, applicationId, { limit: BATCH_MAX });
+    if (files.length === 0) return 0;
+    const keys = files.map(({ id }) => objectKey(applicationId, id));
     await insertObjectDeletions(tx, keys);
-    const chargedMib = removed.reduce((sum, { byteSize }) => sum + chargeMib(byteSize), 0);
-    await subtractUsage(tx, applicationId, { fileCount: removed.length, chargedMib });
-    await recordFiles(tx, BY_ITSELF, ...removed.map((file) => toEvent(applicationId, file)));
-    return removed.length;
+    const chargedMib = files.reduce((sum, { byteSize }) => sum + chargeMib(byteSize), 0);
+    await subtractUsage(tx, applicationId, { fileCount: files.length, chargedMib });
+    const events = files.map(({ id: fileId, accountId, displayName }) => {
+      const changes = { displayName, because: 'application.deleted' };
+      return { accountId, applicationId, fileId, action: 'file.deleted' as const, changes };
+    });
+    await recordFiles(tx, BY_ITSELF, ...events);
+    return files.length;
   });
 }
 
-function toEvent(applicationId: string, { id, accountId, displayName }: RemovedFile): FileEvent {
-  const changes = { displayName, because: 'application.deleted' };
-  return { accountId, applicationId, fileId: id, action: 'file.deleted', changes };
-}
-
-/** Removes tombstones that nobody can need any more, up to 1,000; answers how many. */
-export async function purgeTombstones(ctx: Pick<FilesContext, 'db'>): Promise<number> {
-  return deleteTombstones(ctx.db, TOMBSTONE_HOURS, TOMBSTONES_MAX);
+/** Deletes tombstones that are not needed any more, up to 1,000; returns how many. */
+export async function purgeTombstones({ db }: Pick<FilesContext, 'db'>): Promise<number> {
+  return deleteTombstones(db, TOMBSTONE_HOURS, TOMBSTONES_MAX);
 }

@@ -4,9 +4,9 @@ import { parseId } from '@latchkey/kit/id';
 import { errors } from '../../errors.ts';
 
 /**
- * Which of some applications are the account's and not deleted.
+ * Which of some applications the account owns and has not deleted.
  *
- * @param requestId id of the request that the question belongs to; empty for none
+ * @param requestId id of the request that the query belongs to; empty for none
  */
 export type FindOwnedApplications = (
   accountId: string,
@@ -14,18 +14,25 @@ export type FindOwnedApplications = (
   requestId: string,
 ) => Promise<ReadonlySet<string>>;
 
-/** Pause until the apps service is asked again, in milliseconds. */
+/** An application of an account as a caller named it, and the id of its request. */
+export interface ApplicationRef {
+  readonly accountId: string;
+  readonly applicationId: string;
+  readonly requestId: string;
+}
+
+/** Pause before the apps service is queried again, in milliseconds. */
 const RETRY_MS = 250;
 
 /**
- * Repeats a question while no process of the apps service can be reached, as during its restart, until the signal aborts. What
- * the service answers is final, errors included: a database that is away must fail soon.
+ * Repeats a query while the apps service is unreachable, as during its restart, until the signal aborts. Every response
+ * is final, errors included: a database that is away must fail soon.
  */
-export function findOwnedOnceReachable(findOwned: FindOwnedApplications, signal: AbortSignal): FindOwnedApplications {
-  return async (...question) => {
+export function waitUntilReachable(findOwned: FindOwnedApplications, signal: AbortSignal): FindOwnedApplications {
+  return async (...query) => {
     for (;;) {
       try {
-        return await findOwned(...question);
+        return await findOwned(...query);
       } catch (err) {
         if (!isUnreachable(err) || signal.aborted) throw err;
       }
@@ -34,14 +41,7 @@ export function findOwnedOnceReachable(findOwned: FindOwnedApplications, signal:
   };
 }
 
-/** Names an application of an account, as a caller sent it, and the request that is about it. */
-export interface ApplicationRef {
-  readonly accountId: string;
-  readonly applicationId: string;
-  readonly requestId: string;
-}
-
-/** The ids of a reference in canonical form. Throws `application_not_found` for text that names nothing. */
+/** The reference in canonical form. Throws `application_not_found` for text that is no UUID. */
 export function parseRef(ref: ApplicationRef): ApplicationRef {
   const accountId = parseId(ref.accountId);
   const applicationId = parseId(ref.applicationId);
@@ -49,17 +49,20 @@ export function parseRef(ref: ApplicationRef): ApplicationRef {
   return { accountId, applicationId, requestId: ref.requestId };
 }
 
+/** Throws `application_not_found` unless the account owns the application. */
+export async function requireOwned(findOwned: FindOwnedApplications, ref: ApplicationRef): Promise<void> {
+  const owned = await findOwned(ref.accountId, [ref.applicationId], ref.requestId);
+  if (!owned.has(ref.applicationId)) throw errors.application_not_found();
+}
+
 /**
- * Reads something of an application while the apps service is asked whether it is the account's, so that both take the time of one.
+ * Reads something of an application while the apps service is asked whether the account owns it.
  *
- * @param ref ids in canonical form
- * @throws `application_not_found`, before whatever the reading failed with
+ * @throws `application_not_found`, before any error of the reading
  */
 export async function whileOwned<T>(findOwned: FindOwnedApplications, ref: ApplicationRef, read: () => Promise<T>): Promise<T> {
-  const { accountId, applicationId, requestId } = ref;
-  const [owned, outcome] = await Promise.allSettled([findOwned(accountId, [applicationId], requestId), read()]);
+  const [owned, outcome] = await Promise.allSettled([requireOwned(findOwned, ref), read()]);
   if (owned.status === 'rejected') throw owned.reason;
-  if (!owned.value.has(applicationId)) throw errors.application_not_found();
   if (outcome.status === 'rejected') throw outcome.reason;
   return outcome.value;
 }

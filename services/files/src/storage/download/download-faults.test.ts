@@ -3,12 +3,12 @@ import { connect, type Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import { eventually } from '@latchkey/testkit/eventually';
 import { startTcpProxy } from '@latchkey/testkit/tcp-proxy';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type DownloadServer, REQUEST_ID, startDownloadServer } from '../../testing/download-server.ts';
 import { storeFile } from '../../testing/stored-file.ts';
-import { SECRET_KEY, startTestFiles, type TestFiles } from '../../testing/test-files.ts';
+import { SECRET_KEY, type TestFiles, useTestFiles } from '../../testing/test-files.ts';
 import type { ObjectStore } from '../object-store/object-store.ts';
-import { createDownloadHandler, type DownloadOptions } from './download-handler.ts';
+import { createDownloadHandler } from './download-handler.ts';
 import { createDownloadUrls } from './download-url.ts';
 
 const MIB = 1024 * 1024;
@@ -20,17 +20,15 @@ const STALL_TIMEOUT_MS = 1_000;
 const BREAK_MS = 100;
 const downloadUrls = createDownloadUrls({ secretKey: SECRET_KEY, publicUrl: 'http://localhost' });
 
-let files: TestFiles;
+const files = useTestFiles();
 let url: string;
 let id: string;
 let ref: ReturnType<TestFiles['createOwned']>;
 beforeAll(async () => {
-  files = await startTestFiles();
   ref = files.createOwned();
   id = await storeFile(files, ref, { bytes: BYTES });
   url = downloadUrls.create(id, new Date(files.clock.now().getTime() + 60_000));
 });
-afterAll(() => files.stop());
 
 /** What the store does otherwise, for this test. */
 let reading: ((body: Readable) => Readable | Promise<Readable>) | undefined;
@@ -48,7 +46,7 @@ afterEach(async () => {
 });
 
 /** Serves the file, with the patience of a deployment unless another is given. */
-async function serve(options: DownloadOptions = {}): Promise<void> {
+async function serve(options: { stallTimeoutMs?: number } = {}): Promise<void> {
   await server?.close();
   const aroundStore = (store: ObjectStore): ObjectStore => ({
     ...store,
@@ -81,7 +79,7 @@ async function requestWithoutReading(): Promise<Socket> {
 const allClosed = () => opened.every((body) => body.closed) && server.underWay() === 0;
 
 describe('a store that fails', () => {
-  it('is told of by 503 when the file can not be opened', async () => {
+  it('gives 503 when the object fails to open', async () => {
     reading = (body) => {
       body.destroy();
       throw new Error('EIO: secret path');
@@ -113,10 +111,9 @@ describe('a store that fails', () => {
     reading = insteadOf(() => Readable.from([BYTES.subarray(0, 1000)]));
     const { body, whole } = await server.fetch(url);
     expect([body.byteLength, whole]).toEqual([1000, false]);
-    await eventually(() => server.underWay() === 0);
   });
 
-  it('gives no byte more than was announced when its object is longer', async () => {
+  it('sends no byte more than announced when its object is longer', async () => {
     const first = Promise.withResolvers<void>();
     const pieces = async function* () {
       yield BYTES.subarray(0, 60);
@@ -129,7 +126,7 @@ describe('a store that fails', () => {
     expect([status, body.byteLength, whole]).toEqual([206, 60, false]);
   });
 
-  it('does not hold a client for ever when it stands still', async () => {
+  it('is given up when it stalls', async () => {
     await serve({ stallTimeoutMs: STALL_TIMEOUT_MS });
     reading = insteadOf(() => new Readable({ read: () => undefined }));
     const { whole } = await server.fetch(url);
@@ -138,7 +135,7 @@ describe('a store that fails', () => {
 });
 
 describe('a reader', () => {
-  it('that does not read costs a bounded amount, and is cut off', async () => {
+  it('that does not read costs bounded memory, and is cut off', async () => {
     await serve({ stallTimeoutMs: STALL_TIMEOUT_MS });
     const socket = await requestWithoutReading();
     const [body] = opened as [Readable & { bytesRead: number }];
@@ -149,13 +146,6 @@ describe('a reader', () => {
     socket.on('data', (chunk: Buffer) => received.push(chunk.byteLength)).resume();
     await new Promise((resolve) => socket.once('close', resolve));
     expect(received.reduce((sum, n) => sum + n, 0)).toBeLessThan(BYTES.byteLength);
-  });
-
-  it('that goes away ends the reading of the file', async () => {
-    const socket = await requestWithoutReading();
-    expect(opened[0]?.closed).toBe(false);
-    socket.resetAndDestroy();
-    await eventually(allClosed);
   });
 
   it('that goes away while the file is being opened leaves nothing open', async () => {
@@ -171,7 +161,7 @@ describe('a reader', () => {
     await eventually(allClosed);
   });
 
-  it('that is slow gets all of it, in however long that takes', async () => {
+  it('that is slow gets all of it', async () => {
     await serve({ stallTimeoutMs: STALL_TIMEOUT_MS });
     const socket = await requestWithoutReading();
     const startedAt = performance.now();
@@ -194,7 +184,7 @@ describe('a reader', () => {
 });
 
 describe('a database that is away', () => {
-  it('is told of by 503', async () => {
+  it('gives 503', async () => {
     const proxy = await startTcpProxy(files.url);
     const { ctx } = files.connect({ url: proxy.url });
     const cut = await startDownloadServer(createDownloadHandler({ ...ctx, downloadUrls }));

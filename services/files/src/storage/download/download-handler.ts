@@ -1,33 +1,24 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Readable } from 'node:stream';
-import { isDatabaseUnavailable } from '@latchkey/kit/database/database';
-import { commonErrors, DomainError, defineErrors } from '@latchkey/kit/errors';
+import { commonErrors } from '@latchkey/kit/errors';
 import { answerTurn } from '@latchkey/kit/http/answer-turn';
 import { canonicalIp, networkOf } from '@latchkey/kit/http/client-ip';
 import { newId } from '@latchkey/kit/id';
 import type { PlainRoute } from '@latchkey/kit/rpc/plain-route';
 import type { FilesContext } from '../../context.ts';
 import { errors } from '../../errors.ts';
+import { type StoredFile, selectFile } from '../file/file.store.ts';
 import { type ByteRange, objectKey } from '../object-store/object-store.ts';
+import { toDomainError } from '../upload/upload-call.ts';
 import { parseRange } from './byte-range.ts';
-import { type DownloadableFile, selectDownloadable } from './download.store.ts';
-import {
-  bodyHeaders,
-  fileHeaders,
-  METHOD_NOT_ALLOWED,
-  PRECONDITION_FAILED,
-  RANGE_UNSATISFIABLE,
-  sendRefusal,
-  validatorsOf,
-} from './download-answer.ts';
+import { DownloadQuota } from './download-quota.ts';
+import { bodyHeaders, fileHeaders, httpErrors, internal_error, sendError, validatorsOf } from './download-response.ts';
 import { DOWNLOADS_PATH } from './download-url.ts';
-import { OpenDownloads } from './open-downloads.ts';
 import { checkPreconditions, isRangeWanted } from './precondition.ts';
 import { sendBody } from './send-body.ts';
 
 /**
- * Answers a request for `/downloads/<token>` with every header there is, and never rejects. The network is the client's, as `networkOf` names it:
- * the limit per network counts it.
+ * Responds to a request for `/downloads/<token>` with all headers, and never rejects. `clientNetwork` is the client's, as
+ * `networkOf` names it: the limit per network counts it.
  */
 export type DownloadHandler = (
   req: IncomingMessage,
@@ -36,55 +27,49 @@ export type DownloadHandler = (
   clientNetwork: string,
 ) => Promise<void>;
 
-/** What a download may do. */
-export interface DownloadOptions {
-  /** How long it may stand still, in milliseconds. 30 s unless set; it may take as long as it likes. */
-  readonly stallTimeoutMs?: number;
-}
-
-const STALL_TIMEOUT_MS = 30_000;
+/** Longest time in which nothing moves, in milliseconds; a download as a whole may take any time. */
+const STALL_MS = 30_000;
 const ALLOWED_METHODS = ['GET', 'HEAD'];
-const REFUSED_METHODS = ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
+const REJECTED_METHODS = ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
 
-const TOO_MANY = new Set(['downloads_of_network', 'downloads_of_file', 'too_many_downloads']);
-
-const { internal_error } = defineErrors({ internal_error: { kind: 'internal', message: 'Internal server error' } });
-
-/** A request for a file that is there. */
+/** A request for a file that exists. */
 interface Download {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
   readonly requestId: string;
-  readonly clientNetwork: string;
-  readonly file: DownloadableFile;
+  readonly file: StoredFile;
 }
 
-/** Serves files by the URLs that this service signed (decisions 11): GET and HEAD, ranges and preconditions as in RFC 9110. */
-export function createDownloadHandler(ctx: FilesContext, options: DownloadOptions = {}): DownloadHandler {
-  const { stallTimeoutMs = STALL_TIMEOUT_MS } = options;
-  const open = new OpenDownloads(ctx.limits.downloadsAtOnce);
+/**
+ * Serves files by the URLs that this service signed (decisions 11): GET and HEAD, ranges and preconditions as in RFC 9110.
+ *
+ * @param options.stallTimeoutMs longest time in which nothing moves; 30,000 unless set
+ */
+export function createDownloadHandler(ctx: FilesContext, options: { stallTimeoutMs?: number } = {}): DownloadHandler {
+  const { stallTimeoutMs = STALL_MS } = options;
+  const quota = new DownloadQuota(ctx.limits.downloadsAtOnce);
   return async (req, res, givenId, clientNetwork) => {
     const requestId = givenId || newId();
-    // Whoever goes away in the middle is told of by the pipeline; before it, nobody cares.
     res.on('error', () => undefined);
     if (!(await answerTurn(res))) return;
     try {
       if (!ALLOWED_METHODS.includes(req.method ?? '')) {
-        sendRefusal(res, METHOD_NOT_ALLOWED, requestId, { allow: ALLOWED_METHODS.join(', ') });
-        return;
+        return sendError(res, httpErrors.methodNotAllowed, requestId, { allow: ALLOWED_METHODS.join(', ') });
       }
       const file = await findFile(ctx, req.url ?? '');
-      await answer(ctx, { req, res, requestId, clientNetwork, file }, { open, stallTimeoutMs });
+      const download = { req, res, requestId, file };
+      const range = await respondWithoutBody(ctx, download);
+      if (range === 'done') return;
+      await quota.run(res, { clientNetwork, fileId: file.id }, () => send(ctx, download, range, stallTimeoutMs));
     } catch (err) {
-      refuse(ctx, res, requestId, err);
+      reject(ctx, res, requestId, err);
     }
   };
 }
 
-/** The handler as routes of the service's own port, those it refuses among them. Whoever has a URL may use it. */
+/** The handler as routes of the service's own port. Whoever has a URL may use it. */
 export function downloadRoutes(handle: DownloadHandler): PlainRoute[] {
-  const methods = [...ALLOWED_METHODS, ...REFUSED_METHODS];
-  return methods.map((method) => ({
+  return [...ALLOWED_METHODS, ...REJECTED_METHODS].map((method) => ({
     method,
     path: DOWNLOADS_PATH,
     needsCredential: false,
@@ -98,56 +83,44 @@ function networkOfCaller(req: IncomingMessage, isService: boolean): string {
   return isService && typeof reported === 'string' ? reported : networkOf(canonicalIp(req.socket.remoteAddress));
 }
 
-/** One answer for what is forged, expired or deleted. */
-async function findFile(ctx: FilesContext, url: string): Promise<DownloadableFile> {
+/** Throws the same error for tokens that are forged or expired, and for deleted files. */
+async function findFile(ctx: FilesContext, url: string): Promise<StoredFile> {
   const path = url.split('?', 1)[0] as string;
   const id = ctx.downloadUrls.read(path.slice(path.lastIndexOf('/') + 1), ctx.clock());
-  const file = id === undefined ? undefined : await selectDownloadable(ctx.pool, id);
+  const file = id === undefined ? undefined : await selectFile(ctx.pool, id);
   if (!file) throw errors.download_not_found();
   return file;
 }
 
-/** What bounds a download. */
-interface Bounds {
-  readonly open: OpenDownloads;
-  readonly stallTimeoutMs: number;
-}
-
-async function answer(ctx: FilesContext, download: Download, { open, stallTimeoutMs }: Bounds): Promise<void> {
-  const { req, res, requestId, clientNetwork, file } = download;
+/** Responds where no byte is to be sent; otherwise returns the range to send, undefined for the whole. */
+async function respondWithoutBody(
+  ctx: FilesContext,
+  { req, res, requestId, file }: Download,
+): Promise<ByteRange | undefined | 'done'> {
   const validators = validatorsOf(file);
   const headers = fileHeaders(file, requestId);
   const status = checkPreconditions(req.headers, validators);
-  if (status === 412) return sendRefusal(res, PRECONDITION_FAILED, requestId, headers);
-  if (status === 304) return void res.writeHead(304, headers).end();
-  if (req.method === 'HEAD') {
-    await checkObject(ctx, file);
+  const isWanted = isRangeWanted(req.headers['if-range'] as string | undefined, validators);
+  const range = isWanted ? parseRange(req.headers.range, file.byteSize) : undefined;
+  if (status === 412) sendError(res, httpErrors.preconditionFailed, requestId, headers);
+  else if (status === 304) res.writeHead(304, headers).end();
+  else if (req.method === 'HEAD') {
+    await findObject(ctx, file, ctx.store.stat(objectKey(file.applicationId, file.id)));
     res.writeHead(200, { ...headers, ...bodyHeaders(file, file.byteSize) }).end();
-    return;
-  }
-  const range = isRangeWanted(req.headers['if-range'] as string | undefined, validators)
-    ? parseRange(req.headers.range, file.byteSize)
-    : undefined;
-  if (range === 'unsatisfiable') {
-    return sendRefusal(res, RANGE_UNSATISFIABLE, requestId, { ...headers, 'content-range': `bytes */${file.byteSize}` });
-  }
-  await open.during(res, { clientNetwork, fileId: file.id }, async () => {
-    const body = await openObject(ctx, file, range);
-    await send(ctx, download, { range, body, stallTimeoutMs });
-  });
-}
-
-interface Sending {
-  readonly range: ByteRange | undefined;
-  readonly body: Readable;
-  readonly stallTimeoutMs: number;
+  } else if (range === 'unsatisfiable') {
+    const rangeHeader = { 'content-range': `bytes */${file.byteSize}` };
+    sendError(res, httpErrors.rangeUnsatisfiable, requestId, { ...headers, ...rangeHeader });
+  } else return range;
+  return 'done';
 }
 
 async function send(
   ctx: FilesContext,
   { res, requestId, file }: Download,
-  { range, body, stallTimeoutMs }: Sending,
+  range: ByteRange | undefined,
+  stallTimeoutMs: number,
 ): Promise<void> {
+  const body = await findObject(ctx, file, ctx.store.read(objectKey(file.applicationId, file.id), range));
   const byteSize = range ? range.end - range.start + 1 : file.byteSize;
   const startedAt = performance.now();
   res.writeHead(range ? 206 : 200, {
@@ -164,37 +137,22 @@ async function send(
   }
 }
 
-async function openObject(ctx: FilesContext, file: DownloadableFile, range: ByteRange | undefined): Promise<Readable> {
-  const body = await ctx.store.read(objectKey(file.applicationId, file.id), range).catch(unavailable);
-  return body ?? (await failForMissing(ctx, file));
-}
-
-async function checkObject(ctx: FilesContext, file: DownloadableFile): Promise<void> {
-  const object = await ctx.store.stat(objectKey(file.applicationId, file.id)).catch(unavailable);
-  if (!object) await failForMissing(ctx, file);
-}
-
-/** A file that was deleted a moment ago has no object; one that is there and has none is damage. */
-async function failForMissing(ctx: FilesContext, file: DownloadableFile): Promise<never> {
-  if (!(await selectDownloadable(ctx.pool, file.id))) throw errors.download_not_found();
+/** What the store has of a file. A file that was just deleted has no object; one whose row exists is damaged. */
+async function findObject<T>(ctx: FilesContext, file: StoredFile, looking: Promise<T | undefined>): Promise<T> {
+  const found = await looking.catch((cause: unknown) => {
+    throw Object.assign(commonErrors.dependency_unavailable(), { cause });
+  });
+  if (found !== undefined) return found;
+  if (!(await selectFile(ctx.pool, file.id))) throw errors.download_not_found();
   throw new Error(`File ${file.id} has no object`);
 }
 
-function unavailable(cause: unknown): never {
-  const err = commonErrors.dependency_unavailable();
-  err.cause = cause;
-  throw err;
-}
-
-function refuse(ctx: FilesContext, res: ServerResponse, requestId: string, err: unknown): void {
-  const refusal = err instanceof DomainError ? err : toDomainError(err);
-  if (TOO_MANY.has(refusal.reason)) {
-    ctx.logger.warn({ requestId, reason: refusal.reason }, 'download refused: too many are open');
-  } else if (refusal.kind !== 'not_found') ctx.logger.error({ err, requestId }, 'download failed');
+function reject(ctx: FilesContext, res: ServerResponse, requestId: string, err: unknown): void {
+  const known = toDomainError(err) ?? internal_error();
+  const { kind, reason } = known;
+  const isOverQuota = kind === 'rate_limited' || reason === 'too_many_downloads';
+  if (isOverQuota) ctx.logger.warn({ requestId, reason }, 'download rejected: too many are open');
+  else if (kind !== 'not_found') ctx.logger.error({ err, requestId }, 'download failed');
   if (res.headersSent) res.destroy();
-  else sendRefusal(res, refusal, requestId);
-}
-
-function toDomainError(err: unknown): DomainError {
-  return isDatabaseUnavailable(err) ? commonErrors.dependency_unavailable() : internal_error();
+  else sendError(res, known, requestId);
 }

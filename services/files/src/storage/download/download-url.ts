@@ -1,15 +1,15 @@
 import { constantTimeEqual, deriveKey, hmac } from '@latchkey/kit/secrets';
 
-/** Makes and reads the URLs of files that the store does not serve by itself (decisions 11). */
+/** Creates and reads URLs of files that the store does not serve itself (decisions 11). */
 export interface DownloadUrls {
   /**
-   * An absolute URL at this service, signed, good until a moment.
+   * A signed absolute URL of this service.
    *
    * @param fileId a UUID in canonical form
-   * @param expiresAt when it ceases to be good; the whole second that follows counts
+   * @param expiresAt rounded up to the whole second
    */
   create(fileId: string, expiresAt: Date): string;
-  /** The file that the last part of such a URL's path names, or undefined where it is forged or past. */
+  /** The file of a token, the last part of such a URL's path; undefined where it is forged or expired. */
   read(token: string, now: Date): string | undefined;
 }
 
@@ -23,8 +23,8 @@ const EXPIRY_BYTES = 8;
 const TOKEN = /^([\w-]{32})([\w-]{43})$/;
 
 /**
- * Signs with a key of its own under the deployment's secret. A token is the file's id, the time and an HMAC of both, so that a forged one costs
- * no look-up, and no part of it can be changed.
+ * Signs with a key derived from the deployment's secret. A token is the file's id, the expiry and an HMAC of both, so that
+ * a forged one costs no query.
  *
  * @param options.publicUrl where clients reach this service's paths
  */

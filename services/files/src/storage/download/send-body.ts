@@ -3,7 +3,6 @@ import type { Readable } from 'node:stream';
 import { writeChunk } from '@latchkey/kit/http/write-chunk';
 import { bytesSent } from '../../files-metrics.ts';
 
-/** What is sent, and how long it may stand still. */
 export interface BodyOptions {
   /** Bytes that the headers announced. */
   readonly byteSize: number;
@@ -11,9 +10,8 @@ export interface BodyOptions {
 }
 
 /**
- * Sends a body as fast as the client reads it, whose headers are written. Holds one chunk at a time, and asks the source for the next once the
- * system has taken it. Where the bytes end early, are too many, fail, or nothing moves for too long, the connection is destroyed, so that the client
- * sees a body that was cut short. The source is closed in any case.
+ * Sends a body as fast as the client reads it, one chunk at a time. Where the bytes end early, are too many, fail, or
+ * stall, it destroys the connection, so that the client sees a body that was cut short. It always closes the source.
  *
  * @throws what went wrong, a client that went away included
  */

@@ -1,46 +1,56 @@
-import type { Acting } from '@latchkey/kit/audit/actor';
+import type { Acting, Origin } from '@latchkey/kit/audit/actor';
 import { within } from '@latchkey/kit/within';
+import type { Kysely } from 'kysely';
 import type { FilesContext } from '../../context.ts';
+import type { FilesDatabase } from '../../db/schema.ts';
 import { errors } from '../../errors.ts';
 import type { ApplicationRef } from '../application/owned-application.ts';
+import { insertObjectDeletions } from '../object-deletion.store.ts';
+import { OWN_REMOVAL_MS, removeObjects } from '../object-deletion.ts';
 import { objectKey } from '../object-store/object-store.ts';
-import { deleteObjectDeletions } from '../sweep/sweep.store.ts';
-import { recordFiles } from './audit.ts';
-import { chargeMib } from './charge.ts';
-import { insertObjectDeletion, OWN_REMOVAL_MS, removeFile, subtractUsage } from './file.store.ts';
-import { findFile } from './file-ref.ts';
+import { subtractUsage } from '../upload/usage.store.ts';
+import { chargeMib } from '../upload/usage.ts';
+import { deleteFiles, recordFiles } from './file.store.ts';
+import { parseFileRef } from './file.ts';
 
-/** How long an answer waits for the store; what is not removed by then is the sweeper's, in milliseconds. */
+/** Longest time that a response waits for the store, in milliseconds; the sweeper removes what takes longer. */
 const REMOVAL_MS_MAX = 2_000;
 
 /**
- * Removes a file for every call at once. Its object is owed to the store from the moment of the commit on, so that no crash can leave it; it is
- * tried at once, and a store that fails or is slow changes nothing for the caller.
+ * Deletes a file, for every later call. The removal of its object is scheduled in the same transaction, so that no
+ * crash can leave it; it is attempted immediately, and a store that fails or is slow changes nothing for the caller.
  *
  * @throws `application_not_found`, `file_not_found`
  */
-export async function deleteFile(ctx: Acting<FilesContext>, ref: ApplicationRef, fileIdText: string): Promise<void> {
-  const { applicationId, fileId } = await findFile(ctx, ref, fileIdText);
-  const key = objectKey(applicationId, fileId);
-  await ctx.db.transaction().execute(async (tx) => {
-    // The file first and then the counter, as uploads do, or the two would wait for each other.
-    const removed = await removeFile(tx, applicationId, fileId);
-    if (removed === undefined) throw errors.file_not_found();
-    await subtractUsage(tx, applicationId, chargeMib(removed.byteSize));
-    const { accountId, displayName } = removed;
-    await recordFiles(tx, ctx.origin, { accountId, applicationId, fileId, action: 'file.deleted', changes: { displayName } });
-    // No longer than a period of the sweeper, as we may be killed in between.
-    await insertObjectDeletion(tx, key, Math.min(OWN_REMOVAL_MS, ctx.limits.sweepIntervalMs));
-  });
-  await within(REMOVAL_MS_MAX, removeObject(ctx, key));
+export async function deleteFile(ctx: Acting<FilesContext>, given: ApplicationRef, fileIdText: string): Promise<void> {
+  const ref = await parseFileRef(ctx, given, fileIdText);
+  // No longer than a period of the sweeper, as this process may be killed meanwhile.
+  const removalMs = Math.min(OWN_REMOVAL_MS, ctx.limits.sweepIntervalMs);
+  const isDeleted = await ctx.db.transaction().execute((tx) => deleteFileRow(tx, ref, { origin: ctx.origin, removalMs }));
+  if (!isDeleted) throw errors.file_not_found();
+  await within(REMOVAL_MS_MAX, removeObjects(ctx, [objectKey(ref.applicationId, ref.fileId)]));
 }
 
-/** Never rejects. */
-async function removeObject(ctx: FilesContext, key: string): Promise<void> {
-  try {
-    await ctx.store.remove(key);
-    await deleteObjectDeletions(ctx.db, [key]);
-  } catch (err) {
-    ctx.logger.warn({ err, key }, 'object of a deleted file is left to the sweeper');
-  }
+/** Who deletes a row and why, and how long it has for the object itself, in milliseconds. */
+export interface RowDeletion {
+  readonly origin: Origin;
+  readonly because?: string;
+  readonly removalMs: number;
+}
+
+/** Deletes the row of a file with all that goes with it; false when the application has no such file. */
+export async function deleteFileRow(
+  tx: Kysely<FilesDatabase>,
+  { applicationId, fileId }: { readonly applicationId: string; readonly fileId: string },
+  { origin, because, removalMs }: RowDeletion,
+): Promise<boolean> {
+  // The file first and then the counter, as uploads do, or the two could deadlock.
+  const [file] = await deleteFiles(tx, applicationId, { fileId });
+  if (!file) return false;
+  await subtractUsage(tx, applicationId, { fileCount: 1, chargedMib: chargeMib(file.byteSize) });
+  const { accountId, displayName } = file;
+  const changes = { displayName, ...(because && { because }) };
+  await recordFiles(tx, origin, { accountId, applicationId, fileId, action: 'file.deleted', changes });
+  await insertObjectDeletions(tx, [objectKey(applicationId, fileId)], removalMs);
+  return true;
 }

@@ -8,26 +8,25 @@ export interface FileRow {
   readonly checksum: Buffer;
   readonly content_type: string;
   readonly created_at: Date;
-  /** Null where no download URL was ever made. */
+  /** Null without download URLs. */
   readonly created_count: string | null;
   readonly last_created_at: Date | null;
 }
 
-/** Some files of an application, newest first, and how many there are. */
+/** Some files of an application, newest first, and the total. */
 export interface FilePage {
   readonly rows: readonly FileRow[];
   readonly total: number;
 }
 
-/** Which files of an order, counted from its first one. */
 export interface Slice {
   readonly offset: number;
   readonly limit: number;
 }
 
 /**
- * What both statements end with: the rows of the ids that the index alone has found. Where there are none there is one row of nulls, for the
- * total. Each row is looked up by itself, which `offset 0` sees to: the planner takes the ids, which are few, for many, and would read tables whole.
+ * The end of both statements: the rows of the ids that the index found, or one row of nulls for the total. `offset 0`
+ * makes PostgreSQL look up each row by id: it overestimates the number of ids, and would scan whole tables.
  */
 const ROWS_OF_PAGE = `
   select total.n as total, f.*, url.*
@@ -41,8 +40,8 @@ const ROWS_OF_PAGE = `
   order by f.created_at desc, f.id desc`;
 
 /**
- * A page, found from the nearer end of the index, since passing over entries takes time: the scan from the other end has a limit of zero and never
- * begins. The kept counter and the rows are of one moment, as they are of one statement.
+ * A page, found from the nearer end of the index, since skipping entries takes time; the scan from the other end has a
+ * limit of zero. One statement reads the counter and the rows at one moment.
  */
 const SELECT_PAGE = {
   name: 'select-files-page',
@@ -61,8 +60,8 @@ const SELECT_PAGE = {
 };
 
 /**
- * A page of a search. The names stand in the index, so that one scan of the application's part of it answers: up to the end of the page it finds the
- * ids, and from there on it only counts. A page past the end takes a second scan.
+ * A page of a search. The index includes the names, so one scan of the application's part finds the ids of the page and
+ * counts the rest. A page past the end takes a second scan.
  */
 const SELECT_MATCHES = {
   name: 'select-files-matches',
@@ -85,13 +84,13 @@ const SELECT_MATCHES = {
   )${ROWS_OF_PAGE}`,
 };
 
-/** Files of an application, all of them counted. */
+/** Files of an application, and their total. */
 export async function selectPage(pool: pg.Pool, applicationId: string, slice: Slice): Promise<FilePage> {
   return toPage(await pool.query<Row>({ ...SELECT_PAGE, values: [applicationId, slice.limit, slice.offset] }));
 }
 
 /**
- * The files whose name contains a text, all of them counted.
+ * Files whose name contains a text, and their total.
  *
  * @param folded the text with ASCII letters in lower case
  */

@@ -5,27 +5,29 @@ import { REQUEST_ID_HEADER } from '@latchkey/kit/rpc/route';
 import type { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import type { FilesContext } from '../../context.ts';
 import type { ApplicationRef } from '../application/owned-application.ts';
-import { checkFileName } from './check-file-name.ts';
+import { abandonTicket, beginUpload } from '../upload/begin-upload.ts';
+import { getStorageUsage } from '../upload/usage.ts';
 import { deleteFile } from './delete-file.ts';
-import { createDownloadUrl } from './download-url.ts';
-import { getFilesMetadata } from './files-metadata.ts';
+import { checkFileName, createDownloadUrl, getFilesMetadata, renameFile } from './file.ts';
 import { type FileRow, listFiles } from './list-files.ts';
-import { renameFile } from './rename-file.ts';
-import { getStorageUsage } from './storage-usage.ts';
 
-type Impl = ServiceImpl<typeof FileService>;
-type Methods =
-  | 'checkFileName'
-  | 'getFilesMetadata'
-  | 'listFiles'
-  | 'renameFile'
-  | 'deleteFile'
-  | 'createDownloadUrl'
-  | 'getStorageUsage';
-
-/** What is done with files that exist. */
-export function fileRpc(ctx: FilesContext): Pick<Impl, Methods> {
+/** Files over RPC, and the control path of uploads. */
+export function fileRpc(ctx: FilesContext): ServiceImpl<typeof FileService> {
   return {
+    async beginUpload(request, call) {
+      const { fileName, byteSize, expectedChecksum } = request;
+      const ticket = await beginUpload(actingFor(ctx, call), {
+        ...toRef(request, call),
+        fileName,
+        byteSize: byteSize === undefined ? undefined : Number(byteSize),
+        expectedChecksum: expectedChecksum.byteLength === 0 ? undefined : expectedChecksum,
+      });
+      return { ticket };
+    },
+    async abandonUpload({ ticket }) {
+      await abandonTicket(ctx, ticket);
+      return {};
+    },
     async checkFileName(request, call) {
       await checkFileName(ctx, toRef(request, call), request.fileName);
       return {};

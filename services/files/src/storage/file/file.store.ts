@@ -1,19 +1,52 @@
+import type { Origin } from '@latchkey/kit/audit/actor';
+import { recordAudit } from '@latchkey/kit/audit/audit-entry';
+import type { Changes } from '@latchkey/kit/audit/changes';
 import { isMissingTable } from '@latchkey/kit/database/schema-check';
-import { type Kysely, type Selectable, sql } from 'kysely';
+import { type Insertable, type Kysely, sql } from 'kysely';
 import type pg from 'pg';
 import type { FilesDatabase, FileTable } from '../../db/schema.ts';
 
-/** What the files of an application come to. */
+type Db = Kysely<FilesDatabase>;
+
+/** How many files an application has, and when the newest was uploaded; null without files. */
 export interface FilesMetadata {
   readonly totalFiles: number;
-  /** Null means that there are none. */
   readonly lastUploadedAt: Date | null;
 }
 
-/** What a download URL is made of. */
-export type DownloadableFile = Pick<Selectable<FileTable>, 'display_name' | 'content_type'>;
+/** A file as a download needs it. */
+export interface StoredFile {
+  readonly id: string;
+  readonly applicationId: string;
+  readonly displayName: string;
+  readonly byteSize: number;
+  /** SHA-256, 32 bytes. */
+  readonly checksum: Buffer;
+  readonly contentType: string;
+  readonly createdAt: Date;
+}
 
-/** One statement, and so one moment: the kept counter, and the first entry of the index. */
+/** A file whose row was deleted. */
+export type DeletedFile = Pick<StoredFile, 'id' | 'displayName' | 'byteSize'> & { readonly accountId: string };
+
+/** A change of a file for the audit log. */
+export interface FileEvent {
+  readonly accountId: string;
+  readonly applicationId: string;
+  readonly fileId: string;
+  readonly action: 'file.uploaded' | 'file.renamed' | 'file.deleted';
+  readonly changes: Changes;
+}
+
+/** Records changes of files in the audit log, in the transaction that makes them. */
+export async function recordFiles(tx: Db, origin: Origin, ...events: readonly FileEvent[]): Promise<void> {
+  const entries = events.map(({ accountId, applicationId, fileId, action, changes }) => {
+    return { accountId, applicationId, action, changes, subject: { kind: 'file' as const, id: fileId } };
+  });
+  await recordAudit(tx, origin, ...entries);
+}
+
+/** One statement, and so one moment: the counter, and the first entry of the index. */
 const SELECT_METADATA = {
   name: 'select-files-metadata',
   text: `select
@@ -21,16 +54,25 @@ const SELECT_METADATA = {
       (select created_at from file where application_id = $1 order by created_at desc, id desc limit 1) as last_created_at`,
 };
 
-/** How many files an application has, and when the newest was uploaded. */
 export async function selectMetadata(pool: pg.Pool, applicationId: string): Promise<FilesMetadata> {
   type Row = { readonly file_count: string; readonly last_created_at: Date | null };
   const { rows } = await pool.query<Row>({ ...SELECT_METADATA, values: [applicationId] });
-  const [row] = rows;
-  return { totalFiles: Number(row?.file_count ?? 0), lastUploadedAt: row?.last_created_at ?? null };
+  return { totalFiles: Number(rows[0]?.file_count ?? 0), lastUploadedAt: rows[0]?.last_created_at ?? null };
 }
 
-/** Whether anything is to be in the store: a file, or an avatar. None is where there are no tables yet. */
-export async function hasStored(db: Kysely<FilesDatabase>): Promise<boolean> {
+const SELECT_FILE = {
+  name: 'select-file',
+  text: `select id, application_id as "applicationId", display_name as "displayName", byte_size::float8 as "byteSize",
+      checksum, content_type as "contentType", created_at as "createdAt" from file where id = $1`,
+};
+
+/** The file, or undefined once it is deleted. */
+export async function selectFile(pool: pg.Pool, id: string): Promise<StoredFile | undefined> {
+  return (await pool.query<StoredFile>({ ...SELECT_FILE, values: [id] })).rows[0];
+}
+
+/** Whether anything should be in the store: a file, or an avatar. False where there are no tables yet. */
+export async function hasStored(db: Db): Promise<boolean> {
   try {
     const { rows } = await sql<{ stored: boolean }>`
       select exists (select from file) or exists (select from avatar where state = 'recorded') as stored`.execute(db);
@@ -41,105 +83,71 @@ export async function hasStored(db: Kysely<FilesDatabase>): Promise<boolean> {
   }
 }
 
-/**
- * Makes the renames of one application follow one another: two that swap names would wait for each other. Nothing else waits for it, as it is
- * not the lock that uploads share.
- */
-export async function lockRenames(tx: Kysely<FilesDatabase>, applicationId: string): Promise<void> {
+/** Serialises the renames of one application, as two that swap names would deadlock. Uploads take another lock. */
+export async function lockRenames(tx: Db, applicationId: string): Promise<void> {
   await sql`select pg_advisory_xact_lock(hashtextextended(${`rename/${applicationId}`}, 0))`.execute(tx);
 }
 
-/** The name of a file, or undefined when the application has no such file. */
-export async function selectName(tx: Kysely<FilesDatabase>, applicationId: string, fileId: string): Promise<string | undefined> {
-  const row = await tx
-    .selectFrom('file')
-    .select('display_name')
-    .where('id', '=', fileId)
-    .where('application_id', '=', applicationId)
-    .executeTakeFirst();
-  return row?.display_name;
-}
-
-/** Gives a file a name; false when the application has no such file. Fails on the constraint `file_name` where another one has the name. */
+/**
+ * Renames a file.
+ *
+ * @returns its previous name, or undefined when the application has no such file
+ * @throws on the constraint `file_name` where another file has the name
+ */
 export async function updateName(
-  tx: Kysely<FilesDatabase>,
-  applicationId: string,
-  fileId: string,
+  tx: Db,
+  { applicationId, fileId }: { readonly applicationId: string; readonly fileId: string },
   name: string,
-): Promise<boolean> {
-  const result = await tx
-    .updateTable('file')
-    .set({ display_name: name })
-    .where('id', '=', fileId)
-    .where('application_id', '=', applicationId)
-    .executeTakeFirst();
-  return result.numUpdatedRows > 0n;
+): Promise<string | undefined> {
+  const { rows } = await sql<{ previous: string }>`
+    with old as materialized (
+      select id, display_name from file where id = ${fileId} and application_id = ${applicationId} for update)
+    update file set display_name = ${name} from old where file.id = old.id
+    returning old.display_name as previous`.execute(tx);
+  return rows[0]?.previous;
 }
 
-/** Removes a file and answers whose it was, its name and its size in bytes, or undefined when the application has no such file. */
-export async function removeFile(
-  tx: Kysely<FilesDatabase>,
+/**
+ * Deletes one file of an application or some, newest first, so that concurrent deletions lock rows in one order.
+ * Empty when the application has no such files.
+ */
+export async function deleteFiles(
+  tx: Db,
   applicationId: string,
-  fileId: string,
-): Promise<{ readonly accountId: string; readonly displayName: string; readonly byteSize: number } | undefined> {
-  const row = await tx
+  which: { readonly fileId: string } | { readonly limit: number },
+): Promise<DeletedFile[]> {
+  const rows = await tx
     .deleteFrom('file')
-    .where('id', '=', fileId)
     .where('application_id', '=', applicationId)
-    .returning(['account_id', 'display_name', 'byte_size'])
-    .executeTakeFirst();
-  return row && { accountId: row.account_id, displayName: row.display_name, byteSize: Number(row.byte_size) };
+    .where('id', 'in', (files) => {
+      const query = files.selectFrom('file').select('id').where('application_id', '=', applicationId);
+      if ('fileId' in which) return query.where('id', '=', which.fileId);
+      return query.orderBy('created_at', 'desc').orderBy('id', 'desc').limit(which.limit).forUpdate();
+    })
+    .returning(['id', 'account_id as accountId', 'display_name as displayName', 'byte_size'])
+    .execute();
+  return rows.map(({ byte_size, ...file }) => ({ ...file, byteSize: Number(byte_size) }));
 }
 
-/** Takes a file that was removed out of what its application uses. A record that is too low must not keep its owner from deleting. */
-export async function subtractUsage(tx: Kysely<FilesDatabase>, applicationId: string, chargedMib: number): Promise<void> {
-  await sql`
-    update application_usage
-    set file_count = greatest(0, file_count - 1), charged_mib = greatest(0, charged_mib - ${chargedMib})
-    where application_id = ${applicationId}`.execute(tx);
+export async function insertFile(tx: Db, row: Insertable<FileTable>): Promise<void> {
+  await tx.insertInto('file').values(row).execute();
 }
 
-/** How long whoever removed a file has for its object before the sweeper takes it, in milliseconds. */
-export const OWN_REMOVAL_MS = 15_000;
-
-/** Notes an object that has no row any more. */
-export async function insertObjectDeletion(
-  tx: Kysely<FilesDatabase>,
-  key: string,
-  ownMs: number = OWN_REMOVAL_MS,
-): Promise<void> {
-  const dueAt = sql<Date>`now() + make_interval(secs => ${ownMs / 1000})`;
-  await tx.insertInto('object_deletion').values({ object_key: key, due_at: dueAt }).execute();
+export async function hasFile(db: Db, id: string): Promise<boolean> {
+  return (await db.selectFrom('file').select('id').where('id', '=', id).executeTakeFirst()) !== undefined;
 }
 
-/** What a download URL of the file is made of, or undefined when the application has no such file. */
-export async function selectDownloadable(
-  db: Kysely<FilesDatabase>,
-  applicationId: string,
-  fileId: string,
-): Promise<DownloadableFile | undefined> {
-  return db
-    .selectFrom('file')
-    .select(['display_name', 'content_type'])
-    .where('id', '=', fileId)
-    .where('application_id', '=', applicationId)
-    .executeTakeFirst();
-}
-
-/** Counts a download URL; false when the file is gone. The lock on the file's row keeps it from going meanwhile. */
-export async function countDownloadUrl(db: Kysely<FilesDatabase>, fileId: string, at: Date): Promise<boolean> {
-  const result = await sql`
+/** Counts a download URL; false when the file is gone. The lock on the file's row delays its deletion. */
+export async function countDownloadUrl(db: Db, fileId: string, at: Date): Promise<boolean> {
+  const { numAffectedRows = 0n } = await sql`
     insert into file_download_url as counted (file_id, created_count, last_created_at)
     select id, 1, ${at}::timestamptz from file where id = ${fileId} for key share
-    on conflict (file_id) do update
-    set created_count = counted.created_count + 1, last_created_at = greatest(counted.last_created_at, excluded.last_created_at)`.execute(
-    db,
-  );
-  return (result.numAffectedRows ?? 0n) > 0n;
+    on conflict (file_id) do update set created_count = counted.created_count + 1,
+      last_created_at = greatest(counted.last_created_at, excluded.last_created_at)`.execute(db);
+  return numAffectedRows > 0n;
 }
 
-/** Whether a file of the application has the name. */
-export async function isNameTaken(db: Kysely<FilesDatabase>, applicationId: string, displayName: string): Promise<boolean> {
+export async function isNameTaken(db: Db, applicationId: string, displayName: string): Promise<boolean> {
   const row = await db
     .selectFrom('file')
     .select('id')

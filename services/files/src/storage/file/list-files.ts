@@ -3,9 +3,9 @@ import { errors } from '../../errors.ts';
 import { type ApplicationRef, parseRef, whileOwned } from '../application/owned-application.ts';
 import { type FilePage, type Slice, selectMatches, selectPage } from './file-page.store.ts';
 
-export type { FilePage, FileRow } from './file-page.store.ts';
+export type { FileRow } from './file-page.store.ts';
 
-/** A page as a caller asks for it; zeros are defaults. */
+/** A page as a caller requests it; zeros are defaults. */
 export interface PageRequest {
   readonly pageSize: number;
   readonly page: bigint;
@@ -15,16 +15,16 @@ export interface PageRequest {
 const PAGE_SIZE = 10;
 const PAGE_SIZE_MAX = 100;
 
-/** No application has so many files; what lies beyond is past the end as well. */
+/** More files than any application has: larger offsets are past the end too. */
 const OFFSET_MAX = 1_000_000_000_000n;
 
 const EMPTY: FilePage = { rows: [], total: 0 };
 
-/** Every character that a name can have; another text matches none (specification 2.5). */
+/** The characters of names (specification 2.5); other text matches none. */
 const PART_OF_NAME = /^[A-Za-z0-9_. -]{1,16}$/;
 
 /**
- * A page of an application's files, newest first, and how many match (decisions 7).
+ * A page of an application's files, newest first, and the number of matches (decisions 7).
  *
  * @throws `page_invalid`, `application_not_found`
  */

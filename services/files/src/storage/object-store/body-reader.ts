@@ -1,8 +1,8 @@
 const EMPTY = new Uint8Array(0);
 
 /**
- * Reads a body into buffers of the caller's, no further ahead than one piece of the body. It ends with an error when the body fails, when the
- * signal aborts, and when {@link BodyReader.fail} is called, also while a body that hangs owes its next piece.
+ * Reads a body into buffers of the caller, at most one chunk ahead. It fails when the body does, when the signal aborts,
+ * and when {@link BodyReader.fail} is called, even while the body hangs.
  */
 export class BodyReader {
   readonly #iterator: AsyncIterator<Uint8Array>;
@@ -21,21 +21,21 @@ export class BodyReader {
     else signal.addEventListener('abort', this.#onAbort, { once: true });
   }
 
-  /** Fills a buffer, or less of it where the body ends; gives the number of bytes. */
+  /** Fills a buffer, or less of it where the body ends; returns the number of bytes. */
   async fill(target: Uint8Array): Promise<number> {
     let filled = 0;
     while (filled < target.length && (await this.hasMore())) {
       const rest = this.#rest;
       const room = target.length - filled;
-      const piece = rest.length > room ? rest.subarray(0, room) : rest;
-      target.set(piece, filled);
-      filled += piece.length;
+      const chunk = rest.length > room ? rest.subarray(0, room) : rest;
+      target.set(chunk, filled);
+      filled += chunk.length;
       this.#rest = rest.length > room ? rest.subarray(room) : EMPTY;
     }
     return filled;
   }
 
-  /** Whether there is at least one more byte; waits until that is known. */
+  /** Whether at least one more byte comes; waits until that is known. */
   async hasMore(): Promise<boolean> {
     this.throwIfFailed();
     while (this.#rest.length === 0 && !this.#ended) {
@@ -46,7 +46,7 @@ export class BodyReader {
     return this.#rest.length > 0;
   }
 
-  /** Makes every further call reject, and the one under way. */
+  /** Makes the call under way and every further one reject. */
   fail(err: unknown): void {
     if (this.#failed) return;
     this.#failed = true;
@@ -58,16 +58,16 @@ export class BodyReader {
     if (this.#failed) throw this.#error;
   }
 
-  /** Lets go of the signal, and of a body that was not read to its end. */
+  /** Releases the signal, and a body that was not read to its end. */
   close(): void {
     this.#signal.removeEventListener('abort', this.#onAbort);
     this.#rest = EMPTY;
     if (this.#ended) return;
-    // A body that hangs does not answer this either, so nobody waits for it.
+    // Not awaited, as it hangs where the body does.
     void (async () => this.#iterator.return?.())().catch(() => undefined);
   }
 
-  /** Not a race against one promise of the signal's: that one would keep a reaction for every piece until the end of the body. */
+  /** No race against one promise of the signal: it would retain a reaction for every chunk until the end of the body. */
   #next(): Promise<IteratorResult<Uint8Array, unknown>> {
     return new Promise((resolve, reject) => {
       this.#rejectPending = reject;

@@ -3,13 +3,13 @@ import { createDiskStore } from './disk-store.ts';
 import type { ObjectStore } from './object-store.ts';
 import { observeStore } from './observed-store.ts';
 
-/** The store that the settings choose. Nothing is touched before the first call. */
+/** The store that the settings choose. It touches nothing before the first call. */
 export function createObjectStore(config: AvatarWorkerConfig): ObjectStore {
   if (config.OBJECT_STORE === 'disk') return observeStore(createDiskStore(config.OBJECTS_DIR as string));
-  return observeStore(loadedLater(() => loadS3Store(config)));
+  return observeStore(loadOnDemand(() => loadS3Store(config)));
 }
 
-/** The library for S3 takes some 45 MiB and 150 ms, which who keeps files on disk need not spend. */
+/** Imported on demand: the S3 library takes some 45 MiB and 150 ms. */
 async function loadS3Store(config: AvatarWorkerConfig): Promise<ObjectStore> {
   const { createS3Store } = await import('./s3-store.ts');
   return createS3Store({
@@ -20,20 +20,15 @@ async function loadS3Store(config: AvatarWorkerConfig): Promise<ObjectStore> {
     accessKeyId: config.S3_ACCESS_KEY_ID,
     secretAccessKey: config.S3_SECRET_ACCESS_KEY,
     forcePathStyle: config.S3_FORCE_PATH_STYLE === 'true',
-    checksums: config.S3_CHECKSUMS,
   });
 }
 
-function loadedLater(load: () => Promise<ObjectStore>): ObjectStore {
+function loadOnDemand(load: () => Promise<ObjectStore>): ObjectStore {
   let loading: Promise<ObjectStore> | undefined;
-  const store = () => {
-    loading ??= load();
-    return loading;
-  };
+  const store = () => (loading ??= load());
   return {
     put: async (...args) => (await store()).put(...args),
     read: async (...args) => (await store()).read(...args),
-    // What is loaded later is not on this machine.
     localPath: () => undefined,
     stat: async (...args) => (await store()).stat(...args),
     remove: async (...args) => (await store()).remove(...args),

@@ -1,22 +1,21 @@
 import { randomBytes } from 'node:crypto';
-import { open, rmdir } from 'node:fs/promises';
+import type { Dirent } from 'node:fs';
+import { open, opendir } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { makeFolder } from '@latchkey/kit/make-folder';
-import { isId, requireObjectKey } from './object-key-parts.ts';
+import { isId, objectKey, requireObjectKey } from './object-store.ts';
 
 const SEPARATOR = '.';
-
 const FOLDER_MODE = 0o700;
 
-/** Where things lie on the disk. Objects are `objects/<application id>/<file id>`; whatever is being written lies in `tmp`. */
+/** Folders of a store. Objects are `objects/<application id>/<file id>`; what is being written is in `tmp`. */
 export interface DiskLayout {
   readonly objectsDir: string;
   readonly temporaryDir: string;
 }
 
-/** The paths of one object. */
+/** The file of an object, and the application's folder that it is in. */
 export interface ObjectPaths {
-  /** The application's folder. */
   readonly dir: string;
   readonly file: string;
 }
@@ -25,33 +24,33 @@ export function diskLayout(dir: string): DiskLayout {
   return { objectsDir: resolve(dir, 'objects'), temporaryDir: resolve(dir, 'tmp') };
 }
 
-/** Throws for what is no key. */
+/** Throws for text that is no key. */
 export function objectPaths({ objectsDir }: DiskLayout, key: string): ObjectPaths {
-  const { applicationId, fileId } = requireObjectKey(key);
-  const dir = join(objectsDir, applicationId);
-  return { dir, file: join(dir, fileId) };
+  const { ownerId, id } = requireObjectKey(key);
+  const dir = join(objectsDir, ownerId);
+  return { dir, file: join(dir, id) };
 }
 
-/** A path for one write of a key: no two writes share one, and whoever knows the key finds it again. */
+/** A path for one write of a key, which no other write shares and {@link temporaryPrefix} finds again. */
 export function temporaryPath({ temporaryDir }: DiskLayout, key: string): string {
   return join(temporaryDir, `${temporaryPrefix(key)}${randomBytes(8).toString('hex')}`);
 }
 
-/** What the names of all temporary files of a key begin with. */
+/** How the names of all temporary files of a key begin. */
 export function temporaryPrefix(key: string): string {
-  const { applicationId, fileId } = requireObjectKey(key);
-  return [applicationId, fileId, ''].join(SEPARATOR);
+  const { ownerId, id } = requireObjectKey(key);
+  return [ownerId, id, ''].join(SEPARATOR);
 }
 
-/** The key that a temporary file was for, or undefined where it is none of ours. */
+/** The key of a temporary file, or undefined for a foreign name. */
 export function keyOfTemporary(name: string): string | undefined {
-  const [applicationId = '', fileId = '', suffix = '', ...more] = name.split(SEPARATOR);
-  return more.length === 0 && suffix !== '' && isId(applicationId) && isId(fileId) ? `${applicationId}/${fileId}` : undefined;
+  const [ownerId = '', id = '', suffix = '', ...more] = name.split(SEPARATOR);
+  return more.length === 0 && suffix !== '' && isId(ownerId) && isId(id) ? objectKey(ownerId, id) : undefined;
 }
 
-/** Makes the store's folders where they are not there, and their names durable. */
+/** Creates the store's folders where they are missing, with durable names. */
 export async function createFolders({ objectsDir, temporaryDir }: DiskLayout): Promise<void> {
-  // The first may make the folders above both, so its answer is the higher one.
+  // The first may create the folders above both, so its result is the higher one.
   const made = [await makeFolder(objectsDir, FOLDER_MODE), await makeFolder(temporaryDir, FOLDER_MODE)];
   const firstMade = made[0] ?? made[1];
   if (firstMade === undefined) return;
@@ -64,25 +63,24 @@ export async function createFolders({ objectsDir, temporaryDir }: DiskLayout): P
 /** Makes the names in a folder durable. */
 export async function syncFolder(dir: string): Promise<void> {
   const handle = await open(dir, 'r');
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
+  await handle.sync().finally(() => handle.close());
 }
 
-/** Removes a folder if it is empty; gives whether it did. */
-export async function removeEmptyFolder(dir: string): Promise<boolean> {
+/** The entries of a folder, a few at a time; none where it does not exist. */
+export async function* listFolder(path: string): AsyncIterable<Dirent> {
   try {
-    await rmdir(dir);
-    return true;
+    yield* await opendir(path);
   } catch (err) {
-    if (hasCode(err, 'ENOENT', 'ENOTEMPTY', 'EEXIST')) return false;
-    throw err;
+    ignoreMissing(err);
   }
 }
 
 /** Whether an error is one of the system's with one of some codes. */
 export function hasCode(err: unknown, ...codes: string[]): boolean {
   return codes.includes((err as NodeJS.ErrnoException | undefined)?.code ?? '');
+}
+
+/** Throws the error again unless a file or folder does not exist. */
+export function ignoreMissing(err: unknown): undefined {
+  if (!hasCode(err, 'ENOENT')) throw err;
 }

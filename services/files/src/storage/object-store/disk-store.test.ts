@@ -39,7 +39,7 @@ describe('a folder of objects', () => {
   });
   afterEach(() => rm(dirname(dirname(dir)), { recursive: true }));
 
-  it('is closed to everybody else, and empty again once the last object is removed', async () => {
+  it('is closed to other users, and empty once the last object is removed', async () => {
     const store = createDiskStore(dir);
     const key = newKey();
     await store.put(key, bodyOf(someBytes(1)), never);
@@ -54,7 +54,7 @@ describe('a folder of objects', () => {
     expect(await readdir(join(dir, 'tmp'))).toEqual([]);
   });
 
-  it('makes an object durable before its name, and the name before it answers', async () => {
+  it('syncs an object before its name, and the name before it resolves', async () => {
     const store = createDiskStore(dir);
     await store.check();
     const key = newKey();
@@ -78,7 +78,7 @@ describe('a folder of objects', () => {
     ]);
   });
 
-  it('lists none of the files that others put there, and keeps them', async () => {
+  it('neither lists nor removes foreign files', async () => {
     const store = createDiskStore(dir);
     await store.check();
     const applicationId = newId();
@@ -90,26 +90,7 @@ describe('a folder of objects', () => {
     for (const path of foreign) expect((await stat(join(dir, path))).size).toBe(1);
   });
 
-  it('takes objects while others remove the folder that they go to', async () => {
-    const store = createDiskStore(dir);
-    const applicationId = newId();
-    let writing = true;
-    const removeOthers = async () => {
-      while (writing) await store.remove(newKey(applicationId));
-    };
-    const write = async () => {
-      for (let round = 0; round < 50; round += 1) {
-        const key = newKey(applicationId);
-        await store.put(key, bodyOf(someBytes(1)), never);
-        expect(await store.stat(key)).toEqual({ byteSize: 1 });
-        await store.remove(key);
-      }
-      writing = false;
-    };
-    await Promise.all([write(), removeOthers(), removeOthers()]);
-  });
-
-  it('makes no URLs of its own, and refuses to be used where it can not be written', async () => {
+  it('creates no URLs, and fails its check where it is not writable', async () => {
     expect(
       await createDiskStore(dir).createDownloadUrl(newKey(), { fileName: 'a', contentType: 'text/plain', lifetimeSeconds: 1 }),
     ).toBeUndefined();
@@ -118,7 +99,7 @@ describe('a folder of objects', () => {
     await expect(createDiskStore(join(file, 'below')).check()).rejects.toThrow('ENOTDIR');
   });
 
-  it('keeps nothing of a file beyond what a process may write', async () => {
+  it('leaves nothing of a file beyond the limit of the process', async () => {
     const key = newKey();
     // In blocks of 512 or 1,024 bytes, as the shell has it: 2 or 4 MiB.
     const lines = await runPut({ place: dir, key, byteSize: 12 * 1024 * 1024, wrapper: 'ulimit -f 4096; exec "$@"' });
@@ -127,7 +108,7 @@ describe('a folder of objects', () => {
     expect(await listOf(createDiskStore(dir), '')).toEqual([]);
   });
 
-  it.skipIf(!hasNamespaces)('keeps nothing on a disk that is full (skipped where no file system may be mounted)', async () => {
+  it.skipIf(!hasNamespaces)('leaves nothing on a full disk (skipped where no file system may be mounted)', async () => {
     await mkdir(dir, { recursive: true });
     const wrapper = [`mount -t tmpfs -o size=4m none "${dir}"`, '"$@"', `cd "${dir}"; echo left: $(find . -type f)`].join('; ');
     const put = (byteSize: number) =>

@@ -1,34 +1,41 @@
-import { open, opendir, rm, stat, unlink } from 'node:fs/promises';
+import { open, opendir, rm, rmdir, stat, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Readable } from 'node:stream';
 import {
   createFolders,
   type DiskLayout,
   diskLayout,
   hasCode,
+  ignoreMissing,
+  keyOfTemporary,
+  listFolder,
   objectPaths,
-  removeEmptyFolder,
   syncFolder,
   temporaryPrefix,
 } from './disk-layout.ts';
-import { listFolder, listObjects } from './disk-list.ts';
 import { writeObject } from './disk-write.ts';
 import { FileBody, ReadQueue } from './file-body.ts';
-import type { ByteRange, ObjectStore } from './object-store.ts';
+import { isId, type ObjectStore, objectKey, type StoredObject } from './object-store.ts';
 
 /**
- * Keeps objects as files below a folder, which is made when it is first needed. Several processes of one machine, or of several on a file system
- * that they share, may use it at once.
+ * Stores objects as files below a folder, which is created when it is first needed. Several processes of one machine, or
+ * of several on a shared file system, may use it concurrently.
  */
 export function createDiskStore(dir: string): ObjectStore {
   const layout = diskLayout(dir);
   const reads = new ReadQueue();
+  const pathOf = (key: string) => objectPaths(layout, key).file;
   return {
     put: (key, body, signal, options) => writeObject(layout, key, body, signal, options),
-    read: async (key, range) => readObject(objectPaths(layout, key).file, reads, range),
-    localPath: (key) => objectPaths(layout, key).file,
-    stat: async (key) => statFile(objectPaths(layout, key).file),
-    remove: (...keys) => removeObjects(layout, keys),
+    read: async (key, range) => {
+      const handle = await open(pathOf(key), 'r').catch(ignoreMissing);
+      return handle && new FileBody(handle, reads, range);
+    },
+    localPath: pathOf,
+    stat: async (key) => {
+      const found = await stat(pathOf(key)).catch(ignoreMissing);
+      return found && { byteSize: found.size };
+    },
+    remove: async (...keys) => removeObjects(layout, keys),
     list: () => listObjects(layout),
     createDownloadUrl: async () => undefined,
     check: () => probe(layout),
@@ -36,44 +43,56 @@ export function createDiskStore(dir: string): ObjectStore {
   };
 }
 
-async function readObject(path: string, reads: ReadQueue, range: ByteRange | undefined): Promise<Readable | undefined> {
-  try {
-    return new FileBody(await open(path, 'r'), reads, range);
-  } catch (err) {
-    return absent(err);
-  }
-}
-
-async function statFile(path: string): Promise<{ byteSize: number } | undefined> {
-  try {
-    return { byteSize: (await stat(path)).size };
-  } catch (err) {
-    return absent(err);
-  }
-}
-
 /**
- * What is unfinished goes first: a write that has not named its file yet finds it gone and fails, and one that has is removed with the object.
+ * Unfinished files go first: a write that has not published its file yet finds it gone and fails, and one that has is
+ * removed with the object.
  */
 async function removeObjects(layout: DiskLayout, keys: readonly string[]): Promise<void> {
   const paths = keys.map((key) => objectPaths(layout, key));
   const prefixes = keys.map(temporaryPrefix);
   for await (const { name } of listFolder(layout.temporaryDir)) {
-    if (prefixes.some((prefix) => name.startsWith(prefix))) await removeFile(join(layout.temporaryDir, name));
+    if (!prefixes.some((prefix) => name.startsWith(prefix))) continue;
+    await unlink(join(layout.temporaryDir, name)).catch(ignoreMissing);
   }
-  for (const { file } of paths) await removeFile(file);
+  for (const { file } of paths) await unlink(file).catch(ignoreMissing);
   for (const dir of new Set(paths.map((path) => path.dir))) {
-    // Synced also where there was nothing: what removed it may have ended before its own sync.
+    // Synced even where there was nothing: an earlier removal may have ended before its own sync.
     const changed = (await removeEmptyFolder(dir)) ? layout.objectsDir : dir;
-    await syncFolder(changed).catch((err: unknown) => absent(err));
+    await syncFolder(changed).catch(ignoreMissing);
   }
 }
 
-async function removeFile(path: string): Promise<void> {
-  await unlink(path).catch((err: unknown) => absent(err));
+async function removeEmptyFolder(dir: string): Promise<boolean> {
+  try {
+    await rmdir(dir);
+    return true;
+  } catch (err) {
+    if (hasCode(err, 'ENOENT', 'ENOTEMPTY', 'EEXIST')) return false;
+    throw err;
+  }
 }
 
-/** Writes a byte, as a folder that may be written can still be on a disk that is full or read-only. */
+/** Every object and every temporary file. Foreign files are skipped. */
+async function* listObjects({ objectsDir, temporaryDir }: DiskLayout): AsyncIterable<StoredObject> {
+  for await (const folder of listFolder(objectsDir)) {
+    if (!folder.isDirectory() || !isId(folder.name)) continue;
+    const dir = join(objectsDir, folder.name);
+    for await (const { name } of listFolder(dir)) {
+      if (isId(name)) yield* describe(join(dir, name), objectKey(folder.name, name), false);
+    }
+  }
+  for await (const { name } of listFolder(temporaryDir)) {
+    const key = keyOfTemporary(name);
+    if (key !== undefined) yield* describe(join(temporaryDir, name), key, true);
+  }
+}
+
+async function* describe(path: string, key: string, unfinished: boolean): AsyncIterable<StoredObject> {
+  const found = await stat(path).catch(ignoreMissing);
+  if (found?.isFile()) yield { key, byteSize: found.size, unfinished };
+}
+
+/** Writes a byte, as a folder with write permission may be on a disk that is full or read-only. */
 async function probe(layout: DiskLayout): Promise<void> {
   await createFolders(layout);
   await (await opendir(layout.objectsDir)).close();
@@ -85,8 +104,4 @@ async function probe(layout: DiskLayout): Promise<void> {
     await handle.close();
     await rm(path, { force: true });
   }
-}
-
-function absent(err: unknown): undefined {
-  if (!hasCode(err, 'ENOENT')) throw err;
 }

@@ -5,6 +5,7 @@ import {
   createFolders,
   type DiskLayout,
   hasCode,
+  ignoreMissing,
   type ObjectPaths,
   objectPaths,
   syncFolder,
@@ -12,11 +13,11 @@ import {
 } from './disk-layout.ts';
 import type { PutOptions } from './object-store.ts';
 
-/** One write costs as much whether it carries 64 KiB or 1 MiB; more than that gains nothing. */
+/** One write costs the same for 64 KiB and for 1 MiB; more gains nothing. */
 const WRITE_BYTES = 1024 * 1024;
 const RENAME_TRIES_MAX = 8;
 
-/** Writes a body to a temporary file, makes that durable where it is to be, and gives it its name. Leaves nothing when it fails. */
+/** Writes a body to a temporary file, syncs it, renames it and syncs its folders. Leaves nothing when it fails. */
 export async function writeObject(
   layout: DiskLayout,
   key: string,
@@ -25,10 +26,10 @@ export async function writeObject(
   { durable = true }: PutOptions = {},
 ): Promise<void> {
   const paths = objectPaths(layout, key);
-  const temporary = temporaryPath(layout, key);
   const reader = new BodyReader(body, signal);
+  let written = temporaryPath(layout, key);
   try {
-    const handle = await openTemporary(layout, temporary);
+    const handle = await openTemporary(layout, written);
     try {
       await writeBody(handle, reader);
       if (durable) await handle.sync();
@@ -36,28 +37,32 @@ export async function writeObject(
       await handle.close();
     }
     reader.throwIfFailed();
-    await publish(layout, temporary, paths);
-    if (durable) await makeNameDurable(layout, paths, reader);
+    await publish(layout, written, paths);
+    written = paths.file;
+    if (durable) {
+      await syncFolder(paths.dir);
+      // Every time: the write that created the application's folder may not have synced it yet.
+      await syncFolder(layout.objectsDir);
+    }
+    reader.throwIfFailed();
   } catch (err) {
-    await discard(temporary);
+    // What can't be removed now is found by a later removal of the key.
+    await rm(written, { force: true }).catch(() => undefined);
     throw err;
   } finally {
     reader.close();
   }
 }
 
-/** The folders are made only where they are missing, as they are there nearly always. */
+/** Creates the folders only where they are missing, as they nearly always exist. */
 async function openTemporary(layout: DiskLayout, path: string): Promise<FileHandle> {
-  try {
-    return await open(path, 'wx', 0o600);
-  } catch (err) {
-    if (!hasCode(err, 'ENOENT')) throw err;
-    await createFolders(layout);
-    return await open(path, 'wx', 0o600);
-  }
+  const handle = await open(path, 'wx', 0o600).catch(ignoreMissing);
+  if (handle) return handle;
+  await createFolders(layout);
+  return open(path, 'wx', 0o600);
 }
 
-/** Fills one buffer while the other is being written. Nothing is being written any more when this settles. */
+/** Fills one buffer while the other is being written. No write is under way any more when this settles. */
 async function writeBody(handle: FileHandle, reader: BodyReader): Promise<void> {
   let filling: Buffer = Buffer.allocUnsafeSlow(WRITE_BYTES);
   let spare: Buffer | undefined;
@@ -68,19 +73,19 @@ async function writeBody(handle: FileHandle, reader: BodyReader): Promise<void> 
       await writing;
       if (length === 0) return;
       writing = writeAll(handle, filling, length);
-      // A disk that is full ends a body that hangs.
+      // A full disk ends a body that hangs.
       writing.catch((err: unknown) => reader.fail(err));
       if (length < WRITE_BYTES) return await writing;
       [filling, spare] = [spare ?? Buffer.allocUnsafeSlow(WRITE_BYTES), filling];
     }
   } finally {
     await writing.catch(() => undefined);
-    // Otherwise they weigh on the next collection of garbage, which looks at everything else as well (ADR 10).
+    // Otherwise they weigh on the next garbage collection, which visits everything else as well (ADR 10).
     for (const buffer of [filling, spare]) if (buffer) releaseBytes(buffer);
   }
 }
 
-/** A write may take less than it is given, as before the disk is full. */
+/** A write may take less than it is given, as just before the disk is full. */
 async function writeAll(handle: FileHandle, buffer: Buffer, length: number): Promise<void> {
   for (let written = 0; written < length; ) {
     const { bytesWritten } = await handle.write(buffer, written, length - written);
@@ -89,40 +94,17 @@ async function writeAll(handle: FileHandle, buffer: Buffer, length: number): Pro
   }
 }
 
-/** The folder is there unless this is its first object; whoever removes the last one removes it too, perhaps just before we move ours into it. */
+/** The folder exists unless this is its first object, or a concurrent removal of the last one removed it too. */
 async function publish(layout: DiskLayout, temporary: string, { dir, file }: ObjectPaths): Promise<void> {
   for (let tries = 1; ; tries += 1) {
     try {
       return await rename(temporary, file);
     } catch (err) {
       if (!hasCode(err, 'ENOENT') || tries === RENAME_TRIES_MAX) throw err;
-      await makeObjectFolder(layout, dir);
     }
+    await mkdir(dir, { mode: 0o700 }).catch(async (err: unknown) => {
+      if (hasCode(err, 'ENOENT')) await createFolders(layout);
+      else if (!hasCode(err, 'EEXIST')) throw err;
+    });
   }
-}
-
-async function makeObjectFolder(layout: DiskLayout, dir: string): Promise<void> {
-  try {
-    await mkdir(dir, { mode: 0o700 });
-  } catch (err) {
-    if (hasCode(err, 'ENOENT')) await createFolders(layout);
-    else if (!hasCode(err, 'EEXIST')) throw err;
-  }
-}
-
-/** The folder's own name is synced every time: another write may have made it and not got so far yet. */
-async function makeNameDurable(layout: DiskLayout, { dir, file }: ObjectPaths, reader: BodyReader): Promise<void> {
-  try {
-    await syncFolder(dir);
-    await syncFolder(layout.objectsDir);
-    reader.throwIfFailed();
-  } catch (err) {
-    await discard(file);
-    throw err;
-  }
-}
-
-/** What can't be removed now is found by a later removal of the key; the reason of the failure is what counts here. */
-async function discard(path: string): Promise<void> {
-  await rm(path, { force: true }).catch(() => undefined);
 }

@@ -2,16 +2,14 @@ import type { FileHandle } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import type { ByteRange } from './object-store.ts';
 
-/**
- * Bytes per read. A body holds no more than one read, and a download may take 128 KiB in all. With 64 KiB a download costs a third more CPU.
- */
+/** Bytes per read. A body holds one read, and a download may take 128 KiB. 64 KiB would cost a third more CPU. */
 export const READ_BYTES = 96 * 1024;
 
-/** Reads that one store runs concurrently: half of libuv's four threads, so that reads delay no other work on files. */
+/** Concurrent reads of one store: half of libuv's four threads, so that reads delay no other file operations. */
 const READS_MAX = 2;
 
 /**
- * Limits concurrent reads, first come, first served. Without it, a burst of downloads whose clients read nothing fills the buffers of all their
+ * Limits concurrent reads, first come, first served. Without it, a burst of downloads fills the buffers of all their
  * connections in one turn of the event loop, which delays every other request.
  */
 export class ReadQueue {
@@ -32,8 +30,8 @@ export class ReadQueue {
 }
 
 /**
- * The bytes of a file, each chunk read when it is asked for, into memory of its own. Node's own stream reads ahead, which doubles the memory of a
- * download whose client does not read. Closes the handle when it ends or is destroyed.
+ * The bytes of a file, each chunk read on demand, into its own memory. Node's own stream reads ahead, which doubles the
+ * memory of a download whose client does not read. Closes the handle when it ends or is destroyed.
  */
 export class FileBody extends Readable {
   readonly #handle: FileHandle;

@@ -1,10 +1,11 @@
 import type { Readable } from 'node:stream';
+import { parseId } from '@latchkey/kit/id';
 
 /** An object as the store lists it. */
 export interface StoredObject {
   readonly key: string;
   readonly byteSize: number;
-  /** What an upload that was never finished left under this key; it is no object and can only be removed. */
+  /** Left under this key by an upload that never finished; it is no object and can only be removed. */
   readonly unfinished: boolean;
 }
 
@@ -21,42 +22,39 @@ export interface ByteRange {
   readonly end: number;
 }
 
-/** How an object is stored. */
 export interface PutOptions {
-  /** False for an object that nobody misses after a loss of power, which costs less; true unless set. */
+  /** False for an object that may be lost with the machine's power, which costs less; true unless set. */
   readonly durable?: boolean;
 }
 
 /**
- * Keeps bytes by keys (architecture 4). Keys are `<application id>/<file id>`, and for avatars `<account id>/<object id>`; each is written once. Every method rejects within a bounded
- * time when the store does not answer, and two processes may use the same store at once.
+ * Stores bytes by keys (architecture 4). Keys are `<application id>/<file id>`, and for avatars `<account id>/<object
+ * id>`; each is written once. Every method rejects within a bounded time when the store does not respond, and several
+ * processes may use one store concurrently.
  */
 export interface ObjectStore {
   /**
-   * Reads a body to its end and resolves once the object is durable: it survives the end of every process and, unless it need not, of the machine's power. Reads only
-   * as fast as it stores, copies each piece before it asks for the next, as that may take its memory away, and holds a bounded part of the body.
+   * Reads a body to its end and resolves once the object is durable. Reads only as fast as it stores, copies each chunk
+   * before it reads the next, as its memory may be reused, and holds a bounded part of the body.
    *
-   * Rejects when the body does, when `signal` aborts, and when the store fails. It then tried to leave nothing; what it could not undo is
-   * removed by {@link remove}.
+   * Rejects when the body does, when `signal` aborts, and when the store fails. It then tried to leave nothing;
+   * {@link remove} removes what is left.
    */
   put(key: string, body: AsyncIterable<Uint8Array>, signal: AbortSignal, options?: PutOptions): Promise<void>;
   /**
-   * The bytes, or undefined where there is no such object. Of a range that goes past the end, those that there are: none where it begins there. The
-   * caller reads to the end or destroys the stream.
+   * The bytes, or undefined where there is no such object. A range past the end is cut, one that begins there is empty.
+   * The caller reads to the end or destroys the stream.
    */
   read(key: string, range?: ByteRange): Promise<Readable | undefined>;
-  /**
-   * The file that the object lies in, where the store keeps it as one that other processes of this machine can read; undefined elsewhere. It does not
-   * look whether it is there.
-   */
+  /** Path of the object's file, whether it exists or not; undefined where other processes of this machine can't read it. */
   localPath(key: string): string | undefined;
   /** Size in bytes, or undefined where there is no such object. */
   stat(key: string): Promise<{ readonly byteSize: number } | undefined>;
-  /** Removes objects and what unfinished writes left under their keys. What is not there is as good as removed. */
+  /** Removes objects, and what unfinished writes left under their keys. Missing ones count as removed. */
   remove(...keys: string[]): Promise<void>;
   /** Every object and everything unfinished, in no order. What is written or removed meanwhile may be missing or not. */
   list(): AsyncIterable<StoredObject>;
-  /** A URL at which the store itself serves the object, or undefined where it can't; it does not look whether the object is there. */
+  /** A URL at which the store itself serves the object, whether it exists or not; undefined where the store serves none. */
   createDownloadUrl(key: string, description: DownloadDescription): Promise<string | undefined>;
   /** Rejects while the store can't be used. */
   check(): Promise<void>;
@@ -64,6 +62,23 @@ export interface ObjectStore {
 }
 
 /** The object of a file of an application, or of an account's avatar. */
-export function objectKey(ownerId: string, id: string): string {
-  return `${ownerId}/${id}`;
+export const objectKey = (ownerId: string, id: string): string => `${ownerId}/${id}`;
+
+/** Whether a text is an id in its canonical form. */
+export const isId = (text: string): boolean => parseId(text) === text;
+
+/** The ids of a key, or undefined for other text: a key never leads out of the store's own folder or prefix. */
+export function parseObjectKey(key: string): { readonly ownerId: string; readonly id: string } | undefined {
+  const [ownerId = '', id = '', ...more] = key.split('/');
+  return more.length === 0 && isId(ownerId) && isId(id) ? { ownerId, id } : undefined;
 }
+
+/** The ids of a key. Throws for other text. */
+export function requireObjectKey(key: string): { readonly ownerId: string; readonly id: string } {
+  const parts = parseObjectKey(key);
+  if (!parts) throw new TypeError('an object key is <application id>/<file id>');
+  return parts;
+}
+
+/** The `Content-Disposition` by which a browser saves a file. File names need no escaping (specification 2.5). */
+export const attachment = (fileName: string): string => `attachment; filename="${fileName}"`;

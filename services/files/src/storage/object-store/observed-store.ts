@@ -4,12 +4,12 @@ import type { ObjectStore } from './object-store.ts';
 
 const durations = new Histogram({
   name: 'latchkey_object_store_duration_seconds',
-  help: 'Time that the object store took, by operation and outcome: ok or failed. That of put is mostly the client sending.',
+  help: 'Time of object store operations, by operation and outcome: ok or failed. That of put is mostly the client sending.',
   labels: ['operation', 'outcome'],
   buckets: [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60, 180],
 });
 
-/** A store whose operations are measured and traced; the very same while nobody asks for either. */
+/** Measures and traces the operations of a store; returns the same store where neither is on. */
 export function observeStore(store: ObjectStore): ObjectStore {
   if (!isMeasuring() && !activeTracer()) return store;
   return {
@@ -17,7 +17,7 @@ export function observeStore(store: ObjectStore): ObjectStore {
     read: (...args) => observed('read', () => store.read(...args)),
     localPath: (key) => store.localPath(key),
     stat: (key) => observed('stat', () => store.stat(key)),
-    remove: (key) => observed('remove', () => store.remove(key)),
+    remove: (...keys) => observed('remove', () => store.remove(...keys)),
     list: () => store.list(),
     createDownloadUrl: (...args) => store.createDownloadUrl(...args),
     check: () => store.check(),

@@ -19,8 +19,8 @@ export interface WatchedSocket {
 }
 
 /**
- * Agents that end a request on whose connection no byte has moved for a time. A request that moves slowly goes on: the limits
- * of the AWS SDK count either the whole of a request, or half of what its caller has set for silence.
+ * Agents that end a request on whose connection no byte has moved for a time. A slow request goes on: the limits of the AWS
+ * SDK count either the whole request, or half of the time set for silence.
  *
  * @param stallMs longest time without a byte until the response begins, in milliseconds
  */
@@ -52,7 +52,7 @@ function watchConnections<A extends HttpAgent>(agent: A, stallMs: number): A {
   return agent;
 }
 
-/** Watches a connection. Returns what is called as each of its requests begins; the agent ends the watch of an idle one. */
+/** Watches a connection. Returns a function to call as each of its requests begins. */
 export function watchSocket(socket: WatchedSocket, stallMs: number): () => void {
   const stepMs = stallMs / 2;
   let bytesReadBefore = 0;

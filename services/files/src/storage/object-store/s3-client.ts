@@ -2,11 +2,11 @@ import { S3Client } from '@aws-sdk/client-s3';
 import { createStallAgents } from './s3-agents.ts';
 import { toS3Error } from './s3-error.ts';
 
-/** Longest time for a call that no signal ends, its repetitions included, in milliseconds. */
+/** Longest time for a call without a signal, its retries included, in milliseconds. */
 const CALL_TIMEOUT_MS = 30_000;
 /**
- * Longest time without a byte, in milliseconds. With the clean-up of a failed write (2 s) and of a failed upload (2 s), an upload
- * fails within 10 s of the moment at which the store hangs.
+ * Longest time without a byte, in milliseconds. With the clean-up of a failed write (2 s) and of a failed upload (2 s), an
+ * upload fails within 10 s after the store hangs.
  */
 const STALL_MS = 4_500;
 /** A connection is tried three times, which together must take no longer than a stall. */
@@ -18,15 +18,14 @@ const ATTEMPTS_MAX = 3;
 export interface S3Settings {
   /** Absent for Amazon's own. */
   readonly endpoint?: string | undefined;
-  /** Where clients reach the same server, which their URLs then name. The endpoint unless set. */
+  /** Where clients reach the same server, for their URLs. The endpoint unless set. */
   readonly publicEndpoint?: string | undefined;
   readonly region: string;
   readonly bucket: string;
-  /** Without a key, the usual places are asked: environment, shared files, the machine's or the pod's role. */
+  /** Without a key, the library looks in the environment, shared files, and the machine's or the pod's role. */
   readonly accessKeyId?: string | undefined;
   readonly secretAccessKey?: string | undefined;
   readonly forcePathStyle: boolean;
-  readonly checksums: 'when_required' | 'when_supported';
   /** Longest time without a byte until a response begins, in milliseconds; 4,500 by default. */
   readonly stallMs?: number | undefined;
 }
@@ -34,13 +33,12 @@ export interface S3Settings {
 /** A bucket, and calls to it that end. */
 export interface S3Bucket {
   readonly client: S3Client;
-  /** Signs the URLs that clients are given, and is never sent with: a signature holds the name that the server is reached by. */
+  /** Signs the URLs for clients, and sends nothing: a signature includes the host. */
   readonly urlClient: S3Client;
   readonly name: string;
-  readonly checksums: S3Settings['checksums'];
   /**
-   * Makes a call that ends when the store stalls, and when its caller's signal aborts; without a signal, after 30 s. The time-out
-   * of 30 s does not bound the body of a response. Rejects with S3Error.
+   * Makes a call that ends when the store stalls, and when the caller's signal aborts; without a signal, after 30 s, the
+   * body of the response aside. Rejects with S3Error.
    */
   call<T>(send: (client: S3Client, options: { abortSignal: AbortSignal }) => Promise<T>, signal?: AbortSignal): Promise<T>;
 }
@@ -54,7 +52,6 @@ export function createS3Bucket(settings: S3Settings): S3Bucket {
     client,
     urlClient,
     name: settings.bucket,
-    checksums: settings.checksums,
     call: async (send, signal) => {
       const late = new AbortController();
       const timer = signal ? undefined : setTimeout(() => late.abort(), CALL_TIMEOUT_MS);
@@ -70,16 +67,16 @@ export function createS3Bucket(settings: S3Settings): S3Bucket {
 }
 
 function createClient(settings: S3Settings): S3Client {
-  const checksums = settings.checksums === 'when_supported' ? 'WHEN_SUPPORTED' : 'WHEN_REQUIRED';
   const { accessKeyId, secretAccessKey } = settings;
   return new S3Client({
     region: settings.region,
     ...(settings.endpoint === undefined ? {} : { endpoint: settings.endpoint }),
     ...(accessKeyId && secretAccessKey ? { credentials: { accessKeyId, secretAccessKey } } : {}),
     forcePathStyle: settings.forcePathStyle,
-    requestChecksumCalculation: checksums,
-    responseChecksumValidation: checksums,
-    // With it, every part opens a connection of its own, and waits on servers that do not know it.
+    // Not every S3 server knows the newer checksums.
+    requestChecksumCalculation: 'WHEN_REQUIRED',
+    responseChecksumValidation: 'WHEN_REQUIRED',
+    // With it, every part opens a new connection, and waits on servers that do not know it.
     expectContinueHeader: false,
     maxAttempts: ATTEMPTS_MAX,
     requestHandler: {

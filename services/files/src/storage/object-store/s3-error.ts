@@ -3,15 +3,15 @@ import { STALLED } from './s3-agents.ts';
 const MESSAGE_LENGTH_MAX = 200;
 
 /**
- * What an S3 server or the way to it answered. The library's own errors hold whatever the server sent, which for a refused signature is the key's
- * id, the signature and the text that was signed: they go into no log.
+ * An error of an S3 server or the connection to it. The library's own errors hold whatever the server sent, such as the
+ * key's id and the signature it rejected: they must not be logged.
  */
 export class S3Error extends Error {
   override readonly name = 'S3Error';
-  /** S3's or the system's word for it, as `NoSuchBucket` or `ECONNREFUSED`. */
+  /** S3's or the system's code, such as `NoSuchBucket` or `ECONNREFUSED`. */
   readonly code: string;
   readonly status: number | undefined;
-  /** What the server's operator finds the request by. */
+  /** Id of the request for the server's operator. */
   readonly requestId: string | undefined;
 
   constructor(message: string, details: { code: string; status?: number | undefined; requestId?: string | undefined }) {
@@ -22,7 +22,7 @@ export class S3Error extends Error {
   }
 }
 
-/** Takes what may be told of an error. */
+/** What may be logged of an error. */
 export function toS3Error(err: unknown, timedOut: boolean): S3Error {
   if (err instanceof S3Error) return err;
   if (timedOut || (err as Error).name === STALLED)
@@ -39,14 +39,15 @@ export function toS3Error(err: unknown, timedOut: boolean): S3Error {
   });
 }
 
-/** Whether the store answered that there is no such thing. */
-export function isAbsent(err: unknown): boolean {
-  if (!(err instanceof S3Error)) return false;
-  // A missing bucket is 404 too, and nobody may take that for a missing object.
-  return err.code === 'NoSuchKey' || err.code === 'NoSuchUpload' || (err.status === 404 && err.code !== 'NoSuchBucket');
+/** Throws the error again unless it says that an object or upload does not exist. */
+export function ignoreAbsent(err: unknown): undefined {
+  const { code, status } = err as S3Error;
+  // A missing bucket is 404 too, and must not pass for a missing object.
+  const isAbsent = code === 'NoSuchKey' || code === 'NoSuchUpload' || (status === 404 && code !== 'NoSuchBucket');
+  if (!(err instanceof S3Error) || !isAbsent) throw err;
 }
 
-/** Whether the store answered that the range of bytes begins past the object's end. */
+/** Whether the range of bytes begins past the object's end. */
 export function isPastEnd(err: unknown): boolean {
   return err instanceof S3Error && err.status === 416;
 }

@@ -27,7 +27,7 @@ if ('unavailable' in server) {
     } as const;
 
     it('tells a wrong secret and a missing bucket, and of the key nothing', async () => {
-      const wrong = createS3Store({ ...settings, secretAccessKey: 'wrong-secret', checksums: 'when_required' });
+      const wrong = createS3Store({ ...settings, secretAccessKey: 'wrong-secret' });
       const err = await wrong.stat('00000000-0000-4000-8000-000000000000/00000000-0000-4000-8000-000000000000').catch((e) => e);
       expect(err).toMatchObject({ name: 'S3Error', status: 403 });
       const listed = await wrong
@@ -37,7 +37,7 @@ if ('unavailable' in server) {
         .catch((e: unknown) => e);
       expect(listed).toMatchObject({ name: 'S3Error', code: 'SignatureDoesNotMatch', status: 403 });
       expect(JSON.stringify({ ...(listed as object), text: String(listed) })).not.toMatch(/latchkey|wrong-secret|Signature=/);
-      const missing = createS3Store({ ...settings, bucket: 'missing', checksums: 'when_required' });
+      const missing = createS3Store({ ...settings, bucket: 'missing' });
       await expect(missing.check()).rejects.toMatchObject({ name: 'S3Error', status: 404 });
     });
   });

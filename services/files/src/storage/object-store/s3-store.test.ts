@@ -42,14 +42,13 @@ it.each([
   expect(url).toMatch(new RegExp(`^${origin}/objects/${key}\\?`));
 });
 
-it('lists more objects than a server tells at once', async () => {
+it('lists more objects than one page', async () => {
   fauxqs.createBucket('many');
   const store = createS3Store({
     ...server,
     region: 'us-east-1',
     bucket: 'many',
     forcePathStyle: true,
-    checksums: 'when_required',
   });
   const applicationId = newId();
   const keys = Array.from({ length: 1_001 }, () => newKey(applicationId));

@@ -1,82 +1,71 @@
-import type { StoredObject } from '../object-store/object-store.ts';
+import type { UsageFigures } from './reconciler.store.ts';
 
-/** A file's row, as far as a check needs it. */
-export interface CheckedFile {
-  readonly id: string;
-  readonly applicationId: string;
-  readonly displayName: string;
-  readonly byteSize: number;
-  /** SHA-256, 32 bytes. */
-  readonly checksum: Buffer;
+/** Kinds of inconsistencies, in the order in which a summary names them. */
+export const FINDING_KINDS = [
+  'missing object',
+  'damaged object',
+  'unreadable object',
+  'lost avatar',
+  'unknown object',
+  'unfinished upload',
+  'wrong usage',
+] as const;
+export type FindingKind = (typeof FINDING_KINDS)[number];
+
+/** Database, store and usage that disagree. */
+export interface Finding {
+  readonly kind: FindingKind;
+  /** Id of the file, avatar or application, or key of the object. */
+  readonly subject: string;
+  readonly text: string;
+  /** Repairs it unless it no longer holds, as hours may have passed. Throws where it can't be repaired. */
+  repair(): Promise<'mended' | 'gone'>;
 }
 
-/** The row of an account's avatar, as far as a check needs it. */
-export interface CheckedAvatar {
-  readonly id: string;
-  readonly accountId: string;
-  readonly imageId: string;
-  readonly byteSize: number;
-  /** SHA-256, 32 bytes. */
-  readonly checksum: Buffer;
+export interface ReconcileOptions {
+  /** Repair what was found, once everything was compared. */
+  readonly mend: boolean;
+  /** Compare sizes only, so that no object is read. */
+  readonly skipChecksums: boolean;
+  /** Repair even if so much is wrong that the settings are likely to be. */
+  readonly force: boolean;
 }
 
-/** Files and what they take of the allowance. */
-export interface UsageFigures {
-  readonly fileCount: number;
-  readonly chargedMib: number;
-}
+/** Progress, updated in place. */
+export const createCounts = () => ({
+  files: 0,
+  /** About how many files there are. */
+  filesExpected: 0,
+  avatars: 0,
+  bytesRead: 0,
+  objects: 0,
+  applications: 0,
+  findings: 0,
+  mended: 0,
+});
+export type Counts = ReturnType<typeof createCounts>;
 
-/** What an application's files add up to, and what is recorded of them. */
-export interface CheckedUsage {
-  readonly applicationId: string;
-  /** Undefined where nothing is recorded. */
-  readonly recorded: UsageFigures | undefined;
-  readonly actual: UsageFigures;
-}
-
-/** Something that does not agree. */
-export type Finding =
-  /** There is no object. */
-  | { readonly kind: 'object_missing'; readonly file: CheckedFile }
-  /** The object has other bytes: another size, or the same and another SHA-256, which is undefined where it was not computed. */
-  | {
-      readonly kind: 'object_damaged';
-      readonly file: CheckedFile;
-      readonly byteSize: number;
-      readonly checksum: Buffer | undefined;
-    }
-  /** The store works, but does not give this object. It may yet do so, and is never mended. */
-  | { readonly kind: 'object_unreadable'; readonly file: CheckedFile; readonly reason: string }
-  /** An avatar whose image is not there, has other bytes, or is not given by a store that works. */
-  | { readonly kind: 'avatar_lost'; readonly avatar: CheckedAvatar; readonly what: 'missing' | 'damaged' | 'unreadable' }
-  /** An object that no file, avatar, upload or pending removal knows. */
-  | { readonly kind: 'object_orphaned'; readonly object: StoredObject }
-  /** The same of what an upload left unfinished. */
-  | { readonly kind: 'upload_unfinished'; readonly object: StoredObject }
-  | { readonly kind: 'usage_wrong'; readonly usage: CheckedUsage };
-
-export type FindingKind = Finding['kind'];
-
-/** What became of a finding: it was mended, no longer held, or could not be mended. */
-export type MendOutcome = 'mended' | 'gone' | 'failed';
-
-/** How far a check has come. */
-export interface CheckCounts {
-  files: number;
-  /** Files that there are, about. */
-  filesExpected: number;
-  avatars: number;
-  bytesRead: number;
-  objects: number;
-  applications: number;
-  findings: number;
-  mended: number;
-}
-
-/** Whom a check tells what it does; nothing of it may throw. */
-export interface CheckObserver {
-  /** Called often, always with the same object. */
-  onProgress(counts: Readonly<CheckCounts>): void;
+export interface Observer {
+  readonly counts: Counts;
   onFinding(finding: Finding): void;
-  onMended(finding: Finding, outcome: MendOutcome, err: unknown): void;
+  onRepair(finding: Finding, outcome: 'mended' | 'gone' | 'failed', err?: unknown): void;
+}
+
+export interface Summary {
+  readonly byKind: ReadonlyMap<FindingKind, number>;
+  /** Findings that still hold. */
+  readonly left: number;
+  /** Why nothing was repaired: most files have no intact object, or most objects no file. */
+  readonly refusal: 'files' | 'objects' | undefined;
+}
+
+const number = new Intl.NumberFormat('en-US');
+
+/** A count with its noun in singular or plural. */
+export function countOf(n: number, noun: string): string {
+  return `${number.format(n)} ${n === 1 ? noun : `${noun}s`}`;
+}
+
+export function describeUsage(usage: UsageFigures | undefined): string {
+  return usage ? `${countOf(usage.fileCount, 'file')} and ${number.format(usage.chargedMib)} MiB` : 'nothing';
 }

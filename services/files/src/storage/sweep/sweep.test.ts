@@ -1,130 +1,85 @@
 import { newId } from '@latchkey/kit/id';
-import { eventually } from '@latchkey/testkit/eventually';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import type { OwnedRef } from '../../testing/fake-apps.ts';
-import { startTestFiles, type TestFiles } from '../../testing/test-files.ts';
-import { createUploads, holdingsOf, NOTHING } from '../../testing/uploads.ts';
+import { useTestFiles } from '../../testing/test-files.ts';
+import { createUploads, expireLease, holdingsOf, NOTHING } from '../../testing/uploads.ts';
 import { objectKey } from '../object-store/object-store.ts';
 import { sweepAbandonedUploads, sweepObjectDeletions } from './sweep.ts';
 
-let files: TestFiles;
-beforeAll(async () => {
-  files = await startTestFiles();
-});
-afterAll(() => files.stop());
+const files = useTestFiles();
+const { signal } = new AbortController();
 
-const signal = new AbortController().signal;
-const SOME = Buffer.from('some bytes');
+async function put(key: string): Promise<void> {
+  const body = (async function* () {
+    yield Buffer.from('some bytes');
+  })();
+  await files.ctx.store.put(key, body, signal);
+}
 
 /** Leaves what a process leaves that dies after it stored an object. */
-async function leaveRest(ref: OwnedRef, leaseSeconds: number): Promise<void> {
-  const uploads = createUploads(files.ctx);
-  await uploads.begin(ref);
-  const { rows } = await files.db.query(
-    `update upload_intent set state = 'receiving', lease_until = now() + make_interval(secs => $2) where account_id = $1 returning id`,
-    [ref.accountId, leaseSeconds],
-  );
+async function leaveRest(ref: OwnedRef): Promise<void> {
+  await createUploads(files.ctx).begin(ref);
+  const text = `update upload_intent set state = 'receiving' where account_id = $1 returning id`;
+  const { rows } = await files.db.query(text, [ref.accountId]);
   await put(objectKey(ref.applicationId, rows[0].id));
 }
 
-async function put(key: string): Promise<void> {
-  await files.ctx.store.put(
-    key,
-    (async function* () {
-      yield SOME;
-    })(),
-    signal,
-  );
+/** A context whose store does not remove the objects of an application, or of any. */
+function failing(applicationId = '', sweepIntervalMs = 0) {
+  const { ctx } = files.connect();
+  const remove = async (key: string) => {
+    if (key.startsWith(applicationId)) throw new Error('not now');
+    await ctx.store.remove(key);
+  };
+  return { ...ctx, store: { ...ctx.store, remove }, limits: { ...ctx.limits, sweepIntervalMs } };
 }
 
-describe('the sweep of abandoned uploads', () => {
-  it('removes what a dead process left, and nothing of an upload that runs', async () => {
-    const [dead, running] = [files.createOwned(), files.createOwned()];
-    await leaveRest(dead, -1);
-    await leaveRest(running, 10);
-    await sweepAbandonedUploads(files.ctx, signal);
-    expect(await holdingsOf(files, dead)).toEqual(NOTHING);
-    expect(await holdingsOf(files, running)).toEqual({ ...NOTHING, intents: 1, objects: 1 });
-  });
-
-  it('removes more than it takes at once, by several sweepers together', async () => {
-    const refs = Array.from({ length: 250 }, () => files.createOwned());
-    await Promise.all(refs.map((ref) => leaveRest(ref, -1)));
-    await Promise.all([1, 2, 3].map(() => sweepAbandonedUploads(files.ctx, signal)));
-    const { rows } = await files.db.query('select count(*)::int as n from upload_intent where account_id = any($1)', [
-      refs.map(({ accountId }) => accountId),
-    ]);
-    expect(rows[0].n).toBe(0);
-  });
-
-  it('tries again later what the store can’t remove now, and is not held up by it', async () => {
-    const [bad, good] = [files.createOwned(), files.createOwned()];
-    await leaveRest(bad, -2);
-    await leaveRest(good, -1);
-    const { ctx } = files.connect();
-    const remove = async (key: string) => {
-      if (key.startsWith(bad.applicationId)) throw new Error('not now');
-      await ctx.store.remove(key);
-    };
-    await sweepAbandonedUploads({ ...ctx, store: Object.assign(Object.create(ctx.store), { remove }) }, signal);
-    expect(await holdingsOf(files, good)).toEqual(NOTHING);
-    expect(await holdingsOf(files, bad)).toEqual({ ...NOTHING, intents: 1, objects: 1 });
-    await files.db.query(`update upload_intent set lease_until = now() - interval '1 s' where account_id = $1`, [bad.accountId]);
-    await sweepAbandonedUploads(files.ctx, signal);
-    expect(await holdingsOf(files, bad)).toEqual(NOTHING);
-  });
+it('removes what dead processes left, and nothing of an upload that runs', async () => {
+  const [dead, running] = [files.createOwned(), files.createOwned()];
+  for (const ref of [dead, running]) await leaveRest(ref);
+  await expireLease(files, dead);
+  await sweepAbandonedUploads(files.ctx, signal);
+  expect(await holdingsOf(files, dead)).toEqual(NOTHING);
+  expect(await holdingsOf(files, running)).toEqual({ ...NOTHING, intents: 1, objects: 1 });
 });
 
-describe('a sweep that fails, as one does whose process is killed', () => {
-  const failing = (sweepIntervalMs: number) => {
-    const { ctx } = files.connect();
-    const remove = async () => {
-      throw new Error('not now');
-    };
-    const store = Object.assign(Object.create(ctx.store), { remove });
-    return { ...ctx, store, limits: { ...ctx.limits, sweepIntervalMs } };
-  };
-
-  it('leaves what it had in hand to another after a period', async () => {
-    const ref = files.createOwned();
-    await leaveRest(ref, -1);
-    const key = objectKey(ref.applicationId, newId());
-    await put(key);
-    await files.db.query('insert into object_deletion (object_key) values ($1)', [key]);
-    await sweepAbandonedUploads(failing(100), signal);
-    await sweepObjectDeletions(failing(100), signal);
-    expect(await holdingsOf(files, ref)).toEqual({ ...NOTHING, intents: 1, objects: 2 });
-    await eventually(async () => {
-      await sweepAbandonedUploads(files.ctx, signal);
-      await sweepObjectDeletions(files.ctx, signal);
-      expect(await holdingsOf(files, ref)).toEqual(NOTHING);
-    });
-  });
-
-  it('ends, though what it took is due again by then', async () => {
-    const refs = Array.from({ length: 120 }, () => files.createOwned());
-    await Promise.all(refs.map((ref) => leaveRest(ref, -1)));
-    await sweepAbandonedUploads(failing(0), signal);
-    await sweepAbandonedUploads(files.ctx, signal);
-    expect(await holdingsOf(files, refs[0] as OwnedRef)).toEqual(NOTHING);
-  });
+it('removes more than one batch, with concurrent sweepers', async () => {
+  const refs = Array.from({ length: 150 }, () => files.createOwned());
+  await Promise.all(refs.map(leaveRest));
+  for (const ref of refs) await expireLease(files, ref);
+  // Ends, though everything is due again by then.
+  await sweepAbandonedUploads(failing(), signal);
+  await Promise.all([1, 2, 3].map(() => sweepAbandonedUploads(files.ctx, signal)));
+  const ids = refs.map(({ accountId }) => accountId);
+  expect((await files.db.query('select from upload_intent where account_id = any($1)', [ids])).rowCount).toBe(0);
 });
 
-describe('the sweep of objects without rows', () => {
-  it('removes those that are due', async () => {
-    const ref = files.createOwned();
-    const [due, later] = [objectKey(ref.applicationId, newId()), objectKey(ref.applicationId, newId())];
-    await Promise.all([put(due), put(later)]);
-    await files.db.query(
-      `insert into object_deletion (object_key, due_at) values ($1, now()), ($2, now() + interval '1 minute')`,
-      [due, later],
-    );
-    await sweepObjectDeletions(files.ctx, signal);
-    expect(await files.ctx.store.stat(due)).toBeUndefined();
-    expect(await files.ctx.store.stat(later)).toBeDefined();
-    const { rows } = await files.db.query('select object_key from object_deletion where object_key like $1', [
-      `${ref.applicationId}/%`,
-    ]);
-    expect(rows).toEqual([{ object_key: later }]);
-  });
+it('retries what the store does not remove after a period, and goes on with the rest', async () => {
+  const [bad, good] = [files.createOwned(), files.createOwned()];
+  for (const ref of [bad, good]) {
+    await leaveRest(ref);
+    await expireLease(files, ref);
+  }
+  await sweepAbandonedUploads(failing(bad.applicationId, 60_000), signal);
+  await sweepAbandonedUploads(files.ctx, signal);
+  expect(await holdingsOf(files, good)).toEqual(NOTHING);
+  expect(await holdingsOf(files, bad)).toEqual({ ...NOTHING, intents: 1, objects: 1 });
+  await expireLease(files, bad);
+  await sweepAbandonedUploads(files.ctx, signal);
+  expect(await holdingsOf(files, bad)).toEqual(NOTHING);
+});
+
+it('removes objects whose scheduled removal is due', async () => {
+  const applicationId = newId();
+  const [due, later] = [objectKey(applicationId, newId()), objectKey(applicationId, newId())];
+  await Promise.all([put(due), put(later)]);
+  await files.db.query(`insert into object_deletion (object_key, due_at) values ($1, now()), ($2, now() + interval '1 minute')`, [
+    due,
+    later,
+  ]);
+  await sweepObjectDeletions(failing(), signal);
+  await sweepObjectDeletions(files.ctx, signal);
+  expect([await files.ctx.store.stat(due), await files.ctx.store.stat(later)]).toEqual([undefined, { byteSize: 10 }]);
+  const text = 'select object_key from object_deletion where object_key like $1';
+  expect((await files.db.query(text, [`${applicationId}/%`])).rows).toEqual([{ object_key: later }]);
 });

@@ -5,18 +5,18 @@ import type { FilesContext } from '../../context.ts';
 import { errors } from '../../errors.ts';
 import { type ApplicationRef, parseRef, whileOwned } from '../application/owned-application.ts';
 import { isNameTaken } from '../file/file.store.ts';
-import { parseFileName } from '../file/file-name.ts';
-import { abandonExpired, insertIntent, selectLeaseSeconds } from './upload-intent.store.ts';
+import { parseFileName } from '../file/file.ts';
+import { abandonExpired, deleteUnclaimed, insertIntent, selectLeaseSeconds } from './upload-intent.store.ts';
 import { selectUsages } from './usage.store.ts';
 import { allowedBytes, checkFits, findDeleted, sumUsage } from './usage.ts';
 
 const TICKET_BYTES = 32;
 const CHECKSUM_BYTES = 32;
 
-/** A file that is about to be uploaded, as its sender describes it. */
+/** An upload as its sender announces it. */
 export interface UploadDescription extends ApplicationRef {
   readonly fileName: string;
-  /** In bytes, where the sender has told it. */
+  /** In bytes, where the sender announced it. */
   readonly byteSize: number | undefined;
   /** SHA-256 that the bytes must have. */
   readonly expectedChecksum: Uint8Array | undefined;
@@ -26,8 +26,8 @@ export interface UploadDescription extends ApplicationRef {
  * Checks whether a file may be uploaded now, and takes the account's lease (specification 4.2 rules 3 and 4, decisions 7).
  *
  * @returns the ticket that opens the data path once
- * @throws `file_name_invalid`, `application_not_found`, `file_name_taken`, `file_empty`, `allowance_exceeded`, `file_count_exceeded`,
- *   `file_too_large`, `upload_under_way`
+ * @throws `file_name_invalid`, `application_not_found`, `file_name_taken`, `file_empty`, `allowance_exceeded`,
+ *   `file_count_exceeded`, `file_too_large`, `upload_under_way`
  */
 export async function beginUpload(ctx: Acting<FilesContext>, upload: UploadDescription): Promise<string> {
   const displayName = parseFileName(upload.fileName);
@@ -41,10 +41,10 @@ export async function beginUpload(ctx: Acting<FilesContext>, upload: UploadDescr
     return found;
   });
   if (byteSize === 0) throw errors.file_empty();
-  const byteSizeLeast = Math.min(byteSize ?? 1, ctx.limits.byteSizeMax);
-  const deleted = await findDeleted(ctx, { accountId, requestId, usages }, byteSizeLeast);
-  const usage = sumUsage(usages.filter((other) => !deleted.has(other.applicationId)));
-  checkFits(ctx.limits, usage, byteSizeLeast);
+  const byteSizeMin = Math.min(byteSize ?? 1, ctx.limits.byteSizeMax);
+  const deleted = await findDeleted(ctx, { accountId, requestId, usages }, byteSizeMin);
+  const usage = sumUsage(usages, deleted);
+  checkFits(ctx.limits, usage, byteSizeMin);
   if (byteSize !== undefined && byteSize > ctx.limits.byteSizeMax) throw errors.file_too_large();
   const ticket = randomBytes(TICKET_BYTES).toString('base64url');
   await takeLease(ctx, accountId, {
@@ -61,18 +61,23 @@ export async function beginUpload(ctx: Acting<FilesContext>, upload: UploadDescr
   return ticket;
 }
 
-/** What is kept of a ticket. */
+/** Returns a ticket that was not used, so that the account may upload again immediately. Any other changes nothing. */
+export async function abandonTicket(ctx: FilesContext, ticket: string): Promise<void> {
+  await deleteUnclaimed(ctx.db, hashTicket(ticket));
+}
+
+/** The stored form of a ticket. */
 export function hashTicket(ticket: string): Buffer {
   return hash('sha256', ticket, 'buffer');
 }
 
 function checkDescription({ byteSize, expectedChecksum }: UploadDescription): void {
-  const sizeKnown = byteSize === undefined || (Number.isSafeInteger(byteSize) && byteSize >= 0);
-  const checksumKnown = expectedChecksum === undefined || expectedChecksum.byteLength === CHECKSUM_BYTES;
-  if (!sizeKnown || !checksumKnown) throw errors.upload_malformed();
+  const isSizeValid = byteSize === undefined || (Number.isSafeInteger(byteSize) && byteSize >= 0);
+  const isChecksumValid = expectedChecksum === undefined || expectedChecksum.byteLength === CHECKSUM_BYTES;
+  if (!isSizeValid || !isChecksumValid) throw errors.upload_malformed();
 }
 
-/** Adds the intent. One whose lease is over, since its process has died, makes room. */
+/** Inserts the intent. An intent whose lease has expired, since its process died, is abandoned. */
 async function takeLease(ctx: FilesContext, accountId: string, intent: Parameters<typeof insertIntent>[1]): Promise<void> {
   if (await insertIntent(ctx.db, intent, ctx.limits)) return;
   const freed = await abandonExpired(ctx.db, accountId);

@@ -2,15 +2,13 @@ import { originFrom } from '@latchkey/kit/audit/actor';
 import { isUniqueViolation } from '@latchkey/kit/database/database';
 import type { FilesContext } from '../../context.ts';
 import { errors } from '../../errors.ts';
-import { findOwnedOnceReachable } from '../application/owned-application.ts';
-import { recordFiles } from '../file/audit.ts';
-import { chargeMib } from '../file/charge.ts';
-import { insertFile, isDeleted } from './commit-upload.store.ts';
+import { isDeleted } from '../application/deleted-application.store.ts';
+import { requireOwned, waitUntilReachable } from '../application/owned-application.ts';
+import { insertFile, recordFiles } from '../file/file.store.ts';
 import { type ClaimedIntent, endIntent } from './upload-intent.store.ts';
 import { addUsage, selectUsages } from './usage.store.ts';
-import { checkFits, findDeleted, sumUsage } from './usage.ts';
+import { chargeMib, checkFits, findDeleted, sumUsage } from './usage.ts';
 
-/** What the sender of an upload is told. */
 export interface StoredUpload {
   readonly id: string;
   readonly byteSize: number;
@@ -18,11 +16,10 @@ export interface StoredUpload {
   readonly checksum: Buffer;
 }
 
-/** An object that is stored and has no row yet. */
 export interface UncommittedUpload {
   readonly intent: ClaimedIntent;
   readonly stored: StoredUpload;
-  /** First bytes of it. */
+  /** First bytes. */
   readonly head: Buffer;
   readonly requestId: string;
   /** Aborts at the upload's deadline, and when its lease is lost. */
@@ -32,28 +29,28 @@ export interface UncommittedUpload {
 const UNKNOWN_TYPE = 'application/octet-stream';
 
 /**
- * Makes the file's row, if everything that was checked before the bytes came still holds (specification 4.2 rule 4). Uploads of an account
- * follow one another, as the intent of one is ended in the transaction that counts it. A restart of the apps service is waited for.
+ * Makes the file's row if everything that was checked before the bytes came still holds (specification 4.2 rule 4).
+ * Uploads of an account follow one another, as the transaction that counts one also ends its intent. A restart of the
+ * apps service is waited for.
  *
  * @throws `application_not_found`, `upload_interrupted`, `allowance_exceeded`, `file_count_exceeded`, `file_name_taken`
  */
 export async function commitUpload(ctx: FilesContext, upload: UncommittedUpload): Promise<void> {
   const { intent, stored, head, requestId, signal } = upload;
   const { accountId, applicationId } = intent;
-  const contentType = await tellType(head);
-  const findOwned = findOwnedOnceReachable(ctx.findOwned, signal);
-  const owned = await findOwned(accountId, [applicationId], requestId);
-  if (!owned.has(applicationId)) throw errors.application_not_found();
+  const contentType = await sniffType(head);
+  const findOwned = waitUntilReachable(ctx.findOwned, signal);
+  await requireOwned(findOwned, { accountId, applicationId, requestId });
   const question = { accountId, requestId, usages: await selectUsages(ctx.db, accountId) };
   const deleted = await findDeleted({ ...ctx, findOwned }, question, stored.byteSize);
   await ctx.db.transaction().execute(async (tx) => {
-    // The row lock orders this and the deletion of the application, which abandons its intents before it removes its files: either
-    // it waits for this commit and then finds the file, or there is no intent left to end.
+    // The row lock orders this and the deletion of the application, which abandons intents before it deletes files:
+    // either it waits for this commit and then finds the file, or there is no intent left to end.
     if (!(await endIntent(tx, intent.id))) {
       throw (await isDeleted(tx, applicationId)) ? errors.application_not_found() : errors.upload_interrupted();
     }
     const usages = await selectUsages(tx, accountId);
-    checkFits(ctx.limits, sumUsage(usages.filter((usage) => !deleted.has(usage.applicationId))), stored.byteSize);
+    checkFits(ctx.limits, sumUsage(usages, deleted), stored.byteSize);
     await insertFile(tx, {
       id: intent.id,
       account_id: accountId,
@@ -73,8 +70,8 @@ export async function commitUpload(ctx: FilesContext, upload: UncommittedUpload)
   });
 }
 
-/** What the first bytes look like is not worth failing for. The library, which takes 14 MiB, is loaded with the first upload. */
-async function tellType(head: Buffer): Promise<string> {
+/** Never fails. The library, which takes 14 MiB, is loaded with the first upload. */
+async function sniffType(head: Buffer): Promise<string> {
   const { fileTypeFromBuffer } = await import('file-type');
   const type = await fileTypeFromBuffer(head).catch(() => undefined);
   return type?.mime ?? UNKNOWN_TYPE;

@@ -1,22 +1,21 @@
 import type { FilesContext } from '../../context.ts';
 import { errors } from '../../errors.ts';
-import { isDeleted } from './commit-upload.store.ts';
+import { isDeleted } from '../application/deleted-application.store.ts';
 import { type ClaimedIntent, renewLease } from './upload-intent.store.ts';
 
-/** How often a lease is renewed in its time: two renewals may fail. */
+/** Renewals per lease: two may fail. */
 const RENEWALS = 3;
 
-/** A lease that is being held. */
 export interface Lease {
   /**
-   * Aborts with `upload_timeout` at the deadline; once the lease is known to be lost, with `application_not_found` where the application was
-   * deleted, else with `upload_interrupted`.
+   * Aborts with `upload_timeout` at the deadline. Aborts when the lease is lost: with `application_not_found` where the
+   * application was deleted, else with `upload_interrupted`.
    */
   readonly signal: AbortSignal;
   release(): void;
 }
 
-/** Holds the lease of an upload until it is released or its deadline is past. */
+/** Renews the lease of an upload until it is released. */
 export function holdLease({ db, limits, logger }: FilesContext, { id, applicationId, remainingMs }: ClaimedIntent): Lease {
   const abort = new AbortController();
   const renew = async () => {

@@ -1,73 +1,115 @@
 import type { Readable } from 'node:stream';
-import { commonErrors, DomainError } from '@latchkey/kit/errors';
+import { DomainError } from '@latchkey/kit/errors';
+import { within } from '@latchkey/kit/within';
 import type { FilesContext } from '../../context.ts';
 import { errors } from '../../errors.ts';
+import { uploads, uploadsRunning } from '../../files-metrics.ts';
+import { hasFile } from '../file/file.store.ts';
 import { objectKey } from '../object-store/object-store.ts';
 import { hashTicket } from './begin-upload.ts';
 import { commitUpload, type StoredUpload } from './commit-upload.ts';
-import { giveUp } from './give-up.ts';
 import { holdLease } from './lease.ts';
-import { Overdue, unlessOverdue } from './overdue.ts';
-import { readBody } from './read-body.ts';
-import { type ReceivedBody, receiveBody } from './received-body.ts';
-import { type ClaimedIntent, claimIntent } from './upload-intent.store.ts';
+import { Overdue, storeBody } from './store-body.ts';
+import { UploadBody } from './upload-body.ts';
+import { runUploadCall } from './upload-call.ts';
+import { abandonIntent, type ClaimedIntent, claimIntent, deleteIntent, postponeIntent } from './upload-intent.store.ts';
 
-/** The bytes of a file, and what opens the way for them. */
-export interface IncomingUpload {
-  readonly ticket: string;
-  readonly body: Readable;
-  readonly requestId: string;
+/** Longest time that a failed upload waits for its clean-up, in milliseconds; the sweeper removes what takes longer. */
+const CLEAN_UP_MS_MAX = 2_000;
+/** When the sweeper removes what a store that failed finished all the same, in leases: a minute by default. */
+const SECOND_REMOVAL_LEASES = 6;
+
+/** The response to an upload, as `UploadFileResponse` has it. */
+export interface UploadResponse {
+  readonly id: string;
+  readonly byteSize: bigint;
+  readonly checksum: Buffer;
+}
+
+/** Takes the bytes of an upload, from another process or this one. Rejects with a DomainError, or an unexpected error. */
+export type ReceiveUpload = (ticket: string, body: Readable, requestId: string) => Promise<UploadResponse>;
+
+/** The data path of uploads. */
+export function createReceiveUpload(ctx: FilesContext): ReceiveUpload {
+  let running = 0;
+  uploadsRunning.watch(() => [[running]]);
+  const facts = ({ id: fileId, byteSize }: StoredUpload) => ({ fileId, byteSize });
+  const onEnd = (outcome: string) => uploads.add(1, outcome);
+  return async (ticket, body, requestId) => {
+    running += 1;
+    try {
+      const call = { name: 'upload', body, requestId, logger: ctx.logger, facts, onEnd } as const;
+      const stored = await runUploadCall(call, () => receive(ctx, ticket, body, requestId));
+      return { ...stored, byteSize: BigInt(stored.byteSize) };
+    } finally {
+      running -= 1;
+    }
+  };
 }
 
 /**
- * Stores the bytes of an upload and makes the file, or leaves nothing (specification 4.2, decisions 7). The body is left open where it was
- * not read to its end.
+ * Stores the bytes of an upload and makes the file, or leaves nothing (specification 4.2, decisions 7).
  *
- * @throws `upload_ticket_invalid` for a ticket that was never issued, was used, or is too old; what {@link receiveBody} and
+ * @throws `upload_ticket_invalid` for a ticket that was never issued, was used, or is too old; what {@link UploadBody} and
  *   {@link commitUpload} throw; `upload_timeout`; `upload_interrupted`; `dependency_unavailable` when the store fails,
- *   or the apps service can't be reached until the deadline
+ *   or the apps service is unreachable until the deadline
  */
-export async function receiveUpload(ctx: FilesContext, upload: IncomingUpload): Promise<StoredUpload> {
-  const intent = await claimIntent(ctx.db, hashTicket(upload.ticket), ctx.limits.uploadLeaseMs);
+async function receive(ctx: FilesContext, ticket: string, source: Readable, requestId: string): Promise<StoredUpload> {
+  const intent = await claimIntent(ctx.db, hashTicket(ticket), ctx.limits.uploadLeaseMs);
   if (!intent) throw errors.upload_ticket_invalid();
   const lease = holdLease(ctx, intent);
+  const { signal } = lease;
+  const key = objectKey(intent.applicationId, intent.id);
+  const { byteSize, expectedChecksum: checksum } = intent;
+  const limits = [
+    [ctx.limits.byteSizeMax, errors.file_too_large],
+    [intent.byteSizeMax, errors.allowance_exceeded],
+  ] as const;
+  const body = new UploadBody(source, { limits, byteSize, checksum }, signal);
   let stored: StoredUpload | undefined;
   try {
-    const received = await store(ctx, intent, upload.body, lease.signal);
-    stored = { id: intent.id, byteSize: received.byteSize(), checksum: received.checksum() };
-    const { requestId } = upload;
-    await commitUpload(ctx, { intent, stored, head: received.head(), requestId, signal: lease.signal });
+    await storeBody(ctx, { key, body, signal });
+    stored = { id: intent.id, byteSize: body.byteSize, checksum: body.checksum };
+    await commitUpload(ctx, { intent, stored, head: body.head, requestId, signal });
     return stored;
   } catch (err) {
-    // The answer to a commit may be lost on its way.
-    if ((await giveUp(ctx, intent, mayFinishLater(err))) === 'committed' && stored) return stored;
+    const mayFinishLater = err instanceof Overdue || (err instanceof DomainError && err.reason === 'dependency_unavailable');
+    // The response to a commit may be lost.
+    if ((await abandon(ctx, intent, mayFinishLater)) === 'committed' && stored) return stored;
     throw err instanceof Overdue ? err.cause : err;
   } finally {
     lease.release();
   }
 }
 
-/** Whether the store may yet do what it was asked. */
-function mayFinishLater(err: unknown): boolean {
-  return err instanceof Overdue || (err instanceof DomainError && err.reason === 'dependency_unavailable');
-}
-
-async function store(ctx: FilesContext, intent: ClaimedIntent, body: Readable, signal: AbortSignal): Promise<ReceivedBody> {
-  const received = receiveBody(readBody(body, signal), {
-    byteSizeMax: ctx.limits.byteSizeMax,
-    allowedBytes: intent.byteSizeMax,
-    byteSize: intent.byteSize,
-    expectedChecksum: intent.expectedChecksum,
-  });
+/**
+ * Ends a failed upload: frees the account's lease and removes what was stored.
+ *
+ * @param mayFinishLater whether the store may yet finish what it was asked
+ * @returns `committed` where it did not fail after all; `unknown` where the database can't be queried, so that the
+ *   sweeper decides later
+ */
+async function abandon(
+  ctx: FilesContext,
+  { id, applicationId }: ClaimedIntent,
+  mayFinishLater: boolean,
+): Promise<'committed' | 'abandoned' | 'unknown'> {
   try {
-    const put = ctx.store.put(objectKey(intent.applicationId, intent.id), received.bytes, signal);
-    await unlessOverdue(put, signal);
-    return received;
+    // Waits for a commit that is still under way, so that its outcome is known after.
+    await abandonIntent(ctx.db, id);
+    if (await hasFile(ctx.db, id)) return 'committed';
   } catch (err) {
-    if (err instanceof Overdue) throw err;
-    const reason = received.failure() ?? (signal.aborted ? signal.reason : undefined);
-    if (reason instanceof DomainError) throw reason;
-    ctx.logger.error({ err, fileId: intent.id }, 'object not stored');
-    throw commonErrors.dependency_unavailable();
+    ctx.logger.warn({ err, fileId: id }, 'failed upload is left to the sweeper');
+    return 'unknown';
   }
+  const cleanUp = async () => {
+    await ctx.store.remove(objectKey(applicationId, id));
+    if (mayFinishLater) await postponeIntent(ctx.db, id, ctx.limits.uploadLeaseMs * SECOND_REMOVAL_LEASES);
+    else await deleteIntent(ctx.db, id);
+  };
+  const cleaned = cleanUp().catch((err: unknown) => {
+    ctx.logger.warn({ err, fileId: id }, 'rest of a failed upload is left to the sweeper');
+  });
+  await within(CLEAN_UP_MS_MAX, cleaned);
+  return 'abandoned';
 }

@@ -1,7 +1,11 @@
 import { type Insertable, type Kysely, sql } from 'kysely';
+import type { FileLimits } from '../../context.ts';
 import type { FilesDatabase, UploadIntentTable } from '../../db/schema.ts';
+import { afterMs, type Claim } from '../object-deletion.store.ts';
 
-/** An upload whose bytes may come now. */
+type Db = Kysely<FilesDatabase>;
+
+/** An upload whose bytes are expected now. */
 export interface ClaimedIntent {
   readonly id: string;
   readonly accountId: string;
@@ -10,7 +14,7 @@ export interface ClaimedIntent {
   readonly byteSize: number | undefined;
   readonly expectedChecksum: Buffer | undefined;
   readonly byteSizeMax: number;
-  /** Who began it, as the header has it; undefined where nobody was named. */
+  /** Who began it, as the header has it; undefined where the caller named no one. */
   readonly actor: string | undefined;
   /** Time left until the deadline, in milliseconds; negative once it is past. */
   readonly remainingMs: number;
@@ -18,27 +22,22 @@ export interface ClaimedIntent {
 
 type NewIntent = Omit<Insertable<UploadIntentTable>, 'state' | 'created_at' | 'deadline_at' | 'lease_until'>;
 
-/** So many milliseconds from now by the database's clock, since processes' clocks may differ. */
-const after = (ms: number) => sql<Date>`now() + make_interval(secs => ${ms / 1000})`;
-
-/** How long an upload may take, and its lease is good for unless it is renewed. */
-export interface IntentTimes {
-  readonly uploadDeadlineMs: number;
-  readonly uploadLeaseMs: number;
-}
-
-/** Adds an intent, which takes the account's lease. False when another upload has it. */
-export async function insertIntent(db: Kysely<FilesDatabase>, intent: NewIntent, times: IntentTimes): Promise<boolean> {
+/** Inserts an intent, which takes the account's lease. False when another upload has it. */
+export async function insertIntent(
+  db: Db,
+  intent: NewIntent,
+  times: Pick<FileLimits, 'uploadDeadlineMs' | 'uploadLeaseMs'>,
+): Promise<boolean> {
   const result = await db
     .insertInto('upload_intent')
-    .values({ ...intent, deadline_at: after(times.uploadDeadlineMs), lease_until: after(times.uploadLeaseMs) })
+    .values({ ...intent, deadline_at: afterMs(times.uploadDeadlineMs), lease_until: afterMs(times.uploadLeaseMs) })
     .onConflict((conflict) => conflict.column('account_id').where('state', '<>', 'abandoned').doNothing())
     .executeTakeFirst();
   return result.numInsertedOrUpdatedRows === 1n;
 }
 
-/** Gives up the account's upload if its lease is over. True when there was one. */
-export async function abandonExpired(db: Kysely<FilesDatabase>, accountId: string): Promise<boolean> {
+/** Abandons the account's upload if its lease has expired. True when there was one. */
+export async function abandonExpired(db: Db, accountId: string): Promise<boolean> {
   const result = await db
     .updateTable('upload_intent')
     .set({ state: 'abandoned' })
@@ -49,8 +48,8 @@ export async function abandonExpired(db: Kysely<FilesDatabase>, accountId: strin
   return result.numUpdatedRows > 0n;
 }
 
-/** Whole seconds until the account's lease is over unless it is renewed, at least 1. */
-export async function selectLeaseSeconds(db: Kysely<FilesDatabase>, accountId: string): Promise<number> {
+/** Whole seconds until the account's lease expires, at least 1. */
+export async function selectLeaseSeconds(db: Db, accountId: string): Promise<number> {
   const row = await db
     .selectFrom('upload_intent')
     .select(sql<number>`greatest(1, ceil(extract(epoch from lease_until - now())))::int`.as('seconds'))
@@ -60,20 +59,16 @@ export async function selectLeaseSeconds(db: Kysely<FilesDatabase>, accountId: s
   return row?.seconds ?? 1;
 }
 
-/** Forgets an upload whose bytes nobody has begun to send, and of which nothing is stored. */
-export async function deleteUnclaimed(db: Kysely<FilesDatabase>, ticketHash: Buffer): Promise<void> {
+/** Deletes an intent whose ticket was not used, so that nothing is stored of it. */
+export async function deleteUnclaimed(db: Db, ticketHash: Buffer): Promise<void> {
   await db.deleteFrom('upload_intent').where('ticket_hash', '=', ticketHash).where('state', '=', 'issued').execute();
 }
 
-/** Takes the intent that a ticket was issued for, once and while its lease is good. */
-export async function claimIntent(
-  db: Kysely<FilesDatabase>,
-  ticketHash: Buffer,
-  leaseMs: number,
-): Promise<ClaimedIntent | undefined> {
+/** Claims the intent of a ticket, once and while its lease is valid. */
+export async function claimIntent(db: Db, ticketHash: Buffer, leaseMs: number): Promise<ClaimedIntent | undefined> {
   const row = await db
     .updateTable('upload_intent')
-    .set({ state: 'receiving', lease_until: after(leaseMs) })
+    .set({ state: 'receiving', lease_until: afterMs(leaseMs) })
     .where('ticket_hash', '=', ticketHash)
     .where('state', '=', 'issued')
     .where('lease_until', '>', sql<Date>`now()`)
@@ -95,38 +90,59 @@ export async function claimIntent(
   );
 }
 
-/** Keeps the lease. False when it was lost, or the upload abandoned because its application was deleted. */
-export async function renewLease(db: Kysely<FilesDatabase>, id: string, leaseMs: number): Promise<boolean> {
+/** Renews the lease. False when it was lost, or the upload abandoned because its application was deleted. */
+export async function renewLease(db: Db, id: string, leaseMs: number): Promise<boolean> {
   const result = await db
     .updateTable('upload_intent')
-    .set({ lease_until: after(leaseMs) })
+    .set({ lease_until: afterMs(leaseMs) })
     .where('id', '=', id)
     .where('state', '=', 'receiving')
     .executeTakeFirst();
   return result.numUpdatedRows > 0n;
 }
 
-/** Ends an upload that is being received. False when it was abandoned meanwhile, and so must not be committed. */
-export async function endIntent(tx: Kysely<FilesDatabase>, id: string): Promise<boolean> {
+/** Ends an upload that is being received. False when it was abandoned, and so must not be committed. */
+export async function endIntent(tx: Db, id: string): Promise<boolean> {
   const result = await tx.deleteFrom('upload_intent').where('id', '=', id).where('state', '=', 'receiving').executeTakeFirst();
   return result.numDeletedRows > 0n;
 }
 
-/** Gives up an upload: the lease is free at once, and the sweeper removes what it stored. */
-export async function abandonIntent(db: Kysely<FilesDatabase>, id: string): Promise<void> {
+/** Abandons an upload: the lease is free, and the sweeper removes what it stored. */
+export async function abandonIntent(db: Db, id: string): Promise<void> {
   await db.updateTable('upload_intent').set({ state: 'abandoned', lease_until: sql<Date>`now()` }).where('id', '=', id).execute();
 }
 
-/** Has the sweeper look at an abandoned upload once more, so many milliseconds from now. */
-export async function postponeIntent(db: Kysely<FilesDatabase>, id: string, ms: number): Promise<void> {
+/** Has the sweeper remove the object of an abandoned upload once more, so many milliseconds from now. */
+export async function postponeIntent(db: Db, id: string, ms: number): Promise<void> {
   await db
     .updateTable('upload_intent')
-    .set({ lease_until: after(ms) })
+    .set({ lease_until: afterMs(ms) })
     .where('id', '=', id)
     .execute();
 }
 
-/** Forgets an upload whose rests are removed. */
-export async function deleteIntent(db: Kysely<FilesDatabase>, id: string): Promise<void> {
+/** Deletes an intent whose object is removed. */
+export async function deleteIntent(db: Db, id: string): Promise<void> {
   await db.deleteFrom('upload_intent').where('id', '=', id).execute();
+}
+
+/** Claims uploads whose lease has expired; they can't be committed any more. Concurrent sweepers claim different ones. */
+export async function claimAbandoned(db: Db, { limit, claimMs }: Claim): Promise<Array<{ id: string; applicationId: string }>> {
+  const { rows } = await sql<{ id: string; application_id: string }>`
+    update upload_intent set state = 'abandoned', lease_until = ${afterMs(claimMs)}
+    where id in (
+      select id from upload_intent where lease_until < now() order by lease_until limit ${limit} for update skip locked)
+    returning id, application_id`.execute(db);
+  return rows.map(({ id, application_id: applicationId }) => ({ id, applicationId }));
+}
+
+/** Abandons the upload to an application, of which an account has one at a time. */
+export async function abandonUpload(tx: Db, accountId: string, applicationId: string): Promise<void> {
+  await tx
+    .updateTable('upload_intent')
+    .set({ state: 'abandoned' })
+    .where('account_id', '=', accountId)
+    .where('state', '<>', 'abandoned')
+    .where('application_id', '=', applicationId)
+    .execute();
 }

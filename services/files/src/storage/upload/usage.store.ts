@@ -8,10 +8,7 @@ export interface ApplicationUsage {
   readonly chargedMib: number;
 }
 
-/**
- * What each application of an account uses, those with files only. There are at most as many as an account may have files, and a few more that
- * are being removed.
- */
+/** The usage of each application of an account that has files; at most about as many as an account may have files. */
 export async function selectUsages(db: Kysely<FilesDatabase>, accountId: string): Promise<ApplicationUsage[]> {
   const rows = await db
     .selectFrom('application_usage')
@@ -26,7 +23,7 @@ export async function selectUsages(db: Kysely<FilesDatabase>, accountId: string)
   }));
 }
 
-/** Adds a file to what its application uses. */
+/** Adds a file to the usage of its application. */
 export async function addUsage(
   tx: Kysely<FilesDatabase>,
   file: { readonly applicationId: string; readonly accountId: string; readonly chargedMib: number },
@@ -36,4 +33,16 @@ export async function addUsage(
     values (${file.applicationId}, ${file.accountId}, 1, ${file.chargedMib})
     on conflict (application_id) do update
     set file_count = usage.file_count + 1, charged_mib = usage.charged_mib + excluded.charged_mib`.execute(tx);
+}
+
+/** Subtracts deleted files from the usage of their application. A recorded usage that is too low blocks no deletion. */
+export async function subtractUsage(
+  tx: Kysely<FilesDatabase>,
+  applicationId: string,
+  { fileCount, chargedMib }: { readonly fileCount: number; readonly chargedMib: number },
+): Promise<void> {
+  await sql`
+    update application_usage
+    set file_count = greatest(0, file_count - ${fileCount}), charged_mib = greatest(0, charged_mib - ${chargedMib})
+    where application_id = ${applicationId}`.execute(tx);
 }

@@ -1,7 +1,10 @@
+import { parseId } from '@latchkey/kit/id';
 import type { FilesContext } from '../../context.ts';
 import { errors } from '../../errors.ts';
-import { chargeMib, MIB } from '../file/charge.ts';
-import type { ApplicationUsage } from './usage.store.ts';
+import { type ApplicationUsage, selectUsages } from './usage.store.ts';
+
+/** Bytes in a MiB. */
+export const MIB = 1024 * 1024;
 
 /** What an account's files add up to. */
 export interface Usage {
@@ -9,46 +12,66 @@ export interface Usage {
   readonly chargedMib: number;
 }
 
-/** The account and the request that asks, and what its applications use. */
-export interface UsageQuestion {
+type Context = Pick<FilesContext, 'findOwned' | 'limits'>;
+
+/** What a file takes of its account's allowance: its size in whole MiB, rounded down, at least one (specification 8). */
+export function chargeMib(byteSize: number): number {
+  return Math.max(1, Math.floor(byteSize / MIB));
+}
+
+/**
+ * The usage of an account as an upload would count it: files of deleted applications do not count, even before they are
+ * removed.
+ */
+export async function getStorageUsage(ctx: FilesContext, accountText: string, requestId: string): Promise<Usage> {
+  const accountId = parseId(accountText);
+  const usages = accountId ? await selectUsages(ctx.db, accountId) : [];
+  if (!accountId || usages.length === 0) return sumUsage([]);
+  return sumUsage(usages, await findDeleted(ctx, { accountId, requestId, usages }));
+}
+
+/** The sum over applications, less those that are deleted. */
+export function sumUsage(usages: readonly ApplicationUsage[], deleted: ReadonlySet<string> = new Set()): Usage {
+  const counted = usages.filter(({ applicationId }) => !deleted.has(applicationId));
+  return {
+    fileCount: counted.reduce((sum, { fileCount }) => sum + fileCount, 0),
+    chargedMib: counted.reduce((sum, { chargedMib }) => sum + chargedMib, 0),
+  };
+}
+
+interface UsageQuestion {
   readonly accountId: string;
   readonly requestId: string;
   readonly usages: readonly ApplicationUsage[];
 }
 
-/** Whether another file of so many bytes would fit. */
-export function fits(limits: FilesContext['limits'], usage: Usage, byteSize: number): boolean {
+/**
+ * Applications with files here that are deleted, so that their files count no more (specification 4.2, decisions 7).
+ *
+ * @param byteSize queries apps only where a file of this size does not fit otherwise; always unless given
+ */
+export async function findDeleted(
+  { findOwned, limits }: Context,
+  { accountId, requestId, usages }: UsageQuestion,
+  byteSize?: number,
+): Promise<ReadonlySet<string>> {
+  if (byteSize !== undefined && fits(limits, sumUsage(usages), byteSize)) return new Set();
+  const ids = usages.map(({ applicationId }) => applicationId);
+  const owned = await findOwned(accountId, ids, requestId);
+  return new Set(ids.filter((id) => !owned.has(id)));
+}
+
+function fits(limits: FilesContext['limits'], usage: Usage, byteSize: number): boolean {
   return usage.fileCount < limits.fileCountMax && usage.chargedMib + chargeMib(byteSize) <= limits.allowanceMib;
 }
 
-/**
- * Applications of the account that have files here and are deleted, so that their files count no more (specification 4.2, decisions 7). They
- * matter only where a file would not fit otherwise, and are asked for only then.
- */
-export async function findDeleted(ctx: FilesContext, question: UsageQuestion, byteSize: number): Promise<ReadonlySet<string>> {
-  const { accountId, requestId, usages } = question;
-  if (fits(ctx.limits, sumUsage(usages), byteSize)) return new Set();
-  const ids = usages.map((usage) => usage.applicationId);
-  const alive = await ctx.findOwned(accountId, ids, requestId);
-  return new Set(ids.filter((id) => !alive.has(id)));
-}
-
-export function sumUsage(usages: readonly ApplicationUsage[]): Usage {
-  const sum = { fileCount: 0, chargedMib: 0 };
-  for (const usage of usages) {
-    sum.fileCount += usage.fileCount;
-    sum.chargedMib += usage.chargedMib;
-  }
-  return sum;
-}
-
-/** Throws `allowance_exceeded` or `file_count_exceeded` where a file of so many bytes does not fit. */
+/** Throws `allowance_exceeded` or `file_count_exceeded` where a file of this size does not fit. */
 export function checkFits(limits: FilesContext['limits'], usage: Usage, byteSize: number): void {
   if (fits(limits, usage, byteSize)) return;
   throw usage.fileCount < limits.fileCountMax ? errors.allowance_exceeded() : errors.file_count_exceeded();
 }
 
-/** Most bytes that a file may have: a MiB that is begun is not charged (specification 8). */
+/** Largest file that fits: a begun MiB is not charged (specification 8). */
 export function allowedBytes(limits: FilesContext['limits'], usage: Usage): number {
   return (limits.allowanceMib - usage.chargedMib + 1) * MIB - 1;
 }
