@@ -43,13 +43,13 @@ export interface DeletionFollower {
   /** Handles jobs; the queue retries those that fail. */
   readonly worker: QueueWorker;
   /**
-   * Handles deletions whose job was lost: Redis may lose jobs, PostgreSQL does not. Rejects when something failed; the
-   * next one then goes as far back.
+   * Handles deletions whose job was lost: Redis may lose jobs, PostgreSQL does not. Rejects when
+   * something failed; the next one then goes as far back.
    */
   reconcile(signal: AbortSignal): Promise<void>;
 }
 
-/** Follows the deletions of applications, for a service that has something to clean up after them. */
+/** Follows the deletions of applications. */
 export function followDeletions(options: DeletionOptions): DeletionFollower {
   const { redisUrl: url, queue, name, logger, clock, lookBackMs, overlapMs, handle } = options;
   const worker = createQueueWorker({

@@ -13,7 +13,10 @@ import { MIB } from './storage/upload/usage.ts';
 /** The schema that the service has in its database. */
 export const SCHEMA = 'files';
 
-/** Longest time that the bytes of an avatar may take, in milliseconds: 3 MiB at 1.3 Mbit/s. Each holds one of few places meanwhile. */
+/**
+ * Longest time that the bytes of an avatar may take, in milliseconds: 3 MiB at 1.3 Mbit/s. Each
+ * holds one of few places meanwhile.
+ */
 const AVATAR_BODY_MS_MAX = 20_000;
 
 /** What the use cases work on, and its end. */
@@ -25,7 +28,7 @@ export interface OpenContext<C = FilesContext> {
 /** What the making of avatars has of it. */
 type StorageContext = Pick<FilesContext, 'db' | 'pool' | 'store' | 'avatarLimits' | 'logger'>;
 
-/** Opens the database and the object store that the settings name. Nothing is connected before the first use. */
+/** Opens the database and the object store. Nothing is connected before the first use. */
 export function openContext(
   config: FilesConfig,
   appsTransport: Transport,

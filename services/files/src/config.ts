@@ -35,11 +35,16 @@ const serviceSettings = z.object({
   AVATAR_SIZE_LIMIT_KIB: limit(3_072, 65_536),
   AVATAR_PIXELS_LIMIT: limit(16_000_000, 268_000_000),
   AVATAR_WORKER: z.enum(['inside', 'apart'], 'must be inside or apart').default('inside'),
-  /** Each takes a process and up to 400 MiB with what takes most of all that may be sent, 120 to 180 with photographs. */
+  /**
+   * Each takes a process and up to 400 MiB with what takes most of all that may be sent, 120 to 180
+   * with photographs.
+   */
   AVATAR_DECODES_AT_ONCE: limit(2, 64),
   /** The worst image takes 0.7 s of a core, of which decoders get what others leave. */
   AVATAR_DECODE_SECONDS: limit(10, 600),
-  /** How long an upload waits for a worker; long enough for another to take over from one that died. */
+  /**
+   * How long an upload waits for a worker; long enough for another to take over from one that died.
+   */
   AVATAR_WAIT_SECONDS: limit(25, 600),
   AVATARS_AT_ONCE: limit(64, 10_000),
   SWEEP_INTERVAL_SECONDS: limit(30, 3_600),
@@ -88,7 +93,7 @@ export function readAvatarWorkerConfig(env: NodeJS.ProcessEnv): z.output<typeof 
   return readProcessConfig(workerConfig, env, () => readWithObjectStore(workerConfig, env));
 }
 
-/** Reads settings and looks at what the chosen store lacks. Throws ConfigError naming all that is wrong. */
+/** Reads settings, and checks those of the chosen store. Throws ConfigError with all problems. */
 function readWithObjectStore<T extends z.ZodObject>(schema: T, env: NodeJS.ProcessEnv): z.output<T> {
   const [config] = readTogether(
     () => readConfig(schema, env),

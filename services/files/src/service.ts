@@ -39,7 +39,7 @@ export interface FilesService {
   migrate(): Promise<string[]>;
   start(): Promise<void>;
   stop(): Promise<void>;
-  /** Rejects while the database does not answer, and until its schema is up to date. Redis and the object store may be away. */
+  /** Rejects without the database or its present schema. Redis and the object store may be away. */
   checkReady(): Promise<void>;
 }
 

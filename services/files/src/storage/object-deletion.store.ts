@@ -3,7 +3,7 @@ import type { FilesDatabase } from '../db/schema.ts';
 
 type Db = Kysely<FilesDatabase>;
 
-/** How many rows a sweeper claims, and how long other sweepers leave them to it, in milliseconds. */
+/** How many rows a sweeper claims, and for how long. */
 export interface Claim {
   readonly limit: number;
   readonly claimMs: number;
@@ -12,7 +12,7 @@ export interface Claim {
 /** So many milliseconds from now by the database's clock, since the clocks of processes differ. */
 export const afterMs = (ms: number) => sql<Date>`now() + make_interval(secs => ${ms / 1000})`;
 
-/** Schedules the removal of objects whose row goes in the same transaction; the sweeper takes them after `delayMs`. */
+/** Schedules the removal of objects, in the transaction that deletes their rows. */
 export async function insertObjectDeletions(tx: Db, keys: readonly string[], delayMs = 0): Promise<void> {
   await sql`
     insert into object_deletion (object_key, due_at) select key, ${afterMs(delayMs)} from unnest(${keys}::text[]) as key

@@ -1,10 +1,10 @@
 import type { FilesContext } from '../context.ts';
 import { deleteObjectDeletions } from './object-deletion.store.ts';
 
-/** How long a process has for the objects of rows that it deleted before the sweeper takes them, in milliseconds. */
+/** Time that a process has for the objects of rows it deleted before the sweeper takes them. */
 export const OWN_REMOVAL_MS = 15_000;
 
-/** Removes objects whose removal is scheduled. Never rejects: what the store does not remove now is left to the sweeper. */
+/** Removes objects whose removal is scheduled. Never rejects: the sweeper takes what is left. */
 export async function removeObjects(
   { db, store, logger }: Pick<FilesContext, 'db' | 'store' | 'logger'>,
   keys: readonly string[],

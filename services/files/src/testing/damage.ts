@@ -8,7 +8,7 @@ import { type ReconcileContext, reconcile } from '../storage/reconciler/reconcil
 import type { OwnedRef } from './fake-apps.ts';
 import type { TestFiles } from './test-files.ts';
 
-/** Runs the reconciler, which only reports unless options say otherwise; findings and outcomes as `<kind> <subject>`. */
+/** Runs the reconciler; findings and outcomes as `<kind> <subject>`. */
 export async function check(
   { db, store, logger }: ReconcileContext,
   options: Partial<ReconcileOptions> = {},

@@ -43,7 +43,7 @@ export interface FilesInstance {
   stop(): Promise<void>;
 }
 
-/** The service on a database and a folder of its own, beside an apps service that only knows who owns what. */
+/** The service on its own database and folder, beside a fake apps service. */
 export interface TestFiles extends FilesInstance {
   readonly apps: FakeApps;
   readonly clock: TestClock;

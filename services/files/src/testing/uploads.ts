@@ -55,7 +55,7 @@ export function createUploads(ctx: FilesContext): Uploads {
   };
 }
 
-/** The reason why a call was rejected, over RPC or by the data path. Throws when it was not, and unexpected errors. */
+/** The reason why a call was rejected. Throws when it was not, and unexpected errors. */
 export async function reasonOf(call: Promise<unknown>): Promise<string> {
   const err = await call.then(
     () => new Error('The call succeeded'),

@@ -20,7 +20,7 @@ export function createFindOwned(appsTransport: Transport): FindOwnedApplications
   };
 }
 
-/** A page of the applications that were deleted at a time or later, oldest first; the first for an empty page token. */
+/** A page of the applications deleted since a time, oldest first. */
 export type ListDeleted = (
   since: Date,
   pageToken: string,

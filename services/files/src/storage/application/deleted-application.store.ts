@@ -35,7 +35,7 @@ export async function selectUnmarked(db: Db, applications: readonly DeletedAppli
   return applications.filter(({ applicationId }) => unmarked.has(applicationId));
 }
 
-/** Applications with a tombstone and still a usage row, which goes last: their clean-up was begun and maybe interrupted. */
+/** Applications with a tombstone and a usage row, which goes last: their clean-up is incomplete. */
 export async function selectHalfDeleted(db: Db, limit: number): Promise<DeletedApplication[]> {
   return db
     .selectFrom('deleted_application as deleted')
@@ -45,7 +45,7 @@ export async function selectHalfDeleted(db: Db, limit: number): Promise<DeletedA
     .execute();
 }
 
-/** Deletes tombstones of applications that are wholly cleaned up, by age in hours; returns how many. */
+/** Deletes old tombstones of applications that are cleaned up; returns how many. */
 export async function deleteTombstones(db: Db, ageHours: number, limit: number): Promise<number> {
   const { numAffectedRows = 0n } = await sql`
     delete from deleted_application where application_id in (

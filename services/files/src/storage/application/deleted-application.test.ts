@@ -105,7 +105,7 @@ describe('the clean-up of a deleted application', () => {
   );
 });
 
-/** Makes one statement of `run` fail, before or after the database executes it; returns whether there was such a statement. */
+/** Makes one statement of `run` fail; returns whether there was such a statement. */
 async function failAt(position: number, moment: 'before' | 'after', run: () => Promise<unknown>): Promise<boolean> {
   let sent = 0;
   const { query } = pg.Client.prototype;

@@ -24,15 +24,16 @@ const BATCH_MAX = 500;
 
 /** How long the event log goes back. */
 const EVENT_LOG_HOURS = 24;
-/** One hour more for clocks that differ: no event announces the application again once its tombstone goes. */
+/** For clocks that differ: no event announces an application without a tombstone. */
 const TOMBSTONE_HOURS = EVENT_LOG_HOURS + 1;
 const TOMBSTONES_MAX = 1_000;
-/** Overlap of two reconciliations, for clocks that differ and deletions that took long to commit. */
+/** Overlap of reconciliations, for clocks that differ and slow commits. */
 const OVERLAP_MS = 5 * 60_000;
 const HALF_DELETED_MAX = 100;
 
 /**
- * Follows the deletions of applications: those that the queue announces, and in `reconcile` those whose job was lost.
+ * Follows the deletions of applications: those that the queue announces, and in `reconcile` those
+ * whose job was lost.
  *
  * @param onObjectsToRemove called after each commit that leaves objects to remove
  */
@@ -57,8 +58,9 @@ export function followApplications(
 }
 
 /**
- * Cleans up a deleted application: from the first commit on it takes no files, then its files go in batches, each with
- * the scheduled removal of its objects. It may be interrupted anywhere, repeated, and run concurrently.
+ * Cleans up a deleted application: from the first commit on it takes no files, then its files go in
+ * batches, each with the scheduled removal of its objects. It may be interrupted anywhere,
+ * repeated, and run concurrently.
  */
 export async function cleanUpApplication(
   ctx: Context,

@@ -25,8 +25,8 @@ export interface ApplicationRef {
 const RETRY_MS = 250;
 
 /**
- * Repeats a query while the apps service is unreachable, as during its restart, until the signal aborts. Every response
- * is final, errors included: a database that is away must fail soon.
+ * Repeats a query while the apps service is unreachable, as during its restart, until the signal
+ * aborts. Every response is final, errors included: a database that is away must fail soon.
  */
 export function waitUntilReachable(findOwned: FindOwnedApplications, signal: AbortSignal): FindOwnedApplications {
   return async (...query) => {

@@ -8,8 +8,8 @@ const SINGLE_RANGE = /^bytes=[ \t]*(\d*)-(\d*)[ \t]*$/i;
  *
  * @param header undefined where there is none
  * @param byteSize size of the whole, at least one
- * @returns undefined for the whole: no header, several ranges, another unit, a malformed one; `unsatisfiable` for a
- *   range without a byte
+ * @returns undefined for the whole: no header, several ranges, another unit, a malformed one;
+ *   `unsatisfiable` for a range without a byte
  */
 export function parseRange(header: string | undefined, byteSize: number): ByteRange | 'unsatisfiable' | undefined {
   const [, first = '', last = ''] = SINGLE_RANGE.exec(header ?? '') ?? [];

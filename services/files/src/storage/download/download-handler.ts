@@ -17,8 +17,8 @@ import { checkPreconditions, isRangeWanted } from './precondition.ts';
 import { sendBody } from './send-body.ts';
 
 /**
- * Responds to a request for `/downloads/<token>` with all headers, and never rejects. `clientNetwork` is the client's, as
- * `networkOf` names it: the limit per network counts it.
+ * Responds to a request for `/downloads/<token>` with all headers, and never rejects.
+ * `clientNetwork` is the client's, as `networkOf` names it: the limit per network counts it.
  */
 export type DownloadHandler = (
   req: IncomingMessage,
@@ -27,7 +27,7 @@ export type DownloadHandler = (
   clientNetwork: string,
 ) => Promise<void>;
 
-/** Longest time in which nothing moves, in milliseconds; a download as a whole may take any time. */
+/** Longest stall, in milliseconds; a download as a whole may take any time. */
 const STALL_MS = 30_000;
 const ALLOWED_METHODS = ['GET', 'HEAD'];
 const REJECTED_METHODS = ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
@@ -41,7 +41,8 @@ interface Download {
 }
 
 /**
- * Serves files by the URLs that this service signed (decisions 11): GET and HEAD, ranges and preconditions as in RFC 9110.
+ * Serves files by the URLs that this service signed (decisions 11): GET and HEAD, ranges and
+ * preconditions as in RFC 9110.
  *
  * @param options.stallTimeoutMs longest time in which nothing moves; 30,000 unless set
  */
@@ -77,7 +78,7 @@ export function downloadRoutes(handle: DownloadHandler): PlainRoute[] {
   }));
 }
 
-/** The client's network as the gateway reports it; that of the connection for a caller that is no service of the deployment. */
+/** The client's network as the gateway reports it; that of the connection for other callers. */
 function networkOfCaller(req: IncomingMessage, isService: boolean): string {
   const reported = req.headers['x-client-network'];
   return isService && typeof reported === 'string' ? reported : networkOf(canonicalIp(req.socket.remoteAddress));
@@ -92,7 +93,7 @@ async function findFile(ctx: FilesContext, url: string): Promise<StoredFile> {
   return file;
 }
 
-/** Responds where no byte is to be sent; otherwise returns the range to send, undefined for the whole. */
+/** Responds where no byte is sent; otherwise returns the range to send, undefined for the whole. */
 async function respondWithoutBody(
   ctx: FilesContext,
   { req, res, requestId, file }: Download,
@@ -137,7 +138,7 @@ async function send(
   }
 }
 
-/** What the store has of a file. A file that was just deleted has no object; one whose row exists is damaged. */
+/** What the store has of a file. Without an object, it was just deleted, or is damaged. */
 async function findObject<T>(ctx: FilesContext, file: StoredFile, looking: Promise<T | undefined>): Promise<T> {
   const found = await looking.catch((cause: unknown) => {
     throw Object.assign(commonErrors.dependency_unavailable(), { cause });

@@ -3,7 +3,7 @@ import { ConcurrencyLimit, shareOf } from '../../concurrency-limit.ts';
 import { errors } from '../../errors.ts';
 import { downloadsMax, downloadsOpen } from '../../files-metrics.ts';
 
-/** Seconds after which a rejected client may try again: the time in which the gateway closes a slow reader. */
+/** Seconds until a retry: the time in which the gateway closes a slow reader. */
 const RETRY_AFTER_S = 10;
 
 /** Whom a download counts for. */

@@ -10,9 +10,9 @@ import type { Validators } from './precondition.ts';
 const RETRY_AFTER_UNAVAILABLE_S = '2';
 
 /**
- * Headers of every response. The bytes are a stranger's and may come from the origin of a dashboard: nothing in them may
- * run, be taken for another type, or be shown in place. The URL is a secret: no cache may store what is behind it, and
- * no page may pass it on.
+ * Headers of every response. The bytes are a stranger's and may come from the origin of a
+ * dashboard: nothing in them may run, be taken for another type, or be shown in place. The URL is a
+ * secret: no cache may store what is behind it, and no page may pass it on.
  */
 const SAFE_HEADERS = {
   'content-security-policy': "sandbox; default-src 'none'",

@@ -9,7 +9,7 @@ export interface DownloadUrls {
    * @param expiresAt rounded up to the whole second
    */
   create(fileId: string, expiresAt: Date): string;
-  /** The file of a token, the last part of such a URL's path; undefined where it is forged or expired. */
+  /** The file of a token, the end of such a URL; undefined where it is forged or expired. */
   read(token: string, now: Date): string | undefined;
 }
 
@@ -23,8 +23,8 @@ const EXPIRY_BYTES = 8;
 const TOKEN = /^([\w-]{32})([\w-]{43})$/;
 
 /**
- * Signs with a key derived from the deployment's secret. A token is the file's id, the expiry and an HMAC of both, so that
- * a forged one costs no query.
+ * Signs with a key derived from the deployment's secret. A token is the file's id, the expiry and
+ * an HMAC of both, so that a forged one costs no query.
  *
  * @param options.publicUrl where clients reach this service's paths
  */

@@ -13,7 +13,7 @@ const DAY = '(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)';
 const LONG_DAY = '(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day';
 const MONTH = '(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)';
 const TIME = '\\d{2}:\\d{2}:\\d{2}';
-/** The present form of HTTP dates, and two obsolete ones that must be understood (RFC 9110, 5.6.7). */
+/** The form of HTTP dates, and two obsolete ones that must be accepted (RFC 9110, 5.6.7). */
 const HTTP_DATES = [
   `${DAY}, \\d{2} ${MONTH} \\d{4} ${TIME} GMT`,
   `${LONG_DAY}, \\d{2}-${MONTH}-\\d{2} ${TIME} GMT`,
@@ -41,8 +41,8 @@ export function checkPreconditions(headers: IncomingHttpHeaders, validators: Val
 }
 
 /**
- * Whether a `Range` header counts: `If-Range` asks for the whole where it names another state (RFC 9110, 13.1.5). The
- * date is a strong validator here, since the bytes of a file never change.
+ * Whether a `Range` header counts: `If-Range` asks for the whole where it names another state (RFC
+ * 9110, 13.1.5). The date is a strong validator here, since the bytes of a file never change.
  */
 export function isRangeWanted(ifRange: string | undefined, { etag, lastModified }: Validators): boolean {
   if (ifRange === undefined) return true;

@@ -10,8 +10,9 @@ export interface BodyOptions {
 }
 
 /**
- * Sends a body as fast as the client reads it, one chunk at a time. Where the bytes end early, are too many, fail, or
- * stall, it destroys the connection, so that the client sees a body that was cut short. It always closes the source.
+ * Sends a body as fast as the client reads it, one chunk at a time. Where the bytes end early, are
+ * too many, fail, or stall, it destroys the connection, so that the client sees a body that was cut
+ * short. It always closes the source.
  *
  * @throws what went wrong, a client that went away included
  */

@@ -22,7 +22,7 @@ async function scheduled({ applicationId }: OwnedRef): Promise<string[]> {
 
 const outcomeOf = (call: Promise<unknown>) => call.then(() => 'done').catch(() => reasonOf(call));
 
-/** Deletes a file through an instance with this `remove`; returns the object's key and how long the call took. */
+/** Deletes a file through a store with this `remove`; returns its key and the time taken. */
 async function deleteThrough(ref: OwnedRef, remove: ObjectStore['remove']) {
   const fileId = await storeFile(files, ref);
   const { client } = files.connect({ aroundStore: (store) => ({ ...store, remove }) });

@@ -13,12 +13,13 @@ import { chargeMib } from '../upload/usage.ts';
 import { deleteFiles, recordFiles } from './file.store.ts';
 import { parseFileRef } from './file.ts';
 
-/** Longest time that a response waits for the store, in milliseconds; the sweeper removes what takes longer. */
+/** Longest wait of a response for the store, in milliseconds; then the sweeper takes over. */
 const REMOVAL_MS_MAX = 2_000;
 
 /**
- * Deletes a file, for every later call. The removal of its object is scheduled in the same transaction, so that no
- * crash can leave it; it is attempted immediately, and a store that fails or is slow changes nothing for the caller.
+ * Deletes a file, for every later call. The removal of its object is scheduled in the same
+ * transaction, so that no crash can leave it; it is attempted immediately, and a store that fails
+ * or is slow changes nothing for the caller.
  *
  * @throws `application_not_found`, `file_not_found`
  */
@@ -38,7 +39,7 @@ export interface RowDeletion {
   readonly removalMs: number;
 }
 
-/** Deletes the row of a file with all that goes with it; false when the application has no such file. */
+/** Deletes a file's row, usage and object; false when the application has no such file. */
 export async function deleteFileRow(
   tx: Kysely<FilesDatabase>,
   { applicationId, fileId }: { readonly applicationId: string; readonly fileId: string },

@@ -25,8 +25,9 @@ export interface Slice {
 }
 
 /**
- * The end of both statements: the rows of the ids that the index found, or one row of nulls for the total. `offset 0`
- * makes PostgreSQL look up each row by id: it overestimates the number of ids, and would scan whole tables.
+ * The end of both statements: the rows of the ids that the index found, or one row of nulls for the
+ * total. `offset 0` makes PostgreSQL look up each row by id: it overestimates the number of ids,
+ * and would scan whole tables.
  */
 const ROWS_OF_PAGE = `
   select total.n as total, f.*, url.*
@@ -40,8 +41,8 @@ const ROWS_OF_PAGE = `
   order by f.created_at desc, f.id desc`;
 
 /**
- * A page, found from the nearer end of the index, since skipping entries takes time; the scan from the other end has a
- * limit of zero. One statement reads the counter and the rows at one moment.
+ * A page, found from the nearer end of the index, since skipping entries takes time; the scan from
+ * the other end has a limit of zero. One statement reads the counter and the rows at one moment.
  */
 const SELECT_PAGE = {
   name: 'select-files-page',
@@ -60,8 +61,8 @@ const SELECT_PAGE = {
 };
 
 /**
- * A page of a search. The index includes the names, so one scan of the application's part finds the ids of the page and
- * counts the rest. A page past the end takes a second scan.
+ * A page of a search. The index includes the names, so one scan of the application's part finds the
+ * ids of the page and counts the rest. A page past the end takes a second scan.
  */
 const SELECT_MATCHES = {
   name: 'select-files-matches',

@@ -71,7 +71,7 @@ export async function selectFile(pool: pg.Pool, id: string): Promise<StoredFile 
   return (await pool.query<StoredFile>({ ...SELECT_FILE, values: [id] })).rows[0];
 }
 
-/** Whether anything should be in the store: a file, or an avatar. False where there are no tables yet. */
+/** Whether the store should have any object. False where there are no tables yet. */
 export async function hasStored(db: Db): Promise<boolean> {
   try {
     const { rows } = await sql<{ stored: boolean }>`
@@ -83,7 +83,7 @@ export async function hasStored(db: Db): Promise<boolean> {
   }
 }
 
-/** Serialises the renames of one application, as two that swap names would deadlock. Uploads take another lock. */
+/** Serialises the renames of one application, as two that swap names would deadlock. */
 export async function lockRenames(tx: Db, applicationId: string): Promise<void> {
   await sql`select pg_advisory_xact_lock(hashtextextended(${`rename/${applicationId}`}, 0))`.execute(tx);
 }
@@ -108,8 +108,8 @@ export async function updateName(
 }
 
 /**
- * Deletes one file of an application or some, newest first, so that concurrent deletions lock rows in one order.
- * Empty when the application has no such files.
+ * Deletes one file of an application or some, newest first, so that concurrent deletions lock rows
+ * in one order. Empty when the application has no such files.
  */
 export async function deleteFiles(
   tx: Db,
@@ -137,7 +137,7 @@ export async function hasFile(db: Db, id: string): Promise<boolean> {
   return (await db.selectFrom('file').select('id').where('id', '=', id).executeTakeFirst()) !== undefined;
 }
 
-/** Counts a download URL; false when the file is gone. The lock on the file's row delays its deletion. */
+/** Counts a download URL; false when the file is gone. The row lock delays a deletion. */
 export async function countDownloadUrl(db: Db, fileId: string, at: Date): Promise<boolean> {
   const { numAffectedRows = 0n } = await sql`
     insert into file_download_url as counted (file_id, created_count, last_created_at)

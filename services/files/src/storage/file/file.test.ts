@@ -151,8 +151,8 @@ describe('a rename', () => {
 });
 
 /**
- * Makes every change of a file wait between the change of its row and the check of its name, by an index that comes before
- * that of names. The returned function releases them.
+ * Makes every change of a file wait between the change of its row and the check of its name, by an
+ * index that comes before that of names. The returned function releases them.
  */
 async function pauseBeforeNameCheck(): Promise<() => Promise<void>> {
   await files.db.query(`

@@ -42,7 +42,7 @@ export function parseFileName(text: string): string {
   return name;
 }
 
-/** Resolves when the name is free. Throws `file_name_invalid`, `application_not_found`, `file_name_taken`. */
+/** Throws `file_name_invalid`, `application_not_found`, `file_name_taken`. */
 export async function checkFileName(ctx: FilesContext, given: ApplicationRef, nameText: string): Promise<void> {
   const name = parseFileName(nameText);
   const ref = parseRef(given);
@@ -50,14 +50,15 @@ export async function checkFileName(ctx: FilesContext, given: ApplicationRef, na
   if (isTaken) throw errors.file_name_taken();
 }
 
-/** Number of an application's files, and when the newest was uploaded. Throws `application_not_found`. */
+/** Number of files, and when the newest was uploaded. Throws `application_not_found`. */
 export async function getFilesMetadata(ctx: FilesContext, given: ApplicationRef): Promise<FilesMetadata> {
   const ref = parseRef(given);
   return whileOwned(ctx.findOwned, ref, () => selectMetadata(ctx.pool, ref.applicationId));
 }
 
 /**
- * The file that a caller named, once the account is known to own its application. The file itself may not exist.
+ * The file that a caller named, once the account is known to own its application. The file itself
+ * may not exist.
  *
  * @throws `application_not_found`, then `file_not_found` for text that is no UUID
  */
@@ -94,8 +95,8 @@ export async function renameFile(
 }
 
 /**
- * Creates a URL of a file's bytes and counts it (decisions 11): the store's own where it serves its objects, else one
- * of this service.
+ * Creates a URL of a file's bytes and counts it (decisions 11): the store's own where it serves its
+ * objects, else one of this service.
  *
  * @param lifetimeSeconds 1 to 3,600; 0 means 300
  * @throws `lifetime_invalid`, `application_not_found`, `file_not_found`

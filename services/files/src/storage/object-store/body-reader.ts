@@ -1,8 +1,8 @@
 const EMPTY = new Uint8Array(0);
 
 /**
- * Reads a body into buffers of the caller, at most one chunk ahead. It fails when the body does, when the signal aborts,
- * and when {@link BodyReader.fail} is called, even while the body hangs.
+ * Reads a body into buffers of the caller, at most one chunk ahead. It fails when the body does,
+ * when the signal aborts, and when {@link BodyReader.fail} is called, even while the body hangs.
  */
 export class BodyReader {
   readonly #iterator: AsyncIterator<Uint8Array>;
@@ -67,7 +67,7 @@ export class BodyReader {
     void (async () => this.#iterator.return?.())().catch(() => undefined);
   }
 
-  /** No race against one promise of the signal: it would retain a reaction for every chunk until the end of the body. */
+  /** A race against one promise of the signal would retain a reaction for every chunk. */
   #next(): Promise<IteratorResult<Uint8Array, unknown>> {
     return new Promise((resolve, reject) => {
       this.#rejectPending = reject;

@@ -8,10 +8,11 @@ import { diskLayout, hasCode } from './disk-layout.ts';
 const PASSING_FAILURES = ['ENOSPC', 'EDQUOT', 'EIO'];
 
 /**
- * Checks the store before the service starts. A store that is away is only logged, as it comes back.
+ * Checks the store before the service starts. A store that is away is only logged, as it comes
+ * back.
  *
- * @throws Error with a sentence where the settings name a wrong folder or bucket; what the database throws where it can't
- *   be queried
+ * @throws Error with a sentence where the settings name a wrong folder or bucket; what the database
+ *   throws where it can't be queried
  */
 export async function checkStore({ db, store, logger }: FilesContext, config: FilesConfig): Promise<void> {
   if (config.OBJECT_STORE === 'disk') await rejectLostStore(db, config.OBJECTS_DIR ?? '');
@@ -26,8 +27,9 @@ export async function checkStore({ db, store, logger }: FilesContext, config: Fi
 }
 
 /**
- * A folder that no store was ever in, while the database has files, is mistyped or an unmounted disk, and would pass for
- * a new and empty store. An operator who lost it for good creates the missing folder (docs/operations.md).
+ * A folder that no store was ever in, while the database has files, is mistyped or an unmounted
+ * disk, and would pass for a new and empty store. An operator who lost it for good creates the
+ * missing folder (docs/operations.md).
  */
 async function rejectLostStore(db: FilesContext['db'], dir: string): Promise<void> {
   const { objectsDir } = diskLayout(dir);

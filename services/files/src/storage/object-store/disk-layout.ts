@@ -8,7 +8,7 @@ import { isId, objectKey, requireObjectKey } from './object-store.ts';
 const SEPARATOR = '.';
 const FOLDER_MODE = 0o700;
 
-/** Folders of a store. Objects are `objects/<application id>/<file id>`; what is being written is in `tmp`. */
+/** Objects are `objects/<application id>/<file id>`; what is being written is in `tmp`. */
 export interface DiskLayout {
   readonly objectsDir: string;
   readonly temporaryDir: string;
@@ -31,7 +31,7 @@ export function objectPaths({ objectsDir }: DiskLayout, key: string): ObjectPath
   return { dir, file: join(dir, id) };
 }
 
-/** A path for one write of a key, which no other write shares and {@link temporaryPrefix} finds again. */
+/** A unique path for one write of a key, which {@link temporaryPrefix} finds again. */
 export function temporaryPath({ temporaryDir }: DiskLayout, key: string): string {
   return join(temporaryDir, `${temporaryPrefix(key)}${randomBytes(8).toString('hex')}`);
 }

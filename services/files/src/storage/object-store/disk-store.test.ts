@@ -10,7 +10,7 @@ import { leaveUnfinished, runPut } from '../../testing/object-store/run-put.ts';
 import { createDiskStore } from './disk-store.ts';
 
 const never = new AbortController().signal;
-/** Whether a process may have a file system of its own here: as root it may, and as an ordinary user on most machines. */
+/** Whether a process may mount a file system here. */
 const NAMESPACE = 'unshare --user --map-root-user --mount';
 const hasNamespaces = spawnSync('/bin/sh', ['-c', `${NAMESPACE} mount -t tmpfs none /mnt`]).status === 0;
 

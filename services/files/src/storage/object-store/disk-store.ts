@@ -17,8 +17,8 @@ import { FileBody, ReadQueue } from './file-body.ts';
 import { isId, type ObjectStore, objectKey, type StoredObject } from './object-store.ts';
 
 /**
- * Stores objects as files below a folder, which is created when it is first needed. Several processes of one machine, or
- * of several on a shared file system, may use it concurrently.
+ * Stores objects as files below a folder, which is created when it is first needed. Several
+ * processes of one machine, or of several on a shared file system, may use it concurrently.
  */
 export function createDiskStore(dir: string): ObjectStore {
   const layout = diskLayout(dir);
@@ -44,8 +44,8 @@ export function createDiskStore(dir: string): ObjectStore {
 }
 
 /**
- * Unfinished files go first: a write that has not published its file yet finds it gone and fails, and one that has is
- * removed with the object.
+ * Unfinished files go first: a write that has not published its file yet finds it gone and fails,
+ * and one that has is removed with the object.
  */
 async function removeObjects(layout: DiskLayout, keys: readonly string[]): Promise<void> {
   const paths = keys.map((key) => objectPaths(layout, key));

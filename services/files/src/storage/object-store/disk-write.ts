@@ -17,7 +17,10 @@ import type { PutOptions } from './object-store.ts';
 const WRITE_BYTES = 1024 * 1024;
 const RENAME_TRIES_MAX = 8;
 
-/** Writes a body to a temporary file, syncs it, renames it and syncs its folders. Leaves nothing when it fails. */
+/**
+ * Writes a body to a temporary file, syncs it, renames it and syncs its folders. Leaves nothing
+ * when it fails.
+ */
 export async function writeObject(
   layout: DiskLayout,
   key: string,
@@ -62,7 +65,7 @@ async function openTemporary(layout: DiskLayout, path: string): Promise<FileHand
   return open(path, 'wx', 0o600);
 }
 
-/** Fills one buffer while the other is being written. No write is under way any more when this settles. */
+/** Fills one buffer while the other is written. No write is under way when this settles. */
 async function writeBody(handle: FileHandle, reader: BodyReader): Promise<void> {
   let filling: Buffer = Buffer.allocUnsafeSlow(WRITE_BYTES);
   let spare: Buffer | undefined;
@@ -80,7 +83,8 @@ async function writeBody(handle: FileHandle, reader: BodyReader): Promise<void> 
     }
   } finally {
     await writing.catch(() => undefined);
-    // Otherwise they weigh on the next garbage collection, which visits everything else as well (ADR 10).
+    // Otherwise they weigh on the next garbage collection, which visits everything else as well
+    // (ADR 10).
     for (const buffer of [filling, spare]) if (buffer) releaseBytes(buffer);
   }
 }
@@ -94,7 +98,7 @@ async function writeAll(handle: FileHandle, buffer: Buffer, length: number): Pro
   }
 }
 
-/** The folder exists unless this is its first object, or a concurrent removal of the last one removed it too. */
+/** The folder is missing for its first object, and after the removal of its last one. */
 async function publish(layout: DiskLayout, temporary: string, { dir, file }: ObjectPaths): Promise<void> {
   for (let tries = 1; ; tries += 1) {
     try {

@@ -2,15 +2,15 @@ import type { FileHandle } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import type { ByteRange } from './object-store.ts';
 
-/** Bytes per read. A body holds one read, and a download may take 128 KiB. 64 KiB would cost a third more CPU. */
+/** Bytes per read, of which a body holds one. 64 KiB would cost a third more CPU. */
 export const READ_BYTES = 96 * 1024;
 
-/** Concurrent reads of one store: half of libuv's four threads, so that reads delay no other file operations. */
+/** Concurrent reads of one store: half of libuv's threads, so that other file operations go on. */
 const READS_MAX = 2;
 
 /**
- * Limits concurrent reads, first come, first served. Without it, a burst of downloads fills the buffers of all their
- * connections in one turn of the event loop, which delays every other request.
+ * Limits concurrent reads, first come, first served. Without it, a burst of downloads fills the
+ * buffers of all their connections in one turn of the event loop, which delays every other request.
  */
 export class ReadQueue {
   readonly #waiting: Array<() => void> = [];
@@ -30,8 +30,9 @@ export class ReadQueue {
 }
 
 /**
- * The bytes of a file, each chunk read on demand, into its own memory. Node's own stream reads ahead, which doubles the
- * memory of a download whose client does not read. Closes the handle when it ends or is destroyed.
+ * The bytes of a file, each chunk read on demand, into its own memory. Node's own stream reads
+ * ahead, which doubles the memory of a download whose client does not read. Closes the handle when
+ * it ends or is destroyed.
  */
 export class FileBody extends Readable {
   readonly #handle: FileHandle;

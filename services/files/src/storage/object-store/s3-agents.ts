@@ -2,10 +2,10 @@ import { Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import type { Duplex } from 'node:stream';
 
-/** Name of the error of a stalled request. The AWS SDK does not repeat a request that failed with it. */
+/** Error name of a stalled request. The AWS SDK does not retry a request that fails with it. */
 export const STALLED = 'StalledError';
 
-/** Longest pause within a response, in milliseconds. Longer, as a reader of the object may pause. */
+/** Longest pause within a response, in milliseconds, as its reader may pause. */
 const RESPONSE_PAUSE_MS_MAX = 15_000;
 
 /** The part of a socket that shows whether bytes move. */
@@ -19,8 +19,9 @@ export interface WatchedSocket {
 }
 
 /**
- * Agents that end a request on whose connection no byte has moved for a time. A slow request goes on: the limits of the AWS
- * SDK count either the whole request, or half of the time set for silence.
+ * Agents that end a request on whose connection no byte has moved for a time. A slow request goes
+ * on: the limits of the AWS SDK count either the whole request, or half of the time set for
+ * silence.
  *
  * @param stallMs longest time without a byte until the response begins, in milliseconds
  */

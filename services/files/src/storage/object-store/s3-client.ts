@@ -5,8 +5,8 @@ import { toS3Error } from './s3-error.ts';
 /** Longest time for a call without a signal, its retries included, in milliseconds. */
 const CALL_TIMEOUT_MS = 30_000;
 /**
- * Longest time without a byte, in milliseconds. With the clean-up of a failed write (2 s) and of a failed upload (2 s), an
- * upload fails within 10 s after the store hangs.
+ * Longest time without a byte, in milliseconds. With the clean-up of a failed write (2 s) and of a
+ * failed upload (2 s), an upload fails within 10 s after the store hangs.
  */
 const STALL_MS = 4_500;
 /** A connection is tried three times, which together must take no longer than a stall. */
@@ -22,7 +22,10 @@ export interface S3Settings {
   readonly publicEndpoint?: string | undefined;
   readonly region: string;
   readonly bucket: string;
-  /** Without a key, the library looks in the environment, shared files, and the machine's or the pod's role. */
+  /**
+   * Without a key, the library looks in the environment, shared files, and the machine's or the
+   * pod's role.
+   */
   readonly accessKeyId?: string | undefined;
   readonly secretAccessKey?: string | undefined;
   readonly forcePathStyle: boolean;
@@ -37,8 +40,8 @@ export interface S3Bucket {
   readonly urlClient: S3Client;
   readonly name: string;
   /**
-   * Makes a call that ends when the store stalls, and when the caller's signal aborts; without a signal, after 30 s, the
-   * body of the response aside. Rejects with S3Error.
+   * Makes a call that ends when the store stalls, and when the caller's signal aborts; without a
+   * signal, after 30 s, the body of the response aside. Rejects with S3Error.
    */
   call<T>(send: (client: S3Client, options: { abortSignal: AbortSignal }) => Promise<T>, signal?: AbortSignal): Promise<T>;
 }

@@ -3,8 +3,8 @@ import { STALLED } from './s3-agents.ts';
 const MESSAGE_LENGTH_MAX = 200;
 
 /**
- * An error of an S3 server or the connection to it. The library's own errors hold whatever the server sent, such as the
- * key's id and the signature it rejected: they must not be logged.
+ * An error of an S3 server or the connection to it. The library's own errors hold whatever the
+ * server sent, such as the key's id and the signature it rejected: they must not be logged.
  */
 export class S3Error extends Error {
   override readonly name = 'S3Error';

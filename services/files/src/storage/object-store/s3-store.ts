@@ -1,13 +1,5 @@
 import { Readable } from 'node:stream';
-import {
-  AbortMultipartUploadCommand,
-  DeleteObjectCommand,
-  GetObjectCommand,
-  HeadBucketCommand,
-  HeadObjectCommand,
-  ListMultipartUploadsCommand,
-  ListObjectsV2Command,
-} from '@aws-sdk/client-s3';
+import { GetObjectCommand, HeadBucketCommand, HeadObjectCommand, ListObjectsV2Command } from '@aws-sdk/client-s3';
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
 import {
   attachment,
@@ -20,6 +12,7 @@ import {
 } from './object-store.ts';
 import { createS3Bucket, type S3Bucket, type S3Settings } from './s3-client.ts';
 import { ignoreAbsent, isPastEnd } from './s3-error.ts';
+import { listUploads, removeObject } from './s3-remove.ts';
 import { writeObject } from './s3-write.ts';
 
 export type { S3Settings };
@@ -71,17 +64,6 @@ async function statObject(bucket: S3Bucket, key: string): Promise<{ byteSize: nu
   return found && { byteSize: found.ContentLength ?? 0 };
 }
 
-/** Aborts every upload of exactly this key, then removes the object: one that completes meanwhile is removed as well. */
-async function removeObject(bucket: S3Bucket, key: string): Promise<void> {
-  for await (const upload of listUploads(bucket, key)) {
-    if (upload.key !== key) continue;
-    const request = new AbortMultipartUploadCommand({ Bucket: bucket.name, Key: key, UploadId: upload.uploadId });
-    await bucket.call((client, options) => client.send(request, options)).catch(ignoreAbsent);
-  }
-  const request = new DeleteObjectCommand({ Bucket: bucket.name, Key: key });
-  await bucket.call((client, options) => client.send(request, options)).catch(ignoreAbsent);
-}
-
 /** Every object and every unfinished upload, a page at a time. Foreign keys are skipped. */
 async function* listObjects(bucket: S3Bucket): AsyncIterable<StoredObject> {
   let ContinuationToken: string | undefined;
@@ -96,28 +78,6 @@ async function* listObjects(bucket: S3Bucket): AsyncIterable<StoredObject> {
   for await (const { key } of listUploads(bucket)) {
     // Its size would cost a request for each.
     if (parseObjectKey(key)) yield { key, byteSize: 0, unfinished: true };
-  }
-}
-
-/** Where a page begins. */
-interface UploadsMarker {
-  readonly KeyMarker?: string | undefined;
-  readonly UploadIdMarker?: string | undefined;
-}
-
-/** Multipart uploads, neither completed nor aborted, of the keys with a prefix. */
-async function* listUploads(bucket: S3Bucket, prefix?: string): AsyncIterable<{ key: string; uploadId: string }> {
-  for (let marker: UploadsMarker | undefined = {}; marker !== undefined; ) {
-    const from: UploadsMarker = marker;
-    const request = new ListMultipartUploadsCommand({ Bucket: bucket.name, Prefix: prefix, ...from });
-    const page = await bucket.call((client, options) => client.send(request, options));
-    for (const { Key: key, UploadId: uploadId } of page.Uploads ?? []) {
-      if (key !== undefined && uploadId !== undefined) yield { key, uploadId };
-    }
-    const next: UploadsMarker = { KeyMarker: page.NextKeyMarker, UploadIdMarker: page.NextUploadIdMarker };
-    // Some servers repeat the last page for ever.
-    const advances = next.KeyMarker !== from.KeyMarker || next.UploadIdMarker !== from.UploadIdMarker;
-    marker = page.IsTruncated && advances ? next : undefined;
   }
 }
 

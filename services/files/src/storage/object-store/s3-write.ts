@@ -1,18 +1,16 @@
 import {
-  AbortMultipartUploadCommand,
   type CompletedPart,
   CompleteMultipartUploadCommand,
   CreateMultipartUploadCommand,
-  DeleteObjectCommand,
   HeadObjectCommand,
   PutObjectCommand,
   UploadPartCommand,
 } from '@aws-sdk/client-s3';
 import { BodyReader } from './body-reader.ts';
 import type { S3Bucket } from './s3-client.ts';
-import { ignoreAbsent } from './s3-error.ts';
+import { removeObject } from './s3-remove.ts';
 
-/** The smallest part that S3 takes other than the last. It is also what an upload holds in memory. */
+/** The smallest part that S3 takes before the last, and the memory of an upload. */
 const PART_BYTES = 5 * 1024 * 1024;
 const CLEAN_UP_TRIES_MAX = 3;
 /** In milliseconds. Short, because the store may hang; the sweeper removes what is left. */
@@ -30,8 +28,8 @@ interface Write {
 }
 
 /**
- * Writes a body as one object: in one request if it fits into a part, else part by part from one buffer. Leaves nothing
- * when it fails, as far as the store lets it.
+ * Writes a body as one object: in one request if it fits into a part, else part by part from one
+ * buffer. Leaves nothing when it fails, as far as the store lets it.
  */
 export async function writeObject(
   bucket: S3Bucket,
@@ -61,8 +59,9 @@ export async function writeObject(
 }
 
 /**
- * The caller's signal does not end this request, nor the one that completes an upload: the store may already be at it,
- * and only after its response is it known that a removal comes later. The bounds of a call without a signal hold.
+ * The caller's signal does not end this request, nor the one that completes an upload: the store
+ * may already be at it, and only after its response is it known that a removal comes later. The
+ * bounds of a call without a signal hold.
  */
 async function sendWhole(write: Write, bytes: Uint8Array): Promise<number> {
   write.hasBegun = true;
@@ -104,20 +103,15 @@ async function verify({ bucket, target }: Write, byteSize: number): Promise<void
 }
 
 /**
- * Aborts the upload and removes the object, as either may exist whatever failed: a store that responds too late, or with
- * an error, may have done what it was asked. A later removal takes what is left after the last try.
+ * Aborts the upload and removes the object, as either may exist whatever failed: a store that
+ * responds too late, or with an error, may have done what it was asked. A later removal takes what
+ * is left after the last try.
  */
-async function cleanUp({ bucket, target, uploadId: UploadId }: Write): Promise<void> {
+async function cleanUp({ bucket, target, uploadId }: Write): Promise<void> {
   const signal = AbortSignal.timeout(CLEAN_UP_MS_MAX);
   for (let tries = 1; tries <= CLEAN_UP_TRIES_MAX && !signal.aborted; tries += 1) {
     try {
-      if (UploadId !== undefined) {
-        const abort = new AbortMultipartUploadCommand({ ...target, UploadId });
-        await bucket.call((client, options) => client.send(abort, options), signal).catch(ignoreAbsent);
-      }
-      const remove = new DeleteObjectCommand(target);
-      await bucket.call((client, options) => client.send(remove, options), signal).catch(ignoreAbsent);
-      return;
+      return await removeObject(bucket, target.Key, signal, uploadId);
     } catch {
       // The caller gets the first failure.
     }

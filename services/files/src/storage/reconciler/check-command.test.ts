@@ -106,6 +106,6 @@ it('progress on a terminal is one line, rewritten when it changes, which finding
   counts.files += 1;
   await eventually(() => written.length === 4);
   progress.end();
-  const line = `${CLEAR_LINE}1,200 of 3,400 files, 2.5 MiB read, 1 ob`;
+  const line = `${CLEAR_LINE}1,200 of 3,400 files, 2.5 MiB read, 1 o`;
   expect(written).toEqual([line, CLEAR_LINE, 'found\n', line.replace('1,200', '1,201'), CLEAR_LINE]);
 });

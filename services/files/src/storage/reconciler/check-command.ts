@@ -59,8 +59,9 @@ export interface CheckCommand {
 }
 
 /**
- * Runs a check as this process and sets its exit code. A signal, or the end of the script that started this process,
- * ends it immediately: each repair is one transaction, and the sweeper removes objects that are left.
+ * Runs a check as this process and sets its exit code. A signal, or the end of the script that
+ * started this process, ends it immediately: each repair is one transaction, and the sweeper
+ * removes objects that are left.
  */
 export async function runCheckCommand({ command, args, open }: CheckCommand): Promise<void> {
   const values = readArguments(args, command);

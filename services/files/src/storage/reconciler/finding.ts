@@ -18,7 +18,7 @@ export interface Finding {
   /** Id of the file, avatar or application, or key of the object. */
   readonly subject: string;
   readonly text: string;
-  /** Repairs it unless it no longer holds, as hours may have passed. Throws where it can't be repaired. */
+  /** Repairs it if it still holds. Throws where it can't be repaired. */
   repair(): Promise<'mended' | 'gone'>;
 }
 

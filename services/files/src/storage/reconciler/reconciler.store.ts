@@ -80,8 +80,8 @@ export async function selectFileCount(db: Db): Promise<number> {
 }
 
 /**
- * The keys that no file, avatar, upload or scheduled removal has. One statement reads all of them at one moment, and
- * whatever hands an object from one to another does so in one transaction.
+ * The keys that no file, avatar, upload or scheduled removal has. One statement reads all of them
+ * at one moment, and whatever hands an object from one to another does so in one transaction.
  */
 export async function selectUnknownKeys(db: Db, keys: readonly string[]): Promise<Set<string>> {
   const parts = keys.map((key) => parseObjectKey(key));
@@ -120,7 +120,7 @@ export async function selectUsagePage(db: Db, after: string, limit: number): Pro
   }));
 }
 
-/** Records the actual usage. The lock on the row orders this and every change of the application's files. */
+/** Records the actual usage. The row lock orders this and changes of the application's files. */
 export async function recountUsage(tx: Db, applicationId: string): Promise<void> {
   await sql`
     insert into application_usage (application_id, account_id, file_count, charged_mib)

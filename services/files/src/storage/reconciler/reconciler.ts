@@ -37,8 +37,9 @@ const REPAIRS_MAX = 100_000;
 const DOUBT_MIN = 10;
 
 /**
- * Compares files, avatars, objects and recorded usage, and repairs what disagrees where `mend` is set. Safe while
- * uploads, deletions and other runs go on: every finding is confirmed after the store was read, and again before its repair.
+ * Compares files, avatars, objects and recorded usage, and repairs what disagrees where `mend` is
+ * set. Safe while uploads, deletions and other runs go on: every finding is confirmed after the
+ * store was read, and again before its repair.
  *
  * @throws where the database or the store can't be used
  */
@@ -79,7 +80,7 @@ export async function reconcile(ctx: ReconcileContext, options: ReconcileOptions
   return { byKind, refusal, left };
 }
 
-/** A wrong folder, bucket or database looks like the loss of everything; to repair that would be the loss. */
+/** A wrong folder, bucket or database looks like a loss; to repair that would be the loss. */
 function findDoubt(counts: Counts, byKind: ReadonlyMap<FindingKind, number>): Summary['refusal'] {
   const found = (...kinds: FindingKind[]) => kinds.reduce((sum, kind) => sum + (byKind.get(kind) ?? 0), 0);
   const isMost = (count: number, all: number) => count > DOUBT_MIN && count * 2 > all;
@@ -118,7 +119,7 @@ function toLost(run: Run, row: store.ObjectRow, { kind, detail }: Fault): Findin
   return { kind: `${kind} object`, subject: id, text: `${file}: ${detail}`, repair };
 }
 
-/** Removes a file as its deletion would; an account whose avatar is removed has none until it uploads another. */
+/** Deletes the file, or takes the avatar from its account. */
 async function removeRow(run: Run, row: store.ObjectRow): Promise<'mended' | 'gone'> {
   const fault = await inspectObject(run, row);
   if (!fault) return 'gone';

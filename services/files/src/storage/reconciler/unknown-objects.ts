@@ -11,8 +11,9 @@ const EXAMPLES_MAX = 10;
 type Context = Pick<FilesContext, 'db' | 'store'>;
 
 /**
- * Objects, and rests of unfinished uploads, that no row knows. Each row is queried after the listing and each object
- * looked up again after that, so uploads and deletions under way are not among them.
+ * Objects, and rests of unfinished uploads, that no row knows. Each row is queried after the
+ * listing and each object looked up again after that, so uploads and deletions under way are not
+ * among them.
  *
  * @param onObject called for each object of the store
  */
@@ -45,7 +46,7 @@ async function* inBatches(objects: AsyncIterable<StoredObject>): AsyncGenerator<
   if (batch.length > 0) yield batch;
 }
 
-/** Logs objects that no row knows (architecture 4). They stay: the settings may name the wrong store or database. */
+/** Logs objects without a row (architecture 4). They stay, as the settings may be wrong. */
 export async function reportUnknownObjects(ctx: Context & Pick<FilesContext, 'logger'>, signal: AbortSignal): Promise<void> {
   let count = 0;
   const examples: string[] = [];

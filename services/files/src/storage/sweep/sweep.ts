@@ -15,8 +15,8 @@ interface Removal {
 }
 
 /**
- * Removes what abandoned uploads left, until none is left or the signal aborts. Failed removals are retried by a later
- * sweep.
+ * Removes what abandoned uploads left, until none is left or the signal aborts. Failed removals are
+ * retried by a later sweep.
  *
  * @throws where the database can't be queried
  */
@@ -45,7 +45,8 @@ async function sweep(
   claim: (claim: { limit: number; claimMs: number }) => Promise<Removal[]>,
 ): Promise<void> {
   let removed = BATCH;
-  // Where nothing can be removed, what was claimed may already be due again: the next sweep continues.
+  // Where nothing can be removed, what was claimed may already be due again: the next sweep
+  // continues.
   for (let claimed = BATCH; claimed === BATCH && removed > 0 && !signal.aborted; ) {
     removed = 0;
     // The claim of a sweeper that is killed lasts for one period.

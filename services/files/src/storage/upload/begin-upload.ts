@@ -23,11 +23,12 @@ export interface UploadDescription extends ApplicationRef {
 }
 
 /**
- * Checks whether a file may be uploaded now, and takes the account's lease (specification 4.2 rules 3 and 4, decisions 7).
+ * Checks whether a file may be uploaded now, and takes the account's lease (specification 4.2 rules
+ * 3 and 4, decisions 7).
  *
  * @returns the ticket that opens the data path once
- * @throws `file_name_invalid`, `application_not_found`, `file_name_taken`, `file_empty`, `allowance_exceeded`,
- *   `file_count_exceeded`, `file_too_large`, `upload_under_way`
+ * @throws `file_name_invalid`, `application_not_found`, `file_name_taken`, `file_empty`,
+ *   `allowance_exceeded`, `file_count_exceeded`, `file_too_large`, `upload_under_way`
  */
 export async function beginUpload(ctx: Acting<FilesContext>, upload: UploadDescription): Promise<string> {
   const displayName = parseFileName(upload.fileName);
@@ -61,7 +62,7 @@ export async function beginUpload(ctx: Acting<FilesContext>, upload: UploadDescr
   return ticket;
 }
 
-/** Returns a ticket that was not used, so that the account may upload again immediately. Any other changes nothing. */
+/** Returns an unused ticket, so that the account may upload again immediately. */
 export async function abandonTicket(ctx: FilesContext, ticket: string): Promise<void> {
   await deleteUnclaimed(ctx.db, hashTicket(ticket));
 }

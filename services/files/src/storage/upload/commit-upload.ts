@@ -29,11 +29,12 @@ export interface UncommittedUpload {
 const UNKNOWN_TYPE = 'application/octet-stream';
 
 /**
- * Makes the file's row if everything that was checked before the bytes came still holds (specification 4.2 rule 4).
- * Uploads of an account follow one another, as the transaction that counts one also ends its intent. A restart of the
- * apps service is waited for.
+ * Makes the file's row if everything that was checked before the bytes came still holds
+ * (specification 4.2 rule 4). Uploads of an account follow one another, as the transaction that
+ * counts one also ends its intent. A restart of the apps service is waited for.
  *
- * @throws `application_not_found`, `upload_interrupted`, `allowance_exceeded`, `file_count_exceeded`, `file_name_taken`
+ * @throws `application_not_found`, `upload_interrupted`, `allowance_exceeded`,
+ *   `file_count_exceeded`, `file_name_taken`
  */
 export async function commitUpload(ctx: FilesContext, upload: UncommittedUpload): Promise<void> {
   const { intent, stored, head, requestId, signal } = upload;
@@ -44,8 +45,9 @@ export async function commitUpload(ctx: FilesContext, upload: UncommittedUpload)
   const question = { accountId, requestId, usages: await selectUsages(ctx.db, accountId) };
   const deleted = await findDeleted({ ...ctx, findOwned }, question, stored.byteSize);
   await ctx.db.transaction().execute(async (tx) => {
-    // The row lock orders this and the deletion of the application, which abandons intents before it deletes files:
-    // either it waits for this commit and then finds the file, or there is no intent left to end.
+    // The row lock orders this and the deletion of the application, which abandons intents before
+    // it deletes files: either it waits for this commit and then finds the file, or there is no
+    // intent left to end.
     if (!(await endIntent(tx, intent.id))) {
       throw (await isDeleted(tx, applicationId)) ? errors.application_not_found() : errors.upload_interrupted();
     }

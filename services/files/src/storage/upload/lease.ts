@@ -8,8 +8,8 @@ const RENEWALS = 3;
 
 export interface Lease {
   /**
-   * Aborts with `upload_timeout` at the deadline. Aborts when the lease is lost: with `application_not_found` where the
-   * application was deleted, else with `upload_interrupted`.
+   * Aborts with `upload_timeout` at the deadline. Aborts when the lease is lost: with
+   * `application_not_found` where the application was deleted, else with `upload_interrupted`.
    */
   readonly signal: AbortSignal;
   release(): void;

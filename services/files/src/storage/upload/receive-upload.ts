@@ -14,9 +14,12 @@ import { UploadBody } from './upload-body.ts';
 import { runUploadCall } from './upload-call.ts';
 import { abandonIntent, type ClaimedIntent, claimIntent, deleteIntent, postponeIntent } from './upload-intent.store.ts';
 
-/** Longest time that a failed upload waits for its clean-up, in milliseconds; the sweeper removes what takes longer. */
+/**
+ * Longest time that a failed upload waits for its clean-up, in milliseconds; the sweeper removes
+ * what takes longer.
+ */
 const CLEAN_UP_MS_MAX = 2_000;
-/** When the sweeper removes what a store that failed finished all the same, in leases: a minute by default. */
+/** When the sweeper removes again what a failed store may have finished late, in leases. */
 const SECOND_REMOVAL_LEASES = 6;
 
 /** The response to an upload, as `UploadFileResponse` has it. */
@@ -26,7 +29,7 @@ export interface UploadResponse {
   readonly checksum: Buffer;
 }
 
-/** Takes the bytes of an upload, from another process or this one. Rejects with a DomainError, or an unexpected error. */
+/** Takes the bytes of an upload. Rejects with a DomainError, or an unexpected error. */
 export type ReceiveUpload = (ticket: string, body: Readable, requestId: string) => Promise<UploadResponse>;
 
 /** The data path of uploads. */
@@ -48,11 +51,13 @@ export function createReceiveUpload(ctx: FilesContext): ReceiveUpload {
 }
 
 /**
- * Stores the bytes of an upload and makes the file, or leaves nothing (specification 4.2, decisions 7).
+ * Stores the bytes of an upload and makes the file, or leaves nothing (specification 4.2, decisions
+ * 7).
  *
- * @throws `upload_ticket_invalid` for a ticket that was never issued, was used, or is too old; what {@link UploadBody} and
- *   {@link commitUpload} throw; `upload_timeout`; `upload_interrupted`; `dependency_unavailable` when the store fails,
- *   or the apps service is unreachable until the deadline
+ * @throws `upload_ticket_invalid` for a ticket that was never issued, was used, or is too old; what
+ *   {@link UploadBody} and {@link commitUpload} throw; `upload_timeout`; `upload_interrupted`;
+ *   `dependency_unavailable` when the store fails, or the apps service is unreachable until the
+ *   deadline
  */
 async function receive(ctx: FilesContext, ticket: string, source: Readable, requestId: string): Promise<StoredUpload> {
   const intent = await claimIntent(ctx.db, hashTicket(ticket), ctx.limits.uploadLeaseMs);
@@ -86,8 +91,8 @@ async function receive(ctx: FilesContext, ticket: string, source: Readable, requ
  * Ends a failed upload: frees the account's lease and removes what was stored.
  *
  * @param mayFinishLater whether the store may yet finish what it was asked
- * @returns `committed` where it did not fail after all; `unknown` where the database can't be queried, so that the
- *   sweeper decides later
+ * @returns `committed` where it did not fail after all; `unknown` where the database can't be
+ *   queried, so that the sweeper decides later
  */
 async function abandon(
   ctx: FilesContext,

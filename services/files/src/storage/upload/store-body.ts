@@ -6,7 +6,7 @@ import type { UploadBody } from './upload-body.ts';
 /** How long a store may take to stop and clean up after it was told to, in milliseconds. */
 const GRACE_MS = 2_000;
 
-/** Work that did not end in time after its signal aborted, and may still have effects; the cause is the signal's reason. */
+/** Work goes on after its signal aborted, and may still have effects; the cause is the reason. */
 export class Overdue extends Error {
   override readonly name = 'Overdue';
 }
@@ -14,8 +14,8 @@ export class Overdue extends Error {
 /**
  * Stores the body of an upload as an object.
  *
- * @throws DomainError why the body failed, or the signal's reason; `dependency_unavailable` where the store
- *   failed; {@link Overdue} where the store goes on after the signal aborted
+ * @throws DomainError why the body failed, or the signal's reason; `dependency_unavailable` where
+ *   the store failed; {@link Overdue} where the store goes on after the signal aborted
  */
 export async function storeBody(
   { store, logger }: Pick<FilesContext, 'store' | 'logger'>,
@@ -32,7 +32,7 @@ export async function storeBody(
   }
 }
 
-/** Waits for work that a signal ends; throws {@link Overdue} where it has not ended some time after the signal. */
+/** Waits for work that a signal ends; throws {@link Overdue} where it does not in time. */
 export async function unlessOverdue<T>(work: Promise<T>, signal: AbortSignal, graceMs = GRACE_MS): Promise<T> {
   const { promise: overdue, reject } = Promise.withResolvers<never>();
   let timer: NodeJS.Timeout | undefined;

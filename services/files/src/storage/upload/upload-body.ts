@@ -11,7 +11,7 @@ const HEAD_BYTES = 4_100;
 
 /** What a body must be. */
 export interface BodyExpectation {
-  /** Sizes that a body must not exceed, and the errors that it fails with then; the first that applies. */
+  /** Sizes that a body must not exceed, and the errors that it fails with then. */
   readonly limits: ReadonlyArray<readonly [byteSizeMax: number, error: () => DomainError]>;
   /** Size and SHA-256 where the sender announced them. */
   readonly byteSize?: number | undefined;
@@ -19,9 +19,9 @@ export interface BodyExpectation {
 }
 
 /**
- * The body of an upload on its way to the store: counted, hashed and checked against its limits as it passes. It ends
- * properly only if all of it came and everything that was announced is true. Its source stays open, since the sender
- * still gets a response.
+ * The body of an upload on its way to the store: counted, hashed and checked against its limits as
+ * it passes. It ends properly only if all of it came and everything that was announced is true. Its
+ * source stays open, since the sender still gets a response.
  */
 export class UploadBody implements AsyncIterable<Uint8Array> {
   /** What has passed so far. */
@@ -35,7 +35,9 @@ export class UploadBody implements AsyncIterable<Uint8Array> {
   readonly #signal: AbortSignal;
   readonly #head: Uint8Array[] = [];
 
-  /** @param signal ends it immediately, however long the next chunk takes, with the signal's reason */
+  /**
+   * @param signal ends it immediately, however long the next chunk takes, with the signal's reason
+   */
   constructor(source: Readable, expected: BodyExpectation, signal: AbortSignal) {
     this.#source = source;
     this.#expected = expected;
@@ -71,10 +73,12 @@ export class UploadBody implements AsyncIterable<Uint8Array> {
 }
 
 /**
- * The chunks of a stream until its proper end. Unlike a stream's own iterator it ends as soon as `signal` aborts, and
- * leaves the stream open. The memory of a request's chunk is released when the next one is read.
+ * The chunks of a stream until its proper end. Unlike a stream's own iterator it ends as soon as
+ * `signal` aborts, and leaves the stream open. The memory of a request's chunk is released when the
+ * next one is read.
  *
- * @throws the signal's reason; `upload_interrupted` where the stream broke off, or ended before the message did
+ * @throws the signal's reason; `upload_interrupted` where the stream broke off, or ended before the
+ *   message did
  */
 export async function* readBody(
   body: Readable & { readonly complete?: boolean },

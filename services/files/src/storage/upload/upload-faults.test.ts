@@ -1,12 +1,14 @@
-import { Readable } from 'node:stream';
+import { PassThrough, Readable } from 'node:stream';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { commonErrors, toConnectError } from '@latchkey/kit/errors';
 import { eventually } from '@latchkey/testkit/eventually';
 import { startTcpProxy } from '@latchkey/testkit/tcp-proxy';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { OwnedRef } from '../../testing/fake-apps.ts';
+import { storeFile } from '../../testing/stored-file.ts';
 import { useTestFiles } from '../../testing/test-files.ts';
 import { createUploads, expireLease, holdingsOf, NOTHING, ONE, reasonOf, setDeadline } from '../../testing/uploads.ts';
+import { cleanUpApplication } from '../application/deleted-application.ts';
 import type { ObjectStore } from '../object-store/object-store.ts';
 import { sweepAbandonedUploads } from '../sweep/sweep.ts';
 
@@ -145,5 +147,39 @@ describe('a database', () => {
     await expect(createUploads(files.ctx).upload(ref, SOME)).rejects.toThrow('refused');
     expect(await holdingsOf(files, ref)).toEqual(NOTHING);
     await files.db.query('drop function refuse cascade');
+  });
+});
+
+describe('while bytes come', () => {
+  const takeName = (ref: OwnedRef) => storeFile(files, ref, { name: 'wanted' });
+  const deleteInApps = async ({ applicationId }: OwnedRef) => files.apps.delete(applicationId);
+  const cleanUp = (ref: OwnedRef) => cleanUpApplication(files.ctx, ref, () => undefined);
+
+  it.each([
+    ['the name is taken', takeName, 'file_name_taken', ONE],
+    ['the application is deleted', deleteInApps, 'application_not_found', NOTHING],
+    ['the deletion of the application arrives', cleanUp, 'application_not_found', NOTHING],
+  ] as const)('%s: the upload is rejected and leaves nothing', async (_what, happen, reason, left) => {
+    const ref = files.createOwned();
+    const body = new PassThrough();
+    const sending = reasonOf(createUploads(files.ctx).upload(ref, body, { name: 'wanted' }));
+    body.write(SOME);
+    await eventually(async () => (await holdingsOf(files, ref)).objects === 1);
+    await happen(ref);
+    body.end();
+    expect(await sending).toBe(reason);
+    expect(await holdingsOf(files, ref)).toEqual(left);
+  });
+
+  it('the deletion of the application arrives: an upload that stalls ends when its lease is renewed', async () => {
+    const ref = files.createOwned();
+    const { upload } = createUploads(files.connect({ env: { UPLOAD_LEASE_SECONDS: '1' } }).ctx);
+    const body = new PassThrough();
+    const sending = reasonOf(upload(ref, body));
+    body.write(SOME);
+    await eventually(async () => (await holdingsOf(files, ref)).objects === 1);
+    await cleanUp(ref);
+    expect(await sending).toBe('application_not_found');
+    expect(body.destroyed).toBe(false);
   });
 });

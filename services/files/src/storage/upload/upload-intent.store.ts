@@ -90,7 +90,7 @@ export async function claimIntent(db: Db, ticketHash: Buffer, leaseMs: number): 
   );
 }
 
-/** Renews the lease. False when it was lost, or the upload abandoned because its application was deleted. */
+/** Renews the lease. False when the upload was abandoned. */
 export async function renewLease(db: Db, id: string, leaseMs: number): Promise<boolean> {
   const result = await db
     .updateTable('upload_intent')
@@ -101,7 +101,7 @@ export async function renewLease(db: Db, id: string, leaseMs: number): Promise<b
   return result.numUpdatedRows > 0n;
 }
 
-/** Ends an upload that is being received. False when it was abandoned, and so must not be committed. */
+/** Ends an upload to commit it. False when it was abandoned, and must not be committed. */
 export async function endIntent(tx: Db, id: string): Promise<boolean> {
   const result = await tx.deleteFrom('upload_intent').where('id', '=', id).where('state', '=', 'receiving').executeTakeFirst();
   return result.numDeletedRows > 0n;
@@ -112,7 +112,7 @@ export async function abandonIntent(db: Db, id: string): Promise<void> {
   await db.updateTable('upload_intent').set({ state: 'abandoned', lease_until: sql<Date>`now()` }).where('id', '=', id).execute();
 }
 
-/** Has the sweeper remove the object of an abandoned upload once more, so many milliseconds from now. */
+/** Has the sweeper remove the object of an abandoned upload again, after some milliseconds. */
 export async function postponeIntent(db: Db, id: string, ms: number): Promise<void> {
   await db
     .updateTable('upload_intent')
@@ -126,7 +126,10 @@ export async function deleteIntent(db: Db, id: string): Promise<void> {
   await db.deleteFrom('upload_intent').where('id', '=', id).execute();
 }
 
-/** Claims uploads whose lease has expired; they can't be committed any more. Concurrent sweepers claim different ones. */
+/**
+ * Claims uploads whose lease has expired; they can't be committed any more. Concurrent sweepers
+ * claim different ones.
+ */
 export async function claimAbandoned(db: Db, { limit, claimMs }: Claim): Promise<Array<{ id: string; applicationId: string }>> {
   const { rows } = await sql<{ id: string; application_id: string }>`
     update upload_intent set state = 'abandoned', lease_until = ${afterMs(claimMs)}

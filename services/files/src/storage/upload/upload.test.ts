@@ -6,7 +6,6 @@ import { eventually } from '@latchkey/testkit/eventually';
 import { NOT_FOUND, refusalOf } from '@latchkey/testkit/refusal';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { OwnedRef } from '../../testing/fake-apps.ts';
-import { storeFile } from '../../testing/stored-file.ts';
 import { useTestFiles } from '../../testing/test-files.ts';
 import {
   createUploads,
@@ -18,7 +17,6 @@ import {
   setDeadline,
   type Uploads,
 } from '../../testing/uploads.ts';
-import { cleanUpApplication } from '../application/deleted-application.ts';
 import { objectKey } from '../object-store/object-store.ts';
 import { MIB } from './usage.ts';
 
@@ -231,39 +229,5 @@ describe('a body', () => {
     expect(await reasonOf(uploads.send(ticket, body))).toBe('upload_timeout');
     expect(body.destroyed).toBe(false);
     expect(await holdingsOf(files, ref)).toEqual(NOTHING);
-  });
-});
-
-describe('while bytes come', () => {
-  const takeName = (ref: OwnedRef) => storeFile(files, ref, { name: 'wanted' });
-  const deleteInApps = async ({ applicationId }: OwnedRef) => files.apps.delete(applicationId);
-  const cleanUp = (ref: OwnedRef) => cleanUpApplication(files.ctx, ref, () => undefined);
-
-  it.each([
-    ['the name is taken', takeName, 'file_name_taken', ONE],
-    ['the application is deleted', deleteInApps, 'application_not_found', NOTHING],
-    ['the deletion of the application arrives', cleanUp, 'application_not_found', NOTHING],
-  ] as const)('%s: the upload is rejected and leaves nothing', async (_what, happen, reason, left) => {
-    const ref = files.createOwned();
-    const body = new PassThrough();
-    const sending = reasonOf(uploads.upload(ref, body, { name: 'wanted' }));
-    body.write(SOME);
-    await isStored(ref);
-    await happen(ref);
-    body.end();
-    expect(await sending).toBe(reason);
-    expect(await holdingsOf(files, ref)).toEqual(left);
-  });
-
-  it('the deletion of the application arrives: an upload that stalls ends when its lease is renewed', async () => {
-    const ref = files.createOwned();
-    const { upload } = withLimits({ UPLOAD_LEASE_SECONDS: '1' });
-    const body = new PassThrough();
-    const sending = reasonOf(upload(ref, body));
-    body.write(SOME);
-    await isStored(ref);
-    await cleanUp(ref);
-    expect(await sending).toBe('application_not_found');
-    expect(body.destroyed).toBe(false);
   });
 });

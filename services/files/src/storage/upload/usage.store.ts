@@ -8,7 +8,7 @@ export interface ApplicationUsage {
   readonly chargedMib: number;
 }
 
-/** The usage of each application of an account that has files; at most about as many as an account may have files. */
+/** The usage of each application of an account that has files. */
 export async function selectUsages(db: Kysely<FilesDatabase>, accountId: string): Promise<ApplicationUsage[]> {
   const rows = await db
     .selectFrom('application_usage')
@@ -35,7 +35,7 @@ export async function addUsage(
     set file_count = usage.file_count + 1, charged_mib = usage.charged_mib + excluded.charged_mib`.execute(tx);
 }
 
-/** Subtracts deleted files from the usage of their application. A recorded usage that is too low blocks no deletion. */
+/** Subtracts deleted files from the usage. A recorded usage that is too low blocks no deletion. */
 export async function subtractUsage(
   tx: Kysely<FilesDatabase>,
   applicationId: string,

@@ -14,14 +14,14 @@ export interface Usage {
 
 type Context = Pick<FilesContext, 'findOwned' | 'limits'>;
 
-/** What a file takes of its account's allowance: its size in whole MiB, rounded down, at least one (specification 8). */
+/** What a file takes of the allowance: its size in whole MiB, rounded down, at least one. */
 export function chargeMib(byteSize: number): number {
   return Math.max(1, Math.floor(byteSize / MIB));
 }
 
 /**
- * The usage of an account as an upload would count it: files of deleted applications do not count, even before they are
- * removed.
+ * The usage of an account as an upload would count it: files of deleted applications do not count,
+ * even before they are removed.
  */
 export async function getStorageUsage(ctx: FilesContext, accountText: string, requestId: string): Promise<Usage> {
   const accountId = parseId(accountText);
@@ -46,9 +46,11 @@ interface UsageQuestion {
 }
 
 /**
- * Applications with files here that are deleted, so that their files count no more (specification 4.2, decisions 7).
+ * Applications with files here that are deleted, so that their files count no more (specification
+ * 4.2, decisions 7).
  *
- * @param byteSize queries apps only where a file of this size does not fit otherwise; always unless given
+ * @param byteSize queries apps only where a file of this size does not fit otherwise; always unless
+ *   given
  */
 export async function findDeleted(
   { findOwned, limits }: Context,

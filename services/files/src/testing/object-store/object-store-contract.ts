@@ -14,7 +14,7 @@ export interface StoreUnderTest {
   readonly store: ObjectStore;
   /** Another one on the same objects, as another process has it. */
   readonly sameStore: ObjectStore;
-  /** Lets a process be killed while it writes; absent where the store can't list what that leaves. */
+  /** Kills a process while it writes; absent where the store can't list what that leaves. */
   readonly leaveUnfinished?: ((key: string) => Promise<void>) | undefined;
   close(): Promise<void>;
 }
