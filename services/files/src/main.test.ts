@@ -87,14 +87,16 @@ describe('the process', { timeout: 30_000 }, () => {
     await database.drop();
   });
 
-  it.each([[], ['avatar-worker']])('is not ready while other services reject its credential (%j)', async (...args) => {
+  it.each([
+    ['the service', 'APPS_URL', []],
+    ['the service', 'IDENTITY_URL', []],
+    ['the worker', 'IDENTITY_URL', ['avatar-worker']],
+  ])('is not ready while another rejects its credential: %s at %s', async (_title, urlName, args) => {
     const { url } = await startTestServer([], { credentials: ['another'] });
-    const command = runMain({ ...settings, APPS_URL: url, IDENTITY_URL: url }, ...args);
+    const command = runMain({ ...settings, [urlName]: url }, ...args);
     const baseUrl = await listening(command);
     expect((await fetch(`${baseUrl}/readyz`)).status).toBe(503);
-    for (const name of args.length === 0 ? ['apps', 'identity'] : ['identity']) {
-      await eventually(() => expect(command.stdout()).toContain(`${name} refuses the credential`));
-    }
+    await eventually(() => expect(command.stdout()).toContain(`${urlName.slice(0, -4).toLowerCase()} refuses the credential`));
   });
 
   it('does not take another folder for its store while the database has files, unless told that they are lost', async () => {
