@@ -1,7 +1,7 @@
 /** Tests, and what only tests use. */
 const TESTS = '([.]test[.]ts$|/src/testing/|^deploy/test/)';
 
-/** Imports point one way: proto <- kit <- services <- standalone; inside a service main -> service -> rpc -> use case -> store. */
+/** Imports point one way: proto <- kit <- audit, deletions <- services <- standalone; inside a service main -> service -> rpc -> use case -> store. */
 module.exports = {
   forbidden: [
     { name: 'no-circular', severity: 'error', from: {}, to: { circular: true } },
@@ -23,7 +23,7 @@ module.exports = {
     {
       name: 'kit-knows-no-service',
       severity: 'error',
-      from: { path: '^packages/kit/' },
+      from: { path: '^packages/(kit|audit|deletions)/' },
       to: { path: '^(services|packages/standalone)/' },
     },
     {
@@ -31,7 +31,7 @@ module.exports = {
       comment: 'Of the protocol, kit may use what every service shares.',
       severity: 'error',
       from: { path: '^packages/kit/', pathNot: TESTS },
-      to: { path: '^proto/gen/latchkey/(?!(rpc|audit)/)' },
+      to: { path: '^(packages/(audit|deletions)/|proto/gen/latchkey/(?!rpc/))' },
     },
     {
       name: 'no-service-imports-another',
@@ -73,7 +73,7 @@ module.exports = {
       severity: 'error',
       from: { path: '^services/realtime/src/(hub|frame)/', pathNot: TESTS },
       to: {
-        path: '(fastify|@connectrpc|bullmq|/node_modules/(ws|ioredis)/|^packages/kit/src/(redis|queue[^/]*|rpc/.*|http/.*)[.]ts$|^services/realtime/src/((service|main|server)[.]ts$|(upgrade|fan-out|asyncapi)/))',
+        path: '(fastify|@connectrpc|bullmq|/node_modules/(ws|ioredis)/|^packages/kit/src/(redis|queue|rpc|http)/|^services/realtime/src/((service|main|server)[.]ts$|(upgrade|fan-out)/))',
       },
     },
     {

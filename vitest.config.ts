@@ -9,41 +9,26 @@ const all = process.env.LATCHKEY_TESTS === 'all';
 /** Minutes of broken processes, networks, disks and object stores. */
 const FAULTS = `${E2E}/*.faults.test.ts`;
 
-/** Tests that `npm test` runs in the deployed shape too: what they assert crosses the network. */
+/** Tests of several processes of each service: in the deployed shape alone. */
+const FLEET = `${E2E}/fleet*.test.ts`;
+
+/** Tests that `npm test` runs in the deployed shape too, as what they assert crosses the network. */
 const OVER_THE_WIRE = [
-  'avatar',
-  'bodies',
-  'concurrency',
-  'credentials',
-  'downloads',
-  'file-deletion',
-  'first-session',
-  'fleet*',
-  'http',
-  'live-events',
-  'order-of-checks',
-  'revocation',
-  'shutdown',
-  'traces',
-  'upload-races',
-  'upload-wire',
-  'uploads',
+  ...['avatar', 'downloads', 'error-details', 'first-session', 'live-events', 'order-of-checks', 'shutdown', 'traces'],
+  ...['upload-wire', 'uploads'],
 ].map((name) => `${E2E}/${name}.test.ts`);
 
 /**
  * Unit tests that measure or change what belongs to a whole process: memory, CPU time, telemetry,
- * built-in modules. Those of avatars fail after tests of other packages; the cause is unknown.
+ * built-in modules.
  */
 const ISOLATED = [
-  'packages/kit/src/queue-faults.test.ts',
-  'packages/kit/src/tracing/tracing.test.ts',
+  'packages/kit/src/rpc/observe.test.ts',
+  'packages/kit/src/telemetry/tracing.test.ts',
   'packages/standalone/src/log-sink.test.ts',
   'packages/standalone/src/settings.test.ts',
-  'services/apps/src/runtime-key/vault.test.ts',
-  'services/files/src/avatar/avatar.test.ts',
+  'services/apps/src/runtime-key/runtime-key.test.ts',
   'services/gateway/src/files-data-path.remote.test.ts',
-  'services/identity/src/account/sign-in-time.test.ts',
-  'services/realtime/src/upgrade/hostile.test.ts',
 ];
 
 /** Unit tests, one project for those that share a process and one for those that do not. */
@@ -59,17 +44,17 @@ const unit = (name: string, isolate: boolean) => ({
 });
 
 /** The end-to-end tests of one shape; the project's name tells its set-up which one to start. */
-const endToEnd = (shape: 'standalone' | 'deployed', include: readonly string[]) => ({
+const endToEnd = (shape: 'standalone' | 'deployed', include: readonly string[], exclude: readonly string[] = []) => ({
   extends: true as const,
   test: {
     name: `e2e-${shape}`,
     include: all ? [`${E2E}/*.test.ts`] : [...include],
-    exclude: all ? [] : [FAULTS],
+    exclude: [...exclude, ...(all ? [] : [FAULTS])],
     // Many start instances: each takes up to 30 seconds on a busy machine, and 60 at most.
     testTimeout: 180_000,
     hookTimeout: 120_000,
     globalSetup: ['./packages/standalone/src/testing/e2e-setup.ts'],
-    // What the files share is the instance, in other processes; a process of their own each would only cost time.
+    // What the files share is the instance, in other processes; a process each would only cost time.
     isolate: false,
   },
 });
@@ -85,8 +70,8 @@ export default defineConfig({
     projects: [
       unit('unit', false),
       unit('unit-isolated', true),
-      endToEnd('standalone', [`${E2E}/*.test.ts`]),
-      endToEnd('deployed', OVER_THE_WIRE),
+      endToEnd('standalone', [`${E2E}/*.test.ts`], [FLEET]),
+      endToEnd('deployed', [FLEET, ...OVER_THE_WIRE]),
     ],
   },
 });

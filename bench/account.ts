@@ -2,10 +2,10 @@ import { randomBytes } from 'node:crypto';
 
 const SCOPES = ['applications:read', 'applications:create', 'applications:update', 'files:upload', 'files:read', 'files:delete'];
 
-/** Somebody who calls the REST interface with a key that may do everything, and an application of theirs. */
+/** A client with a key of all scopes, and an application of its account. */
 export interface Caller {
   readonly headers: Record<string, string>;
-  /** The same for what only a session may do. */
+  /** For routes that require a session. */
   readonly sessionHeaders: Record<string, string>;
   readonly applicationId: string;
 }

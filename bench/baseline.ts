@@ -44,16 +44,22 @@ app.post<{ Querystring: { name: string } }>('/upload', async (request) => {
   return { byteSize, checksum: hash.digest('hex') };
 });
 
-/** Has the library make a small image of what is sent, and writes it to a file. */
+/** Converts an image as the service does, and writes it to a file. */
 app.addContentTypeParser('image/jpeg', { parseAs: 'buffer', bodyLimit: 4 * BUFFER_BYTES }, (_request, body, done) =>
   done(null, body),
 );
 app.post<{ Body: Buffer }>('/avatar', async (request) => {
-  const { convertBare } = await import('./bare-avatar.ts');
-  await writeFile(join(process.env.DATA_DIR ?? '', 'avatar.webp'), await convertBare(request.body));
+  const { default: sharp } = await import('sharp');
+  sharp.cache(false);
+  sharp.concurrency(1);
+  const image = sharp(request.body, { failOn: 'warning', sequentialRead: true })
+    .autoOrient()
+    .resize({ width: 256, height: 256, fit: 'inside', withoutEnlargement: true })
+    .webp({ quality: 82, alphaQuality: 90, effort: 4 });
+  await writeFile(join(process.env.DATA_DIR ?? '', 'avatar.webp'), await image.toBuffer());
   return { avatarUrl: '/avatar' };
 });
-app.get('/healthz', () => ({ status: 'ok' }));
+app.get('/readyz', () => ({ status: 'ok' }));
 
 await app.listen({ host: '127.0.0.1', port: Number(process.env.PORT) });
 process.once('SIGTERM', () => process.exit(0));

@@ -1,17 +1,19 @@
 import { type Caller, prepareCaller } from './account.ts';
-import { now } from './clock.ts';
-import { upgradeRequest } from './live-clients.ts';
+import { now, upgradeRequest } from './live-clients.ts';
 
 const PATH = '/api/v1/realtime';
 let versions = 0;
 
-/** An application whose clients are told of its changes. */
+/** An application whose clients hear of its changes. */
 export interface LiveApplication {
-  /** What a client asks for to hear of it, perhaps after the events that it knows of. */
+  /** The upgrade request of a client, with the last event that it knows. */
   request(lastEventId?: number): string;
-  /** Sets a new version, which is one event; resolves with when it was asked for and answered. */
+  /**
+   * Sets a new version, which is one event. Resolves with the times of the request and the
+   * response.
+   */
   change(): Promise<{ readonly askedAt: number; readonly answeredAt: number }>;
-  /** Reads its settings; resolves with how long that took, in milliseconds. */
+  /** Reads its settings. Resolves with the duration, in milliseconds. */
   read(): Promise<number>;
 }
 

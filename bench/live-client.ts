@@ -13,10 +13,16 @@ const PING = 9;
 const HEAD_END = '\r\n\r\n';
 const EMPTY = Buffer.alloc(0);
 
-/** Bytes are read into one place for all clients, each of which is done with them before the next reads. */
+/**
+ * Bytes are read into one place for all clients, each of which is done with them before the next
+ * reads.
+ */
 const INCOMING = Buffer.allocUnsafe(64 * 1024);
 
-/** The least that can hold a WebSocket open and count what comes, so that thousands leave the machine to what is measured. */
+/**
+ * The least that can hold a WebSocket open and count what comes, so that thousands leave the
+ * machine to what is measured.
+ */
 export class LiveClient {
   readonly #socket: Socket;
   readonly #events: LiveClientEvents;
@@ -77,7 +83,10 @@ export class LiveClient {
   }
 }
 
-/** Where the payload of a server's frame is (RFC 6455, section 5.2), or undefined while its head is not there. */
+/**
+ * Where the payload of a server's frame is (RFC 6455, section 5.2), or undefined while its head
+ * is not there.
+ */
 function payloadAt(bytes: Buffer, at: number): { start: number; end: number } | undefined {
   const length = bytes[at + 1];
   if (length === undefined || (length === 126 && at + 4 > bytes.length)) return undefined;

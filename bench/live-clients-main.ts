@@ -1,10 +1,9 @@
-import { now } from './clock.ts';
 import { LiveClient } from './live-client.ts';
-import type { Answer, Command } from './live-clients.ts';
+import { type Answer, type Command, now } from './live-clients.ts';
 
-/** Holds live connections as it is told, in a process of its own. */
+/** Holds live connections on command, in a process of its own. */
 
-/** A refused client tries again after so long, and so often. */
+/** A refused client tries again. */
 const RETRY_MS = 50;
 const RETRIES_MAX = 20_000;
 
@@ -14,18 +13,17 @@ let isSampling = false;
 let messages = 0;
 let retries = 0;
 let target = Number.POSITIVE_INFINITY;
-let reach: ((at: number) => void) | undefined;
+let onTarget: (at: number) => void = () => {};
 
 function open(port: number, request: string): void {
   const client = new LiveClient(port, request, {
     onMessage(text) {
       messages += 1;
       if (isSampling) sample = text.toString();
-      if (messages === target) reach?.(now());
+      if (messages === target) onTarget(now());
     },
     onEnd(status) {
-      if (!clients.delete(client)) return;
-      if (status === undefined) return;
+      if (!clients.delete(client) || status === undefined) return;
       retries += 1;
       if (retries > RETRIES_MAX) throw new Error(`Refused with ${status}`);
       setTimeout(open, RETRY_MS, port, request);
@@ -34,43 +32,25 @@ function open(port: number, request: string): void {
   clients.add(client);
 }
 
-function cut(): void {
-  const all = [...clients];
-  clients.clear();
-  for (const client of all) client.cut();
-}
-
-/** @returns when the number of messages from now on has come */
-function expect(count: number): Promise<number> {
-  target = messages + count;
-  return new Promise((resolve) => {
-    reach = resolve;
-  });
-}
-
-process.on('message', async ({ id, ...command }: Command & { id: number }) => {
-  const answer = (body: Answer) => process.send?.({ id, ...body });
+process.on('message', ({ id, ...command }: Command & { id: number }) => {
+  const answer = (part: 'begun' | 'ended', at = now()) => {
+    const { user, system } = process.cpuUsage();
+    const body: Answer = { at, sample, cpuSeconds: (user + system) / 1e6, retries };
+    process.send?.({ key: `${id} ${part}`, ...body });
+  };
   if (command.do === 'expect') {
     isSampling = command.count === 1;
-    const reached = expect(command.count);
-    answer({ at: now() });
-    const at = await reached;
-    answer({ at, sample, cpuSeconds: cpuSeconds(), retries });
+    target = messages + command.count;
+    onTarget = (at) => answer('ended', at);
   } else if (command.do === 'open') {
     const { port, requests, count } = command;
     retries = 0;
     for (let i = 0; i < count; i += 1) open(port, requests[i % requests.length] as string);
-    answer({ at: now() });
-  } else if (command.do === 'cut') {
-    cut();
-    answer({ at: now() });
   } else {
-    answer({ at: now(), cpuSeconds: cpuSeconds(), retries });
+    const all = [...clients];
+    clients.clear();
+    for (const client of all) client.cut();
   }
+  answer('begun');
 });
 process.on('disconnect', () => process.exit());
-
-function cpuSeconds(): number {
-  const { user, system } = process.cpuUsage();
-  return (user + system) / 1e6;
-}

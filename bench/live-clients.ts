@@ -2,84 +2,85 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 
-/** What the process that holds connections is told. */
+/** A command for the process that holds connections. */
 export type Command =
   | { readonly do: 'open'; readonly port: number; readonly requests: readonly string[]; readonly count: number }
   | { readonly do: 'expect'; readonly count: number }
-  | { readonly do: 'cut' }
-  | { readonly do: 'look' };
+  | { readonly do: 'cut' };
 
-/** What it answers. */
+/** Its response. */
 export interface Answer {
-  /** When, as `now()` counts. */
+  /** Time by {@link now}. */
   readonly at: number;
-  readonly cpuSeconds?: number;
+  /** CPU time of the process so far. */
+  readonly cpuSeconds: number;
   /** Connections that were refused since the last were opened, and tried again. */
-  readonly retries?: number;
+  readonly retries: number;
   /** The text of a message, where one was expected. */
   readonly sample?: string | undefined;
 }
 
 const PROGRAM = fileURLToPath(new URL('./live-clients-main.ts', import.meta.url));
-const EXPECT_TIMEOUT_MS = 120_000;
+const ANSWER_TIMEOUT_MS = 120_000;
 
-/** Live connections, held by a process of their own. */
+/** Milliseconds of a clock that all processes of a machine share. */
+export function now(): number {
+  return Number(process.hrtime.bigint()) / 1e6;
+}
+
+/** Live connections in another process, which ends when this is disposed of. */
 export class LiveClients {
-  readonly #child: ChildProcess;
-  readonly #waiting = new Map<number, (answer: Answer) => void>();
+  readonly #child: ChildProcess = fork(PROGRAM);
+  readonly #waiting = new Map<string, (answer: Answer) => void>();
   #lastId = 0;
 
   constructor() {
-    this.#child = fork(PROGRAM, { execPath: process.execPath });
-    this.#child.on('message', ({ id, ...answer }: Answer & { id: number }) => this.#waiting.get(id)?.(answer));
+    this.#child.on('message', ({ key, ...answer }: Answer & { key: string }) => this.#waiting.get(key)?.(answer));
   }
 
-  /** Opens connections at once, with the requests in turns; does not wait for them. */
+  /** Opens connections, with the requests in turns; does not wait for them. */
   async open(port: number, requests: readonly string[], count: number): Promise<Answer> {
-    return this.#tell({ do: 'open', port, requests, count }).next();
+    return this.#send({ do: 'open', port, requests, count }).begun;
   }
 
-  /** Begins to count messages; the promise within resolves when so many have come. */
-  async expect(count: number): Promise<{ readonly reached: Promise<Answer> }> {
-    const answers = this.#tell({ do: 'expect', count });
-    await answers.next();
-    return { reached: answers.next() };
+  /** Opens connections and waits for one message to each. */
+  async openAll(port: number, requests: readonly string[], count: number): Promise<void> {
+    const { reached } = await this.expect(count);
+    await this.open(port, requests, count);
+    await reached;
+  }
+
+  /** Begins to count messages; `reached` resolves with this number of them. */
+  async expect(count: number): Promise<{ readonly begun: Answer; readonly reached: Promise<Answer> }> {
+    const { begun, end } = this.#send({ do: 'expect', count });
+    const reached = end();
+    return { begun: await begun, reached };
   }
 
   cut(): Promise<Answer> {
-    return this.#tell({ do: 'cut' }).next();
+    return this.#send({ do: 'cut' }).begun;
   }
 
-  look(): Promise<Answer> {
-    return this.#tell({ do: 'look' }).next();
-  }
-
-  stop(): void {
+  [Symbol.dispose](): void {
     this.#child.kill('SIGKILL');
   }
 
-  #tell(command: Command): { next(): Promise<Answer> } {
+  #send(command: Command) {
     this.#lastId += 1;
     const id = this.#lastId;
-    const answers: Answer[] = [];
-    let take: ((answer: Answer) => void) | undefined;
-    this.#waiting.set(id, (answer) => {
-      if (take) take(answer);
-      else answers.push(answer);
-      take = undefined;
-    });
     this.#child.send({ id, ...command });
-    const next = () =>
-      new Promise<Answer>((resolve, reject) => {
-        const found = answers.shift();
-        if (found) return resolve(found);
-        const timer = setTimeout(() => reject(new Error(`No answer to ${command.do}`)), EXPECT_TIMEOUT_MS);
-        take = (answer) => {
-          clearTimeout(timer);
-          resolve(answer);
-        };
+    return { begun: this.#wait(`${id} begun`), end: () => this.#wait(`${id} ended`) };
+  }
+
+  #wait(key: string): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => reject(new Error(`No answer: ${key}`)), ANSWER_TIMEOUT_MS);
+      this.#waiting.set(key, (answer) => {
+        clearTimeout(timer);
+        this.#waiting.delete(key);
+        resolve(answer);
       });
-    return { next };
+    });
   }
 }
 

@@ -3,26 +3,18 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startPostgres } from '@latchkey/embedded/postgres';
 import { startRedis } from '@latchkey/embedded/redis';
-import { measureAvatarCpu, measureAvatarLatency } from './avatar.ts';
-import { measureBesideBroadcasts } from './beside-broadcasts.ts';
+import { measureAvatarCpu } from './avatar.ts';
 import { measureBroadcast } from './broadcast.ts';
 import { measureFilesTable } from './files-table.ts';
 import { measureLiveLatency } from './live-latency.ts';
+import type { Servers } from './ours.ts';
 import { type Figure, printFigures } from './report.ts';
 import { measureSettings } from './settings.ts';
 import { measureMemory, measureStart } from './start.ts';
 import { measureStorm } from './storm.ts';
 import { measureUploadCpu, measureUploadMemory } from './upload.ts';
 
-/** Rounds of each comparison, and seconds of each side in a round. */
 const ROUNDS = 7;
-const SECONDS = 4;
-
-/** Rounds of the comparison of uploads. */
-const UPLOAD_ROUNDS = 7;
-
-/** Rounds of the comparison of avatars. */
-const AVATAR_ROUNDS = 7;
 
 const dataDir = await mkdtemp(join(tmpdir(), 'latchkey-bench-'));
 // As root, PostgreSQL runs as another user, who has to pass through.
@@ -30,35 +22,32 @@ await chmod(dataDir, 0o711);
 const serverDir = join(dataDir, 'servers');
 await mkdir(serverDir, { mode: 0o711 });
 const [postgres, redis] = await Promise.all([startPostgres({ dataDir: serverDir }), startRedis({ dataDir: serverDir })]);
-const servers = { databaseUrl: postgres.url(), redisUrl: redis.url, dataDir };
+const common = { databaseUrl: postgres.url(), redisUrl: redis.url, dataDir };
 
-const figures: Array<[string, () => Promise<Figure | Figure[]>]> = [
-  ['F1', () => measureSettings(servers, 'standalone', ROUNDS, SECONDS)],
-  ['F2', () => measureSettings(servers, 'deployed', ROUNDS, SECONDS)],
-  ['F3', () => measureUploadCpu(servers, 'standalone', UPLOAD_ROUNDS)],
-  ['F3', () => measureUploadCpu(servers, 'deployed', UPLOAD_ROUNDS)],
-  ['F4', () => measureUploadMemory(servers, 'standalone')],
-  ['F4', () => measureUploadMemory(servers, 'deployed')],
-  ['F5', () => measureFilesTable(servers)],
-  ['F8', () => measureAvatarCpu(servers, 'standalone', AVATAR_ROUNDS)],
-  ['F8', () => measureAvatarCpu(servers, 'deployed', AVATAR_ROUNDS)],
-  ['F8', () => measureAvatarLatency(servers, 'standalone')],
-  ['F6', () => measureBroadcast(servers, ROUNDS)],
-  ['F7', () => measureLiveLatency(servers, 'standalone')],
-  ['F7', () => measureLiveLatency(servers, 'deployed')],
+const figures: Array<[string, (servers: Servers) => Promise<Figure | Figure[]>]> = [
+  ['F1', (servers) => measureSettings(servers, 'standalone', ROUNDS)],
+  ['F2', (servers) => measureSettings(servers, 'deployed', ROUNDS)],
+  ['F3', (servers) => measureUploadCpu(servers, 'standalone', ROUNDS)],
+  ['F3', (servers) => measureUploadCpu(servers, 'deployed', ROUNDS)],
+  ['F4', (servers) => measureUploadMemory(servers, 'standalone')],
+  ['F4', (servers) => measureUploadMemory(servers, 'deployed')],
+  ['F5', (servers) => measureFilesTable(servers)],
+  ['F8', (servers) => measureAvatarCpu(servers, 'standalone', ROUNDS)],
+  ['F8', (servers) => measureAvatarCpu(servers, 'deployed', ROUNDS)],
+  ['F6', (servers) => measureBroadcast(servers, ROUNDS)],
+  ['F7', (servers) => measureLiveLatency(servers, 'standalone')],
+  ['F7', (servers) => measureLiveLatency(servers, 'deployed')],
   ['F9', () => measureStart(dataDir, 3)],
-  ['F10', () => measureMemory(servers)],
-  ['beside', () => measureBesideBroadcasts(servers, 'standalone')],
-  ['beside', () => measureBesideBroadcasts(servers, 'deployed')],
-  ['storm', () => measureStorm(servers, 'standalone', 1)],
-  ['storm', () => measureStorm(servers, 'deployed', 1)],
-  ['storm', () => measureStorm(servers, 'deployed', 500)],
+  ['F10', (servers) => measureMemory(servers)],
+  ['storm', (servers) => measureStorm(servers, 'standalone', 1)],
+  ['storm', (servers) => measureStorm(servers, 'deployed', 1)],
+  ['storm', (servers) => measureStorm(servers, 'deployed', 500)],
 ];
 const wanted = process.argv.slice(2);
 const unknown = wanted.filter((id) => !figures.some(([known]) => known === id));
 if (unknown.length > 0) {
   process.stderr.write(
-    `There is no figure ${unknown.join(', ')}; there are ${[...new Set(figures.map(([id]) => id))].join(', ')}.\n`,
+    `Unknown figure: ${unknown.join(', ')}. Figures: ${[...new Set(figures.map(([id]) => id))].join(', ')}.\n`,
   );
   process.exitCode = 2;
 }
@@ -68,10 +57,11 @@ try {
   for (const [id, measure] of figures) {
     if (unknown.length > 0 || (wanted.length > 0 && !wanted.includes(id))) continue;
     process.stderr.write(`measuring ${id}\n`);
-    results.push(...[await measure()].flat());
+    const stops = new AsyncDisposableStack();
+    results.push(...[await measure({ ...common, stops }).finally(() => stops.disposeAsync())].flat());
   }
 } finally {
-  // Also where a later one can't be measured.
+  // Also those before one that fails.
   if (results.length > 0) printFigures(results);
   await Promise.all([postgres.stop(), redis.stop()]);
   await rm(dataDir, { recursive: true, force: true });

@@ -1,10 +1,11 @@
-import { fileURLToPath } from 'node:url';
 import { findFreePort } from '@latchkey/embedded/free-port';
-import { type RunningChild, startChild, waitUntilAnswers } from './child.ts';
-import { processTree, type Stat } from './process-tree.ts';
+import { waitUntil } from '@latchkey/embedded/wait-until';
+import { answers, startProgram } from '@latchkey/standalone/program';
+import { cpuSecondsOf, processTree, type Stat } from './process-tree.ts';
 
-const LAUNCHER = fileURLToPath(import.meta.resolve('@latchkey/standalone/main'));
 const NO_LIMIT = '1000000000';
+const START_TIMEOUT_MS = 60_000;
+const STOP_TIMEOUT_MS = 60_000;
 
 export type Shape = 'standalone' | 'deployed';
 
@@ -13,28 +14,32 @@ export interface Servers {
   readonly databaseUrl: string;
   readonly redisUrl: string;
   readonly dataDir: string;
+  /** Disposed of after each measurement. */
+  readonly stops: AsyncDisposableStack;
 }
 
 /** A program that is measured. */
 export interface Side {
-  readonly child: RunningChild;
+  readonly pid: number;
   readonly baseUrl: string;
   /** Where live connections are opened; the same as above for a baseline. */
   readonly livePort: number;
-  /** The processes that serve requests, as they are now. */
+  /** The processes that serve requests. */
   measured(): Stat[];
+  /** CPU time of these during some work, in seconds. */
+  cpuSeconds(work: () => Promise<unknown>): Promise<number>;
 }
 
-/** Starts Latchkey without limits in the way. */
-export async function startOurs({ databaseUrl, redisUrl, dataDir }: Servers, shape: Shape): Promise<Side> {
-  const [port, livePort] = [await findFreePort(), await findFreePort()];
-  const env = {
-    PORT: String(port),
+/** Starts Latchkey without limits. */
+export async function startOurs({ databaseUrl, redisUrl, dataDir, stops }: Servers, shape: Shape): Promise<Side> {
+  const livePort = await findFreePort();
+  const args = ['packages/standalone/src/main.ts', ...(shape === 'deployed' ? ['--deployed'] : [])];
+  const side = await startSide(stops, args, {
     REALTIME_PORT: String(livePort),
     DATABASE_URL: databaseUrl,
     REDIS_URL: redisUrl,
     DATA_DIR: `${dataDir}/${shape}`,
-    // The database has the files of both.
+    // The database has the files of both shapes.
     OBJECTS_DIR: `${dataDir}/objects`,
     SECRET_KEY: 'benchmark-secret-key-of-32-characters',
     RATE_LIMIT_IP_PER_MINUTE: NO_LIMIT,
@@ -44,31 +49,48 @@ export async function startOurs({ databaseUrl, redisUrl, dataDir }: Servers, sha
     STORAGE_ALLOWANCE_MIB: NO_LIMIT,
     FILE_COUNT_LIMIT: NO_LIMIT,
     APPLICATIONS_LIMIT: '1000000',
-  };
-  const args = [LAUNCHER, ...(shape === 'deployed' ? ['--deployed'] : [])];
-  const baseUrl = `http://127.0.0.1:${port}`;
-  const child = await startChild(process.execPath, args, env, `${baseUrl}/readyz`);
+  });
   // It is started last.
   await waitUntilAnswers(`http://127.0.0.1:${livePort}/asyncapi.json`);
-  // A launcher gathers the logs of its services, which where they are deployed is the platform's work.
-  const measured = () => processTree(child.pid).filter(({ pid }) => shape === 'standalone' || pid !== child.pid);
-  return { child, baseUrl, livePort, measured };
+  // The launcher collects the logs of its services, which the platform does where they are
+  // deployed.
+  const isMeasured = ({ pid }: Stat) => shape === 'standalone' || pid !== side.pid;
+  return describeSide({ ...side, livePort, measured: () => side.measured().filter(isMeasured) });
 }
 
-/** Starts the baseline of what is asked for over HTTP. */
-export async function startBaseline({ databaseUrl, dataDir }: Servers): Promise<Side> {
-  return startProgram('./baseline.ts', { DATABASE_URL: databaseUrl, DATA_DIR: dataDir });
+/** Starts the bare Fastify handlers. */
+export function startBaseline({ databaseUrl, dataDir, stops }: Servers): Promise<Side> {
+  return startSide(stops, ['bench/baseline.ts'], { DATABASE_URL: databaseUrl, DATA_DIR: dataDir });
 }
 
-/** Starts the baseline of live connections. */
-export async function startBareSockets(): Promise<Side> {
-  return startProgram('./bare-sockets.ts', {});
+/** Starts the bare `ws` server. */
+export function startBareSockets({ stops }: Servers): Promise<Side> {
+  return startSide(stops, ['bench/bare-sockets.ts'], {});
 }
 
-async function startProgram(path: string, env: NodeJS.ProcessEnv): Promise<Side> {
+async function startSide(stops: AsyncDisposableStack, args: readonly string[], env: NodeJS.ProcessEnv): Promise<Side> {
   const port = await findFreePort();
   const baseUrl = `http://127.0.0.1:${port}`;
-  const program = fileURLToPath(new URL(path, import.meta.url));
-  const child = await startChild(process.execPath, [program], { ...env, PORT: String(port) }, `${baseUrl}/healthz`);
-  return { child, baseUrl, livePort: port, measured: () => processTree(child.pid) };
+  const { pid, stop } = await startProgram({
+    name: args.join(' '),
+    args,
+    env: { ...process.env, ...env, PORT: String(port) },
+    readyUrl: `${baseUrl}/readyz`,
+    stopTimeoutMs: STOP_TIMEOUT_MS,
+  });
+  stops.defer(stop);
+  return describeSide({ pid, baseUrl, livePort: port, measured: () => processTree(pid) });
+}
+
+function describeSide(side: Omit<Side, 'cpuSeconds'>): Side {
+  const cpuSeconds = async (work: () => Promise<unknown>) => {
+    const before = cpuSecondsOf(side.measured());
+    await work();
+    return cpuSecondsOf(side.measured()) - before;
+  };
+  return { ...side, cpuSeconds };
+}
+
+export async function waitUntilAnswers(url: string): Promise<void> {
+  if (!(await waitUntil(() => answers(url), { timeoutMs: START_TIMEOUT_MS }))) throw new Error(`${url} does not answer`);
 }

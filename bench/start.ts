@@ -1,27 +1,28 @@
-import { setTimeout } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
+import { setTimeout as delay } from 'node:timers/promises';
 import { findFreePort } from '@latchkey/embedded/free-port';
-import { startChild } from './child.ts';
-import type { Servers } from './ours.ts';
-import { processTree } from './process-tree.ts';
+import { runServer } from '@latchkey/embedded/server-process';
+import { ROOT } from '@latchkey/standalone/program';
+import { type Servers, startOurs, waitUntilAnswers } from './ours.ts';
 import { type Figure, median, range } from './report.ts';
 
-const ROOT = fileURLToPath(new URL('..', import.meta.url));
-const PORT = String(await findFreePort());
-const READY_URL = `http://127.0.0.1:${PORT}/readyz`;
 const MIB = 1024 * 1024;
-/** Time after the first answer by which the start has ended and what it needed is given back. */
+/** After this time the process has given back the memory of its start. */
 const SETTLE_MS = 3_000;
 
-/** F9: `npm start` on an installed checkout to the first 200, with its own PostgreSQL and Redis and the data of an earlier start. */
+/**
+ * F9: `npm start` on an installed checkout to the first 200, with its own servers and the data of
+ * an earlier start.
+ */
 export async function measureStart(dataDir: string, rounds: number): Promise<Figure> {
-  const env = { PORT, DATA_DIR: `${dataDir}/start`, DATABASE_URL: '', REDIS_URL: '' };
+  const PORT = String(await findFreePort());
+  const env = { ...process.env, PORT, DATA_DIR: `${dataDir}/start`, DATABASE_URL: '', REDIS_URL: '' };
   const seconds: number[] = [];
   for (let round = 0; round <= rounds; round += 1) {
     const startedAt = performance.now();
-    const child = await startChild('npm', ['start', '--prefix', ROOT], env, READY_URL);
+    const npm = await runServer({ command: 'npm', args: ['start'], cwd: ROOT, env, stopSteps: [['SIGTERM', 60_000]] });
+    await waitUntilAnswers(`http://127.0.0.1:${PORT}/readyz`);
     seconds.push((performance.now() - startedAt) / 1000);
-    await child.stop();
+    await npm.stop();
   }
   const [first = Number.NaN, ...later] = seconds;
   return {
@@ -35,26 +36,9 @@ export async function measureStart(dataDir: string, rounds: number): Promise<Fig
 }
 
 /** F10: resident memory of the standalone process at rest, databases aside. */
-export async function measureMemory({ databaseUrl, redisUrl, dataDir }: Servers): Promise<Figure> {
-  const launcher = fileURLToPath(import.meta.resolve('@latchkey/standalone/main'));
-  const env = {
-    PORT,
-    DATA_DIR: `${dataDir}/memory`,
-    OBJECTS_DIR: `${dataDir}/objects`,
-    DATABASE_URL: databaseUrl,
-    REDIS_URL: redisUrl,
-    SECRET_KEY: 'benchmark-secret-key-of-32-characters',
-  };
-  const child = await startChild(process.execPath, [launcher], env, READY_URL);
-  await setTimeout(SETTLE_MS);
-  const bytes = processTree(child.pid).reduce((sum, stat) => sum + stat.residentBytes, 0);
-  await child.stop();
-  return {
-    id: 'F10',
-    what: 'memory at rest, standalone',
-    value: `${(bytes / MIB).toFixed(0)} MiB`,
-    baseline: '',
-    result: '',
-    goal: '≤ 160 MiB',
-  };
+export async function measureMemory(servers: Servers): Promise<Figure> {
+  const ours = await startOurs(servers, 'standalone');
+  await delay(SETTLE_MS);
+  const bytes = ours.measured().reduce((sum, stat) => sum + stat.residentBytes, 0);
+  return { id: 'F10', what: 'memory at rest, standalone', value: `${(bytes / MIB).toFixed(0)} MiB`, goal: '≤ 140 MiB' };
 }

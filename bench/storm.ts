@@ -1,9 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { waitUntilAnswers } from './child.ts';
 import { createLiveApplications, type LiveApplication } from './live-application.ts';
 import { LiveClients } from './live-clients.ts';
-import { type Servers, type Shape, type Side, startOurs } from './ours.ts';
-import { commandOf, cpuSecondsOf, processTree } from './process-tree.ts';
+import { type Servers, type Shape, type Side, startOurs, waitUntilAnswers } from './ours.ts';
+import { commandOf, cpuSecondsOf } from './process-tree.ts';
 import { type Figure, median, percentile, range } from './report.ts';
 
 const SOCKETS = 5_000;
@@ -11,45 +10,27 @@ const STORMS = 3;
 /** Events that the clients miss while they are away. */
 const MISSED = 3;
 const REST_MS = 3_000;
-/** Between two reads, so that the reader takes little itself. */
+/** Between two reads, so that the reader uses little CPU. */
 const PAUSE_MS = 2;
 
-/** What was found in one storm. */
-interface Storm {
-  readonly ratio: number;
-  readonly restMs: number;
-  readonly stormMs: number;
-  readonly worstMs: number;
-  readonly seconds: number;
-  readonly retries: number;
-  /** CPU of the process that plays the clients, in seconds. */
-  readonly clientCpuSeconds: number;
-  /** CPU of all ours. */
-  readonly cpuSeconds: number;
-}
+/** Measurements of one storm. */
+type Storm = Awaited<ReturnType<typeof storm>>;
 
 /**
- * The storm: clients that come all at once, each with the last event that it knows of, to a node that has just started in the place of one that was
- * killed. In one process there is nothing to come to after that; the clients are cut off themselves.
+ * Clients that reconnect all together, each with the last event that it knows, to a node that has
+ * just replaced one that was killed. In one process, the clients are cut off instead.
  */
 export async function measureStorm(servers: Servers, shape: Shape, applications: number): Promise<Figure[]> {
   const ours = await startOurs(servers, shape);
-  const clients = new LiveClients();
-  try {
-    const held = await createLiveApplications(ours.baseUrl, applications);
-    const { reached } = await clients.expect(SOCKETS);
-    await clients.open(ours.livePort, requestsTo(held), SOCKETS);
-    await reached;
-    const storms: Storm[] = [];
-    for (let i = 0; i < STORMS; i += 1) storms.push(await storm(ours, shape, clients, held, i * MISSED));
-    return figuresOf(storms, `${SOCKETS} clients of ${applications} at once, ${shape}`);
-  } finally {
-    clients.stop();
-    await ours.child.stop();
-  }
+  const clients = servers.stops.use(new LiveClients());
+  const held = await createLiveApplications(ours.baseUrl, applications);
+  await clients.openAll(ours.livePort, requestsTo(held), SOCKETS);
+  const storms: Storm[] = [];
+  for (let i = 0; i < STORMS; i += 1) storms.push(await storm(ours, shape, clients, held, i * MISSED));
+  return figuresOf(storms, `${SOCKETS} clients of ${applications} applications, ${shape}`);
 }
 
-async function storm(ours: Side, shape: Shape, clients: LiveClients, held: LiveApplication[], known: number): Promise<Storm> {
+async function storm(ours: Side, shape: Shape, clients: LiveClients, held: LiveApplication[], known: number) {
   const [first] = held as [LiveApplication];
   const rest = await readUntil(first, delay(REST_MS));
   if (shape === 'deployed') await killRealtime(ours);
@@ -57,8 +38,7 @@ async function storm(ours: Side, shape: Shape, clients: LiveClients, held: LiveA
   for (let i = 0; i < MISSED; i += 1) await Promise.all(held.map((application) => application.change()));
   await waitUntilAnswers(`http://127.0.0.1:${ours.livePort}/asyncapi.json`);
   const cpuBefore = cpuSecondsOf(ours.measured());
-  const before = await clients.look();
-  const { reached } = await clients.expect(SOCKETS * (1 + MISSED));
+  const { begun: before, reached } = await clients.expect(SOCKETS * (1 + MISSED));
   const { at } = await clients.open(ours.livePort, requestsTo(held, known), SOCKETS);
   const during = await readUntil(first, reached);
   const end = await reached;
@@ -68,8 +48,9 @@ async function storm(ours: Side, shape: Shape, clients: LiveClients, held: LiveA
     stormMs: median(during),
     worstMs: percentile(during, 0.99),
     seconds: (end.at - at) / 1_000,
-    retries: end.retries ?? 0,
-    clientCpuSeconds: (end.cpuSeconds ?? 0) - (before.cpuSeconds ?? 0),
+    retries: end.retries,
+    /** CPU of the process that plays the clients. */
+    clientCpuSeconds: end.cpuSeconds - before.cpuSeconds,
     cpuSeconds: cpuSecondsOf(ours.measured()) - cpuBefore,
   };
 }
@@ -91,7 +72,6 @@ function figuresOf(storms: readonly Storm[], what: string): Figure[] {
       value: `${median(of('seconds')).toFixed(1)} s`,
       baseline: `CPU ${median(of('cpuSeconds')).toFixed(1)} s, clients ${median(of('clientCpuSeconds')).toFixed(1)} s`,
       result: `${range(of('seconds'), 1)}, ${Math.max(...of('retries'))} refused and tried again`,
-      goal: '',
     },
   ];
 }
@@ -99,7 +79,7 @@ function figuresOf(storms: readonly Storm[], what: string): Figure[] {
 const requestsTo = (held: readonly LiveApplication[], lastEventId?: number) =>
   held.map((application) => application.request(lastEventId));
 
-/** Reads settings one after the other until a promise resolves; the times, in milliseconds. */
+/** Reads settings until a promise resolves; the times, in milliseconds. */
 async function readUntil(application: LiveApplication, end: Promise<unknown>): Promise<number[]> {
   const times: number[] = [];
   let isOver = false;
@@ -114,7 +94,7 @@ async function readUntil(application: LiveApplication, end: Promise<unknown>): P
 }
 
 async function killRealtime(ours: Side): Promise<void> {
-  const found = processTree(ours.child.pid).find(({ pid }) => commandOf(pid).includes('/realtime/'));
+  const found = ours.measured().find(({ pid }) => commandOf(pid).includes('/realtime/'));
   if (!found) throw new Error('There is no realtime process');
   process.kill(found.pid, 'SIGKILL');
 }

@@ -2,7 +2,10 @@ import type { End, ListenOptions as NodeListenOptions, State as NodeState } from
 
 export type { End, LiveEvent } from './live-events.node.d.mts';
 
-/** What `listen` is doing. A browser sees no HTTP status; how often in a row it has failed stands in for that. */
+/**
+ * What `listen` is doing. A browser sees no HTTP status; how often in a row it has failed stands
+ * in for that.
+ */
 export type State = Exclude<NodeState, { state: 'waiting' | 'refused' }> | Waiting;
 
 /** The connection ended, or was not made; the next try is after `delayMs`. */

@@ -1,6 +1,7 @@
 // @ts-check
-// Live events of a Latchkey application, for browsers: no dependencies. Paste it and change what you like.
-// Whoever has the page can read the socket key in it, and listen to the application with it; it opens nothing else.
+// Live events of a Latchkey application, for browsers: no dependencies. Paste it and change what
+// you like. Whoever has the page can read the socket key in it, and listen to the application
+// with it; it opens nothing else.
 
 /** Close codes after which the key opens nothing any more. */
 const FINAL = new Map([
@@ -13,14 +14,18 @@ const GOOD_AFTER_MS = 10_000;
 const FAILURES_MANY = 10;
 
 /**
- * Listens until `signal` is aborted or the key is good for nothing any more. Reconnects for as long as it takes, and misses nothing that the service
- * still holds.
+ * Listens until `signal` is aborted or the key is good for nothing any more. Reconnects for as
+ * long as it takes, and misses nothing that the service still holds.
  *
- * `onEvent` gets each event once, in order. It gets `latchkey.connection.ready` too, but only where that stands in for what may have been missed:
- * on the first connection, and after an absence that was too long. So the newest `status` and `version` that it was given are always right.
+ * `onEvent` gets each event once, in order. It gets `latchkey.connection.ready` too, but only
+ * where that stands in for what may have been missed: on the first connection, and after an
+ * absence that was too long. So the newest `status` and `version` that it was given are always
+ * right.
  *
- * A browser does not tell a key that is refused from a service that can't be reached. So this never gives up by itself: it tries less and less often,
- * at last every few minutes, and tells `onState` how often in a row it has failed. That is when a page should ask its own server for the present key.
+ * A browser does not tell a key that is refused from a service that can't be reached. So this
+ * never gives up by itself: it tries less and less often, at last every few minutes, and tells
+ * `onState` how often in a row it has failed. That is when a page should ask its own server for
+ * the present key.
  *
  * @param {import('./live-events.browser.d.ts').ListenOptions} options
  * @param {import('./live-events.browser.d.ts').Clock} [clock] chance and time, for tests
@@ -53,7 +58,8 @@ export async function listen(options, clock = {}) {
     if (end) return end;
     if (now() - readyAt >= GOOD_AFTER_MS) failures = 0;
     const limitMs = failures < FAILURES_MANY ? 30_000 : 300_000;
-    // At random, so that all the clients of a node that went away do not come back in the same moment.
+    // At random, so that all the clients of a node that went away do not come back in the same
+    // moment.
     const delayMs = Math.round(random() * Math.min(limitMs, 1_000 * 2 ** failures));
     failures += 1;
     onState({ state: 'waiting', delayMs, reason, code, failures });
@@ -63,7 +69,8 @@ export async function listen(options, clock = {}) {
 }
 
 /**
- * Opens one connection and resolves with the reason once it is closed. Rejects with what `onFrame` throws.
+ * Opens one connection and resolves with the reason once it is closed. Rejects with what
+ * `onFrame` throws.
  *
  * @param {import('./live-events.browser.d.ts').ListenOptions} options
  * @param {string | undefined} lastEventId
@@ -82,8 +89,9 @@ function connect({ url, socketKey, signal }, lastEventId, onFrame) {
       resolve({ code, reason });
       socket.close();
     };
-    // The browser answers the service's pings but does not show them. What it does tell is that the network has changed, and with it a connection is
-    // likely to be dead, which would go unnoticed for minutes.
+    // The browser answers the service's pings but does not show them. What it does tell is that
+    // the network has changed, and with it a connection is likely to be dead, which would go
+    // unnoticed for minutes.
     globalThis.addEventListener?.('online', () => end(1006, 'the network changed'), { signal: ended.signal });
     signal?.addEventListener('abort', () => end(1000, 'aborted'), { signal: ended.signal });
     socket.onclose = ({ code, reason }) => end(code, reason || `closed with ${code}`);

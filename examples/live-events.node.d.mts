@@ -1,4 +1,7 @@
-/** A CloudEvent from the service: docs/asyncapi.json describes each type. There may be further types and properties. */
+/**
+ * A CloudEvent from the service: docs/asyncapi.json describes each type. There may be further
+ * types and properties.
+ */
 export interface LiveEvent {
   readonly specversion: '1.0';
   readonly id: string;
@@ -6,7 +9,9 @@ export interface LiveEvent {
   readonly type: string;
   readonly time: string;
   readonly datacontenttype: string;
-  /** Place among the events of the application, in decimal. `latchkey.connection.ready` has none. */
+  /**
+   * Place among the events of the application, in decimal. `latchkey.connection.ready` has none.
+   */
   readonly sequence?: string;
   // biome-ignore lint/suspicious/noExplicitAny: each type has data of its own.
   readonly data: any;
@@ -27,7 +32,10 @@ export type State =
       /** HTTP status of a refusal, where it can be seen. */
       readonly status?: number | undefined;
     }
-  /** The endpoint refuses for good, as with a wrong key or URL: `reason` is a sentence. The end follows. */
+  /**
+   * The endpoint refuses for good, as with a wrong key or URL: `reason` is a sentence. The end
+   * follows.
+   */
   | { readonly state: 'refused'; readonly reason: string; readonly status?: number | undefined };
 
 export interface ListenOptions {
@@ -54,7 +62,10 @@ export interface Clock {
   readonly deadAfterMs?: number;
 }
 
-/** Why it has ended: the signal, the application's deletion, the key's rotation, or a key or URL that opens nothing. */
+/**
+ * Why it has ended: the signal, the application's deletion, the key's rotation, or a key or URL
+ * that opens nothing.
+ */
 export type End = 'aborted' | 'deleted' | 'rotated' | 'refused';
 
 export function listen(options: ListenOptions, clock?: Clock): Promise<End>;

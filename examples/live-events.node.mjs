@@ -1,5 +1,6 @@
 // @ts-check
-// Live events of a Latchkey application, for Node.js with the package `ws`. Paste it and change what you like.
+// Live events of a Latchkey application, for Node.js with the package `ws`. Paste it and change
+// what you like.
 import { setTimeout as sleep } from 'node:timers/promises';
 import WebSocket from 'ws';
 
@@ -29,11 +30,13 @@ const DEAD_AFTER_MS = 75_000;
 const GOOD_AFTER_MS = 10_000;
 
 /**
- * Listens until `signal` is aborted or the key is good for nothing any more. Reconnects for as long as it takes, and misses nothing that the service
- * still holds.
+ * Listens until `signal` is aborted or the key is good for nothing any more. Reconnects for as
+ * long as it takes, and misses nothing that the service still holds.
  *
- * `onEvent` gets each event once, in order. It gets `latchkey.connection.ready` too, but only where that stands in for what may have been missed:
- * on the first connection, and after an absence that was too long. So the newest `status` and `version` that it was given are always right.
+ * `onEvent` gets each event once, in order. It gets `latchkey.connection.ready` too, but only
+ * where that stands in for what may have been missed: on the first connection, and after an
+ * absence that was too long. So the newest `status` and `version` that it was given are always
+ * right.
  *
  * @param {import('./live-events.node.d.mts').ListenOptions} options
  * @param {import('./live-events.node.d.mts').Clock} [clock] chance and time, for tests
@@ -70,7 +73,8 @@ export async function listen(options, clock = {}) {
     const end = FINAL.get(closed.code);
     if (end) return end;
     if (now() - readyAt >= GOOD_AFTER_MS) failures = 0;
-    // At random, so that all the clients of a node that went away do not come back in the same moment.
+    // At random, so that all the clients of a node that went away do not come back in the same
+    // moment.
     const delayMs = closed.retryAfterMs + Math.round(random() * Math.min(30_000, 1_000 * 2 ** failures));
     failures += 1;
     onState({ state: 'waiting', delayMs, reason: closed.reason, code: closed.code, status: closed.status });
@@ -80,13 +84,15 @@ export async function listen(options, clock = {}) {
 }
 
 /**
- * Opens one connection and resolves with the reason once it is closed. Rejects with what `onFrame` throws.
+ * Opens one connection and resolves with the reason once it is closed. Rejects with what
+ * `onFrame` throws.
  *
  * @param {import('./live-events.node.d.mts').ListenOptions} options
  * @param {string | undefined} lastEventId
  * @param {import('./live-events.node.d.mts').Clock} clock
  * @param {(event: any) => void} onFrame
- * @returns {Promise<{ code: number, reason: string, status: number | undefined, retryAfterMs: number }>}
+ * @returns {Promise<{ code: number, reason: string, status: number | undefined, retryAfterMs:
+ *   number }>}
  */
 function connect({ url, socketKey, signal }, lastEventId, { deadAfterMs = DEAD_AFTER_MS }, onFrame) {
   return new Promise((resolve, reject) => {

@@ -1,20 +1,18 @@
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { breakingBaseline } from './breaking-baseline.mjs';
-import { root } from './paths.mjs';
+import { Failure, root } from './checkout.mjs';
 import { childEnv, toolPath } from './run-child.mjs';
 
-/**
- * What must hold besides the tests. A check gives what a tool has to say: nothing when all is well, or why it could not
- * be made.
- */
+const protoDir = `${root}proto`;
+
+/** What must hold besides the tests. A check that fails gives the output of its tool. */
 export const checks = [
   { name: 'lint', run: () => tool('biome', ['check', '--error-on-warnings', '.']) },
-  { name: 'types', run: () => tool('tsc', ['-p', '.', '--pretty', 'false']) },
+  { name: 'types', run: checkTypes },
   { name: 'dependencies', run: () => tool('depcruise', ['packages', 'services', 'bench', 'deploy']) },
-  { name: 'protocol-lint', run: () => tool('buf', ['lint'], join(root, 'proto')) },
+  { name: 'protocol-lint', run: () => tool('buf', ['lint'], protoDir) },
   { name: 'protocol-breaking', run: checkBreaking },
   { name: 'protocol-generated', run: checkGenerated },
 ];
@@ -26,33 +24,54 @@ export async function runChecks(selected) {
     const startedAt = performance.now();
     const { ok, skipped, output = '' } = await check.run();
     const duration = `${((performance.now() - startedAt) / 1_000).toFixed(1)} s`;
-    if (ok) {
-      process.stdout.write(skipped ? `- ${check.name}: not checked, ${skipped}\n` : `✓ ${check.name} (${duration})\n`);
-      continue;
-    }
-    failed.push(check);
-    process.stdout.write(`✗ ${check.name} (${duration})\n${output.trimEnd()}\n`);
+    if (!ok) failed.push(check);
+    if (skipped) process.stdout.write(`- ${check.name}: not checked, ${skipped}\n`);
+    else process.stdout.write(ok ? `✓ ${check.name} (${duration})\n` : `✗ ${check.name} (${duration})\n${output.trimEnd()}\n`);
   }
   return failed;
 }
 
-async function checkBreaking() {
-  const baseline = breakingBaseline();
-  if (baseline.reason) return { ok: true, skipped: baseline.reason };
-  return tool('buf', ['breaking', '--against', `../.git#ref=${baseline.ref},subdir=proto`], join(root, 'proto'));
+async function checkTypes() {
+  const checked = await tool('tsc', ['-p', '.', '--pretty', 'false']);
+  return checked.ok ? tool('tsc', ['-p', 'examples', '--pretty', 'false']) : checked;
 }
 
-/** Generates again, elsewhere, and compares. */
+async function checkBreaking() {
+  const { ref, reason } = findBaseline();
+  if (reason) return { ok: true, skipped: reason };
+  return tool('buf', ['breaking', '--against', `../.git#ref=${ref},subdir=proto`], protoDir);
+}
+
+/**
+ * The commit that the protocol must stay compatible with: the one that CI names, as one push may
+ * bring many; else the last one while the protocol has uncommitted changes, or the one before it.
+ */
+function findBaseline() {
+  const status = git('status', '--porcelain', '--', 'proto');
+  if (status === undefined) return { reason: 'as this is no git checkout, or git is missing' };
+  const given = process.env.BREAKING_BASELINE ?? '';
+  // GitHub gives zeros for a new branch.
+  const isGiven = given !== '' && !/^0+$/.test(given);
+  const ref = git('rev-parse', '--verify', '--quiet', `${isGiven ? given : status === '' ? 'HEAD~1' : 'HEAD'}^{commit}`);
+  if (ref === undefined && isGiven) throw new Failure(`There is no commit ${given}, which BREAKING_BASELINE names.`);
+  if (ref === undefined) return { reason: 'as there is no earlier commit here' };
+  return git('ls-tree', ref, 'proto/buf.yaml') ? { ref } : { reason: 'as the earlier commit has no protocol' };
+}
+
+function git(...args) {
+  const { status, stdout } = spawnSync('git', args, { cwd: root, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
+  return status === 0 ? stdout.trim() : undefined;
+}
+
+/** Generates the code again, elsewhere, and compares. */
 async function checkGenerated() {
   const dir = await mkdtemp(join(tmpdir(), 'latchkey-generated-'));
   try {
-    await cp(join(root, 'proto', 'gen'), join(dir, 'committed'), { recursive: true });
-    const generated = await tool('buf', ['generate', '--output', join(dir, 'fresh')], join(root, 'proto'));
+    await cp(`${protoDir}/gen`, join(dir, 'committed'), { recursive: true });
+    const generated = await tool('buf', ['generate', '--output', join(dir, 'fresh')], protoDir);
     if (!generated.ok) return generated;
-    const difference = await command('diff', ['-rq', 'committed', 'fresh/gen'], dir);
-    return difference.ok
-      ? difference
-      : { ok: false, output: `proto/gen is out of date, run npm run generate:\n${difference.output}` };
+    const { ok, output } = await command('diff', ['-rq', 'committed', 'fresh/gen'], dir);
+    return { ok, output: `proto/gen is out of date, run npm run generate:\n${output}` };
   } finally {
     await rm(dir, { recursive: true, force: true });
   }

@@ -1,160 +1,154 @@
-import { spawn } from 'node:child_process';
-import { existsSync, mkdirSync } from 'node:fs';
-import { constants } from 'node:os';
-import { dirname, join } from 'node:path';
-import { createInterface } from 'node:readline';
-import { Failure } from './failure.mjs';
-import { installEnv } from './install-home.mjs';
-import { acquireInstallLock } from './install-lock.mjs';
-import { isInstalled, readStamp, writeStamp } from './install-stamp.mjs';
-import { modulesDir, pinnedNode, root } from './paths.mjs';
+import { createHash } from 'node:crypto';
+import {
+  accessSync,
+  constants,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
+import { Failure, modulesDir, pinnedNode, root } from './checkout.mjs';
+import { run } from './run-child.mjs';
 
 const packageManager = 'pnpm@12.21.0';
-const timeoutMs = 15 * 60_000;
-const progressIntervalMs = 2_000;
+const stampPath = `${modulesDir}/.latchkey-installed`;
+const lockPath = `${modulesDir}/.latchkey-installing`;
+const lockAgeMaxMs = 60 * 60_000;
+const lockPollMs = 200;
 
 /**
- * Installs the dependencies unless they are there already, which takes a few milliseconds to find out.
+ * Installs the dependencies unless the stamp says that they are installed.
  *
- * @param {import('./install-stamp.mjs').Scope} scope
+ * @param {'run' | 'all'} scope `run` leaves out what only tests, checks and benchmarks need
  */
 export async function ensureInstalled(scope) {
   if (isInstalled(scope)) return;
-  createModulesDir();
-  const lock = await acquireInstallLock({
-    ageMaxMs: timeoutMs + 60_000,
-    onWait: () => tell('Waiting for another start that is installing.'),
-  });
-  try {
-    if (isInstalled(scope)) return;
-    // A checkout that has run tests keeps what they need.
-    const installed = readStamp().scope === 'all' ? 'all' : scope;
-    await install(lock, installed);
-    if (!existsSync(pinnedNode))
-      throw new Failure('The installation left no Node.js in node_modules: remove node_modules and start again.');
-    writeStamp(installed);
-  } finally {
-    lock.release();
-  }
-}
-
-function createModulesDir() {
   try {
     mkdirSync(modulesDir, { recursive: true });
   } catch (err) {
-    throw new Failure(`The dependencies can't be installed, as ${root} can't be written to (${err.code}): check who owns it.`);
+    throw new Failure(`The dependencies can't be installed: ${root} can't be written to (${err.code}). Check who owns it.`);
   }
-}
-
-async function install(lock, scope) {
-  const startedAt = performance.now();
-  tell(`Installing the dependencies (once, ${scope === 'run' ? 'about 350 MB' : 'about 750 MB with the test tools'}).`);
-  const env = { ...installEnv(tell), ...registryPatience };
-  const child = spawnPackageManager(env, scope);
-  lock.name(child.pid ?? process.pid);
-  const forward = ['SIGINT', 'SIGTERM', 'SIGHUP'].map((signal) => {
-    const handler = () => {
-      killTree(child, 'SIGTERM');
-      lock.release();
-      process.exit(128 + constants.signals[signal]);
-    };
-    process.on(signal, handler);
-    return () => process.off(signal, handler);
-  });
+  await acquireLock();
   try {
-    await waitFor(child);
+    if (isInstalled(scope)) return;
+    // A checkout that has the test tools keeps them.
+    const installed = readStamp().scope === 'all' ? 'all' : scope;
+    await install(installed);
+    writeFileSync(stampPath, `${installed} ${currentHash()}`);
   } finally {
-    for (const remove of forward) remove();
+    rmSync(lockPath, { force: true });
   }
-  tell(`Installed in ${((performance.now() - startedAt) / 1_000).toFixed(1)} s.`);
 }
 
-/** A network that is not there should be told within seconds, not minutes. */
-const registryPatience = {
-  npm_config_fetch_retries: '1',
-  npm_config_fetch_retry_mintimeout: '1000',
-  npm_config_update_notifier: 'false',
-};
-
-function spawnPackageManager(env, scope) {
-  // npm tells its scripts where it is; the npx beside it needs no PATH.
-  const besideNpm = process.env.npm_execpath?.endsWith('npm-cli.js') ? join(dirname(process.env.npm_execpath), 'npx-cli.js') : '';
-  const [command, first] = existsSync(besideNpm) ? [process.execPath, [besideNpm]] : ['npx', []];
-  const args = [
-    '-y',
-    packageManager,
-    'install',
-    '--frozen-lockfile',
-    ...(scope === 'run' ? ['--prod'] : []),
-    '--reporter=append-only',
-    '--config.confirm-modules-purge=false',
-    '--config.ignore-scripts=false',
-  ];
-  return spawn(command, [...first, ...args], { cwd: root, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
-}
-
-function waitFor(child) {
-  const lines = [];
-  let shownAt = performance.now();
-  const onLine = (line) => {
-    lines.push(line);
-    if (lines.length > 200) lines.shift();
-    if (!line.startsWith('Progress:') || performance.now() - shownAt < progressIntervalMs) return;
-    shownAt = performance.now();
-    tell(`  ${line.slice('Progress: '.length)}`);
-  };
-  for (const stream of [child.stdout, child.stderr]) createInterface({ input: stream }).on('line', onLine);
-  return new Promise((resolve, reject) => {
-    let timedOut = false;
-    const timer = setTimeout(() => {
-      timedOut = true;
-      killTree(child, 'SIGKILL');
-    }, timeoutMs);
-    const finish = (settle) => {
-      clearTimeout(timer);
-      settle();
-    };
-    child.once('error', (err) => {
-      finish(() => reject(new Failure(`npx could not be run (${err.message}): install npm, which comes with Node.js.`)));
-    });
-    child.once('close', (code) => {
-      if (code === 0) return finish(resolve);
-      finish(() =>
-        reject(new Failure(timedOut ? `The installation did not end within ${timeoutMs / 60_000} minutes.` : explain(lines))),
-      );
-    });
+async function install(scope) {
+  const startedAt = performance.now();
+  report(`Installing the dependencies (once, ${scope === 'run' ? 'about 350 MB' : 'about 750 MB with the test tools'}).`);
+  const options = ['--frozen-lockfile', '--config.confirm-modules-purge=false', '--config.ignore-scripts=false'];
+  const args = ['-y', packageManager, 'install', ...options, ...(scope === 'run' ? ['--prod'] : [])];
+  // The package manager may outlive us, so the lock names it and not this process.
+  const onStart = (pid) => writeLock(pid, renameSync);
+  const code = await run('npx', args, { env: installEnv(), stdio: ['ignore', 2, 2], onStart }).catch((err) => {
+    throw new Failure(`npx could not be run (${err.message}): install npm, which comes with Node.js.`);
   });
-}
-
-/** The end of what the package manager said, and a sentence that names the usual causes. */
-function explain(lines) {
-  const text = lines.join('\n');
-  const shown = lines.filter((line) => line.trim() !== '' && !/^(Progress:|npm notice|npm warn)/.test(line)).slice(-12);
-  return `${shown.map((line) => `  ${line}`).join('\n')}\n${causeOf(text)}`;
-}
-
-function causeOf(text) {
-  if (/ENOSPC/.test(text)) return 'The dependencies could not be installed: the disk is full.';
-  if (/EACCES|EPERM|EROFS/.test(text))
-    return `The dependencies could not be installed: ${root} or the home folder can't be written to.`;
-  if (
-    /ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|ERR_SOCKET|network|fetch failed|error sending request/i.test(
-      text,
-    )
-  ) {
-    return 'The dependencies could not be installed: the package registry was not reached; check the network and start again.';
+  if (code !== 0) throw new Failure('The dependencies could not be installed, for the reason above. Start again.');
+  if (!existsSync(pinnedNode)) {
+    throw new Failure('The installation left no Node.js in node_modules: remove node_modules and start again.');
   }
-  return 'The dependencies could not be installed, for the reason above.';
+  report(`Installed in ${((performance.now() - startedAt) / 1_000).toFixed(1)} s.`);
 }
 
-function killTree(child, signal) {
+function installEnv() {
+  // Without a network, the default of npm tries for minutes.
+  const env = { ...process.env, npm_config_fetch_retries: '1', npm_config_fetch_retry_mintimeout: '1000' };
   try {
-    process.kill(-child.pid, signal);
+    accessSync(env.HOME ?? '', constants.W_OK | constants.X_OK);
   } catch {
-    // Gone already.
+    // Package managers cache below the home folder, which in containers is often missing or
+    // read-only.
+    env.HOME = `${modulesDir}/.cache/home`;
+    mkdirSync(env.HOME, { recursive: true });
+    delete env.npm_config_cache;
+  }
+  return env;
+}
+
+function isInstalled(scope) {
+  const stamp = readStamp();
+  return existsSync(pinnedNode) && stamp.hash === currentHash() && (stamp.scope === 'all' || scope === 'run');
+}
+
+function readStamp() {
+  const [scope, hash] = existsSync(stampPath) ? readFileSync(stampPath, 'utf8').split(' ') : [];
+  return { scope, hash };
+}
+
+/** The lockfile names the dependencies of every package. */
+function currentHash() {
+  const hash = createHash('sha256').update(`${process.platform}-${process.arch}`);
+  for (const path of ['pnpm-lock.yaml', 'pnpm-workspace.yaml']) hash.update(readFileSync(root + path));
+  return hash.digest('hex');
+}
+
+/**
+ * Waits until no other process installs in this checkout. The lock ends with the process that it
+ * names.
+ */
+async function acquireLock() {
+  for (let isReported = false; !tryLock(); isReported = true) {
+    if (!isReported) report('Waiting for another start that is installing.');
+    await delay(lockPollMs);
   }
 }
 
-function tell(line) {
+function tryLock() {
+  try {
+    writeLock(process.pid, linkSync);
+    return true;
+  } catch (err) {
+    if (err.code !== 'EEXIST') throw err;
+  }
+  try {
+    const holder = readFileSync(lockPath, 'utf8');
+    const ageMs = Date.now() - statSync(lockPath).mtimeMs;
+    if (ageMs < lockAgeMaxMs && isRunning(Number(holder))) return false;
+    const removed = `${lockPath}.${process.pid}`;
+    renameSync(lockPath, removed);
+    // Another process may have replaced the stale lock since it was read.
+    if (readFileSync(removed, 'utf8') !== holder) linkSync(removed, lockPath);
+    rmSync(removed);
+  } catch (err) {
+    if (err.code !== 'ENOENT' && err.code !== 'EEXIST') throw err;
+  }
+  return false;
+}
+
+/** A rename or a link publishes the whole file, so no process reads half of it. */
+function writeLock(pid, publish) {
+  const draft = `${lockPath}.draft-${process.pid}`;
+  writeFileSync(draft, String(pid));
+  try {
+    publish(draft, lockPath);
+  } finally {
+    rmSync(draft, { force: true });
+  }
+}
+
+function isRunning(pid) {
+  try {
+    process.kill(pid, 0);
+  } catch (err) {
+    return err.code === 'EPERM';
+  }
+  // In containers without an init process, a dead process keeps its pid as a zombie.
+  const statPath = `/proc/${pid}/stat`;
+  return !(existsSync(statPath) && /\) Z /.test(readFileSync(statPath, 'utf8')));
+}
+
+function report(line) {
   process.stderr.write(`${line}\n`);
 }

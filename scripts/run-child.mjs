@@ -1,11 +1,11 @@
 import { spawn } from 'node:child_process';
 import { constants } from 'node:os';
-import { modulesDir, pinnedNode, root } from './paths.mjs';
+import { modulesDir, pinnedNode, root } from './checkout.mjs';
 
 const forwardedSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'];
-const parentCheckMs = 250;
+const parentPollMs = 250;
 
-/** The environment in which tools find the pinned Node.js, and keep what they compiled. */
+/** The environment in which tools find the pinned Node.js and cache what they compile. */
 export function childEnv() {
   return {
     ...process.env,
@@ -15,7 +15,7 @@ export function childEnv() {
   };
 }
 
-/** The command line of a development tool. */
+/** The path of a development tool. */
 export function toolPath(name) {
   return `${modulesDir}/.bin/${name}`;
 }
@@ -29,57 +29,53 @@ export function runTool(name, args, options) {
 }
 
 /**
- * Runs a program in our place: with our terminal, our signals, and its exit code for ours.
+ * Runs a program with our terminal and our signals.
  *
  * @param {string} command
  * @param {string[]} args
  * @param {object} options
  * @param {string} [options.cwd]
- * @param {boolean} [options.interruptedByTerminal] whether Ctrl-C at a terminal is left to the terminal
- * @param {boolean} [options.endsWithUs] whether the program is told, by the end of a channel, when we are killed
- * @returns {Promise<number>}
+ * @param {NodeJS.ProcessEnv} [options.env]
+ * @param {import('node:child_process').StdioOptions} [options.stdio]
+ * @param {boolean} [options.leavesCtrlC] whether a Ctrl-C at the terminal, which the program gets
+ *   from there, is not forwarded to it
+ * @param {(pid: number) => void} [options.onStart]
+ * @returns {Promise<number>} the exit code
  */
-function run(command, args, { cwd = root, interruptedByTerminal = false, endsWithUs = false } = {}) {
+export function run(command, args, options = {}) {
+  const { cwd = root, env = childEnv(), stdio = 'inherit', leavesCtrlC = false, onStart } = options;
   return new Promise((resolve, reject) => {
-    const child = spawn(command, args, {
-      cwd,
-      env: childEnv(),
-      stdio: ['inherit', 'inherit', 'inherit', ...(endsWithUs ? ['ipc'] : [])],
-    });
-    const handlers = forwardedSignals.map((signal) => {
-      const handler = () => {
-        if (signal === 'SIGINT' && interruptedByTerminal && process.stdin.isTTY) return;
-        child.kill(signal);
-      };
-      process.on(signal, handler);
-      return () => process.off(signal, handler);
-    });
-    const unwatch = watchNpm(() => child.kill('SIGTERM'));
-    const finish = (settle) => {
-      unwatch();
-      for (const remove of handlers) remove();
-      settle();
+    const child = spawn(command, args, { cwd, env, stdio });
+    const forward = (signal) => {
+      if (signal === 'SIGINT' && leavesCtrlC && process.stdin.isTTY) return;
+      child.kill(signal);
     };
-    child.once('error', (err) => finish(() => reject(err)));
-    child.once('exit', (code, signal) => finish(() => resolve(code ?? 128 + (constants.signals[signal] ?? 0))));
+    for (const signal of forwardedSignals) process.on(signal, forward);
+    const poll = watchNpm(() => child.kill('SIGTERM'));
+    const finish = () => {
+      clearInterval(poll);
+      for (const signal of forwardedSignals) process.off(signal, forward);
+    };
+    child.once('spawn', () => onStart?.(child.pid));
+    child.once('error', (err) => {
+      finish();
+      reject(err);
+    });
+    child.once('exit', (code, signal) => {
+      finish();
+      resolve(code ?? 128 + (constants.signals[signal] ?? 0));
+    });
   });
 }
 
-/**
- * npm runs its scripts in a shell that, when it is ended by a signal, passes that on to nobody. So the end of the shell, or
- * of npm itself, stands for the signal.
- *
- * @param {() => void} onGone
- * @returns {() => void} stops watching
- */
+/** npm forwards no signal when it is killed itself: a change of our parent stands for one. */
 function watchNpm(onGone) {
-  if (process.env.npm_lifecycle_event === undefined) return () => {};
+  if (process.env.npm_lifecycle_event === undefined) return undefined;
   const parent = process.ppid;
-  const timer = setInterval(() => {
+  const poll = setInterval(() => {
     if (process.ppid === parent) return;
-    clearInterval(timer);
+    clearInterval(poll);
     onGone();
-  }, parentCheckMs);
-  timer.unref();
-  return () => clearInterval(timer);
+  }, parentPollMs);
+  return poll.unref();
 }

@@ -1,5 +1,6 @@
 // Runs a task of this repository: installs what is missing, then hands over to the pinned Node.js.
-// Plain JavaScript without dependencies, as it runs on whatever Node.js is there, before anything is installed.
+// Plain JavaScript without dependencies, as it runs on whatever Node.js is there, before anything
+// is installed.
 
 import { existsSync } from 'node:fs';
 
@@ -23,7 +24,7 @@ if (process.platform === 'linux' && loaders[process.arch]?.some((path) => exists
 }
 
 const { runTask } = await import('./tasks.mjs');
-const { Failure } = await import('./failure.mjs');
+const { Failure } = await import('./checkout.mjs');
 const [task, ...args] = process.argv.slice(2);
 try {
   process.exitCode = await runTask(task, args);

@@ -1,83 +1,143 @@
+import { Failure, modulesDir, root } from './checkout.mjs';
 import { checks, runChecks } from './checks.mjs';
-import { Failure } from './failure.mjs';
 import { ensureInstalled } from './install.mjs';
-import { modulesDir, root } from './paths.mjs';
 import { runNode, runTool } from './run-child.mjs';
-import { refuseSwallowedOptions, usageOf } from './usage.mjs';
 
-/** What can be run, by name. Each takes the arguments from the command line and gives the exit code. */
-const tasks = {
-  // The launcher tells a repeated signal from the same one that came twice, so it may have all of them.
-  start: (args) => runNode([`${root}packages/standalone/src/main.ts`, ...args], { endsWithUs: true }),
-  test,
-  'test:all': testAll,
-  'test:faults': testFaults,
-  check: (args) => runChecks(selectChecks(args)).then((failed) => (failed.length === 0 ? 0 : 1)),
-  bench: (args) => runNode([`${root}bench/main.ts`, ...args]),
-  'check-files': (args) => runNode([`${root}packages/standalone/src/check-files-main.ts`, ...args], { endsWithUs: true }),
-  accounts: (args) => runNode([`${root}packages/standalone/src/accounts-main.ts`, ...args], { endsWithUs: true }),
-  backup: (args) => runNode([`${root}packages/standalone/src/backup-main.ts`, ...args], { endsWithUs: true }),
-  restore: (args) => runNode([`${root}packages/standalone/src/restore-main.ts`, ...args], { endsWithUs: true }),
-  listen: (args) => runNode([`${root}packages/standalone/src/listen-main.ts`, ...args], { endsWithUs: true }),
-  generate,
-  format: (args) => runTool('biome', ['check', '--write', ...(args.length > 0 ? args : ['.'])]),
-};
-
-const needDevelopmentTools = new Set(['test', 'test:all', 'test:faults', 'check', 'bench', 'generate', 'format']);
+const TEST_OPTIONS = ['project=', 'reporter=', 'bail='];
 
 /**
- * @param {string | undefined} name
+ * What can be run, by name. `run` takes the arguments and gives the exit code.
+ *
+ * `usage` is the help of a task that prints none itself. `options`, with `=` where they take a
+ * value, are those that npm drops unless `--` precedes them.
+ */
+const tasks = {
+  start: { run: command('main'), options: ['deployed'] },
+  test: {
+    run: test,
+    options: TEST_OPTIONS,
+    usage: `npm test [-- <file or folder>... [options of vitest]]
+
+Without arguments it runs all checks and all tests; with them, these tests and no check.`,
+  },
+  'test:all': {
+    run: testAll,
+    options: TEST_OPTIONS,
+    usage: `npm run test:all [-- <file or folder>... [options of vitest]]
+
+As npm test, with every end-to-end test in both shapes and the fault tests that take minutes.`,
+  },
+  'test:faults': {
+    run: testFaults,
+    usage: `npm run test:faults [-- fleet]
+
+Stops and breaks processes under load, and checks that nothing is lost. With fleet, two of each service run.
+
+Environment variables: FAULT_MINUTES (10), FAULT_SEED, FAULT_SHAPE (standalone or deployed), FAULT_KEEP (false);
+with fleet: FAULT_SEED, FAULT_SECONDS (8), FAULT_NAME.`,
+  },
+  check: {
+    run: async (args) => ((await runChecks(selectChecks(args))).length === 0 ? 0 : 1),
+    usage: `npm run check [-- <name>...]
+
+Runs all checks or the named ones: lint, types, dependencies, protocol-lint, protocol-breaking, protocol-generated.`,
+  },
+  bench: {
+    run: (args) => runNode([`${root}bench/main.ts`, ...args]),
+    usage: `npm run bench [-- <figure>...]
+
+Measures all figures or the named ones, beside their baselines: F1 to F10, storm.`,
+  },
+  'check-files': { run: command('check-files-main'), options: ['mend', 'skip-checksums'] },
+  accounts: { run: command('accounts-main'), options: ['username=', 'email=', 'generate', 'limit=', 'after=', 'subject='] },
+  backup: { run: command('backup-main') },
+  restore: { run: command('restore-main') },
+  listen: { run: command('listen-main'), options: ['url=', 'from='] },
+  generate: {
+    run: generate,
+    usage: `npm run generate [-- <options of buf generate>]
+
+Generates the code of the protocol and docs/asyncapi.json.`,
+  },
+  format: {
+    run: (args) => runTool('biome', ['check', '--write', ...(args.length > 0 ? args : ['.'])]),
+    usage: `npm run format [-- <file or folder>...]
+
+Formats everything, or these, and sorts imports.`,
+  },
+};
+
+const developmentTasks = ['test', 'test:all', 'test:faults', 'check', 'bench', 'generate', 'format'];
+
+/**
+ * @param {string} [name]
  * @param {string[]} args
  * @returns {Promise<number>} the exit code
  */
-export async function runTask(name, args) {
-  const task = Object.hasOwn(tasks, name ?? '') ? tasks[name] : undefined;
-  if (!task) throw new Failure(`Usage: node scripts/run.mjs ${Object.keys(tasks).join('|')} [arguments]`, 2);
-  const usage = usageOf(name, args);
-  if (usage !== undefined) {
-    process.stdout.write(usage);
+export async function runTask(name = '', args) {
+  if (!Object.hasOwn(tasks, name)) {
+    throw new Failure(`Usage: node scripts/run.mjs ${Object.keys(tasks).join('|')} [arguments]`, 2);
+  }
+  const { run, usage, options = [] } = tasks[name];
+  if (usage !== undefined && args.some((arg) => arg === '--help' || arg === '-h')) {
+    process.stdout.write(`Usage: ${usage}\n`);
     return 0;
   }
-  refuseSwallowedOptions(name, args, process.env);
-  await ensureInstalled(needDevelopmentTools.has(name) ? 'all' : 'run');
-  return task(args);
+  if (process.env.npm_lifecycle_event === name) rejectDroppedOptions(name, args, options);
+  await ensureInstalled(developmentTasks.includes(name) ? 'all' : 'run');
+  return run(args);
 }
 
-/** The code of the protocol, and the document of the live events. Arguments are for the first. */
-async function generate(args) {
-  const asyncApi = `${root}docs/asyncapi.json`;
-  return (
-    (await runTool('buf', ['generate', ...args], { cwd: `${root}proto` })) ||
-    (await runNode([`${root}services/realtime/src/asyncapi/write-document.ts`])) ||
-    (await runTool('biome', ['format', '--write', asyncApi]))
-  );
+/** npm takes options before `--` for its own: the task would run without them. */
+function rejectDroppedOptions(name, args, options) {
+  const npmValue = (option) => process.env[`npm_config_${option.replace('=', '').replaceAll('-', '_')}`];
+  const dropped = options.filter(npmValue);
+  if (dropped.length === 0) return;
+  // npm leaves the value of `--from 3` among the arguments, where it can't be told from them.
+  const isLost = (option) => option.endsWith('=') && npmValue(option) === 'true';
+  const written = dropped.map((option) => {
+    if (!option.endsWith('=')) return `--${option}`;
+    return `--${option}${isLost(option) ? '…' : npmValue(option)}`;
+  });
+  const names = dropped.map((option) => `--${option.replace('=', '')}`).join(' and ');
+  const npm = ['start', 'test'].includes(name) ? `npm ${name}` : `npm run ${name}`;
+  const line = [npm, '--', ...(dropped.some(isLost) ? ['…'] : args), ...written].join(' ');
+  throw new Failure(`npm took ${names} for its own: write \`${line}\`.`, 2);
 }
 
-/** Everything that must hold: the checks, then the tests. With arguments, for working on some tests, just those. */
+/** The end of the channel tells a program that we were killed. */
+function command(name) {
+  const stdio = ['inherit', 'inherit', 'inherit', 'ipc'];
+  return (args) => runNode([`${root}packages/standalone/src/${name}.ts`, ...args], { stdio });
+}
+
+/** Generates the code of the protocol. */
+function generate(args) {
+  return runTool('buf', ['generate', ...args], { cwd: `${root}proto` });
+}
+
 async function test(args) {
   const failed = args.length > 0 ? [] : await runChecks(checks);
-  // At a terminal, Ctrl-C reaches the child without us, and a second signal would keep it from tidying up.
-  const code = await runNode([`${modulesDir}/vitest/vitest.mjs`, 'run', ...args], { interruptedByTerminal: true });
+  // A second SIGINT would keep vitest from stopping its servers.
+  const code = await runNode([`${modulesDir}/vitest/vitest.mjs`, 'run', ...args], { leavesCtrlC: true });
   if (failed.length > 0) process.stderr.write(`Failed before the tests: ${failed.map((check) => check.name).join(', ')}.\n`);
   return failed.length > 0 ? code || 1 : code;
 }
 
-/** The same with every end-to-end test in both shapes, and with the faults that take minutes. */
 function testAll(args) {
   process.env.LATCHKEY_TESTS = 'all';
   return test(args);
 }
 
-/** Uploads while processes are killed; with `fleet` first, two of each service of which one thing after the other breaks. */
-function testFaults([which, ...args]) {
-  const [drill, rest] = which === 'fleet' ? ['fleet/drill', args] : ['faults', which === undefined ? [] : [which, ...args]];
-  return runNode([`${root}packages/standalone/src/testing/${drill}/main.ts`, ...rest], { endsWithUs: true });
+/** Breaks processes, servers and stores under load: of every target in turn, or of the named ones. */
+function testFaults(targets) {
+  return command('testing/faults/main')(targets);
 }
 
 function selectChecks(names) {
   const unknown = names.filter((name) => !checks.some((check) => check.name === name));
   if (unknown.length > 0) {
-    throw new Failure(`There is no check ${unknown.join(', ')}; there are ${checks.map((check) => check.name).join(', ')}.`, 2);
+    throw new Failure(`Unknown check: ${unknown.join(', ')}. Checks: ${checks.map((check) => check.name).join(', ')}.`, 2);
   }
   return names.length === 0 ? checks : checks.filter((check) => names.includes(check.name));
 }

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Writes .env for docker-compose.yml, from .env.example beside this script, with a new secret in each empty place. Needs nothing but a shell.
+# Writes .env for docker-compose.yml, from .env.example beside this script, with a new secret in
+# each empty place. Needs nothing but a shell.
 set -eu
 cd "$(dirname "$0")/../.."
 

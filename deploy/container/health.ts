@@ -2,14 +2,18 @@ import { readFileSync } from 'node:fs';
 import { get } from 'node:http';
 
 /**
- * Asks the service of this container how it is, and ends with 0 or 1: what a container is checked with, as its image has no curl.
+ * Asks the service of this container how it is, and ends with 0 or 1: what a container is checked
+ * with, as its image has no curl.
  *
  *     node deploy/container/health.ts [healthz|readyz]
  *
  * It imports nothing of ours, as it runs every few seconds.
  */
 
-/** Longer than a probe takes that waits for a dependency, and shorter than what the container engine waits for us, in milliseconds. */
+/**
+ * Longer than a probe takes that waits for a dependency, and shorter than what the container
+ * engine waits for us, in milliseconds.
+ */
 const TIMEOUT_MS = 4_000;
 
 /** Where each service answers probes unless PORT says otherwise. */
@@ -34,22 +38,17 @@ function end(problem?: string): void {
 
 const path = `/${process.argv[2] ?? 'healthz'}`;
 
-/** Asks at a port, and at the next one where nobody listens at that. */
-function ask(port: string, ...others: readonly string[]): void {
+function ask(port: string): void {
   const request = get({ host: '127.0.0.1', port, path, timeout: TIMEOUT_MS }, (response) => {
     response.resume();
     end(response.statusCode === 200 ? undefined : `${path} answered ${response.statusCode}.`);
   });
   request.on('timeout', () => request.destroy(new Error('no answer in time')));
-  request.on('error', (err: NodeJS.ErrnoException) => {
-    const [next, ...rest] = others;
-    if (next !== undefined && err.code === 'ECONNREFUSED') ask(next, ...rest);
-    else end(`${path}: ${err.message}`);
-  });
+  request.on('error', (err) => end(`${path}: ${err.message}`));
 }
 
-const { PORT = '', PROBE_PORT = '' } = process.env;
-// With TLS between services only PROBE_PORT is in clear. It may be given to the gateway as well, which has none and needs none.
-const [first, ...others] = [PROBE_PORT, PORT || (defaultPort() ?? '')].filter((port) => port !== '');
-if (first === undefined) end('No service runs here.');
-else ask(first, ...others);
+const { PORT, METRICS_PORT, SERVICE_TLS_CERT_FILE } = process.env;
+// With TLS between services, PORT asks for a certificate.
+const port = SERVICE_TLS_CERT_FILE ? METRICS_PORT : PORT || defaultPort();
+if (port) ask(port);
+else end(SERVICE_TLS_CERT_FILE ? 'METRICS_PORT is required for health checks with TLS.' : 'No service runs here.');

@@ -1,9 +1,12 @@
 import { CreateBucketCommand, HeadBucketCommand, S3Client, S3ServiceException } from '@aws-sdk/client-s3';
-import { readConfig, urlSetting } from '@latchkey/kit/config';
-import { orExit } from '@latchkey/kit/rpc/service-process';
+import { readConfig, urlSetting } from '@latchkey/kit/config/settings';
+import { orExit } from '@latchkey/kit/rpc/server/service-process';
 import { z } from 'zod';
 
-/** Makes the bucket that the files service keeps files in, unless it is there. Takes that service's settings. */
+/**
+ * Makes the bucket that the files service keeps files in, unless it is there. Takes that
+ * service's settings.
+ */
 
 const settings = z.object({
   S3_ENDPOINT: urlSetting('http:', 'https:').optional(),
@@ -60,7 +63,9 @@ async function create(): Promise<string> {
   }
 }
 
-/** No more than a word: what else a server says of a refusal holds the key's id and the signature. */
+/**
+ * No more than a word: what else a server says of a refusal holds the key's id and the signature.
+ */
 function reasonOf(err: unknown): string {
   if (abortSignal.aborted) return `no answer within ${TIMEOUT_MS / 1_000} s`;
   const { name, code } = err as NodeJS.ErrnoException;

@@ -1,12 +1,13 @@
-import { readConfig, urlSetting } from '@latchkey/kit/config';
-import { createLogger } from '@latchkey/kit/logger';
-import { orExit } from '@latchkey/kit/rpc/service-process';
+import { readConfig, urlSetting } from '@latchkey/kit/config/settings';
+import { createLogger } from '@latchkey/kit/log/logger';
+import { orExit } from '@latchkey/kit/rpc/server/service-process';
 import { Client, escapeIdentifier, escapeLiteral } from 'pg';
 import { z } from 'zod';
 
 /**
- * Makes a role and a schema of the same name for each service in the database that ADMIN_DATABASE_URL names, with the role and password of the
- * service's own URL. Safe to run again: a password that has changed is changed. A role owns its schema and sees no other.
+ * Makes a role and a schema of the same name for each service in the database that
+ * ADMIN_DATABASE_URL names, with the role and password of the service's own URL. Safe to run
+ * again: a password that has changed is changed. A role owns its schema and sees no other.
  */
 
 const databaseUrl = urlSetting('postgres:', 'postgresql:').refine(

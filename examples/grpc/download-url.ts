@@ -1,10 +1,13 @@
-// What a program does that serves the files of licensed applications: a client shows its application's HTTP key, and is told where to fetch the newest
-// file. With a credential, and the addresses of the gRPC ports as `npm start -- --deployed` prints them, on the Node.js 24 that the first `npm start` fetches:
+// What a program does that serves the files of licensed applications: a client shows its
+// application's HTTP key, and is told where to fetch the newest file. With a credential, and the
+// addresses of the gRPC ports as `npm start -- --deployed` prints them, on the Node.js 24 that
+// the first `npm start` fetches:
 //
-//   LATCHKEY_CREDENTIAL=… LATCHKEY_APPS=localhost:9082 LATCHKEY_FILES=localhost:9084 node_modules/.bin/node examples/grpc/download-url.ts lk_http_…
+//   LATCHKEY_CREDENTIAL=… LATCHKEY_APPS=localhost:9082 LATCHKEY_FILES=localhost:9084 \
+//     node_modules/.bin/node examples/grpc/download-url.ts lk_http_…
 //
-// Where there is TLS between services: LATCHKEY_TLS_CA, LATCHKEY_TLS_CERT and LATCHKEY_TLS_KEY, paths of files in PEM, all three. With none of them the
-// credential goes in clear.
+// Where there is TLS between services: LATCHKEY_TLS_CA, LATCHKEY_TLS_CERT and LATCHKEY_TLS_KEY,
+// paths of files in PEM, all three. With none of them the credential goes in clear.
 import { randomUUID } from 'node:crypto';
 import { accessSync, constants } from 'node:fs';
 import { connectService, LatchkeyError, type TlsFiles } from './latchkey-client.ts';

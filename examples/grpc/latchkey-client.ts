@@ -1,4 +1,5 @@
-// Calls Latchkey's services with @grpc/grpc-js, and with nothing of Latchkey's but its `.proto` files. To copy.
+// Calls Latchkey's services with @grpc/grpc-js, and with nothing of Latchkey's but its `.proto`
+// files. To copy.
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import {
@@ -23,7 +24,10 @@ const files = [
 ];
 const definitions = loadSync(files, { includeDirs: [PROTO_DIR, OWN_DIR], longs: Number, enums: String, defaults: true });
 
-/** Certificates in PEM, where there is TLS between services: the authority's, and one's own with its key. */
+/**
+ * Certificates in PEM, where there is TLS between services: the authority's, and one's own with
+ * its key.
+ */
 export interface TlsFiles {
   readonly ca: string;
   readonly cert: string;
@@ -76,7 +80,8 @@ export class LatchkeyError extends Error {
 /** A client of one service: `call('LookUpApplication', { socketKey })`. */
 export function connectService({ service, address, credential, tls }: ServiceOptions) {
   const methods = definitions[service] as ServiceDefinition;
-  // A policy of retries is left out on purpose: only methods with idempotency_level = NO_SIDE_EFFECTS may be sent again.
+  // A policy of retries is left out on purpose: only methods with idempotency_level =
+  // NO_SIDE_EFFECTS may be sent again.
   const options: ClientOptions = { 'grpc.enable_retries': 0 };
   const client = new Client(address, tls ? secured(tls) : credentials.createInsecure(), options);
   return {
@@ -106,7 +111,10 @@ function secured({ ca, cert, key }: TlsFiles) {
 const decode = <T>(type: string, bytes: Uint8Array): T =>
   (definitions[type] as AnyDefinition as MessageTypeDefinition<object, object>).deserialize(Buffer.from(bytes)) as T;
 
-/** What a rule says of its refusal; a failure of the transport, or of the service itself, has none. */
+/**
+ * What a rule says of its refusal; a failure of the transport, or of the service itself, has
+ * none.
+ */
 function errorInfo(metadata: Metadata | undefined): { reason: string; kind: string } | undefined {
   const [bytes] = metadata?.get('grpc-status-details-bin') ?? [];
   if (!(bytes instanceof Uint8Array)) return undefined;

@@ -13,7 +13,7 @@ import {
 import { routes } from './references.ts';
 import { environmentOf } from './settings.ts';
 
-/** Where variables lead that name no service of ours, and the port where they do not say one. */
+/** Variables that lead outside, with their default ports. */
 const OUTSIDE: Readonly<Record<string, number>> = {
   DATABASE_URL: 5432,
   REDIS_URL: 6379,
@@ -29,7 +29,7 @@ interface Call {
   readonly port: number;
 }
 
-/** Ways that the policies close to a call, and those that they leave open to none. */
+/** Calls that the policies block, and connections that they allow although no call needs them. */
 export function networkProblems(objects: readonly KubeObject[]): string[] {
   const { calls, problems } = callsOf(objects);
   return [
@@ -44,7 +44,10 @@ export function networkProblems(objects: readonly KubeObject[]): string[] {
   ];
 }
 
-/** What the processes call, as their settings say. Migrations read the same settings, and call nobody. */
+/**
+ * What the processes call, by their settings. Migrations read the same settings and call no
+ * service.
+ */
 function callsOf(objects: readonly KubeObject[]): { calls: Call[]; problems: string[] } {
   const calls: Call[] = [];
   const problems: string[] = [];
@@ -64,7 +67,7 @@ function callsOf(objects: readonly KubeObject[]): { calls: Call[]; problems: str
   return { calls, problems };
 }
 
-/** Policies that pick nobody, or name ports that those whom they pick do not have. */
+/** Policies that select no pods, or ports that these do not have. */
 function policyProblems(objects: readonly KubeObject[]): string[] {
   const policies = ofKind(objects, 'NetworkPolicy');
   const problems = policies.some(
@@ -108,7 +111,10 @@ function isElsewhere(policy: KubeObject, component: string): boolean {
   return peersOf(policy).some((peer) => peer.namespaceSelector && namedComponents(peer.podSelector).includes(component));
 }
 
-/** Whether some policy that holds for a workload in a direction has a rule that a test accepts. Where none holds, everything is allowed. */
+/**
+ * Whether a policy of a workload in a direction has a rule that is accepted. Without a policy,
+ * everything is allowed.
+ */
 function allows(
   workload: KubeObject,
   direction: 'Ingress' | 'Egress',
@@ -139,7 +145,7 @@ function isAllowed({ caller, callee, port }: Call, objects: readonly KubeObject[
   );
 }
 
-/** Doors between our own pods that are open for no call. Either end's is one. */
+/** Connections between our pods that either end allows and no call needs. */
 function needlessCalls(calls: readonly Call[], objects: readonly KubeObject[]): string[] {
   const problems: string[] = [];
   for (const caller of workloads(objects)) {
@@ -157,7 +163,10 @@ function needlessCalls(calls: readonly Call[], objects: readonly KubeObject[]): 
   return problems;
 }
 
-/** The database, Redis, the object store, issuers, a collector and DNS: what is used has to be reachable, and nothing else. */
+/**
+ * Whether the database, Redis, the object store, issuers, a collector and DNS are reachable where
+ * used, and nowhere else.
+ */
 function outsideProblems(workload: KubeObject, objects: readonly KubeObject[]): string[] {
   const reaches = (port: number, protocol?: string) =>
     allows(
@@ -181,7 +190,7 @@ function outsideProblems(workload: KubeObject, objects: readonly KubeObject[]): 
   ];
 }
 
-/** The settings of what a process reaches outside. A migration reaches its database, whatever else its settings are. */
+/** The settings of what a process reaches outside. A migration reaches its database only. */
 function usedOutside(workload: KubeObject, env: Record<string, string>): string[] {
   const takesObjects =
     labelsOf(workload)['app.kubernetes.io/component'] === 'files' ||
@@ -200,7 +209,7 @@ function portOf(name: string, env: Record<string, string>): number {
   return Number(port) || ({ 'http:': 80, 'https:': 443 }[protocol] ?? OUTSIDE[name] ?? 0);
 }
 
-/** What an Ingress or a route leads to has to be open to other namespaces, at that port. */
+/** Services behind an Ingress or a route that are closed to other namespaces. */
 function wayInProblems(objects: readonly KubeObject[]): string[] {
   return routes(objects).flatMap(({ from, service, port }) => {
     const target = find(objects, 'Service', service);

@@ -1,5 +1,5 @@
-/** An object of Kubernetes as it was rendered. Which fields it may have is checked elsewhere; here it is looked into. */
-// biome-ignore lint/suspicious/noExplicitAny: what the schema allows is what the types of its kind say, and those are compared as a whole.
+/** A rendered object of Kubernetes. `schema.ts` checks which fields it has. */
+// biome-ignore lint/suspicious/noExplicitAny: the checks read any field of any kind.
 export type KubeObject = any;
 
 /** What identifies an object among others. */
@@ -54,7 +54,9 @@ export function backendsOf(service: KubeObject, objects: readonly KubeObject[]):
   return workloads(objects).filter((workload) => selects({ matchLabels: service.spec.selector }, labelsOf(workload)));
 }
 
-/** The number of a port that a Service or a probe gives by number or by its name in the container. */
+/**
+ * The number of a port that a Service or a probe gives by number or by its name in the container.
+ */
 export function portNumber(workload: KubeObject, port: number | string): number | undefined {
   const ports = containersOf(workload).flatMap((container) => container.ports ?? []);
   return ports.find((each) => each.name === port || each.containerPort === port)?.containerPort;

@@ -1,15 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { containersOf, type KubeObject, nameOf, ofKind, podOf, portNumber, workloads } from './objects.ts';
-import { componentOf, environmentOf, readerOf } from './settings.ts';
+import { containersOf, type KubeObject, labelsOf, nameOf, ofKind, podOf, portNumber, workloads } from './objects.ts';
+import { configOf, environmentOf } from './settings.ts';
 
 const DOCKERFILE = join(import.meta.dirname, '..', '..', 'Dockerfile');
 
-/** The number of the user that the image is made for. */
-function userOfImage(): number {
-  const [, uid] = /^USER (\d+):\d+$/m.exec(readFileSync(DOCKERFILE, 'utf8')) ?? [];
-  return Number(uid);
-}
+/** The user that the image is made for. */
+const IMAGE_USER = Number(/^USER (\d+):\d+$/m.exec(readFileSync(DOCKERFILE, 'utf8'))?.[1]);
 
 /** What a pod lacks to be safe, to be stopped in order, and to be asked how it is. */
 export function podProblems(objects: readonly KubeObject[]): string[] {
@@ -29,7 +26,7 @@ function securityProblems(workload: KubeObject): string[] {
   const security = pod.securityContext ?? {};
   const problems: string[] = [];
   if (security.runAsNonRoot !== true) problems.push('it may run as root');
-  if (security.runAsUser !== userOfImage()) problems.push(`its user is not the image's`);
+  if (security.runAsUser !== IMAGE_USER) problems.push(`its user is not the image's`);
   if (security.seccompProfile?.type !== 'RuntimeDefault') problems.push('it has no seccomp profile');
   if (pod.automountServiceAccountToken !== false) problems.push('it gets a service account token');
   if (pod.enableServiceLinks !== false) problems.push('it gets variables of Services, which are taken for settings');
@@ -45,7 +42,7 @@ function securityProblems(workload: KubeObject): string[] {
 }
 
 /** Variables that a process listens at, whose ports are what is declared. */
-const PORT_SETTINGS = ['PORT', 'GRPC_PORT', 'REALTIME_PORT', 'METRICS_PORT', 'PROBE_PORT'];
+const PORT_SETTINGS = ['PORT', 'GRPC_PORT', 'REALTIME_PORT', 'METRICS_PORT'];
 
 function portProblems(workload: KubeObject, objects: readonly KubeObject[]): string[] {
   if (workload.kind !== 'Deployment') return [];
@@ -63,7 +60,7 @@ function portProblems(workload: KubeObject, objects: readonly KubeObject[]): str
 const usesPath = (probe: KubeObject, path: string) =>
   probe.httpGet?.path === path || probe.exec?.command?.includes(path.slice(1));
 
-function probeProblems(deployment: KubeObject): string[] {
+export function probeProblems(deployment: KubeObject): string[] {
   const problems: string[] = [];
   for (const { startupProbe = {}, livenessProbe = {}, readinessProbe = {} } of containersOf(deployment)) {
     if (!usesPath(startupProbe, '/healthz')) problems.push('its start is not waited for');
@@ -81,24 +78,19 @@ function probeProblems(deployment: KubeObject): string[] {
   return problems;
 }
 
-/** Time that an ordered stop may take beside what a setting gives it, in seconds: for uploads and avatars, and for sockets. */
-const STOP_SLACK_SECONDS = 30;
-const SOCKET_STOP_SLACK_SECONDS = 20;
-/** Longest time that any call may take, and then the stop of a service that does nothing but answer calls. */
+/**
+ * Longest ordered stop of services whose stop waits for neither uploads nor calls of clients, in
+ * seconds.
+ */
+const STOP_SECONDS: Readonly<Record<string, number>> = { apps: 75, identity: 75, 'avatar-worker': 40, realtime: 25 };
 const CALL_SECONDS = 60;
-const STOP_SECONDS = 75;
+const STOP_SLACK_SECONDS = 30;
 
 function stopSeconds(deployment: KubeObject, objects: readonly KubeObject[]): number {
-  const [container] = containersOf(deployment);
-  const config = readerOf(container)?.(environmentOf(container, objects)) as Record<string, number>;
-  const { UPLOAD_DEADLINE_SECONDS = 0, SOCKET_DRAIN_SECONDS = 0, AVATAR_DECODE_SECONDS = 0, DRAIN_SECONDS = 0 } = config;
-  const component = componentOf(deployment);
+  const { UPLOAD_DEADLINE_SECONDS = 0, DRAIN_SECONDS = 0 } = configOf(containersOf(deployment)[0], objects);
+  const component = labelsOf(deployment)['app.kubernetes.io/component'] ?? '';
   const longest = Math.max(UPLOAD_DEADLINE_SECONDS, CALL_SECONDS) + STOP_SLACK_SECONDS;
-  if (component === 'gateway') return DRAIN_SECONDS + longest;
-  if (component === 'files') return longest;
-  if (component === 'avatar-worker') return AVATAR_DECODE_SECONDS + STOP_SLACK_SECONDS;
-  if (component === 'realtime') return SOCKET_DRAIN_SECONDS + SOCKET_STOP_SLACK_SECONDS;
-  return STOP_SECONDS;
+  return STOP_SECONDS[component] ?? longest + (component === 'gateway' ? DRAIN_SECONDS : 0);
 }
 
 function stopProblems(deployment: KubeObject, objects: readonly KubeObject[]): string[] {

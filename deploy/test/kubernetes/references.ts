@@ -13,23 +13,16 @@ import {
 } from './objects.ts';
 import { dataOf } from './settings.ts';
 
-/** What names something that is not there, or not as it is named. */
+/** References to objects, ports, keys and volumes that do not exist. */
 export function referenceProblems(objects: readonly KubeObject[]): string[] {
   return [
-    ...duplicates(objects),
     ...ofKind(objects, 'Deployment').flatMap((deployment) => deploymentProblems(deployment, objects)),
     ...ofKind(objects, 'Service').flatMap((service) => serviceProblems(service, objects)),
     ...routes(objects).flatMap((route) => routeProblems(route, objects)),
     ...ofKind(objects, 'HorizontalPodAutoscaler').flatMap((autoscaler) => autoscalerProblems(autoscaler, objects)),
-    ...ofKind(objects, 'PodMonitor').flatMap((monitor) => monitorProblems(monitor, objects)),
     ...workloads(objects).flatMap((workload) => [...sourceProblems(workload, objects), ...volumeProblems(workload, objects)]),
     ...unusedSources(objects),
   ];
-}
-
-function duplicates(objects: readonly KubeObject[]): string[] {
-  const names = objects.map(nameOf);
-  return names.filter((name, index) => names.indexOf(name) !== index).map((name) => `${name}: there are two`);
 }
 
 function deploymentProblems(deployment: KubeObject, objects: readonly KubeObject[]): string[] {
@@ -106,17 +99,6 @@ function autoscalerProblems(autoscaler: KubeObject, objects: readonly KubeObject
   return problems;
 }
 
-function monitorProblems(monitor: KubeObject, objects: readonly KubeObject[]): string[] {
-  const picked = ofKind(objects, 'Deployment').filter((deployment) => selects(monitor.spec.selector, labelsOf(deployment)));
-  if (picked.length === 0) return [`${nameOf(monitor)}: its selector picks no pods`];
-  return monitor.spec.podMetricsEndpoints.flatMap(({ port, authorization }: KubeObject) => [
-    ...picked
-      .filter((deployment) => portNumber(deployment, port) === undefined)
-      .map((deployment) => `${nameOf(monitor)}: ${nameOf(deployment)} has no port ${port}`),
-    ...keyProblems(nameOf(monitor), 'Secret', authorization.credentials, objects),
-  ]);
-}
-
 function keyProblems(from: string, kind: string, ref: KubeObject, objects: readonly KubeObject[]): string[] {
   const source = find(objects, kind, ref.name);
   if (!source) return ref.optional ? [] : [`${from}: there is no ${kind} ${ref.name}`];
@@ -174,7 +156,7 @@ function volumeProblems(workload: KubeObject, objects: readonly KubeObject[]): s
   return problems;
 }
 
-/** Whether a secret is there, or is going to be made for a certificate. */
+/** Whether a secret exists, or is created for a certificate. */
 function isMade(secretName: string, objects: readonly KubeObject[]): boolean {
   const certificates = ofKind(objects, 'Certificate').map(({ spec }) => spec.secretName);
   return find(objects, 'Secret', secretName) !== undefined || certificates.includes(secretName);

@@ -1,5 +1,5 @@
 import { containersOf, find, type KubeObject, nameOf, ofKind } from './objects.ts';
-import { environmentOf, readerOf } from './settings.ts';
+import { configOf, environmentOf } from './settings.ts';
 
 /** Time for what an upload needs beside its deadline, in seconds: the gateway's `uploadMsMax`. */
 const UPLOAD_SLACK_SECONDS = 15;
@@ -16,7 +16,10 @@ const PASSING: Readonly<Record<string, string>> = {
   'nginx.ingress.kubernetes.io/proxy-buffering': 'off',
 };
 
-/** Where each path has to lead: sockets and what describes them to realtime, everything else to the gateway. */
+/**
+ * Where each path has to lead: sockets and what describes them to realtime, everything else to
+ * the gateway.
+ */
 const PATHS: Readonly<Record<string, string>> = { '/api/v1/realtime': 'realtime', '/asyncapi.json': 'realtime', '/': 'gateway' };
 
 /** What the way in from outside would break: uploads, sockets, addresses of clients, cookies. */
@@ -25,8 +28,7 @@ export function routeProblems(objects: readonly KubeObject[]): string[] {
   const gateway = find(objects, 'Deployment', 'gateway');
   const [container] = containersOf(gateway);
   const env = environmentOf(container, objects);
-  const config = readerOf(container)?.(env) as { readonly UPLOAD_DEADLINE_SECONDS: number };
-  const neededSeconds = config.UPLOAD_DEADLINE_SECONDS + UPLOAD_SLACK_SECONDS;
+  const neededSeconds = (configOf(container, objects).UPLOAD_DEADLINE_SECONDS ?? 0) + UPLOAD_SLACK_SECONDS;
   return [
     ...(ways.length === 1 ? [] : [`${ways.length} ways in`]),
     ...ways.flatMap(({ name, problems, hosts, paths, seconds }) => [

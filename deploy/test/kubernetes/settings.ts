@@ -1,62 +1,35 @@
-import { readAppsProcessConfig } from '@latchkey/apps/config';
-import { readAvatarWorkerConfig, readFilesProcessConfig } from '@latchkey/files/config';
-import { readGatewayProcessConfig } from '@latchkey/gateway/config';
-import { readIdentityProcessConfig } from '@latchkey/identity/config';
-import { ConfigError, readTogether } from '@latchkey/kit/config';
-import { readMigrationConfig } from '@latchkey/kit/migrate-process';
-import { readTelemetryConfig } from '@latchkey/kit/telemetry';
-import { readRealtimeProcessConfig } from '@latchkey/realtime/config';
-import { containersOf, find, type KubeObject, labelsOf, nameOf, ofKind, workloads } from './objects.ts';
+import { ConfigError } from '@latchkey/kit/config/settings';
+import { readerOf, watchReader } from '../programs.ts';
+import { containersOf, find, type KubeObject, nameOf, ofKind, workloads } from './objects.ts';
 
-/** What each service reads its environment with, by the program that is run. */
-const READERS: Readonly<Record<string, (env: NodeJS.ProcessEnv) => unknown>> = {
-  'services/gateway/src/main.ts': readGatewayProcessConfig,
-  'services/apps/src/main.ts': readAppsProcessConfig,
-  'services/identity/src/main.ts': readIdentityProcessConfig,
-  'services/files/src/main.ts': readFilesProcessConfig,
-  'services/realtime/src/main.ts': readRealtimeProcessConfig,
-};
-
-/** The reader of a container's settings, or undefined where it runs none of our programs. */
-export function readerOf(container: KubeObject): ((env: NodeJS.ProcessEnv) => unknown) | undefined {
-  const words: string[] = [...(container.command ?? []), ...(container.args ?? [])];
-  if (words.at(-1) === 'migrate') return readMigrationConfig;
-  const read = words.includes('avatar-worker')
-    ? readAvatarWorkerConfig
-    : words.map((word) => READERS[word]).find((each) => each !== undefined);
-  if (!read) return undefined;
-  // As each process does: metrics and traces beside what is its own.
-  return (env) =>
-    readTogether(
-      () => read(env),
-      () => readTelemetryConfig(env),
-    )[0];
+/** The command of a container. */
+export function commandOf({ command = [], args = [] }: KubeObject): string[] {
+  return [...command, ...args];
 }
 
 /** Data of a ConfigMap or a Secret as text. */
-export function dataOf(object: KubeObject): Record<string, string> {
-  const { data = {} } = object;
-  if (object.kind !== 'Secret') return data;
-  return Object.fromEntries(
-    Object.entries<string>(data).map(([key, value]) => [key, Buffer.from(value, 'base64').toString('utf8')]),
-  );
+export function dataOf({ kind, data = {} }: KubeObject): Record<string, string> {
+  if (kind !== 'Secret') return data;
+  const decoded = Object.entries<string>(data).map(([key, value]) => [key, Buffer.from(value, 'base64').toString()]);
+  return Object.fromEntries(decoded);
 }
 
-/** The environment that a container's process sees: what it takes from ConfigMaps and Secrets as a whole, and its own variables, which win. */
-export function environmentOf(container: KubeObject, objects: readonly KubeObject[]): Record<string, string> {
-  const env: Record<string, string> = {};
-  for (const { configMapRef, secretRef } of container.envFrom ?? []) {
-    const source = configMapRef ? find(objects, 'ConfigMap', configMapRef.name) : find(objects, 'Secret', secretRef.name);
-    if (source) Object.assign(env, dataOf(source));
+/** The environment of a container: its own variables override those of ConfigMaps and Secrets. */
+export function environmentOf({ env = [], envFrom = [] }: KubeObject, objects: readonly KubeObject[]): Record<string, string> {
+  const source = (configMap?: KubeObject, secret?: KubeObject) => {
+    const found = configMap ? find(objects, 'ConfigMap', configMap.name) : secret && find(objects, 'Secret', secret.name);
+    return found ? dataOf(found) : {};
+  };
+  const values = Object.assign({}, ...envFrom.map((from: KubeObject) => source(from.configMapRef, from.secretRef)));
+  for (const { name, value, valueFrom: { configMapKeyRef, secretKeyRef } = {} } of env as KubeObject[]) {
+    values[name] = value ?? source(configMapKeyRef, secretKeyRef)[(configMapKeyRef ?? secretKeyRef)?.key] ?? '';
   }
-  for (const { name, value, valueFrom } of container.env ?? []) {
-    const { configMapKeyRef, secretKeyRef } = valueFrom ?? {};
-    const source = configMapKeyRef
-      ? find(objects, 'ConfigMap', configMapKeyRef.name)
-      : secretKeyRef && find(objects, 'Secret', secretKeyRef.name);
-    env[name] = value ?? (source && dataOf(source)[(configMapKeyRef ?? secretKeyRef).key]) ?? '';
-  }
-  return env;
+  return values;
+}
+
+/** What a service reads from the environment of its container. */
+export function configOf(container: KubeObject, objects: readonly KubeObject[]) {
+  return readerOf(commandOf(container))?.(environmentOf(container, objects)) ?? {};
 }
 
 /** Values for the placeholders of the example. */
@@ -70,27 +43,30 @@ const FILLED: Readonly<Record<string, string>> = {
   METRICS_TOKEN: 'c'.repeat(32),
 };
 
-/** The objects with the secrets and the ingress controller's addresses filled in, as an operator is to do. */
+/**
+ * The objects with what an operator has to fill in: secrets, and the addresses of the ingress
+ * controller.
+ */
 export function withSecrets(objects: readonly KubeObject[]): KubeObject[] {
   return objects.map((object) => {
-    if (object.kind === 'ConfigMap' && object.data?.TRUSTED_PROXIES === 'CHANGE_ME')
+    if (object.kind === 'ConfigMap' && object.data?.TRUSTED_PROXIES === 'CHANGE_ME') {
       return { ...object, data: { ...object.data, TRUSTED_PROXIES: '10.244.7.0/24' } };
+    }
     if (object.kind !== 'Secret') return object;
-    const data = Object.fromEntries(
-      Object.entries(dataOf(object)).map(([key, value]) => [key, Buffer.from(FILLED[key] ?? value).toString('base64')]),
-    );
+    const filled = Object.entries(dataOf(object)).map(([key, value]) => [key, FILLED[key] ?? value] as const);
+    const data = Object.fromEntries(filled.map(([key, value]) => [key, Buffer.from(value).toString('base64')]));
     return { ...object, data };
   });
 }
 
-/** What the services say is wrong with their settings. */
+/** What the services reject of their settings. */
 export function settingProblems(objects: readonly KubeObject[]): string[] {
   return workloads(objects).flatMap((workload) =>
     containersOf(workload).flatMap((container) => {
-      const read = readerOf(container);
-      if (!read) return [`${nameOf(workload)}: ${container.command?.join(' ')} runs none of our programs`];
       try {
-        read(environmentOf(container, objects));
+        const command = commandOf(container);
+        if (!readerOf(command)) return [`${nameOf(workload)}: ${command.join(' ')} runs none of our programs`];
+        configOf(container, objects);
         return [];
       } catch (err) {
         if (!(err instanceof ConfigError)) throw err;
@@ -100,50 +76,26 @@ export function settingProblems(objects: readonly KubeObject[]): string[] {
   );
 }
 
-/** Names of the variables that a reader asks for, whatever they hold. */
-function namesRead(read: (env: NodeJS.ProcessEnv) => unknown, env: Record<string, string>): Set<string> {
-  const names = new Set<string>();
-  const watched = new Proxy(env, {
-    get(target, name) {
-      if (typeof name === 'string') names.add(name);
-      return Reflect.get(target, name);
-    },
-  });
-  try {
-    read(watched);
-  } catch (err) {
-    if (!(err instanceof ConfigError)) throw err;
-  }
-  return names;
-}
-
-/** Variables that nothing reads: a container's own that its service does not know, and shared ones that none of those they are given to does. */
+/** Variables that no program reads: a container's own, and shared ones. */
 export function unreadSettings(objects: readonly KubeObject[]): string[] {
   const problems: string[] = [];
-  const readFrom = new Map<string, Set<string>>();
+  const readFrom = new Map<string, string[]>();
   for (const workload of workloads(objects)) {
     for (const container of containersOf(workload)) {
-      const read = readerOf(container);
-      const names = read ? namesRead(read, environmentOf(container, objects)) : new Set<string>();
-      for (const { name } of container.env ?? []) {
-        if (!names.has(name)) problems.push(`${nameOf(workload)}: nothing reads ${name}`);
-      }
+      const read = readerOf(commandOf(container));
+      const names = read ? [...watchReader(read, environmentOf(container, objects)).names] : [];
+      const own = (container.env ?? []).map(({ name }: KubeObject) => name);
+      problems.push(...own.filter((name: string) => !names.includes(name)).map((name: string) => `${nameOf(workload)}: ${name}`));
       for (const { configMapRef, secretRef } of container.envFrom ?? []) {
         const source = (configMapRef ?? secretRef).name;
-        readFrom.set(source, new Set([...(readFrom.get(source) ?? []), ...names]));
+        readFrom.set(source, [...(readFrom.get(source) ?? []), ...names]);
       }
     }
   }
-  for (const object of [...ofKind(objects, 'ConfigMap'), ...ofKind(objects, 'Secret')]) {
+  const sources = [...ofKind(objects, 'ConfigMap'), ...ofKind(objects, 'Secret')];
+  const unread = sources.flatMap((object) => {
     const names = readFrom.get(object.metadata.name);
-    for (const key of names ? Object.keys(dataOf(object)) : []) {
-      if (!names?.has(key)) problems.push(`${nameOf(object)}: nothing reads ${key}`);
-    }
-  }
-  return problems;
-}
-
-/** What a service's Deployment is called, from its labels. */
-export function componentOf(workload: KubeObject): string {
-  return labelsOf(workload)['app.kubernetes.io/component'] ?? '';
+    return names ? Object.keys(dataOf(object)).flatMap((key) => (names.includes(key) ? [] : [`${nameOf(object)}: ${key}`])) : [];
+  });
+  return [...problems, ...unread].map((problem) => `${problem} is not read`);
 }

@@ -10,10 +10,10 @@ const TIMEOUT_MS = 180_000;
 export type Apt = (args: readonly string[], cwd: string) => Promise<{ stdout: string; stderr: string }>;
 
 /**
- * Prepares apt on package lists and a cache below a folder of ours, so that it changes nothing of the system's, works for
- * an ordinary user, and also works where the system's lists are empty, as in a container's image.
+ * Prepares apt with package lists and a cache below a folder of ours: it changes nothing of the
+ * system's, and works for an ordinary user and where the system's lists are empty.
  *
- * @param timeoutMs the longest that one command may take
+ * @param timeoutMs limit of one command
  */
 export async function prepareApt(dir: string, timeoutMs = TIMEOUT_MS): Promise<Apt> {
   await mkdir(join(dir, 'lists', 'partial'), { recursive: true });
@@ -21,20 +21,16 @@ export async function prepareApt(dir: string, timeoutMs = TIMEOUT_MS): Promise<A
   const settings = [
     `Dir::State::lists=${join(dir, 'lists')}`,
     `Dir::Cache=${join(dir, 'cache')}`,
-    // As root, apt would fetch as a user of its own, who can't enter our folder.
+    // As root, apt would fetch as another user, who can't enter our folder.
     'APT::Sandbox::User=root',
     'Acquire::Retries=2',
     'Acquire::http::Timeout=20',
     'Acquire::https::Timeout=20',
     'Acquire::Languages=none',
   ].flatMap((setting) => ['-o', setting]);
+  const env = { ...process.env, LC_ALL: 'C', DEBIAN_FRONTEND: 'noninteractive' };
   return (args, cwd) =>
-    run('apt-get', [...settings, '-q', ...args], {
-      cwd,
-      env: { ...process.env, LC_ALL: 'C', DEBIAN_FRONTEND: 'noninteractive' },
-      maxBuffer: 16 * 1024 * 1024,
-      timeout: timeoutMs,
-    });
+    run('apt-get', [...settings, '-q', ...args], { cwd, env, maxBuffer: 16 * 1024 * 1024, timeout: timeoutMs });
 }
 
 /** Why apt failed, in a few words. */

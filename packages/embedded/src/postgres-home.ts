@@ -1,15 +1,18 @@
 import { randomBytes } from 'node:crypto';
-import { chmod, mkdir, readFile, realpath, stat } from 'node:fs/promises';
-import { basename, dirname, join } from 'node:path';
+import { chmod, mkdir, realpath, stat } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { copyBinaries, locatePostgres, type PostgresBinaries } from './postgres-binaries.ts';
 import { readSecretFile, writeSecretFile } from './secret-file.ts';
 import { StartError } from './start-error.ts';
 import { chooseUnprivilegedUser, isRoot, type SystemUser, succeedsAs } from './system-user.ts';
 
-/** Where data and binaries go as root, when the server's user can't reach them at their usual place. */
+/**
+ * Where data and binaries go as root, when the server's user can't reach them at their usual
+ * place.
+ */
 export const SHARED_ROOT = '/var/lib/latchkey';
 
-/** Everything that is settled before PostgreSQL runs: who, which programs, and which folders. */
+/** What PostgreSQL runs as and on. */
 export interface PostgresHome {
   readonly binaries: PostgresBinaries;
   readonly user: SystemUser | undefined;
@@ -22,85 +25,77 @@ export interface PostgresHome {
 export interface PrepareHomeOptions {
   /** The real path of the data folder. */
   dataDir: string;
-  /** Where data and binaries go that the server's user can't reach at their usual place. */
   sharedRoot: string;
   onProgress?: ((line: string) => void) | undefined;
 }
 
 /**
- * Settles where PostgreSQL lives for a data folder.
+ * Chooses where PostgreSQL lives for a data folder.
  *
- * An ordinary user has everything in `<dataDir>/postgres`. As root the server runs as somebody else, who often can't
- * pass through the folder of the checkout (`/root` has mode 700): then data and binaries move below `sharedRoot`,
- * and `<dataDir>/postgres/relocated.json` keeps the place, so that the data folder may itself be moved.
+ * An ordinary user has everything in `<dataDir>/postgres`. As root the server runs as another user,
+ * who often can't enter the folder of the checkout (`/root` has mode 700): then data and binaries
+ * go below `sharedRoot`, and `<dataDir>/postgres/relocated.json` names the folder.
  */
 export async function preparePostgresHome({ dataDir, sharedRoot, onProgress }: PrepareHomeOptions): Promise<PostgresHome> {
   const binaries = await locatePostgres();
-  const usualDir = join(dataDir, 'postgres');
-  await mkdir(usualDir, { recursive: true, mode: 0o711 });
-  const dir = await realpath(usualDir);
-  if (!isRoot()) return describeHome({ binaries, user: undefined, dir });
-
-  const relocated = await readRelocation(dir);
-  const user = await chooseUnprivilegedUser(join(relocated ?? dir, 'data'));
-  const reachableBinaries = succeedsAs(user, binaries.postgres, ['--version'])
-    ? binaries
-    : await copyBinaries(binaries, join(sharedRoot, `bin-${await binariesId(binaries)}`));
-  if (relocated) return describeHome({ binaries: reachableBinaries, user, dir: relocated });
-  if (succeedsAs(user, '/bin/sh', ['-c', 'cd "$1"', 'sh', dir])) return describeHome({ binaries: reachableBinaries, user, dir });
-  if (await stat(join(dir, 'data')).catch(() => undefined)) {
+  await mkdir(join(dataDir, 'postgres'), { recursive: true, mode: 0o711 });
+  const usualDir = await realpath(join(dataDir, 'postgres'));
+  if (!isRoot()) return describeHome(binaries, undefined, usualDir);
+  const relocatedDir = await readRelocation(usualDir);
+  if (relocatedDir !== undefined) await claim(relocatedDir, usualDir);
+  const user = await chooseUnprivilegedUser(join(relocatedDir ?? usualDir, 'data'));
+  const canRun = succeedsAs(user, binaries.postgres, ['--version']);
+  const reachable = canRun ? binaries : await copyBinaries(binaries, sharedRoot);
+  if (relocatedDir !== undefined) return describeHome(reachable, user, relocatedDir);
+  if (succeedsAs(user, '/bin/sh', ['-c', 'cd "$1"', 'sh', usualDir])) return describeHome(reachable, user, usualDir);
+  if (await stat(join(usualDir, 'data')).catch(() => undefined)) {
     throw new StartError(
-      `The user that owns ${join(dir, 'data')} can no longer reach it: make the folders above it passable (chmod o+x), or move DATA_DIR.`,
+      `The user that owns ${join(usualDir, 'data')} can no longer reach it: make the folders above it passable (chmod o+x), or move DATA_DIR.`,
     );
   }
-  const newDir = await relocate(dir, sharedRoot);
+  const newDir = await relocate(usualDir, sharedRoot);
   onProgress?.(`PostgreSQL runs as another user, who can't enter ${dataDir}: its data goes to ${newDir}.`);
-  return describeHome({ binaries: reachableBinaries, user, dir: newDir });
+  return describeHome(reachable, user, newDir);
 }
 
-function describeHome(home: Pick<PostgresHome, 'binaries' | 'user' | 'dir'>): PostgresHome {
-  return { ...home, clusterDir: join(home.dir, 'data'), credentialsPath: join(home.dir, 'credentials.json') };
+function describeHome(binaries: PostgresBinaries, user: SystemUser | undefined, dir: string): PostgresHome {
+  return { binaries, user, dir, clusterDir: join(dir, 'data'), credentialsPath: join(dir, 'credentials.json') };
 }
 
-async function readRelocation(dir: string): Promise<string | undefined> {
-  const document = (await readSecretFile(join(dir, 'relocated.json'))) as { dir?: string } | undefined;
-  if (document?.dir === undefined) return undefined;
-  if (await stat(document.dir).catch(() => undefined)) {
-    await claim(document.dir, dir);
-    return document.dir;
-  }
-  throw new StartError(
-    `${join(dir, 'relocated.json')} names ${document.dir} as the place of the database, but that folder is gone: restore it, or remove DATA_DIR to begin anew.`,
-  );
+/** The folder that `relocated.json` names. */
+export async function readRelocation(usualDir: string): Promise<string | undefined> {
+  return readDir(join(usualDir, 'relocated.json'));
 }
 
-async function relocate(dir: string, sharedRoot: string): Promise<string> {
+async function readDir(path: string): Promise<string | undefined> {
+  return ((await readSecretFile(path)) as { dir?: string } | undefined)?.dir;
+}
+
+async function relocate(usualDir: string, sharedRoot: string): Promise<string> {
   const target = join(sharedRoot, randomBytes(8).toString('hex'));
-  await mkdir(target, { recursive: true, mode: 0o711 });
+  await mkdir(target, { recursive: true });
   await chmod(sharedRoot, 0o755);
   await chmod(target, 0o711);
-  await writeSecretFile(join(target, 'owner.json'), { dir });
-  await writeSecretFile(join(dir, 'relocated.json'), { dir: target });
+  await writeSecretFile(join(target, 'owner.json'), { dir: usualDir });
+  await writeSecretFile(join(usualDir, 'relocated.json'), { dir: target });
   return target;
 }
 
-/** A relocated database follows its data folder when that is moved, but does not serve a copy of the folder too. */
-async function claim(target: string, dir: string): Promise<void> {
-  const path = join(target, 'owner.json');
-  const owner = ((await readSecretFile(path)) as { dir?: string } | undefined)?.dir;
-  if (owner === dir) return;
-  const ownersTarget = owner && ((await readSecretFile(join(owner, 'relocated.json'))) as { dir?: string } | undefined)?.dir;
-  if (ownersTarget === target) {
+/**
+ * A relocated database follows its data folder, but does not serve a copy of that folder as well.
+ */
+async function claim(target: string, usualDir: string): Promise<void> {
+  if (!(await stat(target).catch(() => undefined))) {
     throw new StartError(
-      `${dirname(dir)} is a copy of ${dirname(owner ?? '')}, and the database of both is ${target}: remove ${dir} to begin with an empty one.`,
+      `${join(usualDir, 'relocated.json')} names ${target} as the folder of the database, but it is gone: restore it, or remove DATA_DIR to begin anew.`,
     );
   }
-  await writeSecretFile(path, { dir });
-}
-
-/** Tells copies for different platforms and of different versions apart. */
-async function binariesId(binaries: PostgresBinaries): Promise<string> {
-  const packageDir = dirname(binaries.root);
-  const { version } = JSON.parse(await readFile(join(packageDir, 'package.json'), 'utf8')) as { version: string };
-  return `${basename(packageDir)}-${version}`;
+  const owner = await readDir(join(target, 'owner.json'));
+  if (owner === usualDir) return;
+  if (owner !== undefined && (await readRelocation(owner)) === target) {
+    throw new StartError(
+      `${dirname(usualDir)} is a copy of ${dirname(owner)}, and the database of both is ${target}: remove ${usualDir} to begin with an empty one.`,
+    );
+  }
+  await writeSecretFile(join(target, 'owner.json'), { dir: usualDir });
 }

@@ -1,31 +1,32 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 
-/**
- * One process for as long as the machine runs. A pid alone is reused by the kernel; together with the moment the
- * process began it is not.
- */
+/** A process. The kernel reuses a pid, but not together with the time of the start. */
 export interface ProcessIdentity {
   readonly pid: number;
-  /** When the process began, in a form of the platform's own: only good for comparing. */
+  /** In a form of the platform: only for comparing. */
   readonly startedAt: string;
 }
 
 const hasProc = existsSync('/proc/self/stat');
 
-/** @returns who runs under this pid, or `undefined` when nobody does (a zombie counts as nobody). */
+/** @returns undefined where no process has this pid, or only a zombie */
 export function identifyProcess(pid: number): ProcessIdentity | undefined {
   if (!Number.isSafeInteger(pid) || pid <= 0) return undefined;
-  const startedAt = hasProc ? startedAtFromProc(pid) : startedAtFromPs(pid);
-  return startedAt === undefined ? undefined : { pid, startedAt };
+  try {
+    const startedAt = hasProc ? readStartFromProc(pid) : readStartFromPs(pid);
+    return startedAt === undefined ? undefined : { pid, startedAt };
+  } catch {
+    return undefined;
+  }
 }
 
-/** Whether this very process still runs, and not another one that was given its pid. */
+/** Whether this process still runs, and not another one with its pid. */
 export function isRunning(identity: ProcessIdentity): boolean {
   return identifyProcess(identity.pid)?.startedAt === identity.startedAt;
 }
 
-/** @returns the command line of a process, one element an argument where the platform tells them apart. */
+/** @returns the program and its arguments; empty where no process has this pid */
 export function readCommandLine(pid: number): string[] {
   try {
     if (hasProc) return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').filter(Boolean);
@@ -35,42 +36,21 @@ export function readCommandLine(pid: number): string[] {
   }
 }
 
-function startedAtFromProc(pid: number): string | undefined {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    // The second field is the command in parentheses and may itself hold spaces and parentheses (proc(5)).
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    const state = fields[0];
-    const startTicks = fields[19];
-    if (state === 'Z' || state === 'X') return undefined;
-    return `${bootId()}/${startTicks}`;
-  } catch {
-    return undefined;
-  }
+function readStartFromProc(pid: number): string | undefined {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+  // The command before these fields may itself hold spaces and parentheses (proc(5)).
+  const [state = '', ...fields] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  // Ticks count from the boot.
+  const bootId = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+  return 'ZX'.includes(state) ? undefined : `${bootId}/${fields[18]}`;
 }
 
-/** Ticks count from the boot, so that the same number after a reboot would otherwise look like the same process. */
-function bootId(): string {
-  try {
-    return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
-  } catch {
-    return '';
-  }
-}
-
-function startedAtFromPs(pid: number): string | undefined {
-  try {
-    const line = ps(pid, 'stat=,lstart=').trim();
-    return line === '' || line.startsWith('Z') ? undefined : line.replace(/^\S+\s+/, '');
-  } catch {
-    return undefined;
-  }
+function readStartFromPs(pid: number): string | undefined {
+  const [state = 'Z', ...start] = ps(pid, 'stat=,lstart=').trim().split(/\s+/);
+  return state.startsWith('Z') ? undefined : start.join(' ');
 }
 
 function ps(pid: number, columns: string): string {
-  return execFileSync('ps', ['-o', columns, '-p', String(pid)], {
-    encoding: 'utf8',
-    env: { ...process.env, LC_ALL: 'C' },
-    stdio: ['ignore', 'pipe', 'ignore'],
-  });
+  const env = { ...process.env, LC_ALL: 'C' };
+  return execFileSync('ps', ['-o', columns, '-p', String(pid)], { encoding: 'utf8', env, stdio: ['ignore', 'pipe', 'ignore'] });
 }

@@ -1,21 +1,21 @@
 import { realpath, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { readCredentials } from './postgres-cluster.ts';
+import { readRelocation } from './postgres-home.ts';
 import { isPostgresOf, readPostmasterFile } from './postgres-leftover.ts';
-import { readSecretFile } from './secret-file.ts';
 import { adminUrl, readServiceDatabaseUrl } from './service-databases.ts';
 
-/** Whether there is a database in a data folder. Nothing is made or changed. */
+/** Whether there is a database in a data folder. Creates nothing. */
 export async function hasPostgres(dataDir: string): Promise<boolean> {
   return (await stat(await findClusterDir(dataDir)).catch(() => undefined)) !== undefined;
 }
 
-/** Where the database of a data folder is, or would be made. */
+/** Where the database of a data folder is, or would be created. */
 export async function findClusterDir(dataDir: string): Promise<string> {
-  return join((await findHome(dataDir)) ?? join(dataDir, 'postgres'), 'data');
+  return join(await findHome(dataDir), 'data');
 }
 
-/** A PostgreSQL that runs on a data folder, in this process's charge or another's. */
+/** A PostgreSQL that runs on a data folder, started by any process. */
 export interface RunningPostgres {
   readonly port: number;
   readonly clusterDir: string;
@@ -25,7 +25,6 @@ export interface RunningPostgres {
 /** @returns undefined while none is ready */
 export async function findPostgres(dataDir: string): Promise<RunningPostgres | undefined> {
   const home = await findHome(dataDir);
-  if (home === undefined) return undefined;
   const clusterDir = join(home, 'data');
   const file = await readPostmasterFile(clusterDir);
   if (!file?.ready || !isPostgresOf(file.pid, clusterDir)) return undefined;
@@ -33,9 +32,9 @@ export async function findPostgres(dataDir: string): Promise<RunningPostgres | u
 }
 
 /**
- * The URL of a service in the PostgreSQL that another process runs on a data folder.
+ * The URL of a service in the PostgreSQL that runs on a data folder.
  *
- * @returns undefined while none is ready there, or where it has no database of that service
+ * @returns undefined while none is ready, or where the service has no role yet
  */
 export async function findServiceDatabase(dataDir: string, service: string): Promise<string | undefined> {
   const running = await findPostgres(dataDir);
@@ -49,10 +48,12 @@ export async function readAdminUrl({ credentialsPath, port }: RunningPostgres): 
   return adminUrl(port, credentials.superuser);
 }
 
-/** The folder of the cluster and its passwords, which as root may lie elsewhere (`preparePostgresHome`). */
-async function findHome(dataDir: string): Promise<string | undefined> {
-  const dir = await realpath(join(dataDir, 'postgres')).catch(() => undefined);
-  if (dir === undefined) return undefined;
-  const relocated = (await readSecretFile(join(dir, 'relocated.json'))) as { dir?: string } | undefined;
-  return relocated?.dir ?? dir;
+/**
+ * The folder of the cluster and its passwords, which as root may be elsewhere
+ * (`preparePostgresHome`).
+ */
+async function findHome(dataDir: string): Promise<string> {
+  const usualDir = join(dataDir, 'postgres');
+  const dir = await realpath(usualDir).catch(() => usualDir);
+  return (await readRelocation(dir)) ?? dir;
 }

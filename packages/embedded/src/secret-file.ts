@@ -5,8 +5,8 @@ import { StartError } from './start-error.ts';
 /**
  * Reads a file of secrets.
  *
- * @returns the JSON document in the file, or `undefined` when there is no such file
- * @throws {StartError} naming the file, when it can't be read or holds something else. A parser's error would quote it.
+ * @returns its JSON document, or `undefined` where there is no such file
+ * @throws {StartError} when it can't be read or is no JSON. A parser's error would quote it.
  */
 export async function readSecretFile(path: string): Promise<unknown> {
   try {
@@ -20,8 +20,8 @@ export async function readSecretFile(path: string): Promise<unknown> {
 }
 
 /**
- * Writes a JSON document that only its owner may read. The file appears complete or not at all, and is on the
- * disk when the promise resolves: a secret that the database already knows must not get lost in a power cut.
+ * Writes a JSON document that only its owner may read. The file appears complete or not at all, and
+ * is on the disk when the promise resolves: the database may already know the secret.
  */
 export async function writeSecretFile(path: string, document: unknown): Promise<void> {
   const draft = `${path}.${process.pid}.${randomBytes(4).toString('hex')}`;
@@ -29,18 +29,16 @@ export async function writeSecretFile(path: string, document: unknown): Promise<
   try {
     await file.writeFile(`${JSON.stringify(document, null, 2)}\n`);
     await file.sync();
-  } finally {
-    await file.close();
-  }
-  try {
     await rename(draft, path);
   } catch (err) {
     await rm(draft, { force: true });
     throw err;
+  } finally {
+    await file.close();
   }
 }
 
-/** 192 bits of randomness in characters that need no quoting in a URL, in SQL or in a configuration file. */
+/** 192 random bits in characters that need no quoting in a URL, SQL or a configuration file. */
 export function createPassword(): string {
   return randomBytes(24).toString('base64url');
 }

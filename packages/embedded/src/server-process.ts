@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { guardOrphan } from './orphan-guard.ts';
@@ -12,13 +13,13 @@ const RECENT_LINES_MAX = 50;
 export interface ProcessExit {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
-  /** Whether `stop()` had been called, so that nobody needs to be told. */
+  /** Whether `stop()` had been called. */
   readonly asked: boolean;
   /** The last lines the server printed, oldest first. */
   readonly lastLines: readonly string[];
 }
 
-/** A signal and how long to wait for its effect, in milliseconds, before the next one. */
+/** A signal, and how long to wait for its effect before the next one. */
 export type StopStep = readonly [signal: NodeJS.Signals, timeoutMs: number];
 
 export interface ServerProcess {
@@ -33,70 +34,63 @@ export interface ServerProcess {
 export interface ServerProcessOptions {
   command: string;
   args: readonly string[];
-  /** The name the program is told it was called by, where that differs from `command`. */
-  argv0?: string;
+  /** The name the program is called by, where that differs from `command`. */
+  argv0?: string | undefined;
   cwd: string;
   env: NodeJS.ProcessEnv;
   user?: SystemUser | undefined;
   stopSteps: readonly [StopStep, ...StopStep[]];
   onLine?: ((line: string) => void) | undefined;
-  /** A folder that goes away with the server if we do not live to remove it. */
+  /** A folder that is removed with the server where this process ends before it could do so. */
   removeDirWhenOrphaned?: string | undefined;
 }
 
 /**
- * Runs a server beside us, in a session of its own, so that a Ctrl-C at the terminal reaches only us and we decide
- * in which order things stop.
+ * Runs a server in a session of its own: a Ctrl-C at the terminal reaches only us, and we decide in
+ * which order servers stop. The server ends with this process, also when that is killed.
  *
- * @throws {StartError} when the program can't be run at all.
+ * @throws {StartError} when the program can't be run
  */
 export async function runServer(options: ServerProcessOptions): Promise<ServerProcess> {
-  const child = spawn(options.command, [...options.args], {
-    cwd: options.cwd,
-    env: options.env,
+  const { command, args, argv0, cwd, env, user, stopSteps, onLine } = options;
+  const child = spawn(command, [...args], {
+    cwd,
+    env,
     detached: true,
     stdio: ['ignore', 'pipe', 'pipe'],
-    ...(options.argv0 === undefined ? {} : { argv0: options.argv0 }),
-    ...(options.user ? { uid: options.user.uid, gid: options.user.gid } : {}),
+    ...(argv0 !== undefined && { argv0 }),
+    ...user,
   });
-  await new Promise<void>((resolve, reject) => {
-    child.once('spawn', resolve);
-    child.once('error', (err) => {
-      reject(new StartError(`${options.command} could not be run: ${err.message}.`, { cause: err }));
-    });
+  await once(child, 'spawn').catch((err: Error) => {
+    throw new StartError(`${command} could not be run: ${err.message}.`, { cause: err });
   });
-  const { pid } = child;
-  if (pid === undefined) throw new StartError(`${options.command} could not be run.`);
-
+  const pid = child.pid as number;
   const recent: string[] = [];
-  const keep = (line: string) => {
+  const collect = (line: string) => {
     recent.push(line);
     if (recent.length > RECENT_LINES_MAX) recent.shift();
-    options.onLine?.(line);
+    onLine?.(line);
   };
-  const drained = Promise.all([readLines(child.stdout, keep), readLines(child.stderr, keep)]);
-
-  const [firstStep] = options.stopSteps;
-  const release = guardOrphan({ pid, signal: firstStep[0], removeDir: options.removeDirWhenOrphaned });
+  const drained = Promise.all([readLines(child.stdout, collect), readLines(child.stderr, collect)]);
+  const release = guardOrphan(pid, stopSteps[0][0], options.removeDirWhenOrphaned);
   let asked = false;
   let gone = false;
   const exited = new Promise<ProcessExit>((resolve) => {
-    child.once('exit', (code, signal) => {
+    child.once('exit', async (code, signal) => {
       gone = true;
       release();
-      // The last lines say why; a grandchild that keeps the pipe open must not hold the news back.
-      void Promise.race([drained, waitUntil(() => false, { timeoutMs: 500 })]).then(() =>
-        resolve({ code, signal, asked, lastLines: recent }),
-      );
+      // The last lines give the reason; a grandchild may hold the pipe open.
+      await Promise.race([drained, waitUntil(() => false, { timeoutMs: 500 })]);
+      resolve({ code, signal, asked, lastLines: recent });
     });
   });
 
   async function end(): Promise<void> {
     asked = true;
-    for (const [signal, timeoutMs] of options.stopSteps) {
+    for (const [signal, timeoutMs] of stopSteps) {
       if (gone) break;
       child.kill(signal);
-      // One that is suspended would not even notice.
+      // A suspended process gets no other signal.
       child.kill('SIGCONT');
       await waitUntil(() => gone, { timeoutMs });
     }
@@ -113,6 +107,26 @@ export async function runServer(options: ServerProcessOptions): Promise<ServerPr
       return ending;
     },
   };
+}
+
+/**
+ * Waits until a server is ready.
+ *
+ * @returns false once it has ended, or after `timeoutMs`
+ */
+export async function waitUntilReady(
+  server: Pick<ServerProcess, 'exited'>,
+  isReady: () => boolean | Promise<boolean>,
+  timeoutMs: number,
+): Promise<boolean> {
+  let ended = false;
+  void server.exited.then(() => {
+    ended = true;
+  });
+  await waitUntil(async () => ended || (await isReady()), { timeoutMs, intervalMs: 10 }).then((done) => {
+    ended ||= !done;
+  });
+  return !ended;
 }
 
 function readLines(stream: Readable, onLine: (line: string) => void): Promise<void> {

@@ -4,18 +4,18 @@ import { createPassword, writeSecretFile } from './secret-file.ts';
 
 const DATABASE = 'latchkey';
 
-/** What is needed of a PostgreSQL of ours to make room in it for services. */
+/** A PostgreSQL whose superuser's password we know. */
 export interface DatabaseAdmin {
   readonly credentialsPath: string;
+  readonly port: number;
   url(database?: string): string;
 }
 
 /**
- * Makes, in one database, a role and a schema of the same name for each service. A role owns its schema and sees no
- * other, so that a service that reads another's tables fails here and not only in production.
+ * Creates, in one database, a role and a schema of the same name for each service. A role owns its
+ * schema and sees no other, so that a service that reads another's tables fails here already.
  *
- * @param services - Names of services, which become names of roles and schemas.
- * @returns the URL for each service.
+ * @returns the URL for each service
  */
 export async function ensureServiceDatabases<Name extends string>(
   admin: DatabaseAdmin,
@@ -26,7 +26,7 @@ export async function ensureServiceDatabases<Name extends string>(
     const { rowCount } = await client.query('SELECT 1 FROM pg_database WHERE datname = $1', [DATABASE]);
     if (rowCount === 0) await client.query(`CREATE DATABASE ${DATABASE}`);
     await client.query(`REVOKE ALL ON DATABASE ${DATABASE} FROM PUBLIC`);
-    for (const service of services) await ensureRole(client, service, passwords[service]);
+    for (const service of services) await ensureRole(client, service, passwords[service] ?? '');
   });
   await withClient(admin.url(DATABASE), async (client) => {
     await client.query('REVOKE ALL ON SCHEMA public FROM PUBLIC');
@@ -35,12 +35,12 @@ export async function ensureServiceDatabases<Name extends string>(
       await client.query(`CREATE SCHEMA IF NOT EXISTS ${name} AUTHORIZATION ${name}`);
     }
   });
-  const urls = services.map((service) => [service, urlFor(admin, service, passwords[service])] as const);
+  const urls = services.map((service) => [service, roleUrl(admin.port, service, passwords[service] ?? '')]);
   return Object.fromEntries(urls) as Record<Name, string>;
 }
 
 /**
- * The URL that {@link ensureServiceDatabases} gave a service earlier, for the port that the server has now.
+ * The URL that {@link ensureServiceDatabases} gave a service earlier, with the present port.
  *
  * @returns undefined where it gave none
  */
@@ -49,44 +49,40 @@ export async function readServiceDatabaseUrl(
   service: string,
 ): Promise<string | undefined> {
   const password = (await readCredentials(credentialsPath))?.roles[service];
-  if (password === undefined) return undefined;
-  return `postgresql://${service}:${encodeURIComponent(password)}@127.0.0.1:${port}/${DATABASE}`;
+  return password === undefined ? undefined : roleUrl(port, service, password);
 }
 
 /** The superuser's URL of the database that holds the services' schemas. */
 export function adminUrl(port: number, password: string): string {
-  return `postgresql://postgres:${password}@127.0.0.1:${port}/${DATABASE}`;
+  return roleUrl(port, 'postgres', password);
 }
 
+function roleUrl(port: number, role: string, password: string): string {
+  return `postgresql://${role}:${encodeURIComponent(password)}@127.0.0.1:${port}/${DATABASE}`;
+}
+
+/** The password is set at every start: the server then agrees with a restored password file. */
 async function ensureRole(client: Client, service: string, password: string): Promise<void> {
   const name = escapeIdentifier(service);
   const { rowCount } = await client.query('SELECT 1 FROM pg_roles WHERE rolname = $1', [service]);
   if (rowCount === 0) await client.query(`CREATE ROLE ${name}`);
-  // Said again at every start, so that the server always agrees with the password file.
   await client.query(`ALTER ROLE ${name} WITH LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE PASSWORD ${escapeLiteral(password)}`);
   await client.query(`ALTER ROLE ${name} SET search_path = ${name}`);
   await client.query(`GRANT CONNECT, TEMPORARY ON DATABASE ${DATABASE} TO ${name}`);
 }
 
-async function ensurePasswords<Name extends string>(path: string, services: readonly Name[]): Promise<Record<Name, string>> {
+async function ensurePasswords(path: string, services: readonly string[]): Promise<Record<string, string>> {
   const credentials = await readCredentials(path);
   if (!credentials) throw new Error(`${path} is missing`);
   const missing = services.filter((service) => credentials.roles[service] === undefined);
   for (const service of missing) credentials.roles[service] = createPassword();
   if (missing.length > 0) await writeSecretFile(path, credentials);
-  return credentials.roles as Record<Name, string>;
-}
-
-function urlFor(admin: DatabaseAdmin, service: string, password: string): string {
-  const url = new URL(admin.url(DATABASE));
-  url.username = service;
-  url.password = password;
-  return url.href;
+  return credentials.roles;
 }
 
 async function withClient<T>(url: string, use: (client: Client) => Promise<T>): Promise<T> {
   const client = new Client({ connectionString: url, connectionTimeoutMillis: 10_000, statement_timeout: 30_000 });
-  // A server that dies in between also fails the query in hand, which tells the caller.
+  // A lost connection also rejects the query.
   client.on('error', () => {});
   await client.connect();
   try {

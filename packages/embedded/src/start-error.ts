@@ -1,6 +1,6 @@
 /**
- * A server that could not be started, told in one sentence for the person at the terminal: what is wrong and
- * what to do. `detail` holds the server's own last lines, for a log.
+ * A server could not be started: one sentence for the user. `detail` holds the server's last
+ * lines.
  */
 export class StartError extends Error {
   override readonly name = 'StartError';

@@ -10,32 +10,30 @@ export interface SystemUser {
 
 const CREATED_USER = 'latchkey';
 
-/** Whether we are root, and so have to give up rights for a server that refuses to run as root. */
 export function isRoot(): boolean {
   return process.getuid?.() === 0;
 }
 
 /**
- * The user PostgreSQL runs as when we are root: whoever owns the data there is, else `postgres`, else a system user
- * that is created for it.
+ * The user that PostgreSQL runs as when we are root: the owner of its data, else `postgres`, else a
+ * system user that is created.
  *
- * @throws {StartError} when there is none and none can be created.
+ * @throws {StartError} when there is none and none can be created
  */
 export async function chooseUnprivilegedUser(dataDir: string): Promise<SystemUser> {
   const owner = await stat(dataDir).catch(() => undefined);
   if (owner && owner.uid !== 0) return { uid: owner.uid, gid: owner.gid };
-  const user = lookUp('postgres') ?? lookUp(CREATED_USER) ?? createUser();
+  const user = findUser('postgres') ?? findUser(CREATED_USER) ?? createUser();
   if (user) return user;
   throw new StartError(
     'PostgreSQL does not run as root and no system user could be created for it: start Latchkey as an ordinary user, create a user named postgres, or set DATABASE_URL.',
   );
 }
 
-function lookUp(name: string): SystemUser | undefined {
+function findUser(name: string): SystemUser | undefined {
+  const read = (flag: string) => Number(execFileSync('id', [flag, name], { stdio: ['ignore', 'pipe', 'ignore'] }).toString());
   try {
-    const ask = (flag: string) =>
-      Number(execFileSync('id', [flag, name], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }));
-    const user = { uid: ask('-u'), gid: ask('-g') };
+    const user = { uid: read('-u'), gid: read('-g') };
     return user.uid > 0 ? user : undefined;
   } catch {
     return undefined;
@@ -43,17 +41,13 @@ function lookUp(name: string): SystemUser | undefined {
 }
 
 function createUser(): SystemUser | undefined {
-  spawnSync(
-    'useradd',
-    ['--system', '--user-group', '--no-create-home', '--home-dir', '/nonexistent', '--shell', '/usr/sbin/nologin', CREATED_USER],
-    { stdio: 'ignore' },
-  );
-  // Two launchers may have tried at once: what counts is that the user is there now.
-  return lookUp(CREATED_USER);
+  const home = ['--no-create-home', '--home-dir', '/nonexistent', '--shell', '/usr/sbin/nologin'];
+  spawnSync('useradd', ['--system', '--user-group', ...home, CREATED_USER], { stdio: 'ignore' });
+  // Another launcher may have created it at the same time.
+  return findUser(CREATED_USER);
 }
 
-/** Whether a command succeeds for this user, from the root folder. */
+/** Whether a command succeeds for this user. */
 export function succeedsAs(user: SystemUser, command: string, args: readonly string[]): boolean {
-  const result = spawnSync(command, [...args], { uid: user.uid, gid: user.gid, cwd: '/', stdio: 'ignore', timeout: 10_000 });
-  return result.status === 0;
+  return spawnSync(command, [...args], { ...user, cwd: '/', stdio: 'ignore', timeout: 10_000 }).status === 0;
 }

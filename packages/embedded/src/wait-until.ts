@@ -1,26 +1,24 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
 export interface WaitOptions {
-  /** How long to go on asking, in milliseconds. */
   timeoutMs: number;
   /** Pause between two tries, in milliseconds; 20 by default. */
   intervalMs?: number;
 }
 
 /**
- * Asks until the answer is truthy or the time is up.
+ * Polls until the result is truthy or the time is up.
  *
- * @returns the first truthy answer, or `undefined` after `timeoutMs`. What `ask` throws is passed on.
+ * @returns the first truthy result, or `undefined` after `timeoutMs`
+ * @throws what `poll` throws
  */
 export async function waitUntil<T>(
-  ask: () => T | Promise<T>,
+  poll: () => T | Promise<T>,
   { timeoutMs, intervalMs = 20 }: WaitOptions,
 ): Promise<T | undefined> {
-  const deadline = performance.now() + timeoutMs;
-  for (;;) {
-    const answer = await ask();
-    if (answer) return answer;
+  for (const deadline = performance.now() + timeoutMs; ; await delay(intervalMs)) {
+    const result = await poll();
+    if (result) return result;
     if (performance.now() >= deadline) return undefined;
-    await delay(intervalMs);
   }
 }

@@ -2,9 +2,9 @@ import { join, resolve } from 'node:path';
 import { findServiceDatabase } from '@latchkey/embedded/running-postgres';
 import { findRunningRedis } from '@latchkey/embedded/running-redis';
 import { readIdentityConfig } from '@latchkey/identity/config';
-import type { AccountsTarget } from '@latchkey/identity/operator/accounts-command';
-import { ConfigError, readConfig, secretSetting, urlSetting } from '@latchkey/kit/config';
-import { warnOfMisspelt } from '@latchkey/kit/misspelt-settings';
+import type { AccountsTarget } from '@latchkey/identity/operator/accounts-process';
+import { warnOfMisspelt } from '@latchkey/kit/config/misspelt-settings';
+import { ConfigError, readConfig, secretSetting, urlSetting } from '@latchkey/kit/config/settings';
 import { z } from 'zod';
 import { checkPostgres } from './external-servers.ts';
 import { readStoredSecrets } from './secrets.ts';
@@ -17,15 +17,15 @@ const settings = z.object({
   SECRET_KEY: secretSetting.optional(),
 });
 
-/** Stand in for what is not known yet, or not there. */
+/** Stand for what is not known yet. */
 const UNKNOWN = { DATABASE_URL: 'postgresql://unknown', REDIS_URL: 'redis://unknown' };
 
 /**
- * Finds the accounts of `npm start`: in the database that DATABASE_URL names, that of a Latchkey that runs on the data folder, or else that folder's
- * own, which runs until the target is closed. The gateways are told by the Redis that REDIS_URL names, or that of a Latchkey that runs.
+ * Finds the accounts of `npm start`: in the database of DATABASE_URL, that of a Latchkey that
+ * runs on the data folder, or else the folder's own, which runs until the target is closed.
+ * Gateways hear of changes through the Redis of REDIS_URL, or that of the Latchkey that runs.
  *
  * @param env settings of `npm start`
- * @param note told what takes a moment
  * @throws {ConfigError} when settings are wrong
  * @throws {StartError} when there is no database
  */
@@ -35,7 +35,7 @@ export async function openAccountsTarget(env: NodeJS.ProcessEnv, note: (line: st
   if (DATABASE_URL === undefined) await requireDatabase(dataDir);
   const secretKey = SECRET_KEY ?? (await readStoredSecrets(dataDir))?.secretKey;
   const configFor = (urls: Partial<typeof UNKNOWN>) => readIdentityConfig({ ...env, SECRET_KEY: secretKey, ...UNKNOWN, ...urls });
-  // Wrong settings are told before anything is started.
+  // Checks the settings before anything is started.
   checkSettings(() => configFor({}), dataDir);
   warnOfMisspelt(env, note);
   const database =
@@ -51,7 +51,7 @@ export async function openAccountsTarget(env: NodeJS.ProcessEnv, note: (line: st
   return { ...target, listeners: database.running ? 'unknown' : 'none' };
 }
 
-/** @throws {ConfigError} with what is wrong, and where a secret that was not set was looked for */
+/** @throws {ConfigError} which also names the file that holds no secret key */
 function checkSettings(read: () => unknown, dataDir: string): void {
   try {
     read();
@@ -67,7 +67,7 @@ async function openGivenDatabase(url: string) {
   return { url, running: true, close: async () => undefined };
 }
 
-/** The Redis of the Latchkey that runs on a data folder, unless that one has a database of its own and so nothing to do with this one. */
+/** The Redis of the Latchkey that runs on a data folder, unless that one uses another database. */
 async function findRedisOf(databaseUrl: string, dataDir: string): Promise<string | undefined> {
   const own = await findServiceDatabase(dataDir, 'identity');
   return own === undefined || own === databaseUrl ? findRunningRedis(dataDir) : undefined;

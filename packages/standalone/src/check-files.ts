@@ -1,8 +1,8 @@
 import { join, resolve } from 'node:path';
 import { type FilesConfig, readFilesConfig } from '@latchkey/files/config';
 import type { CheckTarget } from '@latchkey/files/storage/reconciler/check-command';
-import { readConfig, urlSetting } from '@latchkey/kit/config';
-import { warnOfMisspelt } from '@latchkey/kit/misspelt-settings';
+import { warnOfMisspelt } from '@latchkey/kit/config/misspelt-settings';
+import { readConfig, urlSetting } from '@latchkey/kit/config/settings';
 import { z } from 'zod';
 import { openServiceDatabase } from './service-database.ts';
 
@@ -12,16 +12,15 @@ const settings = z.object({
   OBJECTS_DIR: z.string().optional(),
 });
 
-/** Stands in for what a check does not use, and for the database until it is known. */
+/** Stand for what a check does not use, and for the database until it is known. */
 const UNUSED = { REDIS_URL: 'redis://unused', SECRET_KEY: 'unused-'.repeat(8) };
 const DATABASE_UNKNOWN = 'postgresql://unknown';
 
 /**
- * Finds the files of `npm start` and their database: the one that DATABASE_URL names, the one of a Latchkey that runs on the data folder, or else
- * that folder's own, which runs until the target is closed.
+ * Finds the files of `npm start` and their database: that of DATABASE_URL, that of a Latchkey that
+ * runs on the data folder, or else the folder's own, which runs until the target is closed.
  *
  * @param env settings of `npm start`
- * @param note told what takes a moment
  * @throws {ConfigError} when settings are wrong
  * @throws {StartError} when there is no database
  */
@@ -30,7 +29,7 @@ export async function openCheckTarget(env: NodeJS.ProcessEnv, note: (line: strin
   const dataDir = resolve(DATA_DIR);
   const objectsDir = resolve(OBJECTS_DIR ?? join(dataDir, 'files'));
   const configFor = (url: string) => filesConfigFor(env, url, objectsDir);
-  // Wrong settings are told before anything is started.
+  // Checks the settings before anything is started.
   configFor(given ?? DATABASE_UNKNOWN);
   warnOfMisspelt(env, note);
   if (given !== undefined) return { config: configFor(given), close: async () => undefined };

@@ -6,9 +6,9 @@ export type Command = { readonly help: true } | { readonly help: false; readonly
 
 export const HELP = `Usage: npm start [-- --deployed]
 
-Runs Latchkey with a PostgreSQL and a Redis of its own.
+Runs Latchkey with an embedded PostgreSQL and Redis.
 
-  --deployed   run each service as a process of its own, as in a larger deployment
+  --deployed   run each service in its own process, as in a larger deployment
   --help       show this
 
 Settings are environment variables, among them:
@@ -17,19 +17,16 @@ Settings are environment variables, among them:
   REALTIME_PORT  port of live connections (8081)
   HOST           address to listen on (0.0.0.0)
   PUBLIC_URL     URL by which clients reach it (http://localhost:PORT)
-  DATA_DIR       where everything is kept (.data)
-  DATABASE_URL   a PostgreSQL to use instead of one of its own
-  REDIS_URL      a Redis to use instead of one of its own
-  SECRET_KEY     secret of at least 32 characters (made and kept in DATA_DIR)
+  DATA_DIR       folder of all data (.data)
+  DATABASE_URL   a PostgreSQL to use instead of the embedded one
+  REDIS_URL      a Redis to use instead of the embedded one
+  SECRET_KEY     secret of at least 32 characters (created in DATA_DIR)
   LOG_LEVEL      fatal, error, warn, info, debug, trace or silent (info)
 
 docs/settings.md names the others.
 `;
 
-/**
- * @returns what is asked for
- * @throws {Error} with a sentence about an argument that there is none such
- */
+/** @throws {Error} with a sentence about an unknown argument */
 export function readCommandLine(args: readonly string[]): Command {
   const { values } = parseArgs({
     args: [...args],

@@ -2,18 +2,17 @@ import { type DiskFullError, diskFullError } from '@latchkey/embedded/disk-full'
 
 const INTERVAL_MS = 60_000;
 
-/** Reports full disks, each at most once a minute. */
+/**
+ * Reports full disks, each at most once a minute: servers and services complain several times a
+ * second.
+ */
 export interface DiskReporter {
   report(err: DiskFullError): void;
   /** Reports the disk that holds a folder. */
   reportFolder(folder: string): Promise<void>;
 }
 
-/**
- * Servers and services complain of a full disk several times a second. One line a minute says what to do.
- *
- * @param now the time in milliseconds
- */
+/** @param now the time in milliseconds */
 export function createDiskReporter(warn: (line: string) => void, now = () => performance.now()): DiskReporter {
   const reportedAt = new Map<string, number>();
   const report = ({ mount, message }: DiskFullError) => {

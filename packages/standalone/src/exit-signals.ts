@@ -1,22 +1,22 @@
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
-/** A Ctrl-C reaches us from the terminal and again through npm and the script that started us. */
+/** A Ctrl-C arrives from the terminal and again through npm and the script that started us. */
 const ECHO_MS = 500;
 
 /**
- * Listens for the wish to stop: a signal, or the end of the script that started us. The first stops in order, a second
- * one at once.
+ * Calls `stop` at the first signal, or when the script that started us ends, and `kill` at a
+ * second signal.
  */
-export function onExitWish(stop: () => void, stopAtOnce: () => void): void {
+export function onExitWish(stop: () => void, kill: () => void): void {
   let firstAt: number | undefined;
-  const wish = () => {
+  const onWish = () => {
     if (firstAt === undefined) {
       firstAt = performance.now();
       stop();
     } else if (performance.now() - firstAt > ECHO_MS) {
-      stopAtOnce();
+      kill();
     }
   };
-  for (const signal of SIGNALS) process.on(signal, wish);
-  process.once('disconnect', wish);
+  for (const signal of SIGNALS) process.on(signal, onWish);
+  process.once('disconnect', onWish);
   process.channel?.unref();
 }

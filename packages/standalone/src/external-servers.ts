@@ -5,22 +5,22 @@ import { Client } from 'pg';
 const TIMEOUT_MS = 5_000;
 
 /**
- * Asks the PostgreSQL that was given whether it can be used.
+ * Checks that the PostgreSQL of DATABASE_URL can be used.
  *
- * @throws {StartError} when it can't; the sentence holds no password.
+ * @throws {StartError} when it can't; without the password
  */
 export async function checkPostgres(url: string): Promise<void> {
   await query(url, 'SELECT 1');
 }
 
 /**
- * Asks the PostgreSQL that was given whether Latchkey has accounts there.
+ * Whether the database of DATABASE_URL has accounts.
  *
  * @throws {StartError} when it can't be used
  */
 export async function hasAccounts(url: string): Promise<boolean> {
-  const [table] = await query(url, "SELECT to_regclass('identity.account') IS NOT NULL AS there");
-  return table?.there === true && (await query(url, 'SELECT 1 FROM identity.account LIMIT 1')).length > 0;
+  const [table] = await query(url, "SELECT to_regclass('identity.account') IS NOT NULL AS exists");
+  return table?.exists === true && (await query(url, 'SELECT 1 FROM identity.account LIMIT 1')).length > 0;
 }
 
 async function query(url: string, sql: string): Promise<Array<Record<string, unknown>>> {
@@ -37,18 +37,13 @@ async function query(url: string, sql: string): Promise<Array<Record<string, unk
 }
 
 /**
- * Asks the Redis that was given whether it can be used.
+ * Checks that the Redis of REDIS_URL can be used.
  *
- * @throws {StartError} when it can't; the sentence holds no password.
+ * @throws {StartError} when it can't; without the password
  */
 export async function checkRedis(url: string): Promise<void> {
-  const redis = new Redis(url, {
-    lazyConnect: true,
-    connectTimeout: TIMEOUT_MS,
-    commandTimeout: TIMEOUT_MS,
-    maxRetriesPerRequest: 0,
-    retryStrategy: () => null,
-  });
+  const timeouts = { connectTimeout: TIMEOUT_MS, commandTimeout: TIMEOUT_MS };
+  const redis = new Redis(url, { lazyConnect: true, ...timeouts, maxRetriesPerRequest: 0, retryStrategy: () => null });
   let reason: unknown;
   redis.on('error', (err) => {
     reason ??= err;

@@ -50,5 +50,5 @@ it.each([
     env: { PATH: join(root, 'bin'), HOME: root },
     encoding: 'utf8',
   });
-  expect([status, / install --frozen-lockfile /.test(stderr), / --prod /.test(stderr)]).toEqual([1, true, isProduction]);
+  expect([status, / install --frozen-lockfile /.test(stderr), /--prod\b/.test(stderr)]).toEqual([1, true, isProduction]);
 });

@@ -1,61 +1,75 @@
 import { createServer } from 'node:net';
 import { findFreePort } from '@latchkey/embedded/free-port';
 import { StartError } from '@latchkey/embedded/start-error';
+import type { LauncherSettings } from './settings.ts';
 
-/** Where clients are to be listened to. */
+/** Where clients connect. */
 export interface ListenAddress {
   readonly host: string;
   readonly port: number;
-  /** The settings that decide. */
-  readonly settings: { readonly host: string; readonly port: string };
+  /** The setting of the port. */
+  readonly portSetting: string;
 }
 
 /**
- * Makes sure, before anything slow, that the address can be listened on; port 0 becomes a free one.
+ * Makes sure, before anything slow, that both addresses can be listened on. Port 0 becomes a free
+ * one.
  *
- * @throws {StartError} when it can't.
+ * @throws {StartError} with a line for each problem
  */
-export async function claimAddress(address: ListenAddress): Promise<ListenAddress> {
+export async function claimAddresses({
+  HOST: host,
+  PORT,
+  REALTIME_PORT,
+}: Pick<LauncherSettings, 'HOST' | 'PORT' | 'REALTIME_PORT'>) {
+  const [address, realtimeAddress] = await Promise.allSettled([
+    claimAddress({ host, port: PORT, portSetting: 'PORT' }),
+    claimAddress({ host, port: REALTIME_PORT, portSetting: 'REALTIME_PORT' }),
+  ]);
+  if (address.status === 'fulfilled' && realtimeAddress.status === 'fulfilled') {
+    return { address: address.value, realtimeAddress: realtimeAddress.value };
+  }
+  const problems = [address, realtimeAddress].flatMap((claim) => (claim.status === 'rejected' ? [claim.reason] : []));
+  throw new StartError([...new Set(problems.map(({ message }) => message))].join('\n'), { cause: problems[0] });
+}
+
+async function claimAddress(address: ListenAddress): Promise<ListenAddress> {
   if (address.port === 0) return { ...address, port: await findFreePort() };
-  await tryListen(address);
+  const probe = createServer();
+  await new Promise<void>((resolve, reject) => {
+    probe.once('error', (err) => reject(new Error(explainListenError(err, address) ?? err.message)));
+    probe.listen({ host: address.host, port: address.port }, () => probe.close(() => resolve()));
+  });
   return address;
 }
 
-/** The address as this machine reaches it, for an address that may mean all of them. */
+/** The address on this machine. */
 export function localUrl(address: ListenAddress): string {
   return `http://${hostOf(address, '127.0.0.1')}`;
 }
 
-/** Where clients of this machine open live connections. */
-export function realtimeUrl(address: ListenAddress): string {
+/** Where clients on this machine open live connections. */
+export function realtimeUrl(address: Pick<ListenAddress, 'host' | 'port'>): string {
   return `ws://${hostOf(address, 'localhost')}/api/v1/realtime`;
 }
 
-/** @param ownName what the machine calls itself, for an address that means all of its own */
-function hostOf({ host, port }: ListenAddress, ownName: string): string {
-  const everywhere = host === '0.0.0.0' || host === '::';
-  return `${everywhere ? ownName : host.includes(':') ? `[${host}]` : host}:${port}`;
+/** @param ownName name of this machine, for an address that means all of its addresses */
+function hostOf({ host, port }: Pick<ListenAddress, 'host' | 'port'>, ownName: string): string {
+  if (host === '0.0.0.0' || host === '::') return `${ownName}:${port}`;
+  return `${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
-/** The sentence for an address that can't be listened on, or nothing for another error. */
-export function explainListenError(err: unknown, { host, port, settings }: ListenAddress): string | undefined {
-  const { code } = err as NodeJS.ErrnoException;
-  if (code === 'EADDRINUSE')
-    return `Port ${port} is taken by another process: stop that, or set ${settings.port} to another port.`;
-  if (code === 'EACCES') return `Port ${port} may not be used by this user: set ${settings.port} to one above 1023.`;
-  if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') {
-    return `This machine has no address ${host}: set ${settings.host} to one of its own.`;
+/** The sentence for an address that can't be listened on, or undefined for another error. */
+export function explainListenError(err: unknown, { host, port, portSetting }: ListenAddress): string | undefined {
+  switch ((err as NodeJS.ErrnoException).code) {
+    case 'EADDRINUSE':
+      return `Port ${port} is taken by another process: stop that, or set ${portSetting} to another port.`;
+    case 'EACCES':
+      return `Port ${port} may not be used by this user: set ${portSetting} to one above 1023.`;
+    case 'EADDRNOTAVAIL':
+    case 'ENOTFOUND':
+      return `This machine has no address ${host}: set HOST to one of its own.`;
+    default:
+      return undefined;
   }
-  return undefined;
-}
-
-function tryListen(address: ListenAddress): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const probe = createServer();
-    probe.once('error', (err) => {
-      const sentence = explainListenError(err, address);
-      reject(sentence === undefined ? err : new StartError(sentence, { cause: err }));
-    });
-    probe.listen({ host: address.host, port: address.port }, () => probe.close(() => resolve()));
-  });
 }

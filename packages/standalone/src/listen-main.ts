@@ -6,11 +6,11 @@ const ENDS: Record<End, { readonly code: number; readonly sentence?: string }> =
   aborted: { code: 0 },
   deleted: { code: 0, sentence: 'The application was deleted.' },
   rotated: { code: 1, sentence: 'The socket key was rotated: take the new one from get-applications.' },
-  // The state says why.
+  // The state gives the reason.
   refused: { code: 1 },
 };
 
-// Whoever reads what we print may go away, as `head` does.
+// The reader of our output may go away, as `head` does.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => process.exit(0));
 
 const command = readCommand();
@@ -43,7 +43,7 @@ async function run({ json, ...options }: ListenCommand & { help: false }): Promi
     const line = describeState(state, lastEventId);
     if (line !== undefined) process.stderr.write(`${line}\n`);
     if (state.state !== 'connected') return;
-    // The listener passes on the others itself.
+    // The listener reports the others as events.
     if (state.ready.data.resumed) print(state.ready);
     else lastEventId = state.ready.data.lastSequence;
   };

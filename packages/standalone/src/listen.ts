@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util';
 import type { LiveEvent, State } from '@latchkey/examples/live-events.node.mjs';
 
 const urlAt = (port: string) => `ws://localhost:${port}/api/v1/realtime`;
-/** Where `npm start` opens live connections where nothing else is set. */
+/** The default of `npm start`. */
 export const DEFAULT_URL = urlAt('8081');
 const PROTOCOLS = ['ws:', 'wss:', 'http:', 'https:'];
 
@@ -34,9 +34,7 @@ export type ListenCommand =
       readonly json: boolean;
     };
 
-/**
- * @throws {Error} with a sentence about what is wrong with the arguments
- */
+/** @throws {Error} with a sentence about a wrong argument */
 export function readListenArguments(args: readonly string[], env: NodeJS.ProcessEnv): ListenCommand {
   const { values, positionals } = parseArgs({
     args: [...args],
@@ -53,7 +51,7 @@ export function readListenArguments(args: readonly string[], env: NodeJS.Process
   if (positionals.length > 1) throw new Error('There is more than one socket key.');
   const socketKey = positionals[0] ?? env.LATCHKEY_SOCKET_KEY?.trim();
   if (!socketKey) throw new Error('There is no socket key.');
-  // It becomes part of a header, so that a stray line break would be an error of the HTTP client.
+  // It becomes part of a header, where a line break would be an error of the HTTP client.
   if (!/^[\x21-\x7e]+$/.test(socketKey)) throw new Error('The socket key has characters that no key has.');
   const url = values.url ?? (env.REALTIME_PORT ? urlAt(env.REALTIME_PORT) : DEFAULT_URL);
   if (values.url === undefined && !URL.canParse(url)) throw new Error('REALTIME_PORT is no port: set it right, or give --url.');
@@ -69,9 +67,9 @@ export function describeEvent({ time, sequence, type, data }: LiveEvent): string
 }
 
 /**
- * What the listener is doing, as a line to read, or undefined where there is nothing to say.
+ * What the listener does, as a line to read.
  *
- * @param lastEventId `sequence` of the last event that is known, where there is one: what came after it was asked for
+ * @param lastEventId `sequence` of the last known event
  */
 export function describeState(state: State, lastEventId: string | undefined): string | undefined {
   if (state.state === 'connecting') return undefined;
@@ -86,12 +84,12 @@ export function describeState(state: State, lastEventId: string | undefined): st
 
 function describeStart(lastSequence: string, lastEventId: string | undefined): string {
   if (lastEventId === undefined) return `Begins after #${lastSequence}.`;
-  // A number that was mistyped, or that of events which a backup did not have.
+  // The number was mistyped, or the events were lost with a restore.
   if (Number(lastEventId) > Number(lastSequence)) return `There is no #${lastEventId}: begins after #${lastSequence}.`;
   return `Missed what is no longer held, and goes on after #${lastSequence}.`;
 }
 
-/** Without what a terminal would take for a command. */
+/** Escapes control characters, which a terminal would interpret. */
 function printable(line: string): string {
   return line.replace(/\p{Cc}/gu, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }

@@ -13,7 +13,7 @@ describe('the log', () => {
   });
   afterEach(() => dir.remove());
 
-  it('keeps every line, and shows those that somebody should see', async () => {
+  it('stores every line, and shows warnings and errors', async () => {
     const shown: string[] = [];
     const logs = await openLogSink(dir.path, (line) => shown.push(line));
     logs.write('{"level":30,"service":"apps","msg":"fine"}\n');
@@ -32,7 +32,8 @@ describe('the log', () => {
       for (let count = 0; count < 3; count += 1) logs.write(line);
       await eventually(async () => expect(await readdir(dir.path)).toContain(`latchkey.${next}.log`));
     }
-    // The library lists the folder and removes without a lock: now and then the oldest of the five goes early.
+    // The library lists the folder and removes without a lock: now and then the oldest of the
+    // five goes early.
     const newest = [4, 5, 6, 7, 8].map((number) => `latchkey.${number}.log`);
     await eventually(async () => {
       const kept = (await readdir(dir.path)).sort();
@@ -41,7 +42,7 @@ describe('the log', () => {
     await logs.close();
   });
 
-  it('says that its disk is full, and writes what it was told meanwhile once there is space', async () => {
+  it('reports a full disk, and writes the lines of that time once there is space', async () => {
     let reports = 0;
     const logs = await openLogSink(dir.path, () => {}, {
       onDiskFull: () => {

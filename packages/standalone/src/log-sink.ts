@@ -7,7 +7,7 @@ const FILE_SIZE = '20m';
 const OLD_FILES_MAX = 4;
 const WARN = 40;
 
-/** Where everything that runs writes its log. */
+/** The log of everything that runs. */
 export interface LogSink {
   readonly dir: string;
   /** Takes one line of JSON, as pino writes it. */
@@ -18,16 +18,19 @@ export interface LogSink {
 }
 
 export interface LogSinkOptions {
-  /** At which the next file is begun, like `20m`. */
+  /** The size at which the next file begins, like `20m`. */
   readonly fileSize?: string;
-  /** Called each time that a full disk took no lines. They are written once there is space, up to a bound. */
+  /**
+   * Called each time that a full disk took no lines. They are written once there is space, up to
+   * a limit.
+   */
   readonly onDiskFull?: () => void;
 }
 
 /**
  * Opens the log: JSON lines in `<dir>/latchkey.<number>.log`, five files of 20 MB at most.
  *
- * @param onProblem gets warnings and errors in a form to read, as they also concern the person at the terminal
+ * @param onProblem gets warnings and errors in readable form
  */
 export async function openLogSink(
   dir: string,
@@ -43,30 +46,29 @@ export async function openLogSink(
     sync: false,
     minLength: 4_096,
     periodicFlush: 500,
-    // Beyond this much that the disk did not take, lines are dropped rather than memory filled.
+    // While the disk takes nothing, lines beyond this limit are dropped rather than memory filled.
     maxLength: 16 * 1024 * 1024,
   });
-  let broken = false;
+  let isBroken = false;
   file.on('error', (err: Error) => {
-    // It stops the log and nothing else; the library tries again with the next lines.
+    // The library tries again with the next lines.
     if (saysDiskFull(err)) onDiskFull();
-    else if (!broken) onProblem(`The log can't be written: ${err.message}`);
-    broken = true;
+    else if (!isBroken) onProblem(`The log can't be written: ${err.message}`);
+    isBroken = true;
   });
   file.on('write', () => {
-    broken = false;
+    isBroken = false;
   });
-  const write = (line: string) => {
-    file.write(line.endsWith('\n') ? line : `${line}\n`);
-    if (levelOf(line) >= WARN) onProblem(toReadable(line));
-  };
   return {
     dir,
-    write,
+    write(line) {
+      file.write(line.endsWith('\n') ? line : `${line}\n`);
+      if (levelOf(line) >= WARN) onProblem(toReadable(line));
+    },
     writeText: (service, text) => file.write(`${JSON.stringify({ level: 30, time: Date.now(), service, msg: text })}\n`),
     close: () =>
       new Promise((resolve) => {
-        if (broken) return resolve();
+        if (isBroken) return resolve();
         file.once('close', resolve);
         file.once('error', () => resolve());
         file.end();
@@ -74,12 +76,12 @@ export async function openLogSink(
   };
 }
 
-/** pino puts the level first: `{"level":30,…`. Lines in another form have none. */
+/** pino puts the level first: `{"level":30,…`. */
 function levelOf(line: string): number {
   return line.startsWith('{"level":') ? Number.parseInt(line.slice(9, 11), 10) : 0;
 }
 
-/** A log line as a sentence: who, what, and why. */
+/** A log line as a sentence: service, message, reason. */
 export function toReadable(line: string): string {
   try {
     const { service, msg, err } = JSON.parse(line) as { service?: string; msg?: string; err?: { message?: string } };

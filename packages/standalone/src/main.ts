@@ -1,18 +1,18 @@
 import { StartError } from '@latchkey/embedded/start-error';
-import { ConfigError } from '@latchkey/kit/config';
-import { releaseUnusedMemory } from '@latchkey/kit/unused-memory';
+import { ConfigError } from '@latchkey/kit/config/settings';
+import { releaseUnusedMemory } from '@latchkey/kit/process/unused-memory';
 import { HELP, readCommandLine } from './command-line.ts';
 import { onExitWish } from './exit-signals.ts';
 import { startLatchkey } from './latchkey.ts';
+import { createTerminalReporter } from './reporter.ts';
 import type { Shape } from './settings.ts';
-import { createTerminalReporter } from './terminal-reporter.ts';
 import { welcome } from './welcome.ts';
 
-/** How long everything together may take to stop before it has started, in milliseconds. */
+/** Limit of a stop before everything has started. */
 const STOP_TIMEOUT_MS = 45_000;
 const EXIT_FAILED = 1;
 const EXIT_USAGE = 2;
-const EXIT_AT_ONCE = 130;
+const EXIT_KILLED = 130;
 
 const reporter = createTerminalReporter(process.stdout, process.stderr);
 // The terminal may go away while we run.
@@ -29,22 +29,25 @@ function explain(err: unknown): string {
   return `Latchkey did not start: ${err instanceof Error ? err.message : String(err)}`;
 }
 
+/** The messages of all that failed while Latchkey stopped. */
+function messagesOf(err: unknown): string[] {
+  if (err instanceof SuppressedError) return [...messagesOf(err.suppressed), ...messagesOf(err.error)];
+  return [(err as Error).message];
+}
+
 async function run(shape: Shape): Promise<never> {
   let stopTimeoutMs = STOP_TIMEOUT_MS;
   let uploadsAwaited = '';
   const limitStop = () => setTimeout(() => fail('Stopping took too long.'), stopTimeoutMs).unref();
   const stopping = new AbortController();
-  const asked = new Promise<undefined>((resolve) => {
-    onExitWish(
-      () => {
-        reporter.note(`Stopping.${uploadsAwaited}`);
-        limitStop();
-        stopping.abort();
-        resolve(undefined);
-      },
-      () => process.exit(EXIT_AT_ONCE),
-    );
-  });
+  const { promise: asked, resolve: onAsked } = Promise.withResolvers<undefined>();
+  const onStop = () => {
+    reporter.note(`Stopping.${uploadsAwaited}`);
+    limitStop();
+    stopping.abort();
+    onAsked(undefined);
+  };
+  onExitWish(onStop, () => process.exit(EXIT_KILLED));
   const crashed = new Promise<string>((resolve) => {
     process.on('uncaughtException', (err) => resolve(`Latchkey failed: ${err.message}`));
   });
@@ -64,9 +67,7 @@ async function run(shape: Shape): Promise<never> {
     reporter.warn(failure);
     limitStop();
   }
-  await latchkey.stop().catch((err: AggregateError) => {
-    fail(`Not everything stopped cleanly: ${err.errors.map((cause: Error) => cause.message).join('; ')}`);
-  });
+  await latchkey.stop().catch((err: unknown) => fail(`Not everything stopped cleanly: ${messagesOf(err).join('; ')}`));
   process.exit(failure === undefined ? 0 : EXIT_FAILED);
 }
 

@@ -16,7 +16,7 @@ function run(name: string, args: readonly string[], env: NodeJS.ProcessEnv = {})
 }
 
 it.each(Object.keys(scripts))(
-  'npm run %s explains itself',
+  'npm run %s prints its help',
   (name) => {
     const { status, stdout, stderr } = run(name, ['--help']);
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });

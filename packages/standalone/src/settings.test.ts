@@ -1,5 +1,4 @@
-import { settingNames } from '@latchkey/kit/config';
-import { warnOfMisspelt } from '@latchkey/kit/misspelt-settings';
+import { warnOfMisspelt } from '@latchkey/kit/config/misspelt-settings';
 import { describe, expect, it } from 'vitest';
 import { readSettings, settingsWithoutEffect } from './settings.ts';
 
@@ -17,14 +16,13 @@ it('takes nothing but defaults, in either shape', () => {
   expect([problems({}, 'standalone'), problems({})]).toEqual([[], []]);
 });
 
-it('names what is wrong for services of their own with everything else, before any is started', () => {
-  const env = { PORT: 'abc', CALLS_AT_ONCE: '0', CONNECTIONS_MAX: 'x', MIGRATE_ON_START: 'yes', PROBE_PORT: '99999' };
-  expect(problems(env)).toEqual([
-    'CALLS_AT_ONCE must be a whole number from 1 to 1000000',
-    'CONNECTIONS_MAX must be a whole number from 1 to 1000000',
-    'MIGRATE_ON_START must be true or false',
-    'PORT must be a whole number from 0 to 65535',
-    'PROBE_PORT must be a whole number from 0 to 65535',
+it('names what is wrong for the launcher and all services together, without the values', () => {
+  const env = { PORT: 'abc', DATABASE_URL: 'mysql://secret', SECRET_KEY: 'short', MIGRATE_ON_START: 'yes', REALTIME_PORT: '-1' };
+  const named = problems(env).map((problem) => problem.split(' ')[0]);
+  expect(named).toEqual(['DATABASE_URL', 'MIGRATE_ON_START', 'PORT', 'REALTIME_PORT', 'SECRET_KEY']);
+  expect(problems(env).join()).not.toMatch(/abc|mysql|short|yes/);
+  expect(problems({ PORT: '18080', REALTIME_PORT: '18080' })).toEqual([
+    'PORT (8080 unless set) and REALTIME_PORT (8081 unless set) must differ, and both are 18080',
   ]);
 });
 
@@ -35,23 +33,11 @@ it('says that services of one machine are not called over TLS', () => {
   ]);
 });
 
-it('names the settings between services that a shape has no use for', () => {
-  const env = {
-    CALLS_AT_ONCE: '10',
-    CONNECTIONS_MAX: '10',
-    MIGRATE_ON_START: '',
-    PROBE_PORT: '8090',
-    SERVICE_TLS_CA_FILE: '/ca.crt',
-  };
-  expect(settingsWithoutEffect(env, 'standalone')).toEqual(['PROBE_PORT', 'CALLS_AT_ONCE', 'SERVICE_TLS_CA_FILE']);
-  expect(settingsWithoutEffect(env, 'deployed')).toEqual(['PROBE_PORT']);
-});
-
-it.each(['standalone', 'deployed'] as const)('names a port that metrics share with another, %s', (shape) => {
-  const metrics = { METRICS_TOKEN: 'a-token-of-the-tests-of-the-settings' };
-  expect(problems({ ...metrics, METRICS_PORT: '8080' }, shape)).toEqual(['PORT and METRICS_PORT must differ, and both are 8080']);
-  expect(problems({ ...metrics, METRICS_PORT: '8081' }, shape)).toEqual([
-    'REALTIME_PORT and METRICS_PORT must differ, and both are 8081',
+it('names the settings between services that have no effect in one process', () => {
+  const env = { MIGRATE_ON_START: '', SERVICE_TLS_CA_FILE: '/ca.crt' };
+  expect([settingsWithoutEffect(env, 'standalone'), settingsWithoutEffect(env, 'deployed')]).toEqual([
+    ['SERVICE_TLS_CA_FILE'],
+    [],
   ]);
 });
 
@@ -66,10 +52,7 @@ describe('misspelt settings', () => {
   it.each([
     ['SIGNUP', 'SIGN_UP'],
     ['PUBLIC_ULR', 'PUBLIC_URL'],
-    ['RATELIMIT_IP_PERMINUTE', 'RATE_LIMIT_IP_PER_MINUTE'],
-    ['PROT', 'PORT'],
     ['DATADIR', 'DATA_DIR'],
-    ['METRIC_PORT', 'METRICS_PORT'],
   ])('names %s and what was meant, in either shape, and never the value', (name, meant) => {
     for (const shape of ['standalone', 'deployed'] as const) {
       expect(warnings({ [name]: 'hidden' }, shape)).toEqual([
@@ -95,15 +78,5 @@ describe('misspelt settings', () => {
     const telemetry = ['OTEL_BLRP_MAX_QUEUE_SIZE', 'OTEL_METRICS_EXPORTER', 'OTEL_LOGS_EXPORTER', 'AWS_ACCESS_KEY_ID'];
     const env = Object.fromEntries([...others, ...telemetry].map((name) => [name, 'x']));
     expect(warnings({ ...process.env, ...env })).toEqual([]);
-  });
-
-  it('are no settings of another service, which may be set for all processes', () => {
-    readSettings({}, 'deployed');
-    const near = [...settingNames].flatMap((name) => {
-      const others = new Set([...settingNames].filter((other) => other !== name));
-      return warnOfMisspelt({ [name]: 'x' }, () => {}, others);
-    });
-    // A process reads both of each pair, or neither.
-    expect(near).toEqual(['REALTIME_HOST', 'REALTIME_PORT', 'METRICS_HOST', 'METRICS_PORT']);
   });
 });

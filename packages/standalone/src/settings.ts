@@ -6,26 +6,23 @@ import {
   ConfigError,
   portSetting,
   readConfig,
-  readTogether,
   secretSetting,
   serviceCredentialsSetting,
   urlSetting,
-} from '@latchkey/kit/config';
-import { checkPorts } from '@latchkey/kit/ports';
-import { readTelemetryConfig } from '@latchkey/kit/telemetry';
+} from '@latchkey/kit/config/settings';
+import { readTelemetryConfig } from '@latchkey/kit/telemetry/telemetry';
 import { readRealtimeConfig, readRealtimeProcessConfig } from '@latchkey/realtime/config';
 import { z } from 'zod';
 
-/** `standalone`: all services in this process. `deployed`: a process each. */
+/** `standalone`: all services in this process. `deployed`: each in a process of its own. */
 export type Shape = 'standalone' | 'deployed';
 
-/** What the launcher itself needs; everything else goes on to the services. */
+/** The launcher's own settings; all others are for the services. */
 const launcherSettings = z.object({
   DATA_DIR: z.string().default('.data'),
   OBJECTS_DIR: z.string().optional(),
   HOST: z.string().default('0.0.0.0'),
   PORT: portSetting.default(8080),
-  REALTIME_HOST: z.string().optional(),
   REALTIME_PORT: portSetting.default(8081),
   PUBLIC_URL: urlSetting('http:', 'https:').optional(),
   DATABASE_URL: urlSetting('postgres:', 'postgresql:').optional(),
@@ -35,19 +32,15 @@ const launcherSettings = z.object({
 });
 
 export type LauncherSettings = z.output<typeof launcherSettings> & {
-  /** Whether anybody may create an account. */
+  /** Whether everyone may create an account. */
   readonly signUpOpen: boolean;
-  /** How long an ordered stop waits for uploads at most, in milliseconds. */
+  /** How long an ordered stop waits for uploads at most. */
   readonly uploadDeadlineMs: number;
-  /** How long it takes requests beforehand, in milliseconds. */
+  /** How long it still takes requests before that. */
   readonly drainMs: number;
-  /** How long it spreads the closing of live connections over at most, in milliseconds. */
-  readonly socketDrainMs: number;
 };
 
-type Listening = Pick<z.output<typeof launcherSettings>, 'HOST' | 'PORT' | 'REALTIME_HOST' | 'REALTIME_PORT'>;
-
-/** Stands in, while settings are checked, for what the launcher provides later. */
+/** Stands for what the launcher provides later. */
 const PROVIDED = {
   DATABASE_URL: 'postgresql://provided',
   REDIS_URL: 'redis://provided',
@@ -55,7 +48,7 @@ const PROVIDED = {
   OBJECTS_DIR: 'provided',
 };
 
-/** The same for services of their own: what the launcher gives each, and no others. */
+/** Stands for what the launcher gives services in processes of their own. */
 const PROVIDED_TO_PROCESSES = {
   SERVICE_CREDENTIALS: 'provided'.repeat(8),
   GRPC_PORT: '0',
@@ -65,12 +58,18 @@ const PROVIDED_TO_PROCESSES = {
 };
 
 const TLS_FILES = ['SERVICE_TLS_CERT_FILE', 'SERVICE_TLS_KEY_FILE', 'SERVICE_TLS_CA_FILE'];
+const PROCESS_READERS = [
+  readAppsProcessConfig,
+  readIdentityProcessConfig,
+  readFilesProcessConfig,
+  readGatewayProcessConfig,
+  readRealtimeProcessConfig,
+];
 
 /**
- * Reads the launcher's settings and checks those of all services too, before anything slow begins.
+ * Reads the launcher's settings and checks those of all services, before anything slow begins.
  *
- * @param shape whether services are processes of their own, which have settings of their own
- * @throws {ConfigError} naming every problem at once, one a line.
+ * @throws {ConfigError} naming every problem, one a line
  */
 export function readSettings(env: NodeJS.ProcessEnv, shape: Shape): LauncherSettings {
   const problems = new Set<string>();
@@ -88,65 +87,31 @@ export function readSettings(env: NodeJS.ProcessEnv, shape: Shape): LauncherSett
   for (const [name, value] of Object.entries(PROVIDED)) complete[name] ||= value;
   const identity = attempt(() => readIdentityConfig(complete));
   const gateway = attempt(() => readGatewayConfig(complete));
-  attempt(() => readAppsConfig(complete));
   const files = attempt(() => readFilesConfig(complete));
-  const realtime = attempt(() => readRealtimeConfig(complete));
-  const telemetry = attempt(() => readTelemetryConfig(complete));
-  if (shape === 'deployed') attempt(() => checkProcesses(complete));
-  if (settings) attempt(() => checkMetricsPort(settings, telemetry?.metrics));
+  for (const read of [readAppsConfig, readRealtimeConfig, readTelemetryConfig]) attempt<unknown>(() => read(complete));
+  if (shape === 'deployed') {
+    const given: NodeJS.ProcessEnv = { ...complete, ...PROVIDED_TO_PROCESSES };
+    for (const name of TLS_FILES) delete given[name];
+    for (const read of PROCESS_READERS) attempt<unknown>(() => read(given));
+    const why = 'must not be set with --deployed: there the services call one another in clear, on this machine only';
+    for (const name of TLS_FILES.filter((name) => env[name])) problems.add(`${name} ${why}`);
+  }
   if (settings && settings.PORT !== 0 && settings.PORT === settings.REALTIME_PORT) {
     problems.add(`PORT (8080 unless set) and REALTIME_PORT (8081 unless set) must differ, and both are ${settings.PORT}`);
   }
-  if (!settings || !identity || !gateway || !files || !realtime || problems.size > 0)
-    throw new ConfigError([...problems].join('\n'));
+  if (!settings || !identity || !gateway || !files || problems.size > 0) throw new ConfigError([...problems].join('\n'));
   return {
     ...settings,
     signUpOpen: identity.SIGN_UP === 'open',
     uploadDeadlineMs: files.UPLOAD_DEADLINE_SECONDS * 1_000,
     drainMs: gateway.DRAIN_SECONDS * 1_000,
-    socketDrainMs: realtime.SOCKET_DRAIN_SECONDS * 1_000,
   };
 }
 
-/** What services need as processes of their own. Throws ConfigError. */
-function checkProcesses(given: NodeJS.ProcessEnv): void {
-  const env: NodeJS.ProcessEnv = { ...given, ...PROVIDED_TO_PROCESSES };
-  for (const name of TLS_FILES) delete env[name];
-  readTogether(
-    () => readAppsProcessConfig(env),
-    () => readIdentityProcessConfig(env),
-    () => readFilesProcessConfig(env),
-    () => readGatewayProcessConfig(env),
-    () => readRealtimeProcessConfig(env),
-    () => refuseTls(given),
-  );
-}
-
-function refuseTls(env: NodeJS.ProcessEnv): void {
-  const why = 'must not be set with --deployed: there the services call one another in clear, on this machine only';
-  const problems = TLS_FILES.filter((name) => env[name]).map((name) => `${name} ${why}`);
-  if (problems.length > 0) throw new ConfigError(problems.join('\n'));
-}
-
-/** What each shape has no use for: in one process no service is called over the network. */
-const WITHOUT_EFFECT: Readonly<Record<Shape, readonly string[]>> = {
-  standalone: ['PROBE_PORT', 'CALLS_AT_ONCE', 'MIGRATE_ON_START', ...TLS_FILES],
-  deployed: ['PROBE_PORT'],
-};
-
-/** The names of settings that are set and that the shape does not heed. */
+/**
+ * The settings that are set and have no effect: in one process, no service is called over the
+ * network.
+ */
 export function settingsWithoutEffect(env: NodeJS.ProcessEnv, shape: Shape): string[] {
-  return WITHOUT_EFFECT[shape].filter((name) => env[name]);
-}
-
-type Metrics = ReturnType<typeof readTelemetryConfig>['metrics'];
-
-/** That of metrics belongs to the same process as the others, or to one on the same machine. Throws ConfigError. */
-function checkMetricsPort({ HOST, PORT, REALTIME_HOST = HOST, REALTIME_PORT }: Listening, metrics: Metrics): void {
-  if (!metrics) return;
-  const own = { name: 'METRICS_PORT', host: metrics.host, port: metrics.port };
-  readTogether(
-    () => checkPorts([{ name: 'PORT', host: HOST, port: PORT }, own]),
-    () => checkPorts([{ name: 'REALTIME_PORT', host: REALTIME_HOST, port: REALTIME_PORT }, own]),
-  );
+  return shape === 'standalone' ? ['MIGRATE_ON_START', ...TLS_FILES].filter((name) => env[name]) : [];
 }

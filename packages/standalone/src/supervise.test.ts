@@ -83,11 +83,12 @@ describe('a supervised process', () => {
     expect(attempts()).toBe(4);
   });
 
-  it('is tried for as long as its disk is full, and runs again without being told to', async () => {
+  it('is tried for as long as its disk is full, and then runs again', async () => {
     const { supervising, lines } = setUp({
       failuresMax: 1,
       start: async (attempt) => {
-        // It runs at first, and later for a moment each time, as PostgreSQL does until it needs another file.
+        // It runs at first, and later for a moment each time, as PostgreSQL does until it needs
+        // another file.
         if (attempt < 4) {
           const fake = createFake(attempt, ['PANIC:  could not write to file "pg_wal/xlogtemp.1": No space left on device']);
           fake.crash();

@@ -1,25 +1,15 @@
-/**
- * Lets through so many lines a second; of the rest it tells how many there were.
- *
- * @param linesMax how many lines may pass within one second
- */
-export function throttleLines(emit: (line: string) => void, linesMax: number): (line: string) => void {
+/** Passes on so many lines a second, and counts the rest. */
+export function throttleLines(emit: (line: string) => void, linesPerSecondMax: number): (line: string) => void {
   let windowStart = Number.NEGATIVE_INFINITY;
-  let passed = 0;
-  let held = 0;
+  let count = 0;
   return (line) => {
     const now = performance.now();
     if (now - windowStart >= 1_000) {
-      if (held > 0) emit(`${held} more like these are in the log.`);
+      if (count > linesPerSecondMax) emit(`${count - linesPerSecondMax} more like these are in the log.`);
       windowStart = now;
-      passed = 0;
-      held = 0;
+      count = 0;
     }
-    if (passed >= linesMax) {
-      held += 1;
-      return;
-    }
-    passed += 1;
-    emit(line);
+    count += 1;
+    if (count <= linesPerSecondMax) emit(line);
   };
 }

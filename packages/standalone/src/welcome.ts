@@ -3,7 +3,7 @@ import type { Latchkey } from './latchkey.ts';
 import { DEFAULT_URL } from './listen.ts';
 import type { Shape } from './settings.ts';
 
-/** What to tell once everything runs: where it is, and a first call to paste. */
+/** Printed once everything runs: the addresses, and a first call to paste. */
 export function welcome(latchkey: Latchkey, shape: Shape, seconds: string): string {
   const { publicUrl, realtimeUrl, signUpOpen, dataDir, logDir, internal, metrics } = latchkey;
   return `
@@ -17,7 +17,7 @@ ${internalLines(internal)}${metricsLines(metrics)}  Data        ${dataDir}
 
 ${signUpOpen ? firstSignUp(publicUrl) : firstSignIn(publicUrl)}
 
-What clients of an application hear: ${listenCommand(realtimeUrl)}
+Live events of an application: ${listenCommand(realtimeUrl)}
 
 Ctrl-C stops it.
 `;
@@ -27,7 +27,7 @@ function listenCommand(realtimeUrl: string): string {
   return `LATCHKEY_SOCKET_KEY=<socketKey> npm run listen${realtimeUrl === DEFAULT_URL ? '' : ` -- --url ${realtimeUrl}`}`;
 }
 
-/** Where other services call; the credential they need is with the secrets. */
+/** Where other services call. Their credential is in secrets.json. */
 function internalLines(internal: Latchkey['internal']): string {
   const lines = Object.entries(internal).map(
     ([service, { grpc, connect }]) => `  ${service.padEnd(10)}  gRPC ${pc.cyan(grpc)}, Connect ${pc.cyan(connect)}\n`,
@@ -49,11 +49,11 @@ function firstSignUp(publicUrl: string): string {
 }
 
 function firstSignIn(publicUrl: string): string {
-  return `Sign-up is closed. An account is made with
+  return `Sign-up is closed. Create an account with
 
   npm run accounts -- create --username grace --email grace@example.com
 
-A first call, for somebody who has one:
+A first call with an account:
 
   curl -c cookies.txt -H 'Content-Type: application/json' \\
     -d '{"email":"grace@example.com","password":"a long passphrase"}' \\

@@ -4,12 +4,8 @@ import { mkdir, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as x509 from '@peculiar/x509';
 
-/** The files that a process is given for TLS, by the names of its settings. */
-export interface TlsFilePaths {
-  readonly SERVICE_TLS_CERT_FILE: string;
-  readonly SERVICE_TLS_KEY_FILE: string;
-  readonly SERVICE_TLS_CA_FILE: string;
-}
+/** TLS files by the names of their settings. */
+export type TlsFilePaths = Readonly<Record<'SERVICE_TLS_CERT_FILE' | 'SERVICE_TLS_KEY_FILE' | 'SERVICE_TLS_CA_FILE', string>>;
 
 /** A certificate and its key, in PEM. */
 export interface TestCertificate {
@@ -17,17 +13,17 @@ export interface TestCertificate {
   readonly key: string;
 }
 
-/** What a certificate may have otherwise. */
+/** Options of a certificate. */
 export interface CertificateOptions {
-  /** Ends its life so many milliseconds from now; an hour unless set. Before now where it is negative. */
+  /** End of validity, in milliseconds from now; an hour unless set. */
   readonly endsInMs?: number;
-  /** Begins it so; an hour ago unless set. */
+  /** Start of validity; an hour ago unless set. */
   readonly beginsInMs?: number;
   /** Purposes, as object identifiers; for servers and clients both unless set. */
   readonly purposes?: readonly string[];
 }
 
-/** Somebody who signs certificates for the processes of a test. */
+/** A certificate authority for the processes of a test. */
 export interface TestAuthority {
   /** Its own certificate, in PEM. */
   readonly ca: string;
@@ -44,7 +40,7 @@ export const CLIENT_PURPOSE: string = x509.ExtendedKeyUsage.clientAuth;
 
 let serial = 0;
 
-/** Makes an authority that nobody knows yet. */
+/** Creates a self-signed authority. */
 export async function createAuthority(name = 'Test authority'): Promise<TestAuthority> {
   const keys = await generateKeys();
   const certificate = await x509.X509CertificateGenerator.createSelfSigned({
@@ -84,16 +80,13 @@ function authority(certificate: x509.X509Certificate, keys: webcrypto.CryptoKeyP
 }
 
 /**
- * Puts a certificate where a process finds it, in the place of the one before.
- *
- * @param dir a folder, which is made where there is none
- * @param ca certificates of those whom the process is to trust, in PEM
+ * Writes a certificate and the trusted authorities (PEM) to a folder, atomically replacing earlier
+ * ones.
  */
 export async function writeTlsFiles(dir: string, { cert, key }: TestCertificate, ca: string): Promise<TlsFilePaths> {
   await mkdir(dir, { recursive: true });
   const put = async (name: string, text: string) => {
     const path = join(dir, name);
-    // Nobody reads a part of it.
     await writeFile(`${path}.new`, text, { mode: 0o600 });
     await rename(`${path}.new`, path);
     return path;
@@ -119,7 +112,7 @@ async function authorityExtensions(keys: webcrypto.CryptoKeyPair): Promise<x509.
   ];
 }
 
-/** As Node writes it, which is as it is read back. */
+/** In Node's own format, so that it compares equal. */
 function pemOf(certificate: x509.X509Certificate): string {
   return new X509Certificate(certificate.toString('pem')).toString();
 }

@@ -6,38 +6,33 @@ import { DATABASE_PREFIX, TEMPLATE_PREFIX, TEST_ROLE } from './test-role.ts';
 import { withClient } from './with-client.ts';
 import './provided.ts';
 
-/** PostgreSQL can't copy a database while another copy of it runs into a lock; any number will do that nobody else uses. */
+/** An arbitrary advisory lock: PostgreSQL cannot copy one database twice concurrently. */
 const TEMPLATE_LOCK = 4_207_311;
 
 export interface CreateTestDatabaseOptions {
-  /** Names the schema: test files that give the same name share one migrated template. */
+  /** Test files with the same name share one migrated template. */
   schema: string;
-  /** Brings an empty database to that schema; called once a run for each name. */
+  /** Migrates an empty database; called once in a run for each name. */
   migrate: (url: string) => Promise<unknown>;
 }
 
-/** A database of one test file's own. */
+/** A database of one test file. */
 export interface TestDatabase {
-  /** The URL of its owner, who is no superuser. */
+  /** With its owner's role, which is no superuser. */
   readonly url: string;
   readonly name: string;
-  /** Removes it, ending whatever connections there are. */
+  /** Drops it and ends its connections. */
   drop(): Promise<void>;
 }
 
 /**
- * Creates a database that is already migrated, in some 50 ms: the first file that asks for a schema migrates a template,
- * everybody copies that.
- *
- * @example
- * const database = await createTestDatabase({ schema: 'apps', migrate: (url) => migrateApps(url) });
- * afterAll(() => database.drop());
+ * Creates a migrated database in about 50 ms: the first call for a schema migrates a template,
+ * which all copy.
  */
 export async function createTestDatabase({ schema, migrate }: CreateTestDatabaseOptions): Promise<TestDatabase> {
   const { postgresUrl } = inject('latchkeyTestServers');
   const name = DATABASE_PREFIX + randomBytes(8).toString('hex');
   await withClient(postgresUrl, async (client) => {
-    // One lock for all: the copying itself is serial in PostgreSQL too, as is the making of a template.
     await client.query('SELECT pg_advisory_lock($1)', [TEMPLATE_LOCK]);
     const template = await ensureTemplate(client, schema, migrate);
     await client.query(`CREATE DATABASE ${name} OWNER ${TEST_ROLE} TEMPLATE ${template}`);
@@ -45,7 +40,7 @@ export async function createTestDatabase({ schema, migrate }: CreateTestDatabase
   return { url: urlOf(name), name, drop: () => dropDatabase(postgresUrl, name) };
 }
 
-/** Creates a database without anything in it, for tests of migrations themselves. */
+/** Creates an empty database, for tests of migrations. */
 export async function createEmptyTestDatabase(): Promise<TestDatabase> {
   const { postgresUrl } = inject('latchkeyTestServers');
   const name = DATABASE_PREFIX + randomBytes(8).toString('hex');
@@ -57,7 +52,7 @@ async function ensureTemplate(client: Client, schema: string, migrate: CreateTes
   const name = TEMPLATE_PREFIX + createHash('sha256').update(schema).digest('hex').slice(0, 16);
   const { rows } = await client.query('SELECT 1 FROM pg_database WHERE datname = $1', [name]);
   if (rows.length > 0) return name;
-  // Migrated under another name, so that a template that is there is also whole.
+  // Migrated under another name, so that an existing template is complete.
   const draft = DATABASE_PREFIX + randomBytes(8).toString('hex');
   await client.query(`CREATE DATABASE ${draft} OWNER ${TEST_ROLE}`);
   await migrate(urlOf(draft));
@@ -82,16 +77,13 @@ function dropDatabase(adminUrl: string, name: string): Promise<void> {
   });
 }
 
-/** How long a pool that was ended may take to close its connections, in milliseconds. */
-const CLOSING_TIMEOUT_MS = 2_000;
-
 /**
- * Waits until nobody is connected, then ends whoever still is: a database with connections can be neither renamed nor copied. `pg` says that a
- * pool has ended before its connections are closed, and one that is ended by force then has nobody to tell.
+ * Ends the connections to a database, without which it can be renamed and copied; `pg` closes those
+ * of ended pools late.
  */
 async function closeConnections(client: Client, database: string): Promise<void> {
   const others = 'FROM pg_stat_activity WHERE datname = $1 AND pid <> pg_backend_pid()';
   const isFree = async () => (await client.query(`SELECT 1 ${others}`, [database])).rowCount === 0;
-  const free = await waitUntil(isFree, { timeoutMs: CLOSING_TIMEOUT_MS, intervalMs: 5 });
+  const free = await waitUntil(isFree, { timeoutMs: 2_000, intervalMs: 5 });
   if (!free) await client.query(`SELECT pg_terminate_backend(pid, 5000) ${others}`, [database]);
 }

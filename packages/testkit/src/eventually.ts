@@ -1,18 +1,16 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
 export interface EventuallyOptions {
-  /** How long to go on trying, in milliseconds; 5,000 by default. */
+  /** In milliseconds; 5,000 unless set. */
   timeoutMs?: number;
-  /** Pause between two tries, in milliseconds; 20 by default. */
+  /** In milliseconds; 20 unless set. */
   intervalMs?: number;
 }
 
 /**
- * Tries until it neither throws nor answers `false`, for what becomes true a moment later. A test that waits this way
- * takes as long as the thing takes, and no fixed sleep.
+ * Retries until a function neither throws nor returns `false`.
  *
- * @returns what the try that succeeded returned.
- * @throws what the last try threw, when the time is up.
+ * @throws what the last attempt threw, when the time is up
  */
 export async function eventually<T>(attempt: () => T | Promise<T>, options: EventuallyOptions = {}): Promise<T> {
   const { timeoutMs = 5_000, intervalMs = 20 } = options;

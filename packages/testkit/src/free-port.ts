@@ -1,7 +1,6 @@
 import { findFreePort as find } from '@latchkey/embedded/free-port';
 
 /**
- * A port of 127.0.0.1 for what is to be there again after a time in which nothing listens, or never: unlike one that the system gives, no outgoing
- * connection takes it meanwhile, and nobody who tries it connects to itself.
+ * A port of 127.0.0.1 outside the system's range for outgoing connections, so that it stays free.
  */
 export const findFreePort: () => Promise<number> = find;

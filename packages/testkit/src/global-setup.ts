@@ -8,12 +8,11 @@ import type { TestProject } from 'vitest/node';
 import type { TestServers } from './provided.ts';
 import { createTestRole, dropTestDatabases } from './test-role.ts';
 
-/** A Redis that had to be downloaded is kept with the other dependencies. */
 const CACHE_DIR = fileURLToPath(new URL('../../../node_modules/.cache/latchkey', import.meta.url));
 const REDIS_DATABASES = 4_096;
 const RUN = Symbol.for('latchkey.testkit.run');
 
-/** What all projects of a run share. Each loads this module anew, so they meet at the process. */
+/** Servers that all projects of a run share; each project loads this module again. */
 interface Run {
   readonly started: Promise<{ readonly servers: TestServers; stop(): Promise<void> }>;
   users: number;
@@ -22,8 +21,8 @@ interface Run {
 const holder = globalThis as { [RUN]?: Run | undefined };
 
 /**
- * Starts one PostgreSQL and one Redis for a whole run of the tests, in a temporary folder and without care for
- * durability. Both go away with the run, also one that is killed.
+ * Starts one PostgreSQL and one Redis for a run, without durability. They end with the run, even
+ * one that is killed.
  */
 export default async function setUp(project: TestProject): Promise<() => Promise<void>> {
   holder[RUN] ??= { started: startServers(), users: 0 };
@@ -43,7 +42,7 @@ export default async function setUp(project: TestProject): Promise<() => Promise
 
 async function startServers() {
   const dataDir = await mkdtemp(join(tmpdir(), 'latchkey-test-'));
-  // As root, PostgreSQL runs as another user, who has to pass through.
+  // As root, PostgreSQL runs as another user.
   await chmod(dataDir, 0o711);
   const common = { dataDir, durable: false, removeDirWhenOrphaned: dataDir } as const;
   const [postgres, redis] = await Promise.all([

@@ -4,38 +4,38 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type EmbeddedPostgres, startPostgres } from '@latchkey/embedded/postgres';
 
-/** A PostgreSQL of a test's own, for what would disturb others. */
+/** A PostgreSQL of one test, for what would disturb others. */
 export interface OwnPostgres {
-  /** The superuser's; the same over every stop and start. */
+  /** The superuser's; it stays the same over restarts. */
   readonly url: string;
   /** A fast shutdown. */
   stop(): Promise<void>;
-  /** Starts it again with its data, and recovers from a crash where there was one. */
+  /** Starts it again with its data, after a crash too. */
   start(): Promise<void>;
-  /** Ends it, with everything that works for it, as the loss of its machine does. */
+  /** Kills it and its child processes. */
   kill(): Promise<void>;
-  /** Holds it where it is, with everything that works for it. */
+  /** Stops it and its child processes by SIGSTOP. */
   freeze(): void;
   thaw(): void;
   /** Ends it and removes its data. */
   remove(): Promise<void>;
 }
 
-/** Connections that it takes at once. */
-const CONNECTIONS_MAX = 300;
-
-/** Starts a PostgreSQL of one's own, as careful for its data as that of a deployment, in some seconds. */
+/** Starts a PostgreSQL that is as durable as that of a deployment, in a few seconds. */
 export async function startOwnPostgres(): Promise<OwnPostgres> {
   const dataDir = await mkdtemp(join(tmpdir(), 'latchkey-postgres-'));
   await chmod(dataDir, 0o711);
   const launch = (port?: number): Promise<EmbeddedPostgres> =>
-    startPostgres({ dataDir, connectionsMax: CONNECTIONS_MAX, removeDirWhenOrphaned: dataDir, ...(port && { port }) });
+    startPostgres({ dataDir, connectionsMax: 300, removeDirWhenOrphaned: dataDir, ...(port && { port }) });
   let server = await launch();
   let isRunning = true;
-  // Whoever would start others is told first when all are held, and last when they go on.
-  const all = () => [server.pid, ...childrenOf(server.pid)];
+  // The parent first, as it starts others.
+  const signalAll = (name: NodeJS.Signals) => {
+    signal(server.pid, name);
+    for (const pid of childrenOf(server.pid)) signal(pid, name);
+  };
   const thaw = () => {
-    if (isRunning) for (const pid of all().reverse()) signal(pid, 'SIGCONT');
+    if (isRunning) signalAll('SIGCONT');
   };
   const stop = async () => {
     thaw();
@@ -51,13 +51,10 @@ export async function startOwnPostgres(): Promise<OwnPostgres> {
     },
     async kill() {
       isRunning = false;
-      for (const pid of all()) signal(pid, 'SIGKILL');
+      signalAll('SIGKILL');
       await server.exited;
     },
-    freeze() {
-      signal(server.pid, 'SIGSTOP');
-      for (const pid of childrenOf(server.pid)) signal(pid, 'SIGSTOP');
-    },
+    freeze: () => signalAll('SIGSTOP'),
     thaw,
     async remove() {
       await stop();
@@ -66,7 +63,6 @@ export async function startOwnPostgres(): Promise<OwnPostgres> {
   };
 }
 
-/** Processes that another one has started, each of which may be gone by now. */
 function childrenOf(parent: number): number[] {
   const pids = readdirSync('/proc').map(Number);
   return pids.filter((pid) => pid > 0 && parentOf(pid) === parent);

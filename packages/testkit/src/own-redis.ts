@@ -5,22 +5,22 @@ import { fileURLToPath } from 'node:url';
 import { type EmbeddedRedis, startRedis } from '@latchkey/embedded/redis';
 import { Redis } from 'ioredis';
 
-/** A Redis of a test's own, for what would disturb others. */
+/** A Redis of one test, for what would disturb others. */
 export interface OwnRedis {
-  /** The same over every stop and start. */
+  /** It stays the same over restarts. */
   readonly url: string;
-  /** Ends the server; what it was told is on the disk. */
+  /** Stops the server; its data stays. */
   stop(): Promise<void>;
-  /** Ends it as a crash does. Resolves when it is gone. */
+  /** Kills it, and resolves when it is gone. */
   kill(): Promise<void>;
   /** Starts it again with its data. */
   start(): Promise<void>;
-  /** Holds it where it is, as a machine does that has no time for it. */
+  /** Stops it by SIGSTOP. */
   freeze(): void;
   thaw(): void;
-  /** Removes everything in it, as the loss of its disk would. */
+  /** Removes all data. */
   empty(): Promise<void>;
-  /** Asks it something, on a connection for that alone. */
+  /** Runs commands on a new connection. */
   ask<T>(question: (redis: Redis) => Promise<T>): Promise<T>;
   /** Ends it and removes its data. */
   remove(): Promise<void>;
@@ -29,7 +29,7 @@ export interface OwnRedis {
 /** A Redis that had to be downloaded is kept with the other dependencies. */
 const CACHE_DIR = fileURLToPath(new URL('../../../node_modules/.cache/latchkey', import.meta.url));
 
-/** Starts a Redis of one's own, in some 100 ms. */
+/** Starts a Redis in about 100 ms. */
 export async function startOwnRedis(): Promise<OwnRedis> {
   const dataDir = await mkdtemp(join(tmpdir(), 'latchkey-redis-'));
   await chmod(dataDir, 0o711);

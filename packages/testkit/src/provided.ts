@@ -1,8 +1,8 @@
-/** What the global set-up hands to the test files. Plain values only: they cross a process boundary. */
+/**
+ * What the global set-up provides to test files, as plain values: they cross a process boundary.
+ */
 export interface TestServers {
-  /** The superuser's URL. */
   postgresUrl: string;
-  /** The password of the role that owns the tests' databases. */
   testRolePassword: string;
   redisUrl: string;
   redisDatabases: number;

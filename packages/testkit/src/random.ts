@@ -1,4 +1,4 @@
-/** A source of choices that a seed determines, so that a run can be repeated: whole numbers from 0 to `max` - 1 (mulberry32). */
+/** Creates a seeded generator of whole numbers from 0 to `max` - 1 (mulberry32). */
 export function seededRandom(seed: number): (max: number) => number {
   let state = seed >>> 0;
   return (max) => {
@@ -10,7 +10,7 @@ export function seededRandom(seed: number): (max: number) => number {
   };
 }
 
-/** The items in an order that the choices determine. */
+/** Shuffles with a seeded generator. */
 export function shuffle<T>(items: readonly T[], below: (max: number) => number): T[] {
   const shuffled = [...items];
   for (let i = shuffled.length - 1; i > 0; i -= 1) {

@@ -1,12 +1,11 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 
-/** A connection that a test drives by hand, with what has come over it. */
+/** A TCP connection that a test drives by hand. */
 export interface RawClient {
   readonly socket: Socket;
-  /** What has been received. */
   received(): string;
-  /** Sends so many bytes as fast as they are taken, until the connection is closed. */
+  /** Sends so many bytes, until the connection is closed. */
   pour(byteSize: number): Promise<void>;
   /** How the connection ended: an error's code, or `end`. */
   readonly ended: Promise<string>;

@@ -3,17 +3,15 @@ import { Redis } from 'ioredis';
 import { inject } from 'vitest';
 import './provided.ts';
 
-/** A part of the tests' Redis that nobody else uses. */
+/** A database of the tests' Redis. */
 export interface TestRedis {
-  /** The URL of a numbered database of its own. */
   readonly url: string;
-  /** A prefix of its own, ending in a colon: channels are shared by all databases. */
+  /** A unique prefix, ending in a colon, for channels, which all databases share. */
   readonly keyPrefix: string;
-  /** Removes everything in it. */
   flush(): Promise<void>;
 }
 
-/** Takes an empty database of the tests' Redis; each call gives another. */
+/** Takes the next database of the tests' Redis, emptied. */
 export async function testRedis(): Promise<TestRedis> {
   const { redisUrl, redisDatabases } = inject('latchkeyTestServers');
   const taken = await withRedis(redisUrl, (redis) => redis.incr('latchkey-testkit:databases'));

@@ -1,7 +1,7 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 import { ErrorInfoSchema } from '@latchkey/proto/latchkey/rpc/v1/error_pb';
 
-/** Everything that a refused caller is told. */
+/** Everything that a rejected caller learns. */
 export interface Refusal {
   readonly connectCode: string;
   readonly message: string;
@@ -9,12 +9,15 @@ export interface Refusal {
   readonly kind: string | undefined;
   readonly code: string | undefined;
   readonly metadata: Readonly<Record<string, string>>;
-  /** Details and headers of the error; there is one detail, and none where the error was masked. */
+  /** None where the error was masked. */
   readonly detailCount: number;
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** What a call was refused with. Throws when it succeeded, or failed with something that never crosses the wire. */
+/**
+ * The error that a call was rejected with. Throws if it succeeded, or failed with an error that
+ * never crosses the wire.
+ */
 export async function refusalOf(call: Promise<unknown>): Promise<Refusal> {
   const err = await call.then(
     () => new Error('The call succeeded'),
@@ -34,7 +37,7 @@ export async function refusalOf(call: Promise<unknown>): Promise<Refusal> {
   };
 }
 
-/** The only answer for an application that is not there for the account, whatever the reason. */
+/** The error for an application that does not exist or belongs to another account. */
 export const NOT_FOUND: Refusal = {
   connectCode: 'NotFound',
   message: 'Not found',

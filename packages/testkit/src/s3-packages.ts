@@ -6,20 +6,19 @@ import { explainApt, prepareApt } from '@latchkey/embedded/apt';
 
 const run = promisify(execFile);
 
-/** Debian's and Ubuntu's package of OpenStack Swift, which speaks S3. With what it needs it is a download of 5 to 10 MB. */
+/** Debian's and Ubuntu's package of OpenStack Swift, a download of 5 to 10 MB. */
 const PACKAGE = 'python3-swift';
 const COMMAND_TIMEOUT_MS = 30_000;
 
-/** Where an unpacked Swift lies, and what runs it. */
+/** An unpacked Swift. */
 export interface SwiftProgram {
   readonly python: string;
   readonly env: NodeJS.ProcessEnv;
 }
 
 /**
- * Finds the Swift that an earlier run downloaded, else downloads it with apt and unpacks it below a folder of ours. Nothing is installed.
- *
- * @throws where there is no apt or no network; the message says which.
+ * Finds a downloaded Swift, or downloads it with apt and unpacks it. Nothing is installed. Throws
+ * without apt or network.
  */
 export async function findSwift(cacheDir: string): Promise<SwiftProgram> {
   const root = join(cacheDir, 'swift');
@@ -38,7 +37,6 @@ async function download(cacheDir: string, root: string): Promise<void> {
     const packages = [...stdout.matchAll(/^Inst (\S+) /gm)].map((match) => match[1] ?? '');
     const debs = join(draft, 'debs');
     await mkdir(debs);
-    // What is installed already is not in the plan.
     if (packages.length > 0) await apt(['download', ...packages], debs);
     const unpacked = join(draft, 'root');
     await mkdir(unpacked);
@@ -55,7 +53,7 @@ async function download(cacheDir: string, root: string): Promise<void> {
 async function publish(unpacked: string, root: string): Promise<void> {
   await rm(root, { recursive: true, force: true });
   await rename(unpacked, root).catch(async (err: unknown) => {
-    // Another process that downloaded it at the same time was faster.
+    // Another process has downloaded it meanwhile.
     if (!(await isUsable(root))) throw err;
   });
 }
@@ -69,7 +67,7 @@ async function isUsable(root: string): Promise<boolean> {
   );
 }
 
-/** The distribution's Python, as the packages' modules are compiled for that one, whatever else is on the PATH. */
+/** The distribution's Python, for which the packages' modules are compiled. */
 async function describe(root: string): Promise<SwiftProgram> {
   const own = join(root, 'usr', 'bin', 'python3');
   const python = (await stat(own).catch(() => undefined)) ? own : '/usr/bin/python3';

@@ -11,7 +11,9 @@ const CACHE_DIR = fileURLToPath(new URL('../../../node_modules/.cache/latchkey',
 const SCRIPT = fileURLToPath(new URL('./s3-server.py', import.meta.url));
 const START_TIMEOUT_MS = 15_000;
 
-/** An S3 server that no one of this project wrote: OpenStack Swift, from the distribution's packages. */
+/**
+ * An S3 server that this project did not write: OpenStack Swift, from the distribution's packages.
+ */
 export interface S3Server {
   readonly endpoint: string;
   readonly region: string;
@@ -20,29 +22,27 @@ export interface S3Server {
   stop(): Promise<void>;
 }
 
-/** Why there is none on this machine: for the name of what is skipped. */
+/** Why this machine has no S3 server, for the names of skipped tests. */
 export interface NoS3Server {
   readonly unavailable: string;
 }
 
 /**
- * Starts a server with nothing in it, on 127.0.0.1, as the user that we are. It ends with this process, also when that is killed. The first start
- * on a machine downloads it.
- *
- * @param cacheDir where what is downloaded is kept
+ * Starts an empty server on 127.0.0.1, which ends with this process. The first start on a machine
+ * downloads it.
  */
-export async function startS3Server({ cacheDir = CACHE_DIR } = {}): Promise<S3Server | NoS3Server> {
+export async function startS3Server(): Promise<S3Server | NoS3Server> {
   const dir = await mkdtemp(join(tmpdir(), 'latchkey-s3-'));
   try {
-    return await start(dir, cacheDir);
+    return await start(dir);
   } catch (err) {
     await rm(dir, { recursive: true, force: true });
     return { unavailable: `no S3 server of the distribution: ${(err as Error).message}` };
   }
 }
 
-async function start(dir: string, cacheDir: string): Promise<S3Server> {
-  const program = await findSwift(cacheDir);
+async function start(dir: string): Promise<S3Server> {
+  const program = await findSwift(CACHE_DIR);
   const accessKeyId = 'tests:latchkey';
   const secretAccessKey = randomBytes(16).toString('hex');
   const server = await runServer({

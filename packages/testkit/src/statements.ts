@@ -1,12 +1,11 @@
 import pg from 'pg';
 
-/** A statement as it was sent. */
 export interface Statement {
   readonly text: string;
   readonly values: readonly unknown[];
 }
 
-/** Runs something and returns every statement that was sent meanwhile, by whomever in this process. */
+/** Returns every statement that this process sends while a function runs. */
 export async function statementsOf(run: () => Promise<unknown>): Promise<Statement[]> {
   const sent: Statement[] = [];
   const { query } = pg.Client.prototype;

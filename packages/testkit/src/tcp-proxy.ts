@@ -1,17 +1,22 @@
 import { connect, createServer, type Socket } from 'node:net';
 import { findFreePort } from '@latchkey/embedded/free-port';
 
-/** A way to a server that can be broken: for tests of what happens when a database or a Redis goes away. */
+/** A proxy in front of a server that can fail in several ways. */
 export interface TcpProxy {
-  /** The same URL, by way of the proxy. */
   readonly url: string;
-  /** Takes connections and bytes and passes nothing on, as a server that was stopped by SIGSTOP does. */
+  /**
+   * Accepts connections and bytes and passes nothing on, like a server that was stopped by SIGSTOP.
+   */
   freeze(): void;
-  /** Cuts every connection and refuses new ones, as a server that is gone does. */
+  /** Passes nothing on over the open connections, and everything over new ones. */
+  abandon(): void;
+  /** Cuts every connection and refuses new ones, like a server that is gone. */
   cut(): Promise<void>;
-  /** Passes on the next piece from a client that contains the text, and cuts that connection instead of passing on the answer. */
+  /**
+   * Cuts the connection of the next client that sends the text, instead of passing on the response.
+   */
   loseAnswerTo(text: string): void;
-  /** Passes everything on again, first what was held back. */
+  /** Passes everything on again, first what is buffered. */
   restore(): Promise<void>;
   close(): Promise<void>;
 }
@@ -52,12 +57,16 @@ export async function startTcpProxy(targetUrl: string): Promise<TcpProxy> {
   await open(port);
   const url = new URL(targetUrl);
   url.host = `127.0.0.1:${port}`;
+  const pauseAll = () => {
+    for (const socket of sockets) socket.pause();
+  };
   return {
     url: url.href,
     freeze() {
       frozen = true;
-      for (const socket of sockets) socket.pause();
+      pauseAll();
     },
+    abandon: pauseAll,
     cut,
     loseAnswerTo(text) {
       lost = text;

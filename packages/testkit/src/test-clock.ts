@@ -1,7 +1,6 @@
-/** A clock that stands until it is moved. */
+/** A clock that the test moves. */
 export interface TestClock {
   readonly now: () => Date;
-  /** Moves it, forward or back. */
   advance(ms: number): void;
 }
 

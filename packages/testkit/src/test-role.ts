@@ -2,12 +2,12 @@ import { randomBytes } from 'node:crypto';
 import { escapeIdentifier } from 'pg';
 import { withClient } from './with-client.ts';
 
-/** Owns the tests' databases. It is no superuser, so that a missing right shows in the tests already. */
+/** Owner of the tests' databases, and no superuser, so that tests notice a missing right. */
 export const TEST_ROLE = 'tester';
 export const DATABASE_PREFIX = 'test_';
 export const TEMPLATE_PREFIX = 'template_';
 
-/** @returns the password of the new role. */
+/** Returns the password of the new role. */
 export function createTestRole(adminUrl: string): Promise<string> {
   const password = randomBytes(16).toString('hex');
   return withClient(adminUrl, async (client) => {
@@ -16,7 +16,7 @@ export function createTestRole(adminUrl: string): Promise<string> {
   });
 }
 
-/** Removes every database and template that tests made. */
+/** Drops every database and template of tests. */
 export function dropTestDatabases(adminUrl: string): Promise<void> {
   return withClient(adminUrl, async (client) => {
     const { rows } = await client.query<{ datname: string }>(

@@ -1,9 +1,10 @@
 import { Client } from 'pg';
 
-/** Runs something on a connection of its own, which is closed afterwards. */
+/** Runs a function with a new connection, and closes it. */
 export async function withClient<T>(url: string, use: (client: Client) => Promise<T>): Promise<T> {
   const client = new Client({ connectionString: url });
-  // A server that goes away fails the query in hand too; without a listener it would end the process.
+  // A server that goes away fails the query in hand too; without a listener it would end the
+  // process.
   client.on('error', () => {});
   await client.connect();
   try {

@@ -1,28 +1,24 @@
-import { auditRetentionSetting } from '@latchkey/kit/audit/audit-sweeper';
-import { auditEntriesPerDaySetting } from '@latchkey/kit/audit/left-out';
-import { integerSetting, logLevelSetting, readConfig, secretSetting, urlSetting } from '@latchkey/kit/config';
-import { processSettings, readProcessConfig } from '@latchkey/kit/process-settings';
+import { auditRetentionSetting } from '@latchkey/audit/sweeper';
+import { processSettings, readProcessConfig } from '@latchkey/kit/config/process-settings';
+import { integerSetting, logLevelSetting, readConfig, secretSetting, urlSetting } from '@latchkey/kit/config/settings';
 import { z } from 'zod';
 
-/** What the service needs in either shape. */
+/** Settings of the service in either shape. */
 const serviceSettings = z.object({
   DATABASE_URL: urlSetting('postgres:', 'postgresql:'),
   DATABASE_POOL_MAX: integerSetting(1, 1_000).default(10),
   REDIS_URL: urlSetting('redis:', 'rediss:'),
   SECRET_KEY: secretSetting,
-  // Bounded, since the times of all of them stand in the application's row.
+  // Bounded, since the application's row has the times of all of them.
   RUNTIME_KEY_ROTATIONS_PER_HOUR: integerSetting(0, 10_000).default(2),
   EVENT_RETENTION_HOURS: integerSetting(1, 8_760).default(24),
-  EVENT_RETENTION_COUNT: integerSetting(1, 100_000).default(1_000),
-  DELETION_RETENTION_DAYS: integerSetting(1, 3_650).default(30),
   /** Applications of an account. */
   APPLICATIONS_LIMIT: integerSetting(0, 1_000_000).default(200),
   AUDIT_RETENTION_DAYS: auditRetentionSetting,
-  AUDIT_ENTRIES_PER_DAY: auditEntriesPerDaySetting,
   LOG_LEVEL: logLevelSetting.default('info'),
 });
 
-/** What it needs besides as a process of its own. */
+/** Further settings of a separate process. */
 const processConfig = serviceSettings.extend({
   ...processSettings({ port: 8082, grpcPort: 9082 }),
 });

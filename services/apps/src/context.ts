@@ -1,13 +1,13 @@
-import type { CallQueue } from '@latchkey/kit/call-queue';
+import type { CallQueue } from '@latchkey/kit/process/call-queue';
 import type { Kysely } from 'kysely';
 import type pg from 'pg';
 import type { AppsDatabase } from './db/schema.ts';
 import type { Vault } from './runtime-key/vault.ts';
 
-/** What the use cases of this service work on. */
+/** What the use cases of this service work with. */
 export interface AppsContext {
   readonly db: Kysely<AppsDatabase>;
-  /** For the few statements that are worth a name. */
+  /** For named statements. */
   readonly pool: pg.Pool;
   readonly vault: Vault;
   readonly clock: () => Date;
@@ -15,7 +15,7 @@ export interface AppsContext {
   readonly wakeRelay: () => void;
   /** Successful rotations allowed per application in any hour. */
   readonly rotationsPerHour: number;
-  /** Creations of applications, one at a time per account: waiting for each other's lock, they would take every connection. */
+  /** Creations of applications, one at a time per account: waiting for each other's lock, they would use up the pool. */
   readonly creations: CallQueue;
   /** Applications allowed per account. */
   readonly applicationsMax: number;

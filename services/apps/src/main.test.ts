@@ -1,16 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { Code, createClient } from '@connectrpc/connect';
-import { createServiceTransport } from '@latchkey/kit/rpc/transport';
+import { createServiceTransport } from '@latchkey/kit/rpc/client/service-transport';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { createEmptyTestDatabase, type TestDatabase } from '@latchkey/testkit/database';
 import { eventually } from '@latchkey/testkit/eventually';
 import { testRedis } from '@latchkey/testkit/redis';
 import { withClient } from '@latchkey/testkit/with-client';
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import { openPool } from './testing/open-pool.ts';
 import { waitersForLocks } from './testing/rows.ts';
 import { runMain, type ServiceProcess } from './testing/service-process.ts';
-import { createInstance, SECRET_KEY } from './testing/test-apps.ts';
+import { openPool, SECRET_KEY } from './testing/test-apps.ts';
 
 // Each test starts processes, one after the other.
 vi.setConfig({ testTimeout: 60_000 });
@@ -70,8 +69,6 @@ describe('wrong settings', () => {
       DATABASE_POOL_MAX: '0',
       RUNTIME_KEY_ROTATIONS_PER_HOUR: '-1',
       EVENT_RETENTION_HOURS: '0',
-      EVENT_RETENTION_COUNT: '100001',
-      DELETION_RETENTION_DAYS: '1.5',
       LOG_LEVEL: 'loud',
       MIGRATE_ON_START: 'yes',
     });
@@ -85,8 +82,6 @@ describe('wrong settings', () => {
       expect.stringContaining('SECRET_KEY must have at least 32 characters'),
       expect.stringContaining('RUNTIME_KEY_ROTATIONS_PER_HOUR must be a whole number from 0 to 10000'),
       expect.stringContaining('EVENT_RETENTION_HOURS must be a whole number from 1 to 8760'),
-      expect.stringContaining('EVENT_RETENTION_COUNT must be a whole number from 1 to 100000'),
-      expect.stringContaining('DELETION_RETENTION_DAYS must be a whole number from 1 to 3650'),
       expect.stringContaining('LOG_LEVEL must be one of'),
       expect.stringContaining('PORT must be a whole number from 0 to 65535'),
       expect.stringContaining('GRPC_PORT must be a whole number from 0 to 65535'),
@@ -95,14 +90,6 @@ describe('wrong settings', () => {
       '',
     ]);
     for (const value of ['hunter2', 'short-secret', CREDENTIAL]) expect(stderr).not.toContain(value);
-  });
-
-  it('include the ones that are missing or empty', async () => {
-    const { code, stderr } = await run({ SECRET_KEY: '' }).ended;
-    expect(code).toBe(1);
-    expect(stderr).toBe(
-      'Wrong settings:\n  DATABASE_URL is required\n  REDIS_URL is required\n  SECRET_KEY is required\n  SERVICE_CREDENTIALS is required\n',
-    );
   });
 });
 
@@ -128,14 +115,6 @@ describe('migrations', () => {
       'The schema is up to date.\n',
     ]);
     expect(await applied(url)).toEqual(MIGRATIONS);
-  });
-
-  it('are applied once by instances of one process at the same time', async () => {
-    const { url } = await emptyDatabase();
-    const instances = Array.from({ length: 4 }, () => createInstance(url).service);
-    const results = await Promise.all(instances.map((service) => service.migrate()));
-    expect(results.toSorted((a, b) => b.length - a.length)).toEqual([MIGRATIONS, [], [], []]);
-    await Promise.all(instances.map((service) => service.stop()));
   });
 
   it('that can’t use the database end the process with a line of the log', async () => {
@@ -217,7 +196,7 @@ describe('the process', () => {
     expect(code).toBe(0);
     // An ordinary moment of a first rollout: each thing is said, no defect is made of it, and what waits does not complain.
     expect(warnings(stdout)).toEqual([
-      [40, 'the schema is not up to date: work behind the scenes waits for its migration'],
+      [40, 'the schema is not up to date: background work waits for its migration'],
       [40, 'not ready'],
       [40, 'rpc refused'],
       [40, 'rpc refused'],
@@ -231,24 +210,5 @@ describe('the process', () => {
     await other.client.createApplication({ accountId: randomUUID(), name: 'Application' });
     expect([(await fetch(`${other.baseUrl}/readyz`)).status, (await fetch(`${baseUrl}/readyz`)).status]).toEqual([200, 503]);
     expect(await logLine('not ready')).toMatchObject({ err: { message: expect.stringContaining('SECRET_KEY is not the one') } });
-  });
-
-  it('does not start with another SECRET_KEY than before, and says so', async () => {
-    const { client, child, ended } = await start();
-    await client.createApplication({ accountId: randomUUID(), name: 'Application' });
-    child.kill('SIGTERM');
-    await ended;
-    const other = run({ ...settings(url), SECRET_KEY: 'other-secret-key-of-32-characters' });
-    const { code, stdout } = await other.ended;
-    expect(code).toBe(1);
-    expect(stdout).toContain('SECRET_KEY is not the one that this database was written with');
-    expect(stdout).not.toContain('listening');
-  });
-
-  it('does not start on a port that is taken', async () => {
-    const { baseUrl } = await start();
-    const { code, stdout } = await run({ ...settings(url), PORT: new URL(baseUrl).port }).ended;
-    expect(code).toBe(1);
-    expect(stdout).toContain('EADDRINUSE');
   });
 });

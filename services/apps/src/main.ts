@@ -1,6 +1,6 @@
-import { runProgram } from '@latchkey/kit/commands';
-import { migrateCommand } from '@latchkey/kit/migrate-process';
-import { runService } from '@latchkey/kit/rpc/service-process';
+import { runProgram } from '@latchkey/kit/process/commands';
+import { migrateCommand } from '@latchkey/kit/process/migrate-command';
+import { runService } from '@latchkey/kit/rpc/server/service-process';
 import { readAppsProcessConfig } from './config.ts';
 import { migrations } from './db/migrations/index.ts';
 import { createAppsService, SCHEMA } from './service.ts';

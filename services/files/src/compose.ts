@@ -1,7 +1,8 @@
 import type { Transport } from '@connectrpc/connect';
 import { createDatabase } from '@latchkey/kit/database/database';
-import { stopAll } from '@latchkey/kit/lifecycle';
-import type { Logger } from '@latchkey/kit/logger';
+import type { Logger } from '@latchkey/kit/log/logger';
+import { stopAll } from '@latchkey/kit/process/lifecycle';
+import { createAvatarLimits } from './avatars/avatar-limits.ts';
 import type { AvatarWorkerConfig, FilesConfig } from './config.ts';
 import type { FilesContext } from './context.ts';
 import type { FilesDatabase } from './db/schema.ts';
@@ -12,12 +13,6 @@ import { MIB } from './storage/upload/usage.ts';
 
 /** The schema that the service has in its database. */
 export const SCHEMA = 'files';
-
-/**
- * Longest time that the bytes of an avatar may take, in milliseconds: 3 MiB at 1.3 Mbit/s. Each
- * holds one of few places meanwhile.
- */
-const AVATAR_BODY_MS_MAX = 20_000;
 
 /** What the use cases work on, and its end. */
 export interface OpenContext<C = FilesContext> {
@@ -63,19 +58,10 @@ export function openStorage(config: AvatarWorkerConfig, logger: Logger): OpenCon
     logger,
   });
   const store = createObjectStore(config);
-  const avatarLimits = {
-    byteSizeMax: config.AVATAR_SIZE_LIMIT_KIB * 1_024,
-    pixelsMax: config.AVATAR_PIXELS_LIMIT,
-    bodyMs: Math.min(config.UPLOAD_DEADLINE_SECONDS * 1_000, AVATAR_BODY_MS_MAX),
-    waitMs: config.AVATAR_WAIT_SECONDS * 1_000,
-    decodesAtOnce: config.AVATAR_DECODES_AT_ONCE,
-    decodeMs: config.AVATAR_DECODE_SECONDS * 1_000,
-    uploadsAtOnce: config.AVATARS_AT_ONCE,
-  };
   const close = () =>
     stopAll(
       () => store.close(),
       () => database.close(),
     );
-  return { ctx: { db: database.db, pool: database.pool, store, avatarLimits, logger }, close };
+  return { ctx: { db: database.db, pool: database.pool, store, avatarLimits: createAvatarLimits(config), logger }, close };
 }

@@ -1,5 +1,5 @@
-import { auditRetentionSetting } from '@latchkey/kit/audit/audit-sweeper';
-import { auditEntriesPerDaySetting } from '@latchkey/kit/audit/left-out';
+import { auditRetentionSetting } from '@latchkey/audit/sweeper';
+import { processSettings, readProcessConfig } from '@latchkey/kit/config/process-settings';
 import {
   ConfigError,
   integerSetting,
@@ -8,8 +8,7 @@ import {
   readTogether,
   secretSetting,
   urlSetting,
-} from '@latchkey/kit/config';
-import { processSettings, readProcessConfig } from '@latchkey/kit/process-settings';
+} from '@latchkey/kit/config/settings';
 import { serviceUrlSetting } from '@latchkey/kit/tls/tls-settings';
 import { z } from 'zod';
 
@@ -33,19 +32,12 @@ const serviceSettings = z.object({
   DOWNLOADS_AT_ONCE: limit(200, 100_000),
   /** Avatars: what may be sent, and what is made of it where. */
   AVATAR_SIZE_LIMIT_KIB: limit(3_072, 65_536),
-  AVATAR_PIXELS_LIMIT: limit(16_000_000, 268_000_000),
   AVATAR_WORKER: z.enum(['inside', 'apart'], 'must be inside or apart').default('inside'),
   /**
    * Each takes a process and up to 400 MiB with what takes most of all that may be sent, 120 to 180
    * with photographs.
    */
   AVATAR_DECODES_AT_ONCE: limit(2, 64),
-  /** The worst image takes 0.7 s of a core, of which decoders get what others leave. */
-  AVATAR_DECODE_SECONDS: limit(10, 600),
-  /**
-   * How long an upload waits for a worker; long enough for another to take over from one that died.
-   */
-  AVATAR_WAIT_SECONDS: limit(25, 600),
   AVATARS_AT_ONCE: limit(64, 10_000),
   SWEEP_INTERVAL_SECONDS: limit(30, 3_600),
   OBJECT_STORE: z.enum(['disk', 's3'], 'must be disk or s3').default('disk'),
@@ -60,7 +52,6 @@ const serviceSettings = z.object({
   S3_SECRET_ACCESS_KEY: z.string().optional(),
   S3_FORCE_PATH_STYLE: z.enum(['true', 'false'], 'must be true or false').default('false'),
   AUDIT_RETENTION_DAYS: auditRetentionSetting,
-  AUDIT_ENTRIES_PER_DAY: auditEntriesPerDaySetting,
   LOG_LEVEL: logLevelSetting.default('info'),
 });
 

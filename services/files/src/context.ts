@@ -1,6 +1,7 @@
-import type { Logger } from '@latchkey/kit/logger';
+import type { Logger } from '@latchkey/kit/log/logger';
 import type { Kysely } from 'kysely';
 import type pg from 'pg';
+import type { AvatarLimits } from './avatars/avatar-limits.ts';
 import type { FilesDatabase } from './db/schema.ts';
 import type { FindOwnedApplications } from './storage/application/owned-application.ts';
 import type { DownloadUrls } from './storage/download/download-url.ts';
@@ -18,20 +19,6 @@ export interface FileLimits {
   readonly downloadsAtOnce: number;
   /** How often what is left over is looked for. */
   readonly sweepIntervalMs: number;
-}
-
-/** Bounds of avatars, in the units they are used in. */
-export interface AvatarLimits {
-  readonly byteSizeMax: number;
-  readonly pixelsMax: number;
-  /** Longest time that the bytes may take. */
-  readonly bodyMs: number;
-  /** Longest wait for a worker. */
-  readonly waitMs: number;
-  readonly decodesAtOnce: number;
-  readonly decodeMs: number;
-  /** Most uploads of avatars that are under way in one process. */
-  readonly uploadsAtOnce: number;
 }
 
 /** What the use cases of this service work on. */

@@ -1,10 +1,8 @@
-import { ACTOR_HEADER } from '@latchkey/kit/audit/actor';
-import { bodyRoute } from '@latchkey/kit/rpc/body-call';
-import { observeRoute } from '@latchkey/kit/rpc/observed-route';
-import type { PlainRoute } from '@latchkey/kit/rpc/plain-route';
+import { ACTOR_HEADER } from '@latchkey/audit/actor';
+import { bodyRoute, type HttpRoute } from '@latchkey/kit/rpc/server/http-route';
 import { UploadAvatarResponseSchema } from '@latchkey/proto/latchkey/files/v1/avatar_pb';
 import { UploadFileResponseSchema } from '@latchkey/proto/latchkey/files/v1/file_pb';
-import type { ReceiveAvatarBody } from './avatar/avatar.body.ts';
+import type { ReceiveAvatar } from './avatars/receive-avatar.ts';
 import type { FilesContext } from './context.ts';
 import { createDownloadHandler, type DownloadHandler, downloadRoutes } from './storage/download/download-handler.ts';
 import { createReceiveUpload, type ReceiveUpload } from './storage/upload/receive-upload.ts';
@@ -12,16 +10,16 @@ import { createReceiveUpload, type ReceiveUpload } from './storage/upload/receiv
 /** The way of bytes, which do not travel as messages (architecture 4). */
 export interface FilesDataPath {
   readonly upload: ReceiveUpload;
-  readonly uploadAvatar: ReceiveAvatarBody;
+  readonly uploadAvatar: ReceiveAvatar;
   readonly download: DownloadHandler;
 }
 
-export function createDataPath(ctx: FilesContext, uploadAvatar: ReceiveAvatarBody): FilesDataPath {
+export function createDataPath(ctx: FilesContext, uploadAvatar: ReceiveAvatar): FilesDataPath {
   return { upload: createReceiveUpload(ctx), uploadAvatar, download: createDownloadHandler(ctx) };
 }
 
 /** The data path over HTTP. */
-export function dataPathRoutes({ upload, uploadAvatar, download }: FilesDataPath): PlainRoute[] {
+export function dataPathRoutes({ upload, uploadAvatar, download }: FilesDataPath): HttpRoute[] {
   const uploads = bodyRoute({
     path: '/uploads',
     output: UploadFileResponseSchema,
@@ -47,5 +45,5 @@ export function dataPathRoutes({ upload, uploadAvatar, download }: FilesDataPath
       });
     },
   });
-  return [uploads, avatars, ...downloadRoutes(download)].map(observeRoute);
+  return [uploads, avatars, ...downloadRoutes(download)];
 }

@@ -1,4 +1,4 @@
-import { Counter, Gauge, Histogram } from '@latchkey/kit/metrics/instrument';
+import { Counter, Gauge, Histogram } from '@latchkey/kit/telemetry/metrics';
 
 export const uploadsRunning = new Gauge({ name: 'latchkey_uploads_running', help: 'Uploads of files that are under way here.' });
 

@@ -1,10 +1,10 @@
-import { runProgram } from '@latchkey/kit/commands';
-import { stopAll } from '@latchkey/kit/lifecycle';
-import { migrateCommand } from '@latchkey/kit/migrate-process';
-import { whileCredentialTaken } from '@latchkey/kit/rpc/check-credential';
-import { runService } from '@latchkey/kit/rpc/service-process';
-import { createServiceTransport } from '@latchkey/kit/rpc/transport';
-import { createAvatarWorkerService } from './avatar-worker.ts';
+import { runProgram } from '@latchkey/kit/process/commands';
+import { stopAll } from '@latchkey/kit/process/lifecycle';
+import { migrateCommand } from '@latchkey/kit/process/migrate-command';
+import { requireCredentialAccepted } from '@latchkey/kit/rpc/client/peer-readiness';
+import { createServiceTransport } from '@latchkey/kit/rpc/client/service-transport';
+import { runService } from '@latchkey/kit/rpc/server/service-process';
+import { createAvatarWorkerService } from './avatars/avatar-worker.compose.ts';
 import { SCHEMA } from './compose.ts';
 import { readAvatarWorkerConfig, readFilesConfig, readFilesProcessConfig } from './config.ts';
 import { migrations } from './db/migrations/index.ts';
@@ -35,8 +35,8 @@ await runProgram({
 function serveAvatarWorker(): Promise<void> {
   return runService('avatar-worker', readAvatarWorkerConfig, (config, tls) => {
     const identityTransport = createServiceTransport(config.IDENTITY_URL, config.SERVICE_CREDENTIALS[0], { tls });
-    const service = createAvatarWorkerService(config, { identityTransport });
-    const checkReady = whileCredentialTaken(service.checkReady, { identity: identityTransport });
+    const service = createAvatarWorkerService(config, identityTransport);
+    const checkReady = requireCredentialAccepted(service.checkReady, { identity: identityTransport });
     return { ...service, checkReady, stop: () => stopAll(service.stop, () => identityTransport.close()) };
   });
 }
@@ -48,7 +48,7 @@ function serveFiles(): Promise<void> {
     const service = createFilesService(config, { appsTransport, identityTransport });
     return {
       ...service,
-      checkReady: whileCredentialTaken(service.checkReady, { apps: appsTransport, identity: identityTransport }),
+      checkReady: requireCredentialAccepted(service.checkReady, { apps: appsTransport, identity: identityTransport }),
       stop: () =>
         stopAll(
           () => service.stop(),

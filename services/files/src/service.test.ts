@@ -1,4 +1,4 @@
-import { createLogger } from '@latchkey/kit/logger';
+import { createLogger } from '@latchkey/kit/log/logger';
 import { eventually } from '@latchkey/testkit/eventually';
 import { testRedis } from '@latchkey/testkit/redis';
 import { expect, it } from 'vitest';
@@ -17,7 +17,7 @@ it('cleans up after a deletion whose job was lost, and reports an object without
   const ref = files.createOwned();
   const key = objectKey(ref.applicationId, await storeFile(files, ref));
   const orphan = await putOrphan(files);
-  files.apps.deletions.push({ ...ref, deletedAt: new Date() });
+  files.apps.deletions.push(ref);
   const config = readFilesConfig({
     DATABASE_URL: files.url,
     REDIS_URL: (await testRedis()).url,

@@ -1,4 +1,7 @@
-import { type CallOptions, type Client, createClient, type Transport } from '@connectrpc/connect';
+import type { DescMethod } from '@bufbuild/protobuf';
+import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt';
+import { type Client, createClient, type Transport } from '@connectrpc/connect';
+import { ACTOR_HEADER } from '@latchkey/audit/actor';
 import { REQUEST_ID_HEADER } from '@latchkey/kit/rpc/route';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { AuditService } from '@latchkey/proto/latchkey/audit/v1/audit_pb';
@@ -9,9 +12,9 @@ import { ApiKeyService } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
 import { AuthenticationService } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
 import { OidcService } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
 import { TwoFactorService } from '@latchkey/proto/latchkey/identity/v1/two_factor_pb';
-import { type Requester, valuesOf, withActor } from './actor.ts';
+import { currentRequest, formatRequestActor } from './request-context.ts';
 
-/** Typed clients of the services behind the gateway; how they are reached is the transports' business. */
+/** Typed clients of the services behind the gateway. */
 export interface Clients {
   readonly authentication: Client<typeof AuthenticationService>;
   readonly accounts: Client<typeof AccountService>;
@@ -21,14 +24,13 @@ export interface Clients {
   readonly applications: Client<typeof ApplicationService>;
   readonly files: Client<typeof FileService>;
   readonly avatars: Client<typeof AvatarService>;
-  /** The audit log of each service that keeps one. */
+  /** The audit log of each service that has one. */
   readonly auditLogs: readonly Client<typeof AuditService>[];
 }
 
-/** Typed clients; what may change something says on whose behalf it is called. */
+/** Clients whose calls carry the id and the actor of the current request, and have a deadline. */
 export function createClients(...transports: readonly [identity: Transport, apps: Transport, files: Transport]): Clients {
-  const named = transports.map(withActor);
-  const [identity, apps, files] = named as [Transport, Transport, Transport];
+  const [identity, apps, files] = transports.map(forCurrentRequest) as [Transport, Transport, Transport];
   return {
     authentication: createClient(AuthenticationService, identity),
     accounts: createClient(AccountService, identity),
@@ -38,15 +40,26 @@ export function createClients(...transports: readonly [identity: Transport, apps
     applications: createClient(ApplicationService, apps),
     files: createClient(FileService, files),
     avatars: createClient(AvatarService, files),
-    auditLogs: named.map((transport) => createClient(AuditService, transport)),
+    auditLogs: [identity, apps, files].map((transport) => createClient(AuditService, transport)),
   };
 }
 
-/** Longest wait for a service, in milliseconds: with the database frozen, a client still has its error within 5 s (promises R9). */
+/** Longest wait for a service, in milliseconds: with the database frozen, clients get an error within 5 s (promises R9). */
 const CALL_TIMEOUT_MS = 4_500;
 
-/** Options of every call that a request makes: its id, a deadline, and once it is known who makes it. */
-export function callOptionsFor(requestId: string, requester?: Requester): CallOptions {
-  const call = { headers: { [REQUEST_ID_HEADER]: requestId }, timeoutMs: CALL_TIMEOUT_MS };
-  return requester ? { ...call, contextValues: valuesOf(requester) } : call;
+const isRead = ({ idempotency }: DescMethod) => idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;
+
+function forCurrentRequest(transport: Transport): Transport {
+  return {
+    unary(method, signal, timeoutMs = CALL_TIMEOUT_MS, _header, input, values) {
+      const request = currentRequest();
+      const headers: Record<string, string> = {};
+      if (request) headers[REQUEST_ID_HEADER] = request.requestId;
+      // Authentication records its own facts: until it has ended, nobody is known.
+      if (request && !isRead(method) && method.parent !== AuthenticationService)
+        headers[ACTOR_HEADER] = formatRequestActor(request);
+      return transport.unary(method, signal, timeoutMs, headers, input, values);
+    },
+    stream: (...args) => transport.stream(...args),
+  };
 }

@@ -1,3 +1,4 @@
+import { readProcessConfig } from '@latchkey/kit/config/process-settings';
 import {
   integerSetting,
   logLevelSetting,
@@ -6,29 +7,26 @@ import {
   serviceCredentialsSetting,
   trustedProxiesSetting,
   urlSetting,
-} from '@latchkey/kit/config';
-import { readProcessConfig } from '@latchkey/kit/process-settings';
-import { hasLength } from '@latchkey/kit/text';
+} from '@latchkey/kit/config/settings';
 import { serviceTlsSettings, serviceUrlSetting } from '@latchkey/kit/tls/tls-settings';
+import { hasLength } from '@latchkey/kit/validation/text';
 import { z } from 'zod';
 
 const LIMIT_MAX = 1_000_000_000;
 const limit = (fallback: number) => integerSetting(1, LIMIT_MAX).default(fallback);
 
-/** What the gateway needs in either shape. Limits are those of decisions 9. */
+/** Settings of the gateway in either shape. Limits are those of decisions 9. */
 const serviceSettings = z.object({
   HOST: z.string().default('0.0.0.0'),
   PORT: portSetting.default(8080),
   REDIS_URL: urlSetting('redis:', 'rediss:'),
   PUBLIC_URL: urlSetting('http:', 'https:').optional(),
-  /** Where browsers are sent once a sign-in by OpenID Connect has ended; they stay, and get the envelope, where it is not set. */
+  /** Where browsers are sent after a sign-in by OpenID Connect. Unset means that they get the envelope. */
   OIDC_RETURN_URL: urlSetting('http:', 'https:').optional(),
   TRUSTED_PROXIES: trustedProxiesSetting,
-  /** Connections open at once. Each may hold a body of 64 KiB. */
-  CONNECTIONS_MAX: integerSetting(1, 1_000_000).default(10_000),
-  /** Of them, those of one network; a trusted proxy has as many as it likes. */
+  /** Connections of one network; those of trusted proxies are unlimited. */
   CONNECTIONS_PER_IP: integerSetting(1, 1_000_000).default(1_000),
-  /** How long an ordered stop still takes connections, for balancers to find out and for clients to leave those that they keep. */
+  /** How long an ordered stop still accepts connections, until balancers and clients have left. */
   DRAIN_SECONDS: integerSetting(0, 600).default(0),
   RATE_LIMIT_IP_PER_MINUTE: limit(600),
   RATE_LIMIT_PRINCIPAL_PER_MINUTE: limit(300),
@@ -36,11 +34,11 @@ const serviceSettings = z.object({
   SIGN_IN_FAILURES_PER_15_MINUTES: limit(10),
   API_KEYS_CREATED_PER_HOUR: limit(10),
   UPLOAD_ATTEMPTS_PER_MINUTE: limit(10),
-  /** Largest image that the files service takes for an avatar. */
+  /** Largest avatar of the files service. */
   AVATAR_SIZE_LIMIT_KIB: integerSetting(1, 65_536).default(3_072),
-  /** How long the files service lets an upload take. */
+  /** Longest time of an upload at the files service. */
   UPLOAD_DEADLINE_SECONDS: integerSetting(1, 86_400).default(180),
-  /** What accounts are told that they have. */
+  /** Plan in the limits of accounts. */
   PLAN_NAME: z
     .string()
     .refine((text) => hasLength(text.trim(), 1, 64), 'must have 1 to 64 characters')
@@ -49,7 +47,7 @@ const serviceSettings = z.object({
   LOG_LEVEL: logLevelSetting.default('info'),
 });
 
-/** What it needs besides as a process of its own. */
+/** Further settings of a separate process. */
 const processSettings = serviceSettings.extend({
   IDENTITY_URL: serviceUrlSetting,
   APPS_URL: serviceUrlSetting,
@@ -61,10 +59,10 @@ const processSettings = serviceSettings.extend({
 export type GatewayConfig = z.output<typeof serviceSettings>;
 export type GatewayProcessConfig = z.output<typeof processSettings>;
 
-/** Time for what an upload needs beside its deadline: to be let in, to be committed, and to be answered, in milliseconds. */
+/** Time of an upload beside its deadline, for the checks, the commit and the response, in milliseconds. */
 const UPLOAD_SLACK_MS = 15_000;
 
-/** Longest time that an upload may take from its first byte to its answer, in milliseconds. */
+/** Longest time of an upload from its first byte to its response, in milliseconds. */
 export function uploadMsMax({ UPLOAD_DEADLINE_SECONDS }: Pick<GatewayConfig, 'UPLOAD_DEADLINE_SECONDS'>): number {
   return UPLOAD_DEADLINE_SECONDS * 1_000 + UPLOAD_SLACK_MS;
 }

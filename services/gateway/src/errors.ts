@@ -1,4 +1,4 @@
-import { defineErrors } from '@latchkey/kit/errors';
+import { defineErrors } from '@latchkey/kit/errors/errors';
 
 /** What the gateway itself refuses (specification 7, decisions 2 to 5). */
 export const errors = defineErrors({

@@ -1,12 +1,11 @@
-import { runProgram } from '@latchkey/kit/commands';
-import { readTogether } from '@latchkey/kit/config';
-import { runProcess, stopAll } from '@latchkey/kit/lifecycle';
-import { warnOfMisspelt } from '@latchkey/kit/misspelt-settings';
-import { checkPorts, portsOf } from '@latchkey/kit/ports';
-import { checkRedisAccess } from '@latchkey/kit/redis';
-import { orExit } from '@latchkey/kit/rpc/service-process';
-import { createServiceTransport } from '@latchkey/kit/rpc/transport';
-import { openTelemetry, readTelemetryConfig } from '@latchkey/kit/telemetry';
+import { warnOfMisspelt } from '@latchkey/kit/config/misspelt-settings';
+import { readTogether } from '@latchkey/kit/config/settings';
+import { runProgram } from '@latchkey/kit/process/commands';
+import { runProcess, stopAll } from '@latchkey/kit/process/lifecycle';
+import { checkRedisAccess } from '@latchkey/kit/redis/redis';
+import { createServiceTransport } from '@latchkey/kit/rpc/client/service-transport';
+import { orExit } from '@latchkey/kit/rpc/server/service-process';
+import { openTelemetry, readTelemetryConfig } from '@latchkey/kit/telemetry/telemetry';
 import { openServiceTls } from '@latchkey/kit/tls/tls-settings';
 import { readGatewayProcessConfig, uploadMsMax } from './config.ts';
 import { createRemoteFilesDataPath } from './files-data-path.remote.ts';
@@ -22,7 +21,6 @@ async function serve(): Promise<void> {
       () => readTelemetryConfig(process.env),
     ),
   );
-  orExit(() => checkPorts(portsOf(config, telemetryConfig.metrics)));
   const telemetry = await openTelemetry('gateway', telemetryConfig);
   const tls = orExit(() => openServiceTls(config));
   const [credential, ...otherCredentials] = config.SERVICE_CREDENTIALS;
@@ -39,7 +37,7 @@ async function serve(): Promise<void> {
   const gateway = createGatewayService(config, { identity, apps, files, filesData, cursorKeys });
 
   const start = async () => {
-    await telemetry.listen();
+    await telemetry.listen(gateway.checkReady);
     tls?.watch(gateway.logger);
     await checkRedisAccess(config.REDIS_URL);
     await gateway.start();

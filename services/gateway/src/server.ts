@@ -1,4 +1,4 @@
-import { commonErrors } from '@latchkey/kit/errors';
+import { commonErrors } from '@latchkey/kit/errors/errors';
 import { answerTurn } from '@latchkey/kit/http/answer-turn';
 import { ChunkedRequest } from '@latchkey/kit/http/chunked-request';
 import { trustProxies } from '@latchkey/kit/http/client-ip';
@@ -10,57 +10,61 @@ import { coverNodeDefaults, onClientError } from '@latchkey/kit/http/raw-error';
 import { findHeadProblem } from '@latchkey/kit/http/request-head';
 import { requestIdOf } from '@latchkey/kit/http/request-id';
 import { standardHeaders } from '@latchkey/kit/http/standard-headers';
-import type { Logger } from '@latchkey/kit/logger';
+import type { Logger } from '@latchkey/kit/log/logger';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
+import type { Clients } from './clients.ts';
 import { type GatewayConfig, uploadMsMax } from './config.ts';
 import { errors } from './errors.ts';
 import type { FilesDataPath } from './files-data-path.ts';
-import { boundBody } from './http/body-deadline.ts';
-import { isEncoded } from './http/bytes-body.ts';
-import { deferContinue } from './http/continue.ts';
+import { boundBody, deferContinue, isEncoded } from './http/bytes-body.ts';
 import { DOWNLOADS_URL, registerDownloads } from './http/downloads.ts';
 import { compileValidator } from './http/error-details.ts';
 import { createErrorHandler } from './http/error-handler.ts';
 import { parseJsonBody } from './http/json-body.ts';
-import { measureRequests } from './http/measured-requests.ts';
 import { createNotFoundHandler } from './http/not-found.ts';
+import { observeRequests } from './http/observed-requests.ts';
 import { PROBE_PATHS, registerProbes } from './http/probes.ts';
-import { traceRequests } from './http/traced-requests.ts';
-import { registerOpenApi } from './openapi.ts';
+import { registerOpenApi } from './openapi/serve.ts';
+import { provideRequestContext } from './request-context.ts';
 import type { Gate } from './route/gate.ts';
 import { registerRoute } from './route/register.ts';
 import type { Route } from './route/route.ts';
 
-/** What the HTTP server is made of. */
 export interface ServerOptions {
   readonly config: GatewayConfig;
   readonly logger: Logger;
   readonly gate: Gate;
+  readonly clients: Clients;
   readonly routes: readonly Route[];
   readonly filesData: FilesDataPath;
+  /** Open connections at most, 10,000 unless set. */
+  readonly connectionsMax?: number | undefined;
   readonly checkReady: () => Promise<void>;
 }
+
+/** Open connections at most: each may hold a body of 64 KiB. */
+const CONNECTIONS_MAX = 10_000;
 
 /** Largest JSON body, in bytes (decisions 3). */
 const BODY_BYTES_MAX = 64 * 1024;
 
-/** Longest time a client may take to send its headers, and a body that is no upload, in milliseconds. */
+/** Longest time for the headers of a request, and for a body that is no upload, in milliseconds. */
 const HEADERS_TIMEOUT_MS = 15_000;
 const BODY_TIMEOUT_MS = 60_000;
-/** Longest time that nothing may come or go on a connection with a request under way, so that answers nobody reads do not stay. */
+/** Longest silence on a connection with a request under way, in milliseconds: unread responses do not stay. */
 const SILENCE_TIMEOUT_MS = 30_000;
-/** How often Node looks for connections past these times, in milliseconds; it is 30 seconds by default, which made 15 into 45. */
+/** How often Node checks these times, in milliseconds. Its default of 30 seconds would turn 15 into 45. */
 const TIMEOUT_CHECK_INTERVAL_MS = 5_000;
 
-/** Time for the answer to a request whose body came as late as it may, in milliseconds. */
-const ANSWER_SLACK_MS = 15_000;
+/** Time for the response to a request whose body arrived as late as it may, in milliseconds. */
+const RESPONSE_SLACK_MS = 15_000;
 
-/** Time for what is left of a stop once nothing is under way, in milliseconds. */
+/** Time for the rest of a stop after the last request, in milliseconds. */
 const STOP_SLACK_MS = 15_000;
 
-/** How long what the server has accepted may still take when it is closed: no shorter than it may take at any time. */
+/** How long accepted requests may take when the server closes: as long as at any other time. */
 function drainBounds(config: GatewayConfig): DrainBounds & { readonly underWayMsMax: number } {
-  return { underWayMsMax: BODY_TIMEOUT_MS + ANSWER_SLACK_MS, transferMsMax: uploadMsMax(config) };
+  return { underWayMsMax: BODY_TIMEOUT_MS + RESPONSE_SLACK_MS, transferMsMax: uploadMsMax(config) };
 }
 
 /** Longest time that an ordered stop may take, in milliseconds. */
@@ -69,16 +73,15 @@ export function stopMsMax(config: GatewayConfig): number {
   return config.DRAIN_SECONDS * 1_000 + Math.max(underWayMsMax, transferMsMax) + STOP_SLACK_MS;
 }
 
-/** The HTTP server. */
 export interface GatewayServer {
   readonly app: FastifyInstance;
-  /** Has clients leave the connections that they keep, for `DRAIN_SECONDS`, before the server is closed. */
+  /** Asks clients to leave their connections, for `DRAIN_SECONDS`, before the server closes. */
   drain(): Promise<void>;
 }
 
 /** Assembles the HTTP server; it listens later. */
 export async function createServer(options: ServerOptions): Promise<GatewayServer> {
-  const { config, logger, gate, routes } = options;
+  const { config, logger, gate, clients, routes, connectionsMax = CONNECTIONS_MAX } = options;
   const standard = standardHeaders(config.PUBLIC_URL);
   const app = fastify({
     genReqId: requestIdOf,
@@ -104,7 +107,7 @@ export async function createServer(options: ServerOptions): Promise<GatewayServe
     },
   });
   const trust = trustProxies(config.TRUSTED_PROXIES);
-  limitConnections(app.server, { total: config.CONNECTIONS_MAX, perNetwork: config.CONNECTIONS_PER_IP, trust });
+  limitConnections(app.server, { total: connectionsMax, perNetwork: config.CONNECTIONS_PER_IP, trust });
   coverNodeDefaults(app.server, standard);
   deferContinue(app.server);
   const open = trackConnections(app.server);
@@ -116,12 +119,12 @@ export async function createServer(options: ServerOptions): Promise<GatewayServe
     return parseJsonBody(body);
   });
   app.setErrorHandler(createErrorHandler(logger));
-  measureRequests(app, open);
-  traceRequests(app);
+  observeRequests(app, open);
+  provideRequestContext(app);
   const refuseUnrouted = createNotFoundHandler([...routes, ...OWN_PATHS]);
   addHooks(app, options, refuseUnrouted);
   await registerOpenApi(app, routes);
-  for (const route of routes) registerRoute(app, gate, route);
+  for (const route of routes) registerRoute(app, { gate, clients }, route);
   registerDownloads(app, options.filesData, logger);
   app.setNotFoundHandler(refuseUnrouted);
   registerProbes(app, options.checkReady, logger);
@@ -133,7 +136,7 @@ const OWN_PATHS = ['/healthz', '/readyz', '/openapi.json', '/docs', DOWNLOADS_UR
   url,
 }));
 
-/** What happens to every request, whatever it asks for. */
+/** Hooks of every request, with or without a route. */
 function addHooks(
   app: FastifyInstance,
   { config, logger, gate, routes }: ServerOptions,
@@ -147,8 +150,8 @@ function addHooks(
     const problem = findHeadProblem(request.raw);
     if (problem) throw commonErrors.request_malformed().withDetails(problem);
     const url = request.routeOptions.url;
-    if (url === undefined || !(gated.has(url) || PROBE_PATHS.has(url))) await gate.count(request, reply);
-    // Before the body is read: where there is no route, nobody says what a body may be.
+    if (url === undefined || !(gated.has(url) || PROBE_PATHS.has(url))) await gate.count(reply);
+    // Before the body is read: without a route, no schema bounds it.
     if (request.is404) refuseUnrouted(request, reply);
     if (url === DOWNLOADS_URL && !(await answerTurn(reply.raw))) reply.hijack();
   });

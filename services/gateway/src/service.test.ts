@@ -1,6 +1,6 @@
-import { defineErrors, toConnectError } from '@latchkey/kit/errors';
-import { createLogger } from '@latchkey/kit/logger';
-import { createFailFastRedis, type Redis } from '@latchkey/kit/redis';
+import { defineErrors, toConnectError } from '@latchkey/kit/errors/errors';
+import { createLogger } from '@latchkey/kit/log/logger';
+import { createFailFastRedis, type Redis } from '@latchkey/kit/redis/redis';
 import { PrincipalKind } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
 import { eventually } from '@latchkey/testkit/eventually';
 import { testRedis } from '@latchkey/testkit/redis';

@@ -1,9 +1,9 @@
 import type { AddressInfo } from 'node:net';
 import type { Transport } from '@connectrpc/connect';
-import { stopAll } from '@latchkey/kit/lifecycle';
-import { createLogger, type Logger } from '@latchkey/kit/logger';
-import { connectInBackground, createFailFastRedis } from '@latchkey/kit/redis';
-import { checkServing } from '@latchkey/kit/rpc/check-serving';
+import { createLogger, type Logger } from '@latchkey/kit/log/logger';
+import { stopAll } from '@latchkey/kit/process/lifecycle';
+import { connectInBackground, createFailFastRedis } from '@latchkey/kit/redis/redis';
+import { checkServing } from '@latchkey/kit/rpc/client/peer-readiness';
 import { Authenticator } from './authentication/authenticator.ts';
 import { SignInFailures } from './authentication/sign-in-failures.ts';
 import { createClients } from './clients.ts';
@@ -27,36 +27,39 @@ import { twoFactorRoutes } from './routes/two-factor.ts';
 import { uploadFileRoute } from './routes/upload-file.ts';
 import { createServer, type GatewayServer, stopMsMax } from './server.ts';
 
-/** How the gateway reaches the services, and what a composition may replace. */
+/** How the gateway reaches the services, and what callers may replace. */
 export interface GatewayDependencies {
   readonly identity: Transport;
   readonly apps: Transport;
   readonly files: Transport;
   /** How bytes reach the files service. */
   readonly filesData: FilesDataPath;
-  /** Keys that cursors are signed with, of `toCursorKey`; the first signs, each is accepted. */
+  /** Keys for cursors, from `toCursorKey`: the first signs, any verifies. */
   readonly cursorKeys: CursorKeys;
   readonly logger?: Logger;
-  /** Rejects while a service behind the gateway is not ready; asks their health services unless given. */
+  /** Open connections at most. */
+  readonly connectionsMax?: number | undefined;
+  /** Rejects while a service behind the gateway is not ready; calls their health services unless given. */
   readonly checkReady?: () => Promise<void>;
 }
 
-/** The gateway, composed and not yet started. */
+/** The gateway, not yet started. */
 export interface GatewayService {
   readonly name: 'gateway';
   readonly logger: Logger;
-  /** Port it listens on; known once started. */
+  /** Port of the listener, once started. */
   readonly port: number;
-  /** Longest time that an ordered stop may take, in milliseconds: what was accepted is let end, uploads too. */
+  /** Longest time of an ordered stop, in milliseconds: accepted requests end, uploads too. */
   readonly stopTimeoutMs: number;
   start(): Promise<void>;
-  /** Is not ready any more, takes requests for as long as it drains, lets those under way end, and closes. */
+  /** Reports not ready, drains, lets requests under way end, and closes. */
   stop(): Promise<void>;
   checkReady(): Promise<void>;
 }
 
 /** Composes the gateway. */
 export function createGatewayService(config: GatewayConfig, deps: GatewayDependencies): GatewayService {
+  const { filesData, connectionsMax } = deps;
   const logger = deps.logger ?? createLogger('gateway', config.LOG_LEVEL);
   const redis = createFailFastRedis(config.REDIS_URL, logger, { name: 'latchkey-gateway' });
   const clients = createClients(deps.identity, deps.apps, deps.files);
@@ -85,8 +88,8 @@ export function createGatewayService(config: GatewayConfig, deps: GatewayDepende
     ...fileRoutes(clients),
     accountLimitsRoute(clients, config.PLAN_NAME),
     auditLogRoute(clients, deps.cursorKeys),
-    uploadFileRoute(clients, deps.filesData, limits),
-    ...avatarRoutes({ clients, filesData: deps.filesData, limits, byteSizeMax: config.AVATAR_SIZE_LIMIT_KIB * 1_024 }),
+    uploadFileRoute(clients, filesData, limits),
+    ...avatarRoutes({ clients, filesData, limits, byteSizeMax: config.AVATAR_SIZE_LIMIT_KIB * 1_024 }),
   ];
   let server: GatewayServer | undefined;
   return {
@@ -98,7 +101,7 @@ export function createGatewayService(config: GatewayConfig, deps: GatewayDepende
     },
     async start() {
       await connectInBackground(redis);
-      server = await createServer({ config, logger, gate, routes, filesData: deps.filesData, checkReady });
+      server = await createServer({ config, logger, gate, clients, routes, filesData, connectionsMax, checkReady });
       await server.app.listen({ host: config.HOST, port: config.PORT });
     },
     stop() {
@@ -113,7 +116,7 @@ export function createGatewayService(config: GatewayConfig, deps: GatewayDepende
   };
 }
 
-/** Whether browsers reach the service by plain HTTP on their own machine, where a `Secure` cookie would be lost (decisions 4). */
+/** Whether browsers use plain HTTP on their own machine, where a `Secure` cookie would be lost (decisions 4). */
 function isLoopbackHttp(publicUrl: string): boolean {
   const { protocol, hostname } = new URL(publicUrl);
   return protocol === 'http:' && (hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname));

@@ -1,42 +1,69 @@
-import type { KeyObject } from 'node:crypto';
-import type { Logger } from '@latchkey/kit/logger';
-import type { Kysely } from 'kysely';
-import type pg from 'pg';
-import type { Passwords } from './account/password.ts';
-import type { FailedAttempts } from './audit/failed-attempts.ts';
+import { randomBytes } from 'node:crypto';
+import { deriveKey } from '@latchkey/kit/crypto/secrets';
+import { createDatabase } from '@latchkey/kit/database/database';
+import type { Logger } from '@latchkey/kit/log/logger';
+import { stopAll } from '@latchkey/kit/process/lifecycle';
+import { connectInBackground, createFailFastRedis } from '@latchkey/kit/redis/redis';
+import { createPasswords, type Passwords } from './account/password.ts';
+import { createCredentialFailureLog } from './audit/credential-failures.ts';
+import type { IdentityConfig } from './config.ts';
 import type { IdentityDatabase } from './db/schema.ts';
-import type { Epochs } from './epoch/epoch.ts';
-import type { Issuer } from './oidc/issuer.ts';
-import type { SessionSweeper } from './session/session-sweeper.ts';
+import { createEpochs, type Epochs } from './epoch/epoch.ts';
+import { createIssuers } from './oidc/issuer.ts';
 
-/** What the use cases of this service work on. */
-export interface IdentityContext {
-  readonly db: Kysely<IdentityDatabase>;
-  /** For the statements of every request, which are worth a name. */
-  readonly pool: pg.Pool;
-  readonly epochs: Epochs;
-  readonly passwords: Passwords;
-  readonly sessionSweeper: SessionSweeper;
-  readonly failedAttempts: FailedAttempts;
-  readonly clock: () => Date;
-  /** Cryptographically secure random bytes. */
-  readonly random: (bytes: number) => Buffer;
-  readonly logger: Logger;
-  /** Key of the HMAC that a management key is stored as. */
-  readonly apiKeyPepper: KeyObject;
-  readonly csrfKey: KeyObject;
-  /** Key that secrets of authenticator apps are encrypted with. */
-  readonly twoFactorKey: KeyObject;
-  /** Key of the HMAC that a recovery code is stored as. */
-  readonly recoveryCodeKey: KeyObject;
-  /** Failed attempts at an account's second factor in 15 minutes. */
-  readonly twoFactorFailuresMax: number;
-  /** Wrong passwords shown with sessions of an account in 15 minutes. */
-  readonly passwordFailuresMax: number;
-  /** Key that flows of OpenID Connect are sealed with. */
-  readonly oidcKey: KeyObject;
-  /** The issuers that are configured, by name. */
-  readonly oidcIssuers: ReadonlyMap<string, Issuer>;
-  readonly signUp: 'open' | 'closed';
-  readonly activeApiKeysMax: number;
+export const SCHEMA = 'identity';
+
+/** Dependencies of the use cases. */
+export type IdentityContext = ReturnType<typeof openContext>['ctx'];
+
+export interface ContextDeps {
+  readonly clock?: () => Date;
+  readonly random?: (bytes: number) => Buffer;
+  /** Waits while Redis cannot invalidate cached principals. */
+  readonly wait?: (ms: number) => Promise<unknown>;
+  readonly passwords?: Passwords;
+  /** Replaces the epochs in Redis, which is then not connected to. */
+  readonly epochs?: Epochs;
+  /** Longest wait for one response of an OpenID Connect issuer. */
+  readonly oidcTimeoutMs?: number;
+}
+
+/** Creates the dependencies of the use cases. Nothing is connected before the first use. */
+export function openContext(config: IdentityConfig, logger: Logger, deps: ContextDeps) {
+  const { clock = () => new Date(), random = randomBytes, wait, oidcTimeoutMs } = deps;
+  const { DATABASE_URL: url, DATABASE_POOL_MAX: poolMax, SECRET_KEY } = config;
+  const database = createDatabase<IdentityDatabase>({ url, schema: SCHEMA, poolMax, logger });
+  const redis = createFailFastRedis(config.REDIS_URL, logger, { name: 'latchkey-identity' });
+  const ctx = {
+    db: database.db,
+    /** For the named statements of authentication, which nearly every request runs. */
+    pool: database.pool,
+    epochs: deps.epochs ?? createEpochs(redis, random, logger, wait),
+    passwords: deps.passwords ?? createPasswords(),
+    credentialFailures: createCredentialFailureLog(database.db, logger),
+    clock,
+    random,
+    logger,
+    apiKeyPepper: deriveKey(SECRET_KEY, 'identity/api-key-pepper'),
+    csrfKey: deriveKey(SECRET_KEY, 'identity/csrf'),
+    twoFactorKey: deriveKey(SECRET_KEY, 'identity/two-factor'),
+    recoveryCodeKey: deriveKey(SECRET_KEY, 'identity/recovery-code'),
+    oidcKey: deriveKey(SECRET_KEY, 'identity/oidc'),
+    twoFactorFailuresMax: config.TWO_FACTOR_FAILURES_PER_15_MINUTES,
+    passwordFailuresMax: config.PASSWORD_FAILURES_PER_15_MINUTES,
+    oidcIssuers: createIssuers(config.oidcIssuers, { clock, logger, ...(oidcTimeoutMs && { callTimeoutMs: oidcTimeoutMs }) }),
+    signUp: config.SIGN_UP,
+    activeApiKeysMax: config.ACTIVE_API_KEYS_LIMIT,
+  } as const;
+  return {
+    ctx,
+    /** Connects to Redis, in the background where it is down. */
+    connect: async () => (deps.epochs ? undefined : connectInBackground(redis)),
+    close: () =>
+      stopAll(
+        () => ctx.credentialFailures.flush(),
+        () => redis.disconnect(),
+        () => database.close(),
+      ),
+  };
 }

@@ -1,42 +1,23 @@
-import { createTestDatabase, type TestDatabase } from '@latchkey/testkit/database';
-import { testRedis } from '@latchkey/testkit/redis';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { migrateIdentity, refusalOf, startTestIdentity, type TestIdentity } from './testing/identity.fixture.ts';
+import { expect, test } from 'vitest';
+import { openTestIdentity, refusalOf } from './testing/identity.fixture.ts';
 import { createSomeKey, keyCredential, OPEN_KEY, PASSWORD, sessionCredential, someSignUp } from './testing/sample.fixture.ts';
 import { guardSomeone } from './testing/two-factor.fixture.ts';
 
-let database: TestDatabase;
-let identity: TestIdentity;
-
-beforeAll(async () => {
-  database = await createTestDatabase({ schema: 'identity', migrate: migrateIdentity });
-  identity = await startTestIdentity({ databaseUrl: database.url, redisUrl: (await testRedis()).url });
-});
-afterAll(async () => {
-  await identity.stop();
-  await database.drop();
-});
+const identity = await openTestIdentity();
 
 /** Text that has broken services before (promises S4). */
 const TEXTS: Array<[string, string]> = [
   ['nothing', ''],
-  ['a blank', ' '],
   ['a NUL', '\0'],
-  ['a NUL in text', 'text\0with a NUL'],
   ['half a surrogate pair', '\ud800'],
-  ['the other half', 'text-\udc00-text'],
   ['SQL', "' or 1=1 --"],
   ['a prototype', '__proto__'],
-  ['a format', '%00%s{}'],
-  ['invisible characters', '\u202e\u200b\ufeff'],
   ['100,000 characters', 'x'.repeat(100_000)],
   ['40 characters beyond the first plane', '😀'.repeat(40)],
-  ['nearly a UUID', '01a1fa3f-b3c3-743f-b08f-2741f24621eg'],
   ['a UUID and a NUL', '01a1fa3f-b3c3-743f-b08f-2741f24621e5\0'],
-  ['a UUID in braces', '{01a1fa3f-b3c3-743f-b08f-2741f24621e5}'],
 ];
 
-test.each(TEXTS)('%s in any field is taken, or refused by a rule', async (_what, text) => {
+test.each(TEXTS)('%s in any field is accepted or rejected by a rule', async (_what, text) => {
   const { accounts, apiKeys, authentication, twoFactor } = identity;
   const guarded = await guardSomeone(identity);
   const { accountId, apiKey, plaintextKey } = await createSomeKey(identity);

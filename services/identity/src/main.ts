@@ -1,11 +1,11 @@
-import { runProgram } from '@latchkey/kit/commands';
-import { stopAll } from '@latchkey/kit/lifecycle';
-import { migrateCommand } from '@latchkey/kit/migrate-process';
-import { whileCredentialTaken } from '@latchkey/kit/rpc/check-credential';
-import { runService } from '@latchkey/kit/rpc/service-process';
-import { createServiceTransport } from '@latchkey/kit/rpc/transport';
-import { SCHEMA } from './compose.ts';
+import { runProgram } from '@latchkey/kit/process/commands';
+import { stopAll } from '@latchkey/kit/process/lifecycle';
+import { migrateCommand } from '@latchkey/kit/process/migrate-command';
+import { requireCredentialAccepted } from '@latchkey/kit/rpc/client/peer-readiness';
+import { createServiceTransport } from '@latchkey/kit/rpc/client/service-transport';
+import { runService } from '@latchkey/kit/rpc/server/service-process';
 import { readIdentityConfig, readIdentityProcessConfig } from './config.ts';
+import { SCHEMA } from './context.ts';
 import { migrations } from './db/migrations/index.ts';
 import { runAccountsProcess } from './operator/accounts-process.ts';
 import { createIdentityService } from './service.ts';
@@ -16,7 +16,7 @@ await runProgram({
   program: PROGRAM,
   commands: {
     accounts: {
-      summary: 'makes accounts, resets passwords and more; see accounts --help',
+      summary: 'creates accounts, resets passwords and more; see accounts --help',
       takesArguments: true,
       run: (args) =>
         runAccountsProcess({
@@ -31,7 +31,7 @@ await runProgram({
     runService('identity', readIdentityProcessConfig, (config, tls) => {
       const appsTransport = createServiceTransport(config.APPS_URL, config.SERVICE_CREDENTIALS[0], { tls });
       const service = createIdentityService(config, { appsTransport });
-      const checkReady = whileCredentialTaken(service.checkReady, { apps: appsTransport });
+      const checkReady = requireCredentialAccepted(service.checkReady, { apps: appsTransport });
       return { ...service, checkReady, stop: () => stopAll(service.stop, () => appsTransport.close()) };
     }),
 });

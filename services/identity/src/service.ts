@@ -1,12 +1,10 @@
 import type { Transport } from '@connectrpc/connect';
-import { auditRoute } from '@latchkey/kit/audit/audit.rpc';
-import { createAuditSweeper } from '@latchkey/kit/audit/audit-sweeper';
-import { migrate } from '@latchkey/kit/database/migrate';
-import { createSchemaGate } from '@latchkey/kit/database/schema-gate';
-import { stopAll } from '@latchkey/kit/lifecycle';
-import { createLogger, type Logger } from '@latchkey/kit/logger';
-import { type RpcRoute, rpcRoute } from '@latchkey/kit/rpc/route';
-import { createSweeper } from '@latchkey/kit/sweeper';
+import { auditRoute } from '@latchkey/audit/audit.rpc';
+import { createAuditSweeper } from '@latchkey/audit/sweeper';
+import { createDataService, type DataService } from '@latchkey/kit/database/data-service';
+import { createLogger, type Logger } from '@latchkey/kit/log/logger';
+import { createSweeper } from '@latchkey/kit/process/sweeper';
+import { rpcRoute } from '@latchkey/kit/rpc/route';
 import { AccountService } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import { ApiKeyService } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
 import { AuthenticationService } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
@@ -14,85 +12,61 @@ import { OidcService } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
 import { TwoFactorService } from '@latchkey/proto/latchkey/identity/v1/two_factor_pb';
 import { accountRpc } from './account/account.rpc.ts';
 import { apiKeyRpc } from './api-key/api-key.rpc.ts';
-import { createOwnedApplications } from './api-key/owned-applications.client.ts';
+import { createFindOwnedApplications } from './api-key/owned-applications.client.ts';
 import { authenticationRpc } from './authentication/authentication.rpc.ts';
-import { type ContextDeps, openContext, SCHEMA } from './compose.ts';
 import type { IdentityConfig } from './config.ts';
+import { type ContextDeps, openContext, SCHEMA } from './context.ts';
 import { migrations } from './db/migrations/index.ts';
 import { oidcRpc } from './oidc/oidc.rpc.ts';
-import { createListDeleted } from './restriction/deleted-application.client.ts';
-import { createDeletionConsumer } from './restriction/deleted-application.consumer.ts';
-import { createDeletionCatchUp } from './restriction/deletion-catch-up.ts';
+import { sweepUsedFlows } from './oidc/oidc.ts';
+import { createDeletionFollower } from './restriction/deleted-application.consumer.ts';
+import { sweepSessions } from './session/session.ts';
 import { twoFactorRpc } from './two-factor/two-factor.rpc.ts';
 
-/** The service, composed and not yet started. */
-export interface IdentityService {
+/** The identity service. Redis may be down. */
+export interface IdentityService extends DataService {
   readonly name: 'identity';
-  readonly logger: Logger;
-  readonly routes: readonly RpcRoute[];
-  /** Brings the schema up to date; returns the names of the migrations applied. */
-  migrate(): Promise<string[]>;
-  start(): Promise<void>;
-  stop(): Promise<void>;
-  /** Rejects while the database does not answer. Redis may be away. */
-  checkReady(): Promise<void>;
 }
 
-/** What the service is composed with. All but the transport has a default. */
 export interface IdentityDeps extends ContextDeps {
-  /** Reaches the apps service. */
   readonly appsTransport: Transport;
   readonly logger?: Logger;
 }
 
-/** How often deletions are looked for that no job told of. */
-const LOOK_INTERVAL_MS = 30_000;
+const SWEEP_INTERVAL_MS = 30_000;
 
-/** Composes the identity service. */
 export function createIdentityService(config: IdentityConfig, deps: IdentityDeps): IdentityService {
   const logger = deps.logger ?? createLogger('identity', config.LOG_LEVEL);
-  const { ctx, connect, checkReady, close } = openContext(config, logger, deps);
+  const { ctx, connect, close } = openContext(config, logger, deps);
   const auditSweeper = createAuditSweeper({
     pool: ctx.pool,
     retentionDays: config.AUDIT_RETENTION_DAYS,
-    entriesPerDay: config.AUDIT_ENTRIES_PER_DAY,
     logger,
   });
-  const deletions = createDeletionConsumer(ctx, config.REDIS_URL);
-  const looks = createSweeper({
-    intervalMs: LOOK_INTERVAL_MS,
-    logger: logger.child({ sweep: 'deleted applications' }),
-    sweeps: [createDeletionCatchUp(ctx, createListDeleted(deps.appsTransport))],
+  const sources = { redisUrl: config.REDIS_URL, appsTransport: deps.appsTransport };
+  const deletions = createDeletionFollower(ctx, sources);
+  const sweeper = createSweeper({
+    intervalMs: SWEEP_INTERVAL_MS,
+    logger: logger.child({ sweep: 'sessions, flows and deleted applications' }),
+    sweeps: [(signal) => sweepSessions(ctx, signal), (signal) => sweepUsedFlows(ctx, signal), deletions.reconcile],
   });
-  const gate = createSchemaGate(ctx.pool, migrations, logger);
-  return {
-    name: 'identity',
+  const service = createDataService({
+    databaseUrl: config.DATABASE_URL,
+    schema: SCHEMA,
+    pool: ctx.pool,
+    migrations,
     logger,
     routes: [
       rpcRoute(AccountService, accountRpc(ctx)),
-      rpcRoute(ApiKeyService, apiKeyRpc(ctx, createOwnedApplications(deps.appsTransport))),
+      rpcRoute(ApiKeyService, apiKeyRpc(ctx, createFindOwnedApplications(deps.appsTransport))),
       rpcRoute(AuthenticationService, authenticationRpc(ctx)),
       rpcRoute(OidcService, oidcRpc(ctx)),
       rpcRoute(TwoFactorService, twoFactorRpc(ctx)),
       auditRoute(ctx.pool),
     ],
-    migrate: () => migrate(config.DATABASE_URL, SCHEMA, migrations),
-    async start() {
-      // First, so that a stop that comes while this waits has them to stop.
-      await gate.open(() => {
-        deletions.start();
-        looks.start();
-        auditSweeper.start();
-      });
-      await connect();
-    },
-    stop: () =>
-      stopAll(
-        () => gate.close(),
-        // Both at once, as each may wait for a statement or for Redis until its time is up; before the database, which both use.
-        () => Promise.all([deletions.stop(), looks.stop(), auditSweeper.stop()]),
-        close,
-      ),
-    checkReady,
-  };
+    prepare: connect,
+    background: [deletions.worker, sweeper, auditSweeper],
+    close,
+  });
+  return { name: 'identity', ...service };
 }

@@ -1,61 +1,70 @@
-import { eventually } from '@latchkey/testkit/eventually';
+import { randomUUID } from 'node:crypto';
 import { testRedis } from '@latchkey/testkit/redis';
-import { beforeEach, describe, expect, it } from 'vitest';
-import { FakeApps } from './testing/fake-apps.ts';
-import { startNode, startRelay } from './testing/test-node.ts';
+import { beforeEach, expect, it } from 'vitest';
+import { type FakeApplication, FakeApps } from './testing/fake-apps.ts';
+import { NEVER, startNode, startRelay } from './testing/test-node.ts';
 
 let apps: FakeApps;
 let redisUrl: string;
+let application: FakeApplication;
 beforeEach(async () => {
   apps = new FakeApps();
   redisUrl = (await testRedis()).url;
+  application = apps.create();
 });
 
-describe('a client', () => {
-  it('is told first how the application stands, then what happens, in order, and of the end', async () => {
-    const application = apps.create();
-    const [node, relay] = [await startNode(apps, redisUrl), startRelay(redisUrl)];
-    const client = node.connect(application.socketKey);
-    const ready = await client.ready();
-    expect(ready).toMatchObject({
-      specversion: '1.0',
-      type: 'latchkey.connection.ready',
-      source: `/applications/${application.id}`,
-      datacontenttype: 'application/json',
-      data: {
-        applicationId: application.id,
-        name: 'Engine',
-        status: 'online',
-        version: '1.0',
-        lastSequence: '0',
-        resumed: false,
-      },
-    });
-    const paused = apps.log(application, { case: 'paused', value: { status: 'paused' } });
-    await relay.relay(application, paused);
-    await relay.relay(application, apps.log(application, { case: 'resumed', value: { status: 'online' } }));
-    await relay.relay(application, apps.logVersion(application));
-    await relay.relay(application, apps.log(application, { case: 'deleted', value: {} }));
-    expect(await client.closed).toEqual({ code: 4102, reason: 'application deleted' });
-    expect(client.frames.slice(1)).toEqual([
-      {
-        specversion: '1.0',
-        id: paused.id,
-        source: `/applications/${application.id}`,
-        type: 'latchkey.application.paused',
-        time: paused.createdAt.toISOString(),
-        datacontenttype: 'application/json',
-        sequence: '1',
-        data: { status: 'paused' },
-      },
-      expect.objectContaining({ type: 'latchkey.application.resumed', sequence: '2', data: { status: 'online' } }),
-      expect.objectContaining({
-        type: 'latchkey.application.version_changed',
-        sequence: '3',
-        data: { version: '2.3', previousVersion: '1.0' },
-      }),
-      expect.objectContaining({ type: 'latchkey.application.deleted', sequence: '4', data: {} }),
-    ]);
-    await eventually(() => expect(node.lines).toContainEqual(expect.objectContaining({ msg: 'socket closed', code: 4102 })));
+it('sends the snapshot first, then events in order, to every node, and closes with 4102 after the deletion', async () => {
+  const nodes = await Promise.all([startNode(apps, redisUrl, NEVER), startNode(apps, redisUrl, NEVER)]);
+  const relay = startRelay(redisUrl);
+  const clients = await Promise.all(nodes.map((node) => node.open(application)));
+  const paused = apps.log(application, { case: 'paused', value: { status: 'paused' } });
+  const resumed = apps.log(application, { case: 'resumed', value: { status: 'online' } });
+  const changed = apps.logVersion(application);
+  const deleted = apps.log(application, { case: 'deleted', value: {} });
+  // Out of order: the deletion comes last all the same.
+  await relay.relay(application, paused, deleted, changed, resumed);
+  const common = { specversion: '1.0', source: `/applications/${application.id}`, datacontenttype: 'application/json' };
+  const data = {
+    applicationId: application.id,
+    name: 'Engine',
+    status: 'online',
+    version: '1.0',
+    lastSequence: '0',
+    resumed: false,
+  };
+  const event = (type: string, { id, createdAt, sequence }: typeof paused, payload: object) => ({
+    ...common,
+    id,
+    type: `latchkey.application.${type}`,
+    time: createdAt.toISOString(),
+    sequence: String(sequence),
+    data: payload,
   });
+  for (const client of clients) {
+    expect(await client.closed).toEqual({ code: 4102, reason: 'application deleted' });
+    expect(client.frames).toEqual([
+      { ...common, id: expect.any(String), type: 'latchkey.connection.ready', time: expect.any(String), data },
+      event('paused', paused, { status: 'paused' }),
+      event('resumed', resumed, { status: 'online' }),
+      event('version_changed', changed, { version: '2.3', previousVersion: '1.0' }),
+      event('deleted', deleted, {}),
+    ]);
+  }
+  for (const node of nodes) {
+    expect(await node.connect(application.socketKey).rejected).toMatchObject({ status: 401, body: { code: 'api_key_invalid' } });
+  }
+});
+
+it('closes the sockets of a rotated key with 4103 on every node, and those of no other application', async () => {
+  const nodes = await Promise.all([startNode(apps, redisUrl, NEVER), startNode(apps, redisUrl, NEVER)]);
+  const relay = startRelay(redisUrl);
+  const old = await Promise.all(nodes.map((node) => node.open(application)));
+  const bystander = await nodes[0].open(apps.create());
+  apps.rotate(application);
+  // Rotations are relayed without a sequence.
+  const facts = { id: randomUUID(), applicationId: application.id, createdAt: new Date().toISOString() };
+  const type = 'runtime_key_rotated';
+  await relay.add(facts.id, type, { ...facts, type, sequence: null, data: { type: 'socketKey' } });
+  for (const client of old) expect(await client.closed).toEqual({ code: 4103, reason: 'socket key rotated' });
+  expect(bystander.isOpen).toBe(true);
 });

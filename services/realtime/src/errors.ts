@@ -1,4 +1,4 @@
-import { defineErrors } from '@latchkey/kit/errors';
+import { defineErrors } from '@latchkey/kit/errors/errors';
 
 /** What the endpoint refuses before it upgrades (decisions 10). */
 export const errors = defineErrors({

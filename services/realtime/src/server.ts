@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { commonErrors, type DomainError } from '@latchkey/kit/errors';
+import { commonErrors, type DomainError } from '@latchkey/kit/errors/errors';
 import { type ConnectionLimits, limitConnections } from '@latchkey/kit/http/connection-limits';
 import { errorEnvelope } from '@latchkey/kit/http/envelope';
 import { LingeringResponse } from '@latchkey/kit/http/lingering-response';
@@ -8,49 +8,48 @@ import { coverNodeDefaults, onClientError } from '@latchkey/kit/http/raw-error';
 import { findHeadProblem } from '@latchkey/kit/http/request-head';
 import { requestIdOf } from '@latchkey/kit/http/request-id';
 import { STANDARD_HEADERS } from '@latchkey/kit/http/standard-headers';
-import type { Logger } from '@latchkey/kit/logger';
+import type { Logger } from '@latchkey/kit/log/logger';
 import { WebSocketServer } from 'ws';
-import { asyncApiDocument } from './asyncapi/document.ts';
+import { asyncApiFor } from './asyncapi.ts';
 import { errors } from './errors.ts';
 import { CLIENT_FRAME_BYTES_MAX, CLOUDEVENTS_PROTOCOL, REALTIME_PATH } from './protocol.ts';
-import { isUpgrade, pathOf } from './upgrade/request.ts';
+import { isUpgrade, pathOf } from './upgrade/upgrade-request.ts';
 
 const ASYNCAPI_PATH = '/asyncapi.json';
 const UPGRADE_REQUIRED = 426;
 
-/** Longest time that a client may take to send its request, in milliseconds, and how often it is looked for. */
+/** Longest time for a client to send its request, and the interval of checks, in milliseconds. */
 const REQUEST_TIMEOUT_MS = 5_000;
 const TIMEOUT_CHECK_INTERVAL_MS = 1_000;
 
-/** Most frames that a message may come in. */
+/** Frames per message. */
 const FRAGMENTS_MAX = 100;
 /** How long a client has to answer a close frame, in milliseconds. */
 const CLOSE_TIMEOUT_MS = 5_000;
 
-/** The WebSocket side of the endpoint. Compression costs five times the CPU, and saves little of such small frames. */
+/** The WebSocket side of the endpoint, without compression, which takes five times the CPU. */
 export function createWebSocketServer(): WebSocketServer {
   const options = { maxPayload: CLIENT_FRAME_BYTES_MAX, maxFragments: FRAGMENTS_MAX, closeTimeout: CLOSE_TIMEOUT_MS };
   return new WebSocketServer({
     ...options,
     noServer: true,
-    // One frame of a client a turn: a chunk may hold ten thousand of them.
+    // One frame per turn of the event loop: a chunk may hold ten thousand.
     allowSynchronousEvents: false,
     clientTracking: false,
     autoPong: false,
     perMessageDeflate: false,
-    // The other sub-protocols that are offered may hold a key, and are not repeated.
+    // Other offered sub-protocols may hold a key, which must not be echoed.
     handleProtocols: (offered) => (offered.has(CLOUDEVENTS_PROTOCOL) ? CLOUDEVENTS_PROTOCOL : false),
   });
 }
 
-/** What the HTTP server of the endpoint does. */
 export interface EndpointOptions {
   readonly onUpgrade: (req: IncomingMessage, socket: Socket, head: Buffer) => void;
   readonly limits: ConnectionLimits;
   readonly logger: Logger;
 }
 
-/** The HTTP server of the endpoint: upgrades, and the document that describes them. */
+/** The HTTP server of the endpoint: upgrades, and the AsyncAPI document. */
 export function createEndpoint({ onUpgrade, limits, logger }: EndpointOptions): Server {
   const server = createServer(
     {
@@ -58,11 +57,11 @@ export function createEndpoint({ onUpgrade, limits, logger }: EndpointOptions): 
       headersTimeout: REQUEST_TIMEOUT_MS,
       requestTimeout: REQUEST_TIMEOUT_MS,
       connectionsCheckingInterval: TIMEOUT_CHECK_INTERVAL_MS,
-      // What Node would say is no envelope.
+      // Node's own response would not be the error envelope.
       requireHostHeader: false,
       shouldUpgradeCallback: isUpgrade,
     },
-    answer,
+    respond,
   );
   limitConnections(server, limits);
   server.on('upgrade', onUpgrade);
@@ -71,26 +70,19 @@ export function createEndpoint({ onUpgrade, limits, logger }: EndpointOptions): 
   return server;
 }
 
-/** Answers what is no upgrade. */
-function answer(req: IncomingMessage, res: ServerResponse): void {
+/** Responds to requests that ask for no upgrade. */
+function respond(req: IncomingMessage, res: ServerResponse): void {
   const path = pathOf(req);
   const isRead = req.method === 'GET' || req.method === 'HEAD';
   const problem = findHeadProblem(req);
-  if (problem) refuse(req, res, commonErrors.request_malformed().withDetails(problem));
-  else if (path !== REALTIME_PATH && path !== ASYNCAPI_PATH) refuse(req, res, errors.route_not_found());
-  else if (!isRead) refuse(req, res, errors.method_not_allowed(), { allow: 'GET' });
-  else if (path === ASYNCAPI_PATH) send(req, res, 200, asyncApiDocument(serverUrlOf(req)));
-  else refuse(req, res, errors.upgrade_required(), { upgrade: 'websocket' }, UPGRADE_REQUIRED);
+  if (problem) reject(req, res, commonErrors.request_malformed().withDetails(problem));
+  else if (path !== REALTIME_PATH && path !== ASYNCAPI_PATH) reject(req, res, errors.route_not_found());
+  else if (!isRead) reject(req, res, errors.method_not_allowed(), { allow: 'GET' });
+  else if (path === ASYNCAPI_PATH) send(req, res, 200, asyncApiFor(req));
+  else reject(req, res, errors.upgrade_required(), { upgrade: 'websocket' }, UPGRADE_REQUIRED);
 }
 
-/** Where the client believes to be; what it says of it matters to nobody else. */
-function serverUrlOf({ headers }: IncomingMessage): string {
-  const scheme = headers['x-forwarded-proto'] === 'https' ? 'wss' : 'ws';
-  const url = `${scheme}://${headers.host}`;
-  return URL.canParse(url) ? `${scheme}://${new URL(url).host}` : `${scheme}://localhost`;
-}
-
-function refuse(req: IncomingMessage, res: ServerResponse, err: DomainError, headers = {}, status = err.httpStatus): void {
+function reject(req: IncomingMessage, res: ServerResponse, err: DomainError, headers = {}, status = err.httpStatus): void {
   send(req, res, status, errorEnvelope(err, requestIdOf(req)), headers);
 }
 

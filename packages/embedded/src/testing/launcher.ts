@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { readdirSync } from 'node:fs';
 import { chmod, mkdtemp, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -8,7 +9,15 @@ import { fileURLToPath } from 'node:url';
 import { readCommandLine } from '../process-identity.ts';
 import type { SystemUser } from '../system-user.ts';
 
-const SCRIPT = fileURLToPath(new URL('./run-servers.ts', import.meta.url));
+/** The cache of `npm start`, so that a machine without Redis downloads it once. */
+export const CACHE_DIR = fileURLToPath(new URL('../../../../node_modules/.cache/latchkey', import.meta.url));
+
+const moduleUrl = (name: string) => JSON.stringify(new URL(`../${name}.ts`, import.meta.url).href);
+const PROGRAMS = {
+  postgres: `(await import(${moduleUrl('postgres')})).startPostgres({ dataDir, durable: false })`,
+  redis: `(await import(${moduleUrl('redis')})).startRedis({ dataDir, cacheDir: ${JSON.stringify(CACHE_DIR)} })`,
+  lock: `(await import(${moduleUrl('data-dir-lock')})).acquireDataDirLock(dataDir)`,
+};
 
 /** A process that started a server and can be killed. */
 export interface Launcher {
@@ -16,61 +25,45 @@ export interface Launcher {
   /** The server's pid. */
   readonly pid: number;
   readonly url: string;
-  /** Ends the launcher without a chance to tidy up, and its orphan guard with it, so that the server stays. */
+  /** Kills the launcher and its orphan guard, so that the server stays. */
   killLeavingServer(): Promise<void>;
-  /** Ends the launcher without a chance to tidy up. */
-  kill(): Promise<void>;
 }
 
-/** Starts a server in a process of its own. */
-export async function launch(what: 'postgres' | 'redis' | 'lock', dataDir: string, user?: SystemUser): Promise<Launcher> {
+/** Starts a server in another process and waits until it is ready. */
+export async function launch(what: keyof typeof PROGRAMS, dataDir: string, user?: SystemUser): Promise<Launcher> {
   const child = spawnLauncher(what, dataDir, user);
-  const { pid, url } = JSON.parse(await firstLine(child)) as { pid: number; url: string };
-  const kill = () => killHard(child);
-  return {
-    process: child,
-    pid,
-    url,
-    kill,
-    killLeavingServer: () => {
-      for (const guard of findGuardsOf(pid)) process.kill(guard, 'SIGKILL');
-      return kill();
-    },
+  const [line] = await once(createInterface({ input: child.stdout as NodeJS.ReadableStream }), 'line');
+  const { pid, url } = JSON.parse(line) as { pid: number; url: string };
+  const killLeavingServer = async () => {
+    for (const guard of findGuards(pid)) process.kill(guard, 'SIGKILL');
+    await killHard(child);
   };
+  return { process: child, pid, url, killLeavingServer };
 }
 
-/** Starts a server in a process of its own, without waiting for it to be ready. */
-export function spawnLauncher(what: string, dataDir: string, user?: SystemUser): ChildProcess {
-  return spawn(process.execPath, [SCRIPT, what, dataDir], {
-    cwd: '/',
-    stdio: ['ignore', 'pipe', 'inherit'],
-    ...(user ? { uid: user.uid, gid: user.gid } : {}),
-  });
+/** Starts a server in another process. */
+export function spawnLauncher(what: keyof typeof PROGRAMS, dataDir: string, user?: SystemUser): ChildProcess {
+  const program = `const dataDir = ${JSON.stringify(dataDir)};
+    setInterval(() => {}, 60_000);
+    const { pid, url } = await ${PROGRAMS[what]};
+    console.log(JSON.stringify({ pid, url: typeof url === 'function' ? url() : url }));`;
+  const args = ['--input-type=module', '-e', program];
+  return spawn(process.execPath, args, { cwd: '/', stdio: ['ignore', 'pipe', 'inherit'], ...user });
 }
 
-export function killHard(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve();
-  const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+export async function killHard(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
   child.kill('SIGKILL');
-  return exited;
+  await once(child, 'exit');
 }
 
-function findGuardsOf(pid: number): number[] {
+function findGuards(pid: number): number[] {
   return readdirSync('/proc')
     .map(Number)
     .filter((candidate) => {
       const command = readCommandLine(candidate);
       return command.includes('latchkey-guard') && command.includes(String(pid));
     });
-}
-
-function firstLine(child: ChildProcess): Promise<string> {
-  return new Promise((resolve, reject) => {
-    if (!child.stdout) return reject(new Error('no stdout'));
-    const lines = createInterface({ input: child.stdout });
-    lines.once('line', resolve);
-    lines.once('close', () => reject(new Error('the launcher ended before it printed a line')));
-  });
 }
 
 /** A data folder that every user can reach, and its removal. */

@@ -1,50 +1,53 @@
 import { Kysely, PostgresDialect } from 'kysely';
 import pg from 'pg';
-import { commonErrors } from '../errors.ts';
-import type { Logger } from '../logger.ts';
-import { activeTracer } from '../tracing/tracer.ts';
-import { watchPool } from './database-metrics.ts';
+import { commonErrors } from '../errors/errors.ts';
+import type { Logger } from '../log/logger.ts';
+import { Gauge } from '../telemetry/metrics.ts';
+import { activeTracer } from '../telemetry/tracing.ts';
 import { inQuerySpan, tracePool } from './query-span.ts';
 
-/** How to reach one service's schema. */
+/** Options of {@link createDatabase}. */
 export interface DatabaseOptions {
   /** `postgres://` URL with the service's role. */
   readonly url: string;
   /** Schema that holds the service's tables. */
   readonly schema: string;
   readonly logger: Logger;
-  /** Most connections. 10 unless set. */
+  /** Most connections; 10 unless set. */
   readonly poolMax?: number;
 }
 
-/** A pool, and a query builder on it. */
+/** A connection pool, and a query builder on it. */
 export interface Database<T> {
   readonly db: Kysely<T>;
   readonly pool: pg.Pool;
   close(): Promise<void>;
 }
 
-/** Bounds of a wait for a connection and for an answer; together they keep a frozen database's error within 5 s. */
+/** Together these keep the error of a frozen database within 5 s (promise R9). */
 const CONNECT_TIMEOUT_MS = 2_000;
 const QUERY_TIMEOUT_MS = 2_500;
-/** Less than the bound of the wait, so that a database that works but is slow answers for itself, and keeps the connection. */
+/**
+ * Shorter than the query time-out, so that a slow database reports it itself and keeps the
+ * connection.
+ */
 const STATEMENT_TIMEOUT_MS = 2_250;
 
 /**
- * A client whose connection dies with a query that was not answered in time. Kysely would give it back to the pool, where the late
- * answer would be taken for the next query's.
+ * A client that drops its connection when a query times out. Kysely would return it to the pool,
+ * where the late response would be taken for the next query's.
  */
 export class BoundedClient extends pg.Client {
   constructor(config?: string | pg.ClientConfig) {
     super(config);
-    // The pool listens to idle clients only; without a listener, a connection lost in between two queries of a transaction would
-    // end the process. The next query fails by itself.
+    // The pool listens to idle clients only; without a listener, a connection lost between two
+    // queries of a transaction would end the process.
     this.on('error', () => undefined);
   }
 
   // biome-ignore lint/suspicious/noExplicitAny: pg's overloads can't be restated; arguments and result pass through untouched.
   override query(...args: any[]): any {
-    // Those with a callback are the pool's own, and have a span there.
+    // Queries with a callback come from the pool, which has a span for them.
     if (activeTracer() && typeof args.at(-1) !== 'function') return inQuerySpan(args[0], async () => this.#query(args));
     return this.#query(args);
   }
@@ -55,37 +58,63 @@ export class BoundedClient extends pg.Client {
     const result = (super.query as any)(...args);
     if (!(result instanceof Promise)) return result;
     return result.catch((err: unknown) => {
-      if (isReadTimeout(err)) this.#abandon();
+      if (isReadTimeout(err)) this.#destroy();
       throw err;
     });
   }
 
-  /** Hangs up, and marks the client as ending: the pool would hand it out again before it noticed that the connection is gone. */
-  #abandon(): void {
+  /**
+   * `end()` marks the client as ending: the pool would hand it out before it noticed the lost
+   * connection.
+   */
+  #destroy(): void {
     this.end().catch(() => undefined);
     (this as unknown as { connection: pg.Connection }).connection.stream.destroy();
   }
 }
 
-/** Opens a pool for one schema. Nothing is connected until the first query. */
-export function createDatabase<T>(options: DatabaseOptions): Database<T> {
+const connections = new Gauge({
+  name: 'latchkey_database_connections',
+  help: "Connections of a service's pool to PostgreSQL, by state: busy or idle.",
+  labels: ['schema', 'state'],
+});
+const connectionsMax = new Gauge({
+  name: 'latchkey_database_connections_max',
+  help: 'Most connections that the pool may have (DATABASE_POOL_MAX).',
+  labels: ['schema'],
+});
+const waiting = new Gauge({
+  name: 'latchkey_database_waiting',
+  help: 'Queries that wait for a connection of the pool.',
+  labels: ['schema'],
+});
+
+/** Creates a pool for one schema. Nothing is connected until the first query. */
+export function createDatabase<T>({ url, schema, logger, poolMax = 10 }: DatabaseOptions): Database<T> {
   const pool = new pg.Pool({
-    connectionString: options.url,
-    max: options.poolMax ?? 10,
+    connectionString: url,
+    max: poolMax,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     query_timeout: QUERY_TIMEOUT_MS,
     statement_timeout: STATEMENT_TIMEOUT_MS,
     idle_in_transaction_session_timeout: 10_000,
-    application_name: `latchkey-${options.schema}`,
-    options: `-c search_path=${options.schema}`,
+    application_name: `latchkey-${schema}`,
+    options: `-c search_path=${schema}`,
     Client: BoundedClient,
   });
-  pool.on('error', (err) => options.logger.warn({ err }, 'database connection lost'));
+  pool.on('error', (err) => logger.warn({ err }, 'database connection lost'));
   const db = new Kysely<T>({ dialect: new PostgresDialect({ pool }) });
   tracePool(pool);
-  const unwatch = watchPool(pool, options.schema);
+  const unwatch = [
+    connections.watch(() => [
+      [pool.totalCount - pool.idleCount, schema, 'busy'],
+      [pool.idleCount, schema, 'idle'],
+    ]),
+    connectionsMax.watch(() => [[poolMax, schema]]),
+    waiting.watch(() => [[pool.waitingCount, schema]]),
+  ];
   const close = async () => {
-    unwatch();
+    for (const end of unwatch) end();
     await db.destroy();
     // Kysely ends a pool only if it has used it.
     if (!pool.ending) await pool.end();
@@ -95,24 +124,29 @@ export function createDatabase<T>(options: DatabaseOptions): Database<T> {
 
 /** Fails with `dependency_unavailable` unless the database answers a query now. */
 export async function checkDatabase(pool: pg.Pool): Promise<void> {
-  try {
-    await pool.query('select 1');
-  } catch {
+  await pool.query('select 1').catch(() => {
     throw commonErrors.dependency_unavailable();
-  }
+  });
 }
 
-/** SQLSTATE of a unique violation. */
-const UNIQUE_VIOLATION = '23505';
+const isDatabaseError = (err: unknown, code: string): err is pg.DatabaseError =>
+  err instanceof pg.DatabaseError && err.code === code;
 
 /** Whether a statement failed on the named unique index or constraint. */
 export function isUniqueViolation(err: unknown, constraint: string): boolean {
-  return err instanceof pg.DatabaseError && err.code === UNIQUE_VIOLATION && err.constraint === constraint;
+  return isDatabaseError(err, '23505') && err.constraint === constraint;
+}
+
+/** Whether a statement failed because its table does not exist, as before the first migration. */
+export function isMissingTable(err: unknown): err is pg.DatabaseError {
+  return isDatabaseError(err, '42P01');
 }
 
 /**
- * Whether a failure means that the database could not answer, rather than that the statement was wrong: lost or refused
- * connections, shutdown (57P0x), too many connections (53xxx), a time-out (57014, 55P03), a deadlock or a serialisation conflict (40xxx).
+ * Whether the database could not respond, rather than refused a wrong statement: lost or refused
+ * connections, shutdown (57P0x), too many connections (53xxx), a time-out (57014, 55P03), a
+ * deadlock
+ * or a serialisation conflict (40xxx).
  */
 export function isDatabaseUnavailable(err: unknown): boolean {
   if (err instanceof pg.DatabaseError) return /^(08|40|53|57|55P03|25P03)/.test(err.code ?? '');
@@ -123,7 +157,7 @@ export function isDatabaseUnavailable(err: unknown): boolean {
 
 const NETWORK_ERRORS = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH']);
 const CONNECTION_MESSAGES =
-  /^(Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error|Client was closed|Connection ended)/;
+  /^(Connection terminated|timeout exceeded when trying to connect|timeout expired|Client has encountered a connection error|Client was closed|Connection ended)/;
 
 function isReadTimeout(err: unknown): boolean {
   return err instanceof Error && err.message === 'Query read timeout';

@@ -1,15 +1,15 @@
 import type { ServerResponse } from 'node:http';
 
 /**
- * Waits until an answer is the next to be sent on its connection. Node hands on requests that a client sends without waiting for the answers
- * before; what would be opened for one whose turn has not come is held for as long as those before it take.
+ * Waits until a response is the next on its connection: what is opened for a pipelined request would be held
+ * for as long as the responses before it take.
  *
- * @returns false where the connection is gone
+ * @returns false if the connection is gone
  */
 export async function answerTurn(res: ServerResponse): Promise<boolean> {
   if (!res.destroyed && res.socket === null) {
     await new Promise<void>((resolve) => {
-      // An answer is given its socket when its turn comes.
+      // A response gets its socket when its turn comes.
       res.once('socket', () => resolve()).once('close', () => resolve());
     });
   }

@@ -3,11 +3,10 @@ import type { Socket } from 'node:net';
 import { hasBody } from './lingering-response.ts';
 
 /**
- * Bounds the time that the body of a request may take. Node's own bound is one for the whole server, and has to be as long as that of the slowest
- * request.
+ * Bounds the time for the body of a request. Node's own limit is one for the whole server.
  *
  * @param timeoutMs time from now, in milliseconds
- * @param onLate what happens to the connection of one that takes longer; it is destroyed unless given
+ * @param onLate called with the connection of a body that takes longer; destroys it unless given
  */
 export function boundRequest(
   req: IncomingMessage,
@@ -16,13 +15,13 @@ export function boundRequest(
   onLate = (socket: Socket): unknown => socket.destroy(),
 ): void {
   if (req.complete || !hasBody(req)) return;
-  // Whoever stops reading a request half way takes the socket away from it.
+  // A request whose reading stops half way loses its socket.
   const { socket } = req;
   const timer = setTimeout(() => {
     if (!req.complete) onLate(socket);
   }, timeoutMs);
   const clear = () => clearTimeout(timer);
   req.once('end', clear).once('close', clear);
-  // An answer that comes before the whole request is followed by a close that has bounds of its own.
+  // A response before the whole request is followed by a close with limits of its own.
   res.once('close', clear);
 }

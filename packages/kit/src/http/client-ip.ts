@@ -4,34 +4,31 @@ import proxyAddr from '@fastify/proxy-addr';
 
 const MAPPED_IPV4 = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i;
 
-/** Whether what an address says of its own client is believed. */
+/** Whether the `X-Forwarded-For` of an address is trusted. */
 export type ProxyTrust = (address: string, hop: number) => boolean;
 
-/** Trust in the proxies of a list as {@link trustedProxiesSetting} gives it; in nobody, where it is empty. */
+/** Trust in the proxies of a list as {@link trustedProxiesSetting} gives it. */
 export function trustProxies(list: readonly string[]): ProxyTrust {
   return proxyAddr.compile([...list]);
 }
 
-/** The client's address by `X-Forwarded-For`, as far as those who forwarded it are trusted. */
+/** The client's address by `X-Forwarded-For`, as far as its proxies are trusted. */
 export function clientIp(req: IncomingMessage, trust: ProxyTrust): string {
   return canonicalIp(proxyAddr(req, trust), req.socket.remoteAddress);
 }
 
-/** The address that was forwarded, or that of the proxy where what it forwarded is none; an IPv4 address always as such. */
+/** The forwarded address, or the proxy's own if that is invalid; IPv4-mapped addresses as IPv4. */
 export function canonicalIp(forwarded: string | undefined, remoteAddress = ''): string {
   const ip = forwarded === undefined || isIP(forwarded) === 0 ? remoteAddress : forwarded;
   return MAPPED_IPV4.exec(ip)?.[1] ?? ip;
 }
 
-/**
- * Whom a limit per address counts: an IPv4 address, or the /64 of an IPv6 one, since whoever has one address of it has
- * them all.
- */
+/** The unit of limits per address: an IPv4 address, or the /64 of an IPv6 one, which belongs to one client. */
 export function networkOf(ip: string): string {
   if (!ip.includes(':')) return ip;
   const [head = '', tail] = ip.split('::');
   const groups = head === '' ? [] : head.split(':');
-  // An IPv4 address at the end takes the place of two groups.
+  // An IPv4 address at the end stands for two groups.
   const after = tail === undefined || tail === '' ? 0 : tail.split(':').length + (tail.includes('.') ? 1 : 0);
   const zeros = tail === undefined ? 0 : Math.max(0, 8 - groups.length - after);
   const full = [...groups, ...Array<string>(zeros).fill('0'), ...(tail ? tail.split(':') : [])];

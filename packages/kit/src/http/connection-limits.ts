@@ -2,19 +2,19 @@ import type { Server, Socket } from 'node:net';
 import { canonicalIp, networkOf, type ProxyTrust } from './client-ip.ts';
 import { Shares } from './shares.ts';
 
-/** How many connections there may be, sockets and those that are yet to ask for one. */
+/** Limits of the connections of a server. */
 export interface ConnectionLimits {
   readonly total: number;
-  /** Of one network, unless it is a proxy's that is trusted: it stands for many clients. */
+  /** Of one network, trusted proxies aside: they stand for many clients. */
   readonly perNetwork: number;
-  /** Nobody is trusted unless set. */
+  /** None unless set. */
   readonly trust?: ProxyTrust;
 }
 
-/** Closes connections beyond the limits at once, so that one network, which may send nothing at all, does not keep others out. */
+/** Closes connections beyond the limits, so that one network, though it sends nothing, does not keep others out. */
 export function limitConnections(server: Server, { total, perNetwork, trust }: ConnectionLimits): void {
   server.maxConnections = total;
-  // Those of proxies are counted by the server alone.
+  // The server counts those of proxies.
   const shares = new Shares({ total: Number.POSITIVE_INFINITY, perNetwork });
   server.on('connection', (socket: Socket) => {
     const { remoteAddress } = socket;

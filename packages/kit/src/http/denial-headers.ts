@@ -1,8 +1,8 @@
-import type { DomainError } from '../errors.ts';
+import type { DomainError } from '../errors/errors.ts';
 
 /**
- * The headers of an answer that a limit denied (decisions 3): `Retry-After`, and those of draft-ietf-httpapi-ratelimit-headers. They follow from
- * the error's metadata `policy`, `limit`, `windowSeconds`, `remaining` and `retryAfterSeconds`, since the limit may be another service's.
+ * Headers of a rate-limited response (decisions 3): `Retry-After`, and those of
+ * draft-ietf-httpapi-ratelimit-headers, from the metadata of the error, since the limit may be another service's.
  */
 export function denialHeaders({ metadata }: DomainError): Record<string, string> {
   const { policy = 'limit', limit = '0', windowSeconds = '0', remaining = '0', retryAfterSeconds = '1' } = metadata;

@@ -1,4 +1,4 @@
-import { type DomainError, ERROR_KINDS, type ErrorDetail } from '../errors.ts';
+import { type DomainError, ERROR_KINDS, type ErrorDetail } from '../errors/errors.ts';
 
 /** Body of every failure (specification 7). */
 export interface ErrorEnvelope {
@@ -13,10 +13,7 @@ export interface ErrorEnvelope {
 const VALIDATION_MESSAGE = 'Request does not match the schema';
 const DETAILS_MAX = 10;
 
-/**
- * The envelope for a failure. Messages of internal errors carry the request's id, which is in the logs of every service that the request
- * touched (decisions 1).
- */
+/** The envelope for a failure. Messages of internal errors carry the request id, which is in all logs (decisions 1). */
 export function errorEnvelope(err: Pick<DomainError, 'code' | 'message' | 'details'>, requestId: string): ErrorEnvelope {
   const { code, details } = err;
   const envelope = { success: false, code, message: messageOf(err, requestId) } as const;
@@ -28,7 +25,7 @@ function messageOf({ code, message }: Pick<DomainError, 'code' | 'message'>, req
   return code === ERROR_KINDS.internal.envelopeCode ? `${message}. Error id: ${requestId}` : message;
 }
 
-/** Body of every success: `data` only where a route has some, and whatever else a route has beside it. */
+/** Body of every success. `beside` adds further top-level fields. */
 export function successEnvelope(message: string, data: unknown, beside?: object): object {
   return data === undefined ? { success: true, message } : { success: true, message, data, ...beside };
 }

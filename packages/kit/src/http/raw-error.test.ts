@@ -3,9 +3,9 @@ import type { Duplex } from 'node:stream';
 import { eventually } from '@latchkey/testkit/eventually';
 import { openRawClient } from '@latchkey/testkit/raw-client';
 import { describe, expect, it } from 'vitest';
-import { defineErrors } from '../errors.ts';
-import { startHttpServer } from '../testing/http-server.ts';
+import { defineErrors } from '../errors/errors.ts';
 import { memoryLogger } from '../testing/memory-logger.ts';
+import { startNodeServer } from '../testing/servers.ts';
 import { trackConnections } from './connections.ts';
 import { coverNodeDefaults, endWithEnvelope, onClientError } from './raw-error.ts';
 import { requestIdOf } from './request-id.ts';
@@ -16,7 +16,7 @@ const errors = defineErrors({
 
 const UPGRADE = 'GET /socket HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nX-Request-Id: mine\r\n\r\n';
 
-function refuseUpgrades(server: Server): void {
+function rejectUpgrades(server: Server): void {
   server.on('upgrade', (req: IncomingMessage, socket: Duplex) => {
     const headers = { 'www-authenticate': 'Bearer' };
     endWithEnvelope(socket, errors.key_unknown(), { requestId: requestIdOf(req), headers });
@@ -31,9 +31,11 @@ async function exchange(port: number, bytes: string): Promise<string> {
   return client.received();
 }
 
-describe('an upgrade that is refused', () => {
-  it('is answered with the envelope of the error, its status, the id of the request and the headers given', async () => {
-    const { port, connections } = await startHttpServer(() => undefined, refuseUpgrades);
+const REQUEST = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n';
+
+describe('a rejected upgrade', () => {
+  it('is answered with the envelope, and other headers as given', async () => {
+    const { port, connections } = await startNodeServer(() => undefined, rejectUpgrades);
     const [head = '', body = ''] = (await exchange(port, UPGRADE)).split('\r\n\r\n');
     expect(head.split('\r\n')).toEqual([
       'HTTP/1.1 401 Unauthorized',
@@ -49,40 +51,28 @@ describe('an upgrade that is refused', () => {
     await eventually(async () => (await connections()) === 0);
   });
 
-  it('reaches a client that has sent much behind it, once, whatever else is said of its socket', async () => {
-    const { port, connections } = await startHttpServer(
-      () => undefined,
-      (server) => {
-        refuseUpgrades(server);
-        refuseUpgrades(server);
-      },
-    );
-    const client = await openRawClient(port);
-    client.socket.write(UPGRADE);
-    await client.pour(20 * 1024 * 1024);
-    client.socket.end();
-    expect(await client.ended).toBe('end');
-    expect(client.received().match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 401']);
-    await eventually(async () => (await connections()) === 0);
-  });
-
-  it('waits for the answers before it', async () => {
+  it('is answered once, to a client that has sent much behind it, after the responses before it', async () => {
     const answers: Array<() => void> = [];
-    const { port } = await startHttpServer(
+    const { port, connections } = await startNodeServer(
       (_req, res) => void answers.push(() => res.end('first')),
       (server) => {
         trackConnections(server);
-        refuseUpgrades(server);
+        for (const reject of [rejectUpgrades, rejectUpgrades]) reject(server);
         server.on('upgrade', () => answers.shift()?.());
       },
     );
-    const received = await exchange(port, `GET / HTTP/1.1\r\nHost: x\r\n\r\n${UPGRADE}`);
-    expect(received.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 401']);
+    const client = await openRawClient(port);
+    client.socket.write(REQUEST + UPGRADE);
+    await client.pour(20 * 1024 * 1024);
+    client.socket.end();
+    expect(await client.ended).toBe('end');
+    expect(client.received().match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 401']);
+    await eventually(async () => (await connections()) === 0);
   });
 
-  it('ends nothing but its connection when the client goes away meanwhile', async () => {
+  it('survives a client that goes away meanwhile', async () => {
     const sockets: Duplex[] = [];
-    const { port, connections } = await startHttpServer(
+    const { port, connections } = await startNodeServer(
       () => undefined,
       (server) => void server.on('upgrade', (_req, socket: Duplex) => void sockets.push(socket)),
     );
@@ -97,15 +87,15 @@ describe('an upgrade that is refused', () => {
   });
 });
 
-describe('what Node would answer by itself', () => {
+describe('what Node would answer itself', () => {
   it.each([
     ['no HTTP', 'garbage\r\n\r\n', 400],
     ['headers without end', `GET / HTTP/1.1\r\nHost: x\r\nX-A: ${'a'.repeat(20_000)}\r\n\r\n`, 431, 'header'],
     ['an unknown expectation', 'GET / HTTP/1.1\r\nHost: x\r\nExpect: x\r\n\r\n', 417, 'header.expect'],
     ['CONNECT', 'CONNECT example.com:443 HTTP/1.1\r\nHost: x\r\n\r\n', 405],
-  ])('wears the envelope: %s', async (_what, bytes, status, path = 'request') => {
+  ])('has the envelope: %s', async (_what, bytes, status, path = 'request') => {
     const { logger } = memoryLogger();
-    const { port } = await startHttpServer(
+    const { port } = await startNodeServer(
       (_req, res) => void res.end(),
       (server) => {
         coverNodeDefaults(server);

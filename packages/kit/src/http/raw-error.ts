@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { commonErrors, type DomainError } from '../errors.ts';
-import type { Logger } from '../logger.ts';
+import { commonErrors, type DomainError } from '../errors/errors.ts';
+import type { Logger } from '../log/logger.ts';
 import { isReceiving, pendingAnswer } from './connections.ts';
 import { errorEnvelope } from './envelope.ts';
 import { isLingering, lingeringClose } from './lingering-close.ts';
@@ -23,29 +23,28 @@ const PARSER_FAILURES: Readonly<Record<string, readonly [status: number, err: Do
   ],
 };
 
-/** What an answer on a socket may have otherwise. */
+/** Options of a response that is written to a socket. */
 export interface RawAnswer {
   /** HTTP status; that of the error's kind unless set. */
   readonly status?: number;
   /** Id of the request; a new one unless set. */
   readonly requestId?: string;
-  /** Headers beside those that every answer has. Names and values are ours, never a client's. */
+  /** Further headers. Names and values are ours, never a client's. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Connections that have had, or are about to get, their last answer. */
+/** Connections whose last response is decided. */
 const refused = new WeakSet<Duplex>();
 
 /**
- * Writes an error envelope straight to a socket of an HTTP server and ends it: for what fails before there is a request, and for an upgrade that is
- * refused (promises R11). Answers to requests before it go first where {@link trackConnections} knows of them, or the client would take this one
- * for theirs. What comes after the first call for a socket is left out.
+ * Writes an error envelope to a socket of an HTTP server and ends it: for failures before there is a request,
+ * and for rejected upgrades (promise R11). Responses to earlier requests go first if {@link trackConnections}
+ * knows of them. Only the first call for a socket counts.
  */
 export function endWithEnvelope(socket: Duplex, err: DomainError, answer: RawAnswer = {}): void {
-  // A parser that has failed fails again with each further piece.
   if (refused.has(socket)) return;
   refused.add(socket);
-  // Node lets go of a socket that is upgraded: an error that nobody listens for would end the process.
+  // Node lets go of an upgraded socket: an error without a listener would end the process.
   socket.on('error', () => socket.destroy());
   const pending = pendingAnswer(socket);
   if (pending) pending.once('close', () => writeEnvelope(socket, err, answer));
@@ -61,7 +60,7 @@ function writeEnvelope(socket: Duplex, err: DomainError, answer: RawAnswer): voi
   const { headers, body } = createEnvelope(err, answer);
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
   const bytes = [`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`, ...lines, '', body].join('\r\n');
-  // Whoever reads a body that goes no further hears of it when the connection is gone.
+  // Who reads the body of a broken request learns of it by the end of the connection.
   if (isReceiving(socket)) socket.end(bytes, () => socket.destroy());
   else lingeringClose(socket as Socket, bytes);
 }
@@ -79,12 +78,7 @@ function createEnvelope(err: DomainError, { requestId = randomUUID(), headers: o
   return { headers, body };
 }
 
-/**
- * Answers a failure of the HTTP parser, as a listener for `clientError`. A connection that was reset
- * gets no response.
- *
- * @param headers beside those that every answer has
- */
+/** Answers a failure of the HTTP parser, as a listener for `clientError`. A reset connection gets no response. */
 export function onClientError(
   err: NodeJS.ErrnoException,
   socket: Duplex,
@@ -101,11 +95,7 @@ export function onClientError(
   endWithEnvelope(socket, failure, { status, headers });
 }
 
-/**
- * Gives the envelope to what Node would answer, or drop, by itself: foreign expectations and CONNECT.
- *
- * @param others headers beside those that every answer has
- */
+/** Answers with the envelope what Node would answer or drop itself: unknown expectations and CONNECT. */
 export function coverNodeDefaults(server: Server, others: RawAnswer['headers'] = {}): void {
   server.on('checkExpectation', (req: IncomingMessage, res: ServerResponse) => {
     const err = commonErrors.request_malformed().withDetails({ path: 'header.expect', message: 'must be 100-continue' });

@@ -1,8 +1,8 @@
 /**
- * Gives the memory of a chunk back at once, where it has it to itself. What Node reads from a connection comes in chunks of 64 KiB outside of the
- * heap, for which V8 otherwise collects the whole heap again and again: half of what an upload costs.
+ * Frees the memory of a chunk immediately, if nothing else shares it. V8 would collect the whole heap again
+ * and again for the 64 KiB chunks that Node reads: half of what an upload costs.
  *
- * @param chunk whose bytes nobody needs any more, nor is writing anywhere
+ * @param chunk whose bytes are not used or written any more
  */
 export function releaseBytes({ buffer, byteLength }: Uint8Array): void {
   if (buffer instanceof ArrayBuffer && buffer.byteLength === byteLength) buffer.transfer(0);

@@ -9,9 +9,8 @@ const VERSION_RULE = { path: 'request', message: 'must be HTTP/1.0 or HTTP/1.1' 
 const HOST_RULE = { path: 'header.host', message: 'must be given once: a name or an address, with or without a port' };
 
 /**
- * The rule that the head of a request breaks, for the details of an error. It must be of HTTP/1.0 or
- * 1.1 and have a valid host (RFC 9112, 3.2), which may be absent in HTTP/1.0. Node's parser also
- * accepts HTTP/0.9 and 2.0, and any text for a host.
+ * The rule that the head of a request breaks, for the details of an error: HTTP/1.0 or 1.1, and a valid host
+ * (RFC 9112, 3.2), optional in HTTP/1.0. Node's parser also accepts HTTP/0.9 and 2.0, and any text as host.
  */
 export function findHeadProblem(req: IncomingMessage): { readonly path: string; readonly message: string } | undefined {
   const { httpVersion, headers } = req;

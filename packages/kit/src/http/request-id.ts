@@ -9,10 +9,7 @@ export function requestIdOf(req: IncomingMessage): string {
   return isAccepted(given) ? given : randomUUID();
 }
 
-/**
- * Gives a request an `X-Request-Id` where it has none, or one that is not acceptable: so that whatever is done for it is found by one id, and what anybody
- * writes there comes into no log and goes no further.
- */
+/** Replaces a missing or unacceptable `X-Request-Id`, so that no other text from clients gets into logs. */
 export function ensureRequestId({ headers }: { readonly headers: IncomingHttpHeaders }): void {
   if (!isAccepted(headers['x-request-id'])) headers['x-request-id'] = randomUUID();
 }

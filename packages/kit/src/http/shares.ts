@@ -1,11 +1,11 @@
-/** How many places there are. */
+/** Limits of concurrent use. */
 export interface ShareBounds {
   readonly total: number;
-  /** Of them, those that one network may hold. */
+  /** Of one network. */
   readonly perNetwork: number;
 }
 
-/** Places of which one network holds a share at most, so that it does not keep others out. */
+/** A concurrency limit of which one network has a share at most, so that it does not keep others out. */
 export class Shares {
   readonly #bounds: ShareBounds;
   readonly #counts = new Map<string, number>();
@@ -16,10 +16,9 @@ export class Shares {
   }
 
   /**
-   * Takes a place.
+   * Takes a slot for a network, as `networkOf` names it.
    *
-   * @param network whom it is counted for, as `networkOf` names it
-   * @returns what gives the place back, however often it is called; undefined where there is none left
+   * @returns what gives the slot back, safe to call twice; undefined if none is left
    */
   take(network: string): (() => void) | undefined {
     const count = this.#counts.get(network) ?? 0;

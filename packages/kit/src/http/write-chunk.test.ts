@@ -1,6 +1,7 @@
 import { Writable } from 'node:stream';
 import { setImmediate as turn } from 'node:timers/promises';
 import { expect, it } from 'vitest';
+import { releaseBytes } from './release-bytes.ts';
 import { writeChunk } from './write-chunk.ts';
 
 /** A connection that takes all that is written to it, and counts the chunks. */
@@ -31,10 +32,11 @@ it('writes at most four chunks in a turn of the event loop, each body in its tur
   await sent;
 });
 
-it('gives the memory of a chunk back once it is written', async () => {
-  const chunk = Buffer.from(new ArrayBuffer(10));
-  await writeChunk(createTarget().target, chunk);
-  expect(chunk.byteLength).toBe(0);
+it('frees the memory of a chunk once it is written, unless others share it', async () => {
+  const [own, shared] = [new Uint8Array(10), new Uint8Array(10).fill(7)];
+  for (const chunk of [own, shared.subarray(0, 5), Buffer.from('pooled')]) await writeChunk(createTarget().target, chunk);
+  expect([own.byteLength, shared.byteLength, shared[0]]).toEqual([0, 10, 7]);
+  expect(() => releaseBytes(new Uint8Array(new SharedArrayBuffer(8)))).not.toThrow();
 });
 
 it('ends when the connection is closed while a chunk is under way, or before', async () => {

@@ -1,25 +1,20 @@
 import type { Writable } from 'node:stream';
 import { releaseBytes } from './release-bytes.ts';
 
-/**
- * Chunks that one process writes in one turn of the event loop. A burst of downloads would otherwise fill the buffers of all their connections in one
- * turn, megabytes each, and every other request would wait for that.
- */
+/** Chunks written in one turn of the event loop. A burst of downloads would fill all their buffers in one turn. */
 const CHUNKS_PER_TURN = 4;
 
 let written = 0;
 const waiting: Array<() => void> = [];
 
 /**
- * Writes a chunk of a long body and resolves once the operating system has taken all of it, so that no other chunk waits in this process. Then gives
- * the memory of the chunk back: nothing else may use it. Bodies take turns, first come, first served.
- *
- * @throws what ended the connection
+ * Writes a chunk of a long body and resolves once the operating system has taken it, then frees the chunk's
+ * memory. Bodies take turns, first come, first served. Rejects when the connection ends.
  */
 export async function writeChunk(target: Writable, chunk: Uint8Array): Promise<void> {
   await nextTurn();
   await new Promise<void>((resolve, reject) => {
-    // Node may never report a write that was under way when the connection closed.
+    // Node may never report a write under way when the connection closes.
     const onClose = () => reject(new Error('The connection was closed'));
     target.once('close', onClose);
     target.write(chunk, (err) => {
@@ -31,7 +26,7 @@ export async function writeChunk(target: Writable, chunk: Uint8Array): Promise<v
   releaseBytes(chunk);
 }
 
-/** Resolves in this turn of the event loop where chunks are left in it, else in a later one. */
+/** Waits for a later turn of the event loop if this one has no chunks left. */
 function nextTurn(): Promise<void> | undefined {
   if (written === 0) setImmediate(beginTurn);
   written += 1;

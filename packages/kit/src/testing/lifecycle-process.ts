@@ -1,5 +1,5 @@
-import { runProcess } from '../lifecycle.ts';
-import { createLogger } from '../logger.ts';
+import { createLogger } from '../log/logger.ts';
+import { runProcess } from '../process/lifecycle.ts';
 
 /** A process for the tests of `runProcess`; its argument says how it behaves. */
 const behaviour = process.argv[2] ?? '';

@@ -1,4 +1,4 @@
-import { createLogger, type Logger } from '../logger.ts';
+import { createLogger, type Logger } from '../log/logger.ts';
 
 /** A line as it was written. */
 export type LogLine = Readonly<Record<string, unknown>> & { readonly msg: string };

@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { migrateCommand } from '../migrate-process.ts';
+import { migrateCommand } from '../process/migrate-command.ts';
 
 /** The command `migrate` of a service with one migration. */
 const command = migrateCommand('test', {

@@ -1,6 +1,6 @@
 import { appendFileSync } from 'node:fs';
-import { createLogger } from '../logger.ts';
-import { createQueueWorker } from '../queue-worker.ts';
+import { createLogger } from '../log/logger.ts';
+import { createQueueWorker } from '../queue/worker.ts';
 
 /** A process for the tests of queues: it takes a job, writes its id to a file and never ends it. */
 const [url = '', queue = '', path = ''] = process.argv.slice(2);

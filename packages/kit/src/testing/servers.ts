@@ -1,21 +1,40 @@
-import { createServer, type RequestListener } from 'node:http';
+import { once } from 'node:events';
+import { createServer, type RequestListener, type Server } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net';
 import type { DescService } from '@bufbuild/protobuf';
-import type { Interceptor, ServiceImpl } from '@connectrpc/connect';
+import type { ServiceImpl, Transport } from '@connectrpc/connect';
 import { connectNodeAdapter } from '@connectrpc/connect-node';
+import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { onTestFinished } from 'vitest';
-import { bindMethods } from '../rpc/bound-method.ts';
+import { createServiceTransport } from '../rpc/client/service-transport.ts';
 import { MESSAGE_BYTES_MAX, type RpcRoute } from '../rpc/route.ts';
-import { boundRouter } from '../rpc/router.ts';
-import { type RpcServerOptions, startRpcServer } from '../rpc/server.ts';
+import { bindMethods, registerMethods } from '../rpc/server/bound-method.ts';
+import { CallCounter } from '../rpc/server/call-counter.ts';
+import { type RpcServerOptions, startRpcServer } from '../rpc/server/server.ts';
+import type { ServiceTls } from '../tls/service-tls.ts';
 import { memoryLogger } from './memory-logger.ts';
 
 /** The credential that the test servers take. */
 export const CREDENTIAL = 'test-credential';
+export const AUTHORIZATION = `Bearer ${CREDENTIAL}`;
 
 /** A route with only those methods that a test calls. */
 export function testRoute<S extends DescService>(service: S, impl: Partial<ServiceImpl<S>>): RpcRoute {
   return { service, impl: impl as unknown as RpcRoute['impl'] };
+}
+
+/** A route whose calls of two methods wait for `release`, and then fail if they were aborted. */
+export function heldRoute() {
+  const { promise: held, resolve: release } = Promise.withResolvers<void>();
+  const signals: AbortSignal[] = [];
+  const hold = async (_req: unknown, { signal }: { signal: AbortSignal }) => {
+    signals.push(signal);
+    await held;
+    return signal.aborted ? Promise.reject(new Error('aborted')) : {};
+  };
+  const getApplicationSettings = async () => ({});
+  const route = testRoute(ApplicationService, { deleteApplication: hold, createApplication: hold, getApplicationSettings });
+  return { route, signals, release };
 }
 
 /** Our own server on ephemeral ports, stopped at the end of the test. */
@@ -39,16 +58,22 @@ export async function startTestServer(routes: readonly RpcRoute[], overrides: Pa
   onTestFinished(stop);
   const scheme = overrides.tls ? 'https' : 'http';
   const urlOf = (port: number) => `${scheme}://127.0.0.1:${port}`;
-  return { lines, stop, logger, url: urlOf(server.port), grpcUrl: urlOf(server.grpcPort), probePort: server.probePort };
+  return { lines, stop, port: server.port, url: urlOf(server.port), grpcUrl: urlOf(server.grpcPort) };
+}
+
+/** Our client's transport, closed at the end of the test. */
+export function openTransport(url: string, credential = CREDENTIAL, tls?: ServiceTls) {
+  const transport = createServiceTransport(url, credential, { tls });
+  onTestFinished(() => transport.close());
+  return transport satisfies Transport;
 }
 
 /** connect-node's own server over HTTP/1.1, with the same handlers, closed at the end of the test. */
-export async function startStockServer(routes: readonly RpcRoute[], interceptors: Interceptor[] = []) {
+export async function startStockServer(routes: readonly RpcRoute[]) {
   const { logger, lines } = memoryLogger();
   const methods = bindMethods(routes, logger);
   const listener = connectNodeAdapter({
-    routes: (router) => boundRouter(router, routes, methods, logger),
-    interceptors,
+    routes: (router) => registerMethods(router, methods, new CallCounter()),
     acceptCompression: [],
     readMaxBytes: MESSAGE_BYTES_MAX,
     writeMaxBytes: MESSAGE_BYTES_MAX,
@@ -56,15 +81,23 @@ export async function startStockServer(routes: readonly RpcRoute[], interceptors
   return { lines, url: await startHttpServer(listener) };
 }
 
-/** Any HTTP/1.1 server, closed at the end of the test. */
+/** URL of any HTTP/1.1 server, closed at the end of the test. */
 export async function startHttpServer(listener: RequestListener): Promise<string> {
-  const server = createServer(listener);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(async () => {
+  return (await startNodeServer(listener)).url;
+}
+
+/** Any HTTP/1.1 server, prepared before it listens, closed at the end of the test. */
+export async function startNodeServer(listener: RequestListener, prepare: (server: Server) => unknown = () => undefined) {
+  const server = createServer({ requireHostHeader: false }, listener);
+  prepare(server);
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  onTestFinished(() => {
     server.closeAllConnections();
-    await new Promise((resolve) => server.close(resolve));
+    server.close();
   });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const { port } = server.address() as AddressInfo;
+  const connections = () => new Promise<number>((resolve) => server.getConnections((_err, count) => resolve(count)));
+  return { port, url: `http://127.0.0.1:${port}`, connections };
 }
 
 /** A server that does with its connections as it likes, closed at the end of the test. */
@@ -76,7 +109,7 @@ export async function startTcpServer(onConnection: (socket: Socket) => void, por
     socket.on('close', () => sockets.delete(socket));
     onConnection(socket);
   });
-  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
+  await once(server.listen(port, '127.0.0.1'), 'listening');
   const close = () => {
     for (const socket of sockets) socket.destroy();
     return new Promise<void>((resolve) => void server.close(() => resolve()));

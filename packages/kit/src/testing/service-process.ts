@@ -1,10 +1,13 @@
 import { z } from 'zod';
-import { readConfig } from '../config.ts';
-import { createLogger } from '../logger.ts';
-import { processSettings, processSettingsWithoutDatabase } from '../process-settings.ts';
-import { runService } from '../rpc/service-process.ts';
+import { processSettings, processSettingsWithoutDatabase } from '../config/process-settings.ts';
+import { readConfig } from '../config/settings.ts';
+import { createLogger } from '../log/logger.ts';
+import { runService } from '../rpc/server/service-process.ts';
 
-/** A service as a process, with a database that is no more than a line on standard output, or without one: `<kind>`. */
+/**
+ * A service as a process, with a database that is no more than a line on standard output, or
+ * without one: `<kind>`.
+ */
 const PORTS = { port: 0, grpcPort: 0 };
 const [kind] = process.argv.splice(2, 1);
 const withDatabase = kind === 'with-database';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestAuthority, type TestCertificate, writeTlsFiles } from '@latchkey/testkit/certificates';
 import { onTestFinished } from 'vitest';
-import type { Logger } from '../logger.ts';
+import type { Logger } from '../log/logger.ts';
 import { ServiceTls } from '../tls/service-tls.ts';
 import { memoryLogger } from './memory-logger.ts';
 
@@ -17,19 +17,19 @@ export async function certificateFolder(): Promise<string> {
 /** One side of a connection, whose certificate can be replaced. */
 export interface TestPeer {
   readonly tls: ServiceTls;
-  /** Replaces the files, and has them looked at. */
+  replace(certificate: TestCertificate, trusted: string): Promise<unknown>;
+  /** Replaces the files and has them read. */
   renew(certificate: TestCertificate, trusted: string, logger?: Logger): Promise<void>;
 }
 
-/** A peer with a certificate that an authority has signed, and that trusts those whom the same or another one has. */
+/** A peer with a certificate of an authority, which trusts that authority or others. */
 export async function createPeer(authority: TestAuthority, trusted = authority.ca): Promise<TestPeer> {
   const dir = await certificateFolder();
-  const tls = new ServiceTls(await writeTlsFiles(dir, await authority.issue(), trusted));
-  return {
-    tls,
-    async renew(certificate, ca, logger = memoryLogger().logger) {
-      await writeTlsFiles(dir, certificate, ca);
-      tls.look(logger);
-    },
+  const replace = (certificate: TestCertificate, ca: string) => writeTlsFiles(dir, certificate, ca);
+  const tls = new ServiceTls(await replace(await authority.issue(), trusted));
+  const renew = async (certificate: TestCertificate, ca: string, logger = memoryLogger().logger) => {
+    await replace(certificate, ca);
+    tls.reload(logger);
   };
+  return { tls, replace, renew };
 }

@@ -1,28 +1,44 @@
+import { X509Certificate } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { createSecureContext, type SecureContext } from 'node:tls';
-import type { Logger } from '../logger.ts';
-import { readTlsMaterial, type TlsFiles, type TlsMaterial } from './tls-files.ts';
+import { ConfigError } from '../config/settings.ts';
+import type { Logger } from '../log/logger.ts';
 
-/** How often the files are looked at, in milliseconds. They are small, and watching does not see what is mounted anew. */
-const LOOK_INTERVAL_MS = 5_000;
+/** Paths of PEM files: the certificate of a process with its chain, its key, and the authorities of its peers. */
+export interface TlsPaths {
+  readonly SERVICE_TLS_CERT_FILE: string;
+  readonly SERVICE_TLS_KEY_FILE: string;
+  readonly SERVICE_TLS_CA_FILE: string;
+}
 
-/** What each side of a connection between services proves itself with, and holds its peer to. */
+/** What the files hold. */
+interface TlsFiles {
+  readonly cert: string;
+  readonly key: string;
+  readonly ca: string;
+}
+
+/** How often the files are read, in milliseconds. Watching them would miss volumes that are mounted anew. */
+const READ_INTERVAL_MS = 5_000;
+
+/** The certificate with which a process proves itself to other services, and the authorities that it trusts. */
 export class ServiceTls {
-  readonly #files: TlsFiles;
-  readonly #listeners = new Set<(material: TlsMaterial) => void>();
-  #material: TlsMaterial;
+  readonly #paths: TlsPaths;
+  readonly #listeners = new Set<() => void>();
+  #files: TlsFiles;
   #context: SecureContext;
   #problem = '';
-  #looking: NodeJS.Timeout | undefined;
+  #timer: NodeJS.Timeout | undefined;
 
   /** @throws ConfigError naming every problem of the files */
-  constructor(files: TlsFiles) {
-    this.#files = files;
-    this.#material = readTlsMaterial(files);
-    this.#context = contextOf(this.#material);
+  constructor(paths: TlsPaths) {
+    this.#paths = paths;
+    this.#files = readFiles(paths);
+    this.#context = createContext(this.#files);
   }
 
-  get material(): TlsMaterial {
-    return this.#material;
+  get files(): TlsFiles {
+    return this.#files;
   }
 
   /** For connections that are opened now. */
@@ -30,44 +46,71 @@ export class ServiceTls {
     return this.#context;
   }
 
-  /** Calls back with what new connections are to use, whenever that changes. */
-  onChange(listener: (material: TlsMaterial) => void): void {
+  /** Calls back whenever the files have changed. Returns a function that ends this. */
+  onRenewal(listener: () => void): () => void {
     this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
   }
 
-  /** Looks at the files again and again until it is closed, so that certificates are renewed without a stop. */
-  watch(logger: Logger, intervalMs = LOOK_INTERVAL_MS): void {
-    logger.info({ validTo: this.#material.validTo }, 'service certificate');
-    this.#looking = setInterval(() => this.look(logger), intervalMs);
-    this.#looking.unref();
+  /** Reads the files again every few seconds until it is closed, so that certificates are renewed without a stop. */
+  watch(logger: Logger): void {
+    logger.info({ validTo: new X509Certificate(this.#files.cert).validToDate }, 'service certificate');
+    this.#timer = setInterval(() => this.reload(logger), READ_INTERVAL_MS).unref();
   }
 
-  /** Takes what is in the files now, unless something is wrong with it, as while only one of them has been replaced. */
-  look(logger: Logger): void {
+  /** Uses what the files hold now, unless it is invalid, as while only one of them has been replaced. */
+  reload(logger: Logger): void {
     try {
-      const material = readTlsMaterial(this.#files);
+      const files = readFiles(this.#paths);
+      const { cert, key, ca } = this.#files;
+      if (files.cert !== cert || files.key !== key || files.ca !== ca) {
+        this.#context = createContext(files);
+        this.#files = files;
+        for (const listener of this.#listeners) listener();
+        logger.info({ validTo: new X509Certificate(files.cert).validToDate }, 'service certificate changed');
+      }
       this.#problem = '';
-      if (isSame(material, this.#material)) return;
-      this.#context = contextOf(material);
-      this.#material = material;
-      for (const listener of this.#listeners) listener(material);
-      logger.info({ validTo: material.validTo }, 'service certificate changed');
     } catch (err) {
       const { message } = err as Error;
-      if (message !== this.#problem) logger.error({ problem: message }, 'service certificate not taken, the one before stays');
+      if (message !== this.#problem) logger.error({ problem: message }, 'service certificate invalid, the old one stays');
       this.#problem = message;
     }
   }
 
   close(): void {
-    clearInterval(this.#looking);
+    clearInterval(this.#timer);
   }
 }
 
-function contextOf({ cert, key, ca }: TlsMaterial): SecureContext {
-  return createSecureContext({ cert, key, ca });
+function readFiles(paths: TlsPaths): TlsFiles {
+  const problems: string[] = [];
+  const read = (name: keyof TlsPaths) => {
+    try {
+      return readFileSync(paths[name], 'utf8');
+    } catch (err) {
+      problems.push(`${name} can't be read (${(err as NodeJS.ErrnoException).code})`);
+      return '';
+    }
+  };
+  const files = { cert: read('SERVICE_TLS_CERT_FILE'), key: read('SERVICE_TLS_KEY_FILE'), ca: read('SERVICE_TLS_CA_FILE') };
+  if (problems.length > 0) throw new ConfigError(problems.join('\n'));
+  return files;
 }
 
-function isSame(a: TlsMaterial, b: TlsMaterial): boolean {
-  return a.cert === b.cert && a.key === b.key && a.ca === b.ca;
+/** OpenSSL checks that the key belongs to the certificate; peers check the rest. */
+function createContext(files: TlsFiles): SecureContext {
+  const { validToDate } = parse('SERVICE_TLS_CERT_FILE', () => new X509Certificate(files.cert));
+  if (validToDate <= new Date()) {
+    throw new ConfigError(`SERVICE_TLS_CERT_FILE holds a certificate that has expired (${validToDate.toISOString()})`);
+  }
+  parse('SERVICE_TLS_CA_FILE', () => new X509Certificate(files.ca));
+  return parse('SERVICE_TLS_KEY_FILE', () => createSecureContext({ ...files }));
+}
+
+function parse<T>(name: keyof TlsPaths, read: () => T): T {
+  try {
+    return read();
+  } catch (err) {
+    throw new ConfigError(`${name} is invalid: ${(err as Error).message}`);
+  }
 }

@@ -1,7 +1,6 @@
 import { z } from 'zod';
-import { ConfigError, urlSetting } from '../config.ts';
-import { ServiceTls } from './service-tls.ts';
-import { readTlsMaterial, type TlsFiles } from './tls-files.ts';
+import { ConfigError, readTogether, urlSetting } from '../config/settings.ts';
+import { ServiceTls, type TlsPaths } from './service-tls.ts';
 
 /** Files for TLS between services; all three or none. */
 export const serviceTlsSettings = {
@@ -12,10 +11,10 @@ export const serviceTlsSettings = {
 
 const SCHEMES = new Set(['http:', 'https:']);
 
-/** Where another service answers: `https:` where there is TLS between services, and `http:` where there is none. */
+/** Origin of another service: `https:` where there is TLS between services, else `http:`. */
 export const serviceUrlSetting = urlSetting('http:', 'https:').refine(
-  // What is no URL is told of already.
-  (text) => !URL.canParse(text) || !SCHEMES.has(new URL(text).protocol) || isOrigin(new URL(text)),
+  // What is no such URL has been reported already.
+  (text) => !SCHEMES.has(URL.parse(text)?.protocol ?? '') || isOrigin(new URL(text)),
   'must be http://host:port or https://host:port, and nothing more',
 );
 
@@ -23,38 +22,34 @@ function isOrigin({ pathname, search, hash, username, password }: URL): boolean 
   return pathname === '/' && `${search}${hash}${username}${password}` === '';
 }
 
-const FILES = Object.keys(serviceTlsSettings) as ReadonlyArray<keyof TlsFiles>;
+const NAMES = Object.keys(serviceTlsSettings) as ReadonlyArray<keyof TlsPaths>;
 
 /**
- * Checks what the settings of TLS say together.
+ * Checks that the settings of TLS agree, and the files.
  *
  * @param urlNames settings that are {@link serviceUrlSetting}s
- * @throws ConfigError naming every problem, those of the files included
+ * @throws ConfigError naming every problem
  */
 export function checkServiceTls(env: NodeJS.ProcessEnv, urlNames: readonly string[]): void {
-  const set = FILES.filter((name) => env[name]);
-  const wanted = set.length > 0 ? 'https:' : 'http:';
-  const problems = set.length > 0 ? FILES.filter((name) => !env[name]).map((name) => `${name} is required with ${set[0]}`) : [];
+  const set = NAMES.filter((name) => env[name]);
+  const isOn = set.length > 0;
+  const wanted = isOn ? 'https:' : 'http:';
+  const problems = isOn ? NAMES.filter((name) => !env[name]).map((name) => `${name} is required with ${set[0]}`) : [];
   for (const name of urlNames) {
-    const url = env[name] ?? '';
-    // What is no such URL at all is told of with the other settings.
-    if (!URL.canParse(url) || !SCHEMES.has(new URL(url).protocol) || new URL(url).protocol === wanted) continue;
-    const why = set.length > 0 ? 'as SERVICE_TLS_CERT_FILE is set' : 'unless SERVICE_TLS_CERT_FILE is set';
-    problems.push(`${name} must start with ${wanted}// ${why}`);
+    const { protocol = '' } = URL.parse(env[name] ?? '') ?? {};
+    if (!SCHEMES.has(protocol) || protocol === wanted) continue;
+    problems.push(`${name} must start with ${wanted}// ${isOn ? 'as' : 'unless'} SERVICE_TLS_CERT_FILE is set`);
   }
-  if (set.length === FILES.length) {
-    try {
-      readTlsMaterial(env as unknown as TlsFiles);
-    } catch (err) {
-      if (!(err instanceof ConfigError)) throw err;
-      problems.push(err.message);
-    }
-  }
-  if (problems.length > 0) throw new ConfigError(problems.join('\n'));
+  readTogether(
+    () => {
+      if (problems.length > 0) throw new ConfigError(problems.join('\n'));
+    },
+    () => openServiceTls(env as Partial<TlsPaths>),
+  );
 }
 
-/** TLS as it is set, or undefined where it is not. Throws ConfigError. */
-export function openServiceTls(config: Partial<Record<keyof TlsFiles, string | undefined>>): ServiceTls | undefined {
+/** TLS as it is set, or undefined. Throws ConfigError. */
+export function openServiceTls(config: Partial<Record<keyof TlsPaths, string | undefined>>): ServiceTls | undefined {
   const { SERVICE_TLS_CERT_FILE, SERVICE_TLS_KEY_FILE, SERVICE_TLS_CA_FILE } = config;
   if (!SERVICE_TLS_CERT_FILE || !SERVICE_TLS_KEY_FILE || !SERVICE_TLS_CA_FILE) return undefined;
   return new ServiceTls({ SERVICE_TLS_CERT_FILE, SERVICE_TLS_KEY_FILE, SERVICE_TLS_CA_FILE });

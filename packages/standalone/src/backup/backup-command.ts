@@ -1,10 +1,9 @@
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { StartError } from '@latchkey/embedded/start-error';
-import { ConfigError, readConfig, urlSetting } from '@latchkey/kit/config';
-import { endOnSignal } from '@latchkey/kit/end-on-signal';
+import { ConfigError, readConfig, urlSetting } from '@latchkey/kit/config/settings';
+import { endOnSignal } from '@latchkey/kit/process/end-on-signal';
 import { z } from 'zod';
-import { StopStack } from '../stop-stack.ts';
 
 const settings = z.object({
   DATA_DIR: z.string().default('.data'),
@@ -13,7 +12,11 @@ const settings = z.object({
   OBJECT_STORE: z.string().default('disk'),
 });
 
-/** A failure that a user can do something about: one sentence that says what. */
+const EXIT = { done: 0, failed: 1, usage: 2 } as const;
+const PROGRESS_INTERVAL_MS = 2_000;
+const MIB = 1024 * 1024;
+
+/** A failure that the user can solve: one sentence. */
 export class BackupError extends Error {}
 
 /** What a backup is made of, or restored to. */
@@ -22,31 +25,28 @@ export interface BackupTarget {
   readonly path: string;
   readonly dataDir: string;
   readonly objectsDir: string;
-  /** Reports what happens, on standard error. */
+  /** Prints progress on standard error. */
   readonly note: (line: string) => void;
-  /** Undone when the command ends, however it does. */
-  readonly stops: StopStack;
+  /** Disposed of when the command ends, however it does. */
+  readonly stops: AsyncDisposableStack;
 }
 
-/** Exit codes: done, failed, wrong usage. */
-const EXIT = { done: 0, failed: 1, usage: 2 } as const;
-
 /**
- * Runs `npm run backup` or `npm run restore` as this process and sets its exit code. A signal ends it and removes what
- * is unfinished.
+ * Runs `npm run backup` or `npm run restore` as this process and sets its exit code. A signal ends
+ * it and removes what is unfinished.
  */
 export async function runBackupCommand(help: string, run: (target: BackupTarget) => Promise<void>): Promise<void> {
   const path = readPath(help);
   if (path === undefined) return;
-  const stops = new StopStack();
-  const ending = endOnSignal(() => stops.stop(), EXIT.failed);
+  const stops = new AsyncDisposableStack();
+  const ending = endOnSignal(() => stops.disposeAsync(), EXIT.failed);
   try {
     await run({ ...readTarget(path), note: (line) => process.stderr.write(`${line}\n`), stops });
   } catch (err) {
     if (ending.begun()) return;
     fail(err);
   }
-  await stops.stop().catch(fail);
+  await stops.disposeAsync().catch(fail);
 }
 
 function fail(err: unknown): void {
@@ -57,11 +57,8 @@ function fail(err: unknown): void {
 function readPath(help: string): string | undefined {
   try {
     const { values, positionals } = parseArgs({ options: { help: { type: 'boolean', short: 'h' } }, allowPositionals: true });
-    if (values.help) {
-      process.stdout.write(help);
-      return undefined;
-    }
-    if (positionals.length !== 1) throw new Error('Name one folder or .tar file.');
+    if (values.help) process.stdout.write(help);
+    else if (positionals.length !== 1) throw new Error('Name one folder or .tar file.');
     return positionals[0];
   } catch (err) {
     process.stderr.write(`${(err as Error).message.split('\n')[0]}\n\n${help}`);
@@ -74,7 +71,7 @@ function readTarget(path: string): Pick<BackupTarget, 'path' | 'dataDir' | 'obje
   const { DATA_DIR, DATABASE_URL, OBJECTS_DIR, OBJECT_STORE } = readConfig(settings, process.env);
   if (DATABASE_URL !== undefined || OBJECT_STORE !== 'disk') {
     throw new BackupError(
-      'This command covers the PostgreSQL and the files of DATA_DIR, but DATABASE_URL or OBJECT_STORE names others: see docs/operations.md for these.',
+      'This command covers the PostgreSQL and the files of DATA_DIR, but DATABASE_URL or OBJECT_STORE names others: see docs/backup.md for these.',
     );
   }
   const dataDir = resolve(DATA_DIR);
@@ -87,4 +84,25 @@ function explain(err: unknown): string {
   const { message, code } = err as NodeJS.ErrnoException;
   if (code === 'ENOSPC') return `The disk is full: ${message}. Free space and run the command again.`;
   return `Failed: ${message || code}.`;
+}
+
+/**
+ * Reports the progress of a long step, at most every two seconds, and its end.
+ *
+ * @param step the start of a sentence: "Copying the database"
+ * @param totalBytes where it is known
+ */
+export function startProgress(step: string, note: (line: string) => void, totalBytes?: number) {
+  const mib = (bytes: number) => (bytes / MIB).toFixed(1);
+  let done = 0;
+  let reportedAt = performance.now();
+  return {
+    add(bytes: number) {
+      done += bytes;
+      if (performance.now() - reportedAt < PROGRESS_INTERVAL_MS) return;
+      reportedAt = performance.now();
+      note(`  ${step}: ${mib(done)} ${totalBytes === undefined ? 'MiB so far' : `of ${mib(totalBytes)} MiB`}.`);
+    },
+    end: () => note(`  ${step}: ${mib(done)} MiB.`),
+  };
 }

@@ -1,6 +1,6 @@
 import { readFile, stat, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
-import { hashFile, walkFiles } from '@latchkey/embedded/copy-files';
+import { hashFile, type OnBytes, walkFiles } from '@latchkey/embedded/copy-files';
 import { z } from 'zod';
 import { BackupError } from './backup-command.ts';
 
@@ -15,8 +15,8 @@ const schema = z.object({
 
 export type Manifest = z.infer<typeof schema>;
 
-/** Writes the size and the SHA-256 of every file of a backup beside them. */
-export async function writeManifest(dir: string, onBytes: (count: number) => void): Promise<Manifest> {
+/** Writes the size and the SHA-256 of every file of a backup into it. */
+export async function writeManifest(dir: string, onBytes: OnBytes): Promise<Manifest> {
   const files: Manifest['files'] = {};
   for await (const { path, isFolder } of walkFiles(dir)) {
     if (isFolder) continue;
@@ -43,7 +43,7 @@ export async function readManifest(dir: string): Promise<Manifest> {
  *
  * @throws {BackupError} when a file is missing, damaged or not listed
  */
-export async function verifyManifest(dir: string, manifest: Manifest, onBytes: (count: number) => void): Promise<void> {
+export async function verifyManifest(dir: string, manifest: Manifest, onBytes: OnBytes): Promise<void> {
   const missing = new Set(Object.keys(manifest.files));
   for await (const { path, isFolder } of walkFiles(dir)) {
     const name = relative(dir, path);

@@ -1,41 +1,41 @@
 import { mkdir, mkdtemp, readdir, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { prepareCopiedCluster } from '@latchkey/embedded/copied-cluster';
-import { copyFile, copyFolder, syncFolder } from '@latchkey/embedded/copy-files';
+import { copyFile, copyFolder, syncFolder, unlessMissing } from '@latchkey/embedded/copy-files';
 import { acquireDataDirLock, LOCK_FILE } from '@latchkey/embedded/data-dir-lock';
 import { startPostgres } from '@latchkey/embedded/postgres';
 import { readServiceDatabaseUrl } from '@latchkey/embedded/service-databases';
 import { extract } from 'tar';
-import { BackupError, type BackupTarget } from './backup-command.ts';
-import { checkCopy } from './check-copy.ts';
+import { checkCopy } from './backup.ts';
+import { BackupError, type BackupTarget, startProgress } from './backup-command.ts';
 import { readManifest, verifyManifest } from './manifest.ts';
-import { startProgress } from './progress.ts';
 
 /**
  * Restores a backup into an empty data folder, and compares the database with the files there.
  *
- * @throws {BackupError} when the folder is not empty, or the backup is missing or damaged; the folder is empty then
+ * @throws {BackupError} when the folder is not empty, or the backup is missing or damaged; the
+ *   folder is empty then
  */
 export async function restore(target: BackupTarget): Promise<void> {
   const { dataDir, objectsDir, note, stops } = target;
-  await refuseToOverwrite(dataDir);
+  await requireEmpty(dataDir);
   const source = await openBackup(target);
   const manifest = await readManifest(source);
-  let isDone = false;
   const lock = await acquireDataDirLock(dataDir);
-  stops.push(lock.release);
+  stops.defer(lock.release);
   // Another Latchkey may have used the folder before the lock.
-  await refuseToOverwrite(dataDir);
-  if (!objectsDir.startsWith(`${dataDir}/`)) await refuseToOverwrite(objectsDir);
+  await requireEmpty(dataDir);
+  if (!objectsDir.startsWith(`${dataDir}/`)) await requireEmpty(objectsDir);
   const totalBytes = Object.values(manifest.files).reduce((sum, { size }) => sum + size, 0);
   const verifying = startProgress('Verifying checksums', note, totalBytes);
   await verifyManifest(source, manifest, verifying.add);
   verifying.end();
 
-  stops.push(() => isDone || empty(dataDir, objectsDir));
+  let isDone = false;
+  stops.defer(() => (isDone ? undefined : empty(dataDir, objectsDir)));
   const copying = startProgress('Copying', note, totalBytes);
   const cluster = await prepareCopiedCluster(dataDir);
-  stops.push(() => isDone || cluster.discard());
+  stops.defer(() => (isDone ? undefined : cluster.discard()));
   await copyFolder(join(source, 'postgres', 'data'), cluster.clusterDir, copying.add);
   await copyFile(join(source, 'postgres', 'credentials.json'), cluster.credentialsPath, copying.add);
   await mkdir(objectsDir, { recursive: true, mode: 0o700 });
@@ -44,7 +44,7 @@ export async function restore(target: BackupTarget): Promise<void> {
   copying.end();
   await cluster.handOver();
   const postgres = await startPostgres({ dataDir, onProgress: note });
-  stops.push(() => postgres.stop());
+  stops.defer(() => postgres.stop());
   await checkCopy((await readServiceDatabaseUrl(postgres, 'files')) ?? '', objectsDir, note);
   await postgres.stop();
   await Promise.all([syncFolder(cluster.clusterDir), syncFolder(dataDir), syncFolder(objectsDir)]);
@@ -52,23 +52,23 @@ export async function restore(target: BackupTarget): Promise<void> {
   note(`Restored the backup of ${manifest.createdAt} to ${dataDir}. npm start with this DATA_DIR runs it.`);
 }
 
-async function refuseToOverwrite(dir: string): Promise<void> {
-  const names = await readdir(dir).catch((err: NodeJS.ErrnoException) => {
-    if (err.code === 'ENOENT') return [];
-    throw err;
-  });
-  if (names.some((name) => name !== LOCK_FILE))
-    throw new BackupError(`${dir} is not empty: set DATA_DIR to a new folder, or move this one away.`);
+async function requireEmpty(dir: string): Promise<void> {
+  const names = (await unlessMissing(readdir(dir))) ?? [];
+  if (names.every((name) => name === LOCK_FILE)) return;
+  throw new BackupError(`${dir} is not empty: set DATA_DIR to a new folder, or move this one away.`);
 }
 
-/** The folder of the backup; a .tar file is unpacked beside the data folder until the command ends. */
+/**
+ * The folder of the backup. A .tar file is unpacked beside the data folder until the command
+ * ends.
+ */
 async function openBackup({ path, dataDir, stops }: BackupTarget): Promise<string> {
   const found = await stat(path).catch(() => undefined);
   if (!found) throw new BackupError(`There is no backup at ${path}.`);
   if (found.isDirectory()) return path;
   await mkdir(dirname(dataDir), { recursive: true });
   const dir = await mkdtemp(`${dataDir}.unpacked-`);
-  stops.push(() => rm(dir, { recursive: true, force: true }));
+  stops.defer(() => rm(dir, { recursive: true, force: true }));
   await extract({ file: path, cwd: dir, preserveOwner: false, strict: true }).catch((err: Error) => {
     throw new BackupError(`${path} can't be unpacked: ${err.message}`);
   });
@@ -77,7 +77,7 @@ async function openBackup({ path, dataDir, stops }: BackupTarget): Promise<strin
 
 async function empty(...dirs: readonly string[]): Promise<void> {
   for (const dir of dirs) {
-    for (const name of await readdir(dir).catch(() => []))
-      if (name !== LOCK_FILE) await rm(join(dir, name), { recursive: true, force: true });
+    const names = (await readdir(dir).catch(() => [])).filter((name) => name !== LOCK_FILE);
+    for (const name of names) await rm(join(dir, name), { recursive: true, force: true });
   }
 }

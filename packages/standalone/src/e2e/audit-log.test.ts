@@ -1,23 +1,19 @@
-import { createEmptyTestDatabase } from '@latchkey/testkit/database';
 import { eventually } from '@latchkey/testkit/eventually';
-import { withClient } from '@latchkey/testkit/with-client';
-import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import type { Answer } from '../testing/api.ts';
 import { AUDIT_LOG, type AuditEntry, readAuditLog } from '../testing/audit-log.ts';
 import { plain, uploadAvatar } from '../testing/avatars.ts';
-import { createApplication, createKey, type Key, type Owner, readState, signUp, unique } from '../testing/caller.ts';
-import { deleteFile, findFileId, outcome, renameFile, upload } from '../testing/files.ts';
-import { startInstanceForTest, startOwnInstance } from '../testing/own-instance.ts';
+import { createApplication, createKey, type Key, type Owner, readState, signUp } from '../testing/caller.ts';
+import { deleteFile, outcome, renameFile, upload } from '../testing/files.ts';
 import { codeAt, signInTo } from '../testing/two-factor.ts';
 
 const PANEL = '/api/v1/panel';
+/** Entries that are written in the background. */
+const LATE = ['account.sign_in_failed', 'account.proof_failed', 'file.deleted'];
 
-const requestIdOf = ({ headers }: Answer) => headers.get('x-request-id');
-
+const requestIdOf = (answer: Answer | undefined) => answer?.headers.get('x-request-id');
 /** The names of what was done, the oldest first. */
 const actionsOf = (entries: readonly AuditEntry[]) => entries.map(({ action }) => action).toReversed();
-
-const find = (entries: readonly AuditEntry[], action: string) => entries.find((entry) => entry.action === action);
 
 describe('after all that can be done in an account, its audit log', () => {
   let owner: Owner;
@@ -27,6 +23,7 @@ describe('after all that can be done in an account, its audit log', () => {
   let recoveryCodes: string[];
   let entries: AuditEntry[];
   const answers: Record<string, Answer> = {};
+  const find = (action: string) => entries.find((entry) => entry.action === action);
 
   beforeAll(async () => {
     owner = await signUp();
@@ -35,14 +32,17 @@ describe('after all that can be done in an account, its audit log', () => {
     const query = { applicationId };
     const set = (field: string, value: string) => key.api.patch(`${PANEL}/update-application-settings`, { field, value }, query);
     answers.version = await set('version', '2.0');
-    await set('version', '2.0');
-    await set('status', 'paused');
-    await set('status', 'online');
+    for (const [field, value] of [
+      ['version', '2.0'],
+      ['status', 'paused'],
+      ['status', 'online'],
+    ] as const)
+      await set(field, value);
     await key.api.post(`${PANEL}/create-application-license-levels`, { levels: ['Basic', 'Pro'] }, query);
     await key.api.patch(`${PANEL}/update-api-keys`, { type: 'socketKey' }, query);
     answers.upload = await upload(key.api, applicationId, 'release', 'the bytes');
     await upload(key.api, applicationId, 'left');
-    fileId = await findFileId(key.api, applicationId, 'release');
+    fileId = answers.upload.data.id;
     await renameFile(key.api, applicationId, fileId, 'release-2');
     await deleteFile(owner.session, applicationId, fileId);
     answers.avatar = await uploadAvatar(owner.session, await plain(20, 20).png().toBuffer());
@@ -54,82 +54,57 @@ describe('after all that can be done in an account, its audit log', () => {
     recoveryCodes = enabled.data.recoveryCodes;
     await signInTo(owner.session, { ...owner, password: 'not the password' });
     await signInTo(owner.session, owner, recoveryCodes[0]);
-    const off = { password: owner.password, code: recoveryCodes[1] };
-    await owner.session.post('/api/v1/auth/two-factor/disable', { ...off, password: 'not the password' });
-    await owner.session.post('/api/v1/auth/two-factor/disable', off);
-    // Removed behind the scenes, and written behind the scenes.
+    for (const password of ['not the password', owner.password])
+      await owner.session.post('/api/v1/auth/two-factor/disable', { password, code: recoveryCodes[1] });
     await eventually(
       async () => {
         entries = await readAuditLog(owner.session);
-        const failed = [find(entries, 'account.sign_in_failed'), find(entries, 'account.proof_failed')];
-        const late = [...failed, entries.filter(({ action }) => action === 'file.deleted')[1]];
-        return late.every((entry) => entry !== undefined);
+        return entries.filter(({ action }) => LATE.includes(action)).length === 4;
       },
       { timeoutMs: 20_000, intervalMs: 200 },
     );
   });
 
-  it('says each once, in order, and nothing of what changed nothing', () => {
-    const late = ['account.sign_in_failed', 'account.proof_failed', 'file.deleted'];
-    expect(actionsOf(entries).filter((action) => !late.includes(action))).toEqual([
-      'account.created',
-      'api_key.created',
-      'application.created',
-      'application.setting_updated',
-      'application.paused',
-      'application.resumed',
-      'application.license_levels_replaced',
-      'application.runtime_key_rotated',
-      'file.uploaded',
-      'file.uploaded',
-      'file.renamed',
-      'account.avatar_changed',
-      'api_key.updated',
-      'application.deleted',
-      'api_key.revoked',
-      'account.two_factor_enabled',
-      'account.recovery_code_used',
-      'account.signed_in',
-      'account.recovery_code_used',
-      'account.two_factor_disabled',
+  it('has one entry for each, in order, and none of what changed nothing', () => {
+    const application = 'created setting_updated paused resumed license_levels_replaced runtime_key_rotated';
+    expect(actionsOf(entries).filter((action) => !LATE.includes(action))).toEqual([
+      ...['account.created', 'api_key.created', ...application.split(' ').map((action) => `application.${action}`)],
+      ...['file.uploaded', 'file.uploaded', 'file.renamed', 'account.avatar_changed', 'api_key.updated', 'application.deleted'],
+      ...['api_key.revoked', 'account.two_factor_enabled', 'account.recovery_code_used', 'account.signed_in'],
+      ...['account.recovery_code_used', 'account.two_factor_disabled'],
     ]);
-    expect(entries.filter(({ action }) => late.includes(action))).toHaveLength(4);
     const times = entries.map(({ at }) => at);
     expect(times).toEqual(times.toSorted().toReversed());
   });
 
-  it('says with which credential, from where and in which request', () => {
-    const created = find(entries, 'account.created');
+  it('names the credential, the address and the request', () => {
     const byKey = { kind: 'api_key', credentialId: key.id, address: '127.0.0.1' };
-    const bySession = { ...byKey, kind: 'session', credentialId: created?.actor.credentialId };
-    expect(created?.actor.kind).toBe('session');
-    expect(find(entries, 'application.setting_updated')).toMatchObject({
+    const bySession = { ...byKey, kind: 'session', credentialId: find('account.created')?.actor.credentialId };
+    expect(find('application.setting_updated')).toMatchObject({
       actor: byKey,
-      requestId: requestIdOf(answers.version as Answer),
+      requestId: requestIdOf(answers.version),
       subject: { kind: 'application', id: applicationId },
       applicationId,
       changes: { field: 'version', value: '2.0', previous: '1.0' },
     });
     expect(entries.findLast(({ action }) => action === 'file.uploaded')).toMatchObject({
       actor: byKey,
-      requestId: requestIdOf(answers.upload as Answer),
+      requestId: requestIdOf(answers.upload),
       subject: { kind: 'file', id: fileId },
       applicationId,
       changes: { displayName: 'release', byteSize: 9, checksum: answers.upload?.data.checksum },
     });
-    expect(find(entries, 'account.avatar_changed')).toMatchObject({
+    expect(find('account.avatar_changed')).toMatchObject({
       actor: bySession,
-      requestId: requestIdOf(answers.avatar as Answer),
+      requestId: requestIdOf(answers.avatar),
       subject: { kind: 'account', id: owner.accountId },
       applicationId: null,
     });
-    expect(find(entries, 'application.deleted')).toMatchObject({ actor: bySession, changes: { name: 'Audited' } });
-    const failed = {
-      actor: { kind: 'anonymous', credentialId: null, address: '127.0.0.1' },
-      changes: { reason: 'wrong_password' },
-    };
-    expect(find(entries, 'account.sign_in_failed')).toMatchObject(failed);
-    expect(find(entries, 'account.proof_failed')).toMatchObject({ ...failed, actor: bySession });
+    expect(find('application.deleted')).toMatchObject({ actor: bySession, changes: { name: 'Audited' } });
+    const changes = { reason: 'wrong_password' };
+    const anonymous = { kind: 'anonymous', credentialId: null, address: '127.0.0.1' };
+    expect(find('account.sign_in_failed')).toMatchObject({ actor: anonymous, changes });
+    expect(find('account.proof_failed')).toMatchObject({ actor: bySession, changes });
     const deletions = entries.filter(({ action }) => action === 'file.deleted');
     expect(deletions.map(({ actor, changes }) => [actor.kind, changes]).toSorted()).toEqual([
       ['service', { displayName: 'left', because: 'application.deleted' }],
@@ -138,39 +113,24 @@ describe('after all that can be done in an account, its audit log', () => {
   });
 
   it('is the same on pages of any size, and by application or action', async () => {
-    for (const limit of [1, 3, 7]) expect(await readAuditLog(owner.session, limit)).toEqual(entries);
+    for (const limit of [1, 7]) expect(await readAuditLog(owner.session, limit)).toEqual(entries);
     const ofApplication = entries.filter((entry) => entry.applicationId === applicationId);
     expect(await readAuditLog(owner.session, 4, { applicationId })).toEqual(ofApplication);
-    const renames = entries.filter(({ action }) => action === 'file.renamed');
-    expect(await readAuditLog(owner.session, 4, { action: 'file.renamed' })).toEqual(renames);
+    expect(await readAuditLog(owner.session, 4, { action: 'file.renamed' })).toEqual([find('file.renamed')]);
   });
 
-  it('holds no secret', () => {
+  it('holds no secret, and is for its owner’s sessions alone', async () => {
     const text = JSON.stringify(entries);
-    const secrets = [
-      owner.password,
-      owner.csrfToken,
-      owner.cookie.slice('session='.length),
-      key.text.slice(-48),
-      ...recoveryCodes,
-    ];
-    expect(secrets.filter((secret) => text.includes(secret))).toEqual([]);
-    expect(text).not.toContain(owner.email);
-  });
-
-  it('is nobody else’s', async () => {
+    const { password, csrfToken, cookie, email } = owner;
+    for (const secret of [password, csrfToken, cookie.slice('session='.length), key.text.slice(-48), email, ...recoveryCodes])
+      expect(text).not.toContain(secret);
     const other = await signUp();
     expect(actionsOf(await readAuditLog(other.session))).toEqual(['account.created']);
     expect(await readAuditLog(other.session, 100, { applicationId })).toEqual([]);
     const cursor = (await owner.session.get(AUDIT_LOG, { limit: '1' })).data.nextCursor;
-    expect(outcome(await other.session.get(AUDIT_LOG, { cursor }))).toBe('400 bad_request');
     const forged = Buffer.from(`${Date.now()} ${owner.accountId}`).toString('base64url');
+    expect(outcome(await other.session.get(AUDIT_LOG, { cursor }))).toBe('400 bad_request');
     expect(outcome(await owner.session.get(AUDIT_LOG, { cursor: forged }))).toBe('400 bad_request');
-  });
-
-  it('is not for keys', async () => {
-    const { api } = await createKey(await signUp());
-    expect(outcome(await api.get(AUDIT_LOG))).toBe('403 session_required');
   });
 });
 
@@ -179,54 +139,9 @@ it('what is read and what is refused is not in the audit log', async () => {
   const key = await createKey(owner, { scopes: ['applications:read'] });
   const before = await readAuditLog(owner.session);
   await readState(owner);
-  await key.api.get(`${PANEL}/get-applications`);
   await key.api.post(`${PANEL}/create-application`, { name: 'Refused by its scope' });
   await owner.session.post(`${PANEL}/create-application`, { name: 'short' });
   await owner.session.post(`${PANEL}/api-keys`, { name: 'A key', scopes: ['nothing'], allApplications: true });
   await owner.session.delete(`${PANEL}/delete-application`, { applicationId: owner.accountId, code: '' });
   expect(await readAuditLog(owner.session)).toEqual(before);
-});
-
-it('every change of many at once has its entry, whoever makes it and wherever it is written', async () => {
-  const owner = await signUp();
-  const key = await createKey(owner);
-  const applicationId = await createApplication(key.api);
-  const before = await readAuditLog(owner.session);
-  const rounds = Array.from({ length: 8 }, (_, i) => i);
-  await Promise.all([
-    ...rounds.map((i) => createApplication(key.api, `At once ${i}`)),
-    ...rounds.map((i) => owner.session.patch(`${PANEL}/api-keys/${key.id}`, { name: `At once ${i}` })),
-    ...rounds.map((i) =>
-      key.api.patch(`${PANEL}/update-application-settings`, { field: 'version', value: `9.${i}` }, { applicationId }),
-    ),
-    upload(key.api, applicationId, 'at-once'),
-  ]);
-  const entries = await readAuditLog(owner.session, 5);
-  const added = actionsOf(entries.slice(0, entries.length - before.length)).toSorted();
-  const expected = ['api_key.updated', 'application.created', 'application.setting_updated'].flatMap((each) =>
-    rounds.map(() => each),
-  );
-  expect(added).toEqual([...expected, 'file.uploaded']);
-  expect(new Set(entries.map(({ id }) => id)).size).toBe(entries.length);
-});
-
-it('entries are kept for as many days as is set', async () => {
-  const database = await createEmptyTestDatabase();
-  const SECRET_KEY = unique('a secret key of the tests ');
-  const first = await startOwnInstance({ databaseUrl: database.url, env: { SECRET_KEY } });
-  onTestFinished(() => database.drop());
-  const owner = await signUp(first.api);
-  await createApplication(owner.session, 'Of long ago');
-  await createApplication(owner.session, 'Of these days');
-  await first.stop();
-  await withClient(database.url, (client) =>
-    client.query(`update apps.audit_entry set at = now() - interval '4 days' where changes->>'name' = 'Of long ago'`),
-  );
-  const env = { SECRET_KEY, AUDIT_RETENTION_DAYS: '3' };
-  const { api } = await startInstanceForTest({ databaseUrl: database.url, env });
-  const session = api.with(owner.session.headers);
-  await eventually(
-    async () => expect(actionsOf(await readAuditLog(session))).toEqual(['account.created', 'application.created']),
-    { timeoutMs: 15_000 },
-  );
 });

@@ -2,7 +2,13 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import type { Body } from '../testing/api.ts';
 import { createApplication, createKey, type Owner, readState, sharedApi, signUp, unique } from '../testing/caller.ts';
 import { type ObjectSchema, readDocument } from '../testing/document.ts';
+import { outcome } from '../testing/files.ts';
 import { KEY_ROUTES, nameOf, type RouteCase, SESSION_ROUTES } from '../testing/routes.ts';
+
+const CREATE = '/api/v1/panel/create-application';
+const LEVELS = '/api/v1/panel/create-application-license-levels';
+const SETTINGS = '/api/v1/panel/get-application-settings';
+const LIMIT = 64 * 1024;
 
 let owner: Owner;
 let applicationId: string;
@@ -14,66 +20,55 @@ beforeAll(async () => {
   state = await readState(owner);
 });
 
-const SIGN_UP: RouteCase = {
+const auth = (name: string, body: () => object): RouteCase => ({
   method: 'POST',
-  path: '/api/v1/auth/sign-up',
-  request: () => ({ body: { username: unique('u'), email: `${unique('u')}@example.com`, password: 'a long passphrase' } }),
-};
-const SIGN_IN: RouteCase = {
-  method: 'POST',
-  path: '/api/v1/auth/sign-in',
-  request: () => ({ body: { email: `${unique('nobody')}@example.com`, password: 'a long passphrase' } }),
-};
+  path: `/api/v1/auth/${name}`,
+  request: () => ({ body: body() }),
+});
+const password = 'a long passphrase';
+const SIGN_UP = auth('sign-up', () => ({ username: unique('u'), email: `${unique('u')}@example.com`, password }));
+const SIGN_IN = auth('sign-in', () => ({ email: `${unique('nobody')}@example.com`, password }));
 
 function takesJson({ request }: RouteCase): boolean {
   const { body } = request('');
   return body !== undefined && !(body instanceof Uint8Array);
 }
 
-const WITH_BODY = [...KEY_ROUTES, ...SESSION_ROUTES, SIGN_UP, SIGN_IN].filter(takesJson);
-
-/** Bodies that no route takes, by what is wrong with them. Texts are sent as they are. */
-const BAD_BODIES: Record<string, Body> = {
-  'no body': null,
-  'an empty one': '',
-  'white space': '  \n',
-  'broken JSON': '{"name":',
-  'a comma too many': '{"name":"abcdef",}',
-  'single quotes': "{'name':'abcdef'}",
-  'two documents': '{}{}',
-  'a form': 'name=abcdef&applicationId=1',
-  XML: '<?xml version="1.0"?><!DOCTYPE x [<!ENTITY e SYSTEM "file:///etc/passwd">]><x>&e;</x>',
-  'a number': '1',
-  'a number out of range': '1e999',
-  text: '"abcdef"',
-  null: 'null',
-  true: 'true',
-  'an array': '[]',
-  'an array of an object': '[{}]',
-  'an empty object': '{}',
-  'NUL bytes': '\0\0',
-  'half a surrogate': String.raw`{"name":"abcdef\ud800"}`,
-  'invalid UTF-8': new Uint8Array([0x7b, 0x22, 0xff, 0xfe, 0x22, 0x3a, 0x31, 0x7d]),
-  'UTF-16': new Uint8Array(Buffer.from('{"name":"abcdef"}', 'utf16le')),
-  'a hundred levels': `${'{"a":'.repeat(100)}1${'}'.repeat(100)}`,
-  'thirty thousand levels': `${'['.repeat(30_000)}${']'.repeat(30_000)}`,
-};
+/** Bodies that no route takes. Texts are sent unchanged. */
+const BAD_BODIES: readonly Body[] = [
+  ...[null, '', '  \n', '{"name":', '{"name":"abcdef",}', "{'name':'abcdef'}", '{}{}', 'name=abcdef&applicationId=1', '\0\0'],
+  ...['1', '1e999', '"abcdef"', 'null', 'true', '[]', '[{}]', '{}', String.raw`{"name":"abcdef\ud800"}`],
+  '<?xml version="1.0"?><!DOCTYPE x [<!ENTITY e SYSTEM "file:///etc/passwd">]><x>&e;</x>',
+  new Uint8Array([0x7b, 0x22, 0xff, 0xfe, 0x22, 0x3a, 0x31, 0x7d]),
+  new Uint8Array(Buffer.from('{"name":"abcdef"}', 'utf16le')),
+  `${'{"a":'.repeat(100)}1${'}'.repeat(100)}`,
+  `${'['.repeat(30_000)}${']'.repeat(30_000)}`,
+];
 
 /** Values that no property takes. */
 const BAD_VALUES: readonly unknown[] = [null, 0, -1, 1.5, 1e308, [], {}, [[]], { toString: 1 }, [null], [{}], ''];
+/** Properties that may be any text, and so an empty one. */
+const ANY_TEXT = ['applicationId', 'fileId', 'code', 'value', 'email', 'password'];
+const UNKNOWN_NAMES = [
+  ...'surplus|constructor|prototype|toString|hasOwnProperty|__defineGetter__||Name'.split('|'),
+  'a'.repeat(1_000),
+];
+const BAD_TYPES = [
+  ...'text/plain|text/json|application/x-www-form-urlencoded|multipart/form-data; boundary=x'.split('|'),
+  'application/octet-stream',
+  ...'application/xml|application/json-patch+json|application/jsonp|application/json, text/plain|json|*/*'.split('|'),
+  '__proto__',
+  ' ',
+];
 
-const LIMIT = 64 * 1024;
+const routes = [...KEY_ROUTES, ...SESSION_ROUTES, SIGN_UP, SIGN_IN].filter(takesJson);
 
-describe.each(WITH_BODY.map((route) => [nameOf(route), route] as const))('%s', (_name, route) => {
-  const send = (body: Body, headers: Record<string, string> = {}) => {
+describe.each(routes.map((route) => [nameOf(route), route] as const))('%s', (_name, route) => {
+  const refuse = async (body: Body, what = '', status = 400, headers: Record<string, string> = {}) => {
     const { query } = route.request(applicationId);
-    return owner.session.send(route.method, route.path, { ...(query && { query }), body, headers });
-  };
-  const refuse = async (body: Body, what: string, status = 400, headers: Record<string, string> = {}) => {
-    const answer = await send(body, headers);
-    expect([answer.status, answer.code, answer.message], what).toEqual([
-      status,
-      'VALIDATION_ERROR',
+    const answer = await owner.session.send(route.method, route.path, { ...(query && { query }), body, headers });
+    expect([outcome(answer), answer.message], what || String(body).slice(0, 100)).toEqual([
+      `${status} VALIDATION_ERROR`,
       'Request does not match the schema',
     ]);
   };
@@ -86,306 +81,142 @@ describe.each(WITH_BODY.map((route) => [nameOf(route), route] as const))('%s', (
   const valid = () => route.request(applicationId).body as Record<string, unknown>;
 
   it('refuses what is no JSON object', async () => {
-    for (const [what, body] of Object.entries(BAD_BODIES)) {
-      // Without a body there is no type either.
-      await refuse(body, what);
-    }
+    for (const body of BAD_BODIES) await refuse(body);
   });
 
   it('refuses each property that is missing or of another type', async () => {
     const schemas = await documented();
     for (const name of Object.keys(valid())) {
-      expect(
-        schemas.some(({ properties = {} }) => name in properties),
-        name,
-      ).toBe(true);
+      expect(schemas.some(({ properties = {} }) => name in properties)).toBe(true);
       const isFilled = schemas.some(({ properties = {} }) => properties[name]?.minLength);
       const { [name]: _left, ...rest } = valid();
       if (schemas.every(({ required = [] }) => required.includes(name))) await refuse(rest, `no ${name}`);
       for (const value of BAD_VALUES) {
-        // Any text may be tried as an id, an email or a code, and an empty list of applications is none.
-        if (value === '' && !isFilled && ['applicationId', 'fileId', 'code', 'value', 'email', 'password'].includes(name))
-          continue;
+        if (value === '' && !isFilled && ANY_TEXT.includes(name)) continue;
         await refuse({ ...valid(), [name]: value }, `${name} = ${JSON.stringify(value)}`);
       }
     }
   });
 
-  it('refuses properties that it does not know, whatever they are called', async () => {
-    for (const name of [
-      'surplus',
-      'constructor',
-      'prototype',
-      'toString',
-      'hasOwnProperty',
-      '__defineGetter__',
-      '',
-      'Name',
-      'a'.repeat(1_000),
-    ]) {
-      await refuse({ ...valid(), [name]: 'x' }, name);
-    }
-    for (const name of ['__proto__', String.raw`\u005f_proto__`]) {
-      await refuse(JSON.stringify(valid()).replace('{', `{"${name}":{"isAdmin":true},`), name);
-    }
-  });
-
-  it('refuses a property that is given twice, even with one value', async () => {
+  it('refuses properties that it does not know, and those that are given twice', async () => {
+    for (const name of UNKNOWN_NAMES) await refuse({ ...valid(), [name]: 'x' }, name);
+    const text = JSON.stringify(valid());
+    for (const name of ['__proto__', String.raw`\u005f_proto__`])
+      await refuse(text.replace('{', `{"${name}":{"isAdmin":true},`), name);
     const [name = ''] = Object.keys(valid());
-    const text = JSON.stringify(valid());
     await refuse(text.replace('{', `{${JSON.stringify(name)}:${JSON.stringify(valid()[name])},`), 'twice');
-    await refuse(
-      text.replace('{', `{"\\u${name.charCodeAt(0).toString(16).padStart(4, '0')}${name.slice(1)}":1,`),
-      'twice, once escaped',
-    );
+    const escaped = `\\u${name.charCodeAt(0).toString(16).padStart(4, '0')}${name.slice(1)}`;
+    await refuse(text.replace('{', `{"${escaped}":1,`), 'twice, once escaped');
   });
 
-  it('refuses another content type, or none', async () => {
+  it('refuses another content type, or none, and more than 64 KiB', async () => {
     const text = JSON.stringify(valid());
-    const types = [
-      'text/plain',
-      'text/json',
-      'application/x-www-form-urlencoded',
-      'multipart/form-data; boundary=x',
-      'application/octet-stream',
-      'application/xml',
-      'application/json-patch+json',
-      'application/jsonp',
-      'application/json, text/plain',
-      'json',
-      '*/*',
-      '__proto__',
-      'constructor/prototype',
-      ' ',
-    ];
-    for (const type of types) await refuse(text, type, 415, { 'content-type': type });
+    for (const type of BAD_TYPES) await refuse(text, type, 415, { 'content-type': type });
     await refuse(new Uint8Array(Buffer.from(text)), 'none', 415, { 'content-type': '' });
-  });
-
-  it('takes 64 KiB and refuses one byte more', async () => {
-    const padded = (size: number) => {
-      const text = JSON.stringify(valid());
-      return `${text}${' '.repeat(size - Buffer.byteLength(text))}`;
-    };
-    await refuse(padded(LIMIT + 1), 'one byte more', 413);
-    await refuse(padded(70_000), '70 KB', 413);
+    await refuse(text.padEnd(LIMIT + 1, ' '), 'one byte more', 413);
     await refuse('x'.repeat(1_000_000), '1 MB', 413);
-    await refuse(`${'['.repeat(LIMIT)}`, 'exactly 64 KiB that are no JSON');
+    await refuse('['.repeat(LIMIT), 'exactly 64 KiB that are no JSON');
   });
 });
 
-describe('all of this', () => {
-  it('changed nothing', async () => {
-    expect(await readState(owner)).toBe(state);
-  });
+it('all of this changed nothing', async () => {
+  expect(await readState(owner)).toBe(state);
 });
 
-describe('a body of exactly 64 KiB', () => {
-  it('is taken like any other', async () => {
-    const { session } = await signUp();
-    const text = JSON.stringify({ name: unique('app-') });
-    const answer = await session.post('/api/v1/panel/create-application', text.padEnd(LIMIT, ' '));
-    expect(answer.status).toBe(200);
-  });
-
-  it('may have any white space, a byte order mark, a charset and capitals in its type', async () => {
-    const { session } = await signUp();
-    for (const type of ['application/json; charset=utf-8', 'APPLICATION/JSON', 'application/json;charset=UTF-8; x=y']) {
-      const body = `\ufeff \t\r\n{ "name"\n:\t${JSON.stringify(unique('app-'))} } `;
-      const answer = await session.send('POST', '/api/v1/panel/create-application', { body, headers: { 'content-type': type } });
-      expect(answer.status, type).toBe(200);
-    }
-  });
+it('a body of exactly 64 KiB may have any white space, a byte order mark, a charset and capitals in its type', async () => {
+  const { session } = await signUp();
+  expect(outcome(await session.post(CREATE, JSON.stringify({ name: unique() }).padEnd(LIMIT, ' ')))).toBe('200');
+  for (const type of ['application/json; charset=utf-8', 'APPLICATION/JSON', 'application/json;charset=UTF-8; x=y']) {
+    const body = `\ufeff \t\r\n{ "name"\n:\t${JSON.stringify(unique())} } `;
+    expect(outcome(await session.send('POST', CREATE, { body, headers: { 'content-type': type } })), type).toBe('200');
+  }
 });
 
-describe('the name of an application', () => {
-  it.each(['abcdef', '  abcdef  ', 'a'.repeat(32), '😀'.repeat(6), '😀'.repeat(32), 'ab cd ef', 'İstanbul', "'; --x"])(
-    'may be %j',
-    async (name) => {
+it('a route without a body takes none or an empty object', async () => {
+  const { session } = await signUp();
+  const path = '/api/v1/auth/sign-out';
+  for (const body of [{ anything: 1 }, '[]', '[1]', 'null', '1', '{', '{"__proto__":1}'])
+    expect(outcome(await session.post(path, body)), JSON.stringify(body)).toBe('400 VALIDATION_ERROR');
+  const typed = (type: string, body: string) => session.send('POST', path, { body, headers: { 'content-type': type } });
+  expect((await typed('text/plain', 'x')).status).toBe(415);
+  expect((await typed('application/json', 'x'.repeat(70_000))).status).toBe(413);
+  expect((await session.post(path, {})).status).toBe(200);
+  expect((await (await signUp()).session.post(path)).status).toBe(200);
+});
+
+describe('an application', () => {
+  const NAMES = ['abcdef', '  abcdef  ', 'a'.repeat(32), '😀'.repeat(6), '😀'.repeat(32), 'ab cd ef', 'İstanbul', "'; --x"];
+  it.each([...NAMES.map((name) => [name, name.trim()]), ['\u202ecafe\u0301\0 \u200bbar\n', 'caf\u00e9 bar']])(
+    'named %j is called %j',
+    async (name, stored) => {
       const { session } = await signUp();
-      await session.post('/api/v1/panel/create-application', { name });
-      expect((await session.get('/api/v1/panel/get-applications')).data).toEqual([
-        expect.objectContaining({ name: name.trim() }),
-      ]);
+      const { headers, data } = await session.post(CREATE, { name });
+      const [application, ...others] = (await session.get('/api/v1/panel/get-applications')).data;
+      expect([data, application.name, others]).toEqual([undefined, stored, []]);
+      expect(headers.get('location')).toBe(`${SETTINGS}?applicationId=${application.id}`);
     },
   );
 
-  it('is kept in NFC, without invisible characters', async () => {
-    const { session } = await signUp();
-    await session.post('/api/v1/panel/create-application', { name: '\u202ecafe\u0301\0 \u200bbar\n' });
-    expect((await session.get('/api/v1/panel/get-applications')).data).toEqual([
-      expect.objectContaining({ name: 'caf\u00e9 bar' }),
-    ]);
+  const SHORT = ['abcde', ' '.repeat(6), ' abcde ', '😀'.repeat(5), 'abc\0de', '\u200b'.repeat(6), ''];
+  it.each([...SHORT, 'a'.repeat(33), '😀'.repeat(33), 'a'.repeat(60_000)])('may not be named %j', async (name) => {
+    expect(outcome(await owner.session.post(CREATE, { name }))).toBe('400 VALIDATION_ERROR');
   });
 
-  it.each([
-    'abcde',
-    '      ',
-    ' abcde ',
-    'a'.repeat(33),
-    '😀'.repeat(5),
-    '😀'.repeat(33),
-    'abc\0de',
-    '\u200b'.repeat(6),
-    '',
-    'a'.repeat(60_000),
-  ])('may not be %j', async (name) => {
-    const { code } = await owner.session.post('/api/v1/panel/create-application', { name });
-    expect(code).toBe('VALIDATION_ERROR');
-  });
-});
-
-it('answers where the settings of a new application are', async () => {
-  const { headers, data } = await owner.session.post('/api/v1/panel/create-application', { name: 'with a location' });
-  expect(data).toBeUndefined();
-  const { data: all } = await owner.session.get('/api/v1/panel/get-applications');
-  const { id } = all.find(({ name }: { name: string }) => name === 'with a location');
-  expect(headers.get('location')).toBe(`/api/v1/panel/get-application-settings?applicationId=${id}`);
-  expect((await owner.session.send('GET', headers.get('location') ?? '')).data).toMatchObject({ version: '1.0' });
-});
-
-describe('license levels', () => {
-  const save = (levels: unknown) =>
-    owner.session.post('/api/v1/panel/create-application-license-levels', { levels } as object, { applicationId });
-  const levels = async () => (await owner.session.get('/api/v1/panel/get-application-license-levels', { applicationId })).data;
-
-  it('replace the whole set in the order given, trimmed', async () => {
-    expect((await save(['b', ' a ', '\tc\n'])).status).toBe(200);
-    expect(await levels()).toEqual(['b', 'a', 'c']);
-    expect((await save(['a'.repeat(16), '😀'.repeat(16), 'A', 'a'])).status).toBe(200);
-    expect(await levels()).toEqual(['a'.repeat(16), '😀'.repeat(16), 'A', 'a']);
-  });
-
-  it.each([
-    [[]],
-    [['']],
-    [['  ']],
-    [['a', 'a']],
-    [['a', ' a ']],
-    [['a'.repeat(17)]],
-    [['😀'.repeat(17)]],
-    [['a\0']],
-    [['a', null]],
-    [[1]],
-    [{}],
-    ['a'],
-    [null],
-  ])('are refused as a whole: %j', async (given) => {
-    await save(['kept']);
-    expect((await save(given)).code).toBe('VALIDATION_ERROR');
-    expect(await levels()).toEqual(['kept']);
-  });
-});
-
-describe('the version of an application', () => {
   it.each([
     ['1', '1'],
     ['  2.0.0-beta+1  ', '2.0.0-beta+1'],
     ['😀'.repeat(64), '😀'.repeat(64)],
-  ])('may be %j', async (value, stored) => {
+  ])('may have the version %j', async (value, stored) => {
     await owner.session.patch('/api/v1/panel/update-application-settings', { field: 'version', value }, { applicationId });
-    const { data } = await owner.session.get('/api/v1/panel/get-application-settings', { applicationId });
-    expect(data.version).toBe(stored);
+    expect((await owner.session.get(SETTINGS, { applicationId })).data.version).toBe(stored);
+  });
+
+  it('has the license levels that were given last, trimmed and in that order', async () => {
+    const save = (levels: unknown) => owner.session.post(LEVELS, { levels } as object, { applicationId });
+    const read = async () => (await owner.session.get('/api/v1/panel/get-application-license-levels', { applicationId })).data;
+    expect(outcome(await save(['b', ' a ', '\tc\n']))).toBe('200');
+    expect(await read()).toEqual(['b', 'a', 'c']);
+    const levels = ['a'.repeat(16), '😀'.repeat(16), 'A', 'a'];
+    expect(outcome(await save(levels))).toBe('200');
+    const bad = [
+      [],
+      [''],
+      ['  '],
+      ['a', 'a'],
+      ['a', ' a '],
+      ['a'.repeat(17)],
+      ['😀'.repeat(17)],
+      ['a\0'],
+      ['a', null],
+      [1],
+      {},
+      'a',
+      null,
+    ];
+    for (const given of bad) expect(outcome(await save(given)), JSON.stringify(given)).toBe('400 VALIDATION_ERROR');
+    expect(await read()).toEqual(levels);
   });
 });
 
 describe('a query', () => {
-  const get = (query: string) => owner.session.get('/api/v1/panel/get-application-settings', query);
+  const get = (query: string) => owner.session.get(SETTINGS, query).then(outcome);
 
-  it.each(['', 'applicationid=x', 'applicationId[]=x', 'applicationId[0]=x', '__proto__[applicationId]=x', 'applicationId.x=1'])(
-    'without its parameter is refused: %j',
-    async (query) => {
-      expect((await get(query)).code).toBe('VALIDATION_ERROR');
-    },
-  );
-
-  it('with its parameter twice is refused, also when both are the same', async () => {
-    for (const second of [applicationId, 'x', '']) {
-      expect((await get(`applicationId=${applicationId}&applicationId=${second}`)).code).toBe('VALIDATION_ERROR');
-    }
-  });
-
-  it.each([
-    'applicationId=',
-    'applicationId',
-    'applicationId=%00',
-    'applicationId=%',
-    'applicationId=%zz',
-    'applicationId=%ff%fe',
-    'applicationId=%ed%a0%80',
-    'applicationId=%F0%9F%98%80',
-  ])('that names nothing is not found: %j', async (query) => {
-    expect((await get(query)).code).toBe('not_found');
-  });
-
-  it('may hold what nobody asked for', async () => {
+  it('gives its parameter once, and may hold others', async () => {
+    const missing = '|applicationid=x|applicationId[]=x|applicationId[0]=x|__proto__[applicationId]=x|applicationId.x=1'.split(
+      '|',
+    );
+    const twice = [applicationId, 'x', ''].map((second) => `applicationId=${applicationId}&applicationId=${second}`);
+    for (const query of [...missing, ...twice]) expect(await get(query), query).toBe('400 VALIDATION_ERROR');
+    for (const id of ['=', '', '=%00', '=%', '=%zz', '=%ff%fe', '=%ed%a0%80', '=%F0%9F%98%80'])
+      expect(await get(`applicationId${id}`), id).toBe('404 not_found');
     const surplus = '__proto__=1&constructor=2&a=b&a=c&=&&&toString=x&%00=%00';
-    expect((await get(`${surplus}&applicationId=${applicationId}`)).status).toBe(200);
-    expect((await get(`applicationId=${applicationId}&${'a=b&'.repeat(2_000)}`)).status).toBe(200);
+    expect(await get(`${surplus}&applicationId=${applicationId}`)).toBe('200');
+    expect(await get(`applicationId=${applicationId}&${'a=b&'.repeat(2_000)}`)).toBe('200');
   });
 
   it('is ignored where a body names the application', async () => {
-    const api = (await createKey(owner)).api;
+    const { api } = await createKey(owner);
     const answer = await api.send('DELETE', '/api/v1/panel/delete-application', { query: { applicationId }, body: { code: '' } });
-    expect(answer.code).toBe('VALIDATION_ERROR');
-  });
-});
-
-describe('a route without a body', () => {
-  it('takes none or an empty object, and refuses what nobody expects', async () => {
-    const { session } = await signUp();
-    const path = '/api/v1/auth/sign-out';
-    for (const body of [{ anything: 1 }, '[]', '[1]', 'null', '1', '{', '{"__proto__":1}']) {
-      expect((await session.post(path, body)).code, JSON.stringify(body)).toBe('VALIDATION_ERROR');
-    }
-    const typed = (type: string, body: string) => session.send('POST', path, { body, headers: { 'content-type': type } });
-    expect((await typed('text/plain', 'x')).status).toBe(415);
-    expect((await typed('application/json', 'x'.repeat(70_000))).status).toBe(413);
-    expect((await session.post(path, {})).status).toBe(200);
-    expect((await (await signUp()).session.post(path)).status).toBe(200);
-  });
-});
-
-describe('the fields of a new account', () => {
-  const signUpWith = (change: object) =>
-    sharedApi().post('/api/v1/auth/sign-up', {
-      username: unique('u'),
-      email: `${unique('u')}@example.com`,
-      password: 'a long passphrase',
-      ...change,
-    });
-
-  it.each([
-    { username: 'ab' },
-    { username: 'a'.repeat(33) },
-    { username: 'with space' },
-    { username: 'ünïcode' },
-    { username: 'abc\n' },
-    { username: ' abc ' },
-    { username: "abc'--" },
-    { email: 'nobody' },
-    { email: 'nobody@' },
-    { email: '@example.com' },
-    { email: 'a@b@c.de' },
-    { email: 'a b@example.com' },
-    { email: 'a@example.com\n' },
-    { email: 'a@exämple.com' },
-    { email: `${'a'.repeat(250)}@example.com` },
-    { email: 'a\0@example.com' },
-    { password: 'a'.repeat(9) },
-    { password: 'a'.repeat(129) },
-    { password: '😀'.repeat(9) },
-    { password: 'with a NUL \0 in it' },
-  ])('are refused: %j', async (change) => {
-    expect((await signUpWith(change)).code).toBe('VALIDATION_ERROR');
-  });
-
-  it.each([
-    { username: unique('A_b-').slice(0, 32) },
-    { password: '😀'.repeat(128) },
-    { password: '          ' },
-    { email: `${unique('a.b+c')}@sub.example.co` },
-  ])('are taken: %j', async (change) => {
-    expect((await signUpWith(change)).status).toBe(200);
+    expect(outcome(answer)).toBe('400 VALIDATION_ERROR');
   });
 });

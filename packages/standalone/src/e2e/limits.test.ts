@@ -1,20 +1,31 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Answer, Api, Body } from '../testing/api.ts';
-import { createApplication, createKey, PASSWORD, SCOPES, signUp, unique } from '../testing/caller.ts';
+import { cookieOf, createApplication, createKey, PASSWORD, SCOPES, signUp, unique } from '../testing/caller.ts';
+import { outcome } from '../testing/files.ts';
 import { forgeKey } from '../testing/key-text.ts';
 import { type OwnInstance, startOwnInstance } from '../testing/own-instance.ts';
+import { signInTo } from '../testing/two-factor.ts';
 
-/** One instance behind a trusted proxy, so that each test is a client with an address of its own. */
+/** One instance behind a trusted proxy, so that each test is a client with its own address. */
+const IP = 30;
+const PRINCIPAL = 8;
+const AUTH = 5;
+const FAILURES = 3;
+const KEYS = 4;
+const APPLICATIONS = '/api/v1/panel/get-applications';
+const SIGN_IN = '/api/v1/auth/sign-in';
+const SIGN_UP = '/api/v1/auth/sign-up';
+
 let instance: OwnInstance;
 beforeAll(async () => {
   instance = await startOwnInstance({
     env: {
       TRUSTED_PROXIES: 'loopback',
-      RATE_LIMIT_IP_PER_MINUTE: '30',
-      RATE_LIMIT_PRINCIPAL_PER_MINUTE: '8',
-      AUTH_ATTEMPTS_PER_MINUTE: '5',
-      SIGN_IN_FAILURES_PER_15_MINUTES: '3',
-      API_KEYS_CREATED_PER_HOUR: '4',
+      RATE_LIMIT_IP_PER_MINUTE: String(IP),
+      RATE_LIMIT_PRINCIPAL_PER_MINUTE: String(PRINCIPAL),
+      AUTH_ATTEMPTS_PER_MINUTE: String(AUTH),
+      SIGN_IN_FAILURES_PER_15_MINUTES: String(FAILURES),
+      API_KEYS_CREATED_PER_HOUR: String(KEYS),
     },
   });
 });
@@ -26,22 +37,25 @@ function newAddress(): string {
   return `198.51.${Math.floor(addresses / 250)}.${(addresses % 250) + 1}`;
 }
 
-/** A client from an address that nobody was counted for. */
+/** A client from an address that was never counted. */
 const newClient = (address = newAddress()): Api => instance.api.with({ 'x-forwarded-for': address });
-/** The same caller from another address, so that no limit per address is in the way. */
+/** The same caller from a new address, so that no limit per address is in the way. */
 const elsewhere = (api: Api): Api => api.with({ 'x-forwarded-for': newAddress() });
+const newBody = () => ({ username: unique('u'), email: `${unique('u')}@example.com`, password: PASSWORD });
 
 async function repeat(times: number, send: () => Promise<Answer>): Promise<Answer[]> {
   const answers: Answer[] = [];
   for (let i = 0; i < times; i += 1) answers.push(await send());
   return answers;
 }
-
+const atOnce = (times: number, send: () => Promise<Answer>) => Promise.all(Array.from({ length: times }, send));
 const statuses = (answers: readonly Answer[]) => answers.map(({ status }) => status);
+const fill = (...counts: ReadonlyArray<readonly [number, number]>) =>
+  counts.flatMap(([times, status]) => Array<number>(times).fill(status));
 
-/** Checks all that a denial says. */
+/** Checks all that a 429 says. */
 function expectDenial(answer: Answer | undefined, name: string, max: number, windowSeconds: number): void {
-  expect([answer?.status, answer?.code, answer?.message]).toEqual([429, 'rate_limit_reached', expect.any(String)]);
+  expect([answer?.status, answer?.code]).toEqual([429, 'rate_limit_reached']);
   const retryAfter = Number(answer?.headers.get('retry-after'));
   expect(retryAfter).toBeGreaterThan(0);
   expect(retryAfter).toBeLessThanOrEqual(windowSeconds);
@@ -49,301 +63,188 @@ function expectDenial(answer: Answer | undefined, name: string, max: number, win
   expect(answer?.headers.get('ratelimit')).toBe(`"${name}";r=0;t=${retryAfter}`);
 }
 
+/** Checks that so many responses have a status, and all others are denied. */
+function expectLimit(
+  answers: readonly Answer[],
+  [count, status]: readonly [number, number],
+  name: string,
+  max: number,
+  windowSeconds: number,
+): void {
+  expect(statuses(answers).sort()).toEqual(fill([count, status], [answers.length - count, 429]));
+  expectDenial(
+    answers.find((answer) => answer.status === 429),
+    name,
+    max,
+    windowSeconds,
+  );
+}
+
 describe('the limit per address', () => {
-  it('denies what is past it, whatever it is, before anything else is looked at', async () => {
+  it('is checked before anything else, and exact for requests at the same time', async () => {
     const owner = await signUp(newClient());
     const { api: key } = await createKey(owner);
     const client = newClient();
-    const answers = await repeat(30, () => client.get('/nowhere'));
-    expect(new Set(statuses(answers))).toEqual(new Set([404]));
+    expect(statuses(await atOnce(IP * 2, () => client.get('/nowhere'))).sort()).toEqual(fill([IP, 404], [IP, 429]));
     const address = { 'x-forwarded-for': client.headers['x-forwarded-for'] as string };
     const denied = [
-      await client.get('/nowhere'),
-      await client.get('/api/v1/panel/get-applications'),
-      await client.with({ authorization: `Bearer ${forgeKey()}` }).get('/api/v1/panel/get-applications'),
-      await key.with(address).get('/api/v1/panel/get-applications'),
+      await client.get(APPLICATIONS),
+      await client.with({ authorization: `Bearer ${forgeKey()}` }).get(APPLICATIONS),
       await key.with(address).post('/api/v1/panel/create-application', '{broken'),
       await owner.session.with(address).get('/api/v1/auth/session'),
-      await client.post('/api/v1/auth/sign-up', {}),
+      await client.post(SIGN_UP, {}),
       await client.get('/docs/static/nothing'),
     ];
-    for (const answer of denied) expectDenial(answer, 'ip', 30, 60);
-    expect((await elsewhere(key).get('/api/v1/panel/get-applications')).status).toBe(200);
-  });
-
-  it('says on a success where it stands, and counts down', async () => {
-    const owner = await signUp(newClient());
-    const session = elsewhere(owner.session);
-    const answers = await repeat(3, () => session.get('/api/v1/auth/session'));
-    const remaining = answers.map(({ headers }) => Number(/r=(\d+)/.exec(headers.get('ratelimit') ?? '')?.[1]));
-    // Of both limits the tighter is told: 8 for the principal.
-    expect(remaining).toEqual([7, 6, 5]);
-    for (const { headers } of answers) {
-      expect(headers.get('ratelimit-policy')).toBe('"principal";q=8;w=60');
-      expect(headers.get('ratelimit')).toMatch(/^"principal";r=\d;t=([1-9]|[1-5]\d|60)$/);
-      expect(headers.get('retry-after')).toBeNull();
-    }
-  });
-
-  it('is exact for requests at once', async () => {
-    const client = newClient();
-    const answers = await Promise.all(Array.from({ length: 60 }, () => client.get('/api/v1/panel/get-applications')));
-    expect(answers.filter(({ status }) => status === 401)).toHaveLength(30);
-    expect(answers.filter(({ status }) => status === 429)).toHaveLength(30);
+    for (const answer of denied) expectDenial(answer, 'ip', IP, 60);
+    expect((await elsewhere(key).get(APPLICATIONS)).status).toBe(200);
+    const probe = await fetch(`${instance.baseUrl}/healthz`, { headers: client.headers });
+    expect([probe.status, probe.headers.get('ratelimit')]).toEqual([200, null]);
   });
 
   it('counts a network of IPv6 as one, and IPv4 in IPv6 as IPv4', async () => {
     const answers = [];
-    for (let i = 0; i < 31; i += 1) answers.push(await newClient(`2001:db8:77:1::${i.toString(16)}`).get('/nowhere'));
-    expect(statuses(answers)).toEqual([...Array(30).fill(404), 429]);
+    for (let i = 0; i <= IP; i += 1) answers.push(await newClient(`2001:db8:77:1::${i.toString(16)}`).get('/nowhere'));
+    expect(statuses(answers)).toEqual(fill([IP, 404], [1, 429]));
     expect((await newClient('2001:db8:77:2::1').get('/nowhere')).status).toBe(404);
     const address = newAddress();
-    await repeat(30, () => newClient(address).get('/nowhere'));
+    await repeat(IP, () => newClient(address).get('/nowhere'));
     expect((await newClient(`::ffff:${address}`).get('/nowhere')).status).toBe(429);
   });
 
-  it('does not count the probes', async () => {
-    const client = newClient();
-    await repeat(31, () => client.get('/nowhere'));
-    const response = await fetch(`${instance.baseUrl}/healthz`, { headers: client.headers });
-    expect([response.status, response.headers.get('ratelimit')]).toEqual([200, null]);
-  });
-});
-
-describe('the address of a client', () => {
-  it('is the last one that no trusted proxy added, whatever the client made up before it', async () => {
+  it('counts the last address that no trusted proxy added, and the proxy where that forwards no address', async () => {
     const address = newAddress();
-    const forwarded = (list: string) => newClient(list).get('/nowhere');
     const answers = [];
-    for (let i = 0; i < 31; i += 1) answers.push(await forwarded(`10.9.8.${i}, 203.0.113.${i}, ${address}, 127.0.0.1`));
+    for (let i = 0; i <= IP; i += 1)
+      answers.push(await newClient(`10.9.8.${i}, 203.0.113.${i}, ${address}, 127.0.0.1`).get('/nowhere'));
     expect(statuses(answers).at(-1)).toBe(429);
-  });
-
-  it('is the proxy’s own where that forwards what is no address', async () => {
-    const before = await newClient('not an address').get('/nowhere');
-    const after = await newClient('198.51.100.1:4711').get('/nowhere');
     const left = (answer: Answer) => Number(/r=(\d+)/.exec(answer.headers.get('ratelimit') ?? '')?.[1]);
+    const [before, after] = [
+      await newClient('not an address').get('/nowhere'),
+      await newClient('198.51.100.1:4711').get('/nowhere'),
+    ];
     expect(left(before) - left(after)).toBe(1);
   });
 });
 
 describe('the limit per key or session', () => {
-  it('denies what is past it from any address, and no other key of the account', async () => {
+  it('holds from any address and before the scope, also at the same time, and for no other key of the account', async () => {
     const owner = await signUp(newClient());
-    const key = await createKey(owner);
-    const other = await createKey(owner);
-    const answers = await repeat(10, () => elsewhere(key.api).get('/api/v1/panel/get-applications'));
-    expect(statuses(answers)).toEqual([...Array(8).fill(200), 429, 429]);
-    expectDenial(answers[9], 'principal', 8, 60);
-    expect((await elsewhere(other.api).get('/api/v1/panel/get-applications')).status).toBe(200);
-  });
-
-  it('is exact for requests at once, also while the gateway does not know the key', async () => {
-    const { api } = await createKey(await signUp(newClient()));
-    const answers = await Promise.all(Array.from({ length: 30 }, () => elsewhere(api).get('/api/v1/panel/get-applications')));
-    expect(answers.filter(({ status }) => status === 200)).toHaveLength(8);
-    expect(answers.filter(({ status }) => status === 429)).toHaveLength(22);
-  });
-
-  it('denies before the scope is looked at', async () => {
-    const { api } = await createKey(await signUp(newClient()), { scopes: ['account:read'] });
-    const answers = await repeat(9, () => elsewhere(api).get('/api/v1/panel/get-applications'));
-    expect(statuses(answers)).toEqual([...Array(8).fill(403), 429]);
-  });
-
-  it('denies also the request that uses up the limit per address', async () => {
-    const { api } = await createKey(await signUp(newClient()));
-    await repeat(8, () => elsewhere(api).get('/api/v1/panel/get-applications'));
-    const client = newClient();
-    await repeat(29, () => client.get('/nowhere'));
-    const last = await api
-      .with({ 'x-forwarded-for': client.headers['x-forwarded-for'] as string })
-      .get('/api/v1/panel/get-applications');
-    expectDenial(last, 'principal', 8, 60);
-  });
-});
-
-describe('sign-up', () => {
-  it('is denied past its limit per address, whether it succeeds or not', async () => {
-    const client = newClient();
-    const body = () => ({ username: unique('u'), email: `${unique('u')}@example.com`, password: PASSWORD });
-    const answers = [
-      await client.post('/api/v1/auth/sign-up', body()),
-      ...(await repeat(5, () => client.post('/api/v1/auth/sign-up', {}))),
+    const [key, unscoped, other] = [
+      await createKey(owner),
+      await createKey(owner, { scopes: ['account:read'] }),
+      await createKey(owner),
     ];
-    expect(statuses(answers)).toEqual([200, 400, 400, 400, 400, 429]);
-    expectDenial(answers[5], 'sign-up', 5, 60);
-    expect((await newClient().post('/api/v1/auth/sign-up', body())).status).toBe(200);
+    const answers = await atOnce(30, () => elsewhere(key.api).get(APPLICATIONS));
+    expectLimit(answers, [PRINCIPAL, 200], 'principal', PRINCIPAL, 60);
+    const refused = await repeat(PRINCIPAL + 1, () => elsewhere(unscoped.api).get(APPLICATIONS));
+    expect(statuses(refused)).toEqual(fill([PRINCIPAL, 403], [1, 429]));
+    expect((await elsewhere(other.api).get(APPLICATIONS)).status).toBe(200);
+  });
+
+  it('is reported on a success, as the tighter of two', async () => {
+    const { session } = await signUp(newClient());
+    for (const { headers } of await repeat(3, () => elsewhere(session).get('/api/v1/auth/session'))) {
+      expect(headers.get('ratelimit-policy')).toBe(`"principal";q=${PRINCIPAL};w=60`);
+      expect(headers.get('ratelimit')).toMatch(/^"principal";r=[5-7];t=([1-9]|[1-5]\d|60)$/);
+      expect(headers.get('retry-after')).toBeNull();
+    }
   });
 });
 
-describe('sign-in', () => {
-  it('is denied past its limit per address', async () => {
-    const { email, password } = await signUp(newClient());
+describe('signing up and in', () => {
+  it('are limited per address, whether they succeed or not', async () => {
     const client = newClient();
-    const answers = await repeat(6, () => client.post('/api/v1/auth/sign-in', { email, password }));
-    expect(statuses(answers)).toEqual([200, 200, 200, 200, 200, 429]);
-    expectDenial(answers[5], 'sign-in', 5, 60);
+    const answers = [await client.post(SIGN_UP, newBody()), ...(await repeat(AUTH, () => client.post(SIGN_UP, {})))];
+    expect(statuses(answers)).toEqual([200, ...fill([AUTH - 1, 400], [1, 429])]);
+    expectDenial(answers.at(-1), 'sign-up', AUTH, 60);
+    const owner = await signUp(newClient());
+    expectLimit(await repeat(AUTH + 1, () => signInTo(client, owner)), [AUTH, 200], 'sign-in', AUTH, 60);
   });
 
-  it('is denied after failures for one email, from any address and in any case, with the right password too, but for one attempt', async () => {
+  it.each([SIGN_UP, SIGN_IN])('are not spent by a page of another site: %s', async (path) => {
+    const client = newClient();
+    const page = client.with({ origin: 'https://evil.test', 'sec-fetch-site': 'cross-site' });
+    expect(new Set((await repeat(AUTH + 1, () => page.post(path, {}))).map(outcome))).toEqual(new Set(['403 csrf_invalid']));
+    const { username, ...credentials } = newBody();
+    const body = path === SIGN_UP ? { ...credentials, username } : credentials;
+    expect((await client.post(path, body)).status).toBe(path === SIGN_UP ? 200 : 401);
+  });
+
+  it('are refused after failures for one email, in any case and from any address, but for one attempt each', async () => {
     const { email, password } = await signUp(newClient());
     const last = newAddress();
-    const tryIn = (name: string, word: string, address = newAddress()) =>
-      newClient(address).post('/api/v1/auth/sign-in', { email: name, password: word });
-    const answers = [
-      await tryIn(email, 'wrong password'),
-      await tryIn(email.toUpperCase(), 'wrong password'),
-      await tryIn(email, password),
-      await tryIn(email.replace('user', 'USER'), 'wrong password'),
-      await tryIn(email, 'wrong password', last),
-      await tryIn(email.toUpperCase(), password, last),
-    ];
+    const answers: Answer[] = [];
+    const attempt = async (word: string, address = newAddress()) => {
+      const name = answers.length % 2 ? email.toUpperCase() : email;
+      answers.push(await newClient(address).post(SIGN_IN, { email: name, password: word }));
+    };
+    // What is malformed or succeeds is no failure.
+    await repeat(FAILURES + 1, () => newClient().post(SIGN_IN, { email }));
+    const wrong = 'wrong password';
+    for (const word of [wrong, wrong, password, wrong]) await attempt(word);
+    for (const word of [wrong, password]) await attempt(word, last);
     expect(statuses(answers)).toEqual([401, 401, 200, 401, 401, 429]);
-    expectDenial(answers[5], 'sign-in-failures', 3, 900);
+    expectDenial(answers[5], 'sign-in-failures', FAILURES, 900);
   });
 
-  it('is not denied to an owner who is at home nowhere yet, however long one address keeps failing', async () => {
-    const { email, password } = await signUp(newClient());
-    const [attacker, away] = [newAddress(), newAddress()];
-    const tryIn = (address: string, word: string) => newClient(address).post('/api/v1/auth/sign-in', { email, password: word });
-    const failures = await repeat(5, () => tryIn(attacker, 'wrong password'));
-    expect(statuses(failures)).toEqual([401, 401, 401, 401, 429]);
-    expect((await tryIn(away, password)).status).toBe(200);
-    expect((await tryIn(away, password)).status).toBe(200);
-  });
-
-  it('is not denied to the owner at home, however long others keep failing from elsewhere', async () => {
-    const [home, office] = [newAddress(), newAddress()];
-    const { email, password } = await signUp(newClient(home));
-    const tryIn = (address: string, word: string) => newClient(address).post('/api/v1/auth/sign-in', { email, password: word });
-    expect((await tryIn(office, password)).status).toBe(200);
-    const attacker = newAddress();
-    const failures = await repeat(5, () => tryIn(attacker, 'wrong password'));
-    expect(statuses(failures)).toEqual([401, 401, 401, 401, 429]);
-    const atHome = [await tryIn(home, 'wrong password'), await tryIn(home, password), await tryIn(office, password)];
-    expect(statuses(atHome)).toEqual([401, 200, 200]);
-  });
-
-  it('is denied at home too after as many failures there, which count for that place alone', async () => {
-    const [home, office] = [newAddress(), newAddress()];
-    const { email, password } = await signUp(newClient(home));
-    const tryIn = (address: string, word: string) => newClient(address).post('/api/v1/auth/sign-in', { email, password: word });
-    expect(statuses([await tryIn(home, password), await tryIn(office, password)])).toEqual([200, 200]);
-    const answers = await Promise.all(Array.from({ length: 4 }, () => tryIn(home, 'wrong password')));
-    expect(statuses(answers).sort()).toEqual([401, 401, 401, 429]);
-    expectDenial(
-      answers.find(({ status }) => status === 429),
-      'sign-in-failures',
-      3,
-      900,
-    );
-    expect((await tryIn(office, password)).status).toBe(200);
-    expect((await tryIn(newAddress(), 'wrong password')).status).toBe(401);
-  });
-
-  it('is denied in the same way for an email that has no account', async () => {
+  it('are refused in the same way for an email without an account, and exactly at the same time', async () => {
     const email = `${unique('nobody')}@example.com`;
-    const client = newClient();
-    const answers = await repeat(5, () => client.post('/api/v1/auth/sign-in', { email, password: PASSWORD }));
-    expect(statuses(answers)).toEqual([401, 401, 401, 401, 429]);
-    expectDenial(answers[4], 'sign-in-failures', 3, 900);
+    const addressList = Array.from({ length: 4 }, newAddress);
+    const attempt = (i: number) => newClient(addressList[i % 4]).post(SIGN_IN, { email, password: `wrong password ${i}` });
+    const answers = await Promise.all(Array.from({ length: 20 }, (_, i) => attempt(i)));
+    // One attempt of each address is its own.
+    expectLimit(answers, [FAILURES + 4, 401], 'sign-in-failures', FAILURES, 900);
   });
 
-  it('tries no more passwords than that when they come at once', async () => {
-    const { email } = await signUp(newClient());
-    const addresses = Array.from({ length: 4 }, newAddress);
-    const tryIn = (address: string, i: number) =>
-      newClient(address).post('/api/v1/auth/sign-in', { email, password: `wrong password ${i}` });
-    const answers = await Promise.all(addresses.flatMap((address) => Array.from({ length: 5 }, (_, i) => tryIn(address, i))));
-    // One of each address is its own.
-    expect(answers.filter(({ status }) => status === 401)).toHaveLength(3 + 4);
-    expect(answers.filter(({ status }) => status === 429)).toHaveLength(13);
-  });
-
-  it('does not count what was malformed or succeeded as a failure', async () => {
-    const { email, password } = await signUp(newClient());
-    await repeat(4, () => newClient().post('/api/v1/auth/sign-in', { email }));
-    await repeat(4, () => newClient().post('/api/v1/auth/sign-in', { email, password: '' }));
-    const answers = await repeat(6, () => newClient().post('/api/v1/auth/sign-in', { email, password }));
-    expect(new Set(statuses(answers))).toEqual(new Set([200]));
+  it('are not refused to an owner, at home or from a new address, however long others fail', async () => {
+    const home = newAddress();
+    const owner = await signUp(newClient(home));
+    const attempt = (address: string, password = owner.password) => signInTo(newClient(address), { ...owner, password });
+    const attacker = newAddress();
+    expect(statuses(await repeat(5, () => attempt(attacker, 'wrong password')))).toEqual(fill([4, 401], [1, 429]));
+    expect((await attempt(home, 'wrong password')).status).toBe(401);
+    expect(statuses([await attempt(home), await attempt(newAddress())])).toEqual([200, 200]);
+    const atHome = await atOnce(FAILURES, () => attempt(home, 'wrong password'));
+    expect(statuses(atHome).sort()).toEqual(fill([FAILURES - 1, 401], [1, 429]));
   });
 });
 
-describe('turning two-factor authentication off', () => {
-  it('is denied past its limit per account, however many come at once and from wherever', async () => {
-    const owner = await signUp(newClient());
-    const disable = () =>
-      elsewhere(owner.session).post('/api/v1/auth/two-factor/disable', { password: 'wrong password', code: '123456' });
-    const answers = await Promise.all(Array.from({ length: 8 }, disable));
-    expect(statuses(answers).sort()).toEqual([400, 400, 400, 400, 400, 429, 429, 429]);
-    expectDenial(
-      answers.find(({ status }) => status === 429),
-      'two-factor-disabling',
-      5,
-      60,
-    );
-  });
+it('turning two-factor authentication off is limited per account, at the same time and from wherever', async () => {
+  const { session } = await signUp(newClient());
+  const disable = () =>
+    elsewhere(session).post('/api/v1/auth/two-factor/disable', { password: 'wrong password', code: '123456' });
+  expectLimit(await atOnce(PRINCIPAL, disable), [AUTH, 400], 'two-factor-disabling', AUTH, 60);
 });
 
-describe('making API keys', () => {
+it('creating API keys is limited per account, which only successes count for', async () => {
+  const owner = await signUp(newClient());
   const body = { name: 'A key', scopes: SCOPES, allApplications: true };
-
-  it('is denied past its limit per account, which only successes count for', async () => {
-    const owner = await signUp(newClient());
-    // Sessions of one account share it, so that the limit per session is not in the way.
-    const sessions = [owner.session];
-    for (let i = 0; i < 2; i += 1) {
-      const opened = await newClient().post('/api/v1/auth/sign-in', { email: owner.email, password: owner.password });
-      const [cookie = ''] = (opened.headers.get('set-cookie') ?? '').split(';');
-      sessions.push(instance.api.with({ cookie, 'x-csrf-token': opened.data.csrfToken }));
-    }
-    const create = (session: Api | undefined, given: Body) => elsewhere(session as Api).post('/api/v1/panel/api-keys', given);
-    const failures = [
-      await create(sessions[0], {}),
-      await create(sessions[0], { ...body, name: 'x' }),
-      await create(sessions[0]?.with({ 'x-csrf-token': 'wrong' }), body),
-      await create(sessions[0], { ...body, allApplications: false, applicationIds: ['01900000-0000-7000-8000-00000000dead'] }),
-      await create(sessions[1], '{'.padEnd(70_000)),
-    ];
-    expect(statuses(failures)).toEqual([400, 400, 403, 404, 413]);
-    const answers = [
-      ...(await repeat(3, () => create(sessions[1], body))),
-      ...(await repeat(3, () => create(sessions[2], body))),
-    ];
-    expect(statuses(answers)).toEqual([200, 200, 200, 200, 429, 429]);
-    expectDenial(answers[5], 'api-key-creation', 4, 3_600);
-    expect((await elsewhere(sessions[2] as Api).get('/api/v1/panel/api-keys')).data).toHaveLength(4);
-  });
-
-  it('is exact for requests at once', async () => {
-    const owner = await signUp(newClient());
-    const answers = await Promise.all(
-      Array.from({ length: 8 }, () => elsewhere(owner.session).post('/api/v1/panel/api-keys', body)),
-    );
-    expect(statuses(answers).filter((status) => status === 200)).toHaveLength(4);
-    expect(statuses(answers).filter((status) => status === 429)).toHaveLength(4);
-  });
+  // Several sessions, so that the limit per session is not in the way.
+  const opened = await signInTo(newClient(), owner);
+  const second = instance.api.with({ cookie: cookieOf(opened.headers), 'x-csrf-token': opened.data.csrfToken });
+  const create = (session: Api, given: Body) => elsewhere(session).post('/api/v1/panel/api-keys', given);
+  const failures = [
+    await create(owner.session, {}),
+    await create(owner.session.with({ 'x-csrf-token': 'wrong' }), body),
+    await create(owner.session, { ...body, allApplications: false, applicationIds: ['01900000-0000-7000-8000-00000000dead'] }),
+    await create(owner.session, '{'.padEnd(70_000)),
+  ];
+  expect(statuses(failures)).toEqual([400, 403, 404, 413]);
+  expectLimit(await atOnce(PRINCIPAL - 1, () => create(second, body)), [KEYS, 200], 'api-key-creation', KEYS, 3_600);
 });
 
-describe('rotating runtime keys', () => {
-  it('is denied past two an hour for each application, both types together', async () => {
-    const owner = await signUp(newClient());
-    const [first, second] = [await createApplication(owner.session), await createApplication(owner.session)];
-    const { api } = await createKey(owner);
-    const rotate = (type: string, applicationId: string) =>
-      elsewhere(api).patch('/api/v1/panel/update-api-keys', { type }, { applicationId });
-    const answers = [
-      await rotate('unknown', first),
-      await rotate('socketKey', first),
-      await rotate('httpKey', first),
-      await rotate('socketKey', first),
-      await rotate('httpKey', first),
-      await rotate('httpKey', second),
-    ];
-    expect(statuses(answers)).toEqual([400, 200, 200, 429, 429, 200]);
-    expectDenial(answers[4], 'rotations', 2, 3_600);
-    const left = [answers[1], answers[2]].map((answer) => answer?.headers.get('ratelimit')?.split(';t=')[0]);
-    expect(left).toEqual(['"rotations";r=1', '"rotations";r=0']);
-  });
+it('rotating runtime keys is limited to two an hour for each application, both types together', async () => {
+  const owner = await signUp(newClient());
+  const [first, second] = [await createApplication(owner.session), await createApplication(owner.session)];
+  const { api } = await createKey(owner);
+  const answers: Answer[] = [];
+  const rotate = async (type: string, applicationId = first) => {
+    answers.push(await elsewhere(api).patch('/api/v1/panel/update-api-keys', { type }, { applicationId }));
+  };
+  for (const type of ['unknown', 'socketKey', 'httpKey', 'httpKey']) await rotate(type);
+  await rotate('httpKey', second);
+  expect(statuses(answers)).toEqual([400, 200, 200, 429, 200]);
+  expectDenial(answers[3], 'rotations', 2, 3_600);
+  const left = [answers[1], answers[2]].map((answer) => answer?.headers.get('ratelimit')?.split(';t=')[0]);
+  expect(left).toEqual(['"rotations";r=1', '"rotations";r=0']);
 });

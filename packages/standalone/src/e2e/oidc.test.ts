@@ -1,18 +1,20 @@
 import { once } from 'node:events';
-import { type AddressInfo, createServer } from 'node:net';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { signUp } from '../testing/caller.ts';
+import { PASSWORD, signUp } from '../testing/caller.ts';
 import { outcome } from '../testing/files.ts';
-import { cookieLines, OidcBrowser, someoneAt } from '../testing/oidc-browser.ts';
-import { type OidcIssuer, PUBLIC_URL, type Somebody, startOidcIssuer } from '../testing/oidc-issuer.ts';
-import { type OwnInstance, startOwnInstance } from '../testing/own-instance.ts';
+import { cookieLines, createUser, OidcBrowser } from '../testing/oidc-browser.ts';
+import { type OidcIssuer, PUBLIC_URL, startOidcIssuer, type UserClaims } from '../testing/oidc-issuer.ts';
+import { type OwnInstance, startInstanceForTest, startOwnInstance } from '../testing/own-instance.ts';
 import { signUpGuarded } from '../testing/two-factor.ts';
 
+const OIDC = '/api/v1/auth/oidc';
 let issuer: OidcIssuer;
 let instance: OwnInstance;
 beforeAll(async () => {
   issuer = await startOidcIssuer();
-  instance = await startOwnInstance({ env: issuer.env });
+  const env = { OIDC_ISSUERS: 'corp,away', OIDC_AWAY_ISSUER: 'http://127.0.0.1:1', OIDC_AWAY_CLIENT_ID: 'a' };
+  instance = await startOwnInstance({ env: { ...issuer.env, ...env } });
 });
 afterAll(async () => {
   await instance.stop();
@@ -20,180 +22,133 @@ afterAll(async () => {
 });
 
 const browser = (session?: string) => new OidcBrowser(instance.api, issuer, session);
-const someone = (claims: Somebody = {}) => someoneAt(issuer, claims);
+const someone = (claims: UserClaims = {}) => createUser(issuer, claims);
 
 describe('signing in at an issuer', () => {
   it('opens a session of a new account, and the next time another session of the same', async () => {
     const login = someone();
     const first = browser();
     const answer = await first.signIn(login);
-    expect(outcome(answer)).toBe('200');
     expect(answer.data.account).toMatchObject({ username: login, email: `${login}@example.com`, avatarUrl: null });
     expect(cookieLines(answer.headers, 'session')).toEqual([
       expect.stringMatching(/^session=[\w-]{43}; Max-Age=25\d{5}; Path=\/; HttpOnly; Secure; SameSite=Lax$/),
     ]);
     expect(answer.headers.get('referrer-policy')).toBe('no-referrer');
-    expect((await first.session()).data).toEqual(answer.data);
-
     const second = browser();
     expect((await second.signIn(login)).data.account).toEqual(answer.data.account);
     expect(second.jar.get('session')).not.toBe(first.jar.get('session'));
-    expect((await first.session()).status).toBe(200);
+    expect((await first.session()).data).toEqual(answer.data);
   });
 
-  it('sends the browser to the issuer with a cookie that is only for the way back', async () => {
+  it('sends the browser to the issuer with a cookie for the way back alone', async () => {
     const started = await browser().start();
-    expect([started.status, await started.text()]).toEqual([302, '']);
+    expect([started.status, await started.text(), started.headers.get('cache-control')]).toEqual([302, '', 'no-store']);
     const url = new URL(started.headers.get('location') ?? '');
-    expect(url.origin).toBe(issuer.url);
-    expect(Object.fromEntries(url.searchParams)).toMatchObject({
-      redirect_uri: `${PUBLIC_URL}/api/v1/auth/oidc/callback`,
+    const parameters = {
+      redirect_uri: `${PUBLIC_URL}${OIDC}/callback/corp`,
       code_challenge_method: 'S256',
       response_type: 'code',
-    });
-    expect(cookieLines(started.headers, 'oidc_flow')).toEqual([
-      expect.stringMatching(
-        /^oidc_flow=[\w-]{100,2000}; Max-Age=(600|599); Path=\/api\/v1\/auth\/oidc; HttpOnly; Secure; SameSite=Lax$/,
-      ),
-    ]);
-    expect(started.headers.get('cache-control')).toBe('no-store');
+    };
+    expect([url.origin, Object.fromEntries(url.searchParams)]).toEqual([issuer.url, expect.objectContaining(parameters)]);
+    const cookie = /^oidc_flow=[\w-]{100,2000}; Max-Age=(600|599); Path=\/api\/v1\/auth\/oidc; HttpOnly; Secure; SameSite=Lax$/;
+    expect(cookieLines(started.headers, 'oidc_flow')).toEqual([expect.stringMatching(cookie)]);
   });
 
-  it('ends the session that the browser had, so that a planted one is worth nothing, and makes no account beside it', async () => {
+  it('ends the session that the browser had, so that a planted one is worth nothing', async () => {
     const attacker = await signUp(instance.api);
     const login = someone();
     const victim = browser(attacker.cookie);
     const refused = await victim.signIn(login);
     expect([outcome(refused), refused.message]).toEqual(['409 account_exists', expect.stringContaining('signed in')]);
     expect(outcome(await attacker.session.get('/api/v1/auth/session'))).toBe('200');
-    expect(outcome(await browser().signIn(login))).toBe('200');
-    expect(outcome(await victim.signIn(login))).toBe('200');
+    expect([outcome(await browser().signIn(login)), outcome(await victim.signIn(login))]).toEqual(['200', '200']);
     expect(outcome(await attacker.session.get('/api/v1/auth/session'))).toBe('401 unauth');
   });
 
-  it('is refused to whoever turns back at the issuer', async () => {
-    const other = browser();
-    const query = await other.visit(someone(), { turnBack: true });
-    expect(new URLSearchParams(query).get('error')).toBe('access_denied');
-    expect(outcome(await other.comeBack(query))).toBe('401 unauth');
-    expect(cookieLines((await other.comeBack(query)).headers, 'session')).toEqual([]);
-  });
-
-  it('ends once, also for a browser that kept its cookie', async () => {
-    const other = browser();
-    const query = await other.visit(someone());
-    const flow = other.jar.get('oidc_flow') ?? '';
-    expect(outcome(await other.comeBack(query))).toBe('200');
-    expect(other.jar.get('oidc_flow')).toBeUndefined();
-    expect(outcome(await other.comeBack(query))).toBe('401 unauth');
-    other.jar.set('oidc_flow', flow);
-    expect(outcome(await other.comeBack(query))).toBe('401 unauth');
-  });
-
-  it('ends in no other browser than it began in', async () => {
+  it('ends once, in the browser that it began in, and not where the user turned back', async () => {
     const [one, other] = [browser(), browser()];
     const query = await one.visit(someone());
+    const flow = one.jar.get('oidc_flow') ?? '';
     expect(outcome(await other.comeBack(query))).toBe('401 unauth');
     await other.start();
     expect(outcome(await other.comeBack(query))).toBe('401 unauth');
     expect(outcome(await one.comeBack(query))).toBe('200');
+    one.jar.set('oidc_flow', flow);
+    expect(outcome(await one.comeBack(query))).toBe('401 unauth');
+    const turnedBack = await other.visit(someone(), { turnBack: true });
+    expect(new URLSearchParams(turnedBack).get('error')).toBe('access_denied');
+    expect(outcome(await other.comeBack(turnedBack))).toBe('401 unauth');
   });
 
-  it.each<[string, (query: URLSearchParams) => void]>([
-    ['another issuer', (query) => query.set('iss', 'https://another.test')],
-    ['no issuer', (query) => query.delete('iss')],
-    ['another code', (query) => query.set('code', 'another')],
-    ['no code', (query) => query.delete('code')],
-    ['another state', (query) => query.set('state', 'another')],
-    ['no state', (query) => query.delete('state')],
-    ['an error', (query) => query.set('error', 'server_error')],
-  ])('is refused with %s', async (_what, change) => {
+  it.each([
+    ...['https://another.test', ''].map((value) => ['iss', value]),
+    ...['code', 'state'].flatMap((name) => ['another', ''].map((value) => [name, value])),
+    ['error', 'server_error'],
+  ])('is refused with another %s: %j', async (name = '', value = '') => {
     const other = browser();
     const query = new URLSearchParams(await other.visit(someone()));
-    change(query);
+    if (value === '') query.delete(name);
+    else query.set(name, value);
     const answer = await other.comeBack(query.toString());
-    expect(outcome(answer)).toBe('401 unauth');
-    expect(cookieLines(answer.headers, 'session')).toEqual([]);
+    expect([outcome(answer), cookieLines(answer.headers, 'session')]).toEqual(['401 unauth', []]);
+  });
+
+  it('refuses a malformed callback, one without a flow, and an unknown issuer', async () => {
+    const comeBack = async (query: string) => outcome(await browser().comeBack(query));
+    for (const query of ['state=a&state=b', `code=${'a'.repeat(5_000)}`, 'code=%00'])
+      expect(await comeBack(query)).toBe('400 VALIDATION_ERROR');
+    for (const query of ['', 'state=__proto__&code=constructor', '%5B%5D=1&code[]=2'])
+      expect(await comeBack(query)).toBe('401 unauth');
+    const start = async (query: string) => outcome(await instance.api.get(`${OIDC}/start`, query));
+    for (const name of ['nobody', 'CORP', '__proto__']) expect(await start(`issuer=${name}`), name).toBe('404 not_found');
+    for (const query of ['', 'issuer=corp&issuer=corp']) expect(await start(query)).toBe('400 VALIDATION_ERROR');
   });
 
   it.each([
-    ['a parameter twice', 'state=a&state=b'],
-    ['a huge parameter', `code=${'a'.repeat(5_000)}`],
-    ['a NUL', 'code=%00'],
-  ])('answers %s as any malformed request', async (_what, query) => {
-    expect(outcome(await browser().comeBack(query))).toBe('400 VALIDATION_ERROR');
-  });
-
-  it.each(['', 'state=__proto__&code=constructor', 'error=%3Cscript%3E', '%5B%5D=1&code[]=2'])(
-    'answers %j with a refusal',
-    async (query) => {
-      expect(outcome(await browser().comeBack(query))).toBe('401 unauth');
-    },
-  );
-
-  it.each([
-    ['cross-site', undefined, '403 csrf_invalid'],
-    ['cross-site', 'https://evil.test/', '403 csrf_invalid'],
-    ['cross-site', `https://evil.test/?${PUBLIC_URL}`, '403 csrf_invalid'],
-    ['cross-site', 'nonsense', '403 csrf_invalid'],
-    ['cross-site', `${PUBLIC_URL}/`, '302'],
-    ['same-site', undefined, '302'],
-    ['same-origin', undefined, '302'],
-    ['none', undefined, '302'],
-  ])('is begun by no link of another site: %s from %s', async (site, referer, expected) => {
-    const headers = { 'sec-fetch-site': site, ...(referer !== undefined && { referer }) };
-    const url = `${instance.api.baseUrl}/api/v1/auth/oidc/start?issuer=corp`;
-    const response = await fetch(url, { redirect: 'manual', headers });
+    ...['', 'https://evil.test/', `https://evil.test/?${PUBLIC_URL}`, 'nonsense'].map((referer) => ['cross-site', referer]),
+    ...[['cross-site', `${PUBLIC_URL}/`], ...['same-site', 'same-origin', 'none'].map((site) => [site, ''])],
+  ])('is not begun by a link of another site: %s from %j', async (site = '', referer = '') => {
+    const headers = { 'sec-fetch-site': site, ...(referer && { referer }) };
+    const expected = site === 'cross-site' && referer !== `${PUBLIC_URL}/` ? '403 csrf_invalid' : '302';
+    const response = await fetch(`${instance.baseUrl}${OIDC}/start?issuer=corp`, { redirect: 'manual', headers });
     const body = await response.text();
     expect(`${response.status} ${body && JSON.parse(body).code}`.trim()).toBe(expected);
     expect(cookieLines(response.headers, 'oidc_flow')).toHaveLength(expected === '302' ? 1 : 0);
   });
 
-  it('is to be at an issuer that is configured', async () => {
-    const { api } = instance;
-    for (const name of ['nobody', 'CORP', '__proto__']) {
-      expect(outcome(await api.get('/api/v1/auth/oidc/start', { issuer: name })), name).toBe('404 not_found');
-    }
-    expect(outcome(await api.get('/api/v1/auth/oidc/start'))).toBe('400 VALIDATION_ERROR');
-    expect(outcome(await api.get('/api/v1/auth/oidc/start', 'issuer=corp&issuer=corp'))).toBe('400 VALIDATION_ERROR');
-  });
-
-  it('never signs in to an account because of its email, and says what to do', async () => {
+  it('never signs in to an account because of its email, and needs a verified one for a new account', async () => {
     const owner = await signUp(instance.api);
     const answer = await browser().signIn(someone({ email: owner.email.toUpperCase() }));
-    expect(outcome(answer)).toBe('409 account_exists');
-    expect(answer.message).toContain('link');
+    expect(answer).toMatchObject({ status: 409, code: 'account_exists', message: expect.stringContaining('link') });
     expect(cookieLines(answer.headers, 'session')).toEqual([]);
-  });
-
-  it('makes no account of whoever has no verified email', async () => {
     expect(outcome(await browser().signIn(someone({ email_verified: false })))).toBe('403 email_not_verified');
   });
 
-  it('gives the account the picture that the issuer names, which nobody fetches', async () => {
-    let connections = 0;
-    const pictures = createServer((socket) => {
-      connections += 1;
-      socket.destroy();
-    }).listen(0, '127.0.0.1');
+  it('gives the account the picture that the issuer names, which is never fetched', async () => {
+    const sockets: Socket[] = [];
+    const pictures = createServer((socket) => sockets.push(socket)).listen(0, '127.0.0.1');
     await once(pictures, 'listening');
     const picture = `https://127.0.0.1:${(pictures.address() as AddressInfo).port}/picture.png`;
     const login = someone({ picture });
-    const other = browser();
-    expect((await other.signIn(login)).data.account.avatarUrl).toBe(picture);
-    expect((await other.session()).data.account.avatarUrl).toBe(picture);
-    issuer.know(login, { picture: `${picture}?2` });
-    expect((await browser().signIn(login)).data.account.avatarUrl).toBe(`${picture}?2`);
-    issuer.know(login, { picture: 'http://127.0.0.1/in-the-clear.png' });
-    expect((await browser().signIn(login)).data.account.avatarUrl).toBe(`${picture}?2`);
+    const avatarUrl = async () => (await browser().signIn(login)).data.account.avatarUrl;
+    expect(await avatarUrl()).toBe(picture);
+    for (const next of [`${picture}?2`, 'http://127.0.0.1/in-the-clear.png']) {
+      issuer.know(login, { picture: next });
+      expect(await avatarUrl()).toBe(`${picture}?2`);
+    }
     pictures.close();
-    expect(connections).toBe(0);
+    expect(sockets).toEqual([]);
+  });
+
+  it('at an issuer that is down is answered with 503, and others are used', async () => {
+    const answer = await instance.api.get(`${OIDC}/start`, { issuer: 'away' }, { mayFail: true });
+    expect([outcome(answer), answer.headers.get('retry-after')]).toEqual(['503 INTERNAL_ERROR', expect.stringMatching(/^\d+$/)]);
+    expect(outcome(await browser().signIn(someone()))).toBe('200');
   });
 });
 
 describe('an account with a second factor', () => {
-  /** A browser that was sent back and asked for a code. */
-  async function askedForCode() {
+  it('is signed in to with a code, once, and not by a code alone or a page of another origin', async () => {
     const guarded = await signUpGuarded(instance.api);
     const login = someone();
     const linking = browser(guarded.cookie);
@@ -201,39 +156,99 @@ describe('an account with a second factor', () => {
     expect(outcome(await linking.comeBack(await linking.visit(login, { url: data.url })))).toBe('200');
     const other = browser();
     const answer = await other.signIn(login);
-    return { guarded, other, answer };
-  }
-
-  it('is signed in to with a code, once', async () => {
-    const { guarded, other, answer } = await askedForCode();
-    expect(outcome(answer)).toBe('401 two_factor_required');
-    expect(cookieLines(answer.headers, 'session')).toEqual([]);
-    expect(outcome(await other.session())).toBe('401 unauth');
+    expect([outcome(answer), cookieLines(answer.headers, 'session')]).toEqual(['401 two_factor_required', []]);
     expect(outcome(await other.complete(guarded.wrongCode()))).toBe('400 bad_request');
     const pending = other.jar.get('oidc_pending') ?? '';
-    const [recoveryCode = ''] = guarded.recoveryCodes;
-    const completed = await other.complete(recoveryCode);
-    expect(outcome(completed)).toBe('200');
+    const [code = ''] = guarded.recoveryCodes;
+    const foreign = instance.api.with({ cookie: other.jar.header(`${OIDC}/complete`), origin: 'https://evil.test' });
+    expect(outcome(await foreign.post(`${OIDC}/complete`, { code }))).toBe('403 csrf_invalid');
+    const forged = browser();
+    expect(outcome(await forged.complete(code))).toBe('401 unauth');
+    forged.jar.set('oidc_pending', 'nonsense');
+    expect(outcome(await forged.complete(code))).toBe('401 unauth');
+    expect(outcome(await other.complete(code))).toBe('200');
     expect((await other.session()).data.account).toMatchObject({ id: guarded.accountId, twoFactorEnabled: true });
     expect(other.jar.get('oidc_pending')).toBeUndefined();
     other.jar.set('oidc_pending', pending);
-    expect(outcome(await other.complete(recoveryCode))).toBe('400 bad_request');
-    expect(outcome(await other.complete(guarded.usedCode))).toBe('400 bad_request');
+    for (const used of [code, guarded.usedCode]) expect(outcome(await other.complete(used))).toBe('400 bad_request');
+    const unlink = async (proof: object) => outcome(await guarded.session.post(`${OIDC}/unlink`, { issuer: 'corp', ...proof }));
+    const { password, recoveryCodes } = guarded;
+    expect(await unlink({ password })).toBe('401 two_factor_required');
+    expect(await unlink({ password: 'wrong password', code: recoveryCodes[1] })).toBe('400 bad_request');
+    expect(await unlink({ password, code: recoveryCodes[1] })).toBe('200');
+  });
+});
+
+describe('linking an account', () => {
+  it('lets its owner sign in at the issuer, whatever email they have there, until it is unlinked with the password', async () => {
+    const owner = await signUp(instance.api);
+    const login = someone({ email: 'elsewhere@example.com', email_verified: false });
+    const linking = browser(owner.cookie);
+    const { data } = await linking.link(owner.csrfToken);
+    const answer = await linking.comeBack(await linking.visit(login, { url: data.url }));
+    expect([answer.message, cookieLines(answer.headers, 'session')]).toEqual(['Linked.', []]);
+    expect(answer.data).toMatchObject({ account: { id: owner.accountId }, csrfToken: owner.csrfToken });
+    expect((await browser().signIn(login)).data.account.id).toBe(owner.accountId);
+    const links = async () => (await owner.session.get(`${OIDC}/links`)).data;
+    expect(await links()).toEqual([{ issuer: issuer.url, name: 'corp', subject: login, createdAt: expect.any(String) }]);
+    const unlink = (proof: object) => owner.session.post(`${OIDC}/unlink`, { issuer: 'corp', ...proof });
+    const proofs = [{}, { password: 'wrong password' }, { code: '123456' }];
+    for (const proof of proofs) expect(outcome(await unlink(proof))).toBe('400 bad_request');
+    expect((await unlink({ password: PASSWORD })).data).toEqual({ removed: 1 });
+    expect([outcome(await unlink({ password: PASSWORD })), await links()]).toEqual(['404 not_found', []]);
+    expect(outcome(await browser().signIn(login))).toBe('403 email_not_verified');
   });
 
-  it('is not signed in to by a code alone', async () => {
-    const { guarded } = await askedForCode();
-    expect(outcome(await browser().complete(guarded.recoveryCodes[0] ?? ''))).toBe('401 unauth');
-    const forged = browser();
-    forged.jar.set('oidc_pending', 'nonsense');
-    expect(outcome(await forged.complete(guarded.recoveryCodes[0] ?? ''))).toBe('401 unauth');
+  it('needs the password too, and the browser of the account', async () => {
+    const [owner, other] = [await signUp(instance.api), await signUp(instance.api)];
+    const login = someone();
+    const proofs = [{}, { password: 'wrong password' }];
+    for (const proof of proofs) expect(outcome(await browser(owner.cookie).link(owner.csrfToken, proof))).toBe('400 bad_request');
+    for (const session of [other.cookie, 'session=nonsense']) {
+      const linking = browser(owner.cookie);
+      const { data } = await linking.link(owner.csrfToken);
+      const query = await linking.visit(login, { url: data.url });
+      linking.jar.set('session', session.slice('session='.length));
+      expect(outcome(await linking.comeBack(query)), session).toBe('401 unauth');
+    }
+    expect(outcome(await owner.session.post(`${OIDC}/link`, { issuer: 'nobody' }))).toBe('404 not_found');
   });
 
-  it('is not signed in to by a page of somebody else', async () => {
-    const { guarded, other } = await askedForCode();
-    const cookie = other.jar.header('/api/v1/auth/oidc/complete');
-    const api = instance.api.with({ cookie, origin: 'https://evil.test' });
-    const answer = await api.post('/api/v1/auth/oidc/complete', { code: guarded.recoveryCodes[0] });
-    expect(outcome(answer)).toBe('403 csrf_invalid');
+  it('is refused where the user has an account; the only way to sign in is not removed', async () => {
+    const login = someone();
+    const only = browser();
+    const { account, csrfToken } = (await only.signIn(login)).data;
+    const owner = await signUp(instance.api);
+    const linking = browser(owner.cookie);
+    const { data } = await linking.link(owner.csrfToken);
+    expect(outcome(await linking.comeBack(await linking.visit(login, { url: data.url })))).toBe('409 account_exists');
+    expect((await browser().signIn(login)).data.account.id).toBe(account.id);
+    const api = instance.api.with({ cookie: only.jar.header('/'), 'x-csrf-token': csrfToken });
+    expect(outcome(await api.post(`${OIDC}/unlink`, { issuer: issuer.url }))).toBe('400 bad_request');
   });
+});
+
+it('with sign-up closed, a page to return to and small limits, browsers return to the page and are limited', async () => {
+  const returnUrl = 'https://dashboard.test/welcome?from=issuer';
+  const limits = { AUTH_ATTEMPTS_PER_MINUTE: '3', SIGN_IN_FAILURES_PER_15_MINUTES: '2', TRUSTED_PROXIES: 'loopback' };
+  const env = { ...issuer.env, ...limits, SIGN_UP: 'closed', OIDC_RETURN_URL: returnUrl };
+  const { api } = await startInstanceForTest({ env });
+  const locationOf = (response: Response) => [response.status, response.headers.get('location')];
+  const own = new OidcBrowser(api, issuer);
+  const query = await own.visit(someone());
+  expect(locationOf(await own.comeBackTo(query))).toEqual([302, `${returnUrl}&error=sign_up_closed`]);
+  expect(own.jar.get('session')).toBeUndefined();
+  const again = await own.comeBackTo(query);
+  expect([locationOf(again), again.headers.get('referrer-policy')]).toEqual([[302, `${returnUrl}&error=unauth`], 'no-referrer']);
+  // Beginning and coming back count together, and not for sign-in.
+  const embedded = { 'sec-fetch-site': 'cross-site', 'sec-fetch-dest': 'image', 'x-forwarded-for': '198.51.100.1' };
+  const url = `${api.baseUrl}${OIDC}/start?issuer=nowhere`;
+  const start = (headers: Record<string, string>) => fetch(url, { redirect: 'manual', headers });
+  // Pictures of other sites do not spend them.
+  for (let i = 0; i < 4; i += 1) expect((await start(embedded)).status).toBe(403);
+  const locations = [];
+  for (let i = 0; i < 4; i += 1) locations.push(locationOf(await start({ 'x-forwarded-for': '198.51.100.1' })));
+  expect(locations).toEqual([...Array(3).fill([302, `${returnUrl}&error=not_found`]), [429, null]]);
+  const signIn = { email: 'a@example.com', password: 'wrong password' };
+  expect(outcome(await api.with({ 'x-forwarded-for': '198.51.100.1' }).post('/api/v1/auth/sign-in', signIn))).toBe('401 unauth');
 });

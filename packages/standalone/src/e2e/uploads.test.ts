@@ -2,19 +2,7 @@ import { createHash } from 'node:crypto';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { Answer } from '../testing/api.ts';
 import { createApplication, createKey, type Owner, signUp, unique } from '../testing/caller.ts';
-import {
-  CHECK_NAME,
-  deleteFile,
-  findFileId,
-  listFiles,
-  listNames,
-  METADATA,
-  MIB,
-  outcome,
-  renameFile,
-  UPLOAD,
-  upload,
-} from '../testing/files.ts';
+import { CHECK_NAME, deleteFile, listFiles, METADATA, MIB, outcome, renameFile, UPLOAD, upload } from '../testing/files.ts';
 import { startUpload } from '../testing/running-upload.ts';
 
 let owner: Owner;
@@ -26,27 +14,35 @@ beforeAll(async () => {
 
 const sha256 = (bytes: string | Uint8Array) => createHash('sha256').update(bytes).digest();
 const digestOf = (bytes: string) => `sha-256=:${sha256(bytes).toString('base64')}:`;
+const send = (headers: Record<string, string>, fileName = unique(), content = 'bytes') =>
+  upload(owner.session, applicationId, fileName, content, headers);
 
-describe('the life of a file', () => {
-  it('is seen in every answer about it', async () => {
-    const { api } = await createKey(owner);
-    const id = await createApplication(api);
-    const metadata = async () => (await api.get(METADATA, { applicationId: id })).data;
-    const check = (fileName: string) => api.post(CHECK_NAME, { fileName }, { applicationId: id });
-    expect(await metadata()).toEqual({ totalFiles: 0, lastUploadedAt: null });
-    expect(await check('setup-1.2.exe')).toMatchObject({ status: 200, message: 'File name available', data: undefined });
+/** Sends a body without a content type. */
+async function sendBare(body?: Uint8Array<ArrayBuffer>): Promise<string> {
+  const query = new URLSearchParams({ applicationId, fileName: unique() });
+  const { headers, baseUrl } = owner.session;
+  const response = await fetch(`${baseUrl}${UPLOAD}?${query}`, { method: 'POST', headers, ...(body && { body }) });
+  return `${response.status} ${((await response.json()) as { code?: string }).code ?? ''}`.trim();
+}
 
-    const png = Buffer.concat([Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex'), Buffer.alloc(100)]);
-    const checksum = sha256(png).toString('hex');
-    const sentAt = Date.now();
-    const uploaded = await upload(api, id, 'setup-1.2.exe', png);
-    expect(uploaded).toMatchObject({ status: 200, message: 'File uploaded.' });
-    const fileId = uploaded.data.id;
-    expect(uploaded.data).toEqual({ id: expect.stringMatching(/^[0-9a-f-]{36}$/), byteSize: png.byteLength, checksum });
+it('the life of a file is seen in every response about it', async () => {
+  const { api } = await createKey(owner);
+  const id = await createApplication(api);
+  const metadata = async () => (await api.get(METADATA, { applicationId: id })).data;
+  const check = async (fileName: string) => outcome(await api.post(CHECK_NAME, { fileName }, { applicationId: id }));
+  expect(await metadata()).toEqual({ totalFiles: 0, lastUploadedAt: null });
+  // Uploads do not depend on the status of the application.
+  await api.patch('/api/v1/panel/update-application-settings', { field: 'status', value: 'paused' }, { applicationId: id });
 
-    const [row, ...others] = await listFiles(api, id);
-    expect(others).toEqual([]);
-    expect(row).toEqual({
+  const png = Buffer.concat([Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex'), Buffer.alloc(100)]);
+  const checksum = sha256(png).toString('hex');
+  const uploaded = await upload(api, id, 'setup-1.2.exe', png);
+  expect(uploaded).toMatchObject({ status: 200, message: 'File uploaded.' });
+  expect(uploaded.data).toEqual({ id: expect.stringMatching(/^[0-9a-f-]{36}$/), byteSize: png.byteLength, checksum });
+  const fileId = uploaded.data.id;
+  const [row, ...others] = await listFiles(api, id);
+  expect([row, others]).toEqual([
+    {
       id: fileId,
       displayName: 'setup-1.2.exe',
       byteSize: png.byteLength,
@@ -56,66 +52,43 @@ describe('the life of a file', () => {
       lastPresignedUrlCreatedAt: null,
       createdAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
       user: { username: owner.username },
-    });
-    expect(Math.abs(Date.parse(row?.createdAt ?? '') - sentAt)).toBeLessThan(10_000);
-    expect(await metadata()).toEqual({ totalFiles: 1, lastUploadedAt: row?.createdAt });
-    expect(outcome(await check('setup-1.2.exe'))).toBe('409 file_name_taken');
+    },
+    [],
+  ]);
+  expect(Math.abs(Date.parse(row?.createdAt ?? '') - Date.now())).toBeLessThan(60_000);
+  expect(await check('setup-1.2.exe')).toBe('409 file_name_taken');
 
-    expect(await renameFile(api, id, fileId, 'setup-1.3.exe')).toMatchObject({
-      status: 200,
-      message: 'Action completed successfully.',
-    });
-    expect(await listFiles(api, id)).toEqual([{ ...row, displayName: 'setup-1.3.exe' }]);
-    expect(await metadata()).toEqual({ totalFiles: 1, lastUploadedAt: row?.createdAt });
-    expect([outcome(await check('setup-1.2.exe')), outcome(await check('setup-1.3.exe'))]).toEqual([
-      '200',
-      '409 file_name_taken',
-    ]);
+  expect(await renameFile(api, id, fileId, 'setup-1.3.exe')).toMatchObject({ message: 'Action completed successfully.' });
+  expect(await listFiles(api, id)).toEqual([{ ...row, displayName: 'setup-1.3.exe' }]);
+  expect(await metadata()).toEqual({ totalFiles: 1, lastUploadedAt: row?.createdAt });
+  expect([await check('setup-1.2.exe'), await check('setup-1.3.exe')]).toEqual(['200', '409 file_name_taken']);
 
-    expect(await deleteFile(api, id, fileId)).toMatchObject({ status: 200, data: undefined });
-    expect(await listFiles(api, id)).toEqual([]);
-    expect(await metadata()).toEqual({ totalFiles: 0, lastUploadedAt: null });
-    expect(outcome(await check('setup-1.3.exe'))).toBe('200');
-    expect(outcome(await deleteFile(api, id, fileId))).toBe('404 not_found');
-    expect(outcome(await renameFile(api, id, fileId, 'again'))).toBe('404 not_found');
-  });
-
-  it('does not end with a pause of its application, nor with its uploader’s session', async () => {
-    const session = (await signUp()).session;
-    const id = await createApplication(session);
-    await session.patch('/api/v1/panel/update-application-settings', { field: 'status', value: 'paused' }, { applicationId: id });
-    expect(outcome(await upload(session, id, 'while-paused'))).toBe('200');
-    expect(await listNames(session, id)).toEqual(['while-paused']);
-  });
+  expect(await deleteFile(api, id, fileId)).toMatchObject({ status: 200, data: undefined });
+  expect([await listFiles(api, id), await metadata()]).toEqual([[], { totalFiles: 0, lastUploadedAt: null }]);
+  expect(await check('setup-1.3.exe')).toBe('200');
+  expect(outcome(await deleteFile(api, id, fileId))).toBe('404 not_found');
+  expect(outcome(await renameFile(api, id, fileId, 'again'))).toBe('404 not_found');
 });
 
-/** Sends so many zero bytes from one buffer. */
-async function uploadZeros(byteSize: number, headers: Record<string, string> = {}): Promise<Answer> {
-  const running = await startUpload(owner.session, { applicationId, fileName: unique(), headers });
-  const chunk = new Uint8Array(MIB);
-  for (let left = byteSize; left > 0; left -= chunk.byteLength) await running.send(chunk.subarray(0, Math.min(left, MIB)));
-  return running.finish();
-}
-
 describe('a file of', () => {
-  it('one byte is stored', async () => {
-    const { data } = await upload(owner.session, applicationId, unique(), 'x');
-    expect(data).toMatchObject({ byteSize: 1, checksum: sha256('x').toString('hex') });
-  });
+  /** Sends so many zero bytes from one buffer. */
+  async function uploadZeros(byteSize: number, headers: Record<string, string> = {}): Promise<Answer> {
+    const running = await startUpload(owner.session, { applicationId, fileName: unique(), headers });
+    const chunk = new Uint8Array(MIB);
+    for (let left = byteSize; left > 0; left -= MIB) await running.send(chunk.subarray(0, Math.min(left, MIB)));
+    return running.finish();
+  }
 
-  it('one MiB is stored', async () => {
-    const bytes = new Uint8Array(MIB).fill(7);
-    const { data } = await upload(owner.session, applicationId, unique(), bytes);
-    expect(data).toMatchObject({ byteSize: MIB, checksum: sha256(bytes).toString('hex') });
-  });
-
-  it('exactly 150 MiB is stored, with its size said before', async () => {
+  it('one byte, and exactly 150 MiB, is stored', async () => {
+    expect((await upload(owner.session, applicationId, unique(), 'x')).data).toMatchObject({
+      byteSize: 1,
+      checksum: sha256('x').toString('hex'),
+    });
     const { data } = await uploadZeros(150 * MIB, { 'content-length': String(150 * MIB) });
-    expect(data.byteSize).toBe(150 * MIB);
     const hash = createHash('sha256');
     for (let i = 0; i < 150; i += 1) hash.update(new Uint8Array(MIB));
-    expect(data.checksum).toBe(hash.digest('hex'));
-    expect(outcome(await deleteFile(owner.session, applicationId, data.id))).toBe('200');
+    expect(data).toMatchObject({ byteSize: 150 * MIB, checksum: hash.digest('hex') });
+    await deleteFile(owner.session, applicationId, data.id);
   });
 
   it('150 MiB and one byte is refused when the byte comes, and leaves nothing', async () => {
@@ -124,15 +97,11 @@ describe('a file of', () => {
     expect(await listFiles(owner.session, applicationId)).toEqual(before);
   });
 
-  it('no bytes is refused, whether that is said before or found out', async () => {
+  it('no bytes is refused, whether that is announced or found out', async () => {
     const fileName = unique();
     expect(outcome(await upload(owner.session, applicationId, fileName, ''))).toBe('400 invalid_file');
-    const chunked = await startUpload(owner.session, { applicationId, fileName });
-    expect(outcome(await chunked.finish())).toBe('400 invalid_file');
-    const { headers, baseUrl } = owner.session;
-    const query = new URLSearchParams({ applicationId, fileName });
-    const bare = await fetch(`${baseUrl}${UPLOAD}?${query}`, { method: 'POST', headers });
-    expect([bare.status, await bare.json()]).toEqual([400, expect.objectContaining({ code: 'invalid_file' })]);
+    expect(outcome(await (await startUpload(owner.session, { applicationId, fileName })).finish())).toBe('400 invalid_file');
+    expect(await sendBare()).toBe('400 invalid_file');
     expect(outcome(await upload(owner.session, applicationId, fileName))).toBe('200');
   });
 });
@@ -140,112 +109,108 @@ describe('a file of', () => {
 describe('Content-Digest', () => {
   const content = 'what was meant';
   const right = digestOf(content);
+  const other = digestOf('something else');
   const sha512 = `sha-512=:${createHash('sha512').update('something else').digest('base64')}:`;
-  const send = (digest: string, fileName = unique()) =>
-    upload(owner.session, applicationId, fileName, content, { 'content-digest': digest });
+  const put = (digest: string, fileName = unique()) => send({ 'content-digest': digest }, fileName, content);
 
   it.each([
-    ['that is right', right],
-    ['with blanks around', `  ${right}  `],
-    ['beside another algorithm, which is passed over', `${sha512}, ${right}`],
-    ['of an algorithm that nobody knows', 'future-256=:AAAA:'],
-    ['of SHA-512 alone', sha512],
-    ['whose last is right', `${digestOf('wrong')}, ${right}`],
-    ['with a parameter', `${right};a=1`],
-    ['without padding', right.replace(/=:$/, ':')],
-  ])('%s lets the file be stored', async (_what, digest) => {
-    expect(outcome(await send(digest))).toBe('200');
+    ...[right, `  ${right}  `, `${sha512}, ${right}`, 'future-256=:AAAA:', sha512, `${other}, ${right}`, `${right};a=1`],
+    right.replace(/=:$/, ':'),
+  ])('that is right or unknown lets the file be stored: %s', async (digest) => {
+    expect(outcome(await put(digest))).toBe('200');
   });
 
-  it.each([
-    ['of other bytes', digestOf('something else')],
-    ['of no bytes', digestOf('')],
-    ['whose last is wrong', `${right}, ${digestOf('wrong')}`],
-  ])('%s lets nothing be stored, and the name stays free', async (_what, digest) => {
+  it.each([other, digestOf(''), `${right}, ${other}`])('that is wrong lets nothing be stored: %s', async (digest) => {
     const fileName = unique();
-    expect(outcome(await send(digest, fileName))).toBe('400 invalid_file');
-    expect(await listNames(owner.session, applicationId)).not.toContain(fileName);
-    expect(outcome(await send(right, fileName))).toBe('200');
+    expect(outcome(await put(digest, fileName))).toBe('400 invalid_file');
+    expect(outcome(await put(right, fileName))).toBe('200');
   });
 
+  const base64 = sha256(content).toString('base64');
   it.each([
-    ['empty bytes', 'sha-256=::'],
-    ['hex', `sha-256=:${sha256('x').toString('hex')}:`],
-    ['too few bytes', 'sha-256=:AAAA:'],
-    ['text', `sha-256="${sha256(content).toString('base64')}"`],
-    ['no value', 'sha-256'],
-    ['no dictionary', sha256(content).toString('base64')],
-    ['a comma at the end', `${right},`],
-    ['base64url', `sha-256=:${'-_'.repeat(21)}A=:`],
-    ['capitals', right.replace('sha', 'SHA')],
-    ['the older form', `SHA-256=${sha256(content).toString('base64')}`],
-  ])('with %s is malformed', async (_what, digest) => {
-    expect(outcome(await send(digest))).toBe('400 VALIDATION_ERROR');
+    'sha-256=::',
+    `sha-256=:${sha256('x').toString('hex')}:`,
+    'sha-256=:AAAA:',
+    `sha-256="${base64}"`,
+    'sha-256',
+    base64,
+    `${right},`,
+    ...[`sha-256=:${'-_'.repeat(21)}A=:`, right.replace('sha', 'SHA'), `SHA-256=${base64}`],
+  ])('that is malformed is refused: %s', async (digest) => {
+    expect(outcome(await put(digest))).toBe('400 VALIDATION_ERROR');
   });
 });
 
-describe('the type of a file', () => {
-  it.each([
-    ['image/png', '89504e470d0a1a0a0000000d49484452000000010000000108060000'],
-    ['application/zip', '504b03041400000008000000000000000000000000000000000000000000'],
-    ['application/pdf', '255044462d312e370a'],
-    ['application/octet-stream', '00'],
-    ['application/octet-stream', Buffer.from('<script>alert(1)</script>').toString('hex')],
-  ])('is told from its bytes: %s', async (contentType, hex) => {
-    const { data } = await upload(owner.session, applicationId, unique(), Buffer.from(hex, 'hex'));
-    const row = (await listFiles(owner.session, applicationId)).find(({ id }) => id === data.id);
-    expect(row?.contentType).toBe(contentType);
+it.each([
+  ['image/png', '89504e470d0a1a0a0000000d49484452000000010000000108060000'],
+  ['application/zip', '504b03041400000008000000000000000000000000000000000000000000'],
+  ['application/pdf', '255044462d312e370a'],
+  ['application/octet-stream', '00'],
+  ['application/octet-stream', Buffer.from('<script>alert(1)</script>').toString('hex')],
+])('the type of a file is detected from its bytes: %s', async (contentType, hex) => {
+  const { data } = await upload(owner.session, applicationId, unique(), Buffer.from(hex, 'hex'));
+  expect((await listFiles(owner.session, applicationId)).find(({ id }) => id === data.id)?.contentType).toBe(contentType);
+});
+
+it('the headers of an upload may say that it is bytes, or nothing, and nothing else', async () => {
+  for (const type of ['application/octet-stream', 'APPLICATION/OCTET-STREAM', 'application/octet-stream; a=b'])
+    expect(outcome(await send({ 'content-type': type })), type).toBe('200');
+  expect(await sendBare(new Uint8Array(10))).toBe('200');
+  const types =
+    '|application/json|text/plain|multipart/form-data; boundary=x|application/x-www-form-urlencoded|image/png|*/*|application/octet-streams';
+  for (const type of types.split('|')) expect(outcome(await send({ 'content-type': type })), type).toBe('415 VALIDATION_ERROR');
+  for (const coding of ['gzip', 'br', 'deflate', 'zstd', 'x'])
+    expect(outcome(await send({ 'content-encoding': coding }))).toBe('415 VALIDATION_ERROR');
+  expect(outcome(await send({ 'content-encoding': 'identity' }))).toBe('200');
+});
+
+describe('while an upload of an account is running', () => {
+  it('no other of that account begins, by whatever key or session, and the response says when to try again', async () => {
+    const other = await signUp();
+    const [first, second] = [await createApplication(other.session), await createApplication(other.session)];
+    const running = await startUpload(other.session, { applicationId: first, fileName: 'first' });
+    const callers = [other.session, (await createKey(other)).api, (await createKey(other, { applicationIds: [second] })).api];
+    for (const caller of callers) {
+      const answer = await upload(caller, second, unique());
+      const retryAfter = Number(answer.headers.get('retry-after'));
+      expect([outcome(answer), answer.headers.get('ratelimit-policy')]).toEqual([
+        '429 rate_limit_reached',
+        '"uploads-at-once";q=1;w=180',
+      ]);
+      expect(answer.headers.get('ratelimit')).toBe(`"uploads-at-once";r=0;t=${retryAfter}`);
+      expect(retryAfter).toBeLessThanOrEqual(180);
+    }
+    // Another account is not affected.
+    expect(outcome(await upload(owner.session, applicationId, unique()))).toBe('200');
+    await running.send(Buffer.from('first'));
+    expect(outcome(await running.finish())).toBe('200');
+    for (const [i, caller] of callers.entries()) expect(outcome(await upload(caller, second, `after-${i}`))).toBe('200');
+  });
+
+  it('its name may be taken by a rename, and then it fails', async () => {
+    const id = await createApplication(owner.session);
+    const { data } = await upload(owner.session, id, 'before');
+    const running = await startUpload(owner.session, { applicationId: id, fileName: 'wanted' });
+    expect(outcome(await renameFile(owner.session, id, data.id, 'wanted'))).toBe('200');
+    await running.send(Buffer.from('late'));
+    expect(outcome(await running.finish())).toBe('409 file_name_taken');
+    expect((await listFiles(owner.session, id)).map((row) => row.id)).toEqual([data.id]);
   });
 });
 
-describe('the headers of an upload', () => {
-  const send = (headers: Record<string, string>) => upload(owner.session, applicationId, unique(), 'bytes', headers);
-
-  it.each(['application/octet-stream', 'APPLICATION/OCTET-STREAM', 'application/octet-stream; a=b'])(
-    'may say that they are bytes: %j',
-    async (type) => {
-      expect(outcome(await send({ 'content-type': type }))).toBe('200');
-    },
-  );
-
-  it('may say nothing of what they are', async () => {
-    const { headers, baseUrl } = owner.session;
-    const query = new URLSearchParams({ applicationId, fileName: unique() });
-    const body = new Uint8Array(10);
-    const answer = await fetch(`${baseUrl}${UPLOAD}?${query}`, { method: 'POST', headers, body });
-    expect([answer.status, await answer.json()]).toEqual([200, expect.objectContaining({ success: true })]);
-  });
-
-  it.each([
-    '',
-    'application/json',
-    'text/plain',
-    'multipart/form-data; boundary=x',
-    'application/x-www-form-urlencoded',
-    'image/png',
-    '*/*',
-    'application/octet-streams',
-  ])('may not say that they are anything else: %j', async (type) => {
-    expect(outcome(await send({ 'content-type': type }))).toBe('415 VALIDATION_ERROR');
-  });
-
-  it('may not say that the bytes are compressed', async () => {
-    for (const coding of ['gzip', 'br', 'deflate', 'zstd', 'x'])
-      expect(outcome(await send({ 'content-encoding': coding }))).toBe('415 VALIDATION_ERROR');
-    expect(outcome(await send({ 'content-encoding': 'identity' }))).toBe('200');
-  });
-
-  it('bring the token that a session needs, and no other origin', async () => {
-    const { session } = owner;
-    const fileName = unique();
-    const refused = [
-      await upload(session.with({ 'x-csrf-token': '' }), applicationId, fileName),
-      await upload(session.with({ 'x-csrf-token': 'wrong' }), applicationId, fileName),
-      await upload(session, applicationId, fileName, 'x', { origin: 'https://elsewhere.example' }),
-    ];
-    expect(refused.map(outcome)).toEqual(Array(3).fill('403 csrf_invalid'));
-    expect(await listNames(session, applicationId)).not.toContain(fileName);
-    expect(outcome(await upload((await createKey(owner)).api, applicationId, fileName))).toBe('200');
-    expect(await findFileId(session, applicationId, fileName)).toMatch(/-/);
-  });
+it('fifty uploads of one name at the same time leave one file; so do deletions and renames', async () => {
+  const other = await signUp();
+  const id = await createApplication(other.session);
+  const callers = [other.session, (await createKey(other)).api];
+  const put = (i: number) => upload(callers[i % 2] ?? other.session, id, 'one-name', `content ${i}`);
+  const answers = await Promise.all(Array.from({ length: 50 }, (_, i) => put(i)));
+  const [stored, ...more] = answers.filter(({ status }) => status === 200);
+  for (const text of answers.map(outcome)) expect(['200', '429 rate_limit_reached', '409 file_name_taken']).toContain(text);
+  const rows = await listFiles(other.session, id);
+  expect([more, rows.map((row) => [row.id, row.checksum])]).toEqual([[], [[stored?.data.id, stored?.data.checksum]]]);
+  const second = (await upload(other.session, id, 'another')).data.id;
+  const renames = await Promise.all([rows[0]?.id ?? '', second].map((file) => renameFile(other.session, id, file, 'the-one')));
+  expect(renames.map(outcome).sort()).toEqual(['200', '409 file_name_taken']);
+  const deletions = await Promise.all(Array.from({ length: 10 }, () => deleteFile(other.session, id, second)));
+  expect(deletions.map(outcome).sort()).toEqual(['200', ...Array(9).fill('404 not_found')]);
 });

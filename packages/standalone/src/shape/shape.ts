@@ -4,11 +4,10 @@ import type { LogSink } from '../log-sink.ts';
 import type { Reporter } from '../reporter.ts';
 import type { Secrets } from '../secrets.ts';
 import type { Servers } from '../servers.ts';
-import type { StopStack } from '../stop-stack.ts';
 
-/** What a shape of the deployment is started with. */
+/** What the services are started with, in one process or in several. */
 export interface ShapeOptions {
-  /** Settings that go on to the services as they are. */
+  /** Settings for the services. */
   readonly env: NodeJS.ProcessEnv;
   readonly address: ListenAddress;
   /** Where clients open live connections. */
@@ -17,16 +16,14 @@ export interface ShapeOptions {
   readonly secrets: Secrets;
   /** Where clients reach the gateway. */
   readonly publicUrl: string;
-  /** Folder of the files on disk. */
   readonly objectsDir: string;
-  /** How long a service may take to stop, uploads included, in milliseconds. */
+  /** Limit of a service's stop, uploads included. */
   readonly stopTimeoutMs: number;
-  /** How long the realtime service may, in milliseconds. */
   readonly realtimeStopTimeoutMs: number;
   readonly reporter: Reporter;
   readonly logs: LogSink;
-  readonly stops: StopStack;
-  /** Throws when the start is no longer wanted. */
+  readonly stops: AsyncDisposableStack;
+  /** Throws when the start was cancelled. */
   readonly checkWanted: () => void;
   readonly disks: DiskReporter;
   /** Called when a service can't be kept running. */
@@ -43,15 +40,13 @@ export interface InternalAddress {
 
 /** The services, running. */
 export interface RunningShape {
-  /** Pids of the processes that the services have of their own. */
-  pids(): Record<string, number>;
-  /** Where other services call each; empty where the services are called directly. */
+  /** Where other services call each; empty in one process. */
   readonly internal: Readonly<Record<string, InternalAddress>>;
-  /** Where each process serves its metrics; empty where nobody asked for them. */
+  /** Where each process serves its metrics; empty unless METRICS_PORT is set. */
   readonly metrics: Readonly<Record<string, string>>;
 }
 
-/** Where metrics are read, as this machine reaches it. */
+/** Where metrics are read on this machine. */
 export function metricsUrl(port: number): string {
   return `http://127.0.0.1:${port}/metrics`;
 }

@@ -8,10 +8,11 @@ import { toCursorKey } from '@latchkey/gateway/routes/audit-cursor';
 import { createGatewayService } from '@latchkey/gateway/service';
 import { readIdentityConfig } from '@latchkey/identity/config';
 import { createIdentityService } from '@latchkey/identity/service';
-import { createLogger } from '@latchkey/kit/logger';
-import { createDirectTransport } from '@latchkey/kit/rpc/direct-transport';
-import { healthRoute } from '@latchkey/kit/rpc/health';
-import { openTelemetry, readTelemetryConfig, type Telemetry } from '@latchkey/kit/telemetry';
+import type { ReadinessCheck } from '@latchkey/kit/http/readiness';
+import { createLogger } from '@latchkey/kit/log/logger';
+import { createDirectTransport } from '@latchkey/kit/rpc/client/direct-transport';
+import { healthRoute } from '@latchkey/kit/rpc/grpc/health';
+import { openTelemetry, readTelemetryConfig, type Telemetry } from '@latchkey/kit/telemetry/telemetry';
 import { readRealtimeConfig } from '@latchkey/realtime/config';
 import { createRealtimeService } from '@latchkey/realtime/service';
 import { explainListenError, type ListenAddress } from '../listen-address.ts';
@@ -20,11 +21,12 @@ import { metricsUrl, type RunningShape, type ShapeOptions } from './shape.ts';
 /** Starts all services in this process, with direct calls between them. */
 export async function startStandalone(options: ShapeOptions): Promise<RunningShape> {
   const { address, realtimeAddress, reporter, stops, checkWanted } = options;
-  const telemetry = await listenForMetrics(options);
+  let checkReady: ReadinessCheck = () => Promise.reject(new Error('the services are starting'));
+  const telemetry = await listenForMetrics(options, () => checkReady());
   const { apps, identity, files, gateway, realtime } = compose(options);
-  stops.push(() => apps.stop());
-  stops.push(() => identity.stop());
-  stops.push(() => files.stop());
+  stops.defer(() => apps.stop());
+  stops.defer(() => identity.stop());
+  stops.defer(() => files.stop());
   await reporter.step(
     'Migrations',
     () => Promise.all([identity.migrate(), apps.migrate(), files.migrate()]),
@@ -35,25 +37,26 @@ export async function startStandalone(options: ShapeOptions): Promise<RunningSha
     await start(apps);
     await start(identity);
     await start(files);
-    stops.push(() => gateway.stop());
+    stops.defer(() => gateway.stop());
     await start(gateway, address);
-    // What is started last is stopped first: the others answer those of its clients that turn to them meanwhile.
-    stops.push(() => realtime.stop());
+    // What is started last is stopped first: the others answer the clients of realtime meanwhile.
+    stops.defer(() => realtime.stop());
     await start(realtime, realtimeAddress);
+    checkReady = gateway.checkReady;
   });
   const { metricsPort } = telemetry;
-  return { pids: () => ({}), internal: {}, metrics: metricsPort === undefined ? {} : { latchkey: metricsUrl(metricsPort) } };
+  return { internal: {}, metrics: metricsPort === undefined ? {} : { latchkey: metricsUrl(metricsPort) } };
 }
 
-/** One for all services, before any of them is composed. */
-async function listenForMetrics({ env, logs, stops }: ShapeOptions): Promise<Telemetry> {
+/** One endpoint for all services, opened before any of them is composed. */
+async function listenForMetrics({ env, logs, stops }: ShapeOptions, checkReady: ReadinessCheck): Promise<Telemetry> {
   const config = readTelemetryConfig(env);
   const telemetry = await openTelemetry('standalone', config, createLogger('standalone', 'warn', logs));
-  stops.push(() => telemetry.stop());
-  await telemetry.listen().catch((err: unknown) => {
+  stops.defer(() => telemetry.stop());
+  await telemetry.listen(checkReady).catch((err: unknown) => {
     const { host = '', port = 0 } = config.metrics ?? {};
-    const settings = { host: 'METRICS_HOST', port: 'METRICS_PORT' };
-    throw new StartError(explainListenError(err, { host, port, settings }) ?? (err as Error).message, { cause: err });
+    const sentence = explainListenError(err, { host, port, portSetting: 'METRICS_PORT' });
+    throw new StartError(sentence ?? (err as Error).message, { cause: err });
   });
   return telemetry;
 }
@@ -98,7 +101,6 @@ function compose({ env, address, realtimeAddress, servers, secrets, logs, public
   return { apps, identity, files, gateway, realtime };
 }
 
-/** @param address where clients are to reach it, if they are */
 async function start(service: { name: string; start(): Promise<void> }, address?: ListenAddress): Promise<void> {
   await service.start().catch((err: unknown) => {
     const sentence = address && explainListenError(err, address);

@@ -1,6 +1,6 @@
 import { matchDocument } from './document.ts';
 
-/** A body as it is sent: an object becomes JSON, bytes and text stay as they are. */
+/** A body as it is sent: an object becomes JSON, bytes and text are sent unchanged. */
 export type Body = object | string | Uint8Array | null;
 
 export interface SendOptions {
@@ -20,7 +20,7 @@ export interface Answer {
   /** `code` of the error envelope; empty for a success. */
   readonly code: string;
   readonly message: string;
-  // biome-ignore lint/suspicious/noExplicitAny: tests reach into answers of every shape; the OpenAPI document is what checks them.
+  // biome-ignore lint/suspicious/noExplicitAny: the OpenAPI document checks the data.
   readonly data: any;
   /** Of get-files-table alone, what stands beside `data`. */
   readonly totalPages: number | undefined;
@@ -43,7 +43,7 @@ export class Api {
   }
 
   /**
-   * Sends a request and checks what holds for every answer: the envelope, 200 for every success, the request id, the content type, no 5xx,
+   * Sends a request and checks what holds for every response: the envelope, the headers, no 5xx,
    * and the OpenAPI document.
    */
   async send(method: string, path: string, options: SendOptions = {}): Promise<Answer> {
@@ -58,7 +58,7 @@ export class Api {
     });
     const text = await response.text();
     const answer = checkAnswer(`${method} ${path}`, { status: response.status, headers: response.headers, text }, mayFail);
-    await matchDocument(this.baseUrl, method, path, answer.status, JSON.parse(text));
+    await matchDocument(this.baseUrl, { method, path, status: answer.status }, JSON.parse(text));
     return answer;
   }
 
@@ -81,24 +81,20 @@ export class Api {
 
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 
-/** `VALIDATION_ERROR` and `bad_request` carry details, other errors none (decisions 3). */
-function errorProperties(code: string): string {
-  const isDetailed = code === 'VALIDATION_ERROR' || code === 'bad_request';
-  return `success,code,message${isDetailed ? ',details' : ''}`;
-}
-
 const DETAIL_PATH = /^(?:request|(?:body|query|params|header)(?:\.[\w.-]+)?)$/;
 
-function areDetails(details: unknown): boolean {
-  if (!Array.isArray(details) || details.length < 1 || details.length > 10) return false;
-  return (details as unknown[]).every((detail) => {
+/** Whether an error has the properties of its code; two codes have details (decisions 3). */
+function isError(names: string, { code, details }: Record<string, unknown>): boolean {
+  if (code !== 'VALIDATION_ERROR' && code !== 'bad_request') return names === 'success,code,message';
+  if (names !== 'success,code,message,details' || !Array.isArray(details)) return false;
+  const areNamed = (details as unknown[]).every((detail) => {
     const { path, message, ...others } = detail as Record<string, unknown>;
-    const isNamed = typeof path === 'string' && DETAIL_PATH.test(path);
-    return isNamed && typeof message === 'string' && message !== '' && Object.keys(others).length === 0;
+    return DETAIL_PATH.test(String(path)) && typeof message === 'string' && message !== '' && Object.keys(others).length === 0;
   });
+  return areNamed && details.length > 0 && details.length <= 10;
 }
 
-/** Checks the form that every answer has (specification 1 and 7, decisions 1 and 3) and takes it apart. */
+/** Parses a response and checks its form (specification 1 and 7, decisions 1 and 3). */
 export function checkAnswer(
   what: string,
   { status, headers, text }: { status: number; headers: Headers; text: string },
@@ -123,20 +119,11 @@ export function checkAnswer(
     const forms = ['success,message', 'success,message,data'];
     if (what.includes('/get-files-table')) forms.push('success,message,data,totalPages');
     if (status !== 200 || !forms.includes(names)) fail('a malformed success');
-  } else if (success !== false || status < 400 || names !== errorProperties(String(code))) fail('a malformed error');
-  if (body.details !== undefined && !areDetails(body.details)) fail('malformed details');
+  } else if (success !== false || status < 400 || !isError(names, body)) fail('a malformed error');
   if (typeof message !== 'string' || message === '') fail('no message');
   if (status >= 500 && !mayFail) fail('a failure of the server');
   if (status === 401 && !headers.get('www-authenticate')?.startsWith('Bearer')) fail('no way to authenticate');
   if (status === 429 && !/^[1-9]\d*$/.test(headers.get('retry-after') ?? '')) fail('no Retry-After');
-  return {
-    status,
-    headers,
-    text,
-    success: success === true,
-    code: String(code),
-    message: String(message),
-    data,
-    totalPages: totalPages as number | undefined,
-  };
+  const facts = { code: String(code), message: String(message), data, totalPages: totalPages as number | undefined };
+  return { status, headers, text, success: success === true, ...facts };
 }

@@ -23,11 +23,11 @@ export interface ImageAnswer {
   readonly status: number;
   readonly headers: Headers;
   readonly image: Buffer;
-  /** The error code, where it is none. */
+  /** The error code, if any. */
   readonly code: string;
 }
 
-/** Asks for an image by the URL that `avatarUrl` gave, or for whichever there is. */
+/** Reads an image by its `avatarUrl`, or the current one. */
 export async function getAvatar(
   api: Api,
   url = AVATAR,

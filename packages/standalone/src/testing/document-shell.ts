@@ -17,7 +17,7 @@ export function readCommandBlocks(): ReadonlyMap<string, readonly string[]> {
   return new Map(paths.map((path) => [path, blocksOf(path)] as const).filter(([, blocks]) => blocks.length > 0));
 }
 
-/** Programs that documents use and this repository does not install. A stand-in records how it was called. */
+/** Programs that are not installed; a stand-in records how each is called. */
 const OTHER_PROGRAMS = [
   ...['docker', 'kubectl', 'grpcurl', 'qrencode', 'aws', 'rsync', 'unshare'],
   ...['psql', 'pg_dump', 'pg_restore', 'createdb', 'redis-cli'],
@@ -25,7 +25,7 @@ const OTHER_PROGRAMS = [
 
 /** One shell for all documents, so that variables and files of one block are there in the next. */
 export interface DocumentShell {
-  /** Runs commands; rejects with what they printed if the last one fails, or any curl is refused. */
+  /** Runs commands; rejects with their output if the last one fails, or any curl. */
   run(script: string): Promise<string>;
   /** Runs commands that do not end, until they have printed this. */
   runUntil(script: string, printed: RegExp): Promise<void>;

@@ -12,28 +12,24 @@ export interface ObjectSchema {
 /** What may be sent or answered in one media type. */
 export interface Media<Schema = object> {
   readonly schema: Schema;
-  readonly examples?: Readonly<Record<string, { readonly value?: unknown; readonly externalValue?: string }>>;
+  readonly examples?: Readonly<Record<string, { readonly value?: unknown }>>;
 }
 
-/** A parameter of an operation. */
-export interface Parameter {
-  readonly name: string;
-  readonly in: 'path' | 'query' | 'header';
-  readonly required?: boolean;
-  readonly example?: unknown;
-  readonly schema: { readonly examples?: readonly unknown[] };
-}
-
-/** An operation, as far as the tests look into it. */
+/** The parameters, body and responses of an operation. */
 export interface Operation {
   readonly operationId: string;
   readonly tags: readonly string[];
-  readonly parameters?: readonly Parameter[];
+  readonly parameters?: ReadonlyArray<{
+    readonly name: string;
+    readonly required?: boolean;
+    readonly example?: unknown;
+    readonly schema: { readonly examples?: readonly unknown[] };
+  }>;
   readonly requestBody?: { readonly content: Readonly<Record<string, Media<ObjectSchema>>> };
   readonly responses: Readonly<Record<string, { readonly content?: Record<string, Media> }>>;
 }
 
-/** The OpenAPI document of an instance, as far as the tests look into it. */
+/** The OpenAPI document of an instance. */
 export interface OpenApiDocument {
   readonly openapi: string;
   readonly servers: ReadonlyArray<{ readonly url: string }>;
@@ -42,39 +38,33 @@ export interface OpenApiDocument {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation & Record<string, unknown>>>>>;
 }
 
-interface Envelope {
-  readonly code?: string;
-  readonly message: string;
-}
+const ajv = new Ajv2020({ strict: false, allErrors: true });
+addFormats.default(ajv);
+/** Documents by the URL of their instance, and validators by document, operation and status. */
+const documents = new Map<string, Promise<OpenApiDocument>>();
+const compiled = new WeakMap<OpenApiDocument, Map<string, ValidateFunction>>();
 
-interface Matcher {
-  readonly document: OpenApiDocument;
-  readonly ajv: Ajv2020;
-  readonly compiled: Map<string, ValidateFunction>;
+export async function readDocument(baseUrl: string): Promise<OpenApiDocument> {
+  return (await (await fetch(`${baseUrl}/openapi.json`)).json()) as OpenApiDocument;
 }
-
-const matchers = new Map<string, Promise<Matcher>>();
 
 /**
- * Checks a response against what the OpenAPI document says of it: its schema, the code of an error, the message of a success. What the
- * document does not mention is not checked: unknown routes, and methods that a route does not have.
+ * Checks status, schema, error code and message of a response against the OpenAPI document.
+ * Unknown routes and methods are not checked.
  *
- * @throws when the status is not documented, or the body is not what it should be
+ * @throws when the response is not as documented
  */
 export async function matchDocument(
   baseUrl: string,
-  method: string,
-  path: string,
-  status: number,
-  body: Envelope,
+  { method, path, status }: { method: string; path: string; status: number },
+  body: { readonly code?: string; readonly message: string },
 ): Promise<void> {
-  let loading = matchers.get(baseUrl);
-  if (!loading) {
-    loading = load(baseUrl);
-    matchers.set(baseUrl, loading);
-  }
-  const { document, ajv, compiled } = await loading;
-  const template = Object.keys(document.paths).find((candidate) => toPattern(candidate).test(path));
+  const loading = documents.get(baseUrl) ?? readDocument(baseUrl);
+  documents.set(baseUrl, loading);
+  const document = await loading;
+  const template = Object.keys(document.paths).find((candidate) =>
+    new RegExp(`^${candidate.replace(/\{[^}]+\}/g, '[^/]+')}$`).test(path),
+  );
   const operation = template && document.paths[template]?.[method.toLowerCase()];
   if (!operation) return;
   const name = `${method} ${template} ${status}`;
@@ -84,26 +74,10 @@ export async function matchDocument(
   const texts = examples ? Object.keys(examples) : schema.properties?.message.examples;
   const text = body.code ?? body.message;
   if (!texts?.includes(text)) throw new Error(`${name} is not documented with "${text}"`);
-  let validate = compiled.get(name);
-  if (!validate) {
-    validate = ajv.compile({ ...schema, components: document.components });
-    compiled.set(name, validate);
-  }
+  const validators = compiled.get(document) ?? new Map<string, ValidateFunction>();
+  compiled.set(document, validators);
+  const validate = validators.get(name) ?? ajv.compile({ ...schema, components: document.components });
+  validators.set(name, validate);
   if (!validate(body))
     throw new Error(`${name} is not as documented: ${ajv.errorsText(validate.errors)} in ${JSON.stringify(body)}`);
-}
-
-/** Reads the document of an instance. */
-export async function readDocument(baseUrl: string): Promise<OpenApiDocument> {
-  return (await (await fetch(`${baseUrl}/openapi.json`)).json()) as OpenApiDocument;
-}
-
-async function load(baseUrl: string): Promise<Matcher> {
-  const ajv = new Ajv2020({ strict: false, allErrors: true });
-  addFormats.default(ajv);
-  return { document: await readDocument(baseUrl), ajv, compiled: new Map() };
-}
-
-function toPattern(template: string): RegExp {
-  return new RegExp(`^${template.replace(/\{[^}]+\}/g, '[^/]+')}$`);
 }

@@ -7,7 +7,7 @@ import type { TestProject } from 'vitest/node';
 import { type Shape, startInstance } from './instance.ts';
 import './provided.ts';
 
-/** Starts the instance that the end-to-end tests of one shape share; the project is called `e2e-<shape>`. */
+/** Starts the instance that the tests of one shape share, of the project `e2e-<shape>`. */
 export default async function setUp(project: TestProject): Promise<() => Promise<void>> {
   const shape = project.name.replace(/^e2e-/, '') as Shape;
   const releaseServers = await setUpServers(project);

@@ -32,7 +32,7 @@ export interface InstanceOptions {
   readonly env?: NodeJS.ProcessEnv;
 }
 
-/** A Latchkey in processes of its own, as `npm start` runs it. */
+/** Latchkey in separate processes, as `npm start` runs it. */
 export interface Instance {
   readonly shape: Shape;
   readonly baseUrl: string;
@@ -131,14 +131,14 @@ function launch(
   });
 }
 
-/** Lines of all logs that contain the text. They are written twice a second, so ask `eventually`. */
+/** Lines of all logs with the text. They are written twice a second: use `eventually`. */
 export async function findLogLines(logDir: string, text: string): Promise<string[]> {
   const files = await readdir(logDir);
   const contents = await Promise.all(files.map((file) => readFile(join(logDir, file), 'utf8')));
   return contents.flatMap((content) => content.split('\n')).filter((line) => line.includes(text));
 }
 
-/** All that an instance has logged. It is stopped for that: each of its processes holds its last lines back for a moment. */
+/** The whole log of an instance, which is stopped, as its processes buffer their last lines. */
 export async function stopForLog({ pid, exited, logDir }: Pick<Instance, 'pid' | 'exited' | 'logDir'>): Promise<string> {
   process.kill(pid, 'SIGTERM');
   await exited;

@@ -3,7 +3,7 @@ import { crc32 } from 'node:zlib';
 
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
-/** A key that is right in form and checksum and that nobody ever made. */
+/** A key with the right form and checksum that was never created. */
 export function forgeKey(publicId = randomText(16)): string {
   const body = `lk_mgmt_${publicId}_${randomText(42)}`;
   let rest = crc32(body);

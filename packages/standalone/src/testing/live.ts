@@ -12,20 +12,20 @@ export interface LiveFrame {
   readonly source: string;
   readonly time: string;
   readonly sequence?: string;
-  // biome-ignore lint/suspicious/noExplicitAny: data differs from type to type, and the AsyncAPI document is what checks it.
+  // biome-ignore lint/suspicious/noExplicitAny: the AsyncAPI document checks the data.
   readonly data: any;
   readonly receivedAt: number;
 }
 
 const validators = readValidators();
 
-/** A connection of its own for live events, which keeps what it is sent; every frame is held to the AsyncAPI document. */
+/** A live connection that records its frames and checks each against the AsyncAPI document. */
 export class LiveClient {
   readonly ws: WebSocket;
   readonly frames: LiveFrame[] = [];
   /** What was wrong with frames. */
   readonly flaws: string[] = [];
-  /** The code that the connection was closed with, or the status of the refusal; 0 when it could not be made. */
+  /** The close code, or the status of a refused upgrade; 0 without a connection. */
   readonly ended: Promise<number>;
   endedAt = Number.POSITIVE_INFINITY;
 
@@ -63,7 +63,7 @@ export class LiveClient {
   }
 
   /** Type and what matters of the data of each event, as one line. */
-  told(): string[] {
+  received(): string[] {
     return this.events.map(({ type, data }) => `${type.replace('latchkey.application.', '')} ${data.version ?? ''}`.trim());
   }
 
@@ -77,7 +77,7 @@ export class LiveClient {
 
 /** The schemas of frames by their types, as they are published. */
 function readValidators(): ReadonlyMap<string, ValidateFunction> {
-  const text = readFileSync(new URL('../../../../docs/asyncapi.json', import.meta.url), 'utf8');
+  const text = readFileSync(new URL('../../../../services/realtime/src/asyncapi.json', import.meta.url), 'utf8');
   const messages: Array<{ name: string; payload: object }> = Object.values(JSON.parse(text).components.messages);
   const ajv = new Ajv({ strict: false, allErrors: true });
   addFormats.default(ajv);

@@ -1,12 +1,12 @@
 import type { Answer, Api } from './api.ts';
 import { PASSWORD, unique } from './caller.ts';
 import { CookieJar } from './cookie-jar.ts';
-import type { OidcIssuer, Somebody } from './oidc-issuer.ts';
+import type { OidcIssuer, UserClaims } from './oidc-issuer.ts';
 
 const OIDC = '/api/v1/auth/oidc';
 
-/** Somebody new at an issuer; answers the name to sign in with there. */
-export function someoneAt(issuer: OidcIssuer, claims: Somebody = {}): string {
+/** Creates a user at an issuer; returns their login. */
+export function createUser(issuer: OidcIssuer, claims: UserClaims = {}): string {
   const login = unique('oidc');
   issuer.know(login, { preferred_username: login, email: `${login}@example.com`, email_verified: true, ...claims });
   return login;
@@ -48,7 +48,7 @@ export class OidcBrowser {
     return answer;
   }
 
-  /** Goes to the issuer, from a sign-in that it begins unless it is told where to: what it is sent back with. */
+  /** Visits the issuer, beginning a sign-in unless given a URL; returns the callback's query. */
   async visit(login: string, { url, turnBack = false }: { url?: string; turnBack?: boolean } = {}): Promise<string> {
     const authorizationUrl = url ?? (await this.start()).headers.get('location') ?? '';
     this.#callback = new URL(new URL(authorizationUrl).searchParams.get('redirect_uri') ?? '').pathname;

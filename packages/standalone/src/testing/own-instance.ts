@@ -18,7 +18,7 @@ export interface OwnInstance extends Instance {
   readonly api: Api;
 }
 
-/** Starts an instance in the shape under test, with a database and a Redis of its own. The caller stops it. */
+/** Starts an instance in the shape under test, with its own database and Redis. */
 export async function startOwnInstance(options: OwnInstanceOptions = {}): Promise<OwnInstance> {
   const { shape } = inject('latchkeyInstance');
   const database = options.databaseUrl === undefined ? await createEmptyTestDatabase() : undefined;

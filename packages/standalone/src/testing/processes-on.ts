@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { readCommandLine } from '@latchkey/embedded/process-identity';
 
-/** What runs on a data folder, as [name, pid]: servers whose working folder is in it, and services with its settings. */
+/** Servers whose working folder is in a data folder, as [name, pid]. */
 export function processesOn(dataDir: string): Array<[name: string, pid: number]> {
   const found = readdirSync('/proc')
     .map(Number)

@@ -1,6 +1,6 @@
 import type { Shape } from './instance.ts';
 
-/** The instance that the end-to-end tests of one shape share. Plain values only: they cross a process boundary. */
+/** The shared instance of a shape, as plain values, which cross a process boundary. */
 export interface SharedInstance {
   readonly shape: Shape;
   readonly baseUrl: string;

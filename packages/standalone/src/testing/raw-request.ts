@@ -11,7 +11,7 @@ export interface RawAnswer {
 export interface RawOptions {
   /** Ends our side once all is sent, as a client that goes away in an orderly manner. */
   readonly end?: boolean;
-  /** How many answers to wait for before the connection is closed from here; the server closing it ends the wait too. */
+  /** Responses to wait for before closing the connection, unless the server closes it. */
   readonly answers?: number;
   readonly timeoutMs?: number;
 }
@@ -57,7 +57,7 @@ export async function openSocket(port: number): Promise<Socket> {
   return socket;
 }
 
-/** The whole answers in what was received. Bodies are delimited by `Content-Length`, as all of ours are. */
+/** The complete responses in these bytes; all of ours have a `Content-Length`. */
 export function parseAnswers(received: Buffer): RawAnswer[] {
   const answers: RawAnswer[] = [];
   let rest = received;

@@ -2,161 +2,102 @@ import type { Api, SendOptions } from './api.ts';
 import { type Scope, unique } from './caller.ts';
 import { findFileId, upload } from './files.ts';
 
-/** A route as the specification lists it, with a request that is right in all ways. */
+/** A route of the specification, with a request that is valid. */
 export interface RouteCase {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   readonly path: string;
-  /** What a key needs; of a session-only route, nothing. */
+  /** What a key needs; session-only routes have none. */
   readonly scope?: Scope;
   /** How the application is named, where one is. */
   readonly names?: 'query' | 'body';
-  /** A valid request. It names nothing but the application. */
+  /** A valid request, which names nothing but the application. */
   request(applicationId: string): SendOptions;
-  /** Makes what else the request has to name, and answers one that succeeds; where it is absent, `request` does. */
+  /** Creates what else the request has to name, for one that succeeds. */
   prepare?(api: Api, applicationId: string): Promise<SendOptions>;
 }
 
 const PANEL = '/api/v1/panel';
+const AUTH = '/api/v1/auth';
 const NOTHING = '00000000-0000-7000-8000-000000000000';
-const query = (applicationId: string) => ({ query: { applicationId } });
-const deletion = (applicationId: string, fileId: string) => ({
-  ...query(applicationId),
-  body: { action: 'delete_file', fileId },
-});
-
-/** A picture of one pixel. */
 const SMALLEST_PNG = Buffer.from(
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==',
   'base64',
 );
 
+/** A route on one application, which the query names. */
+function onApplication(route: string, scope: Scope, options: () => SendOptions = () => ({})): RouteCase {
+  const [method = '', name = ''] = route.split(' ');
+  const request = (applicationId: string) => {
+    const { query, ...others } = options();
+    return { query: { applicationId, ...(query as object) }, ...others };
+  };
+  return { method: method as RouteCase['method'], path: `${PANEL}/${name}`, scope, names: 'query', request };
+}
+
+function route(name: string, body?: () => object, scope?: Scope): RouteCase {
+  const [method = '', path = ''] = name.split(' ');
+  return { method: method as RouteCase['method'], path, ...(scope && { scope }), request: () => (body ? { body: body() } : {}) };
+}
+
+const BYTES = { 'content-type': 'application/octet-stream' };
+const deletion = (fileId: string) => ({ body: { action: 'delete_file', fileId } });
+
 /** The routes that take a management key (specification 4). */
 export const KEY_ROUTES: readonly RouteCase[] = [
-  { method: 'GET', path: `${PANEL}/get-applications`, scope: 'applications:read', request: () => ({}) },
+  route(`GET ${PANEL}/get-applications`, undefined, 'applications:read'),
+  route(`POST ${PANEL}/create-application`, () => ({ name: 'An application' }), 'applications:create'),
+  onApplication('POST create-application-license-levels', 'applications:update', () => ({ body: { levels: ['Basic', 'Pro'] } })),
+  onApplication('GET get-application-license-levels', 'applications:read'),
+  onApplication('PATCH update-application-settings', 'applications:update', () => ({
+    body: { field: 'status', value: 'paused' },
+  })),
+  onApplication('PATCH update-api-keys', 'applications:update', () => ({ body: { type: 'socketKey' } })),
+  onApplication('GET get-application-settings', 'applications:read'),
+  onApplication('POST upload-file', 'files:upload', () => ({
+    ...{ query: { fileName: unique() }, body: new Uint8Array([1, 2, 3]), headers: BYTES },
+  })),
+  onApplication('POST check-file-name', 'files:upload', () => ({ body: { fileName: unique() } })),
+  onApplication('GET get-files-metadata', 'files:read'),
+  onApplication('GET get-files-table', 'files:read', () => ({ query: { currentPage: '1' } })),
   {
-    method: 'POST',
-    path: `${PANEL}/create-application`,
-    scope: 'applications:create',
-    request: () => ({ body: { name: 'An application' } }),
-  },
-  {
-    method: 'POST',
-    path: `${PANEL}/create-application-license-levels`,
-    scope: 'applications:update',
-    names: 'query',
-    request: (id) => ({ ...query(id), body: { levels: ['Basic', 'Pro'] } }),
-  },
-  {
-    method: 'GET',
-    path: `${PANEL}/get-application-license-levels`,
-    scope: 'applications:read',
-    names: 'query',
-    request: query,
-  },
-  {
-    method: 'PATCH',
-    path: `${PANEL}/update-application-settings`,
-    scope: 'applications:update',
-    names: 'query',
-    request: (id) => ({ ...query(id), body: { field: 'status', value: 'paused' } }),
-  },
-  {
-    method: 'PATCH',
-    path: `${PANEL}/update-api-keys`,
-    scope: 'applications:update',
-    names: 'query',
-    request: (id) => ({ ...query(id), body: { type: 'socketKey' } }),
-  },
-  { method: 'GET', path: `${PANEL}/get-application-settings`, scope: 'applications:read', names: 'query', request: query },
-  {
-    method: 'POST',
-    path: `${PANEL}/upload-file`,
-    scope: 'files:upload',
-    names: 'query',
-    request: (applicationId) => ({
-      query: { applicationId, fileName: unique() },
-      body: new Uint8Array([1, 2, 3]),
-      headers: { 'content-type': 'application/octet-stream' },
-    }),
-  },
-  {
-    method: 'POST',
-    path: `${PANEL}/check-file-name`,
-    scope: 'files:upload',
-    names: 'query',
-    request: (id) => ({ ...query(id), body: { fileName: unique() } }),
-  },
-  { method: 'GET', path: `${PANEL}/get-files-metadata`, scope: 'files:read', names: 'query', request: query },
-  {
-    method: 'GET',
-    path: `${PANEL}/get-files-table`,
-    scope: 'files:read',
-    names: 'query',
-    request: (applicationId) => ({ query: { applicationId, currentPage: '1' } }),
-  },
-  {
-    method: 'POST',
-    path: `${PANEL}/file-action`,
-    scope: 'files:delete',
-    names: 'query',
-    request: (id) => deletion(id, NOTHING),
-    prepare: async (api, id) => {
-      const fileName = unique();
-      await upload(api, id, fileName);
-      return deletion(id, await findFileId(api, id, fileName));
+    ...onApplication('POST file-action', 'files:delete', () => deletion(NOTHING)),
+    prepare: async (api, applicationId) => {
+      await upload(api, applicationId, 'to-be-deleted');
+      return { query: { applicationId }, ...deletion(await findFileId(api, applicationId, 'to-be-deleted')) };
     },
   },
   {
-    method: 'DELETE',
-    path: `${PANEL}/delete-application`,
-    scope: 'applications:delete',
+    ...route(`DELETE ${PANEL}/delete-application`, undefined, 'applications:delete'),
     names: 'body',
     request: (applicationId) => ({ body: { applicationId, code: '' } }),
   },
-  { method: 'GET', path: `${PANEL}/get-account-limits`, scope: 'account:read', request: () => ({}) },
+  route(`GET ${PANEL}/get-account-limits`, undefined, 'account:read'),
 ];
 
 /** The key routes that work on one application. */
 export const APPLICATION_ROUTES = KEY_ROUTES.filter(({ names }) => names !== undefined);
 
+/** What proves a wrong user, so that nothing is changed. */
+const wrongProof = (more: object) => () => ({ password: 'not the password', ...more });
+
 /** The routes that take a session and nothing else (decisions 2). */
 export const SESSION_ROUTES: readonly RouteCase[] = [
-  { method: 'GET', path: `${PANEL}/api-keys`, request: () => ({}) },
-  {
-    method: 'POST',
-    path: `${PANEL}/api-keys`,
-    request: () => ({ body: { name: 'A key', scopes: ['applications:read'], allApplications: true } }),
-  },
-  { method: 'PATCH', path: `${PANEL}/api-keys/${NOTHING}`, request: () => ({ body: { name: 'Another name' } }) },
-  { method: 'POST', path: `${PANEL}/api-keys/${NOTHING}/revoke`, request: () => ({}) },
-  { method: 'GET', path: `${PANEL}/audit-log`, request: () => ({}) },
-  { method: 'GET', path: '/api/v1/auth/session', request: () => ({}) },
-  {
-    method: 'POST',
-    path: `${PANEL}/upload-avatar`,
-    request: () => ({ body: SMALLEST_PNG, headers: { 'content-type': 'image/png' } }),
-  },
-  { method: 'GET', path: `${PANEL}/avatar`, request: () => ({}) },
-  { method: 'POST', path: '/api/v1/auth/two-factor/set-up', request: () => ({}) },
-  { method: 'POST', path: '/api/v1/auth/two-factor/enable', request: () => ({ body: { code: '123456' } }) },
-  {
-    method: 'POST',
-    path: '/api/v1/auth/two-factor/disable',
-    request: () => ({ body: { password: 'not the password', code: '123456' } }),
-  },
-  {
-    method: 'POST',
-    path: '/api/v1/auth/oidc/link',
-    request: () => ({ body: { issuer: 'nowhere', password: 'not the password' } }),
-  },
-  { method: 'GET', path: '/api/v1/auth/oidc/links', request: () => ({}) },
-  {
-    method: 'POST',
-    path: '/api/v1/auth/oidc/unlink',
-    request: () => ({ body: { issuer: 'nowhere', password: 'not the password' } }),
-  },
-  { method: 'POST', path: '/api/v1/auth/sign-out', request: () => ({}) },
-  { method: 'POST', path: '/api/v1/auth/sign-out-everywhere', request: () => ({}) },
+  route(`GET ${PANEL}/api-keys`),
+  route(`POST ${PANEL}/api-keys`, () => ({ name: 'A key', scopes: ['applications:read'], allApplications: true })),
+  route(`PATCH ${PANEL}/api-keys/${NOTHING}`, () => ({ name: 'Another name' })),
+  route(`POST ${PANEL}/api-keys/${NOTHING}/revoke`),
+  route(`GET ${PANEL}/audit-log`),
+  { ...route(`POST ${PANEL}/upload-avatar`), request: () => ({ body: SMALLEST_PNG, headers: { 'content-type': 'image/png' } }) },
+  route(`GET ${PANEL}/avatar`),
+  route(`GET ${AUTH}/session`),
+  route(`POST ${AUTH}/two-factor/set-up`),
+  route(`POST ${AUTH}/two-factor/enable`, () => ({ code: '123456' })),
+  route(`POST ${AUTH}/two-factor/disable`, wrongProof({ code: '123456' })),
+  route(`POST ${AUTH}/oidc/link`, wrongProof({ issuer: 'nowhere' })),
+  route(`GET ${AUTH}/oidc/links`),
+  route(`POST ${AUTH}/oidc/unlink`, wrongProof({ issuer: 'nowhere' })),
+  route(`POST ${AUTH}/sign-out`),
+  route(`POST ${AUTH}/sign-out-everywhere`),
 ];
 
 export const nameOf = ({ method, path }: RouteCase): string => `${method} ${path.replace(NOTHING, ':id')}`;

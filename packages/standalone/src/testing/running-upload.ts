@@ -6,7 +6,7 @@ import { UPLOAD } from './files.ts';
 /** An upload that was let in and goes on for as long as a test wants. */
 export interface RunningUpload {
   readonly request: ClientRequest;
-  /** Resolves with the answer, however much of the body has been sent by then; rejects when the connection ends without one. */
+  /** Resolves with the response; rejects when the connection ends without one. */
   readonly answer: Promise<Answer>;
   /** Sends bytes as fast as they are taken. */
   send(bytes: Uint8Array): Promise<void>;
@@ -20,7 +20,7 @@ export interface UploadTarget {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Starts an upload and resolves once the service has asked for its bytes: the account's lease is taken then. */
+/** Starts an upload; resolves at 100 Continue, when the account's lease is taken. */
 export async function startUpload(api: Api, target: UploadTarget): Promise<RunningUpload> {
   const upload = openUpload(api, target);
   await new Promise<void>((resolve, reject) => {
@@ -39,7 +39,7 @@ export function openUpload(api: Api, { applicationId, fileName, headers }: Uploa
     headers: { 'content-type': 'application/octet-stream', expect: '100-continue', ...api.headers, ...headers },
   });
   const answer = readAnswer(req);
-  // Whoever wants to know asks.
+  // Not every test awaits it.
   answer.catch(() => undefined);
   req.flushHeaders();
   return {

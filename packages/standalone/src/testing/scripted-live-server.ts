@@ -5,7 +5,7 @@ import { type WebSocket, WebSocketServer } from 'ws';
 /** What the server does with one upgrade: refuse it, or whatever it likes with the socket. */
 export type Turn = { readonly status: number; readonly headers?: Record<string, string> } | ((socket: WebSocket) => void);
 
-/** A server that does as it is told, for what a client makes of it. */
+/** A server with scripted behaviour, for tests of clients. */
 export interface ScriptedLiveServer {
   readonly url: string;
   /** The requests that were made. */
@@ -15,7 +15,7 @@ export interface ScriptedLiveServer {
   stop(): Promise<void>;
 }
 
-/** Starts a server that takes one turn for each upgrade, and the last one again for those that follow. */
+/** Starts a server that takes one turn for each upgrade, and repeats the last one. */
 export async function startScriptedLiveServer(turns: readonly Turn[]): Promise<ScriptedLiveServer> {
   const requests: IncomingMessage[] = [];
   const server = createServer();

@@ -4,66 +4,50 @@ import { eventually } from '@latchkey/testkit/eventually';
 import { withClient } from '@latchkey/testkit/with-client';
 import { Redis } from 'ioredis';
 
-/** All that stands in a database, in whatever schema, byte strings as hex. */
+/** Every row of every table of a database, byte strings as hex. */
 export function readDatabase(url: string): Promise<string> {
   return withClient(url, async (client) => {
     const { rows } = await client.query<{ name: string }>(
       `SELECT format('%I.%I', schemaname, tablename) AS name FROM pg_tables
        WHERE schemaname <> 'information_schema' AND schemaname NOT LIKE 'pg\\_%'`,
     );
-    const tables = [];
+    const lines: string[] = [];
     for (const { name } of rows) {
-      const content = await client.query(`SELECT row_to_json(t)::text AS row FROM ${name} t`);
-      tables.push([name, content.rows.map(({ row }) => row)]);
+      const content = await client.query<{ row: string }>(`SELECT row_to_json(t)::text AS row FROM ${name} t`);
+      lines.push(name, ...content.rows.map(({ row }) => row));
     }
-    // As it is, and not escaped once more.
-    return tables.flat(2).join('\n');
+    return lines.join('\n');
   });
 }
 
-/** All that stands in a Redis. */
+/** How each type of Redis value is read whole. */
+const READERS: Readonly<Record<string, (redis: Redis, key: string) => Promise<unknown>>> = {
+  string: (redis, key) => redis.get(key),
+  hash: (redis, key) => redis.hgetall(key),
+  list: (redis, key) => redis.lrange(key, 0, -1),
+  set: (redis, key) => redis.smembers(key),
+  zset: (redis, key) => redis.zrange(key, '0', '-1', 'WITHSCORES'),
+  stream: (redis, key) => redis.xrange(key, '-', '+'),
+};
+
+/** Every key and value of a Redis. */
 export async function readRedis(url: string): Promise<string> {
   const redis = new Redis(url);
   try {
-    const keys = await redis.keys('*');
-    const entries = await Promise.all(keys.map(async (key) => [key, JSON.stringify(await readValue(redis, key))]));
-    return entries.flat().join('\n');
+    const read = async (key: string) => `${key} ${JSON.stringify(await READERS[await redis.type(key)]?.(redis, key))}`;
+    return (await Promise.all((await redis.keys('*')).map(read))).join('\n');
   } finally {
     redis.disconnect();
   }
 }
 
-/** A value of whatever kind; queues have some of each. */
-async function readValue(redis: Redis, key: string): Promise<unknown> {
-  switch (await redis.type(key)) {
-    case 'hash':
-      return redis.hgetall(key);
-    case 'list':
-      return redis.lrange(key, 0, -1);
-    case 'set':
-      return redis.smembers(key);
-    case 'zset':
-      return redis.zrange(key, '0', '-1', 'WITHSCORES');
-    case 'stream':
-      return redis.xrange(key, '-', '+');
-    case 'none':
-      return undefined;
-    default:
-      return redis.get(key);
-  }
-}
-
-/** Every command that a Redis is told from now on, scripts' own among them. */
+/** Every command to a Redis from now on, those of scripts too. */
 export interface RedisRecord {
-  /** What was told until now. */
   text(): string;
   stop(): void;
 }
 
-/**
- * Records what is told to the numbered database of a URL. The lines are taken as they come: a client that reads answers to commands in them trips over
- * those that come together with the answer to MONITOR.
- */
+/** Records the commands to a database; raw lines, as clients mix up MONITOR and replies. */
 export async function recordRedis(url: string): Promise<RedisRecord> {
   const { hostname, port, password, pathname } = new URL(url);
   const socket = connect({ host: hostname, port: Number(port) });
@@ -75,18 +59,11 @@ export async function recordRedis(url: string): Promise<RedisRecord> {
   if (password !== '') socket.write(`AUTH ${decodeURIComponent(password)}\r\n`);
   socket.write('MONITOR\r\n');
   await eventually(() => text.split('+OK\r\n').length === (password === '' ? 2 : 3));
-  const ofDatabase = ` [${pathname.slice(1)} `;
-  return {
-    text: () =>
-      text
-        .split('\r\n')
-        .filter((line) => line.includes(ofDatabase))
-        .join('\n'),
-    stop: () => void socket.destroy(),
-  };
+  const ofDatabase = (line: string) => line.includes(` [${pathname.slice(1)} `);
+  return { text: () => text.split('\r\n').filter(ofDatabase).join('\n'), stop: () => void socket.destroy() };
 }
 
-/** Forms in which a secret may stand somewhere. */
+/** Encodings in which a secret may be stored. */
 export function formsOf(secret: string | Buffer): string[] {
   const bytes = Buffer.from(secret);
   const base64 = bytes.toString('base64').replace(/=+$/, '');
@@ -95,7 +72,5 @@ export function formsOf(secret: string | Buffer): string[] {
   return forms;
 }
 
-/** Whether six digits stand in a text by themselves, and not in a longer number. */
-export function holdsCode(text: string, code: string): boolean {
-  return new RegExp(`(?<![\\d.])${code}(?![\\d.])`).test(text);
-}
+/** Whether a text holds six digits that are not a part of a longer number. */
+export const holdsCode = (text: string, code: string): boolean => new RegExp(`(?<![\\d.])${code}(?![\\d.])`).test(text);

@@ -21,7 +21,7 @@ export interface GuardedOwner extends Owner {
   /** The code that it was switched on with. */
   readonly usedCode: string;
   readonly recoveryCodes: readonly string[];
-  /** The code of the next step, which is taken although it is early: that of now was used up. It is good for one test's one use. */
+  /** The code of the next step, accepted early, as the current one is used up. For one use. */
   nextCode(): string;
   /** A code that is wrong now and in the next minutes. */
   wrongCode(): string;

@@ -1,35 +1,28 @@
 import { randomUUID } from 'node:crypto';
 import { timestampDate } from '@bufbuild/protobuf/wkt';
+import { auditReader, FOR_SOMEBODY, SOMEBODY } from '@latchkey/audit/testing/audit-reader';
 import { ApplicationStatus, RuntimeKeyType } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { NOT_FOUND, refusalOf } from '@latchkey/testkit/refusal';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { whileFailing } from '../testing/failing-table.ts';
 import { eventsOf, everything, waitersForLocks } from '../testing/rows.ts';
-import { startTestApps, type TestApps } from '../testing/test-apps.ts';
-import { ASTRAL, SPACES, UNSTORABLE } from '../testing/texts.ts';
+import { type AppsInstance, ASTRAL, type OwnedRef, range, SPACES, UNSTORABLE, useTestApps } from '../testing/test-apps.ts';
 
-let apps: TestApps;
-beforeAll(async () => {
-  apps = await startTestApps();
-});
-afterAll(() => apps.stop());
+const apps = useTestApps();
 
-const NAME_INVALID = { reason: 'application_name_invalid', kind: 'malformed', code: 'VALIDATION_ERROR', metadata: {} };
-const ACCOUNT_INVALID = { reason: 'account_id_invalid', kind: 'malformed', code: 'VALIDATION_ERROR', metadata: {} };
+const ACCOUNT_INVALID = { reason: 'account_id_invalid', kind: 'malformed', code: 'VALIDATION_ERROR' };
 
-async function create(accountId: string, name = 'Application') {
-  return (await apps.client.createApplication({ accountId, name })).applicationId;
+async function create(accountId: string, name = 'Application', { client }: AppsInstance = apps) {
+  return (await client.createApplication({ accountId, name })).applicationId;
 }
-
-async function listed(accountId: string) {
-  return (await apps.client.listApplications({ accountId })).applications;
-}
+const listed = async (accountId: string) => (await apps.client.listApplications({ accountId })).applications;
 
 describe('a new application', () => {
-  it('is online, version 1.0, requires nothing and has no levels', async () => {
+  it('has the defaults, a UUIDv7, two new runtime keys, and no event', async () => {
     const ref = await apps.createOwned();
-    const { settings } = await apps.client.getApplicationSettings(ref);
-    expect(settings).toMatchObject({
+    const other = { ...ref, applicationId: await create(ref.accountId) };
+    expect(ref.applicationId).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
+    expect((await apps.client.getApplicationSettings(ref)).settings).toMatchObject({
       licenseRequiresClientId: false,
       userRequiresClientId: false,
       userRequiresLicense: false,
@@ -37,178 +30,139 @@ describe('a new application', () => {
       status: ApplicationStatus.ONLINE,
     });
     expect((await apps.client.listLicenseLevels(ref)).levels).toEqual([]);
+    expect(await eventsOf(apps.db, ref.applicationId)).toEqual([]);
+    const keys = [await apps.keysOf(ref), await apps.keysOf(other)];
+    for (const { socketKey, httpKey, updatedAt } of keys) {
+      expect(socketKey).toMatch(/^lk_sock_[0-9A-Za-z]{32}$/);
+      expect(httpKey).toMatch(/^lk_http_[0-9A-Za-z]{32}$/);
+      expect(updatedAt && timestampDate(updatedAt)).toEqual(apps.clock.now());
+    }
+    expect(new Set(keys.flatMap(({ socketKey, httpKey }) => [socketKey.slice(8), httpKey.slice(8)])).size).toBe(4);
   });
 
-  it('has both runtime keys, unlike any other, as of its creation', async () => {
-    const accountId = randomUUID();
-    await Promise.all([create(accountId), create(accountId)]);
-    const keys = (await listed(accountId)).flatMap(({ runtimeKeys }) => [runtimeKeys?.socketKey, runtimeKeys?.httpKey]);
-    expect(keys).toEqual([
-      expect.stringMatching(/^lk_sock_[0-9A-Za-z]{32}$/),
-      expect.stringMatching(/^lk_http_[0-9A-Za-z]{32}$/),
-      expect.stringMatching(/^lk_sock_[0-9A-Za-z]{32}$/),
-      expect.stringMatching(/^lk_http_[0-9A-Za-z]{32}$/),
-    ]);
-    expect(new Set(keys.map((key) => key?.slice(8))).size).toBe(4);
-    const [first] = await listed(accountId);
-    expect(first?.runtimeKeys?.updatedAt && timestampDate(first.runtimeKeys.updatedAt)).toEqual(apps.clock.now());
-  });
-
-  it('has a UUIDv7 as id and writes no event', async () => {
-    const { applicationId } = await apps.createOwned();
-    expect(applicationId).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
-    expect(await eventsOf(apps.db, applicationId)).toEqual([]);
-  });
-
-  it('may have the name of another of the account', async () => {
-    const accountId = randomUUID();
-    await Promise.all(Array.from({ length: 5 }, () => create(accountId, 'Same name')));
-    expect((await listed(accountId)).map(({ name }) => name)).toEqual(Array(5).fill('Same name'));
-  });
-});
-
-describe('the name of an application', () => {
   it.each([
-    ['6 characters', 'abcdef'],
-    ['32 characters', 'x'.repeat(32)],
-    ['6 astral characters', ASTRAL.repeat(6)],
-    ['32 astral characters', ASTRAL.repeat(32)],
-    ['6 code points of one visible character', 'x\u0301\u0301\u0301\u0301\u0301'],
-    ['spaces inside', 'a    b'],
-    ['quotes and SQL', `'"; drop table--`],
-    ['placeholders', '$1 %s ? :name'],
-  ])('may have %s and is kept as given', async (_, name) => {
+    ['6 characters', 'abcdef', 'abcdef'],
+    ['32 astral characters in white space', `${SPACES}${ASTRAL.repeat(32)}${SPACES}`, ASTRAL.repeat(32)],
+    ['quotes, SQL and placeholders', `'"; drop table-- $1 %s`, `'"; drop table-- $1 %s`],
+    ['invisible characters, in NFC', ' \u202eCafe\u0301\u200b\0 \u00adBar\n\ufeff', 'Caf\u00e9 Bar'],
+  ])('may have a name of %s, which another may have too', async (_, name, stored) => {
     const accountId = randomUUID();
-    await create(accountId, name);
-    expect((await listed(accountId)).map((application) => application.name)).toEqual([name]);
-  });
-
-  it('is trimmed of every kind of white space before it is measured', async () => {
-    const accountId = randomUUID();
-    await create(accountId, `${SPACES}${ASTRAL.repeat(32)}${SPACES}`);
-    expect((await listed(accountId))[0]?.name).toBe(ASTRAL.repeat(32));
-    expect(await refusalOf(create(accountId, `${SPACES}abcde${SPACES}`))).toMatchObject(NAME_INVALID);
-  });
-
-  it('is kept in NFC, without invisible characters', async () => {
-    const accountId = randomUUID();
-    await create(accountId, ' \u202eCafe\u0301\u200b\0 \u00adBar\n\ufeff');
-    expect((await listed(accountId))[0]?.name).toBe('Caf\u00e9 Bar');
+    await Promise.all([create(accountId, name), create(accountId, name)]);
+    expect((await listed(accountId)).map((application) => application.name)).toEqual([stored, stored]);
   });
 
   it.each([
     ['nothing', ''],
-    ['six invisible characters', '\u200b'.repeat(6)],
-    ['5 characters and invisible ones', 'ab\u200bc\u2060d\u202ee'],
+    ['invisible characters', '\u200b'.repeat(6)],
+    ['5 characters and white space', `${SPACES}abcde${SPACES}`],
     ['5 characters in NFC', 'e\u0301'.repeat(5)],
-    ['only white space', SPACES.repeat(2)],
-    ['5 characters', 'abcde'],
-    ['33 characters', 'x'.repeat(33)],
-    ['5 astral characters, which are 10 units', ASTRAL.repeat(5)],
     ['33 astral characters', ASTRAL.repeat(33)],
-    ['33 code points that begin with astral ones', ASTRAL.repeat(16) + 'x'.repeat(17)],
     ['a million characters', 'x'.repeat(1_000_000)],
-    ...UNSTORABLE.filter((text) => !text.isWellFormed()).map((text): [string, string] => [
-      `what can't be stored: ${JSON.stringify(text)}`,
-      text,
-    ]),
-  ])('can’t be %s, and nothing is made', async (_, name) => {
-    const accountId = randomUUID();
+    ...UNSTORABLE.slice(1).map((text): [string, string] => [JSON.stringify(text), text]),
+  ])('cannot have a name of %s', async (_, name) => {
     const before = await everything(apps.db);
-    expect(await refusalOf(create(accountId, name))).toMatchObject(NAME_INVALID);
+    const invalid = { reason: 'application_name_invalid', kind: 'malformed', code: 'VALIDATION_ERROR' };
+    expect(await refusalOf(create(randomUUID(), name))).toMatchObject(invalid);
     expect(await everything(apps.db)).toEqual(before);
   });
 });
 
-describe('an account id that is no UUID', () => {
-  it.each(['', 'account', '018f2b6c7d1e7a3b9c4d5e6f708192a3', `${randomUUID()}\0`, `\ud800${randomUUID().slice(1)}`])(
-    'is refused by the calls that name nothing else: %j',
-    async (accountId) => {
-      const before = await everything(apps.db);
-      const { client } = apps;
-      expect(await refusalOf(client.createApplication({ accountId, name: 'Application' }))).toMatchObject(ACCOUNT_INVALID);
-      expect(await refusalOf(client.listApplications({ accountId }))).toMatchObject(ACCOUNT_INVALID);
-      expect(await refusalOf(client.findOwnedApplications({ accountId, applicationIds: [] }))).toMatchObject(ACCOUNT_INVALID);
-      expect(await everything(apps.db)).toEqual(before);
-    },
-  );
+it.each(['', '018f2b6c7d1e7a3b9c4d5e6f708192a3', `${randomUUID()}\0`, `\ud800${randomUUID().slice(1)}`])(
+  'the account id %j is rejected',
+  async (accountId) => {
+    const { client } = apps;
+    expect(await refusalOf(create(accountId))).toMatchObject(ACCOUNT_INVALID);
+    expect(await refusalOf(client.listApplications({ accountId }))).toMatchObject(ACCOUNT_INVALID);
+    expect(await refusalOf(client.findOwnedApplications({ accountId, applicationIds: [] }))).toMatchObject(ACCOUNT_INVALID);
+    expect(await refusalOf(client.getApplicationUsage({ accountId }))).toMatchObject(ACCOUNT_INVALID);
+  },
+);
 
-  it('is the same account in capitals', async () => {
-    const { accountId, applicationId } = await apps.createOwned();
-    expect((await listed(accountId.toUpperCase())).map(({ id }) => id)).toEqual([applicationId]);
-    await create(accountId.toUpperCase());
-    expect(await listed(accountId)).toHaveLength(2);
+describe('the limit of applications', () => {
+  const limited = (APPLICATIONS_LIMIT: string) => apps.connect({ env: { APPLICATIONS_LIMIT } });
+
+  it('holds for concurrent creations through several instances, and a deletion makes room', async () => {
+    const accountId = randomUUID();
+    const instances = [limited('3'), limited('3')];
+    const calls = range(1, 20).map((i) => create(accountId, 'Application', instances[i % 2]));
+    const outcomes = await Promise.allSettled(calls);
+    expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(3);
+    expect(await instances[0]?.client.getApplicationUsage({ accountId })).toMatchObject({
+      applicationCount: 3n,
+      applicationCountMax: 3n,
+    });
+    const exceeded = { reason: 'applications_limit_exceeded', kind: 'too_large', code: 'limit_exceeded' };
+    expect(await refusalOf(create(accountId, 'Application', instances[0]))).toMatchObject(exceeded);
+    await apps.client.deleteApplication({ accountId, applicationId: (await listed(accountId))[0]?.id ?? '' });
+    await create(accountId, 'Application', instances[0]);
+  });
+
+  it('is 200 unless it is set, and may be none', async () => {
+    const usage = await apps.client.getApplicationUsage({ accountId: randomUUID() });
+    expect(usage).toMatchObject({ applicationCount: 0n, applicationCountMax: 200n });
+    await expect(create(randomUUID(), 'Application', limited('0'))).rejects.toThrow();
+  });
+
+  it('leaves connections to other accounts while creations of one wait', async () => {
+    const [accountId, other] = [randomUUID(), randomUUID()];
+    const instance = apps.connect({ env: { DATABASE_POOL_MAX: '2' } });
+    const blocker = await apps.db.connect();
+    await blocker.query('begin');
+    await blocker.query(`select pg_advisory_xact_lock(hashtextextended('applications/' || $1, 0))`, [accountId]);
+    const creations = range(1, 3).map(() => create(accountId, 'Application', instance));
+    await waitersForLocks(apps.db, 1);
+    expect(await instance.client.listApplications({ accountId: other })).toMatchObject({ applications: [] });
+    await blocker.query('commit');
+    blocker.release();
+    await Promise.all(creations);
   });
 });
 
-describe('the ids that an account owns', () => {
-  it('are those of its own applications, each once, and no other text', async () => {
+describe('the owned ids', () => {
+  it('are those of the account, each once, of any number of texts', async () => {
     const [mine, foreign, deleted] = await Promise.all([apps.createOwned(), apps.createOwned(), apps.createOwned()]);
     await apps.client.deleteApplication(deleted);
-    const second = await create(mine.accountId);
-    const texts = [
-      mine.applicationId,
-      foreign.applicationId,
-      second,
-      deleted.applicationId,
-      randomUUID(),
-      '',
-      'x',
-      '\0',
-      '\ud800',
-    ];
-    const applicationIds = [...texts, ...texts, mine.applicationId.toUpperCase()];
-    const answer = await apps.client.findOwnedApplications({ accountId: mine.accountId, applicationIds });
-    expect(answer.applicationIds.toSorted()).toEqual([mine.applicationId, second].toSorted());
-    const none = await apps.client.findOwnedApplications({ accountId: randomUUID(), applicationIds });
-    expect(none.applicationIds).toEqual([]);
-  });
-
-  it('are none of none, and some of more than a statement has parameters', async () => {
-    const { accountId, applicationId } = await apps.createOwned();
-    expect((await apps.client.findOwnedApplications({ accountId, applicationIds: [] })).applicationIds).toEqual([]);
-    const applicationIds = [...Array.from({ length: 70_000 }, () => randomUUID()), applicationId];
-    const found = await apps.client.findOwnedApplications({ accountId, applicationIds });
+    const { accountId, applicationId } = mine;
+    const texts = [applicationId, applicationId.toUpperCase(), foreign.applicationId, deleted.applicationId, '', '\0', '\ud800'];
+    const applicationIds = [...texts, ...Array.from({ length: 70_000 }, () => randomUUID())];
+    const found = await apps.client.findOwnedApplications({ accountId: accountId.toUpperCase(), applicationIds });
     expect(found.applicationIds).toEqual([applicationId]);
     const { applications } = await apps.client.listApplications({ accountId, filter: { applicationIds } });
     expect(applications.map(({ id }) => id)).toEqual([applicationId]);
+    expect((await apps.client.findOwnedApplications({ accountId, applicationIds: [] })).applicationIds).toEqual([]);
   });
 });
 
-describe('a deleted application', () => {
-  it('is gone at once for every call and by both of its keys, and no other is', async () => {
+describe('a deletion', () => {
+  it('removes the application for every call and both keys, and no other', async () => {
     const ref = await apps.createOwned();
-    const kept = await create(ref.accountId);
-    const [application] = await listed(ref.accountId);
+    const other = await create(ref.accountId);
+    const { socketKey, httpKey } = await apps.keysOf(ref);
     await apps.client.deleteApplication(ref);
-    expect((await listed(ref.accountId)).map(({ id }) => id)).toEqual([kept]);
-    const filter = { applicationIds: [ref.applicationId, kept] };
-    const { applications } = await apps.client.listApplications({ accountId: ref.accountId, filter });
-    expect(applications.map(({ id }) => id)).toEqual([kept]);
-    const { socketKey = '', httpKey = '' } = application?.runtimeKeys ?? {};
-    const invalid = { reason: 'runtime_key_invalid' };
-    expect(await refusalOf(apps.client.lookUpApplication({ key: { case: 'socketKey', value: socketKey } }))).toMatchObject(
-      invalid,
-    );
-    expect(await refusalOf(apps.client.lookUpApplication({ key: { case: 'httpKey', value: httpKey } }))).toMatchObject(invalid);
+    expect((await listed(ref.accountId)).map(({ id }) => id)).toEqual([other]);
+    for (const key of [
+      { case: 'socketKey', value: socketKey },
+      { case: 'httpKey', value: httpKey },
+    ] as const)
+      expect(await refusalOf(apps.client.lookUpApplication({ key }))).toMatchObject({ reason: 'runtime_key_invalid' });
   });
 
-  it('is deleted once, by one of many calls at once', async () => {
+  it('succeeds once of many concurrent ones, with one event', async () => {
     const ref = await apps.createOwned();
-    const calls = await Promise.allSettled(Array.from({ length: 8 }, () => apps.client.deleteApplication(ref)));
-    expect(calls.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
-    const refused = calls.filter((call) => call.status === 'rejected');
-    for (const { reason } of refused) expect(await refusalOf(Promise.reject(reason))).toEqual(NOT_FOUND);
-    expect((await eventsOf(apps.db, ref.applicationId)).map(({ type }) => type)).toEqual(['deleted']);
+    const calls = await Promise.allSettled(range(1, 8).map(() => apps.client.deleteApplication(ref)));
+    const rejected = calls.filter((call) => call.status === 'rejected');
+    expect(rejected).toHaveLength(7);
+    for (const { reason } of rejected) expect(await refusalOf(Promise.reject(reason))).toEqual(NOT_FOUND);
+    expect(await eventsOf(apps.db, ref.applicationId)).toMatchObject([{ type: 'deleted' }]);
   });
 
-  it('takes no change that was waiting for its row', async () => {
+  it('comes before the changes that wait for its row, which fail', async () => {
     const ref = await apps.createOwned();
     const holder = await apps.db.connect();
     await holder.query('begin');
     await holder.query('select 1 from application where id = $1 for update', [ref.applicationId]);
     const changes = [
-      apps.client.updateApplicationSetting({ ...ref, field: 'version', value: { case: 'stringValue', value: '2' } }),
+      apps.set(ref, 'version', '2'),
       apps.client.replaceLicenseLevels({ ...ref, levels: ['gold'] }),
       apps.client.rotateRuntimeKey({ ...ref, type: RuntimeKeyType.HTTP }),
     ].map(refusalOf);
@@ -219,13 +173,65 @@ describe('a deleted application', () => {
     expect(await Promise.all(changes)).toEqual([NOT_FOUND, NOT_FOUND, NOT_FOUND]);
     expect(await eventsOf(apps.db, ref.applicationId)).toEqual([]);
   });
+});
 
-  it('is whole again when its removal fails, and tells nobody', async () => {
+describe('the audit log', () => {
+  const entriesOf = (accountId: string) => auditReader(apps.service.routes)(accountId);
+  const rotate = (ref: OwnedRef) => apps.client.rotateRuntimeKey({ ...ref, type: 2 }, FOR_SOMEBODY);
+
+  it('has every change of an application, by whom and with what', async () => {
+    const accountId = randomUUID();
+    const { applicationId } = await apps.client.createApplication({ accountId, name: ' Engine ' }, FOR_SOMEBODY);
+    const ref = { accountId, applicationId };
+    await apps.set(ref, 'version', '2.0', FOR_SOMEBODY);
+    await apps.set(ref, 'user_requires_license', true, FOR_SOMEBODY);
+    await apps.set(ref, 'status', 'paused', FOR_SOMEBODY);
+    await apps.set(ref, 'status', 'online', FOR_SOMEBODY);
+    await apps.client.replaceLicenseLevels({ ...ref, levels: ['Basic', 'Pro'] }, FOR_SOMEBODY);
+    await rotate(ref);
+    await apps.client.deleteApplication(ref, FOR_SOMEBODY);
+    const entries = await entriesOf(accountId);
+    expect(entries.map(({ action, changes }) => [action, changes])).toEqual([
+      ['application.created', { name: 'Engine' }],
+      ['application.setting_updated', { field: 'version', value: '2.0', previous: '1.0' }],
+      ['application.setting_updated', { field: 'user_requires_license', value: true, previous: false }],
+      ['application.paused', { field: 'status', value: 'paused', previous: 'online' }],
+      ['application.resumed', { field: 'status', value: 'online', previous: 'paused' }],
+      ['application.license_levels_replaced', { levels: ['Basic', 'Pro'] }],
+      ['application.runtime_key_rotated', { type: 'httpKey' }],
+      ['application.deleted', { name: 'Engine' }],
+    ]);
+    for (const entry of entries)
+      expect(entry).toMatchObject({ actor: 'session', ...SOMEBODY, subject: `application ${applicationId}`, applicationId });
+  });
+
+  it('has nothing of a read, a rejected change, or one to the current value', async () => {
     const ref = await apps.createOwned();
-    const before = await everything(apps.db);
-    const failure = { table: 'application', operation: 'delete', applicationId: ref.applicationId } as const;
-    const refusal = await whileFailing(apps.db, failure, () => refusalOf(apps.client.deleteApplication(ref)));
-    expect(refusal).toMatchObject({ connectCode: 'Internal', message: 'internal error', detailCount: 0 });
-    expect(await everything(apps.db)).toEqual(before);
+    const before = await entriesOf(ref.accountId);
+    expect(before).toMatchObject([{ action: 'application.created', actor: 'service' }]);
+    await apps.client.getApplicationSettings(ref, FOR_SOMEBODY);
+    await apps.set(ref, 'version', ' 1.0 ', FOR_SOMEBODY);
+    await refusalOf(apps.set(ref, 'version', '', FOR_SOMEBODY));
+    await refusalOf(apps.client.replaceLicenseLevels({ ...ref, levels: [] }, FOR_SOMEBODY));
+    await refusalOf(apps.client.createApplication({ ...ref, name: 'short' }, FOR_SOMEBODY));
+    expect(await entriesOf(ref.accountId)).toEqual(before);
+  });
+
+  it.each<[string, 'update' | 'delete', (ref: OwnedRef) => Promise<unknown>]>([
+    ['a setting', 'update', (ref) => apps.set(ref, 'version', '3.0')],
+    ['the levels', 'update', (ref) => apps.client.replaceLicenseLevels({ ...ref, levels: ['a'] })],
+    ['a key', 'update', rotate],
+    ['the application', 'delete', (ref) => apps.client.deleteApplication(ref)],
+  ])('and a change of %s are committed together or not at all', async (_, operation, change) => {
+    const ref = await apps.createOwned();
+    const { applicationId } = ref;
+    const before = [await everything(apps.db), await entriesOf(ref.accountId)];
+    for (const failure of [
+      { table: 'application', operation, applicationId, when: 'commit' },
+      { table: 'audit_entry', operation: 'insert', applicationId },
+    ] as const) {
+      expect(await whileFailing(apps.db, failure, () => refusalOf(change(ref)))).toMatchObject({ connectCode: 'Internal' });
+      expect([await everything(apps.db), await entriesOf(ref.accountId)]).toEqual(before);
+    }
   });
 });

@@ -1,6 +1,6 @@
-import type { Acting } from '@latchkey/kit/audit/actor';
-import { newId, parseId } from '@latchkey/kit/id';
-import { hasLength, withoutInvisible } from '@latchkey/kit/text';
+import type { Acting } from '@latchkey/audit/actor';
+import { newId, parseId } from '@latchkey/kit/validation/id';
+import { hasLength, withoutInvisible } from '@latchkey/kit/validation/text';
 import type { Kysely } from 'kysely';
 import type { AppsContext } from '../context.ts';
 import type { AppsDatabase } from '../db/schema.ts';
@@ -13,8 +13,7 @@ import {
   selectApplications,
   selectOwnedIds,
 } from './application.store.ts';
-import { recordApplication } from './audit.ts';
-import { type ApplicationRef, changeApplication, toRef } from './owned-application.ts';
+import { type ApplicationRef, changeApplication, recordApplication } from './owned-application.ts';
 import { parsePage } from './page.ts';
 
 /** A list item with its runtime keys in clear (specification 2.1). */
@@ -27,12 +26,12 @@ export interface Application {
 }
 
 /**
- * Makes an application with the defaults of decisions 6.
+ * Creates an application with the defaults of decisions 6.
  *
- * @param accountText text that should be the account's id
  * @param nameText 6 to 32 code points in NFC, without invisible ones and white space around; it need not be unique
  * @returns the new application's id
- * @throws `account_id_invalid`, `application_name_invalid`, `applications_limit_exceeded`, `dependency_unavailable` where too many of the account wait
+ * @throws `account_id_invalid`, `application_name_invalid`, `applications_limit_exceeded`, and `dependency_unavailable` if too
+ *   many creations of the account wait
  */
 export async function createApplication(ctx: Acting<AppsContext>, accountText: string, nameText: string): Promise<string> {
   const accountId = parseAccountId(accountText);
@@ -65,19 +64,19 @@ async function insertNewApplication(ctx: Acting<AppsContext>, accountId: string,
   return id;
 }
 
-/** Throws unless there is room for one more until the transaction ends: concurrent creations wait for one another. */
+/** Throws if the account is at its limit. Concurrent creations wait for the transaction. */
 async function checkRoom({ applicationsMax }: AppsContext, tx: Kysely<AppsDatabase>, accountId: string): Promise<void> {
   await lockAccount(tx, accountId);
   if ((await countApplications(tx, accountId)) >= applicationsMax) throw errors.applications_limit_exceeded();
 }
 
-/** How many applications an account has, and may have. Throws `account_id_invalid`. */
+/** The number of applications of an account and its limit. Throws `account_id_invalid`. */
 export async function getApplicationUsage(ctx: AppsContext, accountText: string): Promise<{ count: number; countMax: number }> {
   const count = await countApplications(ctx.db, parseAccountId(accountText));
   return { count, countMax: ctx.applicationsMax };
 }
 
-/** What to list. */
+/** Which applications to list. */
 export interface ListRequest {
   readonly accountId: string;
   /** Only these, or all when undefined. */
@@ -87,7 +86,7 @@ export interface ListRequest {
 }
 
 /**
- * A page of applications, oldest first; an empty token says that it is the last.
+ * A page of applications, oldest first. An empty token marks the last page.
  *
  * @throws `account_id_invalid`, `page_token_invalid`
  */
@@ -100,7 +99,7 @@ export async function listApplications(
   const page = parsePage(request.pageSize, request.pageToken);
   if (ids?.length === 0) return { applications: [], nextPageToken: '' };
   const rows = await selectApplications(ctx.db, accountId, { ids, after: page.after, limit: page.size + 1 });
-  const shown = rows.slice(0, page.size);
+  const { shown, nextPageToken } = page.cut(rows, (row) => ({ createdAt: new Date(row.created_ms), id: row.id }));
   const applications = shown.map((row) => ({
     id: row.id,
     name: row.name,
@@ -108,12 +107,10 @@ export async function listApplications(
     httpKey: ctx.vault.open('httpKey', row.id, row.http_key_sealed),
     keysUpdatedAt: new Date(row.runtime_keys_updated_ms),
   }));
-  const last = shown.at(-1);
-  const more = rows.length > shown.length && last !== undefined;
-  return { applications, nextPageToken: more ? page.tokenAfter({ createdAt: new Date(last.created_ms), id: last.id }) : '' };
+  return { applications, nextPageToken };
 }
 
-/** Which of the ids are applications of the account. Text that is no UUID is never one. Throws `account_id_invalid`. */
+/** Which of the ids are applications of the account. Throws `account_id_invalid`. */
 export async function findOwnedApplications(ctx: AppsContext, accountText: string, texts: readonly string[]): Promise<string[]> {
   const accountId = parseAccountId(accountText);
   const ids = parseIds(texts);
@@ -121,15 +118,15 @@ export async function findOwnedApplications(ctx: AppsContext, accountText: strin
 }
 
 /**
- * Removes an application for every call at once, and logs the event that starts the clean-up elsewhere.
+ * Deletes an application, with the event that starts the clean-up in other services.
  *
  * @throws `application_not_found`
  */
 export async function deleteApplication(ctx: Acting<AppsContext>, ref: ApplicationRef): Promise<void> {
-  await changeApplication(ctx, ref, async (tx, row, log) => {
-    await log({ case: 'deleted', value: {} }, ctx.clock());
+  await changeApplication(ctx, ref, async ({ tx, row, addEvent, record }) => {
+    await addEvent({ case: 'deleted', value: {} }, ctx.clock());
     await removeApplication(tx, row.id);
-    await recordApplication(ctx, tx, toRef(row), 'application.deleted', { name: row.name });
+    await record('application.deleted', { name: row.name });
   });
 }
 

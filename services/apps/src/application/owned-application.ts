@@ -1,10 +1,13 @@
-import { parseId } from '@latchkey/kit/id';
-import type { Transaction } from 'kysely';
+import type { Acting } from '@latchkey/audit/actor';
+import type { Changes } from '@latchkey/audit/record';
+import { recordAudit } from '@latchkey/audit/record';
+import { parseId } from '@latchkey/kit/validation/id';
+import type { Kysely } from 'kysely';
 import type { AppsContext } from '../context.ts';
 import type { AppsDatabase } from '../db/schema.ts';
 import { errors } from '../errors.ts';
 import { insertEvent } from '../event/event.store.ts';
-import { type EventBody, type EventSubject, toEventRow } from '../event/event.ts';
+import { type EventBody, toEventRow } from '../event/event.ts';
 import { type ApplicationRow, lockApplication } from './application.store.ts';
 
 /** Names an application of an account, as a caller sent it. */
@@ -13,7 +16,17 @@ export interface ApplicationRef {
   readonly applicationId: string;
 }
 
-/** The ids of a reference in canonical form. Throws `application_not_found` for text that names nothing. */
+/** Changes of applications, by their names in the audit log. */
+export type ApplicationAction =
+  | 'application.created'
+  | 'application.paused'
+  | 'application.resumed'
+  | 'application.setting_updated'
+  | 'application.license_levels_replaced'
+  | 'application.runtime_key_rotated'
+  | 'application.deleted';
+
+/** The ids of a reference in canonical form. Throws `application_not_found` for other text. */
 export function parseRef(ref: ApplicationRef): ApplicationRef {
   const accountId = parseId(ref.accountId);
   const applicationId = parseId(ref.applicationId);
@@ -21,38 +34,54 @@ export function parseRef(ref: ApplicationRef): ApplicationRef {
   return { accountId, applicationId };
 }
 
-/** Names an application by its row. */
-export function toRef(row: ApplicationRow): ApplicationRef {
-  return { accountId: row.account_id, applicationId: row.id };
+/** A change of an application under way, in its transaction. */
+export interface ApplicationChange {
+  readonly tx: Kysely<AppsDatabase>;
+  /** The application before the change, whose row is locked. */
+  readonly row: ApplicationRow;
+  /** Adds an event to the log. The change stores a new `last_sequence` itself. */
+  addEvent(event: EventBody, now: Date): Promise<void>;
+  /** Adds an entry to the audit log. */
+  record(action: ApplicationAction, changes: Changes): Promise<void>;
 }
 
-/** Writes an event of the application to the log, as of the given time. A change that moves the `sequence` stores the new one itself. */
-export type LogEvent = (event: EventBody, now: Date) => Promise<void>;
-
 /**
- * Runs a change of one application in a transaction that holds the application's row, so that changes of one application follow one another
- * and none is lost. What the change logs is delivered once it is committed. Throws `application_not_found` for one that is not the account's.
+ * Changes one application in a transaction that locks its row, so that concurrent changes follow one another. Events are delivered after
+ * the commit.
+ *
+ * @throws `application_not_found`
  */
 export async function changeApplication<T>(
-  ctx: AppsContext,
+  ctx: Acting<AppsContext>,
   ref: ApplicationRef,
-  change: (tx: Transaction<AppsDatabase>, row: ApplicationRow, log: LogEvent) => Promise<T>,
+  change: (under: ApplicationChange) => Promise<T>,
 ): Promise<T> {
   const { accountId, applicationId } = parseRef(ref);
-  let hasLogged = false;
+  let hasEvent = false;
   const result = await ctx.db.transaction().execute(async (tx) => {
     const row = await lockApplication(tx, accountId, applicationId);
     if (!row) throw errors.application_not_found();
-    return change(tx, row, async (event, now) => {
-      await insertEvent(tx, toEventRow(toSubject(row), event, now));
-      hasLogged = true;
+    return change({
+      tx,
+      row,
+      addEvent: async (event, now) => {
+        await insertEvent(tx, toEventRow(row, event, now));
+        hasEvent = true;
+      },
+      record: (action, changes) => recordApplication(ctx, tx, { accountId, applicationId }, action, changes),
     });
   });
-  if (hasLogged) ctx.wakeRelay();
+  if (hasEvent) ctx.wakeRelay();
   return result;
 }
 
-/** The row as the event log names it. */
-function toSubject(row: ApplicationRow): EventSubject {
-  return { id: row.id, accountId: row.account_id, lastSequence: Number(row.last_sequence) };
+/** Adds a change of an application to the audit log, in its transaction. */
+export async function recordApplication(
+  { origin }: Pick<Acting<AppsContext>, 'origin'>,
+  tx: Kysely<AppsDatabase>,
+  { accountId, applicationId }: ApplicationRef,
+  action: ApplicationAction,
+  changes: Changes,
+): Promise<void> {
+  await recordAudit(tx, origin, { accountId, action, subject: { kind: 'application', id: applicationId }, changes });
 }

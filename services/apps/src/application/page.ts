@@ -1,4 +1,4 @@
-import { parseId } from '@latchkey/kit/id';
+import { parseId } from '@latchkey/kit/validation/id';
 import { errors } from '../errors.ts';
 import type { PageStart } from './application.store.ts';
 
@@ -7,24 +7,33 @@ const PAGE_SIZE_MAX = 1_000;
 /** A page to read. */
 export interface Page {
   readonly size: number;
-  /** The last application of the page before; undefined on the first. */
+  /** The last row of the page before; undefined on the first. */
   readonly after: PageStart | undefined;
-  /** The token of the page after this one. */
-  tokenAfter(last: PageStart): string;
+  /** Cuts rows, of which one more than `size` was read, to the page, and returns the token of the next one. */
+  cut<Row>(rows: readonly Row[], startOf: (row: Row) => PageStart): { shown: readonly Row[]; nextPageToken: string };
 }
 
-/** Reads a page size (0 means the most, 1,000) and a page token (empty means the first page). Throws `page_token_invalid`. */
-export function parsePage(size: number, token: string): Page {
-  return { size: parsePageSize(size), after: token === '' ? undefined : parseToken(token), tokenAfter };
+/** Parses a page size (0 means the most, 1,000) and a page token (empty means the first page). Throws `page_token_invalid`. */
+export function parsePage(pageSize: number, token: string): Page {
+  const size = parsePageSize(pageSize);
+  return {
+    size,
+    after: token === '' ? undefined : parseToken(token),
+    cut(rows, startOf) {
+      const shown = rows.slice(0, size);
+      const last = shown.at(-1);
+      return { shown, nextPageToken: last && rows.length > size ? toToken(startOf(last)) : '' };
+    },
+  };
 }
 
-/** Reads a page size; 0 means the most, 1,000. Throws `page_token_invalid`. */
+/** Parses a page size; 0 means the most, 1,000. Throws `page_token_invalid`. */
 export function parsePageSize(size: number): number {
   if (!Number.isInteger(size) || size < 0 || size > PAGE_SIZE_MAX) throw errors.page_token_invalid();
   return size || PAGE_SIZE_MAX;
 }
 
-function tokenAfter(last: PageStart): string {
+function toToken(last: PageStart): string {
   return Buffer.from(`${last.createdAt.getTime()} ${last.id}`).toString('base64url');
 }
 
@@ -33,7 +42,7 @@ function parseToken(token: string): PageStart {
   const id = parseId(text);
   if (!/^\d{1,14}$/.test(millis) || !id) throw errors.page_token_invalid();
   const start = { createdAt: new Date(Number(millis)), id };
-  // Base64 is read leniently; only what tokenAfter wrote is a token.
-  if (tokenAfter(start) !== token) throw errors.page_token_invalid();
+  // Base64 is decoded leniently; only what toToken wrote is a token.
+  if (toToken(start) !== token) throw errors.page_token_invalid();
   return start;
 }

@@ -2,19 +2,17 @@ import { randomUUID } from 'node:crypto';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { type Statement, statementsOf } from '@latchkey/testkit/statements';
 import { Kysely, PostgresDialect } from 'kysely';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { deliverBatch } from '../relay/delivery.ts';
-import { hasUndelivered } from '../relay/relay.store.ts';
-import { trimEvents } from '../retention/retention.ts';
-import { DEFAULTS } from '../testing/held-events.ts';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { lockUndelivered } from '../relay/relay.store.ts';
+import { deleteExpiredEvents } from '../retention/retention.store.ts';
 import { insertDeletions } from '../testing/rows.ts';
-import { type OwnedRef, startTestApps, type TestApps } from '../testing/test-apps.ts';
+import { type OwnedRef, useTestApps } from '../testing/test-apps.ts';
 import type { AppsDatabase } from './schema.ts';
 
 const ACCOUNTS = 200;
 const APPLICATIONS = 10_000;
 
-let apps: TestApps;
+const apps = useTestApps();
 /** The database as the relay has it. */
 let kysely: Kysely<AppsDatabase>;
 /** An application of an account that has others. */
@@ -22,7 +20,6 @@ let ref: OwnedRef;
 const statements = new Map<string, Statement[]>();
 let keys: { readonly socketKey: string; readonly httpKey: string };
 beforeAll(async () => {
-  apps = await startTestApps();
   kysely = new Kysely({ dialect: new PostgresDialect({ pool: apps.db }) });
   ref = await apps.createOwned();
   // Copies have keys that nobody knows; what they are sealed with does not matter to a plan.
@@ -58,7 +55,6 @@ beforeAll(async () => {
     );
   }
 });
-afterAll(() => apps.stop());
 
 interface Plan {
   readonly 'Node Type': string;
@@ -97,12 +93,6 @@ const DATA_STATEMENT = /^\s*(select|update|delete|with)\b.*\bapplication/is;
 
 const token = () => Buffer.from(`${Date.now() + 60_000} ${randomUUID()}`).toString('base64url');
 const page = (request: object) => apps.client.listApplications({ accountId: randomUUID(), pageSize: 10, ...request });
-const set = (field: string, value: string) =>
-  apps.client.updateApplicationSetting({ ...ref, field, value: { case: 'stringValue', value } });
-
-/** Removes one of the three events of each application, up to the signal or the end. */
-const trim = (signal: AbortSignal) =>
-  trimEvents({ db: kysely, clock: apps.clock.now, retention: { ...DEFAULTS, eventCount: 2 } }, signal);
 
 /** Every kind of call that reads or changes rows. */
 const CALLS: Record<string, () => Promise<unknown>> = {
@@ -117,8 +107,7 @@ const CALLS: Record<string, () => Promise<unknown>> = {
   'a look-up by socket key': () => apps.client.lookUpApplication({ key: { case: 'socketKey', value: keys.socketKey } }),
   'a look-up by HTTP key': () => apps.client.lookUpApplication({ key: { case: 'httpKey', value: keys.httpKey } }),
   settings: () => apps.client.getApplicationSettings(ref),
-  'a change of version': () => set('version', '2.0'),
-  'a change of status': () => set('status', 'paused'),
+  'a change of version': () => apps.set(ref, 'version', '2.0'),
   'a list of levels': () => apps.client.listLicenseLevels(ref),
   'a replacement of levels': () => apps.client.replaceLicenseLevels({ ...ref, levels: ['gold'] }),
   'a rotation': () => apps.client.rotateRuntimeKey({ ...ref, type: 1 }),
@@ -133,9 +122,9 @@ const CALLS: Record<string, () => Promise<unknown>> = {
     apps.client.listDeletedApplications({ pageSize: 10, pageToken: token(), deletedSince: timestampFromDate(new Date()) }),
   'the events after a sequence': () => apps.client.listApplicationEvents({ ...ref, afterSequence: 101n }),
   'live states': () => apps.client.batchGetLiveStates({ applicationIds: [ref.applicationId, randomUUID()] }),
-  'a trimming': () => trim(new AbortController().signal),
-  'a look for events on their way': () => hasUndelivered(kysely),
-  'a delivery of events': () => deliverBatch({ db: kysely, producer: { add: async () => true }, clock: apps.clock.now }),
+  'a deletion of expired events': () =>
+    deleteExpiredEvents(kysely, { eventsAfter: new Date(0), deletionsAfter: new Date(0), count: 2 }, 1_000),
+  'a poll for undelivered events': () => lockUndelivered(kysely, 100),
 };
 
 describe.each(['force_custom_plan', 'force_generic_plan'] as const)('with 10,000 applications and %s', (mode) => {
@@ -151,66 +140,26 @@ describe.each(['force_custom_plan', 'force_generic_plan'] as const)('with 10,000
   });
 });
 
-describe('the events after a sequence', () => {
-  it('are read in the order of their index, without a sort, however many there are', async () => {
-    const [statement] = statements.get('the events after a sequence') ?? [];
-    if (!statement) throw new Error('No statement was sent');
-    const plan = await planOf(statement, 'force_generic_plan');
-    expect(plan.map((node) => node['Node Type'])).toEqual(['Limit', 'Index Scan']);
-    expect(plan[1]?.['Index Name']).toBe('application_event_sequence');
-  });
-});
-
-describe('a trimming', () => {
-  it('goes from one application to the next in the index, and to nothing else than the ends of each', async () => {
-    const sent = new Map((statements.get('a trimming') ?? []).map((statement) => [statement.text, statement]));
-    const indexes: Array<Array<string | undefined>> = [];
-    for (const statement of sent.values()) {
-      for (const mode of ['force_custom_plan', 'force_generic_plan'] as const) {
-        const plan = await planOf(statement, mode);
-        expect(plan.map((node) => node['Node Type'])).not.toContain('Seq Scan');
-        indexes.push(plan.flatMap((node) => node['Index Name'] ?? []));
-      }
-    }
-    const bySequence = 'application_event_sequence';
-    expect(indexes.map((names) => names.toSorted())).toEqual([
-      ...Array(2).fill([bySequence, bySequence]),
-      ...Array(2).fill([bySequence, bySequence, bySequence, 'application_event_undelivered']),
-      ...Array(4).fill(['application_event_pkey', bySequence]),
-    ]);
-  });
-});
-
-describe('a list of deletions', () => {
+describe('a page', () => {
+  const SEQUENCE_INDEX = 'application_event_sequence';
   it.each([
-    ['the first page', {}],
-    ['a further page', { pageToken: token() }],
-    ['a page since a time', { deletedSince: timestampFromDate(new Date()) }],
-  ])('is read in the order of its index, without a sort: %s', async (_, request) => {
-    const [statement] = await statementsOf(() => apps.client.listDeletedApplications({ pageSize: 10, ...request }));
-    if (!statement) throw new Error('No statement was sent');
-    for (const mode of ['force_custom_plan', 'force_generic_plan'] as const) {
-      const plan = await planOf(statement, mode);
-      expect(plan.map((node) => node['Node Type'])).toEqual(['Limit', 'Index Scan']);
-      expect(plan[1]?.['Index Name']).toBe('application_event_deletions');
-    }
-  });
-});
-
-describe('a list', () => {
-  it.each([
-    ['the first page', () => page({})],
-    ['a further page', () => page({ pageToken: token() })],
-  ])('is read in the order of its index, without a sort: %s', async (_, call) => {
+    ['of events', SEQUENCE_INDEX, () => apps.client.listApplicationEvents({ ...ref, afterSequence: 101n })],
+    ['of deletions', 'application_event_deletions', () => apps.client.listDeletedApplications({ pageSize: 10 })],
+    [
+      'of deletions, further on and since a time',
+      'application_event_deletions',
+      () => apps.client.listDeletedApplications({ pageToken: token(), deletedSince: timestampFromDate(new Date()) }),
+    ],
+    ['of applications', 'application_of_account', () => page({})],
+    ['of applications, further on', 'application_of_account', () => page({ pageToken: token() })],
+  ])('is read in the order of an index, without a sort: %s', async (_, index, call) => {
     const [statement] = await statementsOf(call);
     if (!statement) throw new Error('No statement was sent');
-    const plan = await planOf({ ...statement, values: statement.values.map(orBusyAccount) }, 'force_custom_plan');
+    // The list of an account with few applications would be sorted.
+    const isOfAccount = index === 'application_of_account';
+    const values = statement.values.map((value, i) => (isOfAccount && i === 0 ? ref.accountId : value));
+    const plan = await planOf({ ...statement, values }, isOfAccount ? 'force_custom_plan' : 'force_generic_plan');
     expect(plan.map((node) => node['Node Type'])).toEqual(['Limit', 'Index Scan']);
-    expect(plan[1]?.['Index Name']).toBe('application_of_account');
+    expect(plan[1]?.['Index Name']).toBe(index);
   });
-
-  /** Puts an account that has many applications in place of the first UUID, which is the account's. */
-  function orBusyAccount(value: unknown, index: number): unknown {
-    return index === 0 ? ref.accountId : value;
-  }
 });

@@ -1,25 +1,32 @@
-import type { CallOrigin } from '@latchkey/kit/call-origin';
-import type { ColumnType, Generated } from 'kysely';
+import type { CallOrigin } from '@latchkey/kit/log/request-context';
+import type { ColumnType, Generated, Selectable } from 'kysely';
 
-/** An application. `updated_at` of the runtime keys moves when either is rotated. */
-export interface ApplicationTable {
-  id: string;
-  account_id: string;
-  name: string;
+/** The settings of an application. Each column has the name of its field in the protocol. */
+interface SettingColumns {
   status: Generated<'online' | 'paused'>;
   version: Generated<string>;
   license_requires_client_id: Generated<boolean>;
   user_requires_client_id: Generated<boolean>;
   user_requires_license: Generated<boolean>;
+}
+
+export type SettingsRow = Selectable<SettingColumns>;
+
+/** An application. */
+export interface ApplicationTable extends SettingColumns {
+  id: string;
+  account_id: string;
+  name: string;
   license_levels: Generated<string[]>;
   socket_key_hash: Buffer;
   socket_key_sealed: Buffer;
   http_key_hash: Buffer;
   http_key_sealed: Buffer;
+  /** When either key was last rotated. */
   runtime_keys_updated_at: Date;
-  /** Times of the successful rotations of the last hour, in the order they were made; processes' clocks may differ. */
+  /** Times of the successful rotations of the last hour, in their order: clocks of processes may differ. */
   recent_rotations: ColumnType<Date[], Date[] | undefined, Date[]>;
-  /** `sequence` of the newest event that live clients hear of. */
+  /** `sequence` of the newest event for live clients. */
   last_sequence: ColumnType<string, number | undefined, number>;
   created_at: Date;
 }
@@ -29,12 +36,12 @@ export interface ApplicationEventTable {
   id: string;
   application_id: string;
   account_id: string;
-  /** Absent from what live clients do not hear of. */
+  /** Null if live clients are not notified. */
   sequence: ColumnType<string | null, number | null, never>;
   type: string;
   data: ColumnType<unknown, string, never>;
   created_at: Date;
-  /** When its jobs were in the queues of all that want it; null while it is on its way. */
+  /** When its jobs were in all queues that want it; null before. */
   delivered_at: ColumnType<Date | null, never, Date>;
   /** The request that it came from, for the logs and traces of its consumers. */
   call_origin: ColumnType<CallOrigin | null, string | null | undefined, never>;

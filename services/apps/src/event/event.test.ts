@@ -1,167 +1,207 @@
-import { fromJson, type JsonValue } from '@bufbuild/protobuf';
-import { ApplicationEventSchema } from '@latchkey/proto/latchkey/apps/v1/event_pb';
+import { randomUUID } from 'node:crypto';
+import { timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { refusalOf } from '@latchkey/testkit/refusal';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Operation, whileFailing } from '../testing/failing-table.ts';
-import { eventsOf, everything, rowOf } from '../testing/rows.ts';
-import { type OwnedRef, startTestApps, type TestApps } from '../testing/test-apps.ts';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { whileFailing } from '../testing/failing-table.ts';
+import { eventsOf, everything, insertVersionChanges, rowOf } from '../testing/rows.ts';
+import { type OwnedRef, range, useTestApps } from '../testing/test-apps.ts';
 
-let apps: TestApps;
-beforeAll(async () => {
-  apps = await startTestApps();
-});
-afterAll(() => apps.stop());
+const apps = useTestApps();
 
-const setText = (ref: OwnedRef, field: string, value: string) =>
-  apps.client.updateApplicationSetting({ ...ref, field, value: { case: 'stringValue', value } });
-const pause = (ref: OwnedRef) => setText(ref, 'status', 'paused');
-const resume = (ref: OwnedRef) => setText(ref, 'status', 'online');
-const setVersion = (ref: OwnedRef, version: string) => setText(ref, 'version', version);
-const rotateSocketKey = (ref: OwnedRef) => apps.client.rotateRuntimeKey({ ...ref, type: 1 });
-const rotateHttpKey = (ref: OwnedRef) => apps.client.rotateRuntimeKey({ ...ref, type: 2 });
-const remove = (ref: OwnedRef) => apps.client.deleteApplication(ref);
+const rotate = (ref: OwnedRef, type: number) => apps.client.rotateRuntimeKey({ ...ref, type });
+const sequencesOf = async (request: { applicationId: string; afterSequence?: bigint; pageSize?: number }) =>
+  (await apps.client.listApplicationEvents(request)).events.map(({ sequence }) => Number(sequence));
+const PAGE_INVALID = { reason: 'page_token_invalid', kind: 'malformed', code: 'VALIDATION_ERROR' };
 
-/** Every change that is told of, by name. */
-const TOLD: Record<string, (ref: OwnedRef) => Promise<unknown>> = {
-  pausing: pause,
-  'a new version': (ref) => setVersion(ref, '2.0'),
-  'a new socket key': rotateSocketKey,
-  'a new HTTP key': rotateHttpKey,
-  deletion: remove,
+/** Every change with an event. */
+const CHANGES: Record<string, (ref: OwnedRef) => Promise<unknown>> = {
+  pausing: (ref) => apps.set(ref, 'status', 'paused'),
+  'a new version': (ref) => apps.set(ref, 'version', ' 2.0 '),
+  'a new socket key': (ref) => rotate(ref, 1),
+  'a new HTTP key': (ref) => rotate(ref, 2),
+  deletion: (ref) => apps.client.deleteApplication(ref),
 };
 
 describe('the event log', () => {
-  it('has every change in its order, with the next sequence where live clients hear of it', async () => {
+  it('has every change in order, with a sequence if live clients are notified, and outlives the application', async () => {
     const ref = await apps.createOwned();
-    for (const change of [pause, rotateSocketKey, resume, () => setVersion(ref, ' 2.0 '), rotateHttpKey, remove]) {
+    const resume = (of: OwnedRef) => apps.set(of, 'status', 'online');
+    for (const change of [CHANGES.pausing, CHANGES['a new socket key'], resume, CHANGES['a new version'], CHANGES.deletion]) {
       apps.clock.advance(1_000);
-      await change(ref);
+      await change?.(ref);
     }
-    const events = await eventsOf(apps.db, ref.applicationId);
-    expect(events.map(({ type, sequence, data }) => [type, sequence, data])).toEqual([
+    const rows = await eventsOf(apps.db, ref.applicationId);
+    expect(rows.map(({ type, sequence, data }) => [type, sequence, data])).toEqual([
       ['paused', '1', { status: 'paused' }],
       ['runtime_key_rotated', null, { type: 'socketKey' }],
       ['resumed', '2', { status: 'online' }],
       ['version_changed', '3', { version: '2.0', previous_version: '1.0' }],
-      ['runtime_key_rotated', null, { type: 'httpKey' }],
       ['deleted', '4', {}],
     ]);
-    const end = apps.clock.now().getTime();
-    expect(events.map(({ created_at }) => end - created_at.getTime())).toEqual([5_000, 4_000, 3_000, 2_000, 1_000, 0]);
-    expect(new Set(events.map(({ account_id }) => account_id))).toEqual(new Set([ref.accountId]));
-  });
-
-  it('keeps events as the protocol has them', async () => {
-    const ref = await apps.createOwned();
-    for (const change of Object.values(TOLD)) await change(ref);
-    const messages = (await eventsOf(apps.db, ref.applicationId)).map(({ type, data }) =>
-      fromJson(ApplicationEventSchema, { [type]: data as JsonValue }),
+    expect(new Set(rows.map(({ account_id }) => account_id))).toEqual(new Set([ref.accountId]));
+    await apps.db.query(`update application_event set data = data || '{"added_later": 1}' where application_id = $1`, [
+      ref.applicationId,
+    ]);
+    const { events } = await apps.client.listApplicationEvents({ applicationId: ref.applicationId.toUpperCase() });
+    const sequenced = rows.filter(({ sequence }) => sequence !== null);
+    expect(events.map(({ id, createdAt }) => [id, createdAt && timestampDate(createdAt)])).toEqual(
+      sequenced.map(({ id, created_at }) => [id, created_at]),
     );
-    expect(messages.map(({ event }) => event)).toMatchObject([
+    expect(events.map(({ event }) => event?.event)).toMatchObject([
       { case: 'paused', value: { status: 'paused' } },
+      { case: 'resumed', value: { status: 'online' } },
       { case: 'versionChanged', value: { version: '2.0', previousVersion: '1.0' } },
-      { case: 'runtimeKeyRotated', value: { type: 'socketKey' } },
-      { case: 'runtimeKeyRotated', value: { type: 'httpKey' } },
       { case: 'deleted' },
     ]);
   });
 
-  it('counts the sequence of each application by itself, and shows it with the runtime key', async () => {
-    const [one, other] = await Promise.all([apps.createOwned(), apps.createOwned()]);
-    const { applications } = await apps.client.listApplications({ accountId: one.accountId });
-    const key = { case: 'httpKey', value: applications[0]?.runtimeKeys?.httpKey ?? '' } as const;
-    expect((await apps.client.lookUpApplication({ key })).lastSequence).toBe(0n);
-    await pause(one);
-    await pause(other);
-    await resume(one);
-    await rotateSocketKey(one);
-    expect((await apps.client.lookUpApplication({ key })).lastSequence).toBe(2n);
-    expect((await eventsOf(apps.db, other.applicationId)).map(({ sequence }) => sequence)).toEqual(['1']);
-  });
-
-  it('has no gap and no duplicate however changes, refusals and failures mix', async () => {
+  it('has no event of a change that live clients do not need, or that changes nothing', async () => {
     const ref = await apps.createOwned();
-    const instances = [apps, apps.connect(), apps.connect()];
-    const calls = Array.from({ length: 60 }, (_, i) => {
-      const { client } = instances[i % instances.length] as (typeof instances)[number];
-      const [field, value] = [
-        ['status', i % 2 ? 'paused' : 'online'],
-        ['version', `3.${i}`],
-        ['version', '4.0'],
-        ['version', ''],
-        ['nothing', 'x'],
-      ][i % 5] as [string, string];
-      return client.updateApplicationSetting({ ...ref, field, value: { case: 'stringValue', value } });
-    });
-    const rotations = instances.map(({ client }) => client.rotateRuntimeKey({ ...ref, type: 1 }));
-    await Promise.allSettled([...calls, ...rotations]);
-    const sequences = (await eventsOf(apps.db, ref.applicationId)).flatMap(({ sequence }) => sequence ?? []).map(Number);
-    expect(sequences.toSorted((a, b) => a - b)).toEqual(sequences.map((_, i) => i + 1));
-    expect((await rowOf(apps.db, ref.applicationId))?.last_sequence).toBe(String(sequences.length));
-  });
-
-  it('has nothing of what did not change or is no live client’s business', async () => {
-    const ref = await apps.createOwned();
-    await resume(ref);
-    await setVersion(ref, ' 1.0');
-    const fields = ['applicationLicenseRequiresClientId', 'applicationUserRequiresClientId', 'applicationUserRequiresLicense'];
-    for (const field of fields) {
-      await apps.client.updateApplicationSetting({ ...ref, field, value: { case: 'boolValue', value: true } });
-    }
+    await apps.set(ref, 'status', 'online');
+    await apps.set(ref, 'user_requires_license', true);
     await apps.client.replaceLicenseLevels({ ...ref, levels: ['gold'] });
-    await refusalOf(setText(ref, 'status', 'deleted'));
-    await refusalOf(setVersion(ref, ''));
+    await refusalOf(apps.set(ref, 'version', ''));
     expect(await eventsOf(apps.db, ref.applicationId)).toEqual([]);
   });
 
-  it('never has a key', async () => {
+  it('has no gap at any moment while instances change an application concurrently', async () => {
     const ref = await apps.createOwned();
-    const keys = async () => {
-      const { applications } = await apps.client.listApplications({ accountId: ref.accountId });
-      return [applications[0]?.runtimeKeys?.socketKey ?? '', applications[0]?.runtimeKeys?.httpKey ?? ''];
-    };
-    const all = await keys();
-    for (const change of [rotateSocketKey, rotateHttpKey]) await change(ref);
-    all.push(...(await keys()));
-    const log = JSON.stringify(await eventsOf(apps.db, ref.applicationId));
-    for (const key of all) expect(log).not.toContain(key.slice(8));
+    const instances = [apps, apps.connect(), apps.connect()];
+    let isDone = false;
+    const changes = Promise.allSettled(
+      range(1, 60).map((i) => {
+        const value = { case: 'stringValue', value: i % 4 ? `2.${i}` : '' } as const;
+        return instances[i % 3]?.client.updateApplicationSetting({ ...ref, field: 'version', value });
+      }),
+    ).finally(() => {
+      isDone = true;
+    });
+    while (!isDone) {
+      const seen = await sequencesOf(ref);
+      expect(seen).toEqual(range(1, seen.length));
+    }
+    await changes;
+    expect(await sequencesOf(ref)).toEqual(range(1, 45));
+    expect((await rowOf(apps.db, ref.applicationId))?.last_sequence).toBe('45');
   });
 
-  it('is kept when the application is gone', async () => {
-    const ref = await apps.createOwned();
-    await pause(ref);
-    await remove(ref);
-    expect(await rowOf(apps.db, ref.applicationId)).toBeUndefined();
-    expect(await eventsOf(apps.db, ref.applicationId)).toHaveLength(2);
+  it.each(Object.keys(CHANGES).flatMap((name) => (['statement', 'commit'] as const).map((when) => [name, when] as const)))(
+    'has neither event nor change if the event of %s fails at the %s',
+    async (name, when) => {
+      const ref = await apps.createOwned();
+      const before = await everything(apps.db);
+      const failure = { table: 'application_event', operation: 'insert', applicationId: ref.applicationId, when } as const;
+      const change = CHANGES[name] as (ref: OwnedRef) => Promise<unknown>;
+      expect(await whileFailing(apps.db, failure, () => refusalOf(change(ref)))).toMatchObject({ connectCode: 'Internal' });
+      expect(await everything(apps.db)).toEqual(before);
+    },
+  );
+});
+
+describe('the list of events', () => {
+  it.each<[bigint, number[]]>([
+    [0n, [1, 2, 3]],
+    [2n, [3]],
+    [3n, []],
+    [-(2n ** 63n), [1, 2, 3]],
+    [2n ** 63n - 1n, []],
+  ])('begins after sequence %d', async (afterSequence, expected) => {
+    const applicationId = await insertVersionChanges(apps.db, 3);
+    expect(await sequencesOf({ applicationId, afterSequence })).toEqual(expected);
+  });
+
+  it('has pages of 1,000 at most', async () => {
+    const applicationId = await insertVersionChanges(apps.db, 1_001);
+    expect(await sequencesOf({ applicationId })).toEqual(range(1, 1_000));
+    expect(await sequencesOf({ applicationId, afterSequence: 4n, pageSize: 2 })).toEqual([5, 6]);
+    for (const pageSize of [-1, 1_001])
+      expect(await refusalOf(apps.client.listApplicationEvents({ applicationId, pageSize }))).toMatchObject(PAGE_INVALID);
+  });
+
+  it.each([randomUUID(), '', 'x', '\0', '\ud800'])('is empty for an unknown id: %j', async (applicationId) => {
+    expect(await sequencesOf({ applicationId })).toEqual([]);
   });
 });
 
-describe('an event and its change', () => {
-  const failures: ReadonlyArray<['statement' | 'commit', 'application' | 'application_event', Operation]> = [
-    ['statement', 'application_event', 'insert'],
-    ['commit', 'application_event', 'insert'],
-    ['statement', 'application', 'update'],
-    ['commit', 'application', 'update'],
-    ['statement', 'application', 'delete'],
-    ['commit', 'application', 'delete'],
-  ];
-  const cases = failures.flatMap(([when, table, operation]) =>
-    Object.keys(TOLD)
-      .filter((name) => table === 'application_event' || (name === 'deletion') === (operation === 'delete'))
-      .map((name) => [name, when, operation, table] as const),
-  );
+describe('the list of deleted applications', () => {
+  beforeEach(() => apps.db.query('delete from application_event'));
 
-  it.each(cases)('are both absent when %s fails at the %s: %s of %s', async (name, when, operation, table) => {
-    const ref = await apps.createOwned();
-    await setVersion(ref, '1.5');
-    const before = await everything(apps.db);
-    const change = TOLD[name] as (ref: OwnedRef) => Promise<unknown>;
-    const failure = { table, operation, applicationId: ref.applicationId, when };
-    const refusal = await whileFailing(apps.db, failure, () => refusalOf(change(ref)));
-    expect(refusal).toMatchObject({ connectCode: 'Internal', message: 'internal error', detailCount: 0 });
-    expect(await everything(apps.db)).toEqual(before);
-    await change(ref);
-    const sequences = (await eventsOf(apps.db, ref.applicationId)).flatMap(({ sequence }) => sequence ?? []);
-    expect(sequences).toEqual(sequences.map((_, i) => String(i + 1)));
+  /** Deletes applications, some at the same time; returns them in their order. */
+  async function deleteInGroups(...groups: number[]) {
+    const all: Array<OwnedRef & { deletedAt: Date }> = [];
+    for (const count of groups) {
+      const refs = await Promise.all(range(1, count).map(() => apps.createOwned()));
+      for (const ref of refs) await apps.client.deleteApplication(ref);
+      const deletions = refs.map((ref) => ({ ...ref, deletedAt: apps.clock.now() }));
+      all.push(...deletions.toSorted((a, b) => (a.applicationId < b.applicationId ? -1 : 1)));
+      apps.clock.advance(1);
+    }
+    return all;
+  }
+
+  async function listAll(pageSize: number, since?: Date) {
+    const all = [];
+    let pageToken = '';
+    do {
+      const request = { pageSize, pageToken, ...(since && { deletedSince: timestampFromDate(since) }) };
+      const page = await apps.client.listDeletedApplications(request);
+      all.push(...page.applications);
+      pageToken = page.nextPageToken;
+    } while (pageToken !== '');
+    return all.map(({ applicationId, accountId, deletedAt }) => {
+      return { applicationId, accountId, deletedAt: deletedAt && timestampDate(deletedAt) };
+    });
+  }
+
+  it('has those of all accounts since a time, oldest first and each once, in pages of any size', async () => {
+    const deletions = await deleteInGroups(1, 3, 2);
+    for (const size of [1, 2, 5, 6, 7]) expect(await listAll(size)).toEqual(deletions);
+    expect(await listAll(2, deletions[1]?.deletedAt)).toEqual(deletions.slice(1));
+    expect(await listAll(10, apps.clock.now())).toEqual([]);
+  });
+
+  it('continues in the right place if more are deleted between two pages', async () => {
+    const deletions = await deleteInGroups(3);
+    const { nextPageToken: pageToken } = await apps.client.listDeletedApplications({ pageSize: 2 });
+    deletions.push(...(await deleteInGroups(1)));
+    const { applications } = await apps.client.listDeletedApplications({ pageToken });
+    expect(applications.map(({ applicationId }) => applicationId)).toEqual(
+      deletions.slice(2).map(({ applicationId }) => applicationId),
+    );
+  });
+
+  it.each([
+    { pageToken: 'x' },
+    { pageSize: 1_001 },
+    ...[253_402_300_800n * 1_000n, -(10n ** 17n), 2n ** 62n].map((seconds) => ({ deletedSince: { seconds, nanos: 0 } })),
+  ])('rejects an impossible page: %#', async (request) => {
+    expect(await refusalOf(apps.client.listDeletedApplications(request))).toMatchObject(PAGE_INVALID);
+  });
+});
+
+describe('live states', () => {
+  const statesOf = async (...applicationIds: string[]) => (await apps.client.batchGetLiveStates({ applicationIds })).states;
+
+  it('say what the look-up by the socket key says, of applications that exist', async () => {
+    const [ref, deleted] = [await apps.createOwned(), await apps.createOwned()];
+    await apps.client.deleteApplication(deleted);
+    const fingerprints = new Set<string>();
+    for (const change of [() => apps.set(ref, 'version', '2.0'), () => rotate(ref, 2), () => rotate(ref, 1)]) {
+      await change();
+      const { socketKey: value } = await apps.keysOf(ref);
+      const { lastSequence, keyFingerprint } = await apps.client.lookUpApplication({ key: { case: 'socketKey', value } });
+      const ids = [ref.applicationId, ref.applicationId.toUpperCase(), deleted.applicationId, randomUUID(), '', '\0'];
+      expect(await statesOf(...ids)).toMatchObject([
+        { applicationId: ref.applicationId, lastSequence, socketKeyFingerprint: keyFingerprint },
+      ]);
+      expect(lastSequence).toBe(1n);
+      fingerprints.add(keyFingerprint);
+    }
+    expect(fingerprints.size).toBe(2);
+  });
+
+  it('are given for 1,000 ids at most', async () => {
+    expect(await statesOf(...Array(1_000).fill('x'))).toEqual([]);
+    expect(await refusalOf(statesOf(...Array(1_001).fill('x')))).toMatchObject(PAGE_INVALID);
   });
 });

@@ -1,10 +1,9 @@
-import type { Acting } from '@latchkey/kit/audit/actor';
-import { hasLength } from '@latchkey/kit/text';
-import { recordApplication } from '../application/audit.ts';
-import { type ApplicationRef, parseRef } from '../application/owned-application.ts';
+import type { Acting } from '@latchkey/audit/actor';
+import { hasLength } from '@latchkey/kit/validation/text';
+import { selectLevels, updateApplication } from '../application/application.store.ts';
+import { type ApplicationRef, changeApplication, parseRef } from '../application/owned-application.ts';
 import type { AppsContext } from '../context.ts';
 import { errors } from '../errors.ts';
-import { replaceLevels, selectLevels } from './license-level.store.ts';
 
 /** The levels in the order they were given. Throws `application_not_found`. */
 export async function listLicenseLevels(ctx: AppsContext, ref: ApplicationRef): Promise<string[]> {
@@ -26,12 +25,10 @@ export async function replaceLicenseLevels(
   given: readonly string[],
 ): Promise<void> {
   const levels = given.map((level) => level.trim());
-  const valid = levels.length > 0 && new Set(levels).size === levels.length && levels.every((level) => hasLength(level, 1, 16));
-  if (!valid) throw errors.license_levels_invalid();
-  const named = parseRef(ref);
-  await ctx.db.transaction().execute(async (tx) => {
-    const found = await replaceLevels(tx, named.accountId, named.applicationId, levels);
-    if (!found) throw errors.application_not_found();
-    await recordApplication(ctx, tx, named, 'application.license_levels_replaced', { levels });
+  const isValid = levels.length > 0 && new Set(levels).size === levels.length && levels.every((level) => hasLength(level, 1, 16));
+  if (!isValid) throw errors.license_levels_invalid();
+  await changeApplication(ctx, ref, async ({ tx, row, record }) => {
+    await updateApplication(tx, row.id, { license_levels: levels });
+    await record('application.license_levels_replaced', { levels });
   });
 }

@@ -1,16 +1,10 @@
 import { type Kysely, type Selectable, sql } from 'kysely';
 import type { ApplicationEventTable, AppsDatabase } from '../db/schema.ts';
 
-/** An event on its way. */
+/** An event to deliver. */
 export type EventRow = Omit<Selectable<ApplicationEventTable>, 'delivered_at'>;
 
-/** Whether an event is on its way. One look into an index that holds nothing else. */
-export async function hasUndelivered(db: Kysely<AppsDatabase>): Promise<boolean> {
-  const row = await db.selectFrom('application_event').select('id').where('delivered_at', 'is', null).limit(1).executeTakeFirst();
-  return row !== undefined;
-}
-
-/** The oldest events on their way, locked until the transaction ends; those that another relay has locked are its own. */
+/** The oldest undelivered events, locked until the transaction ends, except those that another relay has locked. */
 export async function lockUndelivered(tx: Kysely<AppsDatabase>, limit: number): Promise<EventRow[]> {
   return tx
     .selectFrom('application_event')
@@ -23,10 +17,10 @@ export async function lockUndelivered(tx: Kysely<AppsDatabase>, limit: number): 
     .execute();
 }
 
-/** Most events that are counted: beyond, it is enough to know that there are many. */
+/** Events that are counted at most. */
 const BACKLOG_MAX = 10_000;
 
-/** How many events are on their way, and the age of the oldest. */
+/** The number of undelivered events, and the age of the oldest. */
 export async function selectBacklog(db: Kysely<AppsDatabase>): Promise<{ count: number; oldestSeconds: number }> {
   const { rows } = await sql<{ count: number; oldestSeconds: number }>`
     select count(*)::int as count, coalesce(extract(epoch from now() - min(created_at)), 0)::float8 as "oldestSeconds"

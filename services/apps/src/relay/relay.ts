@@ -1,85 +1,116 @@
-import { setTimeout as delay } from 'node:timers/promises';
-import type { Logger } from '@latchkey/kit/logger';
-import { BATCH_MAX, type Delivery, deliverBatch } from './delivery.ts';
-import { hasUndelivered } from './relay.store.ts';
-import { watchOutbox } from './relay-metrics.ts';
+import type { Logger } from '@latchkey/kit/log/logger';
+import { createSweeper, type Sweeper } from '@latchkey/kit/process/sweeper';
+import type { QueueJob } from '@latchkey/kit/queue/job';
+import type { QueueProducer } from '@latchkey/kit/queue/producer';
+import { Gauge, isMeasuring, Probe } from '@latchkey/kit/telemetry/metrics';
+import type { Kysely } from 'kysely';
+import type { AppsDatabase } from '../db/schema.ts';
+import { type EventRow, lockUndelivered, markDelivered, selectBacklog } from './relay.store.ts';
 
-/** Takes events from the log to the queues, behind the scenes. */
-export interface Relay {
-  start(): void;
-  /** Delivers at once what has been committed, unless deliveries are failing. */
-  wake(): void;
-  /** Delivers at once also when deliveries have been failing. */
-  retry(): void;
-  /** Resolves when the delivery under way has ended, which takes a few seconds at most. */
-  stop(): Promise<void>;
+/** The queues of events: the one that live clients wait for first. */
+export const QUEUES = ['realtime', 'files', 'identity'];
+
+/** The event that every queue gets, since files and identity clean up after it. Others go to `realtime` only. */
+const CLEAN_UP_TYPE = 'deleted';
+
+/** Events delivered in one transaction at most. */
+export const BATCH_MAX = 100;
+
+/** How often the log is polled for events of processes that have died, in milliseconds. */
+const POLL_INTERVAL_MS = 1_000;
+
+/** What events are delivered with. */
+export interface Delivery {
+  readonly db: Kysely<AppsDatabase>;
+  readonly producer: Pick<QueueProducer, 'add'>;
+  readonly clock: () => Date;
 }
 
-/** How often the log is looked at for what nobody was woken for: events of processes that have died. */
-const POLL_INTERVAL_MS = 1_000;
-/** Waits after failures, growing from the first to the second. */
-const BACKOFF_MS_MIN = 50;
-const BACKOFF_MS_MAX = 1_000;
-
-/** A relay of one process; any number of them may share a log. */
-export function createRelay(delivery: Delivery, logger: Logger): Relay {
-  let stopping = false;
-  let running: Promise<void> | undefined;
-  /** Whether somebody called since the last look. */
-  let woken = false;
-  let failures = 0;
-  let pause = new AbortController();
-  let unwatch = () => {};
-
-  async function run(): Promise<void> {
-    while (!stopping) {
-      const look = woken;
-      woken = false;
-      try {
-        await deliverAll(delivery, look, () => stopping);
-        if (failures > 0) logger.info('events are delivered again');
-        failures = 0;
-      } catch (err) {
-        if (failures === 0) logger.warn({ err }, 'events wait to be delivered');
-        failures += 1;
-      }
-      if (!woken && !stopping) await rest();
-    }
-  }
-
-  async function rest(): Promise<void> {
-    const waitMs = failures === 0 ? POLL_INTERVAL_MS : Math.min(BACKOFF_MS_MIN * 2 ** (failures - 1), BACKOFF_MS_MAX);
-    pause = new AbortController();
-    await delay(waitMs, undefined, { signal: pause.signal }).catch(() => undefined);
-  }
-
-  function retry(): void {
-    woken = true;
-    pause.abort();
-  }
-
+/** Delivers events from the log to the queues when woken, and by polling. Any number of processes may share a log. */
+export function createRelay(delivery: Delivery, logger: Logger): Sweeper {
+  const deliverAll = async (signal: AbortSignal) => {
+    while ((await deliverBatch(delivery)) === BATCH_MAX && !signal.aborted);
+  };
+  const sweeper = createSweeper({ intervalMs: POLL_INTERVAL_MS, logger, sweeps: [deliverAll] });
+  const unwatch = watchOutbox(delivery.db);
+  let isStarted = false;
   return {
     start() {
-      if (running) return;
-      running = run();
-      unwatch = watchOutbox(delivery.db);
+      isStarted = true;
+      sweeper.start();
     },
     wake() {
-      // While deliveries fail, it is the growing wait that says when to try again.
-      if (failures === 0) retry();
+      if (isStarted) sweeper.wake();
     },
-    retry,
     async stop() {
-      stopping = true;
       unwatch();
-      pause.abort();
-      await running;
+      await sweeper.stop();
     },
   };
 }
 
-/** Delivers until nothing is left. */
-async function deliverAll(delivery: Delivery, isKnown: boolean, isStopping: () => boolean): Promise<void> {
-  if (!isKnown && !(await hasUndelivered(delivery.db))) return;
-  while ((await deliverBatch(delivery)) === BATCH_MAX && !isStopping());
+/**
+ * Adds the jobs of the oldest undelivered events to the queues, those of one application in order of `sequence`, then marks the events.
+ * After a failure in between, the jobs are added again under the same ids, so that every event is delivered at least once.
+ *
+ * @returns the number of events
+ */
+async function deliverBatch({ db, producer, clock }: Delivery): Promise<number> {
+  return db.transaction().execute(async (tx) => {
+    const rows = await lockUndelivered(tx, BATCH_MAX);
+    if (rows.length === 0) return 0;
+    // Ids are ordered by the clocks of different processes. Events without a sequence go first.
+    const inOrder = rows.toSorted((a, b) => Number(a.sequence) - Number(b.sequence));
+    for (const queue of QUEUES) {
+      const jobs = inOrder.filter(({ type }) => queue === 'realtime' || type === CLEAN_UP_TYPE).map(toJob);
+      // A full queue takes none: its consumer reconciles missed events (ADR 6).
+      if (jobs.length > 0) await producer.add(queue, jobs);
+    }
+    const ids = rows.map(({ id }) => id);
+    await markDelivered(tx, ids, clock());
+    return rows.length;
+  });
+}
+
+/** The event as its consumers get it. */
+function toJob(row: EventRow): QueueJob {
+  return {
+    id: row.id,
+    name: row.type,
+    data: {
+      id: row.id,
+      applicationId: row.application_id,
+      accountId: row.account_id,
+      type: row.type,
+      sequence: row.sequence,
+      data: row.data,
+      createdAt: row.created_at.toISOString(),
+    },
+    // Undefined would mean the request that happens to run now.
+    origin: row.call_origin ?? undefined,
+  };
+}
+
+const waitingEvents = new Gauge({
+  name: 'latchkey_outbox_waiting_events',
+  help: 'Events that are not in all queues yet, counted up to 10,000. Every apps process reports all of them.',
+});
+
+const oldestEvent = new Gauge({
+  name: 'latchkey_outbox_oldest_seconds',
+  help: 'Age of the oldest of them; 0 without one.',
+});
+
+/** Reports the undelivered events to scrapes. Returns a function that ends it. */
+function watchOutbox(db: Kysely<AppsDatabase>): () => void {
+  if (!isMeasuring()) return () => undefined;
+  const probe = new Probe({ name: 'outbox', read: () => selectBacklog(db) });
+  const unwatch = [
+    probe.watch(),
+    waitingEvents.watch(() => (probe.value ? [[probe.value.count]] : [])),
+    oldestEvent.watch(() => (probe.value ? [[probe.value.oldestSeconds]] : [])),
+  ];
+  return () => {
+    for (const end of unwatch) end();
+  };
 }

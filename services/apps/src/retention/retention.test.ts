@@ -1,192 +1,158 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { changeVersion, heldSequences, range, trim } from '../testing/held-events.ts';
-import { deliverAll, eventsOf, insertVersionChanges } from '../testing/rows.ts';
-import { type OwnedRef, startTestApps, type TestApps } from '../testing/test-apps.ts';
+import { createDatabase } from '@latchkey/kit/database/database';
+import { createLogger } from '@latchkey/kit/log/logger';
+import { eventually } from '@latchkey/testkit/eventually';
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import type { AppsDatabase } from '../db/schema.ts';
+import { deliverAll, insertVersionChanges, waitersForLocks } from '../testing/rows.ts';
+import { type OwnedRef, range, useTestApps } from '../testing/test-apps.ts';
+import { BATCH_MAX, createRetentionSweep, type Retention } from './retention.ts';
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
+const DEFAULTS: Retention = { eventHours: 24, eventCount: 1_000, deletionDays: 30 };
 
-let apps: TestApps;
-beforeAll(async () => {
-  apps = await startTestApps();
-});
-afterAll(() => apps.stop());
+const apps = useTestApps();
+beforeEach(() => apps.db.query('delete from application_event'));
 
-const held = ({ applicationId }: OwnedRef) => heldSequences(apps, applicationId);
-
-async function deletions() {
-  const { applications } = await apps.client.listDeletedApplications({});
-  return applications.map(({ applicationId }) => applicationId);
+function sweep(retention: Partial<Retention> = {}, signal = new AbortController().signal): Promise<unknown> {
+  const database = createDatabase<AppsDatabase>({ url: apps.url, schema: 'apps', logger: createLogger('apps', 'silent') });
+  onTestFinished(() => database.close());
+  return createRetentionSweep(database.db, apps.clock.now, { ...DEFAULTS, ...retention })(signal);
 }
 
-describe('what live clients hear of', () => {
-  it('is kept until it is 24 hours old, to the millisecond', async () => {
-    const ref = await apps.createOwned();
-    await changeVersion(apps, ref);
+/** Sequences in the log. */
+async function retained({ applicationId }: Pick<OwnedRef, 'applicationId'>): Promise<number[]> {
+  const { rows } = await apps.db.query<{ sequence: string }>(
+    'select sequence from application_event where application_id = $1 and sequence is not null order by sequence',
+    [applicationId],
+  );
+  return rows.map(({ sequence }) => Number(sequence));
+}
+
+const countAll = async () => (await apps.db.query('select 1 from application_event')).rowCount;
+
+async function changeVersion(ref: OwnedRef, count = 1): Promise<void> {
+  for (let i = 0; i < count; i += 1) await apps.set(ref, 'version', `${apps.clock.now().getTime()}.${Math.random()}`);
+}
+
+async function withEvents(count: number): Promise<OwnedRef> {
+  const ref = await apps.createOwned();
+  await changeVersion(ref, count);
+  await deliverAll(apps.db);
+  return ref;
+}
+
+describe('events for live clients', () => {
+  it('are deleted at the age of 24 hours, to the millisecond', async () => {
+    const ref = await withEvents(1);
     apps.clock.advance(1);
-    await changeVersion(apps, ref, 2);
+    await changeVersion(ref);
     await deliverAll(apps.db);
-    apps.clock.advance(DAY_MS - 2);
-    await trim(apps);
-    expect(await held(ref)).toEqual([1, 2, 3]);
-    apps.clock.advance(1);
-    await trim(apps);
-    expect(await held(ref)).toEqual([2, 3]);
-    apps.clock.advance(1);
-    await trim(apps);
-    expect(await held(ref)).toEqual([]);
+    for (const [elapsedMs, expected] of [
+      [DAY_MS - 2, [1, 2]],
+      [1, [2]],
+      [1, []],
+    ] as const) {
+      apps.clock.advance(elapsedMs);
+      await sweep();
+      expect(await retained(ref)).toEqual(expected);
+    }
+    await changeVersion(ref);
+    expect(await retained(ref)).toEqual([3]);
   });
 
-  it('is kept while it is among the newest 1,000 of its application, to the event', async () => {
+  it('are the newest 1,000 of each application at most', async () => {
     const [full, over] = await Promise.all([1_000, 1_001].map((count) => insertVersionChanges(apps.db, count, apps.clock.now())));
     await deliverAll(apps.db);
-    await trim(apps);
-    expect(await heldSequences(apps, full ?? '')).toEqual(range(1, 1_000));
-    expect(await heldSequences(apps, over ?? '')).toEqual(range(2, 1_001));
+    await sweep();
+    expect(await retained({ applicationId: full ?? '' })).toEqual(range(1, 1_000));
+    expect(await retained({ applicationId: over ?? '' })).toEqual(range(2, 1_001));
   });
 
-  it('goes by whichever comes first', async () => {
-    const ref = await apps.createOwned();
-    await changeVersion(apps, ref, 6);
-    apps.clock.advance(HOUR_MS);
-    await changeVersion(apps, ref, 2);
-    await deliverAll(apps.db);
-    await trim(apps, { eventHours: 1, eventCount: 5 });
-    expect(await held(ref)).toEqual([7, 8]);
-    await trim(apps, { eventHours: 2, eventCount: 1 });
-    expect(await held(ref)).toEqual([8]);
+  it('are retained while an older one waits for delivery, which leaves no gap', async () => {
+    const ref = await withEvents(6);
+    await apps.db.query('update application_event set delivered_at = null where sequence in (3, 5)');
+    apps.clock.advance(DAY_MS);
+    await sweep({ eventCount: 2 });
+    expect(await retained(ref)).toEqual([3, 4, 5, 6]);
   });
 
-  it('is counted from the newest there is, and numbered on from it when all are gone', async () => {
-    const ref = await apps.createOwned();
-    await changeVersion(apps, ref, 5);
+  it('are retained after a younger one, where the clocks of processes differ', async () => {
+    const ref = await withEvents(1);
+    for (const advanceMs of [5_000, -5_000]) {
+      apps.clock.advance(advanceMs);
+      await changeVersion(ref);
+    }
     await deliverAll(apps.db);
     apps.clock.advance(DAY_MS);
-    await trim(apps);
-    expect(await held(ref)).toEqual([]);
-    await changeVersion(apps, ref, 3);
-    await deliverAll(apps.db);
-    await trim(apps, { eventCount: 2 });
-    expect(await held(ref)).toEqual([7, 8]);
-    const { events } = await apps.client.listApplicationEvents({ ...ref, afterSequence: 3n, pageSize: 1 });
-    expect(events.map(({ sequence }) => sequence)).toEqual([7n]);
+    await sweep();
+    expect(await retained(ref)).toEqual([2, 3]);
   });
 
-  it('is never taken away while it is on its way, nor what comes after it', async () => {
-    const ref = await apps.createOwned();
-    await changeVersion(apps, ref, 6);
+  it('are deleted for every application, however many events there are', async () => {
+    const applicationId = await insertVersionChanges(apps.db, 2 * BATCH_MAX + 7, apps.clock.now());
+    const others = await Promise.all([withEvents(3), withEvents(1)]);
     await deliverAll(apps.db);
-    const undeliver = 'update application_event set delivered_at = null where application_id = $1 and sequence in (3, 5)';
-    await apps.db.query(undeliver, [ref.applicationId]);
-    apps.clock.advance(DAY_MS);
-    await trim(apps, { eventCount: 2 });
-    expect(await held(ref)).toEqual([3, 4, 5, 6]);
-    await deliverAll(apps.db);
-    await trim(apps);
-    expect(await held(ref)).toEqual([]);
-  });
-
-  it('has no gap where the clocks of processes differ: what comes after a young event stays with it', async () => {
-    const ref = await apps.createOwned();
-    await changeVersion(apps, ref);
-    apps.clock.advance(5_000);
-    await changeVersion(apps, ref);
-    apps.clock.advance(-5_000);
-    await changeVersion(apps, ref, 2);
-    await deliverAll(apps.db);
-    apps.clock.advance(DAY_MS);
-    await trim(apps);
-    expect(await held(ref)).toEqual([2, 3, 4]);
-    apps.clock.advance(5_000);
-    await trim(apps);
-    expect(await held(ref)).toEqual([]);
-  });
-
-  it('of one application says nothing of another', async () => {
-    const [busy, quiet] = [await apps.createOwned(), await apps.createOwned()];
-    await changeVersion(apps, quiet, 2);
-    await changeVersion(apps, busy, 5);
-    await deliverAll(apps.db);
-    await trim(apps, { eventCount: 3 });
-    expect([await held(busy), await held(quiet)]).toEqual([
-      [3, 4, 5],
-      [1, 2],
-    ]);
+    await sweep({ eventCount: 2 });
+    expect(await retained({ applicationId })).toEqual(range(2 * BATCH_MAX + 6, 2 * BATCH_MAX + 7));
+    expect(await Promise.all(others.map(retained))).toEqual([[2, 3], [1]]);
   });
 });
 
-describe('a rotation', () => {
-  const rotate = (ref: OwnedRef, type: number) => apps.client.rotateRuntimeKey({ ...ref, type });
-  const count = async (ref: OwnedRef) => (await eventsOf(apps.db, ref.applicationId)).length;
-
-  it('is kept by age alone, to the millisecond', async () => {
-    const ref = await apps.createOwned();
-    await rotate(ref, 1);
-    apps.clock.advance(1);
-    await rotate(ref, 2);
-    await changeVersion(apps, ref);
-    await deliverAll(apps.db);
-    apps.clock.advance(DAY_MS - 2);
-    await trim(apps, { eventCount: 1 });
-    expect(await count(ref)).toBe(3);
-    apps.clock.advance(1);
-    await trim(apps);
-    expect(await count(ref)).toBe(2);
-    apps.clock.advance(1);
-    await trim(apps);
-    expect(await count(ref)).toBe(0);
-  });
-
-  it('is never taken away while it is on its way', async () => {
-    const ref = await apps.createOwned();
-    await rotate(ref, 1);
-    apps.clock.advance(DAY_MS);
-    await trim(apps);
-    expect(await count(ref)).toBe(1);
-    await deliverAll(apps.db);
-    await trim(apps);
-    expect(await count(ref)).toBe(0);
-  });
+it('a rotation is deleted by age alone, once it was delivered', async () => {
+  const ref = await apps.createOwned();
+  await apps.client.rotateRuntimeKey({ ...ref, type: 1 });
+  await deliverAll(apps.db);
+  await apps.client.rotateRuntimeKey({ ...ref, type: 2 });
+  await sweep({ eventCount: 1 });
+  expect(await countAll()).toBe(2);
+  apps.clock.advance(DAY_MS);
+  await sweep();
+  expect(await countAll()).toBe(1);
 });
 
-describe('a deletion', () => {
-  const deleted = async ({ afterMs = 0 } = {}) => {
-    const ref = await apps.createOwned();
-    await changeVersion(apps, ref, 2);
-    apps.clock.advance(afterMs);
-    await apps.client.deleteApplication(ref);
-    await deliverAll(apps.db);
-    return ref;
-  };
+it.each([
+  ['30 days, longer than other events', {}, 30],
+  ['as long as other events, if that is longer', { eventHours: 49 * 24, deletionDays: 1 }, 49],
+])('a deletion is retained for %s', async (_, retention, days) => {
+  const ref = await withEvents(2);
+  await apps.client.deleteApplication(ref);
+  await deliverAll(apps.db);
+  apps.clock.advance(days * DAY_MS - 1);
+  await sweep({ ...retention, eventCount: 1 });
+  expect(await retained(ref)).toEqual([3]);
+  apps.clock.advance(1);
+  await sweep(retention);
+  expect(await retained(ref)).toEqual([]);
+});
 
-  it('is kept until it is 30 days old, to the millisecond, long after what came before it', async () => {
-    const ref = await deleted();
-    apps.clock.advance(DAY_MS);
-    await trim(apps);
-    expect([await held(ref), await deletions()]).toEqual([[3], [ref.applicationId]]);
-    apps.clock.advance(29 * DAY_MS - 1);
-    await trim(apps, { eventCount: 1 });
-    expect([await held(ref), await deletions()]).toEqual([[3], [ref.applicationId]]);
-    apps.clock.advance(1);
-    await trim(apps);
-    expect([await held(ref), await deletions()]).toEqual([[], []]);
-  });
+it('a sweep leaves a log to the process that sweeps it, does not block changes, and ends early when it is stopped', async () => {
+  const applicationId = await insertVersionChanges(apps.db, 2 * BATCH_MAX, apps.clock.now());
+  const ref = await withEvents(1);
+  await deliverAll(apps.db);
+  const holder = await apps.db.connect();
+  await holder.query('begin');
+  await holder.query('select 1 from application_event where application_id = $1 order by sequence limit 1 for update', [
+    applicationId,
+  ]);
+  const stopping = new AbortController();
+  const first = sweep({ eventCount: 1 }, stopping.signal);
+  await waitersForLocks(apps.db, 1);
+  await sweep({ eventCount: 1 });
+  await changeVersion(ref, 2);
+  stopping.abort();
+  await holder.query('rollback');
+  holder.release();
+  await first;
+  expect(await retained({ applicationId })).toEqual(range(BATCH_MAX + 1, 2 * BATCH_MAX));
+});
 
-  it('is kept as long as other events where that is longer', async () => {
-    const ref = await deleted({ afterMs: HOUR_MS });
-    apps.clock.advance(2 * DAY_MS);
-    await trim(apps, { eventHours: 49, deletionDays: 1 });
-    expect(await held(ref)).toEqual([3]);
-    apps.clock.advance(HOUR_MS);
-    await trim(apps, { eventHours: 49, deletionDays: 1 });
-    expect(await held(ref)).toEqual([]);
-  });
-
-  it('is never taken away while it is on its way', async () => {
-    const ref = await apps.createOwned();
-    await apps.client.deleteApplication(ref);
-    apps.clock.advance(31 * DAY_MS);
-    await trim(apps);
-    expect(await deletions()).toEqual([ref.applicationId]);
-  });
+it('the service sweeps with the retention of its settings', async () => {
+  const ref = await withEvents(5);
+  apps.clock.advance(HOUR_MS);
+  await changeVersion(ref, 3);
+  await deliverAll(apps.db);
+  const { service } = apps.connect({ env: { EVENT_RETENTION_HOURS: '1' }, eventCount: 2 });
+  await service.start();
+  await eventually(async () => expect(await retained(ref)).toEqual([7, 8]));
 });

@@ -1,14 +1,14 @@
 import type { ServiceImpl } from '@connectrpc/connect';
-import { actingFor } from '@latchkey/kit/audit/actor';
+import { actingFor } from '@latchkey/audit/actor';
 import { type ApplicationService, RuntimeKeyType } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import type { AppsContext } from '../context.ts';
 import { errors } from '../errors.ts';
-import { toSettingsMessage } from '../setting/setting.rpc.ts';
+import { toSettingsMessage } from '../setting/setting.ts';
 import { lookUpApplication, rotateRuntimeKey } from './runtime-key.ts';
 
 type Impl = ServiceImpl<typeof ApplicationService>;
 
-/** Rotating runtime keys, and finding an application by one. */
+/** Rotating runtime keys, and looking up an application by one. */
 export function runtimeKeyRpc(ctx: AppsContext): Pick<Impl, 'lookUpApplication' | 'rotateRuntimeKey'> {
   return {
     async lookUpApplication({ key }) {

@@ -1,20 +1,18 @@
-import type { Acting } from '@latchkey/kit/audit/actor';
-import { isMissingTable } from '@latchkey/kit/database/schema-check';
-import { updateApplication } from '../application/application.store.ts';
-import { recordApplication } from '../application/audit.ts';
-import { type ApplicationRef, changeApplication, toRef } from '../application/owned-application.ts';
+import type { Acting } from '@latchkey/audit/actor';
+import { isMissingTable } from '@latchkey/kit/database/database';
+import { type KeyHolderRow, selectByKeyHash, selectFirstSealedKey, updateApplication } from '../application/application.store.ts';
+import { type ApplicationRef, changeApplication } from '../application/owned-application.ts';
 import type { AppsContext } from '../context.ts';
 import { errors } from '../errors.ts';
-import { type KeyHolderRow, selectByKeyHash, selectFirstSealedKey } from './runtime-key.store.ts';
 import { fingerprintOf, type RuntimeKeyType } from './vault.ts';
 
 const HOUR_MS = 3_600_000;
 
-/** Where the limit on rotations stands after one that succeeded. */
+/** State of the limit after a rotation. */
 export interface RotationStanding {
   readonly rotationsMax: number;
   readonly rotationsLeft: number;
-  /** Until the oldest rotation of the hour is out of it, in whole seconds. */
+  /** Whole seconds until the oldest rotation of the hour is an hour old. */
   readonly resetSeconds: number;
 }
 
@@ -31,8 +29,8 @@ export async function lookUpApplication(
 }
 
 /**
- * Replaces one runtime key. The times of the last hour's rotations stand in the application's row, which is locked, so that rotations at
- * once can't exceed the limit; only successful ones count, both types together (decisions 6).
+ * Replaces one runtime key. The locked row has the times of the last hour's rotations, so that concurrent rotations cannot exceed
+ * the limit. Only successful ones count, both types together (decisions 6).
  *
  * @throws `application_not_found`, `rotation_limit_reached`
  */
@@ -41,8 +39,8 @@ export async function rotateRuntimeKey(
   ref: ApplicationRef,
   type: RuntimeKeyType,
 ): Promise<RotationStanding> {
-  return changeApplication(ctx, ref, async (tx, row, log) => {
-    // Read under the lock, or a rotation that waited for it would be dated before the one it waited for.
+  return changeApplication(ctx, ref, async ({ tx, row, addEvent, record }) => {
+    // Under the lock: a rotation that waited for another must be dated after it.
     const now = ctx.clock();
     const recent = row.recent_rotations
       .filter((time) => time.getTime() > now.getTime() - HOUR_MS)
@@ -55,33 +53,33 @@ export async function rotateRuntimeKey(
         ? { socket_key_hash: key.hash, socket_key_sealed: key.sealed }
         : { http_key_hash: key.hash, http_key_sealed: key.sealed };
     await updateApplication(tx, row.id, { ...keyColumns, runtime_keys_updated_at: now, recent_rotations: [...recent, now] });
-    await log({ case: 'runtimeKeyRotated', value: { type } }, now);
-    await recordApplication(ctx, tx, toRef(row), 'application.runtime_key_rotated', { type });
+    await addEvent({ case: 'runtimeKeyRotated', value: { type } }, now);
+    await record('application.runtime_key_rotated', { type });
     const rotationsLeft = ctx.rotationsPerHour - recent.length - 1;
     return { rotationsMax: ctx.rotationsPerHour, rotationsLeft, resetSeconds: secondsUntilFree(recent[0] ?? now, now) };
   });
 }
 
 /**
- * A check that tries the deployment's secret on a stored key, so that a wrong one is found at the start and not by the first client. It passes while there is
- * no schema, which may come later with keys in it, and so is to be made again once there is one; from then on it asks no more.
+ * A check of the deployment's secret against a stored key, so that a wrong one is found at the start and not by the first client. It
+ * passes before there is a schema, which may come later with keys in it; once it has verified a key, it asks no more.
  *
- * @returns rejects when it is not the secret that the key was sealed under
+ * @returns a function that rejects for a wrong secret
  */
 export function createSecretKeyCheck(ctx: AppsContext): () => Promise<void> {
-  let isRight = false;
+  let isVerified = false;
   return async () => {
-    if (isRight) return;
+    if (isVerified) return;
     try {
-      await tryStoredKey(ctx);
-      isRight = true;
+      await verifyStoredKey(ctx);
+      isVerified = true;
     } catch (err) {
       if (!isMissingTable(err)) throw err;
     }
   };
 }
 
-async function tryStoredKey(ctx: AppsContext): Promise<void> {
+async function verifyStoredKey(ctx: AppsContext): Promise<void> {
   const row = await selectFirstSealedKey(ctx.db);
   if (!row) return;
   try {

@@ -1,199 +1,123 @@
 import { ApplicationStatus } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { NOT_FOUND, refusalOf } from '@latchkey/testkit/refusal';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { eventsOf, everything } from '../testing/rows.ts';
-import { type OwnedRef, startTestApps, type TestApps } from '../testing/test-apps.ts';
-import { ASTRAL, SPACES, UNSTORABLE } from '../testing/texts.ts';
+import { ASTRAL, type OwnedRef, range, SPACES, toValue, UNSTORABLE, useTestApps } from '../testing/test-apps.ts';
 
-let apps: TestApps;
-beforeAll(async () => {
-  apps = await startTestApps();
-});
-afterAll(() => apps.stop());
+const apps = useTestApps();
 
-const UNKNOWN = { reason: 'setting_unknown', kind: 'malformed', code: 'VALIDATION_ERROR', metadata: {} };
-const INVALID = { reason: 'setting_value_invalid', kind: 'invalid', code: 'bad_request', metadata: {} };
-const LICENSE_CLIENT_ID = 'applicationLicenseRequiresClientId';
-const USER_CLIENT_ID = 'applicationUserRequiresClientId';
-const USER_LICENSE = 'applicationUserRequiresLicense';
-const BOOLEAN_FIELDS = [LICENSE_CLIENT_ID, USER_CLIENT_ID, USER_LICENSE];
-
-/** Sets a field; the value undefined is one that is absent. */
-function set(ref: OwnedRef, field: string, value: boolean | string | undefined, client = apps.client) {
-  if (typeof value === 'boolean') return client.updateApplicationSetting({ ...ref, field, value: { case: 'boolValue', value } });
-  if (typeof value === 'string') return client.updateApplicationSetting({ ...ref, field, value: { case: 'stringValue', value } });
-  return client.updateApplicationSetting({ ...ref, field });
-}
-
-/** The settings under the names of the REST interface. */
-async function settingsOf(ref: OwnedRef) {
-  const { settings } = await apps.client.getApplicationSettings(ref);
-  return {
-    [LICENSE_CLIENT_ID]: settings?.licenseRequiresClientId,
-    [USER_CLIENT_ID]: settings?.userRequiresClientId,
-    [USER_LICENSE]: settings?.userRequiresLicense,
-    version: settings?.version,
-    status: settings && ApplicationStatus[settings.status].toLowerCase(),
-  };
-}
-
+const { ONLINE, PAUSED } = ApplicationStatus;
 const DEFAULTS = {
-  [LICENSE_CLIENT_ID]: false,
-  [USER_CLIENT_ID]: false,
-  [USER_LICENSE]: false,
+  licenseRequiresClientId: false,
+  userRequiresClientId: false,
+  userRequiresLicense: false,
   version: '1.0',
-  status: 'online',
+  status: ONLINE,
 };
+const BOOLEANS = ['license_requires_client_id', 'user_requires_client_id', 'user_requires_license'];
+const settingsOf = async (ref: OwnedRef) => (await apps.client.getApplicationSettings(ref)).settings;
 
-describe('setting a field', () => {
+describe('a setting', () => {
   it.each([
-    [LICENSE_CLIENT_ID, true],
-    [USER_CLIENT_ID, true],
-    [USER_LICENSE, true],
-    ['version', '2.0'],
-    ['status', 'paused'],
-  ] as const)('changes %s and nothing else, here or of another application, and can be undone', async (field, value) => {
+    ['license_requires_client_id', true, false, { licenseRequiresClientId: true }],
+    ['user_requires_client_id', true, false, { userRequiresClientId: true }],
+    ['user_requires_license', true, false, { userRequiresLicense: true }],
+    ['version', '2.0', '1.0', { version: '2.0' }],
+    ['status', 'paused', 'online', { status: PAUSED }],
+  ] as const)('%s changes alone, here and of no other application', async (field, value, initial, changed) => {
     const [ref, other] = await Promise.all([apps.createOwned(), apps.createOwned()]);
-    await set(ref, field, value);
-    expect(await settingsOf(ref)).toEqual({ ...DEFAULTS, [field]: value });
-    expect(await settingsOf(other)).toEqual(DEFAULTS);
-    await set(ref, field, DEFAULTS[field as keyof typeof DEFAULTS]);
-    expect(await settingsOf(ref)).toEqual(DEFAULTS);
-  });
-
-  it.each(Object.entries(DEFAULTS))('to the value that it has succeeds and changes no row: %s', async (field, value) => {
-    const ref = await apps.createOwned();
+    await apps.set(ref, field, value);
+    expect(await settingsOf(ref)).toMatchObject({ ...DEFAULTS, ...changed });
+    expect(await settingsOf(other)).toMatchObject(DEFAULTS);
+    await apps.set(ref, field, initial);
     const before = await everything(apps.db);
-    await set(ref, field, value);
+    await apps.set(ref, field, initial);
     expect(await everything(apps.db)).toEqual(before);
-  });
-});
-
-describe('a version', () => {
-  it.each([
-    ['1 character', 'v'],
-    ['64 characters', 'v'.repeat(64)],
-    ['64 astral characters', ASTRAL.repeat(64)],
-    ['what looks like another type', 'true'],
-    ['the word null', 'null'],
-    ['inner spaces and quotes', `1.0  'beta' "x" \\`],
-    ['format characters, which are no control characters', 'a\u200bb\u2028c'],
-  ])('may have %s', async (_, version) => {
-    const ref = await apps.createOwned();
-    await set(ref, 'version', version);
-    expect(await settingsOf(ref)).toEqual({ ...DEFAULTS, version });
+    expect(await settingsOf(ref)).toMatchObject(DEFAULTS);
   });
 
-  it('is trimmed before it is measured and compared', async () => {
-    const ref = await apps.createOwned();
-    await set(ref, 'version', `${SPACES}${ASTRAL.repeat(64)}${SPACES}`);
-    expect((await settingsOf(ref)).version).toBe(ASTRAL.repeat(64));
-    const before = await everything(apps.db);
-    await set(ref, 'version', `  ${ASTRAL.repeat(64)}\n`);
-    expect(await everything(apps.db)).toEqual(before);
-  });
-});
+  it.each(['v', 'v'.repeat(64), ASTRAL.repeat(64), 'true', `1.0  'beta' "x" \\`, 'a\u200bb\u2028c'])(
+    'version may be %j, and is trimmed',
+    async (version) => {
+      const ref = await apps.createOwned();
+      await apps.set(ref, 'version', SPACES + version + SPACES);
+      expect((await settingsOf(ref))?.version).toBe(version);
+    },
+  );
 
-const CONTROL_CHARACTERS = ['\u0001', '\t', '\n', '\u001b', '\u007f', '\u0085', '\u009f'];
-const WRONG: ReadonlyArray<readonly [field: string, value: boolean | string | undefined]> = [
-  ...BOOLEAN_FIELDS.flatMap((field) => ['true', 'false', '', '1', undefined].map((value) => [field, value] as const)),
-  ...[true, false, undefined, '', '   ', SPACES, 'v'.repeat(65), ASTRAL.repeat(65), 'v'.repeat(1_000_000)].map(
-    (value) => ['version', value] as const,
-  ),
-  ...UNSTORABLE.map((value) => ['version', value] as const),
-  ...CONTROL_CHARACTERS.map((character) => ['version', `1${character}0`] as const),
-  ...[true, false, undefined, '', 'Paused', 'ONLINE', ' online', 'paused\n', 'deleted', 'active', 'online\0'].map(
-    (value) => ['status', value] as const,
-  ),
-];
-
-describe('a refused setting', () => {
-  it('is one whose value does not fit the field, and changes nothing', async () => {
-    const ref = await apps.createOwned();
-    const before = await everything(apps.db);
-    for (const [field, value] of WRONG) {
-      const label = `${field} = ${JSON.stringify(value)?.slice(0, 40)}`;
-      expect({ label, ...(await refusalOf(set(ref, field, value))) }).toMatchObject({ label, ...INVALID });
-    }
-    expect(await everything(apps.db)).toEqual(before);
-  });
-
-  it.each([
+  const WRONG_VALUES: ReadonlyArray<readonly [field: string, value: boolean | string | undefined]> = [
+    ...BOOLEANS.flatMap((field) => ['true', '', undefined].map((value) => [field, value] as const)),
+    ...[true, undefined, '', SPACES, 'v'.repeat(65), ASTRAL.repeat(65), 'v'.repeat(1_000_000), ...UNSTORABLE].map(
+      (value) => ['version', value] as const,
+    ),
+    ...['\u0001', '\t', '\n', '\u007f', '\u009f'].map((character) => ['version', `1${character}0`] as const),
+    ...[true, undefined, '', 'Paused', ' online', 'deleted', 'online\0'].map((value) => ['status', value] as const),
+  ];
+  const UNKNOWN_FIELDS = [
     '',
     'Version',
-    'version ',
-    'STATUS',
     'name',
-    'licenseRequiresClientId',
-    'license_requires_client_id',
+    'userRequiresLicense',
     'last_sequence',
-    'account_id',
     '__proto__',
-    'constructor',
     'toString',
     'version\0',
     '\ud800',
-    'v'.repeat(100_000),
-  ])('is one of a field that there is not, with any value, and changes nothing: %#', async (field) => {
-    const ref = await apps.createOwned();
-    const before = await everything(apps.db);
-    for (const value of [true, 'online', '', undefined]) expect(await refusalOf(set(ref, field, value))).toMatchObject(UNKNOWN);
-    expect(await everything(apps.db)).toEqual(before);
-  });
+  ];
 
-  it('says first that the application is not there', async () => {
+  it('is rejected for a wrong value or an unknown field, after the application was found, and changes nothing', async () => {
     const [ref, foreign] = await Promise.all([apps.createOwned(), apps.createOwned()]);
-    const mixed = { ...ref, applicationId: foreign.applicationId };
-    expect(await refusalOf(set(mixed, 'nothing', true))).toEqual(NOT_FOUND);
-    expect(await refusalOf(set(mixed, 'status', 'neither'))).toEqual(NOT_FOUND);
+    const before = await everything(apps.db);
+    const cases = [
+      ...WRONG_VALUES.map((wrong) => [...wrong, 'setting_value_invalid', 'bad_request'] as const),
+      ...UNKNOWN_FIELDS.map((field) => [field, 'online', 'setting_unknown', 'VALIDATION_ERROR'] as const),
+    ];
+    for (const [field, value, reason, code] of cases) {
+      const request = { ...ref, field, ...(value !== undefined && { value: toValue(value) }) };
+      const label = `${field} = ${String(value).slice(0, 40)}`;
+      const refusal = await refusalOf(apps.client.updateApplicationSetting(request));
+      expect({ label, ...refusal }).toMatchObject({ label, reason, code });
+      const mixed = { ...request, accountId: foreign.accountId };
+      expect(await refusalOf(apps.client.updateApplicationSetting(mixed))).toEqual(NOT_FOUND);
+    }
+    expect(await everything(apps.db)).toEqual(before);
   });
 });
 
-describe('settings updated at once', () => {
-  it('are all kept where the fields differ, also through two instances', async () => {
+describe('concurrent changes', () => {
+  it('are all stored if the fields differ', async () => {
     const ref = await apps.createOwned();
-    const other = apps.connect();
+    const { client } = apps.connect();
     await Promise.all([
-      set(ref, LICENSE_CLIENT_ID, true),
-      set(ref, USER_CLIENT_ID, true, other.client),
-      set(ref, USER_LICENSE, true),
-      set(ref, 'version', '9.9', other.client),
-      set(ref, 'status', 'paused'),
+      ...BOOLEANS.map((field) => apps.set(ref, field, true)),
+      client.updateApplicationSetting({ ...ref, field: 'version', value: toValue('9.9') }),
+      client.updateApplicationSetting({ ...ref, field: 'status', value: toValue('paused') }),
       apps.client.replaceLicenseLevels({ ...ref, levels: ['gold'] }),
-      other.client.rotateRuntimeKey({ ...ref, type: 1 }),
-      apps.client.rotateRuntimeKey({ ...ref, type: 2 }),
     ]);
-    expect(await settingsOf(ref)).toEqual({
-      [LICENSE_CLIENT_ID]: true,
-      [USER_CLIENT_ID]: true,
-      [USER_LICENSE]: true,
-      version: '9.9',
-      status: 'paused',
-    });
+    const booleans = { licenseRequiresClientId: true, userRequiresClientId: true, userRequiresLicense: true };
+    expect(await settingsOf(ref)).toMatchObject({ ...booleans, version: '9.9', status: PAUSED });
     expect((await apps.client.listLicenseLevels(ref)).levels).toEqual(['gold']);
-    const types = (await eventsOf(apps.db, ref.applicationId)).map(({ type }) => type);
-    expect(types.toSorted()).toEqual(['paused', 'runtime_key_rotated', 'runtime_key_rotated', 'version_changed']);
   });
 
-  it('follow one another where the field is the same: each event begins where the one before ended', async () => {
+  it('of one field follow one another: each event begins with the value of the one before', async () => {
     const ref = await apps.createOwned();
-    const other = apps.connect();
-    const versions = Array.from({ length: 24 }, (_, i) => `2.${i}`);
-    await Promise.all(versions.map((version, i) => set(ref, 'version', version, i % 2 ? other.client : apps.client)));
-    const events = await eventsOf(apps.db, ref.applicationId);
-    const inOrder = events.toSorted((a, b) => Number(a.sequence) - Number(b.sequence));
-    expect(inOrder.map(({ sequence }) => sequence)).toEqual(versions.map((_, i) => String(i + 1)));
-    expect(inOrder.map(({ data }) => data.previous_version)).toEqual([
-      '1.0',
-      ...inOrder.slice(0, -1).map(({ data }) => data.version),
-    ]);
-    expect(inOrder.map(({ data }) => data.version).toSorted()).toEqual(versions.toSorted());
-    expect((await settingsOf(ref)).version).toBe(inOrder.at(-1)?.data.version);
+    const instances = [apps, apps.connect()];
+    const versions = range(1, 24).map((i) => `2.${i}`);
+    await Promise.all(
+      versions.map((version, i) =>
+        instances[i % 2]?.client.updateApplicationSetting({ ...ref, field: 'version', value: toValue(version) }),
+      ),
+    );
+    const events = (await eventsOf(apps.db, ref.applicationId)).toSorted((a, b) => Number(a.sequence) - Number(b.sequence));
+    const stored = events.map(({ data }) => data.version);
+    expect(events.map(({ data }) => data.previous_version)).toEqual(['1.0', ...stored.slice(0, -1)]);
+    expect(stored.toSorted()).toEqual(versions.toSorted());
+    expect((await settingsOf(ref))?.version).toBe(stored.at(-1));
   });
 
-  it('to one value write one event', async () => {
+  it('to one value have one event', async () => {
     const ref = await apps.createOwned();
-    await Promise.all(Array.from({ length: 12 }, () => set(ref, 'status', 'paused')));
-    expect((await eventsOf(apps.db, ref.applicationId)).map(({ type, sequence }) => [type, sequence])).toEqual([['paused', '1']]);
+    await Promise.all(range(1, 12).map(() => apps.set(ref, 'status', 'paused')));
+    expect(await eventsOf(apps.db, ref.applicationId)).toMatchObject([{ type: 'paused', sequence: '1' }]);
   });
 });

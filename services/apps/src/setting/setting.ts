@@ -1,40 +1,28 @@
-import type { Acting } from '@latchkey/kit/audit/actor';
-import { hasLength } from '@latchkey/kit/text';
-import { updateApplication } from '../application/application.store.ts';
-import { type ApplicationAction, recordApplication } from '../application/audit.ts';
-import { type ApplicationRef, changeApplication, parseRef, toRef } from '../application/owned-application.ts';
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import type { Acting } from '@latchkey/audit/actor';
+import { hasLength } from '@latchkey/kit/validation/text';
+import { ApplicationSettingsSchema, ApplicationStatus } from '@latchkey/proto/latchkey/apps/v1/application_pb';
+import { type SettingsRow, selectSettings, updateApplication } from '../application/application.store.ts';
+import { type ApplicationAction, type ApplicationRef, changeApplication, parseRef } from '../application/owned-application.ts';
 import type { AppsContext } from '../context.ts';
 import { errors } from '../errors.ts';
 import type { EventBody } from '../event/event.ts';
-import { type SettingsRow, selectSettings } from './setting.store.ts';
 
-export type { SettingsRow } from './setting.store.ts';
-
-/** The settings of an application of the account. Throws `application_not_found`. */
-export async function getSettings(ctx: AppsContext, ref: ApplicationRef): Promise<SettingsRow> {
-  const { accountId, applicationId } = parseRef(ref);
-  const row = await selectSettings(ctx.pool, accountId, applicationId);
-  if (!row) throw errors.application_not_found();
-  return row;
-}
-
-type Column = keyof SettingsRow;
 type Value = boolean | string | undefined;
 
 interface Setting {
-  readonly column: Column;
-  /** The value as it is stored, or undefined where it does not fit. */
+  /** The value to store, or undefined for a wrong one. */
   readonly parse: (value: Value) => boolean | string | undefined;
-  /** What fits, in words. */
+  /** Which values are right, in words. */
   readonly rule: string;
-  /** The event for live clients, for a field they hear of. */
+  /** The event for live clients, if they are notified. */
   readonly event?: (value: string, previous: string) => EventBody;
-  /** What the audit log says of a change, where it has a name of its own. */
+  /** Name of a change in the audit log; `application.setting_updated` unless set. */
   readonly action?: (value: boolean | string) => ApplicationAction;
 }
 
-const boolean = {
-  parse: (value: Value) => (typeof value === 'boolean' ? value : undefined),
+const boolean: Setting = {
+  parse: (value) => (typeof value === 'boolean' ? value : undefined),
   rule: 'must be a boolean for this field',
 };
 
@@ -45,53 +33,56 @@ function parseVersion(value: Value): string | undefined {
   return hasLength(version, 1, 64) && !CONTROL_CHARACTER.test(version) ? version : undefined;
 }
 
-const parseStatus = (value: Value) => (value === 'online' || value === 'paused' ? value : undefined);
+/** Every setting by its column, which is also the name of its field in the protocol (specification 4.1, rule 4). */
+const SETTINGS: Readonly<Record<keyof SettingsRow, Setting>> = {
+  license_requires_client_id: boolean,
+  user_requires_client_id: boolean,
+  user_requires_license: boolean,
+  version: {
+    parse: parseVersion,
+    rule: 'must be 1 to 64 characters without control characters for this field',
+    event: (version, previousVersion) => ({ case: 'versionChanged', value: { version, previousVersion } }),
+  },
+  status: {
+    parse: (value) => (value === 'online' || value === 'paused' ? value : undefined),
+    rule: 'must be online or paused for this field',
+    action: (status) => (status === 'paused' ? 'application.paused' : 'application.resumed'),
+    event: (status) => (status === 'paused' ? { case: 'paused', value: { status } } : { case: 'resumed', value: { status } }),
+  },
+};
 
-/** Every setting by its name in the REST interface (specification 4.1, rule 4). */
-const SETTINGS: ReadonlyMap<string, Setting> = new Map<string, Setting>([
-  ['applicationLicenseRequiresClientId', { column: 'license_requires_client_id', ...boolean }],
-  ['applicationUserRequiresClientId', { column: 'user_requires_client_id', ...boolean }],
-  ['applicationUserRequiresLicense', { column: 'user_requires_license', ...boolean }],
-  [
-    'version',
-    {
-      column: 'version',
-      parse: parseVersion,
-      rule: 'must be 1 to 64 characters without control characters for this field',
-      event: (version, previousVersion) => ({ case: 'versionChanged', value: { version, previousVersion } }),
-    },
-  ],
-  [
-    'status',
-    {
-      column: 'status',
-      parse: parseStatus,
-      rule: 'must be online or paused for this field',
-      action: (status) => (status === 'paused' ? 'application.paused' : 'application.resumed'),
-      event: (status) => (status === 'paused' ? { case: 'paused', value: { status } } : { case: 'resumed', value: { status } }),
-    },
-  ],
-]);
+/** The settings of an application of the account. Throws `application_not_found`. */
+export async function getSettings(ctx: AppsContext, ref: ApplicationRef): Promise<SettingsRow> {
+  const { accountId, applicationId } = parseRef(ref);
+  const row = await selectSettings(ctx.pool, accountId, applicationId);
+  if (!row) throw errors.application_not_found();
+  return row;
+}
+
+/** Settings as the protocol has them. */
+export function toSettingsMessage(row: SettingsRow): MessageInitShape<typeof ApplicationSettingsSchema> {
+  const fields = ApplicationSettingsSchema.fields.map(({ localName, name }) => [localName, row[name as keyof SettingsRow]]);
+  const status = row.status === 'paused' ? ApplicationStatus.PAUSED : ApplicationStatus.ONLINE;
+  return { ...Object.fromEntries(fields), status };
+}
 
 /**
- * Sets one field, with its event in the same transaction. Setting the value that the field has changes and announces nothing
- * (decisions 6).
+ * Sets one setting, with its event in the same transaction. The current value changes nothing and has no event (decisions 6).
  *
  * @throws `application_not_found` first, then `setting_unknown` and `setting_value_invalid` (decisions 2)
  */
 export async function updateSetting(ctx: Acting<AppsContext>, ref: ApplicationRef, field: string, value: Value): Promise<void> {
-  await changeApplication(ctx, ref, async (tx, row, log) => {
-    const setting = SETTINGS.get(field);
-    if (!setting) throw errors.setting_unknown();
+  await changeApplication(ctx, ref, async ({ tx, row, addEvent, record }) => {
+    if (!Object.hasOwn(SETTINGS, field)) throw errors.setting_unknown();
+    const column = field as keyof SettingsRow;
+    const setting = SETTINGS[column];
     const next = setting.parse(value);
     if (next === undefined) throw errors.setting_value_invalid().withDetails({ path: 'value', message: setting.rule });
-    const previous = row[setting.column];
+    const previous = row[column];
     if (next === previous) return;
     const event = setting.event?.(String(next), String(previous));
-    const moved = event && { last_sequence: Number(row.last_sequence) + 1 };
-    await updateApplication(tx, row.id, { [setting.column]: next, ...moved });
-    if (event) await log(event, ctx.clock());
-    const action = setting.action?.(next) ?? 'application.setting_updated';
-    await recordApplication(ctx, tx, toRef(row), action, { field, value: next, previous });
+    await updateApplication(tx, row.id, { [column]: next, ...(event && { last_sequence: Number(row.last_sequence) + 1 }) });
+    if (event) await addEvent(event, ctx.clock());
+    await record(setting.action?.(next) ?? 'application.setting_updated', { field, value: next, previous });
   });
 }

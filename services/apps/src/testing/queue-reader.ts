@@ -1,6 +1,6 @@
-import { createLogger } from '@latchkey/kit/logger';
-import type { QueueJob } from '@latchkey/kit/queue';
-import { createQueueWorker, type QueueWorker } from '@latchkey/kit/queue-worker';
+import { createLogger } from '@latchkey/kit/log/logger';
+import type { QueueJob } from '@latchkey/kit/queue/job';
+import { createQueueWorker, type QueueWorker } from '@latchkey/kit/queue/worker';
 
 /** A consumer that only keeps what it is given. */
 export interface QueueReader extends Pick<QueueWorker, 'stop'> {

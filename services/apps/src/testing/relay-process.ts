@@ -1,9 +1,8 @@
 import { createDatabase } from '@latchkey/kit/database/database';
-import { createLogger } from '@latchkey/kit/logger';
-import { createQueueProducer } from '@latchkey/kit/queue-producer';
+import { createLogger } from '@latchkey/kit/log/logger';
+import { createQueueProducer } from '@latchkey/kit/queue/producer';
 import type { AppsDatabase } from '../db/schema.ts';
-import { QUEUES } from '../relay/consumers.ts';
-import { createRelay } from '../relay/relay.ts';
+import { createRelay, QUEUES } from '../relay/relay.ts';
 
 /** A relay that is killed in the middle of its first delivery to a queue: `before` its jobs are added, or `after`. */
 const [url = '', redisUrl = '', doomedQueue = '', when = ''] = process.argv.slice(2);

@@ -1,6 +1,6 @@
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { newId } from '@latchkey/kit/id';
+import { newId } from '@latchkey/kit/validation/id';
 import { diskLayout, objectPaths, temporaryPath } from '../storage/object-store/disk-layout.ts';
 import { objectKey } from '../storage/object-store/object-store.ts';
 import { createCounts, type Finding, type ReconcileOptions } from '../storage/reconciler/finding.ts';

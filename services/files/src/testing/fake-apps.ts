@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { timestampDate } from '@bufbuild/protobuf/wkt';
 import { createRouterTransport, type ServiceImpl, type Transport } from '@connectrpc/connect';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 
@@ -9,7 +8,7 @@ export interface OwnedRef {
   readonly applicationId: string;
 }
 
-/** Stands for the apps service: knows who owns what, and what was deleted when. */
+/** Stands for the apps service: knows who owns what, and what was deleted. */
 export interface FakeApps {
   readonly impl: Pick<ServiceImpl<typeof ApplicationService>, 'findOwnedApplications' | 'listDeletedApplications'>;
   readonly transport: Transport;
@@ -17,10 +16,8 @@ export interface FakeApps {
   createOwned(accountId?: string): OwnedRef;
   /** Deletes an application. */
   delete(applicationId: string): void;
-  /** The log of deletions, oldest first, which has pages of three. */
-  readonly deletions: Array<OwnedRef & { readonly deletedAt: Date }>;
-  /** Start of each query of that log. */
-  readonly deletionQueries: Date[];
+  /** The log of deletions. */
+  readonly deletions: OwnedRef[];
   /** Makes each query fail with the error from now on. */
   failWith(err: Error | undefined): void;
   /** `x-request-id` of each query so far. */
@@ -30,8 +27,7 @@ export interface FakeApps {
 export function createFakeApps(): FakeApps {
   const owners = new Map<string, string>();
   const requestIds: string[] = [];
-  const deletions: FakeApps['deletions'] = [];
-  const deletionQueries: Date[] = [];
+  const deletions: OwnedRef[] = [];
   let failure: Error | undefined;
   const impl: FakeApps['impl'] = {
     async findOwnedApplications({ accountId, applicationIds }, call) {
@@ -39,13 +35,7 @@ export function createFakeApps(): FakeApps {
       if (failure) throw failure;
       return { applicationIds: applicationIds.filter((id) => owners.get(id) === accountId) };
     },
-    listDeletedApplications({ deletedSince, pageToken }) {
-      const since = deletedSince ? timestampDate(deletedSince) : new Date(0);
-      if (pageToken === '') deletionQueries.push(since);
-      const found = deletions.filter(({ deletedAt }) => deletedAt >= since).slice(Number(pageToken));
-      const applications = found.slice(0, 3).map(({ applicationId, accountId }) => ({ applicationId, accountId }));
-      return { applications, nextPageToken: found.length > 3 ? String(Number(pageToken) + 3) : '' };
-    },
+    listDeletedApplications: () => ({ applications: deletions }),
   };
   return {
     impl,
@@ -61,6 +51,5 @@ export function createFakeApps(): FakeApps {
     },
     requestIds,
     deletions,
-    deletionQueries,
   };
 }

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { newId } from '@latchkey/kit/id';
+import { newId } from '@latchkey/kit/validation/id';
 import { objectKey } from '../storage/object-store/object-store.ts';
 import { chargeMib } from '../storage/upload/usage.ts';
 import type { OwnedRef } from './fake-apps.ts';

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import { type CallOptions, type Client, createClient } from '@connectrpc/connect';
-import { fromConnectError } from '@latchkey/kit/errors';
-import { createDirectTransport } from '@latchkey/kit/rpc/direct-transport';
+import { fromConnectError } from '@latchkey/kit/errors/errors';
+import { createDirectTransport } from '@latchkey/kit/rpc/client/direct-transport';
 import { rpcRoute } from '@latchkey/kit/rpc/route';
 import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import type { FilesContext } from '../context.ts';

@@ -1,75 +1,68 @@
 import { timestampDate } from '@bufbuild/protobuf/wkt';
-import type { CallOptions } from '@connectrpc/connect';
-import { repeatable } from '@latchkey/kit/rpc/repeatable';
-import {
-  type AuthenticateResponse,
-  PrincipalKind,
-  type Principal as PrincipalMessage,
-} from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
+import { PrincipalKind, type Principal as PrincipalMessage } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
+import { LRUCache } from 'lru-cache';
 import type { Clients } from '../clients.ts';
 import { type Credential, credentialDigest } from './credential.ts';
 import type { Principal } from './principal.ts';
-import { type CachedPrincipal, createPrincipalCache, type PrincipalCache } from './principal-cache.ts';
 
-/** A credential that some text was given for. */
+/** A credential with a text to verify. */
 export type GivenCredential = Extract<Credential, { kind: 'key' | 'session' }>;
 
-/** Asks identity who stands behind a credential, and remembers the answer for a moment. */
+/** A response of identity that may be used again while its epoch stands. */
+export interface CachedPrincipal {
+  readonly principal: Principal;
+  /** Redis key of the credential's epoch, and the value from before identity read the credential. */
+  readonly epochKey: string;
+  readonly epoch: string;
+  readonly clientIp: string;
+}
+
+/** Longest time that a response is used again, in milliseconds, as `authentication.proto` promises. */
+const PRINCIPAL_AGE_MS_MAX = 3_000;
+const PRINCIPALS_MAX = 10_000;
+
+/** Authenticates credentials with identity, and caches its responses for a moment. */
 export class Authenticator {
-  readonly #cache: PrincipalCache = createPrincipalCache();
+  readonly #cache = new LRUCache<string, CachedPrincipal>({
+    max: PRINCIPALS_MAX,
+    ttl: PRINCIPAL_AGE_MS_MAX,
+    ttlResolution: 0,
+  });
   readonly #clients: Pick<Clients, 'authentication'>;
 
   constructor(clients: Pick<Clients, 'authentication'>) {
     this.#clients = clients;
   }
 
-  /**
-   * What identity answered a moment ago for this credential from this address. It holds only if its epoch still stands in Redis, which
-   * the caller sees to.
-   */
+  /** The cached response for this credential from this address. It is valid only if Redis still has its epoch, which the caller checks. */
   recall(credential: GivenCredential, clientIp: string): CachedPrincipal | undefined {
-    const cached = this.#cache.get(credentialDigest(credential.kind, credential.text));
+    const cached = this.#cache.get(credentialDigest(credential));
     if (!cached || cached.clientIp !== clientIp || cached.principal.expiresAtMs <= Date.now()) return undefined;
     return cached;
   }
 
-  /**
-   * Asks identity. The answer is remembered from before the question was asked, so that its age is never underrated.
-   *
-   * @throws ConnectError with identity's reason
-   */
-  async authenticate(credential: GivenCredential, clientIp: string, call: CallOptions): Promise<Principal> {
-    const digest = credentialDigest(credential.kind, credential.text);
-    const askedAt = performance.now();
-    const answer = await this.#clients.authentication.authenticate(
-      { credential: { case: credential.kind === 'key' ? 'apiKey' : 'sessionToken', value: credential.text }, clientIp },
-      // All that it changes is when the credential was used.
-      repeatable(call),
-    );
-    const principal = toPrincipal(answer.principal);
-    this.#remember(digest, answer, { principal, clientIp, askedAt });
+  /** Asks identity. The cache counts the age from before the call. Throws ConnectError with identity's reason. */
+  async authenticate(credential: GivenCredential, clientIp: string): Promise<Principal> {
+    const start = performance.now();
+    const response = await this.#clients.authentication.authenticate({
+      credential: { case: credential.kind === 'key' ? 'apiKey' : 'sessionToken', value: credential.text },
+      clientIp,
+    });
+    const principal = toPrincipal(response.principal);
+    const { epochKey, epoch } = response;
+    if (epochKey !== '' && epoch !== '')
+      this.#cache.set(credentialDigest(credential), { principal, clientIp, epochKey, epoch }, { start });
     return principal;
   }
 
-  /** Forgets all: what Redis holds after it was away may be older than what it answered before. */
+  /** Clears the cache: after an outage, Redis may have older epochs than it returned before. */
   forgetAll(): void {
     this.#cache.clear();
-  }
-
-  #remember(
-    digest: string,
-    answer: AuthenticateResponse,
-    known: { principal: Principal; clientIp: string; askedAt: number },
-  ): void {
-    const { epochKey, epoch } = answer;
-    if (epochKey === '' || epoch === '') return;
-    const { principal, clientIp, askedAt } = known;
-    this.#cache.set(digest, { principal, clientIp, epochKey, epoch }, { start: askedAt });
   }
 }
 
 function toPrincipal(message: PrincipalMessage | undefined): Principal {
-  if (!message) throw new Error('identity answered no principal');
+  if (!message) throw new Error('identity returned no principal');
   return {
     kind: message.kind === PrincipalKind.SESSION ? 'session' : 'key',
     accountId: message.accountId,

@@ -16,7 +16,7 @@ const MALFORMED: Credential = { kind: 'malformed_key' };
 const BEARER = /^Bearer +([\x21-\x7e]{1,256})$/i;
 const SESSION_TOKEN = /^[A-Za-z0-9_-]{1,128}$/;
 
-/** Reads the credential. Two `Authorization` headers are a malformed key: Node would keep the first in silence. */
+/** Reads the credential. Two `Authorization` headers are a malformed key: Node would silently use the first. */
 export function readCredential(req: IncomingMessage): Credential {
   const { authorization, cookie } = req.headers;
   if (authorization !== undefined) {
@@ -29,7 +29,7 @@ export function readCredential(req: IncomingMessage): Credential {
   return { kind: 'session', text: SESSION_TOKEN.test(token) ? token : '' };
 }
 
-/** Name under which the gateway remembers a credential in its memory: a hash, so that no heap holds a list of secrets. */
-export function credentialDigest(kind: 'key' | 'session', text: string): string {
+/** Key of a credential in the cache: a hash, so that the heap holds no list of secrets. */
+export function credentialDigest({ kind, text }: { readonly kind: 'key' | 'session'; readonly text: string }): string {
   return hash('sha256', `${kind} ${text}`, 'base64');
 }

@@ -16,7 +16,6 @@ export type Scope = (typeof SCOPES)[number];
 export interface Principal {
   readonly kind: 'key' | 'session';
   readonly accountId: string;
-  /** Of the account. */
   readonly username: string;
   /** Id of the key's or the session's record. */
   readonly credentialId: string;
@@ -34,7 +33,7 @@ export function hasScope(principal: Principal, scope: Scope): boolean {
   return principal.kind === 'session' || principal.scopes.has(scope);
 }
 
-/** Whether the credential reaches an application, given that the application is the account's. */
+/** Whether the credential reaches an application of its account. */
 export function reaches(principal: Principal, applicationId: string): boolean {
   return principal.allApplications || principal.applicationIds.has(applicationId);
 }

@@ -1,19 +1,18 @@
 import { hash } from 'node:crypto';
 import { networkOf } from '@latchkey/kit/http/client-ip';
-import type { Logger } from '@latchkey/kit/logger';
-import type { Redis } from '@latchkey/kit/redis';
-import { denial } from '../limit/headers.ts';
-import type { Limit, Standing } from '../limit/limit.ts';
+import type { Logger } from '@latchkey/kit/log/logger';
+import type { Redis } from '@latchkey/kit/redis/redis';
 import type { Count, Limiter } from '../limit/limiter.ts';
+import { type Limit, limitReached } from '../limit/limits.ts';
 
-/** A network is known for so long after the last sign-in from it: as long as a session may last (decisions 4). */
+/** A network is known for this long after the last sign-in from it: the longest lifetime of a session (decisions 4). */
 const KNOWN_MS = 30 * 86_400_000;
-/** Networks known of one account; past that, the one unused for longest goes. */
+/** Known networks of one account. Beyond the limit, the least recently used goes. */
 const KNOWN_MAX = 20;
 
 /**
- * Networks that get an attempt of their own within a window once the budget of strangers is spent. More than an owner moves through; few enough that
- * whoever has any number of addresses guesses some ten thousand passwords of an account a day and no more.
+ * Networks with one attempt each once the budget of unknown networks is spent. Owners move through fewer, and attackers with any
+ * number of addresses guess some ten thousand passwords of an account a day at most.
  */
 const SPARE_ATTEMPTS = 100;
 
@@ -31,16 +30,13 @@ export interface SignInFailuresOptions {
   readonly logger: Logger;
 }
 
-/** An attempt that counts as a failure until it is taken back. */
-export interface SignInAttempt {
-  readonly counts: readonly Count[];
-}
+/** The counters of an attempt, which counts as a failure until it is refunded. */
+export type SignInAttempt = readonly Count[];
 
 /**
- * Limits wrong passwords per account (decisions 9), whether or not there is such an account. A network from which its owner has signed in lately has a
- * budget of its own; all others share one. So whoever keeps failing for somebody's email uses up the budget of strangers, and not that of the places
- * where the owner is at home. Of accounts whose owner is at home nowhere that we know, that alone would shut the owner out: once the strangers' budget is
- * spent, each of their networks still has one attempt.
+ * Limits wrong passwords per account (decisions 9), whether or not the account exists. Each network that the owner signed in from
+ * lately has a budget, and all other networks share one. So strangers who fail with somebody's email do not lock out the owner: once the shared
+ * budget is spent, each unknown network still has one attempt.
  */
 export class SignInFailures {
   readonly #options: SignInFailuresOptions;
@@ -50,48 +46,44 @@ export class SignInFailures {
   }
 
   /**
-   * Counts an attempt as a failure, which is to be taken back if it is none. It must come before the password is looked at: of attempts at once no more
-   * are let through than of others.
+   * Counts an attempt as a failure, before the password is verified: concurrent attempts get no more than others. The caller refunds
+   * successes.
    *
    * @throws `rate_limit_reached`
    */
   async begin(email: string, clientIp: string): Promise<SignInAttempt> {
     const { limit, limiter } = this.#options;
-    const { account, network, wideNetwork } = placeOf(email, clientIp);
+    const { account, network, wideNetwork } = subjectsOf(email, clientIp);
     const isKnown = await this.#isKnown(account, network);
     const count = { limit, subject: isKnown ? `${account}:${network}` : account };
-    const standing = await limiter.hit(count);
-    if (standing.allowed) return { counts: [count] };
-    if (isKnown) throw denial(standing);
-    return this.#beginSpare(account, wideNetwork, standing);
-  }
-
-  /** The attempt was no failure. */
-  async takeBack({ counts }: SignInAttempt): Promise<void> {
-    await Promise.all(counts.map((count) => this.#options.limiter.refund(count)));
-  }
-
-  /** The one attempt of a network that is not known, past the budget of all of them. One that is denied for itself takes none from the others. */
-  async #beginSpare(account: string, wideNetwork: string, spent: Standing): Promise<SignInAttempt> {
-    const { limit, limiter } = this.#options;
-    const counts = [
+    const state = await limiter.hit(count);
+    if (state.allowed) return [count];
+    if (isKnown) throw limitReached(state);
+    // In this order: a network without an attempt takes none from the others.
+    const spare = [
       { limit: { ...limit, max: 1 }, subject: `${account}:own:${wideNetwork}` },
       { limit: { ...limit, max: SPARE_ATTEMPTS }, subject: `${account}:spare` },
     ];
-    for (const count of counts) {
-      const { allowed, resetMs } = await limiter.hit(count);
-      if (!allowed) throw denial({ ...spent, resetMs: Math.min(spent.resetMs, resetMs) });
+    for (const one of spare) {
+      const { allowed, resetMs } = await limiter.hit(one);
+      if (!allowed) throw limitReached({ ...state, resetMs: Math.min(state.resetMs, resetMs) });
     }
-    return { counts };
+    return spare;
   }
 
-  /** Somebody has a session of the account now, and is at home where they got it. */
+  /** The attempt was no failure. */
+  async refund(attempt: SignInAttempt): Promise<void> {
+    await Promise.all(attempt.map((count) => this.#options.limiter.refund(count)));
+  }
+
+  /** Makes the network of a new session a known one of the account. */
   async remember(email: string, clientIp: string): Promise<void> {
-    const { account, network } = placeOf(email, clientIp);
+    const { account, network } = subjectsOf(email, clientIp);
+    const { redis, logger } = this.#options;
     try {
-      await this.#options.redis.eval(REMEMBER_SCRIPT, 1, keyOf(account), network, Date.now(), KNOWN_MAX, KNOWN_MS);
+      await redis.eval(REMEMBER_SCRIPT, 1, keyOf(account), network, Date.now(), KNOWN_MAX, KNOWN_MS);
     } catch (err) {
-      this.#options.logger.debug({ err }, 'network of a sign-in not remembered');
+      logger.debug({ err }, 'network of a sign-in not remembered');
     }
   }
 
@@ -99,33 +91,23 @@ export class SignInFailures {
     try {
       return (await this.#options.redis.zscore(keyOf(account), network)) !== null;
     } catch (err) {
-      this.#options.logger.debug({ err }, 'network of a sign-in not looked up');
+      this.#options.logger.debug({ err }, 'known networks not read');
       return false;
     }
   }
 }
 
-function keyOf(account: string): string {
-  return `latchkey:known-networks:${account}`;
-}
+const keyOf = (account: string) => `latchkey:known-networks:${account}`;
 
-/** An account and where somebody wants a session of it. */
-interface Place {
-  readonly account: string;
-  readonly network: string;
-  /** What one provider gives one customer: an IPv4 address, or an IPv6 /48, of which an attacker has all networks. */
-  readonly wideNetwork: string;
-}
-
-/** An email in any case, and networks that are told apart for each email. */
-function placeOf(email: string, clientIp: string): Place {
+/** Hashes of an email in any case and of its client's networks, which differ for each email. Wide is an IPv4 address or an IPv6 /48, as providers give to customers. */
+function subjectsOf(email: string, clientIp: string) {
   const account = digest(email.trim().toLowerCase());
   const network = networkOf(clientIp);
   const wide = network.split(':').slice(0, 3).join(':');
   return { account, network: digest(`${account} ${network}`), wideNetwork: digest(`${account} ${wide}`) };
 }
 
-/** Neither emails nor who signed in from where can be read in Redis. A guess at them can be checked there, as the gateway has no key to hash them with. */
+/** Keeps emails and networks out of Redis. A guess can still be verified there: the gateway has no secret to hash them with. */
 function digest(text: string): string {
   return hash('sha256', text, 'base64url');
 }

@@ -4,13 +4,13 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { openRawClient } from '@latchkey/testkit/raw-client';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { whileBytesCome } from './bytes-body.ts';
+import { boundBody, whileBytesCome } from './bytes-body.ts';
 
 const SILENCE_MS = 100;
 
-async function serve(handle: (req: IncomingMessage, res: ServerResponse) => Promise<void>) {
+async function serve(handle: (req: IncomingMessage, res: ServerResponse) => Promise<void>, timeoutMs = SILENCE_MS) {
   const server = createServer((req, res) => void handle(req, res));
-  server.timeout = SILENCE_MS;
+  server.timeout = timeoutMs;
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   onTestFinished(() => {
@@ -23,7 +23,7 @@ async function serve(handle: (req: IncomingMessage, res: ServerResponse) => Prom
 const HEAD = 'PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n';
 
 describe('a client whose bytes are read', () => {
-  it('may be silent for longer than others, and has its answer', async () => {
+  it('may be silent for longer than others', async () => {
     const client = await serve(async (req, res) => {
       await whileBytesCome(req, () => delay(SILENCE_MS * 5));
       res.end('done');
@@ -34,7 +34,7 @@ describe('a client whose bytes are read', () => {
     client.socket.destroy();
   });
 
-  it('may not be silent for longer after that', async () => {
+  it('may not be silent for longer after its bytes were read', async () => {
     const client = await serve(async (req) => whileBytesCome(req, async () => undefined));
     client.socket.write(HEAD);
     const startedAt = performance.now();
@@ -43,7 +43,7 @@ describe('a client whose bytes are read', () => {
     expect(performance.now() - startedAt).toBeLessThan(SILENCE_MS * 20);
   });
 
-  it('is why they could not be read once it is gone, and no defect is', async () => {
+  it('that goes away is the reason of the error, not a defect', async () => {
     const failures: unknown[] = [];
     const ended = Promise.withResolvers<void>();
     const client = await serve(async (req) => {
@@ -58,5 +58,27 @@ describe('a client whose bytes are read', () => {
     client.socket.resetAndDestroy();
     await ended.promise;
     expect(failures).toMatchObject([{ reason: 'request_malformed' }]);
+  });
+});
+
+describe('a request body', () => {
+  const BODY_MS_MAX = 100;
+  const serveBounded = () =>
+    serve(async (req, res) => {
+      boundBody(req, res, BODY_MS_MAX);
+      if (req.url === '/begun') res.writeHead(200, { 'content-length': 1_000 }).write('begun');
+      else req.resume().once('end', () => setTimeout(() => res.end('late response'), BODY_MS_MAX * 2));
+    }, 10_000);
+
+  it.each([
+    ['/', '1234', /^HTTP\/1\.1 408 .*x-request-id: .*"code":"bad_request"/is],
+    ['/begun', '1234', /begun$/],
+    ['/', '12345', /^HTTP\/1\.1 200 .*late response$/s],
+  ])('to %s of %s bytes must arrive in time, and its response may be late', async (path, body, expected) => {
+    const { socket, received, ended } = await serveBounded();
+    socket.write(`POST ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 5\r\n\r\n${body}`);
+    socket.once('end', () => socket.end());
+    await ended;
+    expect(received()).toMatch(expected);
   });
 });

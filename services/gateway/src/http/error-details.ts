@@ -1,15 +1,15 @@
-import type { ErrorDetail } from '@latchkey/kit/errors';
+import type { ErrorDetail } from '@latchkey/kit/errors/errors';
 import type { FastifyRequest, FastifySchemaCompiler } from 'fastify';
 import type { z } from 'zod';
 import { errors } from '../errors.ts';
 
-/** What details call the parts of a request, by Fastify's names. */
+/** Names of the parts of a request in details, by Fastify's names. */
 const PARTS: Readonly<Record<string, string>> = { body: 'body', querystring: 'query', params: 'params', headers: 'header' };
 
 /** Invalid elements of a long list make an issue each. */
 const DETAILS_MAX = 10;
 
-/** Compiles the validator of one part of a request: what does not match is `request_invalid`, with the rule for each input (decisions 3). */
+/** Compiles the validator of one part of a request. Its error, `request_invalid`, has the rule for each input (decisions 3). */
 export const compileValidator: FastifySchemaCompiler<z.ZodType> = ({ schema, httpPart = 'body' }) => {
   const part = PARTS[httpPart] ?? httpPart;
   const error = (issue: z.core.$ZodRawIssue) => ruleOf(issue, part);
@@ -37,7 +37,7 @@ const FORMATS: Readonly<Record<string, string>> = {
   datetime: 'an ISO 8601 date and time with a time zone',
 };
 
-/** The rule that an issue is about, for schemas that state none of their own. It never repeats the input. */
+/** The rule that an issue is about, for schemas without a message. It never repeats the input. */
 function ruleOf(issue: z.core.$ZodRawIssue, part: string): string {
   if (issue.input === undefined) return 'is required';
   switch (issue.code) {
@@ -84,7 +84,7 @@ function unitOf(origin: string): string {
 
 const LOCATED = /^(?:request|body|query|params|header)(?:\.|$)/;
 
-/** A detail of a service, which names an input, with the part of the request that has it. Others stay. */
+/** Adds the part of the request to the input that a service names in a detail. */
 export function locateDetail({ path, message }: ErrorDetail, request: FastifyRequest): ErrorDetail {
   if (LOCATED.test(path)) return { path, message };
   const part = (['params', 'query'] as const).find((name) => Object.hasOwn(Object(request[name]), path));

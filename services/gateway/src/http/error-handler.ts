@@ -1,7 +1,7 @@
-import { commonErrors, type DomainError, defineErrors, fromConnectError } from '@latchkey/kit/errors';
+import { commonErrors, type DomainError, defineErrors, fromConnectError } from '@latchkey/kit/errors/errors';
 import { denialHeaders } from '@latchkey/kit/http/denial-headers';
 import { errorEnvelope } from '@latchkey/kit/http/envelope';
-import type { Logger } from '@latchkey/kit/logger';
+import type { Logger } from '@latchkey/kit/log/logger';
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { errors } from '../errors.ts';
 import { bytesTypeUnsupported } from './bytes-body.ts';
@@ -9,10 +9,10 @@ import { locateDetail } from './error-details.ts';
 
 const { internal_error } = defineErrors({ internal_error: { kind: 'internal', message: 'Internal server error' } });
 
-/** Seconds after which a client may try again when something that a service depends on is down. */
+/** Seconds until a client may try again while a dependency is down. */
 const RETRY_AFTER_UNAVAILABLE_S = '2';
 
-/** Answers any failure of a request with its envelope; what nobody expected is logged and masked (promises R11). */
+/** Sends the envelope of any error. Unexpected errors are logged and masked (promises R11). */
 export function createErrorHandler(logger: Logger) {
   return (err: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
     const known = toDomainError(err, request);
@@ -21,8 +21,7 @@ export function createErrorHandler(logger: Logger) {
   };
 }
 
-/** Sends the envelope of an error with the headers that belong to it. */
-export function sendError(reply: FastifyReply, err: DomainError, requestId: string): FastifyReply {
+function sendError(reply: FastifyReply, err: DomainError, requestId: string): FastifyReply {
   if (err.kind === 'rate_limited') reply.headers(denialHeaders(err));
   // A 401 has to say how to authenticate (RFC 9110, 11.6.1).
   if (err.kind === 'unauthenticated') reply.header('www-authenticate', 'Bearer realm="latchkey"');
@@ -42,7 +41,7 @@ function toDomainError(err: unknown, request: FastifyRequest): DomainError | und
 
 const WRONG_LENGTH = { path: 'header.content-length', message: 'must be the length of the body' };
 
-/** What Fastify and its plugins refuse by themselves: schemas, bodies, URLs, and files of the documentation. */
+/** Errors of Fastify and its plugins: bodies, URLs, and files of the documentation. */
 function fromFastifyError(err: FastifyError, { routeOptions }: FastifyRequest): DomainError | undefined {
   if (err.code === 'FST_ERR_CTP_BODY_TOO_LARGE') return errors.body_too_large();
   if (err.code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE')
@@ -54,7 +53,7 @@ function fromFastifyError(err: FastifyError, { routeOptions }: FastifyRequest): 
   return fromStatus(err.statusCode);
 }
 
-/** A path that leads out of the documentation's folder, a range that is none, a precondition that can't hold: the client's fault. */
+/** Client errors such as a path out of the documentation's folder, an invalid range or a failed precondition. */
 function fromStatus(status = 500): DomainError | undefined {
   if (status === 403 || status === 404) return errors.route_not_found();
   return status >= 400 && status < 500 ? commonErrors.request_malformed() : undefined;

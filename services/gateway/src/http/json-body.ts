@@ -1,10 +1,10 @@
-import type { DomainError } from '@latchkey/kit/errors';
+import type { DomainError } from '@latchkey/kit/errors/errors';
 import { errors } from '../errors.ts';
 
 /** Deepest nesting of a body. Ours need two levels. */
 const DEPTH_MAX = 8;
 
-/** A string of JSON text, and the colon that makes it a property's name. */
+/** A string in JSON text, and the colon after the name of a property. */
 const STRING_TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"\s*(:?)/g;
 
 const WELL_FORMED = 'must not have half a surrogate pair';
@@ -12,8 +12,8 @@ const WELL_FORMED = 'must not have half a surrogate pair';
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 /**
- * Parses a JSON body; nothing at all is undefined. Refuses what `JSON.parse` lets pass: bytes that are no UTF-8, a property given twice,
- * a property named `__proto__`, text with half a surrogate pair, and nesting without end.
+ * Parses a JSON body; an empty one is undefined. Rejects what `JSON.parse` accepts: bytes that are not UTF-8, duplicate
+ * properties, a property named `__proto__`, text with half a surrogate pair, and deep nesting.
  *
  * @throws `request_invalid`
  */

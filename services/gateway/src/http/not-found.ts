@@ -2,7 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { errors } from '../errors.ts';
 import type { Route } from '../route/route.ts';
 
-/** Answers what no route takes: 405 with `Allow` for a known path, else 404 (decisions 1). */
+/** Rejects requests without a route: 405 with `Allow` for a known path, else 404 (decisions 1). */
 export function createNotFoundHandler(routes: readonly Pick<Route, 'method' | 'url'>[]) {
   const methodsByPath = new Map<string, Set<string>>();
   for (const { method, url } of routes) {
@@ -21,7 +21,7 @@ export function createNotFoundHandler(routes: readonly Pick<Route, 'method' | 'u
   };
 }
 
-/** The path of a request's target as the router reads it: targets may be absolute (RFC 9112, 3.2.2), and what is escaped is decoded. */
+/** The path of a request's target as the router reads it: targets may be absolute (RFC 9112, 3.2.2) and escaped. */
 function pathOf(target: string): string {
   const path = target.replace(/^https?:\/\/[^/?]*/i, '').split(/[?#]/, 1)[0] as string;
   try {

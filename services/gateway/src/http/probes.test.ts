@@ -1,24 +1,21 @@
 import { memoryLogger } from '@latchkey/kit/testing/memory-logger';
 import { eventually } from '@latchkey/testkit/eventually';
-import { testRedis } from '@latchkey/testkit/redis';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { startTestGateway, type TestGateway } from '../testing/test-gateway.ts';
+import { describe, expect, it } from 'vitest';
+import { useTestGateway } from '../testing/test-gateway.ts';
 
 /** How long an answer stands. */
 const AGE_MS = 250;
 
-let gateway: TestGateway;
 const { logger, lines } = memoryLogger();
 let checks = 0;
 let isReady = true;
-beforeAll(async () => {
-  const checkReady = async () => {
+const gateway = useTestGateway({
+  logger,
+  checkReady: async () => {
     checks += 1;
     if (!isReady) throw new Error('the database is down');
-  };
-  gateway = await startTestGateway({ redisUrl: (await testRedis()).url, checkReady, logger });
+  },
 });
-afterAll(() => gateway.service.stop());
 
 const probe = async (path: string) => {
   const response = await fetch(gateway.baseUrl + path);

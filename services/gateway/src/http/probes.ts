@@ -1,27 +1,17 @@
-import { atMostEvery } from '@latchkey/kit/at-most-every';
-import type { Logger } from '@latchkey/kit/logger';
-import { logReadiness } from '@latchkey/kit/rpc/readiness-log';
+import { cachedReadiness, probeReadiness, type ReadinessCheck } from '@latchkey/kit/http/readiness';
+import type { Logger } from '@latchkey/kit/log/logger';
 import type { FastifyInstance } from 'fastify';
 
-/** Paths that no limit is kept for. */
+/** Paths without a rate limit. */
 export const PROBE_PATHS: ReadonlySet<string> = new Set(['/healthz', '/readyz']);
 
-/** How long an answer to the readiness probe stands, in milliseconds. Nobody counts probes, and each check asks the database. */
-const READINESS_AGE_MS_MAX = 250;
-
-/** Puts the probes on the server: `/healthz` while the process answers at all, `/readyz` while what it depends on does too. */
-export function registerProbes(app: FastifyInstance, checkReady: () => Promise<void>, logger: Logger): void {
+/** Serves `/healthz`, which succeeds while the process runs, and `/readyz`, which also checks what it depends on. */
+export function registerProbes(app: FastifyInstance, checkReady: ReadinessCheck, logger: Logger): void {
   const hidden = { schema: { hide: true } as object };
-  const check = logReadiness(checkReady, logger);
-  const isReady = atMostEvery(READINESS_AGE_MS_MAX, () =>
-    check().then(
-      () => true,
-      () => false,
-    ),
-  );
+  const cached = cachedReadiness(checkReady, logger);
   app.get('/healthz', hidden, () => ({ status: 'ok' }));
   app.get('/readyz', hidden, async (_request, reply) => {
-    if (await isReady()) return { status: 'ready' };
-    return reply.code(503).send({ status: 'not ready' });
+    const { statusCode, status } = await probeReadiness(cached);
+    return reply.code(statusCode).send({ status });
   });
 }

@@ -1,29 +1,22 @@
 import { connect, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { eventually } from '@latchkey/testkit/eventually';
-import { testRedis } from '@latchkey/testkit/redis';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ACCOUNT, startTestGateway, type TestGateway } from '../testing/test-gateway.ts';
+import { describe, expect, it } from 'vitest';
+import { ACCOUNT, SESSION, useTestGateway } from '../testing/test-gateway.ts';
 
 /** How long the fake sign-in takes, so that what follows on the connection overtakes it if it can. */
 const SIGN_IN_MS = 30;
 
-let gateway: TestGateway;
 let signIns = 0;
-beforeAll(async () => {
-  const { url: redisUrl } = await testRedis();
-  const session = { token: 'token', csrfToken: 'csrf', expiresAt: { seconds: 4_000_000_000n, nanos: 0 } };
-  const accounts = {
+const gateway = useTestGateway({
+  accounts: {
     signIn: async () => {
       await delay(SIGN_IN_MS);
       signIns += 1;
-      return { account: ACCOUNT, session };
+      return { account: ACCOUNT, session: SESSION };
     },
-  };
-  const env = { AUTH_ATTEMPTS_PER_MINUTE: '1000', RATE_LIMIT_IP_PER_MINUTE: '10000' };
-  gateway = await startTestGateway({ redisUrl, accounts, env });
+  },
 });
-afterAll(() => gateway.service.stop());
 
 const uncaught: unknown[] = [];
 process.on('uncaughtException', (err) => uncaught.push(err));
@@ -78,21 +71,17 @@ describe('what Node would answer by itself', () => {
 });
 
 describe('a broken request behind a whole one', () => {
-  it('does not answer in its place', async () => {
+  it('is answered after it', async () => {
     const before = signIns;
     const received = await exchange(`${SIGN_IN}garbage\r\n\r\n`);
     expect(statusLines(received)).toEqual([200, 400]);
     expect(signIns - before).toBe(1);
   });
 
-  it('waits for all that came before it', async () => {
-    expect(statusLines(await exchange(`${SIGN_IN.repeat(3)}garbage\r\n\r\n`))).toEqual([200, 200, 200, 400]);
-  });
-
   it('waits for what came before it also when its body is what is broken', async () => {
     const chunked =
       'POST /api/v1/auth/sign-in HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n';
-    expect(statusLines(await exchange(SIGN_IN + chunked))).toEqual([200, 400]);
+    expect(statusLines(await exchange(SIGN_IN.repeat(3) + chunked))).toEqual([200, 200, 200, 400]);
     expect(statusLines(await exchange(chunked))).toEqual([400]);
   });
 
@@ -103,7 +92,7 @@ describe('a broken request behind a whole one', () => {
 });
 
 describe('a client that goes away', () => {
-  const ROUNDS = 100;
+  const ROUNDS = 40;
 
   async function abandon(bytes: string, when: (socket: Socket) => Promise<unknown>): Promise<void> {
     const socket = connect(gateway.port, '127.0.0.1');

@@ -1,33 +1,31 @@
-import type { Logger } from '@latchkey/kit/logger';
-import { Counter } from '@latchkey/kit/metrics/instrument';
-import type { Redis } from '@latchkey/kit/redis';
-import { AdmissionBatch } from './admission-batch.ts';
-import { type Limit, type Standing, standing } from './limit.ts';
-import { LocalCounters } from './local-counters.ts';
-import { ADMIT_SCRIPT, HIT_SCRIPT, REFUND_SCRIPT } from './scripts.ts';
+import type { Logger } from '@latchkey/kit/log/logger';
+import type { Redis } from '@latchkey/kit/redis/redis';
+import { Counter } from '@latchkey/kit/telemetry/metrics';
+import { LRUCache } from 'lru-cache';
+import { type Limit, type LimitState, toLimitState } from './limits.ts';
 
-/** A limit and whom it is counted for. */
+/** A limit and whose events it counts. */
 export interface Count {
   readonly limit: Limit;
   readonly subject: string;
 }
 
-/** A remembered authentication to confirm in the same round trip. */
+/** A cached principal to confirm and count in one round trip. */
 export interface Recall {
   readonly epochKey: string;
   readonly epoch: string;
-  /** Counted only if the epoch still stands. */
+  /** Counted only if Redis still has this epoch. */
   readonly count: Count;
 }
 
-/** Answer to {@link Limiter.admit}. */
+/** Result of {@link Limiter.admit}. */
 export interface Admission {
-  readonly first: Standing;
-  /** The standing of the recalled principal, or undefined where it must be authenticated anew. */
-  readonly recalled: Standing | undefined;
+  readonly first: LimitState;
+  /** Undefined if the principal must be authenticated again. */
+  readonly recalled: LimitState | undefined;
 }
 
-/** How long Redis is left alone after a failure, in milliseconds, so that one that hangs does not slow every request. */
+/** Pause after an error of Redis, in milliseconds, so that one that hangs does not slow every request. */
 const PAUSE_MS = 1_000;
 
 const fallbacks = new Counter({
@@ -35,23 +33,72 @@ const fallbacks = new Counter({
   help: 'Times that Redis did not count for a limit, so that each process counts for itself for a second.',
 });
 
+/** Counts an event in a window that begins with the first; returns the count and the milliseconds left. */
+const HIT_FUNCTION = `
+local function hit(key, window)
+  local count = redis.call('INCR', key)
+  local left = count > 1 and redis.call('PTTL', key) or -1
+  if left < 0 then
+    redis.call('PEXPIRE', key, window)
+    left = tonumber(window)
+  end
+  return count, left
+end`;
+
+/** KEYS: counter. ARGV: window in ms. */
+const HIT_SCRIPT = `${HIT_FUNCTION}
+return {hit(KEYS[1], ARGV[1])}`;
+
+/**
+ * Any number of requests. KEYS of each: request counter, epoch, principal counter. ARGV of each: window and maximum of the first,
+ * expected epoch, window of the last. Results of each: count and milliseconds left of the first, then of the last; the
+ * last two are -1 if the request is rejected or the epoch differs.
+ */
+const ADMIT_SCRIPT = `${HIT_FUNCTION}
+local results = {}
+for request = 0, #KEYS / 3 - 1 do
+  local key, arg, result = request * 3, request * 4, request * 4
+  local count, left = hit(KEYS[key + 1], ARGV[arg + 1])
+  local recalled, recalledLeft = -1, -1
+  if count <= tonumber(ARGV[arg + 2]) and redis.call('GET', KEYS[key + 2]) == ARGV[arg + 3] then
+    recalled, recalledLeft = hit(KEYS[key + 3], ARGV[arg + 4])
+  end
+  results[result + 1], results[result + 2], results[result + 3], results[result + 4] = count, left, recalled, recalledLeft
+end
+return results`;
+const RESULTS_OF_REQUEST = 4;
+
+/** KEYS: counter. */
+const REFUND_SCRIPT = `
+local count = tonumber(redis.call('GET', KEYS[1]) or '0')
+return count > 0 and redis.call('DECR', KEYS[1]) or 0`;
+
+/** Requests in one command at most, so that none blocks Redis for long. */
+const BATCH_MAX = 64;
+
 interface ScriptedRedis extends Redis {
   latchkeyHit(key: string, windowMs: number): Promise<[number, number]>;
   latchkeyAdmit(keys: number, ...args: Array<string | number>): Promise<number[]>;
   latchkeyRefund(key: string): Promise<number>;
 }
 
+/** Requests of one turn of the event loop. They share one command, which would cost more than the rest of the gateway. */
+interface Batch {
+  readonly keys: string[];
+  readonly args: Array<string | number>;
+  size: number;
+  readonly results: PromiseWithResolvers<number[] | undefined>;
+}
+
 /**
- * Counts events against limits, in Redis so that all gateways share them, and in this process while Redis can't be asked. Each
- * event counts whether it is allowed or not.
+ * Counts events against limits: in Redis, so that all gateways share them, and in this process while Redis is away. Each event counts
+ * whether it is allowed or not.
  */
 export class Limiter {
   readonly #redis: ScriptedRedis;
   readonly #local = new LocalCounters();
   readonly #logger: Logger;
-  readonly #admissions = new AdmissionBatch((keys, args) =>
-    this.#ask((redis) => redis.latchkeyAdmit(keys.length, ...keys, ...args)),
-  );
+  #batch: Batch | undefined;
   #pausedUntil = 0;
 
   constructor(redis: Redis, logger: Logger) {
@@ -62,34 +109,53 @@ export class Limiter {
     this.#logger = logger;
   }
 
-  /** Counts a request, and if that is allowed confirms and counts the remembered principal, in one round trip. */
-  async admit(first: Count, recall: Recall): Promise<Admission> {
-    const { limit, subject } = first;
-    const principal = recall.count.limit;
-    const counted = await this.#admissions.add(
-      [keyOf(first), recall.epochKey, keyOf(recall.count)],
-      [limit.windowMs, limit.max, recall.epoch, principal.windowMs],
-    );
-    if (!counted) return { first: this.#local.hit(limit, keyOf({ limit, subject })), recalled: undefined };
-    const [count, resetMs, recalledCount, recalledResetMs] = counted;
-    const recalled = recalledCount < 0 ? undefined : standing(principal, recalledCount, recalledResetMs);
-    return { first: standing(limit, count, resetMs), recalled };
+  /** Counts a request and, if that is allowed, confirms and counts the cached principal in the same round trip. */
+  async admit(first: Count, { epochKey, epoch, count: principal }: Recall): Promise<Admission> {
+    const batch = this.#openBatch();
+    batch.keys.push(keyOf(first), epochKey, keyOf(principal));
+    batch.args.push(first.limit.windowMs, first.limit.max, epoch, principal.limit.windowMs);
+    const start = batch.size * RESULTS_OF_REQUEST;
+    batch.size += 1;
+    if (batch.size === BATCH_MAX) this.#send(batch);
+    const results = await batch.results.promise;
+    if (!results) return { first: this.#local.hit(first.limit, keyOf(first)), recalled: undefined };
+    const [count = 0, resetMs = 0, recalled = -1, recalledResetMs = 0] = results.slice(start, start + RESULTS_OF_REQUEST);
+    return {
+      first: toLimitState(first.limit, count, resetMs),
+      recalled: recalled < 0 ? undefined : toLimitState(principal.limit, recalled, recalledResetMs),
+    };
   }
 
   /** Counts one event. */
-  async hit(count: Count): Promise<Standing> {
+  async hit(count: Count): Promise<LimitState> {
     const key = keyOf(count);
     const counted = await this.#ask((redis) => redis.latchkeyHit(key, count.limit.windowMs));
-    return counted ? standing(count.limit, counted[0], counted[1]) : this.#local.hit(count.limit, key);
+    return counted ? toLimitState(count.limit, counted[0], counted[1]) : this.#local.hit(count.limit, key);
   }
 
-  /** Takes one event back, for limits on what succeeded or failed. */
+  /** Takes one event back, for limits on successes or failures. */
   async refund(count: Count): Promise<void> {
     const key = keyOf(count);
     const done = await this.#ask((redis) => redis.latchkeyRefund(key));
     if (done === undefined) this.#local.refund(key);
   }
 
+  #openBatch(): Batch {
+    if (this.#batch) return this.#batch;
+    const batch = { keys: [], args: [], size: 0, results: Promise.withResolvers<number[] | undefined>() };
+    this.#batch = batch;
+    setImmediate(() => this.#send(batch));
+    return batch;
+  }
+
+  #send(batch: Batch): void {
+    if (this.#batch !== batch) return;
+    this.#batch = undefined;
+    const { keys, args, results } = batch;
+    results.resolve(this.#ask((redis) => redis.latchkeyAdmit(keys.length, ...keys, ...args)));
+  }
+
+  /** Undefined if Redis cannot be asked. */
   async #ask<T>(command: (redis: ScriptedRedis) => Promise<T>): Promise<T | undefined> {
     if (performance.now() < this.#pausedUntil) return undefined;
     try {
@@ -105,4 +171,28 @@ export class Limiter {
 
 function keyOf({ limit, subject }: Count): string {
   return `latchkey:limit:${limit.name}:${subject}`;
+}
+
+/** Counters in memory; beyond the limit the least recently used go. */
+const LOCAL_COUNTERS_MAX = 100_000;
+
+/** Counters of this process, while Redis is away (promises R9). */
+class LocalCounters {
+  readonly #counters = new LRUCache<string, { count: number; readonly endsAt: number }>({ max: LOCAL_COUNTERS_MAX });
+
+  hit(limit: Limit, key: string): LimitState {
+    const now = performance.now();
+    let counter = this.#counters.get(key);
+    if (!counter || counter.endsAt <= now) {
+      counter = { count: 0, endsAt: now + limit.windowMs };
+      this.#counters.set(key, counter);
+    }
+    counter.count += 1;
+    return toLimitState(limit, counter.count, counter.endsAt - now);
+  }
+
+  refund(key: string): void {
+    const counter = this.#counters.get(key);
+    if (counter && counter.count > 0) counter.count -= 1;
+  }
 }

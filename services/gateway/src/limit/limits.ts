@@ -1,36 +1,85 @@
+import type { DomainError } from '@latchkey/kit/errors/errors';
+import { Counter } from '@latchkey/kit/telemetry/metrics';
+import type { FastifyReply } from 'fastify';
 import type { GatewayConfig } from '../config.ts';
-import type { Limit } from './limit.ts';
+import { errors } from '../errors.ts';
 
 const MINUTE_MS = 60_000;
 
-/** The limits that the gateway keeps (decisions 9). */
-export interface Limits {
-  readonly ip: Limit;
-  readonly principal: Limit;
-  readonly signUp: Limit;
-  readonly signIn: Limit;
-  readonly signInFailures: Limit;
-  /** Beginning and coming back, which any page can have its visitor's browser do: so they take nothing from sign-in. */
-  readonly oidcVisits: Limit;
-  /** Switching the second factor off, which has a password hashed: how many wrong ones there may be is identity's to say, once each was looked at. */
-  readonly twoFactorDisabling: Limit;
-  readonly apiKeyCreation: Limit;
-  readonly uploads: Limit;
-  /** As many as uploads of files, and counted apart from them. */
-  readonly avatarUploads: Limit;
+/** A number of events allowed in a window that begins with the first of them. */
+export interface Limit {
+  /** Name in the `RateLimit` headers, and of the counters. */
+  readonly name: string;
+  readonly max: number;
+  readonly windowMs: number;
 }
 
-export function createLimits(config: GatewayConfig): Limits {
+/** State of a limit after an event. */
+export interface LimitState {
+  readonly limit: Limit;
+  readonly allowed: boolean;
+  readonly remaining: number;
+  /** Time until the window ends, in milliseconds. */
+  readonly resetMs: number;
+}
+
+/** The rate limits of the gateway (decisions 9). */
+export type Limits = ReturnType<typeof createLimits>;
+
+export function createLimits(config: GatewayConfig) {
+  const perMinute = (name: string, max: number): Limit => ({ name, max, windowMs: MINUTE_MS });
+  const attempts = config.AUTH_ATTEMPTS_PER_MINUTE;
+  const failures = config.SIGN_IN_FAILURES_PER_15_MINUTES;
   return {
-    ip: { name: 'ip', max: config.RATE_LIMIT_IP_PER_MINUTE, windowMs: MINUTE_MS },
-    principal: { name: 'principal', max: config.RATE_LIMIT_PRINCIPAL_PER_MINUTE, windowMs: MINUTE_MS },
-    signUp: { name: 'sign-up', max: config.AUTH_ATTEMPTS_PER_MINUTE, windowMs: MINUTE_MS },
-    signIn: { name: 'sign-in', max: config.AUTH_ATTEMPTS_PER_MINUTE, windowMs: MINUTE_MS },
-    signInFailures: { name: 'sign-in-failures', max: config.SIGN_IN_FAILURES_PER_15_MINUTES, windowMs: 15 * MINUTE_MS },
-    oidcVisits: { name: 'oidc-visits', max: config.AUTH_ATTEMPTS_PER_MINUTE, windowMs: MINUTE_MS },
-    twoFactorDisabling: { name: 'two-factor-disabling', max: config.AUTH_ATTEMPTS_PER_MINUTE, windowMs: MINUTE_MS },
-    apiKeyCreation: { name: 'api-key-creation', max: config.API_KEYS_CREATED_PER_HOUR, windowMs: 60 * MINUTE_MS },
-    uploads: { name: 'uploads', max: config.UPLOAD_ATTEMPTS_PER_MINUTE, windowMs: MINUTE_MS },
-    avatarUploads: { name: 'avatar-uploads', max: config.UPLOAD_ATTEMPTS_PER_MINUTE, windowMs: MINUTE_MS },
+    ip: perMinute('ip', config.RATE_LIMIT_IP_PER_MINUTE),
+    principal: perMinute('principal', config.RATE_LIMIT_PRINCIPAL_PER_MINUTE),
+    signUp: perMinute('sign-up', attempts),
+    signIn: perMinute('sign-in', attempts),
+    signInFailures: { name: 'sign-in-failures', max: failures, windowMs: 15 * MINUTE_MS } as Limit,
+    // Any page can make its visitor's browser use these, so they take nothing from sign-in.
+    oidcVisits: perMinute('oidc-visits', attempts),
+    twoFactorDisabling: perMinute('two-factor-disabling', attempts),
+    apiKeyCreation: { name: 'api-key-creation', max: config.API_KEYS_CREATED_PER_HOUR, windowMs: 60 * MINUTE_MS } as Limit,
+    uploads: perMinute('uploads', config.UPLOAD_ATTEMPTS_PER_MINUTE),
+    avatarUploads: perMinute('avatar-uploads', config.UPLOAD_ATTEMPTS_PER_MINUTE),
   };
+}
+
+/** @param count events in the window, this one included */
+export function toLimitState(limit: Limit, count: number, resetMs: number): LimitState {
+  return { limit, allowed: count <= limit.max, remaining: Math.max(0, limit.max - count), resetMs: Math.max(0, resetMs) };
+}
+
+/** The limit that rejected the event, else the one that will reject first. */
+export function tighter(a: LimitState, b: LimitState): LimitState {
+  if (!b.allowed) return b;
+  return !a.allowed || a.remaining <= b.remaining ? a : b;
+}
+
+const rejections = new Counter({
+  name: 'latchkey_rate_limit_refusals_total',
+  help: 'Requests that a limit rejected, by the name of the limit in the RateLimit headers.',
+  labels: ['limit'],
+});
+
+/** The error of an event beyond a limit, which is counted. */
+export function limitReached({ limit, resetMs }: LimitState): DomainError {
+  rejections.add(1, limit.name);
+  return errors.rate_limit_reached({
+    policy: limit.name,
+    limit: String(limit.max),
+    windowSeconds: String(limit.windowMs / 1000),
+    remaining: '0',
+    retryAfterSeconds: String(wholeSeconds(resetMs)),
+  });
+}
+
+/** Sets the headers of draft-ietf-httpapi-ratelimit-headers. */
+export function setLimitHeaders(reply: FastifyReply, { limit, remaining, resetMs }: LimitState): void {
+  reply.header('ratelimit-policy', `"${limit.name}";q=${limit.max};w=${limit.windowMs / 1000}`);
+  reply.header('ratelimit', `"${limit.name}";r=${remaining};t=${wholeSeconds(resetMs)}`);
+}
+
+function wholeSeconds(ms: number): number {
+  return Math.max(1, Math.ceil(ms / 1000));
 }

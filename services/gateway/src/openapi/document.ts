@@ -1,8 +1,7 @@
-import type { Route } from '../route/route.ts';
-import { ERROR_EXAMPLES } from './error.ts';
+import { type Route, TAGS } from '../route/route.ts';
+import { ErrorResponses } from './error-responses.ts';
 import { toOperation } from './operation.ts';
 import { SchemaCollection } from './schemas.ts';
-import { TAGS } from './tags.ts';
 
 const DESCRIPTION = `Manage applications of an application-licensing platform.
 
@@ -10,7 +9,7 @@ Success is always HTTP 200 with \`{success: true, message, data?}\`. An error is
 With \`VALIDATION_ERROR\` and \`bad_request\`, \`details\` names up to 10 inputs and the rule that each broke: \`{path, message}\`.
 Every response carries \`X-Request-Id\`, and the rate limit that is closest in \`RateLimit\` and \`RateLimit-Policy\`. A 429 carries \`Retry-After\`.
 
-A request with a session needs the header \`X-CSRF-Token\` as soon as it changes something.
+A request with a session that changes something needs the header \`X-CSRF-Token\`.
 
 The examples can be sent as they are. Only ids, codes and names of sign-in issuers have to be replaced: each says where to get it.
 
@@ -27,11 +26,12 @@ const SECURITY_SCHEMES = {
 export function toOpenApiDocument(routes: readonly Route[]): Record<string, unknown> {
   const schemas = new SchemaCollection();
   const paths: Record<string, Record<string, object>> = {};
+  const errors = new ErrorResponses();
   for (const route of routes) {
-    if (!route.handle) continue;
     const path = route.url.replaceAll(/:(\w+)/g, '{$1}');
-    paths[path] = { ...paths[path], [route.method.toLowerCase()]: toOperation(route, schemas) };
+    paths[path] = { ...paths[path], [route.method.toLowerCase()]: toOperation(route, schemas, errors) };
   }
+  schemas.add(errors.schema(), 'output');
   return {
     openapi: '3.1.0',
     info: {
@@ -41,10 +41,10 @@ export function toOpenApiDocument(routes: readonly Route[]): Record<string, unkn
       contact: { name: 'The operator of this instance' },
       license: { name: 'Unlicensed', identifier: 'LicenseRef-Unlicensed' },
     },
-    // Wherever the document was found: an instance may be reached by several names.
+    // Relative, since an instance may have several names.
     servers: [{ url: '/' }],
     tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
     paths,
-    components: { schemas: schemas.components, examples: ERROR_EXAMPLES, securitySchemes: SECURITY_SCHEMES },
+    components: { schemas: schemas.components, examples: errors.examples(), securitySchemes: SECURITY_SCHEMES },
   };
 }

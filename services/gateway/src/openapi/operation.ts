@@ -1,14 +1,14 @@
 import { z } from 'zod';
 import { BYTES_MEDIA_TYPE } from '../http/bytes-body.ts';
 import type { Route } from '../route/route.ts';
-import { failureResponses } from './failure-responses.ts';
+import type { ErrorResponses } from './error-responses.ts';
 import type { JsonSchema, SchemaCollection } from './schemas.ts';
 
 /** Bytes that nothing checks. */
 const BYTES = { type: 'string', format: 'binary', description: 'The bytes, as they are.' };
 
 /** Describes a route. */
-export function toOperation(route: Route, schemas: SchemaCollection): object {
+export function toOperation(route: Route, schemas: SchemaCollection, errors: ErrorResponses): object {
   const parameters = [
     ...toParameters(route.params, 'path', schemas),
     ...toParameters(route.query, 'query', schemas),
@@ -23,7 +23,7 @@ export function toOperation(route: Route, schemas: SchemaCollection): object {
     security: toSecurity(route),
     ...(parameters.length > 0 && { parameters }),
     ...(requestBody && { requestBody }),
-    responses: { ...successResponses(route, schemas), ...failureResponses(route, schemas) },
+    responses: { ...successResponses(route, schemas), ...errors.of(route) },
   };
 }
 
@@ -38,10 +38,7 @@ function toSecurity({ access, method }: Route): object[] {
   return access === 'session' ? [session] : [{ managementKey: [] }, session];
 }
 
-/**
- * The page of the document fills in the `example` of a parameter and sends it. An optional one keeps its examples in its schema, where they
- * are only shown.
- */
+/** The page of the document sends the `example` of a parameter. Examples of an optional one are in its schema, only shown. */
 function toParameters(schema: z.ZodType | undefined, where: 'path' | 'query' | 'header', schemas: SchemaCollection): object[] {
   if (!schema) return [];
   const { properties, required = [] } = schemas.add(schema, 'input') as unknown as ObjectSchema;

@@ -31,7 +31,7 @@ export class SchemaCollection {
 }
 
 function override({ zodSchema, jsonSchema }: { zodSchema: z.core.$ZodType; jsonSchema: JsonSchema }): void {
-  // Zod drops the examples of what is transformed, as it cannot know on which side of that they are. They are always as sent.
+  // Zod drops the examples of transformed values, since they may be input or output. Ours are always input.
   const { examples } = z.globalRegistry.get(zodSchema) ?? {};
   if (examples) jsonSchema.examples = examples;
   if (jsonSchema.type !== 'integer') return;

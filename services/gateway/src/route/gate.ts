@@ -1,34 +1,24 @@
-import type { CallOptions } from '@connectrpc/connect';
 import { networkOf } from '@latchkey/kit/http/client-ip';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Authenticator, GivenCredential } from '../authentication/authenticator.ts';
 import { readCredential } from '../authentication/credential.ts';
-import { checkCsrfToken, checkOrigin, isStateChanging } from '../authentication/csrf.ts';
+import { checkCsrfToken, checkOrigin, isStateChanging } from '../authentication/cross-site.ts';
 import { hasScope, type Principal } from '../authentication/principal.ts';
-import { callOptionsFor } from '../clients.ts';
 import { errors } from '../errors.ts';
-import { clientIpOf } from '../limit/client-ip.ts';
-import { denial, setLimitHeaders } from '../limit/headers.ts';
-import { type Standing, tighter } from '../limit/limit.ts';
 import type { Count, Limiter } from '../limit/limiter.ts';
-import type { Limits } from '../limit/limits.ts';
+import { type LimitState, type Limits, limitReached, setLimitHeaders, tighter } from '../limit/limits.ts';
+import { currentRequest, type RequestContext } from '../request-context.ts';
 import type { Route, RouteLimit } from './route.ts';
 
-/** What is known of a request that was let in. */
+/** What is known of an admitted request. */
 export interface Entrance {
   readonly principal: Principal | undefined;
-  readonly call: CallOptions;
   readonly clientIp: string;
   /** The tightest limit. */
-  readonly standing: Standing;
+  readonly limitState: LimitState;
 }
 
-interface Caller {
-  readonly principal: Principal | undefined;
-  readonly standing: Standing;
-}
-
-/** An event to take back if its request fails, as long as the window it was counted in lasts: the next window never counted it. */
+/** An event to refund if its request fails, while its window lasts: the next window never counted it. */
 interface Refundable {
   readonly count: Count;
   /** Time of `performance.now()`. */
@@ -37,17 +27,17 @@ interface Refundable {
 
 /** What the gate works with. */
 export interface GateOptions {
-  readonly authenticator: Authenticator;
-  readonly limiter: Limiter;
+  readonly authenticator: Pick<Authenticator, 'recall' | 'authenticate'>;
+  readonly limiter: Pick<Limiter, 'admit' | 'hit' | 'refund'>;
   readonly limits: Limits;
   /** Origin of PUBLIC_URL. */
   readonly publicOrigin: string;
 }
 
 /**
- * Lets requests in, in the order of decisions 2: limit per address, authentication, limit per principal, origin, limit of the route, kind of credential,
- * CSRF token, scope. It runs before the body is read. The origin comes before the limit of the route, so that no page of another origin spends what its
- * visitor has of it.
+ * Admits requests in the order of decisions 2, before their body is read: limit per address, authentication, limit per principal,
+ * origin, limit of the route, kind of credential, CSRF token, scope. The origin comes before the limit of the route, so that no page
+ * of another origin uses up its visitor's limit.
  */
 export class Gate {
   readonly #options: GateOptions;
@@ -57,29 +47,32 @@ export class Gate {
     this.#options = options;
   }
 
-  /** Counts a request that no route takes, and refuses it past the limit per address. */
-  async count(request: FastifyRequest, reply: FastifyReply): Promise<void> {
-    const standing = await this.#options.limiter.hit(this.#ipCount(clientIpOf(request)));
-    setLimitHeaders(reply, standing);
-    if (!standing.allowed) throw denial(standing);
+  /** Counts a request without a route, and rejects it beyond the limit per address. */
+  async count(reply: FastifyReply): Promise<void> {
+    const { clientIp } = currentRequest() as RequestContext;
+    const state = await this.#options.limiter.hit(this.#ipCount(clientIp));
+    setLimitHeaders(reply, state);
+    if (!state.allowed) throw limitReached(state);
   }
 
-  /** Lets a request for a route in, or throws why not. */
+  /** Admits a request to a route, or throws why not. */
   async enter(request: FastifyRequest, reply: FastifyReply, route: Route): Promise<Entrance> {
-    const clientIp = clientIpOf(request);
-    const caller = await this.#identify(request, route, clientIp, callOptionsFor(request.id));
-    let { standing } = caller;
-    if (!standing.allowed) throw denial(standing);
-    const { principal } = caller;
-    setLimitHeaders(reply, standing);
-    this.#checkComingFrom(request, route, principal);
-    if (route.limit) standing = tighter(await this.#countRoute(request, route.limit, clientIp, principal), standing);
-    setLimitHeaders(reply, standing);
-    this.#authorize(request, route, principal);
-    return { principal, call: callOptionsFor(request.id, { principal, clientIp }), clientIp, standing };
+    const context = currentRequest() as RequestContext;
+    const { clientIp } = context;
+    const { principal, limitState: global } = await this.#identify(request, route, clientIp);
+    if (!global.allowed) throw limitReached(global);
+    context.principal = principal;
+    setLimitHeaders(reply, global);
+    route.admit?.(request.raw);
+    if (principal?.kind !== 'key' && isStateChanging(request.method))
+      checkOrigin(request.raw, this.#options.publicOrigin, request.protocol);
+    const limitState = route.limit ? tighter(await this.#countRoute(request, route.limit, clientIp, principal), global) : global;
+    setLimitHeaders(reply, limitState);
+    if (principal) authorize(request, route, principal);
+    return { principal, clientIp, limitState };
   }
 
-  /** Takes back what a failed request must not count. */
+  /** Refunds what a failed request must not count. */
   async refund(request: FastifyRequest): Promise<void> {
     const refundable = this.#refundable.get(request);
     if (!refundable) return;
@@ -87,7 +80,7 @@ export class Gate {
     if (performance.now() < refundable.windowEndsAt) await this.#options.limiter.refund(refundable.count);
   }
 
-  async #identify(request: FastifyRequest, route: Route, clientIp: string, call: CallOptions): Promise<Caller> {
+  async #identify(request: FastifyRequest, route: Route, clientIp: string): Promise<Omit<Entrance, 'clientIp'>> {
     const { limiter, limits, authenticator } = this.#options;
     const credential = route.access === 'public' ? undefined : readCredential(request.raw);
     const given = credential?.kind === 'key' || credential?.kind === 'session' ? credential : undefined;
@@ -96,24 +89,22 @@ export class Gate {
       const { epochKey, epoch, principal } = recalled;
       const count = { limit: limits.principal, subject: principal.credentialId };
       const admission = await limiter.admit(this.#ipCount(clientIp), { epochKey, epoch, count });
-      if (!admission.first.allowed) return { principal: undefined, standing: admission.first };
-      if (admission.recalled) return { principal, standing: tighter(admission.first, admission.recalled) };
-      return this.#authenticate(given, clientIp, call, admission.first);
+      if (!admission.first.allowed) return { principal: undefined, limitState: admission.first };
+      if (admission.recalled) return { principal, limitState: tighter(admission.first, admission.recalled) };
+      return this.#authenticate(given, clientIp, admission.first);
     }
-    const standing = await limiter.hit(this.#ipCount(clientIp));
-    if (!standing.allowed || credential === undefined) return { principal: undefined, standing };
-    if (!given) {
-      if (credential.kind === 'malformed_key') throw errors.api_key_malformed();
-      throw route.access === 'session' ? errors.session_missing() : errors.credential_missing();
-    }
-    return this.#authenticate(given, clientIp, call, standing);
+    const limitState = await limiter.hit(this.#ipCount(clientIp));
+    if (!limitState.allowed || credential === undefined) return { principal: undefined, limitState };
+    if (given) return this.#authenticate(given, clientIp, limitState);
+    if (credential.kind === 'malformed_key') throw errors.api_key_malformed();
+    throw route.access === 'session' ? errors.session_missing() : errors.credential_missing();
   }
 
-  async #authenticate(given: GivenCredential, clientIp: string, call: CallOptions, first: Standing): Promise<Caller> {
+  async #authenticate(given: GivenCredential, clientIp: string, first: LimitState) {
     const { limiter, limits, authenticator } = this.#options;
-    const principal = await authenticator.authenticate(given, clientIp, call);
-    const standing = await limiter.hit({ limit: limits.principal, subject: principal.credentialId });
-    return { principal, standing: tighter(first, standing) };
+    const principal = await authenticator.authenticate(given, clientIp);
+    const limitState = await limiter.hit({ limit: limits.principal, subject: principal.credentialId });
+    return { principal, limitState: tighter(first, limitState) };
   }
 
   async #countRoute(
@@ -121,31 +112,22 @@ export class Gate {
     { limit, per, successesOnly }: RouteLimit,
     clientIp: string,
     principal: Principal | undefined,
-  ) {
+  ): Promise<LimitState> {
     const subject = per === 'account' && principal ? principal.accountId : networkOf(clientIp);
     const count = { limit, subject };
-    const standing = await this.#options.limiter.hit(count);
-    if (successesOnly) this.#refundable.set(request, { count, windowEndsAt: performance.now() + standing.resetMs });
-    if (!standing.allowed) throw denial(standing);
-    return standing;
-  }
-
-  /** A key is no browser's to send, so where it comes from is nobody's concern. */
-  #checkComingFrom(request: FastifyRequest, route: Route, principal: Principal | undefined): void {
-    route.admit?.(request.raw);
-    if (principal?.kind === 'key' || !isStateChanging(request.method)) return;
-    checkOrigin(request.raw, this.#options.publicOrigin, request.protocol);
-  }
-
-  #authorize(request: FastifyRequest, route: Route, principal: Principal | undefined): void {
-    if (!principal) return;
-    if (route.access === 'session' && principal.kind !== 'session') throw errors.session_required();
-    if (principal.kind === 'session' && isStateChanging(request.method)) checkCsrfToken(request.raw, principal);
-    if (route.access !== 'session' && route.access !== 'public' && !hasScope(principal, route.access))
-      throw errors.scope_missing();
+    const state = await this.#options.limiter.hit(count);
+    if (successesOnly) this.#refundable.set(request, { count, windowEndsAt: performance.now() + state.resetMs });
+    if (!state.allowed) throw limitReached(state);
+    return state;
   }
 
   #ipCount(clientIp: string): Count {
     return { limit: this.#options.limits.ip, subject: networkOf(clientIp) };
   }
+}
+
+function authorize({ method, raw }: FastifyRequest, { access }: Route, principal: Principal): void {
+  if (access === 'session' && principal.kind !== 'session') throw errors.session_required();
+  if (principal.kind === 'session' && isStateChanging(method)) checkCsrfToken(raw, principal);
+  if (access !== 'session' && access !== 'public' && !hasScope(principal, access)) throw errors.scope_missing();
 }

@@ -1,24 +1,36 @@
 import { successEnvelope } from '@latchkey/kit/http/envelope';
 import type { FastifyInstance, FastifyRequest, FastifySchema } from 'fastify';
+import type { Principal } from '../authentication/principal.ts';
+import type { Clients } from '../clients.ts';
 import { errors } from '../errors.ts';
 import { leaveBodyUnread, whileBytesCome } from '../http/bytes-body.ts';
+import { resolveApplication } from './application.ts';
 import type { Entrance, Gate } from './gate.ts';
 import { Otherwise, type Route } from './route.ts';
 
-/** Puts a route on the server: the gate before the body is read, then the schema, then the handler, then the envelope. */
-export function registerRoute(app: FastifyInstance, gate: Gate, route: Route): void {
+/** What routes are registered with. */
+export interface RegisterOptions {
+  readonly gate: Gate;
+  readonly clients: Pick<Clients, 'applications'>;
+}
+
+/**
+ * Registers a route: the gate before the body is read, then the schema, the application, the handler and the envelope
+ * (decisions 2).
+ */
+export function registerRoute(app: FastifyInstance, options: RegisterOptions, route: Route): void {
   if (!route.takesBytes) {
-    addRoute(app, gate, route);
+    addRoute(app, options, route);
     return;
   }
-  // Parsers of bodies belong to a part of the server.
+  // Body parsers belong to an encapsulated part of the server.
   void app.register(async (part) => {
     leaveBodyUnread(part, route.ofAnyType ? 'any' : 'plain');
-    addRoute(part, gate, route);
+    addRoute(part, options, route);
   });
 }
 
-function addRoute(app: FastifyInstance, gate: Gate, route: Route): void {
+function addRoute(app: FastifyInstance, { gate, clients }: RegisterOptions, route: Route): void {
   const entrances = new WeakMap<FastifyRequest, Entrance>();
   app.route({
     method: route.method,
@@ -27,20 +39,23 @@ function addRoute(app: FastifyInstance, gate: Gate, route: Route): void {
     config: { takesBytes: route.takesBytes === true },
     onRequest: async (request, reply) => {
       entrances.set(request, await gate.enter(request, reply, route));
-      if (!route.handle) throw errors.route_not_found();
     },
     handler: async (request, reply) => {
-      const { principal, ...entrance } = entrances.get(request) as Entrance;
+      if (!route.body && !route.takesBytes) checkNoBody(request);
+      const entrance = entrances.get(request) as Entrance;
+      const principal = entrance.principal as Principal;
       const { body, query, params, headers, raw } = request;
-      if (!route.body && !route.takesBytes && !isEmpty(body))
-        throw errors.request_invalid().withDetails({ path: 'body', message: 'must be absent or empty' });
-      const given = { ...entrance, principal: principal as never, body, query, params, headers, raw, reply };
-      const handle = async () => route.handle?.(given);
-      const answer = await (route.takesBytes ? whileBytesCome(raw, handle) : handle());
+      const place = { body, query } as Readonly<Record<string, { readonly applicationId: string }>>;
+      const handle = async () => {
+        const id = route.application && place[route.application]?.applicationId;
+        const application = id === undefined ? undefined : await resolveApplication(clients, principal, id);
+        return route.handle({ ...entrance, principal, application, body, query, params, headers, raw, reply });
+      };
+      const result = await (route.takesBytes ? whileBytesCome(raw, handle) : handle());
       if (route.answersBytes || (route.redirects && reply.sent)) return reply;
-      if (route.otherMessage !== undefined && answer instanceof Otherwise)
-        return successEnvelope(route.otherMessage, answer.data);
-      const { data, beside } = route.beside ? (answer as { data: unknown; beside: object }) : { data: answer };
+      if (route.otherMessage !== undefined && result instanceof Otherwise)
+        return successEnvelope(route.otherMessage, result.data);
+      const { data, beside } = route.beside ? (result as { data: unknown; beside: object }) : { data: result };
       return successEnvelope(route.message, data, beside);
     },
     ...(route.limit?.successesOnly && {
@@ -51,16 +66,15 @@ function addRoute(app: FastifyInstance, gate: Gate, route: Route): void {
   });
 }
 
-/** What requests are checked with. */
 function toValidationSchemas({ body, query, params, headers }: Route): FastifySchema {
   return { ...(body && { body }), ...(query && { querystring: query }), ...(params && { params }), ...(headers && { headers }) };
 }
 
-/** Whether a route that takes no body got none; clients that always send JSON send an empty object. */
-function isEmpty(body: unknown): boolean {
-  return (
-    body === undefined || (typeof body === 'object' && body !== null && !Array.isArray(body) && Object.keys(body).length === 0)
-  );
+/** Throws `request_invalid` for the body of a route without one. Clients that always send JSON may send an empty object. */
+function checkNoBody({ body }: FastifyRequest): void {
+  const isObject = typeof body === 'object' && body !== null && !Array.isArray(body);
+  if (body === undefined || (isObject && Object.keys(body).length === 0)) return;
+  throw errors.request_invalid().withDetails({ path: 'body', message: 'must be absent or empty' });
 }
 
 declare module 'fastify' {

@@ -12,7 +12,7 @@ const amount = z
   })
   .meta({ id: 'AccountLimit' });
 
-/** What an account has, and may have. */
+/** Usage and limits of an account. */
 export function accountLimitsRoute({ apiKeys, applications, files }: Clients, planName: string): Route {
   return defineRoute({
     method: 'GET',
@@ -22,8 +22,8 @@ export function accountLimitsRoute({ apiKeys, applications, files }: Clients, pl
     tag: 'Accounts',
     summary: 'Get the limits of the account',
     description: [
-      'What the account has now, and may have at most. Storage is what its files are charged: of each its whole MiB, rounded down, at least 1.',
-      'Of API keys, those count that are neither revoked nor expired.',
+      'What the account uses now, and its limits. Storage is the charged size of its files: of each its whole MiB, rounded down, at least 1.',
+      'API keys count unless they are revoked or expired.',
     ].join(' '),
     data: z
       .object({
@@ -35,11 +35,11 @@ export function accountLimitsRoute({ apiKeys, applications, files }: Clients, pl
       })
       .meta({ id: 'AccountLimits' }),
     message: 'Successfully fetched account limits',
-    handle: async ({ principal: { accountId }, call }) => {
+    handle: async ({ principal: { accountId } }) => {
       const [ofFiles, ofApplications, ofApiKeys] = await Promise.all([
-        files.getStorageUsage({ accountId }, call),
-        applications.getApplicationUsage({ accountId }, call),
-        apiKeys.getApiKeyUsage({ accountId }, call),
+        files.getStorageUsage({ accountId }),
+        applications.getApplicationUsage({ accountId }),
+        apiKeys.getApiKeyUsage({ accountId }),
       ]);
       return {
         planName,

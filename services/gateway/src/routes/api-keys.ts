@@ -1,5 +1,5 @@
 import { type Timestamp, timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
-import type { ApiKey } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
+import { type ApiKey, ApiKeyService } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
 import { z } from 'zod';
 import { SCOPES } from '../authentication/principal.ts';
 import type { Clients } from '../clients.ts';
@@ -91,11 +91,11 @@ export function apiKeyRoutes({ apiKeys }: Clients, limits: Limits): Route[] {
       summary: 'List management API keys',
       data: z.array(apiKey),
       message: 'Successfully fetched API keys.',
-      handle: async ({ principal, call }) => {
+      handle: async ({ principal }) => {
         const all: ReturnType<typeof toRecord>[] = [];
         let pageToken = '';
         do {
-          const page = await apiKeys.listApiKeys({ accountId: principal.accountId, pageToken }, call);
+          const page = await apiKeys.listApiKeys({ accountId: principal.accountId, pageToken });
           all.push(...page.apiKeys.map(toRecord));
           pageToken = page.nextPageToken;
         } while (pageToken !== '');
@@ -125,12 +125,12 @@ export function apiKeyRoutes({ apiKeys }: Clients, limits: Limits): Route[] {
         },
       },
       data: createdApiKey,
-      failures: ['too_many_keys', 'not_found'],
+      failures: [ApiKeyService.method.createApiKey],
       message: 'API key created.',
-      handle: async ({ principal, body, call }) => {
+      handle: async ({ principal, body }) => {
         const { expiresAt, applicationIds = [], ...rest } = body;
         const expiry = expiresAt ? { expiresAt: timestampFromDate(expiresAt) } : {};
-        const created = await apiKeys.createApiKey({ accountId: principal.accountId, ...rest, applicationIds, ...expiry }, call);
+        const created = await apiKeys.createApiKey({ accountId: principal.accountId, ...rest, applicationIds, ...expiry });
         return { ...toRecord(created.apiKey as ApiKey), plaintextKey: created.plaintextKey };
       },
     }),
@@ -141,26 +141,23 @@ export function apiKeyRoutes({ apiKeys }: Clients, limits: Limits): Route[] {
       access: 'session',
       tag: TAG,
       summary: 'Change a management API key',
-      description: 'Changes what is given and leaves the rest. A narrowed key is refused from the next request on.',
+      description: 'Changes the given properties. A narrowed key is rejected from the next request on.',
       params,
       body: updateBody,
       examples: { rename: { name: 'Release server' }, narrow: { scopes: ['files:upload'] } },
       data: apiKey,
-      failures: ['not_found'],
+      failures: [ApiKeyService.method.updateApiKey],
       message: 'API key updated.',
-      handle: async ({ principal, params: { id }, body, call }) => {
+      handle: async ({ principal, params: { id }, body }) => {
         const { scopes, applicationIds, expiresAt, ...plain } = body;
-        const updated = await apiKeys.updateApiKey(
-          {
-            accountId: principal.accountId,
-            apiKeyId: id,
-            ...plain,
-            ...(scopes && { scopes: { scopes } }),
-            ...(applicationIds && { applicationIds: { applicationIds } }),
-            expiry: toExpiry(expiresAt),
-          },
-          call,
-        );
+        const updated = await apiKeys.updateApiKey({
+          accountId: principal.accountId,
+          apiKeyId: id,
+          ...plain,
+          ...(scopes && { scopes: { scopes } }),
+          ...(applicationIds && { applicationIds: { applicationIds } }),
+          expiry: toExpiry(expiresAt),
+        });
         return toRecord(updated.apiKey as ApiKey);
       },
     }),
@@ -171,13 +168,13 @@ export function apiKeyRoutes({ apiKeys }: Clients, limits: Limits): Route[] {
       access: 'session',
       tag: TAG,
       summary: 'Revoke a management API key',
-      description: 'The key is refused from the next request on. Revoking it again changes nothing.',
+      description: 'The key is rejected from the next request on. Revoking it again changes nothing.',
       params,
       data: apiKey,
-      failures: ['not_found'],
+      failures: [ApiKeyService.method.revokeApiKey],
       message: 'API key revoked.',
-      handle: async ({ principal, params: { id }, call }) => {
-        const revoked = await apiKeys.revokeApiKey({ accountId: principal.accountId, apiKeyId: id }, call);
+      handle: async ({ principal, params: { id } }) => {
+        const revoked = await apiKeys.revokeApiKey({ accountId: principal.accountId, apiKeyId: id });
         return toRecord(revoked.apiKey as ApiKey);
       },
     }),

@@ -1,108 +1,119 @@
-import { ApplicationStatus, RuntimeKeyType } from '@latchkey/proto/latchkey/apps/v1/application_pb';
+import {
+  ApplicationService,
+  type ApplicationSettings,
+  ApplicationSettingsSchema,
+  ApplicationStatus,
+  RuntimeKeyType,
+} from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { z } from 'zod';
 import type { Clients } from '../clients.ts';
-import { setLimitHeaders } from '../limit/headers.ts';
-import { tighter } from '../limit/limit.ts';
+import { setLimitHeaders, tighter, toLimitState } from '../limit/limits.ts';
 import { defineRoute, type Route } from '../route/route.ts';
-import { withApplication } from './application-access.ts';
 import { applicationQuery } from './schemas.ts';
 
 const HOUR_MS = 3_600_000;
 
 const TAG = 'Application settings';
 
-/** Where the settings of an application are. */
+/** Path of the settings of an application. */
 export const SETTINGS_URL = '/api/v1/panel/get-application-settings';
 
-const FIELDS = [
-  'applicationLicenseRequiresClientId',
-  'applicationUserRequiresClientId',
-  'applicationUserRequiresLicense',
-  'version',
-  'status',
-] as const;
+/** Each setting by its name in this interface: the field of the protocol, and the schema of its value. */
+const SETTINGS = {
+  applicationLicenseRequiresClientId: { field: 'licenseRequiresClientId', schema: z.boolean() },
+  applicationUserRequiresClientId: { field: 'userRequiresClientId', schema: z.boolean() },
+  applicationUserRequiresLicense: { field: 'userRequiresLicense', schema: z.boolean() },
+  version: { field: 'version', schema: z.string().meta({ examples: ['1.0'] }) },
+  status: { field: 'status', schema: z.enum(['online', 'paused']) },
+} as const satisfies Readonly<Record<string, { field: keyof typeof ApplicationSettingsSchema.field; schema: z.ZodType }>>;
+
+const NAMES = Object.keys(SETTINGS) as Array<keyof typeof SETTINGS>;
 
 const settings = z
-  .object({
-    applicationLicenseRequiresClientId: z.boolean(),
-    applicationUserRequiresClientId: z.boolean(),
-    applicationUserRequiresLicense: z.boolean(),
-    version: z.string().meta({ examples: ['1.0'] }),
-    status: z.enum(['online', 'paused']),
-  })
+  .object(Object.fromEntries(Object.entries(SETTINGS).map(([name, { schema }]) => [name, schema])))
   .meta({ id: 'ApplicationSettings' });
 
+/** Name of a setting in the protocol. */
+const fieldNameOf = (name: keyof typeof SETTINGS) => ApplicationSettingsSchema.field[SETTINGS[name].field].name;
+
+/** The name in this interface of a setting of the protocol. Other names are returned unchanged. */
+export function toSettingName(fieldName: unknown): unknown {
+  return NAMES.find((name) => fieldNameOf(name) === fieldName) ?? fieldName;
+}
+
+function toJson(found: ApplicationSettings): object {
+  const values = { ...found, status: found.status === ApplicationStatus.PAUSED ? 'paused' : 'online' };
+  return Object.fromEntries(NAMES.map((name) => [name, values[SETTINGS[name].field]]));
+}
+
 /** Settings and runtime keys of an application (specification 4.1). */
-export function applicationSettingRoutes(clients: Clients): Route[] {
+export function applicationSettingRoutes({ applications }: Clients): Route[] {
   return [
     defineRoute({
       method: 'GET',
       url: SETTINGS_URL,
       operationId: 'getApplicationSettings',
       access: 'applications:read',
+      application: 'query',
       tag: TAG,
       summary: 'Get the settings of an application',
       query: applicationQuery,
       data: settings,
       message: 'Successfully fetched application settings',
-      handle: (request) =>
-        withApplication(clients, request, request.query.applicationId, async (ref) => {
-          const { settings: found } = await clients.applications.getApplicationSettings(ref, request.call);
-          return {
-            applicationLicenseRequiresClientId: found?.licenseRequiresClientId,
-            applicationUserRequiresClientId: found?.userRequiresClientId,
-            applicationUserRequiresLicense: found?.userRequiresLicense,
-            version: found?.version,
-            status: found?.status === ApplicationStatus.PAUSED ? 'paused' : 'online',
-          };
-        }),
+      failures: [ApplicationService.method.getApplicationSettings],
+      handle: async ({ application }) => {
+        const found = await applications.getApplicationSettings(application);
+        return toJson(found.settings as ApplicationSettings);
+      },
     }),
     defineRoute({
       method: 'PATCH',
       url: '/api/v1/panel/update-application-settings',
       operationId: 'updateApplicationSettings',
       access: 'applications:update',
+      application: 'query',
       tag: TAG,
       summary: 'Set one setting of an application',
-      description:
-        '`value` is a boolean for the three Requires fields, text of 1 to 64 characters for `version`, and `online` or `paused` for `status`. Live clients hear of a new `version` and a new `status`; setting the value that is there changes nothing, and nobody hears of it.',
+      description: [
+        '`value` is a boolean for the three Requires fields, text of 1 to 64 characters for `version`, and `online` or `paused` for `status`.',
+        'Live clients are notified of a new `version` and a new `status`. Setting the current value changes and notifies nothing.',
+      ].join(' '),
       query: applicationQuery,
-      body: z.strictObject({ field: z.enum(FIELDS), value: z.union([z.boolean(), z.string()]) }),
+      body: z.strictObject({ field: z.enum(NAMES), value: z.union([z.boolean(), z.string()]) }),
       examples: {
         pause: { field: 'status', value: 'paused' },
         version: { field: 'version', value: '1.1' },
         requireClientId: { field: 'applicationLicenseRequiresClientId', value: true },
       },
       message: 'Successfully update application settings',
-      handle: (request) =>
-        withApplication(clients, request, request.query.applicationId, async (ref) => {
-          const { field, value } = request.body;
-          const typed =
-            typeof value === 'boolean' ? { case: 'boolValue' as const, value } : { case: 'stringValue' as const, value };
-          await clients.applications.updateApplicationSetting({ ...ref, field, value: typed }, request.call);
-        }),
+      failures: [ApplicationService.method.updateApplicationSetting],
+      handle: async ({ application, body: { field, value } }) => {
+        const typed =
+          typeof value === 'boolean' ? { case: 'boolValue' as const, value } : { case: 'stringValue' as const, value };
+        await applications.updateApplicationSetting({ ...application, field: fieldNameOf(field), value: typed });
+      },
     }),
     defineRoute({
       method: 'PATCH',
       url: '/api/v1/panel/update-api-keys',
       operationId: 'rotateRuntimeKey',
       access: 'applications:update',
+      application: 'query',
       tag: TAG,
       summary: 'Rotate a runtime key of an application',
       description:
-        'The old key is refused from then on, and connections opened with an old socket key are closed. Two rotations an hour for each application, both types together.',
+        'The old key is rejected from then on, and connections opened with an old socket key are closed. Two rotations an hour for each application, both types together.',
       query: applicationQuery,
       body: z.strictObject({ type: z.enum(['socketKey', 'httpKey']) }),
       examples: { socketKey: { type: 'socketKey' }, httpKey: { type: 'httpKey' } },
       message: 'Successfully update api key',
-      handle: (request) =>
-        withApplication(clients, request, request.query.applicationId, async (ref) => {
-          const type = request.body.type === 'socketKey' ? RuntimeKeyType.SOCKET : RuntimeKeyType.HTTP;
-          const rotated = await clients.applications.rotateRuntimeKey({ ...ref, type }, request.call);
-          const limit = { name: 'rotations', max: rotated.rotationsMax, windowMs: HOUR_MS };
-          const rotations = { limit, allowed: true, remaining: rotated.rotationsLeft, resetMs: rotated.resetSeconds * 1000 };
-          setLimitHeaders(request.reply, tighter(request.standing, rotations));
-        }),
+      failures: [ApplicationService.method.rotateRuntimeKey],
+      handle: async ({ application, body, limitState, reply }) => {
+        const type = body.type === 'socketKey' ? RuntimeKeyType.SOCKET : RuntimeKeyType.HTTP;
+        const { rotationsMax, rotationsLeft, resetSeconds } = await applications.rotateRuntimeKey({ ...application, type });
+        const limit = { name: 'rotations', max: rotationsMax, windowMs: HOUR_MS };
+        setLimitHeaders(reply, tighter(limitState, toLimitState(limit, rotationsMax - rotationsLeft, resetSeconds * 1_000)));
+      },
     }),
   ];
 }

@@ -1,39 +1,22 @@
 import { randomUUID } from 'node:crypto';
-import { PrincipalKind } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
 import { eventually } from '@latchkey/testkit/eventually';
-import { testRedis } from '@latchkey/testkit/redis';
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type FakeServices, startTestGateway, type TestGateway } from '../testing/test-gateway.ts';
+import { expect, it } from 'vitest';
+import { toKey, useTestGateway } from '../testing/test-gateway.ts';
 
-let gateway: TestGateway;
 /** Accounts of the lists that have begun. They last until the gate opens. */
 const begun: string[] = [];
 const gate = Promise.withResolvers<void>();
-beforeAll(async () => {
-  const services: FakeServices = {
-    authentication: {
-      // The key is the id of its account.
-      authenticate: async ({ credential }) => ({
-        principal: {
-          kind: PrincipalKind.API_KEY,
-          accountId: credential.value ?? '',
-          credentialId: randomUUID(),
-          scopes: ['applications:read'],
-          allApplications: true,
-        },
-      }),
+const gateway = useTestGateway({
+  // The key is the id of its account.
+  authentication: { authenticate: async ({ credential: { value } }) => toKey(['applications:read'], { accountId: value }) },
+  applications: {
+    listApplications: async ({ accountId }) => {
+      begun.push(accountId);
+      await gate.promise;
+      return {};
     },
-    applications: {
-      listApplications: async ({ accountId }) => {
-        begun.push(accountId);
-        await gate.promise;
-        return {};
-      },
-    },
-  };
-  gateway = await startTestGateway({ redisUrl: (await testRedis()).url, ...services });
+  },
 });
-afterAll(() => gateway.service.stop());
 
 const list = (accountId: string) =>
   fetch(`${gateway.baseUrl}/api/v1/panel/get-applications`, { headers: { authorization: `Bearer ${accountId}` } });

@@ -1,15 +1,14 @@
 import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
-import type { CallOptions } from '@connectrpc/connect';
-import { CallQueue } from '@latchkey/kit/call-queue';
-import type { Application } from '@latchkey/proto/latchkey/apps/v1/application_pb';
+import { CallQueue } from '@latchkey/kit/process/call-queue';
+import { type Application, ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
+import { TwoFactorService } from '@latchkey/proto/latchkey/identity/v1/two_factor_pb';
 import { z } from 'zod';
 import type { Principal } from '../authentication/principal.ts';
 import type { Clients } from '../clients.ts';
 import { errors } from '../errors.ts';
-import { denial } from '../limit/headers.ts';
-import { type Limit, standing } from '../limit/limit.ts';
-import { defineRoute, type Route, type RouteRequest } from '../route/route.ts';
-import { type ApplicationCall, checkOwned, withApplication } from './application-access.ts';
+import { type Limit, limitReached, toLimitState } from '../limit/limits.ts';
+import { checkOwned } from '../route/application.ts';
+import { defineRoute, type Route } from '../route/route.ts';
 import { SETTINGS_URL } from './application-settings.ts';
 import { applicationId, EXAMPLE_IDS, idOf, nameText, timestamp } from './schemas.ts';
 
@@ -38,12 +37,12 @@ const LISTS_OF_ACCOUNT_MAX = 64;
 const LIST_WAIT_MS = 5_000;
 
 function createListQueue(): CallQueue {
-  // CONNECTIONS_MAX bounds the lists of all accounts.
+  // The number of connections bounds the lists of all accounts.
   const allAccounts = { underWay: Number.POSITIVE_INFINITY, size: Number.POSITIVE_INFINITY };
   const ofAccount = { underWayOfKey: CONCURRENT_LISTS.max, sizeOfKey: LISTS_OF_ACCOUNT_MAX };
   const { max, windowMs } = CONCURRENT_LISTS;
   return new CallQueue({ ...allAccounts, ...ofAccount, waitMs: LIST_WAIT_MS }, () =>
-    denial(standing(CONCURRENT_LISTS, max + 1, windowMs)),
+    limitReached(toLimitState(CONCURRENT_LISTS, max + 1, windowMs)),
   );
 }
 
@@ -64,10 +63,9 @@ export function applicationRoutes(clients: Clients): Route[] {
       ].join(' '),
       data: z.array(application),
       message: 'Successfully fetched applications',
-      handle: async (request) => {
-        const { accountId } = request.principal;
-        lists.check(accountId);
-        return lists.run(accountId, () => listAll(clients, request));
+      handle: async ({ principal }) => {
+        lists.check(principal.accountId);
+        return lists.run(principal.accountId, () => listAll(clients, principal));
       },
     }),
     defineRoute({
@@ -88,12 +86,12 @@ export function applicationRoutes(clients: Clients): Route[] {
         ),
       }),
       examples: { application: { name: 'Photo Editor' } },
-      failures: ['application_forbidden', 'too_many_applications'],
+      failures: ['application_forbidden', ApplicationService.method.createApplication],
       message: 'Successfully create application',
-      handle: async ({ principal, body, call, reply }) => {
+      handle: async ({ principal, body, reply }) => {
         if (!principal.allApplications) throw errors.application_forbidden();
         const request = { accountId: principal.accountId, name: body.name };
-        const { applicationId } = await clients.applications.createApplication(request, call);
+        const { applicationId } = await clients.applications.createApplication(request);
         reply.header('location', `${SETTINGS_URL}?applicationId=${applicationId}`);
       },
     }),
@@ -102,48 +100,39 @@ export function applicationRoutes(clients: Clients): Route[] {
       url: '/api/v1/panel/delete-application',
       operationId: 'deleteApplication',
       access: 'applications:delete',
+      application: 'body',
       tag: TAG,
       summary: 'Delete an application',
       description: [
-        'The application is gone at once, and its live clients hear of it and are disconnected. With a session of an account that has two-factor authentication on, `code` is needed, and used up.',
-        'Otherwise it is ignored: send an empty string.',
+        'The application is gone immediately; its live clients are notified and disconnected.',
+        'With a session of an account that has two-factor authentication on, `code` is needed, and used up. Otherwise it is ignored: send an empty string.',
       ].join(' '),
       body: z.strictObject({
         applicationId,
         code: z.string().meta({ description: 'Code of the authenticator app, or a recovery code. Empty where none is needed.' }),
       }),
       examples: { withoutCode: { applicationId: EXAMPLE_IDS.application, code: '' } },
+      failures: [TwoFactorService.method.verifyTwoFactorCode, ApplicationService.method.deleteApplication],
       message: 'Application deleted successfully',
-      handle: (request) =>
-        withApplication(clients, request, request.body.applicationId, async (ref) => {
-          if (request.principal.kind === 'session') await spendCode(clients, request, ref);
-          await clients.applications.deleteApplication(ref, request.call);
-        }),
+      handle: async ({ principal: { kind, accountId }, application, body: { code } }) => {
+        if (kind === 'session') {
+          // A code is not used up for an application that does not exist.
+          await checkOwned(clients, application);
+          await clients.twoFactor.verifyTwoFactorCode({ accountId, code });
+        }
+        await clients.applications.deleteApplication(application);
+      },
     }),
   ];
 }
 
-/** A code is not used up for an application that is not there. */
-async function spendCode(
-  clients: Clients,
-  { body, call }: { readonly body: { readonly code: string }; readonly call: CallOptions },
-  ref: ApplicationCall,
-): Promise<void> {
-  await checkOwned(clients, ref, call);
-  await clients.twoFactor.verifyTwoFactorCode({ accountId: ref.accountId, code: body.code }, call);
-}
-
 /** One call for up to 1,000 applications; an account with more takes one for each further thousand. */
-async function listAll(
-  clients: Clients,
-  request: Pick<RouteRequest<'applications:read', unknown, unknown, unknown>, 'call'> & { principal: Principal },
-) {
-  const { principal, call } = request;
+async function listAll(clients: Clients, principal: Principal) {
   const filter = principal.allApplications ? {} : { filter: { applicationIds: [...principal.applicationIds] } };
   const all: unknown[] = [];
   let pageToken = '';
   do {
-    const page = await clients.applications.listApplications({ accountId: principal.accountId, ...filter, pageToken }, call);
+    const page = await clients.applications.listApplications({ accountId: principal.accountId, ...filter, pageToken });
     all.push(...page.applications.map(toJson));
     pageToken = page.nextPageToken;
   } while (pageToken !== '');

@@ -1,5 +1,5 @@
 import type { KeyObject } from 'node:crypto';
-import { constantTimeEqual, deriveKey, hmac } from '@latchkey/kit/secrets';
+import { constantTimeEqual, deriveKey, hmac } from '@latchkey/kit/crypto/secrets';
 import { errors } from '../errors.ts';
 
 /** What cursors are signed with: the first signs, any may have signed. */

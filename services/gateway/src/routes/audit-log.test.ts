@@ -3,9 +3,8 @@ import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { ActorKind, type ListAuditEntriesRequest } from '@latchkey/proto/latchkey/audit/v1/audit_pb';
 import { PrincipalKind } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
-import { testRedis } from '@latchkey/testkit/redis';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { startTestGateway, type TestGateway } from '../testing/test-gateway.ts';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { toKey, useTestGateway } from '../testing/test-gateway.ts';
 import { parseCursor, toCursor, toCursorKey } from './audit-cursor.ts';
 
 const ACCOUNT_ID = randomUUID();
@@ -44,34 +43,24 @@ const auditLog = (service: Service) => ({
       actorKind: ActorKind.SERVICE,
       subjectKind: 'account',
       subjectId: ACCOUNT_ID,
-      changesJson: '{"a":1}',
+      changesJson: JSON.stringify({ field: 'user_requires_license', value: true }),
     }));
     return { entries, hasMore: older.length > limit };
   },
 });
 
-let gateway: TestGateway;
-beforeAll(async () => {
-  const { url: redisUrl } = await testRedis();
-  const principal = { accountId: ACCOUNT_ID, username: 'ada', credentialId: randomUUID(), allApplications: true };
-  gateway = await startTestGateway({
-    redisUrl,
-    env: { RATE_LIMIT_IP_PER_MINUTE: '100000', RATE_LIMIT_PRINCIPAL_PER_MINUTE: '100000' },
-    auditLogs: { identity: auditLog('identity'), apps: auditLog('apps'), files: auditLog('files') },
-    authentication: {
-      authenticate: async ({ credential: { value = '' } }) => ({
-        principal: { kind: PrincipalKind.SESSION, ...principal, ...(value === 'other' && { accountId: randomUUID() }) },
-      }),
-    },
-  });
+const gateway = useTestGateway({
+  auditLogs: { identity: auditLog('identity'), apps: auditLog('apps'), files: auditLog('files') },
+  authentication: {
+    authenticate: async ({ credential: { value = '' } }) =>
+      toKey([], { kind: PrincipalKind.SESSION, accountId: value === 'other' ? randomUUID() : ACCOUNT_ID }),
+  },
 });
-afterAll(() => gateway.service.stop());
 
 async function get(query: string, session = 'owner') {
-  const headers = { cookie: `session=${session}` };
-  const response = await fetch(`${gateway.baseUrl}/api/v1/panel/audit-log?${query}`, { headers });
-  const body = (await response.json()) as { code?: string; data: { entries: Entry[]; nextCursor: string | null } };
-  return { status: response.status, outcome: `${response.status} ${body.code ?? ''}`.trim(), data: body.data };
+  const path = `/api/v1/panel/audit-log?${query}`;
+  const { outcome, envelope } = await gateway.send('GET', path, { headers: { cookie: `session=${session}` } });
+  return { outcome, data: envelope.data as { entries: Entry[]; nextCursor: string | null } };
 }
 
 const add = (service: Service, ...times: number[]) => {
@@ -80,7 +69,7 @@ const add = (service: Service, ...times: number[]) => {
 const allHeld = () => SERVICES.flatMap((service) => held[service]).sort(newestFirst);
 
 describe('the audit log of an account', () => {
-  it('is that of all services in one order, on pages of any size, with no entry left out or repeated while others are written', async () => {
+  it('merges all services in one order, on pages of any size, without gaps or repetition while entries are written', async () => {
     add('identity', 1, 5, 5, 5, 9, 12);
     add('apps', 5, 5, 2, 2, 2, 2, 2, 2);
     add('files', 5, 30);
@@ -101,7 +90,7 @@ describe('the audit log of an account', () => {
     }
   });
 
-  it('ends with a page that has no cursor, also where it is full', async () => {
+  it('ends with a page without a cursor, even a full one', async () => {
     add('apps', 1, 2, 3);
     expect((await get('limit=3')).data.nextCursor).toBeNull();
     for (const service of ['apps', 'files'] as const) {
@@ -113,7 +102,7 @@ describe('the audit log of an account', () => {
     expect((await get('')).data).toEqual({ entries: [], nextCursor: null });
   });
 
-  it('says what each entry has, and null for what it has not', async () => {
+  it('has null for what an entry lacks, and settings by their names in this interface', async () => {
     add('apps', Date.parse('2026-05-12T09:00:00.120Z'));
     const { data } = await get('');
     expect(data.entries).toEqual([
@@ -125,12 +114,12 @@ describe('the audit log of an account', () => {
         requestId: null,
         subject: { kind: 'account', id: ACCOUNT_ID },
         applicationId: null,
-        changes: { a: 1 },
+        changes: { field: 'applicationUserRequiresLicense', value: true },
       },
     ]);
   });
 
-  it('is asked of each service once and at the same time, for the account of the session and by what is filtered', async () => {
+  it('is read from each service once, for the account of the session and with the filter', async () => {
     await get('limit=7&action=file.deleted');
     const applicationId = randomUUID();
     await get(`applicationId=${applicationId}`);
@@ -140,7 +129,7 @@ describe('the audit log of an account', () => {
     expect(asked.slice(3).map(([, { limit, filter }]) => [limit, filter.value])).toEqual(Array(3).fill([50, applicationId]));
   });
 
-  it.each(SERVICES)('is not answered in part where %s is away', async (service) => {
+  it.each(SERVICES)('is not returned in part while %s is away', async (service) => {
     for (const each of SERVICES) add(each, 1);
     failures[service] = new ConnectError('away', Code.Unavailable);
     expect((await get('')).outcome).toBe('503 INTERNAL_ERROR');
@@ -153,7 +142,7 @@ describe('a cursor', () => {
   const id = randomUUID();
   const cursorOf = async () => (await get('limit=1')).data.nextCursor ?? '';
 
-  it('goes on where its page ended, also where that entry is gone', async () => {
+  it('continues after its page, even if that entry is gone', async () => {
     add('files', 1, 2, 3);
     const cursor = await cursorOf();
     held.files.pop();
@@ -161,7 +150,7 @@ describe('a cursor', () => {
     expect(data.entries.map(({ id }) => id)).toEqual([held.files[1]?.id, held.files[0]?.id]);
   });
 
-  it('is taken by a gateway that has not changed its service credential yet, and by one that has', () => {
+  it('is valid for gateways before and after a change of their credential', () => {
     const [older, newer, other] = ['older', 'newer', 'other'].map(toCursorKey) as [KeyObject, KeyObject, KeyObject];
     const place = { atMs: 5, id };
     const cursor = toCursor([newer, older], ACCOUNT_ID, place);
@@ -172,18 +161,14 @@ describe('a cursor', () => {
   it.each<readonly [string, (cursor: string) => string]>([
     ['empty', () => ''],
     ['of something else', () => 'x'],
-    ['in the form of earlier releases', () => Buffer.from(`2 ${id}`).toString('base64url')],
     ['without a signature', (cursor) => cursor.slice(0, cursor.lastIndexOf('.'))],
-    ['with an empty signature', (cursor) => cursor.slice(0, cursor.lastIndexOf('.') + 1)],
     ['with a made-up signature', (cursor) => `${cursor.slice(0, -22)}${'A'.repeat(22)}`],
     ['with the signature of another place', (cursor) => `2.${id}${cursor.slice(cursor.lastIndexOf('.'))}`],
     ['with another time', (cursor) => `1${cursor}`],
-    ['with a time that is written otherwise', (cursor) => `0${cursor}`],
     ['with an id in capitals', (cursor) => cursor.replace(/[a-f](?=[^.]*\.[^.]*$)/, (letter) => letter.toUpperCase())],
     ['with a signature in another alphabet', (cursor) => cursor.replace(/[^.]*$/, (mac) => mac.replace(/[-_]|.$/, '+'))],
-    ['with more behind it', (cursor) => `${cursor} `],
     ['very long', () => 'A'.repeat(5_000)],
-  ])('that is %s is refused, and nobody is asked', async (_what, forge) => {
+  ])('that is %s is rejected, and no service is called', async (_what, forge) => {
     add('apps', 12, 13);
     const cursor = await cursorOf();
     asked = [];
@@ -193,7 +178,7 @@ describe('a cursor', () => {
     expect(asked).toEqual([]);
   });
 
-  it('of another account is refused', async () => {
+  it('of another account is rejected', async () => {
     add('apps', 12, 13);
     const cursor = await cursorOf();
     expect((await get(`cursor=${cursor}`, 'other')).outcome).toBe('400 bad_request');
@@ -216,7 +201,7 @@ describe('a request', () => {
     'action=file.deleted&applicationId=01900000-0000-7000-8000-00000000dead',
     'cursor=a&cursor=b',
     'cursor=%00',
-  ])('with %s is refused', async (query) => {
+  ])('with %s is rejected', async (query) => {
     expect((await get(query)).outcome).toBe('400 VALIDATION_ERROR');
     expect(asked).toEqual([]);
   });

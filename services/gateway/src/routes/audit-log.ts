@@ -3,6 +3,7 @@ import { ActorKind, type AuditEntry } from '@latchkey/proto/latchkey/audit/v1/au
 import { z } from 'zod';
 import type { Clients } from '../clients.ts';
 import { defineRoute, type Route } from '../route/route.ts';
+import { toSettingName } from './application-settings.ts';
 import { type CursorKeys, parseCursor, toCursor } from './audit-cursor.ts';
 import { anyText, EXAMPLE_IDS, idText, timestamp } from './schemas.ts';
 
@@ -88,12 +89,12 @@ export function auditLogRoute({ auditLogs }: Pick<Clients, 'auditLogs'>, cursorK
     query,
     data: z.object({ entries: z.array(entry), nextCursor: z.string().nullable() }),
     message: 'Successfully fetched audit log',
-    handle: async ({ principal: { accountId }, query: asked, call }) => {
+    handle: async ({ principal: { accountId }, query: asked }) => {
       const size = asked.limit ?? LIMIT_DEFAULT;
       const place = asked.cursor === undefined ? undefined : parseCursor(cursorKeys, accountId, asked.cursor);
       const before = place && { before: { at: timestampFromMs(place.atMs), id: place.id } };
       const request = { accountId, limit: size, filter: toFilter(asked), ...before };
-      const pages = await Promise.all(auditLogs.map((log) => log.listAuditEntries(request, call)));
+      const pages = await Promise.all(auditLogs.map((log) => log.listAuditEntries(request)));
       const all = pages.flatMap((page) => page.entries).sort(newestFirst);
       const entries = all.slice(0, size);
       const last = entries.at(-1);
@@ -129,6 +130,12 @@ function toJson(found: AuditEntry) {
     requestId: found.requestId ?? null,
     subject: { kind: found.subjectKind, id: found.subjectId },
     applicationId: found.applicationId ?? null,
-    changes: JSON.parse(found.changesJson) as unknown,
+    changes: toChanges(found),
   };
+}
+
+/** The changes of an entry; the apps service names settings as the protocol does. */
+function toChanges({ changesJson }: AuditEntry): Readonly<Record<string, unknown>> {
+  const changes = JSON.parse(changesJson) as Readonly<Record<string, unknown>>;
+  return 'field' in changes ? { ...changes, field: toSettingName(changes.field) } : changes;
 }

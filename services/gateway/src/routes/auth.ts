@@ -1,9 +1,15 @@
 import type { IncomingMessage } from 'node:http';
 import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
-import { fromConnectError } from '@latchkey/kit/errors';
-import { Counter } from '@latchkey/kit/metrics/instrument';
-import { hasLength } from '@latchkey/kit/text';
-import type { Account, Session, SignInResponse, SignUpResponse } from '@latchkey/proto/latchkey/identity/v1/account_pb';
+import { fromConnectError } from '@latchkey/kit/errors/errors';
+import { Counter } from '@latchkey/kit/telemetry/metrics';
+import { hasLength } from '@latchkey/kit/validation/text';
+import {
+  type Account,
+  AccountService,
+  type Session,
+  type SignInResponse,
+  type SignUpResponse,
+} from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import { stringifySetCookie } from 'cookie';
 import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
@@ -12,13 +18,15 @@ import type { SignInFailures } from '../authentication/sign-in-failures.ts';
 import type { Clients } from '../clients.ts';
 import type { Limits } from '../limit/limits.ts';
 import { defineRoute, type Route } from '../route/route.ts';
+import { avatarUrlOf } from './avatar.ts';
+import { countFailures } from './password.ts';
 import { idOf, nonEmptyText, timestamp, twoFactorCode } from './schemas.ts';
 
 const TAG = 'Accounts';
 
 const failures = new Counter({
   name: 'latchkey_sign_in_failures_total',
-  help: 'Sign-ins with a password that were refused or failed, by reason.',
+  help: 'Sign-ins with a password that failed, by reason.',
   labels: ['reason'],
 });
 
@@ -33,14 +41,14 @@ const account = z
   })
   .meta({ id: 'Account' });
 
-/** An account, and what its session needs to change anything. */
+/** An account and the CSRF token of its session. */
 export const session = z
   .object({ account, csrfToken: z.string().meta({ description: 'For the header `X-CSRF-Token`.' }) })
   .meta({ id: 'Session' });
 
 const EXAMPLE_SIGN_IN = { email: 'ada@example.com', password: 'correct horse battery staple' };
 
-/** The cookie that a response sets which opens a session. */
+/** Header of responses that open a session. */
 export const sessionCookieHeader = { 'Set-Cookie': 'The cookie of the session.' };
 
 const signUpBody = z.strictObject({
@@ -60,7 +68,6 @@ const signInBody = z.strictObject({
     .meta({ description: 'Code of the second factor or a recovery code, for accounts that have one; ignored for others.' }),
 });
 
-/** What the routes of accounts work with. */
 export interface AuthRouteOptions {
   readonly clients: Clients;
   readonly limits: Limits;
@@ -83,17 +90,17 @@ export function authRoutes({ clients, limits, signInFailures, secureCookie }: Au
       access: 'public',
       tag: TAG,
       summary: 'Create an account',
-      description: 'Opens a session: the answer sets the session cookie.',
+      description: 'Opens a session: the response sets the session cookie.',
       limit: { limit: limits.signUp, per: 'ip' },
       body: signUpBody,
       examples: { account: { username: 'ada', ...EXAMPLE_SIGN_IN } },
       data: session,
       successHeaders: sessionCookieHeader,
-      failures: ['sign_up_closed', 'account_exists'],
+      failures: [AccountService.method.signUp],
       message: 'Signed up.',
-      handle: async ({ body, raw, clientIp, call, reply }) => {
+      handle: async ({ body, raw, clientIp, reply }) => {
         const request = { ...body, previousSessionToken: sessionTokenOf(raw) };
-        const opened = await clients.accounts.signUp(request, call);
+        const opened = await clients.accounts.signUp(request);
         await signInFailures.remember(body.email, clientIp);
         return open(reply, opened);
       },
@@ -106,29 +113,27 @@ export function authRoutes({ clients, limits, signInFailures, secureCookie }: Au
       tag: TAG,
       summary: 'Sign in',
       description: [
-        'Opens a session: the answer sets the session cookie. A wrong email and a wrong password are the same answer.',
-        'With two-factor authentication on, the right password without a `code` is answered 401 `two_factor_required`.',
-        'The session of a cookie that comes with the request is ended.',
+        'Opens a session: the response sets the session cookie. A wrong email and a wrong password get the same response.',
+        'With two-factor authentication on, the right password without a `code` gets 401 `two_factor_required`.',
+        'The session of the cookie of the request is ended.',
       ].join(' '),
       limit: { limit: limits.signIn, per: 'ip' },
       body: signInBody,
       examples: { account: EXAMPLE_SIGN_IN },
       data: session,
       successHeaders: sessionCookieHeader,
-      failures: ['sign_in_failed', 'two_factor_required'],
+      failures: [AccountService.method.signIn],
       message: 'Signed in.',
-      handle: async ({ body, raw, clientIp, call, reply }) => {
-        const attempt = await signInFailures.begin(body.email, clientIp);
-        try {
-          const opened = await clients.accounts.signIn({ ...body, previousSessionToken: sessionTokenOf(raw) }, call);
-          await Promise.all([signInFailures.takeBack(attempt), signInFailures.remember(body.email, clientIp)]);
-          return open(reply, opened);
-        } catch (err) {
-          const reason = fromConnectError(err)?.reason;
-          failures.add(1, reason ?? 'unavailable');
-          if (reason !== 'sign_in_failed') await signInFailures.takeBack(attempt);
-          throw err;
-        }
+      handle: async ({ body, raw, clientIp, reply }) => {
+        const request = { ...body, previousSessionToken: sessionTokenOf(raw) };
+        const opened = await countFailures(signInFailures, { email: body.email, clientIp }, () =>
+          clients.accounts.signIn(request).catch((err) => {
+            failures.add(1, fromConnectError(err)?.reason ?? 'unavailable');
+            throw err;
+          }),
+        );
+        await signInFailures.remember(body.email, clientIp);
+        return open(reply, opened);
       },
     }),
     defineRoute({
@@ -139,8 +144,8 @@ export function authRoutes({ clients, limits, signInFailures, secureCookie }: Au
       tag: TAG,
       summary: 'Sign out',
       message: 'Signed out.',
-      handle: async ({ principal, call, reply }) => {
-        await clients.accounts.signOut({ accountId: principal.accountId, sessionId: principal.credentialId }, call);
+      handle: async ({ principal, reply }) => {
+        await clients.accounts.signOut({ accountId: principal.accountId, sessionId: principal.credentialId });
         setSessionCookie(reply, secureCookie, undefined);
       },
     }),
@@ -153,8 +158,8 @@ export function authRoutes({ clients, limits, signInFailures, secureCookie }: Au
       summary: 'Sign out everywhere',
       description: 'Ends every session of the account, this one too. Management keys stay.',
       message: 'Signed out everywhere.',
-      handle: async ({ principal, call, reply }) => {
-        await clients.accounts.signOutEverywhere({ accountId: principal.accountId }, call);
+      handle: async ({ principal, reply }) => {
+        await clients.accounts.signOutEverywhere({ accountId: principal.accountId });
         setSessionCookie(reply, secureCookie, undefined);
       },
     }),
@@ -167,15 +172,15 @@ export function authRoutes({ clients, limits, signInFailures, secureCookie }: Au
       summary: 'Get the session',
       data: session,
       message: 'Successfully fetched session.',
-      handle: async ({ principal, call }) => {
-        const found = await clients.accounts.getAccount({ accountId: principal.accountId }, call);
+      handle: async ({ principal }) => {
+        const found = await clients.accounts.getAccount({ accountId: principal.accountId });
         return { account: toAccount(found.account as Account), csrfToken: principal.csrfToken };
       },
     }),
   ];
 }
 
-/** The token in the cookie of a request that gets another one; empty for none. */
+/** The session token of a request that gets a new one; empty for none. */
 export function sessionTokenOf(req: IncomingMessage): string {
   const credential = readCredential(req);
   return credential.kind === 'session' ? credential.text : '';
@@ -196,8 +201,9 @@ export function setSessionCookie(reply: FastifyReply, secure: boolean, opened: S
   reply.header('set-cookie', stringifySetCookie(cookie));
 }
 
-/** An account as it is answered. */
-export function toAccount({ id, username, email, avatarUrl, twoFactorEnabled, createdAt }: Account) {
+/** An account as this interface shows it. */
+export function toAccount({ id, username, email, avatarId, pictureUrl, twoFactorEnabled, createdAt }: Account) {
   const createdAtText = timestampDate(createdAt as Timestamp).toISOString();
-  return { id, username, email, avatarUrl: avatarUrl ?? null, twoFactorEnabled, createdAt: createdAtText };
+  const avatarUrl = avatarId === undefined ? (pictureUrl ?? null) : avatarUrlOf(avatarId);
+  return { id, username, email, avatarUrl, twoFactorEnabled, createdAt: createdAtText };
 }

@@ -1,25 +1,29 @@
 import { networkOf } from '@latchkey/kit/http/client-ip';
+import { AvatarService, UploadAvatarResponseSchema } from '@latchkey/proto/latchkey/files/v1/avatar_pb';
 import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
-import { actorOf } from '../actor.ts';
 import type { Clients } from '../clients.ts';
 import { errors } from '../errors.ts';
 import type { FilesDataPath } from '../files-data-path.ts';
-import { announcedByteSize } from '../http/bytes-body.ts';
-import { sendContinue } from '../http/continue.ts';
-import { namesEntity } from '../http/entity-tag.ts';
+import { announcedByteSize, sendContinue } from '../http/bytes-body.ts';
 import type { Limits } from '../limit/limits.ts';
+import { formatRequestActor } from '../request-context.ts';
 import { defineRoute, type Route } from '../route/route.ts';
 import { idText } from './schemas.ts';
 
 const TAG = 'Accounts';
 const AVATAR_URL = '/api/v1/panel/avatar';
 
-/** An image of an id never changes, and is its owner's alone (specification 4.2). What a stranger made of it must not run, whatever it is taken for. */
+/** URL of an avatar (decisions 8). Every upload has another. */
+export function avatarUrlOf(avatarId: string): string {
+  return `${AVATAR_URL}?v=${avatarId}`;
+}
+
+/** The image of an id never changes, and is its owner's alone (specification 4.2). Scripts in it must not run. */
 const IMAGE_HEADERS = {
   'cache-control': 'private, max-age=86400, immutable',
   'content-security-policy': "sandbox; default-src 'none'",
-  // The cache of a browser may outlive the session that it was filled in.
+  // The cache of a browser may outlive the session.
   vary: 'Cookie',
   'cross-origin-resource-policy': 'same-origin',
 };
@@ -28,7 +32,6 @@ const IMAGE_HEADERS = {
 const EXAMPLE_PNG =
   'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==';
 
-/** What the routes of avatars work with. */
 export interface AvatarRouteOptions {
   readonly clients: Clients;
   readonly filesData: FilesDataPath;
@@ -47,14 +50,16 @@ export function avatarRoutes({ clients, filesData, limits, byteSizeMax }: Avatar
       access: 'session',
       tag: TAG,
       summary: 'Upload an avatar',
-      description:
-        'The body is a PNG, JPEG or WebP image of up to 3 MiB and 16 million pixels, 65,535 to a side, that is not animated; what it is is told from its bytes alone. It is made as large as 256 x 256 at most, the right way up, and kept as WebP without metadata. The earlier avatar goes once this one is there.',
+      description: [
+        'The body is a PNG, JPEG or WebP image of up to 3 MiB and 16 million pixels, 65,535 to a side, without animation. Its bytes alone show its type.',
+        'It is resized to 256 x 256 at most, turned upright, and stored as WebP without metadata. The earlier avatar is deleted afterwards.',
+      ].join(' '),
       limit: { limit: limits.avatarUploads, per: 'account' },
       takesBytes: true,
       ofAnyType: true,
       examples: { png: new URL(EXAMPLE_PNG) },
-      data: z.object({ avatarUrl: z.string().meta({ description: 'Path of this avatar. Every upload has another.' }) }),
-      failures: ['invalid_file', 'upload_timeout', 'avatar_too_large'],
+      data: z.object({ avatarUrl: z.string().meta({ description: 'Path of this avatar. Every upload has a new one.' }) }),
+      failures: ['avatar_too_large', UploadAvatarResponseSchema],
       message: 'Avatar uploaded.',
       handle: async ({ principal, clientIp, raw, reply }) => {
         const byteSize = announcedByteSize(raw);
@@ -66,9 +71,9 @@ export function avatarRoutes({ clients, filesData, limits, byteSizeMax }: Avatar
           body: raw,
           byteSize,
           requestId: reply.request.id,
-          actor: actorOf({ principal, clientIp }),
+          actor: formatRequestActor({ principal, clientIp }),
         });
-        return { avatarUrl: `${AVATAR_URL}?v=${avatarId}` };
+        return { avatarUrl: avatarUrlOf(avatarId) };
       },
     }),
     defineRoute({
@@ -81,16 +86,16 @@ export function avatarRoutes({ clients, filesData, limits, byteSizeMax }: Avatar
       description: 'The avatar of the session’s account. The image that an OpenID Connect issuer named is not served here.',
       query: z.object({
         v: idText.optional().meta({
-          description: 'Id of the upload, from `avatarUrl`: 404 where the avatar is another.',
+          description: 'Id of the upload, from `avatarUrl`: 404 if the avatar has another id.',
           format: 'uuid',
           examples: ['019a9e42-6a55-73d8-bb04-5e7a9c1f3d26'],
         }),
       }),
       answersBytes: 'image/webp',
-      failures: ['not_found'],
+      failures: [AvatarService.method.getAvatar],
       message: '',
-      handle: async ({ principal: { accountId }, query: { v }, call, raw, reply }) => {
-        const found = await clients.avatars.getAvatar({ accountId, ...(v !== undefined && { avatarId: v }) }, call);
+      handle: async ({ principal: { accountId }, query: { v }, raw, reply }) => {
+        const found = await clients.avatars.getAvatar({ accountId, ...(v !== undefined && { avatarId: v }) });
         sendImage(reply, found, raw.headers['if-none-match']);
       },
     }),
@@ -102,4 +107,15 @@ function sendImage(reply: FastifyReply, found: { avatarId: string; image: Uint8A
   reply.headers({ ...IMAGE_HEADERS, etag });
   if (ifNoneMatch !== undefined && namesEntity(ifNoneMatch, etag)) void reply.code(304).send();
   else void reply.type('image/webp').send(Buffer.from(found.image.buffer, found.image.byteOffset, found.image.byteLength));
+}
+
+const ENTITY_TAG = /(?:W\/)?("[\x21\x23-\x7e\x80-\xff]*")/g;
+
+/**
+ * Whether an `If-None-Match` header names an entity, by weak comparison (RFC 9110, 13.1.2).
+ *
+ * @param etag with its quotation marks
+ */
+function namesEntity(field: string, etag: string): boolean {
+  return field.trim() === '*' || [...field.matchAll(ENTITY_TAG)].some(([, tag]) => tag === etag);
 }

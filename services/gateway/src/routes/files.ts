@@ -1,12 +1,13 @@
 import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
-import type { File } from '@latchkey/proto/latchkey/files/v1/file_pb';
+import { hasLength } from '@latchkey/kit/validation/text';
+import { type File, FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import { z } from 'zod';
 import type { Clients } from '../clients.ts';
+import { errors } from '../errors.ts';
+import { parseJsonBody } from '../http/json-body.ts';
+import { checkOwned } from '../route/application.ts';
 import { defineRoute, type Route } from '../route/route.ts';
-import { withApplication } from './application-access.ts';
-import { fileActionRoute } from './file-action.ts';
-import { filesTableQuery } from './files-table.ts';
-import { applicationQuery, checksum, fileName, idOf, timestamp } from './schemas.ts';
+import { applicationQuery, checksum, EXAMPLE_IDS, fileName, idOf, timestamp } from './schemas.ts';
 
 const TAG = 'Files';
 
@@ -26,90 +27,166 @@ const fileRow = z
   })
   .meta({ id: 'File' });
 
-/** What is done with the files of an application, uploads aside (specification 4.2). */
+const fileId = idOf('file', 'Id of the file, from `getFilesTable` or `uploadFile`.');
+
+const actionBody = z.discriminatedUnion('action', [
+  // An unused name may be any text.
+  z.strictObject({ action: z.literal('delete_file'), fileId, fileName: z.string().optional() }),
+  z.strictObject({ action: z.literal('change_file_name'), fileId, fileName: fileName.optional() }),
+]);
+
+const search = z.strictObject({ searchString: z.string(), categories: z.array(z.literal('Name')) });
+const SEARCH_PARAMS_LENGTH_MAX = 1_024;
+const SEARCH_RULE = 'must be JSON of up to 1,024 characters: {"searchString": string, "categories": ["Name"]}';
+
+/** JSON text, parsed as strictly as a body (decisions 7), to the text to search for; empty searches for nothing. */
+const searchParams = z
+  .string()
+  .refine((text) => hasLength(text, 0, SEARCH_PARAMS_LENGTH_MAX), SEARCH_RULE)
+  .transform((text, ctx) => {
+    const parsed = search.safeParse(parseOrUndefined(text));
+    if (parsed.success) return parsed.data.categories.length === 0 ? '' : parsed.data.searchString;
+    ctx.issues.push({ code: 'custom', message: SEARCH_RULE, input: text });
+    return z.NEVER;
+  });
+
+function parseOrUndefined(text: string): unknown {
+  try {
+    return parseJsonBody(Buffer.from(text));
+  } catch {
+    return undefined;
+  }
+}
+
+/** Largest number that the protocol can carry; no table has so many pages. */
+const PAGE_MAX = 2n ** 63n - 1n;
+const PAGE_RULE = 'must be a whole number from 1';
+
+const currentPage = z
+  .string()
+  .regex(/^[0-9]+$/, PAGE_RULE)
+  .transform(BigInt)
+  .refine((page) => page >= 1n, PAGE_RULE)
+  .transform((page) => (page > PAGE_MAX ? PAGE_MAX : page));
+
+const tableQuery = applicationQuery.extend({
+  currentPage: currentPage.optional().meta({
+    type: 'integer',
+    minimum: 1,
+    description: 'Page number, 1 by default. A page after the last one is empty.',
+    examples: [1],
+  }),
+  searchParams: searchParams.optional().meta({
+    description:
+      'JSON text `{"searchString": "…", "categories": ["Name"]}`. Without text or without a category it filters nothing.',
+    examples: ['{"searchString":"setup","categories":["Name"]}'],
+  }),
+});
+
+/** The files of an application, except uploads (specification 4.2). */
 export function fileRoutes(clients: Clients): Route[] {
-  return [checkFileNameRoute(clients), metadataRoute(clients), tableRoute(clients), fileActionRoute(clients)];
+  const { files } = clients;
+  return [
+    defineRoute({
+      method: 'POST',
+      url: '/api/v1/panel/check-file-name',
+      operationId: 'checkFileName',
+      access: 'files:upload',
+      application: 'query',
+      tag: TAG,
+      summary: 'Check whether a file name is free',
+      query: applicationQuery,
+      body: z.strictObject({ fileName }),
+      examples: { name: { fileName: 'setup-1.3.exe' } },
+      failures: [FileService.method.checkFileName],
+      message: 'File name available',
+      handle: async ({ application, body }) => {
+        await files.checkFileName({ ...application, fileName: body.fileName });
+      },
+    }),
+    defineRoute({
+      method: 'GET',
+      url: '/api/v1/panel/get-files-metadata',
+      operationId: 'getFilesMetadata',
+      access: 'files:read',
+      application: 'query',
+      tag: TAG,
+      summary: 'Count the files of an application',
+      query: applicationQuery,
+      data: z.object({ totalFiles: z.int(), lastUploadedAt: timestamp.nullable() }).meta({ id: 'FilesMetadata' }),
+      failures: [FileService.method.getFilesMetadata],
+      message: 'Successfully fetched metadata',
+      handle: async ({ application }) => {
+        const { totalFiles, lastUploadedAt } = await files.getFilesMetadata(application);
+        return { totalFiles: Number(totalFiles), lastUploadedAt: toTextOrNull(lastUploadedAt) };
+      },
+    }),
+    defineRoute({
+      method: 'GET',
+      url: '/api/v1/panel/get-files-table',
+      operationId: 'getFilesTable',
+      access: 'files:read',
+      application: 'query',
+      tag: TAG,
+      summary: 'List the files of an application',
+      description: `Newest first, ${PAGE_SIZE} a page.`,
+      query: tableQuery,
+      data: z.array(fileRow),
+      beside: { totalPages: z.int().meta({ examples: [1] }) },
+      failures: [FileService.method.listFiles],
+      message: 'Successfully fetched table',
+      handle: async ({ application, principal: { username }, query }) => {
+        const { currentPage: page = 1n, searchParams: nameContains = '' } = query;
+        const found = await files.listFiles({ ...application, pageSize: PAGE_SIZE, page, nameContains });
+        const totalPages = Math.ceil(Number(found.totalFiles) / PAGE_SIZE);
+        return { data: found.files.map((file) => toRow(file, username)), beside: { totalPages } };
+      },
+    }),
+    defineRoute({
+      method: 'POST',
+      url: '/api/v1/panel/file-action',
+      operationId: 'changeFile',
+      access: 'files:delete',
+      application: 'query',
+      tag: TAG,
+      summary: 'Delete or rename a file',
+      description: '`change_file_name` needs `fileName`. Both actions succeed or change nothing.',
+      query: applicationQuery,
+      body: actionBody,
+      examples: {
+        rename: { action: 'change_file_name', fileId: EXAMPLE_IDS.file, fileName: 'setup-2.0.exe' },
+        delete: { action: 'delete_file', fileId: EXAMPLE_IDS.file },
+      },
+      failures: [FileService.method.deleteFile, FileService.method.renameFile],
+      message: 'Action completed successfully.',
+      handle: async ({ application, body: { action, fileId, fileName: name } }) => {
+        if (action === 'delete_file') {
+          await files.deleteFile({ ...application, fileId });
+          return;
+        }
+        if (name === undefined) {
+          await checkOwned(clients, application);
+          throw errors.file_name_missing();
+        }
+        await files.renameFile({ ...application, fileId, fileName: name });
+      },
+    }),
+  ];
 }
 
-function checkFileNameRoute(clients: Clients): Route {
-  return defineRoute({
-    method: 'POST',
-    url: '/api/v1/panel/check-file-name',
-    operationId: 'checkFileName',
-    access: 'files:upload',
-    tag: TAG,
-    summary: 'Ask whether a file name is free',
-    query: applicationQuery,
-    body: z.strictObject({ fileName }),
-    examples: { name: { fileName: 'setup-1.3.exe' } },
-    failures: ['file_name_taken'],
-    message: 'File name available',
-    handle: (request) =>
-      withApplication(clients, request, request.query.applicationId, async (ref) => {
-        await clients.files.checkFileName({ ...ref, fileName: request.body.fileName }, request.call);
-      }),
-  });
-}
-
-function metadataRoute(clients: Clients): Route {
-  return defineRoute({
-    method: 'GET',
-    url: '/api/v1/panel/get-files-metadata',
-    operationId: 'getFilesMetadata',
-    access: 'files:read',
-    tag: TAG,
-    summary: 'Count the files of an application',
-    query: applicationQuery,
-    data: z.object({ totalFiles: z.int(), lastUploadedAt: timestamp.nullable() }).meta({ id: 'FilesMetadata' }),
-    message: 'Successfully fetched metadata',
-    handle: (request) =>
-      withApplication(clients, request, request.query.applicationId, async (ref) => {
-        const { totalFiles, lastUploadedAt } = await clients.files.getFilesMetadata(ref, request.call);
-        return { totalFiles: Number(totalFiles), lastUploadedAt: lastUploadedAt ? toText(lastUploadedAt) : null };
-      }),
-  });
-}
-
-function tableRoute(clients: Clients): Route {
-  return defineRoute({
-    method: 'GET',
-    url: '/api/v1/panel/get-files-table',
-    operationId: 'getFilesTable',
-    access: 'files:read',
-    tag: TAG,
-    summary: 'List the files of an application',
-    description: `Newest first, ${PAGE_SIZE} a page.`,
-    query: filesTableQuery,
-    data: z.array(fileRow),
-    beside: { totalPages: z.int().meta({ examples: [1] }) },
-    message: 'Successfully fetched table',
-    handle: (request) =>
-      withApplication(clients, request, request.query.applicationId, async (ref) => {
-        const { currentPage: page = 1n, searchParams: nameContains = '' } = request.query;
-        const found = await clients.files.listFiles({ ...ref, pageSize: PAGE_SIZE, page, nameContains }, request.call);
-        const { username } = request.principal;
-        return {
-          data: found.files.map((file) => toRow(file, username)),
-          beside: { totalPages: Math.ceil(Number(found.totalFiles) / PAGE_SIZE) },
-        };
-      }),
-  });
-}
-
-/** @param username of the account, which all its files were uploaded by */
+/** @param username of the account, which uploaded all its files */
 function toRow(file: File, username: string): z.input<typeof fileRow> {
-  const { lastPresignedUrlCreatedAt: last } = file;
   return {
     id: file.id,
     displayName: file.displayName,
     byteSize: Number(file.byteSize),
     contentType: file.contentType,
     presignedUrlsCount: Number(file.presignedUrlsCount),
-    lastPresignedUrlCreatedAt: last ? toText(last) : null,
-    createdAt: toText(file.createdAt as Timestamp),
+    lastPresignedUrlCreatedAt: toTextOrNull(file.lastPresignedUrlCreatedAt),
+    createdAt: timestampDate(file.createdAt as Timestamp).toISOString(),
     user: { username },
     checksum: Buffer.from(file.checksum).toString('hex'),
   };
 }
 
-const toText = (moment: Timestamp) => timestampDate(moment).toISOString();
+const toTextOrNull = (moment: Timestamp | undefined) => (moment ? timestampDate(moment).toISOString() : null);

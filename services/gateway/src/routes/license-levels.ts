@@ -1,7 +1,7 @@
+import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { z } from 'zod';
 import type { Clients } from '../clients.ts';
 import { defineRoute, type Route } from '../route/route.ts';
-import { withApplication } from './application-access.ts';
 import { applicationQuery, trimmedText } from './schemas.ts';
 
 const TAG = 'License levels';
@@ -13,29 +13,28 @@ const levels = z
   .meta({ uniqueItems: true });
 
 /** License levels of an application (specification 4.1, rule 3). */
-export function licenseLevelRoutes(clients: Clients): Route[] {
+export function licenseLevelRoutes({ applications }: Clients): Route[] {
   return [
     defineRoute({
       method: 'GET',
       url: '/api/v1/panel/get-application-license-levels',
       operationId: 'listLicenseLevels',
       access: 'applications:read',
+      application: 'query',
       tag: TAG,
       summary: 'List the license levels of an application',
       query: applicationQuery,
       data: z.array(z.string()).meta({ examples: [['Basic', 'Pro']] }),
       message: 'Successfully fetched application license levels',
-      handle: (request) =>
-        withApplication(clients, request, request.query.applicationId, async (ref) => {
-          const found = await clients.applications.listLicenseLevels(ref, request.call);
-          return found.levels;
-        }),
+      failures: [ApplicationService.method.listLicenseLevels],
+      handle: async ({ application }) => (await applications.listLicenseLevels(application)).levels,
     }),
     defineRoute({
       method: 'POST',
       url: '/api/v1/panel/create-application-license-levels',
       operationId: 'saveLicenseLevels',
       access: 'applications:update',
+      application: 'query',
       tag: TAG,
       summary: 'Replace the license levels of an application',
       description: 'The whole set is replaced at once, in the order given.',
@@ -43,10 +42,10 @@ export function licenseLevelRoutes(clients: Clients): Route[] {
       body: z.strictObject({ levels }),
       examples: { levels: { levels: ['Basic', 'Pro'] } },
       message: 'License levels save successfully',
-      handle: (request) =>
-        withApplication(clients, request, request.query.applicationId, async (ref) => {
-          await clients.applications.replaceLicenseLevels({ ...ref, levels: request.body.levels }, request.call);
-        }),
+      failures: [ApplicationService.method.replaceLicenseLevels],
+      handle: async ({ application, body }) => {
+        await applications.replaceLicenseLevels({ ...application, levels: body.levels });
+      },
     }),
   ];
 }

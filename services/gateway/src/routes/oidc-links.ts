@@ -1,7 +1,6 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
-import type { CallOptions } from '@connectrpc/connect';
-import type { StartOidcRequestSchema } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
+import { OidcService, type StartOidcRequestSchema } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
 import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
 import type { SignInFailures } from '../authentication/sign-in-failures.ts';
@@ -9,8 +8,8 @@ import type { Clients } from '../clients.ts';
 import type { Limits } from '../limit/limits.ts';
 import { defineRoute, type Route } from '../route/route.ts';
 import { OIDC_PATH } from './oidc-cookies.ts';
+import { withPassword } from './password.ts';
 import { anyText, timestamp, twoFactorCode } from './schemas.ts';
-import { withPassword } from './shown-password.ts';
 
 const TAG = 'Accounts';
 
@@ -21,20 +20,17 @@ export const issuerName = anyText
 
 const EXAMPLE_PROOF = { issuer: 'acme', password: 'correct horse battery staple' };
 
-/** Begins a flow, with a cookie for the way back; answers where the browser is to go. */
+/** Begins a flow with a cookie, and returns the URL for the browser. */
 export type StartFlow = (
   reply: FastifyReply,
   request: Omit<MessageInitShape<typeof StartOidcRequestSchema>, '$typeName' | '$unknown' | 'redirectUri'>,
-  call: CallOptions,
 ) => Promise<string>;
 
-/** What an owner shows who is to be more than somebody with a session. */
+/** Proof of the owner, beyond a session. */
 const proof = {
-  password: z
-    .string()
-    .max(1_000)
-    .optional()
-    .meta({ description: 'Of the account. Where it has none, the session must have been opened within the last 10 minutes.' }),
+  password: z.string().max(1_000).optional().meta({
+    description: 'Password of the account. If it has none, the session must have been opened within the last 10 minutes.',
+  }),
   code: twoFactorCode
     .optional()
     .meta({ description: 'Code of the second factor, or a recovery code; ignored where there is none.' }),
@@ -44,7 +40,7 @@ const linkBody = z.strictObject({ issuer: issuerName, ...proof });
 
 const unlinkBody = z.strictObject({
   issuer: anyText.min(1).max(2_048).meta({ description: "The issuer's identifier, or its name in the settings." }),
-  subject: anyText.max(255).optional().meta({ description: 'Whom to remove; absent means everybody there.' }),
+  subject: anyText.max(255).optional().meta({ description: 'Subject to remove; absent means all of the issuer.' }),
   ...proof,
 });
 
@@ -52,14 +48,13 @@ const links = z.array(
   z
     .object({
       issuer: z.string().meta({ description: "The issuer's identifier." }),
-      name: z.string().nullable().meta({ description: 'Of the issuer in the settings; null where it is not there any more.' }),
-      subject: z.string().meta({ description: 'Who somebody is there.' }),
+      name: z.string().nullable().meta({ description: 'Name of the issuer in the settings; null if it was removed.' }),
+      subject: z.string().meta({ description: 'Id of the person at the issuer.' }),
       createdAt: timestamp,
     })
     .meta({ id: 'OidcLink' }),
 );
 
-/** What the routes of links work with. */
 export interface OidcLinkRouteOptions {
   readonly clients: Clients;
   readonly limits: Limits;
@@ -78,19 +73,19 @@ export function oidcLinkRoutes(options: OidcLinkRouteOptions, start: StartFlow):
       tag: TAG,
       summary: 'Link the account to an OpenID Connect issuer',
       description: [
-        'The browser is then to go to `url`. Whoever signs in at the issuer can sign in to the account from then on, so it asks for what sign-in asks for.',
-        'It comes to nothing unless the browser comes back with a session of the same account.',
+        'The browser goes to `url` next. The link is a new way to sign in, so it needs the proof that sign-in needs.',
+        'It takes effect only if the browser comes back with a session of the same account.',
       ].join(' '),
       limit: { limit: limits.signIn, per: 'ip' },
       body: linkBody,
       examples: { password: EXAMPLE_PROOF },
       data: z.object({ url: z.string().meta({ format: 'uri' }) }),
-      failures: ['two_factor_required', 'issuer_not_found'],
+      failures: [OidcService.method.startOidc],
       message: 'Link begun.',
-      handle: async ({ principal, body: { issuer, password = '', code }, clientIp, call, reply }) => {
+      handle: async ({ principal, body: { issuer, password = '', code }, clientIp, reply }) => {
         const { accountId, credentialId: sessionId } = principal;
         const request = { issuer, linkAccountId: accountId, sessionId, password, ...(code !== undefined && { code }) };
-        return { url: await withPassword(options, { accountId, clientIp, call }, () => start(reply, request, call)) };
+        return { url: await withPassword(options, { accountId, clientIp }, () => start(reply, request)) };
       },
     }),
     defineRoute({
@@ -102,9 +97,9 @@ export function oidcLinkRoutes(options: OidcLinkRouteOptions, start: StartFlow):
       summary: 'List the links of the account to OpenID Connect issuers',
       data: links,
       message: 'Links.',
-      handle: async ({ principal: { accountId }, call }) => {
-        const answer = await clients.oidc.listOidcLinks({ accountId }, call);
-        return answer.links.map(({ issuer, name, subject, createdAt }) => {
+      handle: async ({ principal: { accountId } }) => {
+        const found = await clients.oidc.listOidcLinks({ accountId });
+        return found.links.map(({ issuer, name, subject, createdAt }) => {
           return { issuer, name: name ?? null, subject, createdAt: timestampDate(createdAt as Timestamp).toISOString() };
         });
       },
@@ -117,22 +112,20 @@ export function oidcLinkRoutes(options: OidcLinkRouteOptions, start: StartFlow):
       tag: TAG,
       summary: 'Remove links of the account to an OpenID Connect issuer',
       description: [
-        'It asks for what linking asks for, so that nobody with a session alone takes its ways in from the owner.',
+        'It needs the proof that linking needs, so that a session alone cannot lock out the owner.',
         'Ends the other sessions of the account. The last way to sign in to an account without a password stays.',
       ].join(' '),
       limit: { limit: limits.signIn, per: 'ip' },
       body: unlinkBody,
       examples: { password: EXAMPLE_PROOF },
       data: z.object({ removed: z.int().min(1) }),
-      failures: ['two_factor_required', 'link_not_found'],
+      failures: [OidcService.method.unlinkOidc],
       message: 'Unlinked.',
-      handle: async ({ principal, body: { issuer, subject, password = '', code }, clientIp, call }) => {
+      handle: async ({ principal, body: { issuer, subject, password = '', code }, clientIp }) => {
         const { accountId, credentialId: sessionId } = principal;
         const named = { accountId, issuer, ...(subject !== undefined && { subject }) };
         const request = { ...named, sessionId, password, ...(code !== undefined && { code }) };
-        const { removed } = await withPassword(options, { accountId, clientIp, call }, () =>
-          clients.oidc.unlinkOidc(request, call),
-        );
+        const { removed } = await withPassword(options, { accountId, clientIp }, () => clients.oidc.unlinkOidc(request));
         return { removed };
       },
     }),

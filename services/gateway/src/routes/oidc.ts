@@ -1,8 +1,7 @@
 import type { IncomingMessage } from 'node:http';
-import type { CallOptions } from '@connectrpc/connect';
-import { DomainError, fromConnectError } from '@latchkey/kit/errors';
+import { type DomainError, fromConnectError } from '@latchkey/kit/errors/errors';
 import type { Account, Session } from '@latchkey/proto/latchkey/identity/v1/account_pb';
-import type { FinishOidcResponse, OidcSignedIn } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
+import { type FinishOidcResponse, OidcService, type OidcSignedIn } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
 import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
 import { checkNotSentHere, checkVisited } from '../authentication/cross-site.ts';
@@ -18,13 +17,12 @@ import { anyText, twoFactorCode } from './schemas.ts';
 
 const TAG = 'Accounts';
 
-/** What a page can tell somebody of. */
+/** Errors that a page can explain. */
 const FOR_PEOPLE = new Set<DomainError['kind']>(['unauthenticated', 'forbidden', 'conflict', 'not_found', 'unavailable']);
 
-/** Longest wait for identity where it has to ask an issuer, in milliseconds; it gives up a little earlier by itself. */
-const ISSUER_TIMEOUT_MS = 16_000;
+/** Options of calls for which identity asks an issuer: it gives up a little earlier by itself. */
+const ISSUER_CALL = { timeoutMs: 16_000 };
 
-/** What issuers add to the answer beside this is nobody's concern. */
 const answerPart = anyText.max(4_096).optional();
 const callbackQuery = z.object({
   code: answerPart.meta({ description: 'The authorization code.', examples: ['SplxlOBeZQQYbYS6WxSbIA'] }),
@@ -34,7 +32,6 @@ const callbackQuery = z.object({
 });
 const callbackParams = z.object({ issuer: issuerName });
 
-/** What the routes of OpenID Connect work with. */
 export interface OidcRouteOptions {
   readonly clients: Clients;
   readonly limits: Limits;
@@ -43,7 +40,7 @@ export interface OidcRouteOptions {
   readonly secureCookie: boolean;
   /** Where clients reach the service. */
   readonly publicUrl: string;
-  /** Where browsers are sent in the end; undefined means that they get the envelope. */
+  /** Where browsers are sent in the end; undefined means an envelope instead. */
   readonly returnUrl: string | undefined;
 }
 
@@ -55,8 +52,8 @@ export function oidcRoutes(options: OidcRouteOptions): Route[] {
   // As identity writes it, which compares what browsers come back to with where it sent them.
   const redirectUri = new URL(`${base}/callback`).href;
   const cookies = new OidcCookies({ secure: secureCookie, path: new URL(base).pathname });
-  const start: StartFlow = async (reply, request, call) => {
-    const started = await clients.oidc.startOidc({ ...request, redirectUri }, withTimeForIssuer(call));
+  const start: StartFlow = async (reply, request) => {
+    const started = await clients.oidc.startOidc({ ...request, redirectUri }, ISSUER_CALL);
     cookies.set(reply, 'oidc_flow', started.flow, started.expiresAt);
     return started.authorizationUrl;
   };
@@ -70,7 +67,7 @@ export function oidcRoutes(options: OidcRouteOptions): Route[] {
       summary: 'Sign in by OpenID Connect',
       description: [
         'For browsers: sends them to the issuer, which sends them back to the callback within 10 minutes.',
-        'One that a page of another site sends here is refused, unless that is where browsers are sent in the end.',
+        'A browser that a page of another site sends here is rejected, unless that is `OIDC_RETURN_URL`.',
       ].join(' '),
       limit: { limit: limits.oidcVisits, per: 'ip' },
       query: z.object({ issuer: issuerName }),
@@ -78,12 +75,12 @@ export function oidcRoutes(options: OidcRouteOptions): Route[] {
         when: 'To the issuer; or to `OIDC_RETURN_URL`, with `error`, where that is set and the issuer is unknown or does not answer.',
         always: true,
       },
-      failures: ['sent_from_elsewhere', 'issuer_not_found'],
+      failures: ['csrf_invalid', 'route_not_found'],
       message: 'Sign-in begun.',
       admit: (req) => checkNotSentHere(req, ownOrigins),
-      handle: async ({ query: { issuer }, call, reply }) => {
+      handle: async ({ query: { issuer }, reply }) => {
         try {
-          return reply.redirect(await start(reply, { issuer }, call));
+          return reply.redirect(await start(reply, { issuer }));
         } catch (err) {
           return sendBack(reply, options.returnUrl, err);
         }
@@ -111,13 +108,13 @@ function callbackRoutes(options: OidcRouteOptions, cookies: OidcCookies, redirec
         throw new Error('identity answered no outcome');
     }
   };
-  const comeBack = async ({ query: { code, state, iss, error }, raw, clientIp, call, reply }: ComingBack, place: string) => {
+  const comeBack = async ({ query: { code, state, iss, error }, raw, clientIp, reply }: ComingBack, place: string) => {
     // The address has the code in it.
     reply.header('referrer-policy', 'no-referrer');
     const answer = definedOf({ code, state, iss, error });
     const browser = { flow: readOidcCookie(raw, 'oidc_flow'), redirectUri: place, sessionToken: sessionTokenOf(raw) };
     try {
-      const data = await end(reply, await clients.oidc.finishOidc({ ...answer, ...browser }, withTimeForIssuer(call)), clientIp);
+      const data = await end(reply, await clients.oidc.finishOidc({ ...answer, ...browser }, ISSUER_CALL), clientIp);
       return returnUrl === undefined ? data : reply.redirect(returnUrl);
     } catch (err) {
       return sendBack(reply, returnUrl, err);
@@ -129,21 +126,14 @@ function callbackRoutes(options: OidcRouteOptions, cookies: OidcCookies, redirec
     tag: TAG,
     description: [
       'Where the issuer sends browsers. Opens a session, as sign-in does, or ends the linking of an account.',
-      'An account with two-factor authentication on is answered 401 `two_factor_required`: `complete` then takes the code.',
-      'An account is found by who somebody is at the issuer, never by the email: where an account has it, 409 `account_exists`.',
+      'An account with two-factor authentication on gets 401 `two_factor_required`: `complete` then takes the code.',
+      'Accounts are found by the id of the person at the issuer, never by the email: if an account has it, 409 `account_exists`.',
     ].join(' '),
     limit: { limit: limits.oidcVisits, per: 'ip' },
     query: callbackQuery,
     data: session,
-    redirects: { when: 'To `OIDC_RETURN_URL`, where that is set; `error` in it is the `code` of a refusal.', always: false },
-    failures: [
-      'oidc_failed',
-      'oidc_code_required',
-      'sent_from_elsewhere',
-      'sign_up_closed',
-      'email_not_verified',
-      'oidc_account_exists',
-    ],
+    redirects: { when: 'To `OIDC_RETURN_URL`, where that is set; `error` in it is the `code` of an error.', always: false },
+    failures: ['csrf_invalid', OidcService.method.finishOidc, 'two_factor_required'],
     message: 'Signed in.',
     otherMessage: 'Linked.',
     admit: checkVisited,
@@ -172,7 +162,6 @@ interface ComingBack {
   readonly query: z.output<typeof callbackQuery>;
   readonly raw: IncomingMessage;
   readonly clientIp: string;
-  readonly call: CallOptions;
   readonly reply: FastifyReply;
 }
 
@@ -191,18 +180,18 @@ function completeRoute(options: OidcRouteOptions, cookies: OidcCookies): Route {
     examples: { code: { code: '123456' } },
     data: session,
     successHeaders: sessionCookieHeader,
-    failures: ['oidc_failed'],
+    failures: [OidcService.method.completeOidc],
     message: 'Signed in.',
-    handle: async ({ body: { code }, raw, clientIp, call, reply }) => {
+    handle: async ({ body: { code }, raw, clientIp, reply }) => {
       const pending = readOidcCookie(raw, 'oidc_pending');
-      const { signedIn } = await clients.oidc.completeOidc({ pending, code, previousSessionToken: sessionTokenOf(raw) }, call);
+      const { signedIn } = await clients.oidc.completeOidc({ pending, code, previousSessionToken: sessionTokenOf(raw) });
       cookies.clear(reply, 'oidc_pending');
       return openSession(options, reply, signedIn as OidcSignedIn, clientIp);
     },
   });
 }
 
-/** Sets the cookie of a session that was opened, and answers what sign-in does. Its owner is at home here, for sign-ins by password too. */
+/** Sets the cookie of a new session, and returns what sign-in does. Its network is known from now on, for passwords too. */
 async function openSession(options: OidcRouteOptions, reply: FastifyReply, opened: OidcSignedIn, clientIp: string) {
   const account = toAccount(opened.account as Account);
   await options.signInFailures.remember(account.email, clientIp);
@@ -210,15 +199,11 @@ async function openSession(options: OidcRouteOptions, reply: FastifyReply, opene
   return { account, csrfToken: opened.session?.csrfToken };
 }
 
-function withTimeForIssuer(call: CallOptions): CallOptions {
-  return { ...call, timeoutMs: ISSUER_TIMEOUT_MS };
-}
-
-/** Sends a browser to where it is sent in the end, with why; throws that where there is no such place, or nobody could tell people of it. */
+/** Redirects a browser to the return URL with the code of an error. Throws the error if there is no such URL, or people cannot act on it. */
 function sendBack(reply: FastifyReply, returnUrl: string | undefined, err: unknown): FastifyReply {
-  const refusal = fromConnectError(err) ?? (err instanceof DomainError ? err : undefined);
-  if (returnUrl === undefined || !refusal || !FOR_PEOPLE.has(refusal.kind)) throw err;
-  return reply.redirect(withError(returnUrl, refusal.code));
+  const known = fromConnectError(err);
+  if (returnUrl === undefined || !known || !FOR_PEOPLE.has(known.kind)) throw err;
+  return reply.redirect(withError(returnUrl, known.code));
 }
 
 function withError(returnUrl: string, code: string): string {

@@ -1,4 +1,4 @@
-import { hasLength, isStorable, withoutInvisible } from '@latchkey/kit/text';
+import { hasLength, isStorable, withoutInvisible } from '@latchkey/kit/validation/text';
 import { z } from 'zod';
 
 /** Text of so many code points once trimmed. */
@@ -10,7 +10,7 @@ export function trimmedText(min: number, max: number, description: string) {
     .meta({ description, minLength: min, maxLength: max });
 }
 
-/** A name of so many code points: what is left in NFC without invisible characters and white space around (decisions 6). */
+/** A name of so many code points after NFC, removal of invisible characters and trimming (decisions 6). */
 export function nameText(min: number, max: number, description: string) {
   return z
     .string()
@@ -19,10 +19,10 @@ export function nameText(min: number, max: number, description: string) {
     .meta({ description, minLength: min, maxLength: max });
 }
 
-/** Any text that a service may be handed. What it names, if anything, is the service's to say. */
+/** Any text that services accept. */
 export const anyText = z.string().refine(isStorable, 'must not have NUL');
 
-/** What some account may have been made with, whether or not it may be now: text of up to so many code points. */
+/** Text of up to so many code points. Accounts may have values that today's rules no longer allow. */
 export function nonEmptyText(max: number) {
   return z
     .string()
@@ -30,7 +30,7 @@ export function nonEmptyText(max: number) {
     .meta({ minLength: 1, maxLength: max });
 }
 
-/** A code of a second factor. What can be none, however long, is the service's to refuse (decisions 3). */
+/** A code of a second factor. The service rejects malformed ones (decisions 3). */
 export const twoFactorCode = z.string();
 
 const FILE_NAME = /^[A-Za-z0-9_-]+(?:[ .][A-Za-z0-9_-]+)*$/;
@@ -38,7 +38,7 @@ const FILE_NAME_LENGTH_MAX = 16;
 const FILE_NAME_RULE =
   'must be 1 to 16 characters: ASCII letters, digits, underscores and dashes, with single spaces or dots between them';
 
-/** A file name; what is checked and passed on is what is left without invisible characters and white space around (specification 2.5). */
+/** A file name, without the invisible characters and white space around it that are removed first (specification 2.5). */
 export const fileName = z
   .string()
   .overwrite(withoutInvisible)
@@ -49,10 +49,10 @@ export const fileName = z
     examples: ['setup-1.2.exe'],
   });
 
-/** An id; text that is no UUID names nothing and is no schema's concern (decisions 1). */
+/** An id; text that is no UUID names nothing, and is 404 (decisions 1). */
 export const idText = z.string().meta({ format: 'uuid' });
 
-/** Ids of the examples. What they stand for exists nowhere. */
+/** Ids of the examples, which exist nowhere. */
 export const EXAMPLE_IDS = {
   account: '019a9e3f-5c21-7d40-8b6e-1f7a9c3d5e02',
   application: '019a9e41-0b7d-7a06-9f52-3c8e1d4b7a15',
@@ -60,12 +60,11 @@ export const EXAMPLE_IDS = {
   apiKey: '019a9e45-1d4e-7280-9c37-8b5f6e0a1d94',
 } as const;
 
-/** An id, with where clients get it. */
+/** An id whose description says where clients get it. */
 export function idOf(kind: keyof typeof EXAMPLE_IDS, description: string) {
   return idText.meta({ format: 'uuid', description, examples: [EXAMPLE_IDS[kind]] });
 }
 
-/** The SHA-256 of a file, as it is answered. */
 export const checksum = z.string().meta({
   description: 'SHA-256 of the content, in lower-case hex.',
   examples: ['52117ed8647efd5dd166076ede5411d1ec4683f2003ac2e5971b5f0e12434616'],

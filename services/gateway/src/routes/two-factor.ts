@@ -1,10 +1,11 @@
+import { TwoFactorService } from '@latchkey/proto/latchkey/identity/v1/two_factor_pb';
 import { z } from 'zod';
 import type { SignInFailures } from '../authentication/sign-in-failures.ts';
 import type { Clients } from '../clients.ts';
 import type { Limits } from '../limit/limits.ts';
 import { defineRoute, type Route } from '../route/route.ts';
+import { withPassword } from './password.ts';
 import { twoFactorCode } from './schemas.ts';
-import { withPassword } from './shown-password.ts';
 
 const TAG = 'Accounts';
 
@@ -13,11 +14,10 @@ const enableBody = z.strictObject({
 });
 
 const disableBody = z.strictObject({
-  password: z.string().max(1_000).optional().meta({ description: 'Of the account; needed, and looked at, where it has one.' }),
+  password: z.string().max(1_000).optional().meta({ description: 'Password of the account; required if it has one.' }),
   code: twoFactorCode.meta({ description: 'Code of the authenticator app, or a recovery code.' }),
 });
 
-/** What the routes of the second factor work with. */
 export interface TwoFactorRouteOptions {
   readonly clients: Pick<Clients, 'accounts' | 'twoFactor'>;
   readonly limits: Limits;
@@ -37,14 +37,14 @@ export function twoFactorRoutes(options: TwoFactorRouteOptions): Route[] {
       tag: TAG,
       summary: 'Set up two-factor authentication',
       description:
-        'Makes the secret for an authenticator app. Nothing changes until it is enabled; before that, each call makes another secret.',
+        'Makes the secret for an authenticator app. Nothing changes before it is enabled; each call makes another secret.',
       data: z.object({
         secret: z.string().meta({ description: 'In base32, to type in.' }),
         otpauthUrl: z.string().meta({ description: 'To show as a QR code.' }),
       }),
       message: 'Two-factor authentication set up.',
-      handle: async ({ principal, call }) => {
-        const { secret, otpauthUrl } = await twoFactor.setUpTwoFactor({ accountId: principal.accountId }, call);
+      handle: async ({ principal }) => {
+        const { secret, otpauthUrl } = await twoFactor.setUpTwoFactor({ accountId: principal.accountId });
         return { secret, otpauthUrl };
       },
     }),
@@ -55,14 +55,14 @@ export function twoFactorRoutes(options: TwoFactorRouteOptions): Route[] {
       access: 'session',
       tag: TAG,
       summary: 'Enable two-factor authentication',
-      description:
-        'Ends the other sessions of the account. The recovery codes are shown this once; each is good once in place of a code.',
+      description: 'Ends the other sessions of the account. The recovery codes are shown once; each can replace a code once.',
       body: enableBody,
       examples: { code: { code: '123456' } },
       data: z.object({ recoveryCodes: z.array(z.string()).length(10) }),
+      failures: [TwoFactorService.method.enableTwoFactor],
       message: 'Two-factor authentication enabled.',
-      handle: async ({ principal: { accountId, credentialId: sessionId }, body: { code }, call }) => {
-        const { recoveryCodes } = await twoFactor.enableTwoFactor({ accountId, sessionId, code }, call);
+      handle: async ({ principal: { accountId, credentialId: sessionId }, body: { code } }) => {
+        const { recoveryCodes } = await twoFactor.enableTwoFactor({ accountId, sessionId, code });
         return { recoveryCodes };
       },
     }),
@@ -73,14 +73,15 @@ export function twoFactorRoutes(options: TwoFactorRouteOptions): Route[] {
       access: 'session',
       tag: TAG,
       summary: 'Disable two-factor authentication',
-      description: 'Ends the other sessions of the account. The secret and the recovery codes are forgotten.',
+      description: 'Ends the other sessions of the account. The secret and the recovery codes are deleted.',
       limit: { limit: limits.twoFactorDisabling, per: 'account' },
       body: disableBody,
       examples: { code: { password: 'correct horse battery staple', code: '123456' } },
+      failures: [TwoFactorService.method.disableTwoFactor],
       message: 'Two-factor authentication disabled.',
-      handle: async ({ principal: { accountId, credentialId: sessionId }, body: { password = '', code }, clientIp, call }) => {
+      handle: async ({ principal: { accountId, credentialId: sessionId }, body: { password = '', code }, clientIp }) => {
         const request = { accountId, sessionId, password, code };
-        await withPassword(options, { accountId, clientIp, call }, () => twoFactor.disableTwoFactor(request, call));
+        await withPassword(options, { accountId, clientIp }, () => twoFactor.disableTwoFactor(request));
       },
     }),
   ];

@@ -1,7 +1,8 @@
+import { randomUUID } from 'node:crypto';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import type { ServiceImpl } from '@connectrpc/connect';
-import { createLogger, type Logger } from '@latchkey/kit/logger';
-import { createDirectTransport } from '@latchkey/kit/rpc/direct-transport';
+import { createLogger, type Logger } from '@latchkey/kit/log/logger';
+import { createDirectTransport } from '@latchkey/kit/rpc/client/direct-transport';
 import { rpcRoute } from '@latchkey/kit/rpc/route';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { AuditService } from '@latchkey/proto/latchkey/audit/v1/audit_pb';
@@ -9,84 +10,116 @@ import { AvatarService } from '@latchkey/proto/latchkey/files/v1/avatar_pb';
 import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import { AccountService } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import { ApiKeyService } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
-import { AuthenticationService } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
+import { AuthenticationService, PrincipalKind } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
+import { testRedis } from '@latchkey/testkit/redis';
+import { afterAll, beforeAll } from 'vitest';
 import { readGatewayConfig } from '../config.ts';
 import type { FilesDataPath } from '../files-data-path.ts';
 import { toCursorKey } from '../routes/audit-cursor.ts';
 import { createGatewayService, type GatewayService } from '../service.ts';
 
-/** What stands behind a gateway under test: fakes at the RPC boundary, each refusing what it was not given. */
-export interface FakeServices {
+/** Fakes at the RPC boundary. A call of a method that a test does not give fails. */
+export interface TestGatewayOptions {
   readonly authentication?: Partial<ServiceImpl<typeof AuthenticationService>>;
   readonly accounts?: Partial<ServiceImpl<typeof AccountService>>;
   readonly applications?: Partial<ServiceImpl<typeof ApplicationService>>;
   readonly files?: Partial<ServiceImpl<typeof FileService>>;
   readonly avatars?: Partial<ServiceImpl<typeof AvatarService>>;
   readonly apiKeys?: Partial<ServiceImpl<typeof ApiKeyService>>;
-  /** The audit log of each service that keeps one. */
   readonly auditLogs?: Readonly<Record<'identity' | 'apps' | 'files', ServiceImpl<typeof AuditService>>>;
-}
-
-export interface TestGatewayOptions extends FakeServices {
-  readonly redisUrl: string;
   readonly filesData?: Partial<FilesDataPath>;
+  readonly redisUrl?: string;
   readonly env?: Readonly<Record<string, string>>;
   readonly logger?: Logger;
+  readonly connectionsMax?: number;
   readonly checkReady?: () => Promise<void>;
 }
 
-/** A gateway that listens on a port of its own. */
 export interface TestGateway {
   readonly service: GatewayService;
   readonly port: number;
   readonly baseUrl: string;
 }
 
+/** Limits beyond what a test reaches. */
+const NO_LIMITS = {
+  RATE_LIMIT_IP_PER_MINUTE: '1000000',
+  RATE_LIMIT_PRINCIPAL_PER_MINUTE: '1000000',
+  AUTH_ATTEMPTS_PER_MINUTE: '1000000',
+  UPLOAD_ATTEMPTS_PER_MINUTE: '1000000',
+};
+
 async function unexpected(): Promise<never> {
   throw new Error('The test gave nothing to call');
 }
 
+/** A key with all applications of one account and the given scopes. */
+export function toKey(scopes: readonly string[], facts: object = {}) {
+  const principal = { accountId: ACCOUNT.id, username: ACCOUNT.username, credentialId: randomUUID(), allApplications: true };
+  return { principal: { kind: PrincipalKind.API_KEY, ...principal, scopes: [...scopes], ...facts } };
+}
+
 /** Starts a gateway before fake services. The caller stops it. */
-export async function startTestGateway(options: TestGatewayOptions): Promise<TestGateway> {
-  const {
-    redisUrl,
-    env,
-    authentication = {},
-    accounts = {},
-    applications = {},
-    files = {},
-    avatars = {},
-    apiKeys = {},
-  } = options;
-  const auditOf = (name: 'identity' | 'apps' | 'files') =>
-    options.auditLogs ? [rpcRoute(AuditService, options.auditLogs[name])] : [];
+export async function startTestGateway(options: TestGatewayOptions = {}): Promise<TestGateway> {
+  const { redisUrl = (await testRedis()).url, env, authentication, accounts, applications, files, avatars, apiKeys } = options;
   const logger = options.logger ?? createLogger('gateway', 'silent');
-  const identityRoutes = [
-    rpcRoute(AuthenticationService, authentication as ServiceImpl<typeof AuthenticationService>),
-    rpcRoute(AccountService, accounts as ServiceImpl<typeof AccountService>),
-    rpcRoute(ApiKeyService, apiKeys as ServiceImpl<typeof ApiKeyService>),
-    ...auditOf('identity'),
-  ];
-  const appsRoutes = [rpcRoute(ApplicationService, applications as ServiceImpl<typeof ApplicationService>), ...auditOf('apps')];
-  const filesRoutes = [
-    rpcRoute(FileService, files as ServiceImpl<typeof FileService>),
-    rpcRoute(AvatarService, avatars as ServiceImpl<typeof AvatarService>),
-    ...auditOf('files'),
-  ];
-  const service = createGatewayService(readGatewayConfig({ HOST: '127.0.0.1', PORT: '0', REDIS_URL: redisUrl, ...env }), {
-    identity: createDirectTransport(identityRoutes, logger),
-    apps: createDirectTransport(appsRoutes, logger),
-    files: createDirectTransport(filesRoutes, logger),
-    filesData: { upload: unexpected, uploadAvatar: unexpected, download: unexpected, ...options.filesData },
-    cursorKeys: [toCursorKey('a secret of this test')],
-    logger,
-    checkReady: options.checkReady ?? (async () => undefined),
-  });
+  const transport = (name: 'identity' | 'apps' | 'files', ...routes: ReturnType<typeof rpcRoute>[]) =>
+    createDirectTransport([...routes, ...(options.auditLogs ? [rpcRoute(AuditService, options.auditLogs[name])] : [])], logger);
+  const service = createGatewayService(
+    readGatewayConfig({ HOST: '127.0.0.1', PORT: '0', REDIS_URL: redisUrl, ...NO_LIMITS, ...env }),
+    {
+      identity: transport(
+        'identity',
+        rpcRoute(AuthenticationService, (authentication ?? {}) as ServiceImpl<typeof AuthenticationService>),
+        rpcRoute(AccountService, (accounts ?? {}) as ServiceImpl<typeof AccountService>),
+        rpcRoute(ApiKeyService, (apiKeys ?? {}) as ServiceImpl<typeof ApiKeyService>),
+      ),
+      apps: transport('apps', rpcRoute(ApplicationService, (applications ?? {}) as ServiceImpl<typeof ApplicationService>)),
+      files: transport(
+        'files',
+        rpcRoute(FileService, (files ?? {}) as ServiceImpl<typeof FileService>),
+        rpcRoute(AvatarService, (avatars ?? {}) as ServiceImpl<typeof AvatarService>),
+      ),
+      filesData: { upload: unexpected, uploadAvatar: unexpected, download: unexpected, ...options.filesData },
+      cursorKeys: [toCursorKey('a secret of this test')],
+      logger,
+      connectionsMax: options.connectionsMax,
+      checkReady: options.checkReady ?? (async () => undefined),
+    },
+  );
   await service.start();
   return { service, port: service.port, baseUrl: `http://127.0.0.1:${service.port}` };
 }
 
-/** An account as identity answers it. */
+/** A gateway for all tests of a file. */
+export function useTestGateway(options: TestGatewayOptions = {}) {
+  const gateway = {} as TestGateway;
+  beforeAll(async () => void Object.assign(gateway, await startTestGateway(options)));
+  afterAll(() => gateway.service.stop());
+  /** Sends a request, with JSON if there is a body; resolves with the status and the envelope. */
+  const send = async (
+    method: string,
+    path: string,
+    { headers = {}, body }: { headers?: Record<string, string>; body?: unknown } = {},
+  ) => {
+    const response = await fetch(gateway.baseUrl + path, {
+      method,
+      redirect: 'manual',
+      headers: { ...(body !== undefined && { 'content-type': 'application/json' }), ...headers },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    });
+    const envelope = (await response.json()) as { code?: string; data?: unknown };
+    return {
+      status: response.status,
+      headers: response.headers,
+      envelope,
+      outcome: `${response.status} ${envelope.code ?? ''}`.trim(),
+    };
+  };
+  return Object.assign(gateway, { send });
+}
+
+/** An account as identity returns it. */
 export const ACCOUNT = {
   id: '01900000-0000-7000-8000-000000000001',
   username: 'ada',
@@ -94,3 +127,6 @@ export const ACCOUNT = {
   twoFactorEnabled: false,
   createdAt: timestampFromMs(0),
 };
+
+/** A session as identity opens it. */
+export const SESSION = { token: 'a-token', csrfToken: 'csrf', expiresAt: { seconds: 4_000_000_000n, nanos: 0 } };

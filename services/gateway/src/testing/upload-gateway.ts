@@ -1,56 +1,47 @@
 import { hash, randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { MessageShape } from '@bufbuild/protobuf';
-import { defineErrors } from '@latchkey/kit/errors';
-import { createLogger } from '@latchkey/kit/logger';
-import { bodyRoute } from '@latchkey/kit/rpc/body-call';
-import type { PlainRoute } from '@latchkey/kit/rpc/plain-route';
-import { startRpcServer } from '@latchkey/kit/rpc/server';
-import { type BeginUploadRequestSchema, UploadFileResponseSchema } from '@latchkey/proto/latchkey/files/v1/file_pb';
-import { PrincipalKind } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
+import { createErrors } from '@latchkey/kit/errors/error-catalogue';
+import { createLogger } from '@latchkey/kit/log/logger';
+import { bodyRoute, type HttpRoute } from '@latchkey/kit/rpc/server/http-route';
+import { startRpcServer } from '@latchkey/kit/rpc/server/server';
+import {
+  type BeginUploadRequestSchema,
+  type FileError,
+  FileErrorSchema,
+  UploadFileResponseSchema,
+} from '@latchkey/proto/latchkey/files/v1/file_pb';
 import { openRawClient } from '@latchkey/testkit/raw-client';
-import { testRedis } from '@latchkey/testkit/redis';
-import { readGatewayConfig, uploadMsMax } from '../config.ts';
 import { createRemoteFilesDataPath } from '../files-data-path.remote.ts';
-import type { FilesDataPath, StoredFile } from '../files-data-path.ts';
-import { startTestGateway } from './test-gateway.ts';
+import type { FilesDataPath } from '../files-data-path.ts';
+import { startTestGateway, toKey } from './test-gateway.ts';
 
-export const TICKET = 'a ticket';
 export const APPLICATION_ID = '01900000-0000-7000-8000-00000000000a';
-const FILE_ID = '01900000-0000-7000-8000-00000000000f';
+const TICKET = 'a ticket';
 const CREDENTIAL = 'c'.repeat(32);
+const UPLOAD_TIMEOUT_MS = 195_000;
 
-/** Errors as the files service names them. */
-export const fileErrors = defineErrors({
-  file_name_taken: { kind: 'conflict', code: 'file_name_taken', message: 'The file name is taken' },
-  file_empty: { kind: 'invalid', code: 'invalid_file', message: 'The file is empty' },
-  file_too_large: { kind: 'too_large', message: 'The file is too large' },
-  upload_under_way: { kind: 'rate_limited', message: 'Another upload of the account is under way' },
-  upload_timeout: { kind: 'timeout', code: 'upload_timeout', message: 'The upload took too long' },
-  upload_ticket_invalid: { kind: 'invalid', message: 'The upload ticket is unknown, used or expired' },
-  upload_interrupted: { kind: 'unavailable', message: 'The upload was interrupted' },
-});
+export const fileErrors = createErrors<typeof FileError>(FileErrorSchema);
 
-/** How the gateway reaches the bytes' end: in its own process, or over HTTP. */
+/** How the gateway reaches the files service: in its own process, or over HTTP. */
 export type DataPathKind = 'direct' | 'remote';
 
-/** What the fakes at the boundary were asked, and what they answer next. */
+/** What the fake files service got, and how it responds next. */
 export interface FakeFiles {
   readonly begun: Array<MessageShape<typeof BeginUploadRequestSchema>>;
-  /** Sizes of the bodies that came whole. */
+  /** Sizes of the complete bodies. */
   readonly whole: number[];
-  /** How many bodies have begun, and how many broke off. */
+  /** Bodies that have begun, and that broke off. */
   received: number;
   broken: number;
-  /** Most bytes that a body may have. */
   byteSizeMax: number;
+  /** Error of beginUpload. */
   refusal: Error | undefined;
-  /** Runs before a body is read. */
   beforeReading: () => Promise<void>;
 }
 
 function fakeUpload(fake: FakeFiles): FilesDataPath['upload'] {
-  return async (ticket, body: IncomingMessage): Promise<StoredFile> => {
+  return async (ticket, body: IncomingMessage) => {
     if (ticket !== TICKET) throw new Error('not the ticket that was issued');
     fake.received += 1;
     await fake.beforeReading();
@@ -69,11 +60,11 @@ function fakeUpload(fake: FakeFiles): FilesDataPath['upload'] {
     if (byteSize > fake.byteSizeMax) throw fileErrors.file_too_large();
     if (!body.complete) throw new Error('a broken body ended properly');
     fake.whole.push(byteSize);
-    return { id: FILE_ID, byteSize: BigInt(byteSize), checksum: hash('sha256', Buffer.concat(chunks), 'buffer') };
+    return { id: randomUUID(), byteSize: BigInt(byteSize), checksum: hash('sha256', Buffer.concat(chunks), 'buffer') };
   };
 }
 
-async function startDataPath(kind: DataPathKind, dataPath: FilesDataPath, env: Readonly<Record<string, string>>) {
+async function startDataPath(kind: DataPathKind, dataPath: FilesDataPath) {
   if (kind === 'direct') return { dataPath, stop: async () => undefined };
   const uploads = bodyRoute({
     path: '/uploads',
@@ -81,18 +72,17 @@ async function startDataPath(kind: DataPathKind, dataPath: FilesDataPath, env: R
     handle: (req, requestId) => dataPath.upload(String(req.headers['x-upload-ticket']), req, requestId),
   });
   const downloads = ['GET', 'HEAD'].map(
-    (method): PlainRoute => ({
+    (method): HttpRoute => ({
       method,
       path: '/downloads/',
       needsCredential: false,
-      // As the files service does it.
       handle: (req, res, requestId, isService) =>
         dataPath.download(req, res, requestId, isService ? String(req.headers['x-client-network']) : 'not a service'),
     }),
   );
   const server = await startRpcServer({
     routes: [],
-    plainRoutes: [uploads, ...downloads],
+    httpRoutes: [uploads, ...downloads],
     logger: createLogger('files', 'silent'),
     credentials: [CREDENTIAL],
     checkReady: async () => undefined,
@@ -101,14 +91,14 @@ async function startDataPath(kind: DataPathKind, dataPath: FilesDataPath, env: R
     grpcPort: 0,
   });
   let stopped: Promise<void> | undefined;
-  const uploadTimeoutMs = uploadMsMax(readGatewayConfig({ REDIS_URL: 'redis://x', ...env }));
+  const stop = () => {
+    stopped ??= server.stop();
+    return stopped;
+  };
   const baseUrl = `http://127.0.0.1:${server.port}`;
   return {
-    dataPath: createRemoteFilesDataPath({ baseUrl, credential: CREDENTIAL, uploadTimeoutMs }),
-    stop: () => {
-      stopped ??= server.stop();
-      return stopped;
-    },
+    dataPath: createRemoteFilesDataPath({ baseUrl, credential: CREDENTIAL, uploadTimeoutMs: UPLOAD_TIMEOUT_MS }),
+    stop,
   };
 }
 
@@ -116,11 +106,8 @@ async function unexpected(): Promise<never> {
   throw new Error('The test gave nothing to call');
 }
 
-/** Starts a gateway before a fake files service, of which the bytes' end is reached in either way. The caller stops it. */
-export async function startUploadGateway(
-  kind: DataPathKind,
-  options: { env?: Record<string, string>; download?: FilesDataPath['download'] } = {},
-) {
+/** Starts a gateway before a fake files service. The caller stops it. */
+export async function startUploadGateway(kind: DataPathKind, options: { download?: FilesDataPath['download'] } = {}) {
   const fake: FakeFiles = {
     begun: [],
     whole: [],
@@ -131,34 +118,18 @@ export async function startUploadGateway(
     beforeReading: async () => undefined,
   };
   const logged: Array<Record<string, unknown>> = [];
-  const env = {
-    RATE_LIMIT_IP_PER_MINUTE: '100000',
-    RATE_LIMIT_PRINCIPAL_PER_MINUTE: '100000',
-    UPLOAD_ATTEMPTS_PER_MINUTE: '100000',
-    ...options.env,
-  };
-  const download = options.download ?? (async () => Promise.reject(new Error('nobody asked for a download')));
-  const { dataPath, stop: stopDataPath } = await startDataPath(
-    kind,
-    { upload: fakeUpload(fake), uploadAvatar: unexpected, download },
-    env,
-  );
+  const { download = unexpected } = options;
+  const { dataPath, stop: stopDataPath } = await startDataPath(kind, {
+    upload: fakeUpload(fake),
+    uploadAvatar: unexpected,
+    download,
+  });
   const gateway = await startTestGateway({
-    redisUrl: (await testRedis()).url,
-    env,
     logger: createLogger('gateway', 'info', { write: (line) => void logged.push(JSON.parse(line)) }),
     filesData: dataPath,
     authentication: {
-      authenticate: async ({ credential }) => ({
-        principal: {
-          kind: PrincipalKind.API_KEY,
-          accountId: randomUUID(),
-          username: 'ada',
-          credentialId: randomUUID(),
-          scopes: credential.value === 'reader' ? ['files:read'] : ['files:upload'],
-          allApplications: credential.value !== 'restricted',
-        },
-      }),
+      authenticate: async ({ credential: { value } }) =>
+        toKey(value === 'reader' ? ['files:read'] : ['files:upload'], { allApplications: value !== 'restricted' }),
     },
     applications: { findOwnedApplications: async ({ applicationIds }) => ({ applicationIds: [...applicationIds] }) },
     files: {
@@ -175,7 +146,7 @@ export async function startUploadGateway(
     fake,
     logged,
     url: gateway.baseUrl + path,
-    /** Sends the head of an upload, with these lines beside what any has. */
+    /** Sends the head of an upload with further lines. */
     begin: async (lines: readonly string[]) => {
       const client = await openRawClient(gateway.port);
       const head = [`POST ${path} HTTP/1.1`, 'Host: x', 'Authorization: Bearer uploader', ...lines];

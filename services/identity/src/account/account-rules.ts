@@ -1,4 +1,4 @@
-import { hasLength } from '@latchkey/kit/text';
+import { hasLength } from '@latchkey/kit/validation/text';
 import { z } from 'zod';
 
 const USERNAME = /^[A-Za-z0-9_-]{3,32}$/;
@@ -6,12 +6,12 @@ const EMAIL_LENGTH_MAX = 254;
 const PASSWORD_LENGTH_MIN = 10;
 const PASSWORD_LENGTH_MAX = 128;
 
-/** Whether an account may be called so (decisions 4). */
+/** Whether the text is a valid username (decisions 4). */
 export function isUsername(text: string): boolean {
   return USERNAME.test(text);
 }
 
-/** Whether the text is an email address as browsers understand one. Such text is ASCII. */
+/** Whether the text is an email address by HTML's definition, which is ASCII. */
 export function isEmail(text: string): boolean {
   return text.length <= EMAIL_LENGTH_MAX && z.regexes.html5Email.test(text);
 }
@@ -21,7 +21,7 @@ export function isPassword(text: string): boolean {
   return hasLength(text, PASSWORD_LENGTH_MIN, PASSWORD_LENGTH_MAX);
 }
 
-/** Whether some account could have been created with these; what is not worth a look-up is refused without one. */
+/** Whether an account with these could exist. */
 export function isSignIn(email: string, password: string): boolean {
   return hasLength(email, 1, EMAIL_LENGTH_MAX) && hasLength(password, 1, PASSWORD_LENGTH_MAX);
 }

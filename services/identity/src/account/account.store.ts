@@ -1,5 +1,5 @@
-import { type Insertable, type Kysely, type Selectable, sql } from 'kysely';
-import type { AccountTable, IdentityDatabase } from '../db/schema.ts';
+import { type Insertable, type Selectable, sql } from 'kysely';
+import type { AccountTable, Db } from '../db/schema.ts';
 
 export interface AccountRow extends Selectable<AccountTable> {
   readonly two_factor_enabled: boolean;
@@ -9,94 +9,57 @@ const TWO_FACTOR_ENABLED = sql<boolean>`exists (
   select from two_factor where two_factor.account_id = account.id and two_factor.enabled_at is not null
 )`.as('two_factor_enabled');
 
-/** Unique indexes that a new account may run into. */
 export const UNIQUE_INDEXES = ['account_username', 'account_email'] as const;
 
-export async function insertAccount(db: Kysely<IdentityDatabase>, row: Insertable<AccountTable>): Promise<void> {
+const accounts = (db: Db) => db.selectFrom('account').selectAll().select(TWO_FACTOR_ENABLED);
+
+export async function insertAccount(db: Db, row: Insertable<AccountTable>): Promise<void> {
   await db.insertInto('account').values(row).execute();
 }
 
-export async function selectAccount(db: Kysely<IdentityDatabase>, id: string): Promise<AccountRow | undefined> {
-  return db.selectFrom('account').selectAll().select(TWO_FACTOR_ENABLED).where('id', '=', id).executeTakeFirst();
+export async function selectAccount(db: Db, id: string): Promise<AccountRow | undefined> {
+  return accounts(db).where('id', '=', id).executeTakeFirst();
 }
 
-/** The account with that email in any case. */
-export async function selectAccountByEmail(db: Kysely<IdentityDatabase>, email: string): Promise<AccountRow | undefined> {
-  return db
-    .selectFrom('account')
-    .selectAll()
-    .select(TWO_FACTOR_ENABLED)
-    .where(sql`lower(email collate "C")`, '=', sql`lower(${email} collate "C")`)
-    .executeTakeFirst();
+/** The account with that email or username in any case. */
+export async function selectAccountBy(db: Db, column: 'email' | 'username', text: string): Promise<AccountRow | undefined> {
+  const folded = sql`lower(${sql.ref(column)} collate "C")`;
+  return accounts(db).where(folded, '=', sql`lower(${text} collate "C")`).executeTakeFirst();
 }
 
-/** The account with that username in any case. */
-export async function selectAccountByUsername(db: Kysely<IdentityDatabase>, username: string): Promise<AccountRow | undefined> {
-  return db
-    .selectFrom('account')
-    .selectAll()
-    .select(TWO_FACTOR_ENABLED)
-    .where(sql`lower(username collate "C")`, '=', sql`lower(${username} collate "C")`)
-    .executeTakeFirst();
-}
-
-/** Accounts in the order of their ids, which is nearly that of their creation, from the first or after one, up to `limit`. */
-export async function selectAccounts(
-  db: Kysely<IdentityDatabase>,
-  { after, limit }: { readonly after: string | undefined; readonly limit: number },
-): Promise<AccountRow[]> {
-  const page = db.selectFrom('account').selectAll().select(TWO_FACTOR_ENABLED).orderBy('id').limit(limit);
+/** Up to `limit` accounts in the order of their ids, which is nearly that of their creation. */
+export async function selectAccounts(db: Db, after: string | undefined, limit: number): Promise<AccountRow[]> {
+  const page = accounts(db).orderBy('id').limit(limit);
   return (after === undefined ? page : page.where('id', '>', after)).execute();
 }
 
-export async function updatePasswordHash(tx: Kysely<IdentityDatabase>, id: string, passwordHash: string): Promise<void> {
+export async function updatePasswordHash(tx: Db, id: string, passwordHash: string): Promise<void> {
   await tx.updateTable('account').set({ password_hash: passwordHash }).where('id', '=', id).execute();
 }
 
-/** Lets one transaction at a time past it; whether the account exists. Sign-ins of the account wait for its end. */
-export async function lockAccount(tx: Kysely<IdentityDatabase>, id: string): Promise<boolean> {
-  const row = await tx.selectFrom('account').select('id').where('id', '=', id).forNoKeyUpdate().executeTakeFirst();
-  return row !== undefined;
-}
+export type PasswordRow = Pick<AccountRow, 'password_hash' | 'password_failures'>;
 
-/** The password of an account and how it was failed, with the account locked as {@link lockAccount} does; undefined where there is no such account. */
-export async function lockPassword(
-  tx: Kysely<IdentityDatabase>,
-  id: string,
-): Promise<Pick<AccountRow, 'password_hash' | 'password_failures'> | undefined> {
+/** Locks an account against sign-ins and other changes until the transaction ends. */
+export async function lockAccount(tx: Db, id: string): Promise<PasswordRow | undefined> {
   const account = tx.selectFrom('account').select(['password_hash', 'password_failures']).where('id', '=', id);
   return account.forNoKeyUpdate().executeTakeFirst();
 }
 
-export async function updatePasswordFailures(tx: Kysely<IdentityDatabase>, id: string, failures: Date[]): Promise<void> {
+export async function updatePasswordFailures(tx: Db, id: string, failures: Date[]): Promise<void> {
   await tx.updateTable('account').set({ password_failures: failures }).where('id', '=', id).execute();
 }
 
-/** Makes every sign-in to the account that is under way come to nothing. */
-export async function endSignInsUnderWay(tx: Kysely<IdentityDatabase>, id: string): Promise<void> {
-  await tx
-    .updateTable('account')
-    .set((row) => ({ sign_in_generation: row('sign_in_generation', '+', 1) }))
-    .where('id', '=', id)
-    .execute();
+/** Cancels the sign-ins to an account that are under way. */
+export async function endSignInsUnderWay(tx: Db, id: string): Promise<void> {
+  const account = tx.updateTable('account').where('id', '=', id);
+  await account.set((row) => ({ sign_in_generation: row('sign_in_generation', '+', 1) })).execute();
 }
 
-/**
- * What a sign-in to an account is judged by, which with all else of the account stays as it is until the transaction ends; undefined where there is no
- * such account. Other sign-ins are not held up.
- */
-export async function selectSignInBasisShared(
-  tx: Kysely<IdentityDatabase>,
+/** Locks an account against changes until the transaction ends, but not against other sign-ins. */
+export async function lockAccountShared(
+  tx: Db,
   id: string,
 ): Promise<Pick<AccountRow, 'password_hash' | 'sign_in_generation'> | undefined> {
   const account = tx.selectFrom('account').select(['password_hash', 'sign_in_generation']);
   return account.where('id', '=', id).forShare().executeTakeFirst();
-}
-
-/**
- * The hash of an account's password, null where it has none, which with all else of the account stays as it is until the transaction ends; undefined
- * where there is no such account.
- */
-export async function selectPasswordHashShared(tx: Kysely<IdentityDatabase>, id: string): Promise<string | null | undefined> {
-  return (await selectSignInBasisShared(tx, id))?.password_hash;
 }

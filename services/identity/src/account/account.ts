@@ -1,53 +1,54 @@
 import { isUniqueViolation } from '@latchkey/kit/database/database';
-import { newId, parseId } from '@latchkey/kit/id';
-import type { Kysely } from 'kysely';
+import { newId, parseId } from '@latchkey/kit/validation/id';
 import { type ActingContext, asSession, recordAccount } from '../audit/audit.ts';
 import type { IdentityContext } from '../context.ts';
-import type { IdentityDatabase } from '../db/schema.ts';
+import type { Db } from '../db/schema.ts';
 import { errors } from '../errors.ts';
-import { endSessionOfToken, type OpenedSession, openSession } from '../session/session.ts';
-import { type AccountRow, insertAccount, selectAccount, UNIQUE_INDEXES } from './account.store.ts';
+import { deleteLinksOf } from '../oidc/oidc-link.store.ts';
+import { deleteSessionsOf } from '../session/session.store.ts';
+import { endEpochs, endPreviousSession, type OpenedSession, openSession } from '../session/session.ts';
+import {
+  type AccountRow,
+  insertAccount,
+  lockAccount,
+  selectAccount,
+  selectAccountBy,
+  selectAccounts,
+  UNIQUE_INDEXES,
+  updatePasswordHash,
+} from './account.store.ts';
 import { isEmail, isPassword, isUsername } from './account-rules.ts';
 
-/** An account as its owner sees it. */
 export interface Account {
   readonly id: string;
   readonly username: string;
   readonly email: string;
-  /** Id of the avatar that was uploaded last. */
   readonly avatarId: string | undefined;
-  /** The image that the account's OpenID Connect issuer named. */
   readonly pictureUrl: string | undefined;
-  /** Whether sign-in asks for a second factor. */
   readonly twoFactorEnabled: boolean;
   readonly createdAt: Date;
 }
 
-/** An account with the session that was just opened for it. */
 export interface SignedIn {
   readonly account: Account;
   readonly session: OpenedSession;
 }
 
-/** What a new account is made of. */
 export interface NewAccount {
   readonly username: string;
   readonly email: string;
   readonly password: string;
 }
 
-/** What somebody sends who wants an account. */
-export interface SignUpRequest extends NewAccount {
-  /** Token that the client has in its cookie; empty for none. */
-  readonly previousSessionToken: string;
-}
-
 /**
- * Creates an account and its first session (decisions 4). Of sign-ups at once for one name or email, one wins. The session that the client had ends.
- *
+ * Creates an account and its first session, and ends the client's previous one (decisions 4).
+ * @param request with the token in the client's session cookie; empty for none
  * @throws `sign_up_invalid`, `sign_up_closed`, `account_exists`
  */
-export async function signUp(ctx: ActingContext, request: SignUpRequest): Promise<SignedIn> {
+export async function signUp(
+  ctx: ActingContext,
+  request: NewAccount & { readonly previousSessionToken: string },
+): Promise<SignedIn> {
   checkNewAccount(request);
   if (ctx.signUp === 'closed') throw errors.sign_up_closed();
   const { account, result: session } = await addAccount(ctx, request, async (tx, id) => {
@@ -55,21 +56,18 @@ export async function signUp(ctx: ActingContext, request: SignUpRequest): Promis
     await recordAccount(asSession(ctx, opened.id), tx, id, 'account.created', { username: request.username, by: 'sign_up' });
     return opened;
   });
-  await endSessionOfToken(ctx, request.previousSessionToken);
+  await endPreviousSession(ctx, request.previousSessionToken);
   return { account, session };
 }
 
 /**
- * Creates an account without a session, whether sign-up is open or closed: it is for who runs the service. Of several at once for one name or
- * email, one wins.
- *
+ * Creates an account without a session, for the operator: also where sign-up is closed.
  * @throws `sign_up_invalid`, `account_exists`
  */
 export async function createAccount(ctx: ActingContext, request: NewAccount): Promise<Account> {
   checkNewAccount(request);
-  const { account } = await addAccount(ctx, request, (tx, id) =>
-    recordAccount(ctx, tx, id, 'account.created', { username: request.username, by: 'operator' }),
-  );
+  const changes = { username: request.username, by: 'operator' };
+  const { account } = await addAccount(ctx, request, (tx, id) => recordAccount(ctx, tx, id, 'account.created', changes));
   return account;
 }
 
@@ -77,21 +75,19 @@ function checkNewAccount({ username, email, password }: NewAccount): void {
   if (!isUsername(username) || !isEmail(email) || !isPassword(password)) throw errors.sign_up_invalid();
 }
 
-/** Stores an account, and in the same transaction what belongs to it. Throws `account_exists`. */
 async function addAccount<T>(
   ctx: IdentityContext,
   { username, email, password }: NewAccount,
-  addMore: (tx: Kysely<IdentityDatabase>, accountId: string) => Promise<T>,
+  addMore: (tx: Db, accountId: string) => Promise<T>,
 ): Promise<{ account: Account; result: T }> {
-  const none = { avatarId: undefined, pictureUrl: undefined, twoFactorEnabled: false };
-  const account = { id: newId(), username, email, ...none, createdAt: ctx.clock() };
+  const [id, createdAt] = [newId(), ctx.clock()];
   const passwordHash = await ctx.passwords.hash(password);
   try {
     const result = await ctx.db.transaction().execute(async (tx) => {
-      const { id, createdAt } = account;
       await insertAccount(tx, { id, username, email, password_hash: passwordHash, created_at: createdAt });
       return addMore(tx, id);
     });
+    const account = { id, username, email, avatarId: undefined, pictureUrl: undefined, twoFactorEnabled: false, createdAt };
     return { account, result };
   } catch (err) {
     if (UNIQUE_INDEXES.some((index) => isUniqueViolation(err, index))) throw errors.account_exists();
@@ -99,16 +95,56 @@ async function addAccount<T>(
   }
 }
 
-/**
- * One account.
- *
- * @throws `account_not_found`, also for text that is no UUID
- */
-export async function getAccount(ctx: IdentityContext, accountId: string): Promise<Account> {
-  const id = parseId(accountId);
+/** @throws `account_not_found`, also for text that is no UUID */
+export async function getAccount(ctx: IdentityContext, accountText: string): Promise<Account> {
+  const id = parseId(accountText);
   const row = id && (await selectAccount(ctx.db, id));
   if (!row) throw errors.account_not_found();
   return toAccount(row);
+}
+
+/** The account with that email, username or id; no text can be two of these. */
+export async function findAccount({ db }: IdentityContext, name: string): Promise<Account | undefined> {
+  const id = parseId(name);
+  const byName = () => (isUsername(name) ? selectAccountBy(db, 'username', name) : id && selectAccount(db, id));
+  const row = await (isEmail(name) ? selectAccountBy(db, 'email', name) : byName());
+  return row ? toAccount(row) : undefined;
+}
+
+/** A page of all accounts, and the id that the next page begins after. */
+export async function listAccounts(
+  { db }: IdentityContext,
+  after: string | undefined,
+  limit: number,
+): Promise<{ accounts: Account[]; next: string | null }> {
+  const rows = await selectAccounts(db, after, limit + 1);
+  const accounts = rows.slice(0, limit).map(toAccount);
+  return { accounts, next: rows.length > limit ? (accounts.at(-1)?.id ?? null) : null };
+}
+
+/**
+ * Sets the password of an account and ends its sessions, for the operator. It also removes the
+ * links to issuers unless they are to stay: an intruder may have added one. Management keys stay.
+ * @throws `password_invalid`, `account_not_found`
+ */
+export async function resetPassword(
+  ctx: ActingContext,
+  accountId: string,
+  { password, keepLinks }: { readonly password: string; readonly keepLinks: boolean },
+): Promise<{ endedSessions: number; removedLinks: number }> {
+  if (!isPassword(password)) throw errors.password_invalid();
+  const passwordHash = await ctx.passwords.hash(password);
+  const { ended, removedLinks } = await ctx.db.transaction().execute(async (tx) => {
+    if (!(await lockAccount(tx, accountId))) throw errors.account_not_found();
+    await updatePasswordHash(tx, accountId, passwordHash);
+    const removed = keepLinks ? 0 : await deleteLinksOf(tx, accountId);
+    const sessions = await deleteSessionsOf(tx, accountId);
+    const changes = { endedSessions: sessions.length, removedLinks: removed };
+    await recordAccount(ctx, tx, accountId, 'account.password_reset', changes);
+    return { ended: sessions, removedLinks: removed };
+  });
+  await endEpochs(ctx, ended);
+  return { endedSessions: ended.length, removedLinks };
 }
 
 /** The account as its owner sees it. */

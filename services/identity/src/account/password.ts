@@ -1,11 +1,16 @@
-import { commonErrors } from '@latchkey/kit/errors';
+import { commonErrors } from '@latchkey/kit/errors/errors';
 import { hash, verify } from '@node-rs/argon2';
 import pLimit from 'p-limit';
 
-/** OWASP's parameters for argon2id, which is this library's default algorithm. */
+/** OWASP's parameters for argon2id, this library's default algorithm: 19 MiB. */
 const PARAMETERS = { memoryCost: 19_456, timeCost: 2, parallelism: 1, outputLen: 32 } as const;
 
-/** A hash that no password has. Verifying against it takes as long as against any other. */
+/** Each occupies 19 MiB and a thread of the pool that also resolves host names. */
+const CONCURRENCY = 2;
+/** More are rejected with 503. */
+const WAITING_MAX = 200;
+
+/** A hash that no password has; verifying against it takes as long as against any other. */
 const NO_PASSWORD_HASH = [
   '$argon2id$v=19',
   `m=${PARAMETERS.memoryCost},t=${PARAMETERS.timeCost},p=${PARAMETERS.parallelism}`,
@@ -13,23 +18,19 @@ const NO_PASSWORD_HASH = [
   base64(Buffer.alloc(PARAMETERS.outputLen)),
 ].join('$');
 
-/** Hashes and verifies passwords on other threads, a few at once (decisions 4). */
+/** Hashes and verifies passwords on other threads (decisions 4). */
 export interface Passwords {
   /** @returns argon2id in PHC format */
   hash(password: string): Promise<string>;
-  /** @param stored the account's hash; undefined, where there is no account, is refused in the same time */
+  /** @param stored undefined, where there is no account, is rejected in the same time */
   verify(stored: string | undefined, password: string): Promise<boolean>;
 }
 
-/**
- * Both functions throw `dependency_unavailable` when `waitingMax` are waiting already.
- *
- * @param atOnce passwords worked on at the same time
- */
-export function createPasswords({ atOnce, waitingMax }: { atOnce: number; waitingMax: number }): Passwords {
-  const limit = pLimit(atOnce);
+/** Both functions throw `dependency_unavailable` while `waitingMax` passwords wait. */
+export function createPasswords({ concurrency = CONCURRENCY, waitingMax = WAITING_MAX } = {}): Passwords {
+  const limit = pLimit(concurrency);
   const run = async <T>(work: () => Promise<T>): Promise<T> => {
-    if (limit.activeCount + limit.pendingCount >= atOnce + waitingMax) throw commonErrors.dependency_unavailable();
+    if (limit.activeCount + limit.pendingCount >= concurrency + waitingMax) throw commonErrors.dependency_unavailable();
     return limit(work);
   };
   return {
@@ -38,7 +39,7 @@ export function createPasswords({ atOnce, waitingMax }: { atOnce: number; waitin
   };
 }
 
-/** One form for the different ways in which keyboards compose the same text (NIST SP 800-63B, 3.1.1.2). */
+/** Keyboards compose the same text in different ways (NIST SP 800-63B, 3.1.1.2). */
 function canonical(password: string): string {
   return password.normalize('NFKC');
 }

@@ -1,99 +1,85 @@
-import type { DomainError } from '@latchkey/kit/errors';
-import type { Kysely } from 'kysely';
+import type { DomainError } from '@latchkey/kit/errors/errors';
 import { type ActingContext, asSession, recordAccount, recordFailures } from '../audit/audit.ts';
-import type { IdentityDatabase } from '../db/schema.ts';
+import type { Db } from '../db/schema.ts';
 import { errors } from '../errors.ts';
-import { endSessionOfToken, type OpenedSession, openSession } from '../session/session.ts';
-import { attempt, spendCode } from '../two-factor/attempt.ts';
+import { endPreviousSession, type OpenedSession, openSession } from '../session/session.ts';
+import { attempt, takeCode } from '../two-factor/take-code.ts';
 import { lockTwoFactor } from '../two-factor/two-factor.store.ts';
-import { selectAccountByEmail, selectSignInBasisShared } from './account.store.ts';
+import { lockAccountShared, selectAccountBy } from './account.store.ts';
 import { type SignedIn, toAccount } from './account.ts';
 import { isSignIn } from './account-rules.ts';
 
-/** What somebody shows who wants a session. */
 export interface SignInRequest {
   readonly email: string;
   readonly password: string;
-  /** Undefined means that none was given. */
-  readonly code: string | undefined;
-  /** Token that the client has in its cookie; empty for none. */
+  readonly code?: string | undefined;
+  /** Token in the client's session cookie; empty for none. */
   readonly previousSessionToken: string;
 }
 
 /**
- * Opens a session. An unknown email and a wrong password are one answer, in one time, as is the password of an account that has none (decisions 4).
- * The second factor is looked at only after the password.
- *
- * @throws `sign_in_invalid`, `sign_in_failed`, `two_factor_required`, `two_factor_code_invalid`, `two_factor_attempts_reached`
+ * Opens a session. An unknown email, a wrong password and an account without a password get the
+ * same error in the same time (decisions 4). The second factor is checked after the password.
+ * @throws `sign_in_invalid`, `sign_in_failed`, and what {@link openSessionFor} throws
  */
-export async function signIn(ctx: ActingContext, { email, password, ...shown }: SignInRequest): Promise<SignedIn> {
+export async function signIn(ctx: ActingContext, { email, password, ...more }: SignInRequest): Promise<SignedIn> {
   if (!isSignIn(email, password)) throw errors.sign_in_invalid();
-  const row = await selectAccountByEmail(ctx.db, email);
+  const row = await selectAccountBy(ctx.db, 'email', email);
   const matches = await ctx.passwords.verify(row?.password_hash ?? undefined, password);
-  if (row && !matches) ctx.failedAttempts.record({ ...signInTo(row.id), reason: 'wrong_password', origin: ctx.origin });
-  if (!row || !matches) throw errors.sign_in_failed();
-  const session = await openSessionOf(ctx, { accountId: row.id, passwordHash: row.password_hash, ...shown });
-  return { account: toAccount(row), session };
+  if (!row) throw errors.sign_in_failed();
+  if (!matches) {
+    ctx.credentialFailures.record({ ...signInTo(row.id), reason: 'wrong_password', origin: ctx.origin });
+    throw errors.sign_in_failed();
+  }
+  const { code, previousSessionToken } = more;
+  const request = { accountId: row.id, passwordHash: row.password_hash, code, previousSessionToken };
+  return { account: toAccount(row), session: await openSessionFor(ctx, request) };
 }
 
-/** Whose session to open, and what was shown for it. */
-export interface SessionRequest extends Pick<SignInRequest, 'code' | 'previousSessionToken'> {
+export interface VerifiedSignIn extends Pick<SignInRequest, 'code' | 'previousSessionToken'> {
   readonly accountId: string;
-  /** The hash that the password was verified against. Undefined means that something else than the password was shown. */
+  /** Hash that the password was verified against; undefined for another first factor. */
   readonly passwordHash?: string | null;
-  /** The OpenID Connect issuer that showed who it is, for the audit log. */
+  /** OpenID Connect issuer that verified the first factor, for the audit log. */
   readonly issuer?: string | undefined;
-  /** The generation of sign-ins that the first factor was shown in. Undefined means that it was shown right now. */
+  /** Epoch of sign-ins in which the first factor was verified; undefined: just now. */
   readonly generation?: number;
-  /** Makes what was shown before good for nothing any more, or throws where it is, and then no code is used up. */
-  readonly useUp?: (tx: Kysely<IdentityDatabase>) => Promise<void>;
+  /** Marks the first factor as used, or throws, in which case no code is used up. */
+  readonly useUp?: (tx: Db) => Promise<void>;
 }
 
 /**
- * Opens a session for whoever has shown the first factor, and asks for the second where the account has one. The account can't change meanwhile:
- * after a reset of the password or a change of the second factor no session is opened by what held before. The session that the client had ends, so
- * that a token which somebody planted in the cookie is worth nothing.
- *
- * @throws `sign_in_failed` where the password was changed or the account is gone, `oidc_flow_invalid` where sign-ins of that generation came to nothing
- * meanwhile, `two_factor_required`, `two_factor_code_invalid`, `two_factor_attempts_reached`
+ * Opens a session after the first factor, and checks the second. The account is locked meanwhile,
+ * so that a password reset or a change of the second factor cancels the sign-in. The client's
+ * previous session ends: a token planted in its cookie becomes worthless.
+ * @throws `sign_in_failed` where the password changed, `oidc_flow_invalid` where the generation
+ * changed, `two_factor_required`, `two_factor_code_invalid`, `two_factor_attempts_reached`
  */
-export async function openSessionOf(ctx: ActingContext, request: SessionRequest): Promise<OpenedSession> {
-  const opening = (tx: Kysely<IdentityDatabase>) => open(ctx, tx, request);
-  const session = await recordFailures(ctx, signInTo(request.accountId), () => attempt(ctx, opening));
-  await endSessionOfToken(ctx, request.previousSessionToken);
-  ctx.sessionSweeper.sweep();
+export async function openSessionFor(ctx: ActingContext, request: VerifiedSignIn): Promise<OpenedSession> {
+  const open = () => attempt(ctx, (tx) => openIfCurrent(ctx, tx, request));
+  const session = await recordFailures(ctx, signInTo(request.accountId), open);
+  await endPreviousSession(ctx, request.previousSessionToken);
   return session;
 }
 
 const signInTo = (accountId: string) => ({ accountId, action: 'account.sign_in_failed' }) as const;
 
-async function open(
+async function openIfCurrent(
   ctx: ActingContext,
-  tx: Kysely<IdentityDatabase>,
-  { accountId, passwordHash, issuer, generation, code, useUp }: SessionRequest,
+  tx: Db,
+  { accountId, passwordHash, issuer, generation, code, useUp }: VerifiedSignIn,
 ): Promise<OpenedSession | DomainError> {
-  const current = await selectSignInBasisShared(tx, accountId);
-  if (!current || (passwordHash !== undefined && passwordHash !== current.password_hash)) return errors.sign_in_failed();
-  if (generation !== undefined && generation !== current.sign_in_generation) return errors.oidc_flow_invalid();
-  const refusal = await checkSecondFactor(ctx, tx, accountId, code);
-  if (refusal) return refusal;
+  const account = await lockAccountShared(tx, accountId);
+  if (!account || (passwordHash !== undefined && passwordHash !== account.password_hash)) return errors.sign_in_failed();
+  if (generation !== undefined && generation !== account.sign_in_generation) return errors.oidc_flow_invalid();
+  const twoFactor = await lockTwoFactor(tx, accountId);
+  if (twoFactor?.enabled_at) {
+    const error = code === undefined ? errors.two_factor_required() : await takeCode(ctx, tx, twoFactor, code);
+    if (error) return error;
+  }
   await useUp?.(tx);
   const opened = await openSession(ctx, tx, accountId);
   const by = passwordHash === undefined ? 'oidc' : 'password';
-  await recordAccount(asSession(ctx, opened.id), tx, accountId, 'account.signed_in', {
-    by,
-    ...(issuer !== undefined && { issuer }),
-  });
+  await recordAccount(asSession(ctx, opened.id), tx, accountId, 'account.signed_in', { by, issuer });
   return opened;
-}
-
-async function checkSecondFactor(
-  ctx: ActingContext,
-  tx: Kysely<IdentityDatabase>,
-  accountId: string,
-  code: string | undefined,
-): Promise<DomainError | undefined> {
-  const row = await lockTwoFactor(tx, accountId);
-  if (!row?.enabled_at) return undefined;
-  return code === undefined ? errors.two_factor_required() : spendCode(ctx, tx, row, code);
 }

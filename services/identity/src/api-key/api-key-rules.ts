@@ -1,9 +1,11 @@
-import type { DomainError } from '@latchkey/kit/errors';
-import { parseId } from '@latchkey/kit/id';
-import { hasLength, withoutInvisible } from '@latchkey/kit/text';
+import type { Changes } from '@latchkey/audit/record';
+import type { DomainError } from '@latchkey/kit/errors/errors';
+import { parseId } from '@latchkey/kit/validation/id';
+import { hasLength, withoutInvisible } from '@latchkey/kit/validation/text';
 import { errors } from '../errors.ts';
+import type { ApiKeyRow } from './api-key.store.ts';
 
-/** Every scope there is (specification 5, decisions 5). */
+/** Specification 5, decisions 5. */
 const SCOPES = new Set([
   'applications:read',
   'applications:create',
@@ -16,40 +18,85 @@ const SCOPES = new Set([
 ]);
 const NAME_LENGTH_MIN = 3;
 const NAME_LENGTH_MAX = 64;
-/** Most applications in a key's list. A key for more of them can be open to all. */
+/** A key for more applications can be open to all. */
 const APPLICATIONS_MAX = 1_000;
-/** The last instant that has a year of four digits. */
-const LATEST_TIME_MS = Date.UTC(10_000, 0) - 1;
+/** The last instant with a year of four digits. */
+const EXPIRY_MAX_MS = Date.UTC(10_000, 0) - 1;
 
-function invalid(path: string, message: string): DomainError {
-  return errors.api_key_settings_invalid().withDetails({ path, message });
+export interface ApiKeyChange {
+  readonly name?: string | undefined;
+  readonly scopes?: readonly string[] | undefined;
+  readonly allApplications?: boolean | undefined;
+  readonly applicationIds?: readonly string[] | undefined;
+  readonly expiresAt?: Date | null | undefined;
 }
 
-/** The name in NFC, without invisible characters and white space around (decisions 6). Throws `api_key_settings_invalid`. */
-export function parseName(text: string): string {
+export type ColumnChanges = Partial<Pick<ApiKeyRow, 'name' | 'scopes' | 'all_applications' | 'application_ids' | 'expires_at'>>;
+
+/**
+ * Validates a change without the stored key. Opening a key to all applications empties its list.
+ * @throws `api_key_settings_invalid`
+ */
+export function parseChange(change: ApiKeyChange, now: Date): ColumnChanges {
+  const { name, scopes, allApplications, expiresAt } = change;
+  const applicationIds = change.applicationIds && parseApplicationIds(change.applicationIds);
+  if (allApplications !== undefined && applicationIds && allApplications === applicationIds.length > 0) {
+    throw errors.api_key_settings_invalid();
+  }
+  return {
+    ...(name !== undefined && { name: parseName(name) }),
+    ...(scopes && { scopes: parseScopes(scopes) }),
+    ...(expiresAt !== undefined && { expires_at: expiresAt && parseExpiry(expiresAt, now) }),
+    ...(allApplications !== undefined && { all_applications: allApplications }),
+    ...(applicationIds && { application_ids: applicationIds }),
+    ...(allApplications && { application_ids: [] }),
+  };
+}
+
+/**
+ * Validates a change against the stored key: only restricted keys list applications.
+ * @throws `revoked_api_key_unchangeable`, `api_key_conflict`
+ */
+export function checkChange(stored: ApiKeyRow, changes: ColumnChanges): void {
+  if (stored.revoked_at) throw errors.revoked_api_key_unchangeable();
+  if (changes.all_applications === undefined && !changes.application_ids) return;
+  const { all_applications, application_ids } = { ...stored, ...changes };
+  if (all_applications === application_ids.length > 0) throw errors.api_key_conflict();
+}
+
+export function toAuditChanges(changes: ColumnChanges): Changes {
+  const { name, scopes, all_applications: allApplications, application_ids: applicationIds, expires_at: expiresAt } = changes;
+  return { name, scopes, allApplications, applicationIds, expiresAt: expiresAt ? expiresAt.toISOString() : expiresAt };
+}
+
+export function isActive(key: Pick<ApiKeyRow, 'revoked_at' | 'expires_at'>, now: Date): boolean {
+  return !key.revoked_at && (!key.expires_at || key.expires_at > now);
+}
+
+function parseName(text: string): string {
   const name = withoutInvisible(text);
   if (!hasLength(name, NAME_LENGTH_MIN, NAME_LENGTH_MAX)) throw invalid('name', 'must be 3 to 64 characters');
   return name;
 }
 
-/** The scopes as given. Throws `api_key_settings_invalid` unless they are one or more known ones, each once. */
-export function parseScopes(scopes: readonly string[]): string[] {
+function parseScopes(scopes: readonly string[]): string[] {
   const known = scopes.length > 0 && scopes.every((scope) => SCOPES.has(scope));
   if (!known || new Set(scopes).size !== scopes.length) throw invalid('scopes', 'must be known scopes, each once');
   return [...scopes];
 }
 
-/** The time as given. Throws `api_key_settings_invalid` unless it is in the future. */
-export function parseExpiry(expiresAt: Date, now: Date): Date {
+function parseExpiry(expiresAt: Date, now: Date): Date {
   const time = expiresAt.getTime();
   // An invalid date compares false with everything.
-  if (!(time > now.getTime() && time <= LATEST_TIME_MS))
-    throw invalid('expiresAt', 'must be in the future and before the year 10000');
-  return expiresAt;
+  if (time > now.getTime() && time <= EXPIRY_MAX_MS) return expiresAt;
+  throw invalid('expiresAt', 'must be in the future and before the year 10000');
 }
 
-/** The ids, each once and in canonical form where it has one. Throws `api_key_settings_invalid` for too many. */
-export function parseApplicationIds(texts: readonly string[]): string[] {
+function parseApplicationIds(texts: readonly string[]): string[] {
   if (texts.length > APPLICATIONS_MAX) throw invalid('applicationIds', `must be at most ${APPLICATIONS_MAX} ids`);
   return [...new Set(texts.map((text) => parseId(text) ?? text))];
+}
+
+function invalid(path: string, message: string): DomainError {
+  return errors.api_key_settings_invalid().withDetails({ path, message });
 }

@@ -2,13 +2,6 @@ import { createHash, randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { createApiKeyText, parseApiKeyText } from './api-key-text.ts';
 
-test('a key that was made is a key', () => {
-  for (let i = 0; i < 1_000; i += 1) {
-    const key = createApiKeyText(randomBytes);
-    expect(parseApiKeyText(key.text)).toEqual(key);
-  }
-});
-
 test('every mistyped or exchanged character of a key is found', () => {
   const { text } = createApiKeyText(randomBytes);
   for (let i = 0; i < text.length; i += 1) {
@@ -49,7 +42,7 @@ test('all 62 characters are as likely', () => {
   const counts = new Map<string, number>();
   const keys = 2_000;
   for (let i = 0; i < keys; i += 1) {
-    // The checksum is left out: its first digit is small, since 62 to the power of 6 has more than 32 bits.
+    // Without the checksum, whose first digit is small.
     const drawn = createApiKeyText(random).text.slice(8, -6).replace('_', '');
     for (const character of drawn) counts.set(character, (counts.get(character) ?? 0) + 1);
   }

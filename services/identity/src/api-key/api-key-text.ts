@@ -5,17 +5,16 @@ const PREFIX = 'lk_mgmt_';
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const PUBLIC_ID_LENGTH = 16;
 const SECRET_LENGTH = 48;
-/** Room for 32 bits: 62 to the power of 6 is more than 2 to the power of 32. */
+/** 62^6 is more than 2^32. */
 const CHECKSUM_LENGTH = 6;
 const SHAPE = new RegExp(`^${PREFIX}([0-9A-Za-z]{${PUBLIC_ID_LENGTH}})_[0-9A-Za-z]{${SECRET_LENGTH}}$`);
 
-/** The text of a management key, and the part of it that may be shown and looked up. */
 export interface ApiKeyText {
   readonly text: string;
   readonly publicId: string;
 }
 
-/** A new management key, `lk_mgmt_<publicId>_<secret>` (decisions 5): 250 random bits in the secret, and its checksum. */
+/** A new key, `lk_mgmt_<publicId>_<secret>` (decisions 5), with 250 random bits in its secret. */
 export function createApiKeyText(random: (bytes: number) => Buffer): ApiKeyText {
   const draw = customRandom(ALPHABET, SECRET_LENGTH, random);
   const publicId = draw(PUBLIC_ID_LENGTH);
@@ -23,17 +22,14 @@ export function createApiKeyText(random: (bytes: number) => Buffer): ApiKeyText 
   return { text: body + checksum(body), publicId };
 }
 
-/** A key as a client sent it, or undefined for text that was never one: no look-up is needed to refuse it. */
+/** Parses a key; undefined for text that was never one, which is rejected without a query. */
 export function parseApiKeyText(text: string): ApiKeyText | undefined {
   const publicId = SHAPE.exec(text)?.[1];
   if (!publicId || checksum(text.slice(0, -CHECKSUM_LENGTH)) !== text.slice(-CHECKSUM_LENGTH)) return undefined;
   return { text, publicId };
 }
 
-/**
- * CRC-32 of all that comes before it in base 62, most significant digit first, padded with `0`. It finds every mistyped or exchanged
- * character. It is no secret: what proves a key is its HMAC.
- */
+/** CRC-32 in base 62, most significant digit first. It detects typing errors and proves nothing. */
 function checksum(body: string): string {
   let rest = crc32(body);
   let digits = '';

@@ -1,30 +1,34 @@
 import { type Timestamp, timestampFromDate, timestampMs } from '@bufbuild/protobuf/wkt';
 import type { ServiceImpl } from '@connectrpc/connect';
-import { actingFor } from '@latchkey/kit/audit/actor';
+import { actingFor } from '@latchkey/audit/actor';
 import type { ApiKeyService, UpdateApiKeyRequest } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
 import type { IdentityContext } from '../context.ts';
-import { getApiKeyUsage } from './active-api-keys.ts';
-import { type ApiKey, createApiKey, listApiKeys, revokeApiKey, updateApiKey } from './api-key.ts';
-import type { ApiKeyChange } from './api-key-change.ts';
-import type { OwnedApplications } from './owned-applications.client.ts';
+import {
+  type ApiKey,
+  createApiKey,
+  type FindOwnedApplications,
+  getApiKeyUsage,
+  listApiKeys,
+  revokeApiKey,
+  updateApiKey,
+} from './api-key.ts';
+import type { ApiKeyChange } from './api-key-rules.ts';
 
-/** Management API keys. */
-export function apiKeyRpc(ctx: IdentityContext, ownedApplications: OwnedApplications): ServiceImpl<typeof ApiKeyService> {
+export function apiKeyRpc(ctx: IdentityContext, findOwned: FindOwnedApplications): ServiceImpl<typeof ApiKeyService> {
   return {
     async listApiKeys({ accountId, pageToken }) {
       const { apiKeys, nextPageToken } = await listApiKeys(ctx, accountId, pageToken);
       return { apiKeys: apiKeys.map(toMessage), nextPageToken };
     },
-    async createApiKey(req, call) {
-      const { accountId, name, scopes, allApplications, applicationIds } = req;
-      const expiresAt = req.expiresAt && toDate(req.expiresAt);
+    async createApiKey({ accountId, name, scopes, allApplications, applicationIds, ...request }, call) {
+      const expiresAt = request.expiresAt ? toDate(request.expiresAt) : null;
       const settings = { name, scopes, allApplications, applicationIds, expiresAt };
-      const { apiKey, plaintextKey } = await createApiKey(actingFor(ctx, call), accountId, settings, ownedApplications(call));
+      const { apiKey, plaintextKey } = await createApiKey(actingFor(ctx, call), accountId, settings, findOwned);
       return { apiKey: toMessage(apiKey), plaintextKey };
     },
-    async updateApiKey(req, call) {
-      const ref = { accountId: req.accountId, id: req.apiKeyId };
-      return { apiKey: toMessage(await updateApiKey(actingFor(ctx, call), ref, toChange(req), ownedApplications(call))) };
+    async updateApiKey(request, call) {
+      const ref = { accountId: request.accountId, id: request.apiKeyId };
+      return { apiKey: toMessage(await updateApiKey(actingFor(ctx, call), ref, toChange(request), findOwned)) };
     },
     async revokeApiKey({ accountId, apiKeyId }, call) {
       return { apiKey: toMessage(await revokeApiKey(actingFor(ctx, call), { accountId, id: apiKeyId })) };
@@ -37,21 +41,12 @@ export function apiKeyRpc(ctx: IdentityContext, ownedApplications: OwnedApplicat
 }
 
 function toChange({ name, scopes, allApplications, applicationIds, expiry }: UpdateApiKeyRequest): ApiKeyChange {
-  return {
-    name,
-    scopes: scopes?.scopes,
-    allApplications,
-    applicationIds: applicationIds?.applicationIds,
-    expiresAt: toExpiry(expiry),
-  };
+  const change = { name, scopes: scopes?.scopes, allApplications, applicationIds: applicationIds?.applicationIds };
+  if (expiry.case === 'expiresAt') return { ...change, expiresAt: toDate(expiry.value) };
+  return { ...change, ...(expiry.case === 'neverExpires' && expiry.value && { expiresAt: null }) };
 }
 
-function toExpiry(expiry: UpdateApiKeyRequest['expiry']): Date | null | undefined {
-  if (expiry.case === 'expiresAt') return toDate(expiry.value);
-  return expiry.case === 'neverExpires' && expiry.value ? null : undefined;
-}
-
-/** A time that no Date can hold becomes an invalid one, for the rules to refuse. */
+/** A time that no Date can hold becomes an invalid one, which the rules reject. */
 function toDate(timestamp: Timestamp): Date {
   return new Date(timestampMs(timestamp));
 }

@@ -1,44 +1,43 @@
-import { newId, parseId } from '@latchkey/kit/id';
-import { hmac } from '@latchkey/kit/secrets';
+import { hmac } from '@latchkey/kit/crypto/secrets';
+import { newId, parseId } from '@latchkey/kit/validation/id';
+import { lockAccount } from '../account/account.store.ts';
 import { type ActingContext, recordApiKey } from '../audit/audit.ts';
 import type { IdentityContext } from '../context.ts';
+import type { Db } from '../db/schema.ts';
 import { apiKeyEpoch } from '../epoch/epoch.ts';
 import { errors } from '../errors.ts';
-import { isActive, reserveActiveApiKey } from './active-api-keys.ts';
 import {
   type ApiKeyRef,
   type ApiKeyRow,
+  countActiveApiKeys,
   insertApiKey,
   lockApiKey,
   selectApiKey,
+  selectApiKeyByPublicId,
   selectApiKeys,
   updateApiKeyRow,
 } from './api-key.store.ts';
-import { type ApiKeyChange, checkChange, parseChange, toAuditChanges } from './api-key-change.ts';
-import { parseApplicationIds, parseExpiry, parseName, parseScopes } from './api-key-rules.ts';
+import { type ApiKeyChange, type ColumnChanges, checkChange, isActive, parseChange, toAuditChanges } from './api-key-rules.ts';
 import { createApiKeyText } from './api-key-text.ts';
-import { checkOwned, type FindOwnedApplications } from './owned-applications.ts';
 
-/** A key's record, without its secret. */
 export type ApiKey = Omit<ApiKeyRow, 'key_hash'>;
 
-/** What a new key is made of, as its owner sent it. */
-export interface ApiKeySettings {
+export interface NewApiKey {
   readonly name: string;
   readonly scopes: readonly string[];
   readonly allApplications: boolean;
   readonly applicationIds: readonly string[];
-  /** Undefined means never. */
-  readonly expiresAt: Date | undefined;
+  readonly expiresAt: Date | null;
 }
 
-/** A key may name 1,000 applications: so many keys stay below the 1 MiB of a message. */
+export type FindOwnedApplications = (accountId: string, applicationIds: readonly string[]) => Promise<readonly string[]>;
+
+/** Keys may name 1,000 applications each; 20 keys fit in a message of 1 MiB. */
 const PAGE_SIZE = 20;
 
 /**
- * A page of an account's keys, oldest first. Text that is no account id names an account without keys.
- *
- * @param pageToken id of the last key of the page before; empty for the first page
+ * A page of an account's keys, oldest first.
+ * @param pageToken id of the last key of the previous page; empty for the first page
  */
 export async function listApiKeys(
   ctx: IdentityContext,
@@ -48,46 +47,49 @@ export async function listApiKeys(
   const accountId = parseId(accountText);
   const after = pageToken === '' ? undefined : parseId(pageToken);
   if (!accountId || (pageToken !== '' && !after)) return { apiKeys: [], nextPageToken: '' };
-  const rows = await selectApiKeys(ctx.db, accountId, { after, limit: PAGE_SIZE + 1 });
+  const rows = await selectApiKeys(ctx.db, accountId, after, PAGE_SIZE + 1);
   const apiKeys = rows.slice(0, PAGE_SIZE);
   return { apiKeys, nextPageToken: rows.length > PAGE_SIZE ? (apiKeys.at(-1)?.id ?? '') : '' };
 }
 
+export async function findApiKey({ db }: IdentityContext, accountId: string, name: string): Promise<ApiKey | undefined> {
+  const id = parseId(name);
+  return id ? selectApiKey(db, { accountId, id }) : selectApiKeyByPublicId(db, accountId, name);
+}
+
+/** Number of active keys of an account, and its limit. */
+export async function getApiKeyUsage(ctx: IdentityContext, accountText: string): Promise<{ active: number; activeMax: number }> {
+  const accountId = parseId(accountText);
+  const active = accountId ? await countActiveApiKeys(ctx.db, accountId, ctx.clock()) : 0;
+  return { active, activeMax: ctx.activeApiKeysMax };
+}
+
 /**
- * Makes a key (decisions 5).
- *
+ * Creates a key (decisions 5).
  * @returns the record and the only copy of the key's text
- * @throws `api_key_settings_invalid`, `account_not_found`, `application_not_found`, `active_api_keys_limit_exceeded`
+ * @throws the errors of `CreateApiKey` in api_key.proto
  */
 export async function createApiKey(
   ctx: ActingContext,
   accountText: string,
-  settings: ApiKeySettings,
+  settings: NewApiKey,
   findOwned: FindOwnedApplications,
 ): Promise<{ apiKey: ApiKey; plaintextKey: string }> {
   const now = ctx.clock();
-  const name = parseName(settings.name);
-  const scopes = parseScopes(settings.scopes);
-  const expiresAt = settings.expiresAt ? parseExpiry(settings.expiresAt, now) : null;
-  if (settings.allApplications === settings.applicationIds.length > 0) throw errors.api_key_settings_invalid();
+  const columns = parseChange(settings, now) as Required<ColumnChanges>;
   const accountId = parseId(accountText);
   if (!accountId) throw errors.account_not_found();
-  const applicationIds = parseApplicationIds(settings.applicationIds);
-  await checkOwned(accountId, applicationIds, findOwned);
+  await checkOwned(accountId, columns.application_ids, findOwned);
   const { text, publicId } = createApiKeyText(ctx.random);
   const apiKey = await ctx.db.transaction().execute(async (tx) => {
     await reserveActiveApiKey(ctx, tx, accountId, now);
     const inserted = await insertApiKey(tx, {
+      ...columns,
       id: newId(),
       account_id: accountId,
-      name,
       public_id: publicId,
       key_hash: hmac(ctx.apiKeyPepper, text),
       key_last4: text.slice(-4),
-      scopes,
-      all_applications: settings.allApplications,
-      application_ids: applicationIds,
-      expires_at: expiresAt,
       created_at: now,
       updated_at: now,
     });
@@ -98,10 +100,8 @@ export async function createApiKey(
 }
 
 /**
- * Changes what is given of a key and leaves the rest. What the key may no longer do is refused from the next request on (decisions 5).
- *
- * @throws `api_key_settings_invalid`, `api_key_not_found`, `application_not_found`, `revoked_api_key_unchangeable`, `api_key_conflict`,
- * `active_api_keys_limit_exceeded`
+ * Changes some settings of a key, from the next request on (decisions 5).
+ * @throws the errors of `UpdateApiKey` in api_key.proto
  */
 export async function updateApiKey(
   ctx: ActingContext,
@@ -119,8 +119,8 @@ export async function updateApiKey(
     if (!stored) throw errors.api_key_not_found();
     checkChange(stored, changes);
     if (Object.keys(changes).length === 0) return stored;
-    const revived = !isActive(stored, now) && isActive({ ...stored, ...changes }, now);
-    if (revived) await reserveActiveApiKey(ctx, tx, found.accountId, now);
+    const isRevived = !isActive(stored, now) && isActive({ ...stored, ...changes }, now);
+    if (isRevived) await reserveActiveApiKey(ctx, tx, found.accountId, now);
     await recordApiKey(ctx, tx, found, 'api_key.updated', toAuditChanges(changes));
     return updateApiKeyRow(tx, found.id, { ...changes, updated_at: now });
   });
@@ -129,8 +129,7 @@ export async function updateApiKey(
 }
 
 /**
- * Ends a key for good, from the next request on. Revoking it again changes nothing (decisions 5).
- *
+ * Revokes a key from the next request on. Revoking it again changes nothing (decisions 5).
  * @throws `api_key_not_found`
  */
 export async function revokeApiKey(ctx: ActingContext, ref: ApiKeyRef): Promise<ApiKey> {
@@ -151,4 +150,23 @@ function parseRef(ref: ApiKeyRef): ApiKeyRef {
   const [accountId, id] = [parseId(ref.accountId), parseId(ref.id)];
   if (!accountId || !id) throw errors.api_key_not_found();
   return { accountId, id };
+}
+
+/** Text that is no id is an unknown application (decisions 1). */
+async function checkOwned(accountId: string, ids: readonly string[], findOwned: FindOwnedApplications): Promise<void> {
+  if (ids.length === 0) return;
+  if (!ids.every(parseId)) throw errors.application_not_found();
+  const owned = new Set(await findOwned(accountId, ids));
+  if (!ids.every((id) => owned.has(id))) throw errors.application_not_found();
+}
+
+/**
+ * Checks the limit of active keys (decisions 9), with the account locked so that concurrent
+ * creations count one another.
+ * @throws `account_not_found`, `active_api_keys_limit_exceeded`
+ */
+async function reserveActiveApiKey(ctx: IdentityContext, tx: Db, accountId: string, now: Date): Promise<void> {
+  if (!(await lockAccount(tx, accountId))) throw errors.account_not_found();
+  const active = await countActiveApiKeys(tx, accountId, now);
+  if (active >= ctx.activeApiKeysMax) throw errors.active_api_keys_limit_exceeded();
 }

@@ -1,24 +1,17 @@
-import { createClient, type HandlerContext, type Transport } from '@connectrpc/connect';
+import { createClient, type Transport } from '@connectrpc/connect';
+import { currentOrigin } from '@latchkey/kit/log/request-context';
 import { REQUEST_ID_HEADER } from '@latchkey/kit/rpc/route';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
-import type { FindOwnedApplications } from './owned-applications.ts';
+import type { FindOwnedApplications } from './api-key.ts';
 
-/** Enough to go round a process that hangs. */
+/** Long enough for one retry after a process that hangs. */
 const TIMEOUT_MS = 3_500;
 
-/** Asks the apps service on behalf of one call, which the question is logged and canceled with. */
-export type OwnedApplications = (call: HandlerContext) => FindOwnedApplications;
-
-/** A client that asks over the given transport, for 3.5 s at most. */
-export function createOwnedApplications(appsTransport: Transport): OwnedApplications {
+export function createFindOwnedApplications(appsTransport: Transport): FindOwnedApplications {
   const client = createClient(ApplicationService, appsTransport);
-  return (call) => async (accountId, applicationIds) => {
-    const options = {
-      headers: { [REQUEST_ID_HEADER]: call.requestHeader.get(REQUEST_ID_HEADER) ?? '' },
-      timeoutMs: TIMEOUT_MS,
-      signal: call.signal,
-    };
-    const owned = await client.findOwnedApplications({ accountId, applicationIds: [...applicationIds] }, options);
-    return owned.applicationIds;
+  return async (accountId, applicationIds) => {
+    const headers = { [REQUEST_ID_HEADER]: currentOrigin()?.requestId ?? '' };
+    const request = { accountId, applicationIds: [...applicationIds] };
+    return (await client.findOwnedApplications(request, { headers, timeoutMs: TIMEOUT_MS })).applicationIds;
   };
 }

@@ -1,58 +1,39 @@
-import type { Acting } from '@latchkey/kit/audit/actor';
-import { recordAudit } from '@latchkey/kit/audit/audit-entry';
-import type { Changes } from '@latchkey/kit/audit/changes';
-import { DomainError } from '@latchkey/kit/errors';
-import type { Kysely } from 'kysely';
+import type { Acting } from '@latchkey/audit/actor';
+import type { Changes } from '@latchkey/audit/record';
+import { recordAudit } from '@latchkey/audit/record';
+import { DomainError } from '@latchkey/kit/errors/errors';
 import type { IdentityContext } from '../context.ts';
-import type { IdentityDatabase } from '../db/schema.ts';
-import type { FailedAttempt } from './failed-attempts.ts';
+import type { Db } from '../db/schema.ts';
+import type { CredentialFailure } from './credential-failures.ts';
 
-/** Use cases that change something: they know who asks. */
+/** Context of use cases that change something: it names the actor for the audit log. */
 export type ActingContext = Acting<IdentityContext>;
 
-/** What is done to accounts, by the name that the audit log has for it. */
-export type AccountAction =
-  | 'account.created'
-  | 'account.signed_in'
-  | 'account.signed_out'
-  | 'account.signed_out_everywhere'
-  | 'account.two_factor_enabled'
-  | 'account.two_factor_disabled'
-  | 'account.recovery_code_used'
-  | 'account.password_reset'
-  | 'account.oidc_linked'
-  | 'account.oidc_unlinked'
-  | 'account.avatar_changed';
+type Actor = Pick<ActingContext, 'origin'>;
 
-/** What is done to management API keys. */
-export type ApiKeyAction = 'api_key.created' | 'api_key.updated' | 'api_key.revoked';
-
-type Tx = Kysely<IdentityDatabase>;
-
-/** Writes to the audit log what is done to an account, in the transaction that does it. */
+/** Writes an action on an account to the audit log, in the transaction of the action. */
 export async function recordAccount(
-  { origin }: Pick<ActingContext, 'origin'>,
-  tx: Tx,
+  { origin }: Actor,
+  tx: Db,
   accountId: string,
-  action: AccountAction,
+  action: `account.${string}`,
   changes: Changes = {},
 ): Promise<void> {
   await recordAudit(tx, origin, { accountId, action, subject: { kind: 'account', id: accountId }, changes });
 }
 
-/** Writes to the audit log what is done to a key, likewise. */
+/** Writes an action on a management API key to the audit log, in the transaction of the action. */
 export async function recordApiKey(
-  { origin }: Pick<ActingContext, 'origin'>,
-  tx: Tx,
+  { origin }: Actor,
+  tx: Db,
   { accountId, id }: { readonly accountId: string; readonly id: string },
-  action: ApiKeyAction,
+  action: `api_key.${string}`,
   changes: Changes,
 ): Promise<void> {
   await recordAudit(tx, origin, { accountId, action, subject: { kind: 'api_key', id }, changes });
 }
 
-/** Refusals that the owner of an account wants to know of, by their reason. */
-const FAILURES: ReadonlyMap<string, FailedAttempt['reason']> = new Map([
+const FAILURE_REASONS: ReadonlyMap<string, CredentialFailure['reason']> = new Map([
   ['oidc_password_wrong', 'wrong_password'],
   ['two_factor_password_wrong', 'wrong_password'],
   ['password_attempts_reached', 'too_many_passwords'],
@@ -60,32 +41,24 @@ const FAILURES: ReadonlyMap<string, FailedAttempt['reason']> = new Map([
   ['two_factor_attempts_reached', 'too_many_codes'],
 ]);
 
-/**
- * Does what takes a password or a code, of somebody who has shown the first factor of the account or has a session of it. Where that was not good, it is
- * written to the audit log, behind the scenes.
- *
- * @throws what `act` throws
- */
+/** Runs `act`, and queues an audit entry where it rejects a password or a code. */
 export async function recordFailures<T>(
-  { failedAttempts, origin }: Pick<ActingContext, 'failedAttempts' | 'origin'>,
-  attempt: Pick<FailedAttempt, 'accountId' | 'action'>,
+  { credentialFailures, origin }: Pick<ActingContext, 'credentialFailures' | 'origin'>,
+  attempt: Pick<CredentialFailure, 'accountId' | 'action'>,
   act: () => Promise<T>,
 ): Promise<T> {
   try {
     return await act();
   } catch (err) {
-    const reason = err instanceof DomainError ? FAILURES.get(err.reason) : undefined;
-    if (reason) failedAttempts.record({ ...attempt, reason, origin });
+    const reason = err instanceof DomainError ? FAILURE_REASONS.get(err.reason) : undefined;
+    if (reason) credentialFailures.record({ ...attempt, reason, origin });
     throw err;
   }
 }
 
-/**
- * Who opens a session is that session from then on, so that what it does later can be told to be of this sign-in. Operators and services stay what they are.
- */
-export function asSession<C extends Pick<ActingContext, 'origin'>>(ctx: C, sessionId: string): C {
+/** The context with a client's actor replaced by its new session. Operators and services stay. */
+export function asSession<C extends Actor>(ctx: C, sessionId: string): C {
   const { origin } = ctx;
-  return origin.kind === 'anonymous' || origin.kind === 'session'
-    ? { ...ctx, origin: { ...origin, kind: 'session' as const, credentialId: sessionId } }
-    : ctx;
+  if (origin.kind !== 'anonymous' && origin.kind !== 'session') return ctx;
+  return { ...ctx, origin: { ...origin, kind: 'session' as const, credentialId: sessionId } };
 }

@@ -1,51 +1,36 @@
-import { hmac } from '@latchkey/kit/secrets';
+import { isIP } from 'node:net';
+import { hmac } from '@latchkey/kit/crypto/secrets';
 import { parseApiKeyText } from '../api-key/api-key-text.ts';
 import type { IdentityContext } from '../context.ts';
 import { apiKeyEpoch, type Epoch, sessionEpoch } from '../epoch/epoch.ts';
 import { errors } from '../errors.ts';
-import { isSessionAlive } from '../session/session-lifetime.ts';
+import { isSessionAlive } from '../session/session.ts';
 import { csrfTokenOf, hashSessionToken } from '../session/session-token.ts';
-import { selectApiKey, selectSessionByTokenHash } from './authentication.store.ts';
-import { recordApiKeyUse, recordSessionUse } from './credential-use.ts';
+import { type StoredApiKey, selectApiKey, selectSession, updateApiKeyUse, updateSessionUse } from './authentication.store.ts';
 
-/** An authenticated caller and what it may do. A session may do everything, in every application of its account. */
+/** A use from the same address is recorded once in this time (authentication.proto). */
+const USE_INTERVAL_MS = 60_000;
+
+/** An authenticated caller. A session has every scope and every application of its account. */
 export interface Principal {
   readonly accountId: string;
-  /** Of the account. */
   readonly username: string;
   readonly credentialId: string;
-  /** Null means never. */
   readonly expiresAt: Date | null;
-}
-
-export interface ApiKeyPrincipal extends Principal {
-  readonly scopes: string[];
-  readonly allApplications: boolean;
-  readonly applicationIds: string[];
 }
 
 export interface SessionPrincipal extends Principal {
   readonly csrfToken: string;
 }
 
-/** A principal and the epoch that was read before it. */
-export interface Authenticated<P extends Principal> {
-  readonly principal: P;
-  readonly epoch: Epoch;
-}
-
 /**
- * Verifies a management key (specification 5, decisions 5). Text that was never a key costs no query.
- * An unknown key costs the same work as a wrong one.
- *
- * @param clientIp address of who presented it; what is no IP address counts as unknown
- * @throws `api_key_invalid`; for whoever has the right secret also `api_key_revoked` before `api_key_expired`
+ * Verifies a management key (specification 5, decisions 5). Malformed keys cost no query; unknown
+ * keys cost the same as wrong ones.
+ * @param clientIp text that is no IP address counts as unknown
+ * @returns the principal, and the epoch that was read before it
+ * @throws `api_key_invalid`; for the right secret `api_key_revoked` before `api_key_expired`
  */
-export async function authenticateApiKey(
-  ctx: IdentityContext,
-  text: string,
-  clientIp: string,
-): Promise<Authenticated<ApiKeyPrincipal>> {
+export async function authenticateApiKey(ctx: IdentityContext, text: string, clientIp: string) {
   const key = parseApiKeyText(text);
   if (!key) throw errors.api_key_invalid();
   const epoch = await ctx.epochs.read(apiKeyEpoch(key.publicId));
@@ -68,20 +53,23 @@ export async function authenticateApiKey(
 }
 
 /**
- * Verifies a dashboard session's token (decisions 4). Its use keeps it from going idle.
- *
+ * Verifies a session's token (decisions 4). Its use keeps the session from becoming idle.
  * @throws `session_invalid`
  */
-export async function authenticateSession(ctx: IdentityContext, token: string): Promise<Authenticated<SessionPrincipal>> {
+export async function authenticateSession(
+  ctx: IdentityContext,
+  token: string,
+): Promise<{ principal: SessionPrincipal; epoch: Epoch }> {
   const tokenHash = hashSessionToken(token);
   if (!tokenHash) throw errors.session_invalid();
   const epoch = await ctx.epochs.read(sessionEpoch(tokenHash));
-  const stored = await selectSessionByTokenHash(ctx.pool, tokenHash);
+  const stored = await selectSession(ctx.pool, tokenHash);
   const now = ctx.clock();
-  if (!stored || !isSessionAlive({ lastSeenAt: stored.last_seen_at, expiresAt: stored.expires_at }, now)) {
-    throw errors.session_invalid();
+  if (!stored || !isSessionAlive(stored, now)) throw errors.session_invalid();
+  const recentAfter = new Date(now.getTime() - USE_INTERVAL_MS);
+  if (stored.last_seen_at <= recentAfter) {
+    await orLog(ctx, updateSessionUse(ctx.pool, { id: stored.id, at: now, recentAfter }));
   }
-  await recordSessionUse(ctx, stored, now);
   const principal = {
     accountId: stored.account_id,
     username: stored.username,
@@ -90,4 +78,18 @@ export async function authenticateSession(ctx: IdentityContext, token: string): 
     csrfToken: csrfTokenOf(ctx.csrfKey, stored.id),
   };
   return { principal, epoch };
+}
+
+async function recordApiKeyUse(ctx: IdentityContext, key: StoredApiKey, clientIp: string, at: Date): Promise<void> {
+  // A zone identifier means something on the client's own host only.
+  const ip = isIP(clientIp) === 0 ? null : clientIp.replace(/%.*/s, '');
+  const recentAfter = new Date(at.getTime() - USE_INTERVAL_MS);
+  const isRecent = key.last_used_at !== null && key.last_used_at > recentAfter;
+  if (isRecent && (ip === null || ip === key.last_used_ip)) return;
+  await orLog(ctx, updateApiKeyUse(ctx.pool, { id: key.id, at, recentAfter }, ip));
+}
+
+/** The credential is valid, whether or not its use can be recorded. */
+async function orLog(ctx: IdentityContext, write: Promise<void>): Promise<void> {
+  await write.catch((err: unknown) => ctx.logger.warn({ err }, 'use of a credential not recorded'));
 }

@@ -1,32 +1,20 @@
-import type { Kysely } from 'kysely';
-import type { IdentityDatabase } from '../db/schema.ts';
+import type { Db } from '../db/schema.ts';
 
-/** An avatar as the account's row has it. */
-export interface RecordedAvatar {
+/** An uploaded avatar, by its id and the time when its upload began. */
+export interface Avatar {
   readonly id: string;
   readonly uploadedAt: Date;
 }
 
-/** The account's avatar, if it has one; undefined where there is no such account. Others who would change it wait. */
-export async function selectAvatarLocked(
-  tx: Kysely<IdentityDatabase>,
-  accountId: string,
-): Promise<{ readonly avatar: RecordedAvatar | undefined } | undefined> {
-  const row = await tx
-    .selectFrom('account')
-    .select(['avatar_id', 'avatar_uploaded_at'])
-    .where('id', '=', accountId)
-    .forNoKeyUpdate()
-    .executeTakeFirst();
+/** The account's avatar or null, locked; undefined where there is no such account. */
+export async function lockAvatar(tx: Db, accountId: string): Promise<Avatar | null | undefined> {
+  const account = tx.selectFrom('account').select(['avatar_id as id', 'avatar_uploaded_at as uploadedAt']);
+  const row = await account.where('id', '=', accountId).forNoKeyUpdate().executeTakeFirst();
   if (!row) return undefined;
-  const { avatar_id: id, avatar_uploaded_at: uploadedAt } = row;
-  return { avatar: id === null || uploadedAt === null ? undefined : { id, uploadedAt } };
+  const { id, uploadedAt } = row;
+  return id === null || uploadedAt === null ? null : { id, uploadedAt };
 }
 
-export async function replaceAvatar(
-  tx: Kysely<IdentityDatabase>,
-  accountId: string,
-  { id, uploadedAt }: RecordedAvatar,
-): Promise<void> {
+export async function updateAvatar(tx: Db, accountId: string, { id, uploadedAt }: Avatar): Promise<void> {
   await tx.updateTable('account').set({ avatar_id: id, avatar_uploaded_at: uploadedAt }).where('id', '=', accountId).execute();
 }

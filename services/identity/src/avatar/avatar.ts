@@ -1,48 +1,37 @@
-import { parseId } from '@latchkey/kit/id';
+import { parseId } from '@latchkey/kit/validation/id';
 import { type ActingContext, recordAccount } from '../audit/audit.ts';
 import { errors } from '../errors.ts';
-import { replaceAvatar, selectAvatarLocked } from './avatar.store.ts';
+import { type Avatar, lockAvatar, updateAvatar } from './avatar.store.ts';
 
-/** An avatar that is stored. */
 export interface StoredAvatar {
   readonly accountId: string;
   readonly avatarId: string;
-  /** When its upload was begun. */
   readonly uploadedAt: Date | undefined;
 }
 
-/** The avatar that an account has, and the one that it had where that was another. */
-export interface CurrentAvatar {
-  readonly avatarId: string;
-  readonly previousAvatarId?: string;
-}
-
 /**
- * Records an account's avatar, unless one that was uploaded later is there. Whoever calls may do so again, and hours later: the outcome of several
- * uploads does not depend on the order in which they are recorded.
- *
+ * Records an account's avatar, unless a later upload is recorded. It may be repeated, in any order.
+ * @returns the account's avatar, and the one that it replaced
  * @throws `avatar_invalid`, `account_not_found`
  */
-export async function setAvatar(ctx: ActingContext, { accountId, avatarId, uploadedAt }: StoredAvatar): Promise<CurrentAvatar> {
-  const [account, avatar] = [parseId(accountId), parseId(avatarId)];
-  if (!avatar || !uploadedAt) throw errors.avatar_invalid();
+export async function setAvatar(
+  ctx: ActingContext,
+  { accountId, avatarId, uploadedAt }: StoredAvatar,
+): Promise<{ avatarId: string; previousAvatarId?: string }> {
+  const [account, id] = [parseId(accountId), parseId(avatarId)];
+  if (!id || !uploadedAt) throw errors.avatar_invalid();
   if (!account) throw errors.account_not_found();
   return ctx.db.transaction().execute(async (tx) => {
-    const found = await selectAvatarLocked(tx, account);
-    if (!found) throw errors.account_not_found();
-    if (found.avatar && !isLater({ id: avatar, uploadedAt }, found.avatar)) return { avatarId: found.avatar.id };
-    await replaceAvatar(tx, account, { id: avatar, uploadedAt });
-    await recordAccount(ctx, tx, account, 'account.avatar_changed', { avatarId: avatar });
-    return { avatarId: avatar, ...(found.avatar && { previousAvatarId: found.avatar.id }) };
+    const current = await lockAvatar(tx, account);
+    if (current === undefined) throw errors.account_not_found();
+    if (current && !isLater({ id, uploadedAt }, current)) return { avatarId: current.id };
+    await updateAvatar(tx, account, { id, uploadedAt });
+    await recordAccount(ctx, tx, account, 'account.avatar_changed', { avatarId: id });
+    return { avatarId: id, ...(current && { previousAvatarId: current.id }) };
   });
 }
 
-interface Upload {
-  readonly id: string;
-  readonly uploadedAt: Date;
-}
-
-function isLater(a: Upload, b: Upload): boolean {
+function isLater(a: Avatar, b: Avatar): boolean {
   const apartMs = a.uploadedAt.getTime() - b.uploadedAt.getTime();
   return apartMs > 0 || (apartMs === 0 && a.id > b.id);
 }

@@ -1,51 +1,45 @@
-import type { ColumnType, Generated } from 'kysely';
+import type { ColumnType, Generated, Kysely } from 'kysely';
 
-/** A dashboard account. Username and email are as their owner wrote them; unique indexes ignore their case. */
+/** A dashboard account. Unique indexes on username and email ignore case. */
 export interface AccountTable {
   id: string;
   username: string;
   email: string;
-  /** argon2id in PHC format. Null means that the account has no password, as it signs in by OpenID Connect alone. */
+  /** argon2id in PHC format; null for an account that only signs in by OpenID Connect. */
   password_hash: string | null;
-  /** The image that the account's OpenID Connect issuer named, which nobody fetches. */
+  /** Profile image that the OpenID Connect issuer named. The service never fetches it. */
   picture_url: Generated<string | null>;
-  /** The avatar, whose image the files service has, and when its upload was begun; both or neither. */
   avatar_id: Generated<string | null>;
   avatar_uploaded_at: Generated<Date | null>;
-  /** Grows whenever sessions of the account are ended, or a way to sign in is taken away: a sign-in begun before comes to nothing. */
+  /** Epoch of sign-ins. It grows when sessions end, which cancels sign-ins under way. */
   sign_in_generation: Generated<number>;
-  /** Times of the wrong passwords of the last 15 minutes that were shown with a session, to do more than it may. */
+  /** Times of recent wrong passwords that came with a session. */
   password_failures: ColumnType<Date[], Date[] | undefined, Date[]>;
   created_at: Date;
 }
 
-/** A dashboard session. It is idle from `last_seen_at`, which moves at most once a minute. */
 export interface SessionTable {
   id: string;
   account_id: string;
-  /** SHA-256 of the token. */
   token_hash: Buffer;
   created_at: Date;
+  /** Written at most once a minute. */
   last_seen_at: Date;
-  /** The session's end however much it is used. */
   expires_at: Date;
 }
 
-/** The second factor of an account, or the secret of one that is being set up. */
 export interface TwoFactorTable {
   account_id: string;
-  /** The secret in base32, encrypted. */
+  /** TOTP secret in base32, encrypted. */
   secret_sealed: Buffer;
-  /** Null means that it is only set up. */
+  /** Null while it is only set up. */
   enabled_at: Generated<Date | null>;
-  /** Number of the time step (RFC 6238) whose code was accepted last. */
+  /** TOTP time step (RFC 6238) of the last accepted code. */
   last_step: Generated<number | null>;
-  /** Times of the failed attempts of the last 15 minutes; processes' clocks may differ. */
   recent_failures: ColumnType<Date[], Date[] | undefined, Date[]>;
   created_at: Date;
 }
 
-/** A recovery code, good in place of a one-time code until it is used. */
 export interface RecoveryCodeTable {
   account_id: string;
   /** HMAC-SHA-256 of account and code. */
@@ -53,7 +47,7 @@ export interface RecoveryCodeTable {
   used_at: Generated<Date | null>;
 }
 
-/** A way to sign in to an account: who its owner is at an OpenID Connect issuer. */
+/** A subject at an OpenID Connect issuer that may sign in to the account. */
 export interface OidcLinkTable {
   issuer: string;
   subject: string;
@@ -61,20 +55,18 @@ export interface OidcLinkTable {
   created_at: Date;
 }
 
-/** A flow of OpenID Connect that is used up, until it is over anyhow. */
 export interface OidcUsedFlowTable {
   /** SHA-256 of its state. */
   state_hash: Buffer;
   expires_at: Date;
 }
 
-/** A management API key without its text. */
 export interface ApiKeyTable {
   id: string;
   account_id: string;
   name: string;
   public_id: string;
-  /** HMAC-SHA-256 of the whole text under the pepper. */
+  /** HMAC-SHA-256 of the whole key text under the pepper. */
   key_hash: Buffer;
   key_last4: string;
   scopes: string[];
@@ -98,3 +90,5 @@ export interface IdentityDatabase {
   oidc_used_flow: OidcUsedFlowTable;
   api_key: ApiKeyTable;
 }
+
+export type Db = Kysely<IdentityDatabase>;

@@ -1,22 +1,16 @@
-import { createTestDatabase, type TestDatabase } from '@latchkey/testkit/database';
 import { eventually } from '@latchkey/testkit/eventually';
-import { testRedis } from '@latchkey/testkit/redis';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { migrateIdentity, outcomeOf, startTestIdentity, type TestIdentity } from '../testing/identity.fixture.ts';
-import { createSomeKey, keyCredential, type SomeKey, sessionCredential, signUpSomeone } from '../testing/sample.fixture.ts';
-import { waitersForLocks } from '../testing/waiters.ts';
+import { expect, test } from 'vitest';
+import { openTestIdentity, outcomeOf, waitersForLocks } from '../testing/identity.fixture.ts';
+import {
+  createSomeKey,
+  keyCredential,
+  present,
+  type SomeKey,
+  sessionCredential,
+  signUpSomeone,
+} from '../testing/sample.fixture.ts';
 
-let database: TestDatabase;
-let identity: TestIdentity;
-
-beforeAll(async () => {
-  database = await createTestDatabase({ schema: 'identity', migrate: migrateIdentity });
-  identity = await startTestIdentity({ databaseUrl: database.url, redisUrl: (await testRedis()).url });
-});
-afterAll(async () => {
-  await identity.stop();
-  await database.drop();
-});
+const identity = await openTestIdentity();
 
 const use = ({ plaintextKey }: SomeKey) => identity.authentication.authenticate({ credential: keyCredential(plaintextKey) });
 const refOf = ({ accountId, apiKey }: SomeKey) => ({ accountId, apiKeyId: apiKey.id });
@@ -28,22 +22,6 @@ test('an answer names the epoch that Redis holds, for a minute at most', async (
   const lifetimeMs = await identity.redis.pttl(epochKey);
   expect(lifetimeMs).toBeGreaterThan(50_000);
   expect(lifetimeMs).toBeLessThanOrEqual(60_000);
-});
-
-test('every instance answers the same epoch as long as nothing changed', async () => {
-  const key = await createSomeKey(identity);
-  const other = await identity.connect();
-  const [first, second] = [await use(key), await use(key)];
-  const third = await other.authentication.authenticate({ credential: keyCredential(key.plaintextKey) });
-  expect(second).toMatchObject({ epochKey: first.epochKey, epoch: first.epoch });
-  expect(third).toMatchObject({ epochKey: first.epochKey, epoch: first.epoch });
-});
-
-test('an epoch that is gone is made again and never the same', async () => {
-  const key = await createSomeKey(identity);
-  const { epochKey, epoch } = await use(key);
-  await identity.redis.del(epochKey);
-  expect((await use(key)).epoch).not.toBe(epoch);
 });
 
 test.each([
@@ -63,7 +41,7 @@ test.each([
   expect(await identity.redis.get(epochKey)).toBeNull();
 });
 
-test('the epoch is read before the credential is looked up', async () => {
+test('the epoch is read before the credential', async () => {
   const key = await createSomeKey(identity);
   const { epochKey } = await use(key);
   await identity.redis.del(epochKey);
@@ -71,54 +49,13 @@ test('the epoch is read before the credential is looked up', async () => {
   await client.query('begin');
   await client.query('lock table api_key in access exclusive mode');
   const authenticated = use(key);
-  await eventually(() => waitersForLocks(identity.db, 1));
-  // As a revocation does that ends before the look-up is answered.
+  await eventually(() => waitersForLocks(identity, 1));
+  // As a revocation does that ends before the query.
   const ended = await identity.redis.getdel(epochKey);
   await client.query('commit');
   client.release();
   expect((await authenticated).epoch).toBe(ended);
   expect(ended).not.toBeNull();
-});
-
-test('a principal that was looked up before a revocation carries no epoch that stands after it', async () => {
-  const key = await createSomeKey(identity);
-  const client = await identity.db.connect();
-  // The look-up finds the key valid; then the record of its use waits for the row, and so does the revocation.
-  await client.query('begin');
-  await client.query('select 1 from api_key where id = $1 for update', [key.apiKey.id]);
-  const authenticated = use(key);
-  await eventually(() => waitersForLocks(identity.db, 1));
-  const revoked = identity.apiKeys.revokeApiKey(refOf(key));
-  await eventually(() => waitersForLocks(identity.db, 2));
-  await client.query('commit');
-  client.release();
-  const [{ principal, epochKey, epoch }] = await Promise.all([authenticated, revoked]);
-  expect(principal?.credentialId).toBe(key.apiKey.id);
-  expect(await outcomeOf(use(key))).toBe('api_key_revoked');
-  expect(epoch).not.toBe('');
-  expect(await identity.redis.get(epochKey)).not.toBe(epoch);
-});
-
-test('a key is refused from the moment its revocation is answered, however much it is used meanwhile', async () => {
-  const key = await createSomeKey(identity);
-  const other = await identity.connect();
-  let revoked = false;
-  const outcomes: Array<{ begunAfter: boolean; outcome: string }> = [];
-  const keepUsing = async ({ authentication }: Pick<TestIdentity, 'authentication'>) => {
-    for (let left = 5; left > 0; left -= revoked ? 1 : 0) {
-      const begunAfter = revoked;
-      const outcome = await outcomeOf(authentication.authenticate({ credential: keyCredential(key.plaintextKey) }));
-      outcomes.push({ begunAfter, outcome });
-    }
-  };
-  const users = [identity, other, identity, other].map(keepUsing);
-  await eventually(() => outcomes.length >= 20);
-  await identity.apiKeys.revokeApiKey(refOf(key));
-  revoked = true;
-  await Promise.all(users);
-  expect(outcomes[0]?.outcome).toBe('done');
-  const after = outcomes.filter(({ begunAfter }) => begunAfter).map(({ outcome }) => outcome);
-  expect(new Set(after)).toEqual(new Set(['api_key_revoked']));
 });
 
 test('Redis holds nothing that a credential could be made or found from', async () => {
@@ -136,4 +73,45 @@ test('Redis holds nothing that a credential could be made or found from', async 
   expect(names.length).toBeGreaterThanOrEqual(2);
   const held = [...names, ...(await identity.redis.mget(names))].join('\n');
   for (const secret of [key.plaintextKey.slice(25), session.token, ...forms]) expect(held).not.toContain(secret);
+});
+
+const NO_REDIS = { REDIS_URL: 'redis://localhost:1' };
+
+test('without Redis, an answer has no epoch', async () => {
+  const key = await createSomeKey(identity);
+  const { session } = await signUpSomeone(identity);
+  const { authentication } = await identity.connect({ env: NO_REDIS });
+  for (const credential of [keyCredential(key.plaintextKey), sessionCredential(session.token)]) {
+    const answer = await authentication.authenticate({ credential });
+    expect(answer).toMatchObject({ epochKey: '', epoch: '' });
+    expect(answer.principal).toBeDefined();
+  }
+});
+
+test('without Redis, a revocation is answered once every principal has grown too old', async () => {
+  const waits: Array<{ ms: number; end: () => void }> = [];
+  const wait = (ms: number) => new Promise<void>((end) => void waits.push({ ms, end }));
+  const { apiKeys, accounts } = await identity.connect({ env: NO_REDIS, wait });
+  const key = await createSomeKey(identity);
+  const { account, session } = await signUpSomeone(identity);
+  const { principal } = await identity.authentication.authenticate({ credential: sessionCredential(session.token) });
+  const changes = [
+    apiKeys.revokeApiKey(refOf(key)),
+    accounts.signOut({ accountId: account.id, sessionId: present(principal).credentialId }),
+  ];
+  let answered = 0;
+  for (const change of changes) void change.then(() => (answered += 1));
+  await eventually(() => waits.length === 2);
+  expect(await outcomeOf(use(key))).toBe('api_key_revoked');
+  expect(waits.map(({ ms }) => ms)).toEqual([3_000, 3_000]);
+  expect(answered).toBe(0);
+  for (const { end } of waits) end();
+  await Promise.all(changes);
+});
+
+test('the service is ready without Redis, and not without its database', async () => {
+  const withoutRedis = await identity.connect({ env: NO_REDIS });
+  await expect(withoutRedis.service.checkReady()).resolves.toBeUndefined();
+  const withoutDatabase = await identity.connect({ env: { DATABASE_URL: 'postgres://localhost:1/none' } });
+  await expect(withoutDatabase.service.checkReady()).rejects.toThrow();
 });

@@ -15,12 +15,12 @@ function problemsOf(env: Record<string, string>): string {
 }
 
 describe('issuers', () => {
-  test('are none unless they are named', () => {
-    const others = { OIDC_TIMEOUT_MS: '100', OIDC_RETURN_URL: 'https://corp.test', OIDC_CORP_ISSUER: '' };
+  test('are those that OIDC_ISSUERS names', () => {
+    const others = { OIDC_RETURN_URL: 'https://corp.test', OIDC_CORP_ISSUER: '' };
     expect(readIdentityConfig({ ...COMMON, ...others }).oidcIssuers).toEqual([]);
   });
 
-  test.each([undefined, 'crop'])('are to be named where they have settings, as they are not by %j', (named) => {
+  test.each([undefined, 'crop'])('must be named if they have settings, not as %j', (named) => {
     const crop = { OIDC_CROP_ISSUER: 'https://id.crop.test', OIDC_CROP_CLIENT_ID: 'latchkey' };
     const problems = problemsOf({ ...ONE, OIDC_ISSUERS: '', ...(named && { ...crop, OIDC_ISSUERS: named }) });
     expect(problems.split('\n')).toEqual([
@@ -29,7 +29,7 @@ describe('issuers', () => {
     ]);
   });
 
-  test('have settings of their own', () => {
+  test('have their own settings', () => {
     const other = {
       OIDC_B2_ISSUER: 'http://127.0.0.1:4000',
       OIDC_B2_CLIENT_ID: 'b',
@@ -58,13 +58,9 @@ describe('issuers', () => {
     'https://user:secret@id.corp.test',
     'ftp://id.corp.test',
     'id.corp.test',
-  ])('are not taken at %s', (url) => {
+  ])('are rejected at %s', (url) => {
     const problems = problemsOf({ ...ONE, OIDC_CORP_ISSUER: url });
     expect(problems).toBe('OIDC_CORP_ISSUER must be an https URL without query, or http on loopback');
-  });
-
-  test.each(['http://localhost', 'http://[::1]:80', 'http://127.9.9.9', 'https://id.corp.test'])('are taken at %s', (url) => {
-    expect(problemsOf({ ...ONE, OIDC_CORP_ISSUER: url })).toBe('');
   });
 
   test.each([
@@ -72,11 +68,11 @@ describe('issuers', () => {
     ['a-b', 'OIDC_ISSUERS must list names of lower-case letters and digits'],
     ['corp,corp', 'OIDC_ISSUERS must not name an issuer twice'],
     [Array.from({ length: 21 }, (_, i) => `i${i}`).join(), 'OIDC_ISSUERS must name at most 20 issuers'],
-  ])('may not be named %j', (OIDC_ISSUERS, problem) => {
+  ])('cannot be named %j', (OIDC_ISSUERS, problem) => {
     expect(problemsOf({ ...ONE, OIDC_ISSUERS })).toBe(problem);
   });
 
-  test('tell of all that is missing or wrong at once, and of no value', () => {
+  test('report all problems together, without values', () => {
     const problems = problemsOf({
       OIDC_ISSUERS: 'a,b',
       OIDC_A_ISSUER: 'http://secret.test',

@@ -1,25 +1,20 @@
-import { ConfigError, listSetting, readConfig } from '@latchkey/kit/config';
+import { listSetting, readConfig } from '@latchkey/kit/config/settings';
 import { z } from 'zod';
 
-/** An issuer that accounts may sign in at, as the operator registered this service there. */
+/** An OpenID Connect issuer at which the operator registered this service. */
 export interface IssuerSettings {
-  /** What this service calls it. */
   readonly name: string;
-  /** Its identifier, an https URL, or http on loopback. */
+  /** The issuer identifier: an https URL, or http on loopback. */
   readonly url: URL;
   readonly clientId: string;
-  /** Undefined for a public client. */
   readonly clientSecret: string | undefined;
-  /** Separated by spaces; `openid` is among them. */
   readonly scopes: string;
 }
 
 const ISSUERS_MAX = 20;
 const NAME = /^[a-z][a-z0-9]{0,31}$/;
-/** The settings that an issuer has. The list of issuers and what holds for all of them are called otherwise. */
-const OF_ISSUER = /^OIDC_(.+)_(?:ISSUER|CLIENT_ID|CLIENT_SECRET|SCOPES)$/;
+const ISSUER_SETTING = /^OIDC_(.+)_(?:ISSUER|CLIENT_ID|CLIENT_SECRET|SCOPES)$/;
 const SCOPES = /^[\x21\x23-\x5b\x5d-\x7e]+(?: [\x21\x23-\x5b\x5d-\x7e]+)*$/;
-/** Visible ASCII: other characters could not be told apart from mistakes, and a secret is never made of them. */
 const CREDENTIAL = /^[\x20-\x7e]{1,1024}$/;
 
 const namesSetting = listSetting
@@ -27,9 +22,6 @@ const namesSetting = listSetting
   .refine((names) => new Set(names).size === names.length, 'must not name an issuer twice')
   .refine((names) => names.length <= ISSUERS_MAX, `must name at most ${ISSUERS_MAX} issuers`)
   .default([]);
-
-const listOfIssuers = z.object({ OIDC_ISSUERS: namesSetting });
-
 const urlSetting = z.string().refine(isIssuerUrl, 'must be an https URL without query, or http on loopback');
 const credentialSetting = z.string().regex(CREDENTIAL, 'must be ASCII text of up to 1,024 characters');
 const scopesSetting = z
@@ -38,70 +30,55 @@ const scopesSetting = z
   .refine((text) => text.split(' ').includes('openid'), 'must contain openid')
   .default('openid profile email');
 
+const prefixOf = (name: string) => `OIDC_${name.toUpperCase()}`;
+
 /**
- * Reads settings together with those of every issuer that `OIDC_ISSUERS` names: `OIDC_<NAME>_ISSUER`, `_CLIENT_ID`, `_CLIENT_SECRET`, `_SCOPES`.
- * Such settings of any other are a problem: somebody means an issuer to be there.
- *
- * @throws ConfigError naming all problems at once
+ * Reads settings together with those of each issuer in `OIDC_ISSUERS`: `OIDC_<NAME>_ISSUER`,
+ * `_CLIENT_ID`, `_CLIENT_SECRET`, `_SCOPES`. Such settings of an unlisted issuer are a mistake.
+ * @throws ConfigError naming all problems
  */
 export function readWithIssuers<T extends z.ZodObject>(
   schema: T,
   env: NodeJS.ProcessEnv,
 ): z.output<T> & { readonly oidcIssuers: readonly IssuerSettings[] } {
-  const names = issuerNames(env);
-  const shape = { ...unnamedShape(env), ...Object.assign({}, ...names.map(shapeOf)) };
-  const config = readConfig(z.object({ ...schema.shape, ...listOfIssuers.shape, ...shape }), env) as Record<string, unknown>;
-  const oidcIssuers = names.map((name) => issuerOf(name, config as Record<string, string | undefined>));
-  return { ...(config as z.output<T>), oidcIssuers };
+  const listed = namesSetting.safeParse(env.OIDC_ISSUERS || undefined);
+  const names = listed.data ?? [];
+  const shape = { OIDC_ISSUERS: namesSetting, ...(listed.success && unlistedShape(names, env)), ...shapeOf(names) };
+  const config = readConfig(z.object({ ...schema.shape, ...shape }), env) as unknown as Record<string, string | undefined>;
+  const oidcIssuers = names.map((name) => ({
+    name,
+    url: new URL(config[`${prefixOf(name)}_ISSUER`] ?? ''),
+    clientId: config[`${prefixOf(name)}_CLIENT_ID`] ?? '',
+    clientSecret: config[`${prefixOf(name)}_CLIENT_SECRET`],
+    scopes: config[`${prefixOf(name)}_SCOPES`] ?? '',
+  }));
+  return { ...(config as unknown as z.output<T>), oidcIssuers };
 }
 
-/** The names, or none where they are wrong, which is told of with all other problems. */
-function issuerNames(env: NodeJS.ProcessEnv): string[] {
-  try {
-    return readConfig(listOfIssuers, env).OIDC_ISSUERS;
-  } catch (err) {
-    if (err instanceof ConfigError) return [];
-    throw err;
-  }
-}
-
-/** Refuses settings of issuers that are not named. Where no list of names can be read, that is the problem. */
-function unnamedShape(env: NodeJS.ProcessEnv) {
-  const list = listOfIssuers.safeParse({ OIDC_ISSUERS: env.OIDC_ISSUERS || undefined });
-  if (!list.success) return {};
-  const prefixes = new Set(list.data.OIDC_ISSUERS.map(prefixOf));
-  const unnamed = Object.keys(env).filter((setting) => {
-    const [, name] = OF_ISSUER.exec(setting) ?? [];
+function unlistedShape(names: readonly string[], env: NodeJS.ProcessEnv): Record<string, z.ZodType> {
+  const prefixes = new Set(names.map(prefixOf));
+  const isUnlisted = (setting: string) => {
+    const name = ISSUER_SETTING.exec(setting)?.[1];
     return name !== undefined && !prefixes.has(`OIDC_${name}`);
-  });
+  };
+  const unlisted = z.never('is of an issuer that OIDC_ISSUERS does not name').optional();
   return Object.fromEntries(
-    unnamed.map((setting) => [setting, z.never('is of an issuer that OIDC_ISSUERS does not name').optional()]),
+    Object.keys(env)
+      .filter(isUnlisted)
+      .map((setting) => [setting, unlisted]),
   );
 }
 
-function prefixOf(name: string): string {
-  return `OIDC_${name.toUpperCase()}`;
-}
-
-function shapeOf(name: string) {
-  const prefix = prefixOf(name);
-  return {
-    [`${prefix}_ISSUER`]: urlSetting,
-    [`${prefix}_CLIENT_ID`]: credentialSetting,
-    [`${prefix}_CLIENT_SECRET`]: credentialSetting.optional(),
-    [`${prefix}_SCOPES`]: scopesSetting,
-  };
-}
-
-function issuerOf(name: string, config: Record<string, string | undefined>): IssuerSettings {
-  const prefix = prefixOf(name);
-  return {
-    name,
-    url: new URL(config[`${prefix}_ISSUER`] ?? ''),
-    clientId: config[`${prefix}_CLIENT_ID`] ?? '',
-    clientSecret: config[`${prefix}_CLIENT_SECRET`],
-    scopes: config[`${prefix}_SCOPES`] ?? '',
-  };
+function shapeOf(names: readonly string[]): Record<string, z.ZodType> {
+  const settings = names.map(prefixOf).flatMap(
+    (prefix): Array<[string, z.ZodType]> => [
+      [`${prefix}_ISSUER`, urlSetting],
+      [`${prefix}_CLIENT_ID`, credentialSetting],
+      [`${prefix}_CLIENT_SECRET`, credentialSetting.optional()],
+      [`${prefix}_SCOPES`, scopesSetting],
+    ],
+  );
+  return Object.fromEntries(settings);
 }
 
 function isIssuerUrl(text: string): boolean {
@@ -110,7 +87,7 @@ function isIssuerUrl(text: string): boolean {
   return isTrustworthy(url) && url.search === '' && url.hash === '' && url.username === '' && url.password === '';
 }
 
-/** Whether nobody on the way can read or change what is sent there. */
+/** Whether no other host can read or change what is sent to the URL. */
 export function isTrustworthy(url: URL): boolean {
   return url.protocol === 'https:' || isLoopbackHttp(url);
 }

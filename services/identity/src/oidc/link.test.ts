@@ -1,123 +1,185 @@
 import { randomUUID } from 'node:crypto';
-import { beforeEach, expect, test } from 'vitest';
-import { outcomeOf, refusalOf } from '../testing/identity.fixture.ts';
-import { REDIRECT_URI, sendJson } from '../testing/issuer.fixture.ts';
-import { comeBack, linkAt, signInAt } from '../testing/oidc-flow.fixture.ts';
-import { openTestOidc } from '../testing/oidc-suite.fixture.ts';
-import { PASSWORD, present, signUpSomeone } from '../testing/sample.fixture.ts';
+import { expect, test } from 'vitest';
+import { MINUTE_MS, outcomeOf, refusalOf } from '../testing/identity.fixture.ts';
+import { sendJson } from '../testing/issuer.fixture.ts';
+import { comeBack, linkAt, openTestOidc, signInAt, someone } from '../testing/oidc-flow.fixture.ts';
+import { runCommand } from '../testing/operator.fixture.ts';
+import { PASSWORD, present, sessionCredential, signUpSomeone } from '../testing/sample.fixture.ts';
+import { codeAt, guardSomeone, sessionIdOf } from '../testing/two-factor.fixture.ts';
 
-const { identity, instance, issuer, call } = await openTestOidc();
-beforeEach(() => issuer.reset());
+const { identity, instance, issuer } = await openTestOidc();
 
 /** A new account with a session. */
 async function owner() {
   const { account, session } = await signUpSomeone(instance);
-  return { account, accountId: account.id, token: session.token, csrfToken: session.csrfToken };
+  const sessionId = await sessionIdOf(instance, session);
+  return { account, accountId: account.id, token: session.token, csrfToken: session.csrfToken, sessionId };
 }
 
-async function links(): Promise<unknown[]> {
-  return (await identity.db.query('select * from oidc_link order by issuer, subject')).rows;
+/** A new account that signs in at the issuer alone. */
+async function ownerWithoutPassword() {
+  issuer.claims = someone();
+  const { account, session } = await signInAt(instance, issuer);
+  const sessionId = await sessionIdOf(instance, present(session));
+  return { accountId: present(account).id, token: present(session).token, sessionId, claims: issuer.claims };
 }
 
-test('a linked account is signed in to by the subject, under whatever email it has there', async () => {
+const links = async () => (await identity.db.query('select * from oidc_link order by issuer, subject')).rows;
+const subjectsOf = async (accountId: string) =>
+  (await instance.oidc.listOidcLinks({ accountId })).links.map(({ subject }) => subject);
+const isAlive = async (token: string) =>
+  (await outcomeOf(instance.authentication.authenticate({ credential: sessionCredential(token) }))) === 'done';
+const startLink = (linkAccountId: string, proof: { password?: string; sessionId?: string; code?: string }) =>
+  outcomeOf(comeBack(instance, issuer, { linkAccountId, ...proof }));
+
+test('a linked account is signed in to by the subject, whatever its email', async () => {
   const { accountId, token, csrfToken } = await owner();
   const sub = randomUUID();
   issuer.claims = { sub, email: 'other@example.test', picture: 'https://images.test/linked.png' };
-  const { outcome } = await linkAt(instance, issuer, { accountId, token });
-  expect(outcome).toMatchObject({ case: 'linked', value: { csrfToken, account: { id: accountId } } });
+  for (let i = 0; i < 2; i += 1) {
+    const { outcome } = await linkAt(instance, issuer, { accountId, token });
+    expect(outcome).toMatchObject({ case: 'linked', value: { csrfToken, account: { id: accountId } } });
+  }
+  expect(await subjectsOf(accountId)).toEqual([sub]);
   issuer.claims = { sub };
-  const { account } = await signInAt(instance, issuer);
-  expect(account).toMatchObject({ id: accountId, avatarUrl: 'https://images.test/linked.png' });
+  expect((await signInAt(instance, issuer)).account).toMatchObject({
+    id: accountId,
+    pictureUrl: 'https://images.test/linked.png',
+  });
 });
 
-test('linking opens no session and ends none', async () => {
-  const { accountId, token } = await owner();
-  const count = async () => (await identity.db.query('select count(*)::int as n from session')).rows[0].n;
-  const before = await count();
-  await linkAt(instance, issuer, { accountId, token });
-  expect(await count()).toBe(before);
-});
-
-test('linking the same subject again changes nothing', async () => {
-  const { accountId, token } = await owner();
-  await linkAt(instance, issuer, { accountId, token });
-  const before = await links();
-  expect(await outcomeOf(linkAt(instance, issuer, { accountId, token }))).toBe('done');
-  expect(await links()).toEqual(before);
-});
-
-test('a subject belongs to one account', async () => {
-  const [first, second] = [await owner(), await owner()];
-  await linkAt(instance, issuer, first);
-  const before = await links();
-  issuer.claims = { ...issuer.claims, picture: 'https://images.test/never.png' };
-  const refusal = await refusalOf(linkAt(instance, issuer, second));
-  expect(refusal).toMatchObject({ reason: 'oidc_subject_linked', kind: 'conflict', code: 'account_exists' });
-  expect(await links()).toEqual(before);
-  expect((await instance.accounts.getAccount({ accountId: second.accountId })).account?.avatarUrl).toBeUndefined();
-});
-
-test('of links of one subject to several accounts at once, one holds', async () => {
+test('a subject is linked to one account, also by concurrent links', async () => {
   const owners = await Promise.all(Array.from({ length: 6 }, owner));
   const outcomes = await Promise.all(owners.map((one) => outcomeOf(linkAt(instance, issuer, one))));
   expect(outcomes.sort()).toEqual(['done', ...Array(5).fill('oidc_subject_linked')]);
+  const before = await links();
+  const error = await refusalOf(linkAt(instance, issuer, await owner()));
+  expect(error).toMatchObject({ reason: 'oidc_subject_linked', kind: 'conflict', code: 'account_exists' });
+  expect(await links()).toEqual(before);
 });
 
-test('an account may be linked to several subjects', async () => {
-  const one = await owner();
-  await linkAt(instance, issuer, one);
-  const first = issuer.claims;
-  issuer.reset();
-  await linkAt(instance, issuer, one);
-  expect((await signInAt(instance, issuer)).account?.id).toBe(one.accountId);
-  issuer.claims = first;
-  expect((await signInAt(instance, issuer)).account?.id).toBe(one.accountId);
-});
-
-test('a link is nothing under another session, under none, and under one that has ended', async () => {
+test('a link needs a session of its account', async () => {
   const [victim, attacker] = [await owner(), await owner()];
   const before = await links();
   const codesSent = () => issuer.asked.filter((path) => path === '/token').length;
   const sent = codesSent();
-  for (const sessionToken of [attacker.token, '', 'nonsense', `${victim.token}A`]) {
+  for (const sessionToken of [attacker.token, '', `${victim.token}A`]) {
     const back = await comeBack(instance, issuer, { linkAccountId: victim.accountId });
     expect(await outcomeOf(instance.oidc.finishOidc({ ...back, sessionToken })), sessionToken).toBe('session_invalid');
   }
-  const back = await comeBack(instance, issuer, { linkAccountId: victim.accountId });
-  await instance.accounts.signOutEverywhere({ accountId: victim.accountId });
-  expect(await outcomeOf(instance.oidc.finishOidc({ ...back, sessionToken: victim.token }))).toBe('session_invalid');
-  expect(await links()).toEqual(before);
   expect(codesSent()).toBe(sent);
-});
-
-test('a link is nothing under a session that ends while the issuer is asked', async () => {
-  const { accountId, token } = await owner();
-  const before = await links();
   issuer.userInfo = {};
   const fresh = await identity.connect({ env: issuer.env() });
   issuer.answers['/userinfo'] = (_req, res) => {
-    void instance.accounts.signOutEverywhere({ accountId }).then(() => sendJson(res, 200, { sub: issuer.claims.sub }));
+    const ended = instance.accounts.signOutEverywhere({ accountId: victim.accountId });
+    void ended.then(() => sendJson(res, 200, { sub: issuer.claims.sub }));
   };
-  expect(await outcomeOf(linkAt(fresh, issuer, { accountId, token }))).toBe('session_invalid');
+  expect(await outcomeOf(linkAt(fresh, issuer, victim))).toBe('session_invalid');
   expect(await links()).toEqual(before);
 });
 
 test.each<[string, (accountId: string) => Promise<unknown>]>([
-  ['the password was reset', (accountId) => call(['reset-password', accountId], { input: PASSWORD })],
+  ['the password was reset', (accountId) => runCommand(identity, ['reset-password', accountId], { input: PASSWORD })],
   ['the sessions were ended', (accountId) => instance.accounts.signOutEverywhere({ accountId })],
-])('a link that was begun before is nothing once %s, also under a session opened since', async (_what, change) => {
+])('a link under way is cancelled once %s, also for a later session', async (_what, change) => {
   const { account, accountId } = await owner();
-  const before = await links();
   const back = await comeBack(instance, issuer, { linkAccountId: accountId });
   await change(accountId);
   const { session } = await instance.accounts.signIn({ email: account.email, password: PASSWORD });
   const finish = instance.oidc.finishOidc({ ...back, sessionToken: present(session).token });
   expect(await outcomeOf(finish)).toBe('oidc_flow_invalid');
-  expect(await links()).toEqual(before);
+  expect(await subjectsOf(accountId)).toEqual([]);
 });
 
-test('a link is to an account, and to a URL that there can be', async () => {
-  const request = { issuer: 'test', redirectUri: REDIRECT_URI };
-  expect(await outcomeOf(instance.oidc.startOidc({ ...request, linkAccountId: 'nobody' }))).toBe('account_not_found');
-  expect(await outcomeOf(instance.oidc.startOidc({ ...request, redirectUri: 'nowhere' }))).toBe('oidc_request_invalid');
+test('linking and unlinking need the password and a code of the second factor, and count wrong ones', async () => {
+  const { accountId, session, code, wrongCode, recoveryCodes } = await guardSomeone(identity);
+  const [recoveryCode = ''] = recoveryCodes;
+  const unlink = (more: object) =>
+    outcomeOf(instance.oidc.unlinkOidc({ accountId, issuer: 'test', password: PASSWORD, ...more }));
+  const startOwn = (proof: { password?: string; code?: string }) => startLink(accountId, proof);
+  const back = await comeBack(instance, issuer, { linkAccountId: accountId, code: code(-1) });
+  await instance.oidc.finishOidc({ ...back, sessionToken: session.token });
+  expect(await unlink({ code: recoveryCode, issuer: 'nowhere' })).toBe('oidc_link_not_found');
+  for (const ask of [startOwn, unlink]) {
+    expect(await ask({})).toBe('two_factor_required');
+    expect(await ask({ password: '' })).toBe('password_missing');
+    expect(await ask({ code: wrongCode() })).toBe('two_factor_code_invalid');
+    expect(await ask({ password: 'wrong', code: '1' })).toBe('oidc_password_wrong');
+  }
+  expect(await unlink({ code: wrongCode() })).toBe('two_factor_code_invalid');
+  for (const ask of [startOwn, unlink]) expect(await ask({ code: code() })).toBe('two_factor_attempts_reached');
+  expect(await subjectsOf(accountId)).toHaveLength(1);
+  expect(await unlink({ code: recoveryCode })).toBe('done');
+  expect(await subjectsOf(accountId)).toEqual([]);
+});
+
+test('no code is used up while the issuer is unavailable', async () => {
+  const { accountId, code } = await guardSomeone(identity);
+  const fresh = await identity.connect({ env: issuer.env() });
+  issuer.answers['/.well-known/openid-configuration'] = (_req, res) => void res.destroy();
+  const link = () => outcomeOf(comeBack(fresh, issuer, { linkAccountId: accountId, code: code() }));
+  expect(await link()).toBe('oidc_issuer_unavailable');
+  issuer.answers = {};
+  expect(await link()).toBe('done');
+});
+
+test('links are listed, and removed by identifier, name and subject', async () => {
+  const [{ accountId, token }, bystander] = [await owner(), await owner()];
+  const [subject, other, theirs] = [randomUUID(), randomUUID(), randomUUID()].toSorted();
+  for (const [sub, whose] of [
+    [subject, { accountId, token }],
+    [other, { accountId, token }],
+    [theirs, bystander],
+  ] as const) {
+    issuer.claims = { sub };
+    await linkAt(instance, issuer, whose);
+  }
+  const named = { accountId, issuer: 'test', password: PASSWORD };
+  const listed = (await instance.oidc.listOidcLinks({ accountId })).links;
+  expect(listed).toMatchObject([subject, other].map((one) => ({ issuer: issuer.url, name: 'test', subject: one })));
+  expect(await instance.oidc.unlinkOidc({ ...named, subject: present(other) })).toMatchObject({ removed: 1 });
+  expect(await outcomeOf(instance.oidc.unlinkOidc({ ...named, subject: present(theirs) }))).toBe('oidc_link_not_found');
+  expect(await instance.oidc.unlinkOidc({ ...named, issuer: issuer.url })).toMatchObject({ removed: 1 });
+  expect([await subjectsOf(accountId), await subjectsOf(bystander.accountId)]).toEqual([[], [theirs]]);
+  issuer.claims = { sub: subject };
+  expect(await outcomeOf(signInAt(instance, issuer))).toBe('oidc_email_unverified');
+});
+
+test('an account without a password keeps its last link, also in concurrent removals', async () => {
+  const { accountId, token, sessionId, claims } = await ownerWithoutPassword();
+  issuer.claims = { sub: 'the-second' };
+  const back = await comeBack(instance, issuer, { linkAccountId: accountId, password: '', sessionId });
+  await instance.oidc.finishOidc({ ...back, sessionToken: token });
+  const unlink = (subject: object) => outcomeOf(instance.oidc.unlinkOidc({ accountId, issuer: 'test', sessionId, ...subject }));
+  expect(await unlink({})).toBe('oidc_link_needed');
+  const outcomes = await Promise.all([unlink({ subject: claims.sub }), unlink({ subject: 'the-second' })]);
+  expect(outcomes.sort()).toEqual(['done', 'oidc_link_needed']);
+});
+
+test('an owner without a password links for 10 minutes after signing in, whatever second factor there is', async () => {
+  const { accountId, sessionId, claims } = await ownerWithoutPassword();
+  const other = await ownerWithoutPassword();
+  const link = (id: string, code?: string) => startLink(accountId, { password: '', sessionId: id, ...(code && { code }) });
+  for (const wrong of [other.sessionId, '', 'nonsense']) expect(await link(wrong)).toBe('session_invalid');
+  identity.clock.advance(10 * MINUTE_MS - 1);
+  expect(await link(sessionId)).toBe('done');
+  identity.clock.advance(1);
+  expect(await link(sessionId)).toBe('oidc_session_too_old');
+  const error = { reason: 'oidc_session_too_old', kind: 'forbidden', code: 'session_required' };
+  expect(await refusalOf(comeBack(instance, issuer, { linkAccountId: accountId, password: '', sessionId }))).toMatchObject(error);
+  issuer.claims = claims;
+  const again = await sessionIdOf(instance, present((await signInAt(instance, issuer)).session));
+  expect(await link(again)).toBe('done');
+  const { secret } = await instance.twoFactor.setUpTwoFactor({ accountId });
+  const code = codeAt(secret, identity.clock.now());
+  const { recoveryCodes } = await instance.twoFactor.enableTwoFactor({ accountId, sessionId, code });
+  expect(await link(sessionId, recoveryCodes[0])).toBe('oidc_session_too_old');
+});
+
+test('removing a link ends the other sessions of the account', async () => {
+  const { accountId, token, sessionId } = await owner();
+  await linkAt(instance, issuer, { accountId, token });
+  const opened = present((await signInAt(instance, issuer)).session);
+  await instance.oidc.unlinkOidc({ accountId, issuer: 'test', password: PASSWORD, sessionId });
+  expect([await isAlive(token), await isAlive(opened.token)]).toEqual([true, false]);
 });

@@ -1,109 +1,78 @@
-import { parseId } from '@latchkey/kit/id';
-import type { Kysely } from 'kysely';
-import { lockAccount, selectPasswordHashShared } from '../account/account.store.ts';
+import { parseId } from '@latchkey/kit/validation/id';
+import { lockAccount, lockAccountShared } from '../account/account.store.ts';
+import { type OwnerProof, verifyOwner } from '../account/verify-owner.ts';
 import { type ActingContext, recordAccount } from '../audit/audit.ts';
 import type { IdentityContext } from '../context.ts';
-import type { IdentityDatabase } from '../db/schema.ts';
+import type { Db } from '../db/schema.ts';
 import { errors } from '../errors.ts';
 import { deleteSessionsOf } from '../session/session.store.ts';
 import { endEpochs } from '../session/session.ts';
-import { deleteLinks, selectLinksOf } from './oidc-link.store.ts';
-import { type OwnerProof, proveOwner } from './owner-proof.ts';
+import { deleteLinks, type LinkRow, selectLinksOf } from './oidc-link.store.ts';
 
-/** A way to sign in to an account. */
+/** A subject at an issuer that may sign in to an account. */
 export interface OidcLink {
-  /** The issuer's identifier. */
   readonly issuer: string;
   readonly subject: string;
   readonly createdAt: Date;
-  /** Of the issuer in the settings; undefined where it is not there any more. */
+  /** The issuer's name in the settings; undefined where it is no longer configured. */
   readonly name: string | undefined;
 }
 
-/** Whom to remove. */
-export interface Unlinking {
+export interface UnlinkRequest extends OwnerProof {
+  readonly accountId: string;
+  readonly sessionId: string;
   /** The issuer's identifier, or its name in the settings. */
   readonly issuer: string;
-  /** Undefined means everybody there. */
-  readonly subject: string | undefined;
+  /** Undefined: every subject there. */
+  readonly subject?: string | undefined;
 }
 
-/** What came of it. */
-export interface Unlinked {
-  /** Links that were removed. */
-  readonly removed: number;
-  readonly endedSessions: number;
-}
-
-/** The links of an account, the oldest first. */
 export async function listLinks(ctx: IdentityContext, accountText: string): Promise<OidcLink[]> {
   const accountId = parseId(accountText);
-  if (!accountId) return [];
-  const rows = await selectLinksOf(ctx.db, accountId);
+  const rows = accountId ? await selectLinksOf(ctx.db, accountId) : [];
   return rows.map(({ issuer, subject, created_at }) => ({ issuer, subject, createdAt: created_at, name: nameOf(ctx, issuer) }));
 }
 
 /**
- * Removes links of an account for its owner, who shows what linking takes: whoever has no more than a session can't shut the owner out of the ways
- * in that they have.
- *
- * @throws `oidc_link_not_found`, `oidc_link_needed`, and what {@link proveOwner} throws
+ * Removes links of an account for its verified owner, ends its other sessions, which the links may
+ * have opened, and cancels sign-ins under way.
+ * @returns how many links were removed
+ * @throws `oidc_link_not_found`, `oidc_link_needed`, and what {@link verifyOwner} throws
  */
-export async function unlinkAsOwner(
-  ctx: ActingContext,
-  accountText: string,
-  which: Unlinking,
-  proof: OwnerProof,
-): Promise<Unlinked> {
-  const accountId = parseId(accountText);
+export async function unlink(ctx: ActingContext, request: UnlinkRequest): Promise<number> {
+  const accountId = parseId(request.accountId);
   if (!accountId) throw errors.oidc_link_not_found();
   // Before the proof, so that no code is used up in vain.
-  await selectRemovable(ctx, ctx.db, accountId, which, { mayBeLast: false });
-  await proveOwner(ctx, accountId, proof);
-  return unlink(ctx, accountId, which, { mayBeLast: false, keptSessionId: parseId(proof.sessionId) });
-}
-
-/**
- * Removes links of an account, and ends its sessions, which may have been opened by them; a sign-in by one that waits for a code comes to nothing.
- *
- * @param mayBeLast whether an account may be left with no way to sign in, as only operators can give it another
- * @param keptSessionId the session that asks and goes on
- * @throws `oidc_link_not_found`, `oidc_link_needed`
- */
-export async function unlink(
-  ctx: ActingContext,
-  accountId: string,
-  which: Unlinking,
-  { mayBeLast, keptSessionId }: { readonly mayBeLast: boolean; readonly keptSessionId?: string | undefined },
-): Promise<Unlinked> {
+  await selectRemovable(ctx, ctx.db, accountId, request);
+  await verifyOwner(ctx, accountId, request);
   const { removed, ended } = await ctx.db.transaction().execute(async (tx) => {
-    if (!(await lockAccount(tx, accountId))) throw errors.oidc_link_not_found();
-    const links = await selectRemovable(ctx, tx, accountId, which, { mayBeLast });
+    await lockAccount(tx, accountId);
+    const links = await selectRemovable(ctx, tx, accountId, request);
     await deleteLinks(tx, links);
-    const sessions = await deleteSessionsOf(tx, accountId, keptSessionId);
+    const sessions = await deleteSessionsOf(tx, accountId, parseId(request.sessionId));
     const changes = { issuer: links[0]?.issuer, subjects: links.map(({ subject }) => subject), endedSessions: sessions.length };
     await recordAccount(ctx, tx, accountId, 'account.oidc_unlinked', changes);
     return { removed: links.length, ended: sessions };
   });
   await endEpochs(ctx, ended);
-  return { removed, endedSessions: ended.length };
+  return removed;
 }
 
+/** The links that a request names. An account without a password keeps one. */
 async function selectRemovable(
   ctx: IdentityContext,
-  db: Kysely<IdentityDatabase>,
+  db: Db,
   accountId: string,
-  { issuer, subject }: Unlinking,
-  { mayBeLast }: { readonly mayBeLast: boolean },
-) {
+  { issuer, subject }: UnlinkRequest,
+): Promise<LinkRow[]> {
   const all = await selectLinksOf(db, accountId);
   const removed = all.filter((link) => {
-    const isThere = link.issuer === issuer || nameOf(ctx, link.issuer) === issuer;
-    return isThere && (subject === undefined || link.subject === subject);
+    const isOfIssuer = link.issuer === issuer || nameOf(ctx, link.issuer) === issuer;
+    return isOfIssuer && (subject === undefined || link.subject === subject);
   });
   if (removed.length === 0) throw errors.oidc_link_not_found();
-  const isLast = removed.length === all.length && (await selectPasswordHashShared(db, accountId)) === null;
-  if (isLast && !mayBeLast) throw errors.oidc_link_needed();
+  const isLast = removed.length === all.length && (await lockAccountShared(db, accountId))?.password_hash === null;
+  if (isLast) throw errors.oidc_link_needed();
   return removed;
 }
 

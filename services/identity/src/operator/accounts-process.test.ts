@@ -1,120 +1,129 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { PassThrough } from 'node:stream';
 import { fileURLToPath } from 'node:url';
-import { createEmptyTestDatabase, createTestDatabase, type TestDatabase } from '@latchkey/testkit/database';
+import { createEmptyTestDatabase } from '@latchkey/testkit/database';
+import { eventually } from '@latchkey/testkit/eventually';
 import { programEnv } from '@latchkey/testkit/program-env';
-import { testRedis } from '@latchkey/testkit/redis';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import { migrateIdentity } from '../testing/identity.fixture.ts';
+import { describe, expect, test, vi } from 'vitest';
+import { openTestIdentity } from '../testing/identity.fixture.ts';
 import { someSignUp } from '../testing/sample.fixture.ts';
+import { explain, parseAccountsCall } from './accounts-process.ts';
+import { readNewPassword } from './password-prompt.ts';
 
-// Each test starts processes, one after the other.
+// Some tests start processes, one after the other.
 vi.setConfig({ testTimeout: 60_000 });
 
 const MAIN = fileURLToPath(new URL('../main.ts', import.meta.url));
-const PASSWORD = 'a password of nobody else';
+const PASSWORD = 'correct horse battery';
 
-let database: TestDatabase;
-let settings: Record<string, string>;
+const identity = await openTestIdentity();
+// Log lines would mix with the output.
+const settings = { ...identity.env, SIGN_UP: 'closed', LOG_LEVEL: 'trace' };
 
-beforeAll(async () => {
-  database = await createTestDatabase({ schema: 'identity', migrate: migrateIdentity });
-  settings = {
-    DATABASE_URL: database.url,
-    REDIS_URL: (await testRedis()).url,
-    SECRET_KEY: 'test-secret-key-of-32-characters!',
-    SIGN_UP: 'closed',
-    // What is logged would stand between what a script reads.
-    LOG_LEVEL: 'trace',
-  };
-});
-afterAll(() => database.drop());
-
-/** Runs `main.ts accounts` with the settings; standard input stays open unless the text that comes there is given. */
+/** Runs `main.ts accounts`; standard input stays open. */
 async function run(args: readonly string[], { env = settings, input }: { env?: Record<string, string>; input?: string } = {}) {
   const child = spawn(process.execPath, [MAIN, 'accounts', ...args], { env: { ...programEnv(), ...env } });
   const output = { stdout: '', stderr: '' };
   for (const name of ['stdout', 'stderr'] as const) child[name].on('data', (chunk) => (output[name] += chunk));
-  // A command that needs no password may have ended before.
   child.stdin.on('error', () => undefined);
   if (input !== undefined) child.stdin.write(input);
   const [code] = await once(child, 'close');
   return { code, ...output };
 }
 
-const createArguments = () => {
+test('an account is created where sign-up is closed, with text or JSON as output', async () => {
   const { username, email } = someSignUp();
-  return ['create', '--username', username, '--email', email];
-};
-
-test('a deployment without sign-up gets an account, in a sentence or in JSON, from a pipe that stays open', async () => {
-  const said = await run(createArguments(), { input: `${PASSWORD}\n` });
-  expect(said).toEqual({ code: 0, stdout: expect.stringMatching(/^Made the account [^\n]+\.\n$/), stderr: '' });
-  const told = await run([...createArguments(), '--json', '--generate']);
-  expect(told).toMatchObject({ code: 0, stderr: '' });
-  expect(JSON.parse(told.stdout)).toEqual({ account: expect.any(Object), password: expect.any(String) });
+  const created = await run(['create', '--username', username, '--email', email], { input: `${PASSWORD}\n` });
+  expect(created).toEqual({ code: 0, stdout: expect.stringMatching(/^Created the account [^\n]+\.\n$/), stderr: '' });
+  const { stdout, stderr } = await run(['reset-password', email, '--json', '--generate']);
+  expect(JSON.parse(stdout)).toMatchObject({ account: { username }, password: expect.any(String) });
+  expect(stderr).toBe('');
 });
 
-test('a refusal is a sentence and code 1, and JSON as well where it was asked for', async () => {
-  expect(await run(['sign-out', 'nobody'])).toEqual({ code: 1, stdout: '', stderr: 'There is no account "nobody".\n' });
-  const { code, stdout } = await run(['sign-out', 'nobody', '--json']);
-  expect(code).toBe(1);
-  expect(JSON.parse(stdout)).toEqual({ error: { reason: 'account_not_found', message: 'There is no account "nobody".' } });
+test('an error is a sentence and exit code 1, and JSON on request', async () => {
+  const message = 'There is no account "nobody".';
+  const { code, stdout, stderr } = await run(['sign-out', 'nobody', '--json']);
+  expect({ code, stderr }).toEqual({ code: 1, stderr: `${message}\n` });
+  expect(JSON.parse(stdout)).toEqual({ error: { reason: 'account_not_found', message } });
 });
 
 test.each([
   [[], 'A command is needed.'],
-  [['remove'], 'There is no such command.'],
   [['constructor'], 'There is no such command.'],
-  [['create', '--username', 'ada'], 'create needs --email.'],
-  [['create', '--username', 'ada', '--email'], "Option '--email <value>' argument missing."],
-  [['create', '--username', 'ada', '--email', 'a@b.test', PASSWORD], 'create takes options only.'],
+  [['create', '--username', 'ada'], 'create needs --username and --email.'],
+  [['create', '--username', 'ada', '--email', 'a@b.test', PASSWORD], 'Usage: create '],
   [['create', '--username', 'ada', '--email', 'a@b.test', `--password=${PASSWORD}`], "Unknown option '--password'."],
-  [['reset-password'], 'reset-password takes ACCOUNT.'],
-  [['reset-password', 'ada', PASSWORD], 'reset-password takes ACCOUNT.'],
-  [['reset-password', '-ada'], "Unknown option '-a'.\nSee"],
-  [['create', '--username', '-ada', '--email', 'a@b.test'], "Option '--username' argument is ambiguous.\nSee"],
-  [['reset-password', 'ada', '--generate=yes'], "Option '--generate' does not take an argument."],
-  [['list', 'ada'], 'list takes options only.'],
-  [['list', '--limit', 'all'], '--limit must be a whole number from 1 to 1000.'],
-  [['revoke-key', 'ada'], 'revoke-key takes ACCOUNT and KEY.'],
-  [['revoke-key', 'ada', `lk_mgmt_${'a'.repeat(16)}_${'b'.repeat(48)}`], 'Name a key by its public id and not by its text'],
-  [['revoke-key', 'ada', `lk_http_${'a'.repeat(32)}`], 'Name a key by its public id and not by its text'],
-] as const)('%j is wrong usage, which is said without repeating what may be secret', async (args, sentence) => {
-  const { code, stdout, stderr } = await run(args, { env: {} });
-  expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
-  expect(stderr).toContain(sentence);
-  expect(stderr).toMatch(/^[^\n]+\.\nSee node services\/identity\/src\/main\.ts accounts --help\n$/);
-  expect(stderr).not.toContain(PASSWORD);
-  expect(stderr).not.toMatch(/a{16}/);
+  [['reset-password'], 'Usage: reset-password ACCOUNT'],
+  [['reset-password', '-ada'], "Unknown option '-a'."],
+  [['list', '--limit', '0'], '--limit must be a whole number from 1 to 1000.'],
+  [['list', '--limit=-1'], '--limit must be a whole number from 1 to 1000.'],
+  [['list', '--after', 'ada'], '--after must be the id of an account.'],
+] as const)('%j is wrong usage', (args, message) => {
+  expect(() => parseAccountsCall(args)).toThrow(message);
+  expect(() => parseAccountsCall(args)).not.toThrow(PASSWORD);
 });
 
-test('help is asked for in any place', async () => {
-  for (const args of [['--help'], ['help'], ['list', '-h'], ['create', '--help']]) {
-    const { code, stdout } = await run(args, { env: {} });
-    expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringMatching(/^Usage: /) });
-    for (const example of ['--username=-ada', 'reset-password --generate -- -ada']) expect(stdout).toContain(example);
+test('wrong usage has exit code 2, help 0', async () => {
+  const { code, stderr } = await run(['remove'], { env: {} });
+  expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringMatching(/^There is no such command\.\nSee .+ --help\n$/) });
+  expect(await run(['list', '-h'], { env: {} })).toMatchObject({ code: 0, stdout: expect.stringMatching(/^Usage: /) });
+});
+
+test('wrong settings, a missing database and missing tables are errors without secrets', async () => {
+  const wrong = await run(['list'], { env: { DATABASE_URL: 'mysql://root:hunter2@localhost', SECRET_KEY: 'short' } });
+  expect(wrong.stderr).toMatch(
+    /^Wrong settings:\n {2}DATABASE_URL must .+\n {2}REDIS_URL is required\n {2}SECRET_KEY must .+\n$/,
+  );
+  const away = await run(['list'], { env: { ...settings, DATABASE_URL: 'postgres://latchkey:hunter2@127.0.0.1:1/none' } });
+  expect(away.stderr).toMatch(/^The command failed: .+\.\n$/);
+  const empty = await createEmptyTestDatabase();
+  const outdated = await run(['list'], { env: { ...settings, DATABASE_URL: empty.url } });
+  await empty.drop();
+  expect(outdated.stderr).toMatch(/^The tables of the identity service are missing/);
+  for (const { code, stderr } of [wrong, away, outdated]) {
+    expect(code).toBe(1);
+    expect(stderr).not.toContain('hunter2');
   }
 });
 
-test('wrong settings are all told, without their values', async () => {
-  const { code, stderr } = await run(['list'], { env: { DATABASE_URL: 'mysql://root:hunter2@localhost', SECRET_KEY: 'short' } });
-  expect(code).toBe(1);
-  expect(stderr).toMatch(/^Wrong settings:\n {2}DATABASE_URL must .+\n {2}REDIS_URL is required\n {2}SECRET_KEY must .+\n$/);
-  expect(stderr).not.toContain('hunter2');
-});
+describe('a password prompt', () => {
+  /** A terminal at which somebody types when asked. */
+  function startTyping() {
+    const raw: boolean[] = [];
+    const input = Object.assign(new PassThrough(), { isTTY: true, setRawMode: (on: boolean) => void raw.push(on) });
+    let shown = '';
+    const outcome = readNewPassword(input, { write: (text) => (shown += text) }).catch((err: unknown) => explain(err).reason);
+    const answer = async (text: string) => {
+      const asked = shown.length;
+      input.write(text);
+      await eventually(() => shown.length > asked);
+    };
+    return { input, outcome, answer, raw, shown: () => shown };
+  }
 
-test('a database that is away or empty is told in a sentence without its password', async () => {
-  const away = await run(['list'], { env: { ...settings, DATABASE_URL: 'postgres://latchkey:hunter2@127.0.0.1:1/none' } });
-  expect(away).toMatchObject({ code: 1, stderr: expect.stringMatching(/^It could not be done: .+\.\n$/) });
-  expect(away.stderr).not.toContain('hunter2');
-  const empty = await createEmptyTestDatabase();
-  const { code, stderr } = await run(['list'], { env: { ...settings, DATABASE_URL: empty.url } });
-  await empty.drop();
-  expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringMatching(/^The database lacks tables .+\.\n$/) });
-});
+  test('asks twice without echo, and restores the terminal', async () => {
+    const terminal = startTyping();
+    await terminal.answer(`wrong\u0015${PASSWORD}x\u007f\r`);
+    await terminal.answer(`${PASSWORD}\r`);
+    expect(await terminal.outcome).toBe(PASSWORD);
+    expect(terminal.shown()).toBe('New password: \nThe same again: \n');
+    expect(terminal.raw).toEqual([true, false]);
+  });
 
-test('another word is no command of the service', async () => {
-  const child = spawn(process.execPath, [MAIN, 'acounts'], { env: settings });
-  expect(await once(child, 'close')).toEqual([2, null]);
+  test('rejects two different passwords, and the end of input', async () => {
+    const different = startTyping();
+    await different.answer(`${PASSWORD}\r`);
+    await different.answer(`${PASSWORD} \r`);
+    expect(await different.outcome).toBe('passwords_differ');
+    const ended = startTyping();
+    await ended.answer('\u0004');
+    expect(await ended.outcome).toBe('password_missing');
+  });
+
+  test('lets Ctrl-C interrupt the process', async () => {
+    const interrupted = once(process, 'SIGINT');
+    startTyping().input.write('\u0003');
+    await interrupted;
+  });
 });

@@ -1,55 +1,152 @@
-import { endOnSignal } from '@latchkey/kit/end-on-signal';
-import { type AccountsArguments, accountsHelp, readAccountsArguments } from './accounts-arguments.ts';
-import { type AccountsTarget, runAccounts } from './accounts-command.ts';
-import { explainFailure } from './explain-failure.ts';
+import { setTimeout as delay } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { OPERATOR } from '@latchkey/audit/actor';
+import { ConfigError } from '@latchkey/kit/config/settings';
+import { DomainError } from '@latchkey/kit/errors/errors';
+import { createLogger } from '@latchkey/kit/log/logger';
+import { endOnSignal } from '@latchkey/kit/process/end-on-signal';
+import pg from 'pg';
+import type { IdentityConfig } from '../config.ts';
+import { openContext } from '../context.ts';
+import { PRINCIPAL_AGE_MAX_MS } from '../epoch/epoch.ts';
+import { COMMANDS, type Command, type CommandCall, CommandError, type CommandResult } from './commands.ts';
+import { type PasswordInput, readNewPassword } from './password-prompt.ts';
 
-/** Exit codes of the command. */
-const EXIT = { done: 0, refused: 1, usage: 2 } as const;
-
-/** The command as it is called. */
-export interface AccountsProcess {
-  /** How, such as `npm run accounts --`, for the help. */
-  readonly command: string;
-  readonly args: readonly string[];
-  /** Finds the accounts, and starts what that needs. */
-  open(): Promise<AccountsTarget>;
+/** The database of the accounts, and how gateways learn of changes. */
+export interface AccountsTarget {
+  readonly config: IdentityConfig;
+  /** `unknown`: gateways may run, but not their Redis is known: their caches have to expire. */
+  readonly listeners: 'by-redis' | 'none' | 'unknown';
+  close(): Promise<void>;
 }
 
-/** Runs a command for whoever runs Latchkey as this process, and sets its exit code. A signal ends it at once: a change is one transaction. */
-export async function runAccountsProcess({ command, args, open }: AccountsProcess): Promise<void> {
-  const wanted = readArguments(args, command);
-  if (wanted === undefined) return;
-  if (wanted.help) {
-    process.stdout.write(accountsHelp(command));
+type AccountsCall = Exclude<ReturnType<typeof parseAccountsCall>, 'help'>;
+
+const EXIT = { failed: 1, usage: 2 } as const;
+const COMMON_OPTIONS = { json: { type: 'boolean' }, help: { type: 'boolean', short: 'h' } } as const;
+
+/**
+ * Runs an operator's command as this process, and sets its exit code. A signal ends it immediately:
+ * a change is one transaction.
+ */
+export async function runAccountsProcess(options: {
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly open: () => Promise<AccountsTarget>;
+}): Promise<void> {
+  let call: AccountsCall | 'help';
+  try {
+    call = parseAccountsCall(options.args);
+  } catch (err) {
+    process.stderr.write(`${(err as Error).message}\nSee ${options.command} --help\n`);
+    process.exitCode = EXIT.usage;
+    return;
+  }
+  if (call === 'help') {
+    process.stdout.write(helpOf(options.command));
     return;
   }
   let target: AccountsTarget | undefined;
-  const ending = endOnSignal(async () => target?.close(), EXIT.refused);
+  const ending = endOnSignal(async () => target?.close(), EXIT.failed);
   try {
-    target = await open();
-    const outcome = await runAccounts(target, wanted, { input: process.stdin, err: process.stderr });
-    process.stdout.write(`${wanted.json ? JSON.stringify(outcome.json) : outcome.text}\n`);
+    target = await options.open();
+    const { text, json } = await runAccounts(target, call, process.stdin, process.stderr);
+    process.stdout.write(`${call.values.json ? JSON.stringify(json) : text}\n`);
   } catch (err) {
-    // What is stopped under way fails for that reason only.
+    // A command cut short by a signal fails for no other reason.
     if (ending.begun()) return;
-    tellFailure(err, wanted.json);
+    const error = explain(err);
+    if (call.values.json) process.stdout.write(`${JSON.stringify({ error })}\n`);
+    process.stderr.write(`${error.message}\n`);
+    process.exitCode = EXIT.failed;
   }
   await target?.close();
 }
 
-function readArguments(args: readonly string[], command: string): AccountsArguments | undefined {
+/** @throws {Error} with what is wrong, without values, which may be secrets */
+export function parseAccountsCall([name = '', ...rest]: readonly string[]) {
+  if (['help', '--help', '-h'].includes(name)) return 'help' as const;
+  const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+  if (!command) throw new Error(name === '' ? 'A command is needed.' : 'There is no such command.');
+  const { values, positionals } = parseOptions(rest, command);
+  if (values.help) return 'help' as const;
+  const problem = command.check?.(values);
+  if (problem) throw new Error(problem);
+  if (positionals.length !== command.argCount) throw new Error(`Usage: ${name} ${command.usage}`);
+  return { command, args: positionals, values };
+}
+
+function parseOptions(args: readonly string[], command: Command) {
   try {
-    return readAccountsArguments(args);
+    const options = { ...command.options, ...COMMON_OPTIONS };
+    const { values, positionals } = parseArgs({ args: [...args], options, allowPositionals: true });
+    return { values: values as CommandCall['values'], positionals };
   } catch (err) {
-    process.stderr.write(`${(err as Error).message}\nSee ${command} --help\n`);
-    process.exitCode = EXIT.usage;
-    return undefined;
+    // After the first sentence comes advice that quotes values.
+    throw new Error(`${(err as Error).message.split(/[.\n]/)[0]}.`);
   }
 }
 
-function tellFailure(err: unknown, json: boolean): void {
-  const { reason, message } = explainFailure(err);
-  if (json) process.stdout.write(`${JSON.stringify({ error: { reason, message } })}\n`);
-  process.stderr.write(`${message}\n`);
-  process.exitCode = EXIT.refused;
+/** Runs a command. Throws what {@link explain} explains. */
+export async function runAccounts(
+  { config, listeners }: AccountsTarget,
+  { command, args, values }: AccountsCall,
+  input: PasswordInput,
+  err: { write(text: string): unknown },
+): Promise<CommandResult> {
+  const wait = async (ms: number) => {
+    const why =
+      listeners === 'unknown' ? 'No Redis is known, as REDIS_URL is not set and none was found' : 'Redis does not answer';
+    err.write(`${why}: waiting ${ms / 1_000} s, after which it holds everywhere.\n`);
+    await delay(ms);
+  };
+  const withoutRedis = {
+    read: async () => ({ key: '', value: '' }),
+    end: async () => (listeners === 'unknown' ? wait(PRINCIPAL_AGE_MAX_MS) : undefined),
+  };
+  const logger = createLogger('identity', 'silent');
+  const opened = openContext(config, logger, { wait, ...(listeners !== 'by-redis' && { epochs: withoutRedis }) });
+  try {
+    await opened.connect();
+    const ctx = { ...opened.ctx, origin: OPERATOR };
+    return await command.run({ ctx, args, values, readPassword: () => readNewPassword(input, err) });
+  } finally {
+    await opened.close();
+  }
+}
+
+const SCHEMA_OUTDATED = new Set(['42P01', '42703']);
+
+/** Why a command changed nothing, without any secret. */
+export function explain(err: unknown): { readonly reason: string; readonly message: string } {
+  if (err instanceof CommandError) return { reason: err.reason, message: err.message };
+  if (err instanceof DomainError) return { reason: err.reason, message: `${err.message}.` };
+  if (err instanceof ConfigError) {
+    return { reason: 'settings_wrong', message: `Wrong settings:\n${err.message.replace(/^/gm, '  ')}` };
+  }
+  if (err instanceof pg.DatabaseError && SCHEMA_OUTDATED.has(err.code ?? '')) {
+    const message = 'The tables of the identity service are missing or outdated. Start Latchkey once, or check the settings.';
+    return { reason: 'schema_missing', message };
+  }
+  const { message, code } = err as NodeJS.ErrnoException;
+  return { reason: 'failed', message: `The command failed: ${(message || code || 'no answer').replace(/\.$/, '')}.` };
+}
+
+function helpOf(program: string): string {
+  const commands = Object.entries(COMMANDS).map(([name, { usage, summary }]) => `  ${name} ${usage}\n      ${summary}\n`);
+  return `Usage: ${program} COMMAND [--json]
+
+${commands.join('')}
+ACCOUNT is an email, a username or an id. A password is read from standard input: a terminal asks for it
+twice, a pipe gives one line; --generate makes one and shows it once. A change holds from the next
+request on, also beside a running Latchkey.
+
+Values that begin with a dash come after an equals sign, as in --username=-ada, or after all options and
+two dashes, as in: reset-password --generate -- -ada
+
+  --json   print one JSON object, also for an error
+  --help   show this
+
+Exit code: 0 done; 1 rejected, not found or failed; 2 wrong usage.
+`;
 }

@@ -1,28 +1,15 @@
-import { randomBytes } from 'node:crypto';
-import { createTestDatabase, type TestDatabase } from '@latchkey/testkit/database';
-import { testRedis } from '@latchkey/testkit/redis';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { migrateIdentity, outcomeOf, startTestIdentity, type TestIdentity } from '../testing/identity.fixture.ts';
+import { expect, test } from 'vitest';
+import { openTestIdentity, outcomeOf } from '../testing/identity.fixture.ts';
 import { PASSWORD, present, sessionCredential, signUpSomeone, someSignUp } from '../testing/sample.fixture.ts';
 import { guardSomeone } from '../testing/two-factor.fixture.ts';
 
-let database: TestDatabase;
-let identity: TestIdentity;
-
-beforeAll(async () => {
-  database = await createTestDatabase({ schema: 'identity', migrate: migrateIdentity });
-  identity = await startTestIdentity({ databaseUrl: database.url, redisUrl: (await testRedis()).url });
-});
-afterAll(async () => {
-  await identity.stop();
-  await database.drop();
-});
+const identity = await openTestIdentity();
 
 const use = (token: string) => identity.authentication.authenticate({ credential: sessionCredential(token) });
 const openFor = async (email: string, previousSessionToken = '') =>
   present((await identity.accounts.signIn({ email, password: PASSWORD, previousSessionToken })).session).token;
 
-test('signing out everywhere ends each session of the account on the next request, its epoch, and nobody else’s', async () => {
+test('signing out everywhere ends each session of the account on the next request', async () => {
   const { account, session } = await signUpSomeone(identity);
   const bystander = await signUpSomeone(identity);
   const tokens = [session.token, await openFor(account.email), await openFor(account.email)];
@@ -35,27 +22,7 @@ test('signing out everywhere ends each session of the account on the next reques
   expect(await outcomeOf(use(await openFor(account.email)))).toBe('done');
 });
 
-test('signing out everywhere where there is nothing to sign out of succeeds', async () => {
-  for (const accountId of ['', 'not-a-uuid', '01a1fa3f-b3c3-743f-b08f-2741f24621e5']) {
-    expect(await outcomeOf(identity.accounts.signOutEverywhere({ accountId }))).toBe('done');
-  }
-});
-
-test('a thousand sessions and more end at once', async () => {
-  const { account } = await signUpSomeone(identity);
-  await identity.db.query(
-    `insert into session (id, account_id, token_hash, created_at, last_seen_at, expires_at)
-     select gen_random_uuid(), $1, sha256(('many' || i)::bytea), now(), now(), now() from generate_series(1, 2500) i`,
-    [account.id],
-  );
-  const token = await openFor(account.email);
-  const { epochKey } = await use(token);
-  await identity.accounts.signOutEverywhere({ accountId: account.id });
-  expect(await identity.redis.get(epochKey)).toBeNull();
-  expect((await identity.db.query('select from session where account_id = $1', [account.id])).rows).toHaveLength(0);
-});
-
-test('the session that a client had ends with its next sign-in or sign-up, whosesoever it is', async () => {
+test('the previous session of a client ends with its next sign-in or sign-up', async () => {
   const { account, session } = await signUpSomeone(identity);
   const other = await signUpSomeone(identity);
   const { epochKey } = await use(session.token);
@@ -69,7 +36,7 @@ test('the session that a client had ends with its next sign-in or sign-up, whose
   expect(await outcomeOf(use(second))).toBe('session_invalid');
 });
 
-test('a sign-in that is refused ends nothing', async () => {
+test('a rejected sign-in ends no session', async () => {
   const { account, session } = await signUpSomeone(identity);
   const guarded = await guardSomeone(identity);
   const previousSessionToken = session.token;
@@ -82,13 +49,4 @@ test('a sign-in that is refused ends nothing', async () => {
   const outcomes = await Promise.all(attempts.map(outcomeOf));
   expect(outcomes).toEqual(['sign_in_failed', 'two_factor_required', 'two_factor_code_invalid', 'account_exists']);
   expect(await outcomeOf(use(session.token))).toBe('done');
-});
-
-test('a token that was planted in a cookie becomes no session, and what is no token is no hindrance', async () => {
-  const { account } = await signUpSomeone(identity);
-  const planted = randomBytes(32).toString('base64url');
-  for (const token of [planted, 'x', '', '\0', '\ud800', 'a'.repeat(100_000)]) {
-    expect(await openFor(account.email, token)).not.toBe(token);
-    expect(await outcomeOf(use(token))).toBe('session_invalid');
-  }
 });

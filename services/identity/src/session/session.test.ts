@@ -1,32 +1,12 @@
 import { createHash } from 'node:crypto';
-import { createTestDatabase, type TestDatabase } from '@latchkey/testkit/database';
 import { eventually } from '@latchkey/testkit/eventually';
-import { testRedis } from '@latchkey/testkit/redis';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { migrateIdentity, outcomeOf, refusalOf, startTestIdentity, type TestIdentity } from '../testing/identity.fixture.ts';
-import { PASSWORD, present, sessionCredential, signUpSomeone } from '../testing/sample.fixture.ts';
-import { DAY_MS, MINUTE_MS } from '../testing/test-clock.ts';
+import { expect, test } from 'vitest';
+import { DAY_MS, MINUTE_MS, openTestIdentity, outcomeOf, refusalOf } from '../testing/identity.fixture.ts';
+import { present, sessionCredential, signUpSomeone } from '../testing/sample.fixture.ts';
 
-let database: TestDatabase;
-let identity: TestIdentity;
-
-beforeAll(async () => {
-  database = await createTestDatabase({ schema: 'identity', migrate: migrateIdentity });
-  identity = await startTestIdentity({ databaseUrl: database.url, redisUrl: (await testRedis()).url });
-});
-afterAll(async () => {
-  await identity.stop();
-  await database.drop();
-});
+const identity = await openTestIdentity();
 
 const use = (token: string) => identity.authentication.authenticate({ credential: sessionCredential(token) });
-
-test('a session reaches everything of its account', async () => {
-  const { account, session } = await signUpSomeone(identity);
-  const { principal } = await use(session.token);
-  expect(principal).toMatchObject({ kind: 2, accountId: account.id, allApplications: true, scopes: [], applicationIds: [] });
-  expect(principal?.expiresAt).toEqual(session.expiresAt);
-});
 
 test('a session unused for 7 days has ended', async () => {
   const [kept, left] = [await signUpSomeone(identity), await signUpSomeone(identity)];
@@ -104,20 +84,19 @@ test('a token is 256 bits that are stored as their SHA-256 only', async () => {
   expect(JSON.stringify(rows)).not.toContain(session.token);
 });
 
-test('a sign-in removes ended sessions, a hundred at most, and no others', async () => {
-  await identity.db.query('delete from session');
-  const { account } = await signUpSomeone(identity);
+test('a running service deletes idle sessions and expired flows, and no others', async () => {
+  const { account, session } = await signUpSomeone(identity);
+  const ago = (ms: number) => new Date(identity.clock.now().getTime() - ms);
   await identity.db.query(
     `insert into session (id, account_id, token_hash, created_at, last_seen_at, expires_at)
-     select gen_random_uuid(), $1, sha256(i::text::bytea), $2, $3, $2 from generate_series(1, 150) i`,
-    [account.id, new Date(identity.clock.now().getTime() - 9 * DAY_MS), new Date(identity.clock.now().getTime() - 8 * DAY_MS)],
+     select gen_random_uuid(), $1, sha256(i::text::bytea), $2, $2, $3 from generate_series(1, 150) i`,
+    [account.id, ago(8 * DAY_MS), identity.clock.now()],
   );
-  const left = async () => {
-    const { rows } = await identity.db.query('select count(*)::int as count from session where account_id = $1', [account.id]);
-    return rows[0].count as number;
-  };
-  await identity.accounts.signIn({ email: account.email, password: PASSWORD });
-  await eventually(async () => expect(await left()).toBe(52));
-  await identity.accounts.signIn({ email: account.email, password: PASSWORD });
-  await eventually(async () => expect(await left()).toBe(3));
+  await identity.db.query(`insert into oidc_used_flow values ('a', $1), ('b', $2)`, [ago(0), ago(-1)]);
+  await identity.connect();
+  const countOf = async (table: string) => (await identity.db.query(`select from ${table}`)).rowCount;
+  await eventually(async () => expect(await countOf('oidc_used_flow')).toBe(1));
+  const { rows } = await identity.db.query('select from session where account_id = $1', [account.id]);
+  expect(rows).toHaveLength(1);
+  expect(await outcomeOf(use(session.token))).toBe('done');
 });

@@ -1,28 +1,30 @@
-import { newId, parseId } from '@latchkey/kit/id';
-import type { Kysely } from 'kysely';
+import { newId, parseId } from '@latchkey/kit/validation/id';
 import { type ActingContext, asSession, recordAccount } from '../audit/audit.ts';
 import type { IdentityContext } from '../context.ts';
-import type { IdentityDatabase } from '../db/schema.ts';
+import type { Db } from '../db/schema.ts';
 import { sessionEpoch } from '../epoch/epoch.ts';
-import { deleteSession, deleteSessionOfToken, deleteSessionsOf, insertSession } from './session.store.ts';
-import { sessionEnd } from './session-lifetime.ts';
+import { deleteIdleSessions, deleteSession, deleteSessionByToken, deleteSessionsOf, insertSession } from './session.store.ts';
 import { createSessionToken, csrfTokenOf, hashSessionToken } from './session-token.ts';
 
-/** A session just opened. Its token is not stored and is never shown again. */
+const DAY_MS = 86_400_000;
+/** Decisions 4. */
+const IDLE_LIFETIME_MS = 7 * DAY_MS;
+const ABSOLUTE_LIFETIME_MS = 30 * DAY_MS;
+const SWEEP_BATCH = 100;
+
 export interface OpenedSession {
-  /** Of its record; no secret. */
   readonly id: string;
   readonly token: string;
   readonly csrfToken: string;
   readonly expiresAt: Date;
 }
 
-/** Opens a session of an account, with a token of its own (decisions 4). */
-export async function openSession(ctx: IdentityContext, db: Kysely<IdentityDatabase>, accountId: string): Promise<OpenedSession> {
+/** Opens a session of an account, with a new token (decisions 4). */
+export async function openSession(ctx: IdentityContext, db: Db, accountId: string): Promise<OpenedSession> {
   const id = newId();
   const now = ctx.clock();
   const token = createSessionToken(ctx.random);
-  const expiresAt = sessionEnd(now);
+  const expiresAt = new Date(now.getTime() + ABSOLUTE_LIFETIME_MS);
   await insertSession(db, {
     id,
     account_id: accountId,
@@ -34,47 +36,61 @@ export async function openSession(ctx: IdentityContext, db: Kysely<IdentityDatab
   return { id, token: token.text, csrfToken: csrfTokenOf(ctx.csrfKey, id), expiresAt };
 }
 
-/** Ends a session for every request from the next one on. What is no session of the account has ended already. */
-export async function endSession(ctx: ActingContext, accountId: string, sessionId: string): Promise<void> {
-  const [account, session] = [parseId(accountId), parseId(sessionId)];
-  if (!account || !session) return;
+export function isSessionAlive(session: { readonly last_seen_at: Date; readonly expires_at: Date }, now: Date): boolean {
+  return session.expires_at > now && session.last_seen_at > idleSince(now);
+}
+
+/** Ends a session from the next request on. A session that does not exist counts as ended. */
+export async function endSession(ctx: ActingContext, accountText: string, sessionText: string): Promise<void> {
+  const [accountId, sessionId] = [parseId(accountText), parseId(sessionText)];
+  if (!accountId || !sessionId) return;
   const tokenHash = await ctx.db.transaction().execute(async (tx) => {
-    const deleted = await deleteSession(tx, account, session);
-    if (deleted) await recordAccount(ctx, tx, account, 'account.signed_out');
+    const deleted = await deleteSession(tx, accountId, sessionId);
+    if (deleted) await recordAccount(ctx, tx, accountId, 'account.signed_out');
     return deleted;
   });
   if (tokenHash) await endEpochs(ctx, [tokenHash]);
 }
 
-/** Ends the session of a token that a client has in its cookie, if there is one, for every request from the next one on. */
-export async function endSessionOfToken(ctx: ActingContext, token: string): Promise<void> {
+/** Ends the session that a client had before it signed in anew, if any. */
+export async function endPreviousSession(ctx: ActingContext, token: string): Promise<void> {
   const tokenHash = hashSessionToken(token);
   if (!tokenHash) return;
   const ended = await ctx.db.transaction().execute(async (tx) => {
-    const session = await deleteSessionOfToken(tx, tokenHash);
-    // It is who shows the token that signs out, by signing in anew.
-    if (session)
-      await recordAccount(asSession(ctx, session.id), tx, session.accountId, 'account.signed_out', { because: 'signed_in' });
-    return session !== undefined;
+    const session = await deleteSessionByToken(tx, tokenHash);
+    if (!session) return false;
+    const because = { because: 'signed_in' };
+    await recordAccount(asSession(ctx, session.id), tx, session.accountId, 'account.signed_out', because);
+    return true;
   });
   if (ended) await endEpochs(ctx, [tokenHash]);
 }
 
-/** Ends every session of an account, for every request from the next one on; answers how many there were. */
+/** Ends every session of an account from the next request on. Returns how many there were. */
 export async function endAllSessions(ctx: ActingContext, accountText: string): Promise<number> {
   const accountId = parseId(accountText);
   if (!accountId) return 0;
   const tokenHashes = await ctx.db.transaction().execute(async (tx) => {
-    const deleted = await deleteSessionsOf(tx, accountId, undefined);
-    if (deleted.length > 0)
-      await recordAccount(ctx, tx, accountId, 'account.signed_out_everywhere', { sessions: deleted.length });
+    const deleted = await deleteSessionsOf(tx, accountId);
+    const changes = { sessions: deleted.length };
+    if (deleted.length > 0) await recordAccount(ctx, tx, accountId, 'account.signed_out_everywhere', changes);
     return deleted;
   });
   await endEpochs(ctx, tokenHashes);
   return tokenHashes.length;
 }
 
-/** Makes every gateway forget sessions that were removed. It must follow the commit (see {@link IdentityContext.epochs}). */
+/** Makes every gateway forget deleted sessions. Must follow the commit. */
 export async function endEpochs(ctx: IdentityContext, tokenHashes: readonly Buffer[]): Promise<void> {
   if (tokenHashes.length > 0) await ctx.epochs.end(...tokenHashes.map(sessionEpoch));
+}
+
+/** Deletes idle sessions, which those past their absolute lifetime become too. */
+export async function sweepSessions({ db, clock }: IdentityContext, signal: AbortSignal): Promise<void> {
+  let deleted = SWEEP_BATCH;
+  while (deleted === SWEEP_BATCH && !signal.aborted) deleted = await deleteIdleSessions(db, idleSince(clock()), SWEEP_BATCH);
+}
+
+function idleSince(now: Date): Date {
+  return new Date(now.getTime() - IDLE_LIFETIME_MS);
 }

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import { createLogger } from '@latchkey/kit/logger';
-import type { QueueJob } from '@latchkey/kit/queue';
-import { createQueueProducer } from '@latchkey/kit/queue-producer';
+import { createLogger } from '@latchkey/kit/log/logger';
+import type { QueueJob } from '@latchkey/kit/queue/job';
+import { createQueueProducer } from '@latchkey/kit/queue/producer';
 import { eventually } from '@latchkey/testkit/eventually';
 import { type OwnRedis, startOwnRedis } from '@latchkey/testkit/own-redis';
 
-/** Adds jobs to the service's queue as the apps service does, in a Redis that nobody else uses. */
+/** Adds jobs to the service's queue as the apps service does, in a separate Redis. */
 export interface DeletionJobs {
   readonly redis: OwnRedis;
   add(...jobs: QueueJob[]): Promise<void>;

@@ -3,73 +3,55 @@ import { timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { ServiceImpl } from '@connectrpc/connect';
 import type { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 
-/** Stands for the apps service: knows who owns what and what was deleted when, and nothing else. */
-export interface FakeApps {
-  readonly impl: Pick<ServiceImpl<typeof ApplicationService>, 'findOwnedApplications' | 'listDeletedApplications'>;
-  /** Makes ids of new applications of an account. */
-  createApplications(accountId: string, count: number): string[];
-  /** Deletes an application at a time: it is nobody's any more, and listed as deleted, in small pages. */
-  deleteApplication(accountId: string, applicationId: string, deletedAt: Date): void;
-  /** Makes each question fail with the error from now on. */
-  failWith(err: Error | undefined): void;
-  /** Leaves questions about deletions unanswered from now on, or answers again. */
-  stayingSilent: boolean;
-  /** Number of unanswered questions that were given up. */
-  givenUp: number;
-  /** `x-request-id` of each question about owners so far. */
-  readonly requestIds: string[];
-  /** How far back each question about deletions went, by its first page. */
-  readonly lookedBackTo: Date[];
-}
-
 const PAGE_SIZE = 3;
 
-export function createFakeApps(): FakeApps {
+type Impl = Pick<ServiceImpl<typeof ApplicationService>, 'findOwnedApplications' | 'listDeletedApplications'>;
+export type FakeApps = ReturnType<typeof createFakeApps>;
+
+/** The apps service as far as identity calls it: owners and deletions of applications. */
+export function createFakeApps() {
   const owners = new Map<string, string>();
   const deletions: Array<{ readonly accountId: string; readonly applicationId: string; readonly deletedAt: Date }> = [];
-  const requestIds: string[] = [];
-  const lookedBackTo: Date[] = [];
   let failure: Error | undefined;
-  const fake: FakeApps = {
-    impl: {
-      findOwnedApplications({ accountId, applicationIds }, call) {
-        if (failure) throw failure;
-        requestIds.push(call.requestHeader.get('x-request-id') ?? '');
-        return { applicationIds: applicationIds.filter((id) => owners.get(id) === accountId) };
-      },
-      async listDeletedApplications({ deletedSince, pageToken }, { signal }) {
-        if (failure) throw failure;
-        const since = deletedSince ? timestampDate(deletedSince) : new Date(0);
-        if (pageToken === '') lookedBackTo.push(since);
-        if (fake.stayingSilent) {
-          await once(signal, 'abort');
-          fake.givenUp += 1;
-        }
-        const start = Number(pageToken);
-        const found = deletions.filter(({ deletedAt }) => deletedAt >= since);
-        const next = start + PAGE_SIZE;
-        const applications = found.slice(start, next).map((deletion) => {
-          return { ...deletion, deletedAt: timestampFromDate(deletion.deletedAt) };
-        });
-        return { applications, nextPageToken: next < found.length ? String(next) : '' };
-      },
+  const impl: Impl = {
+    findOwnedApplications({ accountId, applicationIds }, call) {
+      if (failure) throw failure;
+      fake.requestIds.push(call.requestHeader.get('x-request-id') ?? '');
+      return { applicationIds: applicationIds.filter((id) => owners.get(id) === accountId) };
     },
-    createApplications(accountId, count) {
+    async listDeletedApplications({ deletedSince, pageToken }, { signal }) {
+      if (failure) throw failure;
+      const since = deletedSince ? timestampDate(deletedSince) : new Date(0);
+      if (pageToken === '') fake.deletedSince.push(since);
+      if (fake.isSilent) await once(signal, 'abort');
+      const found = deletions.filter(({ deletedAt }) => deletedAt >= since);
+      const next = Number(pageToken) + PAGE_SIZE;
+      const page = found.slice(Number(pageToken), next);
+      const applications = page.map((deletion) => ({ ...deletion, deletedAt: timestampFromDate(deletion.deletedAt) }));
+      return { applications, nextPageToken: next < found.length ? String(next) : '' };
+    },
+  };
+  const fake = {
+    impl,
+    createApplications(accountId: string, count: number): string[] {
       const ids = Array.from({ length: count }, () => crypto.randomUUID());
       for (const id of ids) owners.set(id, accountId);
       return ids;
     },
-    deleteApplication(accountId, applicationId, deletedAt) {
+    deleteApplication(accountId: string, applicationId: string, deletedAt: Date): void {
       owners.delete(applicationId);
       deletions.push({ accountId, applicationId, deletedAt });
     },
-    failWith(err) {
+    /** Makes each call fail with the error from now on. */
+    failWith(err: Error | undefined): void {
       failure = err;
     },
-    stayingSilent: false,
-    givenUp: 0,
-    requestIds,
-    lookedBackTo,
+    /** Leaves calls for deletions without a response. */
+    isSilent: false,
+    /** `x-request-id` of the calls for owners. */
+    requestIds: [] as string[],
+    /** How far back the calls for deletions went, by their first pages. */
+    deletedSince: [] as Date[],
   };
   return fake;
 }

@@ -1,30 +1,31 @@
 import { type Client, createClient, createRouterTransport } from '@connectrpc/connect';
-import type { DomainError } from '@latchkey/kit/errors';
-import { fromConnectError } from '@latchkey/kit/errors';
-import { createLogger } from '@latchkey/kit/logger';
-import { createFailFastRedis, type Redis } from '@latchkey/kit/redis';
-import { createDirectTransport } from '@latchkey/kit/rpc/direct-transport';
+import type { DomainError } from '@latchkey/kit/errors/errors';
+import { fromConnectError } from '@latchkey/kit/errors/errors';
+import { createLogger } from '@latchkey/kit/log/logger';
+import { createFailFastRedis, type Redis } from '@latchkey/kit/redis/redis';
+import { createDirectTransport } from '@latchkey/kit/rpc/client/direct-transport';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { AccountService } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import { ApiKeyService } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
 import { AuthenticationService } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
 import { OidcService } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
 import { TwoFactorService } from '@latchkey/proto/latchkey/identity/v1/two_factor_pb';
+import { createTestDatabase } from '@latchkey/testkit/database';
+import { testRedis } from '@latchkey/testkit/redis';
+import { createTestClock, type TestClock } from '@latchkey/testkit/test-clock';
 import pg from 'pg';
+import { afterAll } from 'vitest';
+import { createPasswords, type Passwords } from '../account/password.ts';
 import { readIdentityConfig } from '../config.ts';
 import { createIdentityService, type IdentityDeps, type IdentityService } from '../service.ts';
 import { createFakeApps, type FakeApps } from './fake-apps.fixture.ts';
-import { createTestClock, type TestClock } from './test-clock.ts';
 
-/** The servers that a test file took from testkit. */
-export interface TestServers {
-  readonly databaseUrl: string;
-  readonly redisUrl: string;
-}
+export const SECOND_MS = 1_000;
+export const MINUTE_MS = 60 * SECOND_MS;
+export const DAY_MS = 1_440 * MINUTE_MS;
 
-/** What an instance may have otherwise. */
 export interface InstanceOptions extends Partial<Omit<IdentityDeps, 'appsTransport'>> {
-  /** Environment variables that replace the usual ones. */
+  /** Environment variables that replace the default ones. */
   readonly env?: Readonly<Record<string, string>>;
 }
 
@@ -38,67 +39,57 @@ export interface TestInstance {
   readonly twoFactor: Client<typeof TwoFactorService>;
 }
 
-/** A started service and what stands around it. */
+/** A started service with its database and dependencies. */
 export interface TestIdentity extends TestInstance {
+  /** Environment of the instances. */
+  readonly env: Readonly<Record<string, string>>;
   readonly apps: FakeApps;
   readonly clock: TestClock;
-  /** The database itself, with the service's schema as search path. */
+  /** The database, with the service's schema as search path. */
   readonly db: pg.Pool;
   readonly redis: Redis;
   /** Starts another instance on the same servers; it stops with the first. */
   connect(options?: InstanceOptions): Promise<TestInstance>;
-  stop(): Promise<void>;
 }
 
 const silent = createLogger('identity', 'silent');
+const ENV = { REDIS_URL: 'redis://localhost', SECRET_KEY: 'test-secret-key-of-32-characters!', LOG_LEVEL: 'silent' };
 
-/** Brings a database to the schema of the service. */
+/** Migrates a database to the schema of the service. */
 export async function migrateIdentity(databaseUrl: string): Promise<string[]> {
-  const { service } = createInstance({ databaseUrl, redisUrl: 'redis://localhost' }, createFakeApps());
+  const { service } = createInstance({ ...ENV, DATABASE_URL: databaseUrl }, createFakeApps());
   return service.migrate().finally(service.stop);
 }
 
-/** Starts the service with a clock that stands until it is moved. */
-export async function startTestIdentity(servers: TestServers): Promise<TestIdentity> {
+/** Starts the service on a database of its own until the tests of the file end. */
+export async function openTestIdentity(ownEnv: Readonly<Record<string, string>> = {}): Promise<TestIdentity> {
+  const database = await createTestDatabase({ schema: 'identity', migrate: migrateIdentity });
+  const env = { ...ENV, DATABASE_URL: database.url, REDIS_URL: (await testRedis()).url, ...ownEnv };
   const apps = createFakeApps();
   const clock = createTestClock();
-  const db = new pg.Pool({ connectionString: servers.databaseUrl, options: '-c search_path=identity', max: 4 });
-  // A pool has forgotten its connections before they are closed, and a database that is dropped may end them first.
+  const db = new pg.Pool({ connectionString: database.url, options: '-c search_path=identity', max: 4 });
+  // Dropping the database may end connections that the pool has already forgotten.
   db.on('connect', (client) => void client.on('error', () => undefined));
-  const redis = createFailFastRedis(servers.redisUrl, silent);
+  const redis = createFailFastRedis(env.REDIS_URL, silent);
   const services: IdentityService[] = [];
-  const connect = async (options: InstanceOptions = {}) => {
-    const instance = createInstance(servers, apps, { clock: clock.now, ...options });
+  const connect = async ({ env: more, ...deps }: InstanceOptions = {}) => {
+    const instance = createInstance({ ...env, ...more }, apps, { clock: clock.now, ...deps });
     services.push(instance.service);
     await instance.service.start();
     return instance;
   };
   await redis.connect();
-  return {
-    ...(await connect()),
-    apps,
-    clock,
-    db,
-    redis,
-    connect,
-    async stop() {
-      redis.disconnect();
-      await Promise.all([db.end(), ...services.map((service) => service.stop())]);
-    },
-  };
+  afterAll(async () => {
+    redis.disconnect();
+    await Promise.all([db.end(), ...services.map((service) => service.stop())]);
+    await database.drop();
+  });
+  return { ...(await connect()), env, apps, clock, db, redis, connect };
 }
 
-function createInstance({ databaseUrl, redisUrl }: TestServers, apps: FakeApps, options: InstanceOptions = {}): TestInstance {
-  const { env, ...deps } = options;
-  const config = readIdentityConfig({
-    DATABASE_URL: databaseUrl,
-    REDIS_URL: redisUrl,
-    SECRET_KEY: 'test-secret-key-of-32-characters!',
-    LOG_LEVEL: 'silent',
-    ...env,
-  });
+function createInstance(env: Readonly<Record<string, string>>, apps: FakeApps, deps: Partial<IdentityDeps> = {}): TestInstance {
   const appsTransport = createRouterTransport(({ service }) => void service(ApplicationService, apps.impl));
-  const service = createIdentityService(config, { appsTransport, logger: silent, ...deps });
+  const service = createIdentityService(readIdentityConfig(env), { appsTransport, logger: silent, ...deps });
   const transport = createDirectTransport(service.routes, deps.logger ?? silent);
   return {
     service,
@@ -110,23 +101,44 @@ function createInstance({ databaseUrl, redisUrl }: TestServers, apps: FakeApps, 
   };
 }
 
-/** What a call was refused with. Throws when it succeeded, or failed with what is no error of the domain. */
+/** The error of a rejected call. Throws when it succeeded, or failed with another error. */
 export async function refusalOf(call: Promise<unknown>): Promise<Pick<DomainError, 'reason' | 'kind' | 'code' | 'message'>> {
   const err = await call.then(
     () => new Error('The call succeeded'),
     (reason: unknown) => reason,
   );
-  const refusal = fromConnectError(err);
-  if (!refusal) throw err;
-  const { reason, kind, code, message } = refusal;
+  const error = fromConnectError(err);
+  if (!error) throw err;
+  const { reason, kind, code, message } = error;
   return { reason, kind, code, message };
 }
 
-/** `done` for a call that succeeded, else the reason it was refused for. Throws as {@link refusalOf} does. */
+/** `done` for a call that succeeded, else the reason of its error. */
 export async function outcomeOf(call: Promise<unknown>): Promise<string> {
-  const failed = await call.then(
-    () => false,
-    () => true,
+  return call.then(
+    () => 'done',
+    async () => (await refusalOf(call)).reason,
   );
-  return failed ? (await refusalOf(call)).reason : 'done';
+}
+
+/** Whether so many statements wait for a lock. */
+export async function waitersForLocks({ db }: Pick<TestIdentity, 'db'>, count: number): Promise<boolean> {
+  const { rows } = await db.query(
+    `select count(*)::int as count from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+  );
+  return rows[0].count === count;
+}
+
+/** Passwords that count how many were verified. */
+export function countingPasswords(): Passwords & { verified: number } {
+  const real = createPasswords();
+  const passwords = {
+    hash: real.hash,
+    verified: 0,
+    verify(stored: string | undefined, password: string) {
+      passwords.verified += 1;
+      return real.verify(stored, password);
+    },
+  };
+  return passwords;
 }

@@ -2,7 +2,6 @@ import { createHash, generateKeyPairSync, type KeyObject, randomUUID, sign } fro
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** What somebody's token says beside what it must. */
 export type TestClaims = Readonly<Record<string, unknown>>;
 
 /** A token before it is signed. */
@@ -17,9 +16,9 @@ export type Answerer = (req: IncomingMessage, res: ServerResponse, body: string)
 
 /** What an issuer under test does wrong, or not. Tests change it as they like. */
 export interface IssuerBehaviour {
-  /** Claims of whoever signs in next. */
+  /** Claims of the next person who signs in. */
   claims: TestClaims;
-  /** What UserInfo answers of them beside the subject; undefined means that there is no such endpoint. */
+  /** Claims of UserInfo beside the subject; undefined for no such endpoint. */
   userInfo: TestClaims | undefined;
   /** Changes what discovery answers. */
   metadata: Readonly<Record<string, unknown>>;
@@ -40,7 +39,7 @@ export interface TestIssuer extends IssuerBehaviour {
   readonly redeemed: Array<Readonly<Record<string, string>>>;
   /** Settings that make it an issuer of the service, called by that name. */
   env(name?: string): Record<string, string>;
-  /** Lets the person of `claims` sign in, as their browser does: what the issuer sends it back with. */
+  /** Signs the person of `claims` in; returns what the browser comes back with. */
   authorize(authorizationUrl: string): { code: string; state: string; iss: string };
   /** Forgets what a test changed. */
   reset(): void;

@@ -1,10 +1,20 @@
+import { randomUUID } from 'node:crypto';
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { FinishOidcRequestSchema, FinishOidcResponse, OidcSignedIn } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
-import type { TestIdentity, TestInstance } from './identity.fixture.ts';
-import { REDIRECT_URI, type TestIssuer } from './issuer.fixture.ts';
+import { afterAll, beforeEach } from 'vitest';
+import { openTestIdentity, type TestIdentity, type TestInstance } from './identity.fixture.ts';
+import { REDIRECT_URI, startTestIssuer, type TestIssuer } from './issuer.fixture.ts';
 import { PASSWORD } from './sample.fixture.ts';
 
-/** What may be changed of a browser's return. */
+/** An issuer, and a service that knows it, until the tests of the file end. */
+export async function openTestOidc() {
+  const issuer = await startTestIssuer();
+  const identity = await openTestIdentity(issuer.env());
+  beforeEach(() => issuer.reset());
+  afterAll(() => issuer.stop());
+  return { issuer, identity, instance: identity };
+}
+
 export type Return = MessageInitShape<typeof FinishOidcRequestSchema>;
 
 export interface StartOptions {
@@ -24,7 +34,7 @@ export async function comeBack({ oidc }: TestInstance, issuer: TestIssuer, optio
   return { flow, redirectUri: sentTo, ...issuer.authorize(authorizationUrl) };
 }
 
-/** Signs in from beginning to end, as whoever `claims` says. */
+/** Signs in from beginning to end as the person of `claims`. */
 export async function signInAt(identity: TestInstance, issuer: TestIssuer, change: Return = {}): Promise<OidcSignedIn> {
   const { outcome } = await finishAt(identity, issuer, change);
   if (outcome.case !== 'signedIn') throw new Error(`The flow ended as ${outcome.case}`);
@@ -36,13 +46,19 @@ export async function finishAt(identity: TestInstance, issuer: TestIssuer, chang
   return identity.oidc.finishOidc({ ...(await comeBack(identity, issuer)), ...change } as Return);
 }
 
+/** Claims of a new person with a verified email. */
+export function someone(claims: object = {}) {
+  const name = `oidc-${randomUUID().slice(-12)}`;
+  return { sub: randomUUID(), preferred_username: name, email: `${name}@example.test`, email_verified: true, ...claims };
+}
+
 /** Links an account from beginning to end with one of its sessions, or with another. */
 export async function linkAt(
   identity: TestInstance,
   issuer: TestIssuer,
-  { accountId, token }: { accountId: string; token: string },
+  { accountId, token, code }: { accountId: string; token: string; code?: string },
 ): Promise<FinishOidcResponse> {
-  const back = await comeBack(identity, issuer, { linkAccountId: accountId });
+  const back = await comeBack(identity, issuer, { linkAccountId: accountId, ...(code && { code }) });
   return identity.oidc.finishOidc({ ...back, sessionToken: token } as Return);
 }
 

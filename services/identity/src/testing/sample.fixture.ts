@@ -6,7 +6,7 @@ import type { TestInstance } from './identity.fixture.ts';
 
 export const PASSWORD = 'correct horse battery';
 
-/** A sign-up that nobody else's is in the way of. */
+/** A sign-up with a unique username and email. */
 export function someSignUp(): Pick<SignUpRequest, 'username' | 'email' | 'password'> {
   const username = `user-${randomUUID().slice(-12)}`;
   return { username, email: `${username}@example.test`, password: PASSWORD };

@@ -10,7 +10,6 @@ export interface Ending {
   readonly stderr: string;
 }
 
-/** The service as a process of its own. */
 export interface ServiceProcess {
   readonly child: ChildProcess;
   readonly ended: Promise<Ending>;

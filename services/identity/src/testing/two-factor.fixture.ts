@@ -1,13 +1,12 @@
 import { createHmac } from 'node:crypto';
 import type { Account, Session } from '@latchkey/proto/latchkey/identity/v1/account_pb';
-import type { TestIdentity, TestInstance } from './identity.fixture.ts';
+import { SECOND_MS, type TestIdentity, type TestInstance } from './identity.fixture.ts';
 import { PASSWORD, present, sessionCredential, signUpSomeone } from './sample.fixture.ts';
-import { SECOND_MS } from './test-clock.ts';
 
 /** Length of a step (RFC 6238, 4.1). */
 export const STEP_MS = 30 * SECOND_MS;
 
-/** A code as an authenticator app makes it, so that the service's own library is not tested against itself (RFC 4226, 5.3). */
+/** A code of an authenticator app, independent of the service's library (RFC 4226, 5.3). */
 export function codeAt(secret: string, at: Date): string {
   const bits = [...secret].map((letter) => 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'.indexOf(letter).toString(2).padStart(5, '0'));
   const key = Buffer.from((bits.join('').match(/.{8}/g) ?? []).map((byte) => Number.parseInt(byte, 2)));
@@ -40,7 +39,7 @@ export async function sessionIdOf({ authentication }: TestInstance, session: Ses
   return present(principal).credentialId;
 }
 
-/** A new account whose second factor was switched on a minute ago, so that no code of now was used. */
+/** A new account with a second factor turned on a minute ago, so that no current code is used. */
 export async function guardSomeone(identity: TestIdentity): Promise<Guarded> {
   const { account, session } = await signUpSomeone(identity);
   const ref = { accountId: account.id, sessionId: await sessionIdOf(identity, session) };

@@ -1,20 +1,19 @@
 import type { ServiceImpl } from '@connectrpc/connect';
-import { actingFor } from '@latchkey/kit/audit/actor';
+import { actingFor } from '@latchkey/audit/actor';
 import type { TwoFactorService } from '@latchkey/proto/latchkey/identity/v1/two_factor_pb';
 import type { IdentityContext } from '../context.ts';
 import { disableTwoFactor, enableTwoFactor, setUpTwoFactor, verifyTwoFactorCode } from './two-factor.ts';
 
-/** The second factor of accounts. */
 export function twoFactorRpc(ctx: IdentityContext): ServiceImpl<typeof TwoFactorService> {
   return {
     async setUpTwoFactor({ accountId }) {
       return setUpTwoFactor(ctx, accountId);
     },
-    async enableTwoFactor({ accountId, sessionId, code }, call) {
-      return { recoveryCodes: await enableTwoFactor(actingFor(ctx, call), { accountId, sessionId }, code) };
+    async enableTwoFactor(request, call) {
+      return { recoveryCodes: await enableTwoFactor(actingFor(ctx, call), request) };
     },
-    async disableTwoFactor({ accountId, sessionId, password, code }, call) {
-      await disableTwoFactor(actingFor(ctx, call), { accountId, sessionId }, { password, code });
+    async disableTwoFactor(request, call) {
+      await disableTwoFactor(actingFor(ctx, call), request);
       return {};
     },
     async verifyTwoFactorCode({ accountId, code }, call) {

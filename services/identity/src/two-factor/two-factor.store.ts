@@ -1,81 +1,50 @@
-import type { Insertable, Kysely, Selectable, Updateable } from 'kysely';
-import type { IdentityDatabase, TwoFactorTable } from '../db/schema.ts';
+import type { Insertable, Selectable, Updateable } from 'kysely';
+import type { Db, TwoFactorTable } from '../db/schema.ts';
 
 export type TwoFactorRow = Selectable<TwoFactorTable>;
+type PendingSecret = Pick<Insertable<TwoFactorTable>, 'account_id' | 'secret_sealed' | 'created_at'>;
 
-/** Puts a secret that is not enabled in the place of another that is not; whether it could. Failures of before go on counting. */
-export async function replacePendingSecret(
-  db: Kysely<IdentityDatabase>,
-  { account_id, secret_sealed, created_at }: Pick<Insertable<TwoFactorTable>, 'account_id' | 'secret_sealed' | 'created_at'>,
-): Promise<boolean> {
-  const row = await db
-    .insertInto('two_factor')
-    .values({ account_id, secret_sealed, created_at })
-    .onConflict((conflict) =>
-      conflict.column('account_id').doUpdateSet({ secret_sealed, created_at }).where('two_factor.enabled_at', 'is', null),
-    )
-    .returning('account_id')
-    .executeTakeFirst();
-  return row !== undefined;
+/** Stores a secret that is not enabled, unless one is enabled. Earlier failures keep counting. */
+export async function replacePendingSecret(db: Db, row: PendingSecret): Promise<boolean> {
+  const { secret_sealed, created_at } = row;
+  const inserted = db.insertInto('two_factor').values(row);
+  const replaced = inserted.onConflict((conflict) =>
+    conflict.column('account_id').doUpdateSet({ secret_sealed, created_at }).where('two_factor.enabled_at', 'is', null),
+  );
+  return (await replaced.returning('account_id').executeTakeFirst()) !== undefined;
 }
 
-/** The account's second factor with its row locked until the transaction ends: attempts are judged one after the other. */
-export async function lockTwoFactor(tx: Kysely<IdentityDatabase>, accountId: string): Promise<TwoFactorRow | undefined> {
-  return tx.selectFrom('two_factor').selectAll().where('account_id', '=', accountId).forUpdate().executeTakeFirst();
-}
-
-/** The account's second factor without its lock: what is decided by it is to be looked at again under the lock. */
-export async function selectTwoFactor(db: Kysely<IdentityDatabase>, accountId: string): Promise<TwoFactorRow | undefined> {
+export async function selectTwoFactor(db: Db, accountId: string): Promise<TwoFactorRow | undefined> {
   return db.selectFrom('two_factor').selectAll().where('account_id', '=', accountId).executeTakeFirst();
 }
 
-export async function updateTwoFactor(
-  tx: Kysely<IdentityDatabase>,
-  accountId: string,
-  changes: Updateable<TwoFactorTable>,
-): Promise<void> {
+/** The second factor, locked so that attempts run one after the other. */
+export async function lockTwoFactor(tx: Db, accountId: string): Promise<TwoFactorRow | undefined> {
+  return tx.selectFrom('two_factor').selectAll().where('account_id', '=', accountId).forUpdate().executeTakeFirst();
+}
+
+export async function updateTwoFactor(tx: Db, accountId: string, changes: Updateable<TwoFactorTable>): Promise<void> {
   await tx.updateTable('two_factor').set(changes).where('account_id', '=', accountId).execute();
 }
 
-/** Removes the second factor with its recovery codes; whether there was one. */
-export async function deleteTwoFactor(tx: Kysely<IdentityDatabase>, accountId: string): Promise<boolean> {
-  const row = await tx.deleteFrom('two_factor').where('account_id', '=', accountId).returning('account_id').executeTakeFirst();
-  return row !== undefined;
+/** Deletes the second factor and, by cascade, its recovery codes. */
+export async function deleteTwoFactor(tx: Db, accountId: string): Promise<void> {
+  await tx.deleteFrom('two_factor').where('account_id', '=', accountId).execute();
 }
 
-export async function insertRecoveryCodes(
-  tx: Kysely<IdentityDatabase>,
-  accountId: string,
-  codeHashes: readonly Buffer[],
-): Promise<void> {
+export async function insertRecoveryCodes(tx: Db, accountId: string, codeHashes: readonly Buffer[]): Promise<void> {
   const rows = codeHashes.map((code_hash) => ({ account_id: accountId, code_hash }));
   await tx.insertInto('recovery_code').values(rows).execute();
 }
 
-/** A recovery code of an account; `used_at` is null until it is used. */
-export async function selectRecoveryCode(
-  db: Kysely<IdentityDatabase>,
-  accountId: string,
-  codeHash: Buffer,
-): Promise<{ used_at: Date | null } | undefined> {
+export async function selectRecoveryCode(db: Db, accountId: string, hash: Buffer): Promise<{ used_at: Date | null } | undefined> {
   const found = db.selectFrom('recovery_code').select('used_at').where('account_id', '=', accountId);
-  return found.where('code_hash', '=', codeHash).executeTakeFirst();
+  return found.where('code_hash', '=', hash).executeTakeFirst();
 }
 
-/** Uses a recovery code up; whether the account had it unused. */
-export async function spendRecoveryCode(
-  tx: Kysely<IdentityDatabase>,
-  accountId: string,
-  codeHash: Buffer,
-  now: Date,
-): Promise<boolean> {
-  const row = await tx
-    .updateTable('recovery_code')
-    .set({ used_at: now })
-    .where('account_id', '=', accountId)
-    .where('code_hash', '=', codeHash)
-    .where('used_at', 'is', null)
-    .returning('account_id')
-    .executeTakeFirst();
-  return row !== undefined;
+/** Uses up a recovery code; false where the account has no such unused code. */
+export async function spendRecoveryCode(tx: Db, accountId: string, hash: Buffer, now: Date): Promise<boolean> {
+  const code = tx.updateTable('recovery_code').set({ used_at: now }).where('account_id', '=', accountId);
+  const unused = code.where('code_hash', '=', hash).where('used_at', 'is', null);
+  return (await unused.executeTakeFirst()).numUpdatedRows > 0n;
 }

@@ -6,37 +6,35 @@ import { type Frame, frameOf, type Snapshot } from '../frame/frame.ts';
 
 /** The application behind a socket key. */
 export interface KeyHolder extends Snapshot {
-  /** Tells the key from those before it and after it. */
+  /** Tells the key from earlier and later ones. */
   readonly keyFingerprint: string;
 }
 
-/** What the clients of an application should have heard. */
+/** What the clients of an application should have received. */
 export interface LiveState {
   readonly lastSequence: number;
   readonly keyFingerprint: string;
 }
 
-/** What this service asks the apps service. */
+/** The calls of the apps service that this service makes. */
 export interface AppsClient {
   /** Throws a ConnectError with `runtime_key_invalid` for a key that opens nothing. */
   lookUp(socketKey: string, requestId: string): Promise<KeyHolder>;
   /**
-   * Up to {@link PAGE_EVENTS} events of an application after a sequence, in order; begins later where the log no longer holds the next.
+   * Up to {@link PAGE_EVENTS} events after a sequence; they begin later where the log was trimmed.
    *
-   * @param requestId the request that they are read for, where it is somebody's
+   * @param requestId the client's request that they are read for
    */
   listFrames(applicationId: string, afterSequence: number, requestId?: string): Promise<Frame[]>;
-  /** The states of those of some applications that exist, by id. */
+  /** States by application id; deleted applications have none. */
   getLiveStates(applicationIds: readonly string[]): Promise<Map<string, LiveState>>;
 }
 
-/** Most events read at once. Few, as nobody else is served while they are made into frames: it takes half a millisecond. */
+/** Events per page. Making frames of them blocks the event loop for half a millisecond. */
 export const PAGE_EVENTS = 100;
 
-/** Enough to go round a process that hangs. */
 const TIMEOUT_MS = 3_500;
 
-/** Asks over the given transport, for 3.5 s at most. */
 export function createAppsClient(transport: Transport): AppsClient {
   const client = createClient(ApplicationService, transport);
   const options = { timeoutMs: TIMEOUT_MS };

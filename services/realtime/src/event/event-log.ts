@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { CallQueue } from '@latchkey/kit/call-queue';
+import { CallQueue } from '@latchkey/kit/process/call-queue';
 import { LRUCache } from 'lru-cache';
 import pLimit from 'p-limit';
 import type { Frame } from '../frame/frame.ts';
@@ -10,43 +10,43 @@ import { SharedCalls } from './shared-calls.ts';
 export interface LogRequest {
   readonly applicationId: string;
   readonly afterSequence: number;
-  /** The newest event that the log is known to have had, or infinity to read to its end. */
+  /** The newest event that is known to exist, or infinity to read to the end. */
   readonly lastSequence: number;
-  /** The request of the client that they are read for. Of clients that share a call, it is made for the first. */
+  /** The client's request; clients that share a call use the first one's. */
   readonly requestId?: string;
 }
 
-/** Pages end where their number of events divides the sequence, so that whoever reads about there shares them. */
+/** Events up to a multiple of {@link PAGE_EVENTS}, so that clients share pages. */
 type Page = readonly Frame[];
 
-/** Reads of clients that come back, of which one application may have thousands. */
+/** Limits on reads for reconnecting clients, of which one application may have thousands. */
 const CLIENT_READS = { underWay: 16, underWayOfKey: 2, size: 4_000, sizeOfKey: 1_000, waitMs: 4_000 };
-/** How long a page is kept, in milliseconds. Events never change, but they are trimmed. */
-const KEPT_MS = 1_000;
-const KEPT_BYTES_MAX = 16 * 1024 * 1024;
-/** What a frame takes beside its bytes, or a little more. */
+/** How long pages are cached: events never change, but the log is trimmed. */
+const CACHE_MS = 1_000;
+const CACHE_BYTES_MAX = 16 * 1024 * 1024;
+/** Memory of a frame beside its bytes. */
 const FRAME_BYTES = 200;
 
-/** The event log of all applications, as apps keeps it. */
+/** The event log of all applications, read from the apps service. */
 export class EventLog {
   readonly #apps: Pick<AppsClient, 'listFrames'>;
-  readonly #kept: LRUCache<string, Page>;
+  readonly #cache: LRUCache<string, Page>;
   readonly #clientReads = new SharedCalls<Page>();
   readonly #hubReads = new SharedCalls<Page>();
   readonly #queue = new CallQueue(CLIENT_READS);
-  /** Whoever gets a page that is kept sends it before the next one gets theirs, and others are served in between. */
+  /** One cached page per turn of the event loop, as each is sent immediately. */
   readonly #turn = pLimit(1);
 
-  /** @param clock tells how long a page has been kept */
   constructor(apps: Pick<AppsClient, 'listFrames'>, clock: { now(): number } = performance) {
     this.#apps = apps;
     const sizeCalculation = (page: Page) => page.reduce((sum, { bytes }) => sum + bytes.byteLength + FRAME_BYTES, FRAME_BYTES);
-    this.#kept = new LRUCache({ maxSize: KEPT_BYTES_MAX, sizeCalculation, ttl: KEPT_MS, ttlResolution: 0, perf: clock });
+    this.#cache = new LRUCache({ maxSize: CACHE_BYTES_MAX, sizeCalculation, ttl: CACHE_MS, ttlResolution: 0, perf: clock });
   }
 
   /**
-   * Some events for a client that comes back, in order; they begin later where the log no longer holds the next. Waits for others who read for clients.
-   * Throws `dependency_unavailable` where too many do.
+   * The next events for a reconnecting client; they begin later where the log was trimmed.
+   *
+   * @throws `dependency_unavailable` where the queue is full
    */
   readForClient(request: LogRequest): Promise<Page> {
     const { applicationId } = request;
@@ -56,7 +56,7 @@ export class EventLog {
     });
   }
 
-  /** The same for a hub, without a wait: they are looked at some at a time. */
+  /** The same for a hub, without the queue: the reconciler limits concurrency. */
   readForHub(request: LogRequest): Promise<Page> {
     return this.#read(request, this.#hubReads, (read) => read());
   }
@@ -65,21 +65,20 @@ export class EventLog {
     const { applicationId, afterSequence, lastSequence, requestId } = request;
     const start = afterSequence - (afterSequence % PAGE_EVENTS);
     const key = `${applicationId} ${start}`;
-    /** The page that is kept, where it has all that it has to have up to a sequence. */
-    const keptUpTo = (sequence: number) => {
-      const page = this.#kept.get(key);
+    /** The cached page, where it is complete up to a sequence. */
+    const cachedUpTo = (sequence: number) => {
+      const page = this.#cache.get(key);
       return page && (page.at(-1)?.sequence ?? 0) >= Math.min(sequence, start + PAGE_EVENTS) ? page : undefined;
     };
     const read = async () => {
-      // One that is full stays so, and will do for all that share this call.
-      const full = keptUpTo(Number.POSITIVE_INFINITY);
+      const full = cachedUpTo(Number.POSITIVE_INFINITY);
       if (full) return full;
       const page = await this.#apps.listFrames(applicationId, start, requestId);
-      this.#kept.set(key, page);
+      this.#cache.set(key, page);
       return page;
     };
-    if (keptUpTo(lastSequence)) await this.#turn(() => nextTurn());
-    const page = keptUpTo(lastSequence) ?? (await reads.ask(key, () => begin(read)));
+    if (cachedUpTo(lastSequence)) await this.#turn(() => nextTurn());
+    const page = cachedUpTo(lastSequence) ?? (await reads.ask(key, () => begin(read)));
     return page.filter(({ sequence }) => sequence > afterSequence);
   }
 }

@@ -1,31 +1,30 @@
 /**
- * Makes calls for the same thing at the same time one call. Nobody gets the answer to a question that was asked before theirs: whoever comes while a call is
- * under way shares the next one.
+ * Makes concurrent calls with one key a single call. A call that comes while one is under way
+ * shares the next, so no response is older than its request.
  */
 export class SharedCalls<T> {
-  readonly #underWay = new Map<string, Promise<T>>();
+  readonly #current = new Map<string, Promise<T>>();
   readonly #next = new Map<string, Promise<T>>();
 
-  /** @param key what is asked for; the first of those that share a call makes it */
   ask(key: string, call: () => Promise<T>): Promise<T> {
-    const underWay = this.#underWay.get(key);
-    if (!underWay) return this.#begin(key, call);
+    const current = this.#current.get(key);
+    if (!current) return this.#begin(key, call);
     const shared = this.#next.get(key);
     if (shared) return shared;
     const begin = () => {
       this.#next.delete(key);
       return this.#begin(key, call);
     };
-    const next = underWay.then(begin, begin);
+    const next = current.then(begin, begin);
     this.#next.set(key, next);
     return next;
   }
 
   #begin(key: string, call: () => Promise<T>): Promise<T> {
     const promise = call();
-    this.#underWay.set(key, promise);
+    this.#current.set(key, promise);
     const end = () => {
-      if (this.#underWay.get(key) === promise) this.#underWay.delete(key);
+      if (this.#current.get(key) === promise) this.#current.delete(key);
     };
     promise.then(end, end);
     return promise;

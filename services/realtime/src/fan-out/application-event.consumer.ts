@@ -1,16 +1,10 @@
 import { fromJson, type JsonValue } from '@bufbuild/protobuf';
-import type { Logger } from '@latchkey/kit/logger';
-import { createQueueWorker, type QueueWorker } from '@latchkey/kit/queue-worker';
+import type { Logger } from '@latchkey/kit/log/logger';
+import { createQueueWorker, type QueueWorker } from '@latchkey/kit/queue/worker';
 import { ApplicationEventSchema } from '@latchkey/proto/latchkey/apps/v1/event_pb';
 import { z } from 'zod';
 import { encodeEvent } from '../frame/frame.ts';
-import { LOOK } from './channel.ts';
-
-/** The queue that the apps service adds to what this service wants to know. */
-const QUEUE = 'realtime';
-
-/** One at a time, so that one process passes events on in the order in which they came. */
-const CONCURRENCY = 1;
+import { RECONCILE } from './application-channel.ts';
 
 /** An event as the apps service relays it. Later releases may add to it. */
 const relayedEvent = z.object({
@@ -26,21 +20,18 @@ const relayedEvent = z.object({
   createdAt: z.iso.datetime().transform((text) => new Date(text)),
 });
 
-/** What events are passed on with. */
-export interface ConsumerOptions {
-  readonly redisUrl: string;
-  /** Publishes a text for the nodes that hold sockets of an application. */
-  readonly publish: (applicationId: string, text: string) => Promise<void>;
-  readonly logger: Logger;
-}
-
-/** Passes on what the queue tells of to all nodes, whenever Redis can be reached. What fails is tried again by the queue. */
-export function createEventConsumer({ redisUrl, publish, logger }: ConsumerOptions): QueueWorker {
+/** Publishes the events of the queue to all nodes. The queue retries failures. */
+export function createEventConsumer(
+  redisUrl: string,
+  publish: (applicationId: string, text: string) => Promise<void>,
+  logger: Logger,
+): QueueWorker {
   return createQueueWorker({
     url: redisUrl,
-    queue: QUEUE,
+    queue: 'realtime',
     name: 'latchkey-realtime-events',
-    concurrency: CONCURRENCY,
+    // One at a time, so that a process publishes events in their order.
+    concurrency: 1,
     logger,
     async handle({ data }) {
       const relayed = relayedEvent.parse(data);
@@ -50,10 +41,10 @@ export function createEventConsumer({ redisUrl, publish, logger }: ConsumerOptio
   });
 }
 
-/** What the nodes are told: the frame, or to look; nothing of what concerns no socket. */
+/** What is published of an event: its frame, a request to reconcile, or nothing. */
 function textFor({ id, applicationId, type, sequence, data, createdAt }: z.output<typeof relayedEvent>): string | undefined {
   const event = fromJson(ApplicationEventSchema, { [type]: data as JsonValue }, { ignoreUnknownFields: true });
-  if (event.event.case === 'runtimeKeyRotated') return event.event.value.type === 'socketKey' ? LOOK : undefined;
+  if (event.event.case === 'runtimeKeyRotated') return event.event.value.type === 'socketKey' ? RECONCILE : undefined;
   if (sequence === null) return undefined;
-  return encodeEvent(applicationId, { id, sequence, createdAt, event }) ?? LOOK;
+  return encodeEvent(applicationId, { id, sequence, createdAt, event }) ?? RECONCILE;
 }

@@ -1,21 +1,19 @@
 import { type JsonObject, type MessageShape, toJson } from '@bufbuild/protobuf';
-import { newId } from '@latchkey/kit/id';
+import { newId } from '@latchkey/kit/validation/id';
 import { ApplicationEventSchema } from '@latchkey/proto/latchkey/apps/v1/event_pb';
 import { z } from 'zod';
 
-/** An event as it goes to every socket of its application: serialised once. */
+/** An event as it is sent to every socket, serialised once. */
 export interface Frame {
-  /** Its place among those of the application. */
   readonly sequence: number;
-  /** A CloudEvent in JSON; empty for an event that this release has no words for, which takes its place and is not sent. */
+  /** A CloudEvent in JSON; empty, and not sent, for an event type of a later release. */
   readonly bytes: Buffer;
-  /** Whether nothing comes after it: the application is deleted. */
+  /** Whether it is the application's deletion. */
   readonly isLast: boolean;
   /** When it happened, in milliseconds since 1970. */
   readonly at?: number;
 }
 
-/** An event of the log that live clients hear of. */
 export interface LiveEvent {
   readonly id: string;
   readonly sequence: number;
@@ -29,8 +27,8 @@ const LAST_TYPE = `${TYPE_PREFIX}deleted`;
 const sourceOf = (applicationId: string) => `/applications/${applicationId}`;
 
 /**
- * The CloudEvent for an event (decisions 10, CloudEvents 1.0 JSON format), or undefined for one of a later release that this one has no words for.
- * Its `type` and `data` follow from the protocol's oneof.
+ * The CloudEvent of an event (decisions 10), with `type` and `data` from the protocol's oneof;
+ * undefined for an event type of a later release.
  */
 export function encodeEvent(applicationId: string, { id, sequence, createdAt, event }: LiveEvent): string | undefined {
   const { case: name } = event.event;
@@ -48,7 +46,6 @@ export function encodeEvent(applicationId: string, { id, sequence, createdAt, ev
   });
 }
 
-/** The frame of an event that comes from the log. */
 export function frameOf(applicationId: string, event: LiveEvent): Frame {
   const text = encodeEvent(applicationId, event) ?? '';
   return {
@@ -70,7 +67,7 @@ const frameFields = z.object({
   data: z.looseObject({}),
 });
 
-/** The frame of a text that {@link encodeEvent} made for an application, or undefined for any other text: it would be sent to clients as it is. */
+/** The frame of a published text; undefined unless it is an event of the application. */
 export function readFrame(applicationId: string, text: string): Frame | undefined {
   const result = frameFields.safeParse(parseJson(text));
   if (!result.success || result.data.source !== sourceOf(applicationId)) return undefined;
@@ -86,7 +83,7 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** What a client is told first (decisions 10). */
+/** The state of an application, in the first frame of a connection (decisions 10). */
 export interface Snapshot {
   readonly applicationId: string;
   readonly name: string;
@@ -95,7 +92,6 @@ export interface Snapshot {
   readonly lastSequence: number;
 }
 
-/** The first frame of a connection. `resumed` says whether all follows that the client has missed. */
 export function encodeReady({ lastSequence, ...snapshot }: Snapshot, resumed: boolean, now: Date): string {
   return JSON.stringify({
     specversion: '1.0',

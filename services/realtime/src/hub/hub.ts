@@ -2,33 +2,34 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Frame } from '../frame/frame.ts';
 import { deliveryLag } from '../live-metrics.ts';
 import type { FrameSource, LiveSocket } from '../socket/live-socket.ts';
-import { Ring } from './ring.ts';
+import { ReplayBuffer } from './replay-buffer.ts';
 
-/** Sockets that are sent to before others get their turn: half a millisecond's worth. What others do takes several turns, so that they wait for several slices. */
-export const SLICE_SOCKETS = 50;
+/** Sockets per turn of the event loop, about half a millisecond. */
+const SLICE_SOCKETS = 50;
 
-/** What a hub starts with. */
 export interface HubOptions {
   readonly applicationId: string;
-  /** The sequence that the hub begins after. */
+  /** The sequence of the last event before the hub was opened. */
   readonly cursor: number;
   readonly keyFingerprint: string;
-  readonly readFrames: (afterSequence: number, requestId: string) => Promise<readonly Frame[]>;
+  readonly readFrames: FrameSource['readFrames'];
 }
 
-/** The sockets of one application on this node, and the last of its events. */
+/** The sockets of one application on this node, and its last events. */
 export class Hub implements FrameSource {
   readonly applicationId: string;
   readonly sockets = new Set<LiveSocket>();
-  readonly readFrames: (afterSequence: number, requestId: string) => Promise<readonly Frame[]>;
-  /** The socket key that is valid, as far as is known here. */
+  readonly readFrames: FrameSource['readFrames'];
+  /** Of the socket key that is valid, as far as this node knows. */
   keyFingerprint: string;
-  readonly #ring = new Ring();
+  /** Whether its last socket is gone; another hub may have taken its place. */
+  isClosed = false;
+  readonly #replay = new ReplayBuffer();
   #cursor: number;
-  #isSpreading = false;
+  #isBroadcasting = false;
   #hasMore = false;
-  /** When the oldest event happened that is not sent on yet. */
-  #unsentAt: number | undefined;
+  /** When the oldest event happened that was not broadcast yet. */
+  #pendingSince: number | undefined;
 
   constructor(options: HubOptions) {
     this.applicationId = options.applicationId;
@@ -41,33 +42,33 @@ export class Hub implements FrameSource {
     return this.#cursor;
   }
 
-  /** Whether the application's last event has been taken in. */
+  /** Whether the application was deleted, which is its last event. */
   get hasEnded(): boolean {
-    return this.#ring.after(this.#cursor - 1)?.isLast === true;
+    return this.#replay.after(this.#cursor - 1)?.isLast === true;
   }
 
   frameAfter(sequence: number): Frame | undefined {
-    return this.#ring.after(sequence);
+    return this.#replay.after(sequence);
   }
 
-  /** Takes the next frame in and sends it on. Answers false for one that does not follow, which is not taken in. */
+  /** Broadcasts the next frame; false where there is a gap before it. Ignores duplicates. */
   accept(frame: Frame): boolean {
     if (frame.sequence <= this.#cursor) return true;
     if (frame.sequence !== this.#cursor + 1) return false;
-    this.#ring.push(frame);
+    this.#replay.push(frame);
     this.#cursor = frame.sequence;
-    this.#unsentAt ??= frame.at;
-    void this.#spread();
+    this.#pendingSince ??= frame.at;
+    void this.#broadcast();
     return true;
   }
 
-  /** Goes on after events that nobody holds any more; sockets that miss them are told so by what follows. */
+  /** Continues after events that were trimmed; sockets that miss them are closed to reconnect. */
   skipTo(sequence: number): void {
     this.#cursor = Math.max(this.#cursor, sequence);
-    void this.#spread();
+    void this.#broadcast();
   }
 
-  /** Calls back for each of the sockets, some at a time. */
+  /** Calls back for each socket, in slices. */
   async each(callback: (socket: LiveSocket) => void): Promise<void> {
     let count = 0;
     for (const socket of this.sockets) {
@@ -77,19 +78,19 @@ export class Hub implements FrameSource {
     }
   }
 
-  /** Sends every socket what it lacks. What comes in meanwhile is sent in another round. */
-  async #spread(): Promise<void> {
+  /** Sends each socket what it lacks; frames that arrive meanwhile go in another round. */
+  async #broadcast(): Promise<void> {
     this.#hasMore = true;
-    if (this.#isSpreading) return;
-    this.#isSpreading = true;
+    if (this.#isBroadcasting) return;
+    this.#isBroadcasting = true;
     while (this.#hasMore) {
       this.#hasMore = false;
-      const unsentAt = this.#unsentAt;
-      this.#unsentAt = undefined;
+      const since = this.#pendingSince;
+      this.#pendingSince = undefined;
       await this.each((socket) => socket.catchUp());
       // Clocks may differ.
-      if (unsentAt !== undefined) deliveryLag.observe(Math.max(0, Date.now() - unsentAt) / 1_000);
+      if (since !== undefined) deliveryLag.observe(Math.max(0, Date.now() - since) / 1_000);
     }
-    this.#isSpreading = false;
+    this.#isBroadcasting = false;
   }
 }

@@ -1,4 +1,4 @@
-/** Why a socket is closed from this side (decisions 10; the others are those of RFC 6455, section 7.4.1). */
+/** Close codes of this service (decisions 10, RFC 6455 7.4.1). */
 export const CLOSE = {
   goingAway: { code: 1001, reason: 'reconnect after a random delay' },
   binaryFrame: { code: 1003, reason: 'only text is spoken here' },

@@ -2,18 +2,17 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { CLOSE } from './close-code.ts';
 import type { LiveSocket } from './live-socket.ts';
 
-/** The closing of one socket takes up so much of the time that there is, in milliseconds. */
+/** Time that closing one socket takes of the whole, in milliseconds. */
 const MS_PER_SOCKET = 1;
 const STEP_MS = 20;
-/** How long clients have to answer once all are told, in milliseconds. */
-const ANSWER_MS_MAX = 2_000;
-const CHECK_MS = 20;
+/** Time for clients to answer the close frame. */
+const CLOSE_MS_MAX = 2_000;
 
 /**
- * Closes sockets with 1001, spread over time so that their clients do not all come at once to where they go next, and cuts off those that do not answer.
+ * Closes sockets with 1001, spread over time so that clients do not all reconnect together.
  *
- * @param sockets all that are open, each time it is called
- * @param spreadMs longest time to spread the closing over
+ * @param sockets all open sockets, each time it is called
+ * @param spreadMs longest time to spread them over
  */
 export async function drain(sockets: () => Iterable<LiveSocket>, spreadMs: number): Promise<void> {
   const open = [...sockets()];
@@ -23,12 +22,7 @@ export async function drain(sockets: () => Iterable<LiveSocket>, spreadMs: numbe
     for (const socket of open.slice(i, i + perStep)) socket.close(CLOSE.goingAway);
     if (i + perStep < open.length) await delay(STEP_MS);
   }
-  const deadline = performance.now() + ANSWER_MS_MAX;
-  while (hasAny(sockets()) && performance.now() < deadline) await delay(CHECK_MS);
+  const deadline = performance.now() + CLOSE_MS_MAX;
+  while ([...sockets()].length > 0 && performance.now() < deadline) await delay(STEP_MS);
   for (const socket of sockets()) socket.cut();
-}
-
-function hasAny(items: Iterable<unknown>): boolean {
-  for (const _ of items) return true;
-  return false;
 }

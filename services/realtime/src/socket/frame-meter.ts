@@ -1,19 +1,15 @@
-/** Most frames that a client may send within one window, pings and pongs included; it needs to send none but pongs. */
+/** Frames that a client may send per window, pings and pongs included. */
 export const FRAMES_MAX = 100;
-/** Length of a window, in milliseconds. */
 export const WINDOW_MS = 10_000;
 
-/** Counts the frames that one client sends. */
+/** Rate limit on the frames of one client. */
 export class FrameMeter {
   #count = 0;
   #windowEnd = 0;
 
-  /**
-   * Counts a frame, and answers whether it is one too many.
-   *
-   * @param now any monotonic clock, in milliseconds
-   */
-  isTooMany(now: number): boolean {
+  /** Counts a frame; true where it is over the limit. */
+  isOverLimit(): boolean {
+    const now = performance.now();
     if (now >= this.#windowEnd) {
       this.#windowEnd = now + WINDOW_MS;
       this.#count = 0;

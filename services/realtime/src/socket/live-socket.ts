@@ -6,49 +6,42 @@ import { eventsSent } from '../live-metrics.ts';
 import { CLOSE, type Close } from './close-code.ts';
 import { FrameMeter } from './frame-meter.ts';
 
-/** Where a socket gets its frames from. */
+/** The frames of an application. */
 export interface FrameSource {
   /** The sequence of the newest frame. */
   readonly cursor: number;
-  /** The frame after a sequence where it is at hand. */
+  /** The frame after a sequence, where it is in the replay buffer. */
   frameAfter(sequence: number): Frame | undefined;
-  /**
-   * The frames after a sequence from the event log, in order; it may begin later where the next is no longer held.
-   *
-   * @param requestId the request of the client that they are read for
-   */
+  /** The frames after a sequence from the event log; they begin later where it was trimmed. */
   readFrames(afterSequence: number, requestId: string): Promise<readonly Frame[]>;
 }
 
-/** What a socket starts with. */
 export interface LiveSocketOptions {
   readonly ws: WebSocket;
-  /** The connection under it. */
   readonly connection: Duplex;
   readonly source: FrameSource;
-  /** The key that it was opened with. */
+  /** Of the key that it was opened with. */
   readonly keyFingerprint: string;
-  /** When apps was last known to hold that key valid, as `performance.now()` counts. */
+  /** When the key was verified, as `performance.now()` counts. */
   readonly verifiedAt: number;
-  /** The sequence of the last event that the client knows of. */
+  /** The sequence of the last event that the client has. */
   readonly position: number;
-  /** What it was opened with. */
   readonly requestId: string;
-  /** How long the client may leave what waits for it unread, in milliseconds; 10,000 unless set. */
+  /** How long the client may leave a full buffer unread, in milliseconds; 10,000 unless set. */
   readonly waitMsMax?: number;
 }
 
-/** Bytes that may wait for a client to read them. Frames beyond wait in the ring or in the log, of which there is one for all. */
+/** Bytes that may wait for a client to read them (promise R7). */
 const WAITING_BYTES_MAX = 256 * 1024;
-/** How long they may wait until the client is given up: whoever is that far behind has to read 26 KiB a second. */
+/** How long a buffer may stay full: a client has to read 26 KiB a second then. */
 const WAIT_MS_MAX = 10_000;
-/** How long a client that sends too much has to hear why, in milliseconds. */
+/** Time to send the close frame to a client that sends too much. */
 const FLOOD_CLOSE_MS = 1_000;
 const PING_TOKEN_BYTES = 8;
 /** Pings that may go unanswered. */
 const PINGS_MISSED_MAX = 2;
 
-/** One client's connection: a reader with a place in its application's events, which is sent what comes after in order. */
+/** One client's connection, with its position in the events of its application. */
 export class LiveSocket {
   readonly keyFingerprint: string;
   readonly verifiedAt: number;
@@ -60,7 +53,7 @@ export class LiveSocket {
   readonly #waitMsMax: number;
   #position: number;
   #pingsMissed = 0;
-  /** What the last ping carried, and its pong has to. */
+  /** Payload of the last ping, which its pong must repeat. */
   #pingToken: Buffer | undefined;
   #isReading = false;
   #blockedTimer: NodeJS.Timeout | undefined;
@@ -77,18 +70,18 @@ export class LiveSocket {
     this.#listen();
   }
 
-  /** Sends what is no event, before all events. */
+  /** Sends the first frame, which is no event. */
   greet(text: string): void {
     this.#ws.send(text);
   }
 
-  /** Sends frames that follow the socket's place, then whatever else there is. */
+  /** Sends the frames after the position, then all later ones. */
   start(frames: readonly Frame[]): void {
     if (!this.#sendAll(frames)) this.close(CLOSE.goingAway);
     this.catchUp();
   }
 
-  /** Sends all that comes after the socket's place, as far as the client reads. */
+  /** Sends all frames after the position, as far as the client reads. */
   catchUp(): void {
     while (this.#position < this.#source.cursor && this.#canSend()) {
       const frame = this.#source.frameAfter(this.#position);
@@ -97,17 +90,15 @@ export class LiveSocket {
     }
   }
 
-  /** Closes the connection, with a few seconds for the client to answer. */
   close({ code, reason }: Close): void {
     this.#ws.close(code, reason);
   }
 
-  /** Cuts the connection off. */
   cut(): void {
     this.#ws.terminate();
   }
 
-  /** Asks for a sign of life, and cuts off a client that has not given one for too long. */
+  /** Pings the client; cuts it off after two pings without a pong. */
   ping(): void {
     if (this.#pingsMissed >= PINGS_MISSED_MAX) this.cut();
     this.#pingsMissed += 1;
@@ -117,7 +108,7 @@ export class LiveSocket {
     this.#blockWhereFull();
   }
 
-  /** Calls back once the connection is gone, with the code that it was closed with. */
+  /** Calls back with the close code once the connection is gone. */
   onGone(callback: (code: number) => void): void {
     this.#ws.once('close', (code) => {
       clearTimeout(this.#blockedTimer);
@@ -139,7 +130,7 @@ export class LiveSocket {
     else this.#blockWhereFull();
   }
 
-  /** Sends frames until one does not fit any more. Answers false when there is a hole before one of them. */
+  /** Sends frames until the buffer is full; false where there is a gap before one of them. */
   #sendAll(frames: readonly Frame[]): boolean {
     for (const frame of frames) {
       if (!this.#canSend()) return true;
@@ -154,15 +145,15 @@ export class LiveSocket {
     this.#isReading = true;
     const frames = await this.#source.readFrames(this.#position, this.#requestId).catch(() => []);
     this.#isReading = false;
-    // What the log can't give, the client has to ask for again: it is told there what it has missed.
+    // After a gap the client has to reconnect: its next `ready` says that it missed events.
     if (frames.length === 0 || !this.#sendAll(frames)) return this.close(CLOSE.goingAway);
     this.catchUp();
   }
 
-  /** Sends no more, where too much waits, until the client has read that. */
+  /** Where the buffer is full, sends no more until the client has read it. */
   #blockWhereFull(): void {
     if (this.#blockedTimer || this.#ws.bufferedAmount <= WAITING_BYTES_MAX) return;
-    this.#blockedTimer = setTimeout(() => this.#giveUp(), this.#waitMsMax);
+    this.#blockedTimer = setTimeout(() => this.#endBlocked(), this.#waitMsMax);
     this.#connection.once('drain', () => {
       clearTimeout(this.#blockedTimer);
       this.#blockedTimer = undefined;
@@ -170,15 +161,15 @@ export class LiveSocket {
     });
   }
 
-  #giveUp(): void {
-    // Where the client has ended its side, the library waits without end for it to read the rest.
+  #endBlocked(): void {
+    // After the client ended its side, the library would wait for ever for it to read the rest.
     if (this.#ws.readyState === this.#ws.OPEN) this.close(CLOSE.readsTooSlowly);
     else this.cut();
   }
 
   #listen(): void {
     const ws = this.#ws;
-    // The library closes the connection itself; an error that nobody listens for would end the process.
+    // The library closes the connection itself; without a listener, an error would end the process.
     ws.on('error', () => undefined);
     ws.on('message', (_, isBinary) => {
       if (this.#isFlood()) return;
@@ -190,16 +181,16 @@ export class LiveSocket {
       this.#blockWhereFull();
     });
     ws.on('pong', (data: Buffer) => {
-      // Whoever has not read the ping can't tell what is in it.
+      // A client that does not read can't know the payload.
       if (this.#pingToken && data.equals(this.#pingToken)) this.#pingsMissed = 0;
       this.#isFlood();
     });
   }
 
   #isFlood(): boolean {
-    if (!this.#meter.isTooMany(performance.now())) return false;
+    if (!this.#meter.isOverLimit()) return false;
     this.close(CLOSE.sendsTooMuch);
-    // Nothing more is read, or the flood would be taken in until the client has answered; so its answer is not heard, and not waited for.
+    // Without the pause, the flood would be read until the client answers the close frame.
     this.#ws.pause();
     setTimeout(() => this.cut(), FLOOD_CLOSE_MS).unref();
     return true;

@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { createRouterTransport, type ServiceImpl } from '@connectrpc/connect';
-import { defineErrors, toConnectError } from '@latchkey/kit/errors';
-import { newId } from '@latchkey/kit/id';
+import { defineErrors, toConnectError } from '@latchkey/kit/errors/errors';
+import { newId } from '@latchkey/kit/validation/id';
 import { Health, HealthCheckResponse_ServingStatus } from '@latchkey/proto/health/v1/health_pb';
 import { ApplicationService, ApplicationStatus } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { ApplicationEventSchema } from '@latchkey/proto/latchkey/apps/v1/event_pb';
@@ -11,7 +11,6 @@ import type { LiveEvent } from '../frame/frame.ts';
 
 type EventInit = NonNullable<MessageInitShape<typeof ApplicationEventSchema>['event']>;
 
-/** An application as the stand-in keeps it. */
 export interface FakeApplication {
   readonly id: string;
   socketKey: string;
@@ -23,19 +22,17 @@ export interface FakeApplication {
 }
 
 const errors = defineErrors({ runtime_key_invalid: { kind: 'unauthenticated', code: 'api_key_invalid', message: 'no' } });
-const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
-function newKey(): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(32));
-  return `lk_sock_${[...bytes].map((byte) => ALPHABET[byte % ALPHABET.length]).join('')}`;
-}
+const newKey = () => `lk_sock_${randomUUID().replaceAll('-', '')}`;
 
-/** Stands for the apps service: keeps applications and their log in memory, and answers what this service asks of it. */
+/** Stands for the apps service: holds applications and their event log in memory. */
 export class FakeApps {
   readonly calls = { lookUp: 0, list: 0, states: 0 };
   /** Ids of the requests that the log was read for. */
   readonly listedFor: Array<string | null> = [];
   readonly transport;
+  /** Runs before a read of the log; may wait or throw. */
+  beforeList: (applicationId: string) => Promise<void> | void = () => undefined;
   readonly #applications: FakeApplication[] = [];
   #failure: Error | undefined;
   #gate: Promise<unknown> | undefined;
@@ -53,7 +50,7 @@ export class FakeApps {
     return this.#applications.at(-1) as FakeApplication;
   }
 
-  /** Commits an event; nobody is told. */
+  /** Commits an event, and publishes nothing. */
   log(application: FakeApplication, event: EventInit): LiveEvent {
     application.lastSequence += 1;
     const body = create(ApplicationEventSchema, { event });
@@ -66,51 +63,68 @@ export class FakeApps {
     return logged;
   }
 
-  /** Commits a new version that follows from the sequence; nobody is told. */
+  /** Commits new versions, named after their sequences. */
+  logVersions(application: FakeApplication, count: number): LiveEvent[] {
+    return Array.from({ length: count }, () => {
+      const version = `2.${application.lastSequence + 1}`;
+      return this.log(application, { case: 'versionChanged', value: { version, previousVersion: application.version } });
+    });
+  }
+
   logVersion(application: FakeApplication): LiveEvent {
-    const version = `2.${application.lastSequence + 1}`;
-    return this.log(application, { case: 'versionChanged', value: { version, previousVersion: application.version } });
+    return this.logVersions(application, 1)[0] as LiveEvent;
   }
 
   rotate(application: FakeApplication): void {
     application.socketKey = newKey();
   }
 
-  /** The log holds no event up to a sequence any more. */
+  /** Removes the events up to a sequence from the log. */
   trim(application: FakeApplication, upTo: number): void {
     application.events.splice(0, application.events.findLastIndex(({ sequence }) => sequence <= upTo) + 1);
   }
 
-  /** Makes each call fail with the error from now on. */
+  /** Makes each call fail from now on. */
   failWith(err: Error | undefined): void {
     this.#failure = err;
   }
 
-  /** Each call waits for the promise before it is answered, from now on. */
+  /** Makes each response wait for the promise from now on. */
   waitFor(gate: Promise<unknown> | undefined): void {
     this.#gate = gate;
   }
 
-  #impl(): Partial<ServiceImpl<typeof ApplicationService>> {
-    const answer = async <T>(make: () => T): Promise<T> => {
-      const made = make();
-      await this.#gate;
-      if (this.#failure) throw this.#failure;
-      return made;
+  /** Holds responses back until the returned function is called. */
+  hold(): () => void {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.waitFor(promise);
+    return () => {
+      if (this.#gate === promise) this.waitFor(undefined);
+      resolve();
     };
+  }
+
+  async #respond<T>(make: () => T): Promise<T> {
+    const made = make();
+    await this.#gate;
+    if (this.#failure) throw this.#failure;
+    return made;
+  }
+
+  #impl(): Partial<ServiceImpl<typeof ApplicationService>> {
     return {
       lookUpApplication: ({ key }) =>
-        answer(() => {
+        this.#respond(() => {
           this.calls.lookUp += 1;
           const found = this.#applications.find((app) => app.socketKey === key.value && !app.isDeleted);
           if (!found) throw toConnectError(errors.runtime_key_invalid());
-          const { id, status, version, lastSequence, socketKey } = found;
-          const settings = { status, version };
-          const lookedUp = { applicationId: id, name: 'Engine', settings, lastSequence: BigInt(lastSequence) };
-          return { ...lookedUp, keyFingerprint: socketKey.slice(-6) };
+          const { id: applicationId, status, version, lastSequence, socketKey } = found;
+          const facts = { applicationId, name: 'Engine', settings: { status, version }, lastSequence: BigInt(lastSequence) };
+          return { ...facts, keyFingerprint: socketKey.slice(-6) };
         }),
-      listApplicationEvents: ({ applicationId, afterSequence, pageSize }, { requestHeader }) =>
-        answer(() => {
+      listApplicationEvents: async ({ applicationId, afterSequence, pageSize }, { requestHeader }) => {
+        await this.beforeList(applicationId);
+        return this.#respond(() => {
           this.calls.list += 1;
           this.listedFor.push(requestHeader.get('x-request-id'));
           const all = this.#applications.find(({ id }) => id === applicationId)?.events ?? [];
@@ -121,13 +135,14 @@ export class FakeApps {
             createdAt: timestampFromDate(createdAt),
           });
           return { events: page.map(toMessage) };
-        }),
+        });
+      },
       batchGetLiveStates: ({ applicationIds }) =>
-        answer(() => {
+        this.#respond(() => {
           this.calls.states += 1;
           const held = this.#applications.filter(({ id, isDeleted }) => applicationIds.includes(id) && !isDeleted);
-          const states = held.map(({ id, lastSequence, socketKey }) => ({
-            applicationId: id,
+          const states = held.map(({ id: applicationId, lastSequence, socketKey }) => ({
+            applicationId,
             lastSequence: BigInt(lastSequence),
             socketKeyFingerprint: socketKey.slice(-6),
           }));

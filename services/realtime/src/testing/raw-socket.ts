@@ -2,39 +2,29 @@ import { eventually } from '@latchkey/testkit/eventually';
 import { openRawClient, type RawClient } from '@latchkey/testkit/raw-client';
 import { onTestFinished } from 'vitest';
 
-/** An HTTP answer as it came over the wire. */
-export interface RawAnswer {
+/** An HTTP response as it came over the wire, with lower-case header names. */
+export interface RawResponse {
   readonly status: number;
-  /** By lower-case name. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Readonly<Record<string, unknown>>;
 }
 
-/** A frame as it came over the wire. */
-export interface RawFrame {
-  readonly opcode: number;
-  readonly payload: Buffer;
-}
-
-/** What a frame may have otherwise than a client's library would send it. */
+/** How a frame differs from a well-formed one. */
 export interface FrameShape {
   readonly isFinal?: boolean;
   readonly isMasked?: boolean;
-  /** Reserved bits, as they stand in the first byte. */
+  /** As they stand in the first byte. */
   readonly reservedBits?: number;
-  /** Announces so many bytes, whatever the payload has. */
   readonly announcedBytes?: number;
 }
 
 export const OPCODE = { continuation: 0, text: 1, binary: 2, close: 8, ping: 9, pong: 10 } as const;
 
-/** A header block that upgrades, with those headers replaced, repeated (an array) or left out (undefined) that are given. */
-export function upgradeRequest(
-  key: string | undefined,
-  headers: Readonly<Record<string, string | readonly string[] | undefined>> = {},
-  requestLine = 'GET /api/v1/realtime HTTP/1.1',
-): string {
-  const all: typeof headers = {
+export type Headers = Readonly<Record<string, string | readonly string[] | undefined>>;
+
+/** An upgrade request, with headers replaced, repeated (an array) or removed (undefined). */
+export function upgradeRequest(key?: string, headers: Headers = {}, requestLine = 'GET /api/v1/realtime HTTP/1.1'): string {
+  const all: Headers = {
     Host: 'localhost',
     Upgrade: 'websocket',
     Connection: 'Upgrade',
@@ -47,7 +37,7 @@ export function upgradeRequest(
   return [requestLine, ...lines, '', ''].join('\r\n');
 }
 
-/** The bytes of a frame of a client; it is well-formed unless its shape says otherwise. */
+/** A frame of a client. */
 export function clientFrame(opcode: number, payload: Buffer | string = '', shape: FrameShape = {}): Buffer {
   const data = Buffer.from(payload);
   const { isFinal = true, isMasked = true, reservedBits = 0, announcedBytes = data.byteLength } = shape;
@@ -61,11 +51,8 @@ export function clientFrame(opcode: number, payload: Buffer | string = '', shape
   return Buffer.concat([head, mask, data.map((byte, i) => byte ^ (mask[i % 4] as number))]);
 }
 
-/** A close frame with a code. */
-export function closeFrame(code: number, reason = ''): Buffer {
-  const payload = Buffer.alloc(2);
-  payload.writeUInt16BE(code);
-  return clientFrame(OPCODE.close, Buffer.concat([payload, Buffer.from(reason)]));
+export function closeFrame(code: number): Buffer {
+  return clientFrame(OPCODE.close, Buffer.from([code >> 8, code & 0xff]));
 }
 
 /** A client of the endpoint without a library, until the test ends. */
@@ -76,7 +63,7 @@ export class RawSocket {
     this.client = client;
   }
 
-  /** Opens a connection and sends what is given. */
+  /** Opens a connection and sends bytes. */
   static async open(port: number, ...bytes: Array<string | Buffer>): Promise<RawSocket> {
     const client = await openRawClient(port);
     onTestFinished(() => void client.socket.destroy());
@@ -85,41 +72,38 @@ export class RawSocket {
     return new RawSocket(client);
   }
 
-  /** Sends frames together. */
   send(...frames: Buffer[]): void {
     this.client.socket.write(Buffer.concat(frames));
   }
 
-  /** The answer to the request, with its whole body. */
-  answer(): Promise<RawAnswer> {
-    return eventually(() => readAnswer(this.client.received()) ?? fail('no answer yet'));
+  /** The response to the request, with its whole body. */
+  response(): Promise<RawResponse> {
+    return eventually(() => readResponse(this.client.received()) ?? false) as Promise<RawResponse>;
   }
 
   /** The frames that have come whole. */
-  frames(): RawFrame[] {
+  frames(): Array<{ opcode: number; payload: Buffer }> {
     const received = this.client.received();
     return [...readFrames(Buffer.from(received.slice(received.indexOf('\r\n\r\n') + 4), 'latin1'))];
   }
 
-  /** The first frame, which says how the application stands. */
+  payloads(opcode: number): string[] {
+    return this.frames().flatMap((frame) => (frame.opcode === opcode ? String(frame.payload) : []));
+  }
+
+  /** The first frame. */
   async ready(): Promise<Record<string, unknown>> {
-    const { payload } = await eventually(() => this.frames()[0] ?? fail('no frame yet'));
-    return JSON.parse(String(payload));
+    return JSON.parse(String(await eventually(() => this.payloads(OPCODE.text)[0] ?? false)));
   }
 
-  /** The code that the other side closed with, once it has. */
+  /** The code that the node closed with, once it has. */
   async closeCode(): Promise<number> {
-    const isClose = ({ opcode }: RawFrame) => opcode === OPCODE.close;
-    const { payload } = await eventually(() => this.frames().find(isClose) ?? fail('not closed yet'));
-    return payload.byteLength === 0 ? 1005 : payload.readUInt16BE();
+    const frame = await eventually(() => this.frames().find(({ opcode }) => opcode === OPCODE.close) ?? false);
+    return frame && frame.payload.byteLength > 0 ? frame.payload.readUInt16BE() : 1005;
   }
 }
 
-function fail(message: string): never {
-  throw new Error(message);
-}
-
-function readAnswer(text: string): RawAnswer | undefined {
+function readResponse(text: string): RawResponse | undefined {
   const end = text.indexOf('\r\n\r\n');
   if (end < 0) return undefined;
   const [statusLine = '', ...lines] = text.slice(0, end).split('\r\n');
@@ -130,12 +114,12 @@ function readAnswer(text: string): RawAnswer | undefined {
   return { status: Number(statusLine.split(' ')[1]), headers, body: size > 0 ? JSON.parse(body) : {} };
 }
 
-function* readFrames(bytes: Buffer): Generator<RawFrame> {
+function* readFrames(bytes: Buffer) {
   for (let at = 0; at + 2 <= bytes.byteLength; ) {
     const short = (bytes[at + 1] as number) & 0x7f;
-    const head = short < 126 ? 2 : short === 126 ? 4 : 10;
+    const head = short < 126 ? 2 : 4;
     if (at + head > bytes.byteLength) return;
-    const length = short < 126 ? short : short === 126 ? bytes.readUInt16BE(at + 2) : Number(bytes.readBigUInt64BE(at + 2));
+    const length = short < 126 ? short : bytes.readUInt16BE(at + 2);
     if (at + head + length > bytes.byteLength) return;
     yield { opcode: (bytes[at] as number) & 0x0f, payload: bytes.subarray(at + head, at + head + length) };
     at += head + length;

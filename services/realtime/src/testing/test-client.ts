@@ -10,43 +10,35 @@ export interface ReceivedFrame {
   readonly [attribute: string]: unknown;
 }
 
-/** What an upgrade is tried with beside the key. */
 export interface ConnectOptions {
   readonly lastEventId?: string;
-  readonly query?: string;
   readonly headers?: Record<string, string>;
-  readonly protocols?: readonly string[];
-  readonly autoPong?: boolean;
 }
 
-/** A client of the endpoint that keeps all that it is sent. */
+/** A client of the endpoint that stores all that it receives. */
 export class TestClient {
   readonly ws: WebSocket;
   readonly frames: ReceivedFrame[] = [];
   readonly closed: Promise<{ code: number; reason: string }>;
-  /** The answer where the upgrade was refused. */
-  readonly refused: Promise<{ status: number; headers: Record<string, unknown>; body: Record<string, unknown> }>;
+  /** The response where the upgrade was rejected. */
+  readonly rejected: Promise<{ status: number; body: Record<string, unknown> }>;
 
-  constructor(port: number, key: string | undefined, options: ConnectOptions = {}) {
-    const { lastEventId, query = '', headers = {}, protocols = [], autoPong = true } = options;
-    this.ws = new WebSocket(`ws://127.0.0.1:${port}/api/v1/realtime${query}`, [...protocols], {
-      autoPong,
-      perMessageDeflate: false,
-      headers: {
-        ...(key !== undefined && { authorization: `Bearer ${key}` }),
-        ...(lastEventId !== undefined && { 'last-event-id': lastEventId }),
-        ...headers,
-      },
+  constructor(port: number, key: string, { lastEventId, headers = {} }: ConnectOptions = {}) {
+    const resume = lastEventId === undefined ? {} : { 'last-event-id': lastEventId };
+    this.ws = new WebSocket(`ws://127.0.0.1:${port}/api/v1/realtime`, {
+      headers: { authorization: `Bearer ${key}`, ...resume, ...headers },
     });
     this.ws.on('error', () => undefined);
     this.ws.on('message', (data) => this.frames.push(JSON.parse(String(data))));
     this.closed = once(this.ws, 'close').then(([code, reason]) => ({ code, reason: String(reason) }));
-    this.refused = once(this.ws, 'unexpected-response').then(async ([, res]) => {
-      const text = (await res.toArray()).join('');
-      return { status: res.statusCode, headers: res.headers, body: JSON.parse(text) };
+    this.rejected = once(this.ws, 'unexpected-response').then(async ([, res]) => {
+      return { status: res.statusCode, body: JSON.parse((await res.toArray()).join('')) };
     });
-    // Whoever wants to know asks.
-    for (const end of [this.closed, this.refused]) end.catch(() => undefined);
+    for (const end of [this.closed, this.rejected]) end.catch(() => undefined);
+  }
+
+  get isOpen(): boolean {
+    return this.ws.readyState === this.ws.OPEN;
   }
 
   /** The first frame, once it is there. */

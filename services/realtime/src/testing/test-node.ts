@@ -1,56 +1,66 @@
 import { toJson } from '@bufbuild/protobuf';
-import { createLogger } from '@latchkey/kit/logger';
-import { createQueueProducer, type QueueProducer } from '@latchkey/kit/queue-producer';
+import { createLogger } from '@latchkey/kit/log/logger';
+import { createQueueProducer } from '@latchkey/kit/queue/producer';
+import { Redis } from '@latchkey/kit/redis/redis';
 import { ApplicationEventSchema } from '@latchkey/proto/latchkey/apps/v1/event_pb';
 import { eventually } from '@latchkey/testkit/eventually';
 import { onTestFinished } from 'vitest';
-import { readRealtimeConfig } from '../config.ts';
-import type { LiveEvent } from '../frame/frame.ts';
+import { type REALTIME_DEFAULTS, readRealtimeConfig } from '../config.ts';
+import { channelOf } from '../fan-out/application-channel.ts';
+import { encodeEvent, type LiveEvent } from '../frame/frame.ts';
 import { createRealtimeService, type RealtimeService } from '../service.ts';
 import type { FakeApplication, FakeApps } from './fake-apps.ts';
 import { type ConnectOptions, TestClient } from './test-client.ts';
 
-/** A node of the service until the test ends, and what it logged. */
+/** A node of the service until the test ends. */
 export interface TestNode {
   readonly service: RealtimeService;
   readonly port: number;
+  /** What it logged. */
   readonly lines: Array<Record<string, unknown>>;
-  /** A client until the test ends; it may be refused. */
-  connect(key: string | undefined, options?: ConnectOptions): TestClient;
+  connect(key: string, options?: ConnectOptions): TestClient;
+  /** Connects, and waits for `ready`. */
+  open(application: FakeApplication): Promise<TestClient>;
 }
 
-/** Starts a node. What is looked at from time to time is looked at every second unless `env` says otherwise. */
-export async function startNode(
-  apps: Pick<FakeApps, 'transport'>,
-  redisUrl: string,
-  env: NodeJS.ProcessEnv = {},
-): Promise<TestNode> {
-  const defaults = { REALTIME_HOST: '127.0.0.1', REALTIME_PORT: '0', EVENT_LOOK_SECONDS: '1', SOCKET_DRAIN_SECONDS: '1' };
-  const config = readRealtimeConfig({ ...defaults, REDIS_URL: redisUrl, ...env });
+export interface NodeOptions extends Partial<typeof REALTIME_DEFAULTS> {
+  readonly env?: NodeJS.ProcessEnv;
+}
+
+/** No periodic reconciliation. */
+export const NEVER = { reconcileMs: 3_600_000 };
+
+export async function startNode(apps: FakeApps, redisUrl: string, { env, ...overrides }: NodeOptions = {}): Promise<TestNode> {
+  const config = readRealtimeConfig({ REALTIME_HOST: '127.0.0.1', REALTIME_PORT: '0', REDIS_URL: redisUrl, ...env });
   const lines: Array<Record<string, unknown>> = [];
   const logger = createLogger('realtime', 'debug', { write: (line) => void lines.push(JSON.parse(line)) });
-  const service = createRealtimeService(config, { appsTransport: apps.transport, logger });
+  const deps = { appsTransport: apps.transport, logger, overrides: { drainMs: 1_000, ...overrides } };
+  const service = createRealtimeService(config, deps);
   await service.start();
   onTestFinished(() => service.stop());
   const { port } = service;
-  const connect = (key: string | undefined, options?: ConnectOptions) => {
+  const connect = (key: string, options?: ConnectOptions) => {
     const client = new TestClient(port, key, options);
     onTestFinished(() => client.ws.terminate());
     return client;
   };
-  return { service, port, lines, connect };
+  const open = async ({ socketKey }: FakeApplication) => {
+    const client = connect(socketKey);
+    await client.ready();
+    return client;
+  };
+  return { service, port, lines, connect, open };
 }
 
-/** Adds events to the queue as the apps service's relay does. */
+/** Adds events to the queue, as the apps service does. */
 export function startRelay(redisUrl: string) {
   const logger = createLogger('relay', 'silent');
-  const producer: QueueProducer = createQueueProducer({ url: redisUrl, name: 'test-relay', queues: ['realtime'], logger });
+  const producer = createQueueProducer({ url: redisUrl, name: 'test-relay', queues: ['realtime'], logger });
   producer.connect();
   onTestFinished(() => producer.close());
   const add = (id: string, name: string, data: object) => eventually(() => producer.add('realtime', [{ id, name, data }]));
   return {
     add,
-    /** Relays events that are in the log. */
     async relay({ id: applicationId }: FakeApplication, ...events: LiveEvent[]) {
       for (const { id, sequence, createdAt, event } of events) {
         const json = toJson(ApplicationEventSchema, event, { useProtoFieldName: true }) as Record<string, object>;
@@ -61,3 +71,25 @@ export function startRelay(redisUrl: string) {
     },
   };
 }
+
+/** Publishes texts and frames to the nodes until the test ends. */
+export function createPublisher(redisUrl: string) {
+  const redis = new Redis(redisUrl, { maxRetriesPerRequest: 1, commandTimeout: 5_000 });
+  redis.on('error', () => undefined);
+  onTestFinished(() => redis.disconnect());
+  const publish = async ({ id }: FakeApplication, text: string) => void (await redis.publish(channelOf(redis, id), text));
+  return {
+    publish,
+    async broadcast(application: FakeApplication, ...events: readonly LiveEvent[]) {
+      for (const event of events) await publish(application, textOf(application, event));
+    },
+  };
+}
+
+/** The text that is published for an event. */
+export function textOf({ id }: FakeApplication, event: LiveEvent): string {
+  return encodeEvent(id, event) ?? '';
+}
+
+/** Numbers from the first to the last. */
+export const range = (first: number, last: number) => Array.from({ length: last - first + 1 }, (_, i) => first + i);

@@ -1,120 +1,186 @@
+import { Code, ConnectError } from '@connectrpc/connect';
+import { eventually } from '@latchkey/testkit/eventually';
+import { seededRandom } from '@latchkey/testkit/random';
 import { testRedis } from '@latchkey/testkit/redis';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { FakeApps } from '../testing/fake-apps.ts';
-import { type RawAnswer, RawSocket, upgradeRequest } from '../testing/raw-socket.ts';
+import { type FakeApplication, FakeApps } from '../testing/fake-apps.ts';
+import { clientFrame, type Headers, OPCODE, RawSocket, upgradeRequest } from '../testing/raw-socket.ts';
 import { startNode, type TestNode } from '../testing/test-node.ts';
 
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
-const WRONG_KEY = `lk_sock_${'x'.repeat(32)}`;
+const UNKNOWN = `lk_sock_${'x'.repeat(32)}`;
 
 let apps: FakeApps;
-let node: TestNode;
+let application: FakeApplication;
 let key: string;
+let node: TestNode;
 beforeEach(async () => {
   apps = new FakeApps();
-  key = apps.create().socketKey;
-  node = await startNode(apps, (await testRedis()).url);
+  application = apps.create();
+  key = application.socketKey;
+  node = await startNode(apps, (await testRedis()).url, { rejectionsPerMinute: 1_000_000 });
 });
 
-const ask = async (request: string) => (await RawSocket.open(node.port, request)).answer();
+const open = (...request: Parameters<typeof upgradeRequest>) => RawSocket.open(node.port, upgradeRequest(...request));
+const responseTo = async (request: string) => (await RawSocket.open(node.port, request)).response();
 
-/** What every refusal is, whatever was refused. */
-function expectRefusal(answer: RawAnswer, status: number, code: string): void {
-  expect(answer).toMatchObject({
-    status,
-    headers: {
-      'content-type': 'application/json; charset=utf-8',
-      'cache-control': 'no-store',
-      'x-content-type-options': 'nosniff',
-      connection: 'close',
+describe('an upgrade with a valid key', () => {
+  it('is answered with 101, the id of the request, and cloudevents.json where that is offered', async () => {
+    const own = await (await open(key, { 'X-Request-Id': 'my-id.1' })).response();
+    expect(own).toMatchObject({ status: 101, headers: { 'x-request-id': 'my-id.1' } });
+    expect(own.headers).not.toHaveProperty('sec-websocket-protocol');
+    const browser = await (
+      await open(undefined, { 'Sec-WebSocket-Protocol': `text, bearer.${key}, cloudevents.json` })
+    ).response();
+    expect(browser).toMatchObject({ status: 101, headers: { 'sec-websocket-protocol': 'cloudevents.json' } });
+    const { 'x-request-id': requestId } = browser.headers;
+    const line = expect.objectContaining({ msg: 'socket opened', requestId });
+    await eventually(() => expect(node.lines).toContainEqual(line));
+  });
+
+  it('is not compressed, and takes any origin', async () => {
+    const headers = { Origin: 'https://evil.example', 'Sec-WebSocket-Extensions': 'permessage-deflate' };
+    const response = await (await open(key, headers)).response();
+    expect(response.status).toBe(101);
+    expect(response.headers).not.toHaveProperty('sec-websocket-extensions');
+  });
+
+  it.each<[string[], string]>([
+    [['abc'], ''],
+    [['-1'], ''],
+    [['01'], ''],
+    [['3'], ''],
+    [['9'.repeat(400)], ''],
+    [['1', '1'], ''],
+    [[], '?lastEventId=%'],
+    [[], '?lastEventId=1&lastEventId=1'],
+    [['abc'], '?lastEventId=1'],
+  ])('starts at the snapshot for a malformed Last-Event-ID: %j%s', async (ids, query) => {
+    apps.logVersions(application, 2);
+    const socket = await open(key, { 'Last-Event-ID': ids }, `GET /api/v1/realtime${query} HTTP/1.1`);
+    expect(await socket.ready()).toMatchObject({ data: { lastSequence: '2', resumed: false } });
+    expect(apps.calls.list).toBe(0);
+  });
+
+  it('reads frames that come with the request, but no second request', async () => {
+    const early = await RawSocket.open(node.port, upgradeRequest(key), clientFrame(OPCODE.ping, 'early'));
+    await eventually(() => expect(early.payloads(OPCODE.pong)).toEqual(['early']));
+    const twice = await RawSocket.open(node.port, upgradeRequest(key), upgradeRequest(key));
+    expect(await twice.closeCode()).toBe(1002);
+  });
+});
+
+const bearer = (protocol: string) => ({ 'Sec-WebSocket-Protocol': protocol });
+const REJECTED: ReadonlyArray<readonly [string, number, Headers, string?]> = [
+  ['no key', 401, {}],
+  ['an unknown key', 401, { Authorization: `Bearer ${UNKNOWN}` }],
+  ['a malformed key', 401, { Authorization: 'Bearer lk_sock_short' }],
+  ['another scheme', 401, { Authorization: 'Basic bGs6c29jaw==' }],
+  ['two keys', 401, { Authorization: [`Bearer ${UNKNOWN}`, `Bearer ${UNKNOWN}`] }],
+  ['two keys as sub-protocols', 401, bearer(`cloudevents.json, bearer.${UNKNOWN}, bearer.lk_sock_y`)],
+  ['a key as the only sub-protocol', 400, bearer(`bearer.${UNKNOWN}`)],
+  ['another path', 404, {}, 'GET /api/v1/realtime/x HTTP/1.1'],
+  ['another method', 405, {}, 'POST /api/v1/realtime HTTP/1.1'],
+  ['HTTP/1.0', 426, {}, 'GET /api/v1/realtime HTTP/1.0'],
+  ['a body', 400, { 'Content-Length': '5' }],
+  ['no host', 400, { Host: undefined }],
+  ['two hosts', 400, { Host: ['a', 'b'] }],
+  ['no Connection header', 426, { Connection: undefined }],
+  ['another protocol', 426, { Upgrade: 'h2c' }],
+  ['long headers', 431, { 'X-Long': 'x'.repeat(20_000) }],
+  ['CONNECT', 405, {}, 'CONNECT localhost:80 HTTP/1.1'],
+  ['an unknown expectation', 417, { Upgrade: undefined, Expect: 'x' }],
+];
+const CODES: Readonly<Record<number, string>> = { 401: 'api_key_invalid', 404: 'not_found' };
+
+describe('rejects with the error envelope', () => {
+  it.each(REJECTED.map(([what, status, headers, line]) => [what, status, headers, line ?? undefined] as const))(
+    '%s, with %i',
+    async (_what, status, headers, requestLine) => {
+      const response = await responseTo(upgradeRequest(undefined, headers, requestLine));
+      expect(response).toMatchObject({
+        status,
+        headers: { 'content-type': 'application/json; charset=utf-8', 'cache-control': 'no-store', connection: 'close' },
+        body: { success: false, code: CODES[status] ?? 'bad_request', message: expect.any(String) },
+      });
+      expect(response.headers['x-request-id']).toMatch(/^[0-9a-f-]{36}$/);
     },
-    body: { success: false, code, message: expect.any(String) },
-  });
-  expect(answer.headers['x-request-id']).toMatch(UUID);
-  const details = (answer.body as { details?: unknown }).details;
-  if (code === 'bad_request') expect(details).toEqual([{ path: expect.any(String), message: expect.stringMatching(/^must /) }]);
-  else expect(details).toBeUndefined();
-}
+  );
 
-describe('an upgrade without a valid key', () => {
-  it.each<[string, Record<string, string | string[] | undefined>]>([
-    ['none', { Authorization: undefined }],
-    ['an unknown one', { Authorization: `Bearer ${WRONG_KEY}` }],
-    ['a malformed one', { Authorization: 'Bearer lk_sock_short' }],
-    ['one of another kind', { Authorization: `Bearer lk_http_${'x'.repeat(32)}` }],
-    ['an empty one', { Authorization: 'Bearer ' }],
-    ['an empty header', { Authorization: '' }],
-    ['another scheme', { Authorization: 'Basic bGs6c29jaw==' }],
-    ['one of 10 KiB', { Authorization: `Bearer lk_sock_${'x'.repeat(10_240)}` }],
-    ['one beyond ASCII', { Authorization: `Bearer lk_sock_${'ü'.repeat(16)}` }],
-    ['two headers', { Authorization: [`Bearer ${WRONG_KEY}`, `Bearer ${WRONG_KEY}`] }],
-    ['an empty one as sub-protocol', { Authorization: undefined, 'Sec-WebSocket-Protocol': 'cloudevents.json, bearer.' }],
-    [
-      'two of them as sub-protocols',
-      { Authorization: undefined, 'Sec-WebSocket-Protocol': `cloudevents.json, bearer.${WRONG_KEY}, bearer.lk_sock_y` },
-    ],
-    ['a cookie', { Authorization: undefined, Cookie: `session=${WRONG_KEY}` }],
-  ])('is refused: %s', async (_, headers) => {
-    expectRefusal(await ask(upgradeRequest(undefined, headers)), 401, 'api_key_invalid');
+  it.each<[string, Headers]>([
+    ['no Sec-WebSocket-Key', { 'Sec-WebSocket-Key': undefined }],
+    ['another version', { 'Sec-WebSocket-Version': '12' }],
+    ['malformed sub-protocols', { 'Sec-WebSocket-Protocol': 'cloudevents.json,,' }],
+    ['other sub-protocols', { 'Sec-WebSocket-Protocol': 'json, text' }],
+  ])('a handshake with %s and a valid key', async (_what, headers) => {
+    const response = await responseTo(upgradeRequest(key, headers));
+    expect(response).toMatchObject({ status: 400, headers: { 'sec-websocket-version': '13' }, body: { code: 'bad_request' } });
   });
 
-  it('is refused with a valid key given twice, wherever', async () => {
-    const both = { 'Sec-WebSocket-Protocol': `cloudevents.json, bearer.${key}` };
-    const twice = { Authorization: [`Bearer ${key}`, `Bearer ${key}`] };
-    const other = { Authorization: [`Bearer ${key}`, `Bearer ${WRONG_KEY}`] };
-    for (const headers of [both, twice, other]) expectRefusal(await ask(upgradeRequest(key, headers)), 401, 'api_key_invalid');
-    expect(apps.calls.lookUp).toBe(0);
+  it('what is not HTTP/1', async () => {
+    for (const text of ['\x16\x03\x01\x02\x00\x01', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n']) {
+      expect(await responseTo(text)).toMatchObject({ status: 400, body: { success: false } });
+    }
   });
 
-  it('is refused with NUL in the key as a request that can not be read', async () => {
-    expectRefusal(await ask(upgradeRequest(`lk_sock_\0${'x'.repeat(31)}`)), 400, 'bad_request');
+  it('random bytes, requests and frames, without an error of its own', async () => {
+    const seed = Math.floor(Math.random() * 2 ** 31);
+    const below = seededRandom(seed);
+    const noise = () => Buffer.from(Array.from({ length: below(300) }, () => below(256)));
+    const request = Buffer.from(upgradeRequest(key));
+    const mutate = () => {
+      const at = below(request.length);
+      return Buffer.concat([request.subarray(0, at), noise().subarray(0, below(5)), request.subarray(at + below(3))]);
+    };
+    const frame = () => clientFrame(below(16), noise(), { isFinal: below(2) > 0, reservedBits: below(8) ? 0 : 16 << below(3) });
+    const kinds = [noise, mutate, () => Buffer.concat([request, noise()]), () => Buffer.concat([request, frame(), frame()])];
+    for (let round = 0; round < 10; round += 1) {
+      const exchanges = Array.from({ length: 40 }, async () => {
+        const { client } = await RawSocket.open(node.port, (kinds[below(kinds.length)] as () => Buffer)());
+        client.socket.end();
+        await client.ended;
+        expect(client.received(), `seed ${seed}`).toMatch(/^$|^HTTP\/1.1 (101|4\d\d[\s\S]*"success":false)/);
+      });
+      await Promise.all(exchanges);
+    }
+    expect((await (await open(key)).response()).status).toBe(101);
+    expect(node.lines.filter(({ level }) => Number(level) >= 50)).toEqual([]);
   });
 });
 
-describe('an upgrade that is none', () => {
-  it.each<[string, string, number, string]>([
-    ['another path', upgradeRequest(WRONG_KEY, {}, 'GET /api/v1/realtime/x HTTP/1.1'), 404, 'not_found'],
-    ['no path', upgradeRequest(WRONG_KEY, {}, 'OPTIONS * HTTP/1.1'), 404, 'not_found'],
-    ['another method', upgradeRequest(WRONG_KEY, {}, 'POST /api/v1/realtime HTTP/1.1'), 405, 'bad_request'],
-    ['HTTP/1.0', upgradeRequest(WRONG_KEY, {}, 'GET /api/v1/realtime HTTP/1.0'), 426, 'bad_request'],
-    ['a body', upgradeRequest(WRONG_KEY, { 'Content-Length': '5' }), 400, 'bad_request'],
-    ['a body in chunks', upgradeRequest(WRONG_KEY, { 'Transfer-Encoding': 'chunked' }), 400, 'bad_request'],
-    ['no host', upgradeRequest(WRONG_KEY, { Host: undefined }), 400, 'bad_request'],
-    ['a host with a user', upgradeRequest(WRONG_KEY, { Host: 'localhost@evil.com' }), 400, 'bad_request'],
-    ['HTTP/2.0 as a version', 'GET /asyncapi.json HTTP/2.0\r\nHost: a\r\n\r\n', 400, 'bad_request'],
-    ['two hosts', upgradeRequest(WRONG_KEY, { Host: ['a', 'b'] }), 400, 'bad_request'],
-    ['no host and no upgrade', 'GET /asyncapi.json HTTP/1.1\r\n\r\n', 400, 'bad_request'],
-    ['two hosts and no upgrade', 'GET /asyncapi.json HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n', 400, 'bad_request'],
-    ['no Connection header', upgradeRequest(WRONG_KEY, { Connection: undefined }), 426, 'bad_request'],
-    ['no Upgrade header', upgradeRequest(WRONG_KEY, { Upgrade: undefined }), 426, 'bad_request'],
-    ['another protocol', upgradeRequest(WRONG_KEY, { Upgrade: 'h2c' }), 426, 'bad_request'],
-    ['a header that is too long', upgradeRequest(WRONG_KEY, { 'X-Long': 'x'.repeat(20_000) }), 431, 'bad_request'],
-    ['no HTTP', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03', 400, 'bad_request'],
-    ['HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 400, 'bad_request'],
-    ['CONNECT', 'CONNECT localhost:80 HTTP/1.1\r\nHost: localhost:80\r\n\r\n', 405, 'bad_request'],
-    ['a foreign expectation', upgradeRequest(WRONG_KEY, { Upgrade: undefined, Expect: 'x' }), 417, 'bad_request'],
-  ])('is refused: %s', async (_, request, status, code) => {
-    expectRefusal(await ask(request), status, code);
-  });
+it('writes no key into logs and responses', async () => {
+  const requests = [key, UNKNOWN].flatMap((text) => [
+    upgradeRequest(text),
+    upgradeRequest(undefined, bearer(`cloudevents.json, bearer.${text}`)),
+    upgradeRequest(text, { 'Sec-WebSocket-Key': 'x' }),
+    upgradeRequest(undefined, {}, `GET /api/v1/realtime?key=${text} HTTP/1.1`),
+    `GET /${text} HTTP/1.1\r\nHost: a\r\n${text}\r\n\r\n`,
+  ]);
+  const sockets = await Promise.all(requests.map((request) => RawSocket.open(node.port, request)));
+  for (const socket of sockets) await socket.response();
+  const written = JSON.stringify(node.lines) + sockets.map(({ client }) => client.received()).join();
+  for (const text of [key, UNKNOWN]) expect(written).not.toContain(text.slice('lk_sock_'.length));
+  expect(written).toContain('upgrade rejected');
+});
 
-  it.each<[string, Record<string, string | string[] | undefined>]>([
-    ['no key', { 'Sec-WebSocket-Key': undefined }],
-    ['a key that is too short', { 'Sec-WebSocket-Key': 'c2hvcnQ=' }],
-    ['two keys', { 'Sec-WebSocket-Key': ['dGhlIHNhbXBsZSBub25jZQ==', 'dGhlIHNhbXBsZSBub25jZQ=='] }],
-    ['no version', { 'Sec-WebSocket-Version': undefined }],
-    ['another version', { 'Sec-WebSocket-Version': '12' }],
-    ['sub-protocols that are none', { 'Sec-WebSocket-Protocol': 'cloudevents.json,,' }],
-    ['one sub-protocol twice', { 'Sec-WebSocket-Protocol': 'cloudevents.json, cloudevents.json' }],
-    ['sub-protocols without ours', { 'Sec-WebSocket-Protocol': 'json, text' }],
-  ])('is refused with a valid key, and told which version is spoken: %s', async (_, headers) => {
-    const answer = await ask(upgradeRequest(key, headers));
-    expectRefusal(answer, 400, 'bad_request');
-    expect(answer.headers['sec-websocket-version']).toBe('13');
-  });
+describe('while the apps service can not be asked', () => {
+  it.each([new ConnectError('no', Code.Unavailable), new TypeError('oops')])(
+    'rejects with 503 and Retry-After: %s',
+    async (err) => {
+      apps.failWith(err);
+      const response = await (await open(key)).response();
+      expect(response).toMatchObject({ status: 503, headers: { 'retry-after': '1' }, body: { code: 'INTERNAL_ERROR' } });
+    },
+  );
 
-  it('takes no other sub-protocol beside a key as one', async () => {
-    const headers = { Authorization: undefined, 'Sec-WebSocket-Protocol': `bearer.${key}` };
-    const answer = await ask(upgradeRequest(undefined, headers));
-    expectRefusal(answer, 400, 'bad_request');
+  it('rejects within 5 s where the look-up or the log does not respond', async () => {
+    apps.logVersions(application, 2);
+    const startedAt = performance.now();
+    apps.beforeList = () => new Promise(() => undefined);
+    const withoutLog = await open(key, { 'Last-Event-ID': '0' });
+    await eventually(() => expect(apps.calls.lookUp).toBe(1));
+    apps.waitFor(new Promise(() => undefined));
+    const withoutLookUp = await open(apps.create().socketKey);
+    for (const socket of [withoutLog, withoutLookUp]) expect((await socket.response()).status).toBe(503);
+    expect(performance.now() - startedAt).toBeLessThan(5_000);
   });
 });

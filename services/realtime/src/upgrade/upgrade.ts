@@ -1,148 +1,136 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
-import { commonErrors, DomainError, fromConnectError } from '@latchkey/kit/errors';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { commonErrors, DomainError, fromConnectError } from '@latchkey/kit/errors/errors';
 import { clientIp, networkOf, type ProxyTrust } from '@latchkey/kit/http/client-ip';
 import { denialHeaders } from '@latchkey/kit/http/denial-headers';
 import { endWithEnvelope } from '@latchkey/kit/http/raw-error';
 import { requestIdOf } from '@latchkey/kit/http/request-id';
-import type { Logger } from '@latchkey/kit/logger';
-import { inSpan } from '@latchkey/kit/tracing/tracer';
+import type { Logger } from '@latchkey/kit/log/logger';
+import { inSpan } from '@latchkey/kit/telemetry/tracing';
+import pLimit from 'p-limit';
 import type { WebSocket, WebSocketServer } from 'ws';
 import { errors } from '../errors.ts';
 import type { AppsClient } from '../event/apps-client.ts';
 import { encodeReady } from '../frame/frame.ts';
 import type { Hubs } from '../hub/hubs.ts';
 import { countClosed, upgradesRefused } from '../live-metrics.ts';
-import { CLOUDEVENTS_PROTOCOL, REALTIME_PATH } from '../protocol.ts';
+import { REALTIME_PATH } from '../protocol.ts';
 import type { Heartbeat } from '../socket/heartbeat.ts';
 import { LiveSocket } from '../socket/live-socket.ts';
-import { beforeDeadline } from './deadline.ts';
-import { type Admission, LookUps } from './look-ups.ts';
-import type { Places } from './places.ts';
-import type { Refusals } from './refusals.ts';
-import { checkRequest } from './request.ts';
-import { type Beginning, planBeginning, readLastEventId } from './resume.ts';
-import { offeredProtocols, readSocketKey } from './socket-key.ts';
-import { Turns } from './turns.ts';
+import type { ConnectionQuota, RejectionLimit } from './connection-quota.ts';
+import { KeyLookUp, type VerifiedKey } from './key-look-up.ts';
+import { planStart, type Start } from './resume.ts';
+import { checkRequest, readLastEventId, readSocketKey } from './upgrade-request.ts';
 
-/** What upgrades are made with. */
 export interface UpgradeOptions {
   readonly webSockets: WebSocketServer;
   readonly apps: AppsClient;
   readonly hubs: Hubs;
   readonly heartbeat: Heartbeat;
-  readonly places: Places;
-  readonly refusals: Refusals;
+  readonly quota: ConnectionQuota;
+  readonly rejections: RejectionLimit;
   readonly trust: ProxyTrust;
   readonly isStopping: () => boolean;
   readonly logger: Logger;
 }
 
-/** An upgrade on its way. */
 interface Upgrade {
   readonly req: IncomingMessage;
   readonly socket: Socket;
   readonly head: Buffer;
   readonly requestId: string;
   readonly network: string;
-  /** When the client is to have its answer, as `performance.now()` counts. */
+  /** When the client must have its response, as `performance.now()` counts. */
   readonly deadline: number;
-  /** Gives back what was taken for it, in any order. */
+  /** Release what it holds of the quota. */
   readonly releases: Array<() => void>;
 }
 
-/** Kinds of failure that are not the client's. */
+/** Failures that do not count against the client. */
 const NOT_COUNTED: ReadonlySet<string> = new Set(['unavailable', 'rate_limited']);
 
-/** How long apps is asked before a client is told that it can't be, in milliseconds. Promised are 5 s in all. */
+/** Time for calls of the apps service, in milliseconds; clients have a response within 5 s. */
 const ADMISSION_MS_MAX = 4_000;
 
-/** Takes upgrade requests: each becomes a live socket, or gets an answer with the error envelope before the upgrade (decisions 10). */
+/** Handles upgrade requests: each becomes a live socket, or is rejected (decisions 10). */
 export class Upgrades {
   readonly #options: UpgradeOptions;
-  readonly #lookUps: LookUps;
-  readonly #turns = new Turns();
-  /** By request, which is all that the library says of one. */
-  readonly #underWay = new WeakMap<IncomingMessage, Upgrade>();
+  readonly #keyLookUp: KeyLookUp;
+  /** One upgrade per turn of the event loop, so that thousands do not block it. */
+  readonly #turn = pLimit(1);
+  /** By request, the only part of an upgrade that the events of the library carry. */
+  readonly #upgrades = new WeakMap<IncomingMessage, Upgrade>();
 
   constructor(options: UpgradeOptions) {
     this.#options = options;
-    const { webSockets, apps } = options;
-    this.#lookUps = new LookUps(apps, ADMISSION_MS_MAX);
-    webSockets.on('headers', (headers, req) => headers.push(`X-Request-Id: ${this.#underWay.get(req)?.requestId}`));
-    // What the library refuses is a handshake that is none.
-    webSockets.on('wsClientError', (_, __, req) => this.#refuse(this.#underWay.get(req) as Upgrade, errors.handshake_invalid()));
+    this.#keyLookUp = new KeyLookUp(options.apps, ADMISSION_MS_MAX);
+    const { webSockets } = options;
+    webSockets.on('headers', (headers, req) => headers.push(`X-Request-Id: ${this.#upgrades.get(req)?.requestId}`));
+    webSockets.on('wsClientError', (_, __, req) => this.#reject(this.#upgrades.get(req) as Upgrade, errors.handshake_invalid()));
   }
 
-  /** Takes a request with the connection that it came on, as a listener for `upgrade`. */
-  async take(req: IncomingMessage, socket: Socket, head: Buffer): Promise<void> {
-    // Node has let go of the connection: an error that nobody listens for would end the process.
+  /** A listener for `upgrade`. */
+  async handle(req: IncomingMessage, socket: Socket, head: Buffer): Promise<void> {
+    // Without a listener, an error of the connection would end the process.
     socket.on('error', () => undefined);
     const network = networkOf(clientIp(req, this.#options.trust));
     const deadline = performance.now() + ADMISSION_MS_MAX;
     const upgrade: Upgrade = { req, socket, head, requestId: requestIdOf(req), network, deadline, releases: [] };
-    this.#underWay.set(req, upgrade);
+    this.#upgrades.set(req, upgrade);
+    const { traceparent: link } = req.headers;
+    const span = { name: `GET ${REALTIME_PATH}`, kind: 'server', link: typeof link === 'string' ? link : undefined } as const;
     try {
-      const admission = await inSpan({ name: `GET ${REALTIME_PATH}`, kind: 'server', link: traceparentOf(req) }, () =>
-        this.#admit(upgrade),
-      );
-      if (socket.destroyed) return void release(upgrade);
-      const beginning = await this.#plan(upgrade, admission);
-      this.#turns.take(() => this.#complete(upgrade, admission, beginning));
+      const verified = await inSpan(span, () => this.#admit(upgrade));
+      const start = await this.#planStart(upgrade, verified);
+      await this.#turn(() => nextTurn());
+      this.#complete(upgrade, verified, start);
     } catch (err) {
-      this.#refuse(upgrade, err);
+      this.#reject(upgrade, err);
     }
   }
 
-  async #admit(upgrade: Upgrade): Promise<Admission> {
-    const { req, network, requestId, deadline, releases } = upgrade;
-    const { places, refusals, isStopping } = this.#options;
+  async #admit({ req, network, requestId, deadline, releases }: Upgrade): Promise<VerifiedKey> {
+    const { quota, rejections, isStopping } = this.#options;
     if (isStopping()) throw errors.node_stopping({ retryAfterSeconds: '1' });
     checkRequest(req);
-    refusals.check(network);
+    rejections.check(network);
     const key = readSocketKey(req);
-    if (key === undefined) throw errors.socket_key_invalid();
-    const protocols = offeredProtocols(req);
-    if (protocols.length > 0 && !protocols.includes(CLOUDEVENTS_PROTOCOL)) throw errors.protocol_unknown();
-    releases.push(places.take(network));
-    const admission = await beforeDeadline(deadline, this.#lookUps.ask({ key, network, requestId }));
-    releases.push(places.takeOf(admission.holder.applicationId));
-    return admission;
+    releases.push(quota.acquire(network));
+    const verified = await beforeDeadline(deadline, this.#keyLookUp.verify({ key, network, requestId }));
+    releases.push(quota.acquireFor(verified.holder.applicationId));
+    return verified;
   }
 
-  #plan({ req, deadline, requestId }: Upgrade, { holder: { applicationId, lastSequence } }: Admission): Promise<Beginning> {
+  #planStart({ req, deadline, requestId }: Upgrade, { holder: { applicationId, lastSequence } }: VerifiedKey): Promise<Start> {
     const { hubs } = this.#options;
-    const plan = planBeginning(readLastEventId(req), lastSequence, {
+    const start = planStart(readLastEventId(req), lastSequence, {
       frameAfter: (sequence) => hubs.find(applicationId)?.frameAfter(sequence),
       readFrames: (afterSequence) => hubs.readFrames({ applicationId, afterSequence, lastSequence, requestId }),
     });
-    return beforeDeadline(deadline, plan);
+    return beforeDeadline(deadline, start);
   }
 
-  #complete(upgrade: Upgrade, admission: Admission, beginning: Beginning): void {
-    const { req, socket, head, requestId } = upgrade;
+  #complete(upgrade: Upgrade, verified: VerifiedKey, start: Start): void {
+    const { req, socket, head, requestId, releases } = upgrade;
     const { webSockets, isStopping, logger } = this.#options;
-    if (isStopping()) return void this.#refuse(upgrade, errors.node_stopping({ retryAfterSeconds: '1' }));
+    if (isStopping()) return void this.#reject(upgrade, errors.node_stopping({ retryAfterSeconds: '1' }));
     if (socket.destroyed) return void release(upgrade);
-    giveBackOnClose(socket, upgrade.releases);
+    releaseOnClose(socket, releases);
     try {
-      webSockets.handleUpgrade(req, socket, head, (ws) => this.#open(ws, upgrade, admission, beginning));
+      webSockets.handleUpgrade(req, socket, head, (ws) => this.#open(ws, upgrade, verified, start));
     } catch (err) {
-      // A defect costs this client its connection, and nobody else theirs.
       logger.error({ err, requestId }, 'upgrade failed');
       socket.destroy();
     }
   }
 
-  #open(ws: WebSocket, upgrade: Upgrade, { holder, verifiedAt }: Admission, beginning: Beginning): void {
+  #open(ws: WebSocket, { requestId, socket: connection }: Upgrade, { holder, verifiedAt }: VerifiedKey, start: Start): void {
     const { hubs, heartbeat, logger } = this.#options;
     const { keyFingerprint, ...snapshot } = holder;
-    const { position, resumed, frames } = beginning;
-    const { requestId, socket: connection } = upgrade;
-    const socket = hubs.join(
-      holder,
-      (source) => new LiveSocket({ ws, connection, source, keyFingerprint, verifiedAt, position, requestId }),
-    );
+    const { position, resumed, frames } = start;
+    const options = { ws, connection, keyFingerprint, verifiedAt, position, requestId };
+    const socket = hubs.join(holder, (source) => new LiveSocket({ ...options, source }));
     socket.greet(encodeReady(snapshot, resumed, new Date()));
     socket.start(frames);
     heartbeat.add(socket);
@@ -156,36 +144,43 @@ export class Upgrades {
     });
   }
 
-  #refuse(upgrade: Upgrade, cause: unknown): void {
+  #reject(upgrade: Upgrade, cause: unknown): void {
     const { requestId, network, socket } = upgrade;
-    const { refusals, logger } = this.#options;
+    const { rejections, logger } = this.#options;
     release(upgrade);
-    const err = toRefusal(cause);
-    if (!NOT_COUNTED.has(err.kind)) refusals.count(network);
+    const err = toRejection(cause);
+    if (!NOT_COUNTED.has(err.kind)) rejections.count(network);
     upgradesRefused.add(1, err.reason);
     const facts = { requestId, status: err.httpStatus, reason: err.reason };
-    if (err === cause || err.reason === 'socket_key_invalid') logger.info(facts, 'upgrade refused');
-    else logger.warn({ ...facts, err: cause }, 'upgrade refused');
+    if (err === cause || err.reason === 'socket_key_invalid') logger.info(facts, 'upgrade rejected');
+    else logger.warn({ ...facts, err: cause }, 'upgrade rejected');
     endWithEnvelope(socket, err, { requestId, headers: headersOf(err) });
   }
 }
 
-/** Of the client's own trace, which is linked to and no more. */
-function traceparentOf({ headers: { traceparent } }: IncomingMessage): string | undefined {
-  return typeof traceparent === 'string' ? traceparent : undefined;
+/** Awaits a promise; throws `dependency_unavailable` at the deadline. */
+async function beforeDeadline<T>(deadline: number, promise: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(commonErrors.dependency_unavailable()), deadline - performance.now());
+  });
+  try {
+    return await Promise.race([promise, late]);
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 function release({ releases }: Pick<Upgrade, 'releases'>): void {
   for (const give of releases.splice(0)) give();
 }
 
-/** Whatever becomes of a connection, its places are given back when it is gone. By itself, as what it refers to lives as long as the connection. */
-function giveBackOnClose(socket: Socket, releases: Upgrade['releases']): void {
+/** A function of its own: what its closure refers to lives as long as the connection. */
+function releaseOnClose(socket: Socket, releases: Upgrade['releases']): void {
   socket.once('close', () => release({ releases }));
 }
 
-/** The refusal for a failure: whatever is no rule of ours is somebody's outage. */
-function toRefusal(cause: unknown): DomainError {
+function toRejection(cause: unknown): DomainError {
   const err = fromConnectError(cause);
   if (err?.reason === 'runtime_key_invalid') return errors.socket_key_invalid();
   return cause instanceof DomainError ? cause : commonErrors.dependency_unavailable();

@@ -1,233 +1,240 @@
-import { createCipheriv, createHash } from 'node:crypto';
+import { createCipheriv, hash } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
+import { shuffle } from '@latchkey/testkit/random';
+import { plain, UPLOAD_AVATAR } from '../avatars.ts';
+import { PASSWORD } from '../caller.ts';
+import { ACTION, TABLE, UPLOAD } from '../files.ts';
+import { SERVICE_CREDENTIAL } from '../instance.ts';
 import type { SeededRandom } from '../random.ts';
-import { type Account, addApplication, callAs } from './account.ts';
-import type { Entry, KnownApplication } from './ledger.ts';
-import { describeOutcome, isInDoubt, isLost, type Outcome, Violation } from './outcome.ts';
-import { type Cut, sendUpload, type UploadRequest } from './upload-request.ts';
-import type { World } from './world.ts';
+import type { Game } from './game.ts';
+import { type Account, type Entry, idleEntries, isUsable, newName, usableApplications } from './ledger.ts';
+import { CUTS, type Cut, type FaultRequest, isInDoubt, isLost, type Outcome, Violation } from './request.ts';
 
 const KIB = 1024;
+const MIB = 1024 * KIB;
 
-/** Sizes of files: below the first, then up to each next. */
-const SIZE_STEPS = [16, 64 * KIB, 1024 * KIB, 4 * 1024 * KIB];
+/** Largest sizes of files; each upload draws one of them. */
+const SIZES_MAX = [16, 64 * KIB, MIB, 4 * MIB];
 
 const APPLICATIONS_MAX = 3;
-
-/** How long a client waits that was refused, and that reached nobody, in milliseconds. */
-const WAIT_MS = 40;
+const WAIT_MS_MAX = 40;
 const UNREACHED_WAIT_MS = 200;
 
-const CUTS: readonly Cut['after'][] = ['nothing', 'half', 'all but a byte', 'all but the end mark'];
+/** Every way in which a sender goes away, by whether its body is chunked. */
+const ALL_CUTS = CUTS.flatMap((after) =>
+  [true, false].flatMap((chunked) => (['FIN', 'RST'] as const).map((by) => ({ chunked, cut: { after, by } satisfies Cut }))),
+).filter(({ chunked, cut }) => chunked || cut.after !== 'all but the end mark');
 
-/** One client of an account, who does something or other until told to stop and writes down what it was answered. */
+/** Requests by how often an actor sends them, in percent. */
+const STEPS = { upload: 46, rename: 6, delete: 12, application: 2, read: 14, write: 10, 'sign-in': 3, avatar: 4, download: 3 };
+
+/** Codes that an upload may have, and one whose sender went away. */
+const UPLOAD_REFUSALS = ['limit_exceeded', 'rate_limit_reached', 'upload_timeout'];
+const CUT_REFUSALS = ['bad_request', 'VALIDATION_ERROR'];
+const NEW_ENTRY: Pick<Entry, 'state' | 'busy'> = { state: 'in doubt', busy: true };
+
+export type Kind = keyof typeof STEPS;
+export const KINDS = Object.keys(STEPS) as Kind[];
+
+const get = { method: 'GET', path: '/api/v1/panel/get-applications' };
+
+/** A client of an account: sends random requests and records in the ledger what came of them. */
 export class Actor {
-  readonly #world: World;
+  readonly #game: Game;
   readonly #account: Account;
   readonly #random: SeededRandom;
-  readonly #name: string;
+  #cuts: typeof ALL_CUTS = [];
 
-  constructor(world: World, account: Account, session: number, random: SeededRandom) {
-    this.#world = world;
+  constructor(game: Game, account: Account, random: SeededRandom) {
+    this.#game = game;
     this.#account = account;
     this.#random = random;
-    this.#name = `${account.name}.${session}`;
   }
 
-  /** @throws {Violation} on an answer that can't be right */
+  /** @throws {Violation} on a response that cannot be right */
   async work(signal: AbortSignal): Promise<void> {
+    const steps: Record<Kind, () => Promise<Outcome | undefined>> = {
+      upload: () => this.#upload(),
+      rename: () => this.#rename(),
+      delete: () => this.#delete(),
+      application: () => this.#replaceApplication(),
+      read: () => this.#read(),
+      write: () => this.#write(),
+      'sign-in': () => this.#signIn(),
+      avatar: () => this.#uploadAvatar(),
+      download: () => this.#download(),
+    };
+    const deck = Object.entries(STEPS).flatMap(([kind, share]) => Array<Kind>(share).fill(kind as Kind));
     while (!signal.aborted) {
-      const dice = this.#random.below(100);
-      const outcome =
-        dice < 70
-          ? await this.#upload()
-          : dice < 80
-            ? await this.#rename()
-            : dice < 97
-              ? await this.#delete()
-              : await this.#replace();
-      if (outcome === undefined || isLost(outcome) || outcome.status !== 200) await pause(this.#random.below(WAIT_MS));
+      const outcome = await steps[this.#random.pick(deck)]();
+      if (outcome && isLost(outcome) && outcome.lost === 'ECONNREFUSED') await pause(UNREACHED_WAIT_MS);
+      else if (outcome === undefined || isLost(outcome) || outcome.status !== 200) await pause(this.#random.below(WAIT_MS_MAX));
     }
+  }
+
+  /** Sends a request, with the account's key unless it has headers. */
+  #send(kind: Kind, sent: FaultRequest, refusals: readonly string[] = [], applicationId?: string): Promise<Outcome> {
+    const mayBeMissing = () => applicationId !== undefined && !isUsable(this.#account, applicationId);
+    return this.#game.send(kind, this.#account.name, { headers: this.#account.key.headers, ...sent }, { refusals, mayBeMissing });
   }
 
   async #upload(): Promise<Outcome | undefined> {
-    const applications = this.#account.ledger.usable();
-    if (applications.length === 0) return addApplication(this.#account, this.#world.subject.port);
-    const upload = this.#draw(this.#random.pick(applications));
-    const isRight = upload.digest === undefined || upload.digest.equals(sha256(upload.bytes));
-    const entry = this.#enter(upload);
-    const outcome = await sendUpload(this.#world.subject.port, upload);
-    this.#settleUpload(entry, outcome, { isRight, isCut: upload.cut !== undefined });
-    if (isLost(outcome) && outcome.lost === 'ECONNREFUSED') await pause(UNREACHED_WAIT_MS);
-    if (!isLost(outcome) && outcome.code === 'limit_exceeded') return this.#delete();
-    const { unanswered } = this.#world;
-    const isOpen = isLost(outcome) ? outcome.lost !== 'ECONNREFUSED' : isInDoubt(outcome);
-    if (isOpen && isRight) unanswered.push({ account: this.#account, entry, bytes: upload.bytes });
-    return outcome;
-  }
-
-  #draw({ id: applicationId }: KnownApplication): UploadRequest {
     const random = this.#random;
-    const step = random.below(SIZE_STEPS.length);
-    const bytes = randomBytesOf(random, 1 + random.below(SIZE_STEPS[step] ?? 1));
-    const chunked = random.oneIn(2);
-    const digest = random.oneIn(2) ? sha256(random.oneIn(8) ? Buffer.from('other bytes') : bytes) : undefined;
-    const after = random.pick(chunked ? CUTS : CUTS.slice(0, 3));
-    const cut: Cut | undefined = random.oneIn(8) ? { after, by: random.pick(['FIN', 'RST']) } : undefined;
-    // Slow ones, so that most of what goes wrong meets a body on its way.
+    const account = this.#account;
+    const applications = usableApplications(account);
+    if (applications.length === 0) return this.#replaceApplication();
+    const { id: applicationId } = random.pick(applications);
+    const bytes = randomBytes(random, 1 + random.below(random.pick(SIZES_MAX)));
+    const checksum = hash('sha256', bytes);
+    const isRight = !random.oneIn(12);
+    const { chunked, cut } = random.oneIn(6) ? this.#nextCut() : { chunked: random.oneIn(2), cut: undefined };
+    const fileName = newName(account, 'f');
+    const entry: Entry = { applicationId, names: [fileName], id: undefined, byteSize: bytes.length, checksum, ...NEW_ENTRY };
+    account.entries.push(entry);
+    const digest = (isRight ? Buffer.from(checksum, 'hex') : Buffer.alloc(32)).toString('base64');
+    const isDigestSent = !isRight || random.oneIn(2);
+    const headers = { ...account.key.headers, ...(isDigestSent && { 'content-digest': `sha-256=:${digest}:` }) };
+    // Slow ones, so that most faults meet a body that is being sent.
     const pace = random.oneIn(3) ? { pieces: 2 + random.below(8), pauseMs: 1 + random.below(60) } : {};
-    const fileName = this.#account.ledger.newName();
-    const { authorization } = this.#account;
-    return { authorization, applicationId, fileName, bytes, chunked, digest, cut, ...pace };
+    const target = { method: 'POST', path: UPLOAD, query: { applicationId, fileName } };
+    const request = { ...target, headers, body: bytes, chunked, cut, ...pace };
+    const refusals = [...UPLOAD_REFUSALS, ...(isRight ? [] : ['invalid_file']), ...(cut ? CUT_REFUSALS : [])];
+    const outcome = await this.#send('upload', request, refusals, applicationId);
+    this.#recordUpload(entry, outcome, isRight && !cut);
+    const isOpen = isLost(outcome) ? outcome.lost !== 'ECONNREFUSED' : isInDoubt(outcome);
+    if (isOpen && isRight) account.unanswered.push({ entry, bytes });
+    if (!isLost(outcome) && outcome.code === 'limit_exceeded') return this.#delete();
+    return outcome;
   }
 
-  #enter({ applicationId, fileName, bytes }: UploadRequest): Entry {
-    const checksum = sha256(bytes).toString('hex');
-    const entry: Entry = {
-      applicationId,
-      names: [fileName],
-      id: undefined,
-      byteSize: bytes.length,
-      checksum,
-      state: 'in doubt',
-      busy: true,
-    };
-    this.#account.ledger.entries.push(entry);
-    return entry;
+  #nextCut(): (typeof ALL_CUTS)[number] {
+    if (this.#cuts.length === 0) this.#cuts = shuffle(ALL_CUTS, this.#random.below);
+    return this.#cuts.pop() as (typeof ALL_CUTS)[number];
   }
 
-  #settleUpload(entry: Entry, outcome: Outcome, { isRight, isCut }: { isRight: boolean; isCut: boolean }): void {
-    const { counts } = this.#world;
+  #recordUpload(entry: Entry, outcome: Outcome, mayBeStored: boolean): void {
     entry.busy = false;
-    if (isLost(outcome) && outcome.lost === 'ECONNREFUSED') {
-      entry.state = 'gone';
-      return;
-    }
-    counts.uploads += 1;
-    this.#note(`upload ${entry.names[0]} of ${entry.byteSize} bytes${isCut ? ', cut' : ''}`, outcome);
-    if (isCut) counts.cut += 1;
-    else if (isLost(outcome)) counts.lost += 1;
-    if (isInDoubt(outcome)) {
-      // Also an error of the server may have come after the commit.
-      counts.inDoubt += 1;
-      return;
-    }
+    if (isInDoubt(outcome)) return;
     entry.state = 'gone';
-    if (isLost(outcome)) return;
-    if (outcome.status !== 200) {
-      counts.refused += 1;
-      this.#checkRefusal(entry, outcome.code, { isRight, isCut });
-      return;
-    }
-    counts.stored += 1;
+    if (isLost(outcome) || outcome.status !== 200) return;
     const { id, byteSize, checksum } = outcome.data;
-    if (isCut || !isRight) throw this.#violation(`An upload that was ${isCut ? 'cut' : 'corrupt'} was stored`, entry);
-    if (byteSize !== entry.byteSize || checksum !== entry.checksum) throw this.#violation('Other bytes were stored', entry);
-    entry.id = id;
-    entry.state = 'there';
+    if (!mayBeStored) throw new Violation(`A cut or corrupt upload was stored: ${entry.names}`);
+    if (byteSize !== entry.byteSize || checksum !== entry.checksum)
+      throw new Violation(`Other bytes were stored: ${entry.names}`);
+    Object.assign(entry, { id, state: 'there' });
   }
 
-  /** What may be refused at all in this game; whether it had to be is what the tests of the service are for. */
-  #checkRefusal(entry: Entry, code: string, { isRight, isCut }: { isRight: boolean; isCut: boolean }): void {
-    const application = this.#account.ledger.application(entry.applicationId);
-    const may: Record<string, boolean> = {
-      limit_exceeded: true,
-      rate_limit_reached: true,
-      invalid_file: !isRight,
-      not_found: application?.state !== 'there',
-      bad_request: isCut,
-      VALIDATION_ERROR: isCut,
-    };
-    if (!may[code]) throw this.#violation(`An upload was refused with ${code}`, entry);
+  #rename(): Promise<Outcome | undefined> {
+    const fileName = newName(this.#account, 'f');
+    return this.#act('rename', { action: 'change_file_name', fileName }, (entry, outcome) => {
+      if (isInDoubt(outcome)) entry.names.push(fileName);
+      else if (!isLost(outcome) && outcome.status === 200) entry.names = [fileName];
+    });
   }
 
-  async #rename(): Promise<Outcome | undefined> {
-    const entry = this.#take();
-    if (!entry) return undefined;
-    const fileName = this.#account.ledger.newName();
-    const outcome = await this.#act(entry, { action: 'change_file_name', fileId: entry.id, fileName });
-    this.#note(`rename ${entry.names} to ${fileName}`, outcome);
-    entry.busy = false;
-    if (isInDoubt(outcome)) entry.names.push(fileName);
-    else if (!isLost(outcome) && outcome.status === 200) entry.names = [fileName];
-    else this.#checkAction(entry, outcome);
-    return outcome;
+  #delete(): Promise<Outcome | undefined> {
+    return this.#act('delete', { action: 'delete_file' }, (entry, outcome) => {
+      if (isInDoubt(outcome)) entry.state = 'in doubt';
+      else if (!isLost(outcome) && outcome.status === 200) entry.state = 'gone';
+    });
   }
 
-  async #delete(): Promise<Outcome | undefined> {
-    const entry = this.#take();
-    if (!entry) return undefined;
-    const outcome = await this.#act(entry, { action: 'delete_file', fileId: entry.id });
-    this.#note(`delete ${entry.names}`, outcome);
-    entry.busy = false;
-    if (isInDoubt(outcome)) entry.state = 'in doubt';
-    else if (!isLost(outcome) && outcome.status === 200) entry.state = 'gone';
-    else this.#checkAction(entry, outcome);
-    return outcome;
-  }
-
-  #take(): Entry | undefined {
-    const idle = this.#account.ledger.idle();
+  async #act(kind: Kind, action: object, record: (entry: Entry, outcome: Outcome) => void): Promise<Outcome | undefined> {
+    const idle = idleEntries(this.#account);
     if (idle.length === 0) return undefined;
     const entry = this.#random.pick(idle);
     entry.busy = true;
-    return entry;
+    const { applicationId, id } = entry;
+    const request = { method: 'POST', path: ACTION, query: { applicationId }, body: { ...action, fileId: id } };
+    const outcome = await this.#send(kind, request, [], applicationId);
+    entry.busy = false;
+    record(entry, outcome);
+    return outcome;
   }
 
-  async #act({ applicationId }: Entry, body: object): Promise<Outcome> {
-    const outcome = await callAs(this.#account, this.#world.subject.port, {
-      method: 'POST',
-      path: '/api/v1/panel/file-action',
+  /** Deletes an application, or creates one where there are few. */
+  async #replaceApplication(): Promise<Outcome | undefined> {
+    const account = this.#account;
+    const usable = usableApplications(account);
+    if (usable.length >= APPLICATIONS_MAX) {
+      const application = this.#random.pick(usable);
+      application.state = 'in doubt';
+      const body = { applicationId: application.id, code: '' };
+      const outcome = await this.#send('application', { method: 'DELETE', path: '/api/v1/panel/delete-application', body });
+      if (!isInDoubt(outcome)) application.state = isLost(outcome) ? 'there' : 'gone';
+      return outcome;
+    }
+    const name = newName(account, 'application');
+    const created = await this.#send('application', { method: 'POST', path: '/api/v1/panel/create-application', body: { name } });
+    if (isLost(created) || created.status !== 200) return created;
+    const id = new URLSearchParams(created.headers.get('location')?.split('?')[1]).get('applicationId');
+    account.applications.push({ id: id ?? '', state: 'there' });
+    return created;
+  }
+
+  #read(): Promise<Outcome> {
+    const query = { applicationId: this.#account.liveId };
+    if (this.#random.oneIn(2)) return this.#send('read', { method: 'GET', path: TABLE, query });
+    return this.#send(
+      'read',
+      this.#random.oneIn(2) ? get : { method: 'GET', path: '/api/v1/panel/get-application-settings', query },
+    );
+  }
+
+  async #write(): Promise<Outcome> {
+    const { liveId: applicationId, versions } = this.#account;
+    const value = newName(this.#account, 'v');
+    const body = { field: 'version', value };
+    const outcome = await this.#send('write', {
+      method: 'PATCH',
+      path: '/api/v1/panel/update-application-settings',
       query: { applicationId },
       body,
     });
-    if (isInDoubt(outcome)) this.#world.counts.changesInDoubt += 1;
+    if (!isLost(outcome) && outcome.status === 200) versions.set(value, performance.now());
     return outcome;
   }
 
-  /** A file that is there can only be missed because its application is going. */
-  #checkAction(entry: Entry, outcome: Outcome): void {
-    if (isLost(outcome)) return;
-    const isGoing = this.#account.ledger.application(entry.applicationId)?.state !== 'there';
-    if (outcome.status !== 404 || !isGoing) throw this.#violation(`An action was answered ${describeOutcome(outcome)}`, entry);
+  #signIn(): Promise<Outcome> {
+    const body = { email: this.#account.owner.email, password: PASSWORD };
+    return this.#send('sign-in', { method: 'POST', path: '/api/v1/auth/sign-in', headers: {}, body });
   }
 
-  /** Deletes an application, or makes another where there are few. */
-  async #replace(): Promise<Outcome | undefined> {
-    const { ledger } = this.#account;
-    const { port } = this.#world.subject;
-    const usable = ledger.usable();
-    if (usable.length < APPLICATIONS_MAX) return addApplication(this.#account, port);
-    const application = this.#random.pick(usable);
-    application.state = 'in doubt';
-    const request = { applicationId: application.id, code: '' };
-    const outcome = await callAs(this.#account, port, {
-      method: 'DELETE',
-      path: '/api/v1/panel/delete-application',
-      body: request,
+  async #uploadAvatar(): Promise<Outcome> {
+    const body = await plain(64, 64).png().toBuffer();
+    const { headers } = this.#account.owner.session;
+    const outcome = await this.#send('avatar', { method: 'POST', path: UPLOAD_AVATAR, headers, body }, ['rate_limit_reached']);
+    if (!isLost(outcome) && outcome.status === 200) this.#account.hasAvatar = true;
+    return outcome;
+  }
+
+  /** Downloads a file slowly, where other services can ask for its URL. */
+  async #download(): Promise<undefined> {
+    const [entry] = idleEntries(this.#account);
+    const { filesUrl } = this.#game.target;
+    if (!filesUrl || !entry) return;
+    entry.busy = true;
+    const { applicationId, id: fileId, checksum } = entry;
+    await this.#game.record('download', this.#account.name, async () => {
+      const body = JSON.stringify({ accountId: this.#account.owner.accountId, applicationId, fileId });
+      const headers = { authorization: `Bearer ${SERVICE_CREDENTIAL}`, 'content-type': 'application/json', connection: 'close' };
+      const called = await fetch(`${filesUrl}/latchkey.files.v1.FileService/CreateDownloadUrl`, {
+        method: 'POST',
+        headers,
+        body,
+      });
+      const { url } = (await called.json()) as { url?: string };
+      if (!url) return called.status === 404 && !isUsable(this.#account, applicationId) ? '200' : `${called.status} no URL`;
+      const response = await fetch(url, { headers: { connection: 'close' } });
+      const bytes = Buffer.from(await response.arrayBuffer());
+      if (response.status === 404 && !isUsable(this.#account, applicationId)) return '200';
+      return response.status === 200 && hash('sha256', bytes) !== checksum ? 'other bytes' : String(response.status);
     });
-    this.#note(`delete the application ${application.id}`, outcome);
-    if (isInDoubt(outcome)) this.#world.counts.changesInDoubt += 1;
-    else if (isLost(outcome)) application.state = 'there';
-    else if (outcome.status === 200) application.state = 'gone';
-    else throw new Violation(`An application was not deleted: ${describeOutcome(outcome)}`);
-    return outcome;
-  }
-
-  #note(what: string, outcome: Outcome): void {
-    this.#world.journal.note(`${this.#name} ${what}: ${describeOutcome(outcome)}`);
-  }
-
-  #violation(what: string, { names, applicationId, id }: Entry): Violation {
-    return new Violation(`${what}: ${names} (${id}) of ${this.#name} in ${applicationId}`);
+    entry.busy = false;
   }
 }
 
-export function sha256(bytes: Buffer): Buffer {
-  return createHash('sha256').update(bytes).digest();
-}
-
-function randomBytesOf(random: SeededRandom, byteSize: number): Buffer {
+function randomBytes(random: SeededRandom, byteSize: number): Buffer {
   const key = Buffer.from(Array.from({ length: 16 }, () => random.below(256)));
   return createCipheriv('aes-128-ctr', key, Buffer.alloc(16)).update(Buffer.alloc(byteSize));
 }

@@ -1,10 +1,11 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { createReadStream, type Dirent } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { pipeline } from 'node:stream/promises';
+import type { Readable } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
 import type { Client } from 'pg';
-import { Violation } from './outcome.ts';
+import { Violation } from './request.ts';
 
 /** A file's row. */
 export interface Row {
@@ -16,20 +17,19 @@ export interface Row {
   readonly checksum: string;
 }
 
-/** What the files service keeps, looked at from outside. */
-export interface Holdings {
-  readonly rows: readonly Row[];
-  /** Sizes of objects by key. */
-  readonly objects: ReadonlyMap<string, number>;
-  /** Whatever else there is, which is to go away by itself. */
-  readonly rests: readonly string[];
-}
-
-/** Objects as they lie in a store, and what was never finished there. */
+/** The objects of a store, and uploads that were never finished there. */
 export interface StoreView {
   list(): Promise<{ readonly objects: ReadonlyMap<string, number>; readonly unfinished: readonly string[] }>;
-  /** SHA-256 in hex. */
-  checksum(key: string): Promise<string>;
+  read(key: string): Promise<Readable | undefined>;
+}
+
+/** What the files service stores. */
+export interface Holdings {
+  readonly rows: readonly Row[];
+  /** Accounts by how many avatar images they have. */
+  readonly images: ReadonlyMap<string, number>;
+  /** Where rows, objects, intents and counters disagree. */
+  readonly disagreements: readonly string[];
 }
 
 const ROWS = `
@@ -37,69 +37,81 @@ const ROWS = `
     encode(checksum, 'hex') as checksum
   from files.file`;
 
-/** What a killed process may leave for a moment, and counters that do not add up. */
-const RESTS = `
-  select 'intent ' || id || ' ' || state || ' of ' || application_id as rest from files.upload_intent
-  union all select 'deletion of ' || object_key from files.object_deletion
-  union all
-  select 'counter of ' || coalesce(u.application_id, f.application_id) || ' says ' || coalesce(u.file_count, 0) || ' files of '
-    || coalesce(u.charged_mib, 0) || ' MiB, not ' || coalesce(f.files, 0) || ' of ' || coalesce(f.mib, 0)
-  from files.application_usage u full join (
-    select application_id, count(*) as files, sum(greatest(1, byte_size / 1048576)) as mib from files.file group by application_id
-  ) f using (application_id)
-  where coalesce(u.file_count, 0) <> coalesce(f.files, 0) or coalesce(u.charged_mib, 0) <> coalesce(f.mib, 0)`;
+const LEFTOVERS = `
+  select 'intent ' || id || ' ' || state || ' of ' || application_id as text from files.upload_intent
+  union all select 'deletion of ' || object_key from files.object_deletion`;
 
-/** Looks at everything; nobody should be at work. */
-export async function lookAtHoldings(database: Client, store: StoreView): Promise<Holdings> {
-  const { objects, unfinished } = await store.list();
-  const { rows } = await database.query<Row>(ROWS);
-  const { rows: rests } = await database.query<{ rest: string }>(RESTS);
-  return { rows, objects, rests: [...rests.map(({ rest }) => rest), ...unfinished] };
+/** Usage as counted and as charged. One statement, so that all of it is of one moment. */
+const USAGE = `
+  select coalesce(f.application_id, u.application_id) as "applicationId", coalesce(f.account_id, u.account_id) as "accountId",
+    coalesce(f.files, 0)::float8 as files, coalesce(f.mib, 0)::float8 as mib,
+    coalesce(u.file_count, 0)::float8 as "countedFiles", coalesce(u.charged_mib, 0)::float8 as "countedMib"
+  from (
+    select application_id, account_id, count(*) as files, sum(greatest(1, byte_size / 1048576)) as mib
+    from files.file group by application_id, account_id
+  ) f full join files.application_usage u using (application_id)`;
+
+interface Usage {
+  readonly applicationId: string;
+  readonly accountId: string;
+  readonly files: number;
+  readonly mib: number;
 }
 
-/** What keeps rows and objects from being one to one, and whatever else there is. */
-export function findDisagreements({ rows, objects, rests }: Holdings): string[] {
-  const wrong = [...rests];
+/** @throws {Violation} when a counter differs from the rows */
+export async function readUsage(database: Client): Promise<Usage[]> {
+  const { rows } = await database.query<Usage & { countedFiles: number; countedMib: number }>(USAGE);
+  const wrong = rows.find(({ files, mib, countedFiles, countedMib }) => files !== countedFiles || mib !== countedMib);
+  if (wrong) throw new Violation(`A counter is wrong: ${JSON.stringify(wrong)}`);
+  return rows;
+}
+
+/** Compares rows and objects, at a time without requests. */
+export async function readHoldings(database: Client, store: StoreView, accountIds: readonly string[]): Promise<Holdings> {
+  const { objects, unfinished } = await store.list();
+  const { rows } = await database.query<Row>(ROWS);
+  const { rows: leftovers } = await database.query<{ text: string }>(LEFTOVERS);
+  await readUsage(database);
+  const disagreements = [...leftovers.map(({ text }) => text), ...unfinished];
   const keys = new Set(rows.map(keyOf));
   for (const row of rows) {
     const byteSize = objects.get(keyOf(row));
-    if (byteSize === undefined) wrong.push(`row without object: ${keyOf(row)} ${row.name}`);
-    else if (byteSize !== row.byteSize) wrong.push(`object ${keyOf(row)} has ${byteSize} bytes, not ${row.byteSize}`);
+    if (byteSize !== row.byteSize)
+      disagreements.push(`row ${keyOf(row)} ${row.name} of ${row.byteSize} bytes, object of ${byteSize}`);
   }
-  for (const key of objects.keys()) if (!keys.has(key)) wrong.push(`object without row: ${key}`);
-  return wrong;
+  const images = new Map<string, number>();
+  for (const key of objects.keys()) {
+    const accountId = accountIds.find((id) => key.startsWith(id));
+    if (accountId) images.set(accountId, (images.get(accountId) ?? 0) + 1);
+    else if (!keys.has(key)) disagreements.push(`object without row: ${key}`);
+  }
+  return { rows, images, disagreements };
 }
 
-/** @throws {Violation} for objects whose bytes are not those that their rows tell of */
+/** @throws {Violation} for an object whose bytes do not have the checksum of its row */
 export async function checkBytes(rows: readonly Row[], store: StoreView): Promise<void> {
   for (const row of rows) {
-    const found = await store.checksum(keyOf(row));
-    if (found !== row.checksum) throw new Violation(`The bytes of ${keyOf(row)} ${row.name} are not those that came`);
+    const body = await store.read(keyOf(row));
+    if (!body || hash('sha256', await buffer(body)) !== row.checksum)
+      throw new Violation(`Other bytes: ${keyOf(row)} ${row.name}`);
   }
 }
 
-export function keyOf({ applicationId, id }: Row): string {
-  return `${applicationId}/${id}`;
-}
+export const keyOf = ({ applicationId, id }: Row): string => `${applicationId}/${id}`;
 
-/** Objects on disk; the folders that the service makes are known here, as an operator knows them. */
+/** The disk store's folders, as docs/files.md describes them. */
 export function viewOfDisk(dir: string): StoreView {
+  const root = join(dir, 'objects/');
   return {
     async list() {
-      const files = await entriesOf(join(dir, 'objects'));
       const objects = new Map<string, number>();
-      for (const file of files) {
+      for (const file of await entriesOf(root)) {
         const path = join(file.parentPath, file.name);
-        if (file.isFile()) objects.set(path.slice(join(dir, 'objects/').length), (await stat(path)).size);
+        if (file.isFile()) objects.set(path.slice(root.length), (await stat(path)).size);
       }
-      const unfinished = (await entriesOf(join(dir, 'tmp'))).map(({ name }) => `temporary file ${name}`);
-      return { objects, unfinished };
+      return { objects, unfinished: (await entriesOf(join(dir, 'tmp'))).map(({ name }) => `temporary file ${name}`) };
     },
-    async checksum(key) {
-      const hash = createHash('sha256');
-      await pipeline(createReadStream(join(dir, 'objects', key)), hash);
-      return hash.digest('hex');
-    },
+    read: async (key) => createReadStream(join(root, key)),
   };
 }
 

@@ -1,31 +1,22 @@
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** One of the processes that connections are spread over. */
+/** A process that gets connections. */
 export interface BalancerTarget {
   readonly port: number;
-  /** Asked again and again; new connections go only to those that answer true. */
+  /** Probed repeatedly; only ready processes get new connections. */
   isReady(): Promise<boolean>;
 }
 
-/** How a balancer behaves. */
 export interface BalancerOptions {
-  /**
-   * What becomes of connections while no process is ready: they are refused, as by the Service of a Kubernetes cluster, or given to any, as by most
-   * load balancers before clients. Refused unless set.
-   */
+  /** What happens to connections while no process is ready; they are refused unless set. */
   readonly whenNoneIsReady?: 'refuse' | 'any';
-  /**
-   * Failed probes in a row after which a process gets no new connections; 15 unless set. Each takes
-   * a second at most, so a process short of CPU time has as long as in deploy/kubernetes.
-   */
+  /** Failed probes in a row until a process gets no connections; 15, as in deploy/kubernetes. */
   readonly probeFailuresMax?: number;
 }
 
-/** How long after one probe the next is made, in milliseconds. */
 const PROBE_INTERVAL_MS = 200;
 
-/** A target and what is known of it. */
 interface Backend {
   readonly target: BalancerTarget;
   readonly watching: AbortController;
@@ -33,28 +24,23 @@ interface Backend {
   accepted: number;
 }
 
-/**
- * Spreads TCP connections over processes in turn, as the Service of a Kubernetes cluster does: to those that are ready, and of a connection that is
- * open it is never asked again. A process that refuses a connection is passed over.
- */
+/** Spreads TCP connections over ready processes in turn, as a Kubernetes Service does. */
 export class Balancer {
   readonly #server: Server;
   readonly #backends = new Map<BalancerTarget, Backend>();
   readonly #sockets = new Set<Socket>();
-  readonly #whenNoneIsReady: NonNullable<BalancerOptions['whenNoneIsReady']>;
-  readonly #probeFailuresMax: number;
+  readonly #options: Required<BalancerOptions>;
   #turn = 0;
 
-  private constructor({ whenNoneIsReady = 'refuse', probeFailuresMax = 15 }: BalancerOptions = {}) {
-    this.#whenNoneIsReady = whenNoneIsReady;
-    this.#probeFailuresMax = probeFailuresMax;
+  private constructor(options: BalancerOptions = {}) {
+    this.#options = { whenNoneIsReady: 'refuse', probeFailuresMax: 15, ...options };
     this.#server = createServer({ allowHalfOpen: true }, (client) => {
-      this.#keep(client);
+      this.#track(client);
       this.#connect(client, this.#inTurn());
     });
   }
 
-  /** Listens on a port of 127.0.0.1 that the system chooses. */
+  /** Listens on a free port of 127.0.0.1. */
   static async open(options?: BalancerOptions): Promise<Balancer> {
     const balancer = new Balancer(options);
     await new Promise<void>((resolve, reject) => {
@@ -75,18 +61,17 @@ export class Balancer {
   /** Whether new connections go to a process. */
   serves(target: BalancerTarget): boolean {
     const backend = this.#backends.get(target);
-    return backend !== undefined && backend.failures < this.#probeFailuresMax;
+    return backend !== undefined && backend.failures < this.#options.probeFailuresMax;
   }
 
-  /** Gives a process its share of the connections to come, from when it is ready. */
   add(target: BalancerTarget): void {
     if (this.#backends.has(target)) return;
-    const backend = { target, watching: new AbortController(), failures: this.#probeFailuresMax, accepted: 0 };
+    const backend = { target, watching: new AbortController(), failures: this.#options.probeFailuresMax, accepted: 0 };
     this.#backends.set(target, backend);
     void watch(backend);
   }
 
-  /** Gives a process no more connections; those that it has stay. */
+  /** Gives a process no more connections; open ones stay. */
   remove(target: BalancerTarget): void {
     this.#backends.get(target)?.watching.abort();
     this.#backends.delete(target);
@@ -98,11 +83,10 @@ export class Balancer {
     await new Promise((resolve) => this.#server.close(resolve));
   }
 
-  /** The processes that are ready, the one whose turn it is first. */
   #inTurn(): Backend[] {
     const all = [...this.#backends.values()];
     const serving = all.filter(({ target }) => this.serves(target));
-    const ready = serving.length === 0 && this.#whenNoneIsReady === 'any' ? all : serving;
+    const ready = serving.length === 0 && this.#options.whenNoneIsReady === 'any' ? all : serving;
     this.#turn += 1;
     const first = this.#turn % Math.max(1, ready.length);
     return [...ready.slice(first), ...ready.slice(0, first)];
@@ -114,17 +98,20 @@ export class Balancer {
       return;
     }
     const upstream = connect({ port: backend.target.port, host: '127.0.0.1', allowHalfOpen: true });
-    this.#keep(upstream);
+    this.#track(upstream);
     const onRefused = () => this.#connect(client, others);
     upstream.once('error', onRefused);
     upstream.once('connect', () => {
       upstream.off('error', onRefused);
       backend.accepted += 1;
-      join(client, upstream);
+      client.pipe(upstream).pipe(client);
+      client.on('error', () => upstream.resetAndDestroy()).on('close', () => upstream.destroy());
+      upstream.on('error', () => client.resetAndDestroy()).on('close', () => client.destroySoon());
+      if (client.destroyed) upstream.destroy();
     });
   }
 
-  #keep(socket: Socket): void {
+  #track(socket: Socket): void {
     this.#sockets.add(socket);
     socket.setNoDelay(true);
     socket.on('error', () => undefined);
@@ -132,15 +119,6 @@ export class Balancer {
   }
 }
 
-/** Passes everything on both ways, and ends what has ended. */
-function join(client: Socket, upstream: Socket): void {
-  client.pipe(upstream).pipe(client);
-  client.on('error', () => upstream.resetAndDestroy()).on('close', () => upstream.destroy());
-  upstream.on('error', () => client.resetAndDestroy()).on('close', () => client.destroySoon());
-  if (client.destroyed) upstream.destroy();
-}
-
-/** Probes a process until it is taken out. */
 async function watch(backend: Backend): Promise<void> {
   const { signal } = backend.watching;
   while (!signal.aborted) {

@@ -1,4 +1,6 @@
 import { type FileHandle, open } from 'node:fs/promises';
+import http from 'node:http';
+import https from 'node:https';
 import { fileURLToPath } from 'node:url';
 import { type ProcessExit, runServer, type ServerProcess } from '@latchkey/embedded/server-process';
 import { eventually } from '@latchkey/testkit/eventually';
@@ -9,37 +11,35 @@ const START_TIMEOUT_MS = 60_000;
 const STOP_TIMEOUT_MS = 60_000;
 const PROBE_TIMEOUT_MS = 1_000;
 
-/** Services that a fleet has processes of. */
 export type FleetService = 'apps' | 'identity' | 'files' | 'avatar-worker' | 'gateway' | 'realtime';
 
-/** What one process of a fleet is. */
 export interface FleetProcessOptions {
   /** Such as `apps-1`. */
   readonly name: string;
   readonly service: FleetService;
-  /** Its settings, and nothing else of the environment. */
+  /** Its whole environment. */
   readonly env: NodeJS.ProcessEnv;
-  /** Where it answers `/healthz` and `/readyz`, without TLS. */
-  readonly probeUrl: string;
-  /** Where its own port answers; for the gateway the REST interface, for the others Connect. */
+  /** REST for the gateway, Connect for the others. */
   readonly url: string;
   /** `host:port` of gRPC; the gateway has none. */
   readonly grpc?: string;
-  /** Balancers that give it connections, and the port of it that each gives them to. */
-  readonly behind: ReadonlyArray<{ readonly balancer: Balancer; readonly port: number }>;
+  /** Gives it connections, at this port. */
+  readonly behind?: { readonly balancer: Balancer; readonly port: number } | undefined;
+  /** A certificate that the process accepts, where it speaks TLS. */
+  readonly tls?: { readonly ca: string; readonly key: string; readonly cert: string } | undefined;
   readonly logDir: string;
-  /** Removed if we do not live to do it. */
+  /** Removed if we are killed. */
   readonly dir: string;
 }
 
-/** A process of a fleet: to be stopped, killed, frozen and started again, on the same ports. */
+/** A process of a fleet, which starts again on the same ports. */
 export class FleetProcess {
   readonly name: string;
   readonly service: FleetService;
   readonly url: string;
   readonly grpc: string | undefined;
   readonly #options: FleetProcessOptions;
-  readonly #targets: ReadonlyArray<{ readonly balancer: Balancer; readonly target: BalancerTarget }>;
+  readonly #target: BalancerTarget;
   #env: NodeJS.ProcessEnv;
   #process: ServerProcess | undefined;
   #log: FileHandle | undefined;
@@ -51,16 +51,14 @@ export class FleetProcess {
     this.grpc = options.grpc;
     this.#options = options;
     this.#env = options.env;
-    const isReady = () => this.isReady();
-    this.#targets = options.behind.map(({ balancer, port }) => ({ balancer, target: { port, isReady } }));
+    this.#target = { port: options.behind?.port ?? 0, isReady: () => this.isReady() };
   }
 
-  /** Pid of the process that runs, or ran last. */
   get pid(): number {
     return this.#running.pid;
   }
 
-  /** Resolves once the process that runs has ended. */
+  /** Resolves once the current process has ended. */
   get exited(): Promise<ProcessExit> {
     return this.#running.exited;
   }
@@ -70,87 +68,87 @@ export class FleetProcess {
     return this.#running.recentLines();
   }
 
-  /** Connections that its balancers have given it since it was started. */
+  /** Connections that its balancer has given it since it was started. */
   get accepted(): number {
-    return this.#targets.reduce((sum, { balancer, target }) => sum + balancer.accepted(target), 0);
+    return this.#options.behind?.balancer.accepted(this.#target) ?? 0;
   }
 
-  /** Whether it says so itself, within a second. */
   async isReady(): Promise<boolean> {
     return (await this.probe('/readyz')) === 200;
   }
 
-  /** Status of one of its probes; undefined where there is no answer within a second. */
-  async probe(path: '/healthz' | '/readyz'): Promise<number | undefined> {
-    try {
-      const response = await fetch(this.#options.probeUrl + path, { signal: AbortSignal.timeout(PROBE_TIMEOUT_MS) });
-      await response.body?.cancel();
-      return response.status;
-    } catch {
-      return undefined;
-    }
+  /** Status of a probe; undefined without a response within a second. */
+  probe(path: '/healthz' | '/readyz'): Promise<number | undefined> {
+    const { url, tls } = this.#options;
+    const request = tls ? https.request : http.request;
+    return new Promise((resolve) => {
+      const req = request(url + path, { agent: false, timeout: PROBE_TIMEOUT_MS, ...tls }, (res) => {
+        res.resume();
+        resolve(res.statusCode);
+      });
+      req
+        .on('timeout', () => req.destroy())
+        .on('error', () => resolve(undefined))
+        .on('close', () => resolve(undefined));
+      req.end();
+    });
   }
 
-  /** Starts the process and does not wait for it. The balancers give it connections from when it is ready. */
+  /** Starts the process without waiting for it. It gets connections once it is ready. */
   async launch(env: NodeJS.ProcessEnv = {}): Promise<void> {
     this.#env = { ...this.#env, ...env };
-    const { name, logDir, dir } = this.#options;
+    const { name, logDir, dir, behind } = this.#options;
     this.#log ??= await open(`${logDir}/${name}.log`, 'a');
     const log = this.#log;
+    const isWorker = this.service === 'avatar-worker';
     this.#process = await runServer({
       command: process.execPath,
-      args: argumentsOf(this.service),
+      args: [`${ROOT}services/${isWorker ? 'files' : this.service}/src/main.ts`, ...(isWorker ? ['avatar-worker'] : [])],
       cwd: ROOT,
       env: this.#env,
       stopSteps: [
         ['SIGTERM', STOP_TIMEOUT_MS],
         ['SIGKILL', 5_000],
       ],
-      // What is written after the file was closed is of no use to anybody.
       onLine: (line) => void log.write(`${line}\n`).catch(() => undefined),
       removeDirWhenOrphaned: dir,
     });
-    for (const { balancer, target } of this.#targets) balancer.add(target);
+    behind?.balancer.add(this.#target);
   }
 
-  /**
-   * Starts the process and waits until it is ready.
-   *
-   * @param env settings in the place of those it had
-   */
+  /** Starts the process, with these settings changed, and waits until it is ready. */
   async start(env: NodeJS.ProcessEnv = {}): Promise<void> {
     await this.launch(env);
     await this.ready();
   }
 
-  /** Waits until it is ready and its balancers know, and fails with what it said last where it ends or takes too long. */
-  async ready(timeoutMs = START_TIMEOUT_MS): Promise<void> {
+  /** Waits until it is ready and its balancer knows; fails with its last lines. */
+  async ready(): Promise<void> {
     const started = this.#running;
     let ended = false;
     void started.exited.then(() => {
       ended = true;
     });
-    const serves = async () => (await this.isReady()) && this.#targets.every(({ balancer, target }) => balancer.serves(target));
-    const isReady = await eventually(async () => ended || (await serves()), { timeoutMs, intervalMs: 25 }).catch(() => false);
+    const { behind } = this.#options;
+    const serves = async () => (await this.isReady()) && (behind?.balancer.serves(this.#target) ?? true);
+    const bounds = { timeoutMs: START_TIMEOUT_MS, intervalMs: 25 };
+    const isReady = await eventually(async () => ended || (await serves()), bounds).catch(() => false);
     if (ended || !isReady) throw new Error(`${this.name} is not ready:\n${started.recentLines().join('\n')}`);
   }
 
-  /** Takes it from its balancers, as a rolling restart does, and sends SIGTERM. Resolves when it has ended, with how. */
+  /** Removes it from its balancer, as a rolling restart does, and sends SIGTERM. */
   async stop(): Promise<ProcessExit> {
     this.#leave();
     await this.#running.stop();
     return this.#running.exited;
   }
 
-  /** Ends it as a crash does: the balancers find out by themselves. Resolves when it is gone. */
+  /** Kills it; its balancer has to notice. */
   async kill(): Promise<void> {
     process.kill(this.pid, 'SIGKILL');
     await this.exited;
-    // What is started in its place begins anew.
-    this.#leave();
   }
 
-  /** Holds it where it is: connections stay open, and nothing is answered. */
   freeze(): void {
     process.kill(this.pid, 'SIGSTOP');
   }
@@ -159,13 +157,11 @@ export class FleetProcess {
     process.kill(this.pid, 'SIGCONT');
   }
 
-  /** {@link stop} and {@link start}. */
   async restart(env: NodeJS.ProcessEnv = {}): Promise<void> {
     await this.stop();
     await this.start(env);
   }
 
-  /** Ends it, however it is, and closes its log. */
   async remove(): Promise<void> {
     this.#leave();
     await this.#process?.stop();
@@ -178,11 +174,6 @@ export class FleetProcess {
   }
 
   #leave(): void {
-    for (const { balancer, target } of this.#targets) balancer.remove(target);
+    this.#options.behind?.balancer.remove(this.#target);
   }
-}
-
-function argumentsOf(service: FleetService): string[] {
-  const isWorker = service === 'avatar-worker';
-  return [`${ROOT}services/${isWorker ? 'files' : service}/src/main.ts`, ...(isWorker ? ['avatar-worker'] : [])];
 }

@@ -4,32 +4,31 @@ import { join } from 'node:path';
 import { findFreePort } from '@latchkey/embedded/free-port';
 import { type TestAuthority, writeTlsFiles } from '@latchkey/testkit/certificates';
 import { createEmptyTestDatabase } from '@latchkey/testkit/database';
+import { programEnv } from '@latchkey/testkit/program-env';
 import { testRedis } from '@latchkey/testkit/redis';
 import { Api } from '../api.ts';
-import { Balancer, type BalancerOptions } from './balancer.ts';
+import { GENEROUS_LIMITS, SERVICE_CREDENTIAL } from '../instance.ts';
+import { Balancer } from './balancer.ts';
 import { FleetProcess, type FleetService } from './fleet-process.ts';
-import { type FleetAddresses, settingsOf } from './fleet-settings.ts';
 
 export type { FleetProcess, FleetService } from './fleet-process.ts';
 
-/** What a fleet is made of. */
 export interface FleetOptions {
   /** Processes of each service; two unless set. */
   readonly count?: number;
-  /** Processes of the avatar worker. None unless set: the files services do its work. */
+  /** Processes of the avatar worker. Without any, the files services do its work. */
   readonly avatarWorkers?: number;
-  /** Settings for every process beside those that the fleet makes; limits are generous unless set here. */
+  /** Further settings of every process; limits are generous unless set here. */
   readonly env?: NodeJS.ProcessEnv;
-  /** Stand in for a database and a Redis of the fleet's own, such as a proxy before them. */
+  /** In place of its own database and Redis, such as a proxy before them. */
   readonly databaseUrl?: string;
   readonly redisUrl?: string;
   /** Signs a certificate for each process; then they speak TLS with one another. */
   readonly tls?: TestAuthority;
-  /** Failed probes after which a process gets no new connections; see {@link BalancerOptions}. */
-  readonly probeFailuresMax?: BalancerOptions['probeFailuresMax'];
-  /** Whether all are started, and waited for; true unless set. */
+  readonly probeFailuresMax?: number;
+  /** Whether all are started and ready; true unless set. */
   readonly start?: boolean;
-  /** Puts something between a process and all that it speaks with. Nothing unless set. */
+  /** Puts something between a process and all that it speaks with. */
   readonly wire?: (wiring: Wiring) => Promise<Wiring>;
 }
 
@@ -41,36 +40,40 @@ export interface Wiring {
   readonly env: NodeJS.ProcessEnv;
 }
 
-/** Latchkey as it is deployed: several processes of each service, and a balancer before each service. */
+/** Latchkey as it is deployed: processes of each service behind a balancer. */
 export interface Fleet {
-  /** The gateways by way of their balancer. */
+  /** The gateways, by their balancer; so are the files services and realtime. */
   readonly baseUrl: string;
-  /** The files services by way of their balancer, for other services. */
   readonly filesUrl: string;
-  /** Where live connections are opened, by way of a balancer. */
   readonly realtimeUrl: string;
-  /** A client without a credential, through the balancer. */
+  /** A client without a credential, by the balancer, and one for each gateway. */
   readonly api: Api;
-  /** A client without a credential for each gateway. */
   readonly gateways: readonly Api[];
-  /** All processes, those first that others call. */
+  /** All processes; those that others call come first. */
   readonly processes: readonly FleetProcess[];
   readonly databaseUrl: string;
-  readonly redisUrl: string;
-  /** Folder of the files on disk. */
   readonly objectsDir: string;
-  /** A log for each process, called `<name>.log`; for `findLogLines`. */
+  /** One log for each process, `<name>.log`. */
   readonly logDir: string;
-  /** One of the processes of a service, counted from 1. */
-  process(service: FleetService, number?: number): FleetProcess;
+  /** The first process of a service. */
+  process(service: FleetService): FleetProcess;
   processesOf(service: FleetService): readonly FleetProcess[];
-  /** Ends everything and removes what it left. */
   stop(): Promise<void>;
 }
 
 const SERVICES = ['apps', 'identity', 'files', 'gateway', 'realtime'] as const;
 
-/** Starts a fleet with a database and a Redis of its own, all processes at once. The caller stops it. */
+/** What the processes need, and the folders of the fleet. */
+interface Surroundings {
+  readonly databaseUrl: string;
+  readonly redisUrl: string;
+  readonly objectsDir: string;
+  readonly logDir: string;
+  readonly dir: string;
+  readonly balancers: Readonly<Record<(typeof SERVICES)[number], Balancer>>;
+}
+
+/** Starts all processes of a fleet at the same time. The caller stops it. */
 export async function startFleet(options: FleetOptions = {}): Promise<Fleet> {
   const dir = await mkdtemp(join(tmpdir(), 'latchkey-fleet-'));
   await chmod(dir, 0o711);
@@ -80,97 +83,102 @@ export async function startFleet(options: FleetOptions = {}): Promise<Fleet> {
   const databaseUrl = options.databaseUrl ?? database?.url ?? '';
   const redisUrl = options.redisUrl ?? (await testRedis()).url;
   const balancers = await openBalancers(options);
-  const scheme = options.tls ? 'https' : 'http';
-  const addresses: FleetAddresses = { databaseUrl, redisUrl, objectsDir, balancers, scheme };
-  const processes = await createProcesses(options, addresses, { logDir, dir });
+  const processes = await createProcesses(options, { databaseUrl, redisUrl, objectsDir, logDir, dir, balancers });
   const stop = async () => {
     await Promise.all(processes.map((one) => one.remove()));
     await Promise.all(Object.values(balancers).map((balancer) => balancer.close()));
     await database?.drop();
     await rm(dir, { recursive: true, force: true, maxRetries: 10 });
   };
-  if (options.start !== false) await startAll(processes, stop);
+  if (options.start !== false) {
+    const failed = (await Promise.allSettled(processes.map((one) => one.start()))).find(({ status }) => status === 'rejected');
+    if (failed) await stop();
+    if (failed?.status === 'rejected') throw failed.reason;
+  }
   const processesOf = (service: FleetService) => processes.filter((one) => one.service === service);
   const baseUrl = `http://127.0.0.1:${balancers.gateway.port}`;
   return {
     baseUrl,
-    filesUrl: `${scheme}://127.0.0.1:${balancers.files.port}`,
+    filesUrl: `${options.tls ? 'https' : 'http'}://127.0.0.1:${balancers.files.port}`,
     realtimeUrl: `ws://127.0.0.1:${balancers.realtime.port}/api/v1/realtime`,
     api: new Api(baseUrl),
     gateways: processesOf('gateway').map(({ url }) => new Api(url)),
-    processes,
-    databaseUrl,
-    redisUrl,
-    objectsDir,
-    logDir,
-    processesOf,
-    process(service, number = 1) {
-      const found = processesOf(service)[number - 1];
-      if (!found) throw new Error(`There is no ${service}-${number}`);
-      return found;
+    ...{ processes, databaseUrl, objectsDir, logDir, processesOf, stop },
+    process(service) {
+      const [first] = processesOf(service);
+      if (!first) throw new Error(`There is no ${service}`);
+      return first;
     },
-    stop,
   };
 }
 
-async function openBalancers({ probeFailuresMax }: FleetOptions): Promise<FleetAddresses['balancers']> {
+async function openBalancers({ probeFailuresMax }: FleetOptions): Promise<Surroundings['balancers']> {
   const opened = SERVICES.map(async (service) => {
-    // With PostgreSQL gone no gateway is ready, and clients are to have their answer all the same.
+    // Without PostgreSQL no gateway is ready, and clients get an error response all the same.
     const whenNoneIsReady = service === 'gateway' ? 'any' : 'refuse';
     return [service, await Balancer.open({ whenNoneIsReady, ...(probeFailuresMax && { probeFailuresMax }) })] as const;
   });
-  return Object.fromEntries(await Promise.all(opened)) as FleetAddresses['balancers'];
+  return Object.fromEntries(await Promise.all(opened)) as Surroundings['balancers'];
 }
 
-async function createProcesses(
-  { count = 2, avatarWorkers = 0, env = {}, tls, wire = async (wiring) => wiring }: FleetOptions,
-  addresses: FleetAddresses,
-  folders: { readonly logDir: string; readonly dir: string },
-): Promise<FleetProcess[]> {
-  const services = [...SERVICES.slice(0, 3), ...(avatarWorkers > 0 ? (['avatar-worker'] as const) : []), ...SERVICES.slice(3)];
+async function createProcesses(options: FleetOptions, surroundings: Surroundings): Promise<FleetProcess[]> {
+  const { count = 2, avatarWorkers = 0 } = options;
+  const workers = Array<FleetService>(avatarWorkers).fill('avatar-worker');
+  const services = SERVICES.flatMap((service) => Array<FleetService>(count).fill(service));
   const processes: FleetProcess[] = [];
-  for (const service of services) {
-    for (let number = 1; number <= (service === 'avatar-worker' ? avatarWorkers : count); number += 1) {
-      const [port, grpcPort] = [await findFreePort(), await findFreePort()];
-      const [realtimePort, probePort] = [await findFreePort(), await findFreePort()];
-      const balancer = service === 'avatar-worker' ? undefined : addresses.balancers[service];
-      const name = `${service}-${number}`;
-      const certificates = tls && (await writeTlsFiles(join(folders.dir, 'tls', name), await tls.issue(), tls.ca));
-      // The gateway's own port is for clients, in clear.
-      const secured = tls !== undefined && service !== 'gateway';
-      const worker = avatarWorkers > 0 && { AVATAR_WORKER: 'apart' };
-      const wired = await wire({
-        name,
-        port: service === 'realtime' ? realtimePort : port,
-        env: {
-          ...settingsOf(service, addresses, { port, grpcPort, realtimePort }),
-          ...worker,
-          ...certificates,
-          ...(secured && { PROBE_PORT: String(probePort) }),
-          ...env,
-        },
-      });
-      processes.push(
-        new FleetProcess({
-          ...folders,
-          name,
-          service,
-          env: wired.env,
-          url: `${secured ? 'https' : 'http'}://127.0.0.1:${port}`,
-          probeUrl: `http://127.0.0.1:${secured ? probePort : port}`,
-          ...(service !== 'gateway' && { grpc: `127.0.0.1:${grpcPort}` }),
-          behind: balancer ? [{ balancer, port: wired.port }] : [],
-        }),
-      );
-    }
+  for (const service of [...services, ...workers]) {
+    const number = processes.filter((one) => one.service === service).length + 1;
+    processes.push(await createProcess(`${service}-${number}`, service, options, surroundings));
   }
   return processes;
 }
 
-async function startAll(processes: readonly FleetProcess[], stop: () => Promise<void>): Promise<void> {
-  const started = await Promise.allSettled(processes.map((one) => one.start()));
-  const failed = started.find((one) => one.status === 'rejected');
-  if (!failed) return;
-  await stop();
-  throw failed.reason;
+async function createProcess(name: string, service: FleetService, options: FleetOptions, surroundings: Surroundings) {
+  const { tls, avatarWorkers = 0, env = {}, wire = async (wiring) => wiring } = options;
+  const [port = 0, grpcPort, realtimePort = 0] = await Promise.all(Array.from({ length: 3 }, () => findFreePort()));
+  const certificate = tls && { ...(await tls.issue()), ca: tls.ca };
+  // The gateway's own port is for clients, without TLS.
+  const isSecured = tls !== undefined && service !== 'gateway';
+  const wired = await wire({
+    name,
+    port: service === 'realtime' ? realtimePort : port,
+    env: {
+      ...settingsOf(service, surroundings, tls ? 'https' : 'http'),
+      PORT: String(port),
+      ...(service !== 'gateway' && { GRPC_PORT: String(grpcPort) }),
+      ...(service === 'realtime' && { REALTIME_PORT: String(realtimePort) }),
+      ...(avatarWorkers > 0 && { AVATAR_WORKER: 'apart' }),
+      ...(certificate && (await writeTlsFiles(join(surroundings.dir, 'tls', name), certificate, certificate.ca))),
+      ...env,
+    },
+  });
+  return new FleetProcess({
+    ...{ name, service, env: wired.env, logDir: surroundings.logDir, dir: surroundings.dir },
+    url: `${isSecured ? 'https' : 'http'}://127.0.0.1:${port}`,
+    tls: isSecured ? certificate : undefined,
+    ...(service !== 'gateway' && { grpc: `127.0.0.1:${grpcPort}` }),
+    behind: service === 'avatar-worker' ? undefined : { balancer: surroundings.balancers[service], port: wired.port },
+  });
+}
+
+/** The settings of one service, as a deployment sets them: none gets another's secrets. */
+function settingsOf(
+  service: FleetService,
+  { databaseUrl, redisUrl, objectsDir, balancers }: Surroundings,
+  scheme: string,
+): NodeJS.ProcessEnv {
+  const at = (name: keyof typeof balancers) => `${scheme}://127.0.0.1:${balancers[name].port}`;
+  const stored = { DATABASE_URL: databaseUrl, SECRET_KEY: 'a-secret-key-of-the-end-to-end-tests' };
+  const files = { ...stored, APPS_URL: at('apps'), IDENTITY_URL: at('identity'), OBJECTS_DIR: objectsDir };
+  const own: Readonly<Record<FleetService, NodeJS.ProcessEnv>> = {
+    apps: stored,
+    identity: { ...stored, APPS_URL: at('apps') },
+    files,
+    'avatar-worker': files,
+    gateway: { APPS_URL: at('apps'), IDENTITY_URL: at('identity'), FILES_URL: at('files') },
+    realtime: { APPS_URL: at('apps') },
+  };
+  const publicUrl = `http://127.0.0.1:${balancers.gateway.port}`;
+  const common = { HOST: '127.0.0.1', SERVICE_CREDENTIALS: SERVICE_CREDENTIAL, REDIS_URL: redisUrl, PUBLIC_URL: publicUrl };
+  return { ...programEnv(), ...GENEROUS_LIMITS, ...common, ...own[service] };
 }

@@ -144,8 +144,8 @@ export declare type CreateApplicationRequest = Message<"latchkey.apps.v1.CreateA
   accountId: string;
 
   /**
-   * Name, 6 to 32 Unicode code points after normalisation (NFC), removal of invisible characters and trimming; it need not be
-   * unique. Required.
+   * Name, 6 to 32 Unicode code points after normalisation (NFC), removal of invisible characters
+   * and trimming; it need not be unique. Required.
    *
    * @generated from field: string name = 2;
    */
@@ -253,7 +253,7 @@ export declare type GetApplicationUsageResponse = Message<"latchkey.apps.v1.GetA
   applicationCount: bigint;
 
   /**
-   * Most that it may have. Absent means as many as it likes.
+   * Most that it may have. Absent means unlimited.
    *
    * @generated from field: optional int64 application_count_max = 2;
    */
@@ -367,7 +367,7 @@ export declare const FindOwnedApplicationsResponseSchema: GenMessage<FindOwnedAp
  */
 export declare type LookUpApplicationRequest = Message<"latchkey.apps.v1.LookUpApplicationRequest"> & {
   /**
-   * The key to look up. Absent fails with `runtime_key_invalid`.
+   * The key to look up. Required.
    *
    * @generated from oneof latchkey.apps.v1.LookUpApplicationRequest.key
    */
@@ -438,7 +438,8 @@ export declare type LookUpApplicationResponse = Message<"latchkey.apps.v1.LookUp
   lastSequence: bigint;
 
   /**
-   * Tells this key from those that the application had before it: another one after each rotation. It is no secret. Never empty.
+   * Tells this key from those that the application had before it: another one after each rotation.
+   * It is no secret. Never empty.
    *
    * @generated from field: string key_fingerprint = 6;
    */
@@ -499,8 +500,9 @@ export declare type GetApplicationSettingsResponse = Message<"latchkey.apps.v1.G
 export declare const GetApplicationSettingsResponseSchema: GenMessage<GetApplicationSettingsResponse>;
 
 /**
- * UpdateApplicationSettingRequest sets one field. The value arrives as the client sent it, since whether it fits the field
- * may be answered only after the application was found to be the account's.
+ * UpdateApplicationSettingRequest sets one field. The value arrives as the client sent it, since
+ * whether it fits the field may be answered only after the application was found to be the
+ * account's.
  *
  * @generated from message latchkey.apps.v1.UpdateApplicationSettingRequest
  */
@@ -520,21 +522,20 @@ export declare type UpdateApplicationSettingRequest = Message<"latchkey.apps.v1.
   applicationId: string;
 
   /**
-   * Field by its name in the REST interface: `applicationLicenseRequiresClientId`, `applicationUserRequiresClientId`,
-   * `applicationUserRequiresLicense`, `version` or `status`. Required.
+   * Name of the field of ApplicationSettings, such as `user_requires_license`. Required.
    *
    * @generated from field: string field = 3;
    */
   field: string;
 
   /**
-   * New value. Absent fails with `setting_value_invalid`.
+   * New value. Required.
    *
    * @generated from oneof latchkey.apps.v1.UpdateApplicationSettingRequest.value
    */
   value: {
     /**
-     * For the three Requires fields.
+     * For boolean settings.
      *
      * @generated from field: bool bool_value = 4;
      */
@@ -542,7 +543,8 @@ export declare type UpdateApplicationSettingRequest = Message<"latchkey.apps.v1.
     case: "boolValue";
   } | {
     /**
-     * For `version` (1 to 64 characters after trimming, no control characters) and `status` (`online` or `paused`).
+     * For `version` (1 to 64 characters after trimming, no control characters) and `status`
+     * (`online` or `paused`).
      *
      * @generated from field: string string_value = 5;
      */
@@ -701,7 +703,8 @@ export declare type RotateRuntimeKeyRequest = Message<"latchkey.apps.v1.RotateRu
 export declare const RotateRuntimeKeyRequestSchema: GenMessage<RotateRuntimeKeyRequest>;
 
 /**
- * RotateRuntimeKeyResponse says where the limit on rotations stands; the new key is read with ListApplications.
+ * RotateRuntimeKeyResponse says where the limit on rotations stands; the new key is read with
+ * ListApplications.
  *
  * @generated from message latchkey.apps.v1.RotateRuntimeKeyResponse
  */
@@ -905,7 +908,8 @@ export declare type ListApplicationEventsRequest = Message<"latchkey.apps.v1.Lis
 export declare const ListApplicationEventsRequestSchema: GenMessage<ListApplicationEventsRequest>;
 
 /**
- * ListApplicationEventsResponse is a page of the event log. The next one begins after its last `sequence`.
+ * ListApplicationEventsResponse is a page of the event log. The next one begins after its last
+ * `sequence`.
  *
  * @generated from message latchkey.apps.v1.ListApplicationEventsResponse
  */
@@ -992,7 +996,8 @@ export declare const BatchGetLiveStatesRequestSchema: GenMessage<BatchGetLiveSta
  */
 export declare type BatchGetLiveStatesResponse = Message<"latchkey.apps.v1.BatchGetLiveStatesResponse"> & {
   /**
-   * One for each of the ids that is an application, in no order. An application that is absent was deleted or never existed.
+   * One for each of the ids that is an application, in no order. An application that is absent was
+   * deleted or never existed.
    *
    * @generated from field: repeated latchkey.apps.v1.LiveState states = 1;
    */
@@ -1038,6 +1043,102 @@ export declare type LiveState = Message<"latchkey.apps.v1.LiveState"> & {
  * Use `create(LiveStateSchema)` to create a new message.
  */
 export declare const LiveStateSchema: GenMessage<LiveState>;
+
+/**
+ * ApplicationError is why a call of the apps service fails.
+ *
+ * @generated from enum latchkey.apps.v1.ApplicationError
+ */
+export enum ApplicationError {
+  /**
+   * Never sent.
+   *
+   * @generated from enum value: APPLICATION_ERROR_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * The account has no such application.
+   *
+   * @generated from enum value: APPLICATION_ERROR_APPLICATION_NOT_FOUND = 1;
+   */
+  APPLICATION_NOT_FOUND = 1,
+
+  /**
+   * The name is too short or too long.
+   *
+   * @generated from enum value: APPLICATION_ERROR_APPLICATION_NAME_INVALID = 2;
+   */
+  APPLICATION_NAME_INVALID = 2,
+
+  /**
+   * The account has as many applications as it may have.
+   *
+   * @generated from enum value: APPLICATION_ERROR_APPLICATIONS_LIMIT_EXCEEDED = 3;
+   */
+  APPLICATIONS_LIMIT_EXCEEDED = 3,
+
+  /**
+   * The account id is not a UUID.
+   *
+   * @generated from enum value: APPLICATION_ERROR_ACCOUNT_ID_INVALID = 4;
+   */
+  ACCOUNT_ID_INVALID = 4,
+
+  /**
+   * The page size, page token or number of ids is out of bounds.
+   *
+   * @generated from enum value: APPLICATION_ERROR_PAGE_TOKEN_INVALID = 5;
+   */
+  PAGE_TOKEN_INVALID = 5,
+
+  /**
+   * The set of levels breaks the rules.
+   *
+   * @generated from enum value: APPLICATION_ERROR_LICENSE_LEVELS_INVALID = 6;
+   */
+  LICENSE_LEVELS_INVALID = 6,
+
+  /**
+   * No type of runtime key was named.
+   *
+   * @generated from enum value: APPLICATION_ERROR_RUNTIME_KEY_TYPE_INVALID = 7;
+   */
+  RUNTIME_KEY_TYPE_INVALID = 7,
+
+  /**
+   * The runtime key is unknown, malformed or rotated.
+   *
+   * @generated from enum value: APPLICATION_ERROR_RUNTIME_KEY_INVALID = 8;
+   */
+  RUNTIME_KEY_INVALID = 8,
+
+  /**
+   * The runtime keys were rotated too often in the last hour.
+   *
+   * @generated from enum value: APPLICATION_ERROR_ROTATION_LIMIT_REACHED = 9;
+   */
+  ROTATION_LIMIT_REACHED = 9,
+
+  /**
+   * No setting has this name.
+   *
+   * @generated from enum value: APPLICATION_ERROR_SETTING_UNKNOWN = 10;
+   */
+  SETTING_UNKNOWN = 10,
+
+  /**
+   * The value has the wrong type for the setting, or breaks its rule.
+   *
+   * @generated from enum value: APPLICATION_ERROR_SETTING_VALUE_INVALID = 11;
+   */
+  SETTING_VALUE_INVALID = 11,
+}
+
+/**
+ * Describes the enum latchkey.apps.v1.ApplicationError.
+ */
+export declare const ApplicationErrorSchema: GenEnum<ApplicationError>;
 
 /**
  * ApplicationStatus is whether an application serves its clients.
@@ -1106,16 +1207,16 @@ export enum RuntimeKeyType {
 export declare const RuntimeKeyTypeSchema: GenEnum<RuntimeKeyType>;
 
 /**
- * ApplicationService keeps the applications of an account. Every call but LookUpApplication names the account, and an
- * application of another account, a deleted one, one that never existed and a string that is not a UUID are the same
- * to it: `application_not_found`.
+ * ApplicationService stores the applications of an account. `application_not_found` covers an
+ * application of another account, a deleted one, one that never existed and a string that is not a
+ * UUID.
  *
  * @generated from service latchkey.apps.v1.ApplicationService
  */
 export declare const ApplicationService: GenService<{
   /**
-   * CreateApplication makes an application: online, version `1.0`, nothing required, no levels, both runtime keys made.
-   * Fails with `application_name_invalid` and `applications_limit_exceeded`.
+   * CreateApplication makes an application: online, version `1.0`, nothing required, no levels,
+   * both runtime keys made.
    *
    * @generated from rpc latchkey.apps.v1.ApplicationService.CreateApplication
    */
@@ -1125,7 +1226,8 @@ export declare const ApplicationService: GenService<{
     output: typeof CreateApplicationResponseSchema;
   },
   /**
-   * ListApplications answers the account's applications with their runtime keys, oldest first, a page at a time.
+   * ListApplications returns the account's applications with their runtime keys, oldest first, a
+   * page at a time.
    *
    * @generated from rpc latchkey.apps.v1.ApplicationService.ListApplications
    */
@@ -1135,7 +1237,7 @@ export declare const ApplicationService: GenService<{
     output: typeof ListApplicationsResponseSchema;
   },
   /**
-   * GetApplicationUsage answers how many applications an account has, and how many it may have.
+   * GetApplicationUsage returns the number of applications of an account and its limit.
    *
    * @generated from rpc latchkey.apps.v1.ApplicationService.GetApplicationUsage
    */
@@ -1145,7 +1247,8 @@ export declare const ApplicationService: GenService<{
     output: typeof GetApplicationUsageResponseSchema;
   },
   /**
-   * FindOwnedApplications answers which of some ids are applications of the account. It never fails for an id.
+   * FindOwnedApplications returns the ids that are applications of the account. Unknown ids are
+   * left out.
    *
    * @generated from rpc latchkey.apps.v1.ApplicationService.FindOwnedApplications
    */
@@ -1155,8 +1258,7 @@ export declare const ApplicationService: GenService<{
     output: typeof FindOwnedApplicationsResponseSchema;
   },
   /**
-   * LookUpApplication answers the application that a runtime key belongs to. Fails with `runtime_key_invalid` for an unknown,
-   * malformed or rotated key.
+   * LookUpApplication returns the application that a runtime key belongs to.
    *
    * @generated from rpc latchkey.apps.v1.ApplicationService.LookUpApplication
    */
@@ -1166,7 +1268,7 @@ export declare const ApplicationService: GenService<{
     output: typeof LookUpApplicationResponseSchema;
   },
   /**
-   * GetApplicationSettings answers the settings. Fails with `application_not_found`.
+   * GetApplicationSettings returns the settings.
    *
    * @generated from rpc latchkey.apps.v1.ApplicationService.GetApplicationSettings
    */
@@ -1176,8 +1278,9 @@ export declare const ApplicationService: GenService<{
     output: typeof GetApplicationSettingsResponseSchema;
   },
   /**
-   * UpdateApplicationSetting sets one field and writes the event that goes with it. Setting the value it has succeeds and writes
-   * no event. Fails with `application_not_found`, then with `setting_unknown` and `setting_value_invalid`.
+   * UpdateApplicationSetting sets one field and writes its event. Setting the current value
+   * succeeds and writes no event. Errors about the field or value come after
+   * `application_not_found`.
    *
    * @generated from rpc latchkey.apps.v1.ApplicationService.UpdateApplicationSetting
    */
@@ -1187,7 +1290,7 @@ export declare const ApplicationService: GenService<{
     output: typeof UpdateApplicationSettingResponseSchema;
   },
   /**
-   * ListLicenseLevels answers the levels in their order. Fails with `application_not_found`.
+   * ListLicenseLevels returns the levels in their order.
    *
    * @generated from rpc latchkey.apps.v1.ApplicationService.ListLicenseLevels
    */
@@ -1197,7 +1300,7 @@ export declare const ApplicationService: GenService<{
     output: typeof ListLicenseLevelsResponseSchema;
   },
   /**
-   * ReplaceLicenseLevels replaces the whole set at once. Fails with `application_not_found` and `license_levels_invalid`.
+   * ReplaceLicenseLevels replaces the whole set atomically.
    *
    * @generated from rpc latchkey.apps.v1.ApplicationService.ReplaceLicenseLevels
    */
@@ -1207,8 +1310,8 @@ export declare const ApplicationService: GenService<{
     output: typeof ReplaceLicenseLevelsResponseSchema;
   },
   /**
-   * RotateRuntimeKey replaces one runtime key; the old one is refused from then on. Fails with `application_not_found` and
-   * `rotation_limit_reached`. Only successful rotations count towards the limit.
+   * RotateRuntimeKey replaces one runtime key; the old one is rejected from then on. Only
+   * successful rotations count towards the limit.
    *
    * @generated from rpc latchkey.apps.v1.ApplicationService.RotateRuntimeKey
    */
@@ -1218,8 +1321,8 @@ export declare const ApplicationService: GenService<{
     output: typeof RotateRuntimeKeyResponseSchema;
   },
   /**
-   * DeleteApplication removes the application for every call at once, and writes the event that starts the clean-up elsewhere.
-   * Fails with `application_not_found`.
+   * DeleteApplication removes the application for every call immediately, and writes the event that
+   * starts the clean-up in other services.
    *
    * @generated from rpc latchkey.apps.v1.ApplicationService.DeleteApplication
    */
@@ -1229,8 +1332,8 @@ export declare const ApplicationService: GenService<{
     output: typeof DeleteApplicationResponseSchema;
   },
   /**
-   * ListDeletedApplications answers which applications were deleted, of all accounts, from the event log, oldest first, a page at a time. It
-   * is for services that clean up after them and may have missed the event. Fails with `page_token_invalid`.
+   * ListDeletedApplications returns deleted applications of all accounts from the event log, oldest
+   * first, a page at a time. Services that clean up after them use it to find missed events.
    *
    * @generated from rpc latchkey.apps.v1.ApplicationService.ListDeletedApplications
    */
@@ -1240,9 +1343,10 @@ export declare const ApplicationService: GenService<{
     output: typeof ListDeletedApplicationsResponseSchema;
   },
   /**
-   * ListApplicationEvents answers what live clients hear of an application, of any account and also after its deletion, from the event log, in
-   * order of `sequence`. Where the log no longer holds the event after the one asked for, the answer begins with the oldest that it holds. An
-   * unknown id, and a string that is not a UUID, has no events. Fails with `page_token_invalid` for a page size out of bounds.
+   * ListApplicationEvents returns the events for live clients of an application of any account,
+   * also after its deletion, in order of `sequence`. Where the log no longer has the next event,
+   * the response begins with the oldest it has. An unknown id, and a string that is not a UUID, has
+   * no events.
    *
    * @generated from rpc latchkey.apps.v1.ApplicationService.ListApplicationEvents
    */
@@ -1252,8 +1356,8 @@ export declare const ApplicationService: GenService<{
     output: typeof ListApplicationEventsResponseSchema;
   },
   /**
-   * BatchGetLiveStates answers, for those of some applications that exist, what tells whether their live clients are up to date. It is for
-   * services that hold live connections and may have missed an event. Fails with `page_token_invalid` for more than 1,000 ids.
+   * BatchGetLiveStates returns what shows whether the live clients of some applications are up to
+   * date. Services with live connections use it to detect missed events.
    *
    * @generated from rpc latchkey.apps.v1.ApplicationService.BatchGetLiveStates
    */

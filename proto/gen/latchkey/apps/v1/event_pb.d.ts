@@ -13,8 +13,9 @@ import type { Message } from "@bufbuild/protobuf";
 export declare const file_latchkey_apps_v1_event: GenFile;
 
 /**
- * ApplicationEvent is what happened to an application, as the event log keeps it. The log's row adds the event's id, the
- * application, the account, the time and, for what live clients hear of, the `sequence`.
+ * ApplicationEvent is what happened to an application, as the event log keeps it. The log's row
+ * adds the event's id, the application, the account, the time and, for what live clients hear of,
+ * the `sequence`.
  *
  * @generated from message latchkey.apps.v1.ApplicationEvent
  */
@@ -58,7 +59,8 @@ export declare type ApplicationEvent = Message<"latchkey.apps.v1.ApplicationEven
     case: "deleted";
   } | {
     /**
-     * Live clients are not told; connections opened with the old socket key are closed. It has no sequence.
+     * Live clients are not told; connections opened with the old socket key are closed. It has no
+     * sequence.
      *
      * @generated from field: latchkey.apps.v1.RuntimeKeyRotated runtime_key_rotated = 5;
      */

@@ -48,7 +48,8 @@ export declare type AuditEntry = Message<"latchkey.audit.v1.AuditEntry"> & {
   actorKind: ActorKind;
 
   /**
-   * Id of the key's or the session's record, a UUID, which is no secret. Absent where there is none.
+   * Id of the key's or the session's record, a UUID, which is no secret. Absent where there is
+   * none.
    *
    * @generated from field: optional string credential_id = 5;
    */
@@ -269,19 +270,21 @@ export enum ActorKind {
 export declare const ActorKindSchema: GenEnum<ActorKind>;
 
 /**
- * AuditService answers the entries that one service has written. The apps, files and identity services each keep those of their own changes, and serve
- * it; whoever wants the whole log asks all three and merges by time and id.
+ * AuditService answers the entries that one service has written. The apps, files and identity
+ * services each keep those of their own changes, and serve it; whoever wants the whole log asks all
+ * three and merges by time and id.
  *
- * A caller says on whose behalf it calls with the metadata `x-latchkey-actor: <kind> <credential id or -> <address or ->`, where the kind is `api_key`,
- * `session` or `anonymous`, the id a UUID and the address an IP address. It is looked at by methods that change something. Without it, the entry says
- * `service`.
+ * A caller says on whose behalf it calls with the metadata `x-latchkey-actor: <kind> <credential id
+ * or -> <address or ->`, where the kind is `api_key`, `session` or `anonymous`, the id a UUID and
+ * the address an IP address. It is looked at by methods that change something. Without it, the
+ * entry says `service`.
  *
  * @generated from service latchkey.audit.v1.AuditService
  */
 export declare const AuditService: GenService<{
   /**
-   * ListAuditEntries answers entries of an account, newest first, a page at a time. A string that is not a UUID names an account without entries. Fails
-   * with `audit_page_invalid`.
+   * ListAuditEntries answers entries of an account, newest first, a page at a time. A string that
+   * is not a UUID names an account without entries. Fails with `audit_page_invalid`.
    *
    * @generated from rpc latchkey.audit.v1.AuditService.ListAuditEntries
    */

@@ -4,7 +4,7 @@
 
 // Avatars of accounts.
 
-import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
@@ -67,11 +67,9 @@ export declare type GetAvatarResponse = Message<"latchkey.files.v1.GetAvatarResp
 export declare const GetAvatarResponseSchema: GenMessage<GetAvatarResponse>;
 
 /**
- * UploadAvatarResponse answers the body of an upload once the avatar is stored and is the account's. It is not the answer of an RPC: failures are
- * answered as Connect answers those of a unary call, with the reasons `account_not_found`, `avatar_too_large`, `image_unsupported`, `image_hides_file`,
- * `image_animated`, `image_too_many_pixels`, `image_side_too_long`, `image_damaged`, `image_undecodable`, `avatars_under_way`, `avatars_of_network`,
- * `avatars_busy`, `upload_timeout`, `upload_interrupted` and `dependency_unavailable`. After the last one the avatar may still become the account's; all
- * others leave nothing behind.
+ * UploadAvatarResponse is the response to the body of an upload, once the avatar is durable and the
+ * account's. Errors have the form of a failed unary Connect call. After `dependency_unavailable`
+ * the avatar may still become the account's; other errors leave nothing behind.
  *
  * @generated from message latchkey.files.v1.UploadAvatarResponse
  */
@@ -91,15 +89,112 @@ export declare type UploadAvatarResponse = Message<"latchkey.files.v1.UploadAvat
 export declare const UploadAvatarResponseSchema: GenMessage<UploadAvatarResponse>;
 
 /**
- * AvatarService keeps the images of accounts' avatars. An image is uploaded as the body of an HTTP request and not as a message: `PUT /avatars` with
- * the headers `x-account-id` and `x-client-network`, answered with an UploadAvatarResponse. The latter says where the client is, as limits per address
- * count it: an IPv4 address or the /64 of an IPv6 one.
+ * AvatarError is why a call about avatars fails, or the upload of one.
+ *
+ * @generated from enum latchkey.files.v1.AvatarError
+ */
+export enum AvatarError {
+  /**
+   * Never sent.
+   *
+   * @generated from enum value: AVATAR_ERROR_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * The account has no avatar, or not this one.
+   *
+   * @generated from enum value: AVATAR_ERROR_AVATAR_NOT_FOUND = 1;
+   */
+  AVATAR_NOT_FOUND = 1,
+
+  /**
+   * The image has more bytes than the limit.
+   *
+   * @generated from enum value: AVATAR_ERROR_AVATAR_TOO_LARGE = 2;
+   */
+  AVATAR_TOO_LARGE = 2,
+
+  /**
+   * The account uploads other avatars.
+   *
+   * @generated from enum value: AVATAR_ERROR_AVATARS_UNDER_WAY = 3;
+   */
+  AVATARS_UNDER_WAY = 3,
+
+  /**
+   * The network uploads too many avatars.
+   *
+   * @generated from enum value: AVATAR_ERROR_AVATARS_OF_NETWORK = 4;
+   */
+  AVATARS_OF_NETWORK = 4,
+
+  /**
+   * The process handles as many avatars as it can.
+   *
+   * @generated from enum value: AVATAR_ERROR_AVATARS_BUSY = 5;
+   */
+  AVATARS_BUSY = 5,
+
+  /**
+   * The bytes are no PNG, JPEG or WebP image.
+   *
+   * @generated from enum value: AVATAR_ERROR_IMAGE_UNSUPPORTED = 6;
+   */
+  IMAGE_UNSUPPORTED = 6,
+
+  /**
+   * The image has several frames.
+   *
+   * @generated from enum value: AVATAR_ERROR_IMAGE_ANIMATED = 7;
+   */
+  IMAGE_ANIMATED = 7,
+
+  /**
+   * The image has more pixels than the limit.
+   *
+   * @generated from enum value: AVATAR_ERROR_IMAGE_TOO_MANY_PIXELS = 8;
+   */
+  IMAGE_TOO_MANY_PIXELS = 8,
+
+  /**
+   * A side of the image is longer than the limit.
+   *
+   * @generated from enum value: AVATAR_ERROR_IMAGE_SIDE_TOO_LONG = 9;
+   */
+  IMAGE_SIDE_TOO_LONG = 9,
+
+  /**
+   * The image cannot be decoded, or bytes follow it.
+   *
+   * @generated from enum value: AVATAR_ERROR_IMAGE_DAMAGED = 10;
+   */
+  IMAGE_DAMAGED = 10,
+
+  /**
+   * Decoding takes too much time or memory.
+   *
+   * @generated from enum value: AVATAR_ERROR_IMAGE_UNDECODABLE = 11;
+   */
+  IMAGE_UNDECODABLE = 11,
+}
+
+/**
+ * Describes the enum latchkey.files.v1.AvatarError.
+ */
+export declare const AvatarErrorSchema: GenEnum<AvatarError>;
+
+/**
+ * AvatarService stores the images of accounts' avatars. An image is uploaded as the body of an HTTP
+ * request, not as a message: `PUT /avatars` with the headers `x-account-id` and `x-client-network`,
+ * whose response is an UploadAvatarResponse. The network is that of limits per address: an IPv4
+ * address or the /64 of an IPv6 one.
  *
  * @generated from service latchkey.files.v1.AvatarService
  */
 export declare const AvatarService: GenService<{
   /**
-   * GetAvatar answers an account's avatar. Fails with `avatar_not_found` where it has none, or not the one that was asked for.
+   * GetAvatar returns an account's avatar.
    *
    * @generated from rpc latchkey.files.v1.AvatarService.GetAvatar
    */

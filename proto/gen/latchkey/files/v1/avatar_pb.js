@@ -4,13 +4,14 @@
 
 // Avatars of accounts.
 
-import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, fileDesc, messageDesc, serviceDesc, tsEnum } from "@bufbuild/protobuf/codegenv2";
+import { file_latchkey_rpc_v1_error } from "../../rpc/v1/error_pb.js";
 
 /**
  * Describes the file latchkey/files/v1/avatar.proto.
  */
 export const file_latchkey_files_v1_avatar = /*@__PURE__*/
-  fileDesc("Ch5sYXRjaGtleS9maWxlcy92MS9hdmF0YXIucHJvdG8SEWxhdGNoa2V5LmZpbGVzLnYxIkwKEEdldEF2YXRhclJlcXVlc3QSEgoKYWNjb3VudF9pZBgBIAEoCRIWCglhdmF0YXJfaWQYAiABKAlIAIgBAUIMCgpfYXZhdGFyX2lkIjUKEUdldEF2YXRhclJlc3BvbnNlEhEKCWF2YXRhcl9pZBgBIAEoCRINCgVpbWFnZRgCIAEoDCIpChRVcGxvYWRBdmF0YXJSZXNwb25zZRIRCglhdmF0YXJfaWQYASABKAkybAoNQXZhdGFyU2VydmljZRJbCglHZXRBdmF0YXISIy5sYXRjaGtleS5maWxlcy52MS5HZXRBdmF0YXJSZXF1ZXN0GiQubGF0Y2hrZXkuZmlsZXMudjEuR2V0QXZhdGFyUmVzcG9uc2UiA5ACAWIGcHJvdG8z");
+  fileDesc("Ch5sYXRjaGtleS9maWxlcy92MS9hdmF0YXIucHJvdG8SEWxhdGNoa2V5LmZpbGVzLnYxIkwKEEdldEF2YXRhclJlcXVlc3QSEgoKYWNjb3VudF9pZBgBIAEoCRIWCglhdmF0YXJfaWQYAiABKAlIAIgBAUIMCgpfYXZhdGFyX2lkIjUKEUdldEF2YXRhclJlc3BvbnNlEhEKCWF2YXRhcl9pZBgBIAEoCRINCgVpbWFnZRgCIAEoDCKNAgoUVXBsb2FkQXZhdGFyUmVzcG9uc2USEQoJYXZhdGFyX2lkGAEgASgJOuEBirUY3AEKEGF2YXRhcl90b29fbGFyZ2UKEWltYWdlX3Vuc3VwcG9ydGVkCg5pbWFnZV9hbmltYXRlZAoVaW1hZ2VfdG9vX21hbnlfcGl4ZWxzChNpbWFnZV9zaWRlX3Rvb19sb25nCg1pbWFnZV9kYW1hZ2VkChFpbWFnZV91bmRlY29kYWJsZQoRYXZhdGFyc191bmRlcl93YXkKEmF2YXRhcnNfb2ZfbmV0d29yawoMYXZhdGFyc19idXN5Cg51cGxvYWRfdGltZW91dAoSdXBsb2FkX2ludGVycnVwdGVkKoAJCgtBdmF0YXJFcnJvchIcChhBVkFUQVJfRVJST1JfVU5TUEVDSUZJRUQQABI9Ch1BVkFUQVJfRVJST1JfQVZBVEFSX05PVF9GT1VORBABGhqKtRgWCglub3RfZm91bmQaCU5vdCBmb3VuZBJdCh1BVkFUQVJfRVJST1JfQVZBVEFSX1RPT19MQVJHRRACGjqKtRg2Cgl0b29fbGFyZ2UaKVRoZSBpbWFnZSBpcyBsYXJnZXIgdGhhbiBhbiBhdmF0YXIgbWF5IGJlEmcKHkFWQVRBUl9FUlJPUl9BVkFUQVJTX1VOREVSX1dBWRADGkOKtRg/CgxyYXRlX2xpbWl0ZWQaL090aGVyIGF2YXRhcnMgb2YgdGhlIGFjY291bnQgYXJlIGJlaW5nIHVwbG9hZGVkEm4KH0FWQVRBUl9FUlJPUl9BVkFUQVJTX09GX05FVFdPUksQBBpJirUYRQoMcmF0ZV9saW1pdGVkGjVUb28gbWFueSBhdmF0YXJzIGFyZSBiZWluZyB1cGxvYWRlZCBmcm9tIHRoaXMgYWRkcmVzcxJVChlBVkFUQVJfRVJST1JfQVZBVEFSU19CVVNZEAUaNoq1GDIKC3VuYXZhaWxhYmxlGiNUb28gbWFueSBhdmF0YXJzIGFyZSBiZWluZyB1cGxvYWRlZBJqCh5BVkFUQVJfRVJST1JfSU1BR0VfVU5TVVBQT1JURUQQBhpGirUYQgoHaW52YWxpZBIMaW52YWxpZF9maWxlGilUaGUgZmlsZSBpcyBub3QgYSBQTkcsIEpQRUcgb3IgV2ViUCBpbWFnZRJTChtBVkFUQVJfRVJST1JfSU1BR0VfQU5JTUFURUQQBxoyirUYLgoHaW52YWxpZBIMaW52YWxpZF9maWxlGhVUaGUgaW1hZ2UgaXMgYW5pbWF0ZWQSdgoiQVZBVEFSX0VSUk9SX0lNQUdFX1RPT19NQU5ZX1BJWEVMUxAIGk6KtRhKCgdpbnZhbGlkEgxpbnZhbGlkX2ZpbGUaMVRoZSBpbWFnZSBoYXMgbW9yZSBwaXhlbHMgdGhhbiBhbiBhdmF0YXIgbWF5IGhhdmUSdQogQVZBVEFSX0VSUk9SX0lNQUdFX1NJREVfVE9PX0xPTkcQCRpPirUYSwoHaW52YWxpZBIMaW52YWxpZF9maWxlGjJUaGUgaW1hZ2UgaXMgd2lkZXIgb3IgaGlnaGVyIHRoYW4gYW4gYXZhdGFyIG1heSBiZRJwChpBVkFUQVJfRVJST1JfSU1BR0VfREFNQUdFRBAKGlCKtRhMCgdpbnZhbGlkEgxpbnZhbGlkX2ZpbGUaM1RoZSBpbWFnZSBpcyBkYW1hZ2VkLCBvciBmb2xsb3dlZCBieSBzb21ldGhpbmcgZWxzZRJjCh5BVkFUQVJfRVJST1JfSU1BR0VfVU5ERUNPREFCTEUQCxo/irUYOwoHaW52YWxpZBIMaW52YWxpZF9maWxlGiJUaGUgaW1hZ2UgdGFrZXMgdG9vIG11Y2ggdG8gZGVjb2RlMoIBCg1BdmF0YXJTZXJ2aWNlEnEKCUdldEF2YXRhchIjLmxhdGNoa2V5LmZpbGVzLnYxLkdldEF2YXRhclJlcXVlc3QaJC5sYXRjaGtleS5maWxlcy52MS5HZXRBdmF0YXJSZXNwb25zZSIZkAIBirUYEgoQYXZhdGFyX25vdF9mb3VuZGIGcHJvdG8z", [file_latchkey_rpc_v1_error]);
 
 /**
  * Describes the message latchkey.files.v1.GetAvatarRequest.
@@ -34,9 +35,24 @@ export const UploadAvatarResponseSchema = /*@__PURE__*/
   messageDesc(file_latchkey_files_v1_avatar, 2);
 
 /**
- * AvatarService keeps the images of accounts' avatars. An image is uploaded as the body of an HTTP request and not as a message: `PUT /avatars` with
- * the headers `x-account-id` and `x-client-network`, answered with an UploadAvatarResponse. The latter says where the client is, as limits per address
- * count it: an IPv4 address or the /64 of an IPv6 one.
+ * Describes the enum latchkey.files.v1.AvatarError.
+ */
+export const AvatarErrorSchema = /*@__PURE__*/
+  enumDesc(file_latchkey_files_v1_avatar, 0);
+
+/**
+ * AvatarError is why a call about avatars fails, or the upload of one.
+ *
+ * @generated from enum latchkey.files.v1.AvatarError
+ */
+export const AvatarError = /*@__PURE__*/
+  tsEnum(AvatarErrorSchema);
+
+/**
+ * AvatarService stores the images of accounts' avatars. An image is uploaded as the body of an HTTP
+ * request, not as a message: `PUT /avatars` with the headers `x-account-id` and `x-client-network`,
+ * whose response is an UploadAvatarResponse. The network is that of limits per address: an IPv4
+ * address or the /64 of an IPv6 one.
  *
  * @generated from service latchkey.files.v1.AvatarService
  */

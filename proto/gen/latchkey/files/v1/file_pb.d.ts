@@ -4,7 +4,7 @@
 
 // Private files of applications.
 
-import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 
@@ -110,7 +110,8 @@ export declare type BeginUploadRequest = Message<"latchkey.files.v1.BeginUploadR
   fileName: string;
 
   /**
-   * Size in bytes where the sender has told it. Absent means that it is not known before the end; a body of another size is refused.
+   * Size in bytes where the sender has told it. Absent means that it is not known before the end; a
+   * body of another size is refused.
    *
    * @generated from field: optional int64 byte_size = 4;
    */
@@ -185,10 +186,8 @@ export declare type AbandonUploadResponse = Message<"latchkey.files.v1.AbandonUp
 export declare const AbandonUploadResponseSchema: GenMessage<AbandonUploadResponse>;
 
 /**
- * UploadFileResponse answers the body of an upload once the file is stored for good. It is not the answer of an RPC: failures are
- * answered as Connect answers those of a unary call, with the reasons `upload_ticket_invalid`, `file_empty`, `file_too_large`,
- * `allowance_exceeded`, `file_count_exceeded`, `file_name_taken`, `application_not_found`, `checksum_mismatch`, `upload_timeout`,
- * `upload_interrupted` and `dependency_unavailable`. None of them leaves anything behind.
+ * UploadFileResponse is the response to the body of an upload, once the file is durable. Errors
+ * have the form of a failed unary Connect call. A failed upload leaves nothing behind.
  *
  * @generated from message latchkey.files.v1.UploadFileResponse
  */
@@ -358,7 +357,8 @@ export declare type ListFilesRequest = Message<"latchkey.files.v1.ListFilesReque
   page: bigint;
 
   /**
-   * Text that the name contains, ASCII letters without regard to case, nothing in it special. Empty means all files.
+   * Text that the name contains, ASCII letters without regard to case, nothing in it special. Empty
+   * means all files.
    *
    * @generated from field: string name_contains = 5;
    */
@@ -529,7 +529,7 @@ export declare type CreateDownloadUrlRequest = Message<"latchkey.files.v1.Create
   fileId: string;
 
   /**
-   * How long the URL is good for, in seconds, 1 to 3,600. Zero means 300; what is out of bounds fails with `lifetime_invalid`.
+   * How long the URL is good for, in seconds, 1 to 3,600. Zero means 300.
    *
    * @generated from field: int32 lifetime_seconds = 4;
    */
@@ -631,21 +631,179 @@ export declare type GetStorageUsageResponse = Message<"latchkey.files.v1.GetStor
 export declare const GetStorageUsageResponseSchema: GenMessage<GetStorageUsageResponse>;
 
 /**
- * FileService keeps the files of applications. Every call names the account and the application; an application of another account, a
- * deleted one, one that never existed and a string that is not a UUID are the same to it: `application_not_found`. A file name is
- * what is left after Unicode normalisation (NFC), removal of invisible characters and trimming, 1 to 16 characters: groups of ASCII
- * letters, digits, underscores and dashes, separated by single spaces or dots. Another name fails with `file_name_invalid`, before
- * anything else is looked at.
+ * FileError is why a call about files fails, or a request for the bytes of one.
+ *
+ * @generated from enum latchkey.files.v1.FileError
+ */
+export enum FileError {
+  /**
+   * Never sent.
+   *
+   * @generated from enum value: FILE_ERROR_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * The file name breaks the rules.
+   *
+   * @generated from enum value: FILE_ERROR_FILE_NAME_INVALID = 1;
+   */
+  FILE_NAME_INVALID = 1,
+
+  /**
+   * The size or the checksum is impossible.
+   *
+   * @generated from enum value: FILE_ERROR_UPLOAD_MALFORMED = 2;
+   */
+  UPLOAD_MALFORMED = 2,
+
+  /**
+   * The page or its size is out of bounds.
+   *
+   * @generated from enum value: FILE_ERROR_PAGE_INVALID = 3;
+   */
+  PAGE_INVALID = 3,
+
+  /**
+   * The lifetime of the URL is out of bounds.
+   *
+   * @generated from enum value: FILE_ERROR_LIFETIME_INVALID = 4;
+   */
+  LIFETIME_INVALID = 4,
+
+  /**
+   * The account has no such application.
+   *
+   * @generated from enum value: FILE_ERROR_APPLICATION_NOT_FOUND = 5;
+   */
+  APPLICATION_NOT_FOUND = 5,
+
+  /**
+   * The application has no such file.
+   *
+   * @generated from enum value: FILE_ERROR_FILE_NOT_FOUND = 6;
+   */
+  FILE_NOT_FOUND = 6,
+
+  /**
+   * Another file of the application has the name.
+   *
+   * @generated from enum value: FILE_ERROR_FILE_NAME_TAKEN = 7;
+   */
+  FILE_NAME_TAKEN = 7,
+
+  /**
+   * The file has no bytes.
+   *
+   * @generated from enum value: FILE_ERROR_FILE_EMPTY = 8;
+   */
+  FILE_EMPTY = 8,
+
+  /**
+   * The bytes have another SHA-256 than announced.
+   *
+   * @generated from enum value: FILE_ERROR_CHECKSUM_MISMATCH = 9;
+   */
+  CHECKSUM_MISMATCH = 9,
+
+  /**
+   * The file is larger than the limit.
+   *
+   * @generated from enum value: FILE_ERROR_FILE_TOO_LARGE = 10;
+   */
+  FILE_TOO_LARGE = 10,
+
+  /**
+   * The storage allowance of the account is used up.
+   *
+   * @generated from enum value: FILE_ERROR_ALLOWANCE_EXCEEDED = 11;
+   */
+  ALLOWANCE_EXCEEDED = 11,
+
+  /**
+   * The account has as many files as it may have.
+   *
+   * @generated from enum value: FILE_ERROR_FILE_COUNT_EXCEEDED = 12;
+   */
+  FILE_COUNT_EXCEEDED = 12,
+
+  /**
+   * The account uploads another file.
+   *
+   * @generated from enum value: FILE_ERROR_UPLOAD_UNDER_WAY = 13;
+   */
+  UPLOAD_UNDER_WAY = 13,
+
+  /**
+   * The bytes did not arrive in time.
+   *
+   * @generated from enum value: FILE_ERROR_UPLOAD_TIMEOUT = 14;
+   */
+  UPLOAD_TIMEOUT = 14,
+
+  /**
+   * The ticket is unknown, used or expired.
+   *
+   * @generated from enum value: FILE_ERROR_UPLOAD_TICKET_INVALID = 15;
+   */
+  UPLOAD_TICKET_INVALID = 15,
+
+  /**
+   * The body broke off.
+   *
+   * @generated from enum value: FILE_ERROR_UPLOAD_INTERRUPTED = 16;
+   */
+  UPLOAD_INTERRUPTED = 16,
+
+  /**
+   * The download URL is unknown or expired.
+   *
+   * @generated from enum value: FILE_ERROR_DOWNLOAD_NOT_FOUND = 17;
+   */
+  DOWNLOAD_NOT_FOUND = 17,
+
+  /**
+   * The network downloads too many files.
+   *
+   * @generated from enum value: FILE_ERROR_DOWNLOADS_OF_NETWORK = 18;
+   */
+  DOWNLOADS_OF_NETWORK = 18,
+
+  /**
+   * The file is downloaded too often.
+   *
+   * @generated from enum value: FILE_ERROR_DOWNLOADS_OF_FILE = 19;
+   */
+  DOWNLOADS_OF_FILE = 19,
+
+  /**
+   * The process serves as many downloads as it can.
+   *
+   * @generated from enum value: FILE_ERROR_TOO_MANY_DOWNLOADS = 20;
+   */
+  TOO_MANY_DOWNLOADS = 20,
+}
+
+/**
+ * Describes the enum latchkey.files.v1.FileError.
+ */
+export declare const FileErrorSchema: GenEnum<FileError>;
+
+/**
+ * FileService stores the files of applications. `application_not_found` covers an application of
+ * another account, a deleted one, one that never existed and a string that is not a UUID. A file
+ * name is what is left after Unicode normalisation (NFC), removal of invisible characters and
+ * trimming, 1 to 16 characters: groups of ASCII letters, digits, underscores and dashes, separated
+ * by single spaces or dots. Names are checked before anything else.
  *
  * @generated from service latchkey.files.v1.FileService
  */
 export declare const FileService: GenService<{
   /**
-   * BeginUpload checks that a file may be uploaded now and answers a ticket for its bytes, which travel as the body of an HTTP request
-   * and not as messages: `PUT /uploads` with the header `x-upload-ticket`, answered with an UploadFileResponse. An account uploads one file
-   * at a time. Fails, in this order, with `file_name_invalid`, `upload_malformed` (a size or a checksum that can't be one),
-   * `application_not_found`, `file_name_taken`, `file_empty` (a declared size of zero), `file_count_exceeded`, `allowance_exceeded`,
-   * `file_too_large` and `upload_under_way`.
+   * BeginUpload checks that a file may be uploaded now and returns a ticket for its bytes. They
+   * travel as the body of an HTTP request, not as messages: `PUT /uploads` with the header
+   * `x-upload-ticket`, whose response is an UploadFileResponse. An account uploads one file at a
+   * time. The checks are made in the order of the reasons.
    *
    * @generated from rpc latchkey.files.v1.FileService.BeginUpload
    */
@@ -655,8 +813,8 @@ export declare const FileService: GenService<{
     output: typeof BeginUploadResponseSchema;
   },
   /**
-   * AbandonUpload gives a ticket back that was not used, so that the account may upload again at once. A ticket that was used, is too old or was
-   * never issued changes nothing.
+   * AbandonUpload gives back an unused ticket, so that the account may upload again immediately. A
+   * used, expired or unknown ticket changes nothing.
    *
    * @generated from rpc latchkey.files.v1.FileService.AbandonUpload
    */
@@ -666,7 +824,7 @@ export declare const FileService: GenService<{
     output: typeof AbandonUploadResponseSchema;
   },
   /**
-   * CheckFileName says whether a name is free. Fails with `file_name_invalid`, `application_not_found` and `file_name_taken`.
+   * CheckFileName succeeds if a name is free.
    *
    * @generated from rpc latchkey.files.v1.FileService.CheckFileName
    */
@@ -676,7 +834,7 @@ export declare const FileService: GenService<{
     output: typeof CheckFileNameResponseSchema;
   },
   /**
-   * GetFilesMetadata counts the files of an application. Fails with `application_not_found`.
+   * GetFilesMetadata counts the files of an application.
    *
    * @generated from rpc latchkey.files.v1.FileService.GetFilesMetadata
    */
@@ -686,7 +844,7 @@ export declare const FileService: GenService<{
     output: typeof GetFilesMetadataResponseSchema;
   },
   /**
-   * ListFiles answers a page of an application's files, newest first. Fails with `page_invalid` and `application_not_found`.
+   * ListFiles returns a page of an application's files, newest first.
    *
    * @generated from rpc latchkey.files.v1.FileService.ListFiles
    */
@@ -696,8 +854,7 @@ export declare const FileService: GenService<{
     output: typeof ListFilesResponseSchema;
   },
   /**
-   * RenameFile gives a file another name; the one it has succeeds. Fails with `file_name_invalid`, `application_not_found`,
-   * `file_not_found` and `file_name_taken`.
+   * RenameFile gives a file another name; its current one succeeds.
    *
    * @generated from rpc latchkey.files.v1.FileService.RenameFile
    */
@@ -707,7 +864,7 @@ export declare const FileService: GenService<{
     output: typeof RenameFileResponseSchema;
   },
   /**
-   * DeleteFile removes a file for every call at once, and its object soon after. Fails with `application_not_found` and `file_not_found`.
+   * DeleteFile removes a file for every call immediately, and its object soon after.
    *
    * @generated from rpc latchkey.files.v1.FileService.DeleteFile
    */
@@ -717,8 +874,8 @@ export declare const FileService: GenService<{
     output: typeof DeleteFileResponseSchema;
   },
   /**
-   * CreateDownloadUrl answers a short-lived URL to the bytes of one file, which anybody who has it may fetch, with ranges. It counts in the
-   * file's row. Fails with `lifetime_invalid`, `application_not_found` and `file_not_found`.
+   * CreateDownloadUrl returns a short-lived URL to the bytes of one file, with ranges. Whoever has
+   * it may fetch them. The file counts its URLs.
    *
    * @generated from rpc latchkey.files.v1.FileService.CreateDownloadUrl
    */
@@ -728,8 +885,9 @@ export declare const FileService: GenService<{
     output: typeof CreateDownloadUrlResponseSchema;
   },
   /**
-   * GetStorageUsage answers what the files of an account add up to, and what they may. Files of deleted applications do not count. A string that is not a
-   * UUID names an account without files.
+   * GetStorageUsage returns the storage and the number of files of an account, and their limits.
+   * Files of deleted applications do not count. A string that is not a UUID names an account
+   * without files.
    *
    * @generated from rpc latchkey.files.v1.FileService.GetStorageUsage
    */

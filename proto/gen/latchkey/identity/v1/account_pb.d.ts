@@ -4,7 +4,7 @@
 
 // Accounts, sessions and management API keys.
 
-import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 
@@ -41,12 +41,11 @@ export declare type Account = Message<"latchkey.identity.v1.Account"> & {
   email: string;
 
   /**
-   * URL of the profile image: the path of the avatar, or where there is none the image that the account's OpenID Connect issuer named. Absent means
-   * that there is neither.
+   * URL of the profile image that the account's OpenID Connect issuer named. An avatar takes precedence. Absent: none.
    *
-   * @generated from field: optional string avatar_url = 4;
+   * @generated from field: optional string picture_url = 4;
    */
-  avatarUrl?: string | undefined;
+  pictureUrl?: string | undefined;
 
   /**
    * Whether sign-in asks for a second factor. False by default.
@@ -138,7 +137,8 @@ export declare type SignUpRequest = Message<"latchkey.identity.v1.SignUpRequest"
   password: string;
 
   /**
-   * Token that the client had in its session cookie. Its session, whosesoever, is ended once the new one is open. Empty means none.
+   * Token that the client had in its session cookie. Its session, whosesoever, is ended once the
+   * new one is open. Empty means none.
    *
    * @generated from field: string previous_session_token = 4;
    */
@@ -199,14 +199,16 @@ export declare type SignInRequest = Message<"latchkey.identity.v1.SignInRequest"
   password: string;
 
   /**
-   * One-time or recovery code, looked at only where the account has a second factor. Absent means that none was given; empty is a wrong one.
+   * One-time or recovery code, looked at only where the account has a second factor. Absent means
+   * that none was given; empty is a wrong one.
    *
    * @generated from field: optional string code = 3;
    */
   code?: string | undefined;
 
   /**
-   * Token that the client had in its session cookie. Its session, whosesoever, is ended once the new one is open. Empty means none.
+   * Token that the client had in its session cookie. Its session, whosesoever, is ended once the
+   * new one is open. Empty means none.
    *
    * @generated from field: string previous_session_token = 4;
    */
@@ -382,7 +384,8 @@ export declare type SetAvatarRequest = Message<"latchkey.identity.v1.SetAvatarRe
   avatarId: string;
 
   /**
-   * When its upload was begun, by the clock of the files service's database. Of two of one time the one with the greater id is the later. Required.
+   * When its upload was begun, by the clock of the files service's database. Of two of one time the
+   * one with the greater id is the later. Required.
    *
    * @generated from field: google.protobuf.Timestamp uploaded_at = 3;
    */
@@ -409,7 +412,8 @@ export declare type SetAvatarResponse = Message<"latchkey.identity.v1.SetAvatarR
   avatarId: string;
 
   /**
-   * Id of the avatar that this call took the place of. Absent means that there was none, or that the call changed nothing.
+   * Id of the avatar that this call took the place of. Absent means that there was none, or that
+   * the call changed nothing.
    *
    * @generated from field: optional string previous_avatar_id = 2;
    */
@@ -423,14 +427,88 @@ export declare type SetAvatarResponse = Message<"latchkey.identity.v1.SetAvatarR
 export declare const SetAvatarResponseSchema: GenMessage<SetAvatarResponse>;
 
 /**
+ * AccountError is why a call about accounts fails.
+ *
+ * @generated from enum latchkey.identity.v1.AccountError
+ */
+export enum AccountError {
+  /**
+   * Never sent.
+   *
+   * @generated from enum value: ACCOUNT_ERROR_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * The username, email or password breaks the rules.
+   *
+   * @generated from enum value: ACCOUNT_ERROR_SIGN_UP_INVALID = 1;
+   */
+  SIGN_UP_INVALID = 1,
+
+  /**
+   * The email or password cannot be one.
+   *
+   * @generated from enum value: ACCOUNT_ERROR_SIGN_IN_INVALID = 2;
+   */
+  SIGN_IN_INVALID = 2,
+
+  /**
+   * The new password breaks the rules.
+   *
+   * @generated from enum value: ACCOUNT_ERROR_PASSWORD_INVALID = 3;
+   */
+  PASSWORD_INVALID = 3,
+
+  /**
+   * Sign-up is switched off.
+   *
+   * @generated from enum value: ACCOUNT_ERROR_SIGN_UP_CLOSED = 4;
+   */
+  SIGN_UP_CLOSED = 4,
+
+  /**
+   * The email is unknown or the password is wrong.
+   *
+   * @generated from enum value: ACCOUNT_ERROR_SIGN_IN_FAILED = 5;
+   */
+  SIGN_IN_FAILED = 5,
+
+  /**
+   * The username or the email is taken, without regard to case.
+   *
+   * @generated from enum value: ACCOUNT_ERROR_ACCOUNT_EXISTS = 6;
+   */
+  ACCOUNT_EXISTS = 6,
+
+  /**
+   * There is no such account.
+   *
+   * @generated from enum value: ACCOUNT_ERROR_ACCOUNT_NOT_FOUND = 7;
+   */
+  ACCOUNT_NOT_FOUND = 7,
+
+  /**
+   * The avatar has no id or no time.
+   *
+   * @generated from enum value: ACCOUNT_ERROR_AVATAR_INVALID = 8;
+   */
+  AVATAR_INVALID = 8,
+}
+
+/**
+ * Describes the enum latchkey.identity.v1.AccountError.
+ */
+export declare const AccountErrorSchema: GenEnum<AccountError>;
+
+/**
  * AccountService creates accounts and their dashboard sessions.
  *
  * @generated from service latchkey.identity.v1.AccountService
  */
 export declare const AccountService: GenService<{
   /**
-   * SignUp creates an account and its first session. Fails with `account_exists` where the username or the email is taken
-   * without regard to case, with `sign_up_closed` where sign-up is switched off, and with `sign_up_invalid`.
+   * SignUp creates an account and its first session.
    *
    * @generated from rpc latchkey.identity.v1.AccountService.SignUp
    */
@@ -440,8 +518,8 @@ export declare const AccountService: GenService<{
     output: typeof SignUpResponseSchema;
   },
   /**
-   * SignIn opens a session. Fails with `sign_in_failed` for an unknown email and a wrong password alike, in the same time. Whoever has the password of
-   * an account with a second factor and shows no code hears `two_factor_required`; a code fails as that of VerifyTwoFactorCode does.
+   * SignIn opens a session. An unknown email and a wrong password get the same error in the same
+   * time. The right password without the code of the second factor gets `two_factor_required`.
    *
    * @generated from rpc latchkey.identity.v1.AccountService.SignIn
    */
@@ -451,7 +529,8 @@ export declare const AccountService: GenService<{
     output: typeof SignInResponseSchema;
   },
   /**
-   * SignOut ends a session. The session is refused from the next request on. Ending one that is gone succeeds.
+   * SignOut ends a session. The session is rejected from the next request on. Ending one that is
+   * gone succeeds.
    *
    * @generated from rpc latchkey.identity.v1.AccountService.SignOut
    */
@@ -461,7 +540,8 @@ export declare const AccountService: GenService<{
     output: typeof SignOutResponseSchema;
   },
   /**
-   * SignOutEverywhere ends every session of an account. They are refused from the next request on. Sign-ins that wait for a code come to nothing.
+   * SignOutEverywhere ends every session of an account. They are rejected from the next request on.
+   * Sign-ins that wait for a code fail.
    *
    * @generated from rpc latchkey.identity.v1.AccountService.SignOutEverywhere
    */
@@ -471,7 +551,7 @@ export declare const AccountService: GenService<{
     output: typeof SignOutEverywhereResponseSchema;
   },
   /**
-   * GetAccount answers one account. Fails with `account_not_found`.
+   * GetAccount returns one account.
    *
    * @generated from rpc latchkey.identity.v1.AccountService.GetAccount
    */
@@ -481,8 +561,8 @@ export declare const AccountService: GenService<{
     output: typeof GetAccountResponseSchema;
   },
   /**
-   * SetAvatar records an avatar that is stored. One that was uploaded earlier never takes the place of a later one, so that it may be called again at
-   * any time. Fails with `avatar_invalid` for what is no id or has no time, and with `account_not_found`.
+   * SetAvatar records a stored avatar. An earlier upload never replaces a later one, so it may be
+   * called again at any time.
    *
    * @generated from rpc latchkey.identity.v1.AccountService.SetAvatar
    */

@@ -4,7 +4,7 @@
 
 // Accounts, sessions and management API keys.
 
-import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 
@@ -62,8 +62,8 @@ export declare type ApiKey = Message<"latchkey.identity.v1.ApiKey"> & {
   allApplications: boolean;
 
   /**
-   * Applications open to the key when `all_applications` is false, UUIDs. Empty otherwise, and for a key that reaches none any more: deleted
-   * applications leave the list soon after.
+   * Applications open to the key when `all_applications` is false, UUIDs. Empty otherwise, and for
+   * a key that reaches none any more: deleted applications leave the list soon after.
    *
    * @generated from field: repeated string application_ids = 7;
    */
@@ -132,7 +132,8 @@ export declare type ListApiKeysRequest = Message<"latchkey.identity.v1.ListApiKe
   accountId: string;
 
   /**
-   * `next_page_token` of the page before. Empty means the first page; one that is unknown answers no keys.
+   * `next_page_token` of the page before. Empty means the first page; one that is unknown answers
+   * no keys.
    *
    * @generated from field: string page_token = 2;
    */
@@ -152,7 +153,8 @@ export declare const ListApiKeysRequestSchema: GenMessage<ListApiKeysRequest>;
  */
 export declare type ListApiKeysResponse = Message<"latchkey.identity.v1.ListApiKeysResponse"> & {
   /**
-   * Up to 20 keys, oldest first: as many as fit into a message if each has the most applications. Empty when there are no more.
+   * Up to 20 keys, oldest first: as many as fit into a message if each has the most applications.
+   * Empty when there are no more.
    *
    * @generated from field: repeated latchkey.identity.v1.ApiKey api_keys = 1;
    */
@@ -186,7 +188,8 @@ export declare type CreateApiKeyRequest = Message<"latchkey.identity.v1.CreateAp
   accountId: string;
 
   /**
-   * Name, 3 to 64 Unicode code points after normalisation (NFC), removal of invisible characters and trimming. Required.
+   * Name, 3 to 64 Unicode code points after normalisation (NFC), removal of invisible characters
+   * and trimming. Required.
    *
    * @generated from field: string name = 2;
    */
@@ -200,14 +203,16 @@ export declare type CreateApiKeyRequest = Message<"latchkey.identity.v1.CreateAp
   scopes: string[];
 
   /**
-   * Whether every application of the account, present and to come, is open to the key. False by default.
+   * Whether every application of the account, present and to come, is open to the key. False by
+   * default.
    *
    * @generated from field: bool all_applications = 4;
    */
   allApplications: boolean;
 
   /**
-   * Applications of the account, UUIDs: at least one when `all_applications` is false, none otherwise.
+   * Applications of the account, UUIDs: at least one when `all_applications` is false, none
+   * otherwise.
    *
    * @generated from field: repeated string application_ids = 5;
    */
@@ -487,13 +492,75 @@ export declare type GetApiKeyUsageResponse = Message<"latchkey.identity.v1.GetAp
 export declare const GetApiKeyUsageResponseSchema: GenMessage<GetApiKeyUsageResponse>;
 
 /**
- * ApiKeyService keeps the management API keys of an account.
+ * ApiKeyError is why a change of management API keys fails.
+ *
+ * @generated from enum latchkey.identity.v1.ApiKeyError
+ */
+export enum ApiKeyError {
+  /**
+   * Never sent.
+   *
+   * @generated from enum value: API_KEY_ERROR_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * The account has no such key.
+   *
+   * @generated from enum value: API_KEY_ERROR_API_KEY_NOT_FOUND = 1;
+   */
+  API_KEY_NOT_FOUND = 1,
+
+  /**
+   * The name, scopes, applications or expiry break the rules.
+   *
+   * @generated from enum value: API_KEY_ERROR_API_KEY_SETTINGS_INVALID = 2;
+   */
+  API_KEY_SETTINGS_INVALID = 2,
+
+  /**
+   * The change contradicts the applications the key has.
+   *
+   * @generated from enum value: API_KEY_ERROR_API_KEY_CONFLICT = 3;
+   */
+  API_KEY_CONFLICT = 3,
+
+  /**
+   * The key was revoked.
+   *
+   * @generated from enum value: API_KEY_ERROR_REVOKED_API_KEY_UNCHANGEABLE = 4;
+   */
+  REVOKED_API_KEY_UNCHANGEABLE = 4,
+
+  /**
+   * The account has as many active keys as it may have.
+   *
+   * @generated from enum value: API_KEY_ERROR_ACTIVE_API_KEYS_LIMIT_EXCEEDED = 5;
+   */
+  ACTIVE_API_KEYS_LIMIT_EXCEEDED = 5,
+
+  /**
+   * An application is not the account's.
+   *
+   * @generated from enum value: API_KEY_ERROR_APPLICATION_NOT_FOUND = 6;
+   */
+  APPLICATION_NOT_FOUND = 6,
+}
+
+/**
+ * Describes the enum latchkey.identity.v1.ApiKeyError.
+ */
+export declare const ApiKeyErrorSchema: GenEnum<ApiKeyError>;
+
+/**
+ * ApiKeyService stores the management API keys of an account.
  *
  * @generated from service latchkey.identity.v1.ApiKeyService
  */
 export declare const ApiKeyService: GenService<{
   /**
-   * ListApiKeys answers the keys of the account, revoked and expired ones included, oldest first, a page at a time.
+   * ListApiKeys returns the keys of the account, revoked and expired ones included, oldest first, a
+   * page at a time.
    *
    * @generated from rpc latchkey.identity.v1.ApiKeyService.ListApiKeys
    */
@@ -503,8 +570,7 @@ export declare const ApiKeyService: GenService<{
     output: typeof ListApiKeysResponseSchema;
   },
   /**
-   * CreateApiKey makes a key. Fails with `api_key_settings_invalid`, with `application_not_found` where an application is not
-   * the account's, and with `active_api_keys_limit_exceeded`.
+   * CreateApiKey makes a key.
    *
    * @generated from rpc latchkey.identity.v1.ApiKeyService.CreateApiKey
    */
@@ -514,8 +580,7 @@ export declare const ApiKeyService: GenService<{
     output: typeof CreateApiKeyResponseSchema;
   },
   /**
-   * UpdateApiKey changes what is given and leaves the rest. A narrowed key is refused from the next request on. Fails as
-   * CreateApiKey does, and with `api_key_not_found`, `api_key_conflict` and `revoked_api_key_unchangeable`.
+   * UpdateApiKey changes the given fields. A narrowed key is rejected from the next request on.
    *
    * @generated from rpc latchkey.identity.v1.ApiKeyService.UpdateApiKey
    */
@@ -525,8 +590,7 @@ export declare const ApiKeyService: GenService<{
     output: typeof UpdateApiKeyResponseSchema;
   },
   /**
-   * RevokeApiKey ends a key for good, from the next request on. Revoking it again changes nothing. Fails with
-   * `api_key_not_found`.
+   * RevokeApiKey ends a key for good, from the next request on. Revoking it again changes nothing.
    *
    * @generated from rpc latchkey.identity.v1.ApiKeyService.RevokeApiKey
    */
@@ -536,7 +600,8 @@ export declare const ApiKeyService: GenService<{
     output: typeof RevokeApiKeyResponseSchema;
   },
   /**
-   * GetApiKeyUsage answers how many active keys an account has, and how many it may have. A string that is not a UUID names an account without keys.
+   * GetApiKeyUsage returns the number of active keys of an account and its limit. A string that is
+   * not a UUID names an account without keys.
    *
    * @generated from rpc latchkey.identity.v1.ApiKeyService.GetApiKeyUsage
    */

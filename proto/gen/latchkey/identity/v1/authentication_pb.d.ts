@@ -43,8 +43,9 @@ export declare type AuthenticateRequest = Message<"latchkey.identity.v1.Authenti
   } | { case: undefined; value?: undefined };
 
   /**
-   * Address of the client that presented the credential, IPv4 or IPv6 text, recorded as the key's last used address.
-   * Empty means unknown: the use is recorded, and the address of the one before stays.
+   * Address of the client that presented the credential, IPv4 or IPv6 text, recorded as the key's
+   * last used address. Empty means unknown: the use is recorded, and the address of the one before
+   * stays.
    *
    * @generated from field: string client_ip = 3;
    */
@@ -71,8 +72,9 @@ export declare type AuthenticateResponse = Message<"latchkey.identity.v1.Authent
   principal?: Principal | undefined;
 
   /**
-   * Name of the Redis key that holds the credential's epoch. A caller may reuse the principal for at most three seconds, and
-   * only while that key still holds `epoch`. Empty means that the answer must not be reused.
+   * Name of the Redis key that holds the credential's epoch. A caller may reuse the principal for
+   * at most three seconds, and only while that key still holds `epoch`. Empty means that the answer
+   * must not be reused.
    *
    * @generated from field: string epoch_key = 2;
    */
@@ -169,6 +171,53 @@ export declare type Principal = Message<"latchkey.identity.v1.Principal"> & {
 export declare const PrincipalSchema: GenMessage<Principal>;
 
 /**
+ * AuthenticationError is why a credential is rejected.
+ *
+ * @generated from enum latchkey.identity.v1.AuthenticationError
+ */
+export enum AuthenticationError {
+  /**
+   * Never sent.
+   *
+   * @generated from enum value: AUTHENTICATION_ERROR_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * The session is unknown or has expired.
+   *
+   * @generated from enum value: AUTHENTICATION_ERROR_SESSION_INVALID = 1;
+   */
+  SESSION_INVALID = 1,
+
+  /**
+   * The key is unknown or malformed.
+   *
+   * @generated from enum value: AUTHENTICATION_ERROR_API_KEY_INVALID = 2;
+   */
+  API_KEY_INVALID = 2,
+
+  /**
+   * The key has expired.
+   *
+   * @generated from enum value: AUTHENTICATION_ERROR_API_KEY_EXPIRED = 3;
+   */
+  API_KEY_EXPIRED = 3,
+
+  /**
+   * The key was revoked.
+   *
+   * @generated from enum value: AUTHENTICATION_ERROR_API_KEY_REVOKED = 4;
+   */
+  API_KEY_REVOKED = 4,
+}
+
+/**
+ * Describes the enum latchkey.identity.v1.AuthenticationError.
+ */
+export declare const AuthenticationErrorSchema: GenEnum<AuthenticationError>;
+
+/**
  * PrincipalKind is the kind of credential behind a principal.
  *
  * @generated from enum latchkey.identity.v1.PrincipalKind
@@ -202,14 +251,13 @@ export enum PrincipalKind {
 export declare const PrincipalKindSchema: GenEnum<PrincipalKind>;
 
 /**
- * AuthenticationService tells who stands behind a credential.
+ * AuthenticationService verifies credentials.
  *
  * @generated from service latchkey.identity.v1.AuthenticationService
  */
 export declare const AuthenticationService: GenService<{
   /**
-   * Authenticate verifies one credential and answers its principal. Fails with the reasons `api_key_invalid`,
-   * `api_key_expired` and `api_key_revoked` for a key, `session_invalid` for a session. It records the use of the
+   * Authenticate verifies one credential and returns its principal. It records the use of the
    * credential, at most once a minute.
    *
    * @generated from rpc latchkey.identity.v1.AuthenticationService.Authenticate

@@ -4,7 +4,7 @@
 
 // Accounts, sessions and management API keys.
 
-import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import type { Account, Session } from "./account_pb.js";
@@ -137,8 +137,8 @@ export declare type UnlinkOidcRequest = Message<"latchkey.identity.v1.UnlinkOidc
   code?: string | undefined;
 
   /**
-   * Session that asks and is kept, a UUID: the principal's `credential_id`. Of an account without a password it must have been opened within the last 10
-   * minutes. Empty keeps none.
+   * Session that asks and is kept, a UUID: the principal's `credential_id`. Of an account without a
+   * password it must have been opened within the last 10 minutes. Empty keeps none.
    *
    * @generated from field: string session_id = 6;
    */
@@ -185,8 +185,9 @@ export declare type StartOidcRequest = Message<"latchkey.identity.v1.StartOidcRe
   issuer: string;
 
   /**
-   * Where issuers send browsers back to, an absolute URL without a query. The only issuer sends them there. Where there are several, each sends them to
-   * a place of its own, so that no answer is taken for another's: `/` and the issuer's name are put at the end. Required.
+   * Where issuers send browsers back to, an absolute URL without a query. The only issuer sends
+   * them there. Where there are several, each sends them to a place of its own, so that no answer
+   * is taken for another's: `/` and the issuer's name are put at the end. Required.
    *
    * @generated from field: string redirect_uri = 2;
    */
@@ -200,7 +201,8 @@ export declare type StartOidcRequest = Message<"latchkey.identity.v1.StartOidcRe
   linkAccountId?: string | undefined;
 
   /**
-   * Of a link: the account's password. Empty means that none is given; an account that has none needs none.
+   * Of a link: the account's password. Empty means that none is given; an account that has none
+   * needs none.
    *
    * @generated from field: string password = 4;
    */
@@ -214,8 +216,8 @@ export declare type StartOidcRequest = Message<"latchkey.identity.v1.StartOidcRe
   code?: string | undefined;
 
   /**
-   * Of a link: the session that asks, a UUID: the principal's `credential_id`. Of an account without a password it must have been opened within the last 10
-   * minutes. Empty names none.
+   * Of a link: the session that asks, a UUID: the principal's `credential_id`. Of an account
+   * without a password it must have been opened within the last 10 minutes. Empty names none.
    *
    * @generated from field: string session_id = 6;
    */
@@ -290,7 +292,8 @@ export declare type FinishOidcRequest = Message<"latchkey.identity.v1.FinishOidc
   state?: string | undefined;
 
   /**
-   * `iss` of the answer (RFC 9207). Absent means that there was none, which is refused of an issuer that says it sends it.
+   * `iss` of the answer (RFC 9207). Absent means that there was none, which is refused of an issuer
+   * that says it sends it.
    *
    * @generated from field: optional string iss = 4;
    */
@@ -304,8 +307,8 @@ export declare type FinishOidcRequest = Message<"latchkey.identity.v1.FinishOidc
   error?: string | undefined;
 
   /**
-   * Token that the client has in its session cookie: of a link, a session of its account; of a sign-in, whosesoever session, which is ended once the new
-   * one is open. Empty means none.
+   * Token that the client has in its session cookie: of a link, a session of its account; of a
+   * sign-in, whosesoever session, which is ended once the new one is open. Empty means none.
    *
    * @generated from field: string session_token = 6;
    */
@@ -471,7 +474,8 @@ export declare type CompleteOidcRequest = Message<"latchkey.identity.v1.Complete
   code: string;
 
   /**
-   * Token that the client had in its session cookie. Its session, whosesoever, is ended once the new one is open. Empty means none.
+   * Token that the client had in its session cookie. Its session, whosesoever, is ended once the
+   * new one is open. Empty means none.
    *
    * @generated from field: string previous_session_token = 3;
    */
@@ -505,18 +509,127 @@ export declare type CompleteOidcResponse = Message<"latchkey.identity.v1.Complet
 export declare const CompleteOidcResponseSchema: GenMessage<CompleteOidcResponse>;
 
 /**
- * OidcService signs in by OpenID Connect, at the issuers that are configured, with the authorization code flow, PKCE, state and nonce. An account is
- * found by the issuer's subject alone, never by its email. Nothing is kept between the calls: what a flow needs is sealed and handed to its browser.
+ * OidcError is why a sign-in by OpenID Connect, or a change of its links, fails.
+ *
+ * @generated from enum latchkey.identity.v1.OidcError
+ */
+export enum OidcError {
+  /**
+   * Never sent.
+   *
+   * @generated from enum value: OIDC_ERROR_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * The redirect URI is no URL.
+   *
+   * @generated from enum value: OIDC_ERROR_OIDC_REQUEST_INVALID = 1;
+   */
+  OIDC_REQUEST_INVALID = 1,
+
+  /**
+   * No issuer is configured by this name.
+   *
+   * @generated from enum value: OIDC_ERROR_OIDC_ISSUER_NOT_FOUND = 2;
+   */
+  OIDC_ISSUER_NOT_FOUND = 2,
+
+  /**
+   * The issuer does not respond as it should.
+   *
+   * @generated from enum value: OIDC_ERROR_OIDC_ISSUER_UNAVAILABLE = 3;
+   */
+  OIDC_ISSUER_UNAVAILABLE = 3,
+
+  /**
+   * Another browser began the sign-in, or it is used, over or older than 10 minutes.
+   *
+   * @generated from enum value: OIDC_ERROR_OIDC_FLOW_INVALID = 4;
+   */
+  OIDC_FLOW_INVALID = 4,
+
+  /**
+   * The issuer refused, or its response is not trustworthy.
+   *
+   * @generated from enum value: OIDC_ERROR_OIDC_REFUSED = 5;
+   */
+  OIDC_REFUSED = 5,
+
+  /**
+   * The issuer names no verified email address.
+   *
+   * @generated from enum value: OIDC_ERROR_OIDC_EMAIL_UNVERIFIED = 6;
+   */
+  OIDC_EMAIL_UNVERIFIED = 6,
+
+  /**
+   * The subject is unknown, and an account has its email.
+   *
+   * @generated from enum value: OIDC_ERROR_OIDC_EMAIL_TAKEN = 7;
+   */
+  OIDC_EMAIL_TAKEN = 7,
+
+  /**
+   * The subject is unknown, and the browser has a session.
+   *
+   * @generated from enum value: OIDC_ERROR_OIDC_SIGNED_IN_ALREADY = 8;
+   */
+  OIDC_SIGNED_IN_ALREADY = 8,
+
+  /**
+   * The password is wrong.
+   *
+   * @generated from enum value: OIDC_ERROR_OIDC_PASSWORD_WRONG = 9;
+   */
+  OIDC_PASSWORD_WRONG = 9,
+
+  /**
+   * The account has no password, and its session is older than 10 minutes.
+   *
+   * @generated from enum value: OIDC_ERROR_OIDC_SESSION_TOO_OLD = 10;
+   */
+  OIDC_SESSION_TOO_OLD = 10,
+
+  /**
+   * The account has no such link.
+   *
+   * @generated from enum value: OIDC_ERROR_OIDC_LINK_NOT_FOUND = 11;
+   */
+  OIDC_LINK_NOT_FOUND = 11,
+
+  /**
+   * The link is the last way to sign in to the account.
+   *
+   * @generated from enum value: OIDC_ERROR_OIDC_LINK_NEEDED = 12;
+   */
+  OIDC_LINK_NEEDED = 12,
+
+  /**
+   * The subject is linked to another account.
+   *
+   * @generated from enum value: OIDC_ERROR_OIDC_SUBJECT_LINKED = 13;
+   */
+  OIDC_SUBJECT_LINKED = 13,
+}
+
+/**
+ * Describes the enum latchkey.identity.v1.OidcError.
+ */
+export declare const OidcErrorSchema: GenEnum<OidcError>;
+
+/**
+ * OidcService signs in by OpenID Connect, at the issuers that are configured, with the
+ * authorization code flow, PKCE, state and nonce. An account is found by the issuer's subject
+ * alone, never by its email. Nothing is kept between the calls: what a flow needs is sealed and
+ * handed to its browser.
  *
  * @generated from service latchkey.identity.v1.OidcService
  */
 export declare const OidcService: GenService<{
   /**
-   * StartOidc begins a sign-in, or the linking of an account. Fails with `oidc_issuer_not_found` where no such issuer is configured, with
-   * `oidc_request_invalid` for a `redirect_uri` that is no URL, with `account_not_found` for what is no account's id, and with
-   * `oidc_issuer_unavailable` while the issuer does not answer as it should. Linking also fails with `oidc_password_wrong`, `password_missing`, `oidc_session_too_old`,
-   * `password_attempts_reached`, `two_factor_required`, `two_factor_code_invalid` and `two_factor_attempts_reached`: a session alone makes no way to
-   * sign in.
+   * StartOidc begins a sign-in, or the linking of an account. Linking needs the proof of the owner
+   * that sign-in needs.
    *
    * @generated from rpc latchkey.identity.v1.OidcService.StartOidc
    */
@@ -526,12 +639,9 @@ export declare const OidcService: GenService<{
     output: typeof StartOidcResponseSchema;
   },
   /**
-   * FinishOidc ends a flow with what the issuer sent the browser back with. A flow is good for one answer. Fails with `oidc_flow_invalid` for a flow that
-   * this browser did not begin, that came back elsewhere than it was to, or that is used or older than 10 minutes, and for a link once sign-ins under way
-   * were ended, as by a reset of the password; with `oidc_refused` where the issuer refused, or its answer is not to be
-   * believed; with `oidc_issuer_unavailable`; with `session_invalid` where the session of a link is gone or is another account's; with
-   * `oidc_subject_linked` where the subject is another account's; and for an unknown subject with `oidc_signed_in_already` where the browser has a session,
-   * `sign_up_closed`, `oidc_email_unverified`, `oidc_email_taken` and `account_exists`.
+   * FinishOidc ends a flow with the response that the issuer sent the browser back with. A flow is
+   * good for one response. A link also fails once sign-ins under way were ended, as by a reset of
+   * the password.
    *
    * @generated from rpc latchkey.identity.v1.OidcService.FinishOidc
    */
@@ -541,8 +651,7 @@ export declare const OidcService: GenService<{
     output: typeof FinishOidcResponseSchema;
   },
   /**
-   * CompleteOidc ends a sign-in to an account that has a second factor. Fails with `oidc_flow_invalid` for a sign-in that is not pending, or is older than
-   * 10 minutes, and as the code of SignIn does.
+   * CompleteOidc ends a sign-in to an account that has a second factor.
    *
    * @generated from rpc latchkey.identity.v1.OidcService.CompleteOidc
    */
@@ -552,7 +661,7 @@ export declare const OidcService: GenService<{
     output: typeof CompleteOidcResponseSchema;
   },
   /**
-   * ListOidcLinks answers who can sign in to an account by OpenID Connect, the oldest link first.
+   * ListOidcLinks returns who can sign in to an account by OpenID Connect, the oldest link first.
    *
    * @generated from rpc latchkey.identity.v1.OidcService.ListOidcLinks
    */
@@ -562,9 +671,8 @@ export declare const OidcService: GenService<{
     output: typeof ListOidcLinksResponseSchema;
   },
   /**
-   * UnlinkOidc removes links of an account, and ends its other sessions. Fails with `oidc_link_not_found` where it has none such, with `oidc_link_needed`
-   * where none would be left to an account without a password, and as linking does: with `oidc_password_wrong`, `password_missing`, `oidc_session_too_old`,
-   * `password_attempts_reached`, `two_factor_required`, `two_factor_code_invalid` and `two_factor_attempts_reached`.
+   * UnlinkOidc removes links of an account, and ends its other sessions. It needs the proof that
+   * linking needs.
    *
    * @generated from rpc latchkey.identity.v1.OidcService.UnlinkOidc
    */

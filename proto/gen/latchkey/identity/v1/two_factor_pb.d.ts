@@ -4,7 +4,7 @@
 
 // Accounts, sessions and management API keys.
 
-import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
@@ -73,8 +73,8 @@ export declare type EnableTwoFactorRequest = Message<"latchkey.identity.v1.Enabl
   accountId: string;
 
   /**
-   * Session that asks and is kept, a UUID: the principal's `credential_id`. It must be one of the account's that has not been ended: what is no such
-   * session fails with `session_invalid`, and nothing changes. Empty names and keeps none.
+   * Session that asks and is kept, a UUID: the principal's `credential_id`. It must be an open one
+   * of the account. Empty names and keeps none.
    *
    * @generated from field: string session_id = 2;
    */
@@ -128,8 +128,8 @@ export declare type DisableTwoFactorRequest = Message<"latchkey.identity.v1.Disa
   accountId: string;
 
   /**
-   * Session to keep, a UUID: the principal's `credential_id`. Empty keeps none, and neither does one that is not the account's or has been ended:
-   * password and code are proof enough.
+   * Session to keep, a UUID: the principal's `credential_id`. Empty keeps none, and neither does
+   * one that is not the account's or has been ended: password and code are proof enough.
    *
    * @generated from field: string session_id = 2;
    */
@@ -204,7 +204,8 @@ export declare const VerifyTwoFactorCodeRequestSchema: GenMessage<VerifyTwoFacto
  */
 export declare type VerifyTwoFactorCodeResponse = Message<"latchkey.identity.v1.VerifyTwoFactorCodeResponse"> & {
   /**
-   * Whether the account has the second factor on, and so the code was used up. False means that it was not looked at.
+   * Whether the account has the second factor on, and so the code was used up. False means that it
+   * was not looked at.
    *
    * @generated from field: bool two_factor_enabled = 1;
    */
@@ -218,17 +219,101 @@ export declare type VerifyTwoFactorCodeResponse = Message<"latchkey.identity.v1.
 export declare const VerifyTwoFactorCodeResponseSchema: GenMessage<VerifyTwoFactorCodeResponse>;
 
 /**
- * TwoFactorService keeps the second factor of accounts: one-time codes by RFC 6238 (30 s, 6 digits, a step of drift either way), and recovery codes
- * that are each good for once in place of one. No code is accepted twice. 5 wrong codes or passwords within 15 minutes, however many come at once, and
- * every further one-time code fails with `two_factor_attempts_reached`, whose metadata says when to try again; recovery codes that are right are taken
- * all the same. What can be no code is not counted, nor is the one-time code that was taken last, nor a recovery code that was used.
+ * TwoFactorError is why a call about the second factor or an owner's password fails.
+ *
+ * @generated from enum latchkey.identity.v1.TwoFactorError
+ */
+export enum TwoFactorError {
+  /**
+   * Never sent.
+   *
+   * @generated from enum value: TWO_FACTOR_ERROR_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * The account has a password, and none was given.
+   *
+   * @generated from enum value: TWO_FACTOR_ERROR_PASSWORD_MISSING = 1;
+   */
+  PASSWORD_MISSING = 1,
+
+  /**
+   * The account had too many wrong passwords.
+   *
+   * @generated from enum value: TWO_FACTOR_ERROR_PASSWORD_ATTEMPTS_REACHED = 2;
+   */
+  PASSWORD_ATTEMPTS_REACHED = 2,
+
+  /**
+   * The password is right, and the code is missing.
+   *
+   * @generated from enum value: TWO_FACTOR_ERROR_TWO_FACTOR_REQUIRED = 3;
+   */
+  TWO_FACTOR_REQUIRED = 3,
+
+  /**
+   * The code is wrong or used.
+   *
+   * @generated from enum value: TWO_FACTOR_ERROR_TWO_FACTOR_CODE_INVALID = 4;
+   */
+  TWO_FACTOR_CODE_INVALID = 4,
+
+  /**
+   * The password is wrong.
+   *
+   * @generated from enum value: TWO_FACTOR_ERROR_TWO_FACTOR_PASSWORD_WRONG = 5;
+   */
+  TWO_FACTOR_PASSWORD_WRONG = 5,
+
+  /**
+   * The account had too many wrong codes.
+   *
+   * @generated from enum value: TWO_FACTOR_ERROR_TWO_FACTOR_ATTEMPTS_REACHED = 6;
+   */
+  TWO_FACTOR_ATTEMPTS_REACHED = 6,
+
+  /**
+   * The second factor is on.
+   *
+   * @generated from enum value: TWO_FACTOR_ERROR_TWO_FACTOR_ALREADY_ENABLED = 7;
+   */
+  TWO_FACTOR_ALREADY_ENABLED = 7,
+
+  /**
+   * There is no secret to enable.
+   *
+   * @generated from enum value: TWO_FACTOR_ERROR_TWO_FACTOR_NOT_SET_UP = 8;
+   */
+  TWO_FACTOR_NOT_SET_UP = 8,
+
+  /**
+   * The second factor is off.
+   *
+   * @generated from enum value: TWO_FACTOR_ERROR_TWO_FACTOR_NOT_ENABLED = 9;
+   */
+  TWO_FACTOR_NOT_ENABLED = 9,
+}
+
+/**
+ * Describes the enum latchkey.identity.v1.TwoFactorError.
+ */
+export declare const TwoFactorErrorSchema: GenEnum<TwoFactorError>;
+
+/**
+ * TwoFactorService keeps the second factor of accounts: one-time codes by RFC 6238 (30 s, 6 digits,
+ * a step of drift either way), and recovery codes that are each good for once in place of one. No
+ * code is accepted twice. 5 wrong codes or passwords within 15 minutes, however many come at once,
+ * and every further one-time code fails with `two_factor_attempts_reached`, whose metadata says
+ * when to try again; recovery codes that are right are taken all the same. What can be no code is
+ * not counted, nor is the one-time code that was taken last, nor a recovery code that was used.
  *
  * @generated from service latchkey.identity.v1.TwoFactorService
  */
 export declare const TwoFactorService: GenService<{
   /**
-   * SetUpTwoFactor makes the secret for an authenticator app. Nothing changes before EnableTwoFactor; until then each call makes another secret and
-   * forgets the one before. Fails with `two_factor_already_enabled`, and with `account_not_found`.
+   * SetUpTwoFactor makes the secret for an authenticator app. Nothing changes before
+   * EnableTwoFactor; until then each call makes another secret and forgets the one before.
    *
    * @generated from rpc latchkey.identity.v1.TwoFactorService.SetUpTwoFactor
    */
@@ -238,8 +323,8 @@ export declare const TwoFactorService: GenService<{
     output: typeof SetUpTwoFactorResponseSchema;
   },
   /**
-   * EnableTwoFactor switches the second factor on for whoever can show a code of the secret, and ends the account's other sessions. Fails with
-   * `two_factor_not_set_up`, `two_factor_already_enabled`, `session_invalid`, `two_factor_code_invalid` and `two_factor_attempts_reached`.
+   * EnableTwoFactor switches the second factor on, given a code of the secret, and ends the
+   * account's other sessions.
    *
    * @generated from rpc latchkey.identity.v1.TwoFactorService.EnableTwoFactor
    */
@@ -249,9 +334,8 @@ export declare const TwoFactorService: GenService<{
     output: typeof EnableTwoFactorResponseSchema;
   },
   /**
-   * DisableTwoFactor switches it off, forgets the secret and the recovery codes, and ends the account's other sessions. Fails with
-   * `two_factor_not_enabled`, `two_factor_password_wrong`, `password_missing`, `password_attempts_reached`, `two_factor_code_invalid` and
-   * `two_factor_attempts_reached`.
+   * DisableTwoFactor switches it off, forgets the secret and the recovery codes, and ends the
+   * account's other sessions.
    *
    * @generated from rpc latchkey.identity.v1.TwoFactorService.DisableTwoFactor
    */
@@ -261,8 +345,8 @@ export declare const TwoFactorService: GenService<{
     output: typeof DisableTwoFactorResponseSchema;
   },
   /**
-   * VerifyTwoFactorCode uses up a code of an account that has the second factor on, and does nothing for any other. Fails with
-   * `two_factor_code_invalid` and `two_factor_attempts_reached`.
+   * VerifyTwoFactorCode uses up a code of an account that has the second factor on, and does
+   * nothing for any other.
    *
    * @generated from rpc latchkey.identity.v1.TwoFactorService.VerifyTwoFactorCode
    */

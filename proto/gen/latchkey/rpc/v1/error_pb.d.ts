@@ -4,8 +4,9 @@
 
 // What every Latchkey service attaches to a failed call.
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
+import type { GenExtension, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
+import type { EnumValueOptions, MessageOptions, MethodOptions } from "@bufbuild/protobuf/wkt";
 
 /**
  * Describes the file latchkey/rpc/v1/error.proto.
@@ -13,24 +14,24 @@ import type { Message } from "@bufbuild/protobuf";
 export declare const file_latchkey_rpc_v1_error: GenFile;
 
 /**
- * ErrorInfo is the detail of a Connect or gRPC error that a rule of a Latchkey service raised. Callers decide by
- * `reason` or `kind`, never by the status code alone. An error without this detail is a transport failure
- * or a masked internal error.
+ * ErrorInfo is the detail of a Connect or gRPC error that a rule of a Latchkey service raised.
+ * Callers decide by `reason` or `kind`, never by the status code alone. An error without this
+ * detail is a transport failure or a masked internal error.
  *
  * @generated from message latchkey.rpc.v1.ErrorInfo
  */
 export declare type ErrorInfo = Message<"latchkey.rpc.v1.ErrorInfo"> & {
   /**
-   * Stable, machine-readable name of the rule that refused the call, such as `application_not_found`.
-   * Unique within the service. Never empty.
+   * Stable, machine-readable name of the rule that refused the call, such as
+   * `application_not_found`. Unique within the service. Never empty.
    *
    * @generated from field: string reason = 1;
    */
   reason: string;
 
   /**
-   * Class of the failure, such as `not_found` or `rate_limited`: a row of the table in `packages/kit/src/errors.ts`, which
-   * gives the status codes. Never empty.
+   * Class of the failure, such as `not_found` or `rate_limited`: a row of the table in
+   * `packages/kit/src/errors/errors.ts`, which gives the status codes. Never empty.
    *
    * @generated from field: string kind = 2;
    */
@@ -44,15 +45,16 @@ export declare type ErrorInfo = Message<"latchkey.rpc.v1.ErrorInfo"> & {
   code: string;
 
   /**
-   * Further facts for the caller, as text: for `rate_limited` these are `policy`, `limit`, `windowSeconds`,
-   * `remaining` and `retryAfterSeconds`. Empty when there are none.
+   * Further facts for the caller, as text: for `rate_limited` these are `policy`, `limit`,
+   * `windowSeconds`, `remaining` and `retryAfterSeconds`. Empty when there are none.
    *
    * @generated from field: map<string, string> metadata = 4;
    */
   metadata: { [key: string]: string };
 
   /**
-   * Which inputs broke a rule, and which rule. Set for `VALIDATION_ERROR` and `bad_request`, empty for other codes.
+   * Which inputs broke a rule, and which rule. Set for `VALIDATION_ERROR` and `bad_request`, empty
+   * for other codes.
    *
    * @generated from field: repeated latchkey.rpc.v1.ErrorDetail details = 5;
    */
@@ -72,7 +74,8 @@ export declare const ErrorInfoSchema: GenMessage<ErrorInfo>;
  */
 export declare type ErrorDetail = Message<"latchkey.rpc.v1.ErrorDetail"> & {
   /**
-   * Name of the input in the REST interface, such as `name`; `request` where no single input is wrong. Never empty.
+   * Name of the input in the REST interface, such as `name`; `request` where no single input is
+   * wrong. Never empty.
    *
    * @generated from field: string path = 1;
    */
@@ -91,4 +94,96 @@ export declare type ErrorDetail = Message<"latchkey.rpc.v1.ErrorDetail"> & {
  * Use `create(ErrorDetailSchema)` to create a new message.
  */
 export declare const ErrorDetailSchema: GenMessage<ErrorDetail>;
+
+/**
+ * ErrorDefinition says how an error is reported. Each value of an enum of errors has one: the
+ * reason is the value's name without the prefix of the enum, in lower case.
+ *
+ * @generated from message latchkey.rpc.v1.ErrorDefinition
+ */
+export declare type ErrorDefinition = Message<"latchkey.rpc.v1.ErrorDefinition"> & {
+  /**
+   * Class of the failure: see ErrorInfo. Required.
+   *
+   * @generated from field: string kind = 1;
+   */
+  kind: string;
+
+  /**
+   * Code for the REST envelope. Empty means the kind's default code.
+   *
+   * @generated from field: string code = 2;
+   */
+  code: string;
+
+  /**
+   * Sentence for the client. It names no secret and nothing of another account. Empty means the
+   * sentence of the specification for requests that do not match the schema.
+   *
+   * @generated from field: string message = 3;
+   */
+  message: string;
+
+  /**
+   * Input that broke the rule. Empty means `request`.
+   *
+   * @generated from field: string path = 4;
+   */
+  path: string;
+
+  /**
+   * The rule in words. Empty means the message.
+   *
+   * @generated from field: string rule = 5;
+   */
+  rule: string;
+};
+
+/**
+ * Describes the message latchkey.rpc.v1.ErrorDefinition.
+ * Use `create(ErrorDefinitionSchema)` to create a new message.
+ */
+export declare const ErrorDefinitionSchema: GenMessage<ErrorDefinition>;
+
+/**
+ * FailsWith lists the errors of a method or of a response, beside those of any call: unavailable
+ * dependencies and defects.
+ *
+ * @generated from message latchkey.rpc.v1.FailsWith
+ */
+export declare type FailsWith = Message<"latchkey.rpc.v1.FailsWith"> & {
+  /**
+   * Reasons, each defined in the package of the method.
+   *
+   * @generated from field: repeated string reasons = 1;
+   */
+  reasons: string[];
+};
+
+/**
+ * Describes the message latchkey.rpc.v1.FailsWith.
+ * Use `create(FailsWithSchema)` to create a new message.
+ */
+export declare const FailsWithSchema: GenMessage<FailsWith>;
+
+/**
+ * How this error is reported.
+ *
+ * @generated from extension: optional latchkey.rpc.v1.ErrorDefinition error = 50001;
+ */
+export declare const error: GenExtension<EnumValueOptions, ErrorDefinition>;
+
+/**
+ * Errors that the method fails with.
+ *
+ * @generated from extension: optional latchkey.rpc.v1.FailsWith fails_with = 50001;
+ */
+export declare const fails_with: GenExtension<MethodOptions, FailsWith>;
+
+/**
+ * Errors of the HTTP request whose response this message is.
+ *
+ * @generated from extension: optional latchkey.rpc.v1.FailsWith body_fails_with = 50001;
+ */
+export declare const body_fails_with: GenExtension<MessageOptions, FailsWith>;
 

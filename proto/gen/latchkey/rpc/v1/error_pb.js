@@ -4,13 +4,14 @@
 
 // What every Latchkey service attaches to a failed call.
 
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import { extDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import { file_google_protobuf_descriptor } from "@bufbuild/protobuf/wkt";
 
 /**
  * Describes the file latchkey/rpc/v1/error.proto.
  */
 export const file_latchkey_rpc_v1_error = /*@__PURE__*/
-  fileDesc("ChtsYXRjaGtleS9ycGMvdjEvZXJyb3IucHJvdG8SD2xhdGNoa2V5LnJwYy52MSLTAQoJRXJyb3JJbmZvEg4KBnJlYXNvbhgBIAEoCRIMCgRraW5kGAIgASgJEgwKBGNvZGUYAyABKAkSOgoIbWV0YWRhdGEYBCADKAsyKC5sYXRjaGtleS5ycGMudjEuRXJyb3JJbmZvLk1ldGFkYXRhRW50cnkSLQoHZGV0YWlscxgFIAMoCzIcLmxhdGNoa2V5LnJwYy52MS5FcnJvckRldGFpbBovCg1NZXRhZGF0YUVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiLAoLRXJyb3JEZXRhaWwSDAoEcGF0aBgBIAEoCRIPCgdtZXNzYWdlGAIgASgJYgZwcm90bzM");
+  fileDesc("ChtsYXRjaGtleS9ycGMvdjEvZXJyb3IucHJvdG8SD2xhdGNoa2V5LnJwYy52MSLTAQoJRXJyb3JJbmZvEg4KBnJlYXNvbhgBIAEoCRIMCgRraW5kGAIgASgJEgwKBGNvZGUYAyABKAkSOgoIbWV0YWRhdGEYBCADKAsyKC5sYXRjaGtleS5ycGMudjEuRXJyb3JJbmZvLk1ldGFkYXRhRW50cnkSLQoHZGV0YWlscxgFIAMoCzIcLmxhdGNoa2V5LnJwYy52MS5FcnJvckRldGFpbBovCg1NZXRhZGF0YUVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiLAoLRXJyb3JEZXRhaWwSDAoEcGF0aBgBIAEoCRIPCgdtZXNzYWdlGAIgASgJIloKD0Vycm9yRGVmaW5pdGlvbhIMCgRraW5kGAEgASgJEgwKBGNvZGUYAiABKAkSDwoHbWVzc2FnZRgDIAEoCRIMCgRwYXRoGAQgASgJEgwKBHJ1bGUYBSABKAkiHAoJRmFpbHNXaXRoEg8KB3JlYXNvbnMYASADKAk6XgoFZXJyb3ISIS5nb29nbGUucHJvdG9idWYuRW51bVZhbHVlT3B0aW9ucxjRhgMgASgLMiAubGF0Y2hrZXkucnBjLnYxLkVycm9yRGVmaW5pdGlvblIFZXJyb3KIAQE6XgoKZmFpbHNfd2l0aBIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGNGGAyABKAsyGi5sYXRjaGtleS5ycGMudjEuRmFpbHNXaXRoUglmYWlsc1dpdGiIAQE6aAoPYm9keV9mYWlsc193aXRoEh8uZ29vZ2xlLnByb3RvYnVmLk1lc3NhZ2VPcHRpb25zGNGGAyABKAsyGi5sYXRjaGtleS5ycGMudjEuRmFpbHNXaXRoUg1ib2R5RmFpbHNXaXRoiAEBYgZwcm90bzM", [file_google_protobuf_descriptor]);
 
 /**
  * Describes the message latchkey.rpc.v1.ErrorInfo.
@@ -25,4 +26,42 @@ export const ErrorInfoSchema = /*@__PURE__*/
  */
 export const ErrorDetailSchema = /*@__PURE__*/
   messageDesc(file_latchkey_rpc_v1_error, 1);
+
+/**
+ * Describes the message latchkey.rpc.v1.ErrorDefinition.
+ * Use `create(ErrorDefinitionSchema)` to create a new message.
+ */
+export const ErrorDefinitionSchema = /*@__PURE__*/
+  messageDesc(file_latchkey_rpc_v1_error, 2);
+
+/**
+ * Describes the message latchkey.rpc.v1.FailsWith.
+ * Use `create(FailsWithSchema)` to create a new message.
+ */
+export const FailsWithSchema = /*@__PURE__*/
+  messageDesc(file_latchkey_rpc_v1_error, 3);
+
+/**
+ * How this error is reported.
+ *
+ * @generated from extension: optional latchkey.rpc.v1.ErrorDefinition error = 50001;
+ */
+export const error = /*@__PURE__*/
+  extDesc(file_latchkey_rpc_v1_error, 0);
+
+/**
+ * Errors that the method fails with.
+ *
+ * @generated from extension: optional latchkey.rpc.v1.FailsWith fails_with = 50001;
+ */
+export const fails_with = /*@__PURE__*/
+  extDesc(file_latchkey_rpc_v1_error, 1);
+
+/**
+ * Errors of the HTTP request whose response this message is.
+ *
+ * @generated from extension: optional latchkey.rpc.v1.FailsWith body_fails_with = 50001;
+ */
+export const body_fails_with = /*@__PURE__*/
+  extDesc(file_latchkey_rpc_v1_error, 2);
 

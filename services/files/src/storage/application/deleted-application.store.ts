@@ -1,13 +1,8 @@
+import type { DeletedApplication } from '@latchkey/deletions/follow-deletions';
 import { type Kysely, sql } from 'kysely';
 import type { FilesDatabase } from '../../db/schema.ts';
 
 type Db = Kysely<FilesDatabase>;
-
-/** A deleted application, and the account that had it. */
-export interface DeletedApplication {
-  readonly applicationId: string;
-  readonly accountId: string;
-}
 
 /** Marks the application as deleted, for good. */
 export async function insertTombstone(tx: Db, applicationId: string): Promise<void> {

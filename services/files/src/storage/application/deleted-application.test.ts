@@ -1,9 +1,4 @@
-import { randomUUID } from 'node:crypto';
-import { createLogger } from '@latchkey/kit/logger';
-import { createQueueProducer } from '@latchkey/kit/queue-producer';
 import { eventually } from '@latchkey/testkit/eventually';
-import { startOwnRedis } from '@latchkey/testkit/own-redis';
-import { statementsOf } from '@latchkey/testkit/statements';
 import pg from 'pg';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { OwnedRef } from '../../testing/fake-apps.ts';
@@ -11,10 +6,8 @@ import { cleanedUp, insertFiles, remainsOf } from '../../testing/remains.ts';
 import { storeFile } from '../../testing/stored-file.ts';
 import { useTestFiles } from '../../testing/test-files.ts';
 import { createUploads, reasonOf } from '../../testing/uploads.ts';
-import { createListDeleted } from './application.client.ts';
-import { cleanUpApplication, followApplications, purgeTombstones } from './deleted-application.ts';
+import { cleanUpApplication, purgeTombstones } from './deleted-application.ts';
 
-const HOUR_MS = 3_600_000;
 const files = useTestFiles();
 
 async function ownedWith(fileCount: number): Promise<OwnedRef> {
@@ -118,7 +111,7 @@ async function failAt(position: number, moment: 'before' | 'after', run: () => P
     return result;
   } as unknown as typeof query;
   try {
-    await run().catch((err: Error) => expect(String(err.cause ?? err) + (err as AggregateError).errors).toContain('broken'));
+    await run().catch((err: Error) => expect(String(err.cause ?? err)).toContain('broken'));
   } finally {
     pg.Client.prototype.query = query;
   }
@@ -139,78 +132,3 @@ describe('tombstones', () => {
     expect(left.map(({ isMarked }) => isMarked)).toEqual([false, true, true]);
   });
 });
-
-/** A service that follows deletions, as after its start. */
-function startFollowing(redisUrl = 'redis://localhost:1') {
-  const { apps, clock, ctx } = files;
-  apps.deletions.length = 0;
-  const options = { redisUrl, listDeleted: createListDeleted(apps.transport) };
-  const follower = followApplications({ ...ctx, clock: clock.now }, options, () => undefined);
-  const addDeleted = async (ageMs: number) => {
-    const ref = await ownedWith(1);
-    apps.deletions.push({ ...ref, deletedAt: new Date(clock.now().getTime() - ageMs) });
-    return ref;
-  };
-  return { follower, addDeleted, reconcile: () => follower.reconcile(new AbortController().signal) };
-}
-
-describe('the reconciliation of deletions', () => {
-  it('cleans up after those that no job announced, and after interrupted ones', async () => {
-    const { reconcile, addDeleted } = startFollowing();
-    const refs = [];
-    for (let i = 0; i < 7; i += 1) refs.push(await addDeleted(i * HOUR_MS));
-    const interrupted = await ownedWith(1);
-    await files.db.query('insert into deleted_application (application_id) values ($1)', [interrupted.applicationId]);
-    await reconcile();
-    for (const ref of [...refs, interrupted]) expect(await remains(ref)).toEqual(cleanedUp(1));
-    const sent = await statementsOf(reconcile);
-    expect(sent.map(({ text }) => text.trim().split(/\s/, 1)[0])).toEqual(['select', 'select']);
-  });
-
-  it('goes back 24 hours at first, then 5 minutes behind the one before, and as far again after a failure', async () => {
-    const { reconcile, addDeleted } = startFollowing();
-    files.apps.deletionQueries.length = 0;
-    const startedAt = files.clock.now().getTime();
-    const [first, second] = [await addDeleted(23 * HOUR_MS), await addDeleted(HOUR_MS)];
-    expect(await failAt(4, 'before', reconcile)).toBe(true);
-    expect([(await remains(first)).files, (await remains(second)).files]).toEqual([1, 0]);
-    await reconcile();
-    expect(await remains(first)).toEqual(cleanedUp(1));
-    files.clock.advance(30_000);
-    const late = await addDeleted(4 * 60_000);
-    await reconcile();
-    expect(await remains(late)).toEqual(cleanedUp(1));
-    const ages = files.apps.deletionQueries.map((since) => startedAt - since.getTime());
-    expect(ages).toEqual([24 * HOUR_MS, 24 * HOUR_MS, 5 * 60_000]);
-  });
-});
-
-it('a job of the queue starts a clean-up: other jobs do not, malformed ones are kept, failed ones are retried', async () => {
-  const redis = await startOwnRedis();
-  const logger = createLogger('producer', 'silent');
-  const producer = createQueueProducer({ url: redis.url, name: 'test-producer', queues: ['files'], logger });
-  producer.connect();
-  const { follower } = startFollowing(redis.url);
-  onTestFinished(async () => {
-    await Promise.all([follower.worker.stop(), producer.close()]);
-    await redis.remove();
-  });
-  const [deleted, paused] = [await ownedWith(1), await ownedWith(1)];
-  const job = (name: string, data: object) => ({ id: randomUUID(), name, data });
-  await files.db.query('alter table deleted_application rename to away');
-  await eventually(() =>
-    producer.add('files', [
-      job('deleted', { applicationId: 'x' }),
-      job('paused', paused),
-      job('deleted', { ...deleted, more: 1 }),
-    ]),
-  );
-  follower.worker.start();
-  const delayed = () => redis.ask((client) => client.zcard('latchkey:queue:files:delayed'));
-  await eventually(async () => expect(await delayed()).toBe(2)).finally(() =>
-    files.db.query('alter table away rename to deleted_application'),
-  );
-  await eventually(async () => expect(await remains(deleted)).toEqual(cleanedUp(1)), { timeoutMs: 10_000 });
-  expect(await remains(paused)).toMatchObject({ files: 1, isMarked: false });
-  expect(await delayed()).toBe(1);
-}, 30_000);

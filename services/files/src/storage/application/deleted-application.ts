@@ -1,5 +1,5 @@
-import { BY_ITSELF } from '@latchkey/kit/audit/actor';
-import { type DeletionFollower, followDeletions } from '@latchkey/kit/follow-deletions';
+import { BY_ITSELF } from '@latchkey/audit/actor';
+import type { DeletedApplication } from '@latchkey/deletions/follow-deletions';
 import type { FilesContext } from '../../context.ts';
 import { deleteFiles, recordFiles } from '../file/file.store.ts';
 import { insertObjectDeletions } from '../object-deletion.store.ts';
@@ -7,55 +7,19 @@ import { objectKey } from '../object-store/object-store.ts';
 import { abandonUpload } from '../upload/upload-intent.store.ts';
 import { subtractUsage } from '../upload/usage.store.ts';
 import { chargeMib } from '../upload/usage.ts';
-import type { ListDeleted } from './application.client.ts';
-import {
-  type DeletedApplication,
-  deleteTombstones,
-  deleteUsage,
-  insertTombstone,
-  selectHalfDeleted,
-  selectUnmarked,
-} from './deleted-application.store.ts';
+import { deleteTombstones, deleteUsage, insertTombstone } from './deleted-application.store.ts';
 
-type Context = Pick<FilesContext, 'db' | 'logger' | 'clock'>;
+/** What a clean-up needs. */
+export type CleanUpContext = Pick<FilesContext, 'db' | 'logger'>;
 
 /** Most files deleted in one transaction. */
 const BATCH_MAX = 500;
 
 /** How long the event log goes back. */
-const EVENT_LOG_HOURS = 24;
+export const EVENT_LOG_HOURS = 24;
 /** For clocks that differ: no event announces an application without a tombstone. */
 const TOMBSTONE_HOURS = EVENT_LOG_HOURS + 1;
 const TOMBSTONES_MAX = 1_000;
-/** Overlap of reconciliations, for clocks that differ and slow commits. */
-const OVERLAP_MS = 5 * 60_000;
-const HALF_DELETED_MAX = 100;
-
-/**
- * Follows the deletions of applications: those that the queue announces, and in `reconcile` those
- * whose job was lost.
- *
- * @param onObjectsToRemove called after each commit that leaves objects to remove
- */
-export function followApplications(
-  ctx: Context,
-  { redisUrl, listDeleted }: { readonly redisUrl: string; readonly listDeleted: ListDeleted },
-  onObjectsToRemove: () => void,
-): DeletionFollower {
-  return followDeletions({
-    redisUrl,
-    queue: 'files',
-    name: 'latchkey-files-deletions',
-    logger: ctx.logger,
-    clock: ctx.clock,
-    lookBackMs: EVENT_LOG_HOURS * 3_600_000,
-    overlapMs: OVERLAP_MS,
-    listPage: listDeleted,
-    selectPending: (items) => selectUnmarked(ctx.db, items),
-    selectInterrupted: () => selectHalfDeleted(ctx.db, HALF_DELETED_MAX),
-    handle: (application) => cleanUpApplication(ctx, application, onObjectsToRemove),
-  });
-}
 
 /**
  * Cleans up a deleted application: from the first commit on it takes no files, then its files go in
@@ -63,7 +27,7 @@ export function followApplications(
  * repeated, and run concurrently.
  */
 export async function cleanUpApplication(
-  ctx: Context,
+  ctx: CleanUpContext,
   { applicationId, accountId }: DeletedApplication,
   onObjectsToRemove: () => void,
 ): Promise<void> {
@@ -82,7 +46,7 @@ export async function cleanUpApplication(
   if (fileCount > 0) ctx.logger.info({ applicationId, fileCount }, 'files of a deleted application removed');
 }
 
-async function deleteBatch({ db }: Context, applicationId: string): Promise<number> {
+async function deleteBatch({ db }: CleanUpContext, applicationId: string): Promise<number> {
   return db.transaction().execute(async (tx) => {
     const files = await deleteFiles(tx, applicationId, { limit: BATCH_MAX });
     if (files.length === 0) return 0;

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { isUnreachable } from '@latchkey/kit/errors';
-import { parseId } from '@latchkey/kit/id';
+import { isUnreachable } from '@latchkey/kit/errors/errors';
+import { parseId } from '@latchkey/kit/validation/id';
 import { errors } from '../../errors.ts';
 
 /**

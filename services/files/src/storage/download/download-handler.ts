@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { commonErrors } from '@latchkey/kit/errors';
+import { commonErrors } from '@latchkey/kit/errors/errors';
 import { answerTurn } from '@latchkey/kit/http/answer-turn';
 import { canonicalIp, networkOf } from '@latchkey/kit/http/client-ip';
-import { newId } from '@latchkey/kit/id';
-import type { PlainRoute } from '@latchkey/kit/rpc/plain-route';
+import type { HttpRoute } from '@latchkey/kit/rpc/server/http-route';
+import { newId } from '@latchkey/kit/validation/id';
 import type { FilesContext } from '../../context.ts';
 import { errors } from '../../errors.ts';
 import { type StoredFile, selectFile } from '../file/file.store.ts';
@@ -69,7 +69,7 @@ export function createDownloadHandler(ctx: FilesContext, options: { stallTimeout
 }
 
 /** The handler as routes of the service's own port. Whoever has a URL may use it. */
-export function downloadRoutes(handle: DownloadHandler): PlainRoute[] {
+export function downloadRoutes(handle: DownloadHandler): HttpRoute[] {
   return [...ALLOWED_METHODS, ...REJECTED_METHODS].map((method) => ({
     method,
     path: DOWNLOADS_PATH,

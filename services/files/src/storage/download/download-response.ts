@@ -1,5 +1,5 @@
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
-import { DomainError, defineErrors } from '@latchkey/kit/errors';
+import { DomainError, defineErrors } from '@latchkey/kit/errors/errors';
 import { denialHeaders } from '@latchkey/kit/http/denial-headers';
 import { errorEnvelope } from '@latchkey/kit/http/envelope';
 import type { StoredFile } from '../file/file.store.ts';

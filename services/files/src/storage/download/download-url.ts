@@ -1,4 +1,4 @@
-import { constantTimeEqual, deriveKey, hmac } from '@latchkey/kit/secrets';
+import { constantTimeEqual, deriveKey, hmac } from '@latchkey/kit/crypto/secrets';
 
 /** Creates and reads URLs of files that the store does not serve itself (decisions 11). */
 export interface DownloadUrls {

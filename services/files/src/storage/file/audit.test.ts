@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { auditReader, FOR_SOMEBODY, type ShownEntry, SOMEBODY } from '@latchkey/kit/testing/audit-reader';
+import { auditReader, FOR_SOMEBODY, type ShownEntry, SOMEBODY } from '@latchkey/audit/testing/audit-reader';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { OwnedRef } from '../../testing/fake-apps.ts';
 import { storeFile } from '../../testing/stored-file.ts';

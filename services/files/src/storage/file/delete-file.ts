@@ -1,5 +1,5 @@
-import type { Acting, Origin } from '@latchkey/kit/audit/actor';
-import { within } from '@latchkey/kit/within';
+import type { Acting, Origin } from '@latchkey/audit/actor';
+import { within } from '@latchkey/kit/process/within';
 import type { Kysely } from 'kysely';
 import type { FilesContext } from '../../context.ts';
 import type { FilesDatabase } from '../../db/schema.ts';

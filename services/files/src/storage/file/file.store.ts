@@ -1,7 +1,7 @@
-import type { Origin } from '@latchkey/kit/audit/actor';
-import { recordAudit } from '@latchkey/kit/audit/audit-entry';
-import type { Changes } from '@latchkey/kit/audit/changes';
-import { isMissingTable } from '@latchkey/kit/database/schema-check';
+import type { Origin } from '@latchkey/audit/actor';
+import type { Changes } from '@latchkey/audit/record';
+import { recordAudit } from '@latchkey/audit/record';
+import { isMissingTable } from '@latchkey/kit/database/database';
 import { type Insertable, type Kysely, sql } from 'kysely';
 import type pg from 'pg';
 import type { FilesDatabase, FileTable } from '../../db/schema.ts';

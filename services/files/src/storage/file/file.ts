@@ -1,7 +1,7 @@
-import type { Acting } from '@latchkey/kit/audit/actor';
+import type { Acting } from '@latchkey/audit/actor';
 import { isUniqueViolation } from '@latchkey/kit/database/database';
-import { parseId } from '@latchkey/kit/id';
-import { withoutInvisible } from '@latchkey/kit/text';
+import { parseId } from '@latchkey/kit/validation/id';
+import { withoutInvisible } from '@latchkey/kit/validation/text';
 import type { FilesContext } from '../../context.ts';
 import { errors } from '../../errors.ts';
 import { type ApplicationRef, parseRef, requireOwned, whileOwned } from '../application/owned-application.ts';

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { type FileHandle, mkdir, mkdtemp, open, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { newId } from '@latchkey/kit/id';
+import { newId } from '@latchkey/kit/validation/id';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { bodyOf, newKey, someBytes } from '../../testing/object-store/bodies.ts';
 import { describeObjectStore, listOf } from '../../testing/object-store/object-store-contract.ts';

@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream';
-import { parseId } from '@latchkey/kit/id';
+import { parseId } from '@latchkey/kit/validation/id';
 
 /** An object as the store lists it. */
 export interface StoredObject {

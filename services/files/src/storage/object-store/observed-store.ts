@@ -1,5 +1,5 @@
-import { Histogram, isMeasuring } from '@latchkey/kit/metrics/instrument';
-import { activeTracer, inSpan } from '@latchkey/kit/tracing/tracer';
+import { Histogram, isMeasuring } from '@latchkey/kit/telemetry/metrics';
+import { activeTracer, inSpan } from '@latchkey/kit/telemetry/tracing';
 import type { ObjectStore } from './object-store.ts';
 
 const durations = new Histogram({

@@ -1,4 +1,4 @@
-import { newId } from '@latchkey/kit/id';
+import { newId } from '@latchkey/kit/validation/id';
 import { startFauxqs } from 'fauxqs';
 import { expect, it } from 'vitest';
 import { readFilesConfig } from '../../config.ts';

@@ -1,8 +1,8 @@
 import { parseArgs } from 'node:util';
-import { ConfigError } from '@latchkey/kit/config';
+import { ConfigError } from '@latchkey/kit/config/settings';
 import { createDatabase } from '@latchkey/kit/database/database';
-import { endOnSignal } from '@latchkey/kit/end-on-signal';
-import { createLogger } from '@latchkey/kit/logger';
+import { createLogger } from '@latchkey/kit/log/logger';
+import { endOnSignal } from '@latchkey/kit/process/end-on-signal';
 import pg from 'pg';
 import { SCHEMA } from '../../compose.ts';
 import type { FilesConfig } from '../../config.ts';

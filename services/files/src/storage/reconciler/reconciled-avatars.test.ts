@@ -1,7 +1,7 @@
 import { rm, writeFile } from 'node:fs/promises';
 import { eventually } from '@latchkey/testkit/eventually';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { getAvatar } from '../../avatar/avatar.ts';
+import { getAvatar } from '../../avatars/get-avatar.ts';
 import { plainImage } from '../../testing/avatar/images.ts';
 import { avatarHoldings, reasonOf, someAccount, startTestAvatars, type TestAvatars } from '../../testing/avatar/test-avatars.ts';
 import { check } from '../../testing/damage.ts';

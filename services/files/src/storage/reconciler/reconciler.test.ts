@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { Readable } from 'node:stream';
-import { newId } from '@latchkey/kit/id';
+import { newId } from '@latchkey/kit/validation/id';
 import { statementsOf } from '@latchkey/testkit/statements';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { check, damageObject, loseObject, pathOf, putOrphan, putUnfinished } from '../../testing/damage.ts';

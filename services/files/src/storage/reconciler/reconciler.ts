@@ -1,5 +1,5 @@
-import { OPERATOR } from '@latchkey/kit/audit/actor';
-import { recordAudit } from '@latchkey/kit/audit/audit-entry';
+import { OPERATOR } from '@latchkey/audit/actor';
+import { recordAudit } from '@latchkey/audit/record';
 import type { FilesContext } from '../../context.ts';
 import { deleteFileRow } from '../file/delete-file.ts';
 import { insertObjectDeletions } from '../object-deletion.store.ts';

@@ -1,4 +1,4 @@
-import { newId } from '@latchkey/kit/id';
+import { newId } from '@latchkey/kit/validation/id';
 import { expect, it } from 'vitest';
 import type { OwnedRef } from '../../testing/fake-apps.ts';
 import { useTestFiles } from '../../testing/test-files.ts';

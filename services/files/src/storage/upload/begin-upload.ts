@@ -1,6 +1,6 @@
 import { hash, randomBytes } from 'node:crypto';
-import { type Acting, formatActor } from '@latchkey/kit/audit/actor';
-import { newId } from '@latchkey/kit/id';
+import { type Acting, formatActor } from '@latchkey/audit/actor';
+import { newId } from '@latchkey/kit/validation/id';
 import type { FilesContext } from '../../context.ts';
 import { errors } from '../../errors.ts';
 import { type ApplicationRef, parseRef, whileOwned } from '../application/owned-application.ts';

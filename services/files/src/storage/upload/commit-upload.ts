@@ -1,4 +1,4 @@
-import { originFrom } from '@latchkey/kit/audit/actor';
+import { originFrom } from '@latchkey/audit/actor';
 import { isUniqueViolation } from '@latchkey/kit/database/database';
 import type { FilesContext } from '../../context.ts';
 import { errors } from '../../errors.ts';

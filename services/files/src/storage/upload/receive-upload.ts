@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
-import { DomainError } from '@latchkey/kit/errors';
-import { within } from '@latchkey/kit/within';
+import { DomainError } from '@latchkey/kit/errors/errors';
+import { within } from '@latchkey/kit/process/within';
 import type { FilesContext } from '../../context.ts';
 import { errors } from '../../errors.ts';
 import { uploads, uploadsRunning } from '../../files-metrics.ts';

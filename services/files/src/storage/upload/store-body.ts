@@ -1,4 +1,4 @@
-import { commonErrors, DomainError } from '@latchkey/kit/errors';
+import { commonErrors, DomainError } from '@latchkey/kit/errors/errors';
 import type { FilesContext } from '../../context.ts';
 import type { PutOptions } from '../object-store/object-store.ts';
 import type { UploadBody } from './upload-body.ts';

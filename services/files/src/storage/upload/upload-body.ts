@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
-import type { DomainError } from '@latchkey/kit/errors';
+import type { DomainError } from '@latchkey/kit/errors/errors';
 import { releaseBytes } from '@latchkey/kit/http/release-bytes';
 import { errors } from '../../errors.ts';
 import { bytesReceived } from '../../files-metrics.ts';

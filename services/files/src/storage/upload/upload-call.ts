@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream';
 import { isDatabaseUnavailable } from '@latchkey/kit/database/database';
-import { commonErrors, type DomainError, fromConnectError } from '@latchkey/kit/errors';
-import type { Logger } from '@latchkey/kit/logger';
+import { commonErrors, type DomainError, fromConnectError } from '@latchkey/kit/errors/errors';
+import type { Logger } from '@latchkey/kit/log/logger';
 
 /** One call of the data path. */
 export interface UploadCall<T> {

@@ -1,6 +1,6 @@
 import { PassThrough, Readable } from 'node:stream';
 import { Code, ConnectError } from '@connectrpc/connect';
-import { commonErrors, toConnectError } from '@latchkey/kit/errors';
+import { commonErrors, toConnectError } from '@latchkey/kit/errors/errors';
 import { eventually } from '@latchkey/testkit/eventually';
 import { startTcpProxy } from '@latchkey/testkit/tcp-proxy';
 import { afterEach, describe, expect, it } from 'vitest';

@@ -1,89 +1,92 @@
 import { randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
-import { DomainError } from '@latchkey/kit/errors';
-import { testRedis } from '@latchkey/testkit/redis';
-import { type Avatars, createAvatars } from '../../avatar/avatars.compose.ts';
+import { DomainError } from '@latchkey/kit/errors/errors';
+import type { AvatarLimits } from '../../avatars/avatar-limits.ts';
+import { type MakeContext, makeAvatar } from '../../avatars/make-avatar.ts';
+import { createReceiveAvatar, type ReceiveAvatar } from '../../avatars/receive-avatar.ts';
+import { sweepAvatars } from '../../avatars/record-avatar.ts';
+import { createSetAvatar } from '../../avatars/set-avatar.client.ts';
 import type { ObjectStore } from '../../storage/object-store/object-store.ts';
+import { sweepObjectDeletions } from '../../storage/sweep/sweep.ts';
 import { type InstanceOptions, startTestFiles, type TestFiles } from '../test-files.ts';
 import { createFakeIdentity, type FakeIdentity } from './fake-identity.ts';
+import { plainImage } from './images.ts';
 
-/** How one instance of the service does avatars. */
-export interface AvatarInstanceOptions extends InstanceOptions {
-  readonly worker?: 'inside' | 'apart';
-  readonly redisUrl?: string;
+/** How an instance differs from the usual one. */
+export interface AvatarOptions extends InstanceOptions {
+  readonly limits?: Partial<AvatarLimits>;
+  /** Replaces the queue, and the worker behind it, which makes each avatar immediately. */
+  readonly enqueue?: (id: string, priority: number) => Promise<void>;
 }
 
-/** One instance, with the ways into it. */
+/** One instance of the service; a stub stands for its decoders. */
 export interface AvatarInstance {
-  readonly ctx: TestFiles['ctx'];
-  readonly avatars: Avatars;
-  /** Sends an image for an account, from anywhere and by nobody unless that is said, and answers the avatar's id. */
-  upload(
-    accountId: string,
-    image: Buffer | Readable,
-    sent?: { readonly byteSize?: number; readonly clientNetwork?: string; readonly actor?: string },
-  ): Promise<string>;
+  readonly ctx: MakeContext;
+  /** Sends an image, from another network each time; resolves with the avatar's id. */
+  upload(accountId: string, image: Buffer | Readable, sent?: Partial<Parameters<ReceiveAvatar>[0]>): Promise<string>;
 }
 
-/** The service on a database, a folder and a Redis of its own, beside an identity service that only knows avatars. */
+/** The service on a database and a folder of its own, beside a fake identity service. */
 export interface TestAvatars extends AvatarInstance {
   readonly files: TestFiles;
   readonly identity: FakeIdentity;
-  readonly redisUrl: string;
-  /** Starts another instance on the same servers; it stops with the first. */
-  connect(options?: AvatarInstanceOptions): AvatarInstance;
+  connect(options?: AvatarOptions): AvatarInstance;
+  /** Makes everything due that the sweeper removes or records, and sweeps. */
+  sweepAll(): Promise<void>;
   stop(): Promise<void>;
 }
 
-export async function startTestAvatars(options: AvatarInstanceOptions = {}): Promise<TestAvatars> {
-  const files = await startTestFiles();
-  const identity = createFakeIdentity();
-  const redisUrl = options.redisUrl ?? (await testRedis()).url;
-  const started: Avatars[] = [];
-  const connect = ({ worker = 'inside', ...given }: AvatarInstanceOptions = {}): AvatarInstance => {
-    const { ctx } = files.connect(given);
-    const avatars = createAvatars(ctx, { identityTransport: identity.transport, redisUrl: given.redisUrl ?? redisUrl }, worker);
-    avatars.start();
-    started.push(avatars);
-    const upload: AvatarInstance['upload'] = async (accountId, image, { byteSize, clientNetwork = randomUUID(), actor } = {}) => {
-      const body = image instanceof Readable ? image : Readable.from(pieces(image));
-      const sent = { accountId, clientNetwork, body, byteSize, requestId: 'request-1', actor };
-      return (await avatars.receive(sent)).avatarId;
-    };
-    return { ctx, avatars, upload };
-  };
-  return {
-    ...connect(options),
-    files,
-    identity,
-    redisUrl,
-    connect,
-    async stop() {
-      await Promise.all(started.map((avatars) => avatars.stop()));
-      await files.stop();
-    },
+/** Sends an image through an instance's {@link ReceiveAvatar}. */
+export function uploadTo(receive: ReceiveAvatar): AvatarInstance['upload'] {
+  return async (accountId, image, sent) => {
+    const body = image instanceof Readable ? image : Readable.from([image]);
+    const usual = { accountId, clientNetwork: randomUUID(), body, byteSize: undefined, requestId: 'request-1' };
+    return (await receive({ ...usual, ...sent })).avatarId;
   };
 }
 
-/** Bytes as they come from a socket. */
-function* pieces(bytes: Buffer): Generator<Buffer> {
-  for (let at = 0; at < bytes.length; at += 65_536) yield bytes.subarray(at, at + 65_536);
+export async function startTestAvatars(): Promise<TestAvatars> {
+  const files = await startTestFiles();
+  const identity = createFakeIdentity();
+  const webp = await plainImage(20, 20).webp().toBuffer();
+  const decoders = { convert: async () => webp, close: () => undefined };
+  const connect = ({ limits, enqueue, ...options }: AvatarOptions = {}): AvatarInstance => {
+    const opened = files.connect(options).ctx;
+    const avatarLimits = { ...opened.avatarLimits, ...limits };
+    const ctx = { ...opened, avatarLimits, decoders, setAvatar: createSetAvatar(identity.transport) };
+    const make = async (id: string) => void makeAvatar(ctx, id).catch(() => undefined);
+    return { ctx, upload: uploadTo(createReceiveAvatar({ ...ctx, enqueue: enqueue ?? make })) };
+  };
+  const instance = connect();
+  return {
+    ...instance,
+    files,
+    identity,
+    connect,
+    async sweepAll() {
+      await files.db.query('update object_deletion set due_at = now()');
+      await files.db.query(`update avatar set due_at = now() - interval '1 s' where state <> 'recorded'`);
+      const { signal } = new AbortController();
+      await sweepAvatars(instance.ctx, 1_000, signal);
+      await sweepObjectDeletions(files.ctx, signal);
+    },
+    stop: () => files.stop(),
+  };
 }
 
 export const someAccount = (): string => randomUUID();
 
-/** Everything that an account has of avatars: the states of its rows, its objects, and notes of objects to remove. */
+/** An account's avatars: states of rows, and numbers of objects and of scheduled deletions. */
 export async function avatarHoldings({ files }: Pick<TestAvatars, 'files'>, accountId: string) {
   const { rows } = await files.db.query('select state from avatar where account_id = $1 order by created_at, id', [accountId]);
-  const notes = await files.db.query(`select count(*)::int as n from object_deletion where object_key like $1 || '/%'`, [
-    accountId,
-  ]);
+  const scheduled = `select count(*)::int as n from object_deletion where object_key like $1 || '/%'`;
+  const notes = await files.db.query(scheduled, [accountId]);
   let objects = 0;
   for await (const object of files.ctx.store.list()) if (object.key.startsWith(accountId)) objects += 1;
   return { states: rows.map(({ state }) => state as string), objects, notes: notes.rows[0].n as number };
 }
 
-/** The reason that an upload was refused for, or `done`. Throws where it failed with a defect. */
+/** The reason why an upload was rejected, or `done`. Throws unexpected errors. */
 export async function reasonOf(upload: Promise<unknown>): Promise<string> {
   try {
     await upload;
@@ -94,7 +97,7 @@ export async function reasonOf(upload: Promise<unknown>): Promise<string> {
   }
 }
 
-/** A store in which some methods are others. */
+/** A store with some methods replaced. */
 export function storeWith(store: ObjectStore, methods: Partial<ObjectStore>): ObjectStore {
   return Object.assign(Object.create(store), methods);
 }

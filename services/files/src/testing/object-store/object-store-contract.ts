@@ -1,4 +1,4 @@
-import { newId } from '@latchkey/kit/id';
+import { newId } from '@latchkey/kit/validation/id';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ObjectStore, StoredObject } from '../../storage/object-store/object-store.ts';
 import { BodyFailure, bodyOf, collect, newKey, someBytes } from './bodies.ts';

@@ -1,4 +1,4 @@
-import { createAuditTable } from '@latchkey/kit/audit/audit-entry.store';
+import { createAuditTable } from '@latchkey/audit/audit.store';
 import type { Kysely } from 'kysely';
 
 export async function up(db: Kysely<unknown>): Promise<void> {

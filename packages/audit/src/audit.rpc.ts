@@ -1,0 +1,38 @@
+import { timestampFromDate, timestampMs } from '@bufbuild/protobuf/wkt';
+import { type RpcRoute, rpcRoute } from '@latchkey/kit/rpc/route';
+import { ActorKind, AuditService } from '@latchkey/proto/latchkey/audit/v1/audit_pb';
+import type pg from 'pg';
+import { type EntryRow, listEntries } from './list-entries.ts';
+
+const COLUMNS = { applicationId: 'application_id', action: 'action' } as const;
+
+/** Serves the entries of one service. */
+export function auditRoute(pool: pg.Pool): RpcRoute {
+  return rpcRoute(AuditService, {
+    async listAuditEntries({ accountId, before, limit, filter }) {
+      const { entries, hasMore } = await listEntries(pool, {
+        accountId,
+        limit,
+        before: before && { atMs: before.at ? timestampMs(before.at) : Number.NaN, id: before.id },
+        filter: filter.case && { by: COLUMNS[filter.case], value: filter.value },
+      });
+      return { entries: entries.map(toMessage), hasMore };
+    },
+  });
+}
+
+function toMessage(row: EntryRow) {
+  return {
+    id: row.id,
+    at: timestampFromDate(row.at),
+    action: row.action,
+    actorKind: ActorKind[row.actor.toUpperCase() as Uppercase<EntryRow['actor']>],
+    subjectKind: row.subject,
+    subjectId: row.subject_id,
+    changesJson: row.changes,
+    ...(row.credential_id !== null && { credentialId: row.credential_id }),
+    ...(row.address !== null && { address: row.address }),
+    ...(row.request_id !== null && { requestId: row.request_id }),
+    ...(row.application_id !== null && { applicationId: row.application_id }),
+  };
+}

@@ -1,0 +1,125 @@
+import { type QueryExecutorProvider, sql } from 'kysely';
+import type pg from 'pg';
+import type { ActorKind } from './actor.ts';
+
+/** An entry as it is read. */
+export interface EntryRow {
+  readonly id: string;
+  readonly at: Date;
+  readonly action: string;
+  readonly actor: ActorKind;
+  readonly credential_id: string | null;
+  readonly address: string | null;
+  readonly request_id: string | null;
+  readonly subject: string;
+  readonly subject_id: string;
+  readonly application_id: string | null;
+  /** JSON text. */
+  readonly changes: string;
+}
+
+/** An entry as it is inserted; `at` is now where it is null. */
+export type NewEntryRow = Omit<EntryRow, 'at'> & { readonly account_id: string; readonly at: Date | null };
+
+/** Creates the table and its indexes, for a migration. Safe to repeat. */
+export async function createAuditTable(db: QueryExecutorProvider): Promise<void> {
+  await sql`
+    create table if not exists audit_entry (
+      id uuid primary key,
+      account_id uuid not null,
+      -- The time of writing: the transaction may have started long before.
+      at timestamptz(3) not null default clock_timestamp(),
+      action text not null,
+      actor text not null,
+      credential_id uuid,
+      address text,
+      request_id text,
+      subject text not null,
+      subject_id uuid not null,
+      application_id uuid,
+      changes jsonb not null
+    )`.execute(db);
+  await sql`create index if not exists audit_entry_of_account on audit_entry (account_id, at, id)`.execute(db);
+  await sql`
+    create index if not exists audit_entry_of_application on audit_entry (account_id, application_id, at, id)
+      where application_id is not null`.execute(db);
+  await sql`create index if not exists audit_entry_of_action on audit_entry (account_id, action, at, id)`.execute(db);
+  // An expression, or the planner might use the index for pages, through the entries of all
+  // accounts.
+  await sql`create index if not exists audit_entry_age on audit_entry ((at at time zone 'UTC'))`.execute(db);
+}
+
+const NOW = sql`clock_timestamp()`;
+
+/**
+ * Inserts entries in one statement. A parameter per column is four times as fast as one JSON text.
+ */
+export async function insertEntries(tx: QueryExecutorProvider, rows: readonly NewEntryRow[]): Promise<void> {
+  const values = rows.map(
+    (row) => sql`(${row.id}, ${row.account_id}, ${row.at ?? NOW}, ${row.action}, ${row.actor}, ${row.credential_id},
+      ${row.address}, ${row.request_id}, ${row.subject}, ${row.subject_id}, ${row.application_id}, ${row.changes})`,
+  );
+  await sql`insert into audit_entry
+      (id, account_id, at, action, actor, credential_id, address, request_id, subject, subject_id, application_id, changes)
+    values ${sql.join(values)}`.execute(tx);
+}
+
+/** Counts an account's entries of an action and a reason in the last hour, up to `limit`. */
+export async function countLastHour(
+  tx: QueryExecutorProvider,
+  { accountId, action, reason }: { readonly accountId: string; readonly action: string; readonly reason: string | null },
+  limit: number,
+): Promise<number> {
+  // The pair bounds the scan of the action's index, which the planner would not do by `at` alone.
+  const { rows } = await sql<{ count: number }>`
+    select count(*)::int as count from (
+      select from audit_entry
+        where account_id = ${accountId}::uuid and action = ${action}::text and (action, at) > (${action}::text, now() - interval '1 hour')
+          and changes->>'reason' is not distinct from ${reason}::text
+        limit ${limit}::int
+    ) recent`.execute(tx);
+  return rows[0]?.count ?? 0;
+}
+
+/** Serialises transactions that count and write entries of an action in an account. */
+export async function lockAction(tx: QueryExecutorProvider, accountId: string, action: string): Promise<void> {
+  await sql`select pg_advisory_xact_lock(hashtextextended(${`audit/${action}/${accountId}`}, 0))`.execute(tx);
+}
+
+/** An account's entries, all or those of an application or an action. */
+export interface EntrySelection {
+  readonly accountId: string;
+  readonly filter: { readonly by: 'application_id' | 'action'; readonly value: string } | undefined;
+}
+
+/** The entry before which a page starts. */
+export interface PageStart {
+  readonly at: Date;
+  readonly id: string;
+}
+
+const COLUMNS = `id, at, action, actor, credential_id, address, request_id, subject, subject_id, application_id, changes::text`;
+
+const selectPage = (column?: 'application_id' | 'action') => ({
+  name: `select-audit-entries${column ? `-of-${column}` : ''}`,
+  text: `select ${COLUMNS} from audit_entry
+    where account_id = $1${column ? ` and ${column} = $5` : ''} and (at, id) < ($2::timestamptz, $3::uuid)
+    order by at desc, id desc limit $4`,
+});
+
+const PAGES = { all: selectPage(), application_id: selectPage('application_id'), action: selectPage('action') };
+
+/** Sorts after every entry. */
+const NEWEST = { at: 'infinity', id: 'ffffffff-ffff-ffff-ffff-ffffffffffff' };
+
+/** Selects an account's entries, newest first, up to `limit`. */
+export async function selectEntries(
+  pool: pg.Pool,
+  { accountId, filter }: EntrySelection,
+  { before, limit }: { readonly before: PageStart | undefined; readonly limit: number },
+): Promise<EntryRow[]> {
+  const { at, id } = before ?? NEWEST;
+  const values = [accountId, at, id, limit, ...(filter ? [filter.value] : [])];
+  const { rows } = await pool.query<EntryRow>({ ...PAGES[filter?.by ?? 'all'], values });
+  return rows;
+}

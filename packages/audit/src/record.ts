@@ -1,0 +1,92 @@
+import { newId } from '@latchkey/kit/validation/id';
+import type { QueryExecutorProvider } from 'kysely';
+import type { Origin } from './actor.ts';
+import { countLastHour, insertEntries, lockAction } from './audit.store.ts';
+
+/** What changed: names and values as the account's owner sees them, and never a secret. */
+export type Changes = Readonly<Record<string, string | number | boolean | null | readonly string[] | undefined>>;
+
+/** A change to record. */
+export interface AuditEvent {
+  readonly accountId: string;
+  /** Stable, in the form `application.created`. */
+  readonly action: string;
+  readonly subject: { readonly kind: 'account' | 'api_key' | 'application' | 'file'; readonly id: string };
+  /** Application of the subject, where the subject is none itself. */
+  readonly applicationId?: string;
+  readonly changes?: Changes;
+  /** When it happened, by the database's clock; now unless set. */
+  readonly at?: Date;
+}
+
+/**
+ * Writes changes to the audit log, in the transaction that makes them: neither exists without the
+ * other.
+ *
+ * @param tx the transaction of the change
+ */
+export async function recordAudit(tx: QueryExecutorProvider, origin: Origin, ...events: readonly AuditEvent[]): Promise<void> {
+  if (events.length === 0) return;
+  const rows = events.map(({ accountId, action, subject, applicationId, changes = {}, at = null }) => ({
+    id: newId(),
+    account_id: accountId,
+    at,
+    action,
+    actor: origin.kind,
+    credential_id: origin.credentialId ?? null,
+    address: origin.address ?? null,
+    request_id: origin.requestId ?? null,
+    subject: subject.kind,
+    subject_id: subject.id,
+    application_id: applicationId ?? (subject.kind === 'application' ? subject.id : null),
+    changes: toChangesJson(changes),
+  }));
+  await insertEntries(tx, rows);
+}
+
+/**
+ * Records what changes nothing, such as a failed sign-in: at most so many entries an hour of an
+ * action and a `reason` in one account.
+ *
+ * @param tx a transaction of its own
+ */
+export async function recordAuditUpTo(
+  tx: QueryExecutorProvider,
+  origin: Origin,
+  event: AuditEvent,
+  entriesPerHour: number,
+): Promise<void> {
+  const { accountId, action, changes: { reason } = {} } = event;
+  await lockAction(tx, accountId, action);
+  const count = await countLastHour(
+    tx,
+    { accountId, action, reason: typeof reason === 'string' ? reason : null },
+    entriesPerHour,
+  );
+  if (count < entriesPerHour) await recordAudit(tx, origin, event);
+}
+
+const TEXT_LENGTH_MAX = 256;
+const LIST_LENGTH_MAX = 20;
+const JSON_BYTES_MAX = 4_096;
+
+/**
+ * Changes as JSON of at most 4 KiB (docs/audit-log.md). An entry must never make its change fail.
+ */
+function toChangesJson(changes: Changes): string {
+  const bounded: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(changes)) {
+    if (typeof value === 'string') bounded[name] = truncate(value);
+    else if (typeof value === 'object' && value !== null) {
+      bounded[name] = value.slice(0, LIST_LENGTH_MAX).map(truncate);
+      if (value.length > LIST_LENGTH_MAX) bounded[`${name}Count`] = value.length;
+    } else bounded[name] = value;
+  }
+  const json = JSON.stringify(bounded);
+  return Buffer.byteLength(json) > JSON_BYTES_MAX ? '{"omitted":true}' : json;
+}
+
+/** `jsonb` refuses NUL and lone surrogates. */
+function truncate(text: string): string {
+  return text.slice(0, TEXT_LENGTH_MAX).replaceAll('\0', '').toWellFormed();
+}

@@ -1,0 +1,149 @@
+import { Code, ConnectError } from '@connectrpc/connect';
+import { ErrorInfoSchema } from '@latchkey/proto/latchkey/rpc/v1/error_pb';
+
+/**
+ * The one table from the kind of a failure to its Connect code, its HTTP status and the envelope code it has unless the
+ * catalogue entry names another (specification 7, decisions 3).
+ */
+export const ERROR_KINDS = {
+  malformed: { connectCode: Code.InvalidArgument, httpStatus: 400, envelopeCode: 'VALIDATION_ERROR' },
+  invalid: { connectCode: Code.InvalidArgument, httpStatus: 400, envelopeCode: 'bad_request' },
+  unauthenticated: { connectCode: Code.Unauthenticated, httpStatus: 401, envelopeCode: 'unauth' },
+  forbidden: { connectCode: Code.PermissionDenied, httpStatus: 403, envelopeCode: 'insufficient_scope' },
+  not_found: { connectCode: Code.NotFound, httpStatus: 404, envelopeCode: 'not_found' },
+  method_not_allowed: { connectCode: Code.Unimplemented, httpStatus: 405, envelopeCode: 'bad_request' },
+  timeout: { connectCode: Code.DeadlineExceeded, httpStatus: 408, envelopeCode: 'bad_request' },
+  conflict: { connectCode: Code.AlreadyExists, httpStatus: 409, envelopeCode: 'bad_request' },
+  too_large: { connectCode: Code.ResourceExhausted, httpStatus: 413, envelopeCode: 'limit_exceeded' },
+  unsupported_media_type: { connectCode: Code.InvalidArgument, httpStatus: 415, envelopeCode: 'VALIDATION_ERROR' },
+  rate_limited: { connectCode: Code.ResourceExhausted, httpStatus: 429, envelopeCode: 'rate_limit_reached' },
+  internal: { connectCode: Code.Internal, httpStatus: 500, envelopeCode: 'INTERNAL_ERROR' },
+  unavailable: { connectCode: Code.Unavailable, httpStatus: 503, envelopeCode: 'INTERNAL_ERROR' },
+} as const;
+
+export type ErrorKind = keyof typeof ERROR_KINDS;
+
+/** What a catalogue says of one error. */
+export interface ErrorDefinition {
+  readonly kind: ErrorKind;
+  /** Envelope code where the kind's own does not fit. */
+  readonly code?: string;
+  /** Sentence for the client. It names no secret and nothing of another account. */
+  readonly message: string;
+  /** Input that broke the rule; `request` unless set. A service names the input, the gateway adds where it is. */
+  readonly path?: string;
+  /** The rule in words, such as `must be 6 to 32 characters`; the message unless set. */
+  readonly rule?: string;
+}
+
+/** One input that broke a rule, and the rule in words, which never repeat the input (decisions 3). */
+export interface ErrorDetail {
+  readonly path: string;
+  readonly message: string;
+}
+
+/** Envelope codes whose errors carry details (decisions 3). */
+const DETAILED_CODES: ReadonlySet<string> = new Set(['VALIDATION_ERROR', 'bad_request']);
+
+/** A failure that a rule of the domain raised. Everything else is a defect, and masked. */
+export class DomainError extends Error {
+  override readonly name = 'DomainError';
+  readonly reason: string;
+  readonly kind: ErrorKind;
+  readonly code: string;
+  readonly metadata: Readonly<Record<string, string>>;
+  /** At least one for the codes that carry details, none for others. */
+  readonly details: readonly ErrorDetail[];
+
+  constructor(
+    reason: string,
+    definition: ErrorDefinition,
+    metadata: Readonly<Record<string, string>> = {},
+    details: readonly ErrorDetail[] = [],
+  ) {
+    super(definition.message);
+    this.reason = reason;
+    this.kind = definition.kind;
+    this.code = definition.code ?? ERROR_KINDS[definition.kind].envelopeCode;
+    this.metadata = metadata;
+    const { path = 'request', rule = definition.message } = definition;
+    const known = details.length > 0 ? details : [{ path, message: rule }];
+    this.details = DETAILED_CODES.has(this.code) ? known : [];
+  }
+
+  /** The same error with these details instead of its own. */
+  withDetails(...details: readonly ErrorDetail[]): DomainError {
+    return new DomainError(this.reason, this, this.metadata, details);
+  }
+
+  /** HTTP status of the kind. */
+  get httpStatus(): number {
+    return ERROR_KINDS[this.kind].httpStatus;
+  }
+}
+
+/** One function per reason, which builds the error to throw. */
+export type Catalogue<T> = { readonly [R in keyof T]: (metadata?: Readonly<Record<string, string>>) => DomainError };
+
+/**
+ * Makes a service's error catalogue: one function per reason, which builds the error to throw.
+ *
+ * @example throw errors.application_not_found();
+ */
+export function defineErrors<const T extends Record<string, ErrorDefinition>>(definitions: T): Catalogue<T> {
+  const entries = Object.entries(definitions).map(([reason, definition]) => [
+    reason,
+    (metadata?: Readonly<Record<string, string>>) => new DomainError(reason, definition, metadata),
+  ]);
+  return Object.fromEntries(entries) as Catalogue<T>;
+}
+
+/** Failures that any service may meet. */
+export const commonErrors = defineErrors({
+  request_malformed: { kind: 'invalid', message: 'The request is not valid HTTP', rule: 'must be valid HTTP' },
+  chunks_too_small: {
+    kind: 'invalid',
+    message: 'The chunks of the body are too small. Send at least 256 bytes in each.',
+    path: 'body',
+    rule: 'must be sent in chunks of at least 256 bytes',
+  },
+  dependency_unavailable: { kind: 'unavailable', message: 'The service is temporarily unavailable' },
+  too_many_calls: { kind: 'unavailable', message: 'The service has too much to do at the moment' },
+});
+
+/** The error as it travels: the kind's Connect code with an `ErrorInfo` detail. */
+export function toConnectError(err: DomainError): ConnectError {
+  const value = {
+    reason: err.reason,
+    kind: err.kind,
+    code: err.code,
+    metadata: err.metadata as { [key: string]: string },
+    details: [...err.details],
+  };
+  const { connectCode } = ERROR_KINDS[err.kind];
+  return new ConnectError(err.message, connectCode, undefined, [{ desc: ErrorInfoSchema, value }], err);
+}
+
+const NOT_ASKED: ReadonlySet<Code> = new Set([Code.Unavailable, Code.DeadlineExceeded, Code.Unauthenticated]);
+
+/**
+ * The domain error behind a failed call, or undefined when the failure is none: a masked internal error, or a transport's.
+ * Codes are not interpreted beyond `unavailable` and `deadline_exceeded`, which mean that the callee could not be asked, and `unauthenticated`, which
+ * means that it refused the credential of this service: what a client presents is refused with a reason.
+ */
+export function fromConnectError(err: unknown): DomainError | undefined {
+  if (err instanceof DomainError) return err;
+  if (!(err instanceof ConnectError)) return undefined;
+  const info = err.findDetails(ErrorInfoSchema)[0];
+  if (info && Object.hasOwn(ERROR_KINDS, info.kind)) {
+    const definition = { kind: info.kind as ErrorKind, message: err.rawMessage, ...(info.code && { code: info.code }) };
+    const details = info.details.map(({ path, message }) => ({ path, message }));
+    return new DomainError(info.reason, definition, info.metadata, details);
+  }
+  return NOT_ASKED.has(err.code) ? commonErrors.dependency_unavailable() : undefined;
+}
+
+/** Whether a call failed because no process of the callee could be reached, or because the one that took it went away. */
+export function isUnreachable(err: unknown): boolean {
+  return err instanceof ConnectError && err.code === Code.Unavailable && err.findDetails(ErrorInfoSchema).length === 0;
+}

@@ -1,0 +1,46 @@
+import type { Logger } from '../log/logger.ts';
+
+/** Rejects while the process can't do its work. */
+export type ReadinessCheck = () => Promise<void>;
+
+/** Age at which a result is out of date, in milliseconds: anyone may ask, and each check queries the database. */
+const AGE_MS_MAX = 250;
+
+/**
+ * A check that runs once for all callers of a moment. It logs why the process is not ready, once for each
+ * reason, since probes do not say it.
+ */
+export function cachedReadiness(check: ReadinessCheck, logger: Logger): ReadinessCheck {
+  let reason: string | undefined;
+  const logged = async () => {
+    try {
+      await check();
+    } catch (err) {
+      const message = err instanceof Error ? err.message : String(err);
+      if (message !== reason) logger.warn({ err }, 'not ready');
+      reason = message;
+      throw err;
+    }
+    if (reason !== undefined) logger.info('ready again');
+    reason = undefined;
+  };
+  let result: Promise<void> | undefined;
+  let staleAt = 0;
+  return () => {
+    if (!result || performance.now() >= staleAt) {
+      staleAt = Number.POSITIVE_INFINITY;
+      result = logged().finally(() => {
+        staleAt = performance.now() + AGE_MS_MAX;
+      });
+    }
+    return result;
+  };
+}
+
+/** A probe's response: 200 for ready, else 503. */
+export async function probeReadiness(check: ReadinessCheck): Promise<{ statusCode: number; status: string }> {
+  return check().then(
+    () => ({ statusCode: 200, status: 'ready' }),
+    () => ({ statusCode: 503, status: 'not ready' }),
+  );
+}

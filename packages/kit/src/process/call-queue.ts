@@ -1,0 +1,61 @@
+import pLimit, { type LimitFunction } from 'p-limit';
+import { commonErrors, type DomainError } from '../errors/errors.ts';
+
+/** Limits of a {@link CallQueue}, in all and per key. */
+export interface CallQueueLimits {
+  readonly underWay: number;
+  readonly underWayOfKey: number;
+  /** Calls that wait or run. */
+  readonly size: number;
+  readonly sizeOfKey: number;
+  /** Longest wait of a call, in milliseconds. */
+  readonly waitMs: number;
+}
+
+/**
+ * Limits concurrency per key, then overall, so that the calls of one key delay only themselves
+ * (promise S8).
+ */
+export class CallQueue {
+  readonly #limits: CallQueueLimits;
+  readonly #createError: () => DomainError;
+  readonly #limitAll: LimitFunction;
+  readonly #keys = new Map<string, { readonly limit: LimitFunction; size: number }>();
+  #size = 0;
+
+  /** @param createError the error of a rejected call; `dependency_unavailable` unless given */
+  constructor(limits: CallQueueLimits, createError: () => DomainError = commonErrors.dependency_unavailable) {
+    this.#limits = limits;
+    this.#createError = createError;
+    this.#limitAll = pLimit(limits.underWay);
+  }
+
+  /** Throws the queue's error if it is full for a key. */
+  check(key: string): void {
+    const { size, sizeOfKey } = this.#limits;
+    if (this.#size >= size || (this.#keys.get(key)?.size ?? 0) >= sizeOfKey) throw this.#createError();
+  }
+
+  /**
+   * Runs a call in turn; rejects with the queue's error after too long a wait. The caller checks
+   * for room.
+   */
+  async run<T>(key: string, call: () => Promise<T>): Promise<T> {
+    const lateAt = performance.now() + this.#limits.waitMs;
+    const own = this.#keys.get(key) ?? { limit: pLimit(this.#limits.underWayOfKey), size: 0 };
+    this.#keys.set(key, own);
+    own.size += 1;
+    this.#size += 1;
+    const callInTime = () => {
+      if (performance.now() >= lateAt) throw this.#createError();
+      return call();
+    };
+    try {
+      return await own.limit(() => this.#limitAll(callInTime));
+    } finally {
+      own.size -= 1;
+      this.#size -= 1;
+      if (own.size === 0) this.#keys.delete(key);
+    }
+  }
+}

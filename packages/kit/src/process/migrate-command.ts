@@ -1,0 +1,33 @@
+import { z } from 'zod';
+import { readConfig, urlSetting } from '../config/settings.ts';
+import { waitForDatabase } from '../database/database-wait.ts';
+import { type Migrations, migrate } from '../database/migrate.ts';
+import { createLogger } from '../log/logger.ts';
+import { orExit } from '../rpc/server/service-process.ts';
+import type { Command } from './commands.ts';
+
+const settings = z.object({ DATABASE_URL: urlSetting('postgres:', 'postgresql:') });
+
+/** Reads the settings of a migration, which needs no secret. Throws ConfigError. */
+export function readMigrationConfig(env: NodeJS.ProcessEnv): z.output<typeof settings> {
+  return readConfig(settings, env);
+}
+
+/** A service's command `migrate`. It waits for a database that is down, as the service does. */
+export function migrateCommand(schema: string, migrations: Migrations): Command {
+  return {
+    summary: 'brings the schema up to date, and ends',
+    async run() {
+      const { DATABASE_URL } = orExit(() => readMigrationConfig(process.env));
+      const logger = createLogger(schema, 'info');
+      try {
+        await waitForDatabase(DATABASE_URL, { logger });
+        const applied = await migrate(DATABASE_URL, schema, migrations);
+        process.stdout.write(applied.length === 0 ? 'The schema is up to date.\n' : `Applied ${applied.join(', ')}.\n`);
+      } catch (err) {
+        logger.fatal({ err }, 'migration failed');
+        process.exitCode = 1;
+      }
+    },
+  };
+}

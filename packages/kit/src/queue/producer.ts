@@ -1,0 +1,106 @@
+import { Queue } from 'bullmq';
+import type { Logger } from '../log/logger.ts';
+import { currentOrigin } from '../log/request-context.ts';
+import { connectInBackground, createFailFastRedis, type Redis } from '../redis/redis.ts';
+import { activeTracer } from '../telemetry/tracing.ts';
+import { JOB_OPTIONS, ORIGIN_PROPERTY, QUEUE_PREFIX, type QueueJob, spanAttributes } from './job.ts';
+import { watchQueues } from './metrics.ts';
+
+/** Options of {@link createQueueProducer}. */
+export interface QueueProducerOptions {
+  readonly url: string;
+  /** Name of the connection in Redis. */
+  readonly name: string;
+  readonly queues: readonly string[];
+  readonly logger: Logger;
+  /** Called whenever the connection to Redis is ready. */
+  readonly onReady?: () => void;
+}
+
+/** Adds jobs to queues. */
+export interface QueueProducer {
+  /** Starts to connect, and retries in the background. */
+  connect(): void;
+  /**
+   * Adds jobs to one of the queues, all or some of them. A job whose id waits already stays as it
+   * is,
+   * so that adding all of them again is safe.
+   *
+   * @returns false when {@link WAITING_MAX} jobs wait already
+   * @throws Error within a second when Redis did not take all of them; nothing is sent later
+   */
+  add(queue: string, jobs: readonly QueueJob[]): Promise<boolean>;
+  /** Closes the connection, whatever state Redis is in. */
+  close(): Promise<void>;
+}
+
+/** Most jobs that wait in a queue, which Redis holds in memory. */
+export const WAITING_MAX = 10_000;
+
+/**
+ * Creates a producer for some queues, on one connection. Nothing is connected before {@link
+ * QueueProducer.connect}.
+ */
+export function createQueueProducer({ url, name, queues: names, logger, onReady }: QueueProducerOptions): QueueProducer {
+  const redis = createFailFastRedis(url, logger, { name, commandTimeoutMs: 1_000, reconnectDelayMsMax: 500 });
+  if (onReady) redis.on('ready', onReady);
+  const queues = new Map(names.map((queueName) => [queueName, openQueue(queueName, redis)]));
+  const unwatch = watchQueues(name, [...queues.values()]);
+  const full = new Set<string>();
+  const noteFull = (queueName: string, isFull: boolean) => {
+    if (isFull === full.has(queueName)) return;
+    const facts = { queue: queueName };
+    if (isFull) full.add(queueName);
+    else full.delete(queueName);
+    if (isFull) logger.warn(facts, 'queue is full: no worker takes its jobs');
+    else logger.info(facts, 'queue takes jobs again');
+  };
+  return {
+    connect: () => void connectInBackground(redis),
+    async add(queueName, jobs) {
+      const queue = queues.get(queueName);
+      if (!queue) throw new Error(`Unknown queue ${queueName}`);
+      const isFull = (await queue.getJobCountByTypes('waiting', 'prioritized')) >= WAITING_MAX;
+      noteFull(queueName, isFull);
+      if (!isFull) await addTraced(queue, jobs);
+      return !isFull;
+    },
+    async close() {
+      unwatch();
+      // First, as BullMQ would wait for a command on its way to a frozen Redis.
+      redis.disconnect();
+      await Promise.all([...queues.values()].map((queue) => queue.close()));
+    },
+  };
+}
+
+function openQueue(queueName: string, connection: Redis): Queue {
+  const queue = new Queue(queueName, {
+    connection,
+    prefix: QUEUE_PREFIX,
+    defaultJobOptions: JOB_OPTIONS,
+    // What BullMQ asks of a new connection fails for good when Redis is down at that moment.
+    skipWaitingForReady: true,
+    skipVersionCheck: true,
+    skipMetasUpdate: true,
+  });
+  // The connection's own errors, which have been logged.
+  queue.on('error', () => undefined);
+  return queue;
+}
+
+/** Adds jobs with the origin of each, whose trace goes on in the worker. */
+async function addTraced(queue: Queue, jobs: readonly QueueJob[]): Promise<void> {
+  const attributes = spanAttributes(queue.name, 'send');
+  const sent = jobs.map(({ id, name, data, priority, origin = currentOrigin() }) => {
+    const parent = origin?.traceparent;
+    const span = parent && activeTracer()?.start({ name: `send ${queue.name}`, kind: 'producer', parent, attributes });
+    const packed = origin && { [ORIGIN_PROPERTY]: { ...origin, ...(span && { traceparent: span.traceparent }) } };
+    return { span, job: { name, data: { ...data, ...packed }, opts: { jobId: id, ...(priority && { priority }) } } };
+  });
+  try {
+    await queue.addBulk(sent.map(({ job }) => job));
+  } finally {
+    for (const { span } of sent) if (span) span.end();
+  }
+}

@@ -1,0 +1,208 @@
+import { type Job, Worker } from 'bullmq';
+import type { Logger } from '../log/logger.ts';
+import { type CallOrigin, onBehalfOf } from '../log/request-context.ts';
+import { within } from '../process/within.ts';
+import { createOutageLog, type OutageLog, Redis } from '../redis/redis.ts';
+import { Counter, Histogram } from '../telemetry/metrics.ts';
+import { inSpan } from '../telemetry/tracing.ts';
+import { ORIGIN_PROPERTY, QUEUE_PREFIX, type QueueJob, spanAttributes } from './job.ts';
+
+/** Options of {@link createQueueWorker}. */
+export interface QueueWorkerOptions {
+  readonly url: string;
+  readonly queue: string;
+  /** Name of the connections in Redis. */
+  readonly name: string;
+  /**
+   * Processes a job. It must be idempotent: a job may be processed more than once, also by two
+   * processes concurrently. A rejection makes the queue retry later.
+   */
+  readonly handle: (job: QueueJob) => Promise<void>;
+  readonly logger: Logger;
+  /** Most concurrent jobs; 2 unless set. */
+  readonly concurrency?: number;
+  /**
+   * How long a stop waits for running jobs, in milliseconds; 5 s unless set. Another process takes
+   * over the rest.
+   */
+  readonly stopMsMax?: number;
+}
+
+/** Processes the jobs of a queue. */
+export interface QueueWorker {
+  /** Starts to take jobs, as soon as Redis can be reached. */
+  start(): void;
+  /**
+   * Takes no further job, and resolves when running ones have ended or had their time, whatever
+   * state Redis is in.
+   */
+  stop(): Promise<void>;
+}
+
+/**
+ * The job of a dead process goes to another one after this time and up to {@link
+ * STALLED_INTERVAL_MS}.
+ */
+const LOCK_MS = 10_000;
+const STALLED_INTERVAL_MS = 5_000;
+/** Processes that may die over one job until it is given up; most are merely restarted. */
+const STALLED_MAX = 10;
+const REFUSED_DELAY_MS = 1_000;
+/** BullMQ's errors are logged once in so long, in milliseconds. */
+const ERROR_INTERVAL_MS = 60_000;
+const STOP_MS_MAX = 5_000;
+const CLOSE_TIMEOUT_MS = 500;
+/**
+ * A worker that waits for jobs is silent for up to 10 s; a connection that is silent for longer is
+ * replaced.
+ */
+const SILENCE_MS_MAX = 15_000;
+const RECONNECT_DELAY_MS_MAX = 1_000;
+
+const jobDurations = new Histogram({
+  name: 'latchkey_queue_job_duration_seconds',
+  help: 'Time that tries of jobs took, by queue and outcome: done or failed.',
+  labels: ['queue', 'outcome'],
+  buckets: [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
+});
+
+const jobsGivenUp = new Counter({
+  name: 'latchkey_queue_jobs_given_up_total',
+  help: 'Jobs that failed as often as they are tried.',
+  labels: ['queue'],
+});
+
+/**
+ * The connection of a worker. BullMQ duplicates it to wait for jobs; knowing both allows to watch
+ * both, and to close both while BullMQ waits. Commands wait while Redis is away, as BullMQ demands.
+ */
+class WorkerConnection extends Redis {
+  readonly #outages: OutageLog;
+  readonly #copies: Redis[] = [];
+
+  constructor(url: string, name: string, outages: OutageLog) {
+    super(url, {
+      connectionName: name,
+      maxRetriesPerRequest: null,
+      connectTimeout: 2_000,
+      socketTimeout: SILENCE_MS_MAX,
+      retryStrategy: (attempt) => Math.min(attempt * 100, RECONNECT_DELAY_MS_MAX),
+    });
+    this.#outages = outages;
+    outages.watch(this);
+  }
+
+  override duplicate(override?: Parameters<Redis['duplicate']>[0]): Redis {
+    const copy = super.duplicate(override);
+    this.#outages.watch(copy);
+    this.#copies.push(copy);
+    return copy;
+  }
+
+  disconnectAll(): void {
+    for (const redis of [this, ...this.#copies]) redis.disconnect();
+  }
+}
+
+/**
+ * Waits after a refusal: BullMQ asks again immediately when Redis is full, read-only or loading its
+ * data.
+ */
+class PatientWorker extends Worker {
+  protected override async moveToActive(token: string, name?: string) {
+    try {
+      return await super.moveToActive(token, name);
+    } catch (err) {
+      if (!this.closing) await this.delay(REFUSED_DELAY_MS);
+      throw err;
+    }
+  }
+}
+
+/** Creates a worker on one queue. Nothing is connected before its start. */
+export function createQueueWorker(options: QueueWorkerOptions): QueueWorker {
+  let stop: (() => Promise<void>) | undefined;
+  return {
+    start() {
+      stop ??= startWorker(options);
+    },
+    async stop() {
+      await stop?.();
+      stop = undefined;
+    },
+  };
+}
+
+function startWorker(options: QueueWorkerOptions): () => Promise<void> {
+  const { url, queue, name, handle, logger, concurrency = 2, stopMsMax = STOP_MS_MAX } = options;
+  const outages = createOutageLog(logger);
+  // Starts the series at 0, so that its first step is seen as one.
+  jobsGivenUp.add(0, queue);
+  const connection = new WorkerConnection(url, name, outages);
+  const running = new Set<Promise<void>>();
+  const processJob = async (job: Job) => {
+    const work = runJob(queue, unpackJob(job), handle);
+    running.add(work);
+    await work.finally(() => running.delete(work));
+  };
+  const worker = new PatientWorker(queue, processJob, {
+    connection,
+    prefix: QUEUE_PREFIX,
+    concurrency,
+    lockDuration: LOCK_MS,
+    stalledInterval: STALLED_INTERVAL_MS,
+    maxStalledCount: STALLED_MAX,
+    runRetryDelay: REFUSED_DELAY_MS,
+    // What BullMQ asks of a new connection fails for good when Redis refuses it once.
+    skipWaitingForReady: true,
+    skipVersionCheck: true,
+  });
+  logFailures(worker, logger.child({ queue }), outages.isDown);
+  return async () => {
+    // Without Redis, BullMQ waits for it even to close. No job can be taken then.
+    if (connection.status === 'ready') await within(stopMsMax, worker.close());
+    else await within(stopMsMax, Promise.allSettled(running));
+    connection.disconnectAll();
+    await within(CLOSE_TIMEOUT_MS, worker.close(true));
+  };
+}
+
+function unpackJob({ id = '', name, data: packed }: Job): QueueJob {
+  const { [ORIGIN_PROPERTY]: origin, ...data } = packed as Record<string, unknown>;
+  return { id, name, data, origin: origin as CallOrigin | undefined };
+}
+
+/** Processes a job in the context of the request that it was added for. */
+async function runJob(queue: string, job: QueueJob, handle: QueueWorkerOptions['handle']): Promise<void> {
+  const { requestId = '', traceparent: parent } = job.origin ?? {};
+  const startedAt = performance.now();
+  const span = { name: `process ${queue}`, kind: 'consumer', parent, attributes: spanAttributes(queue, 'process') } as const;
+  let outcome = 'failed';
+  try {
+    await inSpan(span, () => onBehalfOf(requestId, () => handle(job)));
+    outcome = 'done';
+  } finally {
+    jobDurations.observe((performance.now() - startedAt) / 1_000, queue, outcome);
+  }
+}
+
+/**
+ * Logs the first failure and the last one of each job, and what BullMQ reports outside of outages.
+ */
+function logFailures(worker: Worker, logger: Logger, isDown: () => boolean): void {
+  let loggedAt = Number.NEGATIVE_INFINITY;
+  worker.on('error', (err) => {
+    if (isDown() || performance.now() - loggedAt < ERROR_INTERVAL_MS) return;
+    loggedAt = performance.now();
+    logger.warn({ err }, 'queue in trouble');
+  });
+  worker.on('failed', (job, err) => {
+    if (!job) return;
+    const requestId = unpackJob(job).origin?.requestId;
+    const facts = { requestId, err, jobId: job.id, job: job.name, attempt: job.attemptsMade };
+    if (job.finishedOn !== undefined) {
+      jobsGivenUp.add(1, worker.name);
+      logger.error(facts, 'job given up');
+    } else if (job.attemptsMade === 1) logger.warn(facts, 'job failed, and will be tried again');
+  });
+}

@@ -1,0 +1,166 @@
+import { randomUUID } from 'node:crypto';
+import { eventually } from '@latchkey/testkit/eventually';
+import { findFreePort } from '@latchkey/testkit/free-port';
+import { type OwnRedis, startOwnRedis } from '@latchkey/testkit/own-redis';
+import { testRedis } from '@latchkey/testkit/redis';
+import { startTcpProxy } from '@latchkey/testkit/tcp-proxy';
+import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { memoryLogger } from '../testing/memory-logger.ts';
+import { startTcpServer } from '../testing/servers.ts';
+import { checkRedisAccess, connectInBackground, createFailFastRedis, createSubscriber } from './redis.ts';
+
+const OUTAGE = ['redis is unreachable', 'redis is reachable again'];
+
+async function open(url: string) {
+  const { logger, lines } = memoryLogger();
+  const redis = createFailFastRedis(url, logger);
+  onTestFinished(() => redis.disconnect());
+  await connectInBackground(redis);
+  return { redis, messages: () => lines.map(({ msg }) => msg) };
+}
+
+async function proxied() {
+  const proxy = await startTcpProxy((await testRedis()).url);
+  onTestFinished(() => proxy.close());
+  return { proxy, ...(await open(proxy.url)) };
+}
+
+async function rejection(call: Promise<unknown>): Promise<number> {
+  const startedAt = performance.now();
+  await expect(call).rejects.toThrow();
+  return performance.now() - startedAt;
+}
+
+describe('a fail-fast connection', () => {
+  it('rejects commands immediately while Redis is down, and logs that once', async () => {
+    const { redis, messages } = await open(`redis://127.0.0.1:${await findFreePort()}`);
+    for (let i = 0; i < 3; i += 1) expect(await rejection(redis.get('key'))).toBeLessThan(1_000);
+    await eventually(() => redis.status === 'reconnecting');
+    expect(messages()).toEqual(['redis is unreachable']);
+  });
+
+  it('logs a wrong password once, as a refusal', async () => {
+    const url = Object.assign(new URL((await testRedis()).url), { username: 'nobody', password: 'wrong' });
+    const { redis, messages } = await open(url.href);
+    let attempts = 0;
+    redis.on('reconnecting', () => {
+      attempts += 1;
+    });
+    await eventually(() => attempts > 2);
+    expect(messages()).toEqual(['redis refuses the user or the password of REDIS_URL']);
+  });
+
+  it('rejects commands within a second while Redis is frozen, and works again afterwards', async () => {
+    const { proxy, redis } = await proxied();
+    await redis.mset('a', '1', 'b', '2');
+    proxy.freeze();
+    const waits = await Promise.all(Array.from({ length: 10 }, () => rejection(redis.get('a'))));
+    expect(Math.max(...waits)).toBeLessThan(1_000);
+    await proxy.restore();
+    await eventually(async () => expect(await redis.get('b')).toBe('2'), { timeoutMs: 10_000 });
+    expect(await redis.get('a')).toBe('1');
+  });
+
+  it('replaces a connection that Redis no longer answers', async () => {
+    const { proxy, redis, messages } = await proxied();
+    await redis.set('key', 'value');
+    proxy.abandon();
+    await eventually(async () => expect(await redis.get('key')).toBe('value'), { timeoutMs: 10_000 });
+    expect(messages()).toEqual(OUTAGE);
+  });
+});
+
+describe('the check of access', () => {
+  const withUser = (url: string, username: string) => Object.assign(new URL(url), { username, password: 'swordfish' }).href;
+  /** A server with one response to everything. */
+  const saying = async (words: string) => {
+    const { port } = await startTcpServer((socket) => socket.on('data', () => words && socket.write(words)));
+    return `redis://127.0.0.1:${port}`;
+  };
+
+  it('fails where Redis refuses the user, its rights or a missing password, and hides the password', async () => {
+    const { url } = await testRedis();
+    const barred = `test-${randomUUID()}`;
+    const { redis: owner } = await open(url);
+    await owner.call('ACL', 'SETUSER', barred, 'on', '>swordfish', '-@all');
+    onTestFinished(async () => void (await owner.call('ACL', 'DELUSER', barred)));
+    for (const [refused, word] of [
+      [withUser(url, 'nobody'), 'WRONGPASS'],
+      [withUser(url, barred), 'NOPERM'],
+      [await saying('-NOAUTH Authentication required.\r\n'), 'NOAUTH'],
+    ] as const) {
+      const err = await checkRedisAccess(refused).catch((failure: Error) => failure);
+      const start = `redis refuses the user or the password of REDIS_URL, at ${new URL(refused).host}: ${word} `;
+      expect(err?.message.slice(0, start.length)).toBe(start);
+      expect(err?.message).not.toContain('swordfish');
+    }
+  });
+
+  it('passes while Redis is down, silent or loading', async () => {
+    const urls = [`redis://127.0.0.1:${await findFreePort()}`, await saying(''), await saying('-LOADING the dataset\r\n')];
+    await Promise.all(urls.map(checkRedisAccess));
+  });
+});
+
+describe('a subscriber', () => {
+  const CHANNEL = 'latchkey:test';
+  let redis: OwnRedis;
+  beforeAll(async () => {
+    redis = await startOwnRedis();
+    return () => redis.remove();
+  });
+
+  async function subscribe() {
+    const { logger, lines } = memoryLogger();
+    const heard: string[] = [];
+    const onReady = () => void subscriber.subscribe(CHANNEL).catch(() => undefined);
+    const subscriber = createSubscriber(redis.url, logger, { name: 'latchkey-test-subscriber', onReady });
+    onTestFinished(() => subscriber.disconnect());
+    subscriber.on('message', (_channel, message: string) => heard.push(message));
+    await connectInBackground(subscriber);
+    const hears = (message: string) =>
+      eventually(async () => {
+        await redis.ask((client) => client.publish(CHANNEL, message));
+        return heard.includes(message);
+      });
+    await hears('first');
+    return { subscriber, hears, messages: () => lines.map(({ msg }) => msg) };
+  }
+
+  it('is back a second after Redis, with its name, and queues no subscription meanwhile', async () => {
+    const { subscriber, hears, messages } = await subscribe();
+    await redis.stop();
+    await eventually(() => messages().length === 1);
+    await expect(subscriber.subscribe('latchkey:other')).rejects.toThrow();
+    await redis.start();
+    const startedAt = performance.now();
+    await hears('second');
+    expect(performance.now() - startedAt).toBeLessThan(1_500);
+    expect(await redis.ask((client) => client.pubsub('CHANNELS', 'latchkey:*'))).toEqual([CHANNEL]);
+    expect(await redis.ask(async (client) => String(await client.client('LIST')))).toContain('name=latchkey-test-subscriber');
+    expect(messages()).toEqual(OUTAGE);
+  });
+
+  it('replaces a frozen connection within 10 s, and hears again when Redis goes on', async () => {
+    const { subscriber, hears, messages } = await subscribe();
+    const closed = new Promise((resolve) => subscriber.once('close', resolve));
+    redis.freeze();
+    onTestFinished(() => redis.thaw());
+    const frozenAt = performance.now();
+    await closed;
+    expect(performance.now() - frozenAt).toBeLessThan(10_500);
+    redis.thaw();
+    await hears('second');
+    expect(messages()).toEqual(OUTAGE);
+  });
+
+  it('closes immediately while Redis is frozen', async () => {
+    const { subscriber } = await subscribe();
+    redis.freeze();
+    onTestFinished(() => redis.thaw());
+    const startedAt = performance.now();
+    subscriber.disconnect();
+    await eventually(() => subscriber.status === 'end');
+    expect(performance.now() - startedAt).toBeLessThan(2_000);
+  });
+});

@@ -1,0 +1,73 @@
+import { Code, ConnectError } from '@connectrpc/connect';
+import { DEADLINE_MS_MAX, MESSAGE_BYTES_MAX } from './route.ts';
+
+/** Request headers as a plain record, or anything else that `Headers` accepts. */
+export type HeaderSource = ConstructorParameters<typeof Headers>[0];
+
+/** An `AbortController`, or something cheaper. */
+export interface Abortable {
+  abort(reason?: unknown): void;
+}
+
+/** Limits of one call. */
+export interface CallLimits {
+  readonly signal: AbortSignal | undefined;
+  /** Time until the deadline, in milliseconds. */
+  readonly timeoutMs: number;
+}
+
+/** The error of a call whose caller gave up. */
+export function canceled(): ConnectError {
+  return new ConnectError('the call was canceled', Code.Canceled);
+}
+
+function deadlineExceeded(): ConnectError {
+  return new ConnectError('the deadline has passed', Code.DeadlineExceeded);
+}
+
+/** The error of a message beyond the size limit. */
+export function tooLarge(what: 'request' | 'response'): ConnectError {
+  return new ConnectError(`the ${what} is larger than ${MESSAGE_BYTES_MAX} bytes`, Code.ResourceExhausted);
+}
+
+/** The error of a call that an aborted signal ended; a deadline is passed on as such. */
+export function endedBy({ reason }: AbortSignal): ConnectError {
+  return reason instanceof ConnectError && reason.code === Code.DeadlineExceeded ? deadlineExceeded() : canceled();
+}
+
+/** A client's deadline in whole milliseconds, within what servers allow; undefined, 0 and less mean the maximum. */
+export function clientTimeoutMs(timeoutMs: number | undefined): number {
+  return timeoutMs === undefined || !(timeoutMs > 0) ? DEADLINE_MS_MAX : Math.min(Math.ceil(timeoutMs), DEADLINE_MS_MAX);
+}
+
+/** Milliseconds until a time of `performance.now()`; at least 1, since 0 means no deadline. */
+export function timeLeftMs(deadlineAt: number): number {
+  return Math.max(1, Math.ceil(deadlineAt - performance.now()));
+}
+
+/**
+ * Runs a call until it ends, its deadline passes or its caller gives up, whichever is first. Then aborts
+ * `call`, so that whatever still runs for it can stop.
+ */
+export function runCall<T>({ signal, timeoutMs }: CallLimits, call: Abortable, run: () => Promise<T>): Promise<T> {
+  if (signal?.aborted) return Promise.reject(endedBy(signal));
+  return new Promise<T>((resolve, reject) => {
+    const release = () => {
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', onAbort);
+    };
+    const fail = (err: unknown) => {
+      release();
+      reject(err);
+      call.abort(err);
+    };
+    const onAbort = () => fail(endedBy(signal as AbortSignal));
+    const timer = setTimeout(() => fail(deadlineExceeded()), timeoutMs);
+    signal?.addEventListener('abort', onAbort, { once: true });
+    run().then((value) => {
+      release();
+      resolve(value);
+      call.abort();
+    }, fail);
+  });
+}

@@ -1,0 +1,58 @@
+import { create, type DescMessage, type Message, type MessageShape } from '@bufbuild/protobuf';
+import { Code, ConnectError, type Transport } from '@connectrpc/connect';
+import type { Logger } from '../../log/logger.ts';
+import { clientTimeoutMs, type HeaderSource, runCall } from '../call.ts';
+import { methodPath, REQUEST_ID_HEADER, type RpcRoute } from '../route.ts';
+import { bindMethods, internalError } from '../server/bound-method.ts';
+import { UnaryContext } from '../server/unary-context.ts';
+
+/**
+ * A transport that calls the handlers of this process. Nothing is serialised: caller and handler share
+ * messages, and neither may change them. Errors, deadlines and cancellation are those of the wire; sizes
+ * are unlimited.
+ */
+export function createDirectTransport(routes: readonly RpcRoute[], logger: Logger): Transport {
+  const methods = bindMethods(routes, logger, { isDirect: true });
+  return {
+    async unary(method, signal, timeoutMs, header, input, values) {
+      const path = methodPath(method);
+      const bound = methods.get(path);
+      if (!bound) throw new ConnectError(`${path} is not implemented`, Code.Unimplemented);
+      const message = '$typeName' in input ? (input as Message) : create(method.input as DescMessage, input);
+      const limits = { signal: signal ?? undefined, timeoutMs: clientTimeoutMs(timeoutMs) };
+      const context = new UnaryContext(bound.method, path, header, limits.timeoutMs, values);
+      const output = await runCall(limits, context, () => bound.invoke(message, context, requestIdOf(header))).catch(
+        (err: unknown) => {
+          throw withWrittenHeaders(err, context);
+        },
+      );
+      return {
+        stream: false,
+        service: method.parent,
+        method,
+        message: output as MessageShape<typeof method.output>,
+        get header() {
+          return context.responseHeader;
+        },
+        get trailer() {
+          return context.responseTrailer;
+        },
+      };
+    },
+    stream: () => Promise.reject(new ConnectError('services have no streaming methods', Code.Unimplemented)),
+  };
+}
+
+/** On the wire, headers and trailers of a failed call are the metadata of its error. */
+function withWrittenHeaders(err: unknown, { writtenHeader, writtenTrailer }: UnaryContext): unknown {
+  const error = err instanceof ConnectError ? err : internalError();
+  for (const headers of [writtenHeader, writtenTrailer])
+    headers?.forEach((value, name) => void error.metadata.append(name, value));
+  return error;
+}
+
+function requestIdOf(header: HeaderSource): string {
+  if (header === undefined) return '';
+  if (header instanceof Headers || Array.isArray(header)) return new Headers(header).get(REQUEST_ID_HEADER) ?? '';
+  return (header as Record<string, string>)[REQUEST_ID_HEADER] ?? '';
+}

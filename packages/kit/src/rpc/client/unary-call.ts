@@ -1,0 +1,156 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import { type DescMethodUnary, type Message, toBinary } from '@bufbuild/protobuf';
+import { Code, ConnectError } from '@connectrpc/connect';
+import type { Dispatcher, Pool } from 'undici';
+import { type Abortable, canceled, type HeaderSource, timeLeftMs, tooLarge } from '../call.ts';
+import { MESSAGE_BYTES_MAX, methodPath } from '../route.ts';
+import type { WholeResponse } from './response.ts';
+
+/** Headers that the protocol sets; a caller's own are dropped. */
+const RESERVED = new Set([
+  'authorization',
+  'connect-protocol-version',
+  'connect-timeout-ms',
+  'content-encoding',
+  'content-length',
+  'content-type',
+]);
+
+/** A stopping service may close several connections of the pool one after the other (promise R8). */
+const TRIES_MAX = 4;
+
+/**
+ * One unary call over a pool: one POST, and its response read whole. A request that no service has read
+ * is sent again: it found no connection, or the service said so (408) while it closed the connection.
+ * Nothing else is sent twice. An abort costs the connection.
+ */
+export class UnaryCall implements Dispatcher.DispatchHandler, Abortable {
+  readonly #pool: Pool;
+  readonly #authorization: string;
+  readonly #deadlineAt: number;
+  #path = '';
+  #body: Uint8Array | undefined;
+  #header: HeaderSource;
+  #resolve: ((response: WholeResponse) => void) | undefined;
+  #reject: ((err: unknown) => void) | undefined;
+  #controller: Dispatcher.DispatchController | undefined;
+  #failure: Error | undefined;
+  #isOver = false;
+  #tries = 0;
+  #status = 0;
+  #headers: IncomingHttpHeaders = {};
+  #chunks: Buffer[] = [];
+  #size = 0;
+
+  /** @param timeoutMs time until the deadline that the service is told, in milliseconds */
+  constructor(pool: Pool, authorization: string, timeoutMs: number) {
+    this.#pool = pool;
+    this.#authorization = authorization;
+    this.#deadlineAt = performance.now() + timeoutMs;
+  }
+
+  /** Rejects with a ConnectError: `unavailable` if the service can't be reached or goes away. */
+  send(method: DescMethodUnary, message: Message, header: HeaderSource): Promise<WholeResponse> {
+    this.#path = methodPath(method);
+    this.#header = header;
+    return new Promise((resolve, reject) => {
+      this.#body = serialize(method, message);
+      this.#resolve = resolve;
+      this.#reject = reject;
+      this.#dispatch();
+    });
+  }
+
+  /** Without a reason, the call has already ended. */
+  abort(reason?: unknown): void {
+    this.#isOver = true;
+    if (reason !== undefined) this.#fail(reason instanceof Error ? reason : canceled());
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    // A throw drops a call canceled while it waited; aborting the controller would close the connection.
+    if (this.#failure) throw this.#failure;
+    this.#controller = controller;
+  }
+
+  onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
+    this.#status = status;
+    this.#headers = headers;
+  }
+
+  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.#size += chunk.byteLength;
+    if (this.#size > MESSAGE_BYTES_MAX) this.#fail(tooLarge('response'));
+    else this.#chunks.push(chunk);
+  }
+
+  onResponseEnd(): void {
+    // A call itself is never answered like this: its errors are JSON.
+    if (this.#status === 408 && this.#headers['content-type'] === undefined) {
+      if (!this.#sendAgain()) this.#reject?.(new ConnectError('no service has read the call', Code.Unavailable));
+      return;
+    }
+    const body = this.#chunks.length === 1 ? (this.#chunks[0] as Buffer) : Buffer.concat(this.#chunks);
+    this.#resolve?.({ status: this.#status, headers: this.#headers, body });
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, err: Error): void {
+    const isInvalid = (err as NodeJS.ErrnoException).code === 'UND_ERR_INVALID_ARG';
+    if (!isInvalid && !this.#controller && this.#sendAgain()) return;
+    const code = isInvalid ? Code.Internal : Code.Unavailable;
+    this.#reject?.(this.#failure ?? new ConnectError(err.message, code, undefined, undefined, err));
+  }
+
+  #fail(reason: Error): void {
+    if (this.#failure) return;
+    this.#failure = reason;
+    this.#reject?.(reason);
+    this.#controller?.abort(reason);
+  }
+
+  #sendAgain(): boolean {
+    if (this.#isOver || this.#tries >= TRIES_MAX) return false;
+    this.#controller = undefined;
+    this.#status = 0;
+    this.#chunks = [];
+    this.#size = 0;
+    // By then the pool has heard of further connections that were closed.
+    setImmediate(() => {
+      if (!this.#isOver) this.#dispatch();
+    });
+    return true;
+  }
+
+  #dispatch(): void {
+    this.#tries += 1;
+    const headers = [
+      'content-type',
+      'application/proto',
+      'connect-protocol-version',
+      '1',
+      'connect-timeout-ms',
+      String(timeLeftMs(this.#deadlineAt)),
+      'authorization',
+      this.#authorization,
+    ];
+    appendHeaders(headers, this.#header);
+    this.#pool.dispatch({ path: this.#path, method: 'POST', headers, body: this.#body as Uint8Array }, this);
+  }
+}
+
+function serialize(method: DescMethodUnary, message: Message): Uint8Array {
+  let body: Uint8Array;
+  try {
+    body = toBinary(method.input, message);
+  } catch (err) {
+    throw new ConnectError('the request is no valid message', Code.Internal, undefined, undefined, err);
+  }
+  if (body.byteLength > MESSAGE_BYTES_MAX) throw tooLarge('request');
+  return body;
+}
+
+function appendHeaders(headers: string[], given: HeaderSource): void {
+  if (given === undefined) return;
+  const pairs = Array.isArray(given) || given instanceof Headers ? new Headers(given).entries() : Object.entries(given);
+  for (const [name, value] of pairs) if (!RESERVED.has(name.toLowerCase())) headers.push(name, String(value));
+}

@@ -1,0 +1,81 @@
+import type { DescMethodUnary } from '@bufbuild/protobuf';
+import { Code, ConnectError } from '@connectrpc/connect';
+import { Counter, Histogram, type Observe } from '../telemetry/metrics.ts';
+import { type ActiveSpan, activeTracer, type SpanOptions } from '../telemetry/tracing.ts';
+
+const labels = ['service', 'method', 'code'];
+/** Most calls take milliseconds; those that wait for an unreachable database end at 2.5 and 4.5 s. */
+const CALL_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
+
+export const rpcServed = new Histogram({
+  name: 'latchkey_rpc_server_duration_seconds',
+  help: 'Time that calls took here, by service, method and code; ok for those that succeeded.',
+  labels,
+  buckets: CALL_BUCKETS,
+});
+
+export const rpcCalled = new Histogram({
+  name: 'latchkey_rpc_client_duration_seconds',
+  help: 'Time that calls of other services took as this process saw it.',
+  labels,
+  buckets: CALL_BUCKETS,
+});
+
+export const bodiesServed = new Histogram({
+  name: 'latchkey_body_duration_seconds',
+  help: 'Time that uploads and downloads took here, by route and code.',
+  labels: ['route', 'code'],
+  buckets: [0.01, 0.05, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 180, 600],
+});
+
+export const credentialRejections = new Counter({
+  name: 'latchkey_rpc_credential_refusals_total',
+  help: 'Calls refused for want of a service credential.',
+});
+
+export const overloadRejections = new Counter({
+  name: 'latchkey_rpc_overload_refusals_total',
+  help: 'Calls and bodies refused because too many were under way.',
+});
+
+/** The code of a failed call in metrics and spans, such as `not_found`. */
+export function codeName(err: unknown): string {
+  const { code } = ConnectError.from(err);
+  return (Code[code] ?? 'Unknown').replace(/(?<=[a-z])[A-Z]/g, (letter) => `_${letter}`).toLowerCase();
+}
+
+/** Measures the calls of one method. */
+export interface CallTimer {
+  readonly ok: Observe;
+  failed(seconds: number, code: string): void;
+}
+
+/** A timer for a method; undefined while metrics are off. */
+export function callTimer(histogram: Histogram, method: DescMethodUnary): CallTimer | undefined {
+  const ok = histogram.child(method.parent.typeName, method.name, 'ok');
+  return ok && { ok, failed: (seconds, code) => histogram.observe(seconds, method.parent.typeName, method.name, code) };
+}
+
+/** What the spans of a method's calls have in common at both ends. */
+export function rpcSpan(method: DescMethodUnary): Omit<SpanOptions, 'kind'> {
+  const name = `${method.parent.typeName}/${method.name}`;
+  return { name, attributes: { 'rpc.system.name': 'connectrpc', 'rpc.method': name } };
+}
+
+/** Runs a call with its time measured and a span active, as far as either is given. */
+export async function observed<T>(timer: CallTimer | undefined, span: ActiveSpan | undefined, run: () => Promise<T>): Promise<T> {
+  const startedAt = performance.now();
+  const elapsedSeconds = () => (performance.now() - startedAt) / 1_000;
+  try {
+    const result = await (span ? activeTracer()?.within(span, run) : run());
+    timer?.ok(elapsedSeconds());
+    return result as T;
+  } catch (err) {
+    const code = codeName(err);
+    timer?.failed(elapsedSeconds(), code);
+    span?.fail(code);
+    throw err;
+  } finally {
+    span?.end();
+  }
+}

@@ -1,0 +1,241 @@
+import { Code, ConnectError, createClient } from '@connectrpc/connect';
+import { Health, HealthCheckResponse_ServingStatus as Status } from '@latchkey/proto/health/v1/health_pb';
+import { ApplicationService, ApplicationStatus } from '@latchkey/proto/latchkey/apps/v1/application_pb';
+import { ErrorInfoSchema } from '@latchkey/proto/latchkey/rpc/v1/error_pb';
+import { eventually } from '@latchkey/testkit/eventually';
+import { describe, expect, it } from 'vitest';
+import { defineErrors, fromConnectError } from '../errors/errors.ts';
+import { ALL_PATHS, PATHS_TO_OUR_SERVER, type PathOptions, UNARY_PATH } from '../testing/paths.ts';
+import { heldRoute, testRoute } from '../testing/servers.ts';
+import { MESSAGE_BYTES_MAX } from './route.ts';
+
+type Impl = Parameters<typeof testRoute<typeof ApplicationService>>[1];
+
+const errors = defineErrors({ gone_fishing: { kind: 'conflict', code: 'busy', message: 'The owner is away' } });
+const settings = { version: '1.0 – ü', status: ApplicationStatus.PAUSED, userRequiresLicense: true };
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+
+/** A handler that waits until its call is over. */
+function waitingImpl() {
+  const started = Promise.withResolvers<void>();
+  const ended = Promise.withResolvers<unknown>();
+  const impl: Impl = {
+    async getApplicationSettings(_req, { signal }) {
+      started.resolve();
+      await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+      ended.resolve(signal.reason);
+      throw signal.reason;
+    },
+    deleteApplication: async () => ({}),
+  };
+  return { impl, started: started.promise, ended: ended.promise };
+}
+
+async function failure(call: Promise<unknown>): Promise<ConnectError> {
+  const err = await call.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  expect(err).toBeInstanceOf(ConnectError);
+  return err as ConnectError;
+}
+
+describe.each(ALL_PATHS)('$name', ({ name, open, deadlineHeader }) => {
+  async function connect(impl: Impl, options?: PathOptions) {
+    const { transport, lines } = await open([testRoute(ApplicationService, impl)], options);
+    return { client: createClient(ApplicationService, transport), lines };
+  }
+
+  it('carries messages, headers and trailers both ways, and logs one line', async () => {
+    let seen: unknown;
+    const { client, lines } = await connect({
+      async getApplicationSettings({ applicationId }, { requestHeader, responseHeader, responseTrailer }) {
+        seen = [applicationId, requestHeader.get('x-other')];
+        responseHeader.set('x-head', 'h');
+        responseTrailer.set('x-trail', 't');
+        return { settings };
+      },
+    });
+    const received: Array<string | null> = [];
+    const response = await client.getApplicationSettings(
+      { applicationId: 'ä-1' },
+      {
+        headers: new Headers({ 'x-request-id': 'a.b_C-9', 'X-Other': 'o' }),
+        onHeader: (header) => received.push(header.get('x-head')),
+        onTrailer: (trailer) => received.push(trailer.get('x-trail')),
+      },
+    );
+    expect(seen).toEqual(['ä-1', 'o']);
+    expect(response.settings).toMatchObject(settings);
+    expect(received).toEqual(['h', 't']);
+    const level = name === 'direct transport' ? 20 : 30;
+    expect(lines).toMatchObject([{ level, msg: 'rpc', requestId: 'a.b_C-9', ms: expect.any(Number) }]);
+  });
+
+  it('carries messages of almost the limit, and rejects larger ones', async () => {
+    const levels = Array.from({ length: 1000 }, (_, i) => `${i}`.padEnd(1000, 'x'));
+    const { client } = await connect({
+      listLicenseLevels: async ({ applicationId }) => ({ levels: applicationId ? ['x'.repeat(MESSAGE_BYTES_MAX)] : levels }),
+      replaceLicenseLevels: async () => ({}),
+    });
+    await client.replaceLicenseLevels({ levels });
+    expect((await client.listLicenseLevels({})).levels).toEqual(levels);
+    if (name === 'direct transport') return;
+    const large = { levels: ['x'.repeat(MESSAGE_BYTES_MAX)] };
+    expect((await failure(client.replaceLicenseLevels(large))).code).toBe(Code.ResourceExhausted);
+    expect((await failure(client.listLicenseLevels({ applicationId: 'large' }))).code).toBe(Code.ResourceExhausted);
+  });
+
+  it('carries a domain error with its code, message, reason and metadata', async () => {
+    const { client, lines } = await connect({
+      async deleteApplication(_req, { responseTrailer }) {
+        responseTrailer.set('x-trail', 't');
+        throw errors.gone_fishing({ until: 'monday' });
+      },
+    });
+    const err = await failure(client.deleteApplication({}, { headers: { 'x-request-id': 'r-1' } }));
+    expect([err.code, err.rawMessage, err.metadata.get('x-trail')]).toEqual([Code.AlreadyExists, 'The owner is away', 't']);
+    const info = { reason: 'gone_fishing', kind: 'conflict', code: 'busy', metadata: { until: 'monday' } };
+    expect(err.findDetails(ErrorInfoSchema)).toMatchObject([info]);
+    expect(fromConnectError(err)).toMatchObject({ ...info, message: 'The owner is away', httpStatus: 409 });
+    expect(lines).toMatchObject([{ level: 30, msg: 'rpc refused', requestId: 'r-1', reason: 'gone_fishing' }]);
+  });
+
+  it.each([
+    ['an unknown error', new Error('the password is swordfish')],
+    ['an error of another service', new ConnectError('the password is swordfish', Code.NotFound)],
+  ])('masks %s as internal and logs it under the request id', async (_what, thrown) => {
+    const { client, lines } = await connect({
+      deleteApplication() {
+        throw thrown;
+      },
+    });
+    const err = await failure(client.deleteApplication({}, { headers: [['x-request-id', 'r-7']] }));
+    expect([err.code, err.rawMessage]).toEqual([Code.Internal, 'internal error']);
+    expect(JSON.stringify([err, [...err.metadata]])).not.toContain('swordfish');
+    const rpc = 'latchkey.apps.v1.ApplicationService/DeleteApplication';
+    expect(lines).toMatchObject([{ level: 50, requestId: 'r-7', rpc, err: { message: thrown.message } }]);
+  });
+
+  it('ends a call and its handler at the deadline of the client', async () => {
+    const { impl, ended } = waitingImpl();
+    const { client, lines } = await connect(impl);
+    // Opens the connection, so that the next call reaches the handler before its deadline.
+    await client.deleteApplication({});
+    const err = await failure(client.getApplicationSettings({}, { timeoutMs: 250 }));
+    expect(err.code).toBe(Code.DeadlineExceeded);
+    expect(await ended).toBeInstanceOf(Error);
+    await eventually(() => expect(lines.slice(1)).toMatchObject([{ level: 30, msg: 'rpc refused' }]));
+  });
+
+  it('gives the handler the time that is left, 60 s at most', async () => {
+    const left: number[] = [];
+    const { client } = await connect({
+      async deleteApplication(_req, context) {
+        left.push(context.timeoutMs() ?? 0);
+        return {};
+      },
+    });
+    for (const timeoutMs of [5_000, undefined, 0, 10 ** 7]) {
+      await client.deleteApplication({}, timeoutMs === undefined ? {} : { timeoutMs });
+    }
+    expect(left.map((ms) => Math.ceil(ms / 5_000))).toEqual([1, 12, 12, 12]);
+  });
+
+  it.runIf(deadlineHeader)('ends a call at the deadline of its header, whatever the handler does', async () => {
+    const { client } = await connect({ getApplicationSettings: () => new Promise(() => undefined) });
+    const err = await failure(client.getApplicationSettings({}, deadlineHeader ? { headers: deadlineHeader } : {}));
+    expect([err.code, err.rawMessage]).toEqual([Code.DeadlineExceeded, 'the deadline has passed']);
+  });
+
+  it('aborts the handler of a call that its client cancels, and sends none that was canceled before', async () => {
+    const { impl, started, ended } = waitingImpl();
+    const { client, lines } = await connect(impl);
+    const controller = new AbortController();
+    const call = failure(client.getApplicationSettings({}, { signal: controller.signal }));
+    await started;
+    controller.abort();
+    expect((await call).code).toBe(Code.Canceled);
+    expect(await ended).toBeInstanceOf(Error);
+    await eventually(() => expect(lines).toMatchObject([{ msg: 'rpc refused', reason: 'canceled' }]));
+    const next = failure(client.deleteApplication({}, { signal: controller.signal }));
+    expect((await next).code).toBe(Code.Canceled);
+    expect(lines).toHaveLength(1);
+    const upstream = AbortSignal.abort(new ConnectError('upstream', Code.DeadlineExceeded));
+    expect((await failure(client.deleteApplication({}, { signal: upstream }))).code).toBe(Code.DeadlineExceeded);
+  });
+
+  it('answers unimplemented for a method that the service lacks', async () => {
+    const { client } = await connect({});
+    expect((await failure(client.deleteApplication({}))).code).toBe(Code.Unimplemented);
+  });
+});
+
+describe.each(PATHS_TO_OUR_SERVER)('$name', ({ open }) => {
+  it('runs no handler without a valid credential, and logs the address once', async () => {
+    let calls = 0;
+    const route = testRoute(ApplicationService, {
+      async deleteApplication() {
+        calls += 1;
+        return {};
+      },
+    });
+    const call = async (credential: string, credentials: readonly string[]) => {
+      const { transport, lines } = await open([route], { credential, credentials });
+      const { deleteApplication } = createClient(ApplicationService, transport);
+      const code = () => deleteApplication({}).then(String, (err: unknown) => ConnectError.from(err).code);
+      const codes = [await code(), await code()];
+      return { codes, lines: lines.filter(({ level }) => level === 40) };
+    };
+    const rejected = { codes: [Code.Unauthenticated, Code.Unauthenticated], lines: [{ address: '127.0.0.1' }] };
+    for (const credential of ['', 'wrong', 'new2']) expect(await call(credential, ['new', 'old'])).toMatchObject(rejected);
+    expect(calls).toBe(0);
+    for (const credential of ['new', 'old']) await call(credential, ['new', 'old']);
+    expect(calls).toBe(4);
+  });
+
+  it('replaces a request id that is missing, long or odd', async () => {
+    const seen: unknown[] = [];
+    const route = testRoute(ApplicationService, {
+      async deleteApplication(_req, { requestHeader }) {
+        seen.push(requestHeader.get('x-request-id'));
+        return {};
+      },
+    });
+    const { transport, lines } = await open([route]);
+    const { deleteApplication } = createClient(ApplicationService, transport);
+    for (const given of ['x'.repeat(129), 'a b', '{}']) await deleteApplication({}, { headers: { 'x-request-id': given } });
+    await deleteApplication({});
+    for (const id of seen) expect(id).toMatch(UUID);
+    expect(new Set(seen).size).toBe(4);
+    expect(lines.map(({ requestId }) => requestId)).toEqual(seen);
+  });
+
+  it('rejects calls beyond the limit, health checks aside, and lets the others end when the server stops', async () => {
+    const { route, signals, release } = heldRoute();
+    const { transport, stop } = await open([route], { limits: { calls: 2 } });
+    const { deleteApplication } = createClient(ApplicationService, transport);
+    const underWay = [deleteApplication({}), deleteApplication({})];
+    await eventually(() => signals.length === 2);
+    const err = await failure(deleteApplication({}));
+    expect([err.code, fromConnectError(err)?.reason]).toEqual([Code.Unavailable, 'too_many_calls']);
+    expect((await createClient(Health, transport).check({})).status).toBe(Status.SERVING);
+    const stopped = stop?.();
+    release();
+    await Promise.all(underWay);
+    await stopped;
+  });
+
+  it('answers Health/Check without a credential, and rejects a wrong one', async () => {
+    const check = async (credential: string, service = '') => {
+      const { transport } = await open([testRoute(ApplicationService, {})], { credential });
+      const { status } = await createClient(Health, transport).check({ service });
+      return status;
+    };
+    expect((await failure(check('wrong'))).code).toBe(Code.Unauthenticated);
+    // Our own client always presents a credential.
+    if (open === UNARY_PATH.open) return;
+    expect([await check(''), await check('', ApplicationService.typeName)]).toEqual([Status.SERVING, Status.SERVING]);
+    expect((await failure(check('', 'nothing'))).code).toBe(Code.NotFound);
+  });
+});

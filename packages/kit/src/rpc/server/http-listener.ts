@@ -1,0 +1,106 @@
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerOptions,
+  type ServerResponse,
+} from 'node:http';
+import { createServer as createHttpsServer } from 'node:https';
+import { fastifyConnectPlugin } from '@connectrpc/connect-fastify';
+import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
+import { limitConnections } from '../../http/connection-limits.ts';
+import { trackConnections, whenAnswered } from '../../http/connections.ts';
+import { closeIdle, lingerOnClose } from '../../http/drain.ts';
+import { LingeringResponse } from '../../http/lingering-response.ts';
+import { probeReadiness, type ReadinessCheck } from '../../http/readiness.ts';
+import { followRenewals, logRejectedPeers, serverTlsOptions, whenUntrusted } from '../../tls/server-tls.ts';
+import type { ServiceTls } from '../../tls/service-tls.ts';
+import { DEADLINE_MS_MAX } from '../route.ts';
+import type { ServerLimits } from './limits.ts';
+import type { LogRejection } from './rejection-log.ts';
+import { rejectUnknownMethod } from './response.ts';
+
+/** Longer than our clients hold an idle connection, so that none sends on one that is being closed. */
+const KEEP_ALIVE_MS = 65_000;
+
+/**
+ * Sent when a connection is closed between two requests. A client that has sent a request by then may send
+ * it again, whatever it is: nobody has read it (RFC 9110, 15.5.9).
+ */
+const UNREAD = 'HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n';
+
+const TIMEOUT_CHECK_INTERVAL_MS = 1_000;
+
+/** Silence on a connection with a request under way, in milliseconds; longer than any call. */
+const SILENCE_MS_MAX = DEADLINE_MS_MAX + 15_000;
+
+/** Settings of {@link buildHttpServer}. */
+export interface HttpListenerOptions {
+  /** Runs before everything else; returns true for a request that it answered. */
+  readonly front: (req: IncomingMessage, res: ServerResponse) => boolean;
+  readonly connect: Parameters<typeof fastifyConnectPlugin>[1];
+  readonly checkReady: ReadinessCheck;
+  /** Longest time for a whole request to arrive, in milliseconds. */
+  readonly requestTimeoutMs: number;
+  readonly limits: ServerLimits;
+  /** Cleartext unless set. */
+  readonly tls: ServiceTls | undefined;
+  readonly logRejectedPeer: LogRejection;
+}
+
+/** Builds the HTTP/1.1 server: `front`, then Fastify with Connect and the probes `/healthz` and `/readyz`. */
+export async function buildHttpServer(options: HttpListenerOptions): Promise<FastifyInstance> {
+  const { front, checkReady, requestTimeoutMs, limits } = options;
+  // Fastify sets no time-outs on a server that it did not create.
+  const http = {
+    ServerResponse: LingeringResponse,
+    requestTimeout: requestTimeoutMs,
+    headersTimeout: limits.headMs,
+    connectionsCheckingInterval: TIMEOUT_CHECK_INTERVAL_MS,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+  };
+  const app = fastify({
+    return503OnClosing: false,
+    // A path that cannot be decoded does not exist.
+    frameworkErrors: (_err, { raw }, reply) => rejectUnknown({ raw }, reply),
+    serverFactory: (handler) =>
+      listener(http, options.tls, (req, res) => {
+        if (!front(req, res)) handler(req, res);
+      }),
+  });
+  if (options.tls) logRejectedPeers(app.server, options.logRejectedPeer);
+  limitConnections(app.server, { total: limits.connections, perNetwork: limits.connectionsPerIp });
+  app.server.timeout = SILENCE_MS_MAX;
+  lingerOnClose(app, trackConnections(app.server), {
+    transferMsMax: requestTimeoutMs,
+    underWayMsMax: requestTimeoutMs,
+    lastWords: UNREAD,
+  });
+  // Fastify would read bodies of other content types before it looks for a route.
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('*', (_req, _body, done) => done(null));
+  app.setNotFoundHandler(rejectUnknown);
+  await app.register(fastifyConnectPlugin, options.connect);
+  app.get('/healthz', () => ({ status: 'ok' }));
+  app.get('/readyz', async (_req, reply) => {
+    const { statusCode, status } = await probeReadiness(checkReady);
+    return reply.code(statusCode).send({ status });
+  });
+  return app;
+}
+
+function rejectUnknown({ raw }: Pick<FastifyRequest, 'raw'>, reply: Pick<FastifyReply, 'hijack' | 'raw'>): void {
+  reply.hijack();
+  rejectUnknownMethod(raw, reply.raw);
+}
+
+function listener(options: ServerOptions, tls: ServiceTls | undefined, handler: RequestListener): Server {
+  if (!tls) return createServer(options, handler);
+  const server = createHttpsServer({ ...options, ...serverTlsOptions(tls) }, handler);
+  followRenewals(tls, server);
+  server.on('secureConnection', (socket) =>
+    whenUntrusted(tls, socket, () => whenAnswered(socket, () => closeIdle(socket, UNREAD))),
+  );
+  return server;
+}

@@ -1,0 +1,132 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { create, type DescMessage, type Message, type MessageInitShape } from '@bufbuild/protobuf';
+import { requestIdOf } from '../../http/request-id.ts';
+import type { Logger } from '../../log/logger.ts';
+import { onBehalfOf } from '../../log/request-context.ts';
+import { inSpan } from '../../telemetry/tracing.ts';
+import { canceled } from '../call.ts';
+import { unauthenticated } from '../credentials.ts';
+import { bodiesServed, codeName } from '../observe.ts';
+import { TRACEPARENT_HEADER } from '../route.ts';
+import { elapsedMs, reject } from './bound-method.ts';
+import type { CallCounter } from './call-counter.ts';
+import { sendError, sendMessage } from './response.ts';
+
+/** A route of plain HTTP beside the RPC of a service, for uploads and downloads (architecture 4). */
+export interface HttpRoute {
+  readonly method: string;
+  /** Whole path, or its beginning if this ends in `/`. */
+  readonly path: string;
+  /** Whether only services of the deployment may call it. */
+  readonly needsCredential: boolean;
+  /**
+   * Answers the request, and resolves when that is done. Bounds the time of the body itself. What it throws
+   * becomes the error of a unary call, or cuts off a response that has begun.
+   *
+   * @param isService whether the caller presented the credential
+   */
+  handle(req: IncomingMessage, res: ServerResponse, requestId: string, isService: boolean): Promise<void>;
+}
+
+/** Settings of {@link bodyRoute}. */
+export interface BodyRouteOptions<O extends DescMessage> {
+  readonly path: string;
+  readonly output: O;
+  /** Reads the body and answers. The body is whole only if the request is `complete` at its end. */
+  handle(req: IncomingMessage, requestId: string): Promise<MessageInitShape<O>>;
+}
+
+/**
+ * A route for a call whose request is a plain body (`PUT`) and whose response is that of a unary call.
+ * Messages in a stream cost twice the CPU, and a cut-off stream may look whole (architecture 4).
+ */
+export function bodyRoute<O extends DescMessage>({ path, output, handle }: BodyRouteOptions<O>): HttpRoute {
+  return {
+    method: 'PUT',
+    path,
+    needsCredential: true,
+    async handle(req, res, requestId) {
+      const response = await handle(req, requestId);
+      sendMessage(res, output, '$typeName' in response ? (response as Message) : create(output, response));
+    },
+  };
+}
+
+interface HttpHandlerOptions {
+  readonly routes: readonly HttpRoute[];
+  readonly hasCredential: (req: IncomingMessage) => boolean;
+  readonly logger: Logger;
+  readonly calls: CallCounter;
+}
+
+/** A listener for HTTP routes that returns false for other requests. */
+export function createHttpHandler(options: HttpHandlerOptions): (req: IncomingMessage, res: ServerResponse) => boolean {
+  return (req, res) => {
+    const route = findRoute(options.routes, req);
+    if (!route) return false;
+    // A client of an open route without a credential is no service with a wrong one.
+    const isChecked = route.needsCredential || req.headers.authorization !== undefined;
+    const isService = isChecked && options.hasCredential(req);
+    if (route.needsCredential && !isService) sendError(res, unauthenticated());
+    else void answer(options, route, { req, res, isService });
+    return true;
+  };
+}
+
+function findRoute(routes: readonly HttpRoute[], { method, url = '' }: IncomingMessage): HttpRoute | undefined {
+  if (routes.length === 0) return undefined;
+  const path = url.split('?', 1)[0] as string;
+  return routes.find(
+    (route) => route.method === method && (route.path.endsWith('/') ? path.startsWith(route.path) : path === route.path),
+  );
+}
+
+interface HttpCall {
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
+  readonly isService: boolean;
+}
+
+async function answer({ logger, calls }: HttpHandlerOptions, route: HttpRoute, { req, res, isService }: HttpCall): Promise<void> {
+  const overload = calls.enter();
+  if (overload) {
+    sendError(res, overload);
+    return;
+  }
+  const startedAt = performance.now();
+  const requestId = requestIdOf(req);
+  // Beyond the fixed part of the path there may be a secret.
+  const rpc = `${route.method} ${route.path}`;
+  const gone = new AbortController();
+  res.once('close', () => {
+    calls.leave();
+    if (!res.writableFinished) gone.abort(canceled());
+  });
+  // An error without a listener would end the process.
+  for (const stream of [req, res]) stream.on('error', () => undefined);
+  let code = 'ok';
+  try {
+    await inSpan(spanOf(route, req), () => onBehalfOf(requestId, () => route.handle(req, res, requestId, isService)));
+    if (!res.headersSent && !res.destroyed) throw new Error('The route sent no response');
+    if (res.statusCode >= 400) code = String(res.statusCode);
+    logger.info({ requestId, rpc, ms: elapsedMs(startedAt) }, 'rpc');
+  } catch (err) {
+    const error = reject(err, gone.signal, logger, { requestId, rpc, ms: elapsedMs(startedAt) });
+    code = codeName(error);
+    if (res.headersSent) res.destroy();
+    else sendError(res, error);
+  }
+  bodiesServed.observe((performance.now() - startedAt) / 1_000, rpc, code);
+}
+
+/** The `traceparent` of a caller without a credential is only linked. */
+function spanOf({ method, path, needsCredential }: HttpRoute, { headers }: IncomingMessage) {
+  const given = headers[TRACEPARENT_HEADER];
+  const traceparent = typeof given === 'string' ? given : undefined;
+  return {
+    name: `${method} ${path}`,
+    kind: 'server' as const,
+    attributes: { 'http.request.method': method, 'http.route': path },
+    ...(needsCredential ? { parent: traceparent } : { link: traceparent }),
+  };
+}

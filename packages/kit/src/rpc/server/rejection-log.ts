@@ -1,0 +1,30 @@
+import { canonicalIp } from '../../http/client-ip.ts';
+import type { Logger } from '../../log/logger.ts';
+
+/** Logs a rejection of a peer, by the address of its socket. */
+export type LogRejection = (remoteAddress: string | undefined, facts?: Readonly<Record<string, string>>) => void;
+
+const INTERVAL_MS = 60_000;
+
+/** Addresses logged in one interval, so that attackers cannot fill the log. */
+const ADDRESSES_MAX = 100;
+
+/**
+ * Logs each rejected address once a minute.
+ *
+ * @param nowMs a monotonic clock, in milliseconds
+ */
+export function createRejectionLog(logger: Logger, message: string, nowMs = (): number => performance.now()): LogRejection {
+  const logged = new Set<string>();
+  let beganAt = Number.NEGATIVE_INFINITY;
+  return (remoteAddress, facts) => {
+    if (nowMs() - beganAt >= INTERVAL_MS) {
+      logged.clear();
+      beganAt = nowMs();
+    }
+    const address = canonicalIp(remoteAddress);
+    if (logged.has(address) || logged.size >= ADDRESSES_MAX) return;
+    logged.add(address);
+    logger.warn({ address, ...facts }, message);
+  };
+}

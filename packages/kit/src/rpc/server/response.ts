@@ -1,0 +1,86 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { type Http2ServerRequest, Http2ServerResponse } from 'node:http2';
+import { type DescMessage, type Message, toBinary } from '@bufbuild/protobuf';
+import { Code, ConnectError } from '@connectrpc/connect';
+import { codeToHttpStatus, errorToJsonBytes } from '@connectrpc/connect/protocol-connect';
+import { tooLarge } from '../call.ts';
+import { MESSAGE_BYTES_MAX } from '../route.ts';
+import type { UnaryContext } from './unary-context.ts';
+
+/** Headers that neither a handler nor the metadata of an error can change. */
+const RESERVED = new Set([
+  'content-type',
+  'content-length',
+  'content-encoding',
+  'transfer-encoding',
+  'connection',
+  'keep-alive',
+  'date',
+]);
+
+/**
+ * Answers a unary call of the Connect protocol with a message in binary.
+ *
+ * @throws ConnectError `resource_exhausted` if the message is too large; Error if it is invalid
+ */
+export function sendMessage(res: ServerResponse, schema: DescMessage, message: Message, context?: UnaryContext): void {
+  const body = toBinary(schema, message);
+  if (body.byteLength > MESSAGE_BYTES_MAX) throw tooLarge('response');
+  send(res, 200, 'application/proto', body, context);
+}
+
+/** Answers a unary call of the Connect protocol with an error, unless the caller is gone. */
+export function sendError(res: ServerResponse, error: ConnectError, context?: UnaryContext): void {
+  if (res.headersSent || res.destroyed) return;
+  // The metadata of an error from another service belongs to that call.
+  const metadata = error.isWireError ? undefined : error.metadata;
+  send(res, codeToHttpStatus(error.code), 'application/json', errorToJsonBytes(error, undefined), context, metadata);
+}
+
+function send(
+  res: ServerResponse,
+  status: number,
+  contentType: string,
+  body: Uint8Array,
+  context: UnaryContext | undefined,
+  metadata?: Headers,
+): void {
+  const headers = ['content-type', contentType, 'content-length', String(body.byteLength)];
+  const append = (value: string, name: string) => void (RESERVED.has(name) || headers.push(name, value));
+  context?.writtenHeader?.forEach(append);
+  metadata?.forEach(append);
+  context?.writtenTrailer?.forEach((value, name) => void headers.push(`trailer-${name}`, value));
+  res.writeHead(status, headers);
+  res.end(body);
+}
+
+type Request = IncomingMessage | Http2ServerRequest;
+type Response = ServerResponse | Http2ServerResponse;
+
+/**
+ * Rejects a request before it reaches a handler, in its own protocol: gRPC and gRPC-Web by content type,
+ * else Connect.
+ *
+ * @param status HTTP status for Connect; that of the error's code unless given
+ */
+export function sendRejection(req: Request, res: Response, error: ConnectError, status?: number): void {
+  const contentType = req.headers['content-type'];
+  if (!contentType?.startsWith('application/grpc')) {
+    const body = errorToJsonBytes(error, undefined);
+    const headers = { 'content-type': 'application/json', 'content-length': body.byteLength };
+    (res as ServerResponse).writeHead(status ?? codeToHttpStatus(error.code), headers).end(body);
+    return;
+  }
+  // The stream must end with its headers, or grpc-js expects the status in trailers.
+  res.setHeader('content-type', contentType);
+  res.setHeader('grpc-status', String(error.code));
+  res.setHeader('grpc-message', error.rawMessage);
+  res.end();
+  // A client that is still sending may stop.
+  if (res instanceof Http2ServerResponse) res.stream.close();
+}
+
+/** Rejects a request for a method that does not exist; clients of Connect take 404 for `unimplemented`. */
+export function rejectUnknownMethod(req: Request, res: Response): void {
+  sendRejection(req, res, new ConnectError('there is no such method', Code.Unimplemented), 404);
+}

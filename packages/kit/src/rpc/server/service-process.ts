@@ -1,0 +1,105 @@
+import { warnOfMisspelt } from '../../config/misspelt-settings.ts';
+import type { ProcessConfig } from '../../config/process-settings.ts';
+import { ConfigError, readTogether } from '../../config/settings.ts';
+import { waitForDatabase } from '../../database/database-wait.ts';
+import { cachedReadiness, type ReadinessCheck } from '../../http/readiness.ts';
+import type { Logger } from '../../log/logger.ts';
+import { type Runnable, runProcess, stopAll } from '../../process/lifecycle.ts';
+import { checkRedisAccess } from '../../redis/redis.ts';
+import { openTelemetry, readTelemetryConfig } from '../../telemetry/telemetry.ts';
+import type { ServiceTls } from '../../tls/service-tls.ts';
+import { openServiceTls } from '../../tls/tls-settings.ts';
+import { DEADLINE_MS_MAX, type RpcRoute } from '../route.ts';
+import type { HttpRoute } from './http-route.ts';
+import { type RpcServer, startRpcServer } from './server.ts';
+
+/** A composed service that answers RPC. */
+export interface RpcService extends Runnable {
+  readonly logger: Logger;
+  readonly routes: readonly RpcRoute[];
+  /** Served over HTTP/1.1 beside RPC. None unless set. */
+  readonly httpRoutes?: readonly HttpRoute[];
+  /** Longest time for an ordered stop, in milliseconds; 75 s unless set. */
+  readonly stopTimeoutMs?: number;
+  /** Migrates the schema. A service without a database has none. */
+  migrate?(): Promise<string[]>;
+  readonly checkReady: ReadinessCheck;
+}
+
+/** Longest time for an ordered stop of a service whose requests are all calls, in milliseconds. */
+const STOP_MS_MAX = DEADLINE_MS_MAX + 15_000;
+
+/**
+ * The whole of a service's `main.ts`: settings, composition, server, signals. Wrong settings end the process
+ * with code 1 and every problem on standard error; a Redis or a database that rejects it, with code 1 and
+ * the reason in the log.
+ *
+ * @param name of the process in metrics and traces
+ * @param create composes the service; `tls` secures its calls of other services
+ */
+export async function runService<C extends ProcessConfig>(
+  name: string,
+  readConfig: (env: NodeJS.ProcessEnv) => C,
+  create: (config: C, tls: ServiceTls | undefined) => RpcService,
+): Promise<void> {
+  const [config, telemetryConfig] = orExit(() =>
+    readTogether(
+      () => readConfig(process.env),
+      () => readTelemetryConfig(process.env),
+    ),
+  );
+  const tls = orExit(() => openServiceTls(config));
+  const telemetry = await openTelemetry(name, telemetryConfig);
+  const service = create(config, tls);
+  const { logger, stopTimeoutMs = STOP_MS_MAX } = service;
+  const checkReady = cachedReadiness(service.checkReady, logger);
+  const stopping = new AbortController();
+  let server: RpcServer | undefined;
+  const start = async () => {
+    await telemetry.listen(async () => {
+      if (!server) throw new Error('the service is starting');
+      await checkReady();
+    });
+    tls?.watch(logger);
+    const { DATABASE_URL, REDIS_URL } = config;
+    if (REDIS_URL) await checkRedisAccess(REDIS_URL);
+    if (DATABASE_URL) await waitForDatabase(DATABASE_URL, { logger, signal: stopping.signal });
+    if (stopping.signal.aborted) return;
+    if (config.MIGRATE_ON_START === 'true') await service.migrate?.();
+    await service.start();
+    server = await startRpcServer({
+      routes: service.routes,
+      ...(service.httpRoutes && { httpRoutes: service.httpRoutes }),
+      logger,
+      credentials: config.SERVICE_CREDENTIALS,
+      checkReady,
+      host: config.HOST,
+      port: config.PORT,
+      grpcPort: config.GRPC_PORT,
+      tls,
+      limits: { connectionsPerIp: config.CONNECTIONS_PER_IP },
+    });
+    logger.info({ port: server.port, grpcPort: server.grpcPort }, 'listening');
+  };
+  const stop = () =>
+    stopAll(
+      () => stopping.abort(),
+      () => tls?.close(),
+      () => server?.stop(),
+      () => service.stop(),
+      () => telemetry.stop(),
+    );
+  warnOfMisspelt(process.env, (line) => logger.warn(line));
+  await runProcess({ start, stop }, { logger, stopTimeoutMs });
+}
+
+/** Reads settings, or ends the process with their problems. */
+export function orExit<T>(read: () => T): T {
+  try {
+    return read();
+  } catch (err) {
+    if (!(err instanceof ConfigError)) throw err;
+    process.stderr.write(`Wrong settings:\n${err.message.replace(/^/gm, '  ')}\n`);
+    process.exit(1);
+  }
+}

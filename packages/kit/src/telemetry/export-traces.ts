@@ -1,0 +1,80 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { context, trace } from '@opentelemetry/api';
+import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
+import { setGlobalErrorHandler } from '@opentelemetry/core';
+import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto';
+import { defaultResource, detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
+import {
+  AlwaysOffSampler,
+  AlwaysOnSampler,
+  BatchSpanProcessor,
+  ParentBasedSampler,
+  type Sampler,
+  TraceIdRatioBasedSampler,
+  TracerProvider,
+} from '@opentelemetry/sdk-trace';
+import type { Logger } from '../log/logger.ts';
+import { within } from '../process/within.ts';
+import type { TracingConfig } from './settings.ts';
+import { enableTracing } from './tracing.ts';
+
+/** Longest wait for the last spans when the process stops, in milliseconds. */
+const FLUSH_TIMEOUT_MS = 2_000;
+/** An unreachable collector is logged once in so long, in milliseconds. */
+const ERROR_INTERVAL_MS = 60_000;
+const LIMITS = { attributeCountLimit: 32, attributeValueLengthLimit: 256, eventCountLimit: 8, linkCountLimit: 4 };
+
+/**
+ * Exports the spans of this process to an OpenTelemetry collector, in batches. Spans that the
+ * collector does not take are dropped once the queue is full.
+ *
+ * @param service becomes `service.name`, unless OTEL_SERVICE_NAME or OTEL_RESOURCE_ATTRIBUTES is
+ * set
+ * @returns sends the last spans, within two seconds, and stops
+ */
+export function startTracing(service: string, config: TracingConfig, logger: Logger): () => Promise<void> {
+  setGlobalErrorHandler(createErrorLog(logger));
+  const provider = new TracerProvider({
+    resource: defaultResource()
+      .merge(resourceFromAttributes({ 'service.name': `latchkey-${service}`, 'process.pid': process.pid }))
+      .merge(detectResources({ detectors: [envDetector] })),
+    sampler: createSampler(config),
+    spanLimits: LIMITS,
+    spanProcessors: [
+      new BatchSpanProcessor({
+        exporter: new OTLPTraceExporter(),
+        scheduledDelayMillis: config.OTEL_BSP_SCHEDULE_DELAY,
+        exportTimeoutMillis: config.OTEL_BSP_EXPORT_TIMEOUT,
+        maxQueueSize: config.OTEL_BSP_MAX_QUEUE_SIZE,
+        maxExportBatchSize: config.OTEL_BSP_MAX_EXPORT_BATCH_SIZE,
+      }),
+    ],
+  });
+  context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
+  trace.disable();
+  trace.setGlobalTracerProvider(provider);
+  enableTracing();
+  return () => within(FLUSH_TIMEOUT_MS, provider.shutdown());
+}
+
+/** The sampler that OTEL_TRACES_SAMPLER names; the SDK does not read that setting. */
+export function createSampler(config: Pick<TracingConfig, 'OTEL_TRACES_SAMPLER' | 'OTEL_TRACES_SAMPLER_ARG'>): Sampler {
+  const { OTEL_TRACES_SAMPLER: name, OTEL_TRACES_SAMPLER_ARG: ratio } = config;
+  const rootName = name.replace(/^parentbased_/, '');
+  const sampled = rootName === 'traceidratio' ? new TraceIdRatioBasedSampler(ratio) : new AlwaysOnSampler();
+  const root = rootName === 'always_off' ? new AlwaysOffSampler() : sampled;
+  return name === rootName ? root : new ParentBasedSampler({ root });
+}
+
+function createErrorLog(logger: Logger): (err: unknown) => void {
+  // Export runs in the async context of whichever request filled the batch; the line belongs to
+  // none.
+  const outside = AsyncLocalStorage.snapshot();
+  let loggedAt = Number.NEGATIVE_INFINITY;
+  return (err) => {
+    if (performance.now() - loggedAt < ERROR_INTERVAL_MS) return;
+    loggedAt = performance.now();
+    const reason = (err instanceof Error ? err.message : String(err)).slice(0, 200);
+    outside(() => logger.warn({ reason }, 'exporting traces failed'));
+  };
+}

@@ -1,0 +1,141 @@
+import {
+  type Attributes,
+  type Context,
+  context,
+  type Span,
+  SpanKind,
+  SpanStatusCode,
+  TraceFlags,
+  trace,
+} from '@opentelemetry/api';
+
+/** Options of a span. */
+export interface SpanOptions {
+  /** From a small set, like metric labels. */
+  readonly name: string;
+  readonly kind: Lowercase<keyof typeof SpanKind>;
+  /**
+   * Attributes by OpenTelemetry's semantic conventions. Never a person's id, a secret or client
+   * input.
+   */
+  readonly attributes?: Attributes;
+  /**
+   * `traceparent` (W3C Trace Context) of a trusted peer, whose trace goes on; else the active span
+   * is the parent.
+   */
+  readonly parent?: string | undefined;
+  /**
+   * `traceparent` of an untrusted client: the span starts a new trace and only links to that one.
+   */
+  readonly link?: string | undefined;
+}
+
+/** A span that has started. */
+export class ActiveSpan {
+  readonly #span: Span;
+  readonly context: Context;
+
+  constructor(span: Span) {
+    this.#span = span;
+    this.context = trace.setSpan(context.active(), span);
+  }
+
+  get traceparent(): string {
+    return formatTraceparent(this.#span);
+  }
+
+  set(attributes: Attributes): void {
+    this.#span.setAttributes(attributes);
+  }
+
+  /** Marks the span as failed, for a reason from a small set. */
+  fail(reason: string): void {
+    this.#span.setStatus({ code: SpanStatusCode.ERROR });
+    this.#span.setAttribute('error.type', reason);
+  }
+
+  end(): void {
+    this.#span.end();
+  }
+}
+
+const api = {
+  start({ name, kind, attributes = {}, parent, link }: SpanOptions): ActiveSpan {
+    const linked = parseTraceparent(link);
+    const options = {
+      kind: SpanKind[kind.toUpperCase() as keyof typeof SpanKind],
+      attributes,
+      root: link !== undefined,
+      links: linked ? [{ context: linked }] : [],
+    };
+    const remote = parseTraceparent(parent);
+    const from = remote ? trace.setSpanContext(context.active(), remote) : context.active();
+    return new ActiveSpan(trace.getTracer('latchkey').startSpan(name, options, from));
+  },
+
+  /** Runs a function with a span active: spans that it starts become children. */
+  within<T>(span: ActiveSpan, run: () => T): T {
+    return context.with(span.context, run);
+  },
+
+  /** `traceparent` of the active span. */
+  traceparent(): string | undefined {
+    const span = trace.getActiveSpan();
+    return span && formatTraceparent(span);
+  },
+
+  /** Ids of the active span for log lines, if the span is exported. */
+  facts(): { readonly trace_id: string; readonly span_id: string } | undefined {
+    const span = trace.getActiveSpan()?.spanContext();
+    if (!span || (span.traceFlags & TraceFlags.SAMPLED) === 0) return undefined;
+    return { trace_id: span.traceId, span_id: span.spanId };
+  },
+};
+
+/** Starts spans with OpenTelemetry's API. */
+export type Tracer = typeof api;
+
+let isTracing = false;
+
+/** Makes {@link activeTracer} return a tracer from now on. */
+export function enableTracing(): void {
+  isTracing = true;
+}
+
+/**
+ * The tracer, or undefined in a process that exports no traces. It does not change once services
+ * are composed.
+ */
+export function activeTracer(): Tracer | undefined {
+  return isTracing ? api : undefined;
+}
+
+/**
+ * Runs a function inside a span, if the process exports traces. A rejection marks the span as
+ * failed.
+ */
+export async function inSpan<T>(options: SpanOptions, run: (span: ActiveSpan | undefined) => Promise<T>): Promise<T> {
+  if (!isTracing) return run(undefined);
+  const span = api.start(options);
+  try {
+    return await api.within(span, () => run(span));
+  } catch (err) {
+    span.fail(err instanceof Error ? err.name : 'unknown');
+    throw err;
+  } finally {
+    span.end();
+  }
+}
+
+const TRACEPARENT = /^(?!ff)[\da-f]{2}-((?!0{32})[\da-f]{32})-((?!0{16})[\da-f]{16})-([\da-f]{2})$/;
+
+function parseTraceparent(text = '') {
+  const [, traceId, spanId, flags] = TRACEPARENT.exec(text) ?? [];
+  if (!traceId || !spanId || !flags) return undefined;
+  return { traceId, spanId, traceFlags: Number.parseInt(flags, 16), isRemote: true };
+}
+
+function formatTraceparent(span: Span): string {
+  const { traceId, spanId, traceFlags } = span.spanContext();
+  return `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, '0')}`;
+}

@@ -1,0 +1,18 @@
+import { v7 } from 'uuid';
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+
+/** A new id: UUIDv7 (RFC 9562) in canonical text form, later ones sorting after earlier ones. */
+export function newId(): string {
+  return v7();
+}
+
+/**
+ * The id in canonical form, or undefined for text that is no UUID and so names nothing (decisions
+ * 1).
+ */
+export function parseId(text: string): string | undefined {
+  if (text.length !== 36) return undefined;
+  const lower = text.toLowerCase();
+  return UUID.test(lower) ? lower : undefined;
+}

@@ -1,0 +1,36 @@
+/** Whether PostgreSQL stores the text unchanged: it has no NUL and no lone surrogate. */
+export function isStorable(text: string): boolean {
+  return text.isWellFormed() && !text.includes('\0');
+}
+
+/** Length in Unicode code points. */
+export function codePointLength(text: string): number {
+  let length = 0;
+  for (const _ of text) length += 1;
+  return length;
+}
+
+/** Whether a trimmed text is storable and has so many code points. */
+export function hasLength(text: string, min: number, max: number): boolean {
+  if (text.length > max * 2 || !isStorable(text)) return false;
+  const length = codePointLength(text);
+  return length >= min && length <= max;
+}
+
+const INVISIBLE = /[\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}]/gu;
+
+/**
+ * In UTF-16 units. NFC takes quadratic time for a run of combining marks, and at most quarters a
+ * text.
+ */
+const NORMALIZED_LENGTH_MAX = 512;
+
+/**
+ * Removes control, format and zero-width characters and outer white space, and normalises to NFC.
+ * A text too long for any name of 64 code points is not normalised.
+ */
+export function withoutInvisible(text: string): string {
+  const visible = text.replace(INVISIBLE, '').trim();
+  if (visible.length > NORMALIZED_LENGTH_MAX) return visible;
+  return text.normalize('NFC').replace(INVISIBLE, '').trim();
+}

@@ -1,0 +1,51 @@
+import type { StoreView } from './holdings.ts';
+
+/**
+ * What a fault may cost clients: nothing; avatars, which a queue carries; an error in the envelope;
+ * requests sent after it began, as a server that stops finishes what it has; anything but data.
+ */
+export type Cost = 'nothing' | 'avatars' | 'errors' | 'later requests' | 'anything';
+
+/** Something that breaks, and its repair. */
+export interface Fault {
+  readonly name: string;
+  readonly costs: Cost;
+  /** Longest time to an error, in milliseconds. */
+  readonly errorMsMax?: number;
+  /** Whether sockets are closed in good order, with 1001. */
+  readonly closesSockets?: boolean;
+  readonly breakIt: () => unknown;
+  readonly repair: () => unknown;
+}
+
+/** A deployment that a game is played on. */
+export interface Target {
+  readonly baseUrl: string;
+  readonly realtimeUrl: string;
+  /** Every gateway by itself. */
+  readonly gateways: readonly string[];
+  /** Where other services call the files service; undefined in one process. */
+  readonly filesUrl?: string;
+  readonly faults: readonly Fault[];
+  readonly store: StoreView;
+  databaseUrl(): Promise<string>;
+  /** Whether every process runs and is ready. */
+  isReady(): Promise<boolean>;
+  /** What it printed last. */
+  output(): string;
+  stop(): Promise<void>;
+}
+
+/** Settings with which sweepers finish soon and accounts often reach their limits. */
+export const ALLOWANCE = { mib: 32, files: 24 };
+export const SETTINGS = {
+  UPLOAD_LEASE_SECONDS: '2',
+  SWEEP_INTERVAL_SECONDS: '1',
+  UPLOAD_DEADLINE_SECONDS: '10',
+  STORAGE_ALLOWANCE_MIB: String(ALLOWANCE.mib),
+  FILE_COUNT_LIMIT: String(ALLOWANCE.files),
+};
+
+/** Errors come within 5 s without PostgreSQL, and 10 s without the object store (R9). */
+export const DATABASE_ERROR_MS_MAX = 5_500;
+export const STORE_ERROR_MS_MAX = 10_000;

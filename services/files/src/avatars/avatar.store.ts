@@ -1,0 +1,177 @@
+import { formatActor, type Origin } from '@latchkey/audit/actor';
+import { type Kysely, type Selectable, sql } from 'kysely';
+import type { AvatarTable, FilesDatabase } from '../db/schema.ts';
+import { afterMs, type Claim } from '../storage/object-deletion.store.ts';
+import { OWN_REMOVAL_MS } from '../storage/object-deletion.ts';
+
+type Db = Kysely<FilesDatabase>;
+
+export type Avatar = Selectable<AvatarTable>;
+
+/** A stored image, and the object deletion that was scheduled before it was written. */
+export interface StoredImage {
+  readonly imageId: string;
+  readonly byteSize: number;
+  /** SHA-256, 32 bytes. */
+  readonly checksum: Buffer;
+  /** The object's key. */
+  readonly key: string;
+  /** When the sweeper would have removed the object. */
+  readonly deletionDueAt: string;
+}
+
+/** Retention of the row of an ended avatar, which an upload may wait for. */
+const ENDED_MS = 10 * 60_000;
+/** Avatars that count for the priority of an account. */
+const RECENT_MS = 10 * 60_000;
+/** How long the worker has to inform identity before the sweeper does. */
+const RECORD_MS = 60_000;
+
+/**
+ * Adds an avatar that waits for its image, and schedules the deletion of its uploaded bytes.
+ *
+ * @returns how many others of the account were begun in the last 10 minutes
+ */
+export async function insertAvatar(
+  db: Db,
+  avatar: { readonly id: string; readonly accountId: string; readonly rawId: string; readonly origin: Origin },
+  dueMs: number,
+): Promise<number> {
+  const { id, accountId, rawId, origin } = avatar;
+  const { rows } = await sql<{ recent: number }>`
+    with scheduled as (
+      insert into object_deletion (object_key, due_at) values (${accountId}::text || '/' || ${rawId}::text, ${afterMs(dueMs)}))
+    insert into avatar (id, account_id, raw_id, actor, request_id, due_at)
+    values (${id}, ${accountId}, ${rawId}, ${formatActor(origin) ?? null}, ${origin.requestId ?? null}, ${afterMs(dueMs)})
+    returning (select count(*)::int from avatar where account_id = ${accountId} and created_at > ${afterMs(-RECENT_MS)}) as recent`.execute(
+    db,
+  );
+  return rows[0]?.recent ?? 0;
+}
+
+export async function selectAvatar(db: Db, id: string): Promise<Avatar | undefined> {
+  return db.selectFrom('avatar').selectAll().where('id', '=', id).executeTakeFirst();
+}
+
+/** Ends an avatar that waits for its image; false where it no longer does. */
+export async function endWaiting(db: Db, id: string, state: 'refused' | 'abandoned', refusal?: string): Promise<boolean> {
+  const result = await db
+    .updateTable('avatar')
+    .set({ state, refusal: refusal ?? null, due_at: afterMs(ENDED_MS) })
+    .where('id', '=', id)
+    .where('state', '=', 'waiting')
+    .executeTakeFirst();
+  return result.numUpdatedRows > 0n;
+}
+
+/**
+ * Schedules the deletion of an object before it is written, so that no failure leaves an orphan.
+ *
+ * @returns when it is due, which changes once a sweeper takes it
+ */
+export async function scheduleDeletion(db: Db, key: string, dueMs: number): Promise<string> {
+  const { due } = await db
+    .insertInto('object_deletion')
+    .values({ object_key: key, due_at: afterMs(dueMs) })
+    .returning(sql<string>`due_at::text`.as('due'))
+    .executeTakeFirstOrThrow();
+  return due;
+}
+
+/**
+ * Gives a waiting avatar its image and cancels the deletion of the object: both or neither.
+ *
+ * @returns false where the avatar no longer waits
+ * @throws where a sweeper has taken the deletion, and may be removing the object
+ */
+export async function setImage(db: Db, id: string, image: StoredImage): Promise<boolean> {
+  const { imageId, byteSize, checksum, key, deletionDueAt } = image;
+  const { rows } = await sql<{ scheduled: boolean; set: boolean }>`
+    with scheduled as materialized (
+      select object_key from object_deletion where object_key = ${key} and due_at = ${deletionDueAt}::timestamptz for update),
+    given as (
+      update avatar
+      set state = 'stored', image_id = ${imageId}, byte_size = ${byteSize}, checksum = ${checksum}, due_at = ${afterMs(RECORD_MS)}
+      where id = ${id} and state = 'waiting' and exists (select from scheduled)
+      returning id),
+    cancelled as (delete from object_deletion where object_key = ${key} and exists (select from given))
+    select exists (select from scheduled) as scheduled, exists (select from given) as set`.execute(db);
+  if (!rows[0]?.scheduled) throw new Error('The sweeper removes the image already');
+  return rows[0].set;
+}
+
+/** Lets one transaction at a time decide which avatar an account has. */
+export async function lockAvatars(tx: Db, accountId: string): Promise<void> {
+  await sql`select pg_advisory_xact_lock(hashtextextended(${accountId}::text, 1))`.execute(tx);
+}
+
+/** How a stored avatar ends. `replaced` is for one that identity has a later one of. */
+export interface Ending {
+  readonly state: 'recorded' | 'replaced' | 'refused';
+  readonly refusal?: string;
+}
+
+/**
+ * Records a stored avatar as the account's in place of earlier ones, or ends it. Needs no check for
+ * a later one: recording that ended this one, or identity had it before it was asked about this.
+ * One statement, as every avatar takes it; a statement before it has to take the account's lock.
+ *
+ * @returns keys of the objects that are no longer used, whose deletion is scheduled
+ */
+export async function endStored(tx: Db, avatar: Avatar, { state, refusal }: Ending): Promise<string[]> {
+  const { id, account_id: accountId, created_at: createdAt } = avatar;
+  const { rows } = await sql<{ object_key: string }>`
+    with recorded as (
+      update avatar set state = 'recorded'
+      where id = ${id} and state = 'stored' and ${state} = 'recorded'
+      returning id),
+    earlier as (
+      update avatar set state = 'replaced', due_at = ${afterMs(ENDED_MS)}
+      where account_id = ${accountId} and state in ('stored', 'recorded')
+        and (created_at, id) < (${createdAt}::timestamptz, ${id}::uuid) and exists (select from recorded)
+      returning image_id),
+    ended as (
+      update avatar set state = ${state}, refusal = ${refusal ?? null}, due_at = ${afterMs(ENDED_MS)}
+      where id = ${id} and state = 'stored' and ${state} <> 'recorded'
+      returning image_id)
+    insert into object_deletion (object_key, due_at)
+    select ${accountId}::text || '/' || image_id, ${afterMs(OWN_REMOVAL_MS)}
+    from (select image_id from earlier union all select image_id from ended) as unused
+    returning object_key`.execute(tx);
+  return rows.map((row) => row.object_key);
+}
+
+/** Takes avatars that are due; other sweepers leave them alone for so many milliseconds. */
+export async function claimDueAvatars(db: Db, { limit, claimMs }: Claim): Promise<Avatar[]> {
+  return db
+    .updateTable('avatar')
+    .set({ due_at: afterMs(claimMs) })
+    .where('id', 'in', (due) =>
+      due
+        .selectFrom('avatar')
+        .select('id')
+        .where('due_at', '<', sql<Date>`now()`)
+        .where('state', '<>', 'recorded')
+        .orderBy('due_at')
+        .limit(limit)
+        .forUpdate()
+        .skipLocked(),
+    )
+    .returningAll()
+    .execute();
+}
+
+export async function deleteEnded(db: Db, id: string): Promise<void> {
+  await db.deleteFrom('avatar').where('id', '=', id).where('state', 'in', ['replaced', 'refused', 'abandoned']).execute();
+}
+
+/** The account's avatar, or the one with this id; undefined where there is none. */
+export async function selectCurrent(db: Db, accountId: string, avatarId: string | undefined): Promise<Avatar | undefined> {
+  const avatars = db.selectFrom('avatar').selectAll().where('account_id', '=', accountId);
+  // Identity names a stored avatar a moment before it is recorded here.
+  const found =
+    avatarId === undefined
+      ? avatars.where('state', '=', 'recorded')
+      : avatars.where('state', 'in', ['stored', 'recorded']).where('id', '=', avatarId);
+  return found.orderBy('created_at', 'desc').orderBy('id', 'desc').limit(1).executeTakeFirst();
+}

@@ -1,0 +1,77 @@
+import type { Transport } from '@connectrpc/connect';
+import { stopAll } from '@latchkey/kit/process/lifecycle';
+import { createQueueProducer } from '@latchkey/kit/queue/producer';
+import { createQueueWorker, type QueueWorker } from '@latchkey/kit/queue/worker';
+import type { FilesContext } from '../context.ts';
+import { createDecoderPool } from './decoder/decoder-pool.ts';
+import { makeAvatar } from './make-avatar.ts';
+import { createReceiveAvatar, type ReceiveAvatar } from './receive-avatar.ts';
+import { type AvatarContext, sweepAvatars } from './record-avatar.ts';
+import { createSetAvatar } from './set-avatar.client.ts';
+
+const QUEUE = 'avatar';
+
+/** Time that a job takes beside decoding, in milliseconds. */
+const JOB_SLACK_MS = 5_000;
+
+/** Avatars, composed and not yet started. */
+export interface Avatars {
+  readonly receive: ReceiveAvatar;
+  sweep(signal: AbortSignal): Promise<void>;
+  start(): void;
+  stop(): Promise<void>;
+}
+
+/** What avatars depend on. */
+export interface AvatarDeps {
+  readonly identityTransport: Transport;
+  readonly redisUrl: string;
+}
+
+/** Composes what receives avatars and, where it is inside, the worker that makes them. */
+export function createAvatars(ctx: FilesContext, deps: AvatarDeps, workerAt: 'inside' | 'apart'): Avatars {
+  const { limits, logger } = ctx;
+  const queue = createQueueProducer({ url: deps.redisUrl, name: 'latchkey-files-avatars', queues: [QUEUE], logger });
+  const enqueue = async (id: string, priority: number) => {
+    if (!(await queue.add(QUEUE, [{ id, name: 'make', data: {}, priority }]))) throw new Error('The avatar queue is full');
+  };
+  const worker = workerAt === 'inside' ? createAvatarWorker(ctx, deps) : undefined;
+  const sweepCtx = { ...ctx, setAvatar: createSetAvatar(deps.identityTransport) };
+  return {
+    receive: createReceiveAvatar({ ...ctx, enqueue }),
+    sweep: (signal) => sweepAvatars(sweepCtx, limits.sweepIntervalMs, signal),
+    start() {
+      queue.connect();
+      worker?.start();
+    },
+    stop: () =>
+      stopAll(
+        () => worker?.stop(),
+        () => queue.close(),
+      ),
+  };
+}
+
+/** Composes the worker of the avatar queue. Another takes over from a crashed one after 10 to 15 s. */
+export function createAvatarWorker(ctx: Omit<AvatarContext, 'setAvatar'>, deps: AvatarDeps): QueueWorker {
+  const { decodesAtOnce, decodeMs, pixelsMax } = ctx.avatarLimits;
+  const onLost = (err: Error) => ctx.logger.warn({ err }, 'decoder lost');
+  const decoders = createDecoderPool({ pixelsMax, timeoutMs: decodeMs, onLost });
+  const makeCtx = { ...ctx, decoders, setAvatar: createSetAvatar(deps.identityTransport) };
+  const worker = createQueueWorker({
+    url: deps.redisUrl,
+    queue: QUEUE,
+    name: 'latchkey-files-avatar-worker',
+    concurrency: decodesAtOnce,
+    stopMsMax: decodeMs + JOB_SLACK_MS,
+    logger: ctx.logger,
+    handle: ({ id }) => makeAvatar(makeCtx, id),
+  });
+  return {
+    start: worker.start,
+    async stop() {
+      await worker.stop();
+      decoders.close();
+    },
+  };
+}

@@ -1,0 +1,128 @@
+import type { Readable } from 'node:stream';
+import { setTimeout as delay } from 'node:timers/promises';
+import { originFrom } from '@latchkey/audit/actor';
+import { commonErrors, DomainError } from '@latchkey/kit/errors/errors';
+import { onBehalfOf } from '@latchkey/kit/log/request-context';
+import { within } from '@latchkey/kit/process/within';
+import { newId, parseId } from '@latchkey/kit/validation/id';
+import type { FilesContext } from '../context.ts';
+import { errors } from '../errors.ts';
+import { removeObjects } from '../storage/object-deletion.ts';
+import { objectKey } from '../storage/object-store/object-store.ts';
+import { Overdue, storeBody } from '../storage/upload/store-body.ts';
+import { UploadBody } from '../storage/upload/upload-body.ts';
+import { runUploadCall } from '../storage/upload/upload-call.ts';
+import { type Avatar, endWaiting, insertAvatar, selectAvatar } from './avatar.store.ts';
+import { createUploadQuota } from './upload-quota.ts';
+
+/** An image on its way, from another process or from this one. */
+export interface AvatarUpload {
+  readonly accountId: string;
+  /** The client's network, which limits per address count. */
+  readonly clientNetwork: string;
+  readonly body: Readable;
+  /** In bytes, where the sender announced it. */
+  readonly byteSize: number | undefined;
+  readonly requestId: string;
+  /** Who sends it, as `x-latchkey-actor` has it; undefined where the caller names no one. */
+  readonly actor?: string | undefined;
+}
+
+/** Takes an image; resolves once it is the account's avatar. */
+export type ReceiveAvatar = (upload: AvatarUpload) => Promise<{ readonly avatarId: string }>;
+
+/** What receiving needs. */
+export interface ReceiveContext extends Pick<FilesContext, 'db' | 'store' | 'avatarLimits' | 'logger'> {
+  /** Queues an avatar for a worker, lower numbers first. Rejects within 1 s where Redis is away. */
+  readonly enqueue: (id: string, priority: number) => Promise<void>;
+}
+
+/** Time that an upload needs beside its body and its wait, in milliseconds. */
+const SLACK_MS = 30_000;
+/** Longest wait for a failed upload to be abandoned; a frozen database is not waited for twice. */
+const ABANDON_MS_MAX = 1_500;
+/** Intervals at which the database is asked whether a worker has made the avatar. */
+const POLL_MS_MIN = 50;
+const POLL_MS_MAX = 250;
+
+/** Receives avatars, as many concurrently as the quota allows. */
+export function createReceiveAvatar(ctx: ReceiveContext): ReceiveAvatar {
+  const quota = createUploadQuota(ctx.avatarLimits);
+  return (upload) => {
+    const { body, requestId } = upload;
+    const call = { name: 'avatar', body, requestId, logger: ctx.logger, facts: (stored: object) => stored } as const;
+    return runUploadCall(call, () => quota.run(upload, () => onBehalfOf(requestId, () => receive(ctx, upload))));
+  };
+}
+
+/**
+ * Stores an upload, has a worker make an avatar of it, and waits until that is the account's. The
+ * deletion of the upload is scheduled before it is stored, so nothing is left however this ends.
+ *
+ * @throws `avatar_too_large`, `file_empty`, `upload_timeout`, `upload_interrupted`; why the image is
+ *   rejected; `dependency_unavailable`, after which only a stored avatar may still be recorded
+ */
+async function receive(ctx: ReceiveContext, upload: AvatarUpload): Promise<{ avatarId: string }> {
+  const { bodyMs, waitMs, byteSizeMax } = ctx.avatarLimits;
+  const accountId = parseId(upload.accountId);
+  if (!accountId) throw errors.avatar_not_found();
+  if ((upload.byteSize ?? 0) > byteSizeMax) throw errors.avatar_too_large();
+  const [id, rawId] = [newId(), newId()];
+  const key = objectKey(accountId, rawId);
+  const origin = originFrom(upload.actor, upload.requestId);
+  // Accounts with few recent avatars come first, so that a few accounts can't block the others.
+  const priority = await insertAvatar(ctx.db, { id, accountId, rawId, origin }, bodyMs + waitMs + SLACK_MS);
+  let isStored = false;
+  try {
+    await storeUpload(ctx, key, upload.body);
+    isStored = true;
+    await ctx.enqueue(id, priority).catch((cause: unknown) => {
+      throw Object.assign(commonErrors.dependency_unavailable(), { cause });
+    });
+    const avatarId = toAvatarId((await waitUntilEnded(ctx, id)) ?? (await abandon(ctx, id, key)));
+    return { avatarId };
+  } catch (err) {
+    // A store that failed may finish later: only the sweeper removes the object then.
+    const isRejected = err instanceof DomainError && err.kind !== 'unavailable';
+    const abandoned = abandon(ctx, id, isStored || isRejected ? key : undefined).catch((cause: unknown) => {
+      ctx.logger.warn({ err: cause, avatarId: id }, 'failed avatar is left to the sweeper');
+    });
+    await within(ABANDON_MS_MAX, abandoned);
+    throw err instanceof Overdue ? err.cause : err;
+  }
+}
+
+/** Not durable: the upload is of no use after its request, which a loss of power ends. */
+async function storeUpload(ctx: ReceiveContext, key: string, source: Readable): Promise<void> {
+  const { bodyMs, byteSizeMax } = ctx.avatarLimits;
+  const late = new AbortController();
+  const { signal } = late;
+  const deadline = setTimeout(() => late.abort(errors.upload_timeout()), bodyMs);
+  const body = new UploadBody(source, { limits: [[byteSizeMax, errors.avatar_too_large]] }, signal);
+  await storeBody(ctx, { key, body, signal, durable: false }).finally(() => clearTimeout(deadline));
+}
+
+/** Polls the row, as the queue may lose jobs, until a worker ends it; undefined after `waitMs`. */
+async function waitUntilEnded({ db, avatarLimits }: ReceiveContext, id: string): Promise<Avatar | undefined> {
+  const endsAt = performance.now() + avatarLimits.waitMs;
+  for (let pollMs = POLL_MS_MIN; performance.now() < endsAt; pollMs = Math.min(pollMs * 1.5, POLL_MS_MAX)) {
+    await delay(pollMs);
+    const avatar = await selectAvatar(db, id);
+    if (avatar?.state !== 'waiting' && avatar?.state !== 'stored') return avatar;
+  }
+  return undefined;
+}
+
+/** Ends an avatar that no worker has made, so that none will; the avatar itself where one has. */
+async function abandon(ctx: ReceiveContext, id: string, key: string | undefined): Promise<Avatar | undefined> {
+  if (!(await endWaiting(ctx.db, id, 'abandoned'))) return selectAvatar(ctx.db, id);
+  if (key !== undefined) await removeObjects(ctx, [key]);
+  return undefined;
+}
+
+function toAvatarId(avatar: Avatar | undefined): string {
+  if (avatar?.state === 'recorded' || avatar?.state === 'replaced') return avatar.id;
+  if (avatar?.state !== 'refused') throw commonErrors.dependency_unavailable();
+  if (avatar.refusal === 'account_not_found') throw errors.avatar_not_found();
+  throw (errors[avatar.refusal as keyof typeof errors] ?? errors.image_damaged)();
+}

@@ -1,0 +1,67 @@
+import type { FilesContext } from '../context.ts';
+import { sweepFailures, sweepRemoved } from '../files-metrics.ts';
+import { removeObjects } from '../storage/object-deletion.ts';
+import { type Avatar, claimDueAvatars, deleteEnded, type Ending, endStored, endWaiting, lockAvatars } from './avatar.store.ts';
+
+/** Avatars that a sweeper takes at a time. */
+const BATCH = 100;
+
+/**
+ * Sets an account's avatar at the identity service. Safe to repeat at any time.
+ *
+ * @returns the id of the account's avatar: this one, or one that was uploaded later
+ * @throws DomainError `account_not_found`, `dependency_unavailable`
+ */
+export type SetAvatar = (avatar: Avatar) => Promise<string>;
+
+/** What use cases of avatars need. */
+export interface AvatarContext extends Pick<FilesContext, 'db' | 'store' | 'avatarLimits' | 'logger'> {
+  readonly setAvatar: SetAvatar;
+}
+
+/**
+ * Makes a stored avatar the account's, in place of earlier ones. Identity comes first: after a
+ * crash in between, repeating this has the same result. An earlier upload never replaces a later.
+ *
+ * @returns keys of the objects that are no longer used, whose deletion is scheduled
+ * @throws DomainError `dependency_unavailable` where identity can't be reached
+ */
+export async function recordAvatar(ctx: AvatarContext, avatar: Avatar): Promise<string[]> {
+  const ending = await ctx.setAvatar(avatar).then(
+    (current): Ending => ({ state: current === avatar.id ? 'recorded' : 'replaced' }),
+    (err: { readonly reason?: unknown }): Ending => {
+      if (err.reason !== 'account_not_found') throw err;
+      return { state: 'refused', refusal: 'account_not_found' };
+    },
+  );
+  return ctx.db.transaction().execute(async (tx) => {
+    await lockAvatars(tx, avatar.account_id);
+    return endStored(tx, avatar, ending);
+  });
+}
+
+/**
+ * Ends the avatars that no worker made in time, records those that are stored, and deletes the rows
+ * of those that ended. A later sweep retries failures.
+ *
+ * @param claimMs how long other sweepers leave alone what this one has taken
+ * @throws where the database can't be reached
+ */
+export async function sweepAvatars(ctx: AvatarContext, claimMs: number, signal: AbortSignal): Promise<void> {
+  for (let done = BATCH; done === BATCH && !signal.aborted; ) {
+    done = 0;
+    for (const avatar of await claimDueAvatars(ctx.db, { limit: BATCH, claimMs })) {
+      if (signal.aborted) return;
+      try {
+        if (avatar.state === 'waiting') await endWaiting(ctx.db, avatar.id, 'abandoned');
+        else if (avatar.state === 'stored') await removeObjects(ctx, await recordAvatar(ctx, avatar));
+        else await deleteEnded(ctx.db, avatar.id);
+        done += 1;
+        sweepRemoved.add(1, 'avatar');
+      } catch (err) {
+        sweepFailures.add(1, 'avatar');
+        ctx.logger.warn({ err, avatarId: avatar.id }, 'avatar not swept, to be retried');
+      }
+    }
+  }
+}

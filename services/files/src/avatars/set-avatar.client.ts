@@ -1,0 +1,23 @@
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { createClient, type Transport } from '@connectrpc/connect';
+import { ACTOR_HEADER } from '@latchkey/audit/actor';
+import { fromConnectError } from '@latchkey/kit/errors/errors';
+import { REQUEST_ID_HEADER } from '@latchkey/kit/rpc/route';
+import { AccountService } from '@latchkey/proto/latchkey/identity/v1/account_pb';
+import type { SetAvatar } from './record-avatar.ts';
+
+const TIMEOUT_MS = 3_000;
+
+export function createSetAvatar(identityTransport: Transport): SetAvatar {
+  const identity = createClient(AccountService, identityTransport);
+  return async ({ id, account_id: accountId, created_at: createdAt, actor, request_id: requestId }) => {
+    // The audit log names who sent the image, however much later a worker records it.
+    const headers = { ...(actor && { [ACTOR_HEADER]: actor }), ...(requestId && { [REQUEST_ID_HEADER]: requestId }) };
+    const message = { accountId, avatarId: id, uploadedAt: timestampFromDate(createdAt) };
+    try {
+      return (await identity.setAvatar(message, { headers, timeoutMs: TIMEOUT_MS })).avatarId;
+    } catch (err) {
+      throw fromConnectError(err) ?? err;
+    }
+  };
+}

@@ -1,0 +1,81 @@
+import { TRACEPARENT_HEADER } from '@latchkey/kit/rpc/route';
+import { Gauge, Histogram, isMeasuring, type Observe } from '@latchkey/kit/telemetry/metrics';
+import { activeTracer } from '@latchkey/kit/telemetry/tracing';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+
+/** Bounds in seconds: most responses take a few milliseconds, uploads minutes, and calls to a database that is away 2.5 to 5 s. */
+const BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 180];
+
+const durations = new Histogram({
+  name: 'latchkey_http_request_duration_seconds',
+  help: 'Time from the headers of a request to the end of its response, by method, route and status; 499 where the client went away.',
+  labels: ['method', 'route', 'status'],
+  buckets: BUCKETS,
+});
+
+const connections = new Gauge({ name: 'latchkey_http_connections', help: 'Open connections of clients.' });
+
+const connectionsMax = new Gauge({
+  name: 'latchkey_http_connections_max',
+  help: 'Connections beyond which new ones are closed immediately.',
+});
+
+/** Route of requests that none takes: clients choose their paths and methods. */
+const UNMATCHED = 'unmatched';
+const CLIENT_GONE = 499;
+
+/** Measures and traces requests by their route, if metrics and traces are on. */
+export function observeRequests(app: FastifyInstance, open: ReadonlySet<unknown>): void {
+  if (isMeasuring()) measureRequests(app, open);
+  traceRequests(app);
+}
+
+function measureRequests(app: FastifyInstance, open: ReadonlySet<unknown>): void {
+  const unwatch = [connections.watch(() => [[open.size]]), connectionsMax.watch(() => [[app.server.maxConnections]])];
+  app.addHook('onClose', async () => {
+    for (const end of unwatch) end();
+  });
+  const observers = new Map<string, Observe | undefined>();
+  const observerOf = ({ method, routeOptions: { url } }: FastifyRequest, status: number) => {
+    const labels = url === undefined ? (['any', UNMATCHED] as const) : ([method, url] as const);
+    const key = `${status} ${labels.join(' ')}`;
+    if (!observers.has(key)) observers.set(key, durations.child(...labels, String(status)));
+    return observers.get(key);
+  };
+  app.addHook('onRequest', (request, reply, done) => {
+    // A response that is cut off has no other end.
+    reply.raw.once('close', () => observerOf(request, statusOf(reply.raw))?.(reply.elapsedTime / 1_000));
+    done();
+  });
+}
+
+/**
+ * Begins a trace with each request. A client's own trace is only linked: it must not decide what the sampler keeps, and clients
+ * are many.
+ */
+function traceRequests(app: FastifyInstance): void {
+  const tracer = activeTracer();
+  if (!tracer) return;
+  app.addHook('onRequest', (request, reply, done) => {
+    const { method, id, headers } = request;
+    const { url: route } = request.routeOptions;
+    const traceparent = headers[TRACEPARENT_HEADER];
+    const span = tracer.start({
+      name: route === undefined ? method : `${method} ${route}`,
+      kind: 'server',
+      attributes: { 'http.request.method': method, ...(route && { 'http.route': route }), 'latchkey.request_id': id },
+      link: typeof traceparent === 'string' ? traceparent : undefined,
+    });
+    reply.raw.once('close', () => {
+      const status = statusOf(reply.raw);
+      span.set({ 'http.response.status_code': status });
+      if (status >= 500) span.fail(String(status));
+      span.end();
+    });
+    tracer.within(span, done);
+  });
+}
+
+function statusOf({ writableFinished, statusCode }: { readonly writableFinished: boolean; readonly statusCode: number }): number {
+  return writableFinished ? statusCode : CLIENT_GONE;
+}

@@ -1,0 +1,155 @@
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { gzipSync } from 'node:zlib';
+import { createLogger } from '@latchkey/kit/log/logger';
+import { eventually } from '@latchkey/testkit/eventually';
+import { openRawClient } from '@latchkey/testkit/raw-client';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { startTestGateway, type TestGatewayOptions, useTestGateway } from '../testing/test-gateway.ts';
+
+let answered = 0;
+const logger = createLogger('gateway', 'info', {
+  write: (line) => {
+    if (line.includes('"msg":"request"')) answered += 1;
+  },
+});
+const gateway = useTestGateway({
+  logger,
+  accounts: {
+    signUp: () => {
+      throw new Error('a defect with a secret in its message');
+    },
+  },
+});
+
+describe('an error response', () => {
+  it.each([
+    '/docs/static/%00',
+    '/docs/static/%5c..%5c',
+    '/docs/static/..%2f..%2fpackage.json',
+    '/docs/static/%2e%2e%2f%2e%2e%2fpackage.json',
+    `/docs/static/${'a/'.repeat(3_000)}`,
+    '/docs/static/.hidden',
+  ])('is 404 for a file that the documentation does not have: %s', async (path) => {
+    const { status, envelope } = await gateway.send('GET', path);
+    expect([status, envelope]).toEqual([404, { success: false, code: 'not_found', message: 'Not found' }]);
+  });
+
+  it.each([
+    { range: 'bytes=99999999-' },
+    { 'if-match': '"x"' },
+    { 'if-unmodified-since': 'Mon, 01 Jan 2001 00:00:00 GMT' },
+  ] as Record<string, string>[])('is 400 for a file of the documentation with %j', async (headers) => {
+    expect((await gateway.send('GET', '/docs/static/swagger-ui.css', { headers })).outcome).toBe('400 bad_request');
+  });
+
+  it('of a defect has the envelope, the id of the error and nothing else', async () => {
+    const body = { username: 'ada', email: 'ada@example.com', password: 'analytical engine' };
+    const { envelope } = await gateway.send('POST', '/api/v1/auth/sign-up', { body, headers: { 'x-request-id': 'the-id' } });
+    const message = 'Internal server error. Error id: the-id';
+    expect(envelope).toEqual({ success: false, code: 'INTERNAL_ERROR', message });
+  });
+
+  it.each([
+    ['{', { 'content-type': 'application/json' }],
+    [`"${'x'.repeat(70_000)}"`, { 'content-type': 'application/json' }],
+    ['x', { 'content-type': '///' }],
+    ['x', {}],
+  ])('says that there is no route or method, before the body is parsed: %.10s %j', async (text, headers) => {
+    const send = async (method: string, path: string) => {
+      const response = await fetch(gateway.baseUrl + path, { method, headers, body: Buffer.from(text) });
+      return [response.status, ((await response.json()) as { code: string }).code, response.headers.get('allow')];
+    };
+    for (const method of ['POST', 'DELETE', 'QUERY'])
+      expect(await send(method, '/api/v1/panel/get-presigned-upload-url')).toEqual([404, 'not_found', null]);
+    for (const method of ['PUT', 'DELETE', 'QUERY'])
+      expect(await send(method, '/api/v1/panel/upload-file')).toEqual([405, 'bad_request', 'POST']);
+  });
+
+  it.each(['gzip', 'br', 'identity, gzip'])('is 415 for a JSON body with the encoding %s', async (encoding) => {
+    for (const body of [new Uint8Array(gzipSync('{}')), '{}']) {
+      const headers = { 'content-type': 'application/json', 'content-encoding': encoding };
+      const response = await fetch(`${gateway.baseUrl}/api/v1/auth/sign-in`, { method: 'POST', headers, body });
+      expect(response.status).toBe(415);
+      expect(await response.json()).toMatchObject({ code: 'VALIDATION_ERROR', details: [{ path: 'header.content-encoding' }] });
+    }
+  });
+});
+
+describe('Strict-Transport-Security', () => {
+  const HEALTH = 'GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n';
+
+  it('is in every response if PUBLIC_URL is https, and in none otherwise', async () => {
+    const requests = [
+      HEALTH,
+      HEALTH.replace('healthz', 'nowhere'),
+      HEALTH.replace('healthz', 'downloads/x'),
+      HEALTH.replace('healthz', '%zz'),
+      HEALTH.replace('Host: x\r\n', ''),
+      'garbage\r\n\r\n',
+      HEALTH.replace('Host: x', 'Host: x\r\nExpect: x'),
+    ];
+    for (const [PUBLIC_URL, policy] of [
+      ['https://latchkey.example', 'max-age=31536000'],
+      ['http://latchkey.example', undefined],
+    ] as const) {
+      const { port } = await start({ env: { PUBLIC_URL } });
+      for (const bytes of requests) {
+        const client = await openRawClient(port);
+        client.socket.once('end', () => client.socket.end()).write(bytes);
+        await client.ended;
+        expect(/^strict-transport-security: (.*)\r$/im.exec(client.received())?.[1], bytes).toBe(policy);
+      }
+    }
+  });
+});
+
+async function start(options: TestGatewayOptions) {
+  const started = await startTestGateway(options);
+  onTestFinished(() => started.service.stop());
+  return started;
+}
+
+describe('connections', () => {
+  function open(port: number, localAddress = '127.0.0.1'): Socket {
+    const socket = connect({ port, host: '127.0.0.1', localAddress });
+    socket.on('error', () => undefined).resume();
+    onTestFinished(() => void socket.destroy());
+    return socket;
+  }
+  const openOnes = (sockets: readonly Socket[]) => sockets.filter(({ closed }) => !closed);
+
+  it('are closed beyond the limit of all', async () => {
+    const { port, baseUrl } = await start({ connectionsMax: 20 });
+    const sockets = Array.from({ length: 30 }, () => open(port));
+    await eventually(() => expect(openOnes(sockets)).toHaveLength(20));
+    for (const socket of sockets) socket.destroy();
+    await eventually(async () => (await fetch(`${baseUrl}/healthz`)).status === 200);
+  });
+
+  it('of one address are limited beside those of others, except of a trusted proxy', async () => {
+    const { port } = await start({ env: { CONNECTIONS_PER_IP: '3', TRUSTED_PROXIES: '127.0.0.3' } });
+    const silent = Array.from({ length: 8 }, () => open(port));
+    await eventually(() => expect(openOnes(silent)).toHaveLength(3));
+    const others = ['127.0.0.2', ...Array<string>(8).fill('127.0.0.3')].map((address) => open(port, address));
+    for (const socket of others) {
+      socket.write('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n');
+      expect(String(await once(socket, 'data'))).toMatch(/^HTTP\/1\.1 200/);
+    }
+  });
+
+  it('get 101 responses to any number of requests in one go, and then end', async () => {
+    const request = 'GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n';
+    const before = answered;
+    const { socket, received } = await openRawClient(gateway.port);
+    const pump = () => {
+      while (socket.writable && socket.bytesWritten < 100_000 * request.length && socket.write(request.repeat(1_000)));
+    };
+    socket.on('drain', pump);
+    pump();
+    await once(socket, 'end');
+    expect(received().match(/HTTP\/1\.1 404/g)).toHaveLength(101);
+    expect(received().match(/^connection: close/gim)).toHaveLength(1);
+    await eventually(() => answered - before === 101);
+  });
+});

@@ -1,0 +1,26 @@
+/** How long a failure counts (decisions 9). */
+const WINDOW_MS = 15 * 60_000;
+
+/** The failures that count, oldest first. Clocks of processes may differ: future ones count. */
+export function recentFailures(failures: readonly Date[], now: Date): Date[] {
+  const recent = failures.filter((at) => at.getTime() > now.getTime() - WINDOW_MS);
+  return recent.sort((a, b) => a.getTime() - b.getTime());
+}
+
+/** Metadata of the rate-limit error while `max` failures are recent; undefined below that. */
+export function failureLimitReached(
+  failures: readonly Date[],
+  { policy, max }: { readonly policy: string; readonly max: number },
+  now: Date,
+): Readonly<Record<string, string>> | undefined {
+  const blocking = recentFailures(failures, now).at(-max);
+  if (!blocking) return undefined;
+  const retryAfterSeconds = Math.max(1, Math.ceil((blocking.getTime() + WINDOW_MS - now.getTime()) / 1000));
+  return {
+    policy,
+    limit: String(max),
+    windowSeconds: String(WINDOW_MS / 1000),
+    remaining: '0',
+    retryAfterSeconds: String(retryAfterSeconds),
+  };
+}

@@ -1,0 +1,109 @@
+import { describe, expect, test } from 'vitest';
+import { countingPasswords, MINUTE_MS, outcomeOf } from '../testing/identity.fixture.ts';
+import { REDIRECT_URI } from '../testing/issuer.fixture.ts';
+import { openTestOidc } from '../testing/oidc-flow.fixture.ts';
+import { PASSWORD, present, signUpSomeone } from '../testing/sample.fixture.ts';
+import { type Guarded, guardSomeone } from '../testing/two-factor.fixture.ts';
+import { createPasswords } from './password.ts';
+
+/** A stolen session must allow no more guesses at the password than sign-in does (decisions 9). */
+const { identity, issuer } = await openTestOidc();
+const passwords = countingPasswords();
+const instance = await identity.connect({ env: issuer.env(), passwords });
+
+const REACHED = 'password_attempts_reached';
+const WRONG = /password_wrong$/;
+
+interface Proof {
+  readonly accountId: string;
+  readonly password: string;
+  readonly code?: string;
+}
+
+const link = ({ accountId, ...proof }: Proof) =>
+  outcomeOf(instance.oidc.startOidc({ issuer: 'test', redirectUri: REDIRECT_URI, linkAccountId: accountId, ...proof }));
+const unlink = (proof: Proof) => outcomeOf(instance.oidc.unlinkOidc({ issuer: 'test', ...proof }));
+const disable = (proof: Proof) => outcomeOf(instance.twoFactor.disableTwoFactor(proof));
+
+/** An account with a link and a second factor, of which only recovery codes are accepted now. */
+async function withoutAttempts(): Promise<Guarded & { readonly recoveryCode: string }> {
+  const guarded = await guardSomeone(identity);
+  const { accountId } = guarded;
+  await identity.db.query('insert into oidc_link values ($1, $2, $3, now())', [issuer.url, accountId, accountId]);
+  const fail = () => outcomeOf(instance.twoFactor.verifyTwoFactorCode({ accountId, code: guarded.wrongCode() }));
+  for (let i = 0; i < 5; i += 1) expect(await fail()).toBe('two_factor_code_invalid');
+  return { ...guarded, recoveryCode: present(guarded.recoveryCodes[0]) };
+}
+
+describe.each([
+  ['link', link],
+  ['unlink', unlink],
+  ['disable the second factor', disable],
+])('to %s', (_what, prove) => {
+  test('10 concurrent wrong passwords in 15 minutes are verified, also with a recovery code', async () => {
+    const { accountId, recoveryCode: code } = await withoutAttempts();
+    const guesses = Array.from({ length: 15 }, (_, i) => prove({ accountId, password: `guess ${i}`, code }));
+    const outcomes = await Promise.all(guesses);
+    expect(outcomes.filter((outcome) => WRONG.test(outcome))).toHaveLength(10);
+    expect(outcomes.filter((outcome) => outcome === REACHED)).toHaveLength(5);
+    const before = passwords.verified;
+    expect(await prove({ accountId, password: PASSWORD, code })).toBe(REACHED);
+    expect(passwords.verified).toBe(before);
+    identity.clock.advance(15 * MINUTE_MS);
+    expect(await prove({ accountId, password: PASSWORD, code })).toBe('done');
+  });
+});
+
+test('wrong passwords count for the account, whatever they are for', async () => {
+  const { accountId, recoveryCode: code } = await withoutAttempts();
+  const outcomes = [];
+  for (let i = 0; i < 11; i += 1) {
+    outcomes.push(await present([link, unlink, disable][i % 3])({ accountId, password: 'a guess', code }));
+  }
+  expect(outcomes).toEqual([...Array(10).fill(expect.stringMatching(WRONG)), REACHED]);
+});
+
+test('right passwords do not count, and sign-in goes on over the limit', async () => {
+  const { account } = await signUpSomeone(instance);
+  for (let i = 0; i < 12; i += 1) expect(await link({ accountId: account.id, password: PASSWORD })).toBe('done');
+  for (let i = 0; i < 10; i += 1) await link({ accountId: account.id, password: 'a guess' });
+  expect(await link({ accountId: account.id, password: PASSWORD })).toBe(REACHED);
+  expect(await outcomeOf(instance.accounts.signIn({ email: account.email, password: PASSWORD }))).toBe('done');
+});
+
+test('wrong passwords count as wrong codes too; over that limit only an unused recovery code has the password verified', async () => {
+  const { accountId, code, wrongCode, recoveryCodes } = await guardSomeone(identity);
+  const guesses = Array.from({ length: 12 }, (_, i) => disable({ accountId, password: `guess ${i}`, code: code() }));
+  const outcomes = await Promise.all(guesses);
+  expect(outcomes.filter((outcome) => outcome === 'two_factor_password_wrong')).toHaveLength(5);
+  expect(outcomes.filter((outcome) => outcome === 'two_factor_attempts_reached')).toHaveLength(7);
+  const before = passwords.verified;
+  for (const text of [code(), wrongCode(), 'aaaa-aaaa-aaaa-aaaa', '']) {
+    expect(await disable({ accountId, password: PASSWORD, code: text })).toBe('two_factor_attempts_reached');
+  }
+  expect(passwords.verified).toBe(before);
+  expect(await disable({ accountId, password: PASSWORD, code: present(recoveryCodes[0]) })).toBe('done');
+});
+
+test('a password that is changed while it is verified is wrong, does not count and uses up no code', async () => {
+  const { accountId, code } = await guardSomeone(identity);
+  const real = createPasswords();
+  const verify = async (stored: string | undefined, password: string) => {
+    const matches = await real.verify(stored, password);
+    await identity.db.query(`update account set password_hash = 'another' where id = $1`, [accountId]);
+    return matches;
+  };
+  const { twoFactor } = await identity.connect({ passwords: { ...real, verify } });
+  const request = { accountId, password: PASSWORD, code: code() };
+  expect(await outcomeOf(twoFactor.disableTwoFactor(request))).toBe('two_factor_password_wrong');
+  const { rows } = await identity.db.query('select password_failures from account where id = $1', [accountId]);
+  expect(rows).toEqual([{ password_failures: [] }]);
+  expect(await outcomeOf(identity.twoFactor.verifyTwoFactorCode({ accountId, code: code() }))).toBe('done');
+});
+
+test('an account without a password is verified by its second factor alone', async () => {
+  const { accountId, recoveryCodes, wrongCode } = await guardSomeone(identity);
+  await identity.db.query('update account set password_hash = null where id = $1', [accountId]);
+  expect(await disable({ accountId, password: '', code: wrongCode() })).toBe('two_factor_code_invalid');
+  expect(await disable({ accountId, password: '', code: present(recoveryCodes[9]) })).toBe('done');
+});

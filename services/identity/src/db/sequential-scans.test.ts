@@ -1,0 +1,97 @@
+import { eventually } from '@latchkey/testkit/eventually';
+import { beforeAll, expect, test } from 'vitest';
+import { MINUTE_MS, openTestIdentity, outcomeOf, type TestInstance } from '../testing/identity.fixture.ts';
+import { createSomeKey, keyCredential, OPEN_KEY, PASSWORD, sessionCredential, signUpSomeone } from '../testing/sample.fixture.ts';
+import { guardSomeone } from '../testing/two-factor.fixture.ts';
+
+const identity = await openTestIdentity();
+
+const ROWS = 5_000;
+const TABLES = ['account', 'session', 'api_key', 'two_factor', 'recovery_code'];
+
+beforeAll(async () => {
+  const client = await identity.db.connect();
+  await client.query(
+    `insert into account (id, username, email, password_hash, created_at)
+     select gen_random_uuid(), 'filler-' || i, 'filler-' || i || '@example.test', '-', now() from generate_series(1, $1) i`,
+    [ROWS],
+  );
+  await client.query(
+    `insert into session (id, account_id, token_hash, created_at, last_seen_at, expires_at)
+     select gen_random_uuid(), id, sha256(username::bytea), now(), now(), now() from account`,
+  );
+  await client.query(
+    `insert into api_key (id, account_id, name, public_id, key_hash, key_last4, scopes, all_applications, application_ids,
+       created_at, updated_at)
+     select gen_random_uuid(), id, 'Filler', username, '-', '-', '{files:read}', true, '{}', now(), now() from account`,
+  );
+  await client.query(
+    `insert into two_factor (account_id, secret_sealed, enabled_at, created_at) select id, '-', now(), now() from account`,
+  );
+  await client.query(`insert into recovery_code (account_id, code_hash) select id, '-' from account`);
+  await client.query('analyze');
+  // Or the scans that the filling made would be counted up to a second later, as some test's.
+  await client.query('select pg_stat_force_next_flush()');
+  client.release();
+});
+
+/** Scans of each table since its creation. */
+async function scans(): Promise<Record<string, { readonly whole: number; readonly byIndex: number }>> {
+  const { rows } = await identity.db.query(
+    `select relname, seq_scan::int, coalesce(idx_scan, 0)::int as idx_scan from pg_stat_user_tables where relname = any ($1)`,
+    [TABLES],
+  );
+  return Object.fromEntries(rows.map((row) => [row.relname, { whole: row.seq_scan, byIndex: row.idx_scan }]));
+}
+
+/** Process ids of the connections of all instances. */
+async function connections(): Promise<number[]> {
+  const { rows } = await identity.db.query(
+    `select pid from pg_stat_activity where datname = current_database() and application_name = 'latchkey-identity'`,
+  );
+  return rows.map(({ pid }) => pid);
+}
+
+/** Runs calls on an instance of their own, and says how often they scanned each table. */
+async function scansOf(run: (instance: TestInstance) => Promise<unknown>) {
+  const [before, others] = [await scans(), await connections()];
+  const instance = await identity.connect();
+  await run(instance);
+  const own = (await connections()).filter((pid) => !others.includes(pid));
+  await instance.service.stop();
+  // What a connection has counted is complete once it is gone.
+  await eventually(async () => !(await connections()).some((pid) => own.includes(pid)));
+  const after = await scans();
+  return TABLES.map((table) => ({
+    table,
+    whole: (after[table]?.whole ?? 0) - (before[table]?.whole ?? 0),
+    byIndex: (after[table]?.byIndex ?? 0) - (before[table]?.byIndex ?? 0),
+  }));
+}
+
+test('no call scans a table sequentially', async () => {
+  const counted = await scansOf(async (instance) => {
+    const { accounts, apiKeys, authentication, twoFactor } = instance;
+    const { account, session } = await signUpSomeone(instance);
+    const guarded = await guardSomeone({ ...identity, ...instance });
+    await guarded.signIn(guarded.code());
+    await twoFactor.verifyTwoFactorCode({ accountId: guarded.accountId, code: guarded.recoveryCodes[0] ?? '' });
+    await accounts.signOutEverywhere({ accountId: guarded.accountId });
+    const both = { accountId: guarded.accountId, password: PASSWORD, code: guarded.recoveryCodes[1] ?? '' };
+    await twoFactor.disableTwoFactor(both);
+    await accounts.signIn({ email: account.email, password: PASSWORD });
+    await accounts.getAccount({ accountId: account.id });
+    const key = await createSomeKey(instance, { accountId: account.id });
+    const ref = { accountId: account.id, apiKeyId: key.apiKey.id };
+    await apiKeys.listApiKeys(ref);
+    await apiKeys.updateApiKey({ ...ref, name: 'Renamed' });
+    await authentication.authenticate({ credential: keyCredential(key.plaintextKey), clientIp: '192.0.2.1' });
+    await apiKeys.revokeApiKey(ref);
+    identity.clock.advance(MINUTE_MS);
+    const { principal } = await authentication.authenticate({ credential: sessionCredential(session.token) });
+    await accounts.signOut({ accountId: account.id, sessionId: principal?.credentialId ?? '' });
+    expect(await outcomeOf(apiKeys.createApiKey({ ...OPEN_KEY, accountId: account.id }))).toBe('done');
+  });
+  expect(counted).toMatchObject(TABLES.map((table) => ({ table, whole: 0 })));
+  for (const { byIndex } of counted) expect(byIndex).toBeGreaterThan(0);
+});

@@ -1,0 +1,57 @@
+import type { DomainError } from '@latchkey/kit/errors/errors';
+import type { Logger } from '@latchkey/kit/log/logger';
+import { AuthorizationResponseError, ResponseBodyError } from 'openid-client';
+import { errors } from '../errors.ts';
+import { IssuerCallError } from './issuer-http.ts';
+
+/** Codes of openid-client for invalid responses; others mean that the issuer is unavailable. */
+const INVALID_RESPONSE = new Set([
+  'OAUTH_INVALID_RESPONSE',
+  'OAUTH_PARSE_ERROR',
+  'OAUTH_JWT_TIMESTAMP_CHECK_FAILED',
+  'OAUTH_JWT_CLAIM_COMPARISON_FAILED',
+  'OAUTH_JSON_ATTRIBUTE_COMPARISON_FAILED',
+  'OAUTH_KEY_SELECTION_FAILED',
+  'OAUTH_UNSUPPORTED_OPERATION',
+]);
+
+/** Errors of token endpoints (RFC 6749, 5.2); others are an issuer's own text. */
+const TOKEN_ERROR = /^(invalid_(request|client|grant|scope)|unauthorized_client|unsupported_grant_type)$/;
+const ERROR_CODE = /^[A-Z][A-Z0-9_]{0,63}$/;
+
+/**
+ * Maps an error of openid-client to one of the service, and logs its cause. The error itself is
+ * dropped, as tokens, codes and claims hang on it.
+ * @returns `oidc_refused` or `oidc_issuer_unavailable`
+ */
+export function toDomainError(err: unknown, logger: Logger, issuer: string, step: 'discovery' | 'sign-in'): DomainError {
+  const facts = { issuer, step, cause: causeOf(err) };
+  if (step === 'sign-in' && (isRejectedByIssuer(err) || INVALID_RESPONSE.has(codeOf(err) ?? ''))) {
+    logger.info(facts, 'sign-in by OpenID Connect rejected');
+    return errors.oidc_refused();
+  }
+  logger.warn(facts, 'OpenID Connect issuer unavailable');
+  return errors.oidc_issuer_unavailable();
+}
+
+/** Whether the issuer rejected the person or the code in a valid response. */
+export function isRejectedByIssuer(err: unknown): boolean {
+  return err instanceof AuthorizationResponseError || (err instanceof ResponseBodyError && err.error === 'invalid_grant');
+}
+
+/** A word for the log that no issuer chose. */
+function causeOf(err: unknown): string {
+  if (err instanceof ResponseBodyError && TOKEN_ERROR.test(err.error)) return err.error;
+  const cause = err instanceof Error ? err.cause : undefined;
+  return codeOf(cause) ?? codeOf(err) ?? nameOf(cause) ?? nameOf(err) ?? 'unknown';
+}
+
+function codeOf(err: unknown): string | undefined {
+  const code = err instanceof Error && 'code' in err ? err.code : undefined;
+  return typeof code === 'string' && ERROR_CODE.test(code) ? code : undefined;
+}
+
+function nameOf(err: unknown): string | undefined {
+  if (err instanceof IssuerCallError) return err.message;
+  return err instanceof Error ? err.name : undefined;
+}

@@ -1,0 +1,63 @@
+import { isUniqueViolation } from '@latchkey/kit/database/database';
+import { newId } from '@latchkey/kit/validation/id';
+import { insertAccount } from '../account/account.store.ts';
+import { getAccount, type SignedIn } from '../account/account.ts';
+import { type ActingContext, asSession, recordAccount } from '../audit/audit.ts';
+import { errors } from '../errors.ts';
+import { endPreviousSession, type OpenedSession, openSession } from '../session/session.ts';
+import { type Person, withSuffix } from './claims.ts';
+import { insertLink, SUBJECT_INDEX, selectLinkedAccount } from './oidc-link.store.ts';
+
+/** Usernames tried for one account. All but the first have a random suffix of 30 bits. */
+const USERNAMES_TRIED_MAX = 5;
+
+/**
+ * Creates an account without a password for an unlinked person, and opens its first session. It
+ * never links an existing account by email: an issuer could claim any email.
+ * @returns undefined where the person was linked meanwhile
+ * @throws `sign_up_closed`, `oidc_email_unverified`, `oidc_email_taken`, `account_exists`
+ */
+export async function createLinkedAccount(
+  ctx: ActingContext,
+  person: Person,
+  previousSessionToken: string,
+): Promise<SignedIn | undefined> {
+  const { email } = person;
+  if (ctx.signUp === 'closed') throw errors.sign_up_closed();
+  if (email === undefined) throw errors.oidc_email_unverified();
+  for (let tried = 0; tried < USERNAMES_TRIED_MAX; tried += 1) {
+    const username = tried === 0 ? person.username : withSuffix(person.username, ctx.random);
+    const id = newId();
+    const session = await insert(ctx, { ...person, email, username }, id);
+    if (session === 'username taken') continue;
+    if (session === 'linked') return undefined;
+    await endPreviousSession(ctx, previousSessionToken);
+    return { account: await getAccount(ctx, id), session };
+  }
+  throw errors.account_exists();
+}
+
+async function insert(
+  ctx: ActingContext,
+  person: Person & { readonly email: string },
+  id: string,
+): Promise<OpenedSession | 'username taken' | 'linked'> {
+  const { username, email, issuer, subject, pictureUrl } = person;
+  const created_at = ctx.clock();
+  try {
+    return await ctx.db.transaction().execute(async (tx) => {
+      await insertAccount(tx, { id, username, email, password_hash: null, picture_url: pictureUrl ?? null, created_at });
+      await insertLink(tx, { issuer, subject, account_id: id, created_at });
+      const opened = await openSession(ctx, tx, id);
+      await recordAccount(asSession(ctx, opened.id), tx, id, 'account.created', { username, by: 'oidc', issuer });
+      return opened;
+    });
+  } catch (err) {
+    if (isUniqueViolation(err, 'account_username')) return 'username taken';
+    if (isUniqueViolation(err, SUBJECT_INDEX)) return 'linked';
+    if (!isUniqueViolation(err, 'account_email')) throw err;
+    // A concurrent first sign-in of the same person may have taken the email.
+    if (await selectLinkedAccount(ctx.db, person)) return 'linked';
+    throw errors.oidc_email_taken();
+  }
+}

@@ -1,0 +1,55 @@
+import type { IncomingMessage } from 'node:http';
+import { commonErrors } from '@latchkey/kit/errors/errors';
+import { hasBody } from '@latchkey/kit/http/lingering-response';
+import { findHeadProblem } from '@latchkey/kit/http/request-head';
+import { errors } from '../errors.ts';
+import { BEARER_PROTOCOL_PREFIX, CLOUDEVENTS_PROTOCOL, REALTIME_PATH } from '../protocol.ts';
+
+const BEARER_HEADER = /^Bearer +(\S+)$/i;
+const SOCKET_KEY = /^lk_sock_[0-9A-Za-z]{32}$/;
+const SEQUENCE = /^(0|[1-9]\d{0,14})$/;
+
+/** Whether a request asks for a WebSocket. In HTTP/1.0 that must be ignored (RFC 9110, 7.8). */
+export function isUpgrade({ headers, httpVersion }: IncomingMessage): boolean {
+  return headers.upgrade?.toLowerCase() === 'websocket' && httpVersion === '1.1';
+}
+
+export function pathOf({ url = '' }: IncomingMessage): string {
+  return url.split('?', 1)[0] as string;
+}
+
+/** Throws `request_malformed`, `route_not_found`, `method_not_allowed`. */
+export function checkRequest(req: IncomingMessage): void {
+  const problem = findHeadProblem(req);
+  if (problem) throw commonErrors.request_malformed().withDetails(problem);
+  if (hasBody(req)) throw commonErrors.request_malformed();
+  if (pathOf(req) !== REALTIME_PATH) throw errors.route_not_found();
+  if (req.method !== 'GET') throw errors.method_not_allowed();
+}
+
+/**
+ * The socket key of an upgrade, from `Authorization` or a sub-protocol (decisions 10).
+ *
+ * @throws `socket_key_invalid`; `protocol_unknown` where cloudevents.json is not offered
+ */
+export function readSocketKey(req: IncomingMessage): string {
+  const protocols = (req.headers['sec-websocket-protocol'] ?? '').split(',').flatMap((text) => text.trim() || []);
+  const [key = '', ...others] = [
+    ...(req.headersDistinct.authorization ?? []).map((header) => BEARER_HEADER.exec(header)?.[1] ?? ''),
+    ...protocols.flatMap((name) => (name.startsWith(BEARER_PROTOCOL_PREFIX) ? name.slice(BEARER_PROTOCOL_PREFIX.length) : [])),
+  ];
+  if (others.length > 0 || !SOCKET_KEY.test(key)) throw errors.socket_key_invalid();
+  if (protocols.length > 0 && !protocols.includes(CLOUDEVENTS_PROTOCOL)) throw errors.protocol_unknown();
+  return key;
+}
+
+/**
+ * The sequence after which a client resumes: `Last-Event-ID`, or `lastEventId` in the query.
+ * Undefined where it is missing, malformed or repeated.
+ */
+export function readLastEventId(req: IncomingMessage): number | undefined {
+  const headers = req.headersDistinct['last-event-id'] ?? [];
+  const [, query = ''] = (req.url ?? '').split('?', 2);
+  const [text = '', ...others] = headers.length > 0 ? headers : new URLSearchParams(query).getAll('lastEventId');
+  return others.length === 0 && SEQUENCE.test(text) ? Number(text) : undefined;
+}
