@@ -15,6 +15,7 @@ if (!canRender) process.stderr.write('The manifests for Kubernetes are not teste
 const settings = (...literals: string[]) => [{ name: 'latchkey-settings', behavior: 'merge', literals }];
 const OIDC = ['OIDC_ISSUERS=acme', 'OIDC_ACME_ISSUER=https://id.acme.example', 'OIDC_ACME_CLIENT_ID=latchkey'];
 const COLLECTOR = 'OTEL_EXPORTER_OTLP_ENDPOINT=http://collector.observability:4318';
+const METRICS_TOKEN = { secretGenerator: [{ name: 'latchkey-metrics', literals: ['METRICS_TOKEN=CHANGE_ME'] }] };
 const EXTENSIONS: ReadonlyArray<readonly [string, Extension]> = [
   ['the example', {}],
   ['files on a volume', { components: ['disk'] }],
@@ -22,13 +23,12 @@ const EXTENSIONS: ReadonlyArray<readonly [string, Extension]> = [
   ['gRPC callers', { components: ['grpc-callers'] }],
   ['OpenID Connect', { components: ['oidc'], secretGenerator: [{ name: 'latchkey-oidc', literals: OIDC }] }],
   ['traces', { components: ['tracing'], configMapGenerator: settings(COLLECTOR) }],
-  [
-    'metrics',
-    { components: ['metrics'], secretGenerator: [{ name: 'latchkey-metrics', literals: ['METRICS_TOKEN=CHANGE_ME'] }] },
-  ],
+  ['metrics', { components: ['metrics'], ...METRICS_TOKEN }],
 ];
 const rendering = canRender ? EXTENSIONS.map(async ([, extension]) => withSecrets(await renderExample(extension))) : [];
-const renderingTls = canRender ? renderExample({ components: ['service-tls'] }).then(withSecrets) : Promise.resolve([]);
+const renderingTls = canRender
+  ? renderExample({ components: ['service-tls'], ...METRICS_TOKEN }).then(withSecrets)
+  : Promise.resolve([]);
 const renderingBase = canRender ? render(join(KUBERNETES_DIR, 'base')) : Promise.resolve([]);
 for (const each of [...rendering, renderingTls, renderingBase]) each.catch(() => undefined);
 

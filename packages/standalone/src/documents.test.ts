@@ -97,17 +97,15 @@ describe('the commands of documents, against a running Latchkey,', { timeout: 12
     const signIn = block('docs/accounts.md', 1, { 'http://localhost:8080': base });
     const [beforeSignOut = '', signOut = ''] = signIn.split(/(?=^curl .*sign-out)/m);
     await shell.run(beforeSignOut);
-    const [setUp = '', enable = '', ...rest] = block('docs/accounts.md', 2).split('\n\n');
+    const [setUp = '', enable = '', ...rest] = block('docs/two-factor.md', 1).split('\n\n');
     const { secret } = (await json(setUp)).data;
     const { recoveryCodes } = (await json(enable.replace('123456', codeAt(secret, Date.now())))).data;
     // A code of an app is accepted once: recovery codes stand for the next ones.
     for (const [i, paragraph] of rest.entries()) await shell.run(paragraph.replace('123456', recoveryCodes[i]));
     await shell.run(signOut);
-    const operating = block('docs/accounts.md', 3, {
+    const operating = block('docs/operators.md', 1, {
       'create --username ada --email ada@example.com': 'create --generate --username grace --email grace@example.com',
       'reset-password ada@example.com': 'reset-password --generate ada@example.com',
-      // The account has no link.
-      'npm run -s accounts -- unlink': '! npm run -s accounts -- unlink',
       '4fR0aZ7hQmW2xK9c': keyId,
     });
     await shell.run(operating);

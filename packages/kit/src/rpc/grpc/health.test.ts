@@ -81,7 +81,13 @@ describe('reflection', () => {
   }
 
   it('lists every service, and each file with its imports', async () => {
-    const file = ['latchkey/apps/v1/application.proto', 'google/protobuf/timestamp.proto', 'latchkey/apps/v1/event.proto'];
+    const file = [
+      'latchkey/apps/v1/application.proto',
+      'google/protobuf/timestamp.proto',
+      'latchkey/apps/v1/event.proto',
+      'latchkey/rpc/v1/error.proto',
+      'google/protobuf/descriptor.proto',
+    ];
     const requests: Ask[] = [
       { case: 'listServices', value: '' },
       { case: 'fileByFilename', value: file[0] as string },
