@@ -33,7 +33,7 @@ export async function storeBody(
 }
 
 /** Waits for work that a signal ends; throws {@link Overdue} where it does not in time. */
-export async function unlessOverdue<T>(work: Promise<T>, signal: AbortSignal, graceMs = GRACE_MS): Promise<T> {
+async function unlessOverdue<T>(work: Promise<T>, signal: AbortSignal, graceMs = GRACE_MS): Promise<T> {
   const { promise: overdue, reject } = Promise.withResolvers<never>();
   let timer: NodeJS.Timeout | undefined;
   const onAbort = () => {
