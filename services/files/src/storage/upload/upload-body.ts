@@ -80,10 +80,7 @@ export class UploadBody implements AsyncIterable<Uint8Array> {
  * @throws the signal's reason; `upload_interrupted` where the stream broke off, or ended before the
  *   message did
  */
-async function* readBody(
-  body: Readable & { readonly complete?: boolean },
-  signal: AbortSignal,
-): AsyncGenerator<Uint8Array> {
+async function* readBody(body: Readable & { readonly complete?: boolean }, signal: AbortSignal): AsyncGenerator<Uint8Array> {
   const chunks: Uint8Array[] = [];
   let wake = () => {};
   const onData = (chunk: Uint8Array) => {
