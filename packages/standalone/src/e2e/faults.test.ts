@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto';
 import { expect, inject, it } from 'vitest';
-import { playGame } from '../testing/faults/play-game.ts';
+import { playGame } from '../testing/faults/game.ts';
 import { startStandaloneTarget } from '../testing/faults/standalone-target.ts';
 import '../testing/provided.ts';
 

@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
 import { describe, expect, inject, it } from 'vitest';
 import { startFleetTarget } from '../testing/faults/fleet-target.ts';
-import { playGame } from '../testing/faults/play-game.ts';
+import { playGame } from '../testing/faults/game.ts';
 import { startS3Store } from '../testing/faults/s3-store.ts';
 import { mountSmallDisk, startStandaloneTarget } from '../testing/faults/standalone-target.ts';
 import type { Fault, Target } from '../testing/faults/target.ts';

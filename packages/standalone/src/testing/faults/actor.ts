@@ -6,7 +6,7 @@ import { PASSWORD } from '../caller.ts';
 import { ACTION, TABLE, UPLOAD } from '../files.ts';
 import { SERVICE_CREDENTIAL } from '../instance.ts';
 import type { SeededRandom } from '../random.ts';
-import { type Game, type Kind, STEPS } from './game.ts';
+import type { Game } from './game.ts';
 import { type Account, type Entry, idleEntries, isUsable, newName, usableApplications } from './ledger.ts';
 import { CUTS, type Cut, type FaultRequest, isInDoubt, isLost, type Outcome, Violation } from './request.ts';
 
@@ -25,10 +25,16 @@ const ALL_CUTS = CUTS.flatMap((after) =>
   [true, false].flatMap((chunked) => (['FIN', 'RST'] as const).map((by) => ({ chunked, cut: { after, by } satisfies Cut }))),
 ).filter(({ chunked, cut }) => chunked || cut.after !== 'all but the end mark');
 
+/** Requests by how often an actor sends them, in percent. */
+const STEPS = { upload: 46, rename: 6, delete: 12, application: 2, read: 14, write: 10, 'sign-in': 3, avatar: 4, download: 3 };
+
 /** Codes that an upload may have, and one whose sender went away. */
 const UPLOAD_REFUSALS = ['limit_exceeded', 'rate_limit_reached', 'upload_timeout'];
 const CUT_REFUSALS = ['bad_request', 'VALIDATION_ERROR'];
 const NEW_ENTRY: Pick<Entry, 'state' | 'busy'> = { state: 'in doubt', busy: true };
+
+export type Kind = keyof typeof STEPS;
+export const KINDS = Object.keys(STEPS) as Kind[];
 
 const get = { method: 'GET', path: '/api/v1/panel/get-applications' };
 

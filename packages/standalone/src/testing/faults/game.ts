@@ -1,23 +1,12 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { eventually } from '@latchkey/testkit/eventually';
 import { SeededRandom } from '../random.ts';
+import { Actor, KINDS, type Kind } from './actor.ts';
+import { findBreaches, retryUnanswered, settle, watchUsage } from './checker.ts';
 import { type Account, createAccount } from './ledger.ts';
 import { describeOutcome, type FaultRequest, isLost, type Outcome, send, Violation } from './request.ts';
-import type { Target } from './target.ts';
-
-/** Requests by how often an actor sends them, in percent. */
-export const STEPS = {
-  upload: 46,
-  rename: 6,
-  delete: 12,
-  application: 2,
-  read: 14,
-  write: 10,
-  'sign-in': 3,
-  avatar: 4,
-  download: 3,
-};
-
-export type Kind = keyof typeof STEPS;
+import { RevocationWatch } from './revocations.ts';
+import type { Fault, Target } from './target.ts';
 
 /** One request and what came of it. */
 export interface Sample {
@@ -31,9 +20,11 @@ export interface Sample {
 }
 
 /** Clients at work at the same time, by account. */
-export const SESSIONS = [1, 1, 2, 4];
+const SESSIONS = [1, 1, 2, 4];
 const LISTENERS = [20, 2, 2, 2];
-export const START_MS_MAX = 60_000;
+const START_MS_MAX = 60_000;
+/** How long all must go well before the requests stop. */
+const WELL_MS = 2_000;
 const JOURNAL_LINES_MAX = 2_000;
 
 /** A game: accounts whose clients send requests while faults break one thing after the other. */
@@ -95,7 +86,7 @@ export class Game {
 
   async start(): Promise<void> {
     for (const [i] of SESSIONS.entries()) this.accounts.push(await createAccount(this.target, `a${i}`, LISTENERS[i] ?? 0));
-    await eventually(() => this.areListenersConnected(), { timeoutMs: START_MS_MAX });
+    await eventually(() => this.#areListenersConnected(), { timeoutMs: START_MS_MAX });
   }
 
   async stop(): Promise<void> {
@@ -103,7 +94,75 @@ export class Game {
     await this.target.stop();
   }
 
-  areListenersConnected(): boolean {
+  /**
+   * Breaks something under load, repairs it, waits until all goes well, and checks the promises.
+   *
+   * @returns what was promised and did not hold
+   */
+  async play(fault: Fault, holdMs: number): Promise<string[]> {
+    this.note(`** ${fault.name}`);
+    this.samples = [];
+    const working = new AbortController();
+    const watching = new AbortController();
+    const revocations = await RevocationWatch.start(this);
+    const actors = this.accounts.flatMap((account, i) =>
+      Array.from({ length: SESSIONS[i] ?? 1 }, () => new Actor(this, account, new SeededRandom(this.random.below(2 ** 31)))),
+    );
+    // The first failure ends the round.
+    const guarded = (work: Promise<void>) => work.finally(() => working.abort());
+    const work = Promise.allSettled(actors.map((actor) => guarded(actor.work(working.signal))));
+    const usage = Promise.allSettled([guarded(watchUsage(this, watching.signal))]);
+    const times = await this.#breakAndRepair(fault, holdMs, revocations, working.signal).finally(() => working.abort());
+    const ended = await work;
+    await revocations.stop();
+    throwFirst(ended);
+    await retryUnanswered(this);
+    watching.abort();
+    throwFirst(await usage);
+    const losses = await settle(this);
+    return [...times.unsettled, ...revocations.flaws, ...findBreaches(this, fault, times), ...losses];
+  }
+
+  async #breakAndRepair(fault: Fault, holdMs: number, revocations: RevocationWatch, signal: AbortSignal) {
+    const startedAt = performance.now();
+    await this.#whenWell(startedAt, signal).catch((err: Error) => {
+      throw new Violation(`Not all went well before: ${fault.name}: ${err.message}`);
+    });
+    // At a moment that the seed decides.
+    await pause(this.random.below(500));
+    const brokenAt = performance.now();
+    await fault.breakIt();
+    await pause(holdMs / 2);
+    const revoking = revocations.revoke();
+    await pause(holdMs / 2);
+    await fault.repair();
+    const repairedAt = performance.now();
+    this.note(`** repaired: ${fault.name}`);
+    await revoking;
+    const unsettled = await this.#whenWell(repairedAt, signal).then(
+      () => [],
+      (err: Error) => [`not all goes well again: ${err.message}`],
+    );
+    return { brokenAt, repairedAt, unsettled };
+  }
+
+  /** Waits until all is ready, every kind of request succeeded since, and none failed lately. */
+  async #whenWell(since: number, signal: AbortSignal): Promise<void> {
+    const kinds = KINDS.filter((kind) => kind !== 'download' && kind !== 'application');
+    const check = async () => {
+      if (signal.aborted) return true;
+      const recent = this.samples.filter(({ startedAt }) => startedAt > since);
+      const failed = recent.filter((sample) => sample.failed && sample.endedAt > performance.now() - WELL_MS);
+      const missing = kinds.filter((kind) => !recent.some((sample) => sample.kind === kind && sample.outcome === '200'));
+      if (failed.length > 0) throw new Error(failed.map(({ kind, outcome }) => `${kind} ${outcome}`).join(', '));
+      if (missing.length > 0) throw new Error(`no successful ${missing}`);
+      if (performance.now() - since < WELL_MS || !this.#areListenersConnected()) return false;
+      return this.target.isReady();
+    };
+    await eventually(check, { timeoutMs: START_MS_MAX, intervalMs: 50 });
+  }
+
+  #areListenersConnected(): boolean {
     return this.accounts.every(({ listeners }) => listeners.every(({ isConnected }) => isConnected));
   }
 }
@@ -112,4 +171,37 @@ export interface SendRules {
   readonly refusals?: readonly string[];
   readonly mayBeMissing?: () => boolean;
   readonly baseUrl?: string;
+}
+
+/**
+ * Plays faults one after the other on a target, which is stopped at the end.
+ *
+ * @returns the breaches by fault
+ * @throws with the seed and the journal when something is lost
+ */
+export async function playGame(
+  starting: Promise<Target>,
+  { seed, faults, holdMs }: { seed: number; faults: (target: Target, random: SeededRandom) => readonly Fault[]; holdMs: number },
+  onResult: (fault: Fault, game: Game, breaches: readonly string[]) => void = () => undefined,
+): Promise<Record<string, readonly string[]>> {
+  const target = await starting;
+  const game = new Game(target, seed);
+  const results: Record<string, readonly string[]> = {};
+  try {
+    await game.start();
+    for (const fault of faults(target, game.random)) {
+      results[fault.name] = await game.play(fault, holdMs);
+      onResult(fault, game, results[fault.name] ?? []);
+    }
+    return results;
+  } catch (err) {
+    const { message } = err as Error;
+    throw new Error(`FAULT_SEED=${seed}: ${message}\n${game.journal(message)}\n${target.output()}`, { cause: err });
+  } finally {
+    await game.stop();
+  }
+}
+
+function throwFirst(results: readonly PromiseSettledResult<unknown>[]): void {
+  for (const result of results) if (result.status === 'rejected') throw result.reason;
 }

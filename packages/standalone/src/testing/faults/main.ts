@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto';
 import { integerSetting, readConfig } from '@latchkey/kit/config/settings';
 import { z } from 'zod';
 import { startFleetTarget } from './fleet-target.ts';
-import { playGame } from './play-game.ts';
+import { playGame } from './game.ts';
 import { startS3Store } from './s3-store.ts';
 import { mountSmallDisk, startStandaloneTarget } from './standalone-target.ts';
 
