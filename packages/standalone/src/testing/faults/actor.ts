@@ -6,9 +6,9 @@ import { PASSWORD } from '../caller.ts';
 import { ACTION, TABLE, UPLOAD } from '../files.ts';
 import { SERVICE_CREDENTIAL } from '../instance.ts';
 import type { SeededRandom } from '../random.ts';
-import type { Game } from './game.ts';
 import { type Account, type Entry, idleEntries, isUsable, newName, usableApplications } from './ledger.ts';
 import { CUTS, type Cut, type FaultRequest, isInDoubt, isLost, type Outcome, Violation } from './request.ts';
+import { type Kind, STEPS, type World } from './world.ts';
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
@@ -25,28 +25,22 @@ const ALL_CUTS = CUTS.flatMap((after) =>
   [true, false].flatMap((chunked) => (['FIN', 'RST'] as const).map((by) => ({ chunked, cut: { after, by } satisfies Cut }))),
 ).filter(({ chunked, cut }) => chunked || cut.after !== 'all but the end mark');
 
-/** Requests by how often an actor sends them, in percent. */
-const STEPS = { upload: 46, rename: 6, delete: 12, application: 2, read: 14, write: 10, 'sign-in': 3, avatar: 4, download: 3 };
-
 /** Codes that an upload may have, and one whose sender went away. */
 const UPLOAD_REFUSALS = ['limit_exceeded', 'rate_limit_reached', 'upload_timeout'];
 const CUT_REFUSALS = ['bad_request', 'VALIDATION_ERROR'];
 const NEW_ENTRY: Pick<Entry, 'state' | 'busy'> = { state: 'in doubt', busy: true };
 
-export type Kind = keyof typeof STEPS;
-export const KINDS = Object.keys(STEPS) as Kind[];
-
 const get = { method: 'GET', path: '/api/v1/panel/get-applications' };
 
 /** A client of an account: sends random requests and records in the ledger what came of them. */
 export class Actor {
-  readonly #game: Game;
+  readonly #world: World;
   readonly #account: Account;
   readonly #random: SeededRandom;
   #cuts: typeof ALL_CUTS = [];
 
-  constructor(game: Game, account: Account, random: SeededRandom) {
-    this.#game = game;
+  constructor(world: World, account: Account, random: SeededRandom) {
+    this.#world = world;
     this.#account = account;
     this.#random = random;
   }
@@ -75,7 +69,12 @@ export class Actor {
   /** Sends a request, with the account's key unless it has headers. */
   #send(kind: Kind, sent: FaultRequest, refusals: readonly string[] = [], applicationId?: string): Promise<Outcome> {
     const mayBeMissing = () => applicationId !== undefined && !isUsable(this.#account, applicationId);
-    return this.#game.send(kind, this.#account.name, { headers: this.#account.key.headers, ...sent }, { refusals, mayBeMissing });
+    return this.#world.send(
+      kind,
+      this.#account.name,
+      { headers: this.#account.key.headers, ...sent },
+      { refusals, mayBeMissing },
+    );
   }
 
   async #upload(): Promise<Outcome | undefined> {
@@ -211,11 +210,11 @@ export class Actor {
   /** Downloads a file slowly, where other services can ask for its URL. */
   async #download(): Promise<undefined> {
     const [entry] = idleEntries(this.#account);
-    const { filesUrl } = this.#game.target;
+    const { filesUrl } = this.#world.target;
     if (!filesUrl || !entry) return;
     entry.busy = true;
     const { applicationId, id: fileId, checksum } = entry;
-    await this.#game.record('download', this.#account.name, async () => {
+    await this.#world.record('download', this.#account.name, async () => {
       const body = JSON.stringify({ accountId: this.#account.owner.accountId, applicationId, fileId });
       const headers = { authorization: `Bearer ${SERVICE_CREDENTIAL}`, 'content-type': 'application/json', connection: 'close' };
       const called = await fetch(`${filesUrl}/latchkey.files.v1.FileService/CreateDownloadUrl`, {

@@ -3,11 +3,11 @@ import { eventually } from '@latchkey/testkit/eventually';
 import { withClient } from '@latchkey/testkit/with-client';
 import { Client } from 'pg';
 import { UPLOAD } from '../files.ts';
-import type { Game, Sample } from './game.ts';
 import { checkBytes, type Holdings, keyOf, type Row, readHoldings, readUsage } from './holdings.ts';
 import { type Account, type Entry, isUsable } from './ledger.ts';
 import { isLost, type Outcome, send, Violation } from './request.ts';
 import { ALLOWANCE, type Fault } from './target.ts';
+import type { Sample, World } from './world.ts';
 
 /** Longest Retry-After, and how long after a repair errors may go on (R9). */
 const WAIT_MS_MAX = 10_000;
@@ -20,11 +20,11 @@ const RETRIES_MAX = 4;
 
 /** What responses and sockets were promised during a fault and were not (R6, R8, R9, R11). */
 export function findBreaches(
-  game: Game,
+  world: World,
   fault: Fault,
   { brokenAt, repairedAt }: { brokenAt: number; repairedAt: number },
 ): string[] {
-  const failed = game.samples.filter((sample) => sample.failed && sample.endedAt >= brokenAt);
+  const failed = world.samples.filter((sample) => sample.failed && sample.endedAt >= brokenAt);
   const count = (what: string, samples: readonly Sample[]) =>
     samples.length === 0
       ? []
@@ -37,7 +37,7 @@ export function findBreaches(
     anything: () => true,
   };
   const { errorMsMax = Number.POSITIVE_INFINITY } = fault;
-  const closes = game.accounts
+  const closes = world.accounts
     .flatMap(({ listeners }) => listeners.flatMap((listener) => listener.closes))
     .filter(({ at }) => at >= brokenAt);
   return [
@@ -61,7 +61,7 @@ export function findBreaches(
 }
 
 /** Checks again and again that no account has more than it may, not even for a moment (R4). */
-export async function watchUsage({ target, accounts }: Game, signal: AbortSignal): Promise<void> {
+export async function watchUsage({ target, accounts }: World, signal: AbortSignal): Promise<void> {
   let database: Client | undefined;
   while (!signal.aborted) {
     try {
@@ -96,22 +96,22 @@ async function connect(connectionString: string): Promise<Client> {
 }
 
 /** Retries uploads without a response: each succeeds, or the first attempt did (R3). */
-export async function retryUnanswered(game: Game): Promise<void> {
+export async function retryUnanswered(world: World): Promise<void> {
   await Promise.all(
-    game.accounts.map(async (account) => {
+    world.accounts.map(async (account) => {
       const all = account.unanswered.splice(0).filter(({ entry }) => isUsable(account, entry.applicationId));
-      for (const { entry, bytes } of all.slice(0, RETRIES_MAX)) await retry(game, account, entry, bytes);
+      for (const { entry, bytes } of all.slice(0, RETRIES_MAX)) await retry(world, account, entry, bytes);
     }),
   );
 }
 
-async function retry(game: Game, { name, key }: Account, entry: Entry, body: Buffer): Promise<void> {
+async function retry(world: World, { name, key }: Account, entry: Entry, body: Buffer): Promise<void> {
   const query = { applicationId: entry.applicationId, fileName: entry.names[0] ?? '' };
   const startedAt = performance.now();
   for (;;) {
-    const outcome = await send(game.target.baseUrl, { method: 'POST', path: UPLOAD, query, headers: key.headers, body });
+    const outcome = await send(world.target.baseUrl, { method: 'POST', path: UPLOAD, query, headers: key.headers, body });
     const text = isLost(outcome) ? `lost ${outcome.lost}` : `${outcome.status} ${outcome.code}`.trim();
-    game.note(`${name} retry ${query.fileName}: ${text}`);
+    world.note(`${name} retry ${query.fileName}: ${text}`);
     if (text === '200' && !isLost(outcome)) Object.assign(entry, { state: 'there', id: outcome.data.id });
     // The first attempt succeeded, so its row must be found.
     else if (text === '409 file_name_taken' && entry.state === 'in doubt') entry.state = 'there';
@@ -128,8 +128,8 @@ const mayWait = (outcome: Outcome): boolean =>
   !isLost(outcome) && (outcome.code === 'rate_limit_reached' || outcome.status === 503);
 
 /** Waits until rows and objects agree; compares them with the ledger, and events (R1-R3, R6). */
-export async function settle(game: Game): Promise<string[]> {
-  const { target, accounts } = game;
+export async function settle(world: World): Promise<string[]> {
+  const { target, accounts } = world;
   for (const account of accounts) await resolveApplications(account);
   const accountIds = accounts.map(({ owner }) => owner.accountId);
   const deleted = new Set(

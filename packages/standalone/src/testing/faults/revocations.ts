@@ -1,9 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Api } from '../api.ts';
 import { createKey, type Key } from '../caller.ts';
-import type { Game } from './game.ts';
 import type { Account } from './ledger.ts';
 import { describeOutcome } from './request.ts';
+import type { World } from './world.ts';
 
 const PATH = '/api/v1/panel/get-applications';
 const PAUSE_MS = 300;
@@ -14,33 +14,33 @@ const REFUSED = '401 api_key_revoked';
 export class RevocationWatch {
   /** Where a revoked key was accepted. */
   readonly flaws: string[] = [];
-  readonly #game: Game;
+  readonly #world: World;
   readonly #before: Key;
   readonly #during: Key;
   readonly #stopping = new AbortController();
   readonly #done: Promise<unknown>;
   #revokedAt = Number.POSITIVE_INFINITY;
 
-  private constructor(game: Game, before: Key, during: Key) {
-    this.#game = game;
+  private constructor(world: World, before: Key, during: Key) {
+    this.#world = world;
     this.#before = before;
     this.#during = during;
-    this.#done = Promise.all(game.target.gateways.map((gateway) => this.#watch(gateway)));
+    this.#done = Promise.all(world.target.gateways.map((gateway) => this.#watch(gateway)));
   }
 
-  static async start(game: Game): Promise<RevocationWatch> {
-    const { owner } = game.accounts[0] as Account;
+  static async start(world: World): Promise<RevocationWatch> {
+    const { owner } = world.accounts[0] as Account;
     const [before, during] = [await createKey(owner), await createKey(owner)];
     await owner.session.post(`/api/v1/panel/api-keys/${before.id}/revoke`);
-    for (const gateway of game.target.gateways) await new Api(gateway, during.api.headers).get(PATH);
-    return new RevocationWatch(game, before, during);
+    for (const gateway of world.target.gateways) await new Api(gateway, during.api.headers).get(PATH);
+    return new RevocationWatch(world, before, during);
   }
 
   /** Revokes the other key, which the fault may make fail. */
   async revoke(): Promise<void> {
-    const { headers } = (this.#game.accounts[0] as Account).owner.session;
+    const { headers } = (this.#world.accounts[0] as Account).owner.session;
     const path = `/api/v1/panel/api-keys/${this.#during.id}/revoke`;
-    const outcome = await this.#game.send('revocation', 'owner', { method: 'POST', path, headers });
+    const outcome = await this.#world.send('revocation', 'owner', { method: 'POST', path, headers });
     if (describeOutcome(outcome) === '200') this.#revokedAt = Math.min(this.#revokedAt, performance.now());
   }
 
@@ -49,7 +49,7 @@ export class RevocationWatch {
     this.#stopping.abort();
     await this.#done;
     await this.revoke();
-    for (const gateway of this.#game.target.gateways) {
+    for (const gateway of this.#world.target.gateways) {
       for (const key of [this.#before, this.#during]) await this.#show(gateway, key, true);
     }
   }
@@ -64,7 +64,7 @@ export class RevocationWatch {
 
   async #show(gateway: string, { api, id }: Key, mustAnswer = false): Promise<void> {
     const request = { method: 'GET', path: PATH, headers: api.headers };
-    const text = describeOutcome(await this.#game.send('revocation', gateway, request, { refusals: CODES, baseUrl: gateway }));
+    const text = describeOutcome(await this.#world.send('revocation', gateway, request, { refusals: CODES, baseUrl: gateway }));
     if (text === '200' || (mustAnswer && text !== REFUSED)) this.flaws.push(`the revoked key ${id} had the response ${text}`);
   }
 }
