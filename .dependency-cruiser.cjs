@@ -61,7 +61,10 @@ module.exports = {
       name: 'use-case-knows-no-transport',
       comment: 'A use case is <noun>.ts; messages are for <noun>.rpc.ts. What speaks to the object store is no use case.',
       severity: 'error',
-      from: { path: '^services/(apps|identity|files)/src/[^/]+/[^/.]+[.]ts$', pathNot: `(${TESTS}|/object-store/s3-)` },
+      from: {
+        path: '^services/(apps|identity|files)/src/(storage/)?[^/]+/[^/.]+[.]ts$',
+        pathNot: `(${TESTS}|/object-store/s3-)`,
+      },
       to: { path: '(fastify|@connectrpc|bullmq|@aws-sdk|[.]rpc[.]ts$|^services/[^/]+/src/(service|main)[.]ts$)' },
     },
     {

@@ -1,6 +1,6 @@
 import { join, resolve } from 'node:path';
-import type { CheckTarget } from '@latchkey/files/check/check-process';
 import { type FilesConfig, readFilesConfig } from '@latchkey/files/config';
+import type { CheckTarget } from '@latchkey/files/storage/reconciler/check-command';
 import { warnOfMisspelt } from '@latchkey/kit/config/misspelt-settings';
 import { readConfig, urlSetting } from '@latchkey/kit/config/settings';
 import { z } from 'zod';

@@ -2,14 +2,14 @@ import type { Transport } from '@connectrpc/connect';
 import { createDatabase } from '@latchkey/kit/database/database';
 import type { Logger } from '@latchkey/kit/log/logger';
 import { stopAll } from '@latchkey/kit/process/lifecycle';
-import { createFindOwned } from './application/owned-application.client.ts';
 import { createAvatarLimits } from './avatars/avatar-limits.ts';
 import type { AvatarWorkerConfig, FilesConfig } from './config.ts';
 import type { FilesContext } from './context.ts';
 import type { FilesDatabase } from './db/schema.ts';
-import { createDownloadUrls } from './download/download-url.ts';
-import { MIB } from './file/charge.ts';
-import { createObjectStore } from './object-store/create-object-store.ts';
+import { createFindOwned } from './storage/application/application.client.ts';
+import { createDownloadUrls } from './storage/download/download-url.ts';
+import { createObjectStore } from './storage/object-store/create-object-store.ts';
+import { MIB } from './storage/upload/usage.ts';
 
 /** The schema that the service has in its database. */
 export const SCHEMA = 'files';
@@ -23,7 +23,7 @@ export interface OpenContext<C = FilesContext> {
 /** What the making of avatars has of it. */
 type StorageContext = Pick<FilesContext, 'db' | 'pool' | 'store' | 'avatarLimits' | 'logger'>;
 
-/** Opens the database and the object store that the settings name. Nothing is connected before the first use. */
+/** Opens the database and the object store. Nothing is connected before the first use. */
 export function openContext(
   config: FilesConfig,
   appsTransport: Transport,

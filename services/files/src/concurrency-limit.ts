@@ -1,4 +1,4 @@
-/** Part of a process's concurrency limit that one network or one file may use, so that it can't keep others out. */
+/** Share of a concurrency limit for one network or one file, so that it can't block others. */
 const SHARE = 0.25;
 
 /** The share of a concurrency limit that one network or one file may use. */

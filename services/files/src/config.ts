@@ -33,7 +33,10 @@ const serviceSettings = z.object({
   /** Avatars: what may be sent, and what is made of it where. */
   AVATAR_SIZE_LIMIT_KIB: limit(3_072, 65_536),
   AVATAR_WORKER: z.enum(['inside', 'apart'], 'must be inside or apart').default('inside'),
-  /** Each takes a process and up to 400 MiB with what takes most of all that may be sent, 120 to 180 with photographs. */
+  /**
+   * Each takes a process and up to 400 MiB with what takes most of all that may be sent, 120 to 180
+   * with photographs.
+   */
   AVATAR_DECODES_AT_ONCE: limit(2, 64),
   AVATARS_AT_ONCE: limit(64, 10_000),
   SWEEP_INTERVAL_SECONDS: limit(30, 3_600),
@@ -48,8 +51,6 @@ const serviceSettings = z.object({
   S3_ACCESS_KEY_ID: z.string().optional(),
   S3_SECRET_ACCESS_KEY: z.string().optional(),
   S3_FORCE_PATH_STYLE: z.enum(['true', 'false'], 'must be true or false').default('false'),
-  /** Whether requests carry checksums that only newer S3 servers know. */
-  S3_CHECKSUMS: z.enum(['when_required', 'when_supported'], 'must be when_required or when_supported').default('when_required'),
   AUDIT_RETENTION_DAYS: auditRetentionSetting,
   LOG_LEVEL: logLevelSetting.default('info'),
 });
@@ -83,7 +84,7 @@ export function readAvatarWorkerConfig(env: NodeJS.ProcessEnv): z.output<typeof 
   return readProcessConfig(workerConfig, env, () => readWithObjectStore(workerConfig, env));
 }
 
-/** Reads settings and looks at what the chosen store lacks. Throws ConfigError naming all that is wrong. */
+/** Reads settings, and checks those of the chosen store. Throws ConfigError with all problems. */
 function readWithObjectStore<T extends z.ZodObject>(schema: T, env: NodeJS.ProcessEnv): z.output<T> {
   const [config] = readTogether(
     () => readConfig(schema, env),

@@ -1,11 +1,11 @@
 import type { Logger } from '@latchkey/kit/log/logger';
 import type { Kysely } from 'kysely';
 import type pg from 'pg';
-import type { FindOwnedApplications } from './application/owned-application.ts';
 import type { AvatarLimits } from './avatars/avatar-limits.ts';
 import type { FilesDatabase } from './db/schema.ts';
-import type { DownloadUrls } from './download/download-url.ts';
-import type { ObjectStore } from './object-store/object-store.ts';
+import type { FindOwnedApplications } from './storage/application/owned-application.ts';
+import type { DownloadUrls } from './storage/download/download-url.ts';
+import type { ObjectStore } from './storage/object-store/object-store.ts';
 
 /** Limits of decisions 9, in the units they are used in. */
 export interface FileLimits {

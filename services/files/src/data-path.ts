@@ -4,18 +4,18 @@ import { UploadAvatarResponseSchema } from '@latchkey/proto/latchkey/files/v1/av
 import { UploadFileResponseSchema } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import type { ReceiveAvatar } from './avatars/receive-avatar.ts';
 import type { FilesContext } from './context.ts';
-import { createDownloadHandler, type DownloadHandler, downloadRoutes } from './download/download-handler.ts';
-import { createUploadBody, type ReceiveBody } from './upload/upload.body.ts';
+import { createDownloadHandler, type DownloadHandler, downloadRoutes } from './storage/download/download-handler.ts';
+import { createReceiveUpload, type ReceiveUpload } from './storage/upload/receive-upload.ts';
 
-/** How bytes come and go, which do not travel as messages (architecture 4). */
+/** The way of bytes, which do not travel as messages (architecture 4). */
 export interface FilesDataPath {
-  readonly upload: ReceiveBody;
+  readonly upload: ReceiveUpload;
   readonly uploadAvatar: ReceiveAvatar;
   readonly download: DownloadHandler;
 }
 
 export function createDataPath(ctx: FilesContext, uploadAvatar: ReceiveAvatar): FilesDataPath {
-  return { upload: createUploadBody(ctx), uploadAvatar, download: createDownloadHandler(ctx) };
+  return { upload: createReceiveUpload(ctx), uploadAvatar, download: createDownloadHandler(ctx) };
 }
 
 /** The data path over HTTP. */

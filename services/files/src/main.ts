@@ -5,11 +5,11 @@ import { requireCredentialAccepted } from '@latchkey/kit/rpc/client/peer-readine
 import { createServiceTransport } from '@latchkey/kit/rpc/client/service-transport';
 import { runService } from '@latchkey/kit/rpc/server/service-process';
 import { createAvatarWorkerService } from './avatars/avatar-worker.compose.ts';
-import { runCheckProcess } from './check/check-process.ts';
 import { SCHEMA } from './compose.ts';
 import { readAvatarWorkerConfig, readFilesConfig, readFilesProcessConfig } from './config.ts';
 import { migrations } from './db/migrations/index.ts';
 import { createFilesService } from './service.ts';
+import { runCheckCommand } from './storage/reconciler/check-command.ts';
 
 const PROGRAM = 'node services/files/src/main.ts';
 
@@ -21,7 +21,7 @@ await runProgram({
       summary: 'compares files, objects and checksums; see check --help',
       takesArguments: true,
       run: (args) =>
-        runCheckProcess({
+        runCheckCommand({
           command: `${PROGRAM} check`,
           args,
           open: async () => ({ config: readFilesConfig(process.env), close: async () => undefined }),

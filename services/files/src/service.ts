@@ -8,20 +8,18 @@ import { DEADLINE_MS_MAX, rpcRoute } from '@latchkey/kit/rpc/route';
 import type { HttpRoute } from '@latchkey/kit/rpc/server/http-route';
 import { AvatarService } from '@latchkey/proto/latchkey/files/v1/avatar_pb';
 import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
-import { createDeletionFollower } from './application/deleted-application.consumer.ts';
-import { purgeTombstones } from './application/deleted-application.ts';
 import { avatarRpc } from './avatars/avatar.rpc.ts';
 import { createAvatars } from './avatars/avatars.compose.ts';
 import { openContext, SCHEMA } from './compose.ts';
 import type { FilesConfig } from './config.ts';
-import type { FilesContext } from './context.ts';
 import { createDataPath, dataPathRoutes, type FilesDataPath } from './data-path.ts';
 import { migrations } from './db/migrations/index.ts';
-import { fileRpc } from './file/file.rpc.ts';
-import { explainBucketRefusal } from './object-store/bucket-refusal.ts';
-import { refuseLostStore } from './object-store/lost-store.ts';
-import { sweepAbandonedUploads, sweepObjectDeletions } from './sweep/sweep.ts';
-import { uploadRpc } from './upload/upload.rpc.ts';
+import { createDeletionFollower } from './storage/application/deleted-application.consumer.ts';
+import { purgeTombstones } from './storage/application/deleted-application.ts';
+import { fileRpc } from './storage/file/file.rpc.ts';
+import { checkStore } from './storage/object-store/check-store.ts';
+import { reportUnknownObjects } from './storage/reconciler/unknown-objects.ts';
+import { sweepAbandonedUploads, sweepObjectDeletions } from './storage/sweep/sweep.ts';
 
 /** The files service. Redis and the object store may be down. */
 export interface FilesService extends DataService {
@@ -47,6 +45,9 @@ export interface FilesDeps {
 /** Time for what is under way beside uploads and calls when the service stops, in milliseconds. */
 const STOP_SLACK_MS = 30_000;
 
+/** Lists the whole store each time: one request per 1,000 objects. */
+const RECONCILE_INTERVAL_MS = 3_600_000;
+
 /** Composes the files service. Nothing is connected before the first call. */
 export function createFilesService(config: FilesConfig, deps: FilesDeps): FilesService {
   const logger = deps.logger ?? createLogger('files', config.LOG_LEVEL);
@@ -71,6 +72,11 @@ export function createFilesService(config: FilesConfig, deps: FilesDeps): FilesS
       () => purgeTombstones(ctx),
     ],
   });
+  const reconciler = createSweeper({
+    intervalMs: RECONCILE_INTERVAL_MS,
+    logger,
+    sweeps: [(signal) => reportUnknownObjects(ctx, signal)],
+  });
   const auditSweeper = createAuditSweeper({
     pool: ctx.pool,
     retentionDays: config.AUDIT_RETENTION_DAYS,
@@ -82,16 +88,9 @@ export function createFilesService(config: FilesConfig, deps: FilesDeps): FilesS
     pool: ctx.pool,
     migrations,
     logger,
-    routes: [
-      rpcRoute(FileService, { ...uploadRpc(ctx), ...fileRpc(ctx) }),
-      rpcRoute(AvatarService, avatarRpc(ctx)),
-      auditRoute(ctx.pool),
-    ],
-    async prepare() {
-      await refuseLostStore(ctx.db, config);
-      await checkStore(ctx, config);
-    },
-    background: [sweepObjects, sweepRest, auditSweeper, deletions.worker, avatars],
+    routes: [rpcRoute(FileService, fileRpc(ctx)), rpcRoute(AvatarService, avatarRpc(ctx)), auditRoute(ctx.pool)],
+    prepare: () => checkStore(ctx, config),
+    background: [sweepObjects, sweepRest, reconciler, auditSweeper, deletions.worker, avatars],
     close,
   });
   return {
@@ -101,19 +100,4 @@ export function createFilesService(config: FilesConfig, deps: FilesDeps): FilesS
     dataPath,
     stopTimeoutMs: Math.max(ctx.limits.uploadDeadlineMs, DEADLINE_MS_MAX) + STOP_SLACK_MS,
   };
-}
-
-/** Failures of a folder that say nothing of its being the right one: a disk that is full serves and deletes still. */
-const PASSING_FAILURES = ['ENOSPC', 'EDQUOT', 'EIO'];
-
-/** A folder or a bucket that can't be used is a wrong setting, and ends the start. A store that is away comes back. */
-async function checkStore({ store, logger }: FilesContext, config: FilesConfig): Promise<void> {
-  await store.check().catch((err: NodeJS.ErrnoException) => {
-    const { code = '' } = err;
-    if (config.OBJECT_STORE === 'disk' && !PASSING_FAILURES.includes(code))
-      throw new Error(`OBJECTS_DIR ${config.OBJECTS_DIR} can't be used (${code})`);
-    const refusal = explainBucketRefusal(err, config);
-    if (refusal !== undefined) throw new Error(refusal);
-    logger.warn({ err }, 'the object store does not answer');
-  });
 }

@@ -6,9 +6,9 @@ import { copyFile, type OnBytes, sync, syncFolder } from '@latchkey/embedded/cop
 import { startPostgres } from '@latchkey/embedded/postgres';
 import { findPostgres, readAdminUrl } from '@latchkey/embedded/running-postgres';
 import { readServiceDatabaseUrl } from '@latchkey/embedded/service-databases';
-import { selectUnknownKeys } from '@latchkey/files/check/check.store';
-import { EXIT, runCheck } from '@latchkey/files/check/check-command';
 import type { FilesDatabase } from '@latchkey/files/db/schema';
+import { EXIT, runCheck } from '@latchkey/files/storage/reconciler/check-command';
+import { selectUnknownKeys } from '@latchkey/files/storage/reconciler/reconciler.store';
 import { createDatabase } from '@latchkey/kit/database/database';
 import { createLogger } from '@latchkey/kit/log/logger';
 import { Client } from 'pg';

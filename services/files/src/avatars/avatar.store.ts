@@ -1,6 +1,8 @@
 import { formatActor, type Origin } from '@latchkey/audit/actor';
 import { type Kysely, type Selectable, sql } from 'kysely';
 import type { AvatarTable, FilesDatabase } from '../db/schema.ts';
+import { afterMs, type Claim } from '../storage/object-deletion.store.ts';
+import { OWN_REMOVAL_MS } from '../storage/object-deletion.ts';
 
 type Db = Kysely<FilesDatabase>;
 
@@ -24,11 +26,6 @@ const ENDED_MS = 10 * 60_000;
 const RECENT_MS = 10 * 60_000;
 /** How long the worker has to inform identity before the sweeper does. */
 const RECORD_MS = 60_000;
-/** Time for the worker to remove a replaced image before the sweeper does. */
-const REMOVAL_MS = 15_000;
-
-/** So many milliseconds from now by the database's clock, as the clocks of processes may differ. */
-const after = (ms: number) => sql<Date>`now() + make_interval(secs => ${ms / 1000})`;
 
 /**
  * Adds an avatar that waits for its image, and schedules the deletion of its uploaded bytes.
@@ -43,10 +40,10 @@ export async function insertAvatar(
   const { id, accountId, rawId, origin } = avatar;
   const { rows } = await sql<{ recent: number }>`
     with scheduled as (
-      insert into object_deletion (object_key, due_at) values (${accountId}::text || '/' || ${rawId}::text, ${after(dueMs)}))
+      insert into object_deletion (object_key, due_at) values (${accountId}::text || '/' || ${rawId}::text, ${afterMs(dueMs)}))
     insert into avatar (id, account_id, raw_id, actor, request_id, due_at)
-    values (${id}, ${accountId}, ${rawId}, ${formatActor(origin) ?? null}, ${origin.requestId ?? null}, ${after(dueMs)})
-    returning (select count(*)::int from avatar where account_id = ${accountId} and created_at > ${after(-RECENT_MS)}) as recent`.execute(
+    values (${id}, ${accountId}, ${rawId}, ${formatActor(origin) ?? null}, ${origin.requestId ?? null}, ${afterMs(dueMs)})
+    returning (select count(*)::int from avatar where account_id = ${accountId} and created_at > ${afterMs(-RECENT_MS)}) as recent`.execute(
     db,
   );
   return rows[0]?.recent ?? 0;
@@ -60,7 +57,7 @@ export async function selectAvatar(db: Db, id: string): Promise<Avatar | undefin
 export async function endWaiting(db: Db, id: string, state: 'refused' | 'abandoned', refusal?: string): Promise<boolean> {
   const result = await db
     .updateTable('avatar')
-    .set({ state, refusal: refusal ?? null, due_at: after(ENDED_MS) })
+    .set({ state, refusal: refusal ?? null, due_at: afterMs(ENDED_MS) })
     .where('id', '=', id)
     .where('state', '=', 'waiting')
     .executeTakeFirst();
@@ -75,7 +72,7 @@ export async function endWaiting(db: Db, id: string, state: 'refused' | 'abandon
 export async function scheduleDeletion(db: Db, key: string, dueMs: number): Promise<string> {
   const { due } = await db
     .insertInto('object_deletion')
-    .values({ object_key: key, due_at: after(dueMs) })
+    .values({ object_key: key, due_at: afterMs(dueMs) })
     .returning(sql<string>`due_at::text`.as('due'))
     .executeTakeFirstOrThrow();
   return due;
@@ -94,7 +91,7 @@ export async function setImage(db: Db, id: string, image: StoredImage): Promise<
       select object_key from object_deletion where object_key = ${key} and due_at = ${deletionDueAt}::timestamptz for update),
     given as (
       update avatar
-      set state = 'stored', image_id = ${imageId}, byte_size = ${byteSize}, checksum = ${checksum}, due_at = ${after(RECORD_MS)}
+      set state = 'stored', image_id = ${imageId}, byte_size = ${byteSize}, checksum = ${checksum}, due_at = ${afterMs(RECORD_MS)}
       where id = ${id} and state = 'waiting' and exists (select from scheduled)
       returning id),
     cancelled as (delete from object_deletion where object_key = ${key} and exists (select from given))
@@ -129,26 +126,26 @@ export async function endStored(tx: Db, avatar: Avatar, { state, refusal }: Endi
       where id = ${id} and state = 'stored' and ${state} = 'recorded'
       returning id),
     earlier as (
-      update avatar set state = 'replaced', due_at = ${after(ENDED_MS)}
+      update avatar set state = 'replaced', due_at = ${afterMs(ENDED_MS)}
       where account_id = ${accountId} and state in ('stored', 'recorded')
         and (created_at, id) < (${createdAt}::timestamptz, ${id}::uuid) and exists (select from recorded)
       returning image_id),
     ended as (
-      update avatar set state = ${state}, refusal = ${refusal ?? null}, due_at = ${after(ENDED_MS)}
+      update avatar set state = ${state}, refusal = ${refusal ?? null}, due_at = ${afterMs(ENDED_MS)}
       where id = ${id} and state = 'stored' and ${state} <> 'recorded'
       returning image_id)
     insert into object_deletion (object_key, due_at)
-    select ${accountId}::text || '/' || image_id, ${after(REMOVAL_MS)}
+    select ${accountId}::text || '/' || image_id, ${afterMs(OWN_REMOVAL_MS)}
     from (select image_id from earlier union all select image_id from ended) as unused
     returning object_key`.execute(tx);
   return rows.map((row) => row.object_key);
 }
 
 /** Takes avatars that are due; other sweepers leave them alone for so many milliseconds. */
-export async function claimDueAvatars(db: Db, { limit, claimMs }: { limit: number; claimMs: number }): Promise<Avatar[]> {
+export async function claimDueAvatars(db: Db, { limit, claimMs }: Claim): Promise<Avatar[]> {
   return db
     .updateTable('avatar')
-    .set({ due_at: after(claimMs) })
+    .set({ due_at: afterMs(claimMs) })
     .where('id', 'in', (due) =>
       due
         .selectFrom('avatar')

@@ -7,7 +7,7 @@ import { testRedis } from '@latchkey/testkit/redis';
 import { startTcpProxy } from '@latchkey/testkit/tcp-proxy';
 import sharp from 'sharp';
 import { beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import type { ObjectStore } from '../object-store/object-store.ts';
+import type { ObjectStore } from '../storage/object-store/object-store.ts';
 import { noiseImage, plainImage } from '../testing/avatar/images.ts';
 import {
   avatarHoldings,

@@ -3,7 +3,7 @@ import { commonErrors } from '@latchkey/kit/errors/errors';
 import { parseId } from '@latchkey/kit/validation/id';
 import type { FilesContext } from '../context.ts';
 import { errors } from '../errors.ts';
-import { objectKey } from '../object-store/object-store.ts';
+import { objectKey } from '../storage/object-store/object-store.ts';
 import { selectCurrent } from './avatar.store.ts';
 
 type GetContext = Pick<FilesContext, 'db' | 'store'>;

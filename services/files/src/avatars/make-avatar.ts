@@ -2,11 +2,12 @@ import { createHash } from 'node:crypto';
 import { buffer } from 'node:stream/consumers';
 import { newId } from '@latchkey/kit/validation/id';
 import { avatarDecodes } from '../files-metrics.ts';
-import { objectKey } from '../object-store/object-store.ts';
+import { removeObjects } from '../storage/object-deletion.ts';
+import { objectKey } from '../storage/object-store/object-store.ts';
 import { type Avatar, endWaiting, scheduleDeletion, selectAvatar, setImage } from './avatar.store.ts';
 import type { DecoderPool } from './decoder/decoder-pool.ts';
 import { ImageRejected } from './decoder/image-rejected.ts';
-import { type AvatarContext, recordAvatar, removeObjects } from './record-avatar.ts';
+import { type AvatarContext, recordAvatar } from './record-avatar.ts';
 
 /** Longest time to read the upload from a remote store, and to store the image. */
 const STORE_MS = 10_000;

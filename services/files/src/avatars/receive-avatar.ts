@@ -1,18 +1,18 @@
 import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { originFrom } from '@latchkey/audit/actor';
-import { isDatabaseUnavailable } from '@latchkey/kit/database/database';
-import { commonErrors, DomainError, fromConnectError } from '@latchkey/kit/errors/errors';
+import { commonErrors, DomainError } from '@latchkey/kit/errors/errors';
 import { onBehalfOf } from '@latchkey/kit/log/request-context';
 import { within } from '@latchkey/kit/process/within';
 import { newId, parseId } from '@latchkey/kit/validation/id';
 import type { FilesContext } from '../context.ts';
 import { errors } from '../errors.ts';
-import { objectKey } from '../object-store/object-store.ts';
-import { Overdue, unlessOverdue } from '../upload/overdue.ts';
-import { readBody } from '../upload/read-body.ts';
+import { removeObjects } from '../storage/object-deletion.ts';
+import { objectKey } from '../storage/object-store/object-store.ts';
+import { Overdue, storeBody } from '../storage/upload/store-body.ts';
+import { UploadBody } from '../storage/upload/upload-body.ts';
+import { runUploadCall } from '../storage/upload/upload-call.ts';
 import { type Avatar, endWaiting, insertAvatar, selectAvatar } from './avatar.store.ts';
-import { removeObjects } from './record-avatar.ts';
 import { createUploadQuota } from './upload-quota.ts';
 
 /** An image on its way, from another process or from this one. */
@@ -48,24 +48,10 @@ const POLL_MS_MAX = 250;
 /** Receives avatars, as many concurrently as the quota allows. */
 export function createReceiveAvatar(ctx: ReceiveContext): ReceiveAvatar {
   const quota = createUploadQuota(ctx.avatarLimits);
-  return async (upload) => {
-    const startedAt = performance.now();
-    // Without a listener, a body that breaks off would end the process.
-    upload.body.on('error', () => undefined);
-    const facts = () => ({ requestId: upload.requestId, ms: Math.round(performance.now() - startedAt) });
-    try {
-      const avatarId = await quota.run(upload, () => onBehalfOf(upload.requestId, () => receive(ctx, upload)));
-      ctx.logger.info({ ...facts(), avatarId }, 'avatar');
-      return { avatarId };
-    } catch (err) {
-      const known = toDomainError(err);
-      if (!known) ctx.logger.error({ ...facts(), err }, 'avatar failed');
-      else {
-        const { reason, cause } = known;
-        ctx.logger.info({ ...facts(), reason, ...(cause !== undefined && { err: cause }) }, 'avatar rejected');
-      }
-      throw known ?? err;
-    }
+  return (upload) => {
+    const { body, requestId } = upload;
+    const call = { name: 'avatar', body, requestId, logger: ctx.logger, facts: (stored: object) => stored } as const;
+    return runUploadCall(call, () => quota.run(upload, () => onBehalfOf(requestId, () => receive(ctx, upload))));
   };
 }
 
@@ -76,7 +62,7 @@ export function createReceiveAvatar(ctx: ReceiveContext): ReceiveAvatar {
  * @throws `avatar_too_large`, `file_empty`, `upload_timeout`, `upload_interrupted`; why the image is
  *   rejected; `dependency_unavailable`, after which only a stored avatar may still be recorded
  */
-async function receive(ctx: ReceiveContext, upload: AvatarUpload): Promise<string> {
+async function receive(ctx: ReceiveContext, upload: AvatarUpload): Promise<{ avatarId: string }> {
   const { bodyMs, waitMs, byteSizeMax } = ctx.avatarLimits;
   const accountId = parseId(upload.accountId);
   if (!accountId) throw errors.avatar_not_found();
@@ -90,8 +76,11 @@ async function receive(ctx: ReceiveContext, upload: AvatarUpload): Promise<strin
   try {
     await storeUpload(ctx, key, upload.body);
     isStored = true;
-    await ctx.enqueue(id, priority).catch(throwUnavailable);
-    return toAvatarId((await waitUntilEnded(ctx, id)) ?? (await abandon(ctx, id, key)));
+    await ctx.enqueue(id, priority).catch((cause: unknown) => {
+      throw Object.assign(commonErrors.dependency_unavailable(), { cause });
+    });
+    const avatarId = toAvatarId((await waitUntilEnded(ctx, id)) ?? (await abandon(ctx, id, key)));
+    return { avatarId };
   } catch (err) {
     // A store that failed may finish later: only the sweeper removes the object then.
     const isRejected = err instanceof DomainError && err.kind !== 'unavailable';
@@ -103,34 +92,14 @@ async function receive(ctx: ReceiveContext, upload: AvatarUpload): Promise<strin
   }
 }
 
-async function storeUpload(ctx: ReceiveContext, key: string, body: Readable): Promise<void> {
+/** Not durable: the upload is of no use after its request, which a loss of power ends. */
+async function storeUpload(ctx: ReceiveContext, key: string, source: Readable): Promise<void> {
+  const { bodyMs, byteSizeMax } = ctx.avatarLimits;
   const late = new AbortController();
-  const deadline = setTimeout(() => late.abort(errors.upload_timeout()), ctx.avatarLimits.bodyMs);
-  let bodyError: unknown;
-  const bytes = async function* () {
-    let byteSize = 0;
-    try {
-      for await (const chunk of readBody(body, late.signal)) {
-        byteSize += chunk.byteLength;
-        if (byteSize > ctx.avatarLimits.byteSizeMax) throw errors.avatar_too_large();
-        yield chunk;
-      }
-      if (byteSize === 0) throw errors.file_empty();
-    } catch (err) {
-      bodyError = err;
-      throw err;
-    }
-  };
-  try {
-    // Not durable: the upload is of no use after its request, which a loss of power ends.
-    await unlessOverdue(ctx.store.put(key, bytes(), late.signal, { durable: false }), late.signal);
-  } catch (err) {
-    if (err instanceof Overdue) throw err;
-    if (bodyError instanceof DomainError) throw bodyError;
-    throwUnavailable(err);
-  } finally {
-    clearTimeout(deadline);
-  }
+  const { signal } = late;
+  const deadline = setTimeout(() => late.abort(errors.upload_timeout()), bodyMs);
+  const body = new UploadBody(source, { limits: [[byteSizeMax, errors.avatar_too_large]] }, signal);
+  await storeBody(ctx, { key, body, signal, durable: false }).finally(() => clearTimeout(deadline));
 }
 
 /** Polls the row, as the queue may lose jobs, until a worker ends it; undefined after `waitMs`. */
@@ -156,12 +125,4 @@ function toAvatarId(avatar: Avatar | undefined): string {
   if (avatar?.state !== 'refused') throw commonErrors.dependency_unavailable();
   if (avatar.refusal === 'account_not_found') throw errors.avatar_not_found();
   throw (errors[avatar.refusal as keyof typeof errors] ?? errors.image_damaged)();
-}
-
-function throwUnavailable(cause: unknown): never {
-  throw Object.assign(commonErrors.dependency_unavailable(), { cause });
-}
-
-function toDomainError(err: unknown): DomainError | undefined {
-  return fromConnectError(err) ?? (isDatabaseUnavailable(err) ? commonErrors.dependency_unavailable() : undefined);
 }

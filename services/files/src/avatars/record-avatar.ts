@@ -1,6 +1,6 @@
 import type { FilesContext } from '../context.ts';
 import { sweepFailures, sweepRemoved } from '../files-metrics.ts';
-import { deleteObjectDeletions } from '../sweep/sweep.store.ts';
+import { removeObjects } from '../storage/object-deletion.ts';
 import { type Avatar, claimDueAvatars, deleteEnded, type Ending, endStored, endWaiting, lockAvatars } from './avatar.store.ts';
 
 /** Avatars that a sweeper takes at a time. */
@@ -38,20 +38,6 @@ export async function recordAvatar(ctx: AvatarContext, avatar: Avatar): Promise<
     await lockAvatars(tx, avatar.account_id);
     return endStored(tx, avatar, ending);
   });
-}
-
-/** Removes objects whose deletion is scheduled, or leaves them to the sweeper. Never rejects. */
-export async function removeObjects(
-  { db, store, logger }: Pick<AvatarContext, 'db' | 'store' | 'logger'>,
-  keys: readonly string[],
-): Promise<void> {
-  if (keys.length === 0) return;
-  try {
-    await store.remove(...keys);
-    await deleteObjectDeletions(db, keys);
-  } catch (err) {
-    logger.warn({ err, keys }, 'objects are left to the sweeper');
-  }
 }
 
 /**

@@ -32,7 +32,8 @@ beforeAll(async () => {
     'insert into application_usage select gen_random_uuid(), gen_random_uuid(), 1, 1 from generate_series(1, 5000)',
   );
   await files.db.query(`insert into object_deletion select gen_random_uuid()::text, now() from generate_series(1, 5000)`);
-  // No other transaction of these tables is under way, so that every page is marked as visible to all.
+  // No other transaction of these tables is under way, so that every page is marked as visible to
+  // all.
   await files.db.query('vacuum analyze');
   for (const [name, call] of Object.entries(CALLS)) {
     const sent = await statementsOf(call);
@@ -58,7 +59,7 @@ const DATA_STATEMENT = /^\s*(select\b.*\bfrom\b|with|update|delete)/is;
 
 const withChildren = (plan: Plan): Plan[] => [plan, ...(plan.Plans ?? []).flatMap(withChildren)];
 
-/** The nodes of the plan that a named, and so in time generic, statement gets; nothing that it changes stays. */
+/** The nodes of a statement's plan; its changes are rolled back. */
 async function planOf(statement: Statement, mode: 'force_custom_plan' | 'force_generic_plan'): Promise<Plan[]> {
   const client = await files.db.connect();
   try {

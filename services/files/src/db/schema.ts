@@ -14,14 +14,14 @@ export interface FileTable {
   created_at: Date;
 }
 
-/** Download URLs made for a file. Apart from the file, since a changed row costs the table's index-only scans. */
+/** Download URLs of a file. A table apart, as changed rows of `file` cost its index-only scans. */
 export interface FileDownloadUrlTable {
   file_id: string;
   created_count: ColumnType<string, number, number>;
   last_created_at: Date;
 }
 
-/** What the files of an application add up to; changed with them in one transaction. There is no row where there was never a file. */
+/** What the files of an application add up to, changed with them in one transaction. */
 export interface ApplicationUsageTable {
   application_id: string;
   account_id: string;
@@ -30,8 +30,9 @@ export interface ApplicationUsageTable {
 }
 
 /**
- * An upload that has begun and not ended. As long as it is not abandoned it is the account's lease: there is one at a time. Its process renews
- * `lease_until`; once that is past, the upload is abandoned and whatever it stored is removed.
+ * An upload that has begun and not ended. As long as it is not abandoned it is the account's lease:
+ * there is one at a time. Its process renews `lease_until`; once that is past, the upload is
+ * abandoned and whatever it stored is removed.
  */
 export interface UploadIntentTable {
   /** Id that the file will have. */
@@ -60,21 +61,23 @@ export interface ObjectDeletionTable {
   due_at: Generated<Date>;
 }
 
-/** An application that was deleted: nothing can be committed to it. Kept for as long as the event may be heard of again. */
+/** Tombstone of a deleted application, which takes no commits, while its event may come again. */
 export interface DeletedApplicationTable {
   application_id: string;
   created_at: Generated<Date>;
 }
 
 /**
- * Where an avatar stands. It waits to be made; its image is stored, and identity is to be told; it is the account's, or was; or nothing came of it,
- * because of what was sent or because nobody got to it in time.
+ * Where an avatar stands. It waits to be made; its image is stored, and identity is to be told; it
+ * is the account's, or was; or nothing came of it, because of what was sent or because nobody got
+ * to it in time.
  */
 export type AvatarState = 'waiting' | 'stored' | 'recorded' | 'replaced' | 'refused' | 'abandoned';
 
 /**
- * An avatar that was uploaded. Its objects are `<account_id>/<raw_id>`, which is noted for removal from before it is stored, and `<account_id>/<image_id>`,
- * which is there as long as the state is `stored` or `recorded`.
+ * An avatar that was uploaded. Its objects are `<account_id>/<raw_id>`, which is noted for removal
+ * from before it is stored, and `<account_id>/<image_id>`, which is there as long as the state is
+ * `stored` or `recorded`.
  */
 export interface AvatarTable {
   id: string;

@@ -41,5 +41,3 @@ export function runMain(env: Readonly<Record<string, string>>, ...args: string[]
   });
   return { child, stdout: () => text.stdout, stderr: () => text.stderr, ended };
 }
-
-export const runCheckCommand: typeof runMain = (env, ...args) => runMain(env, 'check', ...args);

@@ -1,67 +1,53 @@
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { newId } from '@latchkey/kit/validation/id';
-import { type CheckOptions, type CheckSummary, checkFiles } from '../check/check-files.ts';
-import type { Finding } from '../check/finding.ts';
-import type { CheckContext } from '../check/walk.ts';
-import { diskLayout, objectPaths, temporaryPath } from '../object-store/disk-layout.ts';
-import { objectKey } from '../object-store/object-store.ts';
+import { diskLayout, objectPaths, temporaryPath } from '../storage/object-store/disk-layout.ts';
+import { objectKey } from '../storage/object-store/object-store.ts';
+import { createCounts, type Finding, type ReconcileOptions } from '../storage/reconciler/finding.ts';
+import { type ReconcileContext, reconcile } from '../storage/reconciler/reconciler.ts';
 import type { OwnedRef } from './fake-apps.ts';
 import type { TestFiles } from './test-files.ts';
 
-/** What a check did. */
-export interface Checked extends CheckSummary {
-  readonly findings: Finding[];
-  /** Findings in short: the kind, and the id of the file, object or application. */
-  readonly found: string[];
-  readonly outcomes: string[];
-}
-
-/** Runs a check, which only reports unless it is told otherwise. */
+/** Runs the reconciler; findings and outcomes as `<kind> <subject>`. */
 export async function check(
-  ctx: CheckContext,
-  options: Partial<CheckOptions> = {},
+  { db, store, logger }: ReconcileContext,
+  options: Partial<ReconcileOptions> = {},
   onFinding: (finding: Finding) => void = () => undefined,
-): Promise<Checked> {
-  const findings: Finding[] = [];
+) {
+  const counts = createCounts();
+  const texts: string[] = [];
+  const found: string[] = [];
   const outcomes: string[] = [];
-  const observer = {
-    onProgress: () => undefined,
-    onFinding: (finding: Finding) => {
-      findings.push(finding);
+  const inShort = ({ kind, subject }: Finding) => `${kind} ${subject}`;
+  const all = { mend: false, skipChecksums: false, force: false, ...options };
+  const summary = await reconcile({ db, store, logger }, all, {
+    counts,
+    onFinding(finding) {
+      texts.push(finding.text);
+      found.push(inShort(finding));
       onFinding(finding);
     },
-    onMended: (finding: Finding, outcome: string) => void outcomes.push(`${outcome} ${inShort(finding)}`),
-  };
-  const summary = await checkFiles(ctx, { mend: false, skipChecksums: false, force: false, ...options }, observer);
-  return { ...summary, findings, found: findings.map(inShort).toSorted(), outcomes: outcomes.toSorted() };
+    onRepair: (finding, outcome) => void outcomes.push(`${outcome} ${inShort(finding)}`),
+  });
+  return { ...summary, counts, texts, found: found.toSorted(), outcomes: outcomes.toSorted() };
 }
 
-export function inShort(finding: Finding): string {
-  if ('avatar' in finding) return `${finding.kind} ${finding.avatar.id}`;
-  if ('file' in finding) return `${finding.kind} ${finding.file.id}`;
-  return `${finding.kind} ${'object' in finding ? finding.object.key : finding.usage.applicationId}`;
-}
-
-/** Where the object of a file lies. */
+/** Path of a file's object. */
 export function pathOf(files: TestFiles, { applicationId }: OwnedRef, id: string): string {
   return objectPaths(diskLayout(files.objectsDir), objectKey(applicationId, id)).file;
 }
 
-/** Takes a file's object away. */
 export const loseObject = (files: TestFiles, ref: OwnedRef, id: string): Promise<void> => rm(pathOf(files, ref, id));
 
-/** Gives a file's object other bytes. */
 export const damageObject = (files: TestFiles, ref: OwnedRef, id: string, bytes: string): Promise<void> =>
   writeFile(pathOf(files, ref, id), bytes);
 
-/** Puts an object there that nobody knows, and answers its key. */
-export async function putOrphan(files: TestFiles, applicationId: string = newId()): Promise<string> {
-  const key = objectKey(applicationId, newId());
+/** Puts an object into the store that no row knows; returns its key. */
+export async function putOrphan(files: TestFiles, key = objectKey(newId(), newId())): Promise<string> {
   return putAt(objectPaths(diskLayout(files.objectsDir), key).file, key);
 }
 
-/** The same of what an upload that was cut off leaves. */
+/** The same of the rest of an upload that was cut off. */
 export async function putUnfinished(files: TestFiles, key = objectKey(newId(), newId())): Promise<string> {
   return putAt(temporaryPath(diskLayout(files.objectsDir), key), key);
 }

@@ -1,6 +1,6 @@
 import { createServer, type IncomingHttpHeaders, type OutgoingHttpHeaders, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { DownloadHandler } from '../download/download-handler.ts';
+import type { DownloadHandler } from '../storage/download/download-handler.ts';
 
 export const REQUEST_ID = 'download-test';
 

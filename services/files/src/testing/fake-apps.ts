@@ -8,34 +8,34 @@ export interface OwnedRef {
   readonly applicationId: string;
 }
 
-/** Stands for the apps service: knows who owns what, and nothing else. */
+/** Stands for the apps service: knows who owns what, and what was deleted. */
 export interface FakeApps {
-  readonly impl: Pick<ServiceImpl<typeof ApplicationService>, 'findOwnedApplications'>;
+  readonly impl: Pick<ServiceImpl<typeof ApplicationService>, 'findOwnedApplications' | 'listDeletedApplications'>;
   readonly transport: Transport;
   /** Makes an application, of a new account unless one is named. */
   createOwned(accountId?: string): OwnedRef;
-  /** The application is nobody's from now on. */
+  /** Deletes an application. */
   delete(applicationId: string): void;
-  /** Makes each question fail with the error from now on. */
+  /** The log of deletions. */
+  readonly deletions: OwnedRef[];
+  /** Makes each query fail with the error from now on. */
   failWith(err: Error | undefined): void;
-  /** Each question waits for the promise before it is answered, from now on. */
-  waitFor(gate: Promise<unknown> | undefined): void;
-  /** `x-request-id` of each question so far. */
+  /** `x-request-id` of each query so far. */
   readonly requestIds: string[];
 }
 
 export function createFakeApps(): FakeApps {
   const owners = new Map<string, string>();
   const requestIds: string[] = [];
+  const deletions: OwnedRef[] = [];
   let failure: Error | undefined;
-  let gate: Promise<unknown> | undefined;
   const impl: FakeApps['impl'] = {
     async findOwnedApplications({ accountId, applicationIds }, call) {
       requestIds.push(call.requestHeader.get('x-request-id') ?? '');
-      await gate;
       if (failure) throw failure;
       return { applicationIds: applicationIds.filter((id) => owners.get(id) === accountId) };
     },
+    listDeletedApplications: () => ({ applications: deletions }),
   };
   return {
     impl,
@@ -49,9 +49,7 @@ export function createFakeApps(): FakeApps {
     failWith(err) {
       failure = err;
     },
-    waitFor(promise) {
-      gate = promise;
-    },
     requestIds,
+    deletions,
   };
 }

@@ -24,8 +24,8 @@ export async function remainsOf(db: pg.Pool, applicationId: string): Promise<Rem
   return { files, objects, isMarked, usage: usage ?? undefined };
 }
 
-/** What there is of an application that had so many files and is forgotten. */
-export const forgotten = (fileCount: number): Remains => ({ files: 0, usage: undefined, objects: fileCount, isMarked: true });
+/** What is left of an application with so many files after its clean-up. */
+export const cleanedUp = (fileCount: number): Remains => ({ files: 0, usage: undefined, objects: fileCount, isMarked: true });
 
 /** Makes rows of files, of 0.5 MiB to 3 MiB, that have no objects, as fast as the database can. */
 export async function insertFiles(db: pg.Pool, { accountId, applicationId }: OwnedRef, count: number): Promise<void> {

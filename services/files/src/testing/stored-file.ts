@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { newId } from '@latchkey/kit/validation/id';
-import { chargeMib } from '../file/charge.ts';
-import { objectKey } from '../object-store/object-store.ts';
+import { objectKey } from '../storage/object-store/object-store.ts';
+import { chargeMib } from '../storage/upload/usage.ts';
 import type { OwnedRef } from './fake-apps.ts';
 import type { TestFiles } from './test-files.ts';
 

@@ -11,13 +11,13 @@ import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import { createTestDatabase } from '@latchkey/testkit/database';
 import { createTestClock, type TestClock } from '@latchkey/testkit/test-clock';
 import type pg from 'pg';
+import { afterAll, beforeAll } from 'vitest';
 import { openContext, SCHEMA } from '../compose.ts';
 import { readFilesConfig } from '../config.ts';
 import type { FilesContext } from '../context.ts';
 import { migrations } from '../db/migrations/index.ts';
-import { fileRpc } from '../file/file.rpc.ts';
-import type { ObjectStore } from '../object-store/object-store.ts';
-import { uploadRpc } from '../upload/upload.rpc.ts';
+import { fileRpc } from '../storage/file/file.rpc.ts';
+import type { ObjectStore } from '../storage/object-store/object-store.ts';
 import { createFakeApps, type FakeApps, type OwnedRef } from './fake-apps.ts';
 import { openPool } from './open-pool.ts';
 
@@ -43,7 +43,7 @@ export interface FilesInstance {
   stop(): Promise<void>;
 }
 
-/** The service on a database and a folder of its own, beside an apps service that only knows who owns what. */
+/** The service on its own database and folder, beside a fake apps service. */
 export interface TestFiles extends FilesInstance {
   readonly apps: FakeApps;
   readonly clock: TestClock;
@@ -60,6 +60,14 @@ export interface TestFiles extends FilesInstance {
 
 /** Brings a database to the schema of the service. */
 export const migrateFiles = (url: string): Promise<string[]> => migrate(url, SCHEMA, migrations);
+
+/** The service for all tests of a file. Its members are there once the tests run. */
+export function useTestFiles(): TestFiles {
+  const files = {} as TestFiles;
+  beforeAll(async () => void Object.assign(files, await startTestFiles()));
+  afterAll(() => files.stop());
+  return files;
+}
 
 /** Starts the service, with a clock that stands until it is moved. */
 export async function startTestFiles(): Promise<TestFiles> {
@@ -108,6 +116,6 @@ function createInstance({ url, objectsDir, apps }: Surroundings, options: Instan
   });
   const { ctx: opened, close } = openContext(config, apps.transport, logger, options.clock);
   const ctx: FilesContext = { ...opened, store: options.aroundStore?.(opened.store) ?? opened.store };
-  const routes = [rpcRoute(FileService, { ...uploadRpc(ctx), ...fileRpc(ctx) }), auditRoute(ctx.pool)];
+  const routes = [rpcRoute(FileService, fileRpc(ctx)), auditRoute(ctx.pool)];
   return { routes, client: createClient(FileService, createDirectTransport(routes, logger)), ctx, stop: close };
 }

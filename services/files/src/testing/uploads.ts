@@ -1,17 +1,16 @@
 import { Readable } from 'node:stream';
 import { type CallOptions, type Client, createClient } from '@connectrpc/connect';
-import { DomainError } from '@latchkey/kit/errors/errors';
+import { fromConnectError } from '@latchkey/kit/errors/errors';
 import { createDirectTransport } from '@latchkey/kit/rpc/client/direct-transport';
 import { rpcRoute } from '@latchkey/kit/rpc/route';
 import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import type { FilesContext } from '../context.ts';
-import { fileRpc } from '../file/file.rpc.ts';
-import { createUploadBody, type UploadAnswer } from '../upload/upload.body.ts';
-import { uploadRpc } from '../upload/upload.rpc.ts';
+import { fileRpc } from '../storage/file/file.rpc.ts';
+import { createReceiveUpload, type UploadResponse } from '../storage/upload/receive-upload.ts';
 import type { OwnedRef } from './fake-apps.ts';
 import type { TestFiles } from './test-files.ts';
 
-/** What the sender of an upload tells of it. */
+/** An upload as its sender announces it. */
 export interface UploadOptions {
   readonly name?: string;
   readonly byteSize?: number;
@@ -21,20 +20,20 @@ export interface UploadOptions {
 /** Both paths of an upload. */
 export interface Uploads {
   readonly client: Client<typeof FileService>;
-  /** Begins an upload and answers its ticket. */
+  /** Begins an upload; returns its ticket. */
   begin(ref: OwnedRef, options?: UploadOptions, call?: CallOptions): Promise<string>;
   /** Sends the bytes for a ticket. */
-  send(ticket: string, body: Readable | Buffer): Promise<UploadAnswer>;
+  send(ticket: string, body: Readable | Buffer): Promise<UploadResponse>;
   /** Does both. */
-  upload(ref: OwnedRef, body: Readable | Buffer, options?: UploadOptions): Promise<UploadAnswer>;
+  upload(ref: OwnedRef, body: Readable | Buffer, options?: UploadOptions): Promise<UploadResponse>;
 }
 
 let serial = 0;
 
 export function createUploads(ctx: FilesContext): Uploads {
-  const routes = [rpcRoute(FileService, { ...uploadRpc(ctx), ...fileRpc(ctx) })];
+  const routes = [rpcRoute(FileService, fileRpc(ctx))];
   const client = createClient(FileService, createDirectTransport(routes, ctx.logger));
-  const receive = createUploadBody(ctx);
+  const receive = createReceiveUpload(ctx);
   const begin: Uploads['begin'] = async (ref, { name, byteSize, expectedChecksum } = {}, call = {}) => {
     serial += 1;
     const description = {
@@ -56,14 +55,15 @@ export function createUploads(ctx: FilesContext): Uploads {
   };
 }
 
-/** The reason that the data path refused with. Throws when it did not, or with a defect. */
+/** The reason why a call was rejected. Throws when it was not, and unexpected errors. */
 export async function reasonOf(call: Promise<unknown>): Promise<string> {
   const err = await call.then(
-    () => new Error('The upload succeeded'),
+    () => new Error('The call succeeded'),
     (reason: unknown) => reason,
   );
-  if (err instanceof DomainError) return err.reason;
-  throw err;
+  const known = fromConnectError(err);
+  if (!known) throw err;
+  return known.reason;
 }
 
 /** Everything that an account has, in the database and on disk. */
@@ -84,3 +84,14 @@ export async function holdingsOf(files: TestFiles, { accountId, applicationId }:
 }
 
 export const NOTHING = { files: 0, intents: 0, fileCount: 0, chargedMib: 0, objects: 0 };
+
+/** What an account has after the upload of one small file. */
+export const ONE = { files: 1, intents: 0, fileCount: 1, chargedMib: 1, objects: 1 };
+
+/** Lets the lease of the account's upload expire. */
+export const expireLease = (files: TestFiles, { accountId }: OwnedRef) =>
+  files.db.query(`update upload_intent set lease_until = now() - interval '1 s' where account_id = $1`, [accountId]);
+
+/** Moves the deadline of the account's upload to so many milliseconds from now. */
+export const setDeadline = (files: TestFiles, { accountId }: OwnedRef, ms: number) =>
+  files.db.query(`update upload_intent set deadline_at = now() + $2 * interval '1 ms' where account_id = $1`, [accountId, ms]);

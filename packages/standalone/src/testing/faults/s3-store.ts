@@ -1,5 +1,5 @@
 import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
-import { createS3Store, type S3Settings } from '@latchkey/files/object-store/s3-store';
+import { createS3Store, type S3Settings } from '@latchkey/files/storage/object-store/s3-store';
 import { startFaultProxy } from '@latchkey/files/testing/object-store/fault-proxy';
 import { startS3Server } from '@latchkey/testkit/s3-server';
 import { startTcpProxy } from '@latchkey/testkit/tcp-proxy';

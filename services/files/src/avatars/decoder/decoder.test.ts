@@ -152,7 +152,7 @@ describe.runIf(process.platform === 'linux')('a pool of decoders', () => {
   });
 
   it('decodes the largest images within the memory limit, and returns their memory', async () => {
-    const { pool, pids, lost } = startPool();
+    const { pool, pids, lost } = startPool({ timeoutMs: 60_000 });
     const heavy = encode(await heavyPng(65_535, 244));
     for (let i = 0; i < 3; i += 1) expect((await sharp(await pool.convert(heavy)).metadata()).width).toBe(256);
     expect([pids().length, lost]).toEqual([1, []]);

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 /** The requests of an upload. */
 export type S3Operation = 'create' | 'part 1' | 'part 2' | 'complete' | 'put' | 'stat' | 'abort' | 'other';
 
-/** What becomes of a request: an error of the server's, no answer, no answer though it was done, or an answer that only looks like success. */
+/** What becomes of a request. */
 export type Fault = 'fails' | 'hangs' | 'is done and never answered' | 'is answered with an error and 200';
 
 /** A way to an S3 server on which chosen requests go wrong. */
@@ -63,7 +63,7 @@ function answer(req: IncomingMessage, res: ServerResponse, status: number): void
   req.resume().on('end', () => res.writeHead(status, headers).end(ERROR));
 }
 
-/** Passes a request on with the headers that were signed, and the answer back where somebody is to have it. */
+/** Passes on a request with its signed headers, and the response where `res` is given. */
 function pass(endpoint: string, req: IncomingMessage, res: ServerResponse | undefined): void {
   const { hostname, port } = new URL(endpoint);
   const upstream = request({ hostname, port, method: req.method, path: req.url, headers: req.headers, agent: false }, (reply) => {

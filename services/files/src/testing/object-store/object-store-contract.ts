@@ -1,25 +1,25 @@
 import { newId } from '@latchkey/kit/validation/id';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { ObjectStore, StoredObject } from '../../object-store/object-store.ts';
+import type { ObjectStore, StoredObject } from '../../storage/object-store/object-store.ts';
 import { BodyFailure, bodyOf, collect, newKey, someBytes } from './bodies.ts';
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
-const SIZES = [1, 64 * KIB, 5 * MIB - 1, 5 * MIB, 5 * MIB + 1, 12 * MIB];
-/** How much of a body was read before something goes wrong: nothing, a little of the first part, and more than that part. */
-const STAGES = [0, 64 * KIB, 3 * MIB, 7 * MIB];
+const SIZES = [1, 5 * MIB, 5 * MIB + 1, 12 * MIB];
+/** Bytes read before a fault: none, a little of the first part, and more than that part. */
+const STAGES = [0, 64 * KIB, 7 * MIB];
 
 /** A store, and what the suite needs of its surroundings. */
 export interface StoreUnderTest {
   readonly store: ObjectStore;
   /** Another one on the same objects, as another process has it. */
   readonly sameStore: ObjectStore;
-  /** Lets a process be killed while it writes; absent where the store can't list what that leaves. */
+  /** Kills a process while it writes; absent where the store can't list what that leaves. */
   readonly leaveUnfinished?: ((key: string) => Promise<void>) | undefined;
   close(): Promise<void>;
 }
 
-/** What every object store promises (object-store.ts), on a real one that holds nothing yet. */
+/** The contract of every object store (object-store.ts), on a real and empty one. */
 export function describeObjectStore(name: string, open: () => Promise<StoreUnderTest>): void {
   describe(name, () => {
     let opened: StoreUnderTest;
@@ -32,7 +32,7 @@ export function describeObjectStore(name: string, open: () => Promise<StoreUnder
     });
     afterAll(() => opened?.close());
 
-    it.each(SIZES)('keeps %i bytes until they are removed', async (size) => {
+    it.each(SIZES)('stores %i bytes until they are removed', async (size) => {
       const key = newKey();
       const bytes = someBytes(size);
       await put(key, bytes);
@@ -45,92 +45,59 @@ export function describeObjectStore(name: string, open: () => Promise<StoreUnder
       expect(await listOf(store, key)).toEqual([]);
     });
 
-    it('reads any range, from an object in several parts too', async () => {
+    it('reads any range, cut at the end of the object', async () => {
       const key = newKey();
       const bytes = someBytes(6 * MIB);
       await put(key, bytes);
+      const last = bytes.length - 1;
       for (const [start, end] of [
         [0, 0],
-        [1, 99],
         [5 * MIB - 2, 5 * MIB + 2],
-        [bytes.length - 1, bytes.length - 1],
-        [0, bytes.length - 1],
+        [last, last],
+        [last - 1, last + 10],
+        [last + 1, last + 1],
+        [last + 100, last + 200],
       ] as const) {
         const read = await collect(await store.read(key, { start, end }));
         expect(read.equals(bytes.subarray(start, end + 1)), `${start}-${end}`).toBe(true);
       }
-    });
-
-    it.each([
-      [10, 8, 20, 2],
-      [10, 9, 10, 1],
-      [10, 10, 10, 0],
-      [10, 100, 200, 0],
-      [0, 0, 0, 0],
-    ])('gives of %i bytes in the range %i-%i the %i that there are', async (byteSize, start, end, count) => {
-      const key = newKey();
-      const bytes = someBytes(byteSize);
-      await put(key, bytes);
-      const read = await collect(await store.read(key, { start, end }));
-      expect(read.length).toBe(count);
-      expect(read.equals(bytes.subarray(start))).toBe(true);
-    });
-
-    it('has no range of what is not there', async () => {
       expect(await store.read(newKey(), { start: 100, end: 200 })).toBeUndefined();
-    });
-
-    it('lets a reader stop in the middle', async () => {
-      const key = newKey();
-      await put(key, someBytes(6 * MIB));
-      const stream = await store.read(key);
-      const closed = new Promise((resolve) => stream?.once('close', resolve));
-      stream?.destroy();
+      const stopped = await store.read(key);
+      const closed = new Promise((resolve) => stopped?.once('close', resolve));
+      stopped?.destroy();
       await closed;
-      expect((await collect(await store.read(key))).length).toBe(6 * MIB);
     });
 
-    it('takes a body in pieces of every size', async () => {
+    it('takes a body in chunks of every size', async () => {
       const bytes = someBytes(6 * MIB);
       const cuts = [0, 1, 1, 4_096, 5 * MIB - 1, 5 * MIB, 5 * MIB + 1, bytes.length];
-      async function* pieces() {
+      async function* chunks() {
         for (const [index, cut] of cuts.entries()) yield bytes.subarray(cuts[index - 1] ?? 0, cut);
       }
       const key = newKey();
-      await store.put(key, pieces(), never);
+      await store.put(key, chunks(), never);
       expect((await collect(await store.read(key))).equals(bytes)).toBe(true);
     });
 
-    it('keeps what need not be durable, and removes several objects at once, of one folder and of others', async () => {
+    it('removes several objects, of one folder and of others, missing ones too, and no other', async () => {
       const first = newKey();
       const [folder = ''] = first.split('/');
       const keys = [first, newKey(folder), newKey()];
       const kept = newKey(folder);
-      const bytes = someBytes(7);
-      for (const key of [...keys, kept]) await store.put(key, bodyOf(bytes), never, { durable: false });
-      expect((await collect(await store.read(first))).equals(bytes)).toBe(true);
+      for (const key of [...keys, kept]) await store.put(key, bodyOf(someBytes(7)), never, { durable: false });
       await store.remove(...keys, newKey());
       expect(await Promise.all(keys.map((key) => store.stat(key)))).toEqual([undefined, undefined, undefined]);
       expect(await store.stat(kept)).toEqual({ byteSize: 7 });
     });
 
-    it('has removed what was never there, and what is removed twice', async () => {
-      const key = newKey();
-      await store.remove(key);
-      await put(key, someBytes(1));
-      await store.remove(key);
-      await store.remove(key);
-      expect(await store.stat(key)).toBeUndefined();
-    });
-
-    it.each(STAGES)('leaves nothing of a body that fails after %i bytes, and passes its reason on', async (length) => {
+    it.each(STAGES)('leaves nothing of a body that fails after %i bytes, and rejects with its error', async (length) => {
       const key = newKey();
       await expect(store.put(key, bodyOf(someBytes(length), 'fails'), never)).rejects.toThrow(BodyFailure);
       expect(await store.stat(key)).toBeUndefined();
       expect(await listOf(store, key)).toEqual([]);
     });
 
-    it.each(STAGES)('leaves nothing of an upload that is aborted while its body hangs after %i bytes', async (length) => {
+    it.each(STAGES)('leaves nothing of an upload that is aborted while its body hangs, after %i bytes', async (length) => {
       const key = newKey();
       const controller = new AbortController();
       const body = bodyOf(someBytes(length), 'hangs');
@@ -141,7 +108,7 @@ export function describeObjectStore(name: string, open: () => Promise<StoreUnder
       expect(await listOf(store, key)).toEqual([]);
     });
 
-    it.each([64 * KIB, 7 * MIB])('leaves nothing of an upload of %i bytes that is aborted at its end', async (length) => {
+    it.each([64 * KIB, 7 * MIB])('leaves nothing of an upload that is aborted at its end, after %i bytes', async (length) => {
       const key = newKey();
       const controller = new AbortController();
       async function* body() {
@@ -154,7 +121,7 @@ export function describeObjectStore(name: string, open: () => Promise<StoreUnder
       expect(await listOf(store, key)).toEqual([]);
     });
 
-    it('does not begin for a signal that was aborted before', async () => {
+    it('reads nothing for a signal that has aborted', async () => {
       const body = bodyOf(someBytes(64 * KIB));
       await expect(store.put(newKey(), body, AbortSignal.abort(new Error('stopping')))).rejects.toThrow('stopping');
       expect(body.taken).toBe(0);
@@ -174,7 +141,7 @@ export function describeObjectStore(name: string, open: () => Promise<StoreUnder
       expect((await listOf(store, applicationId)).map(({ byteSize }) => byteSize)).toEqual([9]);
     });
 
-    it('takes many objects at once, while others of the same application are removed', async () => {
+    it('stores objects while others of the same application are removed', async () => {
       const applicationId = newId();
       const writeAndRemove = async (target: ObjectStore) => {
         const key = newKey(applicationId);
@@ -183,25 +150,18 @@ export function describeObjectStore(name: string, open: () => Promise<StoreUnder
         expect((await collect(await target.read(key))).equals(bytes)).toBe(true);
         await target.remove(key);
       };
-      const rounds = Array.from({ length: 16 }, (_, index) => async () => {
+      const rounds = Array.from({ length: 8 }, (_, index) => async () => {
         for (let round = 0; round < 5; round += 1) await writeAndRemove(index % 2 ? store : opened.sameStore);
       });
       await Promise.all(rounds.map((round) => round()));
       expect(await listOf(store, applicationId)).toEqual([]);
     });
 
-    it.each(['../../etc/passwd', `${newId()}/../x`, newId(), `${newId()}/${newId()}/x`, ''])(
-      'refuses the key %j',
-      async (key) => {
-        await expect(store.put(key, bodyOf(someBytes(1)), never)).rejects.toThrow(TypeError);
-        await expect(store.read(key)).rejects.toThrow(TypeError);
-        await expect(store.stat(key)).rejects.toThrow(TypeError);
-        await expect(store.remove(key)).rejects.toThrow(TypeError);
-      },
-    );
-
-    it('can be used', async () => {
-      await store.check();
+    it.each(['../../etc/passwd', `${newId()}/../x`, newId(), `${newId()}/${newId()}/x`])('rejects the key %j', async (key) => {
+      await expect(store.put(key, bodyOf(someBytes(1)), never)).rejects.toThrow(TypeError);
+      await expect(store.read(key)).rejects.toThrow(TypeError);
+      await expect(store.stat(key)).rejects.toThrow(TypeError);
+      await expect(store.remove(key)).rejects.toThrow(TypeError);
     });
   });
 }

@@ -1,10 +1,11 @@
-/** Writes one object and tells how that went, as a process that can be killed: `put-process.ts <folder | S3 settings in JSON> <key> <bytes> [hang]`. */
-import { createDiskStore } from '../../object-store/disk-store.ts';
-import { createS3Store } from '../../object-store/s3-store.ts';
+/** Stores one object: `put-process.ts <folder or S3 settings in JSON> <key> <bytes> [hang]`. */
+import { createDiskStore } from '../../storage/object-store/disk-store.ts';
+import { createS3Store } from '../../storage/object-store/s3-store.ts';
 import { bodyOf } from './bodies.ts';
 
 const [, , place = '', key = '', bytes = '', hang] = process.argv;
-// Beyond a limit on the size of files a process is killed, unless it says that it will see to that itself.
+// Beyond a limit on the size of files a process is killed, unless it says that it will see to that
+// itself.
 process.on('SIGXFSZ', () => undefined);
 
 // A body that hangs keeps no process alive.

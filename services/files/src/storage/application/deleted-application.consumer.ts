@@ -1,0 +1,35 @@
+import type { Transport } from '@connectrpc/connect';
+import { followDeletions } from '@latchkey/deletions/follow-deletions';
+import type { FilesContext } from '../../context.ts';
+import { selectHalfDeleted, selectUnmarked } from './deleted-application.store.ts';
+import { type CleanUpContext, cleanUpApplication, EVENT_LOG_HOURS } from './deleted-application.ts';
+
+const HALF_DELETED_MAX = 100;
+
+/** Where deletions come from. */
+export interface DeletionSources {
+  readonly redisUrl: string;
+  readonly appsTransport: Transport;
+}
+
+/**
+ * Removes the files of deleted applications.
+ *
+ * @param onObjectsToRemove called after each commit that leaves objects to remove
+ */
+export function createDeletionFollower(
+  ctx: CleanUpContext & Pick<FilesContext, 'clock'>,
+  sources: DeletionSources,
+  onObjectsToRemove: () => void,
+) {
+  return followDeletions({
+    ...sources,
+    service: 'files',
+    clock: ctx.clock,
+    logger: ctx.logger,
+    firstReachMs: EVENT_LOG_HOURS * 3_600_000,
+    selectUnfinished: () => selectHalfDeleted(ctx.db, HALF_DELETED_MAX),
+    selectPending: (deleted) => selectUnmarked(ctx.db, deleted),
+    forget: (application) => cleanUpApplication(ctx, application, onObjectsToRemove),
+  });
+}

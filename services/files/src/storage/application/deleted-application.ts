@@ -1,0 +1,69 @@
+import { BY_ITSELF } from '@latchkey/audit/actor';
+import type { DeletedApplication } from '@latchkey/deletions/follow-deletions';
+import type { FilesContext } from '../../context.ts';
+import { deleteFiles, recordFiles } from '../file/file.store.ts';
+import { insertObjectDeletions } from '../object-deletion.store.ts';
+import { objectKey } from '../object-store/object-store.ts';
+import { abandonUpload } from '../upload/upload-intent.store.ts';
+import { subtractUsage } from '../upload/usage.store.ts';
+import { chargeMib } from '../upload/usage.ts';
+import { deleteTombstones, deleteUsage, insertTombstone } from './deleted-application.store.ts';
+
+/** What a clean-up needs. */
+export type CleanUpContext = Pick<FilesContext, 'db' | 'logger'>;
+
+/** Most files deleted in one transaction. */
+const BATCH_MAX = 500;
+
+/** How long the event log goes back. */
+export const EVENT_LOG_HOURS = 24;
+/** For clocks that differ: no event announces an application without a tombstone. */
+const TOMBSTONE_HOURS = EVENT_LOG_HOURS + 1;
+const TOMBSTONES_MAX = 1_000;
+
+/**
+ * Cleans up a deleted application: from the first commit on it takes no files, then its files go in
+ * batches, each with the scheduled removal of its objects. It may be interrupted anywhere,
+ * repeated, and run concurrently.
+ */
+export async function cleanUpApplication(
+  ctx: CleanUpContext,
+  { applicationId, accountId }: DeletedApplication,
+  onObjectsToRemove: () => void,
+): Promise<void> {
+  await ctx.db.transaction().execute(async (tx) => {
+    await insertTombstone(tx, applicationId);
+    // Waits for an upload that is being committed, whose file is found below.
+    await abandonUpload(tx, accountId, applicationId);
+  });
+  let fileCount = 0;
+  // Until none is left: a batch may be smaller where others delete files as well.
+  for (let deleted = await deleteBatch(ctx, applicationId); deleted > 0; deleted = await deleteBatch(ctx, applicationId)) {
+    fileCount += deleted;
+    onObjectsToRemove();
+  }
+  await deleteUsage(ctx.db, applicationId);
+  if (fileCount > 0) ctx.logger.info({ applicationId, fileCount }, 'files of a deleted application removed');
+}
+
+async function deleteBatch({ db }: CleanUpContext, applicationId: string): Promise<number> {
+  return db.transaction().execute(async (tx) => {
+    const files = await deleteFiles(tx, applicationId, { limit: BATCH_MAX });
+    if (files.length === 0) return 0;
+    const keys = files.map(({ id }) => objectKey(applicationId, id));
+    await insertObjectDeletions(tx, keys);
+    const chargedMib = files.reduce((sum, { byteSize }) => sum + chargeMib(byteSize), 0);
+    await subtractUsage(tx, applicationId, { fileCount: files.length, chargedMib });
+    const events = files.map(({ id: fileId, accountId, displayName }) => {
+      const changes = { displayName, because: 'application.deleted' };
+      return { accountId, applicationId, fileId, action: 'file.deleted' as const, changes };
+    });
+    await recordFiles(tx, BY_ITSELF, ...events);
+    return files.length;
+  });
+}
+
+/** Deletes tombstones that are not needed any more, up to 1,000; returns how many. */
+export async function purgeTombstones({ db }: Pick<FilesContext, 'db'>): Promise<number> {
+  return deleteTombstones(db, TOMBSTONE_HOURS, TOMBSTONES_MAX);
+}

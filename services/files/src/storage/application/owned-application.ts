@@ -1,0 +1,68 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { isUnreachable } from '@latchkey/kit/errors/errors';
+import { parseId } from '@latchkey/kit/validation/id';
+import { errors } from '../../errors.ts';
+
+/**
+ * Which of some applications the account owns and has not deleted.
+ *
+ * @param requestId id of the request that the query belongs to; empty for none
+ */
+export type FindOwnedApplications = (
+  accountId: string,
+  applicationIds: readonly string[],
+  requestId: string,
+) => Promise<ReadonlySet<string>>;
+
+/** An application of an account as a caller named it, and the id of its request. */
+export interface ApplicationRef {
+  readonly accountId: string;
+  readonly applicationId: string;
+  readonly requestId: string;
+}
+
+/** Pause before the apps service is queried again, in milliseconds. */
+const RETRY_MS = 250;
+
+/**
+ * Repeats a query while the apps service is unreachable, as during its restart, until the signal
+ * aborts. Every response is final, errors included: a database that is away must fail soon.
+ */
+export function waitUntilReachable(findOwned: FindOwnedApplications, signal: AbortSignal): FindOwnedApplications {
+  return async (...query) => {
+    for (;;) {
+      try {
+        return await findOwned(...query);
+      } catch (err) {
+        if (!isUnreachable(err) || signal.aborted) throw err;
+      }
+      await delay(RETRY_MS, undefined, { signal }).catch(() => undefined);
+    }
+  };
+}
+
+/** The reference in canonical form. Throws `application_not_found` for text that is no UUID. */
+export function parseRef(ref: ApplicationRef): ApplicationRef {
+  const accountId = parseId(ref.accountId);
+  const applicationId = parseId(ref.applicationId);
+  if (!accountId || !applicationId) throw errors.application_not_found();
+  return { accountId, applicationId, requestId: ref.requestId };
+}
+
+/** Throws `application_not_found` unless the account owns the application. */
+export async function requireOwned(findOwned: FindOwnedApplications, ref: ApplicationRef): Promise<void> {
+  const owned = await findOwned(ref.accountId, [ref.applicationId], ref.requestId);
+  if (!owned.has(ref.applicationId)) throw errors.application_not_found();
+}
+
+/**
+ * Reads something of an application while the apps service is asked whether the account owns it.
+ *
+ * @throws `application_not_found`, before any error of the reading
+ */
+export async function whileOwned<T>(findOwned: FindOwnedApplications, ref: ApplicationRef, read: () => Promise<T>): Promise<T> {
+  const [owned, outcome] = await Promise.allSettled([requireOwned(findOwned, ref), read()]);
+  if (owned.status === 'rejected') throw owned.reason;
+  if (outcome.status === 'rejected') throw outcome.reason;
+  return outcome.value;
+}

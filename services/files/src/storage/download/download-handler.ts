@@ -1,0 +1,159 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { commonErrors } from '@latchkey/kit/errors/errors';
+import { answerTurn } from '@latchkey/kit/http/answer-turn';
+import { canonicalIp, networkOf } from '@latchkey/kit/http/client-ip';
+import type { HttpRoute } from '@latchkey/kit/rpc/server/http-route';
+import { newId } from '@latchkey/kit/validation/id';
+import type { FilesContext } from '../../context.ts';
+import { errors } from '../../errors.ts';
+import { type StoredFile, selectFile } from '../file/file.store.ts';
+import { type ByteRange, objectKey } from '../object-store/object-store.ts';
+import { toDomainError } from '../upload/upload-call.ts';
+import { parseRange } from './byte-range.ts';
+import { DownloadQuota } from './download-quota.ts';
+import { bodyHeaders, fileHeaders, httpErrors, internal_error, sendError, validatorsOf } from './download-response.ts';
+import { DOWNLOADS_PATH } from './download-url.ts';
+import { checkPreconditions, isRangeWanted } from './precondition.ts';
+import { sendBody } from './send-body.ts';
+
+/**
+ * Responds to a request for `/downloads/<token>` with all headers, and never rejects.
+ * `clientNetwork` is the client's, as `networkOf` names it: the limit per network counts it.
+ */
+export type DownloadHandler = (
+  req: IncomingMessage,
+  res: ServerResponse,
+  requestId: string,
+  clientNetwork: string,
+) => Promise<void>;
+
+/** Longest stall, in milliseconds; a download as a whole may take any time. */
+const STALL_MS = 30_000;
+const ALLOWED_METHODS = ['GET', 'HEAD'];
+const REJECTED_METHODS = ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
+
+/** A request for a file that exists. */
+interface Download {
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
+  readonly requestId: string;
+  readonly file: StoredFile;
+}
+
+/**
+ * Serves files by the URLs that this service signed (decisions 11): GET and HEAD, ranges and
+ * preconditions as in RFC 9110.
+ *
+ * @param options.stallTimeoutMs longest time in which nothing moves; 30,000 unless set
+ */
+export function createDownloadHandler(ctx: FilesContext, options: { stallTimeoutMs?: number } = {}): DownloadHandler {
+  const { stallTimeoutMs = STALL_MS } = options;
+  const quota = new DownloadQuota(ctx.limits.downloadsAtOnce);
+  return async (req, res, givenId, clientNetwork) => {
+    const requestId = givenId || newId();
+    res.on('error', () => undefined);
+    if (!(await answerTurn(res))) return;
+    try {
+      if (!ALLOWED_METHODS.includes(req.method ?? '')) {
+        return sendError(res, httpErrors.methodNotAllowed, requestId, { allow: ALLOWED_METHODS.join(', ') });
+      }
+      const file = await findFile(ctx, req.url ?? '');
+      const download = { req, res, requestId, file };
+      const range = await respondWithoutBody(ctx, download);
+      if (range === 'done') return;
+      await quota.run(res, { clientNetwork, fileId: file.id }, () => send(ctx, download, range, stallTimeoutMs));
+    } catch (err) {
+      reject(ctx, res, requestId, err);
+    }
+  };
+}
+
+/** The handler as routes of the service's own port. Whoever has a URL may use it. */
+export function downloadRoutes(handle: DownloadHandler): HttpRoute[] {
+  return [...ALLOWED_METHODS, ...REJECTED_METHODS].map((method) => ({
+    method,
+    path: DOWNLOADS_PATH,
+    needsCredential: false,
+    handle: (req, res, requestId, isService) => handle(req, res, requestId, networkOfCaller(req, isService)),
+  }));
+}
+
+/** The client's network as the gateway reports it; that of the connection for other callers. */
+function networkOfCaller(req: IncomingMessage, isService: boolean): string {
+  const reported = req.headers['x-client-network'];
+  return isService && typeof reported === 'string' ? reported : networkOf(canonicalIp(req.socket.remoteAddress));
+}
+
+/** Throws the same error for tokens that are forged or expired, and for deleted files. */
+async function findFile(ctx: FilesContext, url: string): Promise<StoredFile> {
+  const path = url.split('?', 1)[0] as string;
+  const id = ctx.downloadUrls.read(path.slice(path.lastIndexOf('/') + 1), ctx.clock());
+  const file = id === undefined ? undefined : await selectFile(ctx.pool, id);
+  if (!file) throw errors.download_not_found();
+  return file;
+}
+
+/** Responds where no byte is sent; otherwise returns the range to send, undefined for the whole. */
+async function respondWithoutBody(
+  ctx: FilesContext,
+  { req, res, requestId, file }: Download,
+): Promise<ByteRange | undefined | 'done'> {
+  const validators = validatorsOf(file);
+  const headers = fileHeaders(file, requestId);
+  const status = checkPreconditions(req.headers, validators);
+  const isWanted = isRangeWanted(req.headers['if-range'] as string | undefined, validators);
+  const range = isWanted ? parseRange(req.headers.range, file.byteSize) : undefined;
+  if (status === 412) sendError(res, httpErrors.preconditionFailed, requestId, headers);
+  else if (status === 304) res.writeHead(304, headers).end();
+  else if (req.method === 'HEAD') {
+    await findObject(ctx, file, ctx.store.stat(objectKey(file.applicationId, file.id)));
+    res.writeHead(200, { ...headers, ...bodyHeaders(file, file.byteSize) }).end();
+  } else if (range === 'unsatisfiable') {
+    const rangeHeader = { 'content-range': `bytes */${file.byteSize}` };
+    sendError(res, httpErrors.rangeUnsatisfiable, requestId, { ...headers, ...rangeHeader });
+  } else return range;
+  return 'done';
+}
+
+async function send(
+  ctx: FilesContext,
+  { res, requestId, file }: Download,
+  range: ByteRange | undefined,
+  stallTimeoutMs: number,
+): Promise<void> {
+  const body = await findObject(ctx, file, ctx.store.read(objectKey(file.applicationId, file.id), range));
+  const byteSize = range ? range.end - range.start + 1 : file.byteSize;
+  const startedAt = performance.now();
+  res.writeHead(range ? 206 : 200, {
+    ...fileHeaders(file, requestId),
+    ...bodyHeaders(file, byteSize),
+    ...(range && { 'content-range': `bytes ${range.start}-${range.end}/${file.byteSize}` }),
+  });
+  const facts = () => ({ requestId, fileId: file.id, byteSize, ms: Math.round(performance.now() - startedAt) });
+  try {
+    await sendBody(res, body, { byteSize, stallTimeoutMs });
+    ctx.logger.debug(facts(), 'download');
+  } catch (err) {
+    ctx.logger.info({ ...facts(), err }, 'download cut short');
+  }
+}
+
+/** What the store has of a file. Without an object, it was just deleted, or is damaged. */
+async function findObject<T>(ctx: FilesContext, file: StoredFile, looking: Promise<T | undefined>): Promise<T> {
+  const found = await looking.catch((cause: unknown) => {
+    throw Object.assign(commonErrors.dependency_unavailable(), { cause });
+  });
+  if (found !== undefined) return found;
+  if (!(await selectFile(ctx.pool, file.id))) throw errors.download_not_found();
+  throw new Error(`File ${file.id} has no object`);
+}
+
+function reject(ctx: FilesContext, res: ServerResponse, requestId: string, err: unknown): void {
+  const known = toDomainError(err) ?? internal_error();
+  const { kind, reason } = known;
+  const isOverQuota = kind === 'rate_limited' || reason === 'too_many_downloads';
+  if (isOverQuota) ctx.logger.warn({ requestId, reason }, 'download rejected: too many are open');
+  else if (kind !== 'not_found') ctx.logger.error({ err, requestId }, 'download failed');
+  if (res.headersSent) res.destroy();
+  else sendError(res, known, requestId);
+}

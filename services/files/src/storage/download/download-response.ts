@@ -1,0 +1,78 @@
+import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import { DomainError, defineErrors } from '@latchkey/kit/errors/errors';
+import { denialHeaders } from '@latchkey/kit/http/denial-headers';
+import { errorEnvelope } from '@latchkey/kit/http/envelope';
+import type { StoredFile } from '../file/file.store.ts';
+import { attachment } from '../object-store/object-store.ts';
+import type { Validators } from './precondition.ts';
+
+/** Seconds after which a client may try again when a dependency is down. */
+const RETRY_AFTER_UNAVAILABLE_S = '2';
+
+/**
+ * Headers of every response. The bytes are a stranger's and may come from the origin of a
+ * dashboard: nothing in them may run, be taken for another type, or be shown in place. The URL is a
+ * secret: no cache may store what is behind it, and no page may pass it on.
+ */
+const SAFE_HEADERS = {
+  'content-security-policy': "sandbox; default-src 'none'",
+  'x-content-type-options': 'nosniff',
+  'cache-control': 'private, no-store, no-transform',
+  'referrer-policy': 'no-referrer',
+};
+
+export const validatorsOf = (file: StoredFile): Validators => ({
+  etag: `"${file.checksum.toString('hex')}"`,
+  lastModified: file.createdAt,
+});
+
+/** Headers of every response about a file. */
+export function fileHeaders(file: StoredFile, requestId: string): OutgoingHttpHeaders {
+  const { etag, lastModified } = validatorsOf(file);
+  const validators = { etag, 'last-modified': lastModified.toUTCString() };
+  return { ...SAFE_HEADERS, 'x-request-id': requestId, 'accept-ranges': 'bytes', ...validators };
+}
+
+/** Headers of a response with bytes of the file. */
+export function bodyHeaders(file: StoredFile, byteSize: number): OutgoingHttpHeaders {
+  return {
+    'content-type': file.contentType,
+    'content-length': byteSize,
+    'content-disposition': attachment(file.displayName),
+  };
+}
+
+const error = (httpStatus: number, message: string, path: string, rule: string) => {
+  return { httpStatus, code: 'bad_request', message, details: [{ path, message: rule }] };
+};
+
+/** Errors that HTTP defines and the table of kinds does not. */
+export const httpErrors = {
+  methodNotAllowed: error(405, 'The method is not allowed', 'request', 'must use the method GET or HEAD'),
+  preconditionFailed: error(412, 'A precondition does not hold', 'header', 'must hold for the file'),
+  rangeUnsatisfiable: error(416, 'The range has no byte of the file', 'header.range', 'must begin within the file'),
+};
+
+export const { internal_error } = defineErrors({ internal_error: { kind: 'internal', message: 'Internal server error' } });
+
+/** Sends the error envelope (specification 7), and nothing of the file but `headers`. */
+export function sendError(
+  res: ServerResponse,
+  err: DomainError | (typeof httpErrors)[keyof typeof httpErrors],
+  requestId: string,
+  headers: OutgoingHttpHeaders = {},
+): void {
+  const body = JSON.stringify(errorEnvelope(err, requestId));
+  const kind = err instanceof DomainError ? err.kind : undefined;
+  res
+    .writeHead(err.httpStatus, {
+      ...SAFE_HEADERS,
+      'x-request-id': requestId,
+      'content-type': 'application/json; charset=utf-8',
+      'content-length': Buffer.byteLength(body),
+      ...(kind === 'rate_limited' && denialHeaders(err as DomainError)),
+      ...(kind === 'unavailable' && { 'retry-after': RETRY_AFTER_UNAVAILABLE_S }),
+      ...headers,
+    })
+    .end(body);
+}

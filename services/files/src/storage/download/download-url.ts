@@ -1,0 +1,61 @@
+import { constantTimeEqual, deriveKey, hmac } from '@latchkey/kit/crypto/secrets';
+
+/** Creates and reads URLs of files that the store does not serve itself (decisions 11). */
+export interface DownloadUrls {
+  /**
+   * A signed absolute URL of this service.
+   *
+   * @param fileId a UUID in canonical form
+   * @param expiresAt rounded up to the whole second
+   */
+  create(fileId: string, expiresAt: Date): string;
+  /** The file of a token, the end of such a URL; undefined where it is forged or expired. */
+  read(token: string, now: Date): string | undefined;
+}
+
+/** Where this service answers downloads; the token follows. */
+export const DOWNLOADS_PATH = '/downloads/';
+
+/** A UUID and a time in seconds: 24 bytes, 32 characters. */
+const ID_BYTES = 16;
+const EXPIRY_BYTES = 8;
+/** SHA-256's 32 bytes, 43 characters. */
+const TOKEN = /^([\w-]{32})([\w-]{43})$/;
+
+/**
+ * Signs with a key derived from the deployment's secret. A token is the file's id, the expiry and
+ * an HMAC of both, so that a forged one costs no query.
+ *
+ * @param options.publicUrl where clients reach this service's paths
+ */
+export function createDownloadUrls(options: { readonly secretKey: string; readonly publicUrl: string }): DownloadUrls {
+  const key = deriveKey(options.secretKey, 'files/download-url');
+  const base = options.publicUrl.replace(/\/+$/, '') + DOWNLOADS_PATH;
+  const sign = (payload: string) => hmac(key, payload).toString('base64url');
+  return {
+    create(fileId, expiresAt) {
+      const payload = encodePayload(fileId, Math.ceil(expiresAt.getTime() / 1000));
+      return base + payload + sign(payload);
+    },
+    read(token, now) {
+      const [, payload = '', signature = ''] = TOKEN.exec(token) ?? [];
+      if (!constantTimeEqual(signature, sign(payload))) return undefined;
+      const { fileId, expiresAtS } = decodePayload(payload);
+      return now.getTime() < expiresAtS * 1000 ? fileId : undefined;
+    },
+  };
+}
+
+function encodePayload(fileId: string, expiresAtS: number): string {
+  const bytes = Buffer.alloc(ID_BYTES + EXPIRY_BYTES);
+  bytes.write(fileId.replaceAll('-', ''), 'hex');
+  bytes.writeBigUInt64BE(BigInt(expiresAtS), ID_BYTES);
+  return bytes.toString('base64url');
+}
+
+function decodePayload(payload: string) {
+  const bytes = Buffer.from(payload, 'base64url');
+  const hex = bytes.toString('hex', 0, ID_BYTES);
+  const fileId = hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
+  return { fileId, expiresAtS: Number(bytes.readBigUInt64BE(ID_BYTES)) };
+}

@@ -1,0 +1,57 @@
+import type { Acting, Origin } from '@latchkey/audit/actor';
+import { within } from '@latchkey/kit/process/within';
+import type { Kysely } from 'kysely';
+import type { FilesContext } from '../../context.ts';
+import type { FilesDatabase } from '../../db/schema.ts';
+import { errors } from '../../errors.ts';
+import type { ApplicationRef } from '../application/owned-application.ts';
+import { insertObjectDeletions } from '../object-deletion.store.ts';
+import { OWN_REMOVAL_MS, removeObjects } from '../object-deletion.ts';
+import { objectKey } from '../object-store/object-store.ts';
+import { subtractUsage } from '../upload/usage.store.ts';
+import { chargeMib } from '../upload/usage.ts';
+import { deleteFiles, recordFiles } from './file.store.ts';
+import { parseFileRef } from './file.ts';
+
+/** Longest wait of a response for the store, in milliseconds; then the sweeper takes over. */
+const REMOVAL_MS_MAX = 2_000;
+
+/**
+ * Deletes a file, for every later call. The removal of its object is scheduled in the same
+ * transaction, so that no crash can leave it; it is attempted immediately, and a store that fails
+ * or is slow changes nothing for the caller.
+ *
+ * @throws `application_not_found`, `file_not_found`
+ */
+export async function deleteFile(ctx: Acting<FilesContext>, given: ApplicationRef, fileIdText: string): Promise<void> {
+  const ref = await parseFileRef(ctx, given, fileIdText);
+  // No longer than a period of the sweeper, as this process may be killed meanwhile.
+  const removalMs = Math.min(OWN_REMOVAL_MS, ctx.limits.sweepIntervalMs);
+  const isDeleted = await ctx.db.transaction().execute((tx) => deleteFileRow(tx, ref, { origin: ctx.origin, removalMs }));
+  if (!isDeleted) throw errors.file_not_found();
+  await within(REMOVAL_MS_MAX, removeObjects(ctx, [objectKey(ref.applicationId, ref.fileId)]));
+}
+
+/** Who deletes a row and why, and how long it has for the object itself, in milliseconds. */
+export interface RowDeletion {
+  readonly origin: Origin;
+  readonly because?: string;
+  readonly removalMs: number;
+}
+
+/** Deletes a file's row, usage and object; false when the application has no such file. */
+export async function deleteFileRow(
+  tx: Kysely<FilesDatabase>,
+  { applicationId, fileId }: { readonly applicationId: string; readonly fileId: string },
+  { origin, because, removalMs }: RowDeletion,
+): Promise<boolean> {
+  // The file first and then the counter, as uploads do, or the two could deadlock.
+  const [file] = await deleteFiles(tx, applicationId, { fileId });
+  if (!file) return false;
+  await subtractUsage(tx, applicationId, { fileCount: 1, chargedMib: chargeMib(file.byteSize) });
+  const { accountId, displayName } = file;
+  const changes = { displayName, ...(because && { because }) };
+  await recordFiles(tx, origin, { accountId, applicationId, fileId, action: 'file.deleted', changes });
+  await insertObjectDeletions(tx, [objectKey(applicationId, fileId)], removalMs);
+  return true;
+}

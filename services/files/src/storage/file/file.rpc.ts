@@ -1,0 +1,85 @@
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
+import { actingFor } from '@latchkey/audit/actor';
+import { REQUEST_ID_HEADER } from '@latchkey/kit/rpc/route';
+import type { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
+import type { FilesContext } from '../../context.ts';
+import type { ApplicationRef } from '../application/owned-application.ts';
+import { abandonTicket, beginUpload } from '../upload/begin-upload.ts';
+import { getStorageUsage } from '../upload/usage.ts';
+import { deleteFile } from './delete-file.ts';
+import { checkFileName, createDownloadUrl, getFilesMetadata, renameFile } from './file.ts';
+import { type FileRow, listFiles } from './list-files.ts';
+
+/** Files over RPC, and the control path of uploads. */
+export function fileRpc(ctx: FilesContext): ServiceImpl<typeof FileService> {
+  return {
+    async beginUpload(request, call) {
+      const { fileName, byteSize, expectedChecksum } = request;
+      const ticket = await beginUpload(actingFor(ctx, call), {
+        ...toRef(request, call),
+        fileName,
+        byteSize: byteSize === undefined ? undefined : Number(byteSize),
+        expectedChecksum: expectedChecksum.byteLength === 0 ? undefined : expectedChecksum,
+      });
+      return { ticket };
+    },
+    async abandonUpload({ ticket }) {
+      await abandonTicket(ctx, ticket);
+      return {};
+    },
+    async checkFileName(request, call) {
+      await checkFileName(ctx, toRef(request, call), request.fileName);
+      return {};
+    },
+    async getFilesMetadata(request, call) {
+      const { totalFiles, lastUploadedAt } = await getFilesMetadata(ctx, toRef(request, call));
+      return { totalFiles: BigInt(totalFiles), ...(lastUploadedAt && { lastUploadedAt: timestampFromDate(lastUploadedAt) }) };
+    },
+    async listFiles(request, call) {
+      const { rows, total } = await listFiles(ctx, toRef(request, call), request);
+      return { files: rows.map(toMessage), totalFiles: BigInt(total) };
+    },
+    async renameFile(request, call) {
+      await renameFile(actingFor(ctx, call), toRef(request, call), request.fileId, request.fileName);
+      return {};
+    },
+    async deleteFile(request, call) {
+      await deleteFile(actingFor(ctx, call), toRef(request, call), request.fileId);
+      return {};
+    },
+    async createDownloadUrl(request, call) {
+      const { url, expiresAt } = await createDownloadUrl(ctx, toRef(request, call), request.fileId, request.lifetimeSeconds);
+      return { url, expiresAt: timestampFromDate(expiresAt) };
+    },
+    async getStorageUsage({ accountId }, { requestHeader }) {
+      const { chargedMib, fileCount } = await getStorageUsage(ctx, accountId, requestHeader.get(REQUEST_ID_HEADER) ?? '');
+      return {
+        chargedMib: BigInt(chargedMib),
+        chargedMibMax: BigInt(ctx.limits.allowanceMib),
+        fileCount: BigInt(fileCount),
+        fileCountMax: BigInt(ctx.limits.fileCountMax),
+      };
+    },
+  };
+}
+
+function toRef(
+  { accountId, applicationId }: Omit<ApplicationRef, 'requestId'>,
+  { requestHeader }: HandlerContext,
+): ApplicationRef {
+  return { accountId, applicationId, requestId: requestHeader.get(REQUEST_ID_HEADER) ?? '' };
+}
+
+function toMessage(row: FileRow) {
+  return {
+    id: row.id,
+    displayName: row.display_name,
+    byteSize: BigInt(row.byte_size),
+    checksum: new Uint8Array(row.checksum),
+    contentType: row.content_type,
+    presignedUrlsCount: BigInt(row.created_count ?? 0),
+    ...(row.last_created_at && { lastPresignedUrlCreatedAt: timestampFromDate(row.last_created_at) }),
+    createdAt: timestampFromDate(row.created_at),
+  };
+}

@@ -1,0 +1,123 @@
+import type { Acting } from '@latchkey/audit/actor';
+import { isUniqueViolation } from '@latchkey/kit/database/database';
+import { parseId } from '@latchkey/kit/validation/id';
+import { withoutInvisible } from '@latchkey/kit/validation/text';
+import type { FilesContext } from '../../context.ts';
+import { errors } from '../../errors.ts';
+import { type ApplicationRef, parseRef, requireOwned, whileOwned } from '../application/owned-application.ts';
+import { objectKey } from '../object-store/object-store.ts';
+import {
+  countDownloadUrl,
+  type FilesMetadata,
+  isNameTaken,
+  lockRenames,
+  recordFiles,
+  selectFile,
+  selectMetadata,
+  updateName,
+} from './file.store.ts';
+
+/** Specification 2.5, rules 1 to 3. */
+const FILE_NAME = /^[A-Za-z0-9_-]+(?:[ .][A-Za-z0-9_-]+)*$/;
+const NAME_LENGTH_MAX = 16;
+
+const LIFETIME_S = 300;
+const LIFETIME_S_MAX = 3_600;
+
+/** A file of an application, in canonical form. */
+export interface FileRef extends ApplicationRef {
+  readonly fileId: string;
+}
+
+/** A URL of a file's bytes, and its expiry. */
+export interface DownloadUrl {
+  readonly url: string;
+  readonly expiresAt: Date;
+}
+
+/** The name in stored form (specification 2.5, decisions 7). Throws `file_name_invalid`. */
+export function parseFileName(text: string): string {
+  const name = withoutInvisible(text);
+  if (name.length > NAME_LENGTH_MAX || !FILE_NAME.test(name)) throw errors.file_name_invalid();
+  return name;
+}
+
+/** Throws `file_name_invalid`, `application_not_found`, `file_name_taken`. */
+export async function checkFileName(ctx: FilesContext, given: ApplicationRef, nameText: string): Promise<void> {
+  const name = parseFileName(nameText);
+  const ref = parseRef(given);
+  const isTaken = await whileOwned(ctx.findOwned, ref, () => isNameTaken(ctx.db, ref.applicationId, name));
+  if (isTaken) throw errors.file_name_taken();
+}
+
+/** Number of files, and when the newest was uploaded. Throws `application_not_found`. */
+export async function getFilesMetadata(ctx: FilesContext, given: ApplicationRef): Promise<FilesMetadata> {
+  const ref = parseRef(given);
+  return whileOwned(ctx.findOwned, ref, () => selectMetadata(ctx.pool, ref.applicationId));
+}
+
+/**
+ * The file that a caller named, once the account is known to own its application. The file itself
+ * may not exist.
+ *
+ * @throws `application_not_found`, then `file_not_found` for text that is no UUID
+ */
+export async function parseFileRef(ctx: FilesContext, given: ApplicationRef, fileIdText: string): Promise<FileRef> {
+  const ref = parseRef(given);
+  await requireOwned(ctx.findOwned, ref);
+  const fileId = parseId(fileIdText);
+  if (!fileId) throw errors.file_not_found();
+  return { ...ref, fileId };
+}
+
+/**
+ * Renames a file. A rename to its present name succeeds.
+ *
+ * @throws `file_name_invalid`, `application_not_found`, `file_not_found`, `file_name_taken`
+ */
+export async function renameFile(
+  ctx: Acting<FilesContext>,
+  given: ApplicationRef,
+  fileIdText: string,
+  nameText: string,
+): Promise<void> {
+  const displayName = parseFileName(nameText);
+  const ref = await parseFileRef(ctx, given, fileIdText);
+  await ctx.db.transaction().execute(async (tx) => {
+    await lockRenames(tx, ref.applicationId);
+    const previous = await updateName(tx, ref, displayName).catch((err: unknown) => {
+      throw isUniqueViolation(err, 'file_name') ? errors.file_name_taken() : err;
+    });
+    if (previous === undefined) throw errors.file_not_found();
+    if (previous === displayName) return;
+    await recordFiles(tx, ctx.origin, { ...ref, action: 'file.renamed', changes: { displayName, previous } });
+  });
+}
+
+/**
+ * Creates a URL of a file's bytes and counts it (decisions 11): the store's own where it serves its
+ * objects, else one of this service.
+ *
+ * @param lifetimeSeconds 1 to 3,600; 0 means 300
+ * @throws `lifetime_invalid`, `application_not_found`, `file_not_found`
+ */
+export async function createDownloadUrl(
+  ctx: FilesContext,
+  given: ApplicationRef,
+  fileIdText: string,
+  lifetimeSeconds: number,
+): Promise<DownloadUrl> {
+  if (lifetimeSeconds < 0 || lifetimeSeconds > LIFETIME_S_MAX) throw errors.lifetime_invalid();
+  const lifetime = lifetimeSeconds || LIFETIME_S;
+  const { applicationId, fileId } = await parseFileRef(ctx, given, fileIdText);
+  const file = await selectFile(ctx.pool, fileId);
+  if (file?.applicationId !== applicationId) throw errors.file_not_found();
+  const now = ctx.clock();
+  const expiresAt = new Date(now.getTime() + lifetime * 1_000);
+  const description = { fileName: file.displayName, contentType: file.contentType, lifetimeSeconds: lifetime };
+  const storeUrl = await ctx.store.createDownloadUrl(objectKey(applicationId, fileId), description);
+  const url = storeUrl ?? ctx.downloadUrls.create(fileId, expiresAt);
+  // Counted last, so that only URLs that callers got are counted.
+  if (!(await countDownloadUrl(ctx.db, fileId, now))) throw errors.file_not_found();
+  return { url, expiresAt };
+}

@@ -1,0 +1,35 @@
+import { type Kysely, sql } from 'kysely';
+import type { FilesDatabase } from '../db/schema.ts';
+
+type Db = Kysely<FilesDatabase>;
+
+/** How many rows a sweeper claims, and for how long. */
+export interface Claim {
+  readonly limit: number;
+  readonly claimMs: number;
+}
+
+/** So many milliseconds from now by the database's clock, since the clocks of processes differ. */
+export const afterMs = (ms: number) => sql<Date>`now() + make_interval(secs => ${ms / 1000})`;
+
+/** Schedules the removal of objects, in the transaction that deletes their rows. */
+export async function insertObjectDeletions(tx: Db, keys: readonly string[], delayMs = 0): Promise<void> {
+  await sql`
+    insert into object_deletion (object_key, due_at) select key, ${afterMs(delayMs)} from unnest(${keys}::text[]) as key
+    on conflict do nothing`.execute(tx);
+}
+
+/** Claims objects that are due; concurrent sweepers claim different ones. */
+export async function claimObjectDeletions(db: Db, { limit, claimMs }: Claim): Promise<string[]> {
+  const { rows } = await sql<{ object_key: string }>`
+    update object_deletion set due_at = ${afterMs(claimMs)}
+    where object_key in (
+      select object_key from object_deletion where due_at <= now() order by due_at limit ${limit} for update skip locked)
+    returning object_key`.execute(db);
+  return rows.map((row) => row.object_key);
+}
+
+/** Ends the scheduled removal of objects that are removed. */
+export async function deleteObjectDeletions(db: Db, keys: readonly string[]): Promise<void> {
+  await db.deleteFrom('object_deletion').where('object_key', 'in', keys).execute();
+}

@@ -1,0 +1,61 @@
+import { stat } from 'node:fs/promises';
+import type { FilesConfig } from '../../config.ts';
+import type { FilesContext } from '../../context.ts';
+import { hasStored } from '../file/file.store.ts';
+import { diskLayout, hasCode } from './disk-layout.ts';
+
+/** Failures that don't mean a wrong folder: a full disk still serves and deletes. */
+const PASSING_FAILURES = ['ENOSPC', 'EDQUOT', 'EIO'];
+
+/**
+ * Checks the store before the service starts. A store that is away is only logged, as it comes
+ * back.
+ *
+ * @throws Error with a sentence where the settings name a wrong folder or bucket; what the database
+ *   throws where it can't be queried
+ */
+export async function checkStore({ db, store, logger }: FilesContext, config: FilesConfig): Promise<void> {
+  if (config.OBJECT_STORE === 'disk') await rejectLostStore(db, config.OBJECTS_DIR ?? '');
+  await store.check().catch((err: NodeJS.ErrnoException & { status?: number }) => {
+    const { code = '', status } = err;
+    if (config.OBJECT_STORE === 'disk' && !PASSING_FAILURES.includes(code))
+      throw new Error(`OBJECTS_DIR ${config.OBJECTS_DIR} can't be used (${code})`);
+    const problem = config.OBJECT_STORE === 's3' ? explainBucketError(status, config) : undefined;
+    if (problem !== undefined) throw new Error(problem);
+    logger.warn({ err }, 'the object store does not answer');
+  });
+}
+
+/**
+ * A folder that no store was ever in, while the database has files, is mistyped or an unmounted
+ * disk, and would pass for a new and empty store. An operator who lost it for good creates the
+ * missing folder (docs/operations.md).
+ */
+async function rejectLostStore(db: FilesContext['db'], dir: string): Promise<void> {
+  const { objectsDir } = diskLayout(dir);
+  const isThere = await stat(objectsDir).then(
+    () => true,
+    (err: unknown) => !hasCode(err, 'ENOENT'),
+  );
+  if (isThere || !(await hasStored(db))) return;
+  throw new Error(
+    `The database has files, and OBJECTS_DIR ${dir} has none: set it to the folder where they are, or make ${objectsDir} if they are lost`,
+  );
+}
+
+/** Why an S3 server rejects the bucket of the settings; undefined for failures that may pass. */
+function explainBucketError(status: number | undefined, config: FilesConfig): string | undefined {
+  const { S3_BUCKET, S3_ENDPOINT, S3_REGION } = config;
+  const at = S3_ENDPOINT === undefined ? `Amazon S3 (region ${S3_REGION})` : new URL(S3_ENDPOINT).origin;
+  switch (status) {
+    case 404:
+      return `S3 bucket \`${S3_BUCKET}\` does not exist at ${at}. Create it, or correct S3_BUCKET or S3_ENDPOINT.`;
+    case 403:
+      return `${at} denies access to S3 bucket \`${S3_BUCKET}\`. Correct S3_ACCESS_KEY_ID and S3_SECRET_ACCESS_KEY, or grant the rights in docs/s3.md.`;
+    case 301:
+    case 400:
+      return `${at} refuses requests for S3 bucket \`${S3_BUCKET}\`. Correct S3_REGION (now ${S3_REGION}), S3_BUCKET or S3_FORCE_PATH_STYLE.`;
+    default:
+      return undefined;
+  }
+}

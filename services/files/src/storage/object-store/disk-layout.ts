@@ -1,0 +1,86 @@
+import { randomBytes } from 'node:crypto';
+import type { Dirent } from 'node:fs';
+import { open, opendir } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
+import { makeFolder } from '@latchkey/kit/process/make-folder';
+import { isId, objectKey, requireObjectKey } from './object-store.ts';
+
+const SEPARATOR = '.';
+const FOLDER_MODE = 0o700;
+
+/** Objects are `objects/<application id>/<file id>`; what is being written is in `tmp`. */
+export interface DiskLayout {
+  readonly objectsDir: string;
+  readonly temporaryDir: string;
+}
+
+/** The file of an object, and the application's folder that it is in. */
+export interface ObjectPaths {
+  readonly dir: string;
+  readonly file: string;
+}
+
+export function diskLayout(dir: string): DiskLayout {
+  return { objectsDir: resolve(dir, 'objects'), temporaryDir: resolve(dir, 'tmp') };
+}
+
+/** Throws for text that is no key. */
+export function objectPaths({ objectsDir }: DiskLayout, key: string): ObjectPaths {
+  const { ownerId, id } = requireObjectKey(key);
+  const dir = join(objectsDir, ownerId);
+  return { dir, file: join(dir, id) };
+}
+
+/** A unique path for one write of a key, which {@link temporaryPrefix} finds again. */
+export function temporaryPath({ temporaryDir }: DiskLayout, key: string): string {
+  return join(temporaryDir, `${temporaryPrefix(key)}${randomBytes(8).toString('hex')}`);
+}
+
+/** How the names of all temporary files of a key begin. */
+export function temporaryPrefix(key: string): string {
+  const { ownerId, id } = requireObjectKey(key);
+  return [ownerId, id, ''].join(SEPARATOR);
+}
+
+/** The key of a temporary file, or undefined for a foreign name. */
+export function keyOfTemporary(name: string): string | undefined {
+  const [ownerId = '', id = '', suffix = '', ...more] = name.split(SEPARATOR);
+  return more.length === 0 && suffix !== '' && isId(ownerId) && isId(id) ? objectKey(ownerId, id) : undefined;
+}
+
+/** Creates the store's folders where they are missing, with durable names. */
+export async function createFolders({ objectsDir, temporaryDir }: DiskLayout): Promise<void> {
+  // The first may create the folders above both, so its result is the higher one.
+  const made = [await makeFolder(objectsDir, FOLDER_MODE), await makeFolder(temporaryDir, FOLDER_MODE)];
+  const firstMade = made[0] ?? made[1];
+  if (firstMade === undefined) return;
+  for (let dir = dirname(objectsDir); ; dir = dirname(dir)) {
+    await syncFolder(dir);
+    if (dir === dirname(firstMade) || dir === dirname(dir)) return;
+  }
+}
+
+/** Makes the names in a folder durable. */
+export async function syncFolder(dir: string): Promise<void> {
+  const handle = await open(dir, 'r');
+  await handle.sync().finally(() => handle.close());
+}
+
+/** The entries of a folder, a few at a time; none where it does not exist. */
+export async function* listFolder(path: string): AsyncIterable<Dirent> {
+  try {
+    yield* await opendir(path);
+  } catch (err) {
+    ignoreMissing(err);
+  }
+}
+
+/** Whether an error is one of the system's with one of some codes. */
+export function hasCode(err: unknown, ...codes: string[]): boolean {
+  return codes.includes((err as NodeJS.ErrnoException | undefined)?.code ?? '');
+}
+
+/** Throws the error again unless a file or folder does not exist. */
+export function ignoreMissing(err: unknown): undefined {
+  if (!hasCode(err, 'ENOENT')) throw err;
+}

@@ -1,0 +1,119 @@
+import { spawnSync } from 'node:child_process';
+import { type FileHandle, mkdir, mkdtemp, open, readdir, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { newId } from '@latchkey/kit/validation/id';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { bodyOf, newKey, someBytes } from '../../testing/object-store/bodies.ts';
+import { describeObjectStore, listOf } from '../../testing/object-store/object-store-contract.ts';
+import { leaveUnfinished, runPut } from '../../testing/object-store/run-put.ts';
+import { createDiskStore } from './disk-store.ts';
+
+const never = new AbortController().signal;
+/** Whether a process may mount a file system here. */
+const NAMESPACE = 'unshare --user --map-root-user --mount';
+const hasNamespaces = spawnSync('/bin/sh', ['-c', `${NAMESPACE} mount -t tmpfs none /mnt`]).status === 0;
+
+const inodeOf = (path: string) =>
+  stat(path).then(
+    ({ ino }) => ino,
+    () => undefined,
+  );
+
+const newDir = () => mkdtemp(join(tmpdir(), 'latchkey-objects-'));
+
+describeObjectStore('a disk store', async () => {
+  const dir = await newDir();
+  return {
+    store: createDiskStore(dir),
+    sameStore: createDiskStore(dir),
+    leaveUnfinished: (key) => leaveUnfinished(dir, key),
+    close: () => rm(dir, { recursive: true }),
+  };
+});
+
+describe('a folder of objects', () => {
+  let dir: string;
+  beforeEach(async () => {
+    dir = join(await newDir(), 'made', 'when needed');
+  });
+  afterEach(() => rm(dirname(dirname(dir)), { recursive: true }));
+
+  it('is closed to other users, and empty once the last object is removed', async () => {
+    const store = createDiskStore(dir);
+    const key = newKey();
+    await store.put(key, bodyOf(someBytes(1)), never);
+    const modes = await Promise.all(
+      ['.', 'tmp', 'objects', dirname(join('objects', key)), join('objects', key)].map(async (path) => {
+        return ((await stat(join(dir, path))).mode & 0o777).toString(8);
+      }),
+    );
+    expect(modes).toEqual(['700', '700', '700', '700', '600']);
+    await store.remove(key);
+    expect(await readdir(join(dir, 'objects'))).toEqual([]);
+    expect(await readdir(join(dir, 'tmp'))).toEqual([]);
+  });
+
+  it('syncs an object before its name, and the name before it resolves', async () => {
+    const store = createDiskStore(dir);
+    await store.check();
+    const key = newKey();
+    const path = join(dir, 'objects', key);
+    const handle = await open(dir, 'r');
+    await handle.close();
+    const synced: unknown[] = [];
+    const sync = vi.spyOn(Object.getPrototypeOf(handle) as FileHandle, 'sync').mockImplementation(async function (
+      this: FileHandle,
+    ) {
+      const { ino, size } = await this.stat();
+      const inodes = await Promise.all([dirname(path), join(dir, 'objects')].map(inodeOf));
+      const isNamed = (await inodeOf(path)) !== undefined;
+      synced.push([['application', 'objects'][inodes.indexOf(ino)] ?? `file of ${size}`, isNamed]);
+    });
+    await store.put(key, bodyOf(someBytes(3)), never).finally(() => sync.mockRestore());
+    expect(synced).toEqual([
+      ['file of 3', false],
+      ['application', true],
+      ['objects', true],
+    ]);
+  });
+
+  it('neither lists nor removes foreign files', async () => {
+    const store = createDiskStore(dir);
+    await store.check();
+    const applicationId = newId();
+    await mkdir(join(dir, 'objects', applicationId));
+    const foreign = ['lost+found', 'objects/notes', `objects/${applicationId}/.nfs0001`, 'tmp/.check-other', `tmp/${newId()}.x`];
+    for (const path of foreign) await writeFile(join(dir, path), 'x');
+    expect(await listOf(store, '')).toEqual([]);
+    await store.remove(newKey(applicationId));
+    for (const path of foreign) expect((await stat(join(dir, path))).size).toBe(1);
+  });
+
+  it('creates no URLs, and fails its check where it is not writable', async () => {
+    expect(
+      await createDiskStore(dir).createDownloadUrl(newKey(), { fileName: 'a', contentType: 'text/plain', lifetimeSeconds: 1 }),
+    ).toBeUndefined();
+    const file = join(dirname(dirname(dir)), 'file');
+    await writeFile(file, '');
+    await expect(createDiskStore(join(file, 'below')).check()).rejects.toThrow('ENOTDIR');
+  });
+
+  it('leaves nothing of a file beyond the limit of the process', async () => {
+    const key = newKey();
+    // In blocks of 512 or 1,024 bytes, as the shell has it: 2 or 4 MiB.
+    const lines = await runPut({ place: dir, key, byteSize: 12 * 1024 * 1024, wrapper: 'ulimit -f 4096; exec "$@"' });
+    expect(lines).toEqual(['failed EFBIG']);
+    expect(await readdir(join(dir, 'tmp'))).toEqual([]);
+    expect(await listOf(createDiskStore(dir), '')).toEqual([]);
+  });
+
+  it.skipIf(!hasNamespaces)('leaves nothing on a full disk (skipped where no file system may be mounted)', async () => {
+    await mkdir(dir, { recursive: true });
+    const wrapper = [`mount -t tmpfs -o size=4m none "${dir}"`, '"$@"', `cd "${dir}"; echo left: $(find . -type f)`].join('; ');
+    const put = (byteSize: number) =>
+      runPut({ place: dir, key: newKey(), byteSize, wrapper: `exec ${NAMESPACE} /bin/sh -c '${wrapper}' sh "$@"` });
+    expect(await put(12 * 1024 * 1024)).toEqual(['failed ENOSPC', 'left:']);
+    expect(await put(1024 * 1024)).toEqual(['stored', expect.stringMatching(/^left: \.\/objects\/\S+$/)]);
+  });
+});

@@ -1,0 +1,250 @@
+import { writeFileSync } from 'node:fs';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { Readable } from 'node:stream';
+import { newId } from '@latchkey/kit/validation/id';
+import { statementsOf } from '@latchkey/testkit/statements';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { check, damageObject, loseObject, pathOf, putOrphan, putUnfinished } from '../../testing/damage.ts';
+import type { OwnedRef } from '../../testing/fake-apps.ts';
+import { storeFile } from '../../testing/stored-file.ts';
+import { startTestFiles, type TestFiles } from '../../testing/test-files.ts';
+import { createUploads } from '../../testing/uploads.ts';
+import { type ObjectStore, objectKey, type StoredObject } from '../object-store/object-store.ts';
+import { MIB } from '../upload/usage.ts';
+
+let files: TestFiles;
+let ref: OwnedRef;
+beforeEach(async () => {
+  files = await startTestFiles();
+  ref = files.createOwned();
+  return () => files.stop();
+});
+
+const mend = (options = {}) => check(files.ctx, { mend: true, ...options });
+const count = async (table: string) => (await files.db.query(`select from ${table}`)).rowCount;
+const usage = async () => {
+  const { rows } = await files.db.query('select file_count::int as n, charged_mib::int as mib from application_usage order by n');
+  return rows.map(({ n, mib }) => `${n} files, ${mib} MiB`);
+};
+const withStore = (change: (store: ObjectStore) => Partial<ObjectStore>) => {
+  return { ...files.ctx, store: { ...files.ctx.store, ...change(files.ctx.store) } };
+};
+/** Acts between the listing of an object and its comparison. */
+const afterListing = (act: (object: StoredObject) => Promise<unknown>) =>
+  withStore((store) => ({
+    async *list() {
+      const objects: StoredObject[] = [];
+      for await (const object of store.list()) objects.push(object);
+      for (const object of objects) await act(object);
+      yield* objects;
+    },
+  }));
+
+describe('findings', () => {
+  it('are none where everything agrees', async () => {
+    expect(await check(files.ctx)).toMatchObject({ found: [], left: 0 });
+    await storeFile(files, ref, { bytes: Buffer.alloc(2 * MIB + 5) });
+    for (const owner of [ref, files.createOwned()]) await storeFile(files, owner);
+    const { found, counts, refusal } = await mend();
+    expect({ found, refusal }).toEqual({ found: [], refusal: undefined });
+    const compared = { files: 3, filesExpected: 3, objects: 3, applications: 2, bytesRead: 2 * MIB + 5 + 14 };
+    expect(counts).toMatchObject({ ...compared, findings: 0, mended: 0 });
+  });
+
+  it('are files whose object is missing or damaged; without checksums, damaged by size only', async () => {
+    const [lost, cut, rotten] = [await storeFile(files, ref), await storeFile(files, ref), await storeFile(files, ref)];
+    await loseObject(files, ref, lost);
+    await damageObject(files, ref, cut, 'c');
+    await damageObject(files, ref, rotten, 'c0ntent');
+    const bySize = [`damaged object ${cut}`, `missing object ${lost}`];
+    expect((await check(files.ctx)).found).toEqual([...bySize, `damaged object ${rotten}`].toSorted());
+    const { found, counts } = await check(files.ctx, { skipChecksums: true });
+    expect([found, counts.bytesRead, await count('file')]).toEqual([bySize.toSorted(), 0, 3]);
+  });
+
+  it('are objects and unfinished uploads that no file, upload or scheduled removal has', async () => {
+    const upload = { id: newId(), applicationId: newId() };
+    await files.db.query(
+      `insert into upload_intent (id, account_id, application_id, display_name, byte_size_max, ticket_hash, deadline_at, lease_until)
+       values ($1, $2, $3, 'a', 1, '\\x00', now(), now())`,
+      [upload.id, newId(), upload.applicationId],
+    );
+    const known = objectKey(upload.applicationId, upload.id);
+    await putUnfinished(files, known);
+    await putOrphan(files, known);
+    await files.db.query('insert into object_deletion (object_key) values ($1)', [await putOrphan(files)]);
+    const stored = await storeFile(files, ref);
+    expect((await check(files.ctx)).found).toEqual([]);
+    const unknown = [objectKey(newId(), upload.id), objectKey(newId(), stored), objectKey(ref.applicationId, newId())];
+    for (const key of unknown) await putOrphan(files, key);
+    const rest = await putUnfinished(files);
+    expect((await check(files.ctx)).found).toEqual(
+      [`unfinished upload ${rest}`, ...unknown.map((key) => `unknown object ${key}`)].toSorted(),
+    );
+    expect(await mend({ force: true })).toMatchObject({ left: 0, counts: { mended: 4 } });
+    expect((await check(files.ctx)).found).toEqual([]);
+  });
+
+  it('are recorded usage that is wrong, missing or of no files; repaired before files are removed', async () => {
+    const other = files.createOwned();
+    const lost = await storeFile(files, ref, { bytes: Buffer.alloc(5 * MIB) });
+    await storeFile(files, ref, { bytes: Buffer.alloc(3 * MIB - 1) });
+    await storeFile(files, other);
+    await loseObject(files, ref, lost);
+    await files.db.query('delete from application_usage where application_id = $1', [other.applicationId]);
+    await files.db.query('update application_usage set file_count = 0, charged_mib = 9');
+    const gone = newId();
+    await files.db.query('insert into application_usage values ($1, $2, 1, 1)', [gone, newId()]);
+    const ids = [ref.applicationId, other.applicationId, gone];
+    expect((await check(files.ctx)).found).toEqual(
+      [`missing object ${lost}`, ...ids.map((id) => `wrong usage ${id}`)].toSorted(),
+    );
+    expect(await mend()).toMatchObject({ left: 0, counts: { mended: 4 } });
+    expect(await usage()).toEqual(['0 files, 0 MiB', '1 files, 1 MiB', '1 files, 2 MiB']);
+    expect((await check(files.ctx)).found).toEqual([]);
+  });
+
+  it('come from every page of rows and objects', { timeout: 60_000 }, async () => {
+    const FILES = 2_100;
+    await files.db.query(
+      `insert into file (id, account_id, application_id, display_name, byte_size, checksum, content_type, created_at)
+       select gen_random_uuid(), $1, $2, 'f' || i, 7, sha256('content'), 'text/plain', now() from generate_series(1, ${FILES}) as i`,
+      [ref.accountId, ref.applicationId],
+    );
+    await files.db.query('insert into application_usage values ($1, $2, $3, $3)', [ref.applicationId, ref.accountId, FILES]);
+    const ids = (await files.db.query<{ id: string }>('select id from file order by id')).rows.map((row) => row.id);
+    await mkdir(dirname(pathOf(files, ref, ids[0] as string)), { recursive: true });
+    const lost = [0, 1_000, FILES - 1].map((i) => ids[i] as string);
+    for (const id of ids) if (!lost.includes(id)) await writeFile(pathOf(files, ref, id), 'content');
+    const sent = await statementsOf(async () => {
+      const { found, counts } = await check(files.ctx);
+      expect(found).toEqual(lost.map((id) => `missing object ${id}`));
+      expect(counts).toMatchObject({ files: FILES, objects: FILES - 3, applications: 1 });
+    });
+    // Three pages of rows and of objects, one of avatars and of usage, the count, and a
+    // confirmation of each finding.
+    expect(sent).toHaveLength(3 + 3 + 1 + 1 + 1 + 3);
+  });
+});
+
+describe('while the system runs', () => {
+  const remove = async (id: string) => void (await files.client.deleteFile({ ...ref, fileId: id }));
+
+  it('a file that is deleted meanwhile is no finding', async () => {
+    const [read, listed] = [await storeFile(files, ref), await storeFile(files, ref)];
+    const reading = withStore((store) => ({
+      async read(key) {
+        if (key.endsWith(read)) await remove(read);
+        return store.read(key);
+      },
+    }));
+    expect((await check(reading)).found).toEqual([]);
+    expect((await check(afterListing(() => remove(listed)))).found).toEqual([]);
+  });
+
+  it('an object whose upload commits after the listing, or that is removed then, is no finding', async () => {
+    const committing = Promise.withResolvers<void>();
+    const { findOwned } = files.ctx;
+    const slow = createUploads({ ...files.ctx, findOwned: (...args) => committing.promise.then(() => findOwned(...args)) });
+    const ticket = await createUploads(files.ctx).begin(ref);
+    const sending = slow.send(ticket, Buffer.from('bytes'));
+    const [gone, stays] = [await putUnfinished(files), await putUnfinished(files)];
+    const isListed = async () => {
+      for await (const { unfinished } of files.ctx.store.list()) if (!unfinished) return true;
+      return false;
+    };
+    while (!(await isListed()));
+    const ctx = afterListing(async ({ key }) => {
+      committing.resolve();
+      await sending;
+      if (key === gone) await files.ctx.store.remove(gone);
+    });
+    expect(await check(ctx)).toMatchObject({ found: [`unfinished upload ${stays}`], counts: { objects: 1 } });
+  });
+
+  it('what no longer holds is not repaired', async () => {
+    const id = await storeFile(files, ref);
+    await loseObject(files, ref, id);
+    const orphan = await putOrphan(files);
+    const restore = () => writeFileSync(pathOf(files, ref, id), 'content');
+    // The last query of the store before the finding.
+    const ctx = withStore((store) => ({
+      async stat(key) {
+        await files.db.query('insert into object_deletion (object_key) values ($1)', [key]);
+        return store.stat(key);
+      },
+    }));
+    const { left, outcomes } = await check(ctx, { mend: true, force: true }, restore);
+    expect({ left, outcomes }).toEqual({ left: 0, outcomes: [`gone missing object ${id}`, `gone unknown object ${orphan}`] });
+    expect([await count('file'), await files.ctx.store.stat(orphan)]).toEqual([1, { byteSize: 5 }]);
+  });
+});
+
+describe('a store that fails', () => {
+  const fail = (message: string) => () => Promise.reject(new Error(message));
+
+  it('for one object leaves its file alone; for everything it ends the run', async () => {
+    const id = await storeFile(files, ref);
+    const broken = new Readable({ read: () => broken.destroy(new Error('EIO: i/o error')) });
+    expect(
+      await check(
+        withStore(() => ({ read: async () => broken })),
+        { mend: true, force: true },
+      ),
+    ).toMatchObject({
+      texts: [expect.stringContaining('EIO: i/o error')],
+      outcomes: [`failed unreadable object ${id}`],
+      left: 1,
+    });
+    expect(await count('file')).toBe(1);
+    await expect(check(withStore(() => ({ read: fail('EIO'), check: fail('ECONNREFUSED') })))).rejects.toThrow('ECONNREFUSED');
+  });
+
+  it('to remove the object of a file leaves that to the sweeper; unknown objects stay findings', async () => {
+    const id = await storeFile(files, ref);
+    await damageObject(files, ref, id, 'other');
+    const orphan = await putOrphan(files);
+    const result = await check(
+      withStore(() => ({ remove: fail('EROFS') })),
+      { mend: true },
+    );
+    expect(result).toMatchObject({ left: 1, outcomes: [`failed unknown object ${orphan}`, `mended damaged object ${id}`] });
+    const { rows } = await files.db.query('select object_key from object_deletion');
+    expect(rows).toEqual([{ object_key: objectKey(ref.applicationId, id) }]);
+  });
+});
+
+describe('a repair is refused', () => {
+  const FEW = 10;
+  const lose = async (n: number) => {
+    for (let i = 0; i < n; i += 1) await loseObject(files, ref, await storeFile(files, ref));
+  };
+  const refused = async (refusal: 'files' | 'objects', left: number) => {
+    expect(await mend()).toMatchObject({ refusal, left, outcomes: [] });
+    expect(await mend({ force: true })).toMatchObject({ refusal: undefined, left: 0, counts: { mended: left } });
+  };
+
+  it('where most files have no object, as with another folder, and not for a few or half', async () => {
+    await storeFile(files, ref);
+    await lose(FEW);
+    expect(await mend()).toMatchObject({ refusal: undefined, left: 0 });
+    await lose(FEW + 1);
+    await refused('files', FEW + 1);
+    for (let i = 0; i < FEW; i += 1) await storeFile(files, ref);
+    await lose(FEW + 1);
+    expect(await mend()).toMatchObject({ refusal: undefined, left: 0 });
+    expect(await count('file')).toBe(FEW + 1);
+  });
+
+  it('where most objects have no file, as with another database', async () => {
+    await storeFile(files, ref);
+    for (let i = 0; i <= FEW; i += 1) await putOrphan(files);
+    await refused('objects', FEW + 1);
+  });
+
+  it('where there are files and no object at all, as with an unmounted folder', async () => {
+    await lose(1);
+    await refused('files', 1);
+  });
+});

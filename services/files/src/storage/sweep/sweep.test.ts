@@ -1,0 +1,85 @@
+import { newId } from '@latchkey/kit/validation/id';
+import { expect, it } from 'vitest';
+import type { OwnedRef } from '../../testing/fake-apps.ts';
+import { useTestFiles } from '../../testing/test-files.ts';
+import { createUploads, expireLease, holdingsOf, NOTHING } from '../../testing/uploads.ts';
+import { objectKey } from '../object-store/object-store.ts';
+import { sweepAbandonedUploads, sweepObjectDeletions } from './sweep.ts';
+
+const files = useTestFiles();
+const { signal } = new AbortController();
+
+async function put(key: string): Promise<void> {
+  const body = (async function* () {
+    yield Buffer.from('some bytes');
+  })();
+  await files.ctx.store.put(key, body, signal);
+}
+
+/** Leaves what a process leaves that dies after it stored an object. */
+async function leaveRest(ref: OwnedRef): Promise<void> {
+  await createUploads(files.ctx).begin(ref);
+  const text = `update upload_intent set state = 'receiving' where account_id = $1 returning id`;
+  const { rows } = await files.db.query(text, [ref.accountId]);
+  await put(objectKey(ref.applicationId, rows[0].id));
+}
+
+/** A context whose store does not remove the objects of an application, or of any. */
+function failing(applicationId = '', sweepIntervalMs = 0) {
+  const { ctx } = files.connect();
+  const remove = async (key: string) => {
+    if (key.startsWith(applicationId)) throw new Error('not now');
+    await ctx.store.remove(key);
+  };
+  return { ...ctx, store: { ...ctx.store, remove }, limits: { ...ctx.limits, sweepIntervalMs } };
+}
+
+it('removes what dead processes left, and nothing of an upload that runs', async () => {
+  const [dead, running] = [files.createOwned(), files.createOwned()];
+  for (const ref of [dead, running]) await leaveRest(ref);
+  await expireLease(files, dead);
+  await sweepAbandonedUploads(files.ctx, signal);
+  expect(await holdingsOf(files, dead)).toEqual(NOTHING);
+  expect(await holdingsOf(files, running)).toEqual({ ...NOTHING, intents: 1, objects: 1 });
+});
+
+it('removes more than one batch, with concurrent sweepers', async () => {
+  const refs = Array.from({ length: 150 }, () => files.createOwned());
+  await Promise.all(refs.map(leaveRest));
+  for (const ref of refs) await expireLease(files, ref);
+  // Ends, though everything is due again by then.
+  await sweepAbandonedUploads(failing(), signal);
+  await Promise.all([1, 2, 3].map(() => sweepAbandonedUploads(files.ctx, signal)));
+  const ids = refs.map(({ accountId }) => accountId);
+  expect((await files.db.query('select from upload_intent where account_id = any($1)', [ids])).rowCount).toBe(0);
+});
+
+it('retries what the store does not remove after a period, and goes on with the rest', async () => {
+  const [bad, good] = [files.createOwned(), files.createOwned()];
+  for (const ref of [bad, good]) {
+    await leaveRest(ref);
+    await expireLease(files, ref);
+  }
+  await sweepAbandonedUploads(failing(bad.applicationId, 60_000), signal);
+  await sweepAbandonedUploads(files.ctx, signal);
+  expect(await holdingsOf(files, good)).toEqual(NOTHING);
+  expect(await holdingsOf(files, bad)).toEqual({ ...NOTHING, intents: 1, objects: 1 });
+  await expireLease(files, bad);
+  await sweepAbandonedUploads(files.ctx, signal);
+  expect(await holdingsOf(files, bad)).toEqual(NOTHING);
+});
+
+it('removes objects whose scheduled removal is due', async () => {
+  const applicationId = newId();
+  const [due, later] = [objectKey(applicationId, newId()), objectKey(applicationId, newId())];
+  await Promise.all([put(due), put(later)]);
+  await files.db.query(`insert into object_deletion (object_key, due_at) values ($1, now()), ($2, now() + interval '1 minute')`, [
+    due,
+    later,
+  ]);
+  await sweepObjectDeletions(failing(), signal);
+  await sweepObjectDeletions(files.ctx, signal);
+  expect([await files.ctx.store.stat(due), await files.ctx.store.stat(later)]).toEqual([undefined, { byteSize: 10 }]);
+  const text = 'select object_key from object_deletion where object_key like $1';
+  expect((await files.db.query(text, [`${applicationId}/%`])).rows).toEqual([{ object_key: later }]);
+});

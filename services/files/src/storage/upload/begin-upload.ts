@@ -1,0 +1,94 @@
+import { hash, randomBytes } from 'node:crypto';
+import { type Acting, formatActor } from '@latchkey/audit/actor';
+import { newId } from '@latchkey/kit/validation/id';
+import type { FilesContext } from '../../context.ts';
+import { errors } from '../../errors.ts';
+import { type ApplicationRef, parseRef, whileOwned } from '../application/owned-application.ts';
+import { isNameTaken } from '../file/file.store.ts';
+import { parseFileName } from '../file/file.ts';
+import { abandonExpired, deleteUnclaimed, insertIntent, selectLeaseSeconds } from './upload-intent.store.ts';
+import { selectUsages } from './usage.store.ts';
+import { allowedBytes, checkFits, findDeleted, sumUsage } from './usage.ts';
+
+const TICKET_BYTES = 32;
+const CHECKSUM_BYTES = 32;
+
+/** An upload as its sender announces it. */
+export interface UploadDescription extends ApplicationRef {
+  readonly fileName: string;
+  /** In bytes, where the sender announced it. */
+  readonly byteSize: number | undefined;
+  /** SHA-256 that the bytes must have. */
+  readonly expectedChecksum: Uint8Array | undefined;
+}
+
+/**
+ * Checks whether a file may be uploaded now, and takes the account's lease (specification 4.2 rules
+ * 3 and 4, decisions 7).
+ *
+ * @returns the ticket that opens the data path once
+ * @throws `file_name_invalid`, `application_not_found`, `file_name_taken`, `file_empty`,
+ *   `allowance_exceeded`, `file_count_exceeded`, `file_too_large`, `upload_under_way`
+ */
+export async function beginUpload(ctx: Acting<FilesContext>, upload: UploadDescription): Promise<string> {
+  const displayName = parseFileName(upload.fileName);
+  const { byteSize, expectedChecksum } = upload;
+  checkDescription(upload);
+  const ref = parseRef(upload);
+  const { accountId, applicationId, requestId } = ref;
+  const usages = await whileOwned(ctx.findOwned, ref, async () => {
+    const [found, taken] = await Promise.all([selectUsages(ctx.db, accountId), isNameTaken(ctx.db, applicationId, displayName)]);
+    if (taken) throw errors.file_name_taken();
+    return found;
+  });
+  if (byteSize === 0) throw errors.file_empty();
+  const byteSizeMin = Math.min(byteSize ?? 1, ctx.limits.byteSizeMax);
+  const deleted = await findDeleted(ctx, { accountId, requestId, usages }, byteSizeMin);
+  const usage = sumUsage(usages, deleted);
+  checkFits(ctx.limits, usage, byteSizeMin);
+  if (byteSize !== undefined && byteSize > ctx.limits.byteSizeMax) throw errors.file_too_large();
+  const ticket = randomBytes(TICKET_BYTES).toString('base64url');
+  await takeLease(ctx, accountId, {
+    id: newId(),
+    account_id: accountId,
+    application_id: applicationId,
+    display_name: displayName,
+    byte_size: byteSize ?? null,
+    expected_checksum: expectedChecksum ? Buffer.from(expectedChecksum) : null,
+    byte_size_max: allowedBytes(ctx.limits, usage),
+    ticket_hash: hashTicket(ticket),
+    actor: formatActor(ctx.origin) ?? null,
+  });
+  return ticket;
+}
+
+/** Returns an unused ticket, so that the account may upload again immediately. */
+export async function abandonTicket(ctx: FilesContext, ticket: string): Promise<void> {
+  await deleteUnclaimed(ctx.db, hashTicket(ticket));
+}
+
+/** The stored form of a ticket. */
+export function hashTicket(ticket: string): Buffer {
+  return hash('sha256', ticket, 'buffer');
+}
+
+function checkDescription({ byteSize, expectedChecksum }: UploadDescription): void {
+  const isSizeValid = byteSize === undefined || (Number.isSafeInteger(byteSize) && byteSize >= 0);
+  const isChecksumValid = expectedChecksum === undefined || expectedChecksum.byteLength === CHECKSUM_BYTES;
+  if (!isSizeValid || !isChecksumValid) throw errors.upload_malformed();
+}
+
+/** Inserts the intent. An intent whose lease has expired, since its process died, is abandoned. */
+async function takeLease(ctx: FilesContext, accountId: string, intent: Parameters<typeof insertIntent>[1]): Promise<void> {
+  if (await insertIntent(ctx.db, intent, ctx.limits)) return;
+  const freed = await abandonExpired(ctx.db, accountId);
+  if (freed && (await insertIntent(ctx.db, intent, ctx.limits))) return;
+  const retryAfterSeconds = await selectLeaseSeconds(ctx.db, accountId);
+  throw errors.upload_under_way({
+    policy: 'uploads-at-once',
+    limit: '1',
+    windowSeconds: String(Math.ceil(ctx.limits.uploadDeadlineMs / 1000)),
+    remaining: '0',
+    retryAfterSeconds: String(retryAfterSeconds),
+  });
+}

@@ -1,0 +1,80 @@
+import { originFrom } from '@latchkey/audit/actor';
+import { isUniqueViolation } from '@latchkey/kit/database/database';
+import type { FilesContext } from '../../context.ts';
+import { errors } from '../../errors.ts';
+import { isDeleted } from '../application/deleted-application.store.ts';
+import { requireOwned, waitUntilReachable } from '../application/owned-application.ts';
+import { insertFile, recordFiles } from '../file/file.store.ts';
+import { type ClaimedIntent, endIntent } from './upload-intent.store.ts';
+import { addUsage, selectUsages } from './usage.store.ts';
+import { chargeMib, checkFits, findDeleted, sumUsage } from './usage.ts';
+
+export interface StoredUpload {
+  readonly id: string;
+  readonly byteSize: number;
+  /** SHA-256, 32 bytes. */
+  readonly checksum: Buffer;
+}
+
+export interface UncommittedUpload {
+  readonly intent: ClaimedIntent;
+  readonly stored: StoredUpload;
+  /** First bytes. */
+  readonly head: Buffer;
+  readonly requestId: string;
+  /** Aborts at the upload's deadline, and when its lease is lost. */
+  readonly signal: AbortSignal;
+}
+
+const UNKNOWN_TYPE = 'application/octet-stream';
+
+/**
+ * Makes the file's row if everything that was checked before the bytes came still holds
+ * (specification 4.2 rule 4). Uploads of an account follow one another, as the transaction that
+ * counts one also ends its intent. A restart of the apps service is waited for.
+ *
+ * @throws `application_not_found`, `upload_interrupted`, `allowance_exceeded`,
+ *   `file_count_exceeded`, `file_name_taken`
+ */
+export async function commitUpload(ctx: FilesContext, upload: UncommittedUpload): Promise<void> {
+  const { intent, stored, head, requestId, signal } = upload;
+  const { accountId, applicationId } = intent;
+  const contentType = await sniffType(head);
+  const findOwned = waitUntilReachable(ctx.findOwned, signal);
+  await requireOwned(findOwned, { accountId, applicationId, requestId });
+  const question = { accountId, requestId, usages: await selectUsages(ctx.db, accountId) };
+  const deleted = await findDeleted({ ...ctx, findOwned }, question, stored.byteSize);
+  await ctx.db.transaction().execute(async (tx) => {
+    // The row lock orders this and the deletion of the application, which abandons intents before
+    // it deletes files: either it waits for this commit and then finds the file, or there is no
+    // intent left to end.
+    if (!(await endIntent(tx, intent.id))) {
+      throw (await isDeleted(tx, applicationId)) ? errors.application_not_found() : errors.upload_interrupted();
+    }
+    const usages = await selectUsages(tx, accountId);
+    checkFits(ctx.limits, sumUsage(usages, deleted), stored.byteSize);
+    await insertFile(tx, {
+      id: intent.id,
+      account_id: accountId,
+      application_id: applicationId,
+      display_name: intent.displayName,
+      byte_size: stored.byteSize,
+      checksum: stored.checksum,
+      content_type: contentType,
+      created_at: ctx.clock(),
+    }).catch((err: unknown) => {
+      throw isUniqueViolation(err, 'file_name') ? errors.file_name_taken() : err;
+    });
+    await addUsage(tx, { applicationId, accountId, chargedMib: chargeMib(stored.byteSize) });
+    const changes = { displayName: intent.displayName, byteSize: stored.byteSize, checksum: stored.checksum.toString('hex') };
+    const event = { accountId, applicationId, fileId: intent.id, action: 'file.uploaded', changes } as const;
+    await recordFiles(tx, originFrom(intent.actor, requestId), event);
+  });
+}
+
+/** Never fails. The library, which takes 14 MiB, is loaded with the first upload. */
+async function sniffType(head: Buffer): Promise<string> {
+  const { fileTypeFromBuffer } = await import('file-type');
+  const type = await fileTypeFromBuffer(head).catch(() => undefined);
+  return type?.mime ?? UNKNOWN_TYPE;
+}

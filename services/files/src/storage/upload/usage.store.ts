@@ -1,0 +1,48 @@
+import { type Kysely, sql } from 'kysely';
+import type { FilesDatabase } from '../../db/schema.ts';
+
+/** What the files of one application add up to. */
+export interface ApplicationUsage {
+  readonly applicationId: string;
+  readonly fileCount: number;
+  readonly chargedMib: number;
+}
+
+/** The usage of each application of an account that has files. */
+export async function selectUsages(db: Kysely<FilesDatabase>, accountId: string): Promise<ApplicationUsage[]> {
+  const rows = await db
+    .selectFrom('application_usage')
+    .select(['application_id', 'file_count', 'charged_mib'])
+    .where('account_id', '=', accountId)
+    .where('file_count', '>', '0')
+    .execute();
+  return rows.map((row) => ({
+    applicationId: row.application_id,
+    fileCount: Number(row.file_count),
+    chargedMib: Number(row.charged_mib),
+  }));
+}
+
+/** Adds a file to the usage of its application. */
+export async function addUsage(
+  tx: Kysely<FilesDatabase>,
+  file: { readonly applicationId: string; readonly accountId: string; readonly chargedMib: number },
+): Promise<void> {
+  await sql`
+    insert into application_usage as usage (application_id, account_id, file_count, charged_mib)
+    values (${file.applicationId}, ${file.accountId}, 1, ${file.chargedMib})
+    on conflict (application_id) do update
+    set file_count = usage.file_count + 1, charged_mib = usage.charged_mib + excluded.charged_mib`.execute(tx);
+}
+
+/** Subtracts deleted files from the usage. A recorded usage that is too low blocks no deletion. */
+export async function subtractUsage(
+  tx: Kysely<FilesDatabase>,
+  applicationId: string,
+  { fileCount, chargedMib }: { readonly fileCount: number; readonly chargedMib: number },
+): Promise<void> {
+  await sql`
+    update application_usage
+    set file_count = greatest(0, file_count - ${fileCount}), charged_mib = greatest(0, charged_mib - ${chargedMib})
+    where application_id = ${applicationId}`.execute(tx);
+}

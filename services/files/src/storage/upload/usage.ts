@@ -1,0 +1,79 @@
+import { parseId } from '@latchkey/kit/validation/id';
+import type { FilesContext } from '../../context.ts';
+import { errors } from '../../errors.ts';
+import { type ApplicationUsage, selectUsages } from './usage.store.ts';
+
+/** Bytes in a MiB. */
+export const MIB = 1024 * 1024;
+
+/** What an account's files add up to. */
+export interface Usage {
+  readonly fileCount: number;
+  readonly chargedMib: number;
+}
+
+type Context = Pick<FilesContext, 'findOwned' | 'limits'>;
+
+/** What a file takes of the allowance: its size in whole MiB, rounded down, at least one. */
+export function chargeMib(byteSize: number): number {
+  return Math.max(1, Math.floor(byteSize / MIB));
+}
+
+/**
+ * The usage of an account as an upload would count it: files of deleted applications do not count,
+ * even before they are removed.
+ */
+export async function getStorageUsage(ctx: FilesContext, accountText: string, requestId: string): Promise<Usage> {
+  const accountId = parseId(accountText);
+  const usages = accountId ? await selectUsages(ctx.db, accountId) : [];
+  if (!accountId || usages.length === 0) return sumUsage([]);
+  return sumUsage(usages, await findDeleted(ctx, { accountId, requestId, usages }));
+}
+
+/** The sum over applications, less those that are deleted. */
+export function sumUsage(usages: readonly ApplicationUsage[], deleted: ReadonlySet<string> = new Set()): Usage {
+  const counted = usages.filter(({ applicationId }) => !deleted.has(applicationId));
+  return {
+    fileCount: counted.reduce((sum, { fileCount }) => sum + fileCount, 0),
+    chargedMib: counted.reduce((sum, { chargedMib }) => sum + chargedMib, 0),
+  };
+}
+
+interface UsageQuestion {
+  readonly accountId: string;
+  readonly requestId: string;
+  readonly usages: readonly ApplicationUsage[];
+}
+
+/**
+ * Applications with files here that are deleted, so that their files count no more (specification
+ * 4.2, decisions 7).
+ *
+ * @param byteSize queries apps only where a file of this size does not fit otherwise; always unless
+ *   given
+ */
+export async function findDeleted(
+  { findOwned, limits }: Context,
+  { accountId, requestId, usages }: UsageQuestion,
+  byteSize?: number,
+): Promise<ReadonlySet<string>> {
+  if (byteSize !== undefined && fits(limits, sumUsage(usages), byteSize)) return new Set();
+  const ids = usages.map(({ applicationId }) => applicationId);
+  const owned = await findOwned(accountId, ids, requestId);
+  return new Set(ids.filter((id) => !owned.has(id)));
+}
+
+function fits(limits: FilesContext['limits'], usage: Usage, byteSize: number): boolean {
+  return usage.fileCount < limits.fileCountMax && usage.chargedMib + chargeMib(byteSize) <= limits.allowanceMib;
+}
+
+/** Throws `allowance_exceeded` or `file_count_exceeded` where a file of this size does not fit. */
+export function checkFits(limits: FilesContext['limits'], usage: Usage, byteSize: number): void {
+  if (fits(limits, usage, byteSize)) return;
+  throw usage.fileCount < limits.fileCountMax ? errors.allowance_exceeded() : errors.file_count_exceeded();
+}
+
+/** Largest file that fits: a begun MiB is not charged (specification 8). */
+export function allowedBytes(limits: FilesContext['limits'], usage: Usage): number {
+  return (limits.allowanceMib - usage.chargedMib + 1) * MIB - 1;
+}
