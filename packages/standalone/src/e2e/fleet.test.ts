@@ -50,7 +50,12 @@ describe.runIf(isDeployed)('two gateways over two of each service', () => {
   const newOwner = () => signUp(fleet.api.with(newAddress()));
   /** Sends requests at the same time to both gateways, and counts the statuses. */
   async function spread(count: number, send: (gateway: number) => Promise<Answer>): Promise<Record<number, number>> {
-    const answers = await Promise.all(Array.from({ length: count }, (_, i) => send(i)));
+    const answers: Answer[] = [];
+    // A gateway that waits over 250 ms for Redis counts by itself, as it may on a busy machine.
+    while (answers.length < count) {
+      const first = answers.length;
+      answers.push(...(await Promise.all(Array.from({ length: Math.min(10, count - first) }, (_, i) => send(first + i)))));
+    }
     return Object.fromEntries([...Map.groupBy(answers, ({ status }) => status)].map(([status, all]) => [status, all.length]));
   }
 
