@@ -57,7 +57,7 @@ Measures all figures or the named ones, beside their baselines: F1 to F10, storm
     run: generate,
     usage: `npm run generate [-- <options of buf generate>]
 
-Generates the code of the protocol and docs/asyncapi.json.`,
+Generates the code of the protocol.`,
   },
   format: {
     run: (args) => runTool('biome', ['check', '--write', ...(args.length > 0 ? args : ['.'])]),

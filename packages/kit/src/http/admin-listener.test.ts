@@ -1,5 +1,5 @@
 import { eventually } from '@latchkey/testkit/eventually';
-import { expect, it, onTestFinished } from 'vitest';
+import { expect, it, onTestFinished, vi } from 'vitest';
 import { openTcp } from '../testing/http2.ts';
 import { memoryLogger } from '../testing/memory-logger.ts';
 import { startAdminListener } from './admin-listener.ts';
@@ -54,6 +54,9 @@ it('readiness is checked once for concurrent callers, and logged when its reason
   const { logger, lines } = memoryLogger();
   const problems = [new Error('no database'), new Error('no database'), new Error('no Redis'), undefined, undefined];
   let checks = 0;
+  let nowMs = 0;
+  vi.spyOn(performance, 'now').mockImplementation(() => nowMs);
+  onTestFinished(() => void vi.restoreAllMocks());
   const check = cachedReadiness(async () => {
     const problem = problems[checks];
     checks += 1;
@@ -62,7 +65,7 @@ it('readiness is checked once for concurrent callers, and logged when its reason
   for (const problem of problems) {
     const results = await Promise.allSettled([check(), check(), check()]);
     expect(results.map(({ status }) => status)).toEqual(Array(3).fill(problem ? 'rejected' : 'fulfilled'));
-    await new Promise((resolve) => setTimeout(resolve, 260));
+    nowMs += 250;
   }
   expect(checks).toBe(problems.length);
   expect(lines).toMatchObject([
