@@ -1,4 +1,6 @@
+import { readFileSync } from 'node:fs';
 import { warnOfMisspelt } from '@latchkey/kit/config/misspelt-settings';
+import { settingNames } from '@latchkey/kit/config/settings';
 import { describe, expect, it } from 'vitest';
 import { readSettings, settingsWithoutEffect } from './settings.ts';
 
@@ -39,6 +41,16 @@ it('names the settings between services that have no effect in one process', () 
     ['SERVICE_TLS_CA_FILE'],
     [],
   ]);
+});
+
+it('docs/settings.md names the settings that are read, and no others', () => {
+  for (const shape of ['standalone', 'deployed'] as const) readSettings({}, shape);
+  const text = readFileSync(new URL('../../../docs/settings.md', import.meta.url), 'utf8');
+  const named = (part: string) => [...part.matchAll(/`([A-Z][A-Z_0-9]+)`/g)].map(([, name]) => name as string);
+  const inTables = named(text.replaceAll(/^(?!\|).*$/gm, '').replaceAll(/^(\|[^|]*\|).*$/gm, '$1'));
+  expect(inTables.filter((name) => !settingNames.has(name))).toEqual([]);
+  const traces = /^OTEL_/; // all of them are one row
+  expect([...settingNames].filter((name) => !traces.test(name) && !named(text).includes(name))).toEqual([]);
 });
 
 describe('misspelt settings', () => {
