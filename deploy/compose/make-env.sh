@@ -1,6 +1,5 @@
 #!/bin/sh
-# Writes .env for docker-compose.yml, from .env.example beside this script, with a new secret in
-# each empty place. Needs nothing but a shell.
+# Writes .env for docker-compose.yml from .env.example, with a new secret for each empty value.
 set -eu
 cd "$(dirname "$0")/../.."
 
@@ -22,4 +21,4 @@ while IFS= read -r line || [ -n "$line" ]; do
   esac
 done < deploy/compose/.env.example > .env.new
 mv .env.new .env
-echo "Wrote .env. Keep a copy in a safe place: without SECRET_KEY, keys that are stored can't be read."
+echo "Wrote .env. Back it up: without SECRET_KEY, stored keys can't be read."
