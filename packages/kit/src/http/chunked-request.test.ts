@@ -5,7 +5,7 @@ import { eventually } from '@latchkey/testkit/eventually';
 import { openRawClient } from '@latchkey/testkit/raw-client';
 import { expect, it, onTestFinished } from 'vitest';
 import { ChunkedRequest } from './chunked-request.ts';
-import { LingeringResponse } from './lingering-response.ts';
+import { LingeringResponse } from './lingering-close.ts';
 
 const HEAD = 'POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n';
 const END = '0\r\n\r\n';

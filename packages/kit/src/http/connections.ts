@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { Server as TlsServer } from 'node:tls';
 import { lingeringClose, stopParsing } from './lingering-close.ts';
-import { hasBody } from './lingering-response.ts';
+import { hasBody } from './request.ts';
 
 /** Pipelined requests of one connection that wait for the responses before theirs. Node has no limit. */
 const WAITING_REQUESTS_MAX = 100;

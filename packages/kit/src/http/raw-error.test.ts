@@ -8,7 +8,7 @@ import { memoryLogger } from '../testing/memory-logger.ts';
 import { startNodeServer } from '../testing/servers.ts';
 import { trackConnections } from './connections.ts';
 import { coverNodeDefaults, endWithEnvelope, onClientError } from './raw-error.ts';
-import { requestIdOf } from './request-id.ts';
+import { requestIdOf } from './request.ts';
 
 const errors = defineErrors({
   key_unknown: { kind: 'unauthenticated', code: 'api_key_invalid', message: 'The key is not valid' },

@@ -5,10 +5,9 @@ import type { Duplex } from 'node:stream';
 import { commonErrors, type DomainError } from '../errors/errors.ts';
 import type { Logger } from '../log/logger.ts';
 import { isReceiving, pendingAnswer } from './connections.ts';
-import { errorEnvelope } from './envelope.ts';
 import { isLingering, lingeringClose } from './lingering-close.ts';
-import { requestIdOf } from './request-id.ts';
-import { STANDARD_HEADERS } from './standard-headers.ts';
+import { requestIdOf } from './request.ts';
+import { errorEnvelope, STANDARD_HEADERS } from './response.ts';
 
 /** A request that did not arrive within its time. */
 export const requestTooSlow = (): DomainError =>

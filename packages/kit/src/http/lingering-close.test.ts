@@ -5,8 +5,7 @@ import { Readable } from 'node:stream';
 import { eventually } from '@latchkey/testkit/eventually';
 import { openRawClient } from '@latchkey/testkit/raw-client';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { lingeringClose } from './lingering-close.ts';
-import { LingeringResponse } from './lingering-response.ts';
+import { LingeringResponse, lingeringClose } from './lingering-close.ts';
 
 const MIB = 1024 * 1024;
 const BIG = 100 * MIB;
