@@ -6,7 +6,6 @@ import { countLastHour, insertEntries, lockAction } from './audit.store.ts';
 /** What changed: names and values as the account's owner sees them, and never a secret. */
 export type Changes = Readonly<Record<string, string | number | boolean | null | readonly string[] | undefined>>;
 
-/** A change to record. */
 export interface AuditEvent {
   readonly accountId: string;
   /** Stable, in the form `application.created`. */

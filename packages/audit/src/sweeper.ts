@@ -11,7 +11,6 @@ export const auditRetentionSetting = integerSetting(1, 3_650).default(90);
 const ENTRIES_PER_DAY = 2_000;
 const INTERVAL_MS = 10 * 60_000;
 
-/** Most rows of one statement. */
 export const BATCH_MAX = 1_000;
 
 /**

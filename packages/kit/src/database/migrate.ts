@@ -6,7 +6,6 @@ import { BoundedClient } from './database.ts';
 /** Migrations by name; names begin with a timestamp and are applied in order. */
 export type Migrations = Readonly<Record<string, Migration>>;
 
-/** Longest wait for another process that migrates the same schema. */
 const LOCK_TIMEOUT_MS = 300_000;
 
 /**

@@ -47,7 +47,7 @@ export interface ConnectionLimits {
   readonly trust?: ProxyTrust;
 }
 
-/** Closes connections over the limits, so that the silent ones of one network do not block others. */
+/** Closes connections over the limits: the silent ones of one network must not block others. */
 export function limitConnections(server: Server, { total, perNetwork, trust }: ConnectionLimits): void {
   server.maxConnections = total;
   const limit = new ConcurrencyLimit(perNetwork);

@@ -15,7 +15,7 @@ export function requestIdOf(req: IncomingMessage): string {
   return isRequestId(given) ? given : randomUUID();
 }
 
-/** Replaces a missing or unacceptable `X-Request-Id`, so that no other text from clients gets into logs. */
+/** Replaces a missing or unacceptable `X-Request-Id`: no other text from clients gets into logs. */
 export function ensureRequestId({ headers }: { readonly headers: IncomingHttpHeaders }): void {
   if (!isRequestId(headers['x-request-id'])) headers['x-request-id'] = randomUUID();
 }

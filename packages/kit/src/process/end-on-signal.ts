@@ -3,8 +3,8 @@ import { constants } from 'node:os';
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /**
- * Ends a command on a signal, when the script that started it is gone, or when its output is closed,
- * as by `head`. Further signals do not interrupt the end.
+ * Ends a command on a signal, when the script that started it is gone, or when its output is
+ * closed, as by `head`. Further signals do not interrupt the end.
  *
  * @param close stops what the command has started
  * @param brokenCode exit code for a closed output; for a signal it is 128 and the signal's number

@@ -127,7 +127,6 @@ const REJECTED = 'redis refuses the user or the password of REDIS_URL';
 /** Redis' errors for wrong credentials and missing rights. */
 const REJECTION = /^(WRONGPASS|NOAUTH|NOPERM) /;
 
-/** Logs each outage once, however many connections it breaks. */
 export type OutageLog = ReturnType<typeof createOutageLog>;
 
 /** Logs when the first of the watched connections fails, and when all of them are ready again. */
@@ -165,7 +164,6 @@ export function createOutageLog(logger: Logger) {
   };
 }
 
-/** Time limit for connecting, and for the command after it, in milliseconds. */
 const ACCESS_MS_MAX = 2_000;
 
 /**

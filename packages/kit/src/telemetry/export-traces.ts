@@ -28,7 +28,7 @@ const LIMITS = { attributeCountLimit: 32, attributeValueLengthLimit: 256, eventC
  * Exports the spans of this process to an OpenTelemetry collector, in batches. Spans are dropped
  * while the queue is full.
  *
- * @param service becomes `service.name`, unless OTEL_SERVICE_NAME or OTEL_RESOURCE_ATTRIBUTES is set
+ * @param service becomes `service.name`, unless the environment sets it
  * @returns sends the last spans, within two seconds, and stops
  */
 export function startTracing(service: string, config: TracingConfig, logger: Logger): () => Promise<void> {

@@ -16,7 +16,6 @@ export type Reading = readonly [value: number, ...labels: string[]];
 /** Records values under fixed label values. */
 export type Observe = (value: number) => void;
 
-/** The metrics of a process in Prometheus' text format. */
 export interface Exposition {
   readonly contentType: string;
   render(): Promise<string>;
@@ -110,7 +109,6 @@ export class Histogram {
   }
 }
 
-/** A value that is read at each scrape. */
 export class Gauge {
   readonly #sources = new Set<() => Iterable<Reading>>();
 
@@ -171,7 +169,6 @@ export class Probe<T> {
     this.#ageMsMax = options.ageMsMax ?? PROBE_AGE_MS_MAX;
   }
 
-  /** Undefined where it could not be read. */
   get value(): T | undefined {
     return this.#value;
   }

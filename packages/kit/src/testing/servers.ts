@@ -68,7 +68,7 @@ export function openTransport(url: string, credential = CREDENTIAL, tls?: Servic
   return transport satisfies Transport;
 }
 
-/** connect-node's own server over HTTP/1.1, with the same handlers, closed at the end of the test. */
+/** connect-node's own server over HTTP/1.1, with the same handlers. */
 export async function startStockServer(routes: readonly RpcRoute[]) {
   const { logger, lines } = memoryLogger();
   const methods = bindMethods(routes, logger);
