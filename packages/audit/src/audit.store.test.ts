@@ -11,7 +11,7 @@ const ENTRIES = 50_000;
 
 let log: TestAuditLog;
 let client: pg.Client;
-/** An account with half of the entries: each tenth of one application, each hundredth of one action. */
+/** An account with half of the entries, each tenth of an application, each hundredth of an action. */
 const [accountId, applicationId] = [randomUUID(), randomUUID()];
 beforeAll(async () => {
   log = await startTestAuditLog();

@@ -16,8 +16,6 @@ export const BATCH_MAX = 1_000;
 /**
  * Deletes old entries, and replaces an account's entries beyond the first of a day and an action by
  * one that counts them. Any number of processes may do so concurrently.
- *
- * @param options.entriesPerDay of one action and account in a day of UTC; 2,000 unless set
  */
 export function createAuditSweeper(options: {
   readonly pool: pg.Pool;

@@ -19,7 +19,7 @@ export interface FollowOptions {
   readonly appsTransport: Transport;
   readonly clock: () => Date;
   readonly logger: Logger;
-  /** How far back the first reconciliation looks, in milliseconds; Infinity for all deletions. */
+  /** How far back the first reconciliation goes, in milliseconds; Infinity for all deletions. */
   readonly firstReachMs: number;
   /** The given applications that the service has not forgotten. */
   readonly selectPending: (deleted: readonly DeletedApplication[]) => Promise<readonly DeletedApplication[]>;

@@ -20,11 +20,8 @@ export function processSettings(...[ports]: Parameters<typeof processSettingsWit
 }
 
 /**
- * Reads the settings of a process that calls other services or is called by them: with TLS on all
- * sides, or without.
- *
- * @param read reads those of the schema, where that takes more than {@link readConfig}
- * @throws ConfigError naming all problems, those of the certificate included
+ * Reads the settings of a process with other services: with TLS on all sides, or without. `read`
+ * reads those of the schema, where that takes more than {@link readConfig}. Throws ConfigError.
  */
 export function readProcessConfig<T extends z.ZodObject, C = z.output<T>>(
   schema: T,

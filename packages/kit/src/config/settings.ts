@@ -14,10 +14,8 @@ export class ConfigError extends Error {
 export const settingNames = new Set<string>();
 
 /**
- * Reads settings from environment variables.
- *
- * @param schema one property per variable; an empty string counts as not set
- * @throws ConfigError naming all missing and wrong variables together
+ * Reads settings from environment variables; an empty one is not set. Throws ConfigError, which
+ * names all missing and wrong ones together.
  */
 export function readConfig<T extends z.ZodObject>(schema: T, env: NodeJS.ProcessEnv): z.output<T> {
   const names = Object.keys(schema.shape);

@@ -34,8 +34,7 @@ const TAG_BYTES = 16;
 
 /**
  * Encrypts a text with AES-256-GCM. Returns version (1 byte), nonce (12), tag (16), ciphertext.
- *
- * @param context needed again to decrypt, so that rows can't be swapped
+ * Decryption needs the same `context`, so that rows can't be swapped.
  */
 export function encrypt(key: KeyObject, text: string, context: string): Buffer {
   const nonce = randomBytes(NONCE_BYTES);

@@ -67,12 +67,7 @@ const waiting = new Gauge({
   labels: ['schema'],
 });
 
-/**
- * Creates a pool for one schema. Nothing is connected until the first query.
- *
- * @param options.url `postgres://` URL with the service's role
- * @param options.poolMax most connections; 10 unless set
- */
+/** Creates a pool for one schema. Nothing is connected until the first query. */
 export function createDatabase<T>(options: {
   readonly url: string;
   readonly schema: string;

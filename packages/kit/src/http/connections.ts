@@ -25,11 +25,9 @@ const connections = new WeakMap<Duplex, Connection>();
 const transferring = new WeakSet<Duplex>();
 
 /**
- * Tracks and limits what is under way on each connection of a server. Its request listeners get
- * accepted requests only: beyond the limit, and after a request for another protocol, the
- * connection is closed once the accepted ones are answered.
- *
- * @returns the open connections, always up to date
+ * Tracks and limits what is under way on each connection of a server, and returns the open ones.
+ * Beyond the limit, and after a request for another protocol, no request reaches its listeners, and
+ * the connection is closed once the accepted ones are answered.
  */
 export function trackConnections(server: Server): ReadonlySet<Duplex> {
   const open = new Set<Duplex>();

@@ -28,11 +28,9 @@ export interface DrainBounds {
 
 /**
  * Lets connections linger for a moment when the server is closed: Node cuts all between two
- * requests, and with them requests that were sent but not read. Such requests are answered with
+ * requests, and with them requests that were sent but not read. These are answered with
  * `Connection: close`. Connections that never brought a request, for which Node waits for ever, are
  * closed too.
- *
- * A request sent at the very moment of the close is lost; {@link drainConnections} leaves fewer.
  */
 export function lingerOnClose(app: FastifyInstance, open: ReadonlySet<Duplex>, bounds: DrainBounds): void {
   const { transferMsMax, underWayMsMax = UNDER_WAY_MS_MAX, lastWords } = bounds;

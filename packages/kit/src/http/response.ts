@@ -42,10 +42,8 @@ export function successEnvelope(message: string, data: unknown, beside?: object)
 }
 
 /**
- * Waits until a response is the next on its connection: what is opened for a pipelined request
- * would be open for as long as the responses before it take.
- *
- * @returns false if the connection is gone
+ * Waits until a response is the next on its connection, before something is opened for it. Returns
+ * false if the connection is gone.
  */
 export async function waitForTurn(res: ServerResponse): Promise<boolean> {
   if (!res.destroyed && res.socket === null) {

@@ -13,8 +13,6 @@ const FLUSH_TIMEOUT_MS = 500;
 /**
  * Runs a service as this process: starts it, and stops it in order on SIGTERM or SIGINT, within a
  * time limit. A second signal ends the process immediately; an uncaught error ends it with code 1.
- *
- * @param stopTimeoutMs time for an ordered stop, in milliseconds
  */
 export async function runProcess(service: Runnable, logger: Logger, stopTimeoutMs: number): Promise<void> {
   const end = (code: number) => {
@@ -50,11 +48,7 @@ export async function runProcess(service: Runnable, logger: Logger, stopTimeoutM
   }
 }
 
-/**
- * Stops several things one after the other, each even if one before it failed.
- *
- * @throws AggregateError of all failures, which the logger writes in full
- */
+/** Stops one after the other, each even if one before it failed. Throws an AggregateError. */
 export async function stopAll(...stops: Array<() => unknown>): Promise<void> {
   const errors: unknown[] = [];
   for (const stop of stops) {

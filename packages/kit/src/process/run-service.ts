@@ -35,10 +35,7 @@ const STOP_MS_MAX = DEADLINE_MS_MAX + 15_000;
 /**
  * The whole of a service's `main.ts`: settings, composition, server, signals. Wrong settings end
  * the process with code 1 and every problem on standard error; a Redis or a database that rejects
- * it, with code 1 and the reason in the log.
- *
- * @param name of the process in metrics and traces
- * @param create composes the service; `tls` secures its calls of other services
+ * it, with code 1 and the reason in the log. `tls` secures its calls of other services.
  */
 export function runService<C extends ProcessConfig>(
   name: string,

@@ -19,11 +19,8 @@ export interface Sweeper {
 export type Sweep = (signal: AbortSignal) => Promise<unknown>;
 
 /**
- * Sweeps at the start, after each interval and when woken, never concurrently. Of consecutive
- * failures of a sweep, the first is logged, and their end.
- *
- * @param options.intervalMs from the end of one round to the start of the next
- * @param options.sweeps run one after the other, each even if one before it failed
+ * Sweeps at the start, after each interval and when woken, never concurrently; each sweep runs even
+ * if one before it failed. Of consecutive failures, the first is logged, and their end.
  */
 export function createSweeper(options: { intervalMs: number; logger: Logger; sweeps: readonly Sweep[] }): Sweeper {
   const { intervalMs, logger, sweeps } = options;

@@ -38,10 +38,8 @@ const describe = ({ name, help, labels = [] }: InstrumentOptions, registry: Regi
 };
 
 /**
- * Starts recording: without this call prom-client is not loaded and metrics record nothing.
- * Call it before services are composed.
- *
- * @param service label of the metric `latchkey_process_info`
+ * Starts recording: without this call prom-client is not loaded and metrics record nothing. Call it
+ * before services are composed.
  */
 export async function startMeasuring(service: string): Promise<Exposition> {
   const library = await import('prom-client');
@@ -127,11 +125,7 @@ export class Gauge {
     });
   }
 
-  /**
-   * Adds a synchronous source; values with equal labels are added up. See also {@link Probe}.
-   *
-   * @returns removes the source
-   */
+  /** Adds a source; values with equal labels are added up. Returns a function that removes it. */
   watch(source: () => Iterable<Reading>): () => void {
     this.#sources.add(source);
     return () => void this.#sources.delete(source);
