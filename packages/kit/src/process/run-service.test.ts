@@ -4,7 +4,7 @@ import { eventually } from '@latchkey/testkit/eventually';
 import { findFreePort } from '@latchkey/testkit/free-port';
 import { describe, expect, it, onTestFinished } from 'vitest';
 
-const PROGRAM = fileURLToPath(new URL('../../testing/service-process.ts', import.meta.url));
+const PROGRAM = fileURLToPath(new URL('../testing/run-service-process.ts', import.meta.url));
 const SERVICE_CREDENTIALS = 'a-credential-of-the-tests-of-a-process';
 
 function run(kind: string, env: NodeJS.ProcessEnv = {}) {
@@ -27,7 +27,6 @@ function run(kind: string, env: NodeJS.ProcessEnv = {}) {
 describe('a service as a process', () => {
   it.each([
     ['migrates before it starts', 'with-database', {}, ['migrated', 'started', 'stopped']],
-    ['does not migrate if told so', 'with-database', { MIGRATE_ON_START: 'false' }, ['started', 'stopped']],
     ['reads no setting of a database without one', 'without', { MIGRATE_ON_START: 'x' }, ['started', 'stopped']],
   ])('%s', async (_title, kind, env, words) => {
     const METRICS_PORT = String(await findFreePort());
