@@ -44,7 +44,7 @@ export interface RemoteFilesOptions {
 }
 
 /** The data path over HTTP to the files service in a process of its own. */
-export function createRemoteFilesDataPath(options: RemoteFilesOptions): FilesDataPath & { close(): Promise<void> } {
+export function createRemoteFilesDataPath(options: RemoteFilesOptions): FilesDataPath {
   const { baseUrl, credential, tls, uploadTimeoutMs } = options;
   const bodies = createBodyClient(baseUrl, credential, tls);
   const { origin } = new URL(baseUrl);
@@ -77,7 +77,6 @@ export function createRemoteFilesDataPath(options: RemoteFilesOptions): FilesDat
       const response = await starts.run(clientNetwork, () => begin(url, agent, { req, res, requestId, own }));
       await passOn(response, res);
     },
-    close: () => bodies.close(),
   };
 }
 

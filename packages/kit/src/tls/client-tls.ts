@@ -12,7 +12,7 @@ import type { ServiceTls } from './service-tls.ts';
 /** Longest wait for a connection of a pool, its handshake included, in milliseconds. */
 const CONNECT_TIMEOUT_MS = 2_000;
 
-/** How an undici pool opens connections, each with the current certificate. */
+/** Opens connections of an undici pool, each with the current certificate. */
 export function createConnector(tls: ServiceTls | undefined): buildConnector.connector {
   const connect = () =>
     buildConnector({ timeout: CONNECT_TIMEOUT_MS, allowH2: false, ...(tls && { secureContext: tls.context }) });
@@ -26,20 +26,12 @@ export function createConnector(tls: ServiceTls | undefined): buildConnector.con
 
 /** An agent of Node whose connections serve one request, each with the current certificate. */
 export function createAgent(tls: ServiceTls | undefined): HttpAgent {
-  return tls ? new ServiceAgent(tls) : new HttpAgent({ keepAlive: false });
-}
-
-class ServiceAgent extends HttpsAgent {
-  readonly #tls: ServiceTls;
-
-  constructor(tls: ServiceTls) {
-    super({ keepAlive: false });
-    this.#tls = tls;
-  }
-
-  override createConnection(options: AgentOptions, callback?: Parameters<HttpsAgent['createConnection']>[1]) {
-    return super.createConnection({ ...options, secureContext: this.#tls.context } as AgentOptions, callback);
-  }
+  if (!tls) return new HttpAgent({ keepAlive: false });
+  const agent = new HttpsAgent({ keepAlive: false });
+  const createConnection = agent.createConnection.bind(agent);
+  agent.createConnection = (options, ...rest) =>
+    createConnection({ ...options, secureContext: tls.context } as AgentOptions, ...rest);
+  return agent;
 }
 
 /** Node's `request`, for either scheme. */

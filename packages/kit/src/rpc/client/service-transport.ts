@@ -1,4 +1,4 @@
-import { create, type DescMessage, type DescMethodUnary, type Message } from '@bufbuild/protobuf';
+import { create, type DescMethodUnary } from '@bufbuild/protobuf';
 import { Code, ConnectError, type Transport } from '@connectrpc/connect';
 import { Pool } from 'undici';
 import { isMeasuring } from '../../telemetry/metrics.ts';
@@ -9,24 +9,24 @@ import { clientTimeoutMs, type HeaderSource, runCall } from '../call.ts';
 import { bearer } from '../credentials.ts';
 import { type CallTimer, callTimer, observed, rpcCalled, rpcSpan } from '../observe.ts';
 import { NO_TRACE, TRACEPARENT_HEADER } from '../route.ts';
-import { toUnaryResponse } from './response.ts';
+import { toUnaryResponse } from './read-response.ts';
 import { UnaryCall } from './unary-call.ts';
 
-/** More connections were slower (architecture 9). */
+/** More connections were slower. */
 const CONNECTIONS = 16;
 
-/** Age at which a connection is replaced, so that processes started later behind a balancer get their share. */
+/** Age at which a connection is replaced, so that new processes behind a balancer get their share. */
 const CONNECTION_AGE_MS_MAX = 60_000;
 
 /** A transport that holds connections. */
 export interface ClosableTransport extends Transport {
-  /** Ends the connections once the calls under way have ended. */
+  /** Closes the connections once the calls under way have ended. */
   close(): Promise<void>;
 }
 
 /**
- * A transport to a service of this deployment: unary calls of the Connect protocol in binary over an HTTP/1.1
- * pool (https://connectrpc.com/docs/protocol#unary-request). A canceled call costs one connection.
+ * A transport to a service of this deployment: unary calls of the Connect protocol in binary over an
+ * HTTP/1.1 pool (https://connectrpc.com/docs/protocol#unary-request). A canceled call costs one connection.
  *
  * @param baseUrl `http://host:port` of the service's HTTP/1.1 port, or `https:` with TLS
  * @param credential service credential to present
@@ -49,9 +49,9 @@ export function createServiceTransport(
     bodyTimeout: 0,
   });
   const unary: Transport['unary'] = (method, signal, timeoutMs, header, input) => {
-    const limits = { signal: signal ?? undefined, timeoutMs: clientTimeoutMs(timeoutMs) };
+    const limits = { signal, timeoutMs: clientTimeoutMs(timeoutMs) };
     const call = new UnaryCall(pool, authorization, limits.timeoutMs);
-    const message = '$typeName' in input ? (input as Message) : create(method.input as DescMessage, input);
+    const message = create(method.input, input);
     return runCall(limits, call, async () => toUnaryResponse(method, await call.send(method, message, header)));
   };
   let closed: Promise<void> | undefined;
@@ -65,7 +65,7 @@ export function createServiceTransport(
   };
 }
 
-/** The same function while metrics and traces are off. The other end learns of the span by a header. */
+/** The same function while metrics and traces are off. A header carries the span to the service. */
 function observeCalls(unary: Transport['unary']): Transport['unary'] {
   const tracer = activeTracer();
   if (!tracer && !isMeasuring()) return unary;

@@ -4,21 +4,21 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import type { Logger } from '../../log/logger.ts';
 import { runCall, tooLarge } from '../call.ts';
 import { DEADLINE_MS_MAX, MESSAGE_BYTES_MAX, REQUEST_ID_HEADER } from '../route.ts';
-import { type BoundMethod, internalError } from './bound-method.ts';
 import type { CallCounter } from './call-counter.ts';
-import { sendError, sendMessage } from './response.ts';
+import { sendError, sendMessage } from './send-response.ts';
 import { UnaryContext } from './unary-context.ts';
+import { internalError, type UnaryMethod } from './unary-method.ts';
 
 interface UnaryHandlerOptions {
-  readonly methods: ReadonlyMap<string, BoundMethod>;
+  readonly methods: ReadonlyMap<string, UnaryMethod>;
   readonly logger: Logger;
   readonly calls: CallCounter;
 }
 
 /**
  * Answers unary calls of the Connect protocol in binary over HTTP/1.1
- * (https://connectrpc.com/docs/protocol#unary-request) at a third of connect-node's cost. The caller has
- * checked the credential.
+ * (https://connectrpc.com/docs/protocol#unary-request) at a third of connect-node's cost. The caller
+ * has checked the credential.
  *
  * @returns a listener that returns false for a request that connect-node must answer
  */
@@ -35,7 +35,7 @@ function isUnaryBinary({ headers }: IncomingMessage): boolean {
   return headers['content-type'] === 'application/proto' && (headers['content-encoding'] ?? 'identity') === 'identity';
 }
 
-function answer({ calls, logger }: UnaryHandlerOptions, bound: BoundMethod, req: IncomingMessage, res: ServerResponse): void {
+function answer({ calls, logger }: UnaryHandlerOptions, bound: UnaryMethod, req: IncomingMessage, res: ServerResponse): void {
   const overload = calls.enter();
   if (overload) {
     sendError(res, overload);
@@ -63,7 +63,7 @@ function answer({ calls, logger }: UnaryHandlerOptions, bound: BoundMethod, req:
   });
 }
 
-/** The caller's deadline in milliseconds, within what a server allows. */
+/** The caller's deadline in milliseconds, at most what a server allows. */
 function parseTimeout(value: string | string[] | undefined): number {
   if (value === undefined) return DEADLINE_MS_MAX;
   if (typeof value !== 'string' || !/^\d{1,10}$/.test(value)) {
@@ -91,7 +91,7 @@ function readBody(req: IncomingMessage): Promise<Buffer> {
   });
 }
 
-function parseMessage(method: BoundMethod['method'], body: Buffer): Message {
+function parseMessage(method: UnaryMethod['method'], body: Buffer): Message {
   try {
     return fromBinary(method.input, body);
   } catch {
