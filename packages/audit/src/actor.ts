@@ -6,10 +6,7 @@ import { parseId } from '@latchkey/kit/validation/id';
 /** Header of calls that may change something: `<kind> <credential id or -> <address or ->`. */
 export const ACTOR_HEADER = 'x-latchkey-actor';
 
-/**
- * `anonymous` has shown no valid credential; `service` is a service itself, or a caller that named
- * no actor.
- */
+/** `anonymous` has no valid credential; `service` is a service, or a caller that named no actor. */
 export type ActorKind = 'api_key' | 'session' | 'operator' | 'service' | 'anonymous';
 
 /** Who performs a change. */

@@ -3,8 +3,7 @@ import { constants } from 'node:os';
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /**
- * Ends a command on a signal, when the script that started it is gone, or when its output is
- * closed,
+ * Ends a command on a signal, when the script that started it is gone, or when its output is closed,
  * as by `head`. Further signals do not interrupt the end.
  *
  * @param close stops what the command has started

@@ -1,8 +1,6 @@
 import type { CallOrigin } from '../log/request-context.ts';
 
-/**
- * Prefix of the Redis keys of all queues. Producers and workers meet by it and the queue's name.
- */
+/** Prefix of the Redis keys of all queues. */
 export const QUEUE_PREFIX = 'latchkey:queue';
 
 /** A job as it is added. */
@@ -13,18 +11,13 @@ export interface QueueJob {
   readonly name: string;
   /** Becomes JSON. */
   readonly data: object;
-  /**
-   * Jobs without a priority come first, then those with the smallest; equal ones in their order.
-   */
+  /** Jobs without a priority come first, then those with the smallest; equal ones in their order. */
   readonly priority?: number;
   /** The request that the job belongs to; the current one unless set. */
   readonly origin?: CallOrigin | undefined;
 }
 
-/**
- * A job is tried 10 times, with waits of about 1 s, 2 s, 4 s … 256 s in between: nine minutes
- * altogether.
- */
+/** A job is tried 10 times, with waits of about 1 s, 2 s, 4 s … 256 s: nine minutes altogether. */
 export const JOB_OPTIONS = {
   attempts: 10,
   backoff: { type: 'exponential', delay: 1_000, jitter: 0.25 },
@@ -33,7 +26,7 @@ export const JOB_OPTIONS = {
   stackTraceLimit: 1,
 };
 
-/** Property of a job's data in Redis that holds its origin. */
+/** Property of a job's data in Redis that has its origin. */
 export const ORIGIN_PROPERTY = '$origin';
 
 /** Attributes of the spans of a queue. */
