@@ -2,7 +2,7 @@ import type { Agent, IncomingHttpHeaders, IncomingMessage, RequestOptions, Serve
 import { ACTOR_HEADER } from '@latchkey/audit/actor';
 import { releaseBytes, writeChunk } from '@latchkey/kit/http/write-chunk';
 import { CallQueue } from '@latchkey/kit/process/call-queue';
-import { boundConnect, createBodyClient, unreachable } from '@latchkey/kit/rpc/client/body-client';
+import { createBodyClient, unreachable } from '@latchkey/kit/rpc/client/body-client';
 import { bearer } from '@latchkey/kit/rpc/credentials';
 import { REQUEST_ID_HEADER, TRACEPARENT_HEADER } from '@latchkey/kit/rpc/route';
 import { activeTracer } from '@latchkey/kit/telemetry/tracing';
@@ -98,7 +98,6 @@ async function begin(url: string, agent: Agent, { req, res, requestId, own }: Do
     if (typeof value === 'string') headers[name] = value;
   }
   const upstream = request(url, { agent, method: req.method ?? 'GET', headers, highWaterMark: 0 } as RequestOptions);
-  boundConnect(upstream);
   // Node's parser copies the body out of each read. V8 would collect the reads after 64 MiB.
   upstream.once('socket', (socket) => socket.on('data', releaseBytes));
   res.once('close', () => upstream.destroy());

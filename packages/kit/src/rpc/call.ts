@@ -23,7 +23,7 @@ export function endedBy({ reason }: AbortSignal): ConnectError {
   return reason instanceof ConnectError && reason.code === Code.DeadlineExceeded ? deadlineExceeded() : canceled();
 }
 
-/** A client's deadline in milliseconds, at most what servers allow; undefined and 0 mean the maximum. */
+/** A client's deadline in milliseconds, limited to the maximum, which is also the default. */
 export function clientTimeoutMs(timeoutMs: number | undefined): number {
   return timeoutMs === undefined || !(timeoutMs > 0) ? DEADLINE_MS_MAX : Math.min(Math.ceil(timeoutMs), DEADLINE_MS_MAX);
 }

@@ -6,10 +6,11 @@ import {
   type RequestOptions,
 } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
+import type { Socket } from 'node:net';
 import { buildConnector } from 'undici';
 import type { ServiceTls } from './service-tls.ts';
 
-/** Longest wait for a connection of a pool, its handshake included, in milliseconds. */
+/** Longest wait for a connection, its handshake included, in milliseconds. */
 const CONNECT_TIMEOUT_MS = 2_000;
 
 /** Opens connections of an undici pool, each with the current certificate. */
@@ -34,7 +35,15 @@ export function createAgent(tls: ServiceTls | undefined): HttpAgent {
   return agent;
 }
 
-/** Node's `request`, for either scheme. */
+/** Node's `request`, for either scheme. Fails unless it gets a connection in time. */
 export function request(url: URL | string, options: RequestOptions): ClientRequest {
-  return new URL(url).protocol === 'https:' ? httpsRequest(url, options) : httpRequest(url, options);
+  const isSecure = new URL(url).protocol === 'https:';
+  const req = isSecure ? httpsRequest(url, options) : httpRequest(url, options);
+  // Node's own time-outs also count what comes after the connection.
+  return req.once('socket', (socket: Socket) => {
+    if (!socket.connecting) return;
+    const timer = setTimeout(() => req.destroy(new Error('no connection in time')), CONNECT_TIMEOUT_MS);
+    const clear = () => clearTimeout(timer);
+    socket.once(isSecure ? 'secureConnect' : 'connect', clear).once('close', clear);
+  });
 }

@@ -21,8 +21,8 @@ function contextOptions({ files }: ServiceTls): TlsOptions {
 }
 
 /**
- * Has new connections use renewed files, and logs peers whose handshake fails, such as those without
- * a trusted certificate; not those that go away.
+ * Uses renewed files for new connections, and logs failed handshakes, as of peers without a trusted
+ * certificate, but not those that the peer abandoned.
  */
 export function secureServer(server: TlsServer, tls: ServiceTls, log: LogRejection): void {
   tls.onRenewal(() => server.setSecureContext(contextOptions(tls)));
@@ -36,7 +36,7 @@ export function secureServer(server: TlsServer, tls: ServiceTls, log: LogRejecti
 
 type TlsServer = NetServer & { setSecureContext(options: TlsOptions): void };
 
-/** Node's undocumented link to the connection below, which still knows the address of a peer that is gone. */
+/** Node's undocumented link to the connection below, which knows the peer's address longer. */
 type Wrapped = TLSSocket & { readonly _parent?: Socket };
 
 /**

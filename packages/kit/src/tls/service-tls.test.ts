@@ -106,7 +106,7 @@ describe('certificates that are replaced', () => {
       expect(await codeOf(open(server, calling.tls))).toBe('answered');
       expect(await codeOf(open(server, late.tls))).not.toBe('answered');
     }
-    // Concurrent, so that the pool opens further connections. The gRPC client of this test has the old certificate.
+    // Concurrent, so that the pool opens connections. The gRPC client has the old certificate.
     for (const call of ways.slice(0, 2)) {
       const codes = await Promise.all(Array.from({ length: 12 }, () => codeOf(call)));
       expect(new Set(codes)).toEqual(new Set(['answered']));

@@ -4,7 +4,7 @@ import { createSecureContext, type SecureContext } from 'node:tls';
 import { ConfigError, readTogether } from '../config/settings.ts';
 import type { Logger } from '../log/logger.ts';
 
-/** Paths of PEM files: the certificate chain and key of a process, and the authorities of its peers. */
+/** Paths of PEM files: the certificate chain and key of a process, and its peers' authorities. */
 export type TlsPaths = Readonly<Record<'SERVICE_TLS_CERT_FILE' | 'SERVICE_TLS_KEY_FILE' | 'SERVICE_TLS_CA_FILE', string>>;
 
 /** What the files contain. */
@@ -13,7 +13,7 @@ type TlsFiles = Readonly<Record<'cert' | 'key' | 'ca', string>>;
 /** How often the files are read, in milliseconds. Watching them would miss remounted volumes. */
 const READ_INTERVAL_MS = 5_000;
 
-/** The certificate that a process presents to other services, and the authorities that it trusts. */
+/** The certificate of a process for other services, and the authorities that it trusts. */
 export class ServiceTls {
   readonly #paths: TlsPaths;
   readonly #listeners = new Set<() => void>();
@@ -50,7 +50,7 @@ export class ServiceTls {
     this.#timer = setInterval(() => this.reload(logger), READ_INTERVAL_MS).unref();
   }
 
-  /** Uses the current files unless they are invalid, as while only one of them has been replaced. */
+  /** Uses the current files unless they are invalid, as while only one has been replaced. */
   reload(logger: Logger): void {
     try {
       const files = readFiles(this.#paths);

@@ -1,7 +1,5 @@
 import { type ClientRequest, IncomingMessage } from 'node:http';
-import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
-import { TLSSocket } from 'node:tls';
 import type { DescMessage, MessageShape } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { releaseBytes } from '../../http/write-chunk.ts';
@@ -13,16 +11,13 @@ import { bearer } from '../credentials.ts';
 import { MESSAGE_BYTES_MAX, REQUEST_ID_HEADER, TRACEPARENT_HEADER } from '../route.ts';
 import { readMessage, type WholeResponse } from './read-response.ts';
 
-/** Longest wait for a connection, in milliseconds. */
-const CONNECT_TIMEOUT_MS = 2_000;
-
 /** A call whose request is a plain body. */
 export interface BodyCall {
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Read as fast as the service takes it, and never destroyed, even if it is not read to its end. */
+  /** Read as fast as the service takes it, and never destroyed. */
   readonly body: Readable;
-  /** Size of the body in bytes, if it is known. */
+  /** In bytes, if it is known. */
   readonly byteSize: number | undefined;
   readonly requestId: string;
   readonly signal?: AbortSignal | undefined;
@@ -32,11 +27,10 @@ export interface BodyCall {
 /** A client for `bodyRoute`s of a service. */
 export interface BodyClient {
   /**
-   * Sends a body with `PUT` and waits for the response, which may come before all is sent. Nothing is
-   * retried.
+   * Sends a body with `PUT`, once. The response may come before all is sent.
    *
-   * @throws ConnectError what the service answered; `unavailable` if it can't be reached or goes away;
-   *   `canceled` if the body is cut off, which the service sees too
+   * @throws ConnectError of the service; `unavailable` if it is not reached or ends; `canceled` if
+   *   the body is cut off, which the service sees too
    */
   send<O extends DescMessage>(call: BodyCall, output: O): Promise<MessageShape<O>>;
 }
@@ -63,7 +57,7 @@ export function createBodyClient(baseUrl: string, credential: string, tls?: Serv
   };
 }
 
-/** Sends one body. Cuts the connection unless all was sent, so that the service can't take a part for the whole. */
+/** Sends one body. Cuts the connection of an incomplete one, so that it is not accepted. */
 class Upload {
   readonly #body: Readable;
   readonly #byteSize: number | undefined;
@@ -81,7 +75,6 @@ class Upload {
     return new Promise((resolve, reject) => {
       const req = open();
       this.#req = req;
-      boundConnect(req);
       // The service may reject it, and its deadline starts, before the first byte is there.
       req.flushHeaders();
       req.on('error', (err) => reject(unreachable(err)));
@@ -144,16 +137,6 @@ function cutOff(): ConnectError {
 /** The error of a request that could not be sent, or got no whole response. */
 export function unreachable(err: Error): ConnectError {
   return new ConnectError(err.message, Code.Unavailable, undefined, undefined, err);
-}
-
-/** Fails a request that gets no connection in time. Node's own time-outs also count what comes after. */
-export function boundConnect(req: ClientRequest): void {
-  req.once('socket', (socket: Socket) => {
-    if (!socket.connecting) return;
-    const timer = setTimeout(() => req.destroy(new Error('no connection in time')), CONNECT_TIMEOUT_MS);
-    const clear = () => clearTimeout(timer);
-    socket.once(socket instanceof TLSSocket ? 'secureConnect' : 'connect', clear).once('close', clear);
-  });
 }
 
 async function readWhole(res: IncomingMessage): Promise<WholeResponse> {

@@ -11,7 +11,7 @@ const TRIES = 2;
 
 class CredentialRejected extends Error {}
 
-/** Rejects, after 2 s at most, unless a service is ready and accepts the credential of this process. */
+/** Rejects, after 2 s at most, unless a service is ready and accepts our credential. */
 export async function checkServing(transport: Transport, peer: string, timeoutMs = REQUIRED_TIMEOUT_MS): Promise<void> {
   const { check } = createClient(Health, transport);
   let problem: unknown;

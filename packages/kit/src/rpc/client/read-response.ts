@@ -10,7 +10,7 @@ export interface WholeResponse {
   readonly body: Uint8Array;
 }
 
-/** A client's response. Headers are parsed only when they are read. Throws as {@link readMessage}. */
+/** A client's response, whose headers are parsed on demand. Throws as {@link readMessage}. */
 export function toUnaryResponse<I extends DescMessage, O extends DescMessage>(
   method: DescMethodUnary<I, O>,
   response: WholeResponse,

@@ -15,27 +15,22 @@ import { UnaryCall } from './unary-call.ts';
 /** More connections were slower. */
 const CONNECTIONS = 16;
 
-/** Age at which a connection is replaced, so that new processes behind a balancer get their share. */
+/** Age at which a connection is replaced, so that a balancer can use new processes. */
 const CONNECTION_AGE_MS_MAX = 60_000;
 
-/** A transport that holds connections. */
-export interface ClosableTransport extends Transport {
-  /** Closes the connections once the calls under way have ended. */
-  close(): Promise<void>;
-}
-
 /**
- * A transport to a service of this deployment: unary calls of the Connect protocol in binary over an
- * HTTP/1.1 pool (https://connectrpc.com/docs/protocol#unary-request). A canceled call costs one connection.
+ * A transport to a service: binary unary calls of the Connect protocol over an HTTP/1.1 pool
+ * (https://connectrpc.com/docs/protocol#unary-request). A canceled call costs one connection.
  *
  * @param baseUrl `http://host:port` of the service's HTTP/1.1 port, or `https:` with TLS
  * @param credential service credential to present
+ * @returns `close` closes the connections once the calls under way have ended
  */
 export function createServiceTransport(
   baseUrl: string,
   credential: string,
   { tls }: { readonly tls?: ServiceTls | undefined } = {},
-): ClosableTransport {
+): Transport & { close(): Promise<void> } {
   const authorization = bearer(credential);
   const pool = new Pool(baseUrl, {
     connections: CONNECTIONS,
@@ -70,14 +65,11 @@ function observeCalls(unary: Transport['unary']): Transport['unary'] {
   const tracer = activeTracer();
   if (!tracer && !isMeasuring()) return unary;
   const timers = new Map<DescMethodUnary, CallTimer | undefined>();
-  const timerOf = (method: DescMethodUnary) => {
-    if (!timers.has(method)) timers.set(method, callTimer(rpcCalled, method));
-    return timers.get(method);
-  };
   return (method, signal, timeoutMs, header, ...rest) => {
+    if (!timers.has(method)) timers.set(method, callTimer(rpcCalled, method));
     const span = tracer?.traceparent() === undefined ? undefined : tracer.start({ ...rpcSpan(method), kind: 'client' });
     const traced = tracer ? withTraceparent(header, span?.traceparent ?? NO_TRACE) : header;
-    return observed(timerOf(method), span, () => unary(method, signal, timeoutMs, traced, ...rest));
+    return observed(timers.get(method), span, () => unary(method, signal, timeoutMs, traced, ...rest));
   };
 }
 

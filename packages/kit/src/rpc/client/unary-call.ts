@@ -18,7 +18,7 @@ const RESERVED = new Set([
   'content-type',
 ]);
 
-/** A stopping service may close several connections of the pool one after the other (promise R8). */
+/** A stopping service may close several connections of the pool one after the other. */
 const TRIES_MAX = 4;
 
 /**
@@ -68,7 +68,7 @@ export class UnaryCall implements Dispatcher.DispatchHandler {
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
-    // A throw drops a call canceled while it waited; aborting the controller would close the connection.
+    // Drops a call canceled while it waited. An abort would close the connection.
     if (this.#failure) throw this.#failure;
     this.#controller = controller;
   }

@@ -13,7 +13,6 @@ import type { LogRejection } from '../server/rejection-log.ts';
 
 interface GrpcListenerOptions {
   readonly host: string;
-  /** 0 lets the system choose. */
   readonly port: number;
   readonly limits: ServerLimits;
   readonly tls: ServiceTls | undefined;
@@ -40,7 +39,7 @@ const CLOSE_MS_MAX = 1_000;
 /** A watch has no time limit: its client ends it. */
 const WATCH = methodPath(Health.method.watch);
 
-/** All characters that gRPC requires to be encoded: all but printable ASCII, and the percent sign. */
+/** gRPC requires all but printable ASCII to be encoded, and the percent sign. */
 const ENCODED = /[^\x20-\x24\x26-\x7e]+/gu;
 
 /** Listens for gRPC over HTTP/2. */
@@ -92,7 +91,7 @@ function encodeGrpcMessage(res: http2.Http2ServerResponse): void {
   };
 }
 
-/** Bounds the time for the preface and for each call, and closes a session that has no call for a time. */
+/** Limits the time for the preface, for each call, and without a call. */
 function limitSession(session: http2.ServerHttp2Session, socket: Socket, { headMs, callMs, idleMs }: ServerLimits): void {
   let openCalls = 0;
   session.on('stream', (stream, headers) => {

@@ -7,7 +7,7 @@ import { type RpcRoute, rpcRoute } from '../route.ts';
 /** How often a watched status is checked, in milliseconds. */
 const WATCH_INTERVAL_MS = 1_000;
 
-/** `grpc.health.v1.Health`: the server, whose name is empty, and all its services have one status. */
+/** `grpc.health.v1.Health`. The server (empty name) and all its services have one status. */
 export function healthRoute(checkReady: ReadinessCheck, routes: readonly RpcRoute[]): RpcRoute {
   const names = ['', ...routes.map((route) => route.service.typeName)];
   const currentStatus = () =>

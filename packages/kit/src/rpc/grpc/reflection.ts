@@ -4,14 +4,14 @@ import { Code } from '@connectrpc/connect';
 import { ServerReflection, type ServerReflectionRequest } from '@latchkey/proto/grpc/reflection/v1/reflection_pb';
 import { type RpcRoute, rpcRoute } from '../route.ts';
 
-/** Server reflection (`grpc.reflection.v1`), so that tools like grpcurl work without the `.proto` files. */
+/** Server reflection (`grpc.reflection.v1`) for tools like grpcurl. */
 export function reflectionRoute(routes: readonly RpcRoute[]): RpcRoute {
   const services = [...routes.map(({ service }) => service), ServerReflection];
   const files = new Set<DescFile>();
   for (const { file } of services) addWithImports(file, files);
   const filesByName = new Map([...files].map((file) => [file.proto.name, file]));
   const registry = createRegistry(...files);
-  /** Methods and fields are found by the name of what contains them, which is before the last dot. */
+  // Methods and fields are found by the name before the last dot.
   const findSymbol = (name: string) => (registry.get(name) ?? registry.get(name.slice(0, name.lastIndexOf('.'))))?.file;
   const respond = ({ messageRequest: { case: kind, value } }: ServerReflectionRequest) => {
     if (kind === 'listServices') {

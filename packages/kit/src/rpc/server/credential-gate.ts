@@ -67,7 +67,7 @@ export function createCredentialGate({ credentials, routes, logger, openCallMs }
   };
   return {
     hasCredential,
-    // Routers also accept other spellings of a path. Without a credential, none but these reach them.
+    // Routers also accept other spellings of a path, which need a credential too.
     admit(req, res) {
       const path = req.url?.split('?', 1)[0] as string;
       if (PROBES.has(path)) return true;

@@ -14,12 +14,12 @@ import type { ServerLimits } from './limits.ts';
 import type { LogRejection } from './rejection-log.ts';
 import { rejectUnknownMethod } from './send-response.ts';
 
-/** Longer than our clients hold an idle connection, so that none sends on one that is being closed. */
+/** Longer than our clients use an idle connection, so that none sends on a closing one. */
 const KEEP_ALIVE_MS = 65_000;
 
 /**
- * Sent when a connection is closed between two requests. A client that has sent a request by then may
- * repeat it, whatever it is: it has not been read (RFC 9110, 15.5.9).
+ * Sent when a connection is closed between two requests. A client may repeat any request that it
+ * has sent by then: it has not been read (RFC 9110, 15.5.9).
  */
 const UNREAD = 'HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n';
 
@@ -40,7 +40,7 @@ interface HttpListenerOptions {
   readonly logRejectedPeer: LogRejection;
 }
 
-/** Builds the HTTP/1.1 server: `front`, then Fastify with Connect and the probes `/healthz` and `/readyz`. */
+/** Builds the HTTP/1.1 server: `front`, then Fastify with Connect and the probes. */
 export async function buildHttpServer(options: HttpListenerOptions): Promise<FastifyInstance> {
   const { front, checkReady, requestTimeoutMs, limits, tls } = options;
   // Fastify sets no time-outs on a server that it did not create.

@@ -20,27 +20,26 @@ export interface HttpRoute {
   /** Whether only services of the deployment may call it. */
   readonly needsCredential: boolean;
   /**
-   * Answers the request, and resolves when that is done. Limits the time of the body itself. What it
-   * throws becomes the error of a unary call, or cuts off a response that has begun.
+   * Answers the request within its own time limit. What it throws becomes the error of a unary
+   * call, or cuts off a response that has begun.
    *
    * @param isService whether the caller presented the credential
    */
   handle(req: IncomingMessage, res: ServerResponse, requestId: string, isService: boolean): Promise<void>;
 }
 
-/** Settings of {@link bodyRoute}. */
-export interface BodyRouteOptions<O extends DescMessage> {
+/**
+ * A route for a call with a plain body (`PUT`) and the response of a unary call. Messages in a
+ * stream cost twice the CPU, and a stream that was cut off may seem whole.
+ *
+ * @param route.handle reads the body, which is whole only if the request is `complete` at its end
+ */
+export function bodyRoute<O extends DescMessage>(route: {
   readonly path: string;
   readonly output: O;
-  /** Reads the body and answers. The body is whole only if the request is `complete` at its end. */
   handle(req: IncomingMessage, requestId: string): Promise<MessageInitShape<O>>;
-}
-
-/**
- * A route for a call whose request is a plain body (`PUT`) and whose response is that of a unary call.
- * Messages in a stream cost twice the CPU, and a stream that was cut off may seem whole.
- */
-export function bodyRoute<O extends DescMessage>({ path, output, handle }: BodyRouteOptions<O>): HttpRoute {
+}): HttpRoute {
+  const { path, output, handle } = route;
   return {
     method: 'PUT',
     path,

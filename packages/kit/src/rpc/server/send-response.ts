@@ -76,7 +76,7 @@ export function sendRejection(req: Request, res: Response, error: ConnectError, 
   if (res instanceof Http2ServerResponse) res.stream.close();
 }
 
-/** Rejects a request for a method that does not exist; clients of Connect take 404 for `unimplemented`. */
+/** Rejects a request for an unknown method. Connect clients read 404 as `unimplemented`. */
 export function rejectUnknownMethod(req: Request, res: Response): void {
   sendRejection(req, res, new ConnectError('there is no such method', Code.Unimplemented), 404);
 }

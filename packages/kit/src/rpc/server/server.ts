@@ -47,8 +47,8 @@ export interface RpcServer {
   readonly port: number;
   readonly grpcPort: number;
   /**
-   * Refuses new connections, lets calls and HTTP requests under way end, then ends the streams. No call
-   * takes longer than the longest deadline, and streams at most a second more.
+   * Refuses new connections, lets calls and HTTP requests under way end, then ends the streams, at
+   * most a second after the longest deadline.
    */
   stop(): Promise<void>;
 }
@@ -56,10 +56,10 @@ export interface RpcServer {
 /** Time for streams and unread responses to end after the last call, in milliseconds. */
 const STREAM_GRACE_MS = 1_000;
 
-/** Time without a call before streams end. Connections open at a stop linger 250 ms and may bring another call. */
+/** Time without a call before streams end: open connections linger 250 ms and may bring a call. */
 const QUIET_MS = 500;
 
-/** Longest time for a request to arrive beside HTTP routes, which have shorter limits, in milliseconds. */
+/** Longest time for a request to arrive. HTTP routes have shorter limits. */
 const HTTP_REQUEST_MS_MAX = 25 * 3_600_000;
 
 /** Longest deadline that connect-node's timer can hold. Our own is shorter and ends unary calls. */

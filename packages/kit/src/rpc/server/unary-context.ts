@@ -3,8 +3,8 @@ import { type ContextValues, createContextValues, type HandlerContext } from '@c
 import { type HeaderSource, timeLeftMs } from '../call.ts';
 
 /**
- * A handler context that creates headers, signal and values on first use. Connect's own creates five
- * AbortControllers and three Headers a call, which costs more than most handlers.
+ * A handler context that creates headers, signal and values on first use. Connect's own creates
+ * five AbortControllers and three Headers a call, which costs more than most handlers.
  */
 export class UnaryContext implements HandlerContext {
   readonly method: DescMethodUnary;

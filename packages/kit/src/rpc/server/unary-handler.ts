@@ -17,8 +17,8 @@ interface UnaryHandlerOptions {
 
 /**
  * Answers unary calls of the Connect protocol in binary over HTTP/1.1
- * (https://connectrpc.com/docs/protocol#unary-request) at a third of connect-node's cost. The caller
- * has checked the credential.
+ * (https://connectrpc.com/docs/protocol#unary-request) at a third of connect-node's cost. The
+ * credential has been checked.
  *
  * @returns a listener that returns false for a request that connect-node must answer
  */
@@ -41,6 +41,7 @@ function answer({ calls, logger }: UnaryHandlerOptions, bound: UnaryMethod, req:
     sendError(res, overload);
     return;
   }
+  const path = req.url as string;
   const requestId = String(req.headers[REQUEST_ID_HEADER] ?? '');
   let context: UnaryContext | undefined;
   res.on('close', () => {
@@ -49,7 +50,7 @@ function answer({ calls, logger }: UnaryHandlerOptions, bound: UnaryMethod, req:
   });
   const respond = async () => {
     const timeoutMs = parseTimeout(req.headers['connect-timeout-ms']);
-    const call = new UnaryContext(bound.method, bound.path, req.headers as Record<string, string>, timeoutMs);
+    const call = new UnaryContext(bound.method, path, req.headers as Record<string, string>, timeoutMs);
     context = call;
     const output = await runCall({ signal: undefined, timeoutMs }, call, async () =>
       bound.invoke(parseMessage(bound.method, await readBody(req)), call, requestId),
@@ -58,7 +59,7 @@ function answer({ calls, logger }: UnaryHandlerOptions, bound: UnaryMethod, req:
   };
   respond().catch((err: unknown) => {
     const isExpected = err instanceof ConnectError;
-    if (!isExpected) logger.error({ requestId, rpc: bound.path.slice(1), err }, 'rpc failed');
+    if (!isExpected) logger.error({ requestId, rpc: path.slice(1), err }, 'rpc failed');
     sendError(res, isExpected ? err : internalError(), context);
   });
 }
@@ -72,7 +73,7 @@ function parseTimeout(value: string | string[] | undefined): number {
   return Math.min(Number(value), DEADLINE_MS_MAX);
 }
 
-/** Reads the whole body. Beyond the limit nothing is stored, whether a length was declared or not. */
+/** Reads the whole body, of which nothing is stored beyond the limit. */
 function readBody(req: IncomingMessage): Promise<Buffer> {
   if (Number(req.headers['content-length'] ?? 0) > MESSAGE_BYTES_MAX) return Promise.reject(tooLarge('request'));
   return new Promise((resolve, reject) => {

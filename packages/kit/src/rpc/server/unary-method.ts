@@ -23,14 +23,13 @@ type Invoke = (input: Message, context: HandlerContext, requestId: string) => Pr
 /** A unary method with its handler, whatever the protocol. */
 export interface UnaryMethod {
   readonly method: DescMethodUnary;
-  readonly path: string;
   readonly invoke: Invoke;
 }
 
 /**
  * The unary methods of all routes, by path.
  *
- * @param isDirect whether the callers are in this process, whose log has a line for the request already
+ * @param isDirect whether callers are in this process, which has logged the request
  */
 export function bindMethods(
   routes: readonly RpcRoute[],
@@ -43,9 +42,8 @@ export function bindMethods(
       const handler = impl[method.localName];
       if (method.methodKind !== 'unary' || !handler) continue;
       const unary = method as DescMethodUnary;
-      const path = methodPath(unary);
       const invoke = bindHandler(unary, (handler as unknown as Handler).bind(impl), logger, isDirect ? 'debug' : 'info');
-      bound.set(path, { method: unary, path, invoke: observeMethod(unary, invoke, isDirect) });
+      bound.set(methodPath(unary), { method: unary, invoke: observeMethod(unary, invoke, isDirect) });
     }
   }
   return bound;
@@ -109,16 +107,12 @@ export function registerMethods(router: ConnectRouter, methods: ReadonlyMap<stri
   }
 }
 
-/** What a log line says of every call. */
-export interface CallFacts {
-  readonly requestId: string;
-  /** Service and method, such as `latchkey.apps.v1.ApplicationService/ListApplications`. */
-  readonly rpc: string;
-  readonly ms: number;
-}
-
-/** Logs why a call failed, and returns what its caller may know. */
-export function reject(err: unknown, signal: AbortSignal, logger: Logger, facts: CallFacts): ConnectError {
+/**
+ * Logs why a call failed, and returns what its caller may know.
+ *
+ * @param facts request id, method and duration for the log line
+ */
+export function reject(err: unknown, signal: AbortSignal, logger: Logger, facts: object): ConnectError {
   // A failure after the call's end is a consequence of that end.
   if (signal.aborted) {
     const error = endedBy(signal);
