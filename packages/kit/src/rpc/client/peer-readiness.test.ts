@@ -18,8 +18,9 @@ it('a required service may have one process that hangs, but not hang itself', as
     requests += 1;
     if (requests === 2) res.writeHead(200, { 'content-type': 'application/proto' }).end(Buffer.from([0x08, 0x01]));
   });
-  await checkServing(openTransport(url), 'apps');
-  await expect(checkServing(openTransport(url), 'apps')).rejects.toThrow();
+  const transport = openTransport(url);
+  await checkServing(transport, 'apps', 200);
+  await expect(checkServing(transport, 'apps', 200)).rejects.toThrow();
   expect(requests).toBe(4);
 });
 
