@@ -15,7 +15,7 @@ const LIMIT_DEFAULT = 50;
 /** Within the range of PostgreSQL's timestamps. */
 const TIME_MS_MAX = 99_999_999_999_999;
 
-/** Serves pages of the entries of one service. An invalid account, application or action has none. */
+/** Serves the entries of one service: none for an invalid account, application or action. */
 export function auditRoute(pool: pg.Pool): RpcRoute {
   return rpcRoute(AuditService, {
     async listAuditEntries(request) {

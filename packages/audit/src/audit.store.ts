@@ -2,7 +2,6 @@ import { type QueryExecutorProvider, sql } from 'kysely';
 import type pg from 'pg';
 import type { ActorKind } from './actor.ts';
 
-/** An entry as it is read. */
 export interface EntryRow {
   readonly id: string;
   readonly at: Date;
@@ -82,7 +81,6 @@ export async function lockAction(tx: QueryExecutorProvider, accountId: string, a
   await sql`select pg_advisory_xact_lock(hashtextextended(${`audit/${action}/${accountId}`}, 0))`.execute(tx);
 }
 
-/** The entry before which a page starts. */
 export interface PageStart {
   readonly at: Date;
   readonly id: string;

@@ -6,7 +6,6 @@ import { countLastHour, insertEntries, lockAction } from './audit.store.ts';
 /** What changed: names and values as the account's owner sees them, and never a secret. */
 export type Changes = Readonly<Record<string, string | number | boolean | null | readonly string[] | undefined>>;
 
-/** A change to record. */
 export interface AuditEvent {
   readonly accountId: string;
   /** Stable, in the form `application.created`. */
@@ -19,11 +18,7 @@ export interface AuditEvent {
   readonly at?: Date;
 }
 
-/**
- * Writes changes to the audit log.
- *
- * @param tx the transaction of the change: neither exists without the other
- */
+/** Writes changes to the audit log, in the transaction `tx` that makes them. */
 export async function recordAudit(tx: QueryExecutorProvider, origin: Origin, ...events: readonly AuditEvent[]): Promise<void> {
   if (events.length === 0) return;
   const rows = events.map(({ accountId, action, subject, applicationId, changes = {}, at = null }) => ({
@@ -44,10 +39,8 @@ export async function recordAudit(tx: QueryExecutorProvider, origin: Origin, ...
 }
 
 /**
- * Records what changes nothing, such as a failed sign-in: at most so many entries an hour of an
- * action and a `reason` in one account.
- *
- * @param tx a separate transaction
+ * Records what changes nothing, such as a failed sign-in, in a separate transaction: at most so
+ * many entries an hour of an action and a `reason` in one account.
  */
 export async function recordAuditUpTo(
   tx: QueryExecutorProvider,

@@ -14,11 +14,9 @@ export async function deleteOldEntries(pool: pg.Pool, days: number, limit: numbe
   return rowCount ?? 0;
 }
 
-/** An account, an action and a day that have too many entries. */
 export interface Surplus {
   readonly account_id: string;
   readonly action: string;
-  /** Start of the day. */
   readonly day: Date;
 }
 

@@ -11,14 +11,11 @@ export const auditRetentionSetting = integerSetting(1, 3_650).default(90);
 const ENTRIES_PER_DAY = 2_000;
 const INTERVAL_MS = 10 * 60_000;
 
-/** Most rows of one statement. */
 export const BATCH_MAX = 1_000;
 
 /**
  * Deletes old entries, and replaces an account's entries beyond the first of a day and an action by
  * one that counts them. Any number of processes may do so concurrently.
- *
- * @param options.entriesPerDay of one action and account in a day of UTC; 2,000 unless set
  */
 export function createAuditSweeper(options: {
   readonly pool: pg.Pool;

@@ -13,22 +13,15 @@ export interface TestCertificate {
   readonly key: string;
 }
 
-/** Options of a certificate. */
-export interface CertificateOptions {
-  /** End of validity, in milliseconds from now; an hour unless set. */
-  readonly endsInMs?: number;
-  /** Start of validity; an hour ago unless set. */
-  readonly beginsInMs?: number;
-  /** Purposes, as object identifiers; for servers and clients both unless set. */
-  readonly purposes?: readonly string[];
-}
-
 /** A certificate authority for the processes of a test. */
 export interface TestAuthority {
   /** Its own certificate, in PEM. */
   readonly ca: string;
-  /** A certificate for `localhost` and 127.0.0.1, and its key. */
-  issue(options?: CertificateOptions): Promise<TestCertificate>;
+  /**
+   * A certificate for `localhost` and 127.0.0.1, and its key. Valid for an hour before and after now
+   * and for servers and clients unless set; purposes are object identifiers.
+   */
+  issue(options?: { endsInMs?: number; beginsInMs?: number; purposes?: readonly string[] }): Promise<TestCertificate>;
   /** An authority that this one has signed. */
   issueAuthority(): Promise<TestAuthority>;
 }
@@ -79,10 +72,7 @@ function authority(certificate: x509.X509Certificate, keys: webcrypto.CryptoKeyP
   };
 }
 
-/**
- * Writes a certificate and the trusted authorities (PEM) to a folder, atomically replacing earlier
- * ones.
- */
+/** Writes a certificate and the trusted authorities (PEM) to a folder, replacing earlier ones. */
 export async function writeTlsFiles(dir: string, { cert, key }: TestCertificate, ca: string): Promise<TlsFilePaths> {
   await mkdir(dir, { recursive: true });
   const put = async (name: string, text: string) => {

@@ -9,12 +9,7 @@ import './provided.ts';
 /** An arbitrary advisory lock: PostgreSQL cannot copy one database twice concurrently. */
 const TEMPLATE_LOCK = 4_207_311;
 
-export interface CreateTestDatabaseOptions {
-  /** Test files with the same name share one migrated template. */
-  schema: string;
-  /** Migrates an empty database; called once in a run for each name. */
-  migrate: (url: string) => Promise<unknown>;
-}
+type Migrate = (url: string) => Promise<unknown>;
 
 /** A database of one test file. */
 export interface TestDatabase {
@@ -26,29 +21,30 @@ export interface TestDatabase {
 }
 
 /**
- * Creates a migrated database in about 50 ms: the first call for a schema migrates a template,
- * which all copy.
+ * Creates a migrated database in about 50 ms: the first call for a schema in a run migrates a
+ * template, which all test files copy.
  */
-export async function createTestDatabase({ schema, migrate }: CreateTestDatabaseOptions): Promise<TestDatabase> {
+export function createTestDatabase({ schema, migrate }: { schema: string; migrate: Migrate }): Promise<TestDatabase> {
+  return create(async (client) => {
+    await client.query('SELECT pg_advisory_lock($1)', [TEMPLATE_LOCK]);
+    return `TEMPLATE ${await ensureTemplate(client, schema, migrate)}`;
+  });
+}
+
+/** Creates an empty database, for tests of migrations. */
+export const createEmptyTestDatabase = (): Promise<TestDatabase> => create(async () => '');
+
+async function create(prepareTemplate: (client: Client) => Promise<string>): Promise<TestDatabase> {
   const { postgresUrl } = inject('latchkeyTestServers');
   const name = DATABASE_PREFIX + randomBytes(8).toString('hex');
   await withClient(postgresUrl, async (client) => {
-    await client.query('SELECT pg_advisory_lock($1)', [TEMPLATE_LOCK]);
-    const template = await ensureTemplate(client, schema, migrate);
-    await client.query(`CREATE DATABASE ${name} OWNER ${TEST_ROLE} TEMPLATE ${template}`);
+    const template = await prepareTemplate(client);
+    await client.query(`CREATE DATABASE ${name} OWNER ${TEST_ROLE} ${template}`);
   });
   return { url: urlOf(name), name, drop: () => dropDatabase(postgresUrl, name) };
 }
 
-/** Creates an empty database, for tests of migrations. */
-export async function createEmptyTestDatabase(): Promise<TestDatabase> {
-  const { postgresUrl } = inject('latchkeyTestServers');
-  const name = DATABASE_PREFIX + randomBytes(8).toString('hex');
-  await withClient(postgresUrl, (client) => client.query(`CREATE DATABASE ${name} OWNER ${TEST_ROLE}`));
-  return { url: urlOf(name), name, drop: () => dropDatabase(postgresUrl, name) };
-}
-
-async function ensureTemplate(client: Client, schema: string, migrate: CreateTestDatabaseOptions['migrate']): Promise<string> {
+async function ensureTemplate(client: Client, schema: string, migrate: Migrate): Promise<string> {
   const name = TEMPLATE_PREFIX + createHash('sha256').update(schema).digest('hex').slice(0, 16);
   const { rows } = await client.query('SELECT 1 FROM pg_database WHERE datname = $1', [name]);
   if (rows.length > 0) return name;
@@ -77,10 +73,7 @@ function dropDatabase(adminUrl: string, name: string): Promise<void> {
   });
 }
 
-/**
- * Ends the connections to a database, without which it can be renamed and copied; `pg` closes those
- * of ended pools late.
- */
+/** Ends the connections to a database: `pg` closes those of ended pools late. */
 async function closeConnections(client: Client, database: string): Promise<void> {
   const others = 'FROM pg_stat_activity WHERE datname = $1 AND pid <> pg_backend_pid()';
   const isFree = async () => (await client.query(`SELECT 1 ${others}`, [database])).rowCount === 0;

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { Redis } from 'ioredis';
 import { inject } from 'vitest';
+import { withRedis } from './with-client.ts';
 import './provided.ts';
 
 /** A database of the tests' Redis. */
@@ -20,14 +20,4 @@ export async function testRedis(): Promise<TestRedis> {
   const flush = () => withRedis(url, async (redis) => void (await redis.flushdb()));
   await flush();
   return { url, keyPrefix: `test-${randomBytes(6).toString('hex')}:`, flush };
-}
-
-async function withRedis<T>(url: string, use: (redis: Redis) => Promise<T>): Promise<T> {
-  const redis = new Redis(url, { maxRetriesPerRequest: 1, commandTimeout: 5_000 });
-  redis.on('error', () => {});
-  try {
-    return await use(redis);
-  } finally {
-    redis.disconnect();
-  }
 }

@@ -10,17 +10,8 @@ const run = promisify(execFile);
 const PACKAGE = 'python3-swift';
 const COMMAND_TIMEOUT_MS = 30_000;
 
-/** An unpacked Swift. */
-export interface SwiftProgram {
-  readonly python: string;
-  readonly env: NodeJS.ProcessEnv;
-}
-
-/**
- * Finds a downloaded Swift, or downloads it with apt and unpacks it. Nothing is installed. Throws
- * without apt or network.
- */
-export async function findSwift(cacheDir: string): Promise<SwiftProgram> {
+/** Finds Swift, or downloads and unpacks it, but installs nothing. Throws without apt or network. */
+export async function findSwift(cacheDir: string): Promise<{ python: string; env: NodeJS.ProcessEnv }> {
   const root = join(cacheDir, 'swift');
   if (!(await isUsable(root))) await download(cacheDir, root);
   return describe(root);
@@ -68,7 +59,7 @@ async function isUsable(root: string): Promise<boolean> {
 }
 
 /** The distribution's Python, for which the packages' modules are compiled. */
-async function describe(root: string): Promise<SwiftProgram> {
+async function describe(root: string): Promise<{ python: string; env: NodeJS.ProcessEnv }> {
   const own = join(root, 'usr', 'bin', 'python3');
   const python = (await stat(own).catch(() => undefined)) ? own : '/usr/bin/python3';
   const libraries = await readdir(join(root, 'usr', 'lib')).catch(() => []);

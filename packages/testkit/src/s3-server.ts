@@ -11,9 +11,7 @@ const CACHE_DIR = fileURLToPath(new URL('../../../node_modules/.cache/latchkey',
 const SCRIPT = fileURLToPath(new URL('./s3-server.py', import.meta.url));
 const START_TIMEOUT_MS = 15_000;
 
-/**
- * An S3 server that this project did not write: OpenStack Swift, from the distribution's packages.
- */
+/** An S3 server of others: OpenStack Swift, from the distribution's packages. */
 export interface S3Server {
   readonly endpoint: string;
   readonly region: string;
@@ -22,16 +20,13 @@ export interface S3Server {
   stop(): Promise<void>;
 }
 
-/** Why this machine has no S3 server, for the names of skipped tests. */
-export interface NoS3Server {
-  readonly unavailable: string;
-}
-
 /**
  * Starts an empty server on 127.0.0.1, which ends with this process. The first start on a machine
  * downloads it.
+ *
+ * @returns why this machine has no S3 server, for the names of skipped tests, if it has none
  */
-export async function startS3Server(): Promise<S3Server | NoS3Server> {
+export async function startS3Server(): Promise<S3Server | { readonly unavailable: string }> {
   const dir = await mkdtemp(join(tmpdir(), 'latchkey-s3-'));
   try {
     return await start(dir);
@@ -71,11 +66,8 @@ async function start(dir: string): Promise<S3Server> {
 }
 
 async function waitForPort(server: ServerProcess): Promise<string | undefined> {
-  let ended = false;
-  void server.exited.then(() => {
-    ended = true;
-  });
   const findPort = () => server.recentLines().flatMap((line) => /^listening on (\d+)$/.exec(line)?.[1] ?? [])[0];
-  await waitUntil(() => ended || findPort() !== undefined, { timeoutMs: START_TIMEOUT_MS });
+  const listening = waitUntil(() => findPort() !== undefined, { timeoutMs: START_TIMEOUT_MS });
+  await Promise.race([server.exited, listening]);
   return findPort();
 }

@@ -12,7 +12,7 @@ export async function statementsOf(run: () => Promise<unknown>): Promise<Stateme
   pg.Client.prototype.query = function record(this: pg.Client, first: string | pg.QueryConfig, values?: unknown[]) {
     if (typeof first === 'string') sent.push({ text: first, values: values ?? [] });
     else sent.push({ text: first.text, values: first.values ?? [] });
-    // biome-ignore lint/complexity/noArguments: pg has many overloads, and all go through untouched.
+    // biome-ignore lint/complexity/noArguments: pg has many overloads.
     return Reflect.apply(query, this, arguments);
   } as typeof query;
   try {
@@ -21,4 +21,41 @@ export async function statementsOf(run: () => Promise<unknown>): Promise<Stateme
     pg.Client.prototype.query = query;
   }
   return sent;
+}
+
+/** A node of a plan, as `explain (analyze, format json)` describes it. */
+export interface PlanNode {
+  readonly 'Node Type': string;
+  readonly 'Relation Name'?: string;
+  readonly 'Index Name'?: string;
+  readonly 'Actual Rows': number;
+  readonly 'Actual Loops': number;
+  readonly 'Rows Removed by Filter'?: number;
+  readonly 'Rows Removed by Index Recheck'?: number;
+  readonly Plans?: readonly PlanNode[];
+}
+
+/** All nodes of a statement's plan. It is run; its changes are rolled back. */
+export async function explain(
+  client: pg.Client,
+  { text, values }: Statement,
+  mode: 'force_generic_plan' | 'force_custom_plan' = 'force_generic_plan',
+): Promise<PlanNode[]> {
+  const flatten = (node: PlanNode): PlanNode[] => [node, ...(node.Plans ?? []).flatMap(flatten)];
+  try {
+    await client.query('begin');
+    await client.query(`set local plan_cache_mode = ${mode}`);
+    await client.query(`prepare explained as ${text}`);
+    const literals = values.map((value) => client.escapeLiteral(toText(value))).join(', ');
+    const { rows } = await client.query(`explain (analyze, format json) execute explained (${literals})`);
+    return flatten(rows[0]['QUERY PLAN'][0].Plan);
+  } finally {
+    await client.query('rollback');
+    await client.query('deallocate all');
+  }
+}
+
+function toText(value: unknown): string {
+  if (Array.isArray(value)) return `{${value.join(',')}}`;
+  return value instanceof Date ? value.toISOString() : String(value);
 }

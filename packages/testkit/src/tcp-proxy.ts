@@ -4,17 +4,13 @@ import { findFreePort } from '@latchkey/embedded/free-port';
 /** A proxy in front of a server that can fail in several ways. */
 export interface TcpProxy {
   readonly url: string;
-  /**
-   * Accepts connections and bytes and passes nothing on, like a server that was stopped by SIGSTOP.
-   */
+  /** Accepts connections and bytes and passes nothing on, like a server after SIGSTOP. */
   freeze(): void;
   /** Passes nothing on over the open connections, and everything over new ones. */
   abandon(): void;
   /** Cuts every connection and refuses new ones, like a server that is gone. */
   cut(): Promise<void>;
-  /**
-   * Cuts the connection of the next client that sends the text, instead of passing on the response.
-   */
+  /** Cuts the connection of the next client that sends the text, before the response. */
   loseAnswerTo(text: string): void;
   /** Passes everything on again, first what is buffered. */
   restore(): Promise<void>;
@@ -27,15 +23,15 @@ export async function startTcpProxy(targetUrl: string): Promise<TcpProxy> {
   const sockets = new Set<Socket>();
   let frozen = false;
   let lost: string | undefined;
-  const keep = (socket: Socket) => {
+  const track = (socket: Socket) => {
     sockets.add(socket);
     socket.on('close', () => sockets.delete(socket)).on('error', () => undefined);
     if (frozen) socket.pause();
   };
   const server = createServer((client) => {
     const upstream = connect(Number(target.port), target.hostname);
-    keep(client);
-    keep(upstream);
+    track(client);
+    track(upstream);
     // Nothing is piped, as a pipe resumes what was paused.
     client.prependListener('data', (chunk) => {
       if (lost === undefined || !chunk.includes(lost)) return;

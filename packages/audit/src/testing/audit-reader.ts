@@ -5,7 +5,7 @@ import { REQUEST_ID_HEADER, type RpcRoute } from '@latchkey/kit/rpc/route';
 import { ActorKind, AuditService } from '@latchkey/proto/latchkey/audit/v1/audit_pb';
 import { ACTOR_HEADER } from '../actor.ts';
 
-/** An entry as tests look at it. */
+/** An entry in a form that tests compare. */
 export interface ShownEntry {
   readonly action: string;
   readonly actor: string;

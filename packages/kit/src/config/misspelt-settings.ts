@@ -4,10 +4,8 @@ import { settingNames } from './settings.ts';
 const FOREIGN = /^OTEL_BLRP_/;
 
 /**
- * Warns of environment variables that resemble a setting: within two edits of its name, or one edit
- * for names of up to five letters. A swap of two neighbouring letters is one edit.
- *
- * @returns their names
+ * Warns of environment variables that resemble a setting, and returns them: within two edits of its
+ * name, or one for names of up to five letters. A swap of neighbouring letters is one edit.
  */
 export function warnOfMisspelt(
   env: NodeJS.ProcessEnv,

@@ -2,7 +2,6 @@ import { z } from 'zod';
 import { checkServiceTls, serviceTlsSettings } from '../tls/tls-settings.ts';
 import { integerSetting, portSetting, readConfig, readTogether, serviceCredentialsSetting } from './settings.ts';
 
-/** Settings of the process of a service without a database. */
 export function processSettingsWithoutDatabase(ports: { readonly port: number; readonly grpcPort: number }) {
   return {
     HOST: z.string().default('0.0.0.0'),
@@ -15,18 +14,14 @@ export function processSettingsWithoutDatabase(ports: { readonly port: number; r
   };
 }
 
-/** Settings of the process of a service with a database. */
 export function processSettings(...[ports]: Parameters<typeof processSettingsWithoutDatabase>) {
   const MIGRATE_ON_START = z.enum(['true', 'false'], 'must be true or false').default('true');
   return { ...processSettingsWithoutDatabase(ports), MIGRATE_ON_START };
 }
 
 /**
- * Reads the settings of a process that calls other services or is called by them: with TLS on all
- * sides, or without.
- *
- * @param read reads those of the schema, where that takes more than {@link readConfig}
- * @throws ConfigError naming all problems, those of the certificate included
+ * Reads the settings of a process with other services: with TLS on all sides, or without. `read`
+ * reads those of the schema, where that takes more than {@link readConfig}. Throws ConfigError.
  */
 export function readProcessConfig<T extends z.ZodObject, C = z.output<T>>(
   schema: T,
@@ -40,12 +35,10 @@ export function readProcessConfig<T extends z.ZodObject, C = z.output<T>>(
 
 type SettingsOf<T extends z.core.$ZodLooseShape> = z.output<z.ZodObject<T>>;
 
-/** Settings that every process has. */
 export type SharedConfig = SettingsOf<typeof serviceTlsSettings> & {
   readonly DATABASE_URL?: string;
   readonly REDIS_URL?: string;
 };
 
-/** Settings that every process of a service that answers RPC has. */
 export type ProcessConfig = SharedConfig &
   SettingsOf<ReturnType<typeof processSettingsWithoutDatabase>> & { readonly MIGRATE_ON_START?: 'true' | 'false' };

@@ -54,16 +54,19 @@ describe('a service with a database', () => {
     expect(messages()).toEqual([]);
   });
 
-  it('is ready, and starts its background work, once another process has migrated its schema', async () => {
-    const { url, service, events, messages } = await open();
+  it('is ready, and starts its background work, once another process has migrated its schema, through an outage', async () => {
+    const { url, proxy, service, events, messages } = await open();
     await migrate(url, 'shop', OLD);
     await service.start();
     await expect(service.checkReady()).rejects.toThrow('not up to date');
     expect([events, messages()]).toEqual([['prepare'], [WAITS]]);
+    await proxy.cut();
+    await expect(service.checkReady()).rejects.toMatchObject({ reason: 'dependency_unavailable' });
     await migrate(url, 'shop', NEW);
+    await proxy.restore();
     await eventually(() => expect(events).toEqual(['prepare', 'start']));
     await service.checkReady();
-    expect(messages()).toEqual([WAITS, 'the schema is up to date']);
+    expect(messages().filter((message) => message !== 'database connection lost')).toEqual([WAITS, 'the schema is up to date']);
   });
 
   it('is ready on the schema of a later release', async () => {

@@ -6,13 +6,11 @@ import type { RpcRoute } from '../rpc/route.ts';
 import { checkDatabase, isMissingTable } from './database.ts';
 import { type Migrations, migrate } from './migrate.ts';
 
-/** Work beside requests: a sweeper, a queue worker, a relay. */
 export interface BackgroundWork {
   start(): void;
   stop(): Promise<void>;
 }
 
-/** Parts of a service that has a database schema. */
 export interface DataServiceParts {
   readonly databaseUrl: string;
   readonly schema: string;
@@ -22,9 +20,7 @@ export interface DataServiceParts {
   readonly routes: readonly RpcRoute[];
   /** Starts once the schema is up to date, stops before {@link close}; all parts concurrently. */
   readonly background: readonly BackgroundWork[];
-  /** Checks and connections at start, before the background work. */
   prepare?(): Promise<void>;
-  /** A readiness check besides that of the schema. */
   checkReady?(): Promise<void>;
   /** Closes what requests and background work use: queues, Redis, the database. */
   close(): Promise<void>;
@@ -44,7 +40,6 @@ export interface DataService {
 
 const POLL_INTERVAL_MS = 1_000;
 
-/** Composes a service: readiness, migration, and the order of start and stop. */
 export function createDataService(parts: DataServiceParts): DataService {
   const { logger, routes, pool, migrations, background } = parts;
   const stopping = new AbortController();
@@ -94,7 +89,7 @@ export function createDataService(parts: DataServiceParts): DataService {
   };
 }
 
-/** Whether the schema has the last migration. A newer one, as in a rollback of a release, has it. */
+/** Whether the schema has the last migration. A newer one, as in a rollback, has it too. */
 async function isSchemaCurrent(pool: pg.Pool, migrations: Migrations): Promise<boolean> {
   const last = Object.keys(migrations).sort().at(-1);
   if (last === undefined) return true;

@@ -11,11 +11,8 @@ const TIMEOUTS = { connectionTimeoutMillis: 2_000, query_timeout: 2_000 };
 const END_TIMEOUT_MS = 1_000;
 
 /**
- * Waits until a database responds, so that a service may start before it.
- *
- * @param options.signal ends the wait
- * @param options.waitMsMax in milliseconds; a minute unless set
- * @throws what `pg` throws where waiting does not help, such as a wrong password
+ * Waits until a database responds, for a minute unless set. Throws where waiting does not help, as
+ * for a wrong password.
  */
 export async function waitForDatabase(
   url: string,

@@ -6,7 +6,6 @@ import { Gauge } from '../telemetry/metrics.ts';
 import { activeTracer } from '../telemetry/tracing.ts';
 import { inQuerySpan, tracePool } from './query-span.ts';
 
-/** A connection pool, and a query builder on it. */
 export interface Database<T> {
   readonly db: Kysely<T>;
   readonly pool: pg.Pool;
@@ -19,7 +18,7 @@ const QUERY_TIMEOUT_MS = 2_500;
 /** Below the query time-out, so that a slow database reports it and the connection stays. */
 const STATEMENT_TIMEOUT_MS = 2_250;
 
-/** A client that drops its connection when a query times out: the next one would get the response. */
+/** Drops the connection when a query times out: the next query would get its response. */
 export class BoundedClient extends pg.Client {
   constructor(config?: string | pg.ClientConfig) {
     super(config);
@@ -27,7 +26,7 @@ export class BoundedClient extends pg.Client {
     this.on('error', () => undefined);
   }
 
-  // biome-ignore lint/suspicious/noExplicitAny: pg's overloads can't be restated; arguments and result pass through untouched.
+  // biome-ignore lint/suspicious/noExplicitAny: pg's overloads can't be restated.
   override query(...args: any[]): any {
     // Queries with a callback come from the pool, which has a span for them.
     if (activeTracer() && typeof args.at(-1) !== 'function') return inQuerySpan(args[0], async () => this.#query(args));
@@ -68,12 +67,7 @@ const waiting = new Gauge({
   labels: ['schema'],
 });
 
-/**
- * Creates a pool for one schema. Nothing is connected until the first query.
- *
- * @param options.url `postgres://` URL with the service's role
- * @param options.poolMax most connections; 10 unless set
- */
+/** Creates a pool for one schema. Nothing is connected until the first query. */
 export function createDatabase<T>(options: {
   readonly url: string;
   readonly schema: string;

@@ -19,12 +19,7 @@ export class ConcurrencyLimit {
     return this.count(key) >= this.max;
   }
 
-  /**
-   * Counts a use.
-   *
-   * @param key '' counts all uses together
-   * @returns ends the use, once; undefined if the limit is reached
-   */
+  /** Counts a use of a key. Returns what ends it, or undefined if the limit is reached. */
   acquire(key = ''): (() => void) | undefined {
     if (this.isReached(key)) return undefined;
     this.#counts.set(key, this.count(key) + 1);
@@ -47,7 +42,7 @@ export interface ConnectionLimits {
   readonly trust?: ProxyTrust;
 }
 
-/** Closes connections over the limits, so that the silent ones of one network do not block others. */
+/** Closes connections over the limits: the silent ones of one network must not block others. */
 export function limitConnections(server: Server, { total, perNetwork, trust }: ConnectionLimits): void {
   server.maxConnections = total;
   const limit = new ConcurrencyLimit(perNetwork);

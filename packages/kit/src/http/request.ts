@@ -15,7 +15,7 @@ export function requestIdOf(req: IncomingMessage): string {
   return isRequestId(given) ? given : randomUUID();
 }
 
-/** Replaces a missing or unacceptable `X-Request-Id`, so that no other text from clients gets into logs. */
+/** Replaces a missing or unacceptable `X-Request-Id`: no other text from clients gets into logs. */
 export function ensureRequestId({ headers }: { readonly headers: IncomingHttpHeaders }): void {
   if (!isRequestId(headers['x-request-id'])) headers['x-request-id'] = randomUUID();
 }
@@ -59,10 +59,8 @@ function isHost(text: string): boolean {
 }
 
 /**
- * Limits the time for the body of a request. Node's own limit is one for the whole server.
- *
- * @param timeoutMs time from now, in milliseconds
- * @param onLate called with the connection of a late body; destroys it unless given
+ * Limits the time for the body of a request, in milliseconds; a late one destroys its connection
+ * unless `onLate` is given. Node's own limit is one for the whole server.
  */
 export function limitBodyTime(
   req: IncomingMessage,

@@ -1,22 +1,18 @@
 import type { ServerResponse } from 'node:http';
 import { type DomainError, ERROR_KINDS, type ErrorDetail } from '../errors/errors.ts';
 
-/** Headers of every response: responses hold keys and settings, which no cache may store. Downloads set their own. */
+/** Headers of every response but downloads: no cache may store keys and settings. */
 export const STANDARD_HEADERS = { 'x-content-type-options': 'nosniff', 'cache-control': 'no-store' } as const;
 
 /** One year, after which a browser may use plain HTTP again. */
 const STRICT_TRANSPORT_SECURITY = { 'strict-transport-security': 'max-age=31536000' } as const;
 
-/**
- * The standard headers of a server.
- *
- * @param publicUrl where clients reach it. With https, browsers must use nothing else (RFC 6797)
- */
+/** Headers of every response. With a `publicUrl` of https, browsers must use it (RFC 6797). */
 export function standardHeaders(publicUrl: string | undefined): Readonly<Record<string, string>> {
   return { ...STANDARD_HEADERS, ...(publicUrl?.startsWith('https:') && STRICT_TRANSPORT_SECURITY) };
 }
 
-/** Body of every failure (specification 7). */
+/** Body of every failure. */
 export interface ErrorEnvelope {
   readonly success: false;
   readonly code: string;
@@ -28,7 +24,7 @@ export interface ErrorEnvelope {
 const VALIDATION_MESSAGE = 'Request does not match the schema';
 const DETAILS_MAX = 10;
 
-/** The envelope for a failure. Messages of internal errors have the request id, which is in all logs. */
+/** The envelope for a failure. Messages of internal errors have the request id. */
 export function errorEnvelope(err: Pick<DomainError, 'code' | 'message' | 'details'>, requestId: string): ErrorEnvelope {
   const { code, details } = err;
   const envelope = { success: false, code, message: publicMessage(err, requestId) } as const;
@@ -46,10 +42,8 @@ export function successEnvelope(message: string, data: unknown, beside?: object)
 }
 
 /**
- * Waits until a response is the next on its connection: what is opened for a pipelined request would
- * be open for as long as the responses before it take.
- *
- * @returns false if the connection is gone
+ * Waits until a response is the next on its connection, before something is opened for it. Returns
+ * false if the connection is gone.
  */
 export async function waitForTurn(res: ServerResponse): Promise<boolean> {
   if (!res.destroyed && res.socket === null) {

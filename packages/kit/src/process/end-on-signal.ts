@@ -3,11 +3,9 @@ import { constants } from 'node:os';
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /**
- * Ends a command on a signal, when the script that started it is gone, or when its output is closed,
- * as by `head`. Further signals do not interrupt the end.
+ * Ends a command on a signal, when the script that started it is gone, or with `brokenCode` when
+ * its output is closed, as by `head`. Further signals do not interrupt the end.
  *
- * @param close stops what the command has started
- * @param brokenCode exit code for a closed output; for a signal it is 128 and the signal's number
  * @returns whether the end has begun, so that what it interrupts is not reported as a failure
  */
 export function endOnSignal(close: () => Promise<unknown>, brokenCode: number): { begun(): boolean } {

@@ -7,13 +7,6 @@ export interface Runnable {
   stop(): Promise<void>;
 }
 
-/** Options of {@link runProcess}. */
-export interface RunOptions {
-  readonly logger: Logger;
-  /** How long an ordered stop may take before the process ends anyway, in milliseconds. */
-  readonly stopTimeoutMs: number;
-}
-
 /** Longest wait for the last log lines to be written, in milliseconds. */
 const FLUSH_TIMEOUT_MS = 500;
 
@@ -21,7 +14,7 @@ const FLUSH_TIMEOUT_MS = 500;
  * Runs a service as this process: starts it, and stops it in order on SIGTERM or SIGINT, within a
  * time limit. A second signal ends the process immediately; an uncaught error ends it with code 1.
  */
-export async function runProcess(service: Runnable, { logger, stopTimeoutMs }: RunOptions): Promise<void> {
+export async function runProcess(service: Runnable, logger: Logger, stopTimeoutMs: number): Promise<void> {
   const end = (code: number) => {
     process.exitCode = code;
     setTimeout(() => process.exit(), FLUSH_TIMEOUT_MS);
@@ -55,11 +48,7 @@ export async function runProcess(service: Runnable, { logger, stopTimeoutMs }: R
   }
 }
 
-/**
- * Stops several things one after the other, each even if one before it failed.
- *
- * @throws AggregateError of all failures, which the logger writes in full
- */
+/** Stops one after the other, each even if one before it failed. Throws an AggregateError. */
 export async function stopAll(...stops: Array<() => unknown>): Promise<void> {
   const errors: unknown[] = [];
   for (const stop of stops) {

@@ -2,11 +2,8 @@ import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
 /**
- * Creates a folder and its missing parents. Node's recursive `mkdir` never ends where a file system
- * refuses with ENOENT, as below /proc.
- *
- * @param path absolute
- * @returns the topmost folder that was created, or undefined if the folder exists
+ * Creates a folder and its missing parents, and returns the topmost new one. Node's recursive
+ * `mkdir` never ends where a file system refuses with ENOENT, as below /proc.
  */
 export async function makeFolder(path: string, mode: number): Promise<string | undefined> {
   const make = async () => {

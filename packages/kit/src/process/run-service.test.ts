@@ -27,7 +27,6 @@ function run(kind: string, env: NodeJS.ProcessEnv = {}) {
 describe('a service as a process', () => {
   it.each([
     ['migrates before it starts', 'with-database', {}, ['migrated', 'started', 'stopped']],
-    ['does not migrate if told so', 'with-database', { MIGRATE_ON_START: 'false' }, ['started', 'stopped']],
     ['reads no setting of a database without one', 'without', { MIGRATE_ON_START: 'x' }, ['started', 'stopped']],
   ])('%s', async (_title, kind, env, words) => {
     const METRICS_PORT = String(await findFreePort());

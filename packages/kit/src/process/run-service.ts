@@ -13,7 +13,6 @@ import type { ServiceTls } from '../tls/service-tls.ts';
 import { openServiceTls } from '../tls/tls-settings.ts';
 import { type Runnable, runProcess, stopAll } from './lifecycle.ts';
 
-/** A composed service. */
 export interface Service extends Runnable {
   readonly logger: Logger;
   /** Migrates the schema before the start. A service without a database has none. */
@@ -21,10 +20,8 @@ export interface Service extends Runnable {
   readonly checkReady: ReadinessCheck;
 }
 
-/** A composed service that answers RPC. */
 export interface RpcService extends Service {
   readonly routes: readonly RpcRoute[];
-  /** Served over HTTP/1.1 beside RPC. None unless set. */
   readonly httpRoutes?: readonly HttpRoute[];
   /** Longest time for an ordered stop, in milliseconds; 75 s unless set. */
   readonly stopTimeoutMs?: number;
@@ -36,12 +33,9 @@ type Create<C, S> = (config: C, tls: ServiceTls | undefined) => S;
 const STOP_MS_MAX = DEADLINE_MS_MAX + 15_000;
 
 /**
- * The whole of a service's `main.ts`: settings, composition, server, signals. Wrong settings end the
- * process with code 1 and every problem on standard error; a Redis or a database that rejects it,
- * with code 1 and the reason in the log.
- *
- * @param name of the process in metrics and traces
- * @param create composes the service; `tls` secures its calls of other services
+ * The whole of a service's `main.ts`: settings, composition, server, signals. Wrong settings end
+ * the process with code 1 and every problem on standard error; a Redis or a database that rejects
+ * it, with code 1 and the reason in the log. `tls` secures its calls of other services.
  */
 export function runService<C extends ProcessConfig>(
   name: string,
@@ -123,10 +117,9 @@ export async function runWithoutRpc<C extends SharedConfig>(
       () => telemetry.stop(),
     );
   warnOfMisspelt(process.env, (line) => logger.warn(line));
-  await runProcess({ start, stop }, { logger, stopTimeoutMs });
+  await runProcess({ start, stop }, logger, stopTimeoutMs);
 }
 
-/** Reads settings, or ends the process with their problems. */
 export function orExit<T>(read: () => T): T {
   try {
     return read();

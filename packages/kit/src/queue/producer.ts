@@ -6,18 +6,14 @@ import { activeTracer } from '../telemetry/tracing.ts';
 import { JOB_OPTIONS, ORIGIN_PROPERTY, QUEUE_PREFIX, type QueueJob, spanAttributes } from './job.ts';
 import { watchQueues } from './metrics.ts';
 
-/** Options of {@link createQueueProducer}. */
 export interface QueueProducerOptions {
   readonly url: string;
-  /** Name of the connection in Redis. */
   readonly name: string;
   readonly queues: readonly string[];
   readonly logger: Logger;
-  /** Called whenever the connection to Redis is ready. */
   readonly onReady?: () => void;
 }
 
-/** Adds jobs to queues. */
 export interface QueueProducer {
   /** Starts to connect, and retries in the background. */
   connect(): void;
@@ -36,7 +32,6 @@ export interface QueueProducer {
 /** Most jobs that wait in a queue, which Redis holds in memory. */
 export const WAITING_MAX = 10_000;
 
-/** Creates a producer for some queues, on one connection. */
 export function createQueueProducer({ url, name, queues: names, logger, onReady }: QueueProducerOptions): QueueProducer {
   const redis = createFailFastRedis(url, logger, { name, commandTimeoutMs: 1_000, reconnectDelayMsMax: 500 });
   if (onReady) redis.on('ready', onReady);

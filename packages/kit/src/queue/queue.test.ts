@@ -1,10 +1,11 @@
 import { eventually } from '@latchkey/testkit/eventually';
 import { testRedis } from '@latchkey/testkit/redis';
+import { type Job, Queue } from 'bullmq';
 import { Redis } from 'ioredis';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { onBehalfOf } from '../log/request-context.ts';
 import { startMeasuring } from '../telemetry/metrics.ts';
-import { job, produce, QUEUE, work } from '../testing/queues.ts';
+import { job, key, produce, QUEUE, work } from '../testing/queues.ts';
 import { QUEUE_PREFIX, type QueueJob } from './job.ts';
 import { WAITING_MAX } from './producer.ts';
 
@@ -21,7 +22,6 @@ beforeEach(async () => {
   ({ producer, messages: producerMessages } = produce(url));
 });
 
-const key = (name: string) => `${QUEUE_PREFIX}:${QUEUE}:${name}`;
 const add = (...jobs: Array<string | QueueJob>) =>
   eventually(() =>
     producer.add(
@@ -72,25 +72,25 @@ describe('a worker', () => {
     expect(lines.map(({ requestId }) => requestId)).toEqual(['request-1', 'request-2', undefined]);
   });
 
-  it('retries a failed job with growing delays, and keeps and logs a job that failed for good', async () => {
-    const triedAt: number[] = [];
-    const { messages } = work(url, {
-      async handle() {
-        triedAt.push(performance.now());
-        throw new Error('never');
-      },
-    });
+  it('retries a failed job with growing delays, and stores and logs a job that failed for good', async () => {
+    const { messages } = work(url, { handle: () => Promise.reject(new Error('never')) });
+    const queue = new Queue(QUEUE, { connection: redis, prefix: QUEUE_PREFIX });
+    /** Retries immediately, as if so many attempts had been made; returns the delay until then. */
+    const retry = async (attemptsMade: number) => {
+      await eventually(async () => expect(await queue.getDelayedCount()).toBe(1));
+      const [delayed] = (await queue.getDelayed()) as [Job];
+      const { delay } = delayed;
+      await redis.hset(key('c-1'), 'atm', attemptsMade);
+      await delayed.promote();
+      return delay;
+    };
     await add('c-1');
-    await eventually(() => expect(triedAt).toHaveLength(3), { timeoutMs: 10_000 });
-    const [first = 0, second = 0, third = 0] = triedAt;
-    expect(second - first).toBeGreaterThan(700);
-    expect(third - second).toBeGreaterThan(1_400);
-    // As if nine of the ten attempts had been made.
-    await redis.hset(key('c-1'), 'atm', '9');
+    const delaysMs = [await retry(1), (await retry(2)) / 2, (await retry(9)) / 4];
+    expect(delaysMs.filter((ms) => ms < 750 || ms > 1_250)).toEqual([]);
     const failed = () => redis.zrange(key('failed'), '0', '-1');
-    await eventually(async () => expect(await failed()).toEqual(['c-1']), { timeoutMs: 10_000 });
+    await eventually(async () => expect(await failed()).toEqual(['c-1']));
     expect(messages()).toEqual(['job failed, and will be tried again', 'job given up']);
-  }, 30_000);
+  });
 
   it('lets running jobs end when it stops, takes no more, and closes its named connections', async () => {
     const { handle, started, end } = slowHandler();

@@ -7,11 +7,9 @@ import { Counter, Histogram } from '../telemetry/metrics.ts';
 import { inSpan } from '../telemetry/tracing.ts';
 import { ORIGIN_PROPERTY, QUEUE_PREFIX, type QueueJob, spanAttributes } from './job.ts';
 
-/** Options of {@link createQueueWorker}. */
 export interface QueueWorkerOptions {
   readonly url: string;
   readonly queue: string;
-  /** Name of the connections in Redis. */
   readonly name: string;
   /**
    * Processes a job. It must be idempotent: a job may be processed more than once, also by two
@@ -25,7 +23,6 @@ export interface QueueWorkerOptions {
   readonly stopMsMax?: number;
 }
 
-/** Processes the jobs of a queue. */
 export interface QueueWorker {
   /** Starts to take jobs, as soon as Redis can be reached. */
   start(): void;
@@ -33,7 +30,7 @@ export interface QueueWorker {
   stop(): Promise<void>;
 }
 
-/** The job of a dead process goes to another one after this time and up to {@link STALLED_INTERVAL_MS}. */
+/** The job of a dead process goes to another one after this time and up to one interval. */
 const LOCK_MS = 10_000;
 const STALLED_INTERVAL_MS = 5_000;
 /** Processes that may die over one job until it is given up; most are merely restarted. */

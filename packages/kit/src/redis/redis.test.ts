@@ -4,7 +4,7 @@ import { findFreePort } from '@latchkey/testkit/free-port';
 import { type OwnRedis, startOwnRedis } from '@latchkey/testkit/own-redis';
 import { testRedis } from '@latchkey/testkit/redis';
 import { startTcpProxy } from '@latchkey/testkit/tcp-proxy';
-import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { memoryLogger } from '../testing/memory-logger.ts';
 import { startTcpServer } from '../testing/servers.ts';
 import { checkRedisAccess, connectInBackground, createFailFastRedis, createSubscriber } from './redis.ts';
@@ -40,7 +40,7 @@ describe('a fail-fast connection', () => {
   });
 
   it('logs a wrong password once, as a refusal', async () => {
-    const url = Object.assign(new URL((await testRedis()).url), { username: 'nobody', password: 'wrong' });
+    const url = Object.assign(new URL((await testRedis()).url), { username: 'unknown', password: 'wrong' });
     const { redis, messages } = await open(url.href);
     let attempts = 0;
     redis.on('reconnecting', () => {
@@ -85,7 +85,7 @@ describe('the check of access', () => {
     await owner.call('ACL', 'SETUSER', barred, 'on', '>swordfish', '-@all');
     onTestFinished(async () => void (await owner.call('ACL', 'DELUSER', barred)));
     for (const [refused, word] of [
-      [withUser(url, 'nobody'), 'WRONGPASS'],
+      [withUser(url, 'unknown'), 'WRONGPASS'],
       [withUser(url, barred), 'NOPERM'],
       [await saying('-NOAUTH Authentication required.\r\n'), 'NOAUTH'],
     ] as const) {
@@ -141,17 +141,28 @@ describe('a subscriber', () => {
     expect(messages()).toEqual(OUTAGE);
   });
 
-  it('replaces a frozen connection within 10 s, and hears again when Redis goes on', async () => {
+  it('stays connected while it is idle, replaces a frozen connection after a ping, and hears again', async () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+    onTestFinished(() => void vi.useRealTimers());
     const { subscriber, hears, messages } = await subscribe();
+    const other = await testRedis();
+    const idle = createSubscriber(other.url, memoryLogger().logger, { name: 'idle', onReady: () => undefined });
+    onTestFinished(() => idle.disconnect());
+    await connectInBackground(idle);
     const closed = new Promise((resolve) => subscriber.once('close', resolve));
     redis.freeze();
     onTestFinished(() => redis.thaw());
-    const frozenAt = performance.now();
+    const idleSince = performance.now();
+    let closes = 0;
+    idle.on('close', () => {
+      closes += 1;
+    });
+    vi.advanceTimersByTime(5_000);
     await closed;
-    expect(performance.now() - frozenAt).toBeLessThan(10_500);
+    expect(performance.now() - idleSince).toBeLessThan(5_000);
     redis.thaw();
     await hears('second');
-    expect(messages()).toEqual(OUTAGE);
+    expect([closes, messages()]).toEqual([0, OUTAGE]);
   });
 
   it('closes immediately while Redis is frozen', async () => {

@@ -25,12 +25,8 @@ const failFast = (name: string | undefined, reconnectDelayMsMax: number) => ({
 });
 
 /**
- * Creates a Redis connection that fails fast: a command that times out, or that comes while the
- * connection is down, is rejected and never queued.
- *
- * @param options.commandTimeoutMs time limit of a command, in milliseconds; 250 unless set
- * @param options.reconnectDelayMsMax longest wait between two attempts; 2,000 unless set
- * @param options.name of the connection in Redis
+ * Creates a Redis connection that fails fast: a command that takes longer than 250 ms, or that
+ * comes while the connection is down, is rejected and never queued.
  */
 export function createFailFastRedis(
   url: string,
@@ -45,12 +41,9 @@ export function createFailFastRedis(
 }
 
 /**
- * Creates a connection for pub/sub. Nothing is queued while Redis is down, and subscriptions end
- * with their connection. Pings detect a frozen Redis or a cut network within 10 s. `disconnect()`
- * closes it immediately, whatever state Redis is in.
- *
- * @param options.name of the connection in Redis
- * @param options.onReady called whenever the connection is ready; the caller subscribes then
+ * Creates a connection for pub/sub; the caller subscribes in `onReady`. Nothing is queued while
+ * Redis is down, and subscriptions end with their connection. Pings detect a frozen Redis or a cut
+ * network within 10 s. `disconnect()` closes it immediately, whatever state Redis is in.
  */
 export function createSubscriber(
   url: string,
@@ -127,7 +120,6 @@ const REJECTED = 'redis refuses the user or the password of REDIS_URL';
 /** Redis' errors for wrong credentials and missing rights. */
 const REJECTION = /^(WRONGPASS|NOAUTH|NOPERM) /;
 
-/** Logs each outage once, however many connections it breaks. */
 export type OutageLog = ReturnType<typeof createOutageLog>;
 
 /** Logs when the first of the watched connections fails, and when all of them are ready again. */
@@ -165,14 +157,11 @@ export function createOutageLog(logger: Logger) {
   };
 }
 
-/** Time limit for connecting, and for the command after it, in milliseconds. */
 const ACCESS_MS_MAX = 2_000;
 
 /**
- * Checks the user and the password of a Redis URL at start. A Redis that is down passes: the
- * service runs without it until it returns.
- *
- * @throws Error where Redis refuses; the message has no password
+ * Checks the user and the password of a Redis URL at start; throws where Redis refuses. A Redis
+ * that is down passes: the service runs without it until it returns.
  */
 export async function checkRedisAccess(url: string): Promise<void> {
   const redis = new Redis(url, {

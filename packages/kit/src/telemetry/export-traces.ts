@@ -25,11 +25,9 @@ const ERROR_INTERVAL_MS = 60_000;
 const LIMITS = { attributeCountLimit: 32, attributeValueLengthLimit: 256, eventCountLimit: 8, linkCountLimit: 4 };
 
 /**
- * Exports the spans of this process to an OpenTelemetry collector, in batches. Spans are dropped
- * while the queue is full.
- *
- * @param service becomes `service.name`, unless OTEL_SERVICE_NAME or OTEL_RESOURCE_ATTRIBUTES is set
- * @returns sends the last spans, within two seconds, and stops
+ * Exports the spans of this process to an OpenTelemetry collector, in batches; they are dropped
+ * while the queue is full. Returns a function that sends the last ones, within two seconds, and
+ * stops.
  */
 export function startTracing(service: string, config: TracingConfig, logger: Logger): () => Promise<void> {
   setGlobalErrorHandler(createErrorLog(logger));

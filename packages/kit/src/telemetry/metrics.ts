@@ -16,7 +16,6 @@ export type Reading = readonly [value: number, ...labels: string[]];
 /** Records values under fixed label values. */
 export type Observe = (value: number) => void;
 
-/** The metrics of a process in Prometheus' text format. */
 export interface Exposition {
   readonly contentType: string;
   render(): Promise<string>;
@@ -39,10 +38,8 @@ const describe = ({ name, help, labels = [] }: InstrumentOptions, registry: Regi
 };
 
 /**
- * Starts recording: without this call prom-client is not loaded and metrics record nothing.
- * Call it before services are composed.
- *
- * @param service label of the metric `latchkey_process_info`
+ * Starts recording: without this call prom-client is not loaded and metrics record nothing. Call it
+ * before services are composed.
  */
 export async function startMeasuring(service: string): Promise<Exposition> {
   const library = await import('prom-client');
@@ -110,7 +107,6 @@ export class Histogram {
   }
 }
 
-/** A value that is read at each scrape. */
 export class Gauge {
   readonly #sources = new Set<() => Iterable<Reading>>();
 
@@ -129,11 +125,7 @@ export class Gauge {
     });
   }
 
-  /**
-   * Adds a synchronous source; values with equal labels are added up. See also {@link Probe}.
-   *
-   * @returns removes the source
-   */
+  /** Adds a source; values with equal labels are added up. Returns a function that removes it. */
   watch(source: () => Iterable<Reading>): () => void {
     this.#sources.add(source);
     return () => void this.#sources.delete(source);
@@ -171,7 +163,6 @@ export class Probe<T> {
     this.#ageMsMax = options.ageMsMax ?? PROBE_AGE_MS_MAX;
   }
 
-  /** Undefined where it could not be read. */
   get value(): T | undefined {
     return this.#value;
   }

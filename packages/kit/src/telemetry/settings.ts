@@ -22,7 +22,6 @@ const metricsSettings = z
     when: () => true,
   });
 
-/** Where metrics are served, and the token that scrapers show. */
 export interface MetricsConfig {
   readonly host: string;
   readonly port: number;
@@ -41,7 +40,7 @@ const SAMPLERS = [...ROOT_SAMPLERS, ...ROOT_SAMPLERS.map((name) => `parentbased_
 const countSetting = (defaultCount: number, max = 1_000_000) => integerSetting(1, max).default(defaultCount);
 const fileSetting = z.string().refine(isReadable, "can't be read");
 
-/** Settings that the OTLP exporter reads itself. It ignores invalid values, so they are checked here. */
+/** Settings that the OTLP exporter reads itself, and ignores where they are invalid. */
 const EXPORTER_SETTINGS = {
   ENDPOINT: urlSetting('http:', 'https:'),
   PROTOCOL: z.literal('http/protobuf', 'must be http/protobuf'),
@@ -81,7 +80,6 @@ const tracingSettings = z
     message: 'must be at most OTEL_BSP_MAX_QUEUE_SIZE (2048 unless set)',
   });
 
-/** How traces are sampled and batched. */
 export type TracingConfig = z.output<typeof tracingSettings>;
 
 /** Reads the settings of traces; undefined unless an endpoint is set. Throws ConfigError. */

@@ -12,7 +12,6 @@ export interface TelemetryConfig {
   readonly tracing: TracingConfig | undefined;
 }
 
-/** Metrics and traces of a process. */
 export type Telemetry = Awaited<ReturnType<typeof openTelemetry>>;
 
 /** Reads the settings of metrics and traces. Throws ConfigError. */
@@ -27,8 +26,6 @@ export function readTelemetryConfig(env: NodeJS.ProcessEnv): TelemetryConfig {
 /**
  * Starts metrics and traces where settings ask for them; else prom-client and OpenTelemetry's SDK
  * are not loaded. Call it before services are composed.
- *
- * @param name name of the service, without `latchkey-`
  */
 export async function openTelemetry(name: string, { metrics, tracing }: TelemetryConfig, logger?: Logger) {
   const exposition = metrics && (await startMeasuring(name));
@@ -36,7 +33,6 @@ export async function openTelemetry(name: string, { metrics, tracing }: Telemetr
     tracing && (await import('./export-traces.ts')).startTracing(name, tracing, logger ?? createLogger(name, 'warn'));
   let server: AdminListener | undefined;
   return {
-    /** Port of the admin listener, once it listens. */
     get metricsPort(): number | undefined {
       return server?.port;
     },

@@ -9,7 +9,6 @@ import {
   trace,
 } from '@opentelemetry/api';
 
-/** Options of a span. */
 export interface SpanOptions {
   /** From a small set, like metric labels. */
   readonly name: string;
@@ -22,7 +21,6 @@ export interface SpanOptions {
   readonly link?: string | undefined;
 }
 
-/** A span that has started. */
 export class ActiveSpan {
   readonly #span: Span;
   readonly context: Context;
@@ -70,7 +68,6 @@ const api = {
     return context.with(span.context, run);
   },
 
-  /** `traceparent` of the active span. */
   traceparent(): string | undefined {
     const span = trace.getActiveSpan();
     return span && formatTraceparent(span);
@@ -84,12 +81,10 @@ const api = {
   },
 };
 
-/** Starts spans with OpenTelemetry's API. */
 export type Tracer = typeof api;
 
 let isTracing = false;
 
-/** Makes {@link activeTracer} return a tracer from now on. */
 export function enableTracing(): void {
   isTracing = true;
 }

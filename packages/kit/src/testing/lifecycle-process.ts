@@ -4,7 +4,7 @@ import { runProcess } from '../process/lifecycle.ts';
 /** A process for the tests of `runProcess`; its argument says how it behaves. */
 const behaviour = process.argv[2] ?? '';
 const logger = createLogger('child', 'info');
-// Keeps the process alive the way a server does.
+// The process stays alive as with a server.
 const work = setInterval(() => undefined, 1_000);
 
 await runProcess(
@@ -22,5 +22,6 @@ await runProcess(
       process.stdout.write('stopped\n');
     },
   },
-  { logger, stopTimeoutMs: Number(process.argv[3] ?? 10_000) },
+  logger,
+  Number(process.argv[3] ?? 10_000),
 );

@@ -3,7 +3,7 @@ import { createLogger, type Logger } from '../log/logger.ts';
 /** A line as it was written. */
 export type LogLine = Readonly<Record<string, unknown>> & { readonly msg: string };
 
-/** A logger that keeps its lines. */
+/** A logger that stores its lines. */
 export function memoryLogger(): { readonly logger: Logger; readonly lines: LogLine[] } {
   const lines: LogLine[] = [];
   const write = (text: string) => void lines.push(JSON.parse(text) as LogLine);

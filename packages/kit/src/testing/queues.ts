@@ -1,10 +1,13 @@
 import { onTestFinished } from 'vitest';
-import type { QueueJob } from '../queue/job.ts';
+import { QUEUE_PREFIX, type QueueJob } from '../queue/job.ts';
 import { createQueueProducer } from '../queue/producer.ts';
 import { createQueueWorker, type QueueWorkerOptions } from '../queue/worker.ts';
 import { memoryLogger } from './memory-logger.ts';
 
 export const QUEUE = 'things';
+
+/** A key of the queue in Redis. */
+export const key = (name: string) => `${QUEUE_PREFIX}:${QUEUE}:${name}`;
 
 export const job = (id: string, data: object = {}): QueueJob => ({ id, name: 'thing', data });
 
