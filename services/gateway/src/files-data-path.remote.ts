@@ -2,7 +2,7 @@ import type { Agent, IncomingHttpHeaders, IncomingMessage, RequestOptions, Serve
 import { ACTOR_HEADER } from '@latchkey/audit/actor';
 import { releaseBytes, writeChunk } from '@latchkey/kit/http/write-chunk';
 import { CallQueue } from '@latchkey/kit/process/call-queue';
-import { boundConnect, createBodyClient, unreachable } from '@latchkey/kit/rpc/client/body-client';
+import { createBodyClient, unreachable } from '@latchkey/kit/rpc/client/body-client';
 import { bearer } from '@latchkey/kit/rpc/credentials';
 import { REQUEST_ID_HEADER, TRACEPARENT_HEADER } from '@latchkey/kit/rpc/route';
 import { activeTracer } from '@latchkey/kit/telemetry/tracing';
@@ -44,7 +44,7 @@ export interface RemoteFilesOptions {
 }
 
 /** The data path over HTTP to the files service in a process of its own. */
-export function createRemoteFilesDataPath(options: RemoteFilesOptions): FilesDataPath & { close(): Promise<void> } {
+export function createRemoteFilesDataPath(options: RemoteFilesOptions): FilesDataPath {
   const { baseUrl, credential, tls, uploadTimeoutMs } = options;
   const bodies = createBodyClient(baseUrl, credential, tls);
   const { origin } = new URL(baseUrl);
@@ -77,7 +77,6 @@ export function createRemoteFilesDataPath(options: RemoteFilesOptions): FilesDat
       const response = await starts.run(clientNetwork, () => begin(url, agent, { req, res, requestId, own }));
       await passOn(response, res);
     },
-    close: () => bodies.close(),
   };
 }
 
@@ -99,7 +98,6 @@ async function begin(url: string, agent: Agent, { req, res, requestId, own }: Do
     if (typeof value === 'string') headers[name] = value;
   }
   const upstream = request(url, { agent, method: req.method ?? 'GET', headers, highWaterMark: 0 } as RequestOptions);
-  boundConnect(upstream);
   // Node's parser copies the body out of each read. V8 would collect the reads after 64 MiB.
   upstream.once('socket', (socket) => socket.on('data', releaseBytes));
   res.once('close', () => upstream.destroy());

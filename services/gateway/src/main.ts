@@ -32,7 +32,7 @@ await runProgram({
         stop: () =>
           stopAll(
             () => gateway.stop(),
-            () => Promise.all([identity.close(), apps.close(), files.close(), filesData.close()]),
+            () => Promise.all([identity.close(), apps.close(), files.close()]),
           ),
       };
     }),

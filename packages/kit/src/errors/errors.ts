@@ -1,10 +1,7 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 import { ErrorInfoSchema } from '@latchkey/proto/latchkey/rpc/v1/error_pb';
 
-/**
- * The one table from the kind of a failure to its Connect code, its HTTP status and the envelope code it has unless the
- * catalogue entry names another (specification 7, decisions 3).
- */
+/** Connect code, HTTP status and default envelope code of each kind of failure. */
 export const ERROR_KINDS = {
   malformed: { connectCode: Code.InvalidArgument, httpStatus: 400, envelopeCode: 'VALIDATION_ERROR' },
   invalid: { connectCode: Code.InvalidArgument, httpStatus: 400, envelopeCode: 'bad_request' },
@@ -30,13 +27,13 @@ export interface ErrorDefinition {
   readonly code?: string;
   /** Sentence for the client. It names no secret and nothing of another account. */
   readonly message: string;
-  /** Input that broke the rule; `request` unless set. A service names the input, the gateway adds where it is. */
+  /** Input that broke the rule; `request` unless set. The gateway adds where it is. */
   readonly path?: string;
   /** The rule in words, such as `must be 6 to 32 characters`; the message unless set. */
   readonly rule?: string;
 }
 
-/** One input that broke a rule, and the rule in words, which never repeat the input (decisions 3). */
+/** One input that broke a rule, and the rule in words, which never repeat the input. */
 export interface ErrorDetail {
   readonly path: string;
   readonly message: string;
@@ -71,7 +68,7 @@ export class DomainError extends Error {
     this.details = DETAILED_CODES.has(this.code) ? known : [];
   }
 
-  /** The same error with these details instead of its own. */
+  /** The same error with other details. */
   withDetails(...details: readonly ErrorDetail[]): DomainError {
     return new DomainError(this.reason, this, this.metadata, details);
   }
@@ -82,7 +79,6 @@ export class DomainError extends Error {
   }
 }
 
-/** One function per reason, which builds the error to throw. */
 export type Catalogue<T> = { readonly [R in keyof T]: (metadata?: Readonly<Record<string, string>>) => DomainError };
 
 /**
@@ -108,7 +104,7 @@ export const commonErrors = defineErrors({
     rule: 'must be sent in chunks of at least 256 bytes',
   },
   dependency_unavailable: { kind: 'unavailable', message: 'The service is temporarily unavailable' },
-  too_many_calls: { kind: 'unavailable', message: 'The service has too much to do at the moment' },
+  too_many_calls: { kind: 'unavailable', message: 'The service is overloaded. Try again later.' },
 });
 
 /** The error as it travels: the kind's Connect code with an `ErrorInfo` detail. */
@@ -124,13 +120,10 @@ export function toConnectError(err: DomainError): ConnectError {
   return new ConnectError(err.message, connectCode, undefined, [{ desc: ErrorInfoSchema, value }], err);
 }
 
-const NOT_ASKED: ReadonlySet<Code> = new Set([Code.Unavailable, Code.DeadlineExceeded, Code.Unauthenticated]);
+/** The callee was not reached, or rejected the credential of this service. */
+const UNREACHED_CODES: ReadonlySet<Code> = new Set([Code.Unavailable, Code.DeadlineExceeded, Code.Unauthenticated]);
 
-/**
- * The domain error behind a failed call, or undefined when the failure is none: a masked internal error, or a transport's.
- * Codes are not interpreted beyond `unavailable` and `deadline_exceeded`, which mean that the callee could not be asked, and `unauthenticated`, which
- * means that it refused the credential of this service: what a client presents is refused with a reason.
- */
+/** The domain error of a failed call; undefined for a masked or a transport error. */
 export function fromConnectError(err: unknown): DomainError | undefined {
   if (err instanceof DomainError) return err;
   if (!(err instanceof ConnectError)) return undefined;
@@ -140,10 +133,10 @@ export function fromConnectError(err: unknown): DomainError | undefined {
     const details = info.details.map(({ path, message }) => ({ path, message }));
     return new DomainError(info.reason, definition, info.metadata, details);
   }
-  return NOT_ASKED.has(err.code) ? commonErrors.dependency_unavailable() : undefined;
+  return UNREACHED_CODES.has(err.code) ? commonErrors.dependency_unavailable() : undefined;
 }
 
-/** Whether a call failed because no process of the callee could be reached, or because the one that took it went away. */
+/** Whether a call failed because the callee was not reached, or ended during the call. */
 export function isUnreachable(err: unknown): boolean {
   return err instanceof ConnectError && err.code === Code.Unavailable && err.findDetails(ErrorInfoSchema).length === 0;
 }

@@ -4,19 +4,7 @@ import { DEADLINE_MS_MAX, MESSAGE_BYTES_MAX } from './route.ts';
 /** Request headers as a plain record, or anything else that `Headers` accepts. */
 export type HeaderSource = ConstructorParameters<typeof Headers>[0];
 
-/** An `AbortController`, or something cheaper. */
-export interface Abortable {
-  abort(reason?: unknown): void;
-}
-
-/** Limits of one call. */
-export interface CallLimits {
-  readonly signal: AbortSignal | undefined;
-  /** Time until the deadline, in milliseconds. */
-  readonly timeoutMs: number;
-}
-
-/** The error of a call whose caller gave up. */
+/** The error of a call that its caller has canceled. */
 export function canceled(): ConnectError {
   return new ConnectError('the call was canceled', Code.Canceled);
 }
@@ -30,12 +18,12 @@ export function tooLarge(what: 'request' | 'response'): ConnectError {
   return new ConnectError(`the ${what} is larger than ${MESSAGE_BYTES_MAX} bytes`, Code.ResourceExhausted);
 }
 
-/** The error of a call that an aborted signal ended; a deadline is passed on as such. */
+/** The error of a call that an aborted signal ended: a deadline, or else a cancellation. */
 export function endedBy({ reason }: AbortSignal): ConnectError {
   return reason instanceof ConnectError && reason.code === Code.DeadlineExceeded ? deadlineExceeded() : canceled();
 }
 
-/** A client's deadline in whole milliseconds, within what servers allow; undefined, 0 and less mean the maximum. */
+/** A client's deadline in milliseconds, limited to the maximum, which is also the default. */
 export function clientTimeoutMs(timeoutMs: number | undefined): number {
   return timeoutMs === undefined || !(timeoutMs > 0) ? DEADLINE_MS_MAX : Math.min(Math.ceil(timeoutMs), DEADLINE_MS_MAX);
 }
@@ -45,11 +33,23 @@ export function timeLeftMs(deadlineAt: number): number {
   return Math.max(1, Math.ceil(deadlineAt - performance.now()));
 }
 
+/** Limits of one call. */
+interface CallLimits {
+  readonly signal: AbortSignal | undefined;
+  readonly timeoutMs: number;
+}
+
 /**
- * Runs a call until it ends, its deadline passes or its caller gives up, whichever is first. Then aborts
- * `call`, so that whatever still runs for it can stop.
+ * Runs a call until it ends, its deadline passes or its caller cancels it, whichever is first. Then
+ * aborts `call`, so that remaining work for it stops: with a reason unless the call succeeded.
+ *
+ * @param call an `AbortController`, or something cheaper
  */
-export function runCall<T>({ signal, timeoutMs }: CallLimits, call: Abortable, run: () => Promise<T>): Promise<T> {
+export function runCall<T>(
+  { signal, timeoutMs }: CallLimits,
+  call: { abort(reason?: unknown): void },
+  run: () => Promise<T>,
+): Promise<T> {
   if (signal?.aborted) return Promise.reject(endedBy(signal));
   return new Promise<T>((resolve, reject) => {
     const release = () => {

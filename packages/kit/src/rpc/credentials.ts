@@ -1,12 +1,12 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import { Code, ConnectError } from '@connectrpc/connect';
 
-/** Whether an `Authorization` header carries an accepted credential. */
+/** Whether an `Authorization` header is accepted. */
 export type CredentialCheck = (authorization: string | undefined) => boolean;
 
 const digest = (text: string) => hash('sha256', text, 'buffer');
 
-/** Accepts `Bearer <credential>` for each given credential, in constant time. Two allow rotation without a stop. */
+/** Accepts `Bearer <credential>` in constant time. Two credentials allow rotation. */
 export function createCredentialCheck(credentials: readonly string[]): CredentialCheck {
   const accepted = credentials.map((credential) => digest(bearer(credential)));
   return (authorization) => {

@@ -1,10 +1,11 @@
 import type { DescMethodUnary } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
-import { Counter, Histogram, type Observe } from '../telemetry/metrics.ts';
+import { Counter, Histogram } from '../telemetry/metrics.ts';
 import { type ActiveSpan, activeTracer, type SpanOptions } from '../telemetry/tracing.ts';
+import { methodPath } from './route.ts';
 
 const labels = ['service', 'method', 'code'];
-/** Most calls take milliseconds; those that wait for an unreachable database end at 2.5 and 4.5 s. */
+/** Most calls take milliseconds. Waits for an unreachable database end at 2.5 and 4.5 s. */
 const CALL_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
 export const rpcServed = new Histogram({
@@ -45,37 +46,32 @@ export function codeName(err: unknown): string {
 }
 
 /** Measures the calls of one method. */
-export interface CallTimer {
-  readonly ok: Observe;
-  failed(seconds: number, code: string): void;
-}
+export type CallTimer = (seconds: number, code: string) => void;
 
 /** A timer for a method; undefined while metrics are off. */
-export function callTimer(histogram: Histogram, method: DescMethodUnary): CallTimer | undefined {
-  const ok = histogram.child(method.parent.typeName, method.name, 'ok');
-  return ok && { ok, failed: (seconds, code) => histogram.observe(seconds, method.parent.typeName, method.name, code) };
+export function callTimer(histogram: Histogram, { name, parent }: DescMethodUnary): CallTimer | undefined {
+  const ok = histogram.child(parent.typeName, name, 'ok');
+  return ok && ((seconds, code) => (code === 'ok' ? ok(seconds) : histogram.observe(seconds, parent.typeName, name, code)));
 }
 
-/** What the spans of a method's calls have in common at both ends. */
+/** Options of the spans at both ends of a call. */
 export function rpcSpan(method: DescMethodUnary): Omit<SpanOptions, 'kind'> {
-  const name = `${method.parent.typeName}/${method.name}`;
+  const name = methodPath(method).slice(1);
   return { name, attributes: { 'rpc.system.name': 'connectrpc', 'rpc.method': name } };
 }
 
-/** Runs a call with its time measured and a span active, as far as either is given. */
+/** Measures a call and runs it in a span, if given. */
 export async function observed<T>(timer: CallTimer | undefined, span: ActiveSpan | undefined, run: () => Promise<T>): Promise<T> {
   const startedAt = performance.now();
-  const elapsedSeconds = () => (performance.now() - startedAt) / 1_000;
+  let code = 'ok';
   try {
-    const result = await (span ? activeTracer()?.within(span, run) : run());
-    timer?.ok(elapsedSeconds());
-    return result as T;
+    return (await (span ? activeTracer()?.within(span, run) : run())) as T;
   } catch (err) {
-    const code = codeName(err);
-    timer?.failed(elapsedSeconds(), code);
+    code = codeName(err);
     span?.fail(code);
     throw err;
   } finally {
+    timer?.((performance.now() - startedAt) / 1_000, code);
     span?.end();
   }
 }

@@ -19,8 +19,8 @@ export const REQUEST_ID_HEADER = 'x-request-id';
 export const TRACEPARENT_HEADER = 'traceparent';
 
 /**
- * `traceparent` of calls that belong to no request, such as polling. Some samplers ignore the parent
- * and would record them all as one endless trace, so the server must recognise them.
+ * `traceparent` of calls outside requests, such as polling. The server ignores it: some samplers
+ * would record all these calls as one endless trace.
  */
 export const NO_TRACE = '00-00000000000000000000000000000001-0000000000000001-00';
 

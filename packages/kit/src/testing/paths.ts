@@ -64,12 +64,15 @@ const toOurs = (client: (url: string, credential: string) => Transport, port: 'u
 const connectDeadline = { 'connect-timeout-ms': '50' };
 const grpcDeadline = { 'grpc-timeout': '50m' };
 
-/** Our own client. */
-export const UNARY_PATH: Path = { name: 'our client, our server', open: toOurs(openTransport) };
+export const GRPC_PATH: Path = {
+  name: 'gRPC client, our gRPC port',
+  open: toOurs(grpc, 'grpcUrl'),
+  deadlineHeader: grpcDeadline,
+};
 
 /** Paths to our server, each in another protocol or with another client. */
 export const PATHS_TO_OUR_SERVER: readonly Path[] = [
-  UNARY_PATH,
+  { name: 'our client, our server', open: toOurs(openTransport) },
   {
     name: 'Connect client, our server',
     open: toOurs((...to) => createConnectTransport({ ...http1(...to), useBinaryFormat: true })),
@@ -85,7 +88,7 @@ export const PATHS_TO_OUR_SERVER: readonly Path[] = [
     open: toOurs((...to) => createGrpcWebTransport(http1(...to))),
     deadlineHeader: grpcDeadline,
   },
-  { name: 'gRPC client, our gRPC port', open: toOurs(grpc, 'grpcUrl'), deadlineHeader: grpcDeadline },
+  GRPC_PATH,
 ];
 
 /** Every way to a handler. */

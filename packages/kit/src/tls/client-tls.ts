@@ -6,13 +6,14 @@ import {
   type RequestOptions,
 } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
+import type { Socket } from 'node:net';
 import { buildConnector } from 'undici';
 import type { ServiceTls } from './service-tls.ts';
 
-/** Longest wait for a connection of a pool, its handshake included, in milliseconds. */
+/** Longest wait for a connection, its handshake included, in milliseconds. */
 const CONNECT_TIMEOUT_MS = 2_000;
 
-/** How an undici pool opens connections, each with the current certificate. */
+/** Opens connections of an undici pool, each with the current certificate. */
 export function createConnector(tls: ServiceTls | undefined): buildConnector.connector {
   const connect = () =>
     buildConnector({ timeout: CONNECT_TIMEOUT_MS, allowH2: false, ...(tls && { secureContext: tls.context }) });
@@ -26,23 +27,23 @@ export function createConnector(tls: ServiceTls | undefined): buildConnector.con
 
 /** An agent of Node whose connections serve one request, each with the current certificate. */
 export function createAgent(tls: ServiceTls | undefined): HttpAgent {
-  return tls ? new ServiceAgent(tls) : new HttpAgent({ keepAlive: false });
+  if (!tls) return new HttpAgent({ keepAlive: false });
+  const agent = new HttpsAgent({ keepAlive: false });
+  const createConnection = agent.createConnection.bind(agent);
+  agent.createConnection = (options, ...rest) =>
+    createConnection({ ...options, secureContext: tls.context } as AgentOptions, ...rest);
+  return agent;
 }
 
-class ServiceAgent extends HttpsAgent {
-  readonly #tls: ServiceTls;
-
-  constructor(tls: ServiceTls) {
-    super({ keepAlive: false });
-    this.#tls = tls;
-  }
-
-  override createConnection(options: AgentOptions, callback?: Parameters<HttpsAgent['createConnection']>[1]) {
-    return super.createConnection({ ...options, secureContext: this.#tls.context } as AgentOptions, callback);
-  }
-}
-
-/** Node's `request`, for either scheme. */
+/** Node's `request`, for either scheme. Fails unless it gets a connection in time. */
 export function request(url: URL | string, options: RequestOptions): ClientRequest {
-  return new URL(url).protocol === 'https:' ? httpsRequest(url, options) : httpRequest(url, options);
+  const isSecure = new URL(url).protocol === 'https:';
+  const req = isSecure ? httpsRequest(url, options) : httpRequest(url, options);
+  // Node's own time-outs also count what comes after the connection.
+  return req.once('socket', (socket: Socket) => {
+    if (!socket.connecting) return;
+    const timer = setTimeout(() => req.destroy(new Error('no connection in time')), CONNECT_TIMEOUT_MS);
+    const clear = () => clearTimeout(timer);
+    socket.once(isSecure ? 'secureConnect' : 'connect', clear).once('close', clear);
+  });
 }

@@ -15,19 +15,33 @@ export function serverTlsOptions(tls: ServiceTls): TlsOptions {
   return { ...contextOptions(tls), requestCert: true, rejectUnauthorized: true, handshakeTimeout: HANDSHAKE_TIMEOUT_MS };
 }
 
-/** Has new connections of a server use the renewed files. */
-export function followRenewals(tls: ServiceTls, server: { setSecureContext(options: TlsOptions): void }): void {
-  tls.onRenewal(() => server.setSecureContext(contextOptions(tls)));
-}
-
 /** Without tickets: a resumed session would outlive the certificate that it began with. */
-function contextOptions({ files: { cert, key, ca } }: ServiceTls): TlsOptions {
-  return { cert, key, ca, secureOptions: constants.SSL_OP_NO_TICKET };
+function contextOptions({ files }: ServiceTls): TlsOptions {
+  return { ...files, secureOptions: constants.SSL_OP_NO_TICKET };
 }
 
 /**
- * Calls back when a connection is no longer trusted: its peer's certificate expires, or the files change,
- * as they may hold another authority. A peer that is still trusted opens another connection.
+ * Uses renewed files for new connections, and logs failed handshakes, as of peers without a trusted
+ * certificate, but not those that the peer abandoned.
+ */
+export function secureServer(server: TlsServer, tls: ServiceTls, log: LogRejection): void {
+  tls.onRenewal(() => server.setSecureContext(contextOptions(tls)));
+  // The address is cached when it is first read, and unknown once the connection is closed.
+  server.on('connection', (socket: Socket) => void socket.remoteAddress);
+  server.on('tlsClientError', (err: NodeJS.ErrnoException, { authorizationError, _parent: socket }: Wrapped) => {
+    const reason = authorizationError ? String(authorizationError) : err.code;
+    if (reason !== undefined && reason !== 'ECONNRESET') log(socket?.remoteAddress, { reason });
+  });
+}
+
+type TlsServer = NetServer & { setSecureContext(options: TlsOptions): void };
+
+/** Node's undocumented link to the connection below, which knows the peer's address longer. */
+type Wrapped = TLSSocket & { readonly _parent?: Socket };
+
+/**
+ * Calls back when a connection is no longer trusted: its peer's certificate expires, or the files
+ * change, as they may contain another authority. A peer that is still trusted connects again.
  */
 export function whenUntrusted(tls: ServiceTls, socket: TLSSocket, end: () => void): void {
   const validTo = socket.getPeerX509Certificate()?.validToDate.getTime() ?? 0;
@@ -36,18 +50,5 @@ export function whenUntrusted(tls: ServiceTls, socket: TLSSocket, end: () => voi
   socket.once('close', () => {
     clearTimeout(timer);
     unsubscribe();
-  });
-}
-
-/** Node's undocumented link to the connection below, which still knows the address of a peer that is gone. */
-type Wrapped = TLSSocket & { readonly _parent?: Socket };
-
-/** Logs peers whose handshake fails, such as those without a trusted certificate; not those that go away. */
-export function logRejectedPeers(server: NetServer, log: LogRejection): void {
-  // The address is cached when it is first read, and unknown once the connection is closed.
-  server.on('connection', (socket: Socket) => void socket.remoteAddress);
-  server.on('tlsClientError', (err: NodeJS.ErrnoException, { authorizationError, _parent: socket }: Wrapped) => {
-    const reason = authorizationError ? String(authorizationError) : err.code;
-    if (reason !== undefined && reason !== 'ECONNRESET') log(socket?.remoteAddress, { reason });
   });
 }

@@ -1,27 +1,19 @@
 import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createSecureContext, type SecureContext } from 'node:tls';
-import { ConfigError } from '../config/settings.ts';
+import { ConfigError, readTogether } from '../config/settings.ts';
 import type { Logger } from '../log/logger.ts';
 
-/** Paths of PEM files: the certificate of a process with its chain, its key, and the authorities of its peers. */
-export interface TlsPaths {
-  readonly SERVICE_TLS_CERT_FILE: string;
-  readonly SERVICE_TLS_KEY_FILE: string;
-  readonly SERVICE_TLS_CA_FILE: string;
-}
+/** Paths of PEM files: the certificate chain and key of a process, and its peers' authorities. */
+export type TlsPaths = Readonly<Record<'SERVICE_TLS_CERT_FILE' | 'SERVICE_TLS_KEY_FILE' | 'SERVICE_TLS_CA_FILE', string>>;
 
-/** What the files hold. */
-interface TlsFiles {
-  readonly cert: string;
-  readonly key: string;
-  readonly ca: string;
-}
+/** What the files contain. */
+type TlsFiles = Readonly<Record<'cert' | 'key' | 'ca', string>>;
 
-/** How often the files are read, in milliseconds. Watching them would miss volumes that are mounted anew. */
+/** How often the files are read, in milliseconds. Watching them would miss remounted volumes. */
 const READ_INTERVAL_MS = 5_000;
 
-/** The certificate with which a process proves itself to other services, and the authorities that it trusts. */
+/** The certificate of a process for other services, and the authorities that it trusts. */
 export class ServiceTls {
   readonly #paths: TlsPaths;
   readonly #listeners = new Set<() => void>();
@@ -41,29 +33,28 @@ export class ServiceTls {
     return this.#files;
   }
 
-  /** For connections that are opened now. */
+  /** For new connections. */
   get context(): SecureContext {
     return this.#context;
   }
 
-  /** Calls back whenever the files have changed. Returns a function that ends this. */
+  /** Calls back whenever the files have changed. Returns a function that unsubscribes. */
   onRenewal(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
   }
 
-  /** Reads the files again every few seconds until it is closed, so that certificates are renewed without a stop. */
+  /** Reads the files every few seconds, so that certificates are renewed without a restart. */
   watch(logger: Logger): void {
     logger.info({ validTo: new X509Certificate(this.#files.cert).validToDate }, 'service certificate');
     this.#timer = setInterval(() => this.reload(logger), READ_INTERVAL_MS).unref();
   }
 
-  /** Uses what the files hold now, unless it is invalid, as while only one of them has been replaced. */
+  /** Uses the current files unless they are invalid, as while only one has been replaced. */
   reload(logger: Logger): void {
     try {
       const files = readFiles(this.#paths);
-      const { cert, key, ca } = this.#files;
-      if (files.cert !== cert || files.key !== key || files.ca !== ca) {
+      if (JSON.stringify(files) !== JSON.stringify(this.#files)) {
         this.#context = createContext(files);
         this.#files = files;
         for (const listener of this.#listeners) listener();
@@ -83,18 +74,16 @@ export class ServiceTls {
 }
 
 function readFiles(paths: TlsPaths): TlsFiles {
-  const problems: string[] = [];
-  const read = (name: keyof TlsPaths) => {
+  const reader = (name: keyof TlsPaths) => () => {
     try {
       return readFileSync(paths[name], 'utf8');
     } catch (err) {
-      problems.push(`${name} can't be read (${(err as NodeJS.ErrnoException).code})`);
-      return '';
+      throw new ConfigError(`${name} can't be read (${(err as NodeJS.ErrnoException).code})`);
     }
   };
-  const files = { cert: read('SERVICE_TLS_CERT_FILE'), key: read('SERVICE_TLS_KEY_FILE'), ca: read('SERVICE_TLS_CA_FILE') };
-  if (problems.length > 0) throw new ConfigError(problems.join('\n'));
-  return files;
+  const names = ['SERVICE_TLS_CERT_FILE', 'SERVICE_TLS_KEY_FILE', 'SERVICE_TLS_CA_FILE'] as const;
+  const [cert = '', key = '', ca = ''] = readTogether(...names.map(reader));
+  return { cert, key, ca };
 }
 
 /** OpenSSL checks that the key belongs to the certificate; peers check the rest. */

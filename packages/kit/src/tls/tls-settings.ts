@@ -9,20 +9,16 @@ export const serviceTlsSettings = {
   SERVICE_TLS_CA_FILE: z.string().optional(),
 };
 
+const NAMES = Object.keys(serviceTlsSettings) as ReadonlyArray<keyof TlsPaths>;
+
 const SCHEMES = new Set(['http:', 'https:']);
 
 /** Origin of another service: `https:` where there is TLS between services, else `http:`. */
-export const serviceUrlSetting = urlSetting('http:', 'https:').refine(
-  // What is no such URL has been reported already.
-  (text) => !SCHEMES.has(URL.parse(text)?.protocol ?? '') || isOrigin(new URL(text)),
-  'must be http://host:port or https://host:port, and nothing more',
-);
-
-function isOrigin({ pathname, search, hash, username, password }: URL): boolean {
-  return pathname === '/' && `${search}${hash}${username}${password}` === '';
-}
-
-const NAMES = Object.keys(serviceTlsSettings) as ReadonlyArray<keyof TlsPaths>;
+export const serviceUrlSetting = urlSetting(...SCHEMES).refine((text) => {
+  const url = URL.parse(text);
+  // Other schemes have been reported already.
+  return !url || !SCHEMES.has(url.protocol) || url.href === `${url.origin}/`;
+}, 'must be http://host:port or https://host:port, and nothing more');
 
 /**
  * Checks that the settings of TLS agree, and the files.
@@ -31,18 +27,16 @@ const NAMES = Object.keys(serviceTlsSettings) as ReadonlyArray<keyof TlsPaths>;
  * @throws ConfigError naming every problem
  */
 export function checkServiceTls(env: NodeJS.ProcessEnv, urlNames: readonly string[]): void {
-  const set = NAMES.filter((name) => env[name]);
-  const isOn = set.length > 0;
-  const wanted = isOn ? 'https:' : 'http:';
-  const problems = isOn ? NAMES.filter((name) => !env[name]).map((name) => `${name} is required with ${set[0]}`) : [];
+  const first = NAMES.find((name) => env[name]);
+  const [wanted, other, why] = first ? ['https:', 'http:', 'as'] : ['http:', 'https:', 'unless'];
+  const problems = NAMES.filter((name) => first && !env[name]).map((name) => `${name} is required with ${first}`);
   for (const name of urlNames) {
-    const { protocol = '' } = URL.parse(env[name] ?? '') ?? {};
-    if (!SCHEMES.has(protocol) || protocol === wanted) continue;
-    problems.push(`${name} must start with ${wanted}// ${isOn ? 'as' : 'unless'} SERVICE_TLS_CERT_FILE is set`);
+    if (URL.parse(env[name] ?? '')?.protocol !== other) continue;
+    problems.push(`${name} must start with ${wanted}// ${why} SERVICE_TLS_CERT_FILE is set`);
   }
   readTogether(
     () => {
-      if (problems.length > 0) throw new ConfigError(problems.join('\n'));
+      if (problems.length > 0) throw new ConfigError(...problems);
     },
     () => openServiceTls(env as Partial<TlsPaths>),
   );
@@ -50,7 +44,5 @@ export function checkServiceTls(env: NodeJS.ProcessEnv, urlNames: readonly strin
 
 /** TLS as it is set, or undefined. Throws ConfigError. */
 export function openServiceTls(config: Partial<Record<keyof TlsPaths, string | undefined>>): ServiceTls | undefined {
-  const { SERVICE_TLS_CERT_FILE, SERVICE_TLS_KEY_FILE, SERVICE_TLS_CA_FILE } = config;
-  if (!SERVICE_TLS_CERT_FILE || !SERVICE_TLS_KEY_FILE || !SERVICE_TLS_CA_FILE) return undefined;
-  return new ServiceTls({ SERVICE_TLS_CERT_FILE, SERVICE_TLS_KEY_FILE, SERVICE_TLS_CA_FILE });
+  return NAMES.every((name) => config[name]) ? new ServiceTls(config as TlsPaths) : undefined;
 }

@@ -43,12 +43,11 @@ async function startStore(byteSizeMax = Number.POSITIVE_INFINITY) {
 }
 
 function client(url: string, credential = CREDENTIAL) {
-  const bodies = createBodyClient(url, credential);
-  const send = (body: Readable, call: Partial<BodyCall> = {}) => {
-    const whole = { path: '/bodies', body, byteSize: undefined, requestId: 'r1', timeoutMs: 10_000, ...call };
-    return bodies.send(whole, UploadFileResponseSchema);
+  const { send } = createBodyClient(url, credential);
+  const defaults = { path: '/bodies', byteSize: undefined, requestId: 'r1', timeoutMs: 10_000 };
+  return {
+    send: (body: Readable, call: Partial<BodyCall> = {}) => send({ ...defaults, body, ...call }, UploadFileResponseSchema),
   };
-  return { ...bodies, send };
 }
 
 const pieces = (count: number) => Readable.from(Array.from({ length: count }, (_, i) => Buffer.alloc(MIB, i)));
@@ -69,8 +68,6 @@ const codeOf = (sent: Promise<unknown>) =>
 describe('a call whose request is a body', () => {
   it.each([
     [5, undefined],
-    [5, 5 * MIB],
-    [0, undefined],
     [0, 0],
   ])('carries %s MiB, declared as %s bytes', async (count, byteSize) => {
     const { url, seen } = await startStore();
@@ -81,18 +78,18 @@ describe('a call whose request is a body', () => {
     expect(seen).toMatchObject({ whole: 1, requestIds: ['r1'] });
   });
 
-  it.each([undefined, 200 * MIB])('hears of a rejection while it sends %s bytes', async (byteSize) => {
+  it('hears of a rejection while it sends', async () => {
     const { url, seen } = await startStore(3 * MIB);
-    const body = pieces(200);
+    const body = pieces(50);
     const err = await client(url)
-      .send(body, { byteSize })
+      .send(body, { byteSize: 50 * MIB })
       .catch((thrown: unknown) => thrown);
     expect(fromConnectError(err)).toMatchObject({ reason: 'file_rejected', httpStatus: 413, metadata: { by: 'store' } });
     expect(seen).toMatchObject({ whole: 0, broken: 0 });
     expect(body.destroyed).toBe(false);
   });
 
-  it('fails as unauthenticated without the credential, and as unavailable where nobody listens', async () => {
+  it('fails as unauthenticated without the credential, and as unavailable without a listener', async () => {
     const { url, stop } = await startStore();
     expect(await codeOf(client(url, 'wrong').send(pieces(20)))).toBe(Code.Unauthenticated);
     await stop();
@@ -102,8 +99,6 @@ describe('a call whose request is a body', () => {
   const CUT = 'HTTP/1.1 200 OK\r\nContent-Type: application/proto\r\nContent-Length: 10\r\n\r\n123';
   it.each([
     [0, ''],
-    [5 * MIB, ''],
-    [0, CUT],
     [5 * MIB, CUT],
   ])('fails as unavailable when the service goes away after %s bytes and the response %j', async (afterBytes, response) => {
     let received = 0;
@@ -123,7 +118,7 @@ describe('a call whose request is a body', () => {
     expect(await codeOf(client(`http://127.0.0.1:${port}`).send(stalled()))).toBe(Code.Internal);
   });
 
-  it('never looks whole to the service when it ends early: deadline, cancellation, lost source, size, cut', async () => {
+  it('is incomplete for the service when it ends early: deadline, cancellation, lost source, size, cut', async () => {
     const { url, seen } = await startStore();
     const { send } = client(url);
     expect(await codeOf(send(stalled(), { timeoutMs: 100 }))).toBe(Code.DeadlineExceeded);
@@ -155,20 +150,8 @@ describe('a call whose request is a body', () => {
         this.push(Buffer.alloc(64 * 1024));
       },
     });
-    const sent = codeOf(client(`http://127.0.0.1:${port}`).send(body, { timeoutMs: 1_000 }));
+    const sent = codeOf(client(`http://127.0.0.1:${port}`).send(body, { timeoutMs: 300 }));
     expect(await sent).toBe(Code.DeadlineExceeded);
     expect(read * 64 * 1024).toBeLessThan(32 * MIB);
-  });
-
-  it('is awaited when the client is closed', async () => {
-    const { url, seen } = await startStore();
-    const bodies = client(url);
-    const body = stalled();
-    const sent = bodies.send(body);
-    await eventually(() => seen.requestIds.length === 1);
-    const closed = bodies.close();
-    expect(await Promise.race([closed, new Promise((resolve) => setImmediate(resolve, 'waiting'))])).toBe('waiting');
-    body.push(null);
-    await Promise.all([sent, closed]);
   });
 });

@@ -1,29 +1,23 @@
 import { type ClientRequest, IncomingMessage } from 'node:http';
-import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
-import { TLSSocket } from 'node:tls';
 import type { DescMessage, MessageShape } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { releaseBytes } from '../../http/write-chunk.ts';
 import { inSpan } from '../../telemetry/tracing.ts';
 import { createAgent, request } from '../../tls/client-tls.ts';
 import type { ServiceTls } from '../../tls/service-tls.ts';
-import { type Abortable, runCall, tooLarge } from '../call.ts';
+import { runCall, tooLarge } from '../call.ts';
 import { bearer } from '../credentials.ts';
 import { MESSAGE_BYTES_MAX, REQUEST_ID_HEADER, TRACEPARENT_HEADER } from '../route.ts';
-import { CallCounter } from '../server/call-counter.ts';
-import { readMessage, type WholeResponse } from './response.ts';
-
-/** Longest wait for a connection, in milliseconds. */
-const CONNECT_TIMEOUT_MS = 2_000;
+import { readMessage, type WholeResponse } from './read-response.ts';
 
 /** A call whose request is a plain body. */
 export interface BodyCall {
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Read as fast as the service takes it, and never destroyed, even if it is not read to its end. */
+  /** Read as fast as the service takes it, and never destroyed. */
   readonly body: Readable;
-  /** Size of the body in bytes, if it is known. */
+  /** In bytes, if it is known. */
   readonly byteSize: number | undefined;
   readonly requestId: string;
   readonly signal?: AbortSignal | undefined;
@@ -33,52 +27,43 @@ export interface BodyCall {
 /** A client for `bodyRoute`s of a service. */
 export interface BodyClient {
   /**
-   * Sends a body with `PUT` and waits for the response, which may come before all is sent. Nothing is retried.
+   * Sends a body with `PUT`, once. The response may come before all is sent.
    *
-   * @throws ConnectError what the service answered; `unavailable` if it can't be reached or goes away;
-   *   `canceled` if the body is cut off, which the service sees too
+   * @throws ConnectError of the service; `unavailable` if it is not reached or ends; `canceled` if
+   *   the body is cut off, which the service sees too
    */
   send<O extends DescMessage>(call: BodyCall, output: O): Promise<MessageShape<O>>;
-  /** Resolves once the calls under way have ended. */
-  close(): Promise<void>;
 }
 
 /** @param baseUrl origin of the service's HTTP/1.1 port, `https:` with TLS */
 export function createBodyClient(baseUrl: string, credential: string, tls?: ServiceTls): BodyClient {
-  // A kept connection may be closed just before its next use, and a body can't be sent again.
+  // An idle connection may be closed just before its next use, and a body can't be sent again.
   const agent = createAgent(tls);
-  const calls = new CallCounter();
+  const attributes = { 'http.request.method': 'PUT' };
   return {
-    send: (call, output) =>
-      inSpan({ name: `PUT ${call.path}`, kind: 'client', attributes: { 'http.request.method': 'PUT' } }, async (span) => {
+    send: ({ path, body, byteSize, requestId, signal, timeoutMs, ...call }, output) =>
+      inSpan({ name: `PUT ${path}`, kind: 'client', attributes }, async (span) => {
         const headers = {
           ...call.headers,
           authorization: bearer(credential),
-          [REQUEST_ID_HEADER]: call.requestId,
+          [REQUEST_ID_HEADER]: requestId,
           ...(span && { [TRACEPARENT_HEADER]: span.traceparent }),
-          ...(call.byteSize === undefined ? { 'transfer-encoding': 'chunked' } : { 'content-length': call.byteSize }),
+          ...(byteSize === undefined ? { 'transfer-encoding': 'chunked' } : { 'content-length': byteSize }),
         };
-        const upload = new Upload(call.body, call.byteSize);
-        calls.enter();
-        try {
-          const send = () => upload.send(() => request(new URL(call.path, baseUrl), { agent, method: 'PUT', headers }));
-          return readMessage(output, await runCall({ signal: call.signal, timeoutMs: call.timeoutMs }, upload, send));
-        } finally {
-          calls.leave();
-        }
+        const upload = new Upload(body, byteSize);
+        const open = () => request(new URL(path, baseUrl), { agent, method: 'PUT', headers });
+        return readMessage(output, await runCall({ signal, timeoutMs }, upload, () => upload.send(open)));
       }),
-    close: () => calls.idle(),
   };
 }
 
-/** Sends one body. Unless all of it came, the connection is cut, so that the service can't take a part for the whole. */
-class Upload implements Abortable {
+/** Sends one body. Cuts the connection of an incomplete one, so that it is not accepted. */
+class Upload {
   readonly #body: Readable;
   readonly #byteSize: number | undefined;
-  #sentBytes = 0;
   #isSent = false;
   #req: ClientRequest | undefined;
-  #release = () => undefined as unknown;
+  #stopReading = (): unknown => undefined;
 
   constructor(body: Readable, byteSize: number | undefined) {
     this.#body = body;
@@ -90,55 +75,54 @@ class Upload implements Abortable {
     return new Promise((resolve, reject) => {
       const req = open();
       this.#req = req;
-      boundConnect(req);
-      // The service may reject it, and its clock starts, before the first byte is there.
+      // The service may reject it, and its deadline starts, before the first byte is there.
       req.flushHeaders();
       req.on('error', (err) => reject(unreachable(err)));
       req.on('response', (res) => resolve(this.#readResponse(res)));
-      this.#pump(req, reject);
+      this.#pump(req, () => {
+        reject(cutOff());
+        this.abort();
+      });
     });
   }
 
   abort(): void {
-    this.#release();
+    this.#stopReading();
     this.#req?.destroy();
   }
 
   async #readResponse(res: IncomingMessage): Promise<WholeResponse> {
     const isWhole = this.#isSent;
     // A service that answers early wants no more.
-    if (!isWhole) this.#release();
+    if (!isWhole) this.#stopReading();
     const response = await readWhole(res);
     if (response.status === 200 && !isWhole) throw new ConnectError('the body was answered before it was sent', Code.Internal);
     return response;
   }
 
-  #pump(req: ClientRequest, reject: (err: unknown) => void): void {
+  #pump(req: ClientRequest, cut: () => void): void {
     const body = this.#body;
-    const cut = () => {
-      this.#release();
-      reject(cutOff());
-      req.destroy();
-    };
+    const byteSize = this.#byteSize;
+    let sentBytes = 0;
     // Chunks of other streams may share memory.
     const isRequest = body instanceof IncomingMessage;
     const onData = (chunk: Uint8Array) => {
-      this.#sentBytes += chunk.byteLength;
-      if (this.#byteSize !== undefined && this.#sentBytes > this.#byteSize) cut();
+      sentBytes += chunk.byteLength;
+      if (byteSize !== undefined && sentBytes > byteSize) cut();
       else if (!req.write(chunk, () => isRequest && releaseBytes(chunk))) body.pause();
     };
     const onEnd = () => {
       // A request that was cut off may end like any other, but is not complete.
       const { complete = true } = body as Partial<IncomingMessage>;
-      if (!complete || (this.#byteSize !== undefined && this.#sentBytes !== this.#byteSize)) return cut();
-      this.#release();
+      if (!complete || (byteSize !== undefined && sentBytes !== byteSize)) return cut();
+      this.#stopReading();
       this.#isSent = true;
       req.end();
     };
     const onDrain = () => body.resume();
     body.on('data', onData).on('end', onEnd).on('error', cut).on('close', cut);
     req.on('drain', onDrain);
-    this.#release = () => {
+    this.#stopReading = () => {
       body.off('data', onData).off('end', onEnd).off('error', cut).off('close', cut);
       req.off('drain', onDrain);
       body.pause();
@@ -155,29 +139,18 @@ export function unreachable(err: Error): ConnectError {
   return new ConnectError(err.message, Code.Unavailable, undefined, undefined, err);
 }
 
-/** Fails a request that gets no connection in time. Node's own time-outs also count what comes after. */
-export function boundConnect(req: ClientRequest): void {
-  req.once('socket', (socket: Socket) => {
-    if (!socket.connecting) return;
-    const timer = setTimeout(() => req.destroy(new Error('no connection in time')), CONNECT_TIMEOUT_MS);
-    const clear = () => clearTimeout(timer);
-    socket.once(socket instanceof TLSSocket ? 'secureConnect' : 'connect', clear).once('close', clear);
-  });
-}
-
 async function readWhole(res: IncomingMessage): Promise<WholeResponse> {
   const chunks: Buffer[] = [];
   let size = 0;
   try {
     for await (const chunk of res as AsyncIterable<Buffer>) {
       size += chunk.byteLength;
-      if (size > MESSAGE_BYTES_MAX) break;
+      if (size > MESSAGE_BYTES_MAX) throw tooLarge('response');
       chunks.push(chunk);
     }
   } catch (err) {
-    throw unreachable(err as Error);
+    throw err instanceof ConnectError ? err : unreachable(err as Error);
   }
-  if (size > MESSAGE_BYTES_MAX) throw tooLarge('response');
   if (!res.complete) throw unreachable(new Error('the response was cut off'));
   return { status: res.statusCode ?? 0, headers: res.headers, body: Buffer.concat(chunks) };
 }

@@ -1,26 +1,26 @@
-import { create, type DescMessage, type Message, type MessageShape } from '@bufbuild/protobuf';
+import { create, type MessageShape } from '@bufbuild/protobuf';
 import { Code, ConnectError, type Transport } from '@connectrpc/connect';
 import type { Logger } from '../../log/logger.ts';
 import { clientTimeoutMs, type HeaderSource, runCall } from '../call.ts';
 import { methodPath, REQUEST_ID_HEADER, type RpcRoute } from '../route.ts';
-import { bindMethods, internalError } from '../server/bound-method.ts';
 import { UnaryContext } from '../server/unary-context.ts';
+import { bindMethods, internalError } from '../server/unary-method.ts';
 
 /**
- * A transport that calls the handlers of this process. Nothing is serialised: caller and handler share
- * messages, and neither may change them. Errors, deadlines and cancellation are those of the wire; sizes
- * are unlimited.
+ * A transport that calls the handlers of this process. Nothing is serialised: caller and handler
+ * share messages, and neither may change them. Errors, deadlines and cancellation are those of the
+ * wire; sizes are unlimited.
  */
 export function createDirectTransport(routes: readonly RpcRoute[], logger: Logger): Transport {
   const methods = bindMethods(routes, logger, { isDirect: true });
   return {
-    async unary(method, signal, timeoutMs, header, input, values) {
+    async unary(method, signal, timeoutMs, header, input) {
       const path = methodPath(method);
       const bound = methods.get(path);
       if (!bound) throw new ConnectError(`${path} is not implemented`, Code.Unimplemented);
-      const message = '$typeName' in input ? (input as Message) : create(method.input as DescMessage, input);
-      const limits = { signal: signal ?? undefined, timeoutMs: clientTimeoutMs(timeoutMs) };
-      const context = new UnaryContext(bound.method, path, header, limits.timeoutMs, values);
+      const message = create(method.input, input);
+      const limits = { signal, timeoutMs: clientTimeoutMs(timeoutMs) };
+      const context = new UnaryContext(bound.method, path, header, limits.timeoutMs);
       const output = await runCall(limits, context, () => bound.invoke(message, context, requestIdOf(header))).catch(
         (err: unknown) => {
           throw withWrittenHeaders(err, context);

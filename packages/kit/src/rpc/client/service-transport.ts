@@ -1,4 +1,4 @@
-import { create, type DescMessage, type DescMethodUnary, type Message } from '@bufbuild/protobuf';
+import { create, type DescMethodUnary } from '@bufbuild/protobuf';
 import { Code, ConnectError, type Transport } from '@connectrpc/connect';
 import { Pool } from 'undici';
 import { isMeasuring } from '../../telemetry/metrics.ts';
@@ -9,33 +9,28 @@ import { clientTimeoutMs, type HeaderSource, runCall } from '../call.ts';
 import { bearer } from '../credentials.ts';
 import { type CallTimer, callTimer, observed, rpcCalled, rpcSpan } from '../observe.ts';
 import { NO_TRACE, TRACEPARENT_HEADER } from '../route.ts';
-import { toUnaryResponse } from './response.ts';
+import { toUnaryResponse } from './read-response.ts';
 import { UnaryCall } from './unary-call.ts';
 
-/** More connections were slower (architecture 9). */
+/** More connections were slower. */
 const CONNECTIONS = 16;
 
-/** Age at which a connection is replaced, so that processes started later behind a balancer get their share. */
+/** Age at which a connection is replaced, so that a balancer can use new processes. */
 const CONNECTION_AGE_MS_MAX = 60_000;
 
-/** A transport that holds connections. */
-export interface ClosableTransport extends Transport {
-  /** Ends the connections once the calls under way have ended. */
-  close(): Promise<void>;
-}
-
 /**
- * A transport to a service of this deployment: unary calls of the Connect protocol in binary over an HTTP/1.1
- * pool (https://connectrpc.com/docs/protocol#unary-request). A canceled call costs one connection.
+ * A transport to a service: binary unary calls of the Connect protocol over an HTTP/1.1 pool
+ * (https://connectrpc.com/docs/protocol#unary-request). A canceled call costs one connection.
  *
  * @param baseUrl `http://host:port` of the service's HTTP/1.1 port, or `https:` with TLS
  * @param credential service credential to present
+ * @returns `close` closes the connections once the calls under way have ended
  */
 export function createServiceTransport(
   baseUrl: string,
   credential: string,
   { tls }: { readonly tls?: ServiceTls | undefined } = {},
-): ClosableTransport {
+): Transport & { close(): Promise<void> } {
   const authorization = bearer(credential);
   const pool = new Pool(baseUrl, {
     connections: CONNECTIONS,
@@ -49,9 +44,9 @@ export function createServiceTransport(
     bodyTimeout: 0,
   });
   const unary: Transport['unary'] = (method, signal, timeoutMs, header, input) => {
-    const limits = { signal: signal ?? undefined, timeoutMs: clientTimeoutMs(timeoutMs) };
+    const limits = { signal, timeoutMs: clientTimeoutMs(timeoutMs) };
     const call = new UnaryCall(pool, authorization, limits.timeoutMs);
-    const message = '$typeName' in input ? (input as Message) : create(method.input as DescMessage, input);
+    const message = create(method.input, input);
     return runCall(limits, call, async () => toUnaryResponse(method, await call.send(method, message, header)));
   };
   let closed: Promise<void> | undefined;
@@ -65,19 +60,16 @@ export function createServiceTransport(
   };
 }
 
-/** The same function while metrics and traces are off. The other end learns of the span by a header. */
+/** The same function while metrics and traces are off. A header carries the span to the service. */
 function observeCalls(unary: Transport['unary']): Transport['unary'] {
   const tracer = activeTracer();
   if (!tracer && !isMeasuring()) return unary;
   const timers = new Map<DescMethodUnary, CallTimer | undefined>();
-  const timerOf = (method: DescMethodUnary) => {
-    if (!timers.has(method)) timers.set(method, callTimer(rpcCalled, method));
-    return timers.get(method);
-  };
   return (method, signal, timeoutMs, header, ...rest) => {
+    if (!timers.has(method)) timers.set(method, callTimer(rpcCalled, method));
     const span = tracer?.traceparent() === undefined ? undefined : tracer.start({ ...rpcSpan(method), kind: 'client' });
     const traced = tracer ? withTraceparent(header, span?.traceparent ?? NO_TRACE) : header;
-    return observed(timerOf(method), span, () => unary(method, signal, timeoutMs, traced, ...rest));
+    return observed(timers.get(method), span, () => unary(method, signal, timeoutMs, traced, ...rest));
   };
 }
 

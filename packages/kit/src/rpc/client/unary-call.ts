@@ -2,9 +2,11 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { type DescMethodUnary, type Message, toBinary } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
 import type { Dispatcher, Pool } from 'undici';
-import { type Abortable, canceled, type HeaderSource, timeLeftMs, tooLarge } from '../call.ts';
+import { type HeaderSource, timeLeftMs, tooLarge } from '../call.ts';
 import { MESSAGE_BYTES_MAX, methodPath } from '../route.ts';
-import type { WholeResponse } from './response.ts';
+import type { WholeResponse } from './read-response.ts';
+
+const PROTOCOL_HEADERS = ['content-type', 'application/proto', 'connect-protocol-version', '1'];
 
 /** Headers that the protocol sets; a caller's own are dropped. */
 const RESERVED = new Set([
@@ -16,26 +18,24 @@ const RESERVED = new Set([
   'content-type',
 ]);
 
-/** A stopping service may close several connections of the pool one after the other (promise R8). */
+/** A stopping service may close several connections of the pool one after the other. */
 const TRIES_MAX = 4;
 
 /**
- * One unary call over a pool: one POST, and its response read whole. A request that no service has read
- * is sent again: it found no connection, or the service said so (408) while it closed the connection.
- * Nothing else is sent twice. An abort costs the connection.
+ * One unary call over a pool: one POST, and its response read whole. A request that no service has
+ * read is sent again: it found no connection, or the service said so (408) as it closed the
+ * connection. Nothing else is sent twice. An abort costs the connection.
  */
-export class UnaryCall implements Dispatcher.DispatchHandler, Abortable {
+export class UnaryCall implements Dispatcher.DispatchHandler {
   readonly #pool: Pool;
   readonly #authorization: string;
   readonly #deadlineAt: number;
+  #response: PromiseWithResolvers<WholeResponse> | undefined;
   #path = '';
   #body: Uint8Array | undefined;
   #header: HeaderSource;
-  #resolve: ((response: WholeResponse) => void) | undefined;
-  #reject: ((err: unknown) => void) | undefined;
   #controller: Dispatcher.DispatchController | undefined;
   #failure: Error | undefined;
-  #isOver = false;
   #tries = 0;
   #status = 0;
   #headers: IncomingHttpHeaders = {};
@@ -53,22 +53,22 @@ export class UnaryCall implements Dispatcher.DispatchHandler, Abortable {
   send(method: DescMethodUnary, message: Message, header: HeaderSource): Promise<WholeResponse> {
     this.#path = methodPath(method);
     this.#header = header;
-    return new Promise((resolve, reject) => {
-      this.#body = serialize(method, message);
-      this.#resolve = resolve;
-      this.#reject = reject;
-      this.#dispatch();
-    });
+    this.#body = serialize(method, message);
+    this.#response = Promise.withResolvers();
+    this.#dispatch();
+    return this.#response.promise;
   }
 
-  /** Without a reason, the call has already ended. */
+  /** Does nothing without a reason: the call has ended. */
   abort(reason?: unknown): void {
-    this.#isOver = true;
-    if (reason !== undefined) this.#fail(reason instanceof Error ? reason : canceled());
+    if (reason === undefined || this.#failure) return;
+    this.#failure = reason as Error;
+    this.#response?.reject(reason);
+    this.#controller?.abort(this.#failure);
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
-    // A throw drops a call canceled while it waited; aborting the controller would close the connection.
+    // Drops a call canceled while it waited. An abort would close the connection.
     if (this.#failure) throw this.#failure;
     this.#controller = controller;
   }
@@ -80,59 +80,43 @@ export class UnaryCall implements Dispatcher.DispatchHandler, Abortable {
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
     this.#size += chunk.byteLength;
-    if (this.#size > MESSAGE_BYTES_MAX) this.#fail(tooLarge('response'));
+    if (this.#size > MESSAGE_BYTES_MAX) this.abort(tooLarge('response'));
     else this.#chunks.push(chunk);
   }
 
   onResponseEnd(): void {
-    // A call itself is never answered like this: its errors are JSON.
+    // A handler never answers like this: its errors are JSON.
     if (this.#status === 408 && this.#headers['content-type'] === undefined) {
-      if (!this.#sendAgain()) this.#reject?.(new ConnectError('no service has read the call', Code.Unavailable));
+      if (!this.#sendAgain()) this.#response?.reject(new ConnectError('no service has read the call', Code.Unavailable));
       return;
     }
     const body = this.#chunks.length === 1 ? (this.#chunks[0] as Buffer) : Buffer.concat(this.#chunks);
-    this.#resolve?.({ status: this.#status, headers: this.#headers, body });
+    this.#response?.resolve({ status: this.#status, headers: this.#headers, body });
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, err: Error): void {
     const isInvalid = (err as NodeJS.ErrnoException).code === 'UND_ERR_INVALID_ARG';
     if (!isInvalid && !this.#controller && this.#sendAgain()) return;
     const code = isInvalid ? Code.Internal : Code.Unavailable;
-    this.#reject?.(this.#failure ?? new ConnectError(err.message, code, undefined, undefined, err));
-  }
-
-  #fail(reason: Error): void {
-    if (this.#failure) return;
-    this.#failure = reason;
-    this.#reject?.(reason);
-    this.#controller?.abort(reason);
+    this.#response?.reject(new ConnectError(err.message, code, undefined, undefined, err));
   }
 
   #sendAgain(): boolean {
-    if (this.#isOver || this.#tries >= TRIES_MAX) return false;
+    if (this.#failure || this.#tries >= TRIES_MAX) return false;
     this.#controller = undefined;
-    this.#status = 0;
     this.#chunks = [];
     this.#size = 0;
-    // By then the pool has heard of further connections that were closed.
+    // By then the pool has noticed other closed connections.
     setImmediate(() => {
-      if (!this.#isOver) this.#dispatch();
+      if (!this.#failure) this.#dispatch();
     });
     return true;
   }
 
   #dispatch(): void {
     this.#tries += 1;
-    const headers = [
-      'content-type',
-      'application/proto',
-      'connect-protocol-version',
-      '1',
-      'connect-timeout-ms',
-      String(timeLeftMs(this.#deadlineAt)),
-      'authorization',
-      this.#authorization,
-    ];
+    const headers = [...PROTOCOL_HEADERS, 'connect-timeout-ms', String(timeLeftMs(this.#deadlineAt))];
+    headers.push('authorization', this.#authorization);
     appendHeaders(headers, this.#header);
     this.#pool.dispatch({ path: this.#path, method: 'POST', headers, body: this.#body as Uint8Array }, this);
   }

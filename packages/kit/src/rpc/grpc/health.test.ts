@@ -1,121 +1,94 @@
 import { type DescService, fromBinary } from '@bufbuild/protobuf';
 import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt';
-import { createClient, type Interceptor } from '@connectrpc/connect';
-import { createGrpcTransport, Http2SessionManager } from '@connectrpc/connect-node';
+import { Code, createClient } from '@connectrpc/connect';
 import { ServerReflection } from '@latchkey/proto/grpc/reflection/v1/reflection_pb';
 import { Health, HealthCheckResponse_ServingStatus as Status } from '@latchkey/proto/health/v1/health_pb';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
-import { describe, expect, it, onTestFinished } from 'vitest';
-import { AUTHORIZATION, startTestServer, testRoute } from '../../testing/servers.ts';
+import { describe, expect, it } from 'vitest';
+import { GRPC_PATH } from '../../testing/paths.ts';
+import { testRoute } from '../../testing/servers.ts';
 
 const APPS = ApplicationService.typeName;
 
-/** A server whose readiness can be changed, and gRPC clients of it. */
-async function openServer() {
+/** A gRPC client of a server whose readiness can be changed. */
+async function openClient<S extends DescService>(service: S) {
   let isReady = true;
   const checkReady = () => (isReady ? Promise.resolve() : Promise.reject(new Error('not ready')));
-  const server = await startTestServer([testRoute(ApplicationService, {})], { checkReady });
-  const sessionManager = new Http2SessionManager(server.grpcUrl);
-  onTestFinished(() => sessionManager.abort());
-  const authorize: Interceptor = (next) => (req) => {
-    req.header.set('authorization', AUTHORIZATION);
-    return next(req);
-  };
-  const transport = createGrpcTransport({ baseUrl: server.grpcUrl, sessionManager, interceptors: [authorize] });
+  const { transport } = await GRPC_PATH.open([testRoute(ApplicationService, {})], { checkReady });
   const setReady = (value: boolean) => {
     isReady = value;
   };
-  return { ...server, setReady, client: <S extends DescService>(service: S) => createClient(service, transport) };
+  return { client: createClient(service, transport), setReady };
 }
 
 describe('health', () => {
   it('lists the server and each of its services', async () => {
-    const { client, setReady } = await openServer();
-    const statuses = async () =>
-      Object.entries((await client(Health).list({})).statuses).map(([name, { status }]) => [name, status]);
-    expect(await statuses()).toEqual([
-      ['', Status.SERVING],
-      [APPS, Status.SERVING],
-    ]);
-    setReady(false);
-    expect(await statuses()).toEqual([
-      ['', Status.NOT_SERVING],
-      [APPS, Status.NOT_SERVING],
-    ]);
+    const { client, setReady } = await openClient(Health);
+    for (const status of [Status.SERVING, Status.NOT_SERVING]) {
+      expect((await client.list({})).statuses).toMatchObject({ '': { status }, [APPS]: { status } });
+      setReady(false);
+    }
+    expect(await client.check({ service: APPS })).toMatchObject({ status: Status.NOT_SERVING });
+    await expect(client.check({ service: 'nothing' })).rejects.toMatchObject({ code: Code.NotFound });
   });
 
   it('sends watchers each change', async () => {
-    const { client, setReady } = await openServer();
-    const statuses = client(Health).watch({ service: APPS })[Symbol.asyncIterator]();
-    for (const [isReady, status] of [
-      [true, Status.SERVING],
-      [false, Status.NOT_SERVING],
-      [true, Status.SERVING],
-    ] as const) {
-      setReady(isReady);
+    const { client, setReady } = await openClient(Health);
+    const watch = (service: string) => client.watch({ service })[Symbol.asyncIterator]();
+    const statuses = watch(APPS);
+    for (const status of [Status.SERVING, Status.NOT_SERVING, Status.SERVING]) {
+      setReady(status === Status.SERVING);
       expect((await statuses.next()).value).toMatchObject({ status });
     }
-    const unknown = client(Health).watch({ service: 'nothing' })[Symbol.asyncIterator]();
-    expect((await unknown.next()).value).toMatchObject({ status: Status.SERVICE_UNKNOWN });
+    expect((await watch('nothing').next()).value).toMatchObject({ status: Status.SERVICE_UNKNOWN });
   });
 });
 
 describe('reflection', () => {
-  type Ask = { case: 'listServices' | 'fileByFilename' | 'fileContainingSymbol' | 'allExtensionNumbersOfType'; value: string };
+  type Case = 'listServices' | 'fileByFilename' | 'fileContainingSymbol' | 'allExtensionNumbersOfType';
 
-  async function ask(...requests: Array<Ask | undefined>) {
-    const { client } = await openServer();
+  /** Names of the services or files of each response, or its kind. */
+  async function ask(...requests: Array<readonly [Case, string] | []>) {
+    const { client } = await openClient(ServerReflection);
     async function* given() {
-      for (const messageRequest of requests) yield { host: 'h', ...(messageRequest && { messageRequest }) };
+      for (const [kind, value = ''] of requests) yield { host: 'h', ...(kind && { messageRequest: { case: kind, value } }) };
     }
-    const responses = [];
-    for await (const { messageResponse } of client(ServerReflection).serverReflectionInfo(given())) {
-      if (messageResponse.case === 'listServicesResponse') responses.push(messageResponse.value.service.map(({ name }) => name));
-      else if (messageResponse.case !== 'fileDescriptorResponse') responses.push([messageResponse.case]);
-      else
-        responses.push(
-          messageResponse.value.fileDescriptorProto.map((bytes) => fromBinary(FileDescriptorProtoSchema, bytes).name),
-        );
+    const responses: unknown[] = [];
+    for await (const { messageResponse: response } of client.serverReflectionInfo(given())) {
+      if (response.case === 'listServicesResponse') responses.push(response.value.service.map(({ name }) => name));
+      else if (response.case !== 'fileDescriptorResponse') responses.push(response.case);
+      else responses.push(response.value.fileDescriptorProto.map((bytes) => fromBinary(FileDescriptorProtoSchema, bytes).name));
     }
     return responses;
   }
 
+  const file = 'latchkey/apps/v1/application.proto';
+
   it('lists every service, and each file with its imports', async () => {
-    const file = [
-      'latchkey/apps/v1/application.proto',
-      'google/protobuf/timestamp.proto',
-      'latchkey/apps/v1/event.proto',
-      'latchkey/rpc/v1/error.proto',
-      'google/protobuf/descriptor.proto',
-    ];
-    const requests: Ask[] = [
-      { case: 'listServices', value: '' },
-      { case: 'fileByFilename', value: file[0] as string },
-      { case: 'fileContainingSymbol', value: APPS },
-    ];
+    const imports = ['google/protobuf/timestamp.proto', 'latchkey/apps/v1/event.proto', 'latchkey/rpc/v1/error.proto'];
+    const files = [file, ...imports, 'google/protobuf/descriptor.proto'];
     const services = [APPS, 'grpc.health.v1.Health', 'grpc.reflection.v1.ServerReflection'];
-    expect(await ask(...requests)).toEqual([services, file, file]);
+    const requests = [
+      ['listServices', ''],
+      ['fileByFilename', file],
+      ['fileContainingSymbol', APPS],
+    ] as const;
+    expect(await ask(...requests)).toEqual([services, files, files]);
   });
 
-  it('finds the file of services, methods, messages, fields and enums', async () => {
-    const application = 'latchkey/apps/v1/application.proto';
-    const files = {
-      [`${APPS}.ListApplications`]: application,
-      'latchkey.apps.v1.Application': application,
-      'latchkey.apps.v1.Application.name': application,
-      'google.protobuf.Timestamp': 'google/protobuf/timestamp.proto',
-      'grpc.health.v1.HealthCheckResponse.ServingStatus': 'health/v1/health.proto',
-    };
-    const found = await ask(...Object.keys(files).map((value): Ask => ({ case: 'fileContainingSymbol', value })));
-    expect(found.map(([first]) => first)).toEqual(Object.values(files));
+  it.each([
+    [`${APPS}.ListApplications`, file],
+    ['latchkey.apps.v1.Application', file],
+    ['latchkey.apps.v1.Application.name', file],
+    ['google.protobuf.Timestamp', 'google/protobuf/timestamp.proto'],
+    ['grpc.health.v1.HealthCheckResponse.ServingStatus', 'health/v1/health.proto'],
+  ])('finds the file of %s', async (symbol, expected) => {
+    expect(await ask(['fileContainingSymbol', symbol])).toMatchObject([{ 0: expected }]);
   });
 
   it('answers an error for what does not exist, and goes on', async () => {
-    const unknown: Ask[] = [
-      { case: 'fileByFilename', value: 'nothing.proto' },
-      { case: 'fileContainingSymbol', value: 'nothing' },
-      { case: 'allExtensionNumbersOfType', value: APPS },
-    ];
-    expect(await ask(...unknown, undefined)).toEqual(Array(4).fill(['errorResponse']));
+    const unknown = ['fileByFilename', 'fileContainingSymbol', 'allExtensionNumbersOfType'] as const;
+    const responses = await ask(...unknown.map((kind) => [kind, 'nothing'] as const), []);
+    expect(responses).toEqual(Array(4).fill('errorResponse'));
   });
 });

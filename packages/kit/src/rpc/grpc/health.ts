@@ -7,10 +7,7 @@ import { type RpcRoute, rpcRoute } from '../route.ts';
 /** How often a watched status is checked, in milliseconds. */
 const WATCH_INTERVAL_MS = 1_000;
 
-/**
- * `grpc.health.v1.Health` for a server: the empty name stands for the whole server, and each of its
- * services has the same status.
- */
+/** `grpc.health.v1.Health`. The server (empty name) and all its services have one status. */
 export function healthRoute(checkReady: ReadinessCheck, routes: readonly RpcRoute[]): RpcRoute {
   const names = ['', ...routes.map((route) => route.service.typeName)];
   const currentStatus = () =>
@@ -28,10 +25,9 @@ export function healthRoute(checkReady: ReadinessCheck, routes: readonly RpcRout
       return { statuses: Object.fromEntries(names.map((name) => [name, { status }])) };
     },
     async *watch({ service }, { signal }) {
-      const isKnown = names.includes(service);
       let last: Status | undefined;
       while (!signal.aborted) {
-        const status = isKnown ? await currentStatus() : Status.SERVICE_UNKNOWN;
+        const status = names.includes(service) ? await currentStatus() : Status.SERVICE_UNKNOWN;
         if (status !== last) yield { status };
         last = status;
         await delay(WATCH_INTERVAL_MS, undefined, { signal }).catch(() => undefined);

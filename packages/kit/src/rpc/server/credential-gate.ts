@@ -1,6 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import { constants, type Http2ServerRequest, type Http2ServerResponse } from 'node:http2';
-import type { DescService } from '@bufbuild/protobuf';
+import { constants } from 'node:http2';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { Health } from '@latchkey/proto/health/v1/health_pb';
 import { canonicalIp, networkOf } from '../../http/client-ip.ts';
@@ -8,11 +6,11 @@ import { ConcurrencyLimit } from '../../http/concurrency-limit.ts';
 import type { Logger } from '../../log/logger.ts';
 import { createCredentialCheck, unauthenticated } from '../credentials.ts';
 import { credentialRejections } from '../observe.ts';
-import { methodPath } from '../route.ts';
+import { methodPath, type RpcRoute } from '../route.ts';
 import { createRejectionLog } from './rejection-log.ts';
-import { rejectUnknownMethod, sendRejection } from './response.ts';
+import { type Request, type Response, rejectUnknownMethod, sendRejection } from './send-response.ts';
 
-/** Largest message of a call without a credential, in bytes: it holds the name of a service. */
+/** Largest message of a call without a credential, in bytes: it contains the name of a service. */
 export const OPEN_MESSAGE_BYTES_MAX = 4 * 1024;
 
 /** Concurrent calls without a credential. */
@@ -22,20 +20,16 @@ const OPEN_CALLS_PER_NETWORK = 20;
 const HEALTH_CHECK = methodPath(Health.method.check);
 const PROBES = new Set(['/healthz', '/readyz']);
 
-type Request = IncomingMessage | Http2ServerRequest;
-type Response = ServerResponse | Http2ServerResponse;
-
-/** Settings of {@link createCredentialGate}. */
-export interface CredentialGateOptions {
+interface CredentialGateOptions {
   readonly credentials: readonly string[];
-  /** Services whose methods need a credential. */
-  readonly services: readonly DescService[];
+  /** Routes whose methods need a credential. */
+  readonly routes: readonly RpcRoute[];
   readonly logger: Logger;
   /** Longest time for a call without a credential, in milliseconds. */
   readonly openCallMs: number;
 }
 
-/** Only `Health/Check` and the probes need no service credential (decisions 11). */
+/** Lets requests through. Only `Health/Check` and the probes need no service credential. */
 export interface CredentialGate {
   /** Whether a request presents a valid credential; one that does not is counted and logged. */
   hasCredential(req: Request): boolean;
@@ -43,9 +37,9 @@ export interface CredentialGate {
   admit(req: Request, res: Response): boolean;
 }
 
-export function createCredentialGate({ credentials, services, logger, openCallMs }: CredentialGateOptions): CredentialGate {
+export function createCredentialGate({ credentials, routes, logger, openCallMs }: CredentialGateOptions): CredentialGate {
   const isValid = createCredentialCheck(credentials);
-  const methods = new Set(services.flatMap((service) => service.methods.map(methodPath)));
+  const methods = new Set(routes.flatMap(({ service }) => service.methods.map(methodPath)));
   const logRejection = createRejectionLog(logger, 'calls without a valid service credential are refused');
   const openCalls = new ConcurrencyLimit(OPEN_CALLS_MAX);
   const openCallsOfNetwork = new ConcurrencyLimit(OPEN_CALLS_PER_NETWORK);
@@ -56,35 +50,31 @@ export function createCredentialGate({ credentials, services, logger, openCallMs
     return false;
   };
   const admitOpen = (req: Request, res: Response) => {
-    const releaseNetwork = openCallsOfNetwork.acquire(networkOf(canonicalIp(req.socket?.remoteAddress)));
-    const release = releaseNetwork && openCalls.acquire();
+    const network = networkOf(canonicalIp(req.socket?.remoteAddress));
+    const release = openCalls.isReached() ? undefined : openCallsOfNetwork.acquire(network);
     if (!release) {
-      releaseNetwork?.();
       sendRejection(req, res, new ConnectError('too many calls without a credential', Code.ResourceExhausted));
       return false;
     }
+    const releaseTotal = openCalls.acquire();
     const timer = setTimeout(() => cutOff(req), openCallMs);
     res.once('close', () => {
       clearTimeout(timer);
       release();
-      releaseNetwork();
+      releaseTotal?.();
     });
     return true;
   };
   return {
     hasCredential,
-    // Routers also accept other spellings of a path. Without a credential, none but these reach them.
+    // Routers also accept other spellings of a path, which need a credential too.
     admit(req, res) {
       const path = req.url?.split('?', 1)[0] as string;
       if (PROBES.has(path)) return true;
       if (path === HEALTH_CHECK && req.headers.authorization === undefined) return admitOpen(req, res);
-      if (!methods.has(path)) {
-        if (isValid(req.headers.authorization)) return true;
-        rejectUnknownMethod(req, res);
-        return false;
-      }
-      if (hasCredential(req)) return true;
-      sendRejection(req, res, unauthenticated());
+      if (methods.has(path) ? hasCredential(req) : isValid(req.headers.authorization)) return true;
+      if (methods.has(path)) sendRejection(req, res, unauthenticated());
+      else rejectUnknownMethod(req, res);
       return false;
     },
   };

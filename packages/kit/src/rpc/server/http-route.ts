@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { create, type DescMessage, type Message, type MessageInitShape } from '@bufbuild/protobuf';
+import { create, type DescMessage, type MessageInitShape } from '@bufbuild/protobuf';
 import { requestIdOf } from '../../http/request.ts';
 import type { Logger } from '../../log/logger.ts';
 import { onBehalfOf } from '../../log/request-context.ts';
@@ -8,11 +8,11 @@ import { canceled } from '../call.ts';
 import { unauthenticated } from '../credentials.ts';
 import { bodiesServed, codeName } from '../observe.ts';
 import { TRACEPARENT_HEADER } from '../route.ts';
-import { elapsedMs, reject } from './bound-method.ts';
 import type { CallCounter } from './call-counter.ts';
-import { sendError, sendMessage } from './response.ts';
+import { sendError, sendMessage } from './send-response.ts';
+import { elapsedMs, reject } from './unary-method.ts';
 
-/** A route of plain HTTP beside the RPC of a service, for uploads and downloads (architecture 4). */
+/** A route of plain HTTP beside the RPC of a service, for uploads and downloads. */
 export interface HttpRoute {
   readonly method: string;
   /** Whole path, or its beginning if this ends in `/`. */
@@ -20,35 +20,31 @@ export interface HttpRoute {
   /** Whether only services of the deployment may call it. */
   readonly needsCredential: boolean;
   /**
-   * Answers the request, and resolves when that is done. Bounds the time of the body itself. What it throws
-   * becomes the error of a unary call, or cuts off a response that has begun.
+   * Answers the request within its own time limit. What it throws becomes the error of a unary
+   * call, or cuts off a response that has begun.
    *
    * @param isService whether the caller presented the credential
    */
   handle(req: IncomingMessage, res: ServerResponse, requestId: string, isService: boolean): Promise<void>;
 }
 
-/** Settings of {@link bodyRoute}. */
-export interface BodyRouteOptions<O extends DescMessage> {
+/**
+ * A route for a call with a plain body (`PUT`) and the response of a unary call. Messages in a
+ * stream cost twice the CPU, and a stream that was cut off may seem whole.
+ *
+ * @param route.handle reads the body, which is whole only if the request is `complete` at its end
+ */
+export function bodyRoute<O extends DescMessage>(route: {
   readonly path: string;
   readonly output: O;
-  /** Reads the body and answers. The body is whole only if the request is `complete` at its end. */
   handle(req: IncomingMessage, requestId: string): Promise<MessageInitShape<O>>;
-}
-
-/**
- * A route for a call whose request is a plain body (`PUT`) and whose response is that of a unary call.
- * Messages in a stream cost twice the CPU, and a cut-off stream may look whole (architecture 4).
- */
-export function bodyRoute<O extends DescMessage>({ path, output, handle }: BodyRouteOptions<O>): HttpRoute {
+}): HttpRoute {
+  const { path, output, handle } = route;
   return {
     method: 'PUT',
     path,
     needsCredential: true,
-    async handle(req, res, requestId) {
-      const response = await handle(req, requestId);
-      sendMessage(res, output, '$typeName' in response ? (response as Message) : create(output, response));
-    },
+    handle: async (req, res, requestId) => sendMessage(res, output, create(output, await handle(req, requestId))),
   };
 }
 
@@ -61,38 +57,34 @@ interface HttpHandlerOptions {
 
 /** A listener for HTTP routes that returns false for other requests. */
 export function createHttpHandler(options: HttpHandlerOptions): (req: IncomingMessage, res: ServerResponse) => boolean {
+  const { routes, hasCredential, calls } = options;
   return (req, res) => {
-    const route = findRoute(options.routes, req);
+    const route = routes.length === 0 ? undefined : findRoute(routes, req);
     if (!route) return false;
     // A client of an open route without a credential is no service with a wrong one.
     const isChecked = route.needsCredential || req.headers.authorization !== undefined;
-    const isService = isChecked && options.hasCredential(req);
-    if (route.needsCredential && !isService) sendError(res, unauthenticated());
-    else void answer(options, route, { req, res, isService });
+    const isService = isChecked && hasCredential(req);
+    const rejection = route.needsCredential && !isService ? unauthenticated() : calls.enter();
+    if (rejection) sendError(res, rejection);
+    else void answer(options, route, req, res, isService);
     return true;
   };
 }
 
 function findRoute(routes: readonly HttpRoute[], { method, url = '' }: IncomingMessage): HttpRoute | undefined {
-  if (routes.length === 0) return undefined;
   const path = url.split('?', 1)[0] as string;
   return routes.find(
     (route) => route.method === method && (route.path.endsWith('/') ? path.startsWith(route.path) : path === route.path),
   );
 }
 
-interface HttpCall {
-  readonly req: IncomingMessage;
-  readonly res: ServerResponse;
-  readonly isService: boolean;
-}
-
-async function answer({ logger, calls }: HttpHandlerOptions, route: HttpRoute, { req, res, isService }: HttpCall): Promise<void> {
-  const overload = calls.enter();
-  if (overload) {
-    sendError(res, overload);
-    return;
-  }
+async function answer(
+  { logger, calls }: HttpHandlerOptions,
+  route: HttpRoute,
+  req: IncomingMessage,
+  res: ServerResponse,
+  isService: boolean,
+): Promise<void> {
   const startedAt = performance.now();
   const requestId = requestIdOf(req);
   // Beyond the fixed part of the path there may be a secret.
@@ -121,8 +113,7 @@ async function answer({ logger, calls }: HttpHandlerOptions, route: HttpRoute, {
 
 /** The `traceparent` of a caller without a credential is only linked. */
 function spanOf({ method, path, needsCredential }: HttpRoute, { headers }: IncomingMessage) {
-  const given = headers[TRACEPARENT_HEADER];
-  const traceparent = typeof given === 'string' ? given : undefined;
+  const traceparent = headers[TRACEPARENT_HEADER] as string | undefined;
   return {
     name: `${method} ${path}`,
     kind: 'server' as const,

@@ -2,7 +2,7 @@ import { DEADLINE_MS_MAX } from '../route.ts';
 
 /** Limits of a service's server. */
 export const SERVER_LIMITS = {
-  /** Calls under way, whatever their protocol; health checks and reflection are not counted. */
+  /** Concurrent calls of all protocols; health checks and reflection are not counted. */
   calls: 1_000,
   /** Connections on each port, and those of one network. */
   connections: 10_000,
@@ -11,11 +11,11 @@ export const SERVER_LIMITS = {
   headMs: 10_000,
   /** Time for the body of a request, HTTP routes aside. */
   bodyMs: DEADLINE_MS_MAX,
-  /** Time for a whole health check without a credential; longer than an unreachable database takes to show. */
+  /** Time for a health check without a credential; an unreachable database takes less to show. */
   openCallMs: 10_000,
   /** Time without a call after which an HTTP/2 session is closed. */
   idleMs: 5 * 60_000,
-  /** Time for a call over HTTP/2 from its first byte to its last: its deadline, and time to send the bytes. */
+  /** Time for a call over HTTP/2: its deadline, and time to send the bytes. */
   callMs: DEADLINE_MS_MAX + 60_000,
 };
 

@@ -16,11 +16,11 @@ const ADDRESSES_MAX = 100;
  */
 export function createRejectionLog(logger: Logger, message: string, nowMs = (): number => performance.now()): LogRejection {
   const logged = new Set<string>();
-  let beganAt = Number.NEGATIVE_INFINITY;
+  let startedAt = Number.NEGATIVE_INFINITY;
   return (remoteAddress, facts) => {
-    if (nowMs() - beganAt >= INTERVAL_MS) {
+    if (nowMs() - startedAt >= INTERVAL_MS) {
       logged.clear();
-      beganAt = nowMs();
+      startedAt = nowMs();
     }
     const address = canonicalIp(remoteAddress);
     if (logged.has(address) || logged.size >= ADDRESSES_MAX) return;

@@ -3,28 +3,29 @@ import type { Http2ServerResponse } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import type { ConnectRouter } from '@connectrpc/connect';
 import { connectNodeAdapter } from '@connectrpc/connect-node';
+import type { FastifyInstance } from 'fastify';
 import type { ReadinessCheck } from '../../http/cached-readiness.ts';
 import { ensureRequestId, limitBodyTime } from '../../http/request.ts';
 import type { Logger } from '../../log/logger.ts';
 import type { ServiceTls } from '../../tls/service-tls.ts';
-import { listenForGrpc } from '../grpc/grpc-listener.ts';
+import { type GrpcListener, listenForGrpc } from '../grpc/grpc-listener.ts';
 import { healthRoute } from '../grpc/health.ts';
 import { reflectionRoute } from '../grpc/reflection.ts';
 import { DEADLINE_MS_MAX, MESSAGE_BYTES_MAX, type RpcRoute } from '../route.ts';
-import { bindMethods, registerMethods } from './bound-method.ts';
 import { CallCounter } from './call-counter.ts';
 import { createCredentialGate, OPEN_MESSAGE_BYTES_MAX } from './credential-gate.ts';
 import { buildHttpServer } from './http-listener.ts';
 import { createHttpHandler, type HttpRoute } from './http-route.ts';
 import { SERVER_LIMITS, type ServerLimits } from './limits.ts';
 import { createRejectionLog } from './rejection-log.ts';
-import { rejectUnknownMethod } from './response.ts';
+import { rejectUnknownMethod } from './send-response.ts';
 import { createUnaryHandler } from './unary-handler.ts';
+import { bindMethods, registerMethods } from './unary-method.ts';
 
-/** What a service's server needs. */
+/** Options of {@link startRpcServer}. */
 export interface RpcServerOptions {
   readonly routes: readonly RpcRoute[];
-  /** Served over HTTP/1.1 beside RPC. None unless set. */
+  /** Served over HTTP/1.1 beside RPC. */
   readonly httpRoutes?: readonly HttpRoute[];
   readonly logger: Logger;
   /** Credentials accepted from callers; see `createCredentialCheck`. */
@@ -46,8 +47,8 @@ export interface RpcServer {
   readonly port: number;
   readonly grpcPort: number;
   /**
-   * Refuses new connections, lets calls and HTTP requests under way end, then ends the streams. No call takes
-   * longer than the longest deadline, and streams at most a second more.
+   * Refuses new connections, lets calls and HTTP requests under way end, then ends the streams, at
+   * most a second after the longest deadline.
    */
   stop(): Promise<void>;
 }
@@ -55,77 +56,74 @@ export interface RpcServer {
 /** Time for streams and unread responses to end after the last call, in milliseconds. */
 const STREAM_GRACE_MS = 1_000;
 
-/** Time without a call before streams end. Connections open at a stop linger 250 ms and may bring another call. */
+/** Time without a call before streams end: open connections linger 250 ms and may bring a call. */
 const QUIET_MS = 500;
 
-/** Longest time for a request to arrive beside HTTP routes, which have shorter bounds of their own, in milliseconds. */
+/** Longest time for a request to arrive. HTTP routes have shorter limits. */
 const HTTP_REQUEST_MS_MAX = 25 * 3_600_000;
 
 /** Longest deadline that connect-node's timer can hold. Our own is shorter and ends unary calls. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
 
 /**
- * Serves RPC routes (architecture 1): a Fastify server over HTTP/1.1 with the unary handler in front and
+ * Serves RPC routes: a Fastify server over HTTP/1.1 with the unary handler in front and
  * connect-fastify behind it for Connect JSON and gRPC-Web, and connect-node over HTTP/2 for gRPC.
  */
 export async function startRpcServer(options: RpcServerOptions): Promise<RpcServer> {
-  const { logger, host, tls, routes, checkReady, httpRoutes } = options;
+  const { routes, httpRoutes = [], logger, credentials, checkReady, host, tls } = options;
   const limits = { ...SERVER_LIMITS, ...options.limits };
   const calls = new CallCounter(limits.calls);
   const methods = bindMethods(routes, logger);
   const health = healthRoute(checkReady, routes);
-  const reflection = reflectionRoute([...routes, health].map(({ service }) => service));
-  const services = [...routes, health, reflection].map(({ service }) => service);
-  const gate = createCredentialGate({ credentials: options.credentials, services, logger, openCallMs: limits.openCallMs });
+  const reflection = reflectionRoute([...routes, health]);
+  const { openCallMs } = limits;
+  const gate = createCredentialGate({ credentials, routes: [...routes, health, reflection], logger, openCallMs });
   const logRejectedPeer = createRejectionLog(logger, 'connections without TLS that can be trusted are refused');
-  const shutdown = new AbortController();
+  const streams = new AbortController();
   const connect = {
     routes: (router: ConnectRouter) => {
       registerMethods(router, methods, calls);
-      for (const { service, impl } of [health, reflection]) {
-        router.service(service, impl, { readMaxBytes: OPEN_MESSAGE_BYTES_MAX });
-      }
+      const readMaxBytes = OPEN_MESSAGE_BYTES_MAX;
+      for (const { service, impl } of [health, reflection]) router.service(service, impl, { readMaxBytes });
     },
     acceptCompression: [],
     readMaxBytes: MESSAGE_BYTES_MAX,
     writeMaxBytes: MESSAGE_BYTES_MAX,
     maxTimeoutMs: TIMER_MS_MAX,
-    shutdownSignal: shutdown.signal,
+    shutdownSignal: streams.signal,
   };
-  const unary = createUnaryHandler({ methods, logger, calls });
-  const http = createHttpHandler({ routes: httpRoutes ?? [], hasCredential: gate.hasCredential, logger, calls });
+  const answerUnary = createUnaryHandler({ methods, logger, calls });
+  const answerHttp = createHttpHandler({ routes: httpRoutes, hasCredential: gate.hasCredential, logger, calls });
   const front = (req: IncomingMessage, res: ServerResponse) => {
     ensureRequestId(req);
-    if (http(req, res)) return true;
+    if (answerHttp(req, res)) return true;
     limitBodyTime(req, res, limits.bodyMs);
-    return !gate.admit(req, res) || unary(req, res);
+    return !gate.admit(req, res) || answerUnary(req, res);
   };
-  const requestTimeoutMs = httpRoutes ? HTTP_REQUEST_MS_MAX : DEADLINE_MS_MAX;
+  const requestTimeoutMs = options.httpRoutes ? HTTP_REQUEST_MS_MAX : DEADLINE_MS_MAX;
   const app = await buildHttpServer({ front, connect, checkReady, requestTimeoutMs, limits, tls, logRejectedPeer });
   await app.listen({ host, port: options.port });
   const adapter = connectNodeAdapter({
     ...connect,
     fallback: (req, res) => rejectUnknownMethod(req, res as Http2ServerResponse),
   });
-  const grpc = await listenForGrpc(
-    (req, res) => {
-      ensureRequestId(req);
-      if (gate.admit(req, res)) adapter(req, res);
-    },
-    { host, port: options.grpcPort, tls, limits, logRejectedPeer },
-  ).catch(async (err: unknown) => {
-    await app.close();
-    throw err;
-  });
-  const stop = async () => {
-    const closed = Promise.all([app.close(), grpc.close()]);
-    await Promise.race([closed, calls.quiet(QUIET_MS)]);
-    shutdown.abort();
-    const grace = setTimeout(() => {
-      app.server.closeAllConnections();
-      grpc.destroy();
-    }, STREAM_GRACE_MS);
-    await closed.finally(() => clearTimeout(grace));
+  const answerGrpc: Parameters<typeof listenForGrpc>[0] = (req, res) => {
+    ensureRequestId(req);
+    if (gate.admit(req, res)) adapter(req, res);
   };
+  const grpcOptions = { host, port: options.grpcPort, tls, limits, logRejectedPeer };
+  const grpc = await listenForGrpc(answerGrpc, grpcOptions).catch((err: unknown) => app.close().then(() => Promise.reject(err)));
+  const stop = () => stopServers(app, grpc, calls, streams);
   return { port: (app.server.address() as AddressInfo).port, grpcPort: grpc.port, stop };
+}
+
+async function stopServers(app: FastifyInstance, grpc: GrpcListener, calls: CallCounter, streams: AbortController) {
+  const closed = Promise.all([app.close(), grpc.close()]);
+  await Promise.race([closed, calls.quiet(QUIET_MS)]);
+  streams.abort();
+  const grace = setTimeout(() => {
+    app.server.closeAllConnections();
+    grpc.destroy();
+  }, STREAM_GRACE_MS);
+  await closed.finally(() => clearTimeout(grace));
 }

@@ -3,30 +3,31 @@ import { type ContextValues, createContextValues, type HandlerContext } from '@c
 import { type HeaderSource, timeLeftMs } from '../call.ts';
 
 /**
- * A handler context that creates headers, signal and values on first use. Connect's own creates five
- * AbortControllers and three Headers a call, which costs more than most handlers.
+ * A handler context that creates headers, signal and values on first use. Connect's own creates
+ * five AbortControllers and three Headers a call, which costs more than most handlers.
  */
 export class UnaryContext implements HandlerContext {
   readonly method: DescMethodUnary;
   readonly protocolName = 'connect';
   readonly requestMethod = 'POST';
   readonly url: string;
+  /** The response headers, if the handler used them. */
+  writtenHeader: Headers | undefined;
+  /** The trailers, if the handler used them. */
+  writtenTrailer: Headers | undefined;
   readonly #headerSource: HeaderSource;
   readonly #deadlineAt: number;
   #contextValues: ContextValues | undefined;
   #controller: AbortController | undefined;
   #aborted: { readonly reason: unknown } | undefined;
   #requestHeader: Headers | undefined;
-  #responseHeader: Headers | undefined;
-  #responseTrailer: Headers | undefined;
 
   /** @param timeoutMs time until the deadline, in milliseconds */
-  constructor(method: DescMethodUnary, url: string, header: HeaderSource, timeoutMs: number, values?: ContextValues) {
+  constructor(method: DescMethodUnary, url: string, header: HeaderSource, timeoutMs: number) {
     this.method = method;
     this.url = url;
     this.#headerSource = header;
     this.#deadlineAt = performance.now() + timeoutMs;
-    this.#contextValues = values;
   }
 
   get service() {
@@ -41,23 +42,13 @@ export class UnaryContext implements HandlerContext {
   }
 
   get responseHeader(): Headers {
-    this.#responseHeader ??= new Headers();
-    return this.#responseHeader;
+    this.writtenHeader ??= new Headers();
+    return this.writtenHeader;
   }
 
   get responseTrailer(): Headers {
-    this.#responseTrailer ??= new Headers();
-    return this.#responseTrailer;
-  }
-
-  /** The response headers, if the handler used them. */
-  get writtenHeader(): Headers | undefined {
-    return this.#responseHeader;
-  }
-
-  /** The trailers, if the handler used them. */
-  get writtenTrailer(): Headers | undefined {
-    return this.#responseTrailer;
+    this.writtenTrailer ??= new Headers();
+    return this.writtenTrailer;
   }
 
   get values(): ContextValues {

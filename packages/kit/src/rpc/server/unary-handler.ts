@@ -4,21 +4,21 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import type { Logger } from '../../log/logger.ts';
 import { runCall, tooLarge } from '../call.ts';
 import { DEADLINE_MS_MAX, MESSAGE_BYTES_MAX, REQUEST_ID_HEADER } from '../route.ts';
-import { type BoundMethod, internalError } from './bound-method.ts';
 import type { CallCounter } from './call-counter.ts';
-import { sendError, sendMessage } from './response.ts';
+import { sendError, sendMessage } from './send-response.ts';
 import { UnaryContext } from './unary-context.ts';
+import { internalError, type UnaryMethod } from './unary-method.ts';
 
 interface UnaryHandlerOptions {
-  readonly methods: ReadonlyMap<string, BoundMethod>;
+  readonly methods: ReadonlyMap<string, UnaryMethod>;
   readonly logger: Logger;
   readonly calls: CallCounter;
 }
 
 /**
  * Answers unary calls of the Connect protocol in binary over HTTP/1.1
- * (https://connectrpc.com/docs/protocol#unary-request) at a third of connect-node's cost. The caller has
- * checked the credential.
+ * (https://connectrpc.com/docs/protocol#unary-request) at a third of connect-node's cost. The
+ * credential has been checked.
  *
  * @returns a listener that returns false for a request that connect-node must answer
  */
@@ -35,12 +35,13 @@ function isUnaryBinary({ headers }: IncomingMessage): boolean {
   return headers['content-type'] === 'application/proto' && (headers['content-encoding'] ?? 'identity') === 'identity';
 }
 
-function answer({ calls, logger }: UnaryHandlerOptions, bound: BoundMethod, req: IncomingMessage, res: ServerResponse): void {
+function answer({ calls, logger }: UnaryHandlerOptions, bound: UnaryMethod, req: IncomingMessage, res: ServerResponse): void {
   const overload = calls.enter();
   if (overload) {
     sendError(res, overload);
     return;
   }
+  const path = req.url as string;
   const requestId = String(req.headers[REQUEST_ID_HEADER] ?? '');
   let context: UnaryContext | undefined;
   res.on('close', () => {
@@ -49,7 +50,7 @@ function answer({ calls, logger }: UnaryHandlerOptions, bound: BoundMethod, req:
   });
   const respond = async () => {
     const timeoutMs = parseTimeout(req.headers['connect-timeout-ms']);
-    const call = new UnaryContext(bound.method, bound.path, req.headers as Record<string, string>, timeoutMs);
+    const call = new UnaryContext(bound.method, path, req.headers as Record<string, string>, timeoutMs);
     context = call;
     const output = await runCall({ signal: undefined, timeoutMs }, call, async () =>
       bound.invoke(parseMessage(bound.method, await readBody(req)), call, requestId),
@@ -58,12 +59,12 @@ function answer({ calls, logger }: UnaryHandlerOptions, bound: BoundMethod, req:
   };
   respond().catch((err: unknown) => {
     const isExpected = err instanceof ConnectError;
-    if (!isExpected) logger.error({ requestId, rpc: bound.path.slice(1), err }, 'rpc failed');
+    if (!isExpected) logger.error({ requestId, rpc: path.slice(1), err }, 'rpc failed');
     sendError(res, isExpected ? err : internalError(), context);
   });
 }
 
-/** The caller's deadline in milliseconds, within what a server allows. */
+/** The caller's deadline in milliseconds, at most what a server allows. */
 function parseTimeout(value: string | string[] | undefined): number {
   if (value === undefined) return DEADLINE_MS_MAX;
   if (typeof value !== 'string' || !/^\d{1,10}$/.test(value)) {
@@ -72,7 +73,7 @@ function parseTimeout(value: string | string[] | undefined): number {
   return Math.min(Number(value), DEADLINE_MS_MAX);
 }
 
-/** Reads the whole body. Beyond the limit nothing is stored, whether a length was declared or not. */
+/** Reads the whole body, of which nothing is stored beyond the limit. */
 function readBody(req: IncomingMessage): Promise<Buffer> {
   if (Number(req.headers['content-length'] ?? 0) > MESSAGE_BYTES_MAX) return Promise.reject(tooLarge('request'));
   return new Promise((resolve, reject) => {
@@ -91,7 +92,7 @@ function readBody(req: IncomingMessage): Promise<Buffer> {
   });
 }
 
-function parseMessage(method: BoundMethod['method'], body: Buffer): Message {
+function parseMessage(method: UnaryMethod['method'], body: Buffer): Message {
   try {
     return fromBinary(method.input, body);
   } catch {

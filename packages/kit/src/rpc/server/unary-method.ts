@@ -11,6 +11,8 @@ import { callTimer, observed, rpcServed, rpcSpan } from '../observe.ts';
 import { DEADLINE_MS_MAX, methodPath, NO_TRACE, REQUEST_ID_HEADER, type RpcRoute, TRACEPARENT_HEADER } from '../route.ts';
 import type { CallCounter } from './call-counter.ts';
 
+type Handler = (input: Message, context: HandlerContext) => Promise<MessageInitShape<DescMessage>>;
+
 /**
  * Runs a handler, and logs, measures and traces the call.
  *
@@ -18,57 +20,43 @@ import type { CallCounter } from './call-counter.ts';
  */
 type Invoke = (input: Message, context: HandlerContext, requestId: string) => Promise<Message>;
 
-/** A unary method ready to be called, whatever the protocol. */
-export interface BoundMethod {
+/** A unary method with its handler, whatever the protocol. */
+export interface UnaryMethod {
   readonly method: DescMethodUnary;
-  readonly path: string;
   readonly invoke: Invoke;
 }
 
-/** What a log line says of every call. */
-export interface CallFacts {
-  readonly requestId: string;
-  /** Service and method, such as `latchkey.apps.v1.ApplicationService/ListApplications`. */
-  readonly rpc: string;
-  readonly ms: number;
-}
-
 /**
- * Binds the unary methods of all routes, by path.
+ * The unary methods of all routes, by path.
  *
- * @param isDirect whether the callers are in this process: its log then has a line for the request already
+ * @param isDirect whether callers are in this process, which has logged the request
  */
 export function bindMethods(
   routes: readonly RpcRoute[],
   logger: Logger,
   { isDirect = false } = {},
-): ReadonlyMap<string, BoundMethod> {
-  const bound = new Map<string, BoundMethod>();
+): ReadonlyMap<string, UnaryMethod> {
+  const bound = new Map<string, UnaryMethod>();
   for (const { service, impl } of routes) {
     for (const method of service.methods) {
       const handler = impl[method.localName];
       if (method.methodKind !== 'unary' || !handler) continue;
       const unary = method as DescMethodUnary;
-      const call = (handler as unknown as UnaryHandler).bind(impl);
-      const path = methodPath(unary);
-      const invoke = bindHandler(unary, call, logger, isDirect ? 'debug' : 'info');
-      bound.set(path, { method: unary, path, invoke: observeMethod(unary, invoke, isDirect) });
+      const invoke = bindHandler(unary, (handler as unknown as Handler).bind(impl), logger, isDirect ? 'debug' : 'info');
+      bound.set(methodPath(unary), { method: unary, invoke: observeMethod(unary, invoke, isDirect) });
     }
   }
   return bound;
 }
 
-type UnaryHandler = (input: Message, context: HandlerContext) => Promise<MessageInitShape<DescMessage>>;
-
-function bindHandler(method: DescMethodUnary, handler: UnaryHandler, logger: Logger, level: 'info' | 'debug'): Invoke {
+function bindHandler(method: DescMethodUnary, handler: Handler, logger: Logger, level: 'info' | 'debug'): Invoke {
   const rpc = methodPath(method).slice(1);
   return async (input, context, requestId) => {
     const startedAt = performance.now();
     try {
-      const output = await handler(input, context);
-      const message = '$typeName' in output ? (output as Message) : create(method.output, output);
+      const output = create(method.output, await handler(input, context));
       if (logger.isLevelEnabled(level)) logger[level]({ requestId, rpc, ms: elapsedMs(startedAt) }, 'rpc');
-      return message;
+      return output;
     } catch (err) {
       throw reject(err, context.signal, logger, { requestId, rpc, ms: elapsedMs(startedAt) });
     }
@@ -88,27 +76,22 @@ function observeMethod(method: DescMethodUnary, handler: Invoke, isDirect: boole
   const timer = callTimer(rpcServed, method);
   if (!tracer && !timer) return invoke;
   return (input, context, requestId) => {
-    const span = tracer && startSpan(tracer, method, context, isDirect);
+    const span = tracer && startSpan(tracer, method, context.requestHeader, isDirect);
     return observed(timer, span, () => invoke(input, context, requestId));
   };
 }
 
 /** Callers have presented a credential by now, so their `traceparent` is trusted. */
-function startSpan(
-  tracer: Tracer,
-  method: DescMethodUnary,
-  { requestHeader }: HandlerContext,
-  isDirect: boolean,
-): ActiveSpan | undefined {
-  const parent = requestHeader.get(TRACEPARENT_HEADER) ?? undefined;
+function startSpan(tracer: Tracer, method: DescMethodUnary, header: Headers, isDirect: boolean): ActiveSpan | undefined {
+  const parent = header.get(TRACEPARENT_HEADER) ?? undefined;
   const current = tracer.traceparent();
   if (isDirect ? current === undefined : parent === NO_TRACE) return undefined;
   const kind = parent === undefined && current !== undefined ? 'internal' : 'server';
   return tracer.start({ ...rpcSpan(method), kind, parent });
 }
 
-/** Has connect-node's router run bound methods, with deadlines, which it leaves to handlers. */
-export function registerMethods(router: ConnectRouter, methods: ReadonlyMap<string, BoundMethod>, calls: CallCounter): void {
+/** Registers methods with connect-node's router, with deadlines, which it leaves to handlers. */
+export function registerMethods(router: ConnectRouter, methods: ReadonlyMap<string, UnaryMethod>, calls: CallCounter): void {
   for (const { method, invoke } of methods.values()) {
     router.rpc(method, (input: Message, context: HandlerContext) => {
       const timeoutMs = Math.min(context.timeoutMs() ?? DEADLINE_MS_MAX, DEADLINE_MS_MAX);
@@ -118,47 +101,33 @@ export function registerMethods(router: ConnectRouter, methods: ReadonlyMap<stri
       const requestId = context.requestHeader.get(REQUEST_ID_HEADER) ?? '';
       const overload = calls.enter();
       if (overload) throw overload;
-      return runCall({ signal: context.signal, timeoutMs }, call, () => invoke(input, bounded, requestId)).finally(() =>
-        calls.leave(),
-      );
+      const limits = { signal: context.signal, timeoutMs };
+      return runCall(limits, call, () => invoke(input, bounded, requestId)).finally(() => calls.leave());
     });
   }
 }
 
-/** Logs why a call failed, and returns what its caller may know. */
-export function reject(err: unknown, signal: AbortSignal, logger: Logger, facts: CallFacts): ConnectError {
+/**
+ * Logs why a call failed, and returns what its caller may know.
+ *
+ * @param facts request id, method and duration for the log line
+ */
+export function reject(err: unknown, signal: AbortSignal, logger: Logger, facts: object): ConnectError {
   // A failure after the call's end is a consequence of that end.
-  const { error, reason, isDefect, problem } = signal.aborted ? endOutcome(signal) : maskError(err);
-  if (isDefect) logger.error({ ...facts, reason, err }, 'rpc failed');
-  else if (problem !== undefined) logger.warn({ ...facts, reason, problem }, 'rpc refused');
-  else logger.info({ ...facts, reason }, 'rpc refused');
-  return error;
-}
-
-interface Outcome {
-  readonly error: ConnectError;
-  readonly reason: string;
-  readonly isDefect: boolean;
-  /** For the operator, of a failure that passes by itself. */
-  readonly problem?: string;
-}
-
-function endOutcome(signal: AbortSignal): Outcome {
-  const error = endedBy(signal);
-  return { error, reason: error.code === Code.Canceled ? 'canceled' : 'deadline_exceeded', isDefect: false };
-}
-
-/** What a caller may know of a failure. */
-export function maskError(err: unknown): Outcome {
-  const domain = err instanceof DomainError || err instanceof ConnectError ? fromConnectError(err) : undefined;
-  if (domain) return { error: toConnectError(domain), reason: domain.reason, isDefect: domain.kind === 'unavailable' };
-  const isMigrating = isMissingTable(err);
-  if (isMigrating || isDatabaseUnavailable(err)) {
-    const unavailable = commonErrors.dependency_unavailable();
-    const outcome = { error: toConnectError(unavailable), reason: unavailable.reason, isDefect: !isMigrating };
-    return isMigrating ? { ...outcome, problem: err.message } : outcome;
+  if (signal.aborted) {
+    const error = endedBy(signal);
+    logger.info({ ...facts, reason: error.code === Code.Canceled ? 'canceled' : 'deadline_exceeded' }, 'rpc refused');
+    return error;
   }
-  return { error: internalError(), reason: 'internal', isDefect: true };
+  const domain = err instanceof DomainError || err instanceof ConnectError ? fromConnectError(err) : undefined;
+  const isMigrating = isMissingTable(err);
+  const known = domain ?? (isMigrating || isDatabaseUnavailable(err) ? commonErrors.dependency_unavailable() : undefined);
+  const reason = known?.reason ?? 'internal';
+  // A missing table appears by itself, once another process has migrated.
+  if (!domain && isMigrating) logger.warn({ ...facts, reason, problem: err.message }, 'rpc refused');
+  else if (!known || known.kind === 'unavailable') logger.error({ ...facts, reason, err }, 'rpc failed');
+  else logger.info({ ...facts, reason }, 'rpc refused');
+  return known ? toConnectError(known) : internalError();
 }
 
 /** What a caller may know of a defect. */

@@ -10,27 +10,21 @@ export interface WholeResponse {
   readonly body: Uint8Array;
 }
 
-/** What a client gets for a whole response; headers are parsed when they are read. Throws as {@link readMessage}. */
+/** A client's response, whose headers are parsed on demand. Throws as {@link readMessage}. */
 export function toUnaryResponse<I extends DescMessage, O extends DescMessage>(
   method: DescMethodUnary<I, O>,
   response: WholeResponse,
 ): UnaryResponse<I, O> {
-  const message = readMessage(method.output, response);
-  let demuxed: [Headers, Headers] | undefined;
-  const demux = () => {
-    demuxed ??= trailerDemux(toHeaders(response));
-    return demuxed;
-  };
   return {
     stream: false,
     service: method.parent,
     method,
-    message,
+    message: readMessage(method.output, response),
     get header() {
-      return demux()[0];
+      return trailerDemux(toHeaders(response))[0];
     },
     get trailer() {
-      return demux()[1];
+      return trailerDemux(toHeaders(response))[1];
     },
   };
 }
@@ -38,7 +32,7 @@ export function toUnaryResponse<I extends DescMessage, O extends DescMessage>(
 /**
  * The message of a whole response.
  *
- * @throws ConnectError the error that it carries instead, or `internal` if it is malformed
+ * @throws ConnectError the error that it contains instead, or `internal` if it is malformed
  */
 export function readMessage<O extends DescMessage>(schema: O, response: WholeResponse): MessageShape<O> {
   if (response.status !== 200) throw toError(response);
@@ -67,9 +61,6 @@ function toError(response: WholeResponse): ConnectError {
 }
 
 function toHeaders(response: WholeResponse): Headers {
-  const headers = new Headers();
-  for (const [name, value] of Object.entries(response.headers)) {
-    for (const item of [value].flat()) if (item !== undefined) headers.append(name, item);
-  }
-  return headers;
+  const pairs = Object.entries(response.headers).flatMap(([name, value = []]) => [value].flat().map((item) => [name, item]));
+  return new Headers(pairs as Array<[string, string]>);
 }

@@ -26,49 +26,45 @@ const RESERVED = new Set([
 export function sendMessage(res: ServerResponse, schema: DescMessage, message: Message, context?: UnaryContext): void {
   const body = toBinary(schema, message);
   if (body.byteLength > MESSAGE_BYTES_MAX) throw tooLarge('response');
-  send(res, 200, 'application/proto', body, context);
+  const headers = ['content-type', 'application/proto', 'content-length', String(body.byteLength)];
+  send(res, 200, headers, body, context);
 }
 
 /** Answers a unary call of the Connect protocol with an error, unless the caller is gone. */
 export function sendError(res: ServerResponse, error: ConnectError, context?: UnaryContext): void {
   if (res.headersSent || res.destroyed) return;
+  const body = errorToJsonBytes(error, undefined);
+  const headers = ['content-type', 'application/json', 'content-length', String(body.byteLength)];
   // The metadata of an error from another service belongs to that call.
-  const metadata = error.isWireError ? undefined : error.metadata;
-  send(res, codeToHttpStatus(error.code), 'application/json', errorToJsonBytes(error, undefined), context, metadata);
+  if (!error.isWireError) append(headers, error.metadata);
+  send(res, codeToHttpStatus(error.code), headers, body, context);
 }
 
-function send(
-  res: ServerResponse,
-  status: number,
-  contentType: string,
-  body: Uint8Array,
-  context: UnaryContext | undefined,
-  metadata?: Headers,
-): void {
-  const headers = ['content-type', contentType, 'content-length', String(body.byteLength)];
-  const append = (value: string, name: string) => void (RESERVED.has(name) || headers.push(name, value));
-  context?.writtenHeader?.forEach(append);
-  metadata?.forEach(append);
+function send(res: ServerResponse, status: number, headers: string[], body: Uint8Array, context?: UnaryContext): void {
+  append(headers, context?.writtenHeader);
   context?.writtenTrailer?.forEach((value, name) => void headers.push(`trailer-${name}`, value));
-  res.writeHead(status, headers);
-  res.end(body);
+  res.writeHead(status, headers).end(body);
 }
 
-type Request = IncomingMessage | Http2ServerRequest;
-type Response = ServerResponse | Http2ServerResponse;
+function append(headers: string[], given: Headers | undefined): void {
+  given?.forEach((value, name) => void (RESERVED.has(name) || headers.push(name, value)));
+}
+
+export type Request = IncomingMessage | Http2ServerRequest;
+export type Response = ServerResponse | Http2ServerResponse;
 
 /**
- * Rejects a request before it reaches a handler, in its own protocol: gRPC and gRPC-Web by content type,
- * else Connect.
+ * Rejects a request before it reaches a handler, in its own protocol: gRPC and gRPC-Web by content
+ * type, else Connect.
  *
  * @param status HTTP status for Connect; that of the error's code unless given
  */
-export function sendRejection(req: Request, res: Response, error: ConnectError, status?: number): void {
+export function sendRejection(req: Request, res: Response, error: ConnectError, status = codeToHttpStatus(error.code)): void {
   const contentType = req.headers['content-type'];
   if (!contentType?.startsWith('application/grpc')) {
     const body = errorToJsonBytes(error, undefined);
     const headers = { 'content-type': 'application/json', 'content-length': body.byteLength };
-    (res as ServerResponse).writeHead(status ?? codeToHttpStatus(error.code), headers).end(body);
+    (res as ServerResponse).writeHead(status, headers).end(body);
     return;
   }
   // The stream must end with its headers, or grpc-js expects the status in trailers.
@@ -80,7 +76,7 @@ export function sendRejection(req: Request, res: Response, error: ConnectError, 
   if (res instanceof Http2ServerResponse) res.stream.close();
 }
 
-/** Rejects a request for a method that does not exist; clients of Connect take 404 for `unimplemented`. */
+/** Rejects a request for an unknown method. Connect clients read 404 as `unimplemented`. */
 export function rejectUnknownMethod(req: Request, res: Response): void {
   sendRejection(req, res, new ConnectError('there is no such method', Code.Unimplemented), 404);
 }
