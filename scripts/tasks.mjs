@@ -46,7 +46,7 @@ Runs all checks or the named ones: lint, types, dependencies, protocol-lint, pro
     run: (args) => runNode([`${root}bench/main.ts`, ...args]),
     usage: `npm run bench [-- <figure>...]
 
-Measures all figures or the named ones, beside their baselines: F1 to F10, storm.`,
+Measures all figures or the named ones, beside their baselines: F1 to F10.`,
   },
   'check-files': { run: command('check-files-main'), options: ['mend', 'skip-checksums'] },
   accounts: { run: command('accounts-main'), options: ['username=', 'email=', 'generate', 'limit=', 'after=', 'subject='] },
