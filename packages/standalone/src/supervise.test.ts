@@ -31,7 +31,7 @@ function setUp(options: { failuresMax?: number; start?: (attempt: number) => Pro
       return fake;
     },
     onRestart: (line) => lines.push(line),
-    onDiskFull: (err) => lines.push(`full: ${err.mount}`),
+    onDiskFull: (err) => lines.push(err.message.replace(/\. .*/, '.')),
     onGiveUp: (line) => lines.push(`gave up: ${line}`),
   });
   return { supervising, fakes, lines, attempts: () => attempts };
@@ -94,13 +94,13 @@ describe('a supervised process', () => {
           fake.crash();
           return fake;
         }
-        if (attempt < 8) throw new DiskFullError('/data/postgres', '/data');
+        if (attempt < 8) throw new DiskFullError('/data');
         return createFake(attempt);
       },
     });
     const supervised = await supervising;
     await eventually(() => expect(supervised.current.pid).toBe(8));
-    const full = ['full: /data', 'full: /data', 'full: /data', 'full: /data'];
+    const full = Array(4).fill('The disk that holds /data is full.');
     expect(lines).toEqual(['It runs again.', 'It runs again.', ...full, 'It runs again.']);
     await supervised.stop();
   });
