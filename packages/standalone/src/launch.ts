@@ -1,5 +1,5 @@
 import type { DiskFullError } from '@latchkey/embedded/disk-full';
-import type { ListenAddress } from './listen-address.ts';
+import type { ListenAddress } from './addresses.ts';
 import type { LogSink } from './log-sink.ts';
 import type { Reporter } from './reporter.ts';
 import type { Secrets } from './secrets.ts';

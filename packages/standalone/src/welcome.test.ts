@@ -1,7 +1,7 @@
 import { stripVTControlCharacters } from 'node:util';
 import { describe, expect, it } from 'vitest';
+import { realtimeUrl } from './addresses.ts';
 import type { Latchkey } from './latchkey.ts';
-import { realtimeUrl } from './listen-address.ts';
 import * as coloured from './welcome.ts';
 
 const latchkey: Latchkey = {

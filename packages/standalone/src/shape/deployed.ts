@@ -1,6 +1,6 @@
 import { findFreePort } from '@latchkey/embedded/free-port';
+import { localUrl } from '../addresses.ts';
 import { type Launch, metricsUrl, type RunningShape } from '../launch.ts';
-import { localUrl } from '../listen-address.ts';
 import { startProgram } from '../program.ts';
 import type { Servers } from '../servers.ts';
 import { supervise } from '../supervise.ts';

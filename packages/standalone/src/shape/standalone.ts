@@ -15,8 +15,8 @@ import { healthRoute } from '@latchkey/kit/rpc/grpc/health';
 import { openTelemetry, readTelemetryConfig, type Telemetry } from '@latchkey/kit/telemetry/telemetry';
 import { readRealtimeConfig } from '@latchkey/realtime/config';
 import { createRealtimeService } from '@latchkey/realtime/service';
+import { explainListenError, type ListenAddress } from '../addresses.ts';
 import { type Launch, metricsUrl, type RunningShape } from '../launch.ts';
-import { explainListenError, type ListenAddress } from '../listen-address.ts';
 import type { Servers } from '../servers.ts';
 
 /** Starts all services in this process, with direct calls between them. */
