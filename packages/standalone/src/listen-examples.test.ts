@@ -216,7 +216,7 @@ describe('the example for Node.js', () => {
   });
 
   it('gives up a connection without a sign of life, and no other', async () => {
-    const deadAfterMs = 1_000;
+    const deadAfterMs = 400;
     let stoodMs = 0;
     // Pings one after the other for twice as long, then falls silent without closing.
     const turn: Turn = (socket) => {
