@@ -1,7 +1,7 @@
 import sharp from 'sharp';
 import { prepareCaller } from './account.ts';
 import { type Servers, type Shape, startBaseline, startOurs } from './ours.ts';
-import { compareInTurns, type Figure, ratioFigure } from './report.ts';
+import { compare, type Figure } from './report.ts';
 
 /** Images that one side takes in a round: the system counts CPU time in hundredths of a second. */
 const AVATARS_A_ROUND = 40;
@@ -21,13 +21,12 @@ export async function measureAvatarCpu(servers: Servers, shape: Shape, rounds: n
   const sendBare = () => repeat(() => post(`${bare.baseUrl}/avatar`, {}, photo));
   for (const each of [send, sendBare]) for (let round = 0; round < WARM_UP_ROUNDS; round += 1) await each();
   const msEach = (seconds: number) => (seconds / AVATARS_A_ROUND) * 1_000;
-  const found = await compareInTurns(
-    rounds,
+  const what = `avatar of 12 megapixels in ${(photo.length / 1024 / 1024).toFixed(1)} MiB, ${shape}, CPU`;
+  return compare(
+    { id: 'F8', what, ...(shape === 'standalone' && { goal: '≤ 1.4' }), rounds, unit: 'ms', digits: 1 },
     async () => msEach(await ours.cpuSeconds(send)),
     async () => msEach(await bare.cpuSeconds(sendBare)),
   );
-  const what = `avatar of 12 megapixels in ${(photo.length / 1024 / 1024).toFixed(1)} MiB, ${shape}, CPU`;
-  return ratioFigure({ id: 'F8', what, ...(shape === 'standalone' && { goal: '≤ 1.4' }) }, found, { unit: 'ms', digits: 1 });
 }
 
 /** A photograph as telephones make them: 12 megapixels in some 2.5 MiB. */

@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { createLiveApplications, type LiveApplication } from './live-application.ts';
+import { createLiveApplication } from './live-application.ts';
 import { LiveClients, now, upgradeRequest } from './live-clients.ts';
 import { type Servers, type Side, startBareSockets, startOurs } from './ours.ts';
 import { commandOf, type Stat } from './process-tree.ts';
-import { compareInTurns, type Figure, median, range, ratioFigure } from './report.ts';
+import { compare, type Figure, median, range } from './report.ts';
 
 const SOCKETS = 5_000;
 /** Events that one side sends in a round. */
@@ -41,16 +41,13 @@ export async function measureBroadcast(servers: Servers, rounds: number): Promis
   for (const [i, sender] of [a, b].entries()) {
     sender.idleShare = (sender.stat().cpuSeconds - (idle[i] ?? 0)) / (IDLE_MS / 1_000);
   }
-  const compare = (count: number) =>
-    compareInTurns(
-      count,
-      () => microsecondsPerDelivery(a),
-      () => microsecondsPerDelivery(b),
-    );
-  await compare(1);
+  for (const sender of [a, b]) await microsecondsPerDelivery(sender);
   for (const { lastMs } of [a, b]) lastMs.length = 0;
-  const what = `one event to ${SOCKETS} sockets, CPU per delivery`;
-  const cpu = ratioFigure({ id: 'F6', what, goal: '≤ 1.15' }, await compare(rounds), { unit: 'µs', digits: 1 });
+  const cpu = await compare(
+    { id: 'F6', goal: '≤ 1.15', what: `one event to ${SOCKETS} sockets, CPU per delivery`, rounds, unit: 'µs', digits: 1 },
+    () => microsecondsPerDelivery(a),
+    () => microsecondsPerDelivery(b),
+  );
   return [
     cpu,
     {
@@ -65,37 +62,33 @@ export async function measureBroadcast(servers: Servers, rounds: number): Promis
 }
 
 async function holdOurs(side: Side, clients: LiveClients): Promise<{ sender: Sender; text: string }> {
-  const [application] = (await createLiveApplications(side.baseUrl)) as [LiveApplication];
+  const application = await createLiveApplication(side.baseUrl);
   const realtime = side.measured().find(({ pid }) => commandOf(pid).includes('/realtime/'));
   const stat = () => side.measured().find(({ pid }) => pid === realtime?.pid) as Stat;
-  await clients.openAll(side.livePort, [application.request()], 1);
+  await clients.openAll(side.livePort, application.request, 1);
   const { reached } = await clients.expect(1);
   await application.change();
   const { sample = '' } = await reached;
-  await clients.openAll(side.livePort, [application.request()], SOCKETS - 1);
+  await clients.openAll(side.livePort, application.request, SOCKETS - 1);
   await delay(SETTLE_MS);
   const send = async () => {
     const { reached } = await clients.expect(SOCKETS);
     const { answeredAt } = await application.change();
     return (await reached).at - answeredAt;
   };
-  return { sender: describeSender(stat, send), text: sample };
+  return { sender: { stat, send, lastMs: [], idleShare: 0 }, text: sample };
 }
 
 async function holdBare(side: Side, clients: LiveClients, text: string): Promise<Sender> {
   const stat = () => side.measured()[0] as Stat;
-  await clients.open(side.livePort, [upgradeRequest('/')], SOCKETS);
+  await clients.open(side.livePort, upgradeRequest('/'), SOCKETS);
   await delay(SETTLE_MS);
   const send = async () => {
     const { reached } = await clients.expect(SOCKETS);
-    const askedAt = now();
+    const requestedAt = now();
     await fetch(side.baseUrl, { method: 'POST', body: text });
-    return (await reached).at - askedAt;
+    return (await reached).at - requestedAt;
   };
-  return describeSender(stat, send);
-}
-
-function describeSender(stat: () => Stat, send: () => Promise<number>): Sender {
   return { stat, send, lastMs: [], idleShare: 0 };
 }
 

@@ -1,11 +1,11 @@
 import { connect, type Socket } from 'node:net';
 
-/** What a client tells of. */
+/** The callbacks of a client. */
 export interface LiveClientEvents {
-  /** A message has begun to arrive; what is there of its text is good until this returns. */
+  /** A message has begun to arrive. The part of its text is valid until this returns. */
   onMessage(text: Buffer): void;
-  /** The connection ended; with a status where it was refused. */
-  onEnd(status: number | undefined): void;
+  /** The upgrade was rejected with this status. */
+  onRejected(status: number): void;
 }
 
 const TEXT = 1;
@@ -13,24 +13,21 @@ const PING = 9;
 const HEAD_END = '\r\n\r\n';
 const EMPTY = Buffer.alloc(0);
 
-/**
- * Bytes are read into one place for all clients, each of which is done with them before the next
- * reads.
- */
+/** One read buffer for all clients: each has used its bytes before the next one reads. */
 const INCOMING = Buffer.allocUnsafe(64 * 1024);
 
 /**
- * The least that can hold a WebSocket open and count what comes, so that thousands leave the
- * machine to what is measured.
+ * A minimal WebSocket client that counts messages: thousands of them leave the CPU to the server
+ * that is measured.
  */
 export class LiveClient {
   readonly #socket: Socket;
   readonly #events: LiveClientEvents;
   #head = '';
   #isOpen = false;
-  /** The beginning of a frame that has not come whole. */
+  /** The beginning of an incomplete frame. */
   #rest: Buffer = EMPTY;
-  /** Bytes of the present frame's payload that are still to come. */
+  /** Bytes of the current frame's payload that have not arrived. */
   #left = 0;
 
   constructor(port: number, request: string, events: LiveClientEvents) {
@@ -41,12 +38,10 @@ export class LiveClient {
     };
     this.#socket = connect({ port, host: '127.0.0.1', noDelay: true, onread: { buffer: INCOMING, callback } });
     this.#socket.on('error', () => undefined);
-    this.#socket.once('close', () => events.onEnd(this.#isOpen ? undefined : Number(this.#head.slice(9, 12)) || 0));
+    this.#socket.once('close', () => {
+      if (!this.#isOpen) events.onRejected(Number(this.#head.slice(9, 12)) || 0);
+    });
     this.#socket.write(request);
-  }
-
-  cut(): void {
-    this.#socket.resetAndDestroy();
   }
 
   #read(bytes: Buffer): void {
@@ -83,10 +78,7 @@ export class LiveClient {
   }
 }
 
-/**
- * Where the payload of a server's frame is (RFC 6455, section 5.2), or undefined while its head
- * is not there.
- */
+/** The payload of a server's frame (RFC 6455, section 5.2); undefined without its whole head. */
 function payloadAt(bytes: Buffer, at: number): { start: number; end: number } | undefined {
   const length = bytes[at + 1];
   if (length === undefined || (length === 126 && at + 4 > bytes.length)) return undefined;
@@ -95,7 +87,7 @@ function payloadAt(bytes: Buffer, at: number): { start: number; end: number } | 
   return { start, end: start + (length === 126 ? bytes.readUInt16BE(at + 2) : length) };
 }
 
-/** The pong for a ping, under a mask that changes nothing. */
+/** The pong for a ping, masked with zeros. */
 function pongOf(payload: Buffer): Buffer {
   return Buffer.concat([Buffer.from([0x8a, 0x80 | payload.length, 0, 0, 0, 0]), payload]);
 }

@@ -4,24 +4,19 @@ import { fileURLToPath } from 'node:url';
 
 /** A command for the process that holds connections. */
 export type Command =
-  | { readonly do: 'open'; readonly port: number; readonly requests: readonly string[]; readonly count: number }
-  | { readonly do: 'expect'; readonly count: number }
-  | { readonly do: 'cut' };
+  | { readonly do: 'open'; readonly port: number; readonly request: string; readonly count: number }
+  | { readonly do: 'expect'; readonly count: number };
 
 /** Its response. */
-export interface Answer {
+interface Reply {
   /** Time by {@link now}. */
   readonly at: number;
-  /** CPU time of the process so far. */
-  readonly cpuSeconds: number;
-  /** Connections that were refused since the last were opened, and tried again. */
-  readonly retries: number;
   /** The text of a message, where one was expected. */
-  readonly sample?: string | undefined;
+  readonly sample?: string;
 }
 
 const PROGRAM = fileURLToPath(new URL('./live-clients-main.ts', import.meta.url));
-const ANSWER_TIMEOUT_MS = 120_000;
+const REPLY_TIMEOUT_MS = 120_000;
 
 /** Milliseconds of a clock that all processes of a machine share. */
 export function now(): number {
@@ -31,34 +26,31 @@ export function now(): number {
 /** Live connections in another process, which ends when this is disposed of. */
 export class LiveClients {
   readonly #child: ChildProcess = fork(PROGRAM);
-  readonly #waiting = new Map<string, (answer: Answer) => void>();
+  readonly #waiting = new Map<string, (reply: Reply) => void>();
   #lastId = 0;
 
   constructor() {
-    this.#child.on('message', ({ key, ...answer }: Answer & { key: string }) => this.#waiting.get(key)?.(answer));
+    this.#child.on('message', ({ key, ...reply }: Reply & { key: string }) => this.#waiting.get(key)?.(reply));
   }
 
-  /** Opens connections, with the requests in turns; does not wait for them. */
-  async open(port: number, requests: readonly string[], count: number): Promise<Answer> {
-    return this.#send({ do: 'open', port, requests, count }).begun;
+  /** Opens connections and does not wait for them. */
+  async open(port: number, request: string, count: number): Promise<void> {
+    await this.#send({ do: 'open', port, request, count }).begun;
   }
 
   /** Opens connections and waits for one message to each. */
-  async openAll(port: number, requests: readonly string[], count: number): Promise<void> {
+  async openAll(port: number, request: string, count: number): Promise<void> {
     const { reached } = await this.expect(count);
-    await this.open(port, requests, count);
+    await this.open(port, request, count);
     await reached;
   }
 
-  /** Begins to count messages; `reached` resolves with this number of them. */
-  async expect(count: number): Promise<{ readonly begun: Answer; readonly reached: Promise<Answer> }> {
-    const { begun, end } = this.#send({ do: 'expect', count });
-    const reached = end();
-    return { begun: await begun, reached };
-  }
-
-  cut(): Promise<Answer> {
-    return this.#send({ do: 'cut' }).begun;
+  /** Starts to count messages; `reached` resolves with this number of them. */
+  async expect(count: number): Promise<{ readonly reached: Promise<Reply> }> {
+    const { id, begun } = this.#send({ do: 'expect', count });
+    const reached = this.#wait(`${id} ended`);
+    await begun;
+    return { reached };
   }
 
   [Symbol.dispose](): void {
@@ -69,16 +61,16 @@ export class LiveClients {
     this.#lastId += 1;
     const id = this.#lastId;
     this.#child.send({ id, ...command });
-    return { begun: this.#wait(`${id} begun`), end: () => this.#wait(`${id} ended`) };
+    return { id, begun: this.#wait(`${id} begun`) };
   }
 
-  #wait(key: string): Promise<Answer> {
+  #wait(key: string): Promise<Reply> {
     return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => reject(new Error(`No answer: ${key}`)), ANSWER_TIMEOUT_MS);
-      this.#waiting.set(key, (answer) => {
+      const timer = setTimeout(() => reject(new Error(`No reply: ${key}`)), REPLY_TIMEOUT_MS);
+      this.#waiting.set(key, (reply) => {
         clearTimeout(timer);
         this.#waiting.delete(key);
-        resolve(answer);
+        resolve(reply);
       });
     });
   }

@@ -1,4 +1,4 @@
-import { createLiveApplications, type LiveApplication } from './live-application.ts';
+import { createLiveApplication } from './live-application.ts';
 import { LiveClients } from './live-clients.ts';
 import { type Servers, type Shape, startOurs } from './ours.ts';
 import { type Figure, median, percentile } from './report.ts';
@@ -10,13 +10,13 @@ const WARM_UPS = 20;
 export async function measureLiveLatency(servers: Servers, shape: Shape): Promise<Figure> {
   const ours = await startOurs(servers, shape);
   const clients = servers.stops.use(new LiveClients());
-  const [application] = (await createLiveApplications(ours.baseUrl)) as [LiveApplication];
-  await clients.openAll(ours.livePort, [application.request()], 1);
+  const application = await createLiveApplication(ours.baseUrl);
+  await clients.openAll(ours.livePort, application.request, 1);
   const times: number[] = [];
   while (times.length < WARM_UPS + EVENTS) {
     const { reached } = await clients.expect(1);
-    const { askedAt } = await application.change();
-    times.push((await reached).at - askedAt);
+    const { requestedAt } = await application.change();
+    times.push((await reached).at - requestedAt);
   }
   const counted = times.slice(WARM_UPS);
   return {

@@ -11,7 +11,6 @@ import type { Servers } from './ours.ts';
 import { type Figure, printFigures } from './report.ts';
 import { measureSettings } from './settings.ts';
 import { measureMemory, measureStart } from './start.ts';
-import { measureStorm } from './storm.ts';
 import { measureUploadCpu, measureUploadMemory } from './upload.ts';
 
 const ROUNDS = 7;
@@ -39,9 +38,6 @@ const figures: Array<[string, (servers: Servers) => Promise<Figure | Figure[]>]>
   ['F7', (servers) => measureLiveLatency(servers, 'deployed')],
   ['F9', () => measureStart(dataDir, 3)],
   ['F10', (servers) => measureMemory(servers)],
-  ['storm', (servers) => measureStorm(servers, 'standalone', 1)],
-  ['storm', (servers) => measureStorm(servers, 'deployed', 1)],
-  ['storm', (servers) => measureStorm(servers, 'deployed', 500)],
 ];
 const wanted = process.argv.slice(2);
 const unknown = wanted.filter((id) => !figures.some(([known]) => known === id));

@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 const TICKS_PER_SECOND = 100;
 const PAGE_BYTES = 4096;
 
-/** What the system tells of a process. */
+/** Resource usage of a process. */
 export interface Stat {
   readonly pid: number;
   readonly parent: number;

@@ -1,6 +1,5 @@
 /** One line of the report. */
 export interface Figure {
-  /** Number in `promises.md`. */
   readonly id: string;
   readonly what: string;
   readonly value: string;
@@ -9,36 +8,32 @@ export interface Figure {
   readonly goal?: string;
 }
 
-/** Measurements of ours and of a baseline, by round. */
-export interface Rounds {
-  readonly ours: number[];
-  readonly baseline: number[];
+/** What a comparison measures, and how its values are printed. */
+export interface Comparison extends Pick<Figure, 'id' | 'what' | 'goal'> {
+  readonly rounds: number;
+  readonly unit: string;
+  readonly digits: number;
 }
 
-/** Measures ours and a baseline in turns, so that noise of the machine hits both. */
-export async function compareInTurns(
-  rounds: number,
+/**
+ * Measures ours and a baseline alternately, so that noise of the machine hits both. The figure has
+ * the medians, and the median of the ratios.
+ */
+export async function compare(
+  { rounds, unit, digits, ...figure }: Comparison,
   measureOurs: () => Promise<number>,
   measureBaseline: () => Promise<number>,
-): Promise<Rounds> {
-  const found: Rounds = { ours: [], baseline: [] };
+): Promise<Figure> {
+  const values = { ours: [] as number[], baseline: [] as number[], ratio: [] as number[] };
   for (let round = 0; round < rounds; round += 1) {
-    found.ours.push(await measureOurs());
-    found.baseline.push(await measureBaseline());
+    const [our, bare] = [await measureOurs(), await measureBaseline()];
+    values.ours.push(our);
+    values.baseline.push(bare);
+    values.ratio.push(our / bare);
   }
-  return found;
-}
-
-/** The figure of a comparison: medians, and the median of the ratios. */
-export function ratioFigure(
-  { id, what, goal }: Pick<Figure, 'id' | 'what' | 'goal'>,
-  { ours, baseline }: Rounds,
-  { unit, digits }: { readonly unit: string; readonly digits: number },
-): Figure {
-  const ratios = ours.map((value, round) => value / (baseline[round] ?? Number.NaN));
-  const show = (values: readonly number[]) => `${median(values).toFixed(digits)} ${unit}`;
-  const result = `${median(ratios).toFixed(2)} (${range(ratios, 2)})`;
-  return { id, what, value: show(ours), baseline: show(baseline), result, ...(goal !== undefined && { goal }) };
+  const show = (each: readonly number[]) => `${median(each).toFixed(digits)} ${unit}`;
+  const result = `${median(values.ratio).toFixed(2)} (${range(values.ratio, 2)})`;
+  return { ...figure, value: show(values.ours), baseline: show(values.baseline), result };
 }
 
 export function median(values: readonly number[]): number {

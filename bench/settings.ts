@@ -1,7 +1,7 @@
 import autocannon from 'autocannon';
 import { prepareCaller } from './account.ts';
 import { type Servers, type Shape, type Side, startBaseline, startOurs } from './ours.ts';
-import { compareInTurns, type Figure, ratioFigure } from './report.ts';
+import { compare, type Figure } from './report.ts';
 
 /**
  * A process has its usual speed after some 10,000 requests, and there are several in the deployed
@@ -27,14 +27,12 @@ export async function measureSettings(servers: Servers, shape: Shape, rounds: nu
   const target = { url: `${ours.baseUrl}/api/v1/panel/get-application-settings?applicationId=${applicationId}`, headers };
   const bareTarget = { url: `${baseline.baseUrl}/settings?applicationId=${applicationId}` };
   for (const each of [target, bareTarget]) await load(each, WARM_UP_SECONDS);
-  const found = await compareInTurns(
-    rounds,
+  const [id, goal] = shape === 'standalone' ? ['F1', '≤ 1.2'] : ['F2', '≤ 3.8'];
+  return compare(
+    { id, goal, what: `get-application-settings, ${shape}, CPU per request`, rounds, unit: 'µs', digits: 0 },
     () => microsecondsPerRequest(ours, target),
     () => microsecondsPerRequest(baseline, bareTarget),
   );
-  const [id, goal] = shape === 'standalone' ? ['F1', '≤ 1.2'] : ['F2', '≤ 3.8'];
-  const what = `get-application-settings, ${shape}, CPU per request`;
-  return ratioFigure({ id, what, goal }, found, { unit: 'µs', digits: 0 });
 }
 
 async function microsecondsPerRequest(side: Side, target: Target): Promise<number> {

@@ -1,6 +1,6 @@
 import { type Caller, prepareCaller } from './account.ts';
 import { type Servers, type Shape, startBaseline, startOurs } from './ours.ts';
-import { compareInTurns, type Figure, ratioFigure } from './report.ts';
+import { compare, type Figure } from './report.ts';
 
 const MIB = 1024 * 1024;
 const FILE_MIB = 150;
@@ -25,14 +25,12 @@ export async function measureUploadCpu(servers: Servers, shape: Shape, rounds: n
   await send();
   await sendBare();
   const perGib = (seconds: number) => seconds / ((FILES_A_ROUND * FILE_MIB) / 1024);
-  const found = await compareInTurns(
-    rounds,
+  const goal = shape === 'standalone' ? '≤ 0.9' : '≤ 1.2';
+  return compare(
+    { id: 'F3', goal, what: `upload of ${FILE_MIB} MiB, ${shape}, CPU per GiB`, rounds, unit: 's', digits: 2 },
     async () => perGib(await ours.cpuSeconds(() => repeat(send))),
     async () => perGib(await baseline.cpuSeconds(() => repeat(sendBare))),
   );
-  const what = `upload of ${FILE_MIB} MiB, ${shape}, CPU per GiB`;
-  const goal = shape === 'standalone' ? '≤ 0.9' : '≤ 1.2';
-  return ratioFigure({ id: 'F3', what, goal }, found, { unit: 's', digits: 2 });
 }
 
 /**

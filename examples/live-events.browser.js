@@ -1,35 +1,45 @@
-// @ts-check
 // Live events of a Latchkey application, for browsers: no dependencies. Paste it and change what
-// you like. Whoever has the page can read the socket key in it, and listen to the application
-// with it; it opens nothing else.
+// you like. Users of the page can read the socket key in it, and listen to the application with
+// it; the key permits nothing else.
 
-/** Close codes after which the key opens nothing any more. */
+/**
+ * The types of live-events.node.mjs, without the HTTP status, which browsers hide. `failures`
+ * counts the last connections that failed or ended early.
+ *
+ * @typedef {import('./live-events.node.mjs').LiveEvent} LiveEvent
+ * @typedef {{ state: 'connecting' } | { state: 'connected', ready: LiveEvent }
+ *   | { state: 'waiting', delayMs: number, reason: string, code: number, failures: number }} State
+ * @typedef {{ url: string, socketKey: string, onEvent: (event: LiveEvent) => void,
+ *   onState?: (state: State) => void, signal?: AbortSignal, lastEventId?: string }} ListenOptions
+ * @typedef {{ random?: () => number, now?: () => number,
+ *   wait?: (delayMs: number, signal: AbortSignal | undefined) => Promise<void> }} Clock
+ */
+
+/** Close codes that end the listening. */
 const FINAL = new Map([
   [4102, /** @type {const} */ ('deleted')],
   [4103, /** @type {const} */ ('rotated')],
 ]);
-/** A connection that has stood for so long was a good one: the next delay is short again. */
+/** After a connection of this length, the next delay is short again. */
 const GOOD_AFTER_MS = 10_000;
-/** Failures in a row after which it tries only now and then. */
+/** Consecutive failures after which it tries every few minutes. */
 const FAILURES_MANY = 10;
 
 /**
- * Listens until `signal` is aborted or the key is good for nothing any more. Reconnects for as
- * long as it takes, and misses nothing that the service still holds.
+ * Listens until `signal` is aborted or the key is no longer valid. Reconnects without limit, and
+ * misses no event that the service still stores.
  *
- * `onEvent` gets each event once, in order. It gets `latchkey.connection.ready` too, but only
- * where that stands in for what may have been missed: on the first connection, and after an
- * absence that was too long. So the newest `status` and `version` that it was given are always
- * right.
+ * `onEvent` gets each event once, in order. It also gets `latchkey.connection.ready` when events
+ * may have been missed: on the first connection, and after a long absence. So the last `status`
+ * and `version` that it got are always right.
  *
- * A browser does not tell a key that is refused from a service that can't be reached. So this
- * never gives up by itself: it tries less and less often, at last every few minutes, and tells
- * `onState` how often in a row it has failed. That is when a page should ask its own server for
- * the present key.
+ * A browser shows no difference between a rejected key and an unreachable service. So this never
+ * gives up: it tries less and less often, and `onState` gets the number of failures. After several
+ * of them, a page should ask its server for the current key.
  *
- * @param {import('./live-events.browser.d.ts').ListenOptions} options
- * @param {import('./live-events.browser.d.ts').Clock} [clock] chance and time, for tests
- * @returns {ReturnType<typeof import('./live-events.browser.d.ts').listen>} why it has ended
+ * @param {ListenOptions} options
+ * @param {Clock} [clock]
+ * @returns {Promise<'aborted' | 'deleted' | 'rotated'>} why it has ended
  */
 export async function listen(options, clock = {}) {
   const { onEvent, onState = () => {}, signal } = options;
@@ -43,7 +53,7 @@ export async function listen(options, clock = {}) {
       if (event.type === 'latchkey.connection.ready') {
         readyAt = now();
         onState({ state: 'connected', ready: event });
-        // What was missed follows, and leads up to this snapshot.
+        // The missed events follow, and end with this snapshot.
         if (event.data.resumed) return;
         lastEventId = event.data.lastSequence;
       } else if (event.sequence !== undefined) {
@@ -58,8 +68,7 @@ export async function listen(options, clock = {}) {
     if (end) return end;
     if (now() - readyAt >= GOOD_AFTER_MS) failures = 0;
     const limitMs = failures < FAILURES_MANY ? 30_000 : 300_000;
-    // At random, so that all the clients of a node that went away do not come back in the same
-    // moment.
+    // Random, so that the clients of a stopped node do not all reconnect in the same moment.
     const delayMs = Math.round(random() * Math.min(limitMs, 1_000 * 2 ** failures));
     failures += 1;
     onState({ state: 'waiting', delayMs, reason, code, failures });
@@ -72,7 +81,7 @@ export async function listen(options, clock = {}) {
  * Opens one connection and resolves with the reason once it is closed. Rejects with what
  * `onFrame` throws.
  *
- * @param {import('./live-events.browser.d.ts').ListenOptions} options
+ * @param {ListenOptions} options
  * @param {string | undefined} lastEventId
  * @param {(event: any) => void} onFrame
  * @returns {Promise<{ code: number, reason: string }>}
@@ -89,9 +98,8 @@ function connect({ url, socketKey, signal }, lastEventId, onFrame) {
       resolve({ code, reason });
       socket.close();
     };
-    // The browser answers the service's pings but does not show them. What it does tell is that
-    // the network has changed, and with it a connection is likely to be dead, which would go
-    // unnoticed for minutes.
+    // A browser hides the service's pings, but reports a change of the network. The connection is
+    // likely dead then, which would stay unnoticed for minutes.
     globalThis.addEventListener?.('online', () => end(1006, 'the network changed'), { signal: ended.signal });
     signal?.addEventListener('abort', () => end(1000, 'aborted'), { signal: ended.signal });
     socket.onclose = ({ code, reason }) => end(code, reason || `closed with ${code}`);

@@ -1,17 +1,47 @@
-// @ts-check
 // Live events of a Latchkey application, for Node.js with the package `ws`. Paste it and change
 // what you like.
 import { setTimeout as sleep } from 'node:timers/promises';
 import WebSocket from 'ws';
 
-/** Close codes after which the key opens nothing any more. */
+/**
+ * A CloudEvent of the service: /asyncapi.json describes each type. New types and properties may be
+ * added. `sequence` counts the events of the application, in decimal; `latchkey.connection.ready`
+ * has none.
+ *
+ * @typedef {{ specversion: '1.0', id: string, source: string, type: string, time: string,
+ *   datacontenttype: string, sequence?: string, data: any }} LiveEvent
+ *
+ * What `listen` does. `ready.data.resumed`: no event was missed. `waiting`: the next try is after
+ * `delayMs`; `code` is the close code, 1006 without one. `refused`: no further try helps.
+ *
+ * @typedef {{ state: 'connecting' }
+ *   | { state: 'connected', ready: LiveEvent }
+ *   | { state: 'waiting', delayMs: number, reason: string, code: number,
+ *     status?: number | undefined }
+ *   | { state: 'refused', reason: string, status?: number | undefined }} State
+ *
+ * `socketKey` is the `lk_sock_…` of the application. An error of `onEvent` ends the listening, as
+ * `signal` does. `lastEventId` is the `sequence` of the last known event.
+ *
+ * @typedef {{ url: string, socketKey: string, onEvent: (event: LiveEvent) => void,
+ *   onState?: (state: State) => void, signal?: AbortSignal, lastEventId?: string }} ListenOptions
+ *
+ * Chance and time, replaced in tests.
+ *
+ * @typedef {{ random?: () => number, now?: () => number, deadAfterMs?: number,
+ *   wait?: (delayMs: number, value: undefined, options: { signal?: AbortSignal | undefined }) =>
+ *     Promise<void> }} Clock
+ * @typedef {'aborted' | 'deleted' | 'rotated' | 'refused'} End
+ */
+
+/** Close codes that end the listening. */
 const FINAL = new Map([
   [4102, /** @type {const} */ ('deleted')],
   [4103, /** @type {const} */ ('rotated')],
 ]);
 const WRONG_URL =
   'Is the URL right? It ends in /api/v1/realtime, on port 8081 unless set otherwise, and not on that of the REST interface.';
-/** Refusals that no further try makes better. */
+/** Statuses for which no further try helps. */
 const REFUSALS = new Map([
   [400, 'HTTP 400: the handshake is not accepted. Is the URL right, with wss:// for TLS, and does a proxy pass all headers on?'],
   [401, 'The socket key is refused: it is mistyped, was rotated, or its application was deleted. get-applications shows it.'],
@@ -19,28 +49,27 @@ const REFUSALS = new Map([
   [405, `HTTP 405: what answers is no WebSocket endpoint. ${WRONG_URL}`],
   [426, 'HTTP 426: the upgrade to a WebSocket did not arrive. Does a proxy in between pass it on?'],
 ]);
-/** What to say of closes that are no fault of this side. */
+/** Reasons of common close codes. */
 const REASONS = new Map([
   [1001, 'the service is stopping'],
   [1006, 'the connection was lost'],
 ]);
-/** The service pings every 30 s: without one for so long, the connection is dead. */
+/** The service pings every 30 s: after this time without a ping, the connection is dead. */
 const DEAD_AFTER_MS = 75_000;
-/** A connection that has stood for so long was a good one: the next delay is short again. */
+/** After a connection of this length, the next delay is short again. */
 const GOOD_AFTER_MS = 10_000;
 
 /**
- * Listens until `signal` is aborted or the key is good for nothing any more. Reconnects for as
- * long as it takes, and misses nothing that the service still holds.
+ * Listens until `signal` is aborted or the key is no longer valid. Reconnects without limit, and
+ * misses no event that the service still stores.
  *
- * `onEvent` gets each event once, in order. It gets `latchkey.connection.ready` too, but only
- * where that stands in for what may have been missed: on the first connection, and after an
- * absence that was too long. So the newest `status` and `version` that it was given are always
- * right.
+ * `onEvent` gets each event once, in order. It also gets `latchkey.connection.ready` when events
+ * may have been missed: on the first connection, and after a long absence. So the last `status`
+ * and `version` that it got are always right.
  *
- * @param {import('./live-events.node.d.mts').ListenOptions} options
- * @param {import('./live-events.node.d.mts').Clock} [clock] chance and time, for tests
- * @returns {Promise<import('./live-events.node.d.mts').End>} why it has ended
+ * @param {ListenOptions} options
+ * @param {Clock} [clock]
+ * @returns {Promise<End>} why it has ended
  */
 export async function listen(options, clock = {}) {
   const { onEvent, onState = () => {}, signal } = options;
@@ -54,7 +83,7 @@ export async function listen(options, clock = {}) {
       if (event.type === 'latchkey.connection.ready') {
         readyAt = now();
         onState({ state: 'connected', ready: event });
-        // What was missed follows, and leads up to this snapshot.
+        // The missed events follow, and end with this snapshot.
         if (event.data.resumed) return;
         lastEventId = event.data.lastSequence;
       } else if (event.sequence !== undefined) {
@@ -73,8 +102,7 @@ export async function listen(options, clock = {}) {
     const end = FINAL.get(closed.code);
     if (end) return end;
     if (now() - readyAt >= GOOD_AFTER_MS) failures = 0;
-    // At random, so that all the clients of a node that went away do not come back in the same
-    // moment.
+    // Random, so that the clients of a stopped node do not all reconnect in the same moment.
     const delayMs = closed.retryAfterMs + Math.round(random() * Math.min(30_000, 1_000 * 2 ** failures));
     failures += 1;
     onState({ state: 'waiting', delayMs, reason: closed.reason, code: closed.code, status: closed.status });
@@ -84,15 +112,15 @@ export async function listen(options, clock = {}) {
 }
 
 /**
- * Opens one connection and resolves with the reason once it is closed. Rejects with what
- * `onFrame` throws.
+ * Opens one connection and resolves with the reason once it is closed. Rejects with what `onFrame`
+ * throws.
  *
- * @param {import('./live-events.node.d.mts').ListenOptions} options
+ * @param {ListenOptions} options
  * @param {string | undefined} lastEventId
- * @param {import('./live-events.node.d.mts').Clock} clock
+ * @param {Clock} clock
  * @param {(event: any) => void} onFrame
- * @returns {Promise<{ code: number, reason: string, status: number | undefined, retryAfterMs:
- *   number }>}
+ * @returns {Promise<{ code: number, reason: string, status: number | undefined,
+ *   retryAfterMs: number }>}
  */
 function connect({ url, socketKey, signal }, lastEventId, { deadAfterMs = DEAD_AFTER_MS }, onFrame) {
   return new Promise((resolve, reject) => {
@@ -125,12 +153,12 @@ function connect({ url, socketKey, signal }, lastEventId, { deadAfterMs = DEAD_A
     socket.on('unexpected-response', (_request, response) => {
       status = response.statusCode;
       reason ||= `HTTP ${status}`;
-      // At most five minutes, whatever is in between says.
+      // At most five minutes, as a proxy may send any value.
       if (status === 429 || status === 503) retryAfterMs = Math.min(Number(response.headers['retry-after']) || 0, 300) * 1_000;
       socket.terminate();
     });
     socket.on('error', (/** @type {NodeJS.ErrnoException} */ err) => {
-      // What OpenSSL says of it is unreadable.
+      // The message of OpenSSL is unreadable.
       reason ||= err.code === 'EPROTO' ? 'no TLS is spoken there: should the URL begin with ws:// and not wss://?' : err.message;
     });
     socket.on('close', (code, text) => {

@@ -1,16 +1,5 @@
 import { createHash } from 'node:crypto';
-import {
-  accessSync,
-  constants,
-  existsSync,
-  linkSync,
-  mkdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
+import { accessSync, constants, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Failure, modulesDir, pinnedNode, root } from './checkout.mjs';
 import { run } from './run-child.mjs';
@@ -36,7 +25,7 @@ export async function ensureInstalled(scope) {
   await acquireLock();
   try {
     if (isInstalled(scope)) return;
-    // A checkout that has the test tools keeps them.
+    // Test tools that are installed stay.
     const installed = readStamp().scope === 'all' ? 'all' : scope;
     await install(installed);
     writeFileSync(stampPath, `${installed} ${currentHash()}`);
@@ -50,8 +39,8 @@ async function install(scope) {
   report(`Installing the dependencies (once, ${scope === 'run' ? 'about 350 MB' : 'about 750 MB with the test tools'}).`);
   const options = ['--frozen-lockfile', '--config.confirm-modules-purge=false', '--config.ignore-scripts=false'];
   const args = ['-y', packageManager, 'install', ...options, ...(scope === 'run' ? ['--prod'] : [])];
-  // The package manager may outlive us, so the lock names it and not this process.
-  const onStart = (pid) => writeLock(pid, renameSync);
+  // The package manager may outlive this process, so the lock names its pid.
+  const onStart = (pid) => writeFileSync(lockPath, String(pid));
   const code = await run('npx', args, { env: installEnv(), stdio: ['ignore', 2, 2], onStart }).catch((err) => {
     throw new Failure(`npx could not be run (${err.message}): install npm, which comes with Node.js.`);
   });
@@ -68,8 +57,7 @@ function installEnv() {
   try {
     accessSync(env.HOME ?? '', constants.W_OK | constants.X_OK);
   } catch {
-    // Package managers cache below the home folder, which in containers is often missing or
-    // read-only.
+    // npm and pnpm cache in the home folder, which containers often lack or have read-only.
     env.HOME = `${modulesDir}/.cache/home`;
     mkdirSync(env.HOME, { recursive: true });
     delete env.npm_config_cache;
@@ -94,59 +82,30 @@ function currentHash() {
   return hash.digest('hex');
 }
 
-/**
- * Waits until no other process installs in this checkout. The lock ends with the process that it
- * names.
- */
+/** Waits until no other process installs in this checkout. */
 async function acquireLock() {
-  for (let isReported = false; !tryLock(); isReported = true) {
-    if (!isReported) report('Waiting for another start that is installing.');
+  for (let isReported = false; ; isReported = true) {
+    try {
+      return writeFileSync(lockPath, String(process.pid), { flag: 'wx' });
+    } catch (err) {
+      if (err.code !== 'EEXIST') throw err;
+    }
+    if (isLockStale()) rmSync(lockPath, { force: true });
+    else if (!isReported) report('Waiting for another start that is installing.');
     await delay(lockPollMs);
   }
 }
 
-function tryLock() {
+function isLockStale() {
   try {
-    writeLock(process.pid, linkSync);
-    return true;
-  } catch (err) {
-    if (err.code !== 'EEXIST') throw err;
-  }
-  try {
-    const holder = readFileSync(lockPath, 'utf8');
-    const ageMs = Date.now() - statSync(lockPath).mtimeMs;
-    if (ageMs < lockAgeMaxMs && isRunning(Number(holder))) return false;
-    const removed = `${lockPath}.${process.pid}`;
-    renameSync(lockPath, removed);
-    // Another process may have replaced the stale lock since it was read.
-    if (readFileSync(removed, 'utf8') !== holder) linkSync(removed, lockPath);
-    rmSync(removed);
-  } catch (err) {
-    if (err.code !== 'ENOENT' && err.code !== 'EEXIST') throw err;
-  }
-  return false;
-}
-
-/** A rename or a link publishes the whole file, so no process reads half of it. */
-function writeLock(pid, publish) {
-  const draft = `${lockPath}.draft-${process.pid}`;
-  writeFileSync(draft, String(pid));
-  try {
-    publish(draft, lockPath);
-  } finally {
-    rmSync(draft, { force: true });
-  }
-}
-
-function isRunning(pid) {
-  try {
+    const pid = Number(readFileSync(lockPath, 'utf8'));
+    if (Date.now() - statSync(lockPath).mtimeMs > lockAgeMaxMs) return true;
     process.kill(pid, 0);
+    // In containers without an init process, a dead process remains as a zombie.
+    return /\) Z /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
   } catch (err) {
-    return err.code === 'EPERM';
+    return err.code === 'ESRCH';
   }
-  // In containers without an init process, a dead process keeps its pid as a zombie.
-  const statPath = `/proc/${pid}/stat`;
-  return !(existsSync(statPath) && /\) Z /.test(readFileSync(statPath, 'utf8')));
 }
 
 function report(line) {

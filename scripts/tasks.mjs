@@ -46,7 +46,7 @@ Runs all checks or the named ones: lint, types, dependencies, protocol-lint, pro
     run: (args) => runNode([`${root}bench/main.ts`, ...args]),
     usage: `npm run bench [-- <figure>...]
 
-Measures all figures or the named ones, beside their baselines: F1 to F10, storm.`,
+Measures all figures or the named ones, beside their baselines: F1 to F10.`,
   },
   'check-files': { run: command('check-files-main'), options: ['mend', 'skip-checksums'] },
   accounts: { run: command('accounts-main'), options: ['username=', 'email=', 'generate', 'limit=', 'after=', 'subject='] },
@@ -105,20 +105,19 @@ function rejectDroppedOptions(name, args, options) {
   throw new Failure(`npm took ${names} for its own: write \`${line}\`.`, 2);
 }
 
-/** The end of the channel tells a program that we were killed. */
+/** When we are killed, the channel closes, and the program ends. */
 function command(name) {
   const stdio = ['inherit', 'inherit', 'inherit', 'ipc'];
   return (args) => runNode([`${root}packages/standalone/src/${name}.ts`, ...args], { stdio });
 }
 
-/** Generates the code of the protocol. */
 function generate(args) {
   return runTool('buf', ['generate', ...args], { cwd: `${root}proto` });
 }
 
 async function test(args) {
   const failed = args.length > 0 ? [] : await runChecks(checks);
-  // A second SIGINT would keep vitest from stopping its servers.
+  // After a second SIGINT, vitest would leave its servers running.
   const code = await runNode([`${modulesDir}/vitest/vitest.mjs`, 'run', ...args], { leavesCtrlC: true });
   if (failed.length > 0) process.stderr.write(`Failed before the tests: ${failed.map((check) => check.name).join(', ')}.\n`);
   return failed.length > 0 ? code || 1 : code;
@@ -129,7 +128,6 @@ function testAll(args) {
   return test(args);
 }
 
-/** Breaks processes, servers and stores under load: of every target in turn, or of the named ones. */
 function testFaults(targets) {
   return command('testing/faults/main')(targets);
 }

@@ -1,5 +1,4 @@
-// Calls Latchkey's services with @grpc/grpc-js, and with nothing of Latchkey's but its `.proto`
-// files. To copy.
+// Calls Latchkey's services with @grpc/grpc-js and Latchkey's `.proto` files. Copy it.
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import {
@@ -24,17 +23,13 @@ const files = [
 ];
 const definitions = loadSync(files, { includeDirs: [PROTO_DIR, OWN_DIR], longs: Number, enums: String, defaults: true });
 
-/**
- * Certificates in PEM, where there is TLS between services: the authority's, and one's own with
- * its key.
- */
+/** Paths of PEM files for TLS between services: the authority's, the client's and its key. */
 export interface TlsFiles {
   readonly ca: string;
   readonly cert: string;
   readonly key: string;
 }
 
-/** A service, and what it is called with. */
 export interface ServiceOptions {
   /** Full name, such as `latchkey.apps.v1.ApplicationService`. */
   readonly service: string;
@@ -45,20 +40,19 @@ export interface ServiceOptions {
   readonly tls?: TlsFiles;
 }
 
-/** What one call may have. */
 export interface CallOptions {
   /** Time until the deadline, in milliseconds; 5 s unless set. */
   readonly timeoutMs?: number;
-  /** Found again in the logs of every service that the call comes to. */
+  /** Appears in the logs of every service that handles the call. */
   readonly requestId?: string;
 }
 
-/** A call that a rule of Latchkey refused, or that did not come through: then it has no reason. */
+/** A call that Latchkey rejected, or that did not reach it: then it has no reason. */
 export class LatchkeyError extends Error {
   override readonly name = 'LatchkeyError';
   /** Status code of gRPC. */
   readonly code: number;
-  /** Stable name of the rule, such as `application_not_found`: what to decide by. */
+  /** Stable name of the error, such as `application_not_found`. */
   readonly reason: string | undefined;
   /** Class of the failure, such as `not_found`. */
   readonly kind: string | undefined;
@@ -80,8 +74,7 @@ export class LatchkeyError extends Error {
 /** A client of one service: `call('LookUpApplication', { socketKey })`. */
 export function connectService({ service, address, credential, tls }: ServiceOptions) {
   const methods = definitions[service] as ServiceDefinition;
-  // A policy of retries is left out on purpose: only methods with idempotency_level =
-  // NO_SIDE_EFFECTS may be sent again.
+  // Only methods with idempotency_level = NO_SIDE_EFFECTS may be retried.
   const options: ClientOptions = { 'grpc.enable_retries': 0 };
   const client = new Client(address, tls ? secured(tls) : credentials.createInsecure(), options);
   return {
@@ -111,10 +104,7 @@ function secured({ ca, cert, key }: TlsFiles) {
 const decode = <T>(type: string, bytes: Uint8Array): T =>
   (definitions[type] as AnyDefinition as MessageTypeDefinition<object, object>).deserialize(Buffer.from(bytes)) as T;
 
-/**
- * What a rule says of its refusal; a failure of the transport, or of the service itself, has
- * none.
- */
+/** The details of a rejection. Failures of the transport or the service have none. */
 function errorInfo(metadata: Metadata | undefined): { reason: string; kind: string } | undefined {
   const [bytes] = metadata?.get('grpc-status-details-bin') ?? [];
   if (!(bytes instanceof Uint8Array)) return undefined;

@@ -21,7 +21,7 @@ export interface CopiedCluster {
 /** Creates an empty folder for a cluster in a data folder without one. */
 export async function prepareCopiedCluster(dataDir: string): Promise<CopiedCluster> {
   const realDir = await realpath(dataDir);
-  const { dir, clusterDir, credentialsPath, user } = await preparePostgresHome({ dataDir: realDir, sharedRoot: SHARED_ROOT });
+  const { dir, clusterDir, credentialsPath, user } = await preparePostgresHome(realDir, SHARED_ROOT);
   await mkdir(clusterDir, { mode: 0o700 });
   const usualDir = join(realDir, 'postgres');
   const discard = async () => {

@@ -14,7 +14,7 @@ if [ -n "$3" ]; then kill -s KILL "$1" 2>/dev/null; rm -rf -- "$3"; fi
 `;
 
 /**
- * Makes sure that a server does not outlive this process.
+ * Ends a server when this process ends without stopping it.
  *
  * @param signal makes the server stop in an orderly way
  * @param removeDir a folder to remove afterwards
@@ -22,7 +22,7 @@ if [ -n "$3" ]; then kill -s KILL "$1" 2>/dev/null; rm -rf -- "$3"; fi
  */
 export function guardOrphan(pid: number, signal: NodeJS.Signals, removeDir = ''): () => void {
   const args = ['-c', SCRIPT, 'latchkey-guard', String(pid), signal.slice('SIG'.length), removeDir];
-  // In a session of its own, it gets no Ctrl-C from the terminal.
+  // In a separate session, it gets no Ctrl-C from the terminal.
   const guard = spawn('/bin/sh', args, { detached: true, stdio: ['pipe', 'ignore', 'ignore'], cwd: '/' });
   // Without a guard, the next start still finds and ends a leftover.
   guard.on('error', () => {});

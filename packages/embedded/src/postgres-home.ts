@@ -6,10 +6,7 @@ import { readSecretFile, writeSecretFile } from './secret-file.ts';
 import { StartError } from './start-error.ts';
 import { chooseUnprivilegedUser, isRoot, type SystemUser, succeedsAs } from './system-user.ts';
 
-/**
- * Where data and binaries go as root, when the server's user can't reach them at their usual
- * place.
- */
+/** Holds data and binaries as root, when the server's user can't reach the usual folders. */
 export const SHARED_ROOT = '/var/lib/latchkey';
 
 /** What PostgreSQL runs as and on. */
@@ -22,21 +19,20 @@ export interface PostgresHome {
   readonly credentialsPath: string;
 }
 
-export interface PrepareHomeOptions {
-  /** The real path of the data folder. */
-  dataDir: string;
-  sharedRoot: string;
-  onProgress?: ((line: string) => void) | undefined;
-}
-
 /**
- * Chooses where PostgreSQL lives for a data folder.
+ * Chooses the folders of PostgreSQL for a data folder.
  *
  * An ordinary user has everything in `<dataDir>/postgres`. As root the server runs as another user,
  * who often can't enter the folder of the checkout (`/root` has mode 700): then data and binaries
  * go below `sharedRoot`, and `<dataDir>/postgres/relocated.json` names the folder.
+ *
+ * @param dataDir a real path
  */
-export async function preparePostgresHome({ dataDir, sharedRoot, onProgress }: PrepareHomeOptions): Promise<PostgresHome> {
+export async function preparePostgresHome(
+  dataDir: string,
+  sharedRoot: string,
+  onProgress?: (line: string) => void,
+): Promise<PostgresHome> {
   const binaries = await locatePostgres();
   await mkdir(join(dataDir, 'postgres'), { recursive: true, mode: 0o711 });
   const usualDir = await realpath(join(dataDir, 'postgres'));

@@ -1,8 +1,6 @@
 import { chown, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { readCommandLine } from './process-identity.ts';
-import { StartError } from './start-error.ts';
-import { waitUntil } from './wait-until.ts';
+import { endLeftover, readCommandLine, type StopStep } from './processes.ts';
 
 /** The server's lock file. */
 export interface PostmasterFile {
@@ -12,7 +10,13 @@ export interface PostmasterFile {
   readonly ready: boolean;
 }
 
-/** @returns what `postmaster.pid` holds, or `undefined` where there is none */
+/** SIGINT is a fast shutdown, SIGQUIT an immediate one; both are safe for the data. */
+const STOP_STEPS: readonly StopStep[] = [
+  ['SIGINT', 20_000],
+  ['SIGQUIT', 10_000],
+];
+
+/** Reads `postmaster.pid`, which exists while a server runs or after a crash. */
 export async function readPostmasterFile(clusterDir: string): Promise<PostmasterFile | undefined> {
   const text = await readFile(join(clusterDir, 'postmaster.pid'), 'utf8').catch(() => undefined);
   if (text === undefined) return undefined;
@@ -27,40 +31,17 @@ export function isPostgresOf(pid: number, clusterDir: string): boolean {
 }
 
 /**
- * Ends the server that a killed launcher left on this cluster, and no other.
+ * Ends the server that a killed launcher left on this cluster.
  *
- * PostgreSQL refuses to start where the pid in its lock file belongs to some other process by now.
- * The file also names the shared memory by which it knows that no backend of the dead server still
- * writes, so it can't be removed. The pid is replaced by ours, which the server ignores: its
- * parent's.
+ * PostgreSQL does not start while another process has the pid of its lock file. The file also names
+ * the shared memory by which it detects backends of the dead server, so it can't be removed. The
+ * pid is replaced by ours, which the server ignores as its parent's.
  */
 export async function endLeftoverPostgres(clusterDir: string, onProgress?: (line: string) => void): Promise<void> {
   const file = await readPostmasterFile(clusterDir);
   if (!file) return;
   if (!isPostgresOf(file.pid, clusterDir)) return replacePid(join(clusterDir, 'postmaster.pid'));
-  onProgress?.(`Ending the PostgreSQL (pid ${file.pid}) that an earlier run left behind.`);
-  await end(file.pid, clusterDir);
-}
-
-async function end(pid: number, clusterDir: string): Promise<void> {
-  // SIGINT is a fast shutdown, SIGQUIT an immediate one; both are safe for the data.
-  for (const [signal, timeoutMs] of [
-    ['SIGINT', 20_000],
-    ['SIGQUIT', 10_000],
-  ] as const) {
-    try {
-      process.kill(pid, signal);
-      // A suspended process gets no other signal.
-      process.kill(pid, 'SIGCONT');
-    } catch (err) {
-      if ((err as NodeJS.ErrnoException).code === 'ESRCH') return;
-      throw new StartError(`A PostgreSQL (pid ${pid}) of an earlier run uses the data as another user: end it first.`, {
-        cause: err,
-      });
-    }
-    if (await waitUntil(() => !isPostgresOf(pid, clusterDir), { timeoutMs })) return;
-  }
-  throw new StartError(`A PostgreSQL (pid ${pid}) of an earlier run does not end: end it first.`);
+  await endLeftover('PostgreSQL', file.pid, STOP_STEPS, () => !isPostgresOf(file.pid, clusterDir), onProgress);
 }
 
 async function replacePid(path: string): Promise<void> {
@@ -70,7 +51,7 @@ async function replacePid(path: string): Promise<void> {
   const { uid, gid, mode } = await stat(path);
   const draft = `${path}.${process.pid}`;
   try {
-    // On a full disk, a file that is written in place is left empty.
+    // On a full disk, overwriting the file would leave it empty.
     await writeFile(draft, [String(process.pid), ...rest].join('\n'), { mode });
     await chown(draft, uid, gid);
     await rename(draft, path);

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { Client } from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { type EmbeddedPostgres, startPostgres } from './postgres.ts';
-import { identifyProcess, isRunning } from './process-identity.ts';
+import { isPostgresOf } from './postgres-leftover.ts';
 import { ensureServiceDatabases } from './service-databases.ts';
 import { isRoot, succeedsAs } from './system-user.ts';
 import { createDataDir, killHard, launch, spawnLauncher } from './testing/launcher.ts';
@@ -70,19 +70,17 @@ describe('an embedded PostgreSQL', { timeout: 60_000 }, () => {
 
   it('ends with its launcher, also when that is killed', async () => {
     const launcher = await launch('postgres', dir.path);
-    const server = identifyProcess(launcher.pid);
     await killHard(launcher.process);
-    expect(await waitUntil(() => !server || !isRunning(server), PATIENCE)).toBe(true);
+    expect(await waitUntil(() => !isPostgresOf(launcher.pid, inCluster()), PATIENCE)).toBe(true);
   });
 
   it.runIf(process.platform === 'linux')('replaces the server that a killed launcher left, with its rows', async () => {
     const launcher = await launch('postgres', dir.path);
-    const leftover = identifyProcess(launcher.pid);
     await launcher.killLeavingServer();
-    expect(leftover && isRunning(leftover)).toBe(true);
+    expect(isPostgresOf(launcher.pid, inCluster())).toBe(true);
     const lines: string[] = [];
     const postgres = await start({ onProgress: (line) => lines.push(line) });
-    expect(leftover && isRunning(leftover)).toBe(false);
+    expect(isPostgresOf(launcher.pid, inCluster())).toBe(false);
     expect(lines).toEqual([expect.stringContaining(`pid ${launcher.pid}`)]);
     await expectRows(postgres.url());
   });
@@ -109,7 +107,7 @@ describe('an embedded PostgreSQL', { timeout: 60_000 }, () => {
   it('names the disk that is full, and starts once there is space', async () => {
     await rm(inCluster('postmaster.opts'));
     await symlink('/dev/full', inCluster('postmaster.opts'));
-    await expect(start()).rejects.toThrow(`is full; it holds ${join(dir.path, 'postgres')}. Free some space`);
+    await expect(start()).rejects.toThrow(`The disk that holds ${join(dir.path, 'postgres')} is full. Free some space`);
     await rm(inCluster('postmaster.opts'));
     await start();
   });

@@ -11,12 +11,9 @@ import { waitUntil } from './wait-until.ts';
 export interface StartPostgresOptions {
   /** The folder below which everything of the database goes. It must exist. */
   dataDir: string;
-  /**
-   * Where data and binaries go as root, when the server's user can't reach them;
-   * `/var/lib/latchkey` by default.
-   */
+  /** See {@link SHARED_ROOT}. */
   sharedRoot?: string;
-  /** The port to listen on, for a restart under the same URL; a free one by default. */
+  /** The port to listen on, for a restart with the same URL; a free one by default. */
   port?: number | undefined;
   /** `false` for tests: faster, and nothing survives a crash of the machine. */
   durable?: boolean;
@@ -24,11 +21,11 @@ export interface StartPostgresOptions {
   connectionsMax?: number;
   /** Limit of the start, recovery after a crash included; 120 seconds by default. */
   startTimeoutMs?: number;
-  /** Gets a sentence for each step that takes long or deserves to be known. */
+  /** Gets a sentence for each important step. */
   onProgress?: ((line: string) => void) | undefined;
   /** Gets each line that the server logs. */
   onLog?: ((line: string) => void) | undefined;
-  /** A folder that is removed with the server where this process ends before it could do so. */
+  /** A folder to remove with the server if this process is killed. */
   removeDirWhenOrphaned?: string | undefined;
 }
 
@@ -59,7 +56,7 @@ const ORPHANED_BACKENDS_TIMEOUT_MS = 15_000;
  */
 export async function startPostgres(options: StartPostgresOptions): Promise<EmbeddedPostgres> {
   const { sharedRoot = SHARED_ROOT, onProgress } = options;
-  const home = await preparePostgresHome({ dataDir: await realpath(options.dataDir), sharedRoot, onProgress });
+  const home = await preparePostgresHome(await realpath(options.dataDir), sharedRoot, onProgress);
   return explainFullDisk(home.dir, () => startIn(home, options));
 }
 
@@ -86,10 +83,10 @@ async function startWithRetries(home: PostgresHome, options: StartPostgresOption
     if (await waitUntilReady(server, isReady, startTimeoutMs)) return { server, port };
     await server.stop();
     const lines = server.recentLines();
-    const says = (text: string) => lines.some((line) => line.includes(text));
+    const hasLogged = (text: string) => lines.some((line) => line.includes(text));
     // Backends of a killed server take a moment to notice that it is gone.
-    const waitsForBackends = says('pre-existing shared memory block') && performance.now() < backendsDeadline;
-    if (!waitsForBackends && (!says('Address already in use') || portTries === PORT_TRIES_MAX)) {
+    const waitsForBackends = hasLogged('pre-existing shared memory block') && performance.now() < backendsDeadline;
+    if (!waitsForBackends && (!hasLogged('Address already in use') || portTries === PORT_TRIES_MAX)) {
       const line = lines.findLast((line) => /FATAL|PANIC|could not/.test(line)) ?? lines.at(-1);
       const reason = line?.replace(/^.*?(FATAL|PANIC):\s*/, '') ?? `it was not ready within ${startTimeoutMs / 1_000} seconds`;
       throw new StartError(`PostgreSQL did not start: ${reason}.`, { detail: lines });

@@ -2,7 +2,7 @@ import { appendFile, mkdir, readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { identifyProcess, isRunning, readCommandLine } from './process-identity.ts';
+import { readCommandLine } from './processes.ts';
 import { type EmbeddedRedis, startRedis } from './redis.ts';
 import { findRunningRedis } from './running-redis.ts';
 import { CACHE_DIR, createDataDir, killHard, launch } from './testing/launcher.ts';
@@ -51,20 +51,18 @@ describe('an embedded Redis', { timeout: 60_000 }, () => {
 
   it('ends with its launcher, also when that is killed and the server suspended', async () => {
     const launcher = await launch('redis', dir.path);
-    const server = identifyProcess(launcher.pid);
     process.kill(launcher.pid, 'SIGSTOP');
     await killHard(launcher.process);
-    expect(await waitUntil(() => !server || !isRunning(server), { timeoutMs: 10_000 })).toBe(true);
+    expect(await waitUntil(() => readCommandLine(launcher.pid).length === 0, { timeoutMs: 10_000 })).toBe(true);
   });
 
   it.runIf(process.platform === 'linux')('replaces the server that a killed launcher left, with its keys', async () => {
     const launcher = await launch('redis', dir.path);
-    const leftover = identifyProcess(launcher.pid);
     await ask(launcher.url, (redis) => redis.set('key', 'value'));
     await launcher.killLeavingServer();
     expect(await findRunningRedis(dir.path)).toBe(launcher.url);
     const redis = await start();
-    expect(await waitUntil(() => leftover && !isRunning(leftover), { timeoutMs: 1_000 })).toBe(true);
+    expect(await waitUntil(() => readCommandLine(launcher.pid).length === 0, { timeoutMs: 1_000 })).toBe(true);
     expect(await ask(redis.url, (client) => client.get('key'))).toBe('value');
   });
 

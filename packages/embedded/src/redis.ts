@@ -2,11 +2,10 @@ import { mkdir, realpath, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { explainFullDisk } from './disk-full.ts';
 import { findFreePort } from './free-port.ts';
-import type { RedisProgram } from './redis-download.ts';
 import { findRedis, redisEnv } from './redis-program.ts';
 import { endLeftoverRedis, pingRedis, type RedisAddress, redisUrl } from './running-redis.ts';
 import { createPassword } from './secret-file.ts';
-import { type ProcessExit, runServer, type ServerProcess, waitUntilReady } from './server-process.ts';
+import { type ProcessExit, runServer, waitUntilReady } from './server-process.ts';
 import { StartError } from './start-error.ts';
 import { waitUntil } from './wait-until.ts';
 
@@ -15,7 +14,7 @@ export interface StartRedisOptions {
   dataDir: string;
   /** Where a downloaded server is stored; `<dataDir>/cache` by default. */
   cacheDir?: string | undefined;
-  /** The address of an earlier start, for a restart under the same URL; a new one by default. */
+  /** The address of an earlier start, for a restart with the same URL; a new one by default. */
   address?: RedisAddress | undefined;
   /** `false` for tests: nothing is written to the disk. */
   durable?: boolean;
@@ -23,11 +22,11 @@ export interface StartRedisOptions {
   databases?: number;
   /** Limit of the start, loading its data included; 60 seconds by default. */
   startTimeoutMs?: number;
-  /** Gets a sentence for each step that takes long or deserves to be known. */
+  /** Gets a sentence for each important step. */
   onProgress?: ((line: string) => void) | undefined;
   /** Gets each line that the server logs. */
   onLog?: ((line: string) => void) | undefined;
-  /** A folder that is removed with the server where this process ends before it could do so. */
+  /** A folder to remove with the server if this process is killed. */
   removeDirWhenOrphaned?: string | undefined;
 }
 
@@ -41,6 +40,10 @@ export interface EmbeddedRedis extends RedisAddress {
 }
 
 const PORT_TRIES_MAX = 5;
+const STOP_STEPS = [
+  ['SIGTERM', 10_000],
+  ['SIGKILL', 5_000],
+] as const;
 
 /**
  * Starts a Redis on the data of a folder, after ending a leftover of an earlier run. The caller
@@ -62,7 +65,16 @@ async function startIn(dir: string, options: StartRedisOptions): Promise<Embedde
   let wasSetAside = false;
   for (let tries = 1; ; tries += 1) {
     const address = given ?? { port: await findFreePort(), password: createPassword() };
-    const server = await runRedis(program, dir, address, options);
+    const server = await runServer({
+      command: program.command,
+      argv0: program.argv0,
+      args: [await writeConfig(dir, address, options)],
+      cwd: dir,
+      env: redisEnv(program),
+      stopSteps: STOP_STEPS,
+      onLine: options.onLog,
+      removeDirWhenOrphaned: options.removeDirWhenOrphaned,
+    });
     if (await waitUntilReady(server, () => pingRedis(address), startTimeoutMs)) {
       const { port, password } = address;
       const { pid, exited, stop } = server;
@@ -70,7 +82,7 @@ async function startIn(dir: string, options: StartRedisOptions): Promise<Embedde
     }
     await server.stop();
     const lines = server.recentLines();
-    if (!wasSetAside && lines.some(saysDataDamaged)) {
+    if (!wasSetAside && lines.some(reportsDamage)) {
       wasSetAside = true;
       await setAside(dir, onProgress);
     } else if (lines.some((line) => line.includes('Address already in use')) && tries < PORT_TRIES_MAX) {
@@ -82,29 +94,8 @@ async function startIn(dir: string, options: StartRedisOptions): Promise<Embedde
   }
 }
 
-async function runRedis(
-  program: RedisProgram,
-  dir: string,
-  address: RedisAddress,
-  options: StartRedisOptions,
-): Promise<ServerProcess> {
-  return runServer({
-    command: program.command,
-    argv0: program.argv0,
-    args: [await writeConfig(dir, address, options)],
-    cwd: dir,
-    env: redisEnv(program),
-    stopSteps: [
-      ['SIGTERM', 10_000],
-      ['SIGKILL', 5_000],
-    ],
-    onLine: options.onLog,
-    removeDirWhenOrphaned: options.removeDirWhenOrphaned,
-  });
-}
-
-/** Whether Redis reports damaged data, and no system error with which the data may be intact. */
-function saysDataDamaged(line: string): boolean {
+/** Whether Redis reports damaged data, and not a system error with which the data may be intact. */
+function reportsDamage(line: string): boolean {
   return (
     /append only file|AOF|RDB|loading DB/.test(line) &&
     / # /.test(line) &&
@@ -124,7 +115,7 @@ async function setAside(dir: string, onProgress?: (line: string) => void): Promi
   onProgress?.(`The data of Redis is damaged. It is in ${damaged} now, and Redis starts empty. Nothing in it needs a backup.`);
 }
 
-/** In a file, as every user of the machine sees command lines. */
+/** A file, as every user of the machine sees command lines. */
 async function writeConfig(dir: string, { port, password }: RedisAddress, options: StartRedisOptions): Promise<string> {
   const path = join(dir, 'redis.conf');
   const lines = [

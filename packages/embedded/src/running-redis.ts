@@ -1,10 +1,13 @@
 import { readFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
-import { StartError } from './start-error.ts';
-import { waitUntil } from './wait-until.ts';
+import { endLeftover, type StopStep } from './processes.ts';
 
 const TIMEOUT_MS = 2_000;
+const STOP_STEPS: readonly StopStep[] = [
+  ['SIGTERM', 15_000],
+  ['SIGKILL', 5_000],
+];
 
 /** How a Redis on 127.0.0.1 is reached. */
 export interface RedisAddress {
@@ -22,9 +25,9 @@ export function redisUrl({ port, password }: RedisAddress): string {
   return `redis://:${password}@127.0.0.1:${port}`;
 }
 
-/** Whether it answers, and does not load its data any more. */
+/** Whether it answers, and has loaded its data. */
 export async function pingRedis(address: RedisAddress): Promise<boolean> {
-  return (await ask(address, 'PING'))?.startsWith('+PONG') ?? false;
+  return (await send(address, 'PING'))?.startsWith('+PONG') ?? false;
 }
 
 /**
@@ -33,23 +36,10 @@ export async function pingRedis(address: RedisAddress): Promise<boolean> {
  */
 export async function endLeftoverRedis(dir: string, onProgress?: (line: string) => void): Promise<void> {
   const address = await readAddress(dir);
-  const askPid = async () => Number(/process_id:(\d+)/.exec((address && (await ask(address, 'INFO server'))) ?? '')?.[1]);
-  const pid = await askPid();
-  if (!pid) return;
-  onProgress?.(`Ending the Redis (pid ${pid}) that an earlier run left behind.`);
-  for (const [signal, timeoutMs] of [
-    ['SIGTERM', 15_000],
-    ['SIGKILL', 5_000],
-  ] as const) {
-    try {
-      process.kill(pid, signal);
-    } catch (err) {
-      if ((err as NodeJS.ErrnoException).code === 'ESRCH') return;
-      throw new StartError(`A Redis (pid ${pid}) of an earlier run uses the data as another user: end it first.`, { cause: err });
-    }
-    if (await waitUntil(async () => !(await askPid()), { timeoutMs })) return;
-  }
-  throw new StartError(`A Redis (pid ${pid}) of an earlier run does not end: end it first.`);
+  if (!address) return;
+  const readPid = async () => Number(/process_id:(\d+)/.exec((await send(address, 'INFO server')) ?? '')?.[1]);
+  const pid = await readPid();
+  if (pid) await endLeftover('Redis', pid, STOP_STEPS, async () => !(await readPid()), onProgress);
 }
 
 async function readAddress(dir: string): Promise<RedisAddress | undefined> {
@@ -59,8 +49,8 @@ async function readAddress(dir: string): Promise<RedisAddress | undefined> {
   return port === undefined || password === undefined ? undefined : { port: Number(port), password };
 }
 
-/** @returns the reply to a command; undefined where nothing answers or takes the password */
-function ask({ port, password }: RedisAddress, command: string): Promise<string | undefined> {
+/** @returns the reply; undefined where nothing answers or the password is wrong */
+function send({ port, password }: RedisAddress, command: string): Promise<string | undefined> {
   return new Promise((resolve) => {
     const socket = connect({ host: '127.0.0.1', port, timeout: TIMEOUT_MS });
     let reply = '';

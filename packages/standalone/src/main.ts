@@ -2,8 +2,7 @@ import { StartError } from '@latchkey/embedded/start-error';
 import { ConfigError } from '@latchkey/kit/config/settings';
 import { releaseUnusedMemory } from '@latchkey/kit/process/unused-memory';
 import { HELP, readCommandLine } from './command-line.ts';
-import { onExitWish } from './exit-signals.ts';
-import { startLatchkey } from './latchkey.ts';
+import { onExitSignal } from './exit-signals.ts';
 import { createTerminalReporter } from './reporter.ts';
 import type { Shape } from './settings.ts';
 import { welcome } from './welcome.ts';
@@ -47,11 +46,12 @@ async function run(shape: Shape): Promise<never> {
     stopping.abort();
     onAsked(undefined);
   };
-  onExitWish(onStop, () => process.exit(EXIT_KILLED));
+  onExitSignal(onStop, () => process.exit(EXIT_KILLED));
   const crashed = new Promise<string>((resolve) => {
     process.on('uncaughtException', (err) => resolve(`Latchkey failed: ${err.message}`));
   });
   const startedAt = performance.now();
+  const { startLatchkey } = await import('./latchkey.ts');
   const starting = startLatchkey({ shape, env: process.env, reporter, signal: stopping.signal });
   const latchkey = await Promise.race([starting, crashed.then((line) => fail(line))]).catch((err: unknown) => {
     if (stopping.signal.aborted) process.exit(0);
@@ -59,7 +59,7 @@ async function run(shape: Shape): Promise<never> {
   });
   releaseUnusedMemory();
   stopTimeoutMs = latchkey.stopTimeoutMs;
-  uploadsAwaited = ' Running uploads may end first; Ctrl-C again ends everything at once.';
+  uploadsAwaited = ' Running uploads may end first; Ctrl-C again ends everything immediately.';
   process.stdout.write(welcome(latchkey, shape, ((performance.now() - startedAt) / 1_000).toFixed(1)));
 
   const failure = await Promise.race([asked, crashed, latchkey.failed]);

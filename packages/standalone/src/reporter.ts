@@ -56,3 +56,30 @@ export function createTerminalReporter(out: NodeJS.WriteStream, err: NodeJS.Writ
     warn: (line) => redraw(() => err.write(`${pc.yellow('!')} ${line}\n`)),
   };
 }
+
+/** Passes on the same line at most once in an interval. */
+export function limitRepeats(emit: (line: string) => void, intervalMs: number): (line: string) => void {
+  const emittedAt = new Map<string, number>();
+  return (line) => {
+    const now = performance.now();
+    if (now - (emittedAt.get(line) ?? Number.NEGATIVE_INFINITY) < intervalMs) return;
+    emittedAt.set(line, now);
+    emit(line);
+  };
+}
+
+/** Passes on so many lines a second, and counts the rest. */
+export function limitRate(emit: (line: string) => void, linesPerSecondMax: number): (line: string) => void {
+  let windowStart = Number.NEGATIVE_INFINITY;
+  let count = 0;
+  return (line) => {
+    const now = performance.now();
+    if (now - windowStart >= 1_000) {
+      if (count > linesPerSecondMax) emit(`${count - linesPerSecondMax} more like these are in the log.`);
+      windowStart = now;
+      count = 0;
+    }
+    count += 1;
+    if (count <= linesPerSecondMax) emit(line);
+  };
+}

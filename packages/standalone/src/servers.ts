@@ -1,17 +1,19 @@
+import { access, constants, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { saysDiskFull } from '@latchkey/embedded/disk-full';
+import { DiskFullError, isDiskFull } from '@latchkey/embedded/disk-full';
 import { type EmbeddedPostgres, startPostgres } from '@latchkey/embedded/postgres';
 import { type EmbeddedRedis, startRedis } from '@latchkey/embedded/redis';
 import { findClusterDir } from '@latchkey/embedded/running-postgres';
 import { ensureServiceDatabases } from '@latchkey/embedded/service-databases';
-import type { DiskReporter } from './disk-reporter.ts';
 import { checkPostgres, checkRedis } from './external-servers.ts';
-import type { LogSink } from './log-sink.ts';
-import type { Reporter } from './reporter.ts';
-import type { LauncherSettings } from './settings.ts';
+import type { Launch } from './launch.ts';
+import { ROOT } from './program.ts';
 import { type Supervisable, type Supervised, supervise } from './supervise.ts';
 
 const DATABASE_SERVICES = ['identity', 'apps', 'files'] as const;
+
+/** A downloaded Redis is stored with the other dependencies. */
+const CACHE_DIR = `${ROOT}node_modules/.cache/latchkey`;
 
 /** The services that have a database. */
 export type DatabaseService = (typeof DATABASE_SERVICES)[number];
@@ -22,25 +24,11 @@ export interface Servers {
   readonly redisUrl: string;
 }
 
-export interface OpenServersOptions {
-  settings: LauncherSettings;
-  dataDir: string;
-  /** Where a downloaded Redis is stored. */
-  cacheDir: string;
-  reporter: Reporter;
-  logs: LogSink;
-  stops: AsyncDisposableStack;
-  /** Throws when the start was cancelled. */
-  checkWanted: () => void;
-  onGiveUp: (line: string) => void;
-  disks: DiskReporter;
-}
-
 /** Starts a PostgreSQL and a Redis, or checks those that the settings name. */
-export async function openServers(options: OpenServersOptions): Promise<Servers> {
-  const { settings, dataDir, cacheDir, reporter, checkWanted } = options;
+export async function openServers(launch: Launch): Promise<Servers> {
+  const { settings, dataDir, reporter, signal } = launch;
   const { DATABASE_URL, REDIS_URL } = settings;
-  const postgres = await openServer<EmbeddedPostgres>(options, {
+  const postgres = await openServer<EmbeddedPostgres>(launch, {
     name: 'PostgreSQL',
     given: DATABASE_URL,
     setting: 'DATABASE_URL',
@@ -48,8 +36,9 @@ export async function openServers(options: OpenServersOptions): Promise<Servers>
     folder: () => findClusterDir(dataDir),
     start: (previous, onLog) => startPostgres({ dataDir, port: previous?.port, onProgress: reporter.note, onLog }),
   });
-  checkWanted();
-  const redis = await openServer<EmbeddedRedis>(options, {
+  signal.throwIfAborted();
+  const cacheDir = await chooseCacheDir(dataDir);
+  const redis = await openServer<EmbeddedRedis>(launch, {
     name: 'Redis',
     given: REDIS_URL,
     setting: 'REDIS_URL',
@@ -57,14 +46,22 @@ export async function openServers(options: OpenServersOptions): Promise<Servers>
     folder: async () => join(dataDir, 'redis'),
     start: (previous, onLog) => startRedis({ dataDir, cacheDir, address: previous, onProgress: reporter.note, onLog }),
   });
-  checkWanted();
+  signal.throwIfAborted();
   const databaseUrls = postgres
     ? await ensureServiceDatabases(postgres.current, DATABASE_SERVICES)
     : { identity: DATABASE_URL ?? '', apps: DATABASE_URL ?? '', files: DATABASE_URL ?? '' };
-  return {
-    databaseUrls,
-    redisUrl: redis?.current.url ?? REDIS_URL ?? '',
-  };
+  return { databaseUrls, redisUrl: redis?.current.url ?? REDIS_URL ?? '' };
+}
+
+async function chooseCacheDir(dataDir: string): Promise<string> {
+  try {
+    await mkdir(CACHE_DIR, { recursive: true });
+    await access(CACHE_DIR, constants.W_OK);
+    return CACHE_DIR;
+  } catch {
+    // The dependencies belong to another user, as in an image.
+    return join(dataDir, 'cache');
+  }
 }
 
 interface ServerKind<T> {
@@ -80,7 +77,7 @@ interface ServerKind<T> {
 
 /** @returns undefined where a server was given */
 async function openServer<T extends Supervisable & { readonly port: number }>(
-  { reporter, logs, stops, onGiveUp, disks }: OpenServersOptions,
+  { reporter, logs, stops, onGiveUp, onDiskFull }: Launch,
   { name, given, setting, check, folder, start }: ServerKind<T>,
 ): Promise<Supervised<T> | undefined> {
   if (given !== undefined) {
@@ -90,9 +87,9 @@ async function openServer<T extends Supervisable & { readonly port: number }>(
   }
   const onLog = (line: string) => {
     logs.writeText(name.toLowerCase(), line);
-    if (saysDiskFull(line)) void folder().then(disks.reportFolder, () => {});
+    if (isDiskFull(line)) void folder().then((dir) => onDiskFull(new DiskFullError(dir)));
   };
-  const callbacks = { onRestart: reporter.warn, onDiskFull: disks.report, onGiveUp };
+  const callbacks = { onRestart: reporter.warn, onDiskFull, onGiveUp };
   const supervised = await reporter.step(
     name,
     () => supervise<T>({ name, start: (previous) => start(previous, onLog), ...callbacks }),

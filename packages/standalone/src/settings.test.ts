@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { warnOfMisspelt } from '@latchkey/kit/config/misspelt-settings';
 import { settingNames } from '@latchkey/kit/config/settings';
-import { describe, expect, it } from 'vitest';
-import { readSettings, settingsWithoutEffect } from './settings.ts';
+import { expect, it } from 'vitest';
+import { readSettings, type Shape, settingsWithoutEffect } from './settings.ts';
 
-/** What is wrong, sorted. */
-function problems(env: NodeJS.ProcessEnv, shape: 'standalone' | 'deployed' = 'deployed'): string[] {
+/** The problems, sorted. */
+function problems(env: NodeJS.ProcessEnv, shape: Shape = 'deployed'): string[] {
   try {
     readSettings(env, shape);
   } catch (err) {
@@ -14,11 +14,8 @@ function problems(env: NodeJS.ProcessEnv, shape: 'standalone' | 'deployed' = 'de
   return [];
 }
 
-it('takes nothing but defaults, in either shape', () => {
-  expect([problems({}, 'standalone'), problems({})]).toEqual([[], []]);
-});
-
 it('names what is wrong for the launcher and all services together, without the values', () => {
+  expect([problems({}, 'standalone'), problems({})]).toEqual([[], []]);
   const env = { PORT: 'abc', DATABASE_URL: 'mysql://secret', SECRET_KEY: 'short', MIGRATE_ON_START: 'yes', REALTIME_PORT: '-1' };
   const named = problems(env).map((problem) => problem.split(' ')[0]);
   expect(named).toEqual(['DATABASE_URL', 'MIGRATE_ON_START', 'PORT', 'REALTIME_PORT', 'SECRET_KEY']);
@@ -28,19 +25,14 @@ it('names what is wrong for the launcher and all services together, without the 
   ]);
 });
 
-it('says that services of one machine are not called over TLS', () => {
+it('rejects TLS between services of one machine, and names settings without effect in one process', () => {
   expect(problems({ SERVICE_TLS_CERT_FILE: '/nope', SERVICE_TLS_CA_FILE: '/nope' })).toEqual([
     'SERVICE_TLS_CA_FILE must not be set with --deployed: there the services call one another in clear, on this machine only',
     'SERVICE_TLS_CERT_FILE must not be set with --deployed: there the services call one another in clear, on this machine only',
   ]);
-});
-
-it('names the settings between services that have no effect in one process', () => {
   const env = { MIGRATE_ON_START: '', SERVICE_TLS_CA_FILE: '/ca.crt' };
-  expect([settingsWithoutEffect(env, 'standalone'), settingsWithoutEffect(env, 'deployed')]).toEqual([
-    ['SERVICE_TLS_CA_FILE'],
-    [],
-  ]);
+  expect(settingsWithoutEffect(env, 'standalone')).toEqual(['SERVICE_TLS_CA_FILE']);
+  expect(settingsWithoutEffect(env, 'deployed')).toEqual([]);
 });
 
 it('docs/settings.md names the settings that are read, and no others', () => {
@@ -53,42 +45,19 @@ it('docs/settings.md names the settings that are read, and no others', () => {
   expect([...settingNames].filter((name) => !traces.test(name) && !named(text).includes(name))).toEqual([]);
 });
 
-describe('misspelt settings', () => {
-  const warnings = (env: NodeJS.ProcessEnv, shape: 'standalone' | 'deployed' = 'deployed') => {
-    readSettings({}, shape);
-    const lines: string[] = [];
-    warnOfMisspelt(env, (line) => lines.push(line));
-    return lines;
-  };
-
-  it.each([
-    ['SIGNUP', 'SIGN_UP'],
-    ['PUBLIC_ULR', 'PUBLIC_URL'],
-    ['DATADIR', 'DATA_DIR'],
-  ])('names %s and what was meant, in either shape, and never the value', (name, meant) => {
-    for (const shape of ['standalone', 'deployed'] as const) {
-      expect(warnings({ [name]: 'hidden' }, shape)).toEqual([
-        `${name} is not a setting and has no effect. Did you mean ${meant}?`,
-      ]);
-    }
-  });
-
-  it('are told apart from what shells, npm, PostgreSQL and others set', () => {
-    const others = [
-      'HOME',
-      'PATH',
-      'USER',
-      'LANG',
-      'TERM',
-      'HOSTNAME',
-      'PGHOST',
-      'PGPORT',
-      'npm_config_port',
-      'npm_package_name',
-      'REDIS_PORT',
-    ];
-    const telemetry = ['OTEL_BLRP_MAX_QUEUE_SIZE', 'OTEL_METRICS_EXPORTER', 'OTEL_LOGS_EXPORTER', 'AWS_ACCESS_KEY_ID'];
-    const env = Object.fromEntries([...others, ...telemetry].map((name) => [name, 'x']));
-    expect(warnings({ ...process.env, ...env })).toEqual([]);
-  });
+it.each(['standalone', 'deployed'] as const)('warns of misspelt settings only, without the value: %s', (shape) => {
+  readSettings({}, shape);
+  const lines: string[] = [];
+  const misspelt = { SIGNUP: 'hidden', PUBLIC_ULR: 'hidden', DATADIR: 'hidden' };
+  const others = [
+    ...['HOME', 'PATH', 'USER', 'LANG', 'TERM', 'HOSTNAME', 'PGHOST', 'PGPORT', 'npm_config_port', 'npm_package_name'],
+    ...['REDIS_PORT', 'OTEL_BLRP_MAX_QUEUE_SIZE', 'OTEL_METRICS_EXPORTER', 'OTEL_LOGS_EXPORTER', 'AWS_ACCESS_KEY_ID'],
+  ];
+  const env = { ...process.env, ...Object.fromEntries(others.map((name) => [name, 'x'])), ...misspelt };
+  warnOfMisspelt(env, (line) => lines.push(line));
+  const meant = { SIGNUP: 'SIGN_UP', PUBLIC_ULR: 'PUBLIC_URL', DATADIR: 'DATA_DIR' };
+  const expected = Object.entries(meant).map(
+    ([name, setting]) => `${name} is not a setting and has no effect. Did you mean ${setting}?`,
+  );
+  expect(lines.toSorted()).toEqual(expected.toSorted());
 });

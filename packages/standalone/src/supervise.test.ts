@@ -1,112 +1,71 @@
 import { DiskFullError } from '@latchkey/embedded/disk-full';
 import type { ProcessExit } from '@latchkey/embedded/server-process';
 import { eventually } from '@latchkey/testkit/eventually';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { type Supervisable, supervise } from './supervise.ts';
 
 /** A process that ends when the test says so. */
 function createFake(pid: number, lastLines: readonly string[] = []) {
   const { promise: exited, resolve } = Promise.withResolvers<ProcessExit>();
-  return {
-    pid,
-    exited,
-    crash: () => resolve({ code: 3, signal: null, asked: false, lastLines }),
-    stop: async () => resolve({ code: 0, signal: null, asked: true, lastLines }),
-  };
+  const crash = () => resolve({ code: 3, signal: null, asked: false, lastLines });
+  return { pid, exited, crash, stop: async () => resolve({ code: 0, signal: null, asked: true, lastLines }) };
 }
+const createCrashed = (pid: number, lastLines: readonly string[] = []) => {
+  const fake = createFake(pid, lastLines);
+  fake.crash();
+  return fake;
+};
 
-function setUp(options: { failuresMax?: number; start?: (attempt: number) => Promise<Supervisable> } = {}) {
-  const fakes: Array<ReturnType<typeof createFake>> = [];
+async function start(startNumber: (attempt: number) => Supervisable, failuresMax = 5) {
   const lines: string[] = [];
   let attempts = 0;
-  const supervising = supervise<Supervisable>({
+  const supervised = await supervise<Supervisable>({
     name: 'It',
     backoffMs: 1,
-    ...(options.failuresMax === undefined ? {} : { failuresMax: options.failuresMax }),
-    start: async () => {
-      attempts += 1;
-      if (options.start) return options.start(attempts);
-      const fake = createFake(attempts);
-      fakes.push(fake);
-      return fake;
-    },
+    failuresMax,
+    start: async () => startNumber(++attempts),
     onRestart: (line) => lines.push(line),
-    onDiskFull: (err) => lines.push(`full: ${err.mount}`),
+    onDiskFull: (err) => lines.push(err.message),
     onGiveUp: (line) => lines.push(`gave up: ${line}`),
   });
-  return { supervising, fakes, lines, attempts: () => attempts };
+  return { supervised, lines, attempts: () => attempts };
 }
 
-describe('a supervised process', () => {
-  it('is started again when it ends by itself', async () => {
-    const { supervising, fakes, lines } = setUp();
-    const supervised = await supervising;
-    fakes[0]?.crash();
-    await eventually(() => supervised.current.pid === 2);
-    await eventually(() => expect(lines).toEqual(['It ended unexpectedly (exit code 3); starting it again.', 'It runs again.']));
-    await supervised.stop();
-  });
+it('a process is started again when it ends, and stays ended when it was stopped', async () => {
+  const fakes = [createFake(1), createFake(2)];
+  const { supervised, lines, attempts } = await start((attempt) => fakes[attempt - 1] ?? createFake(0));
+  fakes[0]?.crash();
+  await eventually(() => expect(lines).toEqual(['It ended unexpectedly (exit code 3); starting it again.', 'It runs again.']));
+  await supervised.stop();
+  expect([supervised.current.pid, attempts(), lines.length]).toEqual([2, 2, 2]);
+});
 
-  it('stays ended when it was stopped', async () => {
-    const { supervising, attempts, lines } = setUp();
-    await (await supervising).stop();
-    expect(attempts()).toBe(1);
-    expect(lines).toEqual([]);
-  });
+it.each([
+  ['can not start', 'did not start: no room', () => Promise.reject(new Error('no room')) as unknown as Supervisable],
+  ['never stays', 'ended unexpectedly (exit code 3)', createCrashed],
+])('a process that %s is given up after several failures, with the last reason', async (_title, reason, startAgain) => {
+  const { lines, attempts } = await start((attempt) => (attempt === 1 ? createCrashed(1) : startAgain(attempt)), 3);
+  await eventually(() => expect(lines.at(-1)).toBe(`gave up: It can't be kept running: it ${reason}.`));
+  expect(attempts()).toBe(4);
+});
 
-  it('is given up once it failed too often in a row, with the last reason', async () => {
-    const { supervising, lines, attempts } = setUp({
-      failuresMax: 3,
-      start: async (attempt) => {
-        if (attempt > 1) throw new Error('no room');
-        const fake = createFake(1);
-        fake.crash();
-        return fake;
-      },
-    });
-    await supervising;
-    await eventually(() => expect(lines.at(-1)).toBe("gave up: It can't be kept running: it did not start: no room."));
-    expect(attempts()).toBe(4);
-  });
+it('a process is tried for as long as its disk is full, and then runs again', async () => {
+  const { supervised, lines } = await start((attempt) => {
+    // PostgreSQL runs on a full disk until it needs another file.
+    const line = 'PANIC:  could not write to file "pg_wal/xlogtemp.1": No space left on device';
+    if (attempt < 4) return createCrashed(attempt, [line]);
+    if (attempt < 8) throw new DiskFullError('/data');
+    return createFake(attempt);
+  }, 1);
+  await eventually(() => expect(supervised.current.pid).toBe(8));
+  const full = Array(4).fill(new DiskFullError('/data').message);
+  expect(lines).toEqual(['It runs again.', 'It runs again.', ...full, 'It runs again.']);
+  await supervised.stop();
+});
 
-  it('is given up when it starts but never stays', async () => {
-    const { supervising, lines, attempts } = setUp({
-      failuresMax: 3,
-      start: async () => {
-        const fake = createFake(1);
-        fake.crash();
-        return fake;
-      },
-    });
-    await supervising;
-    await eventually(() => expect(lines.at(-1)).toMatch(/^gave up/));
-    expect(attempts()).toBe(4);
+it('the error of a first start is thrown', async () => {
+  const failing = start(() => {
+    throw new Error('no room');
   });
-
-  it('is tried for as long as its disk is full, and then runs again', async () => {
-    const { supervising, lines } = setUp({
-      failuresMax: 1,
-      start: async (attempt) => {
-        // It runs at first, and later for a moment each time, as PostgreSQL does until it needs
-        // another file.
-        if (attempt < 4) {
-          const fake = createFake(attempt, ['PANIC:  could not write to file "pg_wal/xlogtemp.1": No space left on device']);
-          fake.crash();
-          return fake;
-        }
-        if (attempt < 8) throw new DiskFullError('/data/postgres', '/data');
-        return createFake(attempt);
-      },
-    });
-    const supervised = await supervising;
-    await eventually(() => expect(supervised.current.pid).toBe(8));
-    const full = ['full: /data', 'full: /data', 'full: /data', 'full: /data'];
-    expect(lines).toEqual(['It runs again.', 'It runs again.', ...full, 'It runs again.']);
-    await supervised.stop();
-  });
-
-  it('passes on what keeps it from starting the first time', async () => {
-    const { supervising } = setUp({ start: () => Promise.reject(new Error('no room')) });
-    await expect(supervising).rejects.toThrow('no room');
-  });
+  await expect(failing).rejects.toThrow('no room');
 });

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { DiskFullError, saysDiskFull } from '@latchkey/embedded/disk-full';
+import { DiskFullError, isDiskFull } from '@latchkey/embedded/disk-full';
 import type { ProcessExit } from '@latchkey/embedded/server-process';
 
 /** A process that can be kept running. */
@@ -60,18 +60,18 @@ export async function supervise<T extends Supervisable>(options: SuperviseOption
       if (stopping.signal.aborted || exit.asked) return;
       if (performance.now() - startedAt > STABLE_AFTER_MS) [tries, failures] = [0, 0];
       let why = `ended unexpectedly (${exit.signal ?? `exit code ${exit.code}`})`;
-      let isDiskFull = exit.lastLines.some(saysDiskFull);
+      let isFull = exit.lastLines.some(isDiskFull);
       for (let isRunning = false; !isRunning; tries += 1) {
-        if (!isDiskFull) failures += 1;
+        if (!isFull) failures += 1;
         if (failures > failuresMax) return options.onGiveUp(`${name} can't be kept running: it ${why}.`);
-        if (!isDiskFull) options.onRestart(`${name} ${why}; starting it again.`);
+        if (!isFull) options.onRestart(`${name} ${why}; starting it again.`);
         await delay(backoffFor(tries, backoffMs), undefined, { signal: stopping.signal }).catch(() => {});
         if (stopping.signal.aborted) return;
         try {
           current = await options.start(current);
           isRunning = true;
         } catch (err) {
-          isDiskFull = err instanceof DiskFullError;
+          isFull = err instanceof DiskFullError;
           if (err instanceof DiskFullError) options.onDiskFull(err);
           why = `did not start: ${(err as Error).message.replace(/\.$/, '')}`;
         }

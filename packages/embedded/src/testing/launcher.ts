@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { readCommandLine } from '../process-identity.ts';
+import { readCommandLine } from '../processes.ts';
 import type { SystemUser } from '../system-user.ts';
 
 /** The cache of `npm start`, so that a machine without Redis downloads it once. */

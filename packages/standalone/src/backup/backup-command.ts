@@ -1,16 +1,12 @@
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { StartError } from '@latchkey/embedded/start-error';
-import { ConfigError, readConfig, urlSetting } from '@latchkey/kit/config/settings';
+import { ConfigError, readConfig } from '@latchkey/kit/config/settings';
 import { endOnSignal } from '@latchkey/kit/process/end-on-signal';
 import { z } from 'zod';
+import { readDataSettings } from '../open-database.ts';
 
-const settings = z.object({
-  DATA_DIR: z.string().default('.data'),
-  DATABASE_URL: urlSetting('postgres:', 'postgresql:').optional(),
-  OBJECTS_DIR: z.string().optional(),
-  OBJECT_STORE: z.string().default('disk'),
-});
+const settings = z.object({ OBJECT_STORE: z.string().default('disk') });
 
 const EXIT = { done: 0, failed: 1, usage: 2 } as const;
 const PROGRESS_INTERVAL_MS = 2_000;
@@ -68,14 +64,13 @@ function readPath(help: string): string | undefined {
 }
 
 function readTarget(path: string): Pick<BackupTarget, 'path' | 'dataDir' | 'objectsDir'> {
-  const { DATA_DIR, DATABASE_URL, OBJECTS_DIR, OBJECT_STORE } = readConfig(settings, process.env);
-  if (DATABASE_URL !== undefined || OBJECT_STORE !== 'disk') {
+  const { dataDir, databaseUrl, objectsDir } = readDataSettings(process.env);
+  if (databaseUrl !== undefined || readConfig(settings, process.env).OBJECT_STORE !== 'disk') {
     throw new BackupError(
       'This command covers the PostgreSQL and the files of DATA_DIR, but DATABASE_URL or OBJECT_STORE names others: see docs/backup.md for these.',
     );
   }
-  const dataDir = resolve(DATA_DIR);
-  return { path: resolve(path), dataDir, objectsDir: resolve(OBJECTS_DIR ?? `${dataDir}/files`) };
+  return { path: resolve(path), dataDir, objectsDir };
 }
 
 function explain(err: unknown): string {

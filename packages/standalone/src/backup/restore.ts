@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, readdir, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { prepareCopiedCluster } from '@latchkey/embedded/copied-cluster';
 import { copyFile, copyFolder, syncFolder, unlessMissing } from '@latchkey/embedded/copy-files';
-import { acquireDataDirLock, LOCK_FILE } from '@latchkey/embedded/data-dir-lock';
+import { acquireDataDirLock } from '@latchkey/embedded/data-dir-lock';
 import { startPostgres } from '@latchkey/embedded/postgres';
 import { readServiceDatabaseUrl } from '@latchkey/embedded/service-databases';
 import { extract } from 'tar';
@@ -54,7 +54,7 @@ export async function restore(target: BackupTarget): Promise<void> {
 
 async function requireEmpty(dir: string): Promise<void> {
   const names = (await unlessMissing(readdir(dir))) ?? [];
-  if (names.every((name) => name === LOCK_FILE)) return;
+  if (names.length === 0) return;
   throw new BackupError(`${dir} is not empty: set DATA_DIR to a new folder, or move this one away.`);
 }
 
@@ -77,7 +77,6 @@ async function openBackup({ path, dataDir, stops }: BackupTarget): Promise<strin
 
 async function empty(...dirs: readonly string[]): Promise<void> {
   for (const dir of dirs) {
-    const names = (await readdir(dir).catch(() => [])).filter((name) => name !== LOCK_FILE);
-    for (const name of names) await rm(join(dir, name), { recursive: true, force: true });
+    for (const name of await readdir(dir).catch(() => [])) await rm(join(dir, name), { recursive: true, force: true });
   }
 }

@@ -1,9 +1,10 @@
 import { findFreePort } from '@latchkey/embedded/free-port';
-import { localUrl } from '../listen-address.ts';
+import { localUrl } from '../addresses.ts';
+import { type Launch, metricsUrl, type RunningShape } from '../launch.ts';
 import { startProgram } from '../program.ts';
+import type { Servers } from '../servers.ts';
 import { supervise } from '../supervise.ts';
 import { connectingSettings, SERVICES, type Service } from './service-settings.ts';
-import { metricsUrl, type RunningShape, type ShapeOptions } from './shape.ts';
 
 /** Settings that differ between the services, or that only one of them may see. */
 const NOT_SHARED = [
@@ -27,10 +28,10 @@ const PASSED_ON: Partial<Record<Service, RegExp>> = {
   identity: OIDC_CLIENT_SECRET,
 };
 
-/** Starts each service in a process of its own. They call one another on 127.0.0.1. */
-export async function startDeployed(options: ShapeOptions): Promise<RunningShape> {
-  const { address, realtimeAddress, servers, secrets, publicUrl, objectsDir, reporter, stops, checkWanted } = options;
-  const ports = await choosePorts(options.env);
+/** Starts each service as a process. They call one another on 127.0.0.1. */
+export async function startDeployed(launch: Launch, servers: Servers): Promise<RunningShape> {
+  const { address, realtimeAddress, secrets, publicUrl, objectsDir, reporter, stops, signal } = launch;
+  const ports = await choosePorts(launch.env);
   const url = (service: Service) => (service === 'gateway' ? localUrl(address) : `http://127.0.0.1:${ports[service].port}`);
   const urls = { apps: url('apps'), identity: url('identity'), files: url('files') };
   const deployment = { ...servers, ...secrets, publicUrl, objectsDir, urls };
@@ -43,15 +44,15 @@ export async function startDeployed(options: ShapeOptions): Promise<RunningShape
       realtime: { ...internal, REALTIME_HOST: realtimeAddress.host, REALTIME_PORT: String(realtimeAddress.port) },
     };
     const env = {
-      ...selectSettings(options.env, service),
+      ...selectSettings(launch.env, service),
       ...connectingSettings(service, deployment),
       ...(listening[service] ?? internal),
       METRICS_PORT: metricsPort,
     };
     await reporter.step(`Service ${service}`, async () => {
-      const child = await superviseService(options, service, env, url(service));
+      const child = await superviseService(launch, service, env, url(service));
       stops.defer(() => child.stop());
-      checkWanted();
+      signal.throwIfAborted();
     });
   }
   const called = Object.entries(urls) as Array<[keyof typeof urls, string]>;
@@ -63,8 +64,8 @@ export async function startDeployed(options: ShapeOptions): Promise<RunningShape
   };
 }
 
-function superviseService(options: ShapeOptions, service: Service, env: NodeJS.ProcessEnv, url: string) {
-  const { logs, reporter, disks, onGiveUp } = options;
+function superviseService(launch: Launch, service: Service, env: NodeJS.ProcessEnv, url: string) {
+  const { logs, reporter, onDiskFull, onGiveUp } = launch;
   const name = `The service ${service}`;
   return supervise({
     name,
@@ -74,11 +75,11 @@ function superviseService(options: ShapeOptions, service: Service, env: NodeJS.P
         args: [`services/${service}/src/main.ts`],
         env,
         readyUrl: `${url}/readyz`,
-        stopTimeoutMs: service === 'realtime' ? options.realtimeStopTimeoutMs : options.stopTimeoutMs,
+        stopTimeoutMs: service === 'realtime' ? launch.realtimeStopTimeoutMs : launch.stopTimeoutMs,
         onLine: (line) => (line.startsWith('{') ? logs.write(line) : logs.writeText(service, line)),
       }),
     onRestart: reporter.warn,
-    onDiskFull: disks.report,
+    onDiskFull,
     onGiveUp,
   });
 }

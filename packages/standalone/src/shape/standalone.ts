@@ -15,15 +15,16 @@ import { healthRoute } from '@latchkey/kit/rpc/grpc/health';
 import { openTelemetry, readTelemetryConfig, type Telemetry } from '@latchkey/kit/telemetry/telemetry';
 import { readRealtimeConfig } from '@latchkey/realtime/config';
 import { createRealtimeService } from '@latchkey/realtime/service';
-import { explainListenError, type ListenAddress } from '../listen-address.ts';
-import { metricsUrl, type RunningShape, type ShapeOptions } from './shape.ts';
+import { explainListenError, type ListenAddress } from '../addresses.ts';
+import { type Launch, metricsUrl, type RunningShape } from '../launch.ts';
+import type { Servers } from '../servers.ts';
 
 /** Starts all services in this process, with direct calls between them. */
-export async function startStandalone(options: ShapeOptions): Promise<RunningShape> {
-  const { address, realtimeAddress, reporter, stops, checkWanted } = options;
+export async function startStandalone(launch: Launch, servers: Servers): Promise<RunningShape> {
+  const { address, realtimeAddress, reporter, stops, signal } = launch;
   let checkReady: ReadinessCheck = () => Promise.reject(new Error('the services are starting'));
-  const telemetry = await listenForMetrics(options, () => checkReady());
-  const { apps, identity, files, gateway, realtime } = compose(options);
+  const telemetry = await listenForMetrics(launch, () => checkReady());
+  const { apps, identity, files, gateway, realtime } = compose(launch, servers);
   stops.defer(() => apps.stop());
   stops.defer(() => identity.stop());
   stops.defer(() => files.stop());
@@ -32,7 +33,7 @@ export async function startStandalone(options: ShapeOptions): Promise<RunningSha
     () => Promise.all([identity.migrate(), apps.migrate(), files.migrate()]),
     (applied) => (applied.flat().length === 0 ? 'none due' : `${applied.flat().length} applied`),
   );
-  checkWanted();
+  signal.throwIfAborted();
   await reporter.step('Services', async () => {
     await start(apps);
     await start(identity);
@@ -49,7 +50,7 @@ export async function startStandalone(options: ShapeOptions): Promise<RunningSha
 }
 
 /** One endpoint for all services, opened before any of them is composed. */
-async function listenForMetrics({ env, logs, stops }: ShapeOptions, checkReady: ReadinessCheck): Promise<Telemetry> {
+async function listenForMetrics({ env, logs, stops }: Launch, checkReady: ReadinessCheck): Promise<Telemetry> {
   const config = readTelemetryConfig(env);
   const telemetry = await openTelemetry('standalone', config, createLogger('standalone', 'warn', logs));
   stops.defer(() => telemetry.stop());
@@ -61,7 +62,8 @@ async function listenForMetrics({ env, logs, stops }: ShapeOptions, checkReady: 
   return telemetry;
 }
 
-function compose({ env, address, realtimeAddress, servers, secrets, logs, publicUrl, objectsDir }: ShapeOptions) {
+function compose(launch: Launch, servers: Servers) {
+  const { env, address, realtimeAddress, secrets, logs, publicUrl, objectsDir } = launch;
   const common = {
     ...env,
     SECRET_KEY: secrets.secretKey,

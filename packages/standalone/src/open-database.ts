@@ -1,32 +1,52 @@
-import { acquireDataDirLock, type DataDirLock } from '@latchkey/embedded/data-dir-lock';
+import { join, resolve } from 'node:path';
+import { acquireDataDirLock } from '@latchkey/embedded/data-dir-lock';
 import { startPostgres } from '@latchkey/embedded/postgres';
 import { findServiceDatabase, hasPostgres } from '@latchkey/embedded/running-postgres';
 import { readServiceDatabaseUrl } from '@latchkey/embedded/service-databases';
 import { StartError } from '@latchkey/embedded/start-error';
 import { waitUntil } from '@latchkey/embedded/wait-until';
+import { readConfig, urlSetting } from '@latchkey/kit/config/settings';
+import { z } from 'zod';
 
 /** How long a command waits for the database of a Latchkey that is starting or stopping. */
-const PATIENCE_MS = 30_000;
+const RUNNING_TIMEOUT_MS = 30_000;
+
+const settings = z.object({
+  DATA_DIR: z.string().default('.data'),
+  DATABASE_URL: urlSetting('postgres:', 'postgresql:').optional(),
+  OBJECTS_DIR: z.string().optional(),
+});
+
+/**
+ * Reads the settings of `npm start` by which a command finds its data.
+ *
+ * @throws {ConfigError} when they are wrong
+ */
+export function readDataSettings(env: NodeJS.ProcessEnv) {
+  const { DATA_DIR, DATABASE_URL, OBJECTS_DIR } = readConfig(settings, env);
+  const dataDir = resolve(DATA_DIR);
+  return { dataDir, databaseUrl: DATABASE_URL, objectsDir: resolve(OBJECTS_DIR ?? join(dataDir, 'files')) };
+}
 
 /** Which database a command needs, and for what. */
-export interface ServiceDatabaseOptions {
+export interface OpenDatabaseOptions {
   readonly dataDir: string;
   /** Name of the service, its role and its schema. */
   readonly service: string;
-  /** What the PostgreSQL is started for: the end of a sentence. */
+  /** Why the PostgreSQL is started: the end of a sentence. */
   readonly purpose: string;
   readonly note: (line: string) => void;
 }
 
 /** The database of a data folder, for as long as a command runs. */
-export interface ServiceDatabase {
+export interface OpenDatabase {
   readonly url: string;
   /** Whether a Latchkey runs on the folder. Otherwise none can until this is closed. */
   readonly running: boolean;
   close(): Promise<void>;
 }
 
-/** @throws {StartError} when there is no database in the folder */
+/** @throws {StartError} when the folder has no database */
 export async function requireDatabase(dataDir: string): Promise<void> {
   if (await hasPostgres(dataDir)) return;
   throw new StartError(`There is no database in ${dataDir}: set DATA_DIR or DATABASE_URL as for npm start.`);
@@ -36,40 +56,35 @@ export async function requireDatabase(dataDir: string): Promise<void> {
  * Finds the database of a Latchkey that runs on a data folder, or else starts the folder's own
  * until it is closed.
  *
- * @throws {StartError} when there is none
+ * @throws {StartError} when the folder has no database
  */
-export async function openServiceDatabase(options: ServiceDatabaseOptions): Promise<ServiceDatabase> {
-  const { dataDir, service } = options;
+export async function openDatabase({ dataDir, service, purpose, note }: OpenDatabaseOptions): Promise<OpenDatabase> {
   await requireDatabase(dataDir);
   let rejection: unknown;
-  const findOrStart = async () => {
-    const lock = await acquireDataDirLock(dataDir).catch((err: unknown) => {
+  const lockOrFind = async () => {
+    try {
+      return await acquireDataDirLock(dataDir);
+    } catch (err) {
       if (!(err instanceof StartError)) throw err;
       rejection = err;
-    });
-    if (lock) return start(options, lock);
-    const url = await findServiceDatabase(dataDir, service);
-    return url === undefined ? undefined : { url, running: true, close: async () => undefined };
+      return findServiceDatabase(dataDir, service);
+    }
   };
-  const found = await waitUntil(findOrStart, { timeoutMs: PATIENCE_MS, intervalMs: 200 });
+  const found = await waitUntil(lockOrFind, { timeoutMs: RUNNING_TIMEOUT_MS, intervalMs: 200 });
   if (found === undefined) throw rejection;
-  return found;
-}
+  if (typeof found === 'string') return { url: found, running: true, close: async () => undefined };
 
-/** While the lock of the folder is ours, no Latchkey uses it. */
-async function start({ dataDir, service, purpose, note }: ServiceDatabaseOptions, lock: DataDirLock): Promise<ServiceDatabase> {
   const stops = new AsyncDisposableStack();
-  const close = () => stops.disposeAsync();
-  stops.defer(() => lock.release());
+  stops.defer(() => found.release());
   try {
     note(`Latchkey does not run: starting its PostgreSQL for ${purpose}.`);
     const postgres = await startPostgres({ dataDir, onProgress: note });
     stops.defer(() => postgres.stop());
     const url = await readServiceDatabaseUrl(postgres, service);
-    if (url !== undefined) return { url, running: false, close };
+    if (url !== undefined) return { url, running: false, close: () => stops.disposeAsync() };
     throw new StartError(`The database in ${dataDir} has nothing of ${service} yet: start Latchkey once.`);
   } catch (err) {
-    await close();
+    await stops.disposeAsync();
     throw err;
   }
 }
