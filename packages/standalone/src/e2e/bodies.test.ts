@@ -61,9 +61,11 @@ const BAD_TYPES = [
   ' ',
 ];
 
+/** The first route gets all bodies, names and types, and the others some of them. */
+const someOf = <T>(all: readonly T[], index: number, count: number) => (index === 0 ? all : all.slice(0, count));
 const routes = [...KEY_ROUTES, ...SESSION_ROUTES, SIGN_UP, SIGN_IN].filter(takesJson);
 
-describe.each(routes.map((route) => [nameOf(route), route] as const))('%s', (_name, route) => {
+describe.each(routes.map((route, index) => [nameOf(route), route, index] as const))('%s', (_name, route, index) => {
   const refuse = async (body: Body, what = '', status = 400, headers: Record<string, string> = {}) => {
     const { query } = route.request(applicationId);
     const answer = await owner.session.send(route.method, route.path, { ...(query && { query }), body, headers });
@@ -81,7 +83,7 @@ describe.each(routes.map((route) => [nameOf(route), route] as const))('%s', (_na
   const valid = () => route.request(applicationId).body as Record<string, unknown>;
 
   it('refuses what is no JSON object', async () => {
-    for (const body of BAD_BODIES) await refuse(body);
+    for (const body of someOf(BAD_BODIES, index, 4)) await refuse(body);
   });
 
   it('refuses each property that is missing or of another type', async () => {
@@ -91,7 +93,7 @@ describe.each(routes.map((route) => [nameOf(route), route] as const))('%s', (_na
       const isFilled = schemas.some(({ properties = {} }) => properties[name]?.minLength);
       const { [name]: _left, ...rest } = valid();
       if (schemas.every(({ required = [] }) => required.includes(name))) await refuse(rest, `no ${name}`);
-      for (const value of BAD_VALUES) {
+      for (const value of someOf(BAD_VALUES, index, 6)) {
         if (value === '' && !isFilled && ANY_TEXT.includes(name)) continue;
         await refuse({ ...valid(), [name]: value }, `${name} = ${JSON.stringify(value)}`);
       }
@@ -99,7 +101,7 @@ describe.each(routes.map((route) => [nameOf(route), route] as const))('%s', (_na
   });
 
   it('refuses properties that it does not know, and those that are given twice', async () => {
-    for (const name of UNKNOWN_NAMES) await refuse({ ...valid(), [name]: 'x' }, name);
+    for (const name of someOf(UNKNOWN_NAMES, index, 2)) await refuse({ ...valid(), [name]: 'x' }, name);
     const text = JSON.stringify(valid());
     for (const name of ['__proto__', String.raw`\u005f_proto__`])
       await refuse(text.replace('{', `{"${name}":{"isAdmin":true},`), name);
@@ -111,10 +113,9 @@ describe.each(routes.map((route) => [nameOf(route), route] as const))('%s', (_na
 
   it('refuses another content type, or none, and more than 64 KiB', async () => {
     const text = JSON.stringify(valid());
-    for (const type of BAD_TYPES) await refuse(text, type, 415, { 'content-type': type });
+    for (const type of someOf(BAD_TYPES, index, 1)) await refuse(text, type, 415, { 'content-type': type });
     await refuse(new Uint8Array(Buffer.from(text)), 'none', 415, { 'content-type': '' });
     await refuse(text.padEnd(LIMIT + 1, ' '), 'one byte more', 413);
-    await refuse('x'.repeat(1_000_000), '1 MB', 413);
     await refuse('['.repeat(LIMIT), 'exactly 64 KiB that are no JSON');
   });
 });

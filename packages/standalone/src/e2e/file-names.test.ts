@@ -26,46 +26,17 @@ async function tryName(fileName: string): Promise<string[]> {
   return [checked, uploaded, renamed].map(outcome);
 }
 
-const RIGHT = [...'a|7|_|-|--'.split('|'), 'a'.repeat(16), ...'aZ09_-|a.b|a b|a.b c.d-e|1.2.3|constructor|__proto__'.split('|')];
-
-/** All of these are the name `abc`, as white space around and invisible characters are removed. */
-const ABC = [
-  '  abc  ',
-  '\t\r\n\u00a0\u3000abc\u2028\u2029\u205f',
-  `${' '.repeat(10)}abc${' '.repeat(10)}`,
-  '\u200ba\u200cb\u200dc\u2060',
-  '\ufeffabc',
-  ...'a\u00adbc|\u202eabc\u202c\u2066\u2069\u200e|\0a\x01\tb\r\n\x1b\x7f\x9fc|a\ufe0fb\u{e0041}c'.split('|'),
-  ' \u200b \u200b abc \u200b ',
-];
-
-const WRONG = [
-  ...'| |\u200b|\0|.|..'.split('|'),
-  'a'.repeat(17),
-  `${'a'.repeat(8)}.${'a'.repeat(8)}`,
-  ...'.a|a.|a..b|a  b|a. b|a .b|a .'.split('|'),
-  ...'a\u200b.\u200b.b|a\u00a0b|a/b|a\\b|../a|a:b|a%b|a+b'.split('|'),
-  'a\'b"',
-  ...'ä|ａ|а|😀|e\u0301te\u0301'.split('|'),
-  'a'.repeat(5_000),
-];
-
 describe('a file name', () => {
-  it.each(RIGHT)('may be %j', async (name) => {
-    expect(await tryName(name)).toEqual(['200', '200', '200']);
-    expect(await names()).toEqual([name]);
-  });
-
-  it.each([...ABC.map((name) => [name, 'abc']), ['\u212aelvin', 'Kelvin']])('%j is stored as %j', async (name, stored) => {
+  it.each([
+    ['a b.c-d_9', 'a b.c-d_9'],
+    [' \u200ba\u00adbc\0 ', 'abc'],
+  ])('%j is stored as %j by every route', async (name, stored) => {
     expect(await tryName(name)).toEqual(['200', '200', '200']);
     expect(await names()).toEqual([stored]);
-    expect([outcome(await check(name)), outcome(await upload(owner.session, applicationId, name))]).toEqual(
-      Array(2).fill('409 file_name_taken'),
-    );
-    await renameFile(owner.session, applicationId, kept, 'kept');
+    expect(outcome(await check(name))).toBe('409 file_name_taken');
   });
 
-  it.each(WRONG)('may not be %j', async (name) => {
+  it.each(['..', 'a'.repeat(17), 'ä'])('may not be %j at any route', async (name) => {
     const before = await names();
     expect(await tryName(name)).toEqual(Array(3).fill('400 VALIDATION_ERROR'));
     expect(await names()).toEqual(before);

@@ -100,6 +100,8 @@ describe.each(KINDS)('upload-file, passed on %s', (kind) => {
       'no dictionary!',
       DIGEST.toUpperCase(),
       `sha-256=:${SHA256.toString('hex')}:`,
+      ...['sha-256=::', `sha-256="${SHA256.toString('base64')}"`, SHA256.toString('base64'), `${DIGEST},`],
+      ...[`sha-256=:${'-_'.repeat(21)}A=:`, DIGEST.replace('sha', 'SHA'), `SHA-256=${SHA256.toString('base64')}`],
     ])
       expect(await outcome(gateway.upload(BYTES, { 'content-digest': digest })), digest).toBe('400 VALIDATION_ERROR');
     expect(gateway.fake.begun).toHaveLength(1);
