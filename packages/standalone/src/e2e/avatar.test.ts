@@ -22,7 +22,7 @@ beforeAll(async () => {
 const urlOf = async (session: Api) => (await session.get('/api/v1/auth/session')).data.account.avatarUrl;
 
 describe('an avatar', () => {
-  it('is none at first, then the one of the last upload, whose URL the account has', async () => {
+  it('is absent at first, then the one of the last upload, whose URL the account has', async () => {
     const { session } = await signUp();
     expect([await urlOf(session), (await getAvatar(session)).code]).toEqual([null, 'not_found']);
     const first = await uploadAvatar(session, png);

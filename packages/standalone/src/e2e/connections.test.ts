@@ -11,19 +11,17 @@ import { curlUpload } from '../testing/curl.ts';
 import { listNames, MIB, outcome, UPLOAD, upload } from '../testing/files.ts';
 import { type OwnInstance, startOwnInstance } from '../testing/own-instance.ts';
 import { openSocket, parseAnswers } from '../testing/raw-request.ts';
-import { openUpload, startUpload } from '../testing/running-upload.ts';
+import { startUpload } from '../testing/running-upload.ts';
 
 /** Far more than fits in the buffers between a client and the service. */
 const FAR_TOO_LARGE = 24 * MIB;
-const ATTEMPTS = 12;
 /** Long enough for uploads of 24 MiB on a busy machine. */
 const DEADLINE_S = 5;
 
 let instance: OwnInstance;
 let folder: string;
 beforeAll(async () => {
-  const limits = { UPLOAD_ATTEMPTS_PER_MINUTE: String(ATTEMPTS), UPLOAD_DEADLINE_SECONDS: String(DEADLINE_S) };
-  instance = await startOwnInstance({ env: { FILE_SIZE_LIMIT_MIB: '1', ...limits } });
+  instance = await startOwnInstance({ env: { FILE_SIZE_LIMIT_MIB: '1', UPLOAD_DEADLINE_SECONDS: String(DEADLINE_S) } });
   folder = await mkdtemp(join(tmpdir(), 'latchkey-curl-'));
   await writeFile(join(folder, 'fits'), new Uint8Array(MIB));
   await writeFile(join(folder, 'large'), new Uint8Array(FAR_TOO_LARGE));
@@ -66,37 +64,20 @@ describe('the response to a body that is too large reaches', () => {
     ['--data-binary @FILE', 'Expect:'],
   ])('curl %s with %s, which uploads what fits in the same way', async (args, header) => {
     const { api, applicationId } = await createUploader();
-    const curl = (file: string, size: number) => {
-      const filled = args.split(' ').map((arg) => arg.replace('FILE', join(folder, file)));
-      return curlUpload(api, { applicationId, fileName: file }, ['-H', header, ...filled], size);
+    const curl = (file: string) => {
+      const path = join(folder, file);
+      const filled = args.split(' ').map((arg) => arg.replace('FILE', path));
+      return curlUpload(api, { applicationId, fileName: file }, ['-H', header, ...filled], path);
     };
-    const refused = await curl('large', FAR_TOO_LARGE);
+    const refused = await curl('large');
     expect([refused.exitCode, outcome(refused.answer), await listNames(api, applicationId)]).toEqual([
       0,
       '413 limit_exceeded',
       [],
     ]);
-    const stored = await curl('fits', MIB);
+    const stored = await curl('fits');
     expect([stored.exitCode, outcome(stored.answer), stored.answer.data.byteSize]).toEqual([0, '200', MIB]);
   });
-});
-
-it('100 Continue is sent to an upload once it is let in, and to none that is refused', async () => {
-  const { api, applicationId } = await createUploader();
-  const attempt = async (caller: Api) => {
-    const running = openUpload(caller, { applicationId, fileName: 'fine', headers: { 'content-length': '1' } });
-    let asked = false;
-    running.request.once('continue', () => {
-      asked = true;
-      running.request.end('x');
-    });
-    const answer = await running.answer;
-    running.request.destroy();
-    return [asked, outcome(answer)];
-  };
-  expect(await attempt(api)).toEqual([true, '200']);
-  expect(await attempt(api)).toEqual([false, '409 file_name_taken']);
-  expect(await attempt(instance.api)).toEqual([false, '401 api_key_invalid']);
 });
 
 describe('an upload that stalls', () => {
@@ -126,22 +107,6 @@ describe('an upload that stalls', () => {
     const bounds = { intervalMs: 500, timeoutMs: 4_000 };
     await eventually(async () => expect(outcome(await upload(api, applicationId, 'cut'))).toBe('200'), bounds);
   });
-});
-
-it('upload attempts count for the account, whatever comes of them, and are refused beyond their limit', async () => {
-  const owner = await signUp(instance.api);
-  const callers = [owner.session, (await createKey(owner)).api, (await createKey(owner)).api];
-  const applicationId = await createApplication(owner.session);
-  const answers = [];
-  for (let i = 0; i < ATTEMPTS + 2; i += 1)
-    answers.push(await upload(callers[i % 3] as Api, applicationId, i % 2 ? '..' : `file-${i}`));
-  const expected = Array.from({ length: ATTEMPTS }, (_, i) => (i % 2 ? '400 VALIDATION_ERROR' : '200'));
-  expect(answers.map(outcome)).toEqual([...expected, ...Array(2).fill('429 rate_limit_reached')]);
-  const { headers } = answers.at(-1) as (typeof answers)[number];
-  expect(headers.get('ratelimit-policy')).toBe(`"uploads";q=${ATTEMPTS};w=60`);
-  expect(headers.get('ratelimit')).toBe(`"uploads";r=0;t=${headers.get('retry-after')}`);
-  const other = await createUploader();
-  expect(outcome(await upload(other.api, other.applicationId, 'fine'))).toBe('200');
 });
 
 /** How a request of the next test ended. */

@@ -126,7 +126,7 @@ describe('valid HTTP that is seldom seen is answered:', () => {
   });
 
   it('several on one connection in order, also after a refused one whose body is skipped', async () => {
-    const refused = create('Content-Length: 31\r\n').replace(KEY, 'nobody');
+    const refused = create('Content-Length: 31\r\n').replace(KEY, 'unknown');
     const ids = ['a', 'b', 'c', 'd', 'e', 'f'];
     const bytes = refused + ids.map((id) => list(LIST, `X-Request-Id: ${id}\r\n`)).join('');
     const [first, ...others] = await send(bytes, { answers: ids.length + 1 });

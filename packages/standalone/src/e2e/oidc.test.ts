@@ -84,7 +84,7 @@ describe('signing in at an issuer', () => {
     for (const query of ['', 'state=__proto__&code=constructor', '%5B%5D=1&code[]=2'])
       expect(await comeBack(query)).toBe('401 unauth');
     const start = async (query: string) => outcome(await instance.api.get(`${OIDC}/start`, query));
-    for (const name of ['nobody', 'CORP', '__proto__']) expect(await start(`issuer=${name}`), name).toBe('404 not_found');
+    for (const name of ['unknown', 'CORP', '__proto__']) expect(await start(`issuer=${name}`), name).toBe('404 not_found');
     for (const query of ['', 'issuer=corp&issuer=corp']) expect(await start(query)).toBe('400 VALIDATION_ERROR');
   });
 
@@ -168,7 +168,7 @@ describe('linking an account', () => {
       linking.jar.set('session', session.slice('session='.length));
       expect(outcome(await linking.comeBack(query)), session).toBe('401 unauth');
     }
-    expect(outcome(await owner.session.post(`${OIDC}/link`, { issuer: 'nobody' }))).toBe('404 not_found');
+    expect(outcome(await owner.session.post(`${OIDC}/link`, { issuer: 'unknown' }))).toBe('404 not_found');
   });
 });
 

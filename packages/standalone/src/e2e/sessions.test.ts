@@ -73,7 +73,7 @@ describe('signing in', () => {
     const visible = ({ status, text, headers }: Answer) => [status, text, [...headers.keys()], headers.get('set-cookie')];
     const wrong = await signIn(owner.email, 'not the password');
     expect([outcome(wrong), wrong.headers.get('set-cookie')]).toEqual(['401 unauth', null]);
-    const emails = [`${unique('nobody')}@example.com`, 'nobody', `${owner.email} `, owner.username, "' OR 1=1 --", '%'];
+    const emails = [`${unique('unknown')}@example.com`, 'unknown', `${owner.email} `, owner.username, "' OR 1=1 --", '%'];
     for (const email of emails) expect(visible(await signIn(email)), email).toEqual(visible(wrong));
     for (const password of [PASSWORD.toUpperCase(), `${PASSWORD} `, PASSWORD.slice(0, -1), 'x', 'a'.repeat(128)])
       expect(visible(await signIn(owner.email, password)), password).toEqual(visible(wrong));

@@ -2,7 +2,18 @@ import { createHash } from 'node:crypto';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { Answer } from '../testing/api.ts';
 import { createApplication, createKey, type Owner, signUp, unique } from '../testing/caller.ts';
-import { CHECK_NAME, deleteFile, listFiles, METADATA, MIB, outcome, renameFile, UPLOAD, upload } from '../testing/files.ts';
+import {
+  CHECK_NAME,
+  deleteFile,
+  listFiles,
+  METADATA,
+  MIB,
+  outcome,
+  renameFile,
+  TABLE,
+  UPLOAD,
+  upload,
+} from '../testing/files.ts';
 import { startUpload } from '../testing/running-upload.ts';
 
 let owner: Owner;
@@ -56,6 +67,16 @@ it('the life of a file is seen in every response about it', async () => {
   ]);
   expect(Math.abs(Date.parse(row?.createdAt ?? '') - Date.now())).toBeLessThan(60_000);
   expect(await check('setup-1.2.exe')).toBe('409 file_name_taken');
+
+  const search = async (searchString: string) => {
+    const query = { applicationId: id, currentPage: '1', searchParams: JSON.stringify({ searchString, categories: ['Name'] }) };
+    const { data, totalPages } = await api.get(TABLE, query);
+    return [data.length, totalPages];
+  };
+  expect([await search('P-1.2.E'), await search('%')]).toEqual([
+    [1, 1],
+    [0, 0],
+  ]);
 
   expect(await renameFile(api, id, fileId, 'setup-1.3.exe')).toMatchObject({ message: 'Action completed successfully.' });
   expect(await listFiles(api, id)).toEqual([{ ...row, displayName: 'setup-1.3.exe' }]);

@@ -166,7 +166,8 @@ describe('get-files-table', () => {
     },
   );
 
-  it.each(['currentPage=1&currentPage=1', 'searchParams={}&searchParams={}'])('rejects %s', async (query) => {
+  const NO_UTF8 = ['%', '%7', '%zz', '%ff', '%ed%a0%80', '%7B%', '%00'].map((raw) => `searchParams=${raw}`);
+  it.each(['currentPage=1&currentPage=1', 'searchParams={}&searchParams={}', ...NO_UTF8])('rejects %s', async (query) => {
     expect(await send('get-files-table', { query })).toMatchObject(INVALID);
   });
 
