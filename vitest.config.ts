@@ -9,14 +9,13 @@ const all = process.env.LATCHKEY_TESTS === 'all';
 /** Minutes of broken processes, networks, disks and object stores. */
 const FAULTS = `${E2E}/*.faults.test.ts`;
 
-/** Tests of several processes of each service: in the deployed shape alone. */
-const FLEET = `${E2E}/fleet*.test.ts`;
+/** Tests of separate processes: in the deployed shape alone. */
+const DEPLOYED = ['fleet', 'fleet-start', 'traces'].map((name) => `${E2E}/${name}.test.ts`);
 
 /** Tests that `npm test` runs in the deployed shape too, as what they assert crosses the network. */
-const OVER_THE_WIRE = [
-  ...['avatar', 'downloads', 'error-details', 'first-session', 'live-events', 'order-of-checks', 'shutdown', 'traces'],
-  ...['upload-wire', 'uploads'],
-].map((name) => `${E2E}/${name}.test.ts`);
+const OVER_THE_WIRE = ['connections', 'downloads', 'first-session', 'live-events', 'order-of-checks'].map(
+  (name) => `${E2E}/${name}.test.ts`,
+);
 
 /**
  * Unit tests that measure or change what belongs to a whole process: memory, CPU time, telemetry,
@@ -70,8 +69,8 @@ export default defineConfig({
     projects: [
       unit('unit', false),
       unit('unit-isolated', true),
-      endToEnd('standalone', [`${E2E}/*.test.ts`], [FLEET]),
-      endToEnd('deployed', [FLEET, ...OVER_THE_WIRE]),
+      endToEnd('standalone', [`${E2E}/*.test.ts`], DEPLOYED),
+      endToEnd('deployed', [...DEPLOYED, ...OVER_THE_WIRE]),
     ],
   },
 });

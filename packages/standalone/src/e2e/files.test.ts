@@ -2,9 +2,9 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { eventually } from '@latchkey/testkit/eventually';
 import { beforeAll, describe, expect, inject, it } from 'vitest';
-import type { Answer, Api, Body } from '../testing/api.ts';
+import type { Answer, Api } from '../testing/api.ts';
 import { createApplication, createKey, type Owner, signUp } from '../testing/caller.ts';
-import { ACTION, deleteFile, listFiles, listNames, METADATA, MIB, outcome, renameFile, TABLE, upload } from '../testing/files.ts';
+import { deleteFile, listFiles, listNames, METADATA, MIB, outcome, renameFile, TABLE, upload } from '../testing/files.ts';
 import { type OwnInstance, startOwnInstance } from '../testing/own-instance.ts';
 import { openUpload, startUpload } from '../testing/running-upload.ts';
 
@@ -56,52 +56,6 @@ describe('deleting', () => {
       expect(await readdir(join(objectsDir, 'objects'))).not.toContain(id);
       expect((await readdir(join(objectsDir, 'tmp'))).filter((name) => name.includes(id))).toEqual([]);
     }, CLEAN_UP);
-  });
-});
-
-describe('file-action', () => {
-  let applicationId: string;
-  let fileId: string;
-  beforeAll(async () => {
-    applicationId = await createApplication(api);
-    fileId = (await upload(api, applicationId, 'original')).data.id;
-  });
-  const act = async (body: Body) => outcome(await api.post(ACTION, body, { applicationId }));
-
-  it('refuses other bodies and unknown files, and changes nothing', async () => {
-    const rename = { action: 'change_file_name', fileId };
-    const deletion = { action: 'delete_file', fileId };
-    const bad = [
-      { fileId },
-      { ...rename, action: 'copy_file' },
-      { ...rename, action: 'DELETE_FILE' },
-      { ...rename, action: ['delete_file'] },
-      ...[{ action: 'delete_file' }, { ...deletion, fileId: 1 }, { ...deletion, fileId: [fileId] }, { ...deletion, force: true }],
-      { ...deletion, applicationId },
-      { ...rename, fileName: 1 },
-      { ...rename, fileName: null },
-      { ...rename, fileName: '..' },
-    ];
-    for (const body of bad) expect(await act(body), JSON.stringify(body)).toBe('400 VALIDATION_ERROR');
-    expect(await act(rename)).toBe('400 bad_request');
-    for (const unknown of [
-      ...'01900000-0000-7000-8000-00000000dead|abc||\0|😀'.split('|'),
-      applicationId,
-      `${fileId}x`,
-      'x'.repeat(60_000),
-    ]) {
-      for (const action of ['delete_file', 'change_file_name'])
-        expect(await act({ action, fileId: unknown, fileName: 'b' }), unknown).toBe('404 not_found');
-    }
-    expect(await listNames(api, applicationId)).toEqual(['original']);
-  });
-
-  it('finds a file by its id in capitals, and leaves all but the name', async () => {
-    const [before] = await listFiles(api, applicationId);
-    expect(await act({ action: 'change_file_name', fileId: fileId.toUpperCase(), fileName: 'renamed' })).toBe('200');
-    expect(await listFiles(api, applicationId)).toEqual([{ ...before, displayName: 'renamed' }]);
-    expect(await act({ action: 'delete_file', fileId: fileId.toUpperCase() })).toBe('200');
-    expect(await listFiles(api, applicationId)).toEqual([]);
   });
 });
 

@@ -1,17 +1,25 @@
+import { execFile } from 'node:child_process';
+import { request } from 'node:https';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { DescMethodUnary } from '@bufbuild/protobuf';
+import { status } from '@grpc/grpc-js';
 import { migrations as appsMigrations } from '@latchkey/apps/db/migrations/index';
 import { migrations as filesMigrations } from '@latchkey/files/db/migrations/index';
 import { migrations as identityMigrations } from '@latchkey/identity/db/migrations/index';
-import { createEmptyTestDatabase } from '@latchkey/testkit/database';
+import { Health } from '@latchkey/proto/health/v1/health_pb';
+import { createAuthority, type TestAuthority, writeTlsFiles } from '@latchkey/testkit/certificates';
 import { eventually } from '@latchkey/testkit/eventually';
-import { testRedis } from '@latchkey/testkit/redis';
-import { startTcpProxy } from '@latchkey/testkit/tcp-proxy';
+import { programEnv } from '@latchkey/testkit/program-env';
 import { withClient } from '@latchkey/testkit/with-client';
-import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Answer, Api } from '../testing/api.ts';
+import { getAvatar, plain, uploadAvatar } from '../testing/avatars.ts';
 import { cookieOf, createApplication, createKey, PASSWORD, signUp } from '../testing/caller.ts';
 import { outcome, upload } from '../testing/files.ts';
-import { type Fleet, type FleetProcess, type FleetService, startFleet } from '../testing/fleet/fleet.ts';
-import { findLogLines } from '../testing/instance.ts';
+import { type Fleet, startFleet } from '../testing/fleet/fleet.ts';
+import { callGrpc, RPC_SERVICES, type Tls } from '../testing/grpc.ts';
+import { findLogLines, SERVICE_CREDENTIAL } from '../testing/instance.ts';
 import { LiveClient, readSocketKey, setSetting } from '../testing/live.ts';
 import { startUpload } from '../testing/running-upload.ts';
 
@@ -20,18 +28,26 @@ const PER_ADDRESS = 60;
 const PER_PRINCIPAL = 40;
 const SIGN_INS = 10;
 const UPLOADS = 6;
-const READY = { timeoutMs: 20_000 };
+const SERVICES = Object.keys(RPC_SERVICES) as Array<keyof typeof RPC_SERVICES>;
+const REFUSED = `${status.UNAUTHENTICATED} a service credential is required`;
+/** How no call may end, whatever its request. */
+const DEFECTS: readonly number[] = [status.UNKNOWN, status.INTERNAL, status.UNIMPLEMENTED];
+const CREDENTIAL = `Bearer ${SERVICE_CREDENTIAL}`;
 const APPLICATIONS = '/api/v1/panel/get-applications';
 
-const isDeployed = inject('latchkeyInstance').shape === 'deployed';
 const settingsOf = (api: Api, applicationId: string) => api.get('/api/v1/panel/get-application-settings', { applicationId });
 
 /** What one process allows or refuses, the other does too, exactly (R5, S7). */
-describe.runIf(isDeployed)('two gateways over two of each service', () => {
+describe('two gateways over two of each service, with TLS', () => {
   let fleet: Fleet;
+  let authority: TestAuthority;
+  let tls: Tls;
   let addresses = 0;
   beforeAll(async () => {
+    authority = await createAuthority();
+    tls = { ...(await authority.issue()), ca: authority.ca };
     fleet = await startFleet({
+      ...{ tls: authority, avatarWorkers: 1 },
       env: {
         TRUSTED_PROXIES: 'loopback',
         RATE_LIMIT_IP_PER_MINUTE: String(PER_ADDRESS),
@@ -149,74 +165,84 @@ describe.runIf(isDeployed)('two gateways over two of each service', () => {
     expect(outcome(await running.finish())).toBe('200');
     const statuses = [];
     for (let i = 2; i < UPLOADS + 2; i += 1)
-      statuses.push((await upload(elsewhere(session, i), applicationId, `file-${i}`)).status);
-    expect(statuses).toEqual([...Array(UPLOADS - 2).fill(200), 429, 429]);
+      statuses.push((await upload(elsewhere(session, i), applicationId, i === 3 ? '..' : `file-${i}`)).status);
+    expect(statuses).toEqual([200, 400, ...Array(UPLOADS - 4).fill(200), 429, 429]);
   });
-});
 
-describe.runIf(isDeployed)('services start in any order', () => {
-  const probes = (one: FleetProcess) => Promise.all([one.probe('/healthz'), one.probe('/readyz')]);
+  it('do their work together: calls, uploads and avatars, and a program with a certificate like the example', async () => {
+    const owner = await newOwner();
+    const avatar = await uploadAvatar(elsewhere(owner.session, 0), await plain(64, 64).png().toBuffer());
+    expect(outcome(avatar)).toBe('200');
+    expect((await getAvatar(elsewhere(owner.session, 1))).headers.get('content-type')).toBe('image/webp');
+    const applicationId = await createApplication(owner.session, 'Example application');
+    expect(outcome(await upload(owner.session, applicationId, 'release', 'the release'))).toBe('200');
+    const { httpKey } = (await owner.session.get(APPLICATIONS)).data[0].applicationApiKeys;
+    const { code, out, err } = await runExample(httpKey);
+    const [first, url = ''] = out.split('\n');
+    expect([code, err, first]).toEqual([0, '', 'Example application: release']);
+    expect(await (await fetch(url)).text()).toBe('the release');
+    const unknown = await runExample(`lk_http_${'x'.repeat(32)}`);
+    expect(unknown).toEqual({ code: 1, out: '', err: 'There is no application with this key.\n' });
+    const refused = await runExample(httpKey, { LATCHKEY_CREDENTIAL: 'wrong' });
+    expect([refused.code, refused.err]).toEqual([
+      1,
+      expect.stringMatching(/^a service credential is required \(request [\da-f-]{36}\)\n$/),
+    ]);
+  });
 
-  /** Does what takes all services. */
-  async function expectWorking({ api, realtimeUrl }: Fleet): Promise<void> {
-    const key = await createKey(await signUp(api));
-    const applicationId = await createApplication(key.api);
-    const client = new LiveClient(realtimeUrl, await readSocketKey(key.api, applicationId));
-    await client.ready();
-    expect(outcome(await upload(key.api, applicationId, 'release'))).toBe('200');
-    await setSetting(key.api, applicationId, 'version', '2.0');
-    await eventually(() => expect(client.received()).toEqual(['version_changed 2.0']));
-    client.ws.terminate();
-  }
-
-  it('and wait for PostgreSQL, Redis and one another without a restart', async () => {
-    const database = await createEmptyTestDatabase();
-    const proxies = { postgres: await startTcpProxy(database.url), redis: await startTcpProxy((await testRedis()).url) };
-    await Promise.all(Object.values(proxies).map((proxy) => proxy.cut()));
-    const fleet = await startFleet({ count: 1, start: false, databaseUrl: proxies.postgres.url, redisUrl: proxies.redis.url });
-    onTestFinished(async () => {
-      await fleet.stop();
-      await Promise.all(Object.values(proxies).map((proxy) => proxy.close()));
-      await database.drop();
-    });
-    // Those that call start before those that they call.
-    const order: readonly FleetService[] = ['gateway', 'realtime', 'files', 'identity'];
-    const ended: string[] = [];
-    const launch = async (one: FleetProcess) => {
-      await one.launch();
-      void one.exited.then(() => ended.push(one.name));
-    };
-    for (const service of order) await launch(fleet.process(service));
-    for (const service of ['gateway', 'realtime'] as const)
-      await eventually(async () => expect(await probes(fleet.process(service))).toEqual([200, 503]), READY);
-    for (const service of ['files', 'identity'] as const) {
-      await eventually(() => fleet.process(service).lines.some((line) => line.includes('waiting for the database')), READY);
-      expect(await fleet.process(service).probe('/readyz')).not.toBe(200);
+  it('answer Health/Check without the credential, and no other call', async () => {
+    const address = (service: keyof typeof RPC_SERVICES) => fleet.process(service).grpc ?? '';
+    for (const service of SERVICES) {
+      const methods = RPC_SERVICES[service].flatMap((one) => one.methods) as DescMethodUnary[];
+      for (const method of methods) {
+        for (const authorization of [undefined, 'Bearer wrong'])
+          expect(await callGrpc(address(service), tls, method, authorization), method.name).toBe(REFUSED);
+        const answered = await callGrpc(address(service), tls, method, CREDENTIAL);
+        expect(answered, method.name).not.toBe(REFUSED);
+        expect(DEFECTS, `${method.name} ${answered}`).not.toContain(Number.parseInt(answered, 10));
+      }
+      expect(await callGrpc(address(service), tls, Health.method.check)).toBe('0');
     }
-    await proxies.postgres.restore();
-    for (const service of ['files', 'identity'] as const) await fleet.process(service).ready();
-    const lacking = { mayFail: true, body: { email: 'a@example.com', password: PASSWORD } };
-    expect((await fleet.gateways[0]?.send('POST', '/api/v1/auth/sign-in', lacking))?.status).toBe(401);
-    await launch(fleet.process('apps'));
-    for (const one of fleet.processes) await one.ready();
-    // Redis is still gone.
-    expect((await signUp(fleet.api)).accountId).toMatch(/^[\da-f-]{36}$/);
-    await proxies.redis.restore();
-    await eventually(() => expectWorking(fleet), { timeoutMs: 30_000, intervalMs: 500 });
-    expect(ended).toEqual([]);
-    await fleet.process('apps').kill();
-    for (const service of ['gateway', 'realtime'] as const)
-      await eventually(async () => expect(await probes(fleet.process(service))).toEqual([200, 503]), READY);
-    await fleet.process('apps').start();
-    for (const one of fleet.processes) await one.ready();
-    await expectWorking(fleet);
-    expect(ended).toEqual(['apps-1']);
-    // One that waits for PostgreSQL ends well.
-    await proxies.postgres.cut();
-    const files = fleet.process('files');
-    await files.stop();
-    await files.launch();
-    await eventually(() => files.lines.some((line) => line.includes('waiting for the database')), READY);
-    expect(await files.stop()).toMatchObject({ code: 0, signal: null });
+    const foreign = { ...(await (await createAuthority('A stranger')).issue()), ca: authority.ca };
+    const refused = await callGrpc(address('apps'), foreign, Health.method.check, CREDENTIAL);
+    expect(Number.parseInt(refused, 10)).toBe(status.UNAVAILABLE);
   });
+
+  it('answer nothing else over HTTP but probes', async () => {
+    const ask = (service: keyof typeof RPC_SERVICES, method: string, path: string) =>
+      new Promise<number | undefined>((resolve, reject) => {
+        const req = request(fleet.process(service).url + path, { method, ...tls, agent: false });
+        req
+          .on('response', (res) => resolve(res.resume().statusCode))
+          .on('error', reject)
+          .end();
+      });
+    for (const service of SERVICES) {
+      for (const path of ['/uploads', '/avatars'])
+        expect(await ask(service, 'PUT', path), `${service} ${path}`).toBe(service === 'files' ? 401 : 404);
+      for (const path of ['/', '/metrics', '/asyncapi.json', '/healthz/x'])
+        expect(await ask(service, 'GET', path), `${service} ${path}`).toBe(404);
+      expect(await ask(service, 'GET', '/healthz')).toBe(200);
+    }
+  });
+
+  /** Runs the example as a program with its own certificate. */
+  async function runExample(httpKey: string, env: NodeJS.ProcessEnv = {}) {
+    const paths = await writeTlsFiles(join(fleet.objectsDir, '..', 'tls', 'example'), tls, tls.ca);
+    const settings = {
+      LATCHKEY_CREDENTIAL: SERVICE_CREDENTIAL,
+      LATCHKEY_APPS: fleet.process('apps').grpc,
+      LATCHKEY_FILES: fleet.process('files').grpc,
+      LATCHKEY_TLS_CA: paths.SERVICE_TLS_CA_FILE,
+      LATCHKEY_TLS_CERT: paths.SERVICE_TLS_CERT_FILE,
+      LATCHKEY_TLS_KEY: paths.SERVICE_TLS_KEY_FILE,
+    };
+    // Node warns of certificates whose names are addresses.
+    const args = ['--no-deprecation', fileURLToPath(import.meta.resolve('@latchkey/examples/grpc/download-url.ts')), httpKey];
+    return new Promise<{ code: unknown; out: string; err: string }>((resolve) => {
+      execFile(process.execPath, args, { env: { ...programEnv(), ...settings, ...env } }, (failure, out, err) =>
+        resolve({ code: failure?.code ?? 0, out, err }),
+      );
+    });
+  }
 });

@@ -37,8 +37,8 @@ const searchParams = '{"searchString":"a","categories":["Name"]}';
 const ROUTES = [
   // Signing out would leave nothing to try.
   ...[...KEY_ROUTES, ...SESSION_ROUTES].filter(({ path }) => !path.includes('/sign-out')),
-  route('POST', '/api/v1/auth/sign-in', () => ({ body: { email: 'nobody@example.com', password: 'a long passphrase' } })),
-  route('POST', '/api/v1/auth/sign-up', () => ({ body: { username: 'x', email: 'nobody', password: 'short' } })),
+  route('POST', '/api/v1/auth/sign-in', () => ({ body: { email: 'unknown@example.com', password: 'a long passphrase' } })),
+  route('POST', '/api/v1/auth/sign-up', () => ({ body: { username: 'x', email: 'unknown', password: 'short' } })),
   route('GET', TABLE, (id) => ({ query: { searchParams, currentPage: '1', applicationId: id } })),
   route('POST', ACTION, (id) => ({
     query: { applicationId: id },

@@ -13,31 +13,31 @@ const SEED = Number(process.env.FAULT_SEED ?? randomInt(2 ** 31));
 const TIMEOUT_MS = 900_000;
 
 /** Plays all faults, or those chosen, and expects that none broke a promise. */
-async function expectKept(starting: Promise<Target>, choose = (all: readonly Fault[], _random: SeededRandom) => all) {
+async function expectHeld(starting: Promise<Target>, choose = (all: readonly Fault[], _random: SeededRandom) => all) {
   const results = await playGame(starting, { seed: SEED, holdMs: 2_500, faults: ({ faults }, random) => choose(faults, random) });
   expect(Object.keys(results).length).toBeGreaterThan(0);
   expect(Object.entries(results).filter(([, breaches]) => breaches.length > 0)).toEqual([]);
 }
 
 /** R1 to R6, R8, R9 and R13. A failure names its FAULT_SEED, which repeats the game. */
-describe.runIf(shape === 'standalone')(`one process keeps its promises (FAULT_SEED=${SEED})`, () => {
-  it('whatever is killed or stopped', () => expectKept(startStandaloneTarget()), TIMEOUT_MS);
+describe.runIf(shape === 'standalone')(`one process holds its promises (FAULT_SEED=${SEED})`, () => {
+  it('whatever is killed or stopped', () => expectHeld(startStandaloneTarget()), TIMEOUT_MS);
 
   it(
     'whatever goes wrong with its object store',
-    async () => expectKept(startStandaloneTarget(await startS3Store())),
+    async () => expectHeld(startStandaloneTarget(await startS3Store())),
     TIMEOUT_MS,
   );
 
   it('while its disk is full', async ({ skip }) => {
     const disk = mountSmallDisk();
     if (!disk) return skip('no small file system can be mounted here');
-    await expectKept(startStandaloneTarget(disk));
+    await expectHeld(startStandaloneTarget(disk));
   });
 });
 
 /** R5, R6, R8, R9 and R11. `npm run test:faults fleet` plays every fault of every process. */
-describe.runIf(shape === 'deployed')(`two processes of each service keep their promises (FAULT_SEED=${SEED})`, () => {
+describe.runIf(shape === 'deployed')(`two processes of each service hold their promises (FAULT_SEED=${SEED})`, () => {
   it(
     'whatever breaks',
     () => {
@@ -53,7 +53,7 @@ describe.runIf(shape === 'deployed')(`two processes of each service keep their p
           one(/^credential/),
         ];
       };
-      return expectKept(startFleetTarget(), choose);
+      return expectHeld(startFleetTarget(), choose);
     },
     TIMEOUT_MS,
   );

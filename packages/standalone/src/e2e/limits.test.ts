@@ -101,21 +101,11 @@ describe('the limit per address', () => {
     expect([probe.status, probe.headers.get('ratelimit')]).toEqual([200, null]);
   });
 
-  it('counts a network of IPv6 as one, and IPv4 in IPv6 as IPv4', async () => {
-    const answers = [];
-    for (let i = 0; i <= IP; i += 1) answers.push(await newClient(`2001:db8:77:1::${i.toString(16)}`).get('/nowhere'));
-    expect(statuses(answers)).toEqual(fill([IP, 404], [1, 429]));
-    expect((await newClient('2001:db8:77:2::1').get('/nowhere')).status).toBe(404);
-    const address = newAddress();
-    await repeat(IP, () => newClient(address).get('/nowhere'));
-    expect((await newClient(`::ffff:${address}`).get('/nowhere')).status).toBe(429);
-  });
-
   it('counts the last address that no trusted proxy added, and the proxy where that forwards no address', async () => {
     const address = newAddress();
+    const hops = (i: number) => `10.9.8.${i}, 203.0.113.${i}, ${address}, 127.0.0.1`;
     const answers = [];
-    for (let i = 0; i <= IP; i += 1)
-      answers.push(await newClient(`10.9.8.${i}, 203.0.113.${i}, ${address}, 127.0.0.1`).get('/nowhere'));
+    for (let i = 0; i <= IP; i += 1) answers.push(await newClient(hops(i)).get('/nowhere'));
     expect(statuses(answers).at(-1)).toBe(429);
     const left = (answer: Answer) => Number(/r=(\d+)/.exec(answer.headers.get('ratelimit') ?? '')?.[1]);
     const [before, after] = [
@@ -187,25 +177,13 @@ describe('signing up and in', () => {
     expectDenial(answers[5], 'sign-in-failures', FAILURES, 900);
   });
 
-  it('are refused in the same way for an email without an account, and exactly at the same time', async () => {
-    const email = `${unique('nobody')}@example.com`;
-    const addressList = Array.from({ length: 4 }, newAddress);
-    const attempt = (i: number) => newClient(addressList[i % 4]).post(SIGN_IN, { email, password: `wrong password ${i}` });
-    const answers = await Promise.all(Array.from({ length: 20 }, (_, i) => attempt(i)));
-    // One attempt of each address is its own.
-    expectLimit(answers, [FAILURES + 4, 401], 'sign-in-failures', FAILURES, 900);
-  });
-
   it('are not refused to an owner, at home or from a new address, however long others fail', async () => {
     const home = newAddress();
     const owner = await signUp(newClient(home));
     const attempt = (address: string, password = owner.password) => signInTo(newClient(address), { ...owner, password });
     const attacker = newAddress();
     expect(statuses(await repeat(5, () => attempt(attacker, 'wrong password')))).toEqual(fill([4, 401], [1, 429]));
-    expect((await attempt(home, 'wrong password')).status).toBe(401);
     expect(statuses([await attempt(home), await attempt(newAddress())])).toEqual([200, 200]);
-    const atHome = await atOnce(FAILURES, () => attempt(home, 'wrong password'));
-    expect(statuses(atHome).sort()).toEqual(fill([FAILURES - 1, 401], [1, 429]));
   });
 });
 

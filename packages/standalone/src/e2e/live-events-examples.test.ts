@@ -39,7 +39,7 @@ const change = async () => {
 describe.each([
   ['Node.js', listenInNode],
   ['browsers', listenInBrowser],
-])('the example for %s', (name, listen) => {
+])('the example for %s', (_name, listen) => {
   const start = (socketKey: string, lastEventId?: string) => {
     const stop = new AbortController();
     onTestFinished(() => stop.abort());
@@ -64,18 +64,6 @@ describe.each([
     await remove();
     expect([await after.ended, after.received()]).toEqual(['deleted', [...CHANGES, 'application.deleted']]);
     expect(after.events.map(({ sequence }) => sequence)).toEqual(['1', '2', '3', '4']);
-  });
-
-  it('gets the snapshot in place of an unknown event, and ends when the key is rotated or refused', async () => {
-    await change();
-    const key = await readKey();
-    const client = start(key, '1000');
-    await eventually(() => client.events.length === 1, TIMEOUT);
-    expect(client.events[0]?.data).toMatchObject({ lastSequence: '3', version: '1.1', status: 'online', resumed: false });
-    await rotate();
-    expect(await client.ended).toBe('rotated');
-    // Browsers do not see why a connection was refused.
-    if (name === 'Node.js') expect(await start(key).ended).toBe('refused');
   });
 });
 

@@ -8,22 +8,30 @@ import { createApplication, createKey, type Key, type Owner, signUp, unique } fr
 import { upload } from '../testing/files.ts';
 import { SERVICE_CREDENTIAL } from '../testing/instance.ts';
 import { LiveClient, readSocketKey, setSetting } from '../testing/live.ts';
+import { OtlpReader, type OtlpReceiver, startOtlpReceiver } from '../testing/otlp-receiver.ts';
 import { type OwnInstance, startOwnInstance } from '../testing/own-instance.ts';
 import { type Scrape, scrape } from '../testing/scrape.ts';
 
 const METRICS_TOKEN = 'a-token-of-the-tests-for-metrics-alone';
 const RUNBOOK = 'docs/alerts.md';
 
+let receiver: OtlpReceiver;
 let instance: OwnInstance;
 let owner: Owner;
 let key: Key;
 let applicationId: string;
 beforeAll(async () => {
-  instance = await startOwnInstance({ env: { METRICS_PORT: '0', METRICS_TOKEN, AUTH_ATTEMPTS_PER_MINUTE: '5' } });
+  receiver = await startOtlpReceiver();
+  const metrics = { METRICS_PORT: '0', METRICS_TOKEN, AUTH_ATTEMPTS_PER_MINUTE: '5' };
+  const traces = { OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url, OTEL_BSP_SCHEDULE_DELAY: '100' };
+  instance = await startOwnInstance({ env: { ...metrics, ...traces } });
   owner = await signUp(instance.api);
   key = await createKey(owner);
   applicationId = await createApplication(key.api);
-  return () => instance.stop();
+  return async () => {
+    await instance.stop();
+    receiver.close();
+  };
 });
 
 const scrapeAll = () => scrape(instance.metricsUrls, METRICS_TOKEN);
@@ -143,6 +151,18 @@ describe('metrics', () => {
       expect([annotations.summary !== '', annotations.runbook]).toEqual([true, `${RUNBOOK}#${alert.toLowerCase()}`]);
       expect(headings).toContain(alert.toLowerCase());
     }
+  });
+});
+
+it('a trace goes from a request through the queue, also in one process', async () => {
+  const received = new OtlpReader(receiver.url);
+  await received.read();
+  await setSetting(key.api, applicationId, 'status', 'paused');
+  await eventually(async () => {
+    await received.read();
+    const processed = received.spans.find(({ name }) => name === 'process realtime');
+    const trace = received.spans.filter(({ traceId }) => traceId === processed?.traceId);
+    expect(trace.map(({ name }) => name)).toContain('PATCH /api/v1/panel/update-application-settings');
   });
 });
 

@@ -4,7 +4,7 @@ import { Validator } from '@seriousme/openapi-schema-validator';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { sharedApi } from '../testing/caller.ts';
+import { createApplication, sharedApi, signUp } from '../testing/caller.ts';
 import { type OpenApiDocument, type Operation, readDocument } from '../testing/document.ts';
 import { KEY_ROUTES, nameOf, SESSION_ROUTES } from '../testing/routes.ts';
 
@@ -94,6 +94,27 @@ describe('the OpenAPI document', () => {
         const validate = ajv.compile({ ...schema, components: document.components });
         for (const { value } of Object.values(examples))
           expect([name, validate(value), validate.errors]).toEqual([name, true, null]);
+      }
+    }
+  });
+
+  it('has examples of bodies and parameters that the routes accept', async () => {
+    const { session } = await signUp();
+    const applicationId = await createApplication(session);
+    for (const [name, { parameters = [], requestBody }] of operations) {
+      const [method = '', path = ''] = name.split(' ');
+      // Without its cookie, no example ends the session.
+      const api = path.includes('/auth/sign') ? sharedApi() : session;
+      const values = parameters.map((one) => ({ ...one, value: String(one.example ?? one.schema.examples?.[0]) }));
+      const target = values.reduce((filled, one) => filled.replace(`{${one.name}}`, one.value), path);
+      const query = values.filter((one) => one.in === 'query' && one.name !== 'cursor').map((one) => [one.name, one.value]);
+      const [[type = '', { examples = {} } = {}] = []] = Object.entries(requestBody?.content ?? {});
+      const bodies = type === 'application/json' ? Object.values(examples).map(({ value }) => JSON.stringify(value)) : ['bytes'];
+      for (const body of type === '' ? [null] : bodies) {
+        const sent = { query: Object.fromEntries(query), body, headers: { ...(type && { 'content-type': type }) } };
+        if (query.some(([one]) => one === 'applicationId')) sent.query.applicationId = applicationId;
+        const { code, text } = await api.send(method, target, sent);
+        expect([name, code, text]).not.toEqual([name, 'VALIDATION_ERROR', text]);
       }
     }
   });

@@ -69,23 +69,6 @@ it('the action checks come last', async () => {
   expect(outcome(await owner.session.with({ 'x-csrf-token': '' }).post('/api/v1/panel/api-keys', {}))).toBe('403 csrf_invalid');
 });
 
-it.each([
-  ['status', true],
-  ['status', 'ONLINE'],
-  ['status', ''],
-  ['version', false],
-  ['version', ''],
-  ['version', '   '],
-  ['version', 'x'.repeat(65)],
-  ['version', 'a\nb'],
-  ['version', 'a\0b'],
-  ['applicationLicenseRequiresClientId', 'true'],
-  ['applicationUserRequiresClientId', ''],
-  ['applicationUserRequiresLicense', 'online'],
-])('the setting %s may not be %j', async (field, value) => {
-  expect(outcome(await owner.session.patch(SETTINGS, { field, value }, { applicationId: open }))).toBe('400 bad_request');
-});
-
 describe('an upload is refused by its head, without being asked for its bytes,', () => {
   const TOO_LARGE = { 'content-length': String(150 * MIB + 1) };
   const EMPTY = { 'content-length': '0' };

@@ -69,8 +69,13 @@ async function expectLikeNever(api: Api, method: string, at: (id: string) => Tar
 it.each(APPLICATION_ROUTES.map((route) => [nameOf(route), route] as const))(
   '%s answers for an id of nothing as for one that never existed',
   async (_name, route) => {
-    for (const api of Object.values(callers))
-      await expectLikeNever(api, route.method, (id) => ({ path: route.path, ...route.request(id) }));
+    for (const [i, api] of Object.values(callers).entries())
+      await expectLikeNever(
+        api,
+        route.method,
+        (id) => ({ path: route.path, ...route.request(id) }),
+        i === 0 ? ids() : [foreign, deleted],
+      );
   },
 );
 
@@ -100,20 +105,11 @@ describe('the API key routes', () => {
     const { id } = await createKey(owner, { applicationIds: [own] });
     states = await readStates();
     const body = { name: 'Restricted', scopes: ['applications:read'], allApplications: false };
-    const applications = () => ids().slice(0, 5);
-    await expectLikeNever(owner.session, 'POST', (one) => ({ path: KEYS, body: { ...body, applicationIds: [one] } }), ids());
-    await expectLikeNever(
-      owner.session,
-      'POST',
-      (one) => ({ path: KEYS, body: { ...body, applicationIds: [own, one] } }),
-      applications(),
-    );
-    await expectLikeNever(
-      owner.session,
-      'PATCH',
-      (one) => ({ path: `${KEYS}/${id}`, body: { applicationIds: [own, one] } }),
-      applications(),
-    );
+    const create = (applicationIds: string[]) => ({ path: KEYS, body: { ...body, applicationIds } });
+    await expectLikeNever(owner.session, 'POST', (one) => create([one]));
+    await expectLikeNever(owner.session, 'POST', (one) => create([own, one]), [foreign, deleted]);
+    const change = (one: string) => ({ path: `${KEYS}/${id}`, body: { applicationIds: [own, one] } });
+    await expectLikeNever(owner.session, 'PATCH', change, [foreign, deleted]);
   });
 });
 

@@ -6,14 +6,14 @@ import { fileURLToPath } from 'node:url';
 import { CLIENT_SECRET, sendJson, startTestIssuer, type TestIssuer } from '@latchkey/identity/testing/issuer.fixture';
 import { createEmptyTestDatabase } from '@latchkey/testkit/database';
 import { testRedis } from '@latchkey/testkit/redis';
-import { beforeAll, expect, inject, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import type { Answer } from '../testing/api.ts';
 import { createApplication, createKey, type Owner, signUp, unique } from '../testing/caller.ts';
 import { upload } from '../testing/files.ts';
 import { SERVICE_CREDENTIAL, stopForLog } from '../testing/instance.ts';
 import { type OwnInstance, startOwnInstance } from '../testing/own-instance.ts';
 import { serviceProcessesOf } from '../testing/processes-on.ts';
-import { formsOf, holdsCode, readDatabase, readRedis, recordRedis } from '../testing/secret-places.ts';
+import { formsOf, holdsCode, readDatabase, readRedis, recordRedis } from '../testing/secret-sources.ts';
 import { codeAt, signInTo } from '../testing/two-factor.ts';
 
 /** S3: uses every secret, then searches logs, Redis and the database for each. */
@@ -63,7 +63,7 @@ async function usePasswordsAndKeys({ api }: OwnInstance): Promise<Owner> {
   plant('session token', owner.cookie.slice('session='.length));
   plant('CSRF token', owner.csrfToken);
   const wrongPassword = plant('wrong password', unique('a wrong password '));
-  const unknownEmail = `${unique('nobody')}@example.com`;
+  const unknownEmail = `${unique('unknown')}@example.com`;
   names.push(unknownEmail);
   for (const email of [owner.email, unknownEmail]) await api.post('/api/v1/auth/sign-in', { email, password: wrongPassword });
   await api.post('/api/v1/auth/sign-in', `{"password":"${wrongPassword}`);
@@ -192,7 +192,7 @@ async function useCommands(owner: Owner, env: Record<string, string>): Promise<v
 }
 
 const environments = new Map<string, string>();
-let places: Record<'log' | 'redis' | 'commands' | 'database', string>;
+let sources: Record<'log' | 'redis' | 'commands' | 'database', string>;
 beforeAll(async () => {
   const database = await createEmptyTestDatabase();
   const { url: redisUrl } = await testRedis();
@@ -208,7 +208,7 @@ beforeAll(async () => {
     for (const [name, pid] of processes) environments.set(name, await readFile(`/proc/${pid}/environ`, 'utf8'));
     await useCommands(owner, { DATABASE_URL: database.url, REDIS_URL: redisUrl, SECRET_KEY });
     const [redis, stored] = [await readRedis(redisUrl), await readDatabase(database.url)];
-    places = { redis, commands: commands.text(), database: stored, log: await stopForLog(instance) };
+    sources = { redis, commands: commands.text(), database: stored, log: await stopForLog(instance) };
   } finally {
     commands.stop();
     await instance.stop();
@@ -221,17 +221,18 @@ it('the search covers everything', () => {
   const stored = 'identity.account identity.two_factor identity.recovery_code apps.application files.audit_entry a-file'.split(
     ' ',
   );
-  for (const text of [...stored, ...names.filter((name) => !name.startsWith('nobody'))]) expect(places.database).toContain(text);
-  expect(places.log).toContain('"msg":"request"');
-  expect(places.redis).toContain('latchkey:limit:');
-  expect(places.commands).toContain('latchkey:epoch:session:');
+  for (const text of [...stored, ...names.filter((name) => !name.startsWith('unknown'))])
+    expect(sources.database).toContain(text);
+  expect(sources.log).toContain('"msg":"request"');
+  expect(sources.redis).toContain('latchkey:limit:');
+  expect(sources.commands).toContain('latchkey:epoch:session:');
   expect(Object.keys(secrets).length).toBeGreaterThan(80);
 });
 
 it('no secret is in a log, in Redis or its commands, or unencrypted in the database', () => {
-  for (const [place, text] of Object.entries(places)) {
+  for (const [source, text] of Object.entries(sources)) {
     const found = Object.keys(secrets).filter((name) => formsOf(secrets[name] ?? '').some((form) => text.includes(form)));
-    expect([place, ...found, ...codes.filter((code) => holdsCode(text, code))]).toEqual([place]);
+    expect([source, ...found, ...codes.filter((code) => holdsCode(text, code))]).toEqual([source]);
   }
 });
 
@@ -239,16 +240,16 @@ it('no hash of a session token, and nothing that names a person, is outside of t
   const tokens = Object.entries(secrets).filter(([name]) => name.startsWith('session'));
   expect(tokens.length).toBeGreaterThanOrEqual(4);
   const hashes = tokens.map(([, token]) => createHash('sha256').update(token).digest());
-  expect(hashes.some((hash) => places.database.includes(hash.toString('hex')))).toBe(true);
-  for (const place of ['log', 'redis', 'commands'] as const) {
-    expect(hashes.filter((hash) => formsOf(hash).some((form) => places[place].includes(form)))).toEqual([]);
-    const text = places[place].toLowerCase();
-    expect([place, ...names.filter((name) => text.includes(name.toLowerCase()))]).toEqual([place]);
+  expect(hashes.some((hash) => sources.database.includes(hash.toString('hex')))).toBe(true);
+  for (const source of ['log', 'redis', 'commands'] as const) {
+    expect(hashes.filter((hash) => formsOf(hash).some((form) => sources[source].includes(form)))).toEqual([]);
+    const text = sources[source].toLowerCase();
+    expect([source, ...names.filter((name) => text.includes(name.toLowerCase()))]).toEqual([source]);
   }
 });
 
 it('no service gets a secret of another', () => {
-  const isDeployed = inject('latchkeyInstance').shape === 'deployed' && process.platform === 'linux';
+  const isDeployed = environments.size > 0;
   const knownTo = (secret: string) => [...environments].flatMap(([name, text]) => (text.includes(secret) ? [name] : [])).sort();
   expect(knownTo(CLIENT_SECRET)).toEqual(isDeployed ? ['identity'] : []);
   expect(knownTo('SECRET_KEY=')).toEqual(isDeployed ? ['apps', 'files', 'identity'] : []);

@@ -2,7 +2,6 @@ import { beforeAll, describe, expect, inject, it } from 'vitest';
 import type { Answer } from '../testing/api.ts';
 import { cookieOf, createApplication, type Owner, PASSWORD, readState, sharedApi, signUp, unique } from '../testing/caller.ts';
 import { outcome } from '../testing/files.ts';
-import { startInstanceForTest } from '../testing/own-instance.ts';
 import { KEY_ROUTES, nameOf, SESSION_ROUTES } from '../testing/routes.ts';
 
 const SIGN_IN = '/api/v1/auth/sign-in';
@@ -70,61 +69,14 @@ describe('the session cookie', () => {
 });
 
 describe('signing in', () => {
-  it('finds an email in any case', async () => {
-    expect((await signIn(owner.email.toUpperCase())).data.account.id).toBe(owner.accountId);
-  });
-
   it('gives the same response for a wrong email and a wrong password', async () => {
     const visible = ({ status, text, headers }: Answer) => [status, text, [...headers.keys()], headers.get('set-cookie')];
     const wrong = await signIn(owner.email, 'not the password');
     expect([outcome(wrong), wrong.headers.get('set-cookie')]).toEqual(['401 unauth', null]);
-    const emails = [
-      `${unique('nobody')}@example.com`,
-      'nobody',
-      `${owner.email} `,
-      owner.username,
-      "' OR 1=1 --",
-      '%',
-      `${owner.email}\u0130`,
-    ];
+    const emails = [`${unique('unknown')}@example.com`, 'unknown', `${owner.email} `, owner.username, "' OR 1=1 --", '%'];
     for (const email of emails) expect(visible(await signIn(email)), email).toEqual(visible(wrong));
     for (const password of [PASSWORD.toUpperCase(), `${PASSWORD} `, PASSWORD.slice(0, -1), 'x', 'a'.repeat(128)])
       expect(visible(await signIn(owner.email, password)), password).toEqual(visible(wrong));
-  });
-});
-
-describe('signing up', () => {
-  it('refuses a username or an email that is taken in any case, with one response', async () => {
-    const taken = [
-      { username: owner.username },
-      { username: owner.username.toUpperCase() },
-      { email: owner.email },
-      { email: owner.email.toUpperCase() },
-    ];
-    const answers = await Promise.all(taken.map((change) => sharedApi().post(SIGN_UP, { ...newBody(), ...change })));
-    expect(new Set(answers.map(outcome))).toEqual(new Set(['409 account_exists']));
-    expect(new Set(answers.map(({ text }) => text)).size).toBe(1);
-    for (const { headers } of answers) expect(headers.get('set-cookie')).toBeNull();
-  });
-
-  it.each([
-    ...['ab', 'a'.repeat(33), 'with space', 'ünïcode', 'abc\n', ' abc ', "abc'--"].map((username) => ({ username })),
-    ...['nobody', 'nobody@', '@example.com', 'a@b@c.de', 'a b@example.com', 'a@example.com\n', 'a@exämple.com'].map((email) => ({
-      email,
-    })),
-    ...[`${'a'.repeat(250)}@example.com`, 'a\0@example.com'].map((email) => ({ email })),
-    ...['a'.repeat(9), 'a'.repeat(129), '😀'.repeat(9), 'with a NUL \0 in it'].map((password) => ({ password })),
-  ])('refuses %j', async (change) => {
-    expect(outcome(await sharedApi().post(SIGN_UP, { ...newBody(), ...change }))).toBe('400 VALIDATION_ERROR');
-  });
-
-  it.each([
-    { username: unique('A_b-').slice(0, 32) },
-    { password: '😀'.repeat(128) },
-    { password: ' '.repeat(10) },
-    { email: `${unique('a.b+c')}@sub.example.co` },
-  ])('takes %j', async (change) => {
-    expect(outcome(await sharedApi().post(SIGN_UP, { ...newBody(), ...change }))).toBe('200');
   });
 });
 
@@ -144,21 +96,16 @@ describe('a session changes nothing', () => {
     state = await readState(owner);
   });
 
-  it.each(CHANGES.map((route) => [nameOf(route), route] as const))(
+  it.each(CHANGES.map((route, index) => [nameOf(route), route, index] as const))(
     'by %s without its own token, or from another origin',
-    async (_name, route) => {
+    async (_name, route, index) => {
       const send = (headers: Record<string, string>) =>
         owner.session.with(headers).send(route.method, route.path, route.request(applicationId));
-      for (const token of [
-        '',
-        'wrong',
-        other.csrfToken,
-        owner.csrfToken.slice(1),
-        `${owner.csrfToken}x`,
-        owner.csrfToken.toLowerCase(),
-      ])
+      const tokens = ['', other.csrfToken, 'wrong', `${owner.csrfToken}x`, owner.csrfToken.toLowerCase()];
+      for (const token of index === 0 ? tokens : tokens.slice(0, 2))
         expect(outcome(await send({ 'x-csrf-token': token })), token).toBe('403 csrf_invalid');
-      for (const origin of FOREIGN) expect(outcome(await send({ origin })), origin).toBe('403 csrf_invalid');
+      for (const origin of index === 0 ? FOREIGN : FOREIGN.slice(0, 2))
+        expect(outcome(await send({ origin })), origin).toBe('403 csrf_invalid');
     },
   );
 
@@ -181,16 +128,4 @@ describe('a session changes nothing', () => {
     expect(outcome(await foreign.post(SIGN_IN, { email: owner.email, password: PASSWORD }))).toBe('403 csrf_invalid');
     expect(outcome(await foreign.post(SIGN_UP, newBody()))).toBe('403 csrf_invalid');
   });
-});
-
-it('an instance with an HTTPS URL and closed sign-up marks cookies Secure, takes that origin alone, and makes no account', async () => {
-  const PUBLIC_URL = 'https://panel.example.com';
-  const { api } = await startInstanceForTest({ env: { PUBLIC_URL, SIGN_UP: 'closed' } });
-  const signOut = await api.with({ cookie: 'session=abc' }).post('/api/v1/auth/sign-out');
-  expect(outcome(signOut)).toBe('401 unauth');
-  const attempt = (origin: string) => api.with({ origin }).post(SIGN_IN, { email: 'nobody@example.com', password: PASSWORD });
-  expect(outcome(await attempt(PUBLIC_URL))).toBe('401 unauth');
-  expect(outcome(await attempt('http://panel.example.com'))).toBe('403 csrf_invalid');
-  expect(outcome(await api.post(SIGN_UP, newBody()))).toBe('403 sign_up_closed');
-  expect(outcome(await api.post(SIGN_UP, { ...newBody(), password: 'short' }))).toBe('400 VALIDATION_ERROR');
 });

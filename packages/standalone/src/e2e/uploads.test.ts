@@ -2,7 +2,18 @@ import { createHash } from 'node:crypto';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { Answer } from '../testing/api.ts';
 import { createApplication, createKey, type Owner, signUp, unique } from '../testing/caller.ts';
-import { CHECK_NAME, deleteFile, listFiles, METADATA, MIB, outcome, renameFile, UPLOAD, upload } from '../testing/files.ts';
+import {
+  CHECK_NAME,
+  deleteFile,
+  listFiles,
+  METADATA,
+  MIB,
+  outcome,
+  renameFile,
+  TABLE,
+  UPLOAD,
+  upload,
+} from '../testing/files.ts';
 import { startUpload } from '../testing/running-upload.ts';
 
 let owner: Owner;
@@ -13,7 +24,6 @@ beforeAll(async () => {
 });
 
 const sha256 = (bytes: string | Uint8Array) => createHash('sha256').update(bytes).digest();
-const digestOf = (bytes: string) => `sha-256=:${sha256(bytes).toString('base64')}:`;
 const send = (headers: Record<string, string>, fileName = unique(), content = 'bytes') =>
   upload(owner.session, applicationId, fileName, content, headers);
 
@@ -58,6 +68,16 @@ it('the life of a file is seen in every response about it', async () => {
   expect(Math.abs(Date.parse(row?.createdAt ?? '') - Date.now())).toBeLessThan(60_000);
   expect(await check('setup-1.2.exe')).toBe('409 file_name_taken');
 
+  const search = async (searchString: string) => {
+    const query = { applicationId: id, currentPage: '1', searchParams: JSON.stringify({ searchString, categories: ['Name'] }) };
+    const { data, totalPages } = await api.get(TABLE, query);
+    return [data.length, totalPages];
+  };
+  expect([await search('P-1.2.E'), await search('%')]).toEqual([
+    [1, 1],
+    [0, 0],
+  ]);
+
   expect(await renameFile(api, id, fileId, 'setup-1.3.exe')).toMatchObject({ message: 'Action completed successfully.' });
   expect(await listFiles(api, id)).toEqual([{ ...row, displayName: 'setup-1.3.exe' }]);
   expect(await metadata()).toEqual({ totalFiles: 1, lastUploadedAt: row?.createdAt });
@@ -80,10 +100,7 @@ describe('a file of', () => {
   }
 
   it('one byte, and exactly 150 MiB, is stored', async () => {
-    expect((await upload(owner.session, applicationId, unique(), 'x')).data).toMatchObject({
-      byteSize: 1,
-      checksum: sha256('x').toString('hex'),
-    });
+    expect((await upload(owner.session, applicationId, unique(), 'x')).data.byteSize).toBe(1);
     const { data } = await uploadZeros(150 * MIB, { 'content-length': String(150 * MIB) });
     const hash = createHash('sha256');
     for (let i = 0; i < 150; i += 1) hash.update(new Uint8Array(MIB));
@@ -106,61 +123,30 @@ describe('a file of', () => {
   });
 });
 
-describe('Content-Digest', () => {
-  const content = 'what was meant';
-  const right = digestOf(content);
-  const other = digestOf('something else');
+it('a file whose bytes do not match the Content-Digest is not stored; one of another algorithm is ignored', async () => {
+  const fileName = unique();
+  const [right, other] = ['bytes', 'something else'].map((text) => `sha-256=:${sha256(text).toString('base64')}:`);
+  const put = async (digest: string, name = unique()) => outcome(await send({ 'content-digest': digest }, name));
+  for (const digest of [other, `${right}, ${other}`]) expect(await put(digest as string, fileName)).toBe('400 invalid_file');
+  expect(await put(right as string, fileName)).toBe('200');
   const sha512 = `sha-512=:${createHash('sha512').update('something else').digest('base64')}:`;
-  const put = (digest: string, fileName = unique()) => send({ 'content-digest': digest }, fileName, content);
-
-  it.each([
-    ...[right, `  ${right}  `, `${sha512}, ${right}`, 'future-256=:AAAA:', sha512, `${other}, ${right}`, `${right};a=1`],
-    right.replace(/=:$/, ':'),
-  ])('that is right or unknown lets the file be stored: %s', async (digest) => {
-    expect(outcome(await put(digest))).toBe('200');
-  });
-
-  it.each([other, digestOf(''), `${right}, ${other}`])('that is wrong lets nothing be stored: %s', async (digest) => {
-    const fileName = unique();
-    expect(outcome(await put(digest, fileName))).toBe('400 invalid_file');
-    expect(outcome(await put(right, fileName))).toBe('200');
-  });
-
-  const base64 = sha256(content).toString('base64');
-  it.each([
-    'sha-256=::',
-    `sha-256=:${sha256('x').toString('hex')}:`,
-    'sha-256=:AAAA:',
-    `sha-256="${base64}"`,
-    'sha-256',
-    base64,
-    `${right},`,
-    ...[`sha-256=:${'-_'.repeat(21)}A=:`, right.replace('sha', 'SHA'), `SHA-256=${base64}`],
-  ])('that is malformed is refused: %s', async (digest) => {
-    expect(outcome(await put(digest))).toBe('400 VALIDATION_ERROR');
-  });
-});
-
-it.each([
-  ['image/png', '89504e470d0a1a0a0000000d49484452000000010000000108060000'],
-  ['application/zip', '504b03041400000008000000000000000000000000000000000000000000'],
-  ['application/pdf', '255044462d312e370a'],
-  ['application/octet-stream', '00'],
-  ['application/octet-stream', Buffer.from('<script>alert(1)</script>').toString('hex')],
-])('the type of a file is detected from its bytes: %s', async (contentType, hex) => {
-  const { data } = await upload(owner.session, applicationId, unique(), Buffer.from(hex, 'hex'));
-  expect((await listFiles(owner.session, applicationId)).find(({ id }) => id === data.id)?.contentType).toBe(contentType);
+  for (const digest of [
+    sha512,
+    'future-256=:AAAA:',
+    `${sha512}, ${right};a=1`,
+    `${other}, ${right}`,
+    `${right}`.replace(/=:$/, ':'),
+  ])
+    expect(await put(digest), digest).toBe('200');
 });
 
 it('the headers of an upload may say that it is bytes, or nothing, and nothing else', async () => {
   for (const type of ['application/octet-stream', 'APPLICATION/OCTET-STREAM', 'application/octet-stream; a=b'])
     expect(outcome(await send({ 'content-type': type })), type).toBe('200');
   expect(await sendBare(new Uint8Array(10))).toBe('200');
-  const types =
-    '|application/json|text/plain|multipart/form-data; boundary=x|application/x-www-form-urlencoded|image/png|*/*|application/octet-streams';
-  for (const type of types.split('|')) expect(outcome(await send({ 'content-type': type })), type).toBe('415 VALIDATION_ERROR');
-  for (const coding of ['gzip', 'br', 'deflate', 'zstd', 'x'])
-    expect(outcome(await send({ 'content-encoding': coding }))).toBe('415 VALIDATION_ERROR');
+  for (const type of ['', 'application/json', 'multipart/form-data; boundary=x', '*/*', 'application/octet-streams'])
+    expect(outcome(await send({ 'content-type': type })), type).toBe('415 VALIDATION_ERROR');
+  for (const coding of ['gzip', 'x']) expect(outcome(await send({ 'content-encoding': coding }))).toBe('415 VALIDATION_ERROR');
   expect(outcome(await send({ 'content-encoding': 'identity' }))).toBe('200');
 });
 

@@ -35,7 +35,7 @@ export interface Key {
   readonly api: Api;
   readonly id: string;
   readonly text: string;
-  // biome-ignore lint/suspicious/noExplicitAny: the record is what tests look at.
+  // biome-ignore lint/suspicious/noExplicitAny: tests read the record.
   readonly record: any;
 }
 

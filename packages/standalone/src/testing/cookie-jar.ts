@@ -3,7 +3,7 @@ interface Cookie {
   readonly path: string;
 }
 
-/** The cookies of one host, as a browser keeps them. */
+/** The cookies of one host, as a browser stores them. */
 export class CookieJar {
   readonly #cookies = new Map<string, Cookie>();
 

@@ -21,6 +21,7 @@ export interface Operation {
   readonly tags: readonly string[];
   readonly parameters?: ReadonlyArray<{
     readonly name: string;
+    readonly in: string;
     readonly required?: boolean;
     readonly example?: unknown;
     readonly schema: { readonly examples?: readonly unknown[] };

@@ -5,6 +5,7 @@ import { TEST_ROLE } from '@latchkey/testkit/test-role';
 import { withClient } from '@latchkey/testkit/with-client';
 import type { TestProject } from 'vitest/node';
 import { type Shape, startInstance } from './instance.ts';
+import { startOtlpReceiver } from './otlp-receiver.ts';
 import './provided.ts';
 
 /** Starts the instance that the tests of one shape share, of the project `e2e-<shape>`. */
@@ -13,18 +14,24 @@ export default async function setUp(project: TestProject): Promise<() => Promise
   const releaseServers = await setUpServers(project);
   const servers = project.getProvidedContext().latchkeyTestServers;
   const database = await createDatabase(servers);
+  const receiver = await startOtlpReceiver();
   const release = async () => {
+    receiver.close();
     await database.drop();
     await releaseServers();
   };
   // The tests' own databases are counted from the other end.
   const redisUrl = `${servers.redisUrl}/${servers.redisDatabases - (shape === 'deployed' ? 1 : 2)}`;
-  const instance = await startInstance({ shape, databaseUrl: database.url, redisUrl }).catch(async (err: unknown) => {
+  // Traces of one process would cost time alone.
+  const traces = { OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url, OTEL_BSP_SCHEDULE_DELAY: '300', LOG_LEVEL: 'debug' };
+  const env = shape === 'deployed' ? traces : {};
+  const instance = await startInstance({ shape, databaseUrl: database.url, redisUrl, env }).catch(async (err: unknown) => {
     await release();
     throw err;
   });
   const { baseUrl, port, realtimeUrl, logDir, objectsDir, filesUrl } = instance;
-  project.provide('latchkeyInstance', { shape, baseUrl, port, realtimeUrl, logDir, objectsDir, filesUrl });
+  const tracesUrl = receiver.url;
+  project.provide('latchkeyInstance', { shape, baseUrl, port, realtimeUrl, logDir, objectsDir, filesUrl, tracesUrl });
   return async () => {
     await instance.stop();
     await release();

@@ -10,7 +10,7 @@ import type { Shape } from '../settings.ts';
 
 export type { Shape } from '../settings.ts';
 
-/** Settings that keep every limit out of the way of tests that are not about it. */
+/** Settings with limits that no test reaches, but for those about limits. */
 export const GENEROUS_LIMITS = {
   RATE_LIMIT_IP_PER_MINUTE: '1000000',
   RATE_LIMIT_PRINCIPAL_PER_MINUTE: '1000000',

@@ -2,7 +2,7 @@ import { generateKeyPairSync, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import Provider, { type AccountClaims, type AdapterFactory, type AdapterPayload, type Configuration } from 'oidc-provider';
+import Provider, { type AccountClaims, type Configuration } from 'oidc-provider';
 import { CookieJar } from './cookie-jar.ts';
 
 /** Where instances are reached: constant, so that the issuer knows it before they start. */
@@ -42,7 +42,6 @@ export async function startOidcIssuer(): Promise<OidcIssuer> {
   const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
   const ttls = ['AccessToken', 'AuthorizationCode', 'Grant', 'IdToken', 'Interaction', 'Session'];
   const provider = new Provider(url, {
-    adapter: createStore(),
     clients: [{ client_id: 'latchkey', client_secret: CLIENT_SECRET, redirect_uris: [REDIRECT_URI, `${REDIRECT_URI}/corp`] }],
     claims: { email: ['email', 'email_verified'], profile: ['preferred_username', 'name', 'picture'] },
     cookies: { keys: ['a key of the cookies of this issuer'] },
@@ -86,24 +85,6 @@ const agreeToEverything: NonNullable<Configuration['loadExistingGrant']> = async
   await grant.save();
   return grant;
 };
-
-/** Stores everything in memory; the provider checks what has expired. */
-function createStore(): AdapterFactory {
-  const stored = new Map<string, AdapterPayload>();
-  const findBy = async (kind: string, matches: (payload: AdapterPayload) => boolean) =>
-    [...stored].find(([key, payload]) => key.startsWith(`${kind}:`) && matches(payload))?.[1];
-  return (kind) => ({
-    upsert: async (id, payload) => void stored.set(`${kind}:${id}`, payload),
-    find: async (id) => stored.get(`${kind}:${id}`),
-    findByUid: (uid) => findBy(kind, (payload) => payload.uid === uid),
-    findByUserCode: (userCode) => findBy(kind, (payload) => payload.userCode === userCode),
-    consume: async (id) => void Object.assign(stored.get(`${kind}:${id}`) ?? {}, { consumed: Math.floor(Date.now() / 1000) }),
-    destroy: async (id) => void stored.delete(`${kind}:${id}`),
-    async revokeByGrantId(grantId) {
-      for (const [key, payload] of stored) if (payload.grantId === grantId) stored.delete(key);
-    },
-  });
-}
 
 async function visit(authorizationUrl: string, login: string, turnBack = false): Promise<string> {
   const jar = new CookieJar();

@@ -19,19 +19,19 @@ export interface ReceivedSpan {
 /** An OpenTelemetry collector: OTLP over HTTP with protobuf. */
 export interface OtlpReceiver {
   readonly url: string;
-  readonly spans: readonly ReceivedSpan[];
-  /** Every request body. */
-  readonly bodies: readonly Buffer[];
   close(): void;
 }
 
+/** Starts a collector. A GET returns the requests that it received, those before `from` left out. */
 export async function startOtlpReceiver(): Promise<OtlpReceiver> {
-  const spans: ReceivedSpan[] = [];
   const bodies: Buffer[] = [];
   const server = createServer(async (req, res) => {
-    const body = Buffer.concat((await req.toArray()) as Buffer[]);
-    bodies.push(body);
-    spans.push(...readSpans(body));
+    if (req.method === 'GET') {
+      const from = Number(new URL(req.url ?? '', 'http://x').searchParams.get('from'));
+      res.writeHead(200, { 'x-count': bodies.length }).end(Buffer.concat(bodies.slice(from)));
+      return;
+    }
+    bodies.push(Buffer.concat((await req.toArray()) as Buffer[]));
     res.writeHead(200, { 'content-type': 'application/x-protobuf' }).end();
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -39,7 +39,29 @@ export async function startOtlpReceiver(): Promise<OtlpReceiver> {
     server.close();
     server.closeAllConnections();
   };
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, spans, bodies, close };
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, close };
+}
+
+/** Reads what a collector has received since the first time. */
+export class OtlpReader {
+  readonly spans: ReceivedSpan[] = [];
+  /** All that was received, as text to search. */
+  sent = '';
+  readonly #url: string;
+  #next: number | undefined;
+
+  constructor(url: string) {
+    this.#url = url;
+  }
+
+  async read(): Promise<void> {
+    const response = await fetch(`${this.#url}?from=${this.#next ?? Number.MAX_SAFE_INTEGER}`);
+    this.#next = Number(response.headers.get('x-count'));
+    // One after the other, messages are one message.
+    const bytes = Buffer.from(await response.arrayBuffer());
+    this.sent += bytes.toString('latin1');
+    this.spans.push(...readSpans(bytes));
+  }
 }
 
 /** The length-delimited values of a message by field number. */

@@ -10,6 +10,8 @@ export interface SharedInstance {
   readonly objectsDir: string;
   /** Where the files service answers other services, in the shape in which it does. */
   readonly filesUrl: string | undefined;
+  /** What the instance sends its traces to; see `OtlpReader`. */
+  readonly tracesUrl: string;
 }
 
 declare module 'vitest' {

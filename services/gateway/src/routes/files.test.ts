@@ -46,11 +46,36 @@ async function send(name: string, { query = '', body }: { query?: string; body?:
   return envelope;
 }
 
-const WRONG_NAMES = ['', '.', 'a.', '.a', 'a  b', 'a. b', 'a/b', 'ä', 'abcdefghijklmnopq', '\u{1f511}', 'a\u00a0b', '\u200b'];
+const WRONG_NAMES = [
+  ...['', '.', 'a.', '.a', 'a  b', 'a. b', 'a/b', 'ä', 'abcdefghijklmnopq', '\u{1f511}', 'a\u00a0b', '\u200b'],
+  ...[
+    '\0',
+    '..',
+    'a..b',
+    'a .b',
+    'a .',
+    'a\u200b.\u200b.b',
+    'a\\b',
+    '../a',
+    'a:b',
+    'a%b',
+    'a+b',
+    'a\'b"',
+    'ａ',
+    'а',
+    'e\u0301te\u0301',
+  ],
+  ...['abcdefgh.abcdefgh', 'a'.repeat(5_000)],
+];
 
 describe('check-file-name', () => {
   it.each([
-    ...['a', '-', 'A-z_0', 'a b.c', 'abcdefghijklmnop'].map((name) => [name, name]),
+    ...['a', '7', '-', '--', 'A-z_0', 'a b.c d-e', '1.2.3', '__proto__', 'abcdefghijklmnop'].map((name) => [name, name]),
+    ...['\t\r\n\u00a0\u3000abc\u2028\u2029\u205f', '\u200ba\u200cb\u200dc\u2060', '\ufeffabc', '\0a\x01\tb\r\n\x1b\x7f\x9fc'].map(
+      (name) => [name, 'abc'],
+    ),
+    ...['\u202eabc\u202c\u2066\u2069\u200e', 'a\ufe0fb\u{e0041}c', ' \u200b \u200b abc \u200b '].map((name) => [name, 'abc']),
+    ['\u212aelvin', 'Kelvin'],
     [' \ufeff\u200bab\u00adcdefghijklmnop\0\u2060\t ', 'abcdefghijklmnop'],
   ])('checks %j without invisible characters and white space around', async (fileName, checked) => {
     expect(await send('check-file-name', { body: { fileName } })).toEqual({ success: true, message: 'File name available' });
@@ -133,12 +158,16 @@ describe('get-files-table', () => {
     expect(calls).toMatchObject([['listFiles', { page }]]);
   });
 
-  it.each(['', '0', '-1', '+1', '1.0', '1e3', '0x1', ' 1', '1n', 'NaN', '١', 'a'])('rejects the page %j', async (currentPage) => {
-    expect(await table({ currentPage })).toMatchObject(INVALID);
-    expect(calls).toEqual([]);
-  });
+  it.each(['', '0', '-1', '+1', '1.0', '1e3', '0x1', ' 1', '1 ', '1n', 'NaN', 'Infinity', '١', '１', '[1]', '1,2', '\0', 'a'])(
+    'rejects the page %j',
+    async (currentPage) => {
+      expect(await table({ currentPage })).toMatchObject(INVALID);
+      expect(calls).toEqual([]);
+    },
+  );
 
-  it.each(['currentPage=1&currentPage=1', 'searchParams={}&searchParams={}'])('rejects %s', async (query) => {
+  const NO_UTF8 = ['%', '%7', '%zz', '%ff', '%ed%a0%80', '%7B%', '%00'].map((raw) => `searchParams=${raw}`);
+  it.each(['currentPage=1&currentPage=1', 'searchParams={}&searchParams={}', ...NO_UTF8])('rejects %s', async (query) => {
     expect(await send('get-files-table', { query })).toMatchObject(INVALID);
   });
 
@@ -166,6 +195,15 @@ describe('get-files-table', () => {
     ['another category', { searchString: 'x', categories: ['Name', 'User'] }],
     ['a property given twice', '{"searchString":"x","searchString":"y","categories":["Name"]}'],
     ['half a surrogate pair', '{"searchString":"\\ud800","categories":["Name"]}'],
+    ['a comma too many', '{"searchString":"x","categories":["Name"],}'],
+    ['two objects', '{"searchString":"x","categories":["Name"]}{}'],
+    ['a list', [{ searchString: 'x', categories: ['Name'] }]],
+    ['a property twice, once escaped', String.raw`{"searchString":"x","search\u0053tring":"y","categories":["Name"]}`],
+    ['a prototype', '{"searchString":"x","categories":["Name"],"__proto__":{"a":1}}'],
+    ['a prototype alone', '{"__proto__":{"searchString":"x","categories":["Name"]}}'],
+    ['a category outside of a list', { searchString: 'x', categories: 'Name' }],
+    ['a category of another type', { searchString: 'x', categories: [['Name']] }],
+    ['a category in lower case', { searchString: '', categories: ['name'] }],
     ['deep nesting', `{"searchString":"x","categories":${'['.repeat(400)}${']'.repeat(400)}}`],
     ['1,025 characters', { searchString: ASTRAL.repeat(FITS + 1), categories: ['Name'] }],
   ])('rejects searchParams of %s', async (_, params) => {

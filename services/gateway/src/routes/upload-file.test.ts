@@ -80,10 +80,13 @@ describe.each(KINDS)('upload-file, passed on %s', (kind) => {
     expect(gateway.fake.begun).toEqual([]);
   });
 
-  it.each([
+  it.each<[string, number]>([
     ['', 400],
     ['fileName=a&fileName=b', 400],
     ['fileName=a..b', 400],
+    ...['a%ed%a0%80', '%ed%b0%80a', 'a%ff', 'a%', 'a%zz', 'a%c0%80'].map((name) => [`fileName=${name}`, 400] as [string, number]),
+    ['filename=a', 400],
+    ['fileName[]=a', 400],
     ['fileName=%E2%80%8B%20setup.exe%20%00', 200],
   ])('checks the name before a byte is read: %s', async (query, status) => {
     const response = await gateway.upload(BYTES, {}, gateway.url.replace('fileName=setup.exe', query));
@@ -100,6 +103,8 @@ describe.each(KINDS)('upload-file, passed on %s', (kind) => {
       'no dictionary!',
       DIGEST.toUpperCase(),
       `sha-256=:${SHA256.toString('hex')}:`,
+      ...['sha-256=::', `sha-256="${SHA256.toString('base64')}"`, SHA256.toString('base64'), `${DIGEST},`],
+      ...[`sha-256=:${'-_'.repeat(21)}A=:`, DIGEST.replace('sha', 'SHA'), `SHA-256=${SHA256.toString('base64')}`],
     ])
       expect(await outcome(gateway.upload(BYTES, { 'content-digest': digest })), digest).toBe('400 VALIDATION_ERROR');
     expect(gateway.fake.begun).toHaveLength(1);

@@ -4,7 +4,6 @@ import { shuffle } from '@latchkey/testkit/random';
 import { plain, UPLOAD_AVATAR } from '../avatars.ts';
 import { PASSWORD } from '../caller.ts';
 import { ACTION, TABLE, UPLOAD } from '../files.ts';
-import { SERVICE_CREDENTIAL } from '../instance.ts';
 import type { SeededRandom } from '../random.ts';
 import { type Account, type Entry, idleEntries, isUsable, newName, usableApplications } from './ledger.ts';
 import { CUTS, type Cut, type FaultRequest, isInDoubt, isLost, type Outcome, Violation } from './request.ts';
@@ -56,7 +55,6 @@ export class Actor {
       write: () => this.#write(),
       'sign-in': () => this.#signIn(),
       avatar: () => this.#uploadAvatar(),
-      download: () => this.#download(),
     };
     const deck = Object.entries(STEPS).flatMap(([kind, share]) => Array<Kind>(share).fill(kind as Kind));
     while (!signal.aborted) {
@@ -93,7 +91,7 @@ export class Actor {
     const digest = (isRight ? Buffer.from(checksum, 'hex') : Buffer.alloc(32)).toString('base64');
     const isDigestSent = !isRight || random.oneIn(2);
     const headers = { ...account.key.headers, ...(isDigestSent && { 'content-digest': `sha-256=:${digest}:` }) };
-    // Slow ones, so that most faults meet a body that is being sent.
+    // Slow ones, so that most faults occur while a body is sent.
     const pace = random.oneIn(3) ? { pieces: 2 + random.below(8), pauseMs: 1 + random.below(60) } : {};
     const target = { method: 'POST', path: UPLOAD, query: { applicationId, fileName } };
     const request = { ...target, headers, body: bytes, chunked, cut, ...pace };
@@ -173,11 +171,8 @@ export class Actor {
 
   #read(): Promise<Outcome> {
     const query = { applicationId: this.#account.liveId };
-    if (this.#random.oneIn(2)) return this.#send('read', { method: 'GET', path: TABLE, query });
-    return this.#send(
-      'read',
-      this.#random.oneIn(2) ? get : { method: 'GET', path: '/api/v1/panel/get-application-settings', query },
-    );
+    const settings = { method: 'GET', path: '/api/v1/panel/get-application-settings', query };
+    return this.#send('read', this.#random.pick([{ method: 'GET', path: TABLE, query }, settings, get]));
   }
 
   async #write(): Promise<Outcome> {
@@ -205,31 +200,6 @@ export class Actor {
     const outcome = await this.#send('avatar', { method: 'POST', path: UPLOAD_AVATAR, headers, body }, ['rate_limit_reached']);
     if (!isLost(outcome) && outcome.status === 200) this.#account.hasAvatar = true;
     return outcome;
-  }
-
-  /** Downloads a file slowly, where other services can ask for its URL. */
-  async #download(): Promise<undefined> {
-    const [entry] = idleEntries(this.#account);
-    const { filesUrl } = this.#world.target;
-    if (!filesUrl || !entry) return;
-    entry.busy = true;
-    const { applicationId, id: fileId, checksum } = entry;
-    await this.#world.record('download', this.#account.name, async () => {
-      const body = JSON.stringify({ accountId: this.#account.owner.accountId, applicationId, fileId });
-      const headers = { authorization: `Bearer ${SERVICE_CREDENTIAL}`, 'content-type': 'application/json', connection: 'close' };
-      const called = await fetch(`${filesUrl}/latchkey.files.v1.FileService/CreateDownloadUrl`, {
-        method: 'POST',
-        headers,
-        body,
-      });
-      const { url } = (await called.json()) as { url?: string };
-      if (!url) return called.status === 404 && !isUsable(this.#account, applicationId) ? '200' : `${called.status} no URL`;
-      const response = await fetch(url, { headers: { connection: 'close' } });
-      const bytes = Buffer.from(await response.arrayBuffer());
-      if (response.status === 404 && !isUsable(this.#account, applicationId)) return '200';
-      return response.status === 200 && hash('sha256', bytes) !== checksum ? 'other bytes' : String(response.status);
-    });
-    entry.busy = false;
   }
 }
 

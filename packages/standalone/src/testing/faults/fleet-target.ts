@@ -22,9 +22,9 @@ export async function startFleetTarget(): Promise<Target> {
     env: { ...SETTINGS, DRAIN_SECONDS: '1' },
     wire: (wiring) => wire(wiring, links),
   });
-  const { baseUrl, realtimeUrl, filesUrl, gateways, processes } = fleet;
+  const { baseUrl, realtimeUrl, gateways, processes } = fleet;
   return {
-    ...{ baseUrl, realtimeUrl, filesUrl },
+    ...{ baseUrl, realtimeUrl },
     gateways: gateways.map((gateway) => gateway.baseUrl),
     store: viewOfDisk(fleet.objectsDir),
     faults: [

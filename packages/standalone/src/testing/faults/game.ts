@@ -98,7 +98,7 @@ async function breakAndRepair(world: World, fault: Fault, holdMs: number, revoca
 
 /** Waits until all is ready, every kind of request succeeded since, and none failed lately. */
 async function waitUntilWell(world: World, since: number, signal: AbortSignal): Promise<void> {
-  const kinds = KINDS.filter((kind) => kind !== 'download' && kind !== 'application');
+  const kinds = KINDS.filter((kind) => kind !== 'application');
   const check = async () => {
     if (signal.aborted) return true;
     const recent = world.samples.filter(({ startedAt }) => startedAt > since);

@@ -24,8 +24,6 @@ export interface Target {
   readonly realtimeUrl: string;
   /** Every gateway by itself. */
   readonly gateways: readonly string[];
-  /** Where other services call the files service; undefined in one process. */
-  readonly filesUrl?: string;
   readonly faults: readonly Fault[];
   readonly store: StoreView;
   databaseUrl(): Promise<string>;

@@ -4,7 +4,7 @@ import { type Account, createAccount } from './ledger.ts';
 import { describeOutcome, type FaultRequest, isLost, type Outcome, send, Violation } from './request.ts';
 import type { Target } from './target.ts';
 
-/** Requests by how often an actor sends them, in percent. */
+/** Requests by how often an actor sends them, relative to the others. */
 export const STEPS = {
   upload: 46,
   rename: 6,
@@ -14,7 +14,6 @@ export const STEPS = {
   write: 10,
   'sign-in': 3,
   avatar: 4,
-  download: 3,
 };
 
 export type Kind = keyof typeof STEPS;
@@ -90,14 +89,6 @@ export class World {
     const mayBe = isRefusal && (refusals.includes(outcome.code) || (outcome.status === 404 && mayBeMissing()));
     if (isRefusal && !mayBe) throw new Violation(`${name}: ${kind} ${JSON.stringify(sent.query)} had the response ${text}`);
     return outcome;
-  }
-
-  /** Records a request of another kind by its status, or its error. */
-  async record(kind: Kind, name: string, run: () => Promise<string>): Promise<void> {
-    const startedAt = performance.now();
-    const outcome = await run().catch((err: Error) => `lost ${String(err.cause ?? err)}`);
-    this.samples.push({ kind, startedAt, endedAt: performance.now(), outcome, failed: outcome !== '200' });
-    this.note(`${name} ${kind}: ${outcome}`);
   }
 
   async start(): Promise<void> {

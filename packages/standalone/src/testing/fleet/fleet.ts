@@ -20,7 +20,7 @@ export interface FleetOptions {
   readonly avatarWorkers?: number;
   /** Further settings of every process; limits are generous unless set here. */
   readonly env?: NodeJS.ProcessEnv;
-  /** In place of its own database and Redis, such as a proxy before them. */
+  /** Replace its database and Redis, such as a proxy before them. */
   readonly databaseUrl?: string;
   readonly redisUrl?: string;
   /** Signs a certificate for each process; then they speak TLS with one another. */
@@ -42,9 +42,8 @@ export interface Wiring {
 
 /** Latchkey as it is deployed: processes of each service behind a balancer. */
 export interface Fleet {
-  /** The gateways, by their balancer; so are the files services and realtime. */
+  /** The gateways, by their balancer; so is realtime. */
   readonly baseUrl: string;
-  readonly filesUrl: string;
   readonly realtimeUrl: string;
   /** A client without a credential, by the balancer, and one for each gateway. */
   readonly api: Api;
@@ -99,7 +98,6 @@ export async function startFleet(options: FleetOptions = {}): Promise<Fleet> {
   const baseUrl = `http://127.0.0.1:${balancers.gateway.port}`;
   return {
     baseUrl,
-    filesUrl: `${options.tls ? 'https' : 'http'}://127.0.0.1:${balancers.files.port}`,
     realtimeUrl: `ws://127.0.0.1:${balancers.realtime.port}/api/v1/realtime`,
     api: new Api(baseUrl),
     gateways: processesOf('gateway').map(({ url }) => new Api(url)),

@@ -1,4 +1,5 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { Agent, request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { eventually } from '@latchkey/testkit/eventually';
@@ -9,20 +10,18 @@ import { createApplication, createKey, signUp } from '../testing/caller.ts';
 import { curlUpload } from '../testing/curl.ts';
 import { listNames, MIB, outcome, UPLOAD, upload } from '../testing/files.ts';
 import { type OwnInstance, startOwnInstance } from '../testing/own-instance.ts';
-import { parseAnswers } from '../testing/raw-request.ts';
-import { openUpload, startUpload } from '../testing/running-upload.ts';
+import { openSocket, parseAnswers } from '../testing/raw-request.ts';
+import { startUpload } from '../testing/running-upload.ts';
 
 /** Far more than fits in the buffers between a client and the service. */
 const FAR_TOO_LARGE = 24 * MIB;
-const ATTEMPTS = 12;
 /** Long enough for uploads of 24 MiB on a busy machine. */
 const DEADLINE_S = 5;
 
 let instance: OwnInstance;
 let folder: string;
 beforeAll(async () => {
-  const limits = { UPLOAD_ATTEMPTS_PER_MINUTE: String(ATTEMPTS), UPLOAD_DEADLINE_SECONDS: String(DEADLINE_S) };
-  instance = await startOwnInstance({ env: { FILE_SIZE_LIMIT_MIB: '1', ...limits } });
+  instance = await startOwnInstance({ env: { FILE_SIZE_LIMIT_MIB: '1', UPLOAD_DEADLINE_SECONDS: String(DEADLINE_S) } });
   folder = await mkdtemp(join(tmpdir(), 'latchkey-curl-'));
   await writeFile(join(folder, 'fits'), new Uint8Array(MIB));
   await writeFile(join(folder, 'large'), new Uint8Array(FAR_TOO_LARGE));
@@ -59,46 +58,26 @@ describe('the response to a body that is too large reaches', () => {
     expect(await listNames(api, applicationId)).toEqual([]);
   });
 
-  const CASES = ['Expect: 100-continue', 'Expect:'].flatMap((header) =>
-    [
-      ['-T', 'FILE'],
-      ['-T', '-'],
-      ['--data-binary', '@FILE'],
-    ].map((args) => [args.join(' '), header] as const),
-  );
-  it.each(CASES)('curl %s with %s, which uploads what fits in the same way', async (args, header) => {
+  it.each([
+    ['-T FILE', 'Expect:'],
+    ['-T -', 'Expect: 100-continue'],
+    ['--data-binary @FILE', 'Expect:'],
+  ])('curl %s with %s, which uploads what fits in the same way', async (args, header) => {
     const { api, applicationId } = await createUploader();
-    const curl = (file: string, size: number) => {
-      const filled = args.split(' ').map((arg) => arg.replace('FILE', join(folder, file)));
-      return curlUpload(api, { applicationId, fileName: file }, ['-H', header, ...filled], size);
+    const curl = (file: string) => {
+      const path = join(folder, file);
+      const filled = args.split(' ').map((arg) => arg.replace('FILE', path));
+      return curlUpload(api, { applicationId, fileName: file }, ['-H', header, ...filled], path);
     };
-    const refused = await curl('large', FAR_TOO_LARGE);
+    const refused = await curl('large');
     expect([refused.exitCode, outcome(refused.answer), await listNames(api, applicationId)]).toEqual([
       0,
       '413 limit_exceeded',
       [],
     ]);
-    const stored = await curl('fits', MIB);
+    const stored = await curl('fits');
     expect([stored.exitCode, outcome(stored.answer), stored.answer.data.byteSize]).toEqual([0, '200', MIB]);
   });
-});
-
-it('100 Continue is sent to an upload once it is let in, and to none that is refused', async () => {
-  const { api, applicationId } = await createUploader();
-  const attempt = async (caller: Api) => {
-    const running = openUpload(caller, { applicationId, fileName: 'fine', headers: { 'content-length': '1' } });
-    let asked = false;
-    running.request.once('continue', () => {
-      asked = true;
-      running.request.end('x');
-    });
-    const answer = await running.answer;
-    running.request.destroy();
-    return [asked, outcome(answer)];
-  };
-  expect(await attempt(api)).toEqual([true, '200']);
-  expect(await attempt(api)).toEqual([false, '409 file_name_taken']);
-  expect(await attempt(instance.api)).toEqual([false, '401 api_key_invalid']);
 });
 
 describe('an upload that stalls', () => {
@@ -130,18 +109,67 @@ describe('an upload that stalls', () => {
   });
 });
 
-it('upload attempts count for the account, whatever comes of them, and are refused beyond their limit', async () => {
-  const owner = await signUp(instance.api);
-  const callers = [owner.session, (await createKey(owner)).api, (await createKey(owner)).api];
-  const applicationId = await createApplication(owner.session);
-  const answers = [];
-  for (let i = 0; i < ATTEMPTS + 2; i += 1)
-    answers.push(await upload(callers[i % 3] as Api, applicationId, i % 2 ? '..' : `file-${i}`));
-  const expected = Array.from({ length: ATTEMPTS }, (_, i) => (i % 2 ? '400 VALIDATION_ERROR' : '200'));
-  expect(answers.map(outcome)).toEqual([...expected, ...Array(2).fill('429 rate_limit_reached')]);
-  const { headers } = answers.at(-1) as (typeof answers)[number];
-  expect(headers.get('ratelimit-policy')).toBe(`"uploads";q=${ATTEMPTS};w=60`);
-  expect(headers.get('ratelimit')).toBe(`"uploads";r=0;t=${headers.get('retry-after')}`);
-  const other = await createUploader();
-  expect(outcome(await upload(other.api, other.applicationId, 'fine'))).toBe('200');
+/** How a request of the next test ended. */
+interface Sent {
+  readonly sentAt: number;
+  /** The status, or the code of the error. */
+  readonly result: number | string;
+  /** Whether the connection had been used before. */
+  readonly reused: boolean;
+}
+
+/** Sends one request and records how it ended. */
+function send(url: string, agent: Agent, headers: Record<string, string>, body?: string): Promise<Sent> {
+  return new Promise((resolve) => {
+    const req = request(url, {
+      method: body ? 'PATCH' : 'GET',
+      agent,
+      headers: { ...headers, ...(body && { 'content-type': 'application/json' }) },
+    });
+    const sentAt = performance.now();
+    const end = (result: number | string) => resolve({ sentAt, result, reused: req.reusedSocket });
+    const fail = (err: NodeJS.ErrnoException) => end(err.code ?? err.message);
+    req.on('error', fail);
+    req.on('response', (res) =>
+      res
+        .on('error', fail)
+        .on('end', () => end(res.complete ? (res.statusCode ?? 0) : 'incomplete'))
+        .resume(),
+    );
+    req.end(body);
+  });
+}
+
+it('SIGTERM under load fails no accepted request, ends with code 0, and is not held up by unused connections', async () => {
+  const { api } = await createKey(await signUp(instance.api));
+  const query = `applicationId=${await createApplication(api)}`;
+  const idle = await Promise.all(Array.from({ length: 3 }, () => openSocket(instance.port)));
+  idle[1]?.write('GET /healthz HTTP/1.1\r\nHost:');
+  idle[2]?.write('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n');
+  const outcomes: Sent[] = [];
+  const agents = [new Agent({ keepAlive: false }), ...Array<Agent>(3).fill(new Agent({ keepAlive: true }))];
+  const worker = async (i: number) => {
+    const path = `${instance.baseUrl}/api/v1/panel/${i % 8 < 4 ? 'update' : 'get'}-application-settings?${query}`;
+    for (let last: Sent | undefined; last?.result !== 'ECONNREFUSED'; ) {
+      const body = i % 8 < 4 ? JSON.stringify({ field: 'version', value: String(outcomes.length) }) : undefined;
+      last = await send(path, agents[i % 4] as Agent, { ...api.headers }, body);
+      outcomes.push(last);
+    }
+  };
+  const workers = Array.from({ length: 16 }, (_, i) => worker(i));
+  await eventually(() => outcomes.length > 300, { timeoutMs: 20_000 });
+  const startedAt = performance.now();
+  await instance.stop();
+  expect([await instance.exited, performance.now() - startedAt < 15_000]).toEqual([0, true]);
+  await Promise.all(workers);
+  for (const agent of agents) agent.destroy();
+  for (const socket of idle) socket.destroy();
+
+  // Connections that the system had queued, and the process not accepted, are reset: none that was
+  // opened later had a response.
+  const answered = outcomes.filter(({ result, reused }) => result === 200 && !reused);
+  const acceptedLast = Math.max(...answered.map(({ sentAt }) => sentAt));
+  const isUnaccepted = ({ result, reused, sentAt }: Sent) => result === 'ECONNRESET' && !reused && sentAt > acceptedLast;
+  const failed = outcomes.filter((outcome) => ![200, 'ECONNREFUSED'].includes(outcome.result) && !isUnaccepted(outcome));
+  expect(failed.map(({ result, reused, sentAt }) => [result, reused, sentAt - startedAt])).toEqual([]);
 });
