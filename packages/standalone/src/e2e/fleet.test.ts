@@ -1,4 +1,4 @@
-import { migrations as appsMigrations } from '@latchkey/apps/db/migrations/index';
+import { migrations as appsMigrations } from '@latchkey/apps/db/migrations';
 import { migrations as filesMigrations } from '@latchkey/files/db/migrations/index';
 import { migrations as identityMigrations } from '@latchkey/identity/db/migrations/index';
 import { createEmptyTestDatabase } from '@latchkey/testkit/database';
