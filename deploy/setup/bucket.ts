@@ -1,6 +1,6 @@
 import { CreateBucketCommand, HeadBucketCommand, S3Client, S3ServiceException } from '@aws-sdk/client-s3';
 import { readConfig, urlSetting } from '@latchkey/kit/config/settings';
-import { orExit } from '@latchkey/kit/rpc/server/service-process';
+import { orExit } from '@latchkey/kit/process/run-service';
 import { z } from 'zod';
 
 /**

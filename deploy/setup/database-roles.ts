@@ -1,6 +1,6 @@
 import { readConfig, urlSetting } from '@latchkey/kit/config/settings';
 import { createLogger } from '@latchkey/kit/log/logger';
-import { orExit } from '@latchkey/kit/rpc/server/service-process';
+import { orExit } from '@latchkey/kit/process/run-service';
 import { Client, escapeIdentifier, escapeLiteral } from 'pg';
 import { z } from 'zod';
 

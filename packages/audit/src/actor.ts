@@ -6,22 +6,16 @@ import { parseId } from '@latchkey/kit/validation/id';
 /** Header of calls that may change something: `<kind> <credential id or -> <address or ->`. */
 export const ACTOR_HEADER = 'x-latchkey-actor';
 
-/**
- * `anonymous` has shown no valid credential; `service` is a service itself, or a caller that named
- * no actor.
- */
+/** `anonymous` has no valid credential; `service` is a service, or a caller that named no actor. */
 export type ActorKind = 'api_key' | 'session' | 'operator' | 'service' | 'anonymous';
 
-/** Who performs a change. */
 export interface Actor {
   readonly kind: ActorKind;
   /** Id of the API key's or the session's record, which is no secret. */
   readonly credentialId: string | undefined;
-  /** IP address of the client. */
   readonly address: string | undefined;
 }
 
-/** Where a change comes from. */
 export interface Origin extends Actor {
   readonly requestId: string | undefined;
 }
@@ -31,7 +25,6 @@ export type Acting<C> = C & { readonly origin: Origin };
 
 const SERVICE: Actor = { kind: 'service', credentialId: undefined, address: undefined };
 
-/** Origin of operator commands. */
 export const OPERATOR: Origin = { ...SERVICE, kind: 'operator', requestId: undefined };
 
 /** Origin of what a service does by itself. */

@@ -2,7 +2,6 @@ import { type QueryExecutorProvider, sql } from 'kysely';
 import type pg from 'pg';
 import type { ActorKind } from './actor.ts';
 
-/** An entry as it is read. */
 export interface EntryRow {
   readonly id: string;
   readonly at: Date;
@@ -44,16 +43,13 @@ export async function createAuditTable(db: QueryExecutorProvider): Promise<void>
     create index if not exists audit_entry_of_application on audit_entry (account_id, application_id, at, id)
       where application_id is not null`.execute(db);
   await sql`create index if not exists audit_entry_of_action on audit_entry (account_id, action, at, id)`.execute(db);
-  // An expression, or the planner might use the index for pages, through the entries of all
-  // accounts.
+  // An expression, or the planner might use this index for pages.
   await sql`create index if not exists audit_entry_age on audit_entry ((at at time zone 'UTC'))`.execute(db);
 }
 
 const NOW = sql`clock_timestamp()`;
 
-/**
- * Inserts entries in one statement. A parameter per column is four times as fast as one JSON text.
- */
+/** Inserts entries in one statement. A parameter per column is four times as fast as JSON. */
 export async function insertEntries(tx: QueryExecutorProvider, rows: readonly NewEntryRow[]): Promise<void> {
   const values = rows.map(
     (row) => sql`(${row.id}, ${row.account_id}, ${row.at ?? NOW}, ${row.action}, ${row.actor}, ${row.credential_id},
@@ -67,8 +63,7 @@ export async function insertEntries(tx: QueryExecutorProvider, rows: readonly Ne
 /** Counts an account's entries of an action and a reason in the last hour, up to `limit`. */
 export async function countLastHour(
   tx: QueryExecutorProvider,
-  { accountId, action, reason }: { readonly accountId: string; readonly action: string; readonly reason: string | null },
-  limit: number,
+  { accountId, action, reason, limit }: { accountId: string; action: string; reason: string | null; limit: number },
 ): Promise<number> {
   // The pair bounds the scan of the action's index, which the planner would not do by `at` alone.
   const { rows } = await sql<{ count: number }>`
@@ -86,13 +81,6 @@ export async function lockAction(tx: QueryExecutorProvider, accountId: string, a
   await sql`select pg_advisory_xact_lock(hashtextextended(${`audit/${action}/${accountId}`}, 0))`.execute(tx);
 }
 
-/** An account's entries, all or those of an application or an action. */
-export interface EntrySelection {
-  readonly accountId: string;
-  readonly filter: { readonly by: 'application_id' | 'action'; readonly value: string } | undefined;
-}
-
-/** The entry before which a page starts. */
 export interface PageStart {
   readonly at: Date;
   readonly id: string;
@@ -107,19 +95,24 @@ const selectPage = (column?: 'application_id' | 'action') => ({
     order by at desc, id desc limit $4`,
 });
 
-const PAGES = { all: selectPage(), application_id: selectPage('application_id'), action: selectPage('action') };
+const PAGES = { all: selectPage(), applicationId: selectPage('application_id'), action: selectPage('action') };
 
 /** Sorts after every entry. */
 const NEWEST = { at: 'infinity', id: 'ffffffff-ffff-ffff-ffff-ffffffffffff' };
 
-/** Selects an account's entries, newest first, up to `limit`. */
+/** Selects an account's entries, newest first, all or those of an application or an action. */
 export async function selectEntries(
   pool: pg.Pool,
-  { accountId, filter }: EntrySelection,
-  { before, limit }: { readonly before: PageStart | undefined; readonly limit: number },
+  page: {
+    readonly accountId: string;
+    readonly filter: 'applicationId' | 'action' | undefined;
+    readonly value: string | undefined;
+    readonly before: PageStart | undefined;
+    readonly limit: number;
+  },
 ): Promise<EntryRow[]> {
-  const { at, id } = before ?? NEWEST;
-  const values = [accountId, at, id, limit, ...(filter ? [filter.value] : [])];
-  const { rows } = await pool.query<EntryRow>({ ...PAGES[filter?.by ?? 'all'], values });
+  const { at, id } = page.before ?? NEWEST;
+  const values = [page.accountId, at, id, page.limit, ...(page.filter ? [page.value] : [])];
+  const { rows } = await pool.query<EntryRow>({ ...PAGES[page.filter ?? 'all'], values });
   return rows;
 }

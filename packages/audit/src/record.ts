@@ -6,13 +6,12 @@ import { countLastHour, insertEntries, lockAction } from './audit.store.ts';
 /** What changed: names and values as the account's owner sees them, and never a secret. */
 export type Changes = Readonly<Record<string, string | number | boolean | null | readonly string[] | undefined>>;
 
-/** A change to record. */
 export interface AuditEvent {
   readonly accountId: string;
   /** Stable, in the form `application.created`. */
   readonly action: string;
   readonly subject: { readonly kind: 'account' | 'api_key' | 'application' | 'file'; readonly id: string };
-  /** Application of the subject, where the subject is none itself. */
+  /** Application of a subject that is not an application. */
   readonly applicationId?: string;
   readonly changes?: Changes;
   /** When it happened, by the database's clock; now unless set. */
@@ -20,10 +19,9 @@ export interface AuditEvent {
 }
 
 /**
- * Writes changes to the audit log, in the transaction that makes them: neither exists without the
- * other.
+ * Writes changes to the audit log.
  *
- * @param tx the transaction of the change
+ * @param tx the transaction of the change: neither exists without the other
  */
 export async function recordAudit(tx: QueryExecutorProvider, origin: Origin, ...events: readonly AuditEvent[]): Promise<void> {
   if (events.length === 0) return;
@@ -48,7 +46,7 @@ export async function recordAudit(tx: QueryExecutorProvider, origin: Origin, ...
  * Records what changes nothing, such as a failed sign-in: at most so many entries an hour of an
  * action and a `reason` in one account.
  *
- * @param tx a transaction of its own
+ * @param tx a separate transaction
  */
 export async function recordAuditUpTo(
   tx: QueryExecutorProvider,
@@ -58,21 +56,15 @@ export async function recordAuditUpTo(
 ): Promise<void> {
   const { accountId, action, changes: { reason } = {} } = event;
   await lockAction(tx, accountId, action);
-  const count = await countLastHour(
-    tx,
-    { accountId, action, reason: typeof reason === 'string' ? reason : null },
-    entriesPerHour,
-  );
-  if (count < entriesPerHour) await recordAudit(tx, origin, event);
+  const counted = { accountId, action, reason: typeof reason === 'string' ? reason : null, limit: entriesPerHour };
+  if ((await countLastHour(tx, counted)) < entriesPerHour) await recordAudit(tx, origin, event);
 }
 
 const TEXT_LENGTH_MAX = 256;
 const LIST_LENGTH_MAX = 20;
 const JSON_BYTES_MAX = 4_096;
 
-/**
- * Changes as JSON of at most 4 KiB (docs/audit-log.md). An entry must never make its change fail.
- */
+/** Changes as JSON of at most 4 KiB: an entry must never make its change fail. */
 function toChangesJson(changes: Changes): string {
   const bounded: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(changes)) {

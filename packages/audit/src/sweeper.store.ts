@@ -8,27 +8,19 @@ const DELETE_OLD = {
   ))`,
 };
 
-/**
- * Deletes entries older than so many days, up to `limit`, except those that another process
- * deletes. Returns how many.
- */
+/** Deletes entries older than so many days that no other process deletes. Returns how many. */
 export async function deleteOldEntries(pool: pg.Pool, days: number, limit: number): Promise<number> {
   const { rowCount } = await pool.query({ ...DELETE_OLD, values: [days, limit] });
   return rowCount ?? 0;
 }
 
-/** An account, an action and a day that have too many entries. */
 export interface Surplus {
   readonly account_id: string;
   readonly action: string;
-  /** Start of the day. */
   readonly day: Date;
 }
 
-/**
- * Only accounts and actions with entries of the last hour can have become too many since the last
- * sweep.
- */
+/** Only accounts and actions with entries of the last hour can have more than at the last sweep. */
 const SELECT_SURPLUS = {
   name: 'select-audit-surplus',
   text: `select written.account_id, written.action, days.day from (
@@ -55,7 +47,7 @@ export async function selectSurplus(pool: pg.Pool, entriesPerDay: number, limit:
   return rows;
 }
 
-/** Most credentials that an entry names in place of others. */
+/** Most credentials that a counting entry names. */
 const CREDENTIALS_MAX = 20;
 
 /**
@@ -96,10 +88,7 @@ const REPLACE_SURPLUS = {
     select count(*)::int as count from removed`,
 };
 
-/**
- * Replaces entries beyond the first so many of a day by one that counts them, up to `limit`.
- * Returns how many.
- */
+/** Replaces entries beyond the first so many of a day by one that counts them. Returns how many. */
 export async function replaceSurplus(
   pool: pg.Pool,
   { account_id, action, day }: Surplus,

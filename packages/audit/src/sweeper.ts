@@ -7,27 +7,24 @@ import { deleteOldEntries, replaceSurplus, selectSurplus } from './sweeper.store
 /** AUDIT_RETENTION_DAYS: how long entries are stored, in days. */
 export const auditRetentionSetting = integerSetting(1, 3_650).default(90);
 
-/** Options of {@link createAuditSweeper}. */
-export interface AuditSweeperOptions {
-  readonly pool: pg.Pool;
-  readonly retentionDays: number;
-  /** Entries of one action that an account may have in a day of UTC; 2,000 unless set. */
-  readonly entriesPerDay?: number;
-  readonly logger: Logger;
-}
-
-/** So that an account that does its worst fills 1.6 MB a day of each action. */
+/** Entries of one action that an account may have in a day of UTC: 1.6 MB at most. */
 const ENTRIES_PER_DAY = 2_000;
 const INTERVAL_MS = 10 * 60_000;
 
-/** Most rows of one statement. */
 export const BATCH_MAX = 1_000;
 
 /**
  * Deletes old entries, and replaces an account's entries beyond the first of a day and an action by
  * one that counts them. Any number of processes may do so concurrently.
+ *
+ * @param options.entriesPerDay of one action and account in a day of UTC; 2,000 unless set
  */
-export function createAuditSweeper(options: AuditSweeperOptions): Sweeper {
+export function createAuditSweeper(options: {
+  readonly pool: pg.Pool;
+  readonly retentionDays: number;
+  readonly entriesPerDay?: number;
+  readonly logger: Logger;
+}): Sweeper {
   const { pool, retentionDays, entriesPerDay = ENTRIES_PER_DAY, logger } = options;
   return createSweeper({
     intervalMs: INTERVAL_MS,

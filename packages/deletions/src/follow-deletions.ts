@@ -6,7 +6,6 @@ import { createQueueWorker, type QueueWorker } from '@latchkey/kit/queue/worker'
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { z } from 'zod';
 
-/** A deleted application, and the account that owned it. */
 export interface DeletedApplication {
   readonly applicationId: string;
   readonly accountId: string;
@@ -38,12 +37,11 @@ const PAGE_SIZE = 500;
 const LIST_TIMEOUT_MS = 2_000;
 /** For clocks that differ, and for deletions and keys that took long to commit. */
 const OVERLAP_MS = 5 * 60_000;
-/** Failures that a reconciliation reports. */
 const FAILURES_MAX = 10;
 
 /**
  * Forgets deleted applications twice over: a queue worker for prompt events, and a sweep that
- * reconciles with the apps service, as Redis may lose jobs (promise R9). A sweep starts where the
+ * reconciles with the apps service, as Redis may lose jobs. A sweep starts where the
  * last complete one did, less an overlap.
  */
 export function followDeletions(options: FollowOptions): { readonly worker: QueueWorker; readonly reconcile: Sweep } {

@@ -12,7 +12,7 @@ export async function statementsOf(run: () => Promise<unknown>): Promise<Stateme
   pg.Client.prototype.query = function record(this: pg.Client, first: string | pg.QueryConfig, values?: unknown[]) {
     if (typeof first === 'string') sent.push({ text: first, values: values ?? [] });
     else sent.push({ text: first.text, values: first.values ?? [] });
-    // biome-ignore lint/complexity/noArguments: pg has many overloads, and all go through untouched.
+    // biome-ignore lint/complexity/noArguments: pg has many overloads.
     return Reflect.apply(query, this, arguments);
   } as typeof query;
   try {

@@ -1,9 +1,9 @@
 import { runProgram } from '@latchkey/kit/process/commands';
 import { stopAll } from '@latchkey/kit/process/lifecycle';
 import { migrateCommand } from '@latchkey/kit/process/migrate-command';
+import { runService } from '@latchkey/kit/process/run-service';
 import { requireCredentialAccepted } from '@latchkey/kit/rpc/client/peer-readiness';
 import { createServiceTransport } from '@latchkey/kit/rpc/client/service-transport';
-import { runService } from '@latchkey/kit/rpc/server/service-process';
 import { createAvatarWorkerService } from './avatars/avatar-worker.compose.ts';
 import { SCHEMA } from './compose.ts';
 import { readAvatarWorkerConfig, readFilesConfig, readFilesProcessConfig } from './config.ts';

@@ -1,7 +1,6 @@
 import type { Agent, IncomingHttpHeaders, IncomingMessage, RequestOptions, ServerResponse } from 'node:http';
 import { ACTOR_HEADER } from '@latchkey/audit/actor';
-import { releaseBytes } from '@latchkey/kit/http/release-bytes';
-import { writeChunk } from '@latchkey/kit/http/write-chunk';
+import { releaseBytes, writeChunk } from '@latchkey/kit/http/write-chunk';
 import { CallQueue } from '@latchkey/kit/process/call-queue';
 import { boundConnect, createBodyClient, unreachable } from '@latchkey/kit/rpc/client/body-client';
 import { bearer } from '@latchkey/kit/rpc/credentials';

@@ -1,15 +1,13 @@
 import { commonErrors } from '@latchkey/kit/errors/errors';
-import { answerTurn } from '@latchkey/kit/http/answer-turn';
 import { ChunkedRequest } from '@latchkey/kit/http/chunked-request';
 import { trustProxies } from '@latchkey/kit/http/client-ip';
-import { limitConnections } from '@latchkey/kit/http/connection-limits';
+import { limitConnections } from '@latchkey/kit/http/concurrency-limit';
 import { trackConnections } from '@latchkey/kit/http/connections';
 import { type DrainBounds, drainConnections, lingerOnClose } from '@latchkey/kit/http/drain';
-import { LingeringResponse } from '@latchkey/kit/http/lingering-response';
+import { LingeringResponse } from '@latchkey/kit/http/lingering-close';
 import { coverNodeDefaults, onClientError } from '@latchkey/kit/http/raw-error';
-import { findHeadProblem } from '@latchkey/kit/http/request-head';
-import { requestIdOf } from '@latchkey/kit/http/request-id';
-import { standardHeaders } from '@latchkey/kit/http/standard-headers';
+import { findHeadProblem, requestIdOf } from '@latchkey/kit/http/request';
+import { standardHeaders, waitForTurn } from '@latchkey/kit/http/response';
 import type { Logger } from '@latchkey/kit/log/logger';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import type { Clients } from './clients.ts';
@@ -153,7 +151,7 @@ function addHooks(
     if (url === undefined || !(gated.has(url) || PROBE_PATHS.has(url))) await gate.count(reply);
     // Before the body is read: without a route, no schema bounds it.
     if (request.is404) refuseUnrouted(request, reply);
-    if (url === DOWNLOADS_URL && !(await answerTurn(reply.raw))) reply.hijack();
+    if (url === DOWNLOADS_URL && !(await waitForTurn(reply.raw))) reply.hijack();
   });
   app.addHook('onResponse', (request, reply, done) => {
     const { method } = request;

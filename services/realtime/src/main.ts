@@ -1,7 +1,7 @@
 import { runProgram } from '@latchkey/kit/process/commands';
 import { stopAll } from '@latchkey/kit/process/lifecycle';
+import { runService } from '@latchkey/kit/process/run-service';
 import { createServiceTransport } from '@latchkey/kit/rpc/client/service-transport';
-import { runService } from '@latchkey/kit/rpc/server/service-process';
 import { readRealtimeProcessConfig } from './config.ts';
 import { createRealtimeService } from './service.ts';
 

@@ -1,13 +1,11 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { commonErrors, type DomainError } from '@latchkey/kit/errors/errors';
-import { type ConnectionLimits, limitConnections } from '@latchkey/kit/http/connection-limits';
-import { errorEnvelope } from '@latchkey/kit/http/envelope';
-import { LingeringResponse } from '@latchkey/kit/http/lingering-response';
+import { type ConnectionLimits, limitConnections } from '@latchkey/kit/http/concurrency-limit';
+import { LingeringResponse } from '@latchkey/kit/http/lingering-close';
 import { coverNodeDefaults, onClientError } from '@latchkey/kit/http/raw-error';
-import { findHeadProblem } from '@latchkey/kit/http/request-head';
-import { requestIdOf } from '@latchkey/kit/http/request-id';
-import { STANDARD_HEADERS } from '@latchkey/kit/http/standard-headers';
+import { findHeadProblem, requestIdOf } from '@latchkey/kit/http/request';
+import { errorEnvelope, STANDARD_HEADERS } from '@latchkey/kit/http/response';
 import type { Logger } from '@latchkey/kit/log/logger';
 import { WebSocketServer } from 'ws';
 import { asyncApiFor } from './asyncapi.ts';

@@ -2,13 +2,7 @@ import { z } from 'zod';
 import { checkServiceTls, serviceTlsSettings } from '../tls/tls-settings.ts';
 import { integerSetting, portSetting, readConfig, readTogether, serviceCredentialsSetting } from './settings.ts';
 
-interface DefaultPorts {
-  readonly port: number;
-  readonly grpcPort: number;
-}
-
-/** Settings of the process of a service without a database. */
-export function processSettingsWithoutDatabase(ports: DefaultPorts) {
+export function processSettingsWithoutDatabase(ports: { readonly port: number; readonly grpcPort: number }) {
   return {
     HOST: z.string().default('0.0.0.0'),
     PORT: portSetting.default(ports.port),
@@ -20,12 +14,9 @@ export function processSettingsWithoutDatabase(ports: DefaultPorts) {
   };
 }
 
-/** Settings of the process of a service with a database. */
-export function processSettings(ports: DefaultPorts) {
-  return {
-    ...processSettingsWithoutDatabase(ports),
-    MIGRATE_ON_START: z.enum(['true', 'false'], 'must be true or false').default('true'),
-  };
+export function processSettings(...[ports]: Parameters<typeof processSettingsWithoutDatabase>) {
+  const MIGRATE_ON_START = z.enum(['true', 'false'], 'must be true or false').default('true');
+  return { ...processSettingsWithoutDatabase(ports), MIGRATE_ON_START };
 }
 
 /**
@@ -35,13 +26,11 @@ export function processSettings(ports: DefaultPorts) {
  * @param read reads those of the schema, where that takes more than {@link readConfig}
  * @throws ConfigError naming all problems, those of the certificate included
  */
-export function readProcessConfig<T extends z.ZodObject>(schema: T, env: NodeJS.ProcessEnv): z.output<T>;
-export function readProcessConfig<C>(schema: z.ZodObject, env: NodeJS.ProcessEnv, read: () => C): C;
-export function readProcessConfig(
-  schema: z.ZodObject,
+export function readProcessConfig<T extends z.ZodObject, C = z.output<T>>(
+  schema: T,
   env: NodeJS.ProcessEnv,
-  read = (): unknown => readConfig(schema, env),
-): unknown {
+  read: () => C = () => readConfig(schema, env) as C,
+): C {
   const urlNames = ['IDENTITY_URL', 'APPS_URL', 'FILES_URL'].filter((name) => Object.hasOwn(schema.shape, name));
   const [config] = readTogether(read, () => checkServiceTls(env, urlNames));
   return config;
@@ -49,9 +38,10 @@ export function readProcessConfig(
 
 type SettingsOf<T extends z.core.$ZodLooseShape> = z.output<z.ZodObject<T>>;
 
-/** Settings that every service process has. */
-export type ProcessConfig = SettingsOf<ReturnType<typeof processSettingsWithoutDatabase>> & {
-  readonly MIGRATE_ON_START?: 'true' | 'false';
+export type SharedConfig = SettingsOf<typeof serviceTlsSettings> & {
   readonly DATABASE_URL?: string;
   readonly REDIS_URL?: string;
 };
+
+export type ProcessConfig = SharedConfig &
+  SettingsOf<ReturnType<typeof processSettingsWithoutDatabase>> & { readonly MIGRATE_ON_START?: 'true' | 'false' };

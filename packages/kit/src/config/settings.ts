@@ -17,7 +17,7 @@ export const settingNames = new Set<string>();
  * Reads settings from environment variables.
  *
  * @param schema one property per variable; an empty string counts as not set
- * @throws ConfigError naming all missing and wrong variables together (decisions 12)
+ * @throws ConfigError naming all missing and wrong variables together
  */
 export function readConfig<T extends z.ZodObject>(schema: T, env: NodeJS.ProcessEnv): z.output<T> {
   const names = Object.keys(schema.shape);
@@ -32,11 +32,7 @@ export function readConfig<T extends z.ZodObject>(schema: T, env: NodeJS.Process
   throw new ConfigError(...problems);
 }
 
-/**
- * Calls several readers of settings.
- *
- * @throws ConfigError naming the problems of all of them
- */
+/** Calls several readers of settings. Throws ConfigError with the problems of all of them. */
 export function readTogether<T extends readonly unknown[]>(...readers: { [K in keyof T]: () => T[K] }): T {
   const problems: string[] = [];
   const read = readers.map((reader) => {
@@ -62,7 +58,6 @@ export function integerSetting(min: number, max: number) {
     .refine((n) => n >= min && n <= max, message);
 }
 
-/** A TCP port; 0 lets the system choose one. */
 export const portSetting = integerSetting(0, 65_535);
 
 /** An absolute URL with one of the given schemes, such as `postgres:`. */
@@ -83,7 +78,6 @@ export const listSetting = z.string().transform((text) =>
     .filter((item) => item !== ''),
 );
 
-/** Names of address ranges (docs/settings.md). */
 const PROXY_RANGES = new Set(['loopback', 'linklocal', 'uniquelocal']);
 
 function isProxy(text: string): boolean {
@@ -95,18 +89,13 @@ function isProxy(text: string): boolean {
   return rest.length === 0 && (bits === undefined || isRange);
 }
 
-/**
- * Proxies whose `X-Forwarded-For` is trusted: addresses, ranges, or names of ranges; none unless
- * set.
- */
+/** Proxies whose `X-Forwarded-For` is trusted: addresses, ranges, or names of ranges. */
 export const trustedProxiesSetting = listSetting
   .refine((list) => list.every(isProxy), 'must list addresses, ranges like 10.0.0.0/8, or loopback, linklocal, uniquelocal')
   .default([]);
 
-/** A secret long enough to derive keys from. */
 export const secretSetting = z.string().min(32, 'must have at least 32 characters');
 
-/** pino's levels. */
 export const logLevelSetting = z.enum(
   ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'],
   'must be one of fatal, error, warn, info, debug, trace, silent',

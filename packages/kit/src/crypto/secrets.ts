@@ -10,18 +10,13 @@ import {
 } from 'node:crypto';
 
 /**
- * Derives a 256-bit key for one purpose from the deployment's secret (HKDF-SHA-256, RFC 5869), so
- * that no two purposes
- * share a key.
- *
- * @returns a KeyObject. Given a Buffer, Node spends several times the cost of a short HMAC or
- * decryption on finding out what kind of key it is.
+ * Derives a 256-bit key for one purpose from the deployment's secret (HKDF-SHA-256, RFC 5869). As a
+ * Buffer, it would take several times the cost of a short HMAC or decryption.
  */
 export function deriveKey(secret: string, purpose: string): KeyObject {
   return createSecretKey(new Uint8Array(hkdfSync('sha256', secret, '', `latchkey/${purpose}`, 32)));
 }
 
-/** HMAC-SHA-256 of a text, 32 bytes. */
 export function hmac(key: KeyObject, text: string): Buffer {
   return createHmac('sha256', key).update(text).digest();
 }
@@ -38,11 +33,9 @@ const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
 /**
- * Encrypts a text with AES-256-GCM. The result is version (1 byte), nonce (12), tag (16),
- * ciphertext.
+ * Encrypts a text with AES-256-GCM. Returns version (1 byte), nonce (12), tag (16), ciphertext.
  *
- * @param context what the ciphertext belongs to; it decrypts only with the same context, so that
- * rows can't be swapped
+ * @param context needed again to decrypt, so that rows can't be swapped
  */
 export function encrypt(key: KeyObject, text: string, context: string): Buffer {
   const nonce = randomBytes(NONCE_BYTES);
@@ -51,11 +44,7 @@ export function encrypt(key: KeyObject, text: string, context: string): Buffer {
   return Buffer.concat([Buffer.of(FORMAT_VERSION), nonce, cipher.getAuthTag(), body]);
 }
 
-/**
- * Decrypts what {@link encrypt} made.
- *
- * @throws Error when the key, the context or any bit differs
- */
+/** Decrypts; throws when the key, the context or any bit differs. */
 export function decrypt(key: KeyObject, sealed: Buffer, context: string): string {
   if (sealed[0] !== FORMAT_VERSION) throw new Error('Unknown ciphertext version');
   const tagStart = 1 + NONCE_BYTES;

@@ -1,17 +1,16 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
 import type { Logger } from '../log/logger.ts';
 import { stopAll } from '../process/lifecycle.ts';
 import type { RpcRoute } from '../rpc/route.ts';
+import { checkDatabase, isMissingTable } from './database.ts';
 import { type Migrations, migrate } from './migrate.ts';
-import { createSchemaCheck, createSchemaGate } from './schema.ts';
 
-/** Work beside requests: a sweeper, a queue worker, a relay. */
 export interface BackgroundWork {
   start(): void;
   stop(): Promise<void>;
 }
 
-/** Parts of a service that has a database schema. */
 export interface DataServiceParts {
   readonly databaseUrl: string;
   readonly schema: string;
@@ -21,9 +20,7 @@ export interface DataServiceParts {
   readonly routes: readonly RpcRoute[];
   /** Starts once the schema is up to date, stops before {@link close}; all parts concurrently. */
   readonly background: readonly BackgroundWork[];
-  /** Checks and connections at start, before the background work. */
   prepare?(): Promise<void>;
-  /** A readiness check besides that of the schema. */
   checkReady?(): Promise<void>;
   /** Closes what requests and background work use: queues, Redis, the database. */
   close(): Promise<void>;
@@ -37,37 +34,70 @@ export interface DataService {
   migrate(): Promise<string[]>;
   start(): Promise<void>;
   stop(): Promise<void>;
-  /**
-   * Rejects while the database does not respond, until its schema is up to date, and while
-   * `checkReady` of the parts does.
-   */
+  /** Rejects while the database does not respond, the schema is old, or a part is not ready. */
   checkReady(): Promise<void>;
 }
 
-/** Composes a service: readiness, migration, and the order of start and stop. */
+const POLL_INTERVAL_MS = 1_000;
+
 export function createDataService(parts: DataServiceParts): DataService {
   const { logger, routes, pool, migrations, background } = parts;
-  const gate = createSchemaGate(pool, migrations, logger);
-  const checkSchema = createSchemaCheck(pool, migrations);
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  let isCurrent = false;
+  let waiting: Promise<void> | undefined;
+  const checkSchema = async () => {
+    isCurrent ||= await isSchemaCurrent(pool, migrations);
+    return isCurrent;
+  };
+  const startBackground = () => {
+    for (const work of background) work.start();
+  };
+  const startOnceMigrated = async () => {
+    while (!signal.aborted && !(await checkSchema().catch(() => false)))
+      await delay(POLL_INTERVAL_MS, undefined, { signal }).catch(() => undefined);
+    if (signal.aborted) return;
+    logger.info('the schema is up to date');
+    startBackground();
+  };
   return {
     logger,
     routes,
     migrate: () => migrate(parts.databaseUrl, parts.schema, migrations),
     async start() {
       await parts.prepare?.();
-      await gate.open(() => {
-        for (const work of background) work.start();
-      });
+      // While the database does not respond, background work starts and retries by itself.
+      const mayStart = await checkSchema().catch(() => true);
+      if (signal.aborted) return;
+      if (mayStart) return startBackground();
+      logger.warn('the schema is not up to date: background work waits for its migration');
+      waiting = startOnceMigrated();
     },
-    stop: () =>
-      stopAll(
-        () => gate.close(),
+    async stop() {
+      stopping.abort();
+      await waiting;
+      await stopAll(
         () => Promise.all(background.map((work) => work.stop())),
         () => parts.close(),
-      ),
+      );
+    },
     async checkReady() {
-      await checkSchema();
+      await checkDatabase(pool);
+      if (!(await checkSchema())) throw new Error('the schema is not up to date');
       await parts.checkReady?.();
     },
   };
+}
+
+/** Whether the schema has the last migration. A newer one, as in a rollback, has it too. */
+async function isSchemaCurrent(pool: pg.Pool, migrations: Migrations): Promise<boolean> {
+  const last = Object.keys(migrations).sort().at(-1);
+  if (last === undefined) return true;
+  try {
+    const { rowCount } = await pool.query('select 1 from kysely_migration where name = $1', [last]);
+    return rowCount === 1;
+  } catch (err) {
+    if (isMissingTable(err)) return false;
+    throw err;
+  }
 }

@@ -5,7 +5,7 @@ import { startTcpProxy } from '@latchkey/testkit/tcp-proxy';
 import { expect, it, onTestFinished } from 'vitest';
 import { memoryLogger } from '../testing/memory-logger.ts';
 import { startTcpServer } from '../testing/servers.ts';
-import { type DatabaseWait, waitForDatabase } from './database-wait.ts';
+import { waitForDatabase } from './database-wait.ts';
 
 async function open() {
   const database = await createEmptyTestDatabase();
@@ -15,7 +15,8 @@ async function open() {
     await database.drop();
   });
   const { logger, lines } = memoryLogger();
-  const wait = (url = proxy.url, options: Partial<DatabaseWait> = {}) => waitForDatabase(url, { logger, ...options });
+  const wait = (url = proxy.url, options: { waitMsMax?: number; signal?: AbortSignal } = {}) =>
+    waitForDatabase(url, { logger, ...options });
   const waits = () => eventually(() => expect(lines).toMatchObject([{ level: 40, msg: 'waiting for the database' }]));
   return { proxy, lines, wait, waits };
 }

@@ -3,34 +3,24 @@ import type { Logger } from '../log/logger.ts';
 import { within } from '../process/within.ts';
 import { BoundedClient, isDatabaseUnavailable } from './database.ts';
 
-/**
- * Longest wait for a database, in milliseconds; after it, whoever uses the database reports the
- * failure.
- */
+/** Longest wait for a database; after it, the first query reports the failure. */
 const WAIT_MS_MAX = 60_000;
 const INTERVAL_MS = 250;
-/**
- * A pooler accepts connections while the server behind it is down, so the query has a time limit
- * too.
- */
+/** Also for the query: a pooler accepts connections while the server behind it is down. */
 const TIMEOUTS = { connectionTimeoutMillis: 2_000, query_timeout: 2_000 };
 const END_TIMEOUT_MS = 1_000;
-
-/** Options of {@link waitForDatabase}. */
-export interface DatabaseWait {
-  readonly logger: Logger;
-  /** Ends the wait. */
-  readonly signal?: AbortSignal;
-  /** In milliseconds; a minute unless set. */
-  readonly waitMsMax?: number;
-}
 
 /**
  * Waits until a database responds, so that a service may start before it.
  *
+ * @param options.signal ends the wait
+ * @param options.waitMsMax in milliseconds; a minute unless set
  * @throws what `pg` throws where waiting does not help, such as a wrong password
  */
-export async function waitForDatabase(url: string, options: DatabaseWait): Promise<void> {
+export async function waitForDatabase(
+  url: string,
+  options: { readonly logger: Logger; readonly signal?: AbortSignal; readonly waitMsMax?: number },
+): Promise<void> {
   const { logger, signal = new AbortController().signal, waitMsMax = WAIT_MS_MAX } = options;
   const giveUpAt = performance.now() + waitMsMax;
   for (let attempt = 1; !signal.aborted && performance.now() < giveUpAt; attempt += 1) {

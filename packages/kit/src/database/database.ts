@@ -6,46 +6,27 @@ import { Gauge } from '../telemetry/metrics.ts';
 import { activeTracer } from '../telemetry/tracing.ts';
 import { inQuerySpan, tracePool } from './query-span.ts';
 
-/** Options of {@link createDatabase}. */
-export interface DatabaseOptions {
-  /** `postgres://` URL with the service's role. */
-  readonly url: string;
-  /** Schema that holds the service's tables. */
-  readonly schema: string;
-  readonly logger: Logger;
-  /** Most connections; 10 unless set. */
-  readonly poolMax?: number;
-}
-
-/** A connection pool, and a query builder on it. */
 export interface Database<T> {
   readonly db: Kysely<T>;
   readonly pool: pg.Pool;
   close(): Promise<void>;
 }
 
-/** Together these keep the error of a frozen database within 5 s (promise R9). */
+/** Together, these limit the error of a frozen database to 5 s. */
 const CONNECT_TIMEOUT_MS = 2_000;
 const QUERY_TIMEOUT_MS = 2_500;
-/**
- * Shorter than the query time-out, so that a slow database reports it itself and keeps the
- * connection.
- */
+/** Below the query time-out, so that a slow database reports it and the connection stays. */
 const STATEMENT_TIMEOUT_MS = 2_250;
 
-/**
- * A client that drops its connection when a query times out. Kysely would return it to the pool,
- * where the late response would be taken for the next query's.
- */
+/** Drops the connection when a query times out: the next query would get its response. */
 export class BoundedClient extends pg.Client {
   constructor(config?: string | pg.ClientConfig) {
     super(config);
-    // The pool listens to idle clients only; without a listener, a connection lost between two
-    // queries of a transaction would end the process.
+    // Without a listener, a connection lost within a transaction would end the process.
     this.on('error', () => undefined);
   }
 
-  // biome-ignore lint/suspicious/noExplicitAny: pg's overloads can't be restated; arguments and result pass through untouched.
+  // biome-ignore lint/suspicious/noExplicitAny: pg's overloads can't be restated.
   override query(...args: any[]): any {
     // Queries with a callback come from the pool, which has a span for them.
     if (activeTracer() && typeof args.at(-1) !== 'function') return inQuerySpan(args[0], async () => this.#query(args));
@@ -63,10 +44,7 @@ export class BoundedClient extends pg.Client {
     });
   }
 
-  /**
-   * `end()` marks the client as ending: the pool would hand it out before it noticed the lost
-   * connection.
-   */
+  /** `end()` marks the client as ending, so that the pool does not hand it out. */
   #destroy(): void {
     this.end().catch(() => undefined);
     (this as unknown as { connection: pg.Connection }).connection.stream.destroy();
@@ -89,8 +67,19 @@ const waiting = new Gauge({
   labels: ['schema'],
 });
 
-/** Creates a pool for one schema. Nothing is connected until the first query. */
-export function createDatabase<T>({ url, schema, logger, poolMax = 10 }: DatabaseOptions): Database<T> {
+/**
+ * Creates a pool for one schema. Nothing is connected until the first query.
+ *
+ * @param options.url `postgres://` URL with the service's role
+ * @param options.poolMax most connections; 10 unless set
+ */
+export function createDatabase<T>(options: {
+  readonly url: string;
+  readonly schema: string;
+  readonly logger: Logger;
+  readonly poolMax?: number;
+}): Database<T> {
+  const { url, schema, logger, poolMax = 10 } = options;
   const pool = new pg.Pool({
     connectionString: url,
     max: poolMax,
@@ -143,10 +132,9 @@ export function isMissingTable(err: unknown): err is pg.DatabaseError {
 }
 
 /**
- * Whether the database could not respond, rather than refused a wrong statement: lost or refused
+ * Whether the database could not respond, rather than rejected a wrong statement: lost or refused
  * connections, shutdown (57P0x), too many connections (53xxx), a time-out (57014, 55P03), a
- * deadlock
- * or a serialisation conflict (40xxx).
+ * deadlock or a serialisation conflict (40xxx).
  */
 export function isDatabaseUnavailable(err: unknown): boolean {
   if (err instanceof pg.DatabaseError) return /^(08|40|53|57|55P03|25P03)/.test(err.code ?? '');

@@ -6,13 +6,11 @@ import { BoundedClient } from './database.ts';
 /** Migrations by name; names begin with a timestamp and are applied in order. */
 export type Migrations = Readonly<Record<string, Migration>>;
 
-/** Longest wait for another process that migrates the same schema. */
 const LOCK_TIMEOUT_MS = 300_000;
 
 /**
- * Brings a schema up to date. Any number of processes may do so concurrently: an advisory lock,
- * held
- * for the whole run, makes sure that each migration is applied once (promise R10).
+ * Brings a schema up to date. Any number of processes may do so concurrently: an advisory lock
+ * for the whole run makes sure that each migration is applied once.
  *
  * @returns the names of the migrations that this call applied
  */

@@ -4,9 +4,7 @@ import { activeTracer, inSpan } from '../telemetry/tracing.ts';
 const VERB = /^\s*(?:with\b[\s\S]*?\)\s*)?(select|insert|update|delete|begin|commit|rollback|set|alter|create)\b/i;
 const TABLE = /\b(?:from|into|update)\s+(?:only\s+)?"?([a-z_][a-z0-9_.]*)"?/i;
 
-/**
- * Runs a query inside a span if a trace is under way. The span holds neither text nor parameters.
- */
+/** Runs a query inside a span without text and parameters, if a trace is under way. */
 export function inQuerySpan<T>(query: unknown, run: () => Promise<T>): Promise<T> {
   if (activeTracer()?.traceparent() === undefined) return run();
   const name = summarize(query as string | pg.QueryConfig);
@@ -22,7 +20,6 @@ export function tracePool(pool: pg.Pool): void {
   pool.query = traced as typeof pool.query;
 }
 
-/** The statement's name, or its verb and table. */
 function summarize(query: string | pg.QueryConfig): string {
   const { name, text } = typeof query === 'string' ? { text: query } : query;
   if (name !== undefined) return name;

@@ -3,7 +3,7 @@ import { expect, it, onTestFinished, vi } from 'vitest';
 import { openTcp } from '../testing/http2.ts';
 import { memoryLogger } from '../testing/memory-logger.ts';
 import { startAdminListener } from './admin-listener.ts';
-import { cachedReadiness } from './readiness.ts';
+import { cachedReadiness } from './cached-readiness.ts';
 
 const TOKEN = 'a-token-that-has-thirty-two-characters';
 const exposition = { contentType: 'text/plain; version=0.0.4', render: async () => 'latchkey_up 1\n' };
@@ -23,7 +23,7 @@ async function start() {
   return { url, status, setProblem };
 }
 
-it('serves metrics to whoever has the token, and nothing else but probes', async () => {
+it('serves metrics with the token, and nothing else but probes', async () => {
   const { url, status } = await start();
   const headers = { authorization: `Bearer ${TOKEN}` };
   const metrics = await fetch(`${url}/metrics`, { headers });

@@ -4,16 +4,14 @@ import type { AddressInfo } from 'node:net';
 import { createCredentialCheck } from '../rpc/credentials.ts';
 import type { Exposition } from '../telemetry/metrics.ts';
 import type { MetricsConfig } from '../telemetry/settings.ts';
-import { limitConnections } from './connection-limits.ts';
-import { probeReadiness, type ReadinessCheck } from './readiness.ts';
+import { probeReadiness, type ReadinessCheck } from './cached-readiness.ts';
+import { limitConnections } from './concurrency-limit.ts';
 
-/** A listener for probes and scrapes. */
 export interface AdminListener {
   readonly port: number;
   stop(): Promise<void>;
 }
 
-/** Scrapers and probes are few. */
 const CONNECTIONS = { total: 100, perNetwork: 20 };
 /** Time for a request, and for its response to be read, in milliseconds. */
 const REQUEST_TIMEOUT_MS = 3_000;
@@ -21,8 +19,8 @@ const SILENCE_TIMEOUT_MS = 10_000;
 const TIMEOUT_CHECK_INTERVAL_MS = 1_000;
 
 /**
- * Serves `/healthz` and `/readyz` to anyone, and `/metrics` to whoever has the token. In clear even where
- * services use TLS, since probes have no certificate.
+ * Serves `/healthz` and `/readyz` to anyone, and `/metrics` with the token. Without TLS even where
+ * services use it, since probes have no certificate.
  */
 export async function startAdminListener(
   { host, port, token }: MetricsConfig,

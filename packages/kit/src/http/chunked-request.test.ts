@@ -1,11 +1,9 @@
-import { once } from 'node:events';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { eventually } from '@latchkey/testkit/eventually';
-import { openRawClient } from '@latchkey/testkit/raw-client';
-import { expect, it, onTestFinished } from 'vitest';
+import { expect, it } from 'vitest';
+import { startNodeServer } from '../testing/servers.ts';
 import { ChunkedRequest } from './chunked-request.ts';
-import { LingeringResponse } from './lingering-response.ts';
+import { LingeringResponse } from './lingering-close.ts';
 
 const HEAD = 'POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n';
 const END = '0\r\n\r\n';
@@ -24,27 +22,18 @@ async function echo(req: IncomingMessage, res: ServerResponse): Promise<void> {
 }
 
 async function start(listener: (req: IncomingMessage, res: ServerResponse) => unknown = echo) {
-  const server = createServer({ IncomingMessage: ChunkedRequest, ServerResponse: LingeringResponse }, listener);
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const { port } = server.address() as AddressInfo;
+  const classes = { IncomingMessage: ChunkedRequest, ServerResponse: LingeringResponse as never };
+  const server = await startNodeServer(listener, undefined, classes);
   const open = async (...writes: string[]) => {
-    const client = await openRawClient(port);
-    onTestFinished(() => void client.socket.destroy());
-    for (const text of writes) client.socket.write(text);
-    const [head, body] = [() => client.received().split('\r\n\r\n')[0], () => client.received().split('\r\n\r\n')[1] ?? ''];
-    return { ...client, head, body };
+    const client = await server.open(...writes);
+    return { ...client, body: () => client.received().split('\r\n\r\n')[1] ?? '' };
   };
   return { open };
 }
 
 it.each([
   ['64 KiB in chunks of one byte, then large ones', chunks(1, KIB_64) + chunks(10_000, 10), KIB_64 + 100_000],
-  ['1 MiB in chunks of 256 bytes', chunks(256, 4096), 1024 * 1024],
-  ['large chunks, then small ones that keep the average', chunks(10_000, 100) + chunks(1, 3_000), 1_003_000],
+  ['large chunks, then small ones within the average', chunks(10_000, 100) + chunks(1, 3_000), 1_003_000],
   ['64 KiB and a last chunk of one byte', chunks(256, 256) + chunks(1, 1), KIB_64 + 1],
   ['nothing', '', 0],
 ])('reads %s', async (_what, body, bytes) => {
@@ -53,7 +42,6 @@ it.each([
 });
 
 it.each([
-  ['of one byte', chunks(1, KIB_64 + 2)],
   ['of 255 bytes', chunks(255, 300)],
   ['that become small', chunks(8_000, 10) + chunks(1, 1_000)],
   ['of one byte without end', chunks(1, 400_000)],

@@ -2,7 +2,7 @@ import { IncomingMessage } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { commonErrors, type DomainError } from '../errors/errors.ts';
 
-/** Smallest average size of chunks, in bytes, and the first bytes of a body, to which it does not apply. */
+/** Smallest average size of chunks, and the first bytes of a body, to which it does not apply. */
 const AVERAGE_BYTES_MIN = 256;
 const FREE_BYTES = 64 * 1024;
 /** Chunks that the free bytes may have without being counted later. */
@@ -12,20 +12,21 @@ const FREE_CHUNKS = FREE_BYTES / AVERAGE_BYTES_MIN;
 const SMALL_BYTES = 4 * 1024;
 const PAGE_BYTES = 16 * 1024;
 
-/** Time between two reads of small chunks, in milliseconds. Node reads 64 KiB, which take up to 40 ms to parse. */
+/** Time between two reads of small chunks. Node reads 64 KiB, which take up to 40 ms to parse. */
 const PAUSE_MS = 100;
 
-/** Resolves at the turn of the last connection in line. The limit of connections bounds the line. */
+/** Resolves at the turn of the last connection in line, which the limit of connections bounds. */
 let lastInLine: Promise<unknown> = Promise.resolve();
 
 /**
- * A request whose chunks (RFC 9112, 7.1) cost little, however small. Node calls back for each chunk and reads
- * up to 2 MiB from one connection before it turns to others, so one-byte chunks block all for seconds. Here
+ * A request whose chunks (RFC 9112, 7.1) cost little, however small. Node calls back for each chunk
+ * and reads up to 2 MiB from one connection before others, so one-byte chunks block all for
+ * seconds. Here
  *
  * - small chunks reach the reader together;
  * - connections that send them are read one after the other, with pauses;
- * - the body fails with `chunks_too_small` once its chunks are below 256 bytes on average after the first
- *   64 KiB. The last chunk does not count.
+ * - the body fails with `chunks_too_small` once its chunks are below 256 bytes on average after the
+ *   first 64 KiB. The last chunk does not count.
  *
  * For `http.createServer` as its `IncomingMessage`.
  */

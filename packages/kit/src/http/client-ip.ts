@@ -23,7 +23,7 @@ export function canonicalIp(forwarded: string | undefined, remoteAddress = ''): 
   return MAPPED_IPV4.exec(ip)?.[1] ?? ip;
 }
 
-/** The unit of limits per address: an IPv4 address, or the /64 of an IPv6 one, which belongs to one client. */
+/** The unit of limits per address: an IPv4 address, or the /64 of an IPv6 one. */
 export function networkOf(ip: string): string {
   if (!ip.includes(':')) return ip;
   const [head = '', tail] = ip.split('::');

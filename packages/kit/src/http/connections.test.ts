@@ -1,5 +1,4 @@
 import { eventually } from '@latchkey/testkit/eventually';
-import { openRawClient } from '@latchkey/testkit/raw-client';
 import { describe, expect, it } from 'vitest';
 import { startNodeServer } from '../testing/servers.ts';
 import { trackConnections } from './connections.ts';
@@ -9,28 +8,27 @@ const countOf = (text: string) => text.split('HTTP/1.1 200').length - 1;
 
 describe('a client that pipelines requests', () => {
   it('is answered while they are few', async () => {
-    const { port } = await startNodeServer((_req, res) => setImmediate(() => res.end()), trackConnections);
-    const client = await openRawClient(port);
+    const { open } = await startNodeServer((_req, res) => setImmediate(() => res.end()), trackConnections);
+    const client = await open();
     for (let round = 1; round <= 5; round += 1) {
       client.socket.write(REQUEST.repeat(80));
       await eventually(() => countOf(client.received()) === round * 80);
     }
-    client.socket.destroy();
   });
 
   it.each([
-    ['written later', 5_000, true],
+    ['written later', 1_000, true],
     ['written before there were too many', 150, false],
   ])('gets the responses to 101 accepted ones, then the end of the connection: %s', async (_when, sent, isLate) => {
     let begun = 0;
     const respond: Array<() => unknown> = [];
-    const { port, connections } = await startNodeServer((_req, res) => {
+    const { open, connections } = await startNodeServer((_req, res) => {
       begun += 1;
       if (!isLate) res.end();
       else respond.push(() => res.end());
       if (isLate && begun === 101) setImmediate(() => respond.map((one) => one()));
     }, trackConnections);
-    const client = await openRawClient(port);
+    const client = await open();
     client.socket.once('end', () => client.socket.end()).write(REQUEST.repeat(sent));
     expect(await client.ended).toBe('end');
     expect([begun, countOf(client.received())]).toEqual([101, 101]);
@@ -39,15 +37,14 @@ describe('a client that pipelines requests', () => {
 
   it('is cut off when unread responses are too many bytes', async () => {
     let begun = 0;
-    const { port, connections } = await startNodeServer((_req, res) => {
+    const { open, connections } = await startNodeServer((_req, res) => {
       begun += 1;
       res.end(Buffer.alloc(1024 * 1024));
     }, trackConnections);
-    const client = await openRawClient(port);
+    const client = await open();
     client.socket.pause();
     client.socket.write(REQUEST.repeat(50));
     await eventually(async () => begun > 0 && (await connections()) === 0);
-    client.socket.destroy();
   });
 });
 
@@ -59,20 +56,19 @@ describe('a request for another protocol is the last one on its connection', () 
 
   it.each([
     ['followed by another with a request as its body', [first + second(SMUGGLED), SMUGGLED], 'GET /first'],
-    ['followed by another with garbage', [first + second('garbage\r\n\r\n'), 'garbage\r\n\r\n'], 'GET /first'],
     ['alone', [first], 'GET /first'],
     [
-      'with a body of its own',
+      'with a body',
       [`POST /first HTTP/1.1\r\nHost: x\r\n${UPGRADE}Content-Length: 10\r\n\r\n12345`, `67890${SMUGGLED}`, SMUGGLED],
       'POST /first',
     ],
   ])('%s', async (_what, writes, expected) => {
     const paths: string[] = [];
-    const { port, connections } = await startNodeServer((req, res) => {
+    const { open, connections } = await startNodeServer((req, res) => {
       paths.push(`${req.method} ${req.url}`);
       req.resume().once('end', () => setImmediate(() => res.end()));
     }, trackConnections);
-    const client = await openRawClient(port);
+    const client = await open();
     client.socket.once('end', () => client.socket.end());
     for (const text of writes) {
       await new Promise((resolve) => client.socket.write(text, resolve));

@@ -3,17 +3,17 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { Server as TlsServer } from 'node:tls';
 import { lingeringClose, stopParsing } from './lingering-close.ts';
-import { hasBody } from './lingering-response.ts';
+import { hasBody } from './request.ts';
 
-/** Pipelined requests of one connection that wait for the responses before theirs. Node has no limit. */
+/** Pipelined requests of one connection that wait for earlier responses. Node has no limit. */
 const WAITING_REQUESTS_MAX = 100;
 
 /** Bytes of responses that wait on one connection when another request comes. */
 const WAITING_BYTES_MAX = 4 * 1024 * 1024;
 
 interface Connection {
-  /** The response begun last, and the one before it if that had not been sent by then. */
   latest: ServerResponse | undefined;
+  /** The response before the latest, if it had not been sent by then. */
   preceding: ServerResponse | undefined;
   /** Unsent responses to requests that came while another response was to be sent. */
   readonly waiting: Set<ServerResponse>;
@@ -22,16 +22,14 @@ interface Connection {
 }
 
 const connections = new WeakMap<Duplex, Connection>();
-
-/** Connections over which a file travels. */
 const transferring = new WeakSet<Duplex>();
 
 /**
- * Tracks and bounds what is under way on each connection of a server. Its request listeners get accepted
- * requests only: beyond the limit, and after a request for another protocol, the connection is closed once
- * the accepted ones are answered.
+ * Tracks and limits what is under way on each connection of a server. Its request listeners get
+ * accepted requests only: beyond the limit, and after a request for another protocol, the
+ * connection is closed once the accepted ones are answered.
  *
- * @returns the open connections, kept up to date
+ * @returns the open connections, always up to date
  */
 export function trackConnections(server: Server): ReadonlySet<Duplex> {
   const open = new Set<Duplex>();
@@ -90,12 +88,12 @@ function endAfterLatest(connection: Connection, socket: Socket): void {
   setImmediate(() => stopParsing(socket));
 }
 
-/** Whether a request of a connection has not been answered whole. */
+/** Whether a request of a connection has no whole response. */
 export function isAnswering(socket: Duplex): boolean {
   return isUnsent(connections.get(socket)?.latest);
 }
 
-/** The last unsent response that does not wait for a part of its request that is broken or never comes. */
+/** The last unsent response whose request has arrived. */
 export function pendingAnswer(socket: Duplex): ServerResponse | undefined {
   const { latest, preceding } = connections.get(socket) ?? {};
   const last = latest?.req.complete ? latest : preceding;
@@ -108,7 +106,7 @@ export function closeAfterAnswer(socket: Duplex): void {
   if (latest && !latest.headersSent) latest.shouldKeepAlive = false;
 }
 
-/** Calls back once no response is under way; clients are asked to send no more requests meanwhile. */
+/** Calls back once no response is under way; clients are asked to send no more requests. */
 export function whenAnswered(socket: Duplex, then: () => void): void {
   const latest = connections.get(socket)?.latest;
   if (!isUnsent(latest)) {
@@ -119,10 +117,9 @@ export function whenAnswered(socket: Duplex, then: () => void): void {
   latest.once('close', () => whenAnswered(socket, then));
 }
 
-/** Whether a request is under way that has not come whole. */
+/** Whether a request is under way that has not arrived whole. */
 export function isReceiving(socket: Duplex): boolean {
-  const latest = connections.get(socket)?.latest;
-  return isUnsent(latest) && !latest.req.complete;
+  return isAnswering(socket) && !connections.get(socket)?.latest?.req.complete;
 }
 
 /** Whether a file travels over a connection, which may take long. */

@@ -8,37 +8,31 @@ import { isLingering, lingeringClose } from './lingering-close.ts';
 
 /** Longest time for waiting connections to be accepted once the server stops, in milliseconds. */
 const ACCEPT_MS_MAX = 1_000;
-
 /** Time for an open connection to bring a request after that, in milliseconds. */
 const LINGER_MS = 250;
-
-/** How often connections without a request are closed then, in milliseconds. */
 const SWEEP_INTERVAL_MS = 20;
-
-/** Time for clients to read the last words. */
 const LAST_WORDS_LIMITS = { totalMs: 1_000, silenceMs: 250 };
-
-/** Turns of the event loop without a new connection after which none waits. The first may be over too early. */
+/** Turns of the event loop without a new connection after which none waits. */
 const IDLE_TURNS = 3;
+const UNDER_WAY_MS_MAX = 20_000;
 
-/** Time for requests under way to end. */
+/** Time for requests under way to end, in milliseconds. */
 export interface DrainBounds {
-  /** For those that carry files, in milliseconds. */
+  /** For those that carry files. */
   readonly transferMsMax: number;
-  /** For the others, in milliseconds; 20 s unless set. */
+  /** For the others; 20 s unless set. */
   readonly underWayMsMax?: number;
   /** Sent on connections that are closed between two requests. Nothing unless set. */
   readonly lastWords?: string;
 }
 
-const UNDER_WAY_MS_MAX = 20_000;
-
 /**
- * Lets connections linger for a moment when the server is closed: Node cuts all between two requests, and
- * with them requests that were sent but not read. Such requests are answered with `Connection: close`.
- * Connections that never brought a request, for which Node waits for ever, are closed too.
+ * Lets connections linger for a moment when the server is closed: Node cuts all between two
+ * requests, and with them requests that were sent but not read. Such requests are answered with
+ * `Connection: close`. Connections that never brought a request, for which Node waits for ever, are
+ * closed too.
  *
- * A request sent at the very moment of the close is lost; {@link drainConnections} leaves fewer of them.
+ * A request sent at the very moment of the close is lost; {@link drainConnections} leaves fewer.
  */
 export function lingerOnClose(app: FastifyInstance, open: ReadonlySet<Duplex>, bounds: DrainBounds): void {
   const { transferMsMax, underWayMsMax = UNDER_WAY_MS_MAX, lastWords } = bounds;
@@ -62,8 +56,8 @@ export function lingerOnClose(app: FastifyInstance, open: ReadonlySet<Duplex>, b
 }
 
 /**
- * Goes on serving for a time before a server is closed, with `Connection: close` in every response: clients
- * reconnect, and by then a balancer sends them to another process.
+ * Goes on serving for a time before a server is closed, with `Connection: close` in every response:
+ * clients reconnect, and by then a balancer sends them to another process.
  */
 export async function drainConnections(server: Server, open: ReadonlySet<Duplex>, drainMs: number): Promise<void> {
   server.prependListener('request', (_req: IncomingMessage, res: ServerResponse) => {
@@ -79,7 +73,7 @@ export function closeIdle(socket: Duplex, lastWords?: string): void {
   else lingeringClose(socket, lastWords, LAST_WORDS_LIMITS);
 }
 
-/** Resolves when no connection waits to be accepted, since the system would reset it. Each turn accepts one. */
+/** Resolves when no connection waits to be accepted, one each turn: the system would reset it. */
 async function noneWaiting(server: Server): Promise<void> {
   let accepted = 0;
   const count = () => {

@@ -1,14 +1,13 @@
 import type { IncomingMessage, Server } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { eventually } from '@latchkey/testkit/eventually';
-import { openRawClient } from '@latchkey/testkit/raw-client';
 import { describe, expect, it } from 'vitest';
 import { defineErrors } from '../errors/errors.ts';
 import { memoryLogger } from '../testing/memory-logger.ts';
 import { startNodeServer } from '../testing/servers.ts';
 import { trackConnections } from './connections.ts';
 import { coverNodeDefaults, endWithEnvelope, onClientError } from './raw-error.ts';
-import { requestIdOf } from './request-id.ts';
+import { requestIdOf } from './request.ts';
 
 const errors = defineErrors({
   key_unknown: { kind: 'unauthenticated', code: 'api_key_invalid', message: 'The key is not valid' },
@@ -23,10 +22,10 @@ function rejectUpgrades(server: Server): void {
   });
 }
 
-/** All that the server sends until it closes the connection. */
-async function exchange(port: number, bytes: string): Promise<string> {
-  const client = await openRawClient(port);
-  client.socket.once('end', () => client.socket.end()).write(bytes, 'latin1');
+/** All that a server sends until it closes the connection. */
+async function exchange(server: Awaited<ReturnType<typeof startNodeServer>>, bytes: string): Promise<string> {
+  const client = await server.open(bytes);
+  client.socket.once('end', () => client.socket.end());
   expect(await client.ended).toBe('end');
   return client.received();
 }
@@ -35,8 +34,8 @@ const REQUEST = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n';
 
 describe('a rejected upgrade', () => {
   it('is answered with the envelope, and other headers as given', async () => {
-    const { port, connections } = await startNodeServer(() => undefined, rejectUpgrades);
-    const [head = '', body = ''] = (await exchange(port, UPGRADE)).split('\r\n\r\n');
+    const server = await startNodeServer(() => undefined, rejectUpgrades);
+    const [head = '', body = ''] = (await exchange(server, UPGRADE)).split('\r\n\r\n');
     expect(head.split('\r\n')).toEqual([
       'HTTP/1.1 401 Unauthorized',
       'content-type: application/json; charset=utf-8',
@@ -48,12 +47,12 @@ describe('a rejected upgrade', () => {
       'connection: close',
     ]);
     expect(JSON.parse(body)).toEqual({ success: false, code: 'api_key_invalid', message: 'The key is not valid' });
-    await eventually(async () => (await connections()) === 0);
+    await eventually(async () => (await server.connections()) === 0);
   });
 
   it('is answered once, to a client that has sent much behind it, after the responses before it', async () => {
     const answers: Array<() => void> = [];
-    const { port, connections } = await startNodeServer(
+    const { open, connections } = await startNodeServer(
       (_req, res) => void answers.push(() => res.end('first')),
       (server) => {
         trackConnections(server);
@@ -61,8 +60,7 @@ describe('a rejected upgrade', () => {
         server.on('upgrade', () => answers.shift()?.());
       },
     );
-    const client = await openRawClient(port);
-    client.socket.write(REQUEST + UPGRADE);
+    const client = await open(REQUEST + UPGRADE);
     await client.pour(20 * 1024 * 1024);
     client.socket.end();
     expect(await client.ended).toBe('end');
@@ -72,12 +70,11 @@ describe('a rejected upgrade', () => {
 
   it('survives a client that goes away meanwhile', async () => {
     const sockets: Duplex[] = [];
-    const { port, connections } = await startNodeServer(
+    const { open, connections } = await startNodeServer(
       () => undefined,
       (server) => void server.on('upgrade', (_req, socket: Duplex) => void sockets.push(socket)),
     );
-    const client = await openRawClient(port);
-    client.socket.write(UPGRADE);
+    const client = await open(UPGRADE);
     await eventually(() => sockets.length === 1);
     const [socket] = sockets as [Duplex];
     endWithEnvelope(socket, errors.key_unknown());
@@ -95,14 +92,14 @@ describe('what Node would answer itself', () => {
     ['CONNECT', 'CONNECT example.com:443 HTTP/1.1\r\nHost: x\r\n\r\n', 405],
   ])('has the envelope: %s', async (_what, bytes, status, path = 'request') => {
     const { logger } = memoryLogger();
-    const { port } = await startNodeServer(
+    const nodeServer = await startNodeServer(
       (_req, res) => void res.end(),
       (server) => {
         coverNodeDefaults(server);
         server.on('clientError', (err, socket) => onClientError(err, socket, logger));
       },
     );
-    const received = await exchange(port, bytes);
+    const received = await exchange(nodeServer, bytes);
     expect(received).toMatch(new RegExp(`^HTTP/1\\.1 ${status} .*\r\nx-request-id: [0-9a-f-]{36}\r\n`, 's'));
     const details = [{ path, message: expect.stringMatching(/^must /) }];
     const envelope = { success: false, code: 'bad_request', message: 'The request is not valid HTTP', details };

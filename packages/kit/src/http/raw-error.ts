@@ -5,10 +5,9 @@ import type { Duplex } from 'node:stream';
 import { commonErrors, type DomainError } from '../errors/errors.ts';
 import type { Logger } from '../log/logger.ts';
 import { isReceiving, pendingAnswer } from './connections.ts';
-import { errorEnvelope } from './envelope.ts';
 import { isLingering, lingeringClose } from './lingering-close.ts';
-import { requestIdOf } from './request-id.ts';
-import { STANDARD_HEADERS } from './standard-headers.ts';
+import { requestIdOf } from './request.ts';
+import { errorEnvelope, STANDARD_HEADERS } from './response.ts';
 
 /** A request that did not arrive within its time. */
 export const requestTooSlow = (): DomainError =>
@@ -23,13 +22,11 @@ const PARSER_FAILURES: Readonly<Record<string, readonly [status: number, err: Do
   ],
 };
 
-/** Options of a response that is written to a socket. */
+/** A response that is written to a socket: status of the error's kind and a new id unless set. */
 export interface RawAnswer {
-  /** HTTP status; that of the error's kind unless set. */
   readonly status?: number;
-  /** Id of the request; a new one unless set. */
   readonly requestId?: string;
-  /** Further headers. Names and values are ours, never a client's. */
+  /** Never from a client. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
@@ -37,9 +34,9 @@ export interface RawAnswer {
 const refused = new WeakSet<Duplex>();
 
 /**
- * Writes an error envelope to a socket of an HTTP server and ends it: for failures before there is a request,
- * and for rejected upgrades (promise R11). Responses to earlier requests go first if {@link trackConnections}
- * knows of them. Only the first call for a socket counts.
+ * Writes an error envelope to a socket of an HTTP server and ends it: for failures before there is
+ * a request, and for rejected upgrades. Responses to earlier requests of {@link trackConnections}
+ * go first. Only the first call for a socket counts.
  */
 export function endWithEnvelope(socket: Duplex, err: DomainError, answer: RawAnswer = {}): void {
   if (refused.has(socket)) return;
@@ -60,7 +57,7 @@ function writeEnvelope(socket: Duplex, err: DomainError, answer: RawAnswer): voi
   const { headers, body } = createEnvelope(err, answer);
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
   const bytes = [`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`, ...lines, '', body].join('\r\n');
-  // Who reads the body of a broken request learns of it by the end of the connection.
+  // A handler that reads the body of a broken request sees the end of the connection.
   if (isReceiving(socket)) socket.end(bytes, () => socket.destroy());
   else lingeringClose(socket as Socket, bytes);
 }
@@ -78,7 +75,7 @@ function createEnvelope(err: DomainError, { requestId = randomUUID(), headers: o
   return { headers, body };
 }
 
-/** Answers a failure of the HTTP parser, as a listener for `clientError`. A reset connection gets no response. */
+/** Answers a failure of the HTTP parser, as a listener for `clientError`. */
 export function onClientError(
   err: NodeJS.ErrnoException,
   socket: Duplex,
@@ -95,7 +92,7 @@ export function onClientError(
   endWithEnvelope(socket, failure, { status, headers });
 }
 
-/** Answers with the envelope what Node would answer or drop itself: unknown expectations and CONNECT. */
+/** Answers unknown expectations and CONNECT with the envelope, which Node would answer or drop. */
 export function coverNodeDefaults(server: Server, others: RawAnswer['headers'] = {}): void {
   server.on('checkExpectation', (req: IncomingMessage, res: ServerResponse) => {
     const err = commonErrors.request_malformed().withDetails({ path: 'header.expect', message: 'must be 100-continue' });

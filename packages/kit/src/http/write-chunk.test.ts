@@ -1,8 +1,7 @@
 import { Writable } from 'node:stream';
 import { setImmediate as turn } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import { releaseBytes } from './release-bytes.ts';
-import { writeChunk } from './write-chunk.ts';
+import { releaseBytes, writeChunk } from './write-chunk.ts';
 
 /** A connection that takes all that is written to it, and counts the chunks. */
 function createTarget() {

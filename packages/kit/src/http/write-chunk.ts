@@ -1,15 +1,14 @@
 import type { Writable } from 'node:stream';
-import { releaseBytes } from './release-bytes.ts';
 
-/** Chunks written in one turn of the event loop. A burst of downloads would fill all their buffers in one turn. */
+/** Chunks written in one turn of the event loop: a burst of downloads would fill all buffers. */
 const CHUNKS_PER_TURN = 4;
 
 let written = 0;
 const waiting: Array<() => void> = [];
 
 /**
- * Writes a chunk of a long body and resolves once the operating system has taken it, then frees the chunk's
- * memory. Bodies take turns, first come, first served. Rejects when the connection ends.
+ * Writes a chunk of a long body and resolves once the operating system has taken it, then frees the
+ * chunk's memory. Bodies take turns. Rejects when the connection ends.
  */
 export async function writeChunk(target: Writable, chunk: Uint8Array): Promise<void> {
   await nextTurn();
@@ -38,4 +37,13 @@ function beginTurn(): void {
   written = next.length + waiting.length;
   if (written > 0) setImmediate(beginTurn);
   for (const begin of next) begin();
+}
+
+/**
+ * Frees the memory of a chunk that is not used any more, if nothing else shares it. V8 would
+ * collect the whole heap again and again for the 64 KiB chunks that Node reads: half the cost of an
+ * upload.
+ */
+export function releaseBytes({ buffer, byteLength }: Uint8Array): void {
+  if (buffer instanceof ArrayBuffer && buffer.byteLength === byteLength) buffer.transfer(0);
 }

@@ -3,7 +3,7 @@ import { lineFacts } from './request-context.ts';
 
 export type { Logger } from 'pino';
 
-/** Properties whose values never reach a log line (promise S3). */
+/** Properties whose values never reach a log line. */
 const SECRET_PROPERTIES = new Set([
   'authorization',
   'cookie',
@@ -28,11 +28,7 @@ const DEPTH_MAX = 5;
 /** Lines beyond this are dropped while nothing reads them. */
 const BUFFER_BYTES_MAX = 8 * 1024 * 1024;
 
-/**
- * Creates the JSON logger of a service, on standard output with a buffer of 4 KiB unless a
- * destination is given. Lines carry the `requestId` and the trace of the request that they belong
- * to.
- */
+/** Creates the JSON logger of a service. Lines have the id and the trace of their request. */
 export function createLogger(name: string, level: string, destination?: DestinationStream): Logger {
   const stream =
     destination ?? pino.destination({ fd: 1, sync: false, minLength: 4096, periodicFlush: 500, maxLength: BUFFER_BYTES_MAX });

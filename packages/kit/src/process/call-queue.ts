@@ -1,7 +1,6 @@
 import pLimit, { type LimitFunction } from 'p-limit';
 import { commonErrors, type DomainError } from '../errors/errors.ts';
 
-/** Limits of a {@link CallQueue}, in all and per key. */
 export interface CallQueueLimits {
   readonly underWay: number;
   readonly underWayOfKey: number;
@@ -12,10 +11,7 @@ export interface CallQueueLimits {
   readonly waitMs: number;
 }
 
-/**
- * Limits concurrency per key, then overall, so that the calls of one key delay only themselves
- * (promise S8).
- */
+/** Limits concurrency per key, then overall, so that the calls of one key delay only themselves. */
 export class CallQueue {
   readonly #limits: CallQueueLimits;
   readonly #createError: () => DomainError;
@@ -36,10 +32,7 @@ export class CallQueue {
     if (this.#size >= size || (this.#keys.get(key)?.size ?? 0) >= sizeOfKey) throw this.#createError();
   }
 
-  /**
-   * Runs a call in turn; rejects with the queue's error after too long a wait. The caller checks
-   * for room.
-   */
+  /** Runs a call in turn, after {@link check}; rejects it after too long a wait. */
   async run<T>(key: string, call: () => Promise<T>): Promise<T> {
     const lateAt = performance.now() + this.#limits.waitMs;
     const own = this.#keys.get(key) ?? { limit: pLimit(this.#limits.underWayOfKey), size: 0 };

@@ -20,10 +20,7 @@ export interface Program {
 const EXIT_USAGE = 2;
 const HELP = new Set(['--help', '-h', 'help']);
 
-/**
- * Runs the command that this process's arguments name. An unknown command fails: a typo must not
- * start the service.
- */
+/** Runs the command that the arguments name. A typo must not start the service. */
 export async function runProgram(program: Program, [name, ...args] = process.argv.slice(2)): Promise<void> {
   if (name === undefined) return program.serve();
   const { commands } = program;

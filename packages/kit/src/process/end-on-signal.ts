@@ -4,8 +4,7 @@ const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /**
  * Ends a command on a signal, when the script that started it is gone, or when its output is
- * closed,
- * as by `head`. Further signals do not interrupt the end.
+ * closed, as by `head`. Further signals do not interrupt the end.
  *
  * @param close stops what the command has started
  * @param brokenCode exit code for a closed output; for a signal it is 128 and the signal's number

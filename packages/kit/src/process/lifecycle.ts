@@ -7,21 +7,16 @@ export interface Runnable {
   stop(): Promise<void>;
 }
 
-/** Options of {@link runProcess}. */
-export interface RunOptions {
-  readonly logger: Logger;
-  /** How long an ordered stop may take before the process ends anyway, in milliseconds. */
-  readonly stopTimeoutMs: number;
-}
-
 /** Longest wait for the last log lines to be written, in milliseconds. */
 const FLUSH_TIMEOUT_MS = 500;
 
 /**
  * Runs a service as this process: starts it, and stops it in order on SIGTERM or SIGINT, within a
  * time limit. A second signal ends the process immediately; an uncaught error ends it with code 1.
+ *
+ * @param stopTimeoutMs time for an ordered stop, in milliseconds
  */
-export async function runProcess(service: Runnable, { logger, stopTimeoutMs }: RunOptions): Promise<void> {
+export async function runProcess(service: Runnable, logger: Logger, stopTimeoutMs: number): Promise<void> {
   const end = (code: number) => {
     process.exitCode = code;
     setTimeout(() => process.exit(), FLUSH_TIMEOUT_MS);

@@ -5,7 +5,6 @@ import { dirname } from 'node:path';
  * Creates a folder and its missing parents. Node's recursive `mkdir` never ends where a file system
  * refuses with ENOENT, as below /proc.
  *
- * @param path absolute
  * @returns the topmost folder that was created, or undefined if the folder exists
  */
 export async function makeFolder(path: string, mode: number): Promise<string | undefined> {

@@ -3,15 +3,13 @@ import { readConfig, urlSetting } from '../config/settings.ts';
 import { waitForDatabase } from '../database/database-wait.ts';
 import { type Migrations, migrate } from '../database/migrate.ts';
 import { createLogger } from '../log/logger.ts';
-import { orExit } from '../rpc/server/service-process.ts';
 import type { Command } from './commands.ts';
+import { orExit } from './run-service.ts';
 
 const settings = z.object({ DATABASE_URL: urlSetting('postgres:', 'postgresql:') });
 
 /** Reads the settings of a migration, which needs no secret. Throws ConfigError. */
-export function readMigrationConfig(env: NodeJS.ProcessEnv): z.output<typeof settings> {
-  return readConfig(settings, env);
-}
+export const readMigrationConfig = (env: NodeJS.ProcessEnv) => readConfig(settings, env);
 
 /** A service's command `migrate`. It waits for a database that is down, as the service does. */
 export function migrateCommand(schema: string, migrations: Migrations): Command {

@@ -7,7 +7,6 @@ const runs = new Counter({
   labels: ['outcome'],
 });
 
-/** Background work that repeats. */
 export interface Sweeper {
   start(): void;
   /** Sweeps as soon as the current sweep, if any, has ended. */
@@ -19,20 +18,15 @@ export interface Sweeper {
 /** One kind of work; it ends soon after the signal aborts. */
 export type Sweep = (signal: AbortSignal) => Promise<unknown>;
 
-/** Options of {@link createSweeper}. */
-export interface SweeperOptions {
-  /** From the end of one round to the start of the next. */
-  readonly intervalMs: number;
-  readonly logger: Logger;
-  /** Run one after the other, each even if one before it failed. */
-  readonly sweeps: readonly Sweep[];
-}
-
 /**
  * Sweeps at the start, after each interval and when woken, never concurrently. Of consecutive
  * failures of a sweep, the first is logged, and their end.
+ *
+ * @param options.intervalMs from the end of one round to the start of the next
+ * @param options.sweeps run one after the other, each even if one before it failed
  */
-export function createSweeper({ intervalMs, logger, sweeps }: SweeperOptions): Sweeper {
+export function createSweeper(options: { intervalMs: number; logger: Logger; sweeps: readonly Sweep[] }): Sweeper {
+  const { intervalMs, logger, sweeps } = options;
   for (const outcome of ['done', 'failed']) runs.add(0, outcome);
   const stopping = new AbortController();
   const failing = new Set<Sweep>();

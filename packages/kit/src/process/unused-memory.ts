@@ -9,10 +9,7 @@ const GROWTH_FACTOR = 1.25;
 
 /**
  * Collects garbage now and after each burst of load: V8 enlarges the space for young objects under
- * load, and never shrinks it in an idle process (ADR 16, figure F10). A collection takes about 0.1
- * s.
- *
- * @param checkIntervalMs time between two checks, in milliseconds
+ * load, and never shrinks it in an idle process. A collection takes about 0.1 s.
  */
 export function releaseUnusedMemory(checkIntervalMs = CHECK_INTERVAL_MS): void {
   let last = performance.eventLoopUtilization();

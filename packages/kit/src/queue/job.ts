@@ -1,30 +1,19 @@
 import type { CallOrigin } from '../log/request-context.ts';
 
-/**
- * Prefix of the Redis keys of all queues. Producers and workers meet by it and the queue's name.
- */
 export const QUEUE_PREFIX = 'latchkey:queue';
 
-/** A job as it is added. */
 export interface QueueJob {
   /** A waiting job with this id is not added again. No whole number, and without a colon. */
   readonly id: string;
-  /** Kind of the job. */
   readonly name: string;
-  /** Becomes JSON. */
   readonly data: object;
-  /**
-   * Jobs without a priority come first, then those with the smallest; equal ones in their order.
-   */
+  /** Jobs without a priority come first, then the smallest; equal ones in their order. */
   readonly priority?: number;
   /** The request that the job belongs to; the current one unless set. */
   readonly origin?: CallOrigin | undefined;
 }
 
-/**
- * A job is tried 10 times, with waits of about 1 s, 2 s, 4 s … 256 s in between: nine minutes
- * altogether.
- */
+/** A job is tried 10 times in nine minutes, with waits of about 1 s, 2 s, 4 s … 256 s. */
 export const JOB_OPTIONS = {
   attempts: 10,
   backoff: { type: 'exponential', delay: 1_000, jitter: 0.25 },
@@ -33,10 +22,9 @@ export const JOB_OPTIONS = {
   stackTraceLimit: 1,
 };
 
-/** Property of a job's data in Redis that holds its origin. */
+/** Property of a job's data in Redis that has its origin. */
 export const ORIGIN_PROPERTY = '$origin';
 
-/** Attributes of the spans of a queue. */
 export const spanAttributes = (queue: string, operation: 'send' | 'process') => ({
   'messaging.system': 'bullmq',
   'messaging.destination.name': queue,

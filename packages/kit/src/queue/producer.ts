@@ -6,25 +6,20 @@ import { activeTracer } from '../telemetry/tracing.ts';
 import { JOB_OPTIONS, ORIGIN_PROPERTY, QUEUE_PREFIX, type QueueJob, spanAttributes } from './job.ts';
 import { watchQueues } from './metrics.ts';
 
-/** Options of {@link createQueueProducer}. */
 export interface QueueProducerOptions {
   readonly url: string;
-  /** Name of the connection in Redis. */
   readonly name: string;
   readonly queues: readonly string[];
   readonly logger: Logger;
-  /** Called whenever the connection to Redis is ready. */
   readonly onReady?: () => void;
 }
 
-/** Adds jobs to queues. */
 export interface QueueProducer {
   /** Starts to connect, and retries in the background. */
   connect(): void;
   /**
-   * Adds jobs to one of the queues, all or some of them. A job whose id waits already stays as it
-   * is,
-   * so that adding all of them again is safe.
+   * Adds jobs to one of the queues, all or some of them. A waiting job with the same id stays
+   * unchanged, so that adding all of them again is safe.
    *
    * @returns false when {@link WAITING_MAX} jobs wait already
    * @throws Error within a second when Redis did not take all of them; nothing is sent later
@@ -37,23 +32,16 @@ export interface QueueProducer {
 /** Most jobs that wait in a queue, which Redis holds in memory. */
 export const WAITING_MAX = 10_000;
 
-/**
- * Creates a producer for some queues, on one connection. Nothing is connected before {@link
- * QueueProducer.connect}.
- */
 export function createQueueProducer({ url, name, queues: names, logger, onReady }: QueueProducerOptions): QueueProducer {
   const redis = createFailFastRedis(url, logger, { name, commandTimeoutMs: 1_000, reconnectDelayMsMax: 500 });
   if (onReady) redis.on('ready', onReady);
   const queues = new Map(names.map((queueName) => [queueName, openQueue(queueName, redis)]));
   const unwatch = watchQueues(name, [...queues.values()]);
   const full = new Set<string>();
-  const noteFull = (queueName: string, isFull: boolean) => {
-    if (isFull === full.has(queueName)) return;
-    const facts = { queue: queueName };
-    if (isFull) full.add(queueName);
-    else full.delete(queueName);
-    if (isFull) logger.warn(facts, 'queue is full: no worker takes its jobs');
-    else logger.info(facts, 'queue takes jobs again');
+  const logFull = (queue: string, isFull: boolean) => {
+    if (isFull && !full.has(queue)) logger.warn({ queue }, 'queue is full: no worker takes its jobs');
+    if (isFull) full.add(queue);
+    else if (full.delete(queue)) logger.info({ queue }, 'queue takes jobs again');
   };
   return {
     connect: () => void connectInBackground(redis),
@@ -61,7 +49,7 @@ export function createQueueProducer({ url, name, queues: names, logger, onReady 
       const queue = queues.get(queueName);
       if (!queue) throw new Error(`Unknown queue ${queueName}`);
       const isFull = (await queue.getJobCountByTypes('waiting', 'prioritized')) >= WAITING_MAX;
-      noteFull(queueName, isFull);
+      logFull(queueName, isFull);
       if (!isFull) await addTraced(queue, jobs);
       return !isFull;
     },
@@ -79,12 +67,12 @@ function openQueue(queueName: string, connection: Redis): Queue {
     connection,
     prefix: QUEUE_PREFIX,
     defaultJobOptions: JOB_OPTIONS,
-    // What BullMQ asks of a new connection fails for good when Redis is down at that moment.
+    // BullMQ's own checks of a new connection fail for good when Redis is down at that moment.
     skipWaitingForReady: true,
     skipVersionCheck: true,
     skipMetasUpdate: true,
   });
-  // The connection's own errors, which have been logged.
+  // The connection logs its errors itself.
   queue.on('error', () => undefined);
   return queue;
 }

@@ -2,16 +2,14 @@ import { type Job, Worker } from 'bullmq';
 import type { Logger } from '../log/logger.ts';
 import { type CallOrigin, onBehalfOf } from '../log/request-context.ts';
 import { within } from '../process/within.ts';
-import { createOutageLog, type OutageLog, Redis } from '../redis/redis.ts';
+import { createOutageLog, WorkerConnection } from '../redis/redis.ts';
 import { Counter, Histogram } from '../telemetry/metrics.ts';
 import { inSpan } from '../telemetry/tracing.ts';
 import { ORIGIN_PROPERTY, QUEUE_PREFIX, type QueueJob, spanAttributes } from './job.ts';
 
-/** Options of {@link createQueueWorker}. */
 export interface QueueWorkerOptions {
   readonly url: string;
   readonly queue: string;
-  /** Name of the connections in Redis. */
   readonly name: string;
   /**
    * Processes a job. It must be idempotent: a job may be processed more than once, also by two
@@ -21,43 +19,29 @@ export interface QueueWorkerOptions {
   readonly logger: Logger;
   /** Most concurrent jobs; 2 unless set. */
   readonly concurrency?: number;
-  /**
-   * How long a stop waits for running jobs, in milliseconds; 5 s unless set. Another process takes
-   * over the rest.
-   */
+  /** How long a stop waits for running jobs, in milliseconds; 5 s unless set. */
   readonly stopMsMax?: number;
 }
 
-/** Processes the jobs of a queue. */
 export interface QueueWorker {
   /** Starts to take jobs, as soon as Redis can be reached. */
   start(): void;
-  /**
-   * Takes no further job, and resolves when running ones have ended or had their time, whatever
-   * state Redis is in.
-   */
+  /** Takes no further job, and waits for running ones; another process takes over the rest. */
   stop(): Promise<void>;
 }
 
-/**
- * The job of a dead process goes to another one after this time and up to {@link
- * STALLED_INTERVAL_MS}.
- */
+/** The job of a dead process goes to another one after this time and up to one interval. */
 const LOCK_MS = 10_000;
 const STALLED_INTERVAL_MS = 5_000;
 /** Processes that may die over one job until it is given up; most are merely restarted. */
 const STALLED_MAX = 10;
-const REFUSED_DELAY_MS = 1_000;
+const REJECTED_DELAY_MS = 1_000;
 /** BullMQ's errors are logged once in so long, in milliseconds. */
 const ERROR_INTERVAL_MS = 60_000;
 const STOP_MS_MAX = 5_000;
 const CLOSE_TIMEOUT_MS = 500;
-/**
- * A worker that waits for jobs is silent for up to 10 s; a connection that is silent for longer is
- * replaced.
- */
+/** BullMQ waits for jobs with commands that take up to 10 s. */
 const SILENCE_MS_MAX = 15_000;
-const RECONNECT_DELAY_MS_MAX = 1_000;
 
 const jobDurations = new Histogram({
   name: 'latchkey_queue_job_duration_seconds',
@@ -72,48 +56,13 @@ const jobsGivenUp = new Counter({
   labels: ['queue'],
 });
 
-/**
- * The connection of a worker. BullMQ duplicates it to wait for jobs; knowing both allows to watch
- * both, and to close both while BullMQ waits. Commands wait while Redis is away, as BullMQ demands.
- */
-class WorkerConnection extends Redis {
-  readonly #outages: OutageLog;
-  readonly #copies: Redis[] = [];
-
-  constructor(url: string, name: string, outages: OutageLog) {
-    super(url, {
-      connectionName: name,
-      maxRetriesPerRequest: null,
-      connectTimeout: 2_000,
-      socketTimeout: SILENCE_MS_MAX,
-      retryStrategy: (attempt) => Math.min(attempt * 100, RECONNECT_DELAY_MS_MAX),
-    });
-    this.#outages = outages;
-    outages.watch(this);
-  }
-
-  override duplicate(override?: Parameters<Redis['duplicate']>[0]): Redis {
-    const copy = super.duplicate(override);
-    this.#outages.watch(copy);
-    this.#copies.push(copy);
-    return copy;
-  }
-
-  disconnectAll(): void {
-    for (const redis of [this, ...this.#copies]) redis.disconnect();
-  }
-}
-
-/**
- * Waits after a refusal: BullMQ asks again immediately when Redis is full, read-only or loading its
- * data.
- */
+/** Waits after an error: BullMQ retries immediately when Redis is full, read-only or loading. */
 class PatientWorker extends Worker {
   protected override async moveToActive(token: string, name?: string) {
     try {
       return await super.moveToActive(token, name);
     } catch (err) {
-      if (!this.closing) await this.delay(REFUSED_DELAY_MS);
+      if (!this.closing) await this.delay(REJECTED_DELAY_MS);
       throw err;
     }
   }
@@ -138,7 +87,7 @@ function startWorker(options: QueueWorkerOptions): () => Promise<void> {
   const outages = createOutageLog(logger);
   // Starts the series at 0, so that its first step is seen as one.
   jobsGivenUp.add(0, queue);
-  const connection = new WorkerConnection(url, name, outages);
+  const connection = new WorkerConnection(url, { name, silenceMsMax: SILENCE_MS_MAX, outages });
   const running = new Set<Promise<void>>();
   const processJob = async (job: Job) => {
     const work = runJob(queue, unpackJob(job), handle);
@@ -152,8 +101,8 @@ function startWorker(options: QueueWorkerOptions): () => Promise<void> {
     lockDuration: LOCK_MS,
     stalledInterval: STALLED_INTERVAL_MS,
     maxStalledCount: STALLED_MAX,
-    runRetryDelay: REFUSED_DELAY_MS,
-    // What BullMQ asks of a new connection fails for good when Redis refuses it once.
+    runRetryDelay: REJECTED_DELAY_MS,
+    // BullMQ's own checks of a new connection fail for good when Redis refuses them once.
     skipWaitingForReady: true,
     skipVersionCheck: true,
   });
@@ -186,9 +135,7 @@ async function runJob(queue: string, job: QueueJob, handle: QueueWorkerOptions['
   }
 }
 
-/**
- * Logs the first failure and the last one of each job, and what BullMQ reports outside of outages.
- */
+/** Logs the first and the last failure of each job, and BullMQ's errors outside of outages. */
 function logFailures(worker: Worker, logger: Logger, isDown: () => boolean): void {
   let loggedAt = Number.NEGATIVE_INFINITY;
   worker.on('error', (err) => {

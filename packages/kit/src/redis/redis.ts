@@ -4,40 +4,115 @@ import { Gauge } from '../telemetry/metrics.ts';
 
 export { Redis } from 'ioredis';
 
-/**
- * How long Redis may leave commands unanswered before its connection is replaced, in milliseconds.
- */
+/** Longest wait for a response before the connection is replaced, in milliseconds. */
 const SILENCE_MS_MAX = 1_000;
+const SUBSCRIBER_SILENCE_MS_MAX = 4_000;
+const PING_INTERVAL_MS = 5_000;
 
-/** Options of {@link createFailFastRedis}. */
-export interface FailFastOptions {
-  /** Time limit of a command, in milliseconds; 250 unless set. */
-  readonly commandTimeoutMs?: number;
-  /** Longest wait between two attempts to reconnect, in milliseconds; 2,000 unless set. */
-  readonly reconnectDelayMsMax?: number;
-  /** Name of the connection in Redis. */
-  readonly name?: string;
-}
+const retryWithin =
+  (delayMsMax: number) =>
+  (attempt: number): number =>
+    Math.min(attempt * 100, delayMsMax);
+
+/** Options of connections that reject commands while Redis is down, and queue none. */
+const failFast = (name: string | undefined, reconnectDelayMsMax: number) => ({
+  connectTimeout: 2_000,
+  enableOfflineQueue: false,
+  maxRetriesPerRequest: 0,
+  retryStrategy: retryWithin(reconnectDelayMsMax),
+  lazyConnect: true,
+  ...(name && { connectionName: name }),
+});
 
 /**
  * Creates a Redis connection that fails fast: a command that times out, or that comes while the
- * connection is down, is rejected and never queued. For limits, epochs and queue producers, which
- * have a fallback (promise R9).
+ * connection is down, is rejected and never queued.
+ *
+ * @param options.commandTimeoutMs time limit of a command, in milliseconds; 250 unless set
+ * @param options.reconnectDelayMsMax longest wait between two attempts; 2,000 unless set
+ * @param options.name of the connection in Redis
  */
-export function createFailFastRedis(url: string, logger: Logger, options: FailFastOptions = {}): Redis {
+export function createFailFastRedis(
+  url: string,
+  logger: Logger,
+  options: { readonly commandTimeoutMs?: number; readonly reconnectDelayMsMax?: number; readonly name?: string } = {},
+): Redis {
   const { commandTimeoutMs = 250, reconnectDelayMsMax = 2_000, name } = options;
-  const redis = new Redis(url, {
-    commandTimeout: commandTimeoutMs,
-    socketTimeout: SILENCE_MS_MAX,
-    connectTimeout: 2_000,
-    enableOfflineQueue: false,
-    maxRetriesPerRequest: 0,
-    retryStrategy: (attempt) => Math.min(attempt * 100, reconnectDelayMsMax),
-    lazyConnect: true,
-    ...(name && { connectionName: name }),
-  });
+  const timeouts = { commandTimeout: commandTimeoutMs, socketTimeout: SILENCE_MS_MAX };
+  const redis = new Redis(url, { ...failFast(name, reconnectDelayMsMax), ...timeouts });
   createOutageLog(logger).watch(redis);
   return redis;
+}
+
+/**
+ * Creates a connection for pub/sub. Nothing is queued while Redis is down, and subscriptions end
+ * with their connection. Pings detect a frozen Redis or a cut network within 10 s. `disconnect()`
+ * closes it immediately, whatever state Redis is in.
+ *
+ * @param options.name of the connection in Redis
+ * @param options.onReady called whenever the connection is ready; the caller subscribes then
+ */
+export function createSubscriber(
+  url: string,
+  logger: Logger,
+  options: { readonly name: string; readonly onReady: () => void },
+): Redis {
+  const redis = new Redis(url, {
+    ...failFast(options.name, 500),
+    socketTimeout: SUBSCRIBER_SILENCE_MS_MAX,
+    commandTimeout: SUBSCRIBER_SILENCE_MS_MAX,
+    // The peer of a frozen Redis never learns that the connection ended.
+    disconnectTimeout: 100,
+    autoResubscribe: false,
+    autoResendUnfulfilledCommands: false,
+  });
+  createOutageLog(logger).watch(redis);
+  let pings: NodeJS.Timeout | undefined;
+  redis.on('close', () => clearInterval(pings));
+  redis.on('ready', () => {
+    clearInterval(pings);
+    pings = setInterval(() => void redis.ping().catch(() => undefined), PING_INTERVAL_MS);
+    options.onReady();
+  });
+  return redis;
+}
+
+/** Connects without failing when Redis is down: the connection retries in the background. */
+export async function connectInBackground(redis: Redis): Promise<void> {
+  await redis.connect().catch(() => undefined);
+}
+
+/**
+ * The connection of a BullMQ worker, which duplicates it to wait for jobs. Both are watched, and
+ * closed together. Commands wait while Redis is down, as BullMQ demands.
+ */
+export class WorkerConnection extends Redis {
+  readonly #outages: OutageLog;
+  readonly #copies: Redis[] = [];
+
+  /** @param silenceMsMax longest wait for a response before the connection is replaced */
+  constructor(url: string, { name, silenceMsMax, outages }: { name: string; silenceMsMax: number; outages: OutageLog }) {
+    super(url, {
+      connectionName: name,
+      maxRetriesPerRequest: null,
+      connectTimeout: 2_000,
+      socketTimeout: silenceMsMax,
+      retryStrategy: retryWithin(1_000),
+    });
+    this.#outages = outages;
+    outages.watch(this);
+  }
+
+  override duplicate(override?: Parameters<Redis['duplicate']>[0]): Redis {
+    const copy = super.duplicate(override);
+    this.#outages.watch(copy);
+    this.#copies.push(copy);
+    return copy;
+  }
+
+  disconnectAll(): void {
+    for (const redis of [this, ...this.#copies]) redis.disconnect();
+  }
 }
 
 const connections = new Gauge({
@@ -46,40 +121,35 @@ const connections = new Gauge({
   labels: ['connection', 'state'],
 });
 
-/** Logs each outage once, however many connections it breaks. */
-export interface OutageLog {
-  watch(redis: Redis): void;
-  /** Whether an outage has been logged that is not over yet. */
-  isDown(): boolean;
-}
-
 const UNREACHABLE = 'redis is unreachable';
-const REFUSED = 'redis refuses the user or the password of REDIS_URL';
+const REJECTED = 'redis refuses the user or the password of REDIS_URL';
 
 /** Redis' errors for wrong credentials and missing rights. */
-const REFUSAL = /^(WRONGPASS|NOAUTH|NOPERM) /;
+const REJECTION = /^(WRONGPASS|NOAUTH|NOPERM) /;
+
+export type OutageLog = ReturnType<typeof createOutageLog>;
 
 /** Logs when the first of the watched connections fails, and when all of them are ready again. */
-export function createOutageLog(logger: Logger): OutageLog {
+export function createOutageLog(logger: Logger) {
   const watched: Redis[] = [];
   let down: string | undefined;
   return {
-    watch(redis) {
+    watch(redis: Redis): void {
       watched.push(redis);
       const { connectionName: connection = 'other' } = redis.options;
-      const unwatch = connections.watch(() =>
-        (['up', 'down'] as const).map((state) => [
-          Number((redis.status === 'ready') === (state === 'up')),
-          `${connection}`,
-          state,
-        ]),
-      );
+      const unwatch = connections.watch(() => {
+        const isUp = redis.status === 'ready';
+        return [
+          [Number(isUp), `${connection}`, 'up'],
+          [Number(!isUp), `${connection}`, 'down'],
+        ];
+      });
       // A connection that is closed for good is no outage.
       redis.on('end', unwatch);
       redis.on('error', (err) => {
-        // Between two refusals ioredis reports that the connection closed, which is no news.
-        const kind = REFUSAL.test(err.message) ? REFUSED : UNREACHABLE;
-        if (down === kind || down === REFUSED) return;
+        // Between two rejections ioredis reports that the connection closed, which is no news.
+        const kind = REJECTION.test(err.message) ? REJECTED : UNREACHABLE;
+        if (down === kind || down === REJECTED) return;
         logger.warn({ err, connection }, kind);
         down = kind;
       });
@@ -89,18 +159,18 @@ export function createOutageLog(logger: Logger): OutageLog {
         down = undefined;
       });
     },
-    isDown: () => down !== undefined,
+    /** Whether an outage has been logged that is not over yet. */
+    isDown: (): boolean => down !== undefined,
   };
 }
 
-/** Time limit for connecting, and for the command after it, in milliseconds. */
 const ACCESS_MS_MAX = 2_000;
 
 /**
  * Checks the user and the password of a Redis URL at start. A Redis that is down passes: the
  * service runs without it until it returns.
  *
- * @throws Error where Redis refuses; the message holds no password
+ * @throws Error where Redis refuses; the message has no password
  */
 export async function checkRedisAccess(url: string): Promise<void> {
   const redis = new Redis(url, {
@@ -112,9 +182,9 @@ export async function checkRedisAccess(url: string): Promise<void> {
     // The ready check needs more rights than the service does.
     enableReadyCheck: false,
   });
-  let refusal: string | undefined;
+  let rejection: string | undefined;
   const onError = ({ message }: Error) => {
-    if (REFUSAL.test(message)) refusal ??= message;
+    if (REJECTION.test(message)) rejection ??= message;
   };
   redis.on('error', onError);
   await redis
@@ -122,57 +192,5 @@ export async function checkRedisAccess(url: string): Promise<void> {
     .then(() => redis.ping(), onError)
     .catch(onError);
   redis.disconnect();
-  if (refusal !== undefined) throw new Error(`${REFUSED}, at ${new URL(url).host}: ${refusal}`);
-}
-
-/** Connects without failing when Redis is down: the connection retries in the background. */
-export async function connectInBackground(redis: Redis): Promise<void> {
-  await redis.connect().catch(() => undefined);
-}
-
-/** Options of {@link createSubscriber}. */
-export interface SubscriberOptions {
-  /** Name of the connection in Redis. */
-  readonly name: string;
-  /** Called whenever the connection is ready; the caller subscribes then. */
-  readonly onReady: () => void;
-}
-
-const SUBSCRIBER_RECONNECT_DELAY_MS_MAX = 500;
-const PING_INTERVAL_MS = 5_000;
-/**
- * Longest wait for the response to a command, a ping among them, before the connection is replaced.
- */
-const SUBSCRIBER_SILENCE_MS_MAX = 4_000;
-
-/**
- * Creates a connection for pub/sub; connect it with {@link connectInBackground}. Nothing is queued
- * while Redis is down, and subscriptions end with their connection. Pings detect a frozen Redis or
- * a
- * cut network within 10 s. `disconnect()` closes it immediately, whatever state Redis is in.
- */
-export function createSubscriber(url: string, logger: Logger, { name, onReady }: SubscriberOptions): Redis {
-  const redis = new Redis(url, {
-    connectionName: name,
-    lazyConnect: true,
-    connectTimeout: 2_000,
-    socketTimeout: SUBSCRIBER_SILENCE_MS_MAX,
-    commandTimeout: SUBSCRIBER_SILENCE_MS_MAX,
-    // The peer of a frozen Redis never learns that the connection ended.
-    disconnectTimeout: 100,
-    enableOfflineQueue: false,
-    autoResubscribe: false,
-    autoResendUnfulfilledCommands: false,
-    maxRetriesPerRequest: 0,
-    retryStrategy: (attempt) => Math.min(attempt * 100, SUBSCRIBER_RECONNECT_DELAY_MS_MAX),
-  });
-  createOutageLog(logger).watch(redis);
-  let pings: NodeJS.Timeout | undefined;
-  redis.on('close', () => clearInterval(pings));
-  redis.on('ready', () => {
-    clearInterval(pings);
-    pings = setInterval(() => void redis.ping().catch(() => undefined), PING_INTERVAL_MS);
-    onReady();
-  });
-  return redis;
+  if (rejection !== undefined) throw new Error(`${REJECTED}, at ${new URL(url).host}: ${rejection}`);
 }

@@ -25,11 +25,10 @@ const ERROR_INTERVAL_MS = 60_000;
 const LIMITS = { attributeCountLimit: 32, attributeValueLengthLimit: 256, eventCountLimit: 8, linkCountLimit: 4 };
 
 /**
- * Exports the spans of this process to an OpenTelemetry collector, in batches. Spans that the
- * collector does not take are dropped once the queue is full.
+ * Exports the spans of this process to an OpenTelemetry collector, in batches. Spans are dropped
+ * while the queue is full.
  *
- * @param service becomes `service.name`, unless OTEL_SERVICE_NAME or OTEL_RESOURCE_ATTRIBUTES is
- * set
+ * @param service becomes `service.name`, unless the environment sets it
  * @returns sends the last spans, within two seconds, and stops
  */
 export function startTracing(service: string, config: TracingConfig, logger: Logger): () => Promise<void> {
@@ -67,8 +66,7 @@ export function createSampler(config: Pick<TracingConfig, 'OTEL_TRACES_SAMPLER' 
 }
 
 function createErrorLog(logger: Logger): (err: unknown) => void {
-  // Export runs in the async context of whichever request filled the batch; the line belongs to
-  // none.
+  // Export runs in the async context of the request that filled the batch; the line has none.
   const outside = AsyncLocalStorage.snapshot();
   let loggedAt = Number.NEGATIVE_INFINITY;
   return (err) => {

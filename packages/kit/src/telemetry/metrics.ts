@@ -1,12 +1,12 @@
 import type { Counter as PromCounter, Histogram as PromHistogram, Registry } from 'prom-client';
 import { within } from '../process/within.ts';
 
-/** Options that all instruments share. Names begin with `latchkey_` and end in their unit. */
+/** Options of a metric. Names begin with `latchkey_` and end in their unit. */
 export interface InstrumentOptions {
   readonly name: string;
   /** One sentence, which Prometheus shows beside the name. */
   readonly help: string;
-  /** Label names. Their values come from a small set: never an id, an address or client input. */
+  /** Label names. Values come from a small set: never an id, an address or client input. */
   readonly labels?: readonly string[];
 }
 
@@ -16,48 +16,46 @@ export type Reading = readonly [value: number, ...labels: string[]];
 /** Records values under fixed label values. */
 export type Observe = (value: number) => void;
 
-/** The metrics of a process in Prometheus' text format. */
 export interface Exposition {
   readonly contentType: string;
   render(): Promise<string>;
 }
 
-type Library = Pick<typeof import('prom-client'), 'Counter' | 'Histogram' | 'Gauge'> & { readonly registry: Registry };
+type Library = typeof import('prom-client');
 
-const definitions: Array<(library: Library) => void> = [];
-let library: Library | undefined;
+type Definition = (library: Library, registry: Registry) => void;
 
-function define(create: (library: Library) => void): void {
+const definitions: Definition[] = [];
+let started: Parameters<Definition> | undefined;
+
+function define(create: Definition): void {
   definitions.push(create);
-  if (library) create(library);
+  if (started) create(...started);
 }
 
-const describe = ({ name, help, labels = [] }: InstrumentOptions, { registry }: Library) => ({
-  name,
-  help,
-  labelNames: [...labels],
-  registers: [registry],
-});
+const describe = ({ name, help, labels = [] }: InstrumentOptions, registry: Registry) => {
+  return { name, help, labelNames: [...labels], registers: [registry] };
+};
 
 /**
- * Starts recording: without this call prom-client is not loaded and instruments record nothing.
+ * Starts recording: without this call prom-client is not loaded and metrics record nothing.
  * Call it before services are composed.
  *
  * @param service label of the metric `latchkey_process_info`
  */
 export async function startMeasuring(service: string): Promise<Exposition> {
-  const { Registry, collectDefaultMetrics, ...instruments } = await import('prom-client');
-  const registry = new Registry();
-  library = { ...instruments, registry };
-  collectDefaultMetrics({ register: registry, prefix: 'latchkey_' });
-  for (const create of definitions) create(library);
+  const library = await import('prom-client');
+  const registry = new library.Registry();
+  library.collectDefaultMetrics({ register: registry, prefix: 'latchkey_' });
+  started = [library, registry];
+  for (const create of definitions) create(library, registry);
   const info = { name: 'latchkey_process_info', help: 'The process, always 1.', labels: ['service', 'node'] };
-  new instruments.Gauge(describe(info, library)).labels(service, process.version).set(1);
-  let rendering: Promise<string> | undefined;
+  new library.Gauge(describe(info, registry)).labels(service, process.version).set(1);
   const render = async () => {
     await Promise.all([...probes].map((probe) => probe.refresh()));
     return registry.metrics();
   };
+  let rendering: Promise<string> | undefined;
   return {
     contentType: registry.contentType,
     // Concurrent scrapes share one rendering.
@@ -72,7 +70,7 @@ export async function startMeasuring(service: string): Promise<Exposition> {
 
 /** Whether this process records metrics. It does not change once services are composed. */
 export function isMeasuring(): boolean {
-  return library !== undefined;
+  return started !== undefined;
 }
 
 /** A number that only grows. Without labels it is exposed as 0 from the start. */
@@ -80,8 +78,8 @@ export class Counter {
   #counter: PromCounter | undefined;
 
   constructor(options: InstrumentOptions) {
-    define((prom) => {
-      this.#counter = new prom.Counter(describe(options, prom));
+    define(({ Counter: Prom }, registry) => {
+      this.#counter = new Prom(describe(options, registry));
     });
   }
 
@@ -95,8 +93,8 @@ export class Histogram {
   #histogram: PromHistogram | undefined;
 
   constructor(options: InstrumentOptions & { readonly buckets: readonly number[] }) {
-    define((prom) => {
-      this.#histogram = new prom.Histogram({ ...describe(options, prom), buckets: [...options.buckets] });
+    define(({ Histogram: Prom }, registry) => {
+      this.#histogram = new Prom({ ...describe(options, registry), buckets: [...options.buckets] });
     });
   }
 
@@ -111,15 +109,14 @@ export class Histogram {
   }
 }
 
-/** A value that is read at each scrape. */
 export class Gauge {
   readonly #sources = new Set<() => Iterable<Reading>>();
 
   constructor(options: InstrumentOptions) {
     const sources = this.#sources;
-    define((prom) => {
-      new prom.Gauge({
-        ...describe(options, prom),
+    define(({ Gauge: Prom }, registry) => {
+      new Prom({
+        ...describe(options, registry),
         collect() {
           this.reset();
           // Without labels, a reset leaves a zero that no source has reported.
@@ -131,8 +128,7 @@ export class Gauge {
   }
 
   /**
-   * Adds a synchronous source; values with equal labels are added up. For values that take a query,
-   * see {@link Probe}.
+   * Adds a synchronous source; values with equal labels are added up. See also {@link Probe}.
    *
    * @returns removes the source
    */
@@ -154,29 +150,25 @@ const probesUp = new Gauge({
   labels: ['probe'],
 });
 
-/** Options of {@link Probe}. */
-export interface ProbeOptions<T> {
-  readonly name: string;
-  readonly read: () => Promise<T>;
-  /** How long a value is reused, in milliseconds. */
-  readonly ageMsMax?: number;
-}
-
 /**
  * A value for gauges that takes a query. Scrapes refresh it, at most one query at a time, and wait
  * 800 ms for it at most: the database or Redis may be frozen.
  */
 export class Probe<T> {
-  readonly #options: Required<ProbeOptions<T>>;
+  readonly #name: string;
+  readonly #query: () => Promise<T>;
+  readonly #ageMsMax: number;
   #value: T | undefined;
   #readAt = Number.NEGATIVE_INFINITY;
   #reading: Promise<void> | undefined;
 
-  constructor(options: ProbeOptions<T>) {
-    this.#options = { ageMsMax: PROBE_AGE_MS_MAX, ...options };
+  /** @param options.ageMsMax how long a value is reused, in milliseconds; 5,000 unless set */
+  constructor(options: { readonly name: string; readonly read: () => Promise<T>; readonly ageMsMax?: number }) {
+    this.#name = options.name;
+    this.#query = options.read;
+    this.#ageMsMax = options.ageMsMax ?? PROBE_AGE_MS_MAX;
   }
 
-  /** The value, or undefined where it could not be read. */
   get value(): T | undefined {
     return this.#value;
   }
@@ -184,7 +176,7 @@ export class Probe<T> {
   /** Refreshes the value at each scrape from now on. Returns what ends that. */
   watch(): () => void {
     probes.add(this);
-    const unwatch = probesUp.watch(() => [[this.#value === undefined ? 0 : 1, this.#options.name]]);
+    const unwatch = probesUp.watch(() => [[this.#value === undefined ? 0 : 1, this.#name]]);
     return () => {
       probes.delete(this);
       unwatch();
@@ -193,9 +185,9 @@ export class Probe<T> {
 
   /** Reads the value again if it is too old. Never rejects. */
   async refresh(): Promise<void> {
-    if (performance.now() - this.#readAt < this.#options.ageMsMax) return;
-    const reading = this.#reading ?? this.#read();
-    this.#reading = reading;
+    if (performance.now() - this.#readAt < this.#ageMsMax) return;
+    this.#reading ??= this.#read();
+    const reading = this.#reading;
     await within(PROBE_TIMEOUT_MS, reading);
     // While a read hangs, the value is unknown.
     if (this.#reading === reading) this.#value = undefined;
@@ -203,7 +195,7 @@ export class Probe<T> {
 
   async #read(): Promise<void> {
     try {
-      this.#value = await this.#options.read();
+      this.#value = await this.#query();
       this.#readAt = performance.now();
     } catch {
       this.#value = undefined;

@@ -22,7 +22,6 @@ const metricsSettings = z
     when: () => true,
   });
 
-/** Where metrics are served, and the token that scrapers show. */
 export interface MetricsConfig {
   readonly host: string;
   readonly port: number;
@@ -35,25 +34,17 @@ export function readMetricsConfig(env: NodeJS.ProcessEnv): MetricsConfig | undef
   return port === undefined || token === undefined ? undefined : { host, port, token };
 }
 
-const SAMPLERS = [
-  'always_on',
-  'always_off',
-  'traceidratio',
-  'parentbased_always_on',
-  'parentbased_always_off',
-  'parentbased_traceidratio',
-] as const;
+const ROOT_SAMPLERS = ['always_on', 'always_off', 'traceidratio'] as const;
+const SAMPLERS = [...ROOT_SAMPLERS, ...ROOT_SAMPLERS.map((name) => `parentbased_${name}` as const)] as const;
 
-const boundSetting = (max: number) => integerSetting(1, max);
+const countSetting = (defaultCount: number, max = 1_000_000) => integerSetting(1, max).default(defaultCount);
 const fileSetting = z.string().refine(isReadable, "can't be read");
 
-/**
- * Settings that the OTLP exporter reads itself. It ignores wrong values, so they are checked here.
- */
-const EXPORTER_SETTINGS: Readonly<Record<string, z.ZodType>> = {
+/** Settings that the OTLP exporter reads itself, and ignores where they are invalid. */
+const EXPORTER_SETTINGS = {
   ENDPOINT: urlSetting('http:', 'https:'),
   PROTOCOL: z.literal('http/protobuf', 'must be http/protobuf'),
-  TIMEOUT: boundSetting(600_000),
+  TIMEOUT: integerSetting(1, 600_000),
   COMPRESSION: z.enum(['none', 'gzip'], 'must be none or gzip'),
   HEADERS: z.string().regex(/^\s*[^=,\s]+\s*=[^,]*(,\s*[^=,\s]+\s*=[^,]*)*$/, 'must be name=value, separated by commas'),
   CERTIFICATE: fileSetting,
@@ -61,13 +52,11 @@ const EXPORTER_SETTINGS: Readonly<Record<string, z.ZodType>> = {
   CLIENT_KEY: fileSetting,
 };
 
-type EndpointName = 'OTEL_EXPORTER_OTLP_ENDPOINT' | 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT';
-
-const exporterSettings = Object.fromEntries(
+const exporterSettings: z.core.$ZodLooseShape = Object.fromEntries(
   Object.entries(EXPORTER_SETTINGS).flatMap(([name, setting]) =>
     ['OTEL_EXPORTER_OTLP_', 'OTEL_EXPORTER_OTLP_TRACES_'].map((prefix) => [prefix + name, setting.optional()]),
   ),
-) as Record<EndpointName, z.ZodOptional<z.ZodString>>;
+);
 
 /** Settings of OpenTelemetry that the SDK does not read. */
 const tracingSettings = z
@@ -81,29 +70,24 @@ const tracingSettings = z
       .regex(/^(0(\.\d{1,9})?|1(\.0{1,9})?)$/, 'must be a number from 0 to 1')
       .transform(Number)
       .default(1),
-    OTEL_BSP_SCHEDULE_DELAY: boundSetting(600_000).default(5_000),
-    OTEL_BSP_EXPORT_TIMEOUT: boundSetting(600_000).default(30_000),
-    OTEL_BSP_MAX_QUEUE_SIZE: boundSetting(1_000_000).default(2_048),
-    OTEL_BSP_MAX_EXPORT_BATCH_SIZE: boundSetting(1_000_000).default(512),
+    OTEL_BSP_SCHEDULE_DELAY: countSetting(5_000, 600_000),
+    OTEL_BSP_EXPORT_TIMEOUT: countSetting(30_000, 600_000),
+    OTEL_BSP_MAX_QUEUE_SIZE: countSetting(2_048),
+    OTEL_BSP_MAX_EXPORT_BATCH_SIZE: countSetting(512),
   })
-  .extend(exporterSettings)
   .refine(({ OTEL_BSP_MAX_EXPORT_BATCH_SIZE: batch, OTEL_BSP_MAX_QUEUE_SIZE: queue }) => batch <= queue, {
     path: ['OTEL_BSP_MAX_EXPORT_BATCH_SIZE'],
     message: 'must be at most OTEL_BSP_MAX_QUEUE_SIZE (2048 unless set)',
   });
 
-/**
- * How traces are sampled and exported. The exporter reads the `OTEL_EXPORTER_OTLP_*` settings
- * itself.
- */
 export type TracingConfig = z.output<typeof tracingSettings>;
 
 /** Reads the settings of traces; undefined unless an endpoint is set. Throws ConfigError. */
 export function readTracingConfig(env: NodeJS.ProcessEnv): TracingConfig | undefined {
-  const config = readConfig(tracingSettings, env);
-  const endpoint = config.OTEL_EXPORTER_OTLP_ENDPOINT ?? config.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT;
+  const config = readConfig(tracingSettings.safeExtend(exporterSettings), env);
+  const { OTEL_EXPORTER_OTLP_ENDPOINT: all, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: traces } = config as Record<string, unknown>;
   const isOff = config.OTEL_SDK_DISABLED === 'true' || config.OTEL_TRACES_EXPORTER === 'none';
-  return endpoint === undefined || isOff ? undefined : config;
+  return (all ?? traces) === undefined || isOff ? undefined : (config as TracingConfig);
 }
 
 function isReadable(path: string): boolean {

@@ -1,6 +1,6 @@
 import { readTogether } from '../config/settings.ts';
 import type { AdminListener } from '../http/admin-listener.ts';
-import type { ReadinessCheck } from '../http/readiness.ts';
+import type { ReadinessCheck } from '../http/cached-readiness.ts';
 import { createLogger, type Logger } from '../log/logger.ts';
 import { stopAll } from '../process/lifecycle.ts';
 import { startMeasuring } from './metrics.ts';
@@ -12,15 +12,7 @@ export interface TelemetryConfig {
   readonly tracing: TracingConfig | undefined;
 }
 
-/** Metrics and traces of a process. */
-export interface Telemetry {
-  /** Port of the admin listener, once it listens. */
-  readonly metricsPort: number | undefined;
-  /** Starts to serve metrics and probes on METRICS_PORT, if it is set. */
-  listen(checkReady: ReadinessCheck): Promise<void>;
-  /** Sends the last spans, within two seconds, and stops the listener. Call it last. */
-  stop(): Promise<void>;
-}
+export type Telemetry = Awaited<ReturnType<typeof openTelemetry>>;
 
 /** Reads the settings of metrics and traces. Throws ConfigError. */
 export function readTelemetryConfig(env: NodeJS.ProcessEnv): TelemetryConfig {
@@ -34,25 +26,24 @@ export function readTelemetryConfig(env: NodeJS.ProcessEnv): TelemetryConfig {
 /**
  * Starts metrics and traces where settings ask for them; else prom-client and OpenTelemetry's SDK
  * are not loaded. Call it before services are composed.
- *
- * @param name name of the service, without `latchkey-`
  */
-export async function openTelemetry(name: string, config: TelemetryConfig, logger?: Logger): Promise<Telemetry> {
-  const { metrics, tracing } = config;
+export async function openTelemetry(name: string, { metrics, tracing }: TelemetryConfig, logger?: Logger) {
   const exposition = metrics && (await startMeasuring(name));
   const stopTracing =
     tracing && (await import('./export-traces.ts')).startTracing(name, tracing, logger ?? createLogger(name, 'warn'));
   let server: AdminListener | undefined;
   return {
-    get metricsPort() {
+    get metricsPort(): number | undefined {
       return server?.port;
     },
-    async listen(checkReady) {
+    /** Starts to serve metrics and probes on METRICS_PORT, if it is set. */
+    async listen(checkReady: ReadinessCheck): Promise<void> {
       if (!metrics || !exposition) return;
       const { startAdminListener } = await import('../http/admin-listener.ts');
       server = await startAdminListener(metrics, exposition, checkReady);
     },
-    stop: () =>
+    /** Sends the last spans, within two seconds, and stops the listener. Call it last. */
+    stop: (): Promise<void> =>
       stopAll(
         () => stopTracing?.(),
         () => server?.stop(),

@@ -9,28 +9,18 @@ import {
   trace,
 } from '@opentelemetry/api';
 
-/** Options of a span. */
 export interface SpanOptions {
   /** From a small set, like metric labels. */
   readonly name: string;
   readonly kind: Lowercase<keyof typeof SpanKind>;
-  /**
-   * Attributes by OpenTelemetry's semantic conventions. Never a person's id, a secret or client
-   * input.
-   */
+  /** By OpenTelemetry's semantic conventions. Never a person's id, a secret or client input. */
   readonly attributes?: Attributes;
-  /**
-   * `traceparent` (W3C Trace Context) of a trusted peer, whose trace goes on; else the active span
-   * is the parent.
-   */
+  /** `traceparent` (W3C Trace Context) of a trusted peer; the active span unless set. */
   readonly parent?: string | undefined;
-  /**
-   * `traceparent` of an untrusted client: the span starts a new trace and only links to that one.
-   */
+  /** `traceparent` of an untrusted client: the span starts a new trace that links to it. */
   readonly link?: string | undefined;
 }
 
-/** A span that has started. */
 export class ActiveSpan {
   readonly #span: Span;
   readonly context: Context;
@@ -78,7 +68,6 @@ const api = {
     return context.with(span.context, run);
   },
 
-  /** `traceparent` of the active span. */
   traceparent(): string | undefined {
     const span = trace.getActiveSpan();
     return span && formatTraceparent(span);
@@ -92,28 +81,20 @@ const api = {
   },
 };
 
-/** Starts spans with OpenTelemetry's API. */
 export type Tracer = typeof api;
 
 let isTracing = false;
 
-/** Makes {@link activeTracer} return a tracer from now on. */
 export function enableTracing(): void {
   isTracing = true;
 }
 
-/**
- * The tracer, or undefined in a process that exports no traces. It does not change once services
- * are composed.
- */
+/** The tracer; undefined, whenever services are composed, in a process that exports no traces. */
 export function activeTracer(): Tracer | undefined {
   return isTracing ? api : undefined;
 }
 
-/**
- * Runs a function inside a span, if the process exports traces. A rejection marks the span as
- * failed.
- */
+/** Runs a function inside a span, if traces are exported. A rejection marks the span as failed. */
 export async function inSpan<T>(options: SpanOptions, run: (span: ActiveSpan | undefined) => Promise<T>): Promise<T> {
   if (!isTracing) return run(undefined);
   const span = api.start(options);

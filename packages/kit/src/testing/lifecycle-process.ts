@@ -22,5 +22,6 @@ await runProcess(
       process.stdout.write('stopped\n');
     },
   },
-  { logger, stopTimeoutMs: Number(process.argv[3] ?? 10_000) },
+  logger,
+  Number(process.argv[3] ?? 10_000),
 );

@@ -13,7 +13,7 @@ import type { RpcServerOptions } from '../rpc/server/server.ts';
 import { type LogLine, memoryLogger } from './memory-logger.ts';
 import { CREDENTIAL, openTransport, startStockServer, startTestServer } from './servers.ts';
 
-/** Options of the server, and the client's credential in place of the right one; empty presents none. */
+/** Options of the server, and another credential for the client; empty presents none. */
 export type PathOptions = Partial<RpcServerOptions> & { readonly credential?: string };
 
 /** A client and a server that can talk. */
@@ -28,7 +28,7 @@ export interface OpenPath {
 /** One way from a client to a handler. */
 export interface Path {
   readonly name: string;
-  /** Header in which a caller sends its deadline, and one of 50 ms; absent where no header is sent. */
+  /** Header in which a caller sends its deadline, and one of 50 ms; absent where none is sent. */
   readonly deadlineHeader?: Readonly<Record<string, string>>;
   open(routes: readonly RpcRoute[], options?: PathOptions): Promise<OpenPath>;
 }

@@ -1,10 +1,11 @@
 import { once } from 'node:events';
-import { createServer, type RequestListener, type Server } from 'node:http';
+import { createServer, type RequestListener, type Server, type ServerOptions } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net';
 import type { DescService } from '@bufbuild/protobuf';
 import type { ServiceImpl, Transport } from '@connectrpc/connect';
 import { connectNodeAdapter } from '@connectrpc/connect-node';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
+import { openRawClient } from '@latchkey/testkit/raw-client';
 import { onTestFinished } from 'vitest';
 import { createServiceTransport } from '../rpc/client/service-transport.ts';
 import { MESSAGE_BYTES_MAX, type RpcRoute } from '../rpc/route.ts';
@@ -68,7 +69,7 @@ export function openTransport(url: string, credential = CREDENTIAL, tls?: Servic
   return transport satisfies Transport;
 }
 
-/** connect-node's own server over HTTP/1.1, with the same handlers, closed at the end of the test. */
+/** connect-node's own server over HTTP/1.1, with the same handlers. */
 export async function startStockServer(routes: readonly RpcRoute[]) {
   const { logger, lines } = memoryLogger();
   const methods = bindMethods(routes, logger);
@@ -87,8 +88,12 @@ export async function startHttpServer(listener: RequestListener): Promise<string
 }
 
 /** Any HTTP/1.1 server, prepared before it listens, closed at the end of the test. */
-export async function startNodeServer(listener: RequestListener, prepare: (server: Server) => unknown = () => undefined) {
-  const server = createServer({ requireHostHeader: false }, listener);
+export async function startNodeServer(
+  listener: RequestListener,
+  prepare: (server: Server) => unknown = () => undefined,
+  classes: Pick<ServerOptions, 'IncomingMessage' | 'ServerResponse'> = {},
+) {
+  const server = createServer({ requireHostHeader: false, ...classes }, listener);
   prepare(server);
   await once(server.listen(0, '127.0.0.1'), 'listening');
   onTestFinished(() => {
@@ -97,7 +102,14 @@ export async function startNodeServer(listener: RequestListener, prepare: (serve
   });
   const { port } = server.address() as AddressInfo;
   const connections = () => new Promise<number>((resolve) => server.getConnections((_err, count) => resolve(count)));
-  return { port, url: `http://127.0.0.1:${port}`, connections };
+  /** A client that sends these bytes, closed at the end of the test. */
+  const open = async (...writes: string[]) => {
+    const client = await openRawClient(port);
+    onTestFinished(() => void client.socket.destroy());
+    for (const text of writes) client.socket.write(text);
+    return client;
+  };
+  return { port, url: `http://127.0.0.1:${port}`, connections, open };
 }
 
 /** A server that does with its connections as it likes, closed at the end of the test. */

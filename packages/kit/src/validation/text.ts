@@ -3,7 +3,6 @@ export function isStorable(text: string): boolean {
   return text.isWellFormed() && !text.includes('\0');
 }
 
-/** Length in Unicode code points. */
 export function codePointLength(text: string): number {
   let length = 0;
   for (const _ of text) length += 1;
@@ -19,10 +18,7 @@ export function hasLength(text: string, min: number, max: number): boolean {
 
 const INVISIBLE = /[\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}]/gu;
 
-/**
- * In UTF-16 units. NFC takes quadratic time for a run of combining marks, and at most quarters a
- * text.
- */
+/** In UTF-16 units. NFC takes quadratic time, and quarters a text at most. */
 const NORMALIZED_LENGTH_MAX = 512;
 
 /**

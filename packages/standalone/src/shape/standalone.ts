@@ -8,7 +8,7 @@ import { toCursorKey } from '@latchkey/gateway/routes/audit-cursor';
 import { createGatewayService } from '@latchkey/gateway/service';
 import { readIdentityConfig } from '@latchkey/identity/config';
 import { createIdentityService } from '@latchkey/identity/service';
-import type { ReadinessCheck } from '@latchkey/kit/http/readiness';
+import type { ReadinessCheck } from '@latchkey/kit/http/cached-readiness';
 import { createLogger } from '@latchkey/kit/log/logger';
 import { createDirectTransport } from '@latchkey/kit/rpc/client/direct-transport';
 import { healthRoute } from '@latchkey/kit/rpc/grpc/health';

@@ -1,7 +1,7 @@
 import type { Transport } from '@connectrpc/connect';
 import { createDataService } from '@latchkey/kit/database/data-service';
 import { createLogger } from '@latchkey/kit/log/logger';
-import type { RpcService } from '@latchkey/kit/rpc/server/service-process';
+import type { RpcService } from '@latchkey/kit/process/run-service';
 import { openStorage, SCHEMA } from '../compose.ts';
 import type { AvatarWorkerConfig } from '../config.ts';
 import { migrations } from '../db/migrations/index.ts';

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import { countHeader } from '@latchkey/kit/http/raw-headers';
+import { countHeader } from '@latchkey/kit/http/request';
 import { parseCookie } from 'cookie';
 
 export const SESSION_COOKIE = 'session';

@@ -1,11 +1,10 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { commonErrors, type DomainError } from '@latchkey/kit/errors/errors';
-import { boundRequest } from '@latchkey/kit/http/bound-request';
 import { ChunkedRequest } from '@latchkey/kit/http/chunked-request';
 import { whileTransferring } from '@latchkey/kit/http/connections';
 import { endWithEnvelope, type RawAnswer, requestTooSlow } from '@latchkey/kit/http/raw-error';
-import { countHeader } from '@latchkey/kit/http/raw-headers';
+import { countHeader, limitBodyTime } from '@latchkey/kit/http/request';
 import type { FastifyInstance } from 'fastify';
 import { errors } from '../errors.ts';
 
@@ -85,7 +84,7 @@ export function boundBody(
   timeoutMs: number,
   headers: RawAnswer['headers'] = {},
 ): void {
-  boundRequest(req, res, timeoutMs, (socket) => {
+  limitBodyTime(req, res, timeoutMs, (socket) => {
     // A response that has begun would have the envelope among its bytes.
     if (res.headersSent) socket.destroy();
     else endWithEnvelope(socket, requestTooSlow(), { status: 408, headers });

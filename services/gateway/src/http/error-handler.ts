@@ -1,6 +1,6 @@
 import { commonErrors, type DomainError, defineErrors, fromConnectError } from '@latchkey/kit/errors/errors';
-import { denialHeaders } from '@latchkey/kit/http/denial-headers';
-import { errorEnvelope } from '@latchkey/kit/http/envelope';
+import { rateLimitHeaders } from '@latchkey/kit/http/rate-limit-headers';
+import { errorEnvelope } from '@latchkey/kit/http/response';
 import type { Logger } from '@latchkey/kit/log/logger';
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { errors } from '../errors.ts';
@@ -22,7 +22,7 @@ export function createErrorHandler(logger: Logger) {
 }
 
 function sendError(reply: FastifyReply, err: DomainError, requestId: string): FastifyReply {
-  if (err.kind === 'rate_limited') reply.headers(denialHeaders(err));
+  if (err.kind === 'rate_limited') reply.headers(rateLimitHeaders(err));
   // A 401 has to say how to authenticate (RFC 9110, 11.6.1).
   if (err.kind === 'unauthenticated') reply.header('www-authenticate', 'Bearer realm="latchkey"');
   if (err.kind === 'unavailable') reply.header('retry-after', RETRY_AFTER_UNAVAILABLE_S);

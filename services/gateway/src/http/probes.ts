@@ -1,4 +1,4 @@
-import { cachedReadiness, probeReadiness, type ReadinessCheck } from '@latchkey/kit/http/readiness';
+import { cachedReadiness, probeReadiness, type ReadinessCheck } from '@latchkey/kit/http/cached-readiness';
 import type { Logger } from '@latchkey/kit/log/logger';
 import type { FastifyInstance } from 'fastify';
 

@@ -1,4 +1,4 @@
-import { denialHeaders } from '@latchkey/kit/http/denial-headers';
+import { rateLimitHeaders } from '@latchkey/kit/http/rate-limit-headers';
 import type { FastifyReply } from 'fastify';
 import { expect, it } from 'vitest';
 import { readGatewayConfig } from '../config.ts';
@@ -28,9 +28,9 @@ it('headers have the policy and the state, and of a rejection when to try again'
   const header = (name: string, value: string) => Object.assign(headers, { [name]: value });
   setLimitHeaders({ header } as unknown as FastifyReply, toLimitState(LIMIT, 1, 59_001));
   expect(headers).toEqual({ 'ratelimit-policy': '"ip";q=3;w=60', ratelimit: '"ip";r=2;t=60' });
-  const rejection = denialHeaders(limitReached(toLimitState(LIMIT, 4, 1_001)));
+  const rejection = rateLimitHeaders(limitReached(toLimitState(LIMIT, 4, 1_001)));
   expect(rejection).toEqual({ 'ratelimit-policy': '"ip";q=3;w=60', ratelimit: '"ip";r=0;t=2', 'retry-after': '2' });
-  expect(denialHeaders(limitReached(toLimitState(LIMIT, 4, 0)))['retry-after']).toBe('1');
+  expect(rateLimitHeaders(limitReached(toLimitState(LIMIT, 4, 0)))['retry-after']).toBe('1');
 });
 
 it('the limits are those of the decisions unless set', () => {

@@ -1,4 +1,5 @@
 import type { DomainError } from '@latchkey/kit/errors/errors';
+import { rateLimitPolicy, rateLimitState } from '@latchkey/kit/http/rate-limit-headers';
 import { Counter } from '@latchkey/kit/telemetry/metrics';
 import type { FastifyReply } from 'fastify';
 import type { GatewayConfig } from '../config.ts';
@@ -74,10 +75,10 @@ export function limitReached({ limit, resetMs }: LimitState): DomainError {
   });
 }
 
-/** Sets the headers of draft-ietf-httpapi-ratelimit-headers. */
+/** Sets the state of a limit in the headers of a response. */
 export function setLimitHeaders(reply: FastifyReply, { limit, remaining, resetMs }: LimitState): void {
-  reply.header('ratelimit-policy', `"${limit.name}";q=${limit.max};w=${limit.windowMs / 1000}`);
-  reply.header('ratelimit', `"${limit.name}";r=${remaining};t=${wholeSeconds(resetMs)}`);
+  reply.header('ratelimit-policy', rateLimitPolicy(limit.name, limit.max, limit.windowMs / 1000));
+  reply.header('ratelimit', rateLimitState(limit.name, remaining, wholeSeconds(resetMs)));
 }
 
 function wholeSeconds(ms: number): number {

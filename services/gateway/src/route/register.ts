@@ -1,4 +1,4 @@
-import { successEnvelope } from '@latchkey/kit/http/envelope';
+import { successEnvelope } from '@latchkey/kit/http/response';
 import type { FastifyInstance, FastifyRequest, FastifySchema } from 'fastify';
 import type { Principal } from '../authentication/principal.ts';
 import type { Clients } from '../clients.ts';

@@ -1,7 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { commonErrors } from '@latchkey/kit/errors/errors';
-import { hasBody } from '@latchkey/kit/http/lingering-response';
-import { findHeadProblem } from '@latchkey/kit/http/request-head';
+import { findHeadProblem, hasBody } from '@latchkey/kit/http/request';
 import { errors } from '../errors.ts';
 
 /** Path of the endpoint. */

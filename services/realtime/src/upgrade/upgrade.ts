@@ -3,9 +3,9 @@ import type { Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { commonErrors, DomainError, fromConnectError } from '@latchkey/kit/errors/errors';
 import { clientIp, networkOf, type ProxyTrust } from '@latchkey/kit/http/client-ip';
-import { denialHeaders } from '@latchkey/kit/http/denial-headers';
+import { rateLimitHeaders } from '@latchkey/kit/http/rate-limit-headers';
 import { endWithEnvelope } from '@latchkey/kit/http/raw-error';
-import { requestIdOf } from '@latchkey/kit/http/request-id';
+import { requestIdOf } from '@latchkey/kit/http/request';
 import type { Logger } from '@latchkey/kit/log/logger';
 import { inSpan } from '@latchkey/kit/telemetry/tracing';
 import pLimit from 'p-limit';
@@ -177,7 +177,7 @@ function toRejection(cause: unknown): DomainError {
 }
 
 function headersOf(err: DomainError): Record<string, string> {
-  if (err.kind === 'rate_limited') return denialHeaders(err);
+  if (err.kind === 'rate_limited') return rateLimitHeaders(err);
   if (err.kind === 'unavailable') return { 'retry-after': err.metadata.retryAfterSeconds ?? '1' };
   if (err.kind === 'method_not_allowed') return { allow: 'GET' };
   return err.kind === 'invalid' ? { 'sec-websocket-version': '13' } : {};

@@ -4,7 +4,7 @@ import type { Readable } from 'node:stream';
 import { TLSSocket } from 'node:tls';
 import type { DescMessage, MessageShape } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
-import { releaseBytes } from '../../http/release-bytes.ts';
+import { releaseBytes } from '../../http/write-chunk.ts';
 import { inSpan } from '../../telemetry/tracing.ts';
 import { createAgent, request } from '../../tls/client-tls.ts';
 import type { ServiceTls } from '../../tls/service-tls.ts';

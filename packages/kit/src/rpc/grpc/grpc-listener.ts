@@ -12,7 +12,7 @@ import {
 import type { AddressInfo, Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import { Health } from '@latchkey/proto/health/v1/health_pb';
-import { limitConnections } from '../../http/connection-limits.ts';
+import { limitConnections } from '../../http/concurrency-limit.ts';
 import { followRenewals, logRejectedPeers, serverTlsOptions, whenUntrusted } from '../../tls/server-tls.ts';
 import type { ServiceTls } from '../../tls/service-tls.ts';
 import { methodPath } from '../route.ts';

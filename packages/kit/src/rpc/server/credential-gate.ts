@@ -4,7 +4,7 @@ import type { DescService } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { Health } from '@latchkey/proto/health/v1/health_pb';
 import { canonicalIp, networkOf } from '../../http/client-ip.ts';
-import { Shares } from '../../http/shares.ts';
+import { ConcurrencyLimit } from '../../http/concurrency-limit.ts';
 import type { Logger } from '../../log/logger.ts';
 import { createCredentialCheck, unauthenticated } from '../credentials.ts';
 import { credentialRejections } from '../observe.ts';
@@ -16,7 +16,8 @@ import { rejectUnknownMethod, sendRejection } from './response.ts';
 export const OPEN_MESSAGE_BYTES_MAX = 4 * 1024;
 
 /** Concurrent calls without a credential. */
-const OPEN_CALLS = { total: 100, perNetwork: 20 };
+const OPEN_CALLS_MAX = 100;
+const OPEN_CALLS_PER_NETWORK = 20;
 
 const HEALTH_CHECK = methodPath(Health.method.check);
 const PROBES = new Set(['/healthz', '/readyz']);
@@ -46,7 +47,8 @@ export function createCredentialGate({ credentials, services, logger, openCallMs
   const isValid = createCredentialCheck(credentials);
   const methods = new Set(services.flatMap((service) => service.methods.map(methodPath)));
   const logRejection = createRejectionLog(logger, 'calls without a valid service credential are refused');
-  const openCalls = new Shares(OPEN_CALLS);
+  const openCalls = new ConcurrencyLimit(OPEN_CALLS_MAX);
+  const openCallsOfNetwork = new ConcurrencyLimit(OPEN_CALLS_PER_NETWORK);
   const hasCredential = ({ headers, socket }: Request) => {
     if (isValid(headers.authorization)) return true;
     credentialRejections.add(1);
@@ -54,15 +56,18 @@ export function createCredentialGate({ credentials, services, logger, openCallMs
     return false;
   };
   const admitOpen = (req: Request, res: Response) => {
-    const leave = openCalls.take(networkOf(canonicalIp(req.socket?.remoteAddress)));
-    if (!leave) {
+    const releaseNetwork = openCallsOfNetwork.acquire(networkOf(canonicalIp(req.socket?.remoteAddress)));
+    const release = releaseNetwork && openCalls.acquire();
+    if (!release) {
+      releaseNetwork?.();
       sendRejection(req, res, new ConnectError('too many calls without a credential', Code.ResourceExhausted));
       return false;
     }
     const timer = setTimeout(() => cutOff(req), openCallMs);
     res.once('close', () => {
       clearTimeout(timer);
-      leave();
+      release();
+      releaseNetwork();
     });
     return true;
   };

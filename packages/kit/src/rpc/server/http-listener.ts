@@ -9,11 +9,11 @@ import {
 import { createServer as createHttpsServer } from 'node:https';
 import { fastifyConnectPlugin } from '@connectrpc/connect-fastify';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
-import { limitConnections } from '../../http/connection-limits.ts';
+import { probeReadiness, type ReadinessCheck } from '../../http/cached-readiness.ts';
+import { limitConnections } from '../../http/concurrency-limit.ts';
 import { trackConnections, whenAnswered } from '../../http/connections.ts';
 import { closeIdle, lingerOnClose } from '../../http/drain.ts';
-import { LingeringResponse } from '../../http/lingering-response.ts';
-import { probeReadiness, type ReadinessCheck } from '../../http/readiness.ts';
+import { LingeringResponse } from '../../http/lingering-close.ts';
 import { followRenewals, logRejectedPeers, serverTlsOptions, whenUntrusted } from '../../tls/server-tls.ts';
 import type { ServiceTls } from '../../tls/service-tls.ts';
 import { DEADLINE_MS_MAX } from '../route.ts';

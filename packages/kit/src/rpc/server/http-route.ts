@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { create, type DescMessage, type Message, type MessageInitShape } from '@bufbuild/protobuf';
-import { requestIdOf } from '../../http/request-id.ts';
+import { requestIdOf } from '../../http/request.ts';
 import type { Logger } from '../../log/logger.ts';
 import { onBehalfOf } from '../../log/request-context.ts';
 import { inSpan } from '../../telemetry/tracing.ts';

@@ -3,9 +3,8 @@ import type { Http2ServerResponse } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import type { ConnectRouter } from '@connectrpc/connect';
 import { connectNodeAdapter } from '@connectrpc/connect-node';
-import { boundRequest } from '../../http/bound-request.ts';
-import type { ReadinessCheck } from '../../http/readiness.ts';
-import { ensureRequestId } from '../../http/request-id.ts';
+import type { ReadinessCheck } from '../../http/cached-readiness.ts';
+import { ensureRequestId, limitBodyTime } from '../../http/request.ts';
 import type { Logger } from '../../log/logger.ts';
 import type { ServiceTls } from '../../tls/service-tls.ts';
 import { listenForGrpc } from '../grpc/grpc-listener.ts';
@@ -98,7 +97,7 @@ export async function startRpcServer(options: RpcServerOptions): Promise<RpcServ
   const front = (req: IncomingMessage, res: ServerResponse) => {
     ensureRequestId(req);
     if (http(req, res)) return true;
-    boundRequest(req, res, limits.bodyMs);
+    limitBodyTime(req, res, limits.bodyMs);
     return !gate.admit(req, res) || unary(req, res);
   };
   const requestTimeoutMs = httpRoutes ? HTTP_REQUEST_MS_MAX : DEADLINE_MS_MAX;

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { commonErrors } from '@latchkey/kit/errors/errors';
-import { answerTurn } from '@latchkey/kit/http/answer-turn';
 import { canonicalIp, networkOf } from '@latchkey/kit/http/client-ip';
+import { waitForTurn } from '@latchkey/kit/http/response';
 import type { HttpRoute } from '@latchkey/kit/rpc/server/http-route';
 import { newId } from '@latchkey/kit/validation/id';
 import type { FilesContext } from '../../context.ts';
@@ -52,7 +52,7 @@ export function createDownloadHandler(ctx: FilesContext, options: { stallTimeout
   return async (req, res, givenId, clientNetwork) => {
     const requestId = givenId || newId();
     res.on('error', () => undefined);
-    if (!(await answerTurn(res))) return;
+    if (!(await waitForTurn(res))) return;
     try {
       if (!ALLOWED_METHODS.includes(req.method ?? '')) {
         return sendError(res, httpErrors.methodNotAllowed, requestId, { allow: ALLOWED_METHODS.join(', ') });

@@ -1,7 +1,7 @@
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import { DomainError, defineErrors } from '@latchkey/kit/errors/errors';
-import { denialHeaders } from '@latchkey/kit/http/denial-headers';
-import { errorEnvelope } from '@latchkey/kit/http/envelope';
+import { rateLimitHeaders } from '@latchkey/kit/http/rate-limit-headers';
+import { errorEnvelope } from '@latchkey/kit/http/response';
 import type { StoredFile } from '../file/file.store.ts';
 import { attachment } from '../object-store/object-store.ts';
 import type { Validators } from './precondition.ts';
@@ -70,7 +70,7 @@ export function sendError(
       'x-request-id': requestId,
       'content-type': 'application/json; charset=utf-8',
       'content-length': Buffer.byteLength(body),
-      ...(kind === 'rate_limited' && denialHeaders(err as DomainError)),
+      ...(kind === 'rate_limited' && rateLimitHeaders(err as DomainError)),
       ...(kind === 'unavailable' && { 'retry-after': RETRY_AFTER_UNAVAILABLE_S }),
       ...headers,
     })

@@ -1,5 +1,5 @@
 import { type FileHandle, mkdir, open, rename, rm } from 'node:fs/promises';
-import { releaseBytes } from '@latchkey/kit/http/release-bytes';
+import { releaseBytes } from '@latchkey/kit/http/write-chunk';
 import { BodyReader } from './body-reader.ts';
 import {
   createFolders,

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
 import type { DomainError } from '@latchkey/kit/errors/errors';
-import { releaseBytes } from '@latchkey/kit/http/release-bytes';
+import { releaseBytes } from '@latchkey/kit/http/write-chunk';
 import { errors } from '../../errors.ts';
 import { bytesReceived } from '../../files-metrics.ts';
 

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { processSettings, processSettingsWithoutDatabase } from '../config/process-settings.ts';
 import { readConfig } from '../config/settings.ts';
 import { createLogger } from '../log/logger.ts';
-import { runService } from '../rpc/server/service-process.ts';
+import { runService } from '../process/run-service.ts';
 
 /**
  * A service as a process, with a database that is no more than a line on standard output, or

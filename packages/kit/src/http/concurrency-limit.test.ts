@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 import { openTcp } from '../testing/http2.ts';
 import { startNodeServer } from '../testing/servers.ts';
 import { trustProxies } from './client-ip.ts';
-import { limitConnections } from './connection-limits.ts';
+import { limitConnections } from './concurrency-limit.ts';
 
 it('one network has its share of silent connections, and a trusted proxy more', async () => {
   const trust = trustProxies(['127.0.0.3']);

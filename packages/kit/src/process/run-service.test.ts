@@ -4,7 +4,7 @@ import { eventually } from '@latchkey/testkit/eventually';
 import { findFreePort } from '@latchkey/testkit/free-port';
 import { describe, expect, it, onTestFinished } from 'vitest';
 
-const PROGRAM = fileURLToPath(new URL('../../testing/service-process.ts', import.meta.url));
+const PROGRAM = fileURLToPath(new URL('../testing/run-service-process.ts', import.meta.url));
 const SERVICE_CREDENTIALS = 'a-credential-of-the-tests-of-a-process';
 
 function run(kind: string, env: NodeJS.ProcessEnv = {}) {

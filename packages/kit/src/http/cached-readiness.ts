@@ -3,24 +3,19 @@ import type { Logger } from '../log/logger.ts';
 /** Rejects while the process can't do its work. */
 export type ReadinessCheck = () => Promise<void>;
 
-/** Age at which a result is out of date, in milliseconds: anyone may ask, and each check queries the database. */
+/** Age at which a result is out of date: anyone may ask, and each check queries the database. */
 const AGE_MS_MAX = 250;
 
-/**
- * A check that runs once for all callers of a moment. It logs why the process is not ready, once for each
- * reason, since probes do not say it.
- */
+/** A check that runs once for all callers of a moment, and logs each reason why it fails once. */
 export function cachedReadiness(check: ReadinessCheck, logger: Logger): ReadinessCheck {
   let reason: string | undefined;
   const logged = async () => {
-    try {
-      await check();
-    } catch (err) {
+    await check().catch((err: unknown) => {
       const message = err instanceof Error ? err.message : String(err);
       if (message !== reason) logger.warn({ err }, 'not ready');
       reason = message;
       throw err;
-    }
+    });
     if (reason !== undefined) logger.info('ready again');
     reason = undefined;
   };

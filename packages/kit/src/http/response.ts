@@ -1,0 +1,58 @@
+import type { ServerResponse } from 'node:http';
+import { type DomainError, ERROR_KINDS, type ErrorDetail } from '../errors/errors.ts';
+
+/** Headers of every response but downloads: no cache may store keys and settings. */
+export const STANDARD_HEADERS = { 'x-content-type-options': 'nosniff', 'cache-control': 'no-store' } as const;
+
+/** One year, after which a browser may use plain HTTP again. */
+const STRICT_TRANSPORT_SECURITY = { 'strict-transport-security': 'max-age=31536000' } as const;
+
+/** Headers of every response. With a `publicUrl` of https, browsers must use it (RFC 6797). */
+export function standardHeaders(publicUrl: string | undefined): Readonly<Record<string, string>> {
+  return { ...STANDARD_HEADERS, ...(publicUrl?.startsWith('https:') && STRICT_TRANSPORT_SECURITY) };
+}
+
+/** Body of every failure. */
+export interface ErrorEnvelope {
+  readonly success: false;
+  readonly code: string;
+  readonly message: string;
+  /** Which inputs broke which rule, for `VALIDATION_ERROR` and `bad_request`. */
+  readonly details?: readonly ErrorDetail[];
+}
+
+const VALIDATION_MESSAGE = 'Request does not match the schema';
+const DETAILS_MAX = 10;
+
+/** The envelope for a failure. Messages of internal errors have the request id. */
+export function errorEnvelope(err: Pick<DomainError, 'code' | 'message' | 'details'>, requestId: string): ErrorEnvelope {
+  const { code, details } = err;
+  const envelope = { success: false, code, message: publicMessage(err, requestId) } as const;
+  return details.length > 0 ? { ...envelope, details: details.slice(0, DETAILS_MAX) } : envelope;
+}
+
+function publicMessage({ code, message }: Pick<DomainError, 'code' | 'message'>, requestId: string): string {
+  if (code === ERROR_KINDS.malformed.envelopeCode) return VALIDATION_MESSAGE;
+  return code === ERROR_KINDS.internal.envelopeCode ? `${message}. Error id: ${requestId}` : message;
+}
+
+/** Body of every success. `beside` adds further top-level fields. */
+export function successEnvelope(message: string, data: unknown, beside?: object): object {
+  return data === undefined ? { success: true, message } : { success: true, message, data, ...beside };
+}
+
+/**
+ * Waits until a response is the next on its connection: what is opened for a pipelined request
+ * would be open for as long as the responses before it take.
+ *
+ * @returns false if the connection is gone
+ */
+export async function waitForTurn(res: ServerResponse): Promise<boolean> {
+  if (!res.destroyed && res.socket === null) {
+    await new Promise<void>((resolve) => {
+      // A response gets its socket when its turn comes.
+      res.once('socket', () => resolve()).once('close', () => resolve());
+    });
+  }
+  return !res.destroyed;
+}
