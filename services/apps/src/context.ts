@@ -4,7 +4,7 @@ import type pg from 'pg';
 import type { AppsDatabase } from './db/schema.ts';
 import type { Vault } from './runtime-key/vault.ts';
 
-/** What the use cases of this service work with. */
+/** Dependencies of the use cases. */
 export interface AppsContext {
   readonly db: Kysely<AppsDatabase>;
   /** For named statements. */
@@ -15,7 +15,7 @@ export interface AppsContext {
   readonly wakeRelay: () => void;
   /** Successful rotations allowed per application in any hour. */
   readonly rotationsPerHour: number;
-  /** Creations of applications, one at a time per account: waiting for each other's lock, they would use up the pool. */
+  /** Creations, one at a time per account: waiting for its lock, they would use up the pool. */
   readonly creations: CallQueue;
   /** Applications allowed per account. */
   readonly applicationsMax: number;

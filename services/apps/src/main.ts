@@ -2,7 +2,7 @@ import { runProgram } from '@latchkey/kit/process/commands';
 import { migrateCommand } from '@latchkey/kit/process/migrate-command';
 import { runService } from '@latchkey/kit/process/run-service';
 import { readAppsProcessConfig } from './config.ts';
-import { migrations } from './db/migrations/index.ts';
+import { migrations } from './db/migrations.ts';
 import { createAppsService, SCHEMA } from './service.ts';
 
 await runProgram({

@@ -9,19 +9,16 @@ import { createSweeper } from '@latchkey/kit/process/sweeper';
 import { createQueueProducer } from '@latchkey/kit/queue/producer';
 import { rpcRoute } from '@latchkey/kit/rpc/route';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
-import { applicationRpc } from './application/application.rpc.ts';
+import { CREATIONS } from './application/application.ts';
+import { appsRpc } from './apps.rpc.ts';
 import type { AppsConfig } from './config.ts';
 import type { AppsContext } from './context.ts';
-import { migrations } from './db/migrations/index.ts';
+import { migrations } from './db/migrations.ts';
 import type { AppsDatabase } from './db/schema.ts';
-import { eventRpc } from './event/event.rpc.ts';
-import { licenseLevelRpc } from './license-level/license-level.rpc.ts';
 import { createRelay, QUEUES } from './relay/relay.ts';
-import { createRetentionSweep } from './retention/retention.ts';
-import { runtimeKeyRpc } from './runtime-key/runtime-key.rpc.ts';
+import { createRetentionSweep, RETENTION_INTERVAL_MS } from './retention/retention.ts';
 import { createSecretKeyCheck } from './runtime-key/runtime-key.ts';
-import { createVault } from './runtime-key/vault.ts';
-import { settingRpc } from './setting/setting.rpc.ts';
+import { Vault } from './runtime-key/vault.ts';
 
 /**
  * The apps service. Its start rejects, and it is not ready, unless SECRET_KEY is the one that the
@@ -35,61 +32,24 @@ export interface AppsService extends DataService {
 export interface AppsOverrides {
   readonly logger?: Logger;
   readonly clock?: () => Date;
-  /** How long events are retained for live clients that reconnect, in hours (decisions 10). */
-  readonly eventHours?: number;
-  /** Events of an application that are retained. */
-  readonly eventCount?: number;
-  /** How long deletions are retained, in days. */
-  readonly deletionDays?: number;
 }
 
 export const SCHEMA = 'apps';
 
-const RETENTION_INTERVAL_MS = 5 * 60_000;
-
-/** Concurrent creations wait only for those of their account. The rate limit of the gateway bounds them all. */
-const CREATIONS = {
-  underWay: Number.POSITIVE_INFINITY,
-  underWayOfKey: 1,
-  size: Number.POSITIVE_INFINITY,
-  sizeOfKey: 200,
-  waitMs: 4_000,
-};
-
 /** Composes the apps service. Nothing is connected before the first call. */
 export function createAppsService(config: AppsConfig, overrides: AppsOverrides = {}): AppsService {
   const { logger = createLogger('apps', config.LOG_LEVEL), clock = () => new Date() } = overrides;
-  const database = createDatabase<AppsDatabase>({
-    url: config.DATABASE_URL,
-    schema: SCHEMA,
-    poolMax: config.DATABASE_POOL_MAX,
-    logger,
-  });
+  const { DATABASE_URL: databaseUrl, DATABASE_POOL_MAX: poolMax, REDIS_URL: redisUrl } = config;
+  const database = createDatabase<AppsDatabase>({ url: databaseUrl, schema: SCHEMA, poolMax, logger });
   const { db, pool } = database;
-  const producer = createQueueProducer({
-    url: config.REDIS_URL,
-    name: 'latchkey-apps-relay',
-    queues: QUEUES,
-    logger,
-    onReady: () => relay.wake(),
-  });
+  const onReady = () => relay.wake();
+  const producer = createQueueProducer({ url: redisUrl, name: 'latchkey-apps-relay', queues: QUEUES, logger, onReady });
   const relay = createRelay({ db, producer, clock }, logger);
-  const { eventHours = 24, eventCount = 1_000, deletionDays = 30 } = overrides;
-  const retention = { eventHours, eventCount, deletionDays };
-  const sweeper = createSweeper({
-    intervalMs: RETENTION_INTERVAL_MS,
-    logger,
-    sweeps: [createRetentionSweep(db, clock, retention)],
-  });
-  const auditSweeper = createAuditSweeper({
-    pool,
-    retentionDays: config.AUDIT_RETENTION_DAYS,
-    logger,
-  });
+  const retentionSweep = createRetentionSweep(db, clock);
   const ctx: AppsContext = {
     db,
     pool,
-    vault: createVault(config.SECRET_KEY),
+    vault: new Vault(config.SECRET_KEY),
     clock,
     wakeRelay: () => relay.wake(),
     rotationsPerHour: config.RUNTIME_KEY_ROTATIONS_PER_HOUR,
@@ -98,26 +58,21 @@ export function createAppsService(config: AppsConfig, overrides: AppsOverrides =
   };
   const checkSecretKey = createSecretKeyCheck(ctx);
   const service = createDataService({
-    databaseUrl: config.DATABASE_URL,
+    databaseUrl,
     schema: SCHEMA,
     pool,
     migrations,
     logger,
-    routes: [
-      rpcRoute(ApplicationService, {
-        ...applicationRpc(ctx),
-        ...settingRpc(ctx),
-        ...licenseLevelRpc(ctx),
-        ...runtimeKeyRpc(ctx),
-        ...eventRpc(ctx),
-      }),
-      auditRoute(pool),
-    ],
+    routes: [rpcRoute(ApplicationService, appsRpc(ctx)), auditRoute(pool)],
     async prepare() {
       await checkSecretKey();
       producer.connect();
     },
-    background: [relay, sweeper, auditSweeper],
+    background: [
+      relay,
+      createSweeper({ intervalMs: RETENTION_INTERVAL_MS, logger, sweeps: [retentionSweep] }),
+      createAuditSweeper({ pool, retentionDays: config.AUDIT_RETENTION_DAYS, logger }),
+    ],
     checkReady: checkSecretKey,
     close: () =>
       stopAll(

@@ -1,5 +1,5 @@
 import specs from '@asyncapi/specs';
-import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import { fromJson } from '@bufbuild/protobuf';
 import { newId } from '@latchkey/kit/validation/id';
 import { ApplicationEventSchema } from '@latchkey/proto/latchkey/apps/v1/event_pb';
 import { Ajv, type AnySchema } from 'ajv';
@@ -8,32 +8,24 @@ import { expect, it } from 'vitest';
 import { asyncApiFor, asyncApiDocument as document } from './asyncapi.ts';
 import { errors } from './errors.ts';
 import { encodeEvent, encodeReady } from './frame/frame.ts';
-import { CLIENT_FRAME_BYTES_MAX, REALTIME_PATH } from './protocol.ts';
+import { MESSAGE_BYTES_MAX } from './server.ts';
 import { CLOSE } from './socket/close-code.ts';
-import { FRAMES_MAX } from './socket/frame-meter.ts';
+import { FRAMES_MAX } from './socket/live-socket.ts';
+import { REALTIME_PATH } from './upgrade/upgrade-request.ts';
 
 const { messages } = document.components;
-const { channels } = document;
-const ID = '019a9e3c-52f0-7c41-b0f3-6d1a8e5f2b90';
+const { ready, ...eventMessages } = messages;
+const exampleOf = (name: string) => messages[name].examples[0].payload;
 
-/** Events that clients do not receive. */
-const INTERNAL = ['runtimeKeyRotated'];
-
-const snapshot = { applicationId: ID, name: 'Engine', status: 'online', version: '1.0', lastSequence: 6 } as const;
-const events = [
-  { case: 'paused', value: { status: 'paused' } },
-  { case: 'resumed', value: { status: 'online' } },
-  { case: 'versionChanged', value: { version: '1.1', previousVersion: '1.0' } },
-  { case: 'deleted', value: {} },
-] as const satisfies Array<MessageInitShape<typeof ApplicationEventSchema>['event']>;
-
-const sent: ReadonlyArray<readonly [string, string | undefined]> = [
-  ['ready', encodeReady(snapshot, false, new Date())],
-  ...events.map((event, i) => {
-    const body = create(ApplicationEventSchema, { event });
-    return [event.case, encodeEvent(ID, { id: newId(), sequence: 7 + i, createdAt: new Date(), event: body })] as const;
-  }),
-];
+/** The frame that is sent for the example of a message. */
+function frameOf(name: string) {
+  const { data, sequence } = exampleOf(name);
+  const snapshot = { ...data, lastSequence: Number(data.lastSequence) };
+  if (name === 'ready') return JSON.parse(encodeReady(snapshot, data.resumed, new Date()));
+  const event = fromJson(ApplicationEventSchema, { [name]: data });
+  const logged = { id: newId(), sequence: Number(sequence), createdAt: new Date(), event };
+  return JSON.parse(encodeEvent(data.applicationId ?? newId(), logged) ?? '');
+}
 
 function compile(schema: AnySchema, options = {}) {
   const ajv = new Ajv({ strict: false, allErrors: true, ...options });
@@ -53,29 +45,32 @@ it('is valid AsyncAPI 3.0, with every reference', () => {
   }
 });
 
-it('has a message for each event of the protocol that clients receive, and ready', () => {
-  const public_ = ApplicationEventSchema.fields.filter(({ localName }) => !INTERNAL.includes(localName));
-  expect(Object.keys(messages).sort()).toEqual([...public_.map(({ localName }) => localName), 'ready'].sort());
-  expect(sent.map(([name]) => name).sort()).toEqual(Object.keys(messages).sort());
+it('has a message with all fields for each event of the protocol, but for the one that clients do not receive', () => {
+  const fieldsOf = Object.fromEntries(
+    ApplicationEventSchema.fields.map(({ localName, message }) => [localName, message?.fields.map((field) => field.jsonName)]),
+  );
+  const described = Object.entries<typeof ready>(eventMessages).map(([name, { payload }]) => {
+    return [name, Object.keys(payload.properties.data.properties ?? {})];
+  });
+  expect({ ...Object.fromEntries(described), runtimeKeyRotated: ['type'] }).toEqual(fieldsOf);
 });
 
-it.each(sent)('describes %s as it is sent, and its example', (name, text) => {
-  const frame = JSON.parse(text ?? '');
-  const { name: type, payload, examples } = messages[name];
+it.each(Object.keys(messages))('describes %s as it is sent, and its example', (name) => {
+  const frame = frameOf(name);
+  const { name: type, payload } = messages[name];
   expect(type).toBe(frame.type);
   const validate = compile(payload);
-  for (const value of [frame, ...examples.map((example: { payload: unknown }) => example.payload)]) {
+  for (const value of [frame, exampleOf(name), { ...frame, later: 1 }]) {
     expect(validate(value), JSON.stringify(validate.errors)).toBe(true);
   }
-  expect(validate({ ...frame, later: 1 })).toBe(true);
+  expect(frame.data).toEqual(exampleOf(name).data);
   for (const property of Object.keys(frame)) expect(validate({ ...frame, [property]: undefined }), property).toBe(false);
-  expect(Object.keys(payload.properties.data.properties ?? {}).sort()).toEqual(Object.keys(frame.data).sort());
 });
 
 it('names the endpoint, its limits, every close code and every rejection', () => {
-  const { realtime } = channels;
+  const { realtime } = document.channels;
   expect(realtime.address).toBe(REALTIME_PATH);
-  expect(realtime.description).toContain(`${CLIENT_FRAME_BYTES_MAX} bytes`);
+  expect(realtime.description).toContain(`${MESSAGE_BYTES_MAX} bytes`);
   expect(realtime.description).toContain(`${FRAMES_MAX} frames`);
   // The WebSocket library closes with the codes of RFC 6455.
   const codes = new Set([1002, 1007, 1008, 1009, ...Object.values(CLOSE).map(({ code }) => code)]);
@@ -89,12 +84,10 @@ it('names the endpoint, its limits, every close code and every rejection', () =>
 });
 
 it.each([
-  [
-    { host: 'live.example.com', 'x-forwarded-proto': 'https' },
-    { host: 'live.example.com', protocol: 'wss' },
-  ],
-  [{ host: 'localhost:8081' }, { host: 'localhost:8081', protocol: 'ws' }],
-  [{ host: 'a b' }, { host: 'localhost', protocol: 'ws' }],
-])('names the server that the client asked: %o', (headers, server) => {
-  expect(asyncApiFor({ headers })).toMatchObject({ servers: { realtime: server } });
+  ['live.example.com', 'https', 'live.example.com', 'wss'],
+  ['localhost:8081', undefined, 'localhost:8081', 'ws'],
+  ['a b', undefined, 'localhost', 'ws'],
+])('names the server that the client asked, at %s over %s', (host, forwarded, expected, protocol) => {
+  const document = asyncApiFor({ headers: { host, 'x-forwarded-proto': forwarded } });
+  expect(document).toMatchObject({ servers: { realtime: { host: expected, protocol } } });
 });

@@ -29,20 +29,6 @@ const processConfig = serviceSettings.extend({
 export type RealtimeConfig = z.output<typeof serviceSettings>;
 export type RealtimeProcessConfig = z.output<typeof processConfig>;
 
-/** Intervals and limits that no operator needs to change; tests shorten them. */
-export const REALTIME_DEFAULTS = {
-  /** Interval of reconciliation: the longest delay of an event while Redis is away. */
-  reconcileMs: 1_000,
-  /** Sockets of one application on a node. */
-  socketsPerApplication: 10_000,
-  /** Interval of pings; two that go unanswered end a socket (decisions 10). */
-  heartbeatMs: 30_000,
-  /** Rejected upgrades of one address; beyond them, all are rejected for the rest of the minute. */
-  rejectionsPerMinute: 600,
-  /** Longest time over which a stop spreads the closing of sockets. */
-  drainMs: 5_000,
-};
-
 /** Reads the service's settings. Throws ConfigError. */
 export function readRealtimeConfig(env: NodeJS.ProcessEnv): RealtimeConfig {
   return readConfig(serviceSettings, env);

@@ -1,13 +1,13 @@
 import { defineErrors } from '@latchkey/kit/errors/errors';
 
-/** What the endpoint refuses before it upgrades (decisions 10). */
+/** Rejections of the endpoint, before it upgrades. */
 export const errors = defineErrors({
   socket_key_invalid: { kind: 'unauthenticated', code: 'api_key_invalid', message: 'The socket key is not valid' },
-  too_many_refusals: { kind: 'rate_limited', message: 'Too many refused connections from this address' },
+  too_many_rejections: { kind: 'rate_limited', message: 'Too many rejected connections from this address' },
   too_many_sockets_of_application: { kind: 'rate_limited', message: 'Too many connections of this application' },
   too_many_sockets_of_address: { kind: 'rate_limited', message: 'Too many connections from this address' },
-  node_full: { kind: 'unavailable', message: 'There is no room for another connection here' },
-  node_stopping: { kind: 'unavailable', message: 'This node is stopping' },
+  node_full: { kind: 'unavailable', message: 'Connection limit of this server reached. Try again later' },
+  node_stopping: { kind: 'unavailable', message: 'This server is stopping. Try again' },
   handshake_invalid: {
     kind: 'invalid',
     message: 'The WebSocket handshake is not valid',
@@ -15,7 +15,7 @@ export const errors = defineErrors({
   },
   protocol_unknown: {
     kind: 'invalid',
-    message: 'Of the sub-protocols, only cloudevents.json is spoken here',
+    message: 'The only supported sub-protocol is cloudevents.json',
     path: 'header.sec-websocket-protocol',
     rule: 'must offer cloudevents.json',
   },
@@ -26,5 +26,5 @@ export const errors = defineErrors({
     rule: 'must be websocket',
   },
   route_not_found: { kind: 'not_found', message: 'Not found' },
-  method_not_allowed: { kind: 'method_not_allowed', message: 'The method is not allowed here', rule: 'must use the method GET' },
+  method_not_allowed: { kind: 'method_not_allowed', message: 'Method not allowed', rule: 'must use the method GET' },
 });

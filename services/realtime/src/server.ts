@@ -10,8 +10,7 @@ import type { Logger } from '@latchkey/kit/log/logger';
 import { WebSocketServer } from 'ws';
 import { asyncApiFor } from './asyncapi.ts';
 import { errors } from './errors.ts';
-import { CLIENT_FRAME_BYTES_MAX, CLOUDEVENTS_PROTOCOL, REALTIME_PATH } from './protocol.ts';
-import { isUpgrade, pathOf } from './upgrade/upgrade-request.ts';
+import { CLOUDEVENTS_PROTOCOL, isUpgrade, pathOf, REALTIME_PATH } from './upgrade/upgrade-request.ts';
 
 const ASYNCAPI_PATH = '/asyncapi.json';
 const UPGRADE_REQUIRED = 426;
@@ -20,6 +19,8 @@ const UPGRADE_REQUIRED = 426;
 const REQUEST_TIMEOUT_MS = 5_000;
 const TIMEOUT_CHECK_INTERVAL_MS = 1_000;
 
+/** Largest message of a client, in bytes. */
+export const MESSAGE_BYTES_MAX = 4_096;
 /** Frames per message. */
 const FRAGMENTS_MAX = 100;
 /** How long a client has to answer a close frame, in milliseconds. */
@@ -27,7 +28,7 @@ const CLOSE_TIMEOUT_MS = 5_000;
 
 /** The WebSocket side of the endpoint, without compression, which takes five times the CPU. */
 export function createWebSocketServer(): WebSocketServer {
-  const options = { maxPayload: CLIENT_FRAME_BYTES_MAX, maxFragments: FRAGMENTS_MAX, closeTimeout: CLOSE_TIMEOUT_MS };
+  const options = { maxPayload: MESSAGE_BYTES_MAX, maxFragments: FRAGMENTS_MAX, closeTimeout: CLOSE_TIMEOUT_MS };
   return new WebSocketServer({
     ...options,
     noServer: true,

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { DescMethodUnary } from '@bufbuild/protobuf';
 import { status } from '@grpc/grpc-js';
-import { migrations as appsMigrations } from '@latchkey/apps/db/migrations/index';
+import { migrations as appsMigrations } from '@latchkey/apps/db/migrations';
 import { migrations as filesMigrations } from '@latchkey/files/db/migrations/index';
 import { migrations as identityMigrations } from '@latchkey/identity/db/migrations/index';
 import { Health } from '@latchkey/proto/health/v1/health_pb';

@@ -5,7 +5,7 @@ import { ApplicationStatus, RuntimeKeyType } from '@latchkey/proto/latchkey/apps
 import { NOT_FOUND, refusalOf } from '@latchkey/testkit/refusal';
 import { describe, expect, it } from 'vitest';
 import { whileFailing } from '../testing/failing-table.ts';
-import { eventsOf, everything, waitersForLocks } from '../testing/rows.ts';
+import { eventsOf, everything, holdLocks, holdRow, waitersForLocks } from '../testing/rows.ts';
 import { type AppsInstance, ASTRAL, type OwnedRef, range, SPACES, UNSTORABLE, useTestApps } from '../testing/test-apps.ts';
 
 const apps = useTestApps();
@@ -30,7 +30,7 @@ describe('a new application', () => {
       status: ApplicationStatus.ONLINE,
     });
     expect((await apps.client.listLicenseLevels(ref)).levels).toEqual([]);
-    expect(await eventsOf(apps.db, ref.applicationId)).toEqual([]);
+    expect(await eventsOf(apps.db, ref)).toEqual([]);
     const keys = [await apps.keysOf(ref), await apps.keysOf(other)];
     for (const { socketKey, httpKey, updatedAt } of keys) {
       expect(socketKey).toMatch(/^lk_sock_[0-9A-Za-z]{32}$/);
@@ -106,31 +106,27 @@ describe('the limit of applications', () => {
   it('leaves connections to other accounts while creations of one wait', async () => {
     const [accountId, other] = [randomUUID(), randomUUID()];
     const instance = apps.connect({ env: { DATABASE_POOL_MAX: '2' } });
-    const blocker = await apps.db.connect();
-    await blocker.query('begin');
-    await blocker.query(`select pg_advisory_xact_lock(hashtextextended('applications/' || $1, 0))`, [accountId]);
+    const lock = `select pg_advisory_xact_lock(hashtextextended('applications/' || $1, 0))`;
+    const release = await holdLocks(apps.db, lock, [accountId]);
     const creations = range(1, 3).map(() => create(accountId, 'Application', instance));
     await waitersForLocks(apps.db, 1);
     expect(await instance.client.listApplications({ accountId: other })).toMatchObject({ applications: [] });
-    await blocker.query('commit');
-    blocker.release();
+    await release();
     await Promise.all(creations);
   });
 });
 
-describe('the owned ids', () => {
-  it('are those of the account, each once, of any number of texts', async () => {
-    const [mine, foreign, deleted] = await Promise.all([apps.createOwned(), apps.createOwned(), apps.createOwned()]);
-    await apps.client.deleteApplication(deleted);
-    const { accountId, applicationId } = mine;
-    const texts = [applicationId, applicationId.toUpperCase(), foreign.applicationId, deleted.applicationId, '', '\0', '\ud800'];
-    const applicationIds = [...texts, ...Array.from({ length: 70_000 }, () => randomUUID())];
-    const found = await apps.client.findOwnedApplications({ accountId: accountId.toUpperCase(), applicationIds });
-    expect(found.applicationIds).toEqual([applicationId]);
-    const { applications } = await apps.client.listApplications({ accountId, filter: { applicationIds } });
-    expect(applications.map(({ id }) => id)).toEqual([applicationId]);
-    expect((await apps.client.findOwnedApplications({ accountId, applicationIds: [] })).applicationIds).toEqual([]);
-  });
+it('the owned ids are those of the account, each once, of any number of texts', async () => {
+  const [mine, foreign, deleted] = await Promise.all([apps.createOwned(), apps.createOwned(), apps.createOwned()]);
+  await apps.client.deleteApplication(deleted);
+  const { accountId, applicationId } = mine;
+  const texts = [applicationId, applicationId.toUpperCase(), foreign.applicationId, deleted.applicationId, '', '\0', '\ud800'];
+  const applicationIds = [...texts, ...Array.from({ length: 70_000 }, () => randomUUID())];
+  const found = await apps.client.findOwnedApplications({ accountId: accountId.toUpperCase(), applicationIds });
+  expect(found.applicationIds).toEqual([applicationId]);
+  const { applications } = await apps.client.listApplications({ accountId, filter: { applicationIds } });
+  expect(applications.map(({ id }) => id)).toEqual([applicationId]);
+  expect((await apps.client.findOwnedApplications({ accountId, applicationIds: [] })).applicationIds).toEqual([]);
 });
 
 describe('a deletion', () => {
@@ -153,25 +149,21 @@ describe('a deletion', () => {
     const rejected = calls.filter((call) => call.status === 'rejected');
     expect(rejected).toHaveLength(7);
     for (const { reason } of rejected) expect(await refusalOf(Promise.reject(reason))).toEqual(NOT_FOUND);
-    expect(await eventsOf(apps.db, ref.applicationId)).toMatchObject([{ type: 'deleted' }]);
+    expect(await eventsOf(apps.db, ref)).toMatchObject([{ type: 'deleted' }]);
   });
 
   it('comes before the changes that wait for its row, which fail', async () => {
     const ref = await apps.createOwned();
-    const holder = await apps.db.connect();
-    await holder.query('begin');
-    await holder.query('select 1 from application where id = $1 for update', [ref.applicationId]);
+    const release = await holdRow(apps.db, ref);
     const changes = [
       apps.set(ref, 'version', '2'),
       apps.client.replaceLicenseLevels({ ...ref, levels: ['gold'] }),
       apps.client.rotateRuntimeKey({ ...ref, type: RuntimeKeyType.HTTP }),
     ].map(refusalOf);
     await waitersForLocks(apps.db, changes.length);
-    await holder.query('delete from application where id = $1', [ref.applicationId]);
-    await holder.query('commit');
-    holder.release();
+    await release(`delete from application where id = '${ref.applicationId}'`);
     expect(await Promise.all(changes)).toEqual([NOT_FOUND, NOT_FOUND, NOT_FOUND]);
-    expect(await eventsOf(apps.db, ref.applicationId)).toEqual([]);
+    expect(await eventsOf(apps.db, ref)).toEqual([]);
   });
 });
 
@@ -179,7 +171,7 @@ describe('the audit log', () => {
   const entriesOf = (accountId: string) => auditReader(apps.service.routes)(accountId);
   const rotate = (ref: OwnedRef) => apps.client.rotateRuntimeKey({ ...ref, type: 2 }, FOR_SOMEBODY);
 
-  it('has every change of an application, by whom and with what', async () => {
+  it('has every change of an application with its actor, names and values', async () => {
     const accountId = randomUUID();
     const { applicationId } = await apps.client.createApplication({ accountId, name: ' Engine ' }, FOR_SOMEBODY);
     const ref = { accountId, applicationId };
@@ -218,11 +210,12 @@ describe('the audit log', () => {
   });
 
   it.each<[string, 'update' | 'delete', (ref: OwnedRef) => Promise<unknown>]>([
-    ['a setting', 'update', (ref) => apps.set(ref, 'version', '3.0')],
+    ['the status', 'update', (ref) => apps.set(ref, 'status', 'paused')],
+    ['the version', 'update', (ref) => apps.set(ref, 'version', '3.0')],
     ['the levels', 'update', (ref) => apps.client.replaceLicenseLevels({ ...ref, levels: ['a'] })],
     ['a key', 'update', rotate],
     ['the application', 'delete', (ref) => apps.client.deleteApplication(ref)],
-  ])('and a change of %s are committed together or not at all', async (_, operation, change) => {
+  ])('a change of %s and its event are committed together or not at all', async (_, operation, change) => {
     const ref = await apps.createOwned();
     const { applicationId } = ref;
     const before = [await everything(apps.db), await entriesOf(ref.accountId)];

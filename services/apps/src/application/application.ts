@@ -1,37 +1,33 @@
 import type { Acting } from '@latchkey/audit/actor';
 import { newId, parseId } from '@latchkey/kit/validation/id';
 import { hasLength, withoutInvisible } from '@latchkey/kit/validation/text';
-import type { Kysely } from 'kysely';
+import { recordChange } from '../audit/actions.ts';
 import type { AppsContext } from '../context.ts';
-import type { AppsDatabase } from '../db/schema.ts';
 import { errors } from '../errors.ts';
-import {
-  countApplications,
-  insertApplication,
-  lockAccount,
-  removeApplication,
-  selectApplications,
-  selectOwnedIds,
-} from './application.store.ts';
-import { type ApplicationRef, changeApplication, recordApplication } from './owned-application.ts';
+import * as store from './application.store.ts';
+import { type ApplicationRef, changeApplication, parseRef } from './change-application.ts';
 import { parsePage } from './page.ts';
 
-/** A list item with its runtime keys in clear (specification 2.1). */
-export interface Application {
-  readonly id: string;
-  readonly name: string;
-  readonly socketKey: string;
-  readonly httpKey: string;
-  readonly keysUpdatedAt: Date;
-}
+/**
+ * Concurrent creations wait only for those of their account. The gateway's rate limit bounds them
+ * all.
+ */
+export const CREATIONS = {
+  underWay: Number.POSITIVE_INFINITY,
+  underWayOfKey: 1,
+  size: Number.POSITIVE_INFINITY,
+  sizeOfKey: 200,
+  waitMs: 4_000,
+};
 
 /**
- * Creates an application with the defaults of decisions 6.
+ * Creates an application with the defaults of the schema.
  *
- * @param nameText 6 to 32 code points in NFC, without invisible ones and white space around; it need not be unique
+ * @param nameText 6 to 32 code points in NFC, without invisible ones and white space around; it
+ *   need not be unique
  * @returns the new application's id
- * @throws `account_id_invalid`, `application_name_invalid`, `applications_limit_exceeded`, and `dependency_unavailable` if too
- *   many creations of the account wait
+ * @throws `account_id_invalid`, `application_name_invalid`, `applications_limit_exceeded`, and
+ *   `dependency_unavailable` if too many creations of the account wait
  */
 export async function createApplication(ctx: Acting<AppsContext>, accountText: string, nameText: string): Promise<string> {
   const accountId = parseAccountId(accountText);
@@ -47,8 +43,9 @@ async function insertNewApplication(ctx: Acting<AppsContext>, accountId: string,
   const socketKey = ctx.vault.create('socketKey', id);
   const httpKey = ctx.vault.create('httpKey', id);
   await ctx.db.transaction().execute(async (tx) => {
-    await checkRoom(ctx, tx, accountId);
-    await insertApplication(tx, {
+    await store.lockAccount(tx, accountId);
+    if ((await store.countApplications(tx, accountId)) >= ctx.applicationsMax) throw errors.applications_limit_exceeded();
+    await store.insertApplication(tx, {
       id,
       account_id: accountId,
       name,
@@ -59,20 +56,14 @@ async function insertNewApplication(ctx: Acting<AppsContext>, accountId: string,
       runtime_keys_updated_at: now,
       created_at: now,
     });
-    await recordApplication(ctx, tx, { accountId, applicationId: id }, 'application.created', { name });
+    await recordChange(ctx, tx, { accountId, applicationId: id }, 'application.created', { name });
   });
   return id;
 }
 
-/** Throws if the account is at its limit. Concurrent creations wait for the transaction. */
-async function checkRoom({ applicationsMax }: AppsContext, tx: Kysely<AppsDatabase>, accountId: string): Promise<void> {
-  await lockAccount(tx, accountId);
-  if ((await countApplications(tx, accountId)) >= applicationsMax) throw errors.applications_limit_exceeded();
-}
-
 /** The number of applications of an account and its limit. Throws `account_id_invalid`. */
 export async function getApplicationUsage(ctx: AppsContext, accountText: string): Promise<{ count: number; countMax: number }> {
-  const count = await countApplications(ctx.db, parseAccountId(accountText));
+  const count = await store.countApplications(ctx.db, parseAccountId(accountText));
   return { count, countMax: ctx.applicationsMax };
 }
 
@@ -86,26 +77,24 @@ export interface ListRequest {
 }
 
 /**
- * A page of applications, oldest first. An empty token marks the last page.
+ * A page of applications with their runtime keys in clear (specification 2.1), oldest first. An
+ * empty token marks the last page.
  *
  * @throws `account_id_invalid`, `page_token_invalid`
  */
-export async function listApplications(
-  ctx: AppsContext,
-  request: ListRequest,
-): Promise<{ applications: Application[]; nextPageToken: string }> {
+export async function listApplications(ctx: AppsContext, request: ListRequest) {
   const accountId = parseAccountId(request.accountId);
   const ids = request.applicationIds && parseIds(request.applicationIds);
   const page = parsePage(request.pageSize, request.pageToken);
   if (ids?.length === 0) return { applications: [], nextPageToken: '' };
-  const rows = await selectApplications(ctx.db, accountId, { ids, after: page.after, limit: page.size + 1 });
+  const rows = await store.selectApplications(ctx.db, accountId, { ids, after: page.after, limit: page.size + 1 });
   const { shown, nextPageToken } = page.cut(rows, (row) => ({ createdAt: new Date(row.created_ms), id: row.id }));
   const applications = shown.map((row) => ({
     id: row.id,
     name: row.name,
-    socketKey: ctx.vault.open('socketKey', row.id, row.socket_key_sealed),
-    httpKey: ctx.vault.open('httpKey', row.id, row.http_key_sealed),
-    keysUpdatedAt: new Date(row.runtime_keys_updated_ms),
+    socketKey: ctx.vault.open('socketKey', row.id, row.socket_key_hex),
+    httpKey: ctx.vault.open('httpKey', row.id, row.http_key_hex),
+    keysUpdatedAt: new Date(row.keys_updated_ms),
   }));
   return { applications, nextPageToken };
 }
@@ -114,7 +103,7 @@ export async function listApplications(
 export async function findOwnedApplications(ctx: AppsContext, accountText: string, texts: readonly string[]): Promise<string[]> {
   const accountId = parseAccountId(accountText);
   const ids = parseIds(texts);
-  return ids.length === 0 ? [] : selectOwnedIds(ctx.db, accountId, ids);
+  return ids.length === 0 ? [] : store.selectOwnedIds(ctx.db, accountId, ids);
 }
 
 /**
@@ -125,8 +114,36 @@ export async function findOwnedApplications(ctx: AppsContext, accountText: strin
 export async function deleteApplication(ctx: Acting<AppsContext>, ref: ApplicationRef): Promise<void> {
   await changeApplication(ctx, ref, async ({ tx, row, addEvent, record }) => {
     await addEvent({ case: 'deleted', value: {} }, ctx.clock());
-    await removeApplication(tx, row.id);
+    await store.removeApplication(tx, row.id);
     await record('application.deleted', { name: row.name });
+  });
+}
+
+/** The license levels in the order they were given. Throws `application_not_found`. */
+export async function listLicenseLevels(ctx: AppsContext, ref: ApplicationRef): Promise<string[]> {
+  const { accountId, applicationId } = parseRef(ref);
+  const levels = await store.selectLevels(ctx.db, accountId, applicationId);
+  if (!levels) throw errors.application_not_found();
+  return levels;
+}
+
+/**
+ * Replaces the whole set of license levels, in the order given.
+ *
+ * @param given at least one, each 1 to 16 code points after trimming, each once (specification 2.3)
+ * @throws `license_levels_invalid`, `application_not_found`
+ */
+export async function replaceLicenseLevels(
+  ctx: Acting<AppsContext>,
+  ref: ApplicationRef,
+  given: readonly string[],
+): Promise<void> {
+  const levels = given.map((level) => level.trim());
+  const isValid = levels.length > 0 && new Set(levels).size === levels.length && levels.every((level) => hasLength(level, 1, 16));
+  if (!isValid) throw errors.license_levels_invalid();
+  await changeApplication(ctx, ref, async ({ tx, row, record }) => {
+    await store.updateApplication(tx, row.id, { license_levels: levels });
+    await record('application.license_levels_replaced', { levels });
   });
 }
 

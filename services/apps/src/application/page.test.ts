@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { refusalOf } from '@latchkey/testkit/refusal';
 import { describe, expect, it } from 'vitest';
-import { range, useTestApps } from '../testing/test-apps.ts';
+import { useTestApps } from '../testing/test-apps.ts';
 
 const apps = useTestApps();
 
@@ -53,7 +53,7 @@ describe('the list of applications', () => {
     }
   });
 
-  it('continues in the right place if applications come and go between two pages', async () => {
+  it('skips and repeats none of the others if applications come and go between two pages', async () => {
     const accountId = randomUUID();
     const ids = await createInGroups(accountId, [3, 3]);
     const { nextPageToken: pageToken } = await apps.client.listApplications({ accountId, pageSize: 2 });
@@ -64,14 +64,6 @@ describe('the list of applications', () => {
     const foreign = await apps.createOwned();
     const other = await apps.client.listApplications({ accountId: foreign.accountId, pageToken });
     expect(other.applications.map(({ id }) => id)).toEqual([foreign.applicationId]);
-  });
-
-  it('has pages of 1,000 at most', { timeout: 60_000 }, async () => {
-    const { accountId } = await apps.createOwned();
-    const { client } = apps.connect({ env: { APPLICATIONS_LIMIT: '1001' } });
-    for (let i = 0; i < 20; i += 1)
-      await Promise.all(range(1, 50).map(() => client.createApplication({ accountId, name: 'Application' })));
-    expect((await pagesOf(accountId, 0)).map((page) => page.length)).toEqual([1_000, 1]);
   });
 
   it('has only the filtered applications of the account, each once; an empty filter matches none', async () => {

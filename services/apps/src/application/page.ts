@@ -1,25 +1,26 @@
 import { parseId } from '@latchkey/kit/validation/id';
 import { errors } from '../errors.ts';
-import type { PageStart } from './application.store.ts';
 
 const PAGE_SIZE_MAX = 1_000;
 
-/** A page to read. */
-export interface Page {
-  readonly size: number;
-  /** The last row of the page before; undefined on the first. */
-  readonly after: PageStart | undefined;
-  /** Cuts rows, of which one more than `size` was read, to the page, and returns the token of the next one. */
-  cut<Row>(rows: readonly Row[], startOf: (row: Row) => PageStart): { shown: readonly Row[]; nextPageToken: string };
+/** A page begins after this row. */
+export interface PageStart {
+  readonly createdAt: Date;
+  readonly id: string;
 }
 
-/** Parses a page size (0 means the most, 1,000) and a page token (empty means the first page). Throws `page_token_invalid`. */
-export function parsePage(pageSize: number, token: string): Page {
+/**
+ * Parses a page size (0 means the most, 1,000) and a page token (empty means the first page).
+ *
+ * @throws `page_token_invalid`
+ */
+export function parsePage(pageSize: number, token: string) {
   const size = parsePageSize(pageSize);
   return {
     size,
     after: token === '' ? undefined : parseToken(token),
-    cut(rows, startOf) {
+    /** Cuts rows, of which one more than `size` was read, to the page, with the next one's token. */
+    cut<Row>(rows: readonly Row[], startOf: (row: Row) => PageStart): { shown: readonly Row[]; nextPageToken: string } {
       const shown = rows.slice(0, size);
       const last = shown.at(-1);
       return { shown, nextPageToken: last && rows.length > size ? toToken(startOf(last)) : '' };

@@ -24,7 +24,7 @@ export interface ApplicationTable extends SettingColumns {
   http_key_sealed: Buffer;
   /** When either key was last rotated. */
   runtime_keys_updated_at: Date;
-  /** Times of the successful rotations of the last hour, in their order: clocks of processes may differ. */
+  /** Times of the successful rotations of the last hour, in the order they were made. */
   recent_rotations: ColumnType<Date[], Date[] | undefined, Date[]>;
   /** `sequence` of the newest event for live clients. */
   last_sequence: ColumnType<string, number | undefined, number>;

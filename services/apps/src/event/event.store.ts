@@ -1,22 +1,11 @@
-import { type Insertable, type Kysely, sql } from 'kysely';
+import { type Insertable, type Kysely, type Selectable, sql } from 'kysely';
 import type pg from 'pg';
-import type { PageStart } from '../application/application.store.ts';
-import type { ApplicationEventTable, AppsDatabase } from '../db/schema.ts';
-
-export type NewEventRow = Insertable<ApplicationEventTable>;
+import type { PageStart } from '../application/page.ts';
+import type { ApplicationEventTable, ApplicationTable, AppsDatabase } from '../db/schema.ts';
 
 /** Adds a row to the event log. */
-export async function insertEvent(db: Kysely<AppsDatabase>, row: NewEventRow): Promise<void> {
+export async function insertEvent(db: Kysely<AppsDatabase>, row: Insertable<ApplicationEventTable>): Promise<void> {
   await db.insertInto('application_event').values(row).execute();
-}
-
-/** An event for live clients. */
-export interface SequencedEventRow {
-  readonly id: string;
-  readonly sequence: string;
-  readonly type: string;
-  readonly data: unknown;
-  readonly created_at: Date;
 }
 
 /** Named: every node with live connections runs it after each gap. */
@@ -26,39 +15,29 @@ const SELECT_AFTER = {
     where application_id = $1 and sequence > $2 order by sequence limit $3`,
 };
 
+type SequencedEvent = Selectable<ApplicationEventTable> & { readonly sequence: string };
+
 /** The events of an application after a sequence, in order. */
 export async function selectEventsAfter(pool: pg.Pool, applicationId: string, sequence: bigint, limit: number) {
-  const { rows } = await pool.query<SequencedEventRow>({ ...SELECT_AFTER, values: [applicationId, sequence, limit] });
+  const { rows } = await pool.query<Pick<SequencedEvent, 'id' | 'sequence' | 'type' | 'data' | 'created_at'>>({
+    ...SELECT_AFTER,
+    values: [applicationId, sequence, limit],
+  });
   return rows;
 }
 
 /** Deletions of all accounts in the event log, in order. */
 export async function selectDeletions(
   db: Kysely<AppsDatabase>,
-  page: { readonly since: Date | undefined; readonly after: PageStart | undefined; readonly limit: number },
+  { since, after, limit }: { readonly since: Date | undefined; readonly after: PageStart | undefined; readonly limit: number },
 ) {
-  const { since, after, limit } = page;
-  let query = db
-    .selectFrom('application_event')
-    .select(['application_id', 'account_id', 'created_at'])
-    // A literal, since a generic plan could not use the index of this type.
-    .where('type', '=', sql.lit('deleted'))
-    .orderBy('created_at')
-    .orderBy('application_id')
-    .limit(limit);
-  if (since) query = query.where('created_at', '>=', since);
-  if (after)
-    query = query.where(({ eb, refTuple, tuple }) =>
-      eb(refTuple('created_at', 'application_id'), '>', tuple(after.createdAt, after.id)),
-    );
-  return query.execute();
-}
-
-/** What shows whether the live clients of an application are up to date. */
-export interface LiveStateRow {
-  readonly id: string;
-  readonly last_sequence: string;
-  readonly socket_key_hash: Buffer;
+  const isSince = since ? sql`and created_at >= ${since}` : sql``;
+  const isAfter = after ? sql`and (created_at, application_id) > (${after.createdAt}, ${after.id})` : sql``;
+  // The type is a literal, since a generic plan could not use the index of this type.
+  const { rows } = await sql<Pick<SequencedEvent, 'application_id' | 'account_id' | 'created_at'>>`
+    select application_id, account_id, created_at from application_event where type = 'deleted' ${isSince} ${isAfter}
+    order by created_at, application_id limit ${limit}`.execute(db);
+  return rows;
 }
 
 /** Named: every node with live connections runs it every few seconds. */
@@ -67,8 +46,11 @@ const SELECT_LIVE_STATES = {
   text: 'select id, last_sequence, socket_key_hash from application where id = any($1::uuid[])',
 };
 
-/** The states of those of the applications that exist, in no order. */
-export async function selectLiveStates(pool: pg.Pool, ids: readonly string[]): Promise<LiveStateRow[]> {
-  const { rows } = await pool.query<LiveStateRow>({ ...SELECT_LIVE_STATES, values: [ids] });
+/** What shows whether live clients are up to date, of those applications that exist, in no order. */
+export async function selectLiveStates(pool: pg.Pool, ids: readonly string[]) {
+  const { rows } = await pool.query<Pick<Selectable<ApplicationTable>, 'id' | 'last_sequence' | 'socket_key_hash'>>({
+    ...SELECT_LIVE_STATES,
+    values: [ids],
+  });
   return rows;
 }

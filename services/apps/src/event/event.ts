@@ -1,65 +1,60 @@
 import { create, fromJson, type JsonValue, type MessageInitShape, toJson } from '@bufbuild/protobuf';
 import { currentOrigin } from '@latchkey/kit/log/request-context';
 import { newId, parseId } from '@latchkey/kit/validation/id';
-import { type ApplicationEvent, ApplicationEventSchema } from '@latchkey/proto/latchkey/apps/v1/event_pb';
+import { ApplicationEventSchema } from '@latchkey/proto/latchkey/apps/v1/event_pb';
+import type { Kysely } from 'kysely';
 import type { ApplicationRow } from '../application/application.store.ts';
 import { parsePage, parsePageSize } from '../application/page.ts';
 import type { AppsContext } from '../context.ts';
+import type { AppsDatabase } from '../db/schema.ts';
 import { errors } from '../errors.ts';
 import { fingerprintOf } from '../runtime-key/vault.ts';
-import { type NewEventRow, selectDeletions, selectEventsAfter, selectLiveStates } from './event.store.ts';
+import { insertEvent, selectDeletions, selectEventsAfter, selectLiveStates } from './event.store.ts';
 
-/** An event, as the protocol's oneof says it. */
+/** An event of the protocol's oneof. */
 export type EventBody = Exclude<NonNullable<MessageInitShape<typeof ApplicationEventSchema>['event']>, { case: undefined }>;
 
-/** Events that live clients are not notified of. */
-const SILENT = new Set<EventBody['case']>(['runtimeKeyRotated']);
+/** The event that live clients are not notified of; it has no `sequence`. */
+const INTERNAL_EVENT: EventBody['case'] = 'runtimeKeyRotated';
 
 /**
- * The row of the log for an event. Its `sequence` is the application's next, or null if live clients are not notified. The caller
- * stores the row and the new `last_sequence` in the transaction of the change.
+ * Adds an event to the log. Its `sequence` is the application's next: the caller stores it as
+ * `last_sequence`, in the same transaction.
  *
  * @param application the application before the change, whose row is locked
  */
-export function toEventRow(
-  application: Pick<ApplicationRow, 'id' | 'account_id' | 'last_sequence'>,
+export async function logEvent(
+  tx: Kysely<AppsDatabase>,
+  application: ApplicationRow,
   event: EventBody,
   now: Date,
-): NewEventRow {
+): Promise<void> {
   const type = ApplicationEventSchema.field[event.case].name;
   const message = create(ApplicationEventSchema, { event });
   const origin = currentOrigin();
   const json = toJson(ApplicationEventSchema, message, { useProtoFieldName: true }) as Record<string, JsonValue>;
-  return {
+  await insertEvent(tx, {
     id: newId(),
     application_id: application.id,
     account_id: application.account_id,
-    sequence: SILENT.has(event.case) ? null : Number(application.last_sequence) + 1,
+    sequence: event.case === INTERNAL_EVENT ? null : Number(application.last_sequence) + 1,
     type,
     data: JSON.stringify(json[type]),
     created_at: now,
     call_origin: origin && JSON.stringify(origin),
-  };
-}
-
-/** An event for live clients in the log. */
-export interface LoggedEvent {
-  readonly id: string;
-  readonly sequence: bigint;
-  readonly createdAt: Date;
-  readonly event: ApplicationEvent;
+  });
 }
 
 /**
- * A page of the events for live clients of an application, in order of `sequence` and without gaps: changes of one application
- * follow one another. The first is a later one than requested if the log does not go back so far.
+ * A page of an application's events for live clients, in order of `sequence` and without gaps. It
+ * begins later than requested if the log does not go back so far.
  *
  * @throws `page_token_invalid` for a page size out of bounds
  */
 export async function listEvents(
   ctx: AppsContext,
   request: { readonly applicationId: string; readonly afterSequence: bigint; readonly pageSize: number },
-): Promise<LoggedEvent[]> {
+) {
   const limit = parsePageSize(request.pageSize);
   const applicationId = parseId(request.applicationId);
   if (!applicationId) return [];
@@ -69,13 +64,6 @@ export async function listEvents(
     const event = fromJson(ApplicationEventSchema, { [type]: data as JsonValue }, { ignoreUnknownFields: true });
     return { id, sequence: BigInt(sequence), createdAt: created_at, event };
   });
-}
-
-/** A deleted application. */
-export interface Deletion {
-  readonly applicationId: string;
-  readonly accountId: string;
-  readonly deletedAt: Date;
 }
 
 /** Largest time of PostgreSQL and of page tokens, in milliseconds. */
@@ -90,7 +78,7 @@ const TIME_MS_MAX = 99_999_999_999_999;
 export async function listDeletions(
   ctx: AppsContext,
   request: { readonly since: Date | undefined; readonly pageSize: number; readonly pageToken: string },
-): Promise<{ deletions: Deletion[]; nextPageToken: string }> {
+) {
   const { since } = request;
   const page = parsePage(request.pageSize, request.pageToken);
   if (since && !(Math.abs(since.getTime()) <= TIME_MS_MAX)) throw errors.page_token_invalid();
@@ -107,7 +95,8 @@ export async function listDeletions(
 const LIVE_STATES_MAX = 1_000;
 
 /**
- * What shows whether the live clients of applications are up to date: one state for each id that exists, in no order.
+ * What shows whether the live clients of applications are up to date: one state for each id that
+ * exists, in no order.
  *
  * @throws `page_token_invalid` for more than 1,000 ids
  */

@@ -4,7 +4,7 @@ import type { ApplicationEventTable, AppsDatabase } from '../db/schema.ts';
 /** An event to deliver. */
 export type EventRow = Omit<Selectable<ApplicationEventTable>, 'delivered_at'>;
 
-/** The oldest undelivered events, locked until the transaction ends, except those that another relay has locked. */
+/** The oldest undelivered events that no other relay has locked, locked until the transaction ends. */
 export async function lockUndelivered(tx: Kysely<AppsDatabase>, limit: number): Promise<EventRow[]> {
   return tx
     .selectFrom('application_event')
@@ -22,11 +22,10 @@ const BACKLOG_MAX = 10_000;
 
 /** The number of undelivered events, and the age of the oldest. */
 export async function selectBacklog(db: Kysely<AppsDatabase>): Promise<{ count: number; oldestSeconds: number }> {
-  const { rows } = await sql<{ count: number; oldestSeconds: number }>`
+  const query = sql<{ count: number; oldestSeconds: number }>`
     select count(*)::int as count, coalesce(extract(epoch from now() - min(created_at)), 0)::float8 as "oldestSeconds"
-    from (select created_at from application_event where delivered_at is null order by id limit ${BACKLOG_MAX}::int) waiting`.execute(
-    db,
-  );
+    from (select created_at from application_event where delivered_at is null order by id limit ${BACKLOG_MAX}::int) waiting`;
+  const { rows } = await query.execute(db);
   return rows[0] ?? { count: 0, oldestSeconds: 0 };
 }
 

@@ -1,20 +1,19 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { fileURLToPath } from 'node:url';
+import { createDatabase } from '@latchkey/kit/database/database';
 import { createLogger } from '@latchkey/kit/log/logger';
+import type { QueueJob } from '@latchkey/kit/queue/job';
+import { createQueueProducer } from '@latchkey/kit/queue/producer';
 import { ApplicationEventSchema } from '@latchkey/proto/latchkey/apps/v1/event_pb';
 import { eventually } from '@latchkey/testkit/eventually';
 import { type OwnRedis, startOwnRedis } from '@latchkey/testkit/own-redis';
 import { refusalOf } from '@latchkey/testkit/refusal';
 import { statementsOf } from '@latchkey/testkit/statements';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import type { AppsDatabase } from '../db/schema.ts';
 import { whileFailing } from '../testing/failing-table.ts';
 import { readQueue } from '../testing/queue-reader.ts';
 import { eventsOf, insertDeletions, insertVersionChanges, undelivered } from '../testing/rows.ts';
 import { range, useTestApps } from '../testing/test-apps.ts';
-import { QUEUES } from './relay.ts';
-
-const RELAY = fileURLToPath(new URL('../testing/relay-process.ts', import.meta.url));
+import { createRelay, QUEUES } from './relay.ts';
 
 const apps = useTestApps();
 let redis: OwnRedis;
@@ -29,7 +28,7 @@ beforeEach(async () => {
 
 /** An instance that delivers, until the test ends. */
 async function startDelivering() {
-  const instance = apps.connect({ env: { REDIS_URL: redis.url }, logger: createLogger('apps', 'silent') });
+  const instance = apps.connect({ env: { REDIS_URL: redis.url } });
   onTestFinished(() => instance.service.stop());
   await instance.service.start();
   return instance;
@@ -55,7 +54,7 @@ describe('the relay', () => {
     await setText('version', '2.0');
     await client.rotateRuntimeKey({ ...ref, type: 1 });
     await client.deleteApplication(ref);
-    const jobs = (await eventsOf(apps.db, ref.applicationId)).map(({ id, type, sequence, data, created_at }) => {
+    const jobs = (await eventsOf(apps.db, ref)).map(({ id, type, sequence, data, created_at }) => {
       return { id, name: type, data: { ...ref, id, type, sequence, data, createdAt: created_at.toISOString() } };
     });
     const types = ApplicationEventSchema.fields.map(({ name }) => name);
@@ -117,19 +116,31 @@ describe('the relay', () => {
     ['before it has added the jobs to files', 'before', 'files', 0],
     ['after it has added the jobs to files', 'after', 'files', 100],
     ['after it has added the jobs to realtime', 'after', 'realtime', 100],
-  ])('that is killed %s loses nothing: another delivers the events', async (_, when, queue, added) => {
+  ])('that fails %s loses nothing: the next delivery adds the rest, and no job twice', async (_, when, failing, added) => {
     const expected = await insertDeletions(apps.db, 130);
-    const child = spawn(process.execPath, [RELAY, apps.url, redis.url, queue, when], { stdio: 'inherit' });
-    onTestFinished(() => void child.kill('SIGKILL'));
-    expect(await once(child, 'exit')).toEqual([null, 'SIGKILL']);
-    expect(await redis.ask((client) => client.llen(`latchkey:queue:${queue}:wait`))).toBe(added);
-    // PostgreSQL rolls back once it has noticed that the connection is gone.
-    await eventually(async () => expect(await undelivered(apps.db)).toHaveLength(130));
+    const logger = createLogger('relay', 'silent');
+    const database = createDatabase<AppsDatabase>({ url: apps.url, schema: 'apps', logger });
+    const queues = createQueueProducer({ url: redis.url, name: 'failing', queues: QUEUES, logger });
+    const failed = Promise.withResolvers<void>();
+    const add = async (queue: string, jobs: readonly QueueJob[]) => {
+      if (queue !== failing || when === 'after') await eventually(() => queues.add(queue, jobs));
+      if (queue !== failing) return true;
+      failed.resolve();
+      throw new Error('the process was killed');
+    };
+    const relay = createRelay({ db: database.db, producer: { add }, clock: () => new Date() }, logger);
+    queues.connect();
+    relay.start();
+    await failed.promise;
+    await relay.stop();
+    await queues.close();
+    await database.close();
+    expect(await redis.ask((client) => client.llen(`latchkey:queue:${failing}:wait`))).toBe(added);
+    expect(await undelivered(apps.db)).toHaveLength(130);
     await startDelivering();
     await allDelivered();
-    const reader = read(queue);
+    const reader = read(failing);
     await eventually(() => expect(reader.applications()).toEqual(expected));
-    // Jobs that wait already are not added again.
     expect(reader.jobs).toHaveLength(130);
   });
 });

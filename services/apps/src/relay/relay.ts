@@ -19,14 +19,16 @@ export const BATCH_MAX = 100;
 /** How often the log is polled for events of processes that have died, in milliseconds. */
 const POLL_INTERVAL_MS = 1_000;
 
-/** What events are delivered with. */
-export interface Delivery {
+interface Delivery {
   readonly db: Kysely<AppsDatabase>;
   readonly producer: Pick<QueueProducer, 'add'>;
   readonly clock: () => Date;
 }
 
-/** Delivers events from the log to the queues when woken, and by polling. Any number of processes may share a log. */
+/**
+ * Delivers events from the log to the queues when woken, and by polling. Any number of processes
+ * may share a log.
+ */
 export function createRelay(delivery: Delivery, logger: Logger): Sweeper {
   const deliverAll = async (signal: AbortSignal) => {
     while ((await deliverBatch(delivery)) === BATCH_MAX && !signal.aborted);
@@ -50,8 +52,9 @@ export function createRelay(delivery: Delivery, logger: Logger): Sweeper {
 }
 
 /**
- * Adds the jobs of the oldest undelivered events to the queues, those of one application in order of `sequence`, then marks the events.
- * After a failure in between, the jobs are added again under the same ids, so that every event is delivered at least once.
+ * Adds the jobs of the oldest undelivered events to the queues, those of one application in order
+ * of `sequence`, then marks the events. After a failure in between, the jobs are added again under
+ * the same ids, so that every event is delivered at least once.
  *
  * @returns the number of events
  */
@@ -72,7 +75,6 @@ async function deliverBatch({ db, producer, clock }: Delivery): Promise<number> 
   });
 }
 
-/** The event as its consumers get it. */
 function toJob(row: EventRow): QueueJob {
   return {
     id: row.id,

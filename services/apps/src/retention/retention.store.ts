@@ -1,24 +1,23 @@
 import { type Kysely, sql } from 'kysely';
 import type { AppsDatabase } from '../db/schema.ts';
 
-/** Events at least as old as these times are not retained, nor are those beyond the newest `count` of an application. */
-export interface Retained {
-  readonly eventsAfter: Date;
-  readonly deletionsAfter: Date;
-  readonly count: number;
-}
-
-/** Any number that nothing else locks: one process deletes at a time, so that readers never see a gap. */
+/** Any number that nothing else locks: one process deletes at a time, so that no reader sees a gap. */
 const RETENTION_LOCK = 6_110_240;
 
 /**
- * Deletes events that are not retained, up to `limit`, unless another process does. Of the events for live clients these are always
- * the oldest of an application: what is left has no gaps, even while an event waits for delivery or the clocks of processes
- * differ. The statement visits the ends of each application in the index, not the events in between.
+ * Deletes events that are not retained, up to `limit`, unless another process does. Of the events
+ * for live clients these are always the oldest of an application: what is left has no gaps, even
+ * while an event waits for delivery or the clocks of processes differ. The statement visits the
+ * ends of each application in the index, not the events in between.
  *
+ * @param retained events younger than these times are, of the newest `count` of an application
  * @returns how many were deleted
  */
-export async function deleteExpiredEvents(db: Kysely<AppsDatabase>, retained: Retained, limit: number): Promise<number> {
+export async function deleteExpiredEvents(
+  db: Kysely<AppsDatabase>,
+  retained: { readonly eventsAfter: Date; readonly deletionsAfter: Date; readonly count: number },
+  limit: number,
+): Promise<number> {
   const { numAffectedRows } = await sql`
     with recursive application (id) as (
       select first.application_id from (select pg_try_advisory_xact_lock(${RETENTION_LOCK}::bigint) as is_held) lock

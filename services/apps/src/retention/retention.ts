@@ -3,15 +3,17 @@ import type { Kysely } from 'kysely';
 import type { AppsDatabase } from '../db/schema.ts';
 import { deleteExpiredEvents } from './retention.store.ts';
 
-/** How long the log retains events. */
-export interface Retention {
+/** How long the log retains events; docs/events.md promises it to live clients. */
+const RETENTION = {
   /** Age of events for live clients, in hours. */
-  readonly eventHours: number;
-  /** Newest events of an application that live clients can read again (decisions 10). */
-  readonly eventCount: number;
+  eventHours: 24,
+  /** Newest events of an application that live clients can read again. */
+  eventCount: 1_000,
   /** Age of deletions in days, if longer: services that were away still have to clean up. */
-  readonly deletionDays: number;
-}
+  deletionDays: 30,
+};
+
+export const RETENTION_INTERVAL_MS = 5 * 60_000;
 
 const HOUR_MS = 3_600_000;
 /** Events deleted in one statement at most. */
@@ -21,8 +23,9 @@ export const BATCH_MAX = 1_000;
 export function createRetentionSweep(
   db: Kysely<AppsDatabase>,
   clock: () => Date,
-  { eventHours, eventCount, deletionDays }: Retention,
+  retention: Partial<typeof RETENTION> = {},
 ): Sweep {
+  const { eventHours, eventCount, deletionDays } = { ...RETENTION, ...retention };
   return async (signal) => {
     const hoursAgo = (hours: number) => new Date(clock().getTime() - hours * HOUR_MS);
     const deletionsAfter = hoursAgo(Math.max(eventHours, deletionDays * 24));

@@ -3,7 +3,7 @@ import { RuntimeKeyType } from '@latchkey/proto/latchkey/apps/v1/application_pb'
 import { NOT_FOUND, refusalOf } from '@latchkey/testkit/refusal';
 import { describe, expect, it } from 'vitest';
 import { whileFailing } from '../testing/failing-table.ts';
-import { eventsOf, everything, rowOf, waitersForLocks } from '../testing/rows.ts';
+import { eventsOf, everything, holdRow, rowOf, waitersForLocks } from '../testing/rows.ts';
 import { type AppsInstance, type OwnedRef, range, useTestApps } from '../testing/test-apps.ts';
 
 const apps = useTestApps();
@@ -38,7 +38,7 @@ describe('a rotated key', () => {
       const ref = await apps.createOwned();
       const sibling = { ...ref, applicationId: (await apps.client.createApplication({ ...ref, name: 'Another' })).applicationId };
       const [before, siblingKeys] = [await apps.keysOf(ref), await apps.keysOf(sibling)];
-      const row = await rowOf<Buffer>(apps.db, ref.applicationId);
+      const row = await rowOf<Buffer>(apps.db, ref);
       apps.clock.advance(1_234);
       await rotate(ref, type);
       const after = await apps.keysOf(ref);
@@ -67,7 +67,7 @@ describe('the limit of two rotations an hour', () => {
     for (const outcome of outcomes)
       if (outcome.status === 'rejected')
         expect(await refusalOf(Promise.reject(outcome.reason))).toMatchObject(limitReached(3_600));
-    expect(await eventsOf(apps.db, ref.applicationId)).toHaveLength(2);
+    expect(await eventsOf(apps.db, ref)).toHaveLength(2);
     expect(await rotate(other)).toMatchObject({ rotationsMax: 2, rotationsLeft: 1, resetSeconds: 3_600 });
   });
 
@@ -92,7 +92,7 @@ describe('the limit of two rotations an hour', () => {
     await rotate(ref);
     apps.clock.advance(HOUR_MS);
     await rotate(ref);
-    expect((await rowOf(apps.db, ref.applicationId))?.recent_rotations).toHaveLength(1);
+    expect((await rowOf(apps.db, ref))?.recent_rotations).toHaveLength(1);
   });
 
   it('counts neither rejected nor failed rotations', async () => {
@@ -111,14 +111,11 @@ describe('the limit of two rotations an hour', () => {
 
   it('dates a rotation that waited for the row after the one before it', async () => {
     const ref = await apps.createOwned();
-    const holder = await apps.db.connect();
-    await holder.query('begin');
-    await holder.query('select 1 from application where id = $1 for update', [ref.applicationId]);
+    const release = await holdRow(apps.db, ref);
     const waiting = rotate(ref);
     await waitersForLocks(apps.db, 1);
     apps.clock.advance(5_000);
-    await holder.query('commit');
-    holder.release();
+    await release();
     await waiting;
     const { updatedAt } = await apps.keysOf(ref);
     expect(updatedAt && timestampDate(updatedAt)).toEqual(apps.clock.now());
@@ -141,7 +138,7 @@ describe('the limit of two rotations an hour', () => {
       apps.clock.advance(MINUTE_MS);
     }
     expect(await refusalOf(rotate(ref, SOCKET, five))).toMatchObject(limitReached(3_300, 5));
-    // Four of five must be an hour old before two an hour allow another; the fourth was made two minutes ago.
+    // Four of the five must be an hour old first; the fourth was made two minutes ago.
     expect(await refusalOf(rotate(ref))).toMatchObject(limitReached(3_480));
   });
 });

@@ -2,10 +2,10 @@ import { createDecipheriv } from 'node:crypto';
 import { createLogger } from '@latchkey/kit/log/logger';
 import { ApplicationStatus } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { refusalOf } from '@latchkey/testkit/refusal';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { everything } from '../testing/rows.ts';
-import { createInstance, startTestApps, useTestApps } from '../testing/test-apps.ts';
-import { createVault } from './vault.ts';
+import { startTestApps, useTestApps } from '../testing/test-apps.ts';
+import { Vault } from './vault.ts';
 
 vi.mock('node:crypto', { spy: true });
 
@@ -130,7 +130,7 @@ describe('a stored runtime key', () => {
   });
 
   it('is decrypted once, however often it is opened', () => {
-    const vault = createVault('a deployment secret of 32 letters');
+    const vault = new Vault('a deployment secret of 32 letters');
     const keys = Array.from({ length: 200 }, (_, i) => vault.create('socketKey', `application ${i}`));
     const before = vi.mocked(createDecipheriv).mock.calls.length;
     for (let round = 0; round < 3; round += 1)
@@ -152,11 +152,14 @@ describe('SECRET_KEY', () => {
     await expect(apps.connect().service.start()).resolves.toBeUndefined();
   });
 
-  it('may be any while there is no application', async () => {
-    const fresh = await startTestApps();
-    const { service } = createInstance(fresh.url, { env: { SECRET_KEY: OTHER_SECRET_KEY } });
-    await expect(service.start()).resolves.toBeUndefined();
-    await service.stop();
-    await fresh.stop();
+  it('may be any while there is no application, and is checked once there is', async () => {
+    const fresh = await startTestApps(false);
+    onTestFinished(() => fresh.stop());
+    const [early, late] = [1, 2].map(() => fresh.connect({ env: { SECRET_KEY: OTHER_SECRET_KEY } }).service);
+    await early?.start();
+    await fresh.service.migrate();
+    await late?.start();
+    await fresh.createOwned();
+    await expect(early?.checkReady()).rejects.toThrow('SECRET_KEY is not');
   });
 });

@@ -1,22 +1,14 @@
 import type { Acting } from '@latchkey/audit/actor';
 import { isMissingTable } from '@latchkey/kit/database/database';
 import { type KeyHolderRow, selectByKeyHash, selectFirstSealedKey, updateApplication } from '../application/application.store.ts';
-import { type ApplicationRef, changeApplication } from '../application/owned-application.ts';
+import { type ApplicationRef, changeApplication } from '../application/change-application.ts';
 import type { AppsContext } from '../context.ts';
 import { errors } from '../errors.ts';
 import { fingerprintOf, type RuntimeKeyType } from './vault.ts';
 
 const HOUR_MS = 3_600_000;
 
-/** State of the limit after a rotation. */
-export interface RotationStanding {
-  readonly rotationsMax: number;
-  readonly rotationsLeft: number;
-  /** Whole seconds until the oldest rotation of the hour is an hour old. */
-  readonly resetSeconds: number;
-}
-
-/** The application that a runtime key belongs to, and the key's fingerprint. Throws `runtime_key_invalid`. */
+/** The application that a runtime key belongs to. Throws `runtime_key_invalid`. */
 export async function lookUpApplication(
   ctx: AppsContext,
   type: RuntimeKeyType,
@@ -29,40 +21,55 @@ export async function lookUpApplication(
 }
 
 /**
- * Replaces one runtime key. The locked row has the times of the last hour's rotations, so that concurrent rotations cannot exceed
- * the limit. Only successful ones count, both types together (decisions 6).
+ * Replaces one runtime key. The locked row has the times of the last hour's rotations, so that
+ * concurrent rotations cannot exceed the limit. Only successful ones count, both types together.
  *
+ * @returns the limit after it; `resetSeconds` until the oldest rotation of the hour is an hour old
  * @throws `application_not_found`, `rotation_limit_reached`
  */
-export async function rotateRuntimeKey(
-  ctx: Acting<AppsContext>,
-  ref: ApplicationRef,
-  type: RuntimeKeyType,
-): Promise<RotationStanding> {
+export async function rotateRuntimeKey(ctx: Acting<AppsContext>, ref: ApplicationRef, type: RuntimeKeyType) {
   return changeApplication(ctx, ref, async ({ tx, row, addEvent, record }) => {
     // Under the lock: a rotation that waited for another must be dated after it.
     const now = ctx.clock();
     const recent = row.recent_rotations
       .filter((time) => time.getTime() > now.getTime() - HOUR_MS)
       .sort((a, b) => a.getTime() - b.getTime());
-    if (recent.length >= ctx.rotationsPerHour)
-      throw rotationLimitReached(ctx.rotationsPerHour, recent[recent.length - ctx.rotationsPerHour], now);
-    const key = ctx.vault.create(type, row.id);
-    const keyColumns =
+    const rotationsMax = ctx.rotationsPerHour;
+    // The rotation that must be an hour old before another may happen.
+    const blocking = recent.length >= rotationsMax ? (recent[recent.length - rotationsMax] ?? now) : undefined;
+    if (blocking) throw rotationLimitReached(rotationsMax, secondsUntilFree(blocking, now));
+    const { hash, sealed } = ctx.vault.create(type, row.id);
+    const key =
       type === 'socketKey'
-        ? { socket_key_hash: key.hash, socket_key_sealed: key.sealed }
-        : { http_key_hash: key.hash, http_key_sealed: key.sealed };
-    await updateApplication(tx, row.id, { ...keyColumns, runtime_keys_updated_at: now, recent_rotations: [...recent, now] });
+        ? { socket_key_hash: hash, socket_key_sealed: sealed }
+        : { http_key_hash: hash, http_key_sealed: sealed };
+    await updateApplication(tx, row.id, { ...key, runtime_keys_updated_at: now, recent_rotations: [...recent, now] });
     await addEvent({ case: 'runtimeKeyRotated', value: { type } }, now);
     await record('application.runtime_key_rotated', { type });
-    const rotationsLeft = ctx.rotationsPerHour - recent.length - 1;
-    return { rotationsMax: ctx.rotationsPerHour, rotationsLeft, resetSeconds: secondsUntilFree(recent[0] ?? now, now) };
+    const rotationsLeft = rotationsMax - recent.length - 1;
+    return { rotationsMax, rotationsLeft, resetSeconds: secondsUntilFree(recent[0] ?? now, now) };
+  });
+}
+
+/** Whole seconds until a rotation is an hour old, at least 1. */
+function secondsUntilFree(rotation: Date, now: Date): number {
+  return Math.max(1, Math.ceil((rotation.getTime() + HOUR_MS - now.getTime()) / 1000));
+}
+
+function rotationLimitReached(limit: number, retryAfterSeconds: number) {
+  return errors.rotation_limit_reached({
+    policy: 'rotations',
+    limit: String(limit),
+    windowSeconds: '3600',
+    remaining: '0',
+    retryAfterSeconds: String(retryAfterSeconds),
   });
 }
 
 /**
- * A check of the deployment's secret against a stored key, so that a wrong one is found at the start and not by the first client. It
- * passes before there is a schema, which may come later with keys in it; once it has verified a key, it asks no more.
+ * A check of the deployment's secret against a stored key, so that a wrong one is found at the
+ * start and not by the first client. It passes before there is a schema, which may come later with
+ * keys in it; once it has passed with one, it queries no more.
  *
  * @returns a function that rejects for a wrong secret
  */
@@ -90,20 +97,4 @@ async function verifyStoredKey(ctx: AppsContext): Promise<void> {
         'of DATA_DIR, so restore that file from a backup',
     );
   }
-}
-
-/** Whole seconds until a rotation is an hour old, at least 1. */
-function secondsUntilFree(rotation: Date, now: Date): number {
-  return Math.max(1, Math.ceil((rotation.getTime() + HOUR_MS - now.getTime()) / 1000));
-}
-
-/** @param blocking the rotation that must leave the hour before another may happen */
-function rotationLimitReached(limit: number, blocking: Date | undefined, now: Date) {
-  return errors.rotation_limit_reached({
-    policy: 'rotations',
-    limit: String(limit),
-    windowSeconds: '3600',
-    remaining: '0',
-    retryAfterSeconds: String(secondsUntilFree(blocking ?? now, now)),
-  });
 }

@@ -1,32 +1,9 @@
+import type { KeyObject } from 'node:crypto';
 import { decrypt, deriveKey, encrypt, hmac } from '@latchkey/kit/crypto/secrets';
 import { LRUCache } from 'lru-cache';
 import { customAlphabet } from 'nanoid';
 
 export type RuntimeKeyType = 'socketKey' | 'httpKey';
-
-/** A runtime key. Only its hash and sealed text are stored. */
-export interface NewRuntimeKey {
-  readonly text: string;
-  readonly hash: Buffer;
-  readonly sealed: Buffer;
-}
-
-/** Creates, seals and hashes runtime keys (decisions 6). */
-export interface Vault {
-  /** A new key of an application, `lk_sock_` or `lk_http_` and 32 of `[0-9A-Za-z]`. */
-  create(type: RuntimeKeyType, applicationId: string): NewRuntimeKey;
-  /** The text of a sealed key. Throws if it was sealed under another SECRET_KEY or for another application. */
-  open(type: RuntimeKeyType, applicationId: string, sealedHex: string): string;
-  /** The hash for looking up a key, or undefined for text that cannot be a key of that type. */
-  hash(type: RuntimeKeyType, text: string): Buffer | undefined;
-}
-
-/** Identifies a key without revealing it: a part of its hash in base64url, long enough to be unique. */
-export function fingerprintOf(hash: Buffer): string {
-  return hash.toString('base64url', 0, FINGERPRINT_BYTES);
-}
-
-const FINGERPRINT_BYTES = 9;
 
 const PREFIX = { socketKey: 'lk_sock_', httpKey: 'lk_http_' } as const;
 const RANDOM_PART = /^[0-9A-Za-z]{32}$/;
@@ -35,30 +12,52 @@ const randomPart = customAlphabet('0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghi
 /** Opened keys of each type in memory, so that the next list of their account decrypts none. */
 const OPENED_KEYS_MAX = 5_000;
 
-/** A vault under keys derived from the deployment's secret. */
-export function createVault(secretKey: string): Vault {
-  const sealingKey = deriveKey(secretKey, 'apps/runtime-key-sealing');
-  const lookUpKey = deriveKey(secretKey, 'apps/runtime-key-look-up');
-  const createCache = () => new LRUCache<string, { readonly sealedHex: string; readonly text: string }>({ max: OPENED_KEYS_MAX });
-  const opened = { socketKey: createCache(), httpKey: createCache() };
-  const context = (type: RuntimeKeyType, applicationId: string) => `${type}/${applicationId}`;
-  return {
-    create(type, applicationId) {
-      const text = PREFIX[type] + randomPart();
-      return { text, hash: hmac(lookUpKey, text), sealed: encrypt(sealingKey, text, context(type, applicationId)) };
-    },
-    open(type, applicationId, sealedHex) {
-      const found = opened[type].get(applicationId);
-      // A rotated key has other bytes.
-      if (found?.sealedHex === sealedHex) return found.text;
-      const text = decrypt(sealingKey, Buffer.from(sealedHex, 'hex'), context(type, applicationId));
-      opened[type].set(applicationId, { sealedHex, text });
-      return text;
-    },
-    hash(type, text) {
-      const prefix = PREFIX[type];
-      if (!text.startsWith(prefix) || !RANDOM_PART.test(text.slice(prefix.length))) return undefined;
-      return hmac(lookUpKey, text);
-    },
-  };
+/** Creates, seals and hashes runtime keys, under keys derived from the deployment's secret. */
+export class Vault {
+  readonly #sealingKey: KeyObject;
+  readonly #hashKey: KeyObject;
+  readonly #opened = { socketKey: createCache(), httpKey: createCache() };
+
+  constructor(secretKey: string) {
+    this.#sealingKey = deriveKey(secretKey, 'apps/runtime-key-sealing');
+    this.#hashKey = deriveKey(secretKey, 'apps/runtime-key-look-up');
+  }
+
+  /** A new key of an application. Only its hash and its sealed text are stored. */
+  create(type: RuntimeKeyType, applicationId: string) {
+    const text = PREFIX[type] + randomPart();
+    const sealed = encrypt(this.#sealingKey, text, `${type}/${applicationId}`);
+    return { text, hash: hmac(this.#hashKey, text), sealed };
+  }
+
+  /**
+   * The text of a sealed key. Throws if it was sealed under another SECRET_KEY, or for another
+   * application or type.
+   */
+  open(type: RuntimeKeyType, applicationId: string, sealedHex: string): string {
+    const found = this.#opened[type].get(applicationId);
+    // A rotated key has other bytes.
+    if (found?.sealedHex === sealedHex) return found.text;
+    const text = decrypt(this.#sealingKey, Buffer.from(sealedHex, 'hex'), `${type}/${applicationId}`);
+    this.#opened[type].set(applicationId, { sealedHex, text });
+    return text;
+  }
+
+  /** The hash to find a key by, or undefined for text that cannot be a key of that type. */
+  hash(type: RuntimeKeyType, text: string): Buffer | undefined {
+    const prefix = PREFIX[type];
+    if (!text.startsWith(prefix) || !RANDOM_PART.test(text.slice(prefix.length))) return undefined;
+    return hmac(this.#hashKey, text);
+  }
+}
+
+function createCache() {
+  return new LRUCache<string, { readonly sealedHex: string; readonly text: string }>({ max: OPENED_KEYS_MAX });
+}
+
+const FINGERPRINT_BYTES = 9;
+
+/** Identifies a key without revealing it: a part of its hash, long enough to be unique. */
+export function fingerprintOf(hash: Buffer): string {
+  return hash.toString('base64url', 0, FINGERPRINT_BYTES);
 }

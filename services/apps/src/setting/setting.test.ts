@@ -108,7 +108,7 @@ describe('concurrent changes', () => {
         instances[i % 2]?.client.updateApplicationSetting({ ...ref, field: 'version', value: toValue(version) }),
       ),
     );
-    const events = (await eventsOf(apps.db, ref.applicationId)).toSorted((a, b) => Number(a.sequence) - Number(b.sequence));
+    const events = (await eventsOf(apps.db, ref)).toSorted((a, b) => Number(a.sequence) - Number(b.sequence));
     const stored = events.map(({ data }) => data.version);
     expect(events.map(({ data }) => data.previous_version)).toEqual(['1.0', ...stored.slice(0, -1)]);
     expect(stored.toSorted()).toEqual(versions.toSorted());
@@ -118,6 +118,6 @@ describe('concurrent changes', () => {
   it('to one value have one event', async () => {
     const ref = await apps.createOwned();
     await Promise.all(range(1, 12).map(() => apps.set(ref, 'status', 'paused')));
-    expect(await eventsOf(apps.db, ref.applicationId)).toMatchObject([{ type: 'paused', sequence: '1' }]);
+    expect(await eventsOf(apps.db, ref)).toMatchObject([{ type: 'paused', sequence: '1' }]);
   });
 });

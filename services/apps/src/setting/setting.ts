@@ -2,9 +2,11 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { Acting } from '@latchkey/audit/actor';
 import { hasLength } from '@latchkey/kit/validation/text';
 import { ApplicationSettingsSchema, ApplicationStatus } from '@latchkey/proto/latchkey/apps/v1/application_pb';
-import { type SettingsRow, selectSettings, updateApplication } from '../application/application.store.ts';
-import { type ApplicationAction, type ApplicationRef, changeApplication, parseRef } from '../application/owned-application.ts';
+import { selectSettings, updateApplication } from '../application/application.store.ts';
+import { type ApplicationRef, changeApplication, parseRef } from '../application/change-application.ts';
+import type { ApplicationAction } from '../audit/actions.ts';
 import type { AppsContext } from '../context.ts';
+import type { SettingsRow } from '../db/schema.ts';
 import { errors } from '../errors.ts';
 import type { EventBody } from '../event/event.ts';
 
@@ -33,7 +35,7 @@ function parseVersion(value: Value): string | undefined {
   return hasLength(version, 1, 64) && !CONTROL_CHARACTER.test(version) ? version : undefined;
 }
 
-/** Every setting by its column, which is also the name of its field in the protocol (specification 4.1, rule 4). */
+/** Every setting by its column, which is also the name of its field in the protocol. */
 const SETTINGS: Readonly<Record<keyof SettingsRow, Setting>> = {
   license_requires_client_id: boolean,
   user_requires_client_id: boolean,
@@ -67,9 +69,10 @@ export function toSettingsMessage(row: SettingsRow): MessageInitShape<typeof App
 }
 
 /**
- * Sets one setting, with its event in the same transaction. The current value changes nothing and has no event (decisions 6).
+ * Sets one setting, with its event in the same transaction. The current value changes nothing and
+ * has no event.
  *
- * @throws `application_not_found` first, then `setting_unknown` and `setting_value_invalid` (decisions 2)
+ * @throws `application_not_found` first, then `setting_unknown` and `setting_value_invalid`
  */
 export async function updateSetting(ctx: Acting<AppsContext>, ref: ApplicationRef, field: string, value: Value): Promise<void> {
   await changeApplication(ctx, ref, async ({ tx, row, addEvent, record }) => {

@@ -1,27 +1,19 @@
 import { createLogger } from '@latchkey/kit/log/logger';
 import type { QueueJob } from '@latchkey/kit/queue/job';
-import { createQueueWorker, type QueueWorker } from '@latchkey/kit/queue/worker';
+import { createQueueWorker } from '@latchkey/kit/queue/worker';
 
-/** A consumer that only keeps what it is given. */
-export interface QueueReader extends Pick<QueueWorker, 'stop'> {
-  readonly jobs: QueueJob[];
-  /** The applications that jobs were about, each once, in order. */
-  applications(): string[];
-}
-
-/** Reads a queue from now on, one job after the other, so that they are kept in the order of the queue. */
-export function readQueue(url: string, queue: string): QueueReader {
+/** Reads a queue from now on, one job after the other, and stores them in the queue's order. */
+export function readQueue(url: string, queue: string) {
   const jobs: QueueJob[] = [];
   const handle = async (job: QueueJob) => void jobs.push(job);
-  const worker = createQueueWorker({
-    url,
-    queue,
-    name: 'test-reader',
-    handle,
-    logger: createLogger('reader', 'silent'),
-    concurrency: 1,
-  });
+  const logger = createLogger('reader', 'silent');
+  const worker = createQueueWorker({ url, queue, name: 'test-reader', handle, logger, concurrency: 1 });
   worker.start();
   const applications = () => jobs.map(({ data }) => (data as { applicationId: string }).applicationId);
-  return { jobs, applications: () => [...new Set(applications())].sort(), stop: () => worker.stop() };
+  return {
+    jobs,
+    /** The applications that jobs were about, each once, in order. */
+    applications: () => [...new Set(applications())].sort(),
+    stop: () => worker.stop(),
+  };
 }

@@ -1,5 +1,6 @@
 import { eventually } from '@latchkey/testkit/eventually';
 import type pg from 'pg';
+import type { OwnedRef } from './test-apps.ts';
 
 /** An event as its row has it. */
 export interface EventRow {
@@ -12,7 +13,7 @@ export interface EventRow {
 }
 
 /** The events of an application in the order they were written. */
-export async function eventsOf(db: pg.Pool, applicationId: string): Promise<EventRow[]> {
+export async function eventsOf(db: pg.Pool, { applicationId }: Pick<OwnedRef, 'applicationId'>): Promise<EventRow[]> {
   const { rows } = await db.query<EventRow>(
     'select id, account_id, sequence, type, data, created_at from application_event where application_id = $1 order by id',
     [applicationId],
@@ -29,12 +30,28 @@ export async function everything(db: pg.Pool): Promise<string[]> {
 }
 
 /** The row of an application, with whatever columns there are. */
-export async function rowOf<T = unknown>(db: pg.Pool, applicationId: string): Promise<Record<string, T> | undefined> {
+export async function rowOf<T = unknown>(db: pg.Pool, { applicationId }: OwnedRef): Promise<Record<string, T> | undefined> {
   const { rows } = await db.query<Record<string, T>>('select * from application where id = $1', [applicationId]);
   return rows[0];
 }
 
-/** Waits until so many statements of this database wait for a row that somebody else holds. */
+/** Runs a statement that locks, and holds its locks until the returned function is called. */
+export async function holdLocks(db: pg.Pool, text: string, values: unknown[]): Promise<(last?: string) => Promise<void>> {
+  const client = await db.connect();
+  await client.query('begin');
+  await client.query(text, values);
+  return async (last = 'select 1') => {
+    await client.query(last);
+    await client.query('commit');
+    client.release();
+  };
+}
+
+/** Holds the lock of an application's row. */
+export const holdRow = (db: pg.Pool, { applicationId }: OwnedRef) =>
+  holdLocks(db, 'select 1 from application where id = $1 for update', [applicationId]);
+
+/** Waits until so many statements of this database wait for a lock. */
 export async function waitersForLocks(db: pg.Pool, count: number): Promise<void> {
   await eventually(async () => {
     const { rows } = await db.query<{ count: number }>(
@@ -44,7 +61,7 @@ export async function waitersForLocks(db: pg.Pool, count: number): Promise<void>
   });
 }
 
-/** The ids of the events that are on their way, in their order. */
+/** The ids of the undelivered events, in order. */
 export async function undelivered(db: pg.Pool): Promise<string[]> {
   const { rows } = await db.query<{ id: string }>('select id from application_event where delivered_at is null order by id');
   return rows.map(({ id }) => id);
@@ -55,7 +72,10 @@ export async function deliverAll(db: pg.Pool): Promise<void> {
   await db.query('update application_event set delivered_at = now() where delivered_at is null');
 }
 
-/** Writes events of one application as if it had changed its version so often, their ids in the opposite order, and returns the application. */
+/**
+ * Writes the events of so many changes of version, with their ids in the opposite order, and
+ * returns their application.
+ */
 export async function insertVersionChanges(db: pg.Pool, count: number, at = new Date()): Promise<string> {
   const { rows } = await db.query<{ application_id: string }>(
     `insert into application_event (id, application_id, account_id, sequence, type, data, created_at)
@@ -67,7 +87,7 @@ export async function insertVersionChanges(db: pg.Pool, count: number, at = new 
   return rows[0]?.application_id ?? '';
 }
 
-/** Writes events of deletions as if so many applications had been deleted, and returns the applications in order. */
+/** Writes the events of so many deletions, and returns their applications in order. */
 export async function insertDeletions(db: pg.Pool, count: number): Promise<string[]> {
   const { rows } = await db.query<{ application_id: string }>(
     `insert into application_event (id, application_id, account_id, sequence, type, data, created_at)

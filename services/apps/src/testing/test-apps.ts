@@ -3,14 +3,12 @@ import { type CallOptions, type Client, createClient } from '@connectrpc/connect
 import { createLogger } from '@latchkey/kit/log/logger';
 import { createDirectTransport } from '@latchkey/kit/rpc/client/direct-transport';
 import { ApplicationService, type RuntimeKeys } from '@latchkey/proto/latchkey/apps/v1/application_pb';
-import { createTestDatabase } from '@latchkey/testkit/database';
-import { createTestClock, type TestClock } from '@latchkey/testkit/test-clock';
+import { createEmptyTestDatabase, createTestDatabase } from '@latchkey/testkit/database';
+import { createTestClock } from '@latchkey/testkit/test-clock';
 import pg from 'pg';
 import { afterAll, beforeAll } from 'vitest';
 import { readAppsConfig } from '../config.ts';
 import { type AppsOverrides, type AppsService, createAppsService } from '../service.ts';
-
-export const SECRET_KEY = 'test-secret-key-of-32-characters!';
 
 /** White space that trimming removes. */
 export const SPACES = ' \t\r\n\v\f\u00a0\u2003\u2028\u3000\ufeff';
@@ -38,36 +36,14 @@ export interface AppsInstance {
   readonly client: Client<typeof ApplicationService>;
 }
 
-/** The service on a database of its own. */
-export interface TestApps extends AppsInstance {
-  readonly clock: TestClock;
-  readonly url: string;
-  /** The database with the service's schema as search path. */
-  readonly db: pg.Pool;
-  createOwned(name?: string): Promise<OwnedRef>;
-  set(ref: OwnedRef, field: string, value: boolean | string, options?: CallOptions): Promise<unknown>;
-  keysOf(ref: OwnedRef): Promise<RuntimeKeys>;
-  /** Another instance on the same database; it stops with the first. */
-  connect(options?: InstanceOptions): AppsInstance;
-  stop(): Promise<void>;
-}
+/** Required settings. No Redis listens there: an instance that is not started delivers no events. */
+const REQUIRED = { REDIS_URL: 'redis://127.0.0.1:1', SECRET_KEY: 'test-secret-key-of-32-characters!' };
 
-/** No Redis listens here: an instance that was not started delivers no events. */
-const NO_REDIS = 'redis://127.0.0.1:1';
-
-export function createInstance(url: string, { env, ...overrides }: InstanceOptions = {}): AppsInstance {
+function createInstance(url: string, { env, ...overrides }: InstanceOptions = {}): AppsInstance {
   const { logger = createLogger('apps', 'silent') } = overrides;
-  const config = readAppsConfig({ DATABASE_URL: url, REDIS_URL: NO_REDIS, SECRET_KEY, ...env });
+  const config = readAppsConfig({ DATABASE_URL: url, ...REQUIRED, ...env });
   const service = createAppsService(config, { ...overrides, logger });
   return { service, client: createClient(ApplicationService, createDirectTransport(service.routes, logger)) };
-}
-
-/** A pool on the service's schema. */
-export function openPool(url: string): pg.Pool {
-  const pool = new pg.Pool({ connectionString: url, options: '-c search_path=apps', max: 4 });
-  // Dropping the database may cut off connections that end() is still closing.
-  pool.on('error', () => {});
-  return pool;
 }
 
 async function migrateApps(url: string): Promise<string[]> {
@@ -75,14 +51,24 @@ async function migrateApps(url: string): Promise<string[]> {
   return service.migrate().finally(service.stop);
 }
 
-/** The service on a database of its own, not started, with a clock that the test moves. */
-export async function startTestApps(): Promise<TestApps> {
-  const database = await createTestDatabase({ schema: 'apps', migrate: migrateApps });
+export type TestApps = Awaited<ReturnType<typeof startTestApps>>;
+
+/**
+ * The service on its own database, not started, with a clock that the test moves.
+ *
+ * @param isMigrated whether the database has the schema
+ */
+export async function startTestApps(isMigrated = true) {
+  const create = () => createTestDatabase({ schema: 'apps', migrate: migrateApps });
+  const database = await (isMigrated ? create() : createEmptyTestDatabase());
+  const { url } = database;
   const clock = createTestClock();
-  const db = openPool(database.url);
+  const db = new pg.Pool({ connectionString: url, options: '-c search_path=apps', max: 4 });
+  // Dropping the database may cut off connections that end() is still closing.
+  db.on('error', () => {});
   const instances: AppsInstance[] = [];
   const connect = (options: InstanceOptions = {}) => {
-    const instance = createInstance(database.url, { clock: clock.now, ...options });
+    const instance = createInstance(url, { clock: clock.now, ...options });
     instances.push(instance);
     return instance;
   };
@@ -91,16 +77,19 @@ export async function startTestApps(): Promise<TestApps> {
     service,
     client,
     clock,
-    url: database.url,
+    url,
+    /** The database with the service's schema as search path. */
     db,
+    /** Another instance on the same database; it stops with the first. */
     connect,
-    async createOwned(name = 'Application') {
+    async createOwned(name = 'Application'): Promise<OwnedRef> {
       const accountId = randomUUID();
       const { applicationId } = await client.createApplication({ accountId, name });
       return { accountId, applicationId };
     },
-    set: (ref, field, value, options) => client.updateApplicationSetting({ ...ref, field, value: toValue(value) }, options),
-    async keysOf({ accountId, applicationId }) {
+    set: (ref: OwnedRef, field: string, value: boolean | string, options?: CallOptions) =>
+      client.updateApplicationSetting({ ...ref, field, value: toValue(value) }, options),
+    async keysOf({ accountId, applicationId }: OwnedRef): Promise<RuntimeKeys> {
       const { applications } = await client.listApplications({ accountId, filter: { applicationIds: [applicationId] } });
       return applications[0]?.runtimeKeys as RuntimeKeys;
     },
@@ -125,6 +114,4 @@ export function useTestApps(): TestApps {
 }
 
 /** The numbers from one to another. */
-export function range(first: number, last: number): number[] {
-  return Array.from({ length: last - first + 1 }, (_, i) => first + i);
-}
+export const range = (first: number, last: number) => Array.from({ length: last - first + 1 }, (_, i) => first + i);

@@ -6,70 +6,55 @@ import { type Frame, frameOf, type Snapshot } from '../frame/frame.ts';
 
 /** The application behind a socket key. */
 export interface KeyHolder extends Snapshot {
-  /** Tells the key from earlier and later ones. */
+  /** Differs for each key that the application has or had. */
   readonly keyFingerprint: string;
 }
 
 /** What the clients of an application should have received. */
-export interface LiveState {
-  readonly lastSequence: number;
-  readonly keyFingerprint: string;
-}
+export type LiveState = Pick<KeyHolder, 'lastSequence' | 'keyFingerprint'>;
 
 /** The calls of the apps service that this service makes. */
-export interface AppsClient {
-  /** Throws a ConnectError with `runtime_key_invalid` for a key that opens nothing. */
-  lookUp(socketKey: string, requestId: string): Promise<KeyHolder>;
-  /**
-   * Up to {@link PAGE_EVENTS} events after a sequence; they begin later where the log was trimmed.
-   *
-   * @param requestId the client's request that they are read for
-   */
-  listFrames(applicationId: string, afterSequence: number, requestId?: string): Promise<Frame[]>;
-  /** States by application id; deleted applications have none. */
-  getLiveStates(applicationIds: readonly string[]): Promise<Map<string, LiveState>>;
-}
+export type AppsClient = ReturnType<typeof createAppsClient>;
 
 /** Events per page. Making frames of them blocks the event loop for half a millisecond. */
 export const PAGE_EVENTS = 100;
 
 const TIMEOUT_MS = 3_500;
 
-export function createAppsClient(transport: Transport): AppsClient {
+/** Options of a call, with the client's request that it is made for. */
+const callFor = (requestId?: string) => ({
+  timeoutMs: TIMEOUT_MS,
+  ...(requestId !== undefined && { headers: { [REQUEST_ID_HEADER]: requestId } }),
+});
+
+export function createAppsClient(transport: Transport) {
   const client = createClient(ApplicationService, transport);
-  const options = { timeoutMs: TIMEOUT_MS };
   return {
-    async lookUp(socketKey, requestId) {
-      const request = { key: { case: 'socketKey', value: socketKey } } as const;
-      const headers = { [REQUEST_ID_HEADER]: requestId };
-      const found = await client.lookUpApplication(request, { ...options, headers });
-      return {
-        applicationId: found.applicationId,
-        name: found.name,
-        status: found.settings?.status === ApplicationStatus.PAUSED ? 'paused' : 'online',
-        version: found.settings?.version ?? '',
-        lastSequence: Number(found.lastSequence),
-        keyFingerprint: found.keyFingerprint,
-      };
+    /** Throws a ConnectError with `runtime_key_invalid` for a key that opens nothing. */
+    async lookUp(socketKey: string, requestId: string): Promise<KeyHolder> {
+      const found = await client.lookUpApplication({ key: { case: 'socketKey', value: socketKey } }, callFor(requestId));
+      const { applicationId, name, settings, lastSequence, keyFingerprint } = found;
+      const status = settings?.status === ApplicationStatus.PAUSED ? 'paused' : 'online';
+      const version = settings?.version ?? '';
+      return { applicationId, name, status, version, lastSequence: Number(lastSequence), keyFingerprint };
     },
-    async listFrames(applicationId, afterSequence, requestId) {
+    /** Up to {@link PAGE_EVENTS} events after a sequence; they begin later where the log was trimmed. */
+    async listFrames(applicationId: string, afterSequence: number, requestId?: string): Promise<Frame[]> {
       const request = { applicationId, afterSequence: BigInt(afterSequence), pageSize: PAGE_EVENTS };
-      const { events } = await client.listApplicationEvents(request, {
-        ...options,
-        ...(requestId !== undefined && { headers: { [REQUEST_ID_HEADER]: requestId } }),
-      });
+      const { events } = await client.listApplicationEvents(request, callFor(requestId));
       return events.flatMap(({ id, sequence, createdAt, event }) =>
         createdAt && event
           ? [frameOf(applicationId, { id, sequence: Number(sequence), createdAt: timestampDate(createdAt), event })]
           : [],
       );
     },
-    async getLiveStates(applicationIds) {
-      const { states } = await client.batchGetLiveStates({ applicationIds: [...applicationIds] }, options);
+    /** States by application id; deleted applications have none. */
+    async getLiveStates(applicationIds: readonly string[]): Promise<Map<string, LiveState>> {
+      const { states } = await client.batchGetLiveStates({ applicationIds: [...applicationIds] }, callFor());
       return new Map(
-        states.map(({ applicationId, lastSequence, socketKeyFingerprint }) => [
+        states.map(({ applicationId, lastSequence, socketKeyFingerprint: keyFingerprint }) => [
           applicationId,
-          { lastSequence: Number(lastSequence), keyFingerprint: socketKeyFingerprint },
+          { lastSequence: Number(lastSequence), keyFingerprint },
         ]),
       );
     },

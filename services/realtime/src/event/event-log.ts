@@ -56,7 +56,7 @@ export class EventLog {
     });
   }
 
-  /** The same for a hub, without the queue: the reconciler limits concurrency. */
+  /** The same for a hub, without the queue, since the reconciler limits concurrency. */
   readForHub(request: LogRequest): Promise<Page> {
     return this.#read(request, this.#hubReads, (read) => read());
   }

@@ -27,8 +27,8 @@ const LAST_TYPE = `${TYPE_PREFIX}deleted`;
 const sourceOf = (applicationId: string) => `/applications/${applicationId}`;
 
 /**
- * The CloudEvent of an event (decisions 10), with `type` and `data` from the protocol's oneof;
- * undefined for an event type of a later release.
+ * The CloudEvent of an event, with `type` and `data` from the protocol's oneof; undefined for an
+ * event type of a later release.
  */
 export function encodeEvent(applicationId: string, { id, sequence, createdAt, event }: LiveEvent): string | undefined {
   const { case: name } = event.event;
@@ -83,7 +83,7 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** The state of an application, in the first frame of a connection (decisions 10). */
+/** The state of an application, in the first frame of a connection. */
 export interface Snapshot {
   readonly applicationId: string;
   readonly name: string;

@@ -1,61 +1,71 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { KeyHolder } from '../event/apps-client.ts';
+import type { EventLog } from '../event/event-log.ts';
 import type { Frame } from '../frame/frame.ts';
 import { deliveryLag } from '../live-metrics.ts';
 import type { FrameSource, LiveSocket } from '../socket/live-socket.ts';
-import { ReplayBuffer } from './replay-buffer.ts';
 
 /** Sockets per turn of the event loop, about half a millisecond. */
 const SLICE_SOCKETS = 50;
 
-export interface HubOptions {
-  readonly applicationId: string;
-  /** The sequence of the last event before the hub was opened. */
-  readonly cursor: number;
-  readonly keyFingerprint: string;
-  readonly readFrames: FrameSource['readFrames'];
-}
+/** Frames of an application in memory. Clients that are further behind read the event log. */
+export const REPLAY_FRAMES_MAX = 100;
+
+/** An application as it was when a socket key was verified. */
+export type HubApplication = Pick<KeyHolder, 'applicationId' | 'lastSequence' | 'keyFingerprint'>;
 
 /** The sockets of one application on this node, and its last events. */
 export class Hub implements FrameSource {
   readonly applicationId: string;
   readonly sockets = new Set<LiveSocket>();
-  readonly readFrames: FrameSource['readFrames'];
   /** Of the socket key that is valid, as far as this node knows. */
   keyFingerprint: string;
-  /** Whether its last socket is gone; another hub may have taken its place. */
+  /** Whether its last socket is gone; there may be another hub of the application. */
   isClosed = false;
-  readonly #replay = new ReplayBuffer();
+  readonly #log: Pick<EventLog, 'readForClient'>;
+  /** The replay buffer: the last frames, without gaps. */
+  readonly #replay: Frame[] = [];
   #cursor: number;
   #isBroadcasting = false;
   #hasMore = false;
   /** When the oldest event happened that was not broadcast yet. */
   #pendingSince: number | undefined;
 
-  constructor(options: HubOptions) {
-    this.applicationId = options.applicationId;
-    this.keyFingerprint = options.keyFingerprint;
-    this.readFrames = options.readFrames;
-    this.#cursor = options.cursor;
+  constructor({ applicationId, lastSequence, keyFingerprint }: HubApplication, log: Pick<EventLog, 'readForClient'>) {
+    this.applicationId = applicationId;
+    this.keyFingerprint = keyFingerprint;
+    this.#cursor = lastSequence;
+    this.#log = log;
   }
 
+  /** The sequence of the newest event that this node knows. */
   get cursor(): number {
     return this.#cursor;
   }
 
   /** Whether the application was deleted, which is its last event. */
   get hasEnded(): boolean {
-    return this.#replay.after(this.#cursor - 1)?.isLast === true;
+    return this.frameAfter(this.#cursor - 1)?.isLast === true;
   }
 
   frameAfter(sequence: number): Frame | undefined {
-    return this.#replay.after(sequence);
+    const first = this.#replay[0];
+    return first && this.#replay[sequence + 1 - first.sequence];
+  }
+
+  readFrames(afterSequence: number, requestId: string): Promise<readonly Frame[]> {
+    const { applicationId, cursor: lastSequence } = this;
+    return this.#log.readForClient({ applicationId, afterSequence, lastSequence, requestId });
   }
 
   /** Broadcasts the next frame; false where there is a gap before it. Ignores duplicates. */
   accept(frame: Frame): boolean {
     if (frame.sequence <= this.#cursor) return true;
     if (frame.sequence !== this.#cursor + 1) return false;
+    // After skipTo, the frames before the gap are useless.
+    if (this.#replay.at(-1)?.sequence !== this.#cursor) this.#replay.length = 0;
     this.#replay.push(frame);
+    if (this.#replay.length > REPLAY_FRAMES_MAX) this.#replay.shift();
     this.#cursor = frame.sequence;
     this.#pendingSince ??= frame.at;
     void this.#broadcast();

@@ -1,34 +1,35 @@
 import type { Logger } from '@latchkey/kit/log/logger';
 import type { AppsClient } from '../event/apps-client.ts';
-import { EventLog, type LogRequest } from '../event/event-log.ts';
+import { EventLog } from '../event/event-log.ts';
 import { type Frame, readFrame } from '../frame/frame.ts';
 import type { LiveSocket } from '../socket/live-socket.ts';
-import { Hub } from './hub.ts';
+import { Hub, type HubApplication } from './hub.ts';
 import { HUBS_PER_CALL, inBatches, Reconciler } from './reconciler.ts';
-
-/** Where events of applications are published. Without it, reconciliation finds them. */
-export interface Channels {
-  /** Resolves once what is published from now on arrives. */
-  subscribe(applicationIds: readonly string[]): Promise<void>;
-  unsubscribe(applicationId: string): void;
-}
 
 export interface HubsOptions {
   readonly apps: AppsClient;
-  readonly channels: Channels;
+  /** Where events of applications are published. Without it, reconciliation finds them. */
+  readonly channels: {
+    /** Resolves once what is published from now on arrives. */
+    subscribe(applicationIds: readonly string[]): Promise<void>;
+    unsubscribe(applicationId: string): void;
+  };
   readonly logger: Logger;
 }
 
-/** The application of a new socket, as it was looked up. */
-export interface JoinedApplication {
-  readonly applicationId: string;
-  readonly lastSequence: number;
-  readonly keyFingerprint: string;
+/** The position of a new socket in the events of its application. */
+export interface Start {
+  /** Whether the client receives all that it missed. */
+  readonly resumed: boolean;
+  /** The sequence of the last event that the client has. */
+  readonly position: number;
+  /** The first frames to send, where they were read from the event log. */
+  readonly frames: readonly Frame[];
 }
 
 /** The hubs of a node: one for each application that has sockets here. */
 export class Hubs {
-  readonly #channels: Channels;
+  readonly #channels: HubsOptions['channels'];
   readonly #hubs = new Map<string, Hub>();
   readonly #log: EventLog;
   readonly #reconciler: Reconciler;
@@ -39,17 +40,19 @@ export class Hubs {
     this.#reconciler = new Reconciler({ apps, log: this.#log, logger, closeHub: (hub) => this.#close(hub) });
   }
 
-  /** Reads events that a client lacks from the event log. */
-  readFrames(request: LogRequest): Promise<readonly Frame[]> {
-    return this.#log.readForClient(request);
-  }
-
-  find(applicationId: string): Hub | undefined {
-    return this.#hubs.get(applicationId);
+  /** Resumes after `lastEventId` where all later events are stored, else at the snapshot. */
+  async planStart(application: HubApplication, lastEventId: number | undefined, requestId: string): Promise<Start> {
+    const { applicationId, lastSequence } = application;
+    const atSnapshot = { resumed: false, position: lastSequence, frames: [] };
+    if (lastEventId === undefined || lastEventId > lastSequence) return atSnapshot;
+    const resumed = { resumed: true, position: lastEventId, frames: [] };
+    if (lastEventId === lastSequence || this.#hubs.get(applicationId)?.frameAfter(lastEventId)) return resumed;
+    const frames = await this.#log.readForClient({ applicationId, afterSequence: lastEventId, lastSequence, requestId });
+    return frames[0]?.sequence === lastEventId + 1 ? { ...resumed, frames } : atSnapshot;
   }
 
   /** Adds a socket to its application's hub, which is opened for the first one. */
-  join(application: JoinedApplication, create: (hub: Hub) => LiveSocket): LiveSocket {
+  join(application: HubApplication, create: (hub: Hub) => LiveSocket): LiveSocket {
     const hub = this.#hubs.get(application.applicationId) ?? this.#open(application);
     const socket = create(hub);
     hub.sockets.add(socket);
@@ -101,13 +104,11 @@ export class Hubs {
     return this.#reconciler.reconcile(this.#hubs.values());
   }
 
-  #open({ applicationId, lastSequence, keyFingerprint }: JoinedApplication): Hub {
-    const readFrames = (afterSequence: number, requestId: string) =>
-      this.readFrames({ applicationId, afterSequence, lastSequence: hub.cursor, requestId });
-    const hub: Hub = new Hub({ applicationId, cursor: lastSequence, keyFingerprint, readFrames });
-    this.#hubs.set(applicationId, hub);
-    // Finds what happened between the look-up and the subscription.
-    this.#channels.subscribe([applicationId]).then(
+  #open(application: HubApplication): Hub {
+    const hub = new Hub(application, this.#log);
+    this.#hubs.set(hub.applicationId, hub);
+    // Finds what happened between the verification of the key and the subscription.
+    this.#channels.subscribe([hub.applicationId]).then(
       () => this.#reconciler.reconcile([hub]),
       () => undefined,
     );

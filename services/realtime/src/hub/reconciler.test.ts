@@ -3,7 +3,7 @@ import { eventually } from '@latchkey/testkit/eventually';
 import { seededRandom, shuffle } from '@latchkey/testkit/random';
 import { testRedis } from '@latchkey/testkit/redis';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { RECONCILE } from '../fan-out/application-channel.ts';
+import { RECONCILE } from '../fan-out/fan-out.ts';
 import { type FakeApplication, FakeApps } from '../testing/fake-apps.ts';
 import type { TestClient } from '../testing/test-client.ts';
 import { createPublisher, NEVER, range, startNode, type TestNode, textOf } from '../testing/test-node.ts';

@@ -20,7 +20,7 @@ export interface ReconcilerOptions {
 
 /**
  * Compares hubs with the apps service, and repairs them: fetches the events that they missed, and
- * closes the sockets of rotated keys and deleted applications (promise R6).
+ * closes the sockets of rotated keys and deleted applications.
  */
 export class Reconciler {
   readonly #options: ReconcilerOptions;

@@ -3,8 +3,9 @@ import { createServer } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { eventually } from '@latchkey/testkit/eventually';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { WebSocket } from 'ws';
+import type { LogRequest } from '../event/event-log.ts';
 import type { Frame } from '../frame/frame.ts';
 import { Hub } from '../hub/hub.ts';
 import { createWebSocketServer } from '../server.ts';
@@ -15,7 +16,8 @@ import { LiveSocket } from './live-socket.ts';
 
 const WAITING_BYTES_MAX = 256 * 1024;
 const FRAME_BYTES = 4_096;
-const PING_INTERVAL_MS = 60;
+const PING_INTERVAL_MS = 30_000;
+const UNREAD_MS_MAX = 10_000;
 
 const frame = (sequence: number): Frame => ({
   sequence,
@@ -24,10 +26,11 @@ const frame = (sequence: number): Frame => ({
 });
 
 /** A hub whose log holds events 1 to `logged`, and a function that opens sockets of it. */
-async function startHub(logged = 0, waitMsMax = 10_000) {
-  const readFrames = async (after: number) => range(after + 1, Math.min(after + 500, hub.cursor)).map(frame);
-  const hub: Hub = new Hub({ applicationId: 'a', cursor: logged, keyFingerprint: 'k', readFrames });
-  const heartbeat = new Heartbeat(PING_INTERVAL_MS);
+async function startHub(logged = 0) {
+  const readForClient = async ({ afterSequence: after }: LogRequest) =>
+    range(after + 1, Math.min(after + 500, hub.cursor)).map(frame);
+  const hub: Hub = new Hub({ applicationId: 'a', lastSequence: logged, keyFingerprint: 'k' }, { readForClient });
+  const heartbeat = new Heartbeat();
   const [server, webSockets] = [createServer(), createWebSocketServer()];
   const opened: Array<{ live: LiveSocket; ws: WebSocket; connection: Socket; codes: number[] }> = [];
   server.on('upgrade', (req, socket, head) =>
@@ -35,7 +38,7 @@ async function startHub(logged = 0, waitMsMax = 10_000) {
       const connection = socket as Socket;
       const position = Number(req.headers['last-event-id'] ?? logged);
       const common = { ws, connection, source: hub, keyFingerprint: 'k', verifiedAt: 0 };
-      const live = new LiveSocket({ ...common, waitMsMax, position, requestId: 'r' });
+      const live = new LiveSocket({ ...common, position, requestId: 'r' });
       const codes: number[] = [];
       live.onGone((code) => {
         hub.sockets.delete(live);
@@ -63,11 +66,18 @@ async function startHub(logged = 0, waitMsMax = 10_000) {
   return { hub, heartbeat, open };
 }
 
+function fakeTimers(...toFake: Array<'setTimeout' | 'clearTimeout' | 'setInterval' | 'clearInterval'>) {
+  vi.useFakeTimers({ toFake });
+  onTestFinished(() => void vi.useRealTimers());
+}
+
 const sequencesOf = (client: RawSocket) => client.payloads(OPCODE.text).map((text) => Number.parseInt(text, 10));
 
 describe('a client that does not read', () => {
-  it('has 256 KiB buffered at most, delays no other client, and is closed with 4202', async () => {
-    const { hub, open } = await startHub(0, 1_000);
+  beforeEach(() => fakeTimers('setTimeout', 'clearTimeout'));
+
+  it('has 256 KiB buffered at most, delays no other client, and is closed with 4202 after 10 s', async () => {
+    const { hub, open } = await startHub();
     const [idler, reader] = [await open(), await open()];
     idler.client.client.socket.pause();
     for (let sequence = 1; sequence <= 3_000; sequence += 1) {
@@ -77,7 +87,10 @@ describe('a client that does not read', () => {
     }
     await eventually(() => expect(sequencesOf(reader.client)).toEqual(range(1, 3_000)));
     expect(idler.connection.writableLength).toBeGreaterThan(WAITING_BYTES_MAX);
-    await eventually(() => idler.ws.readyState === idler.ws.CLOSING);
+    vi.advanceTimersByTime(UNREAD_MS_MAX - 1);
+    expect(idler.ws.readyState).toBe(idler.ws.OPEN);
+    vi.advanceTimersByTime(1);
+    expect(idler.ws.readyState).toBe(idler.ws.CLOSING);
     idler.client.client.socket.resume();
     expect(await idler.client.closeCode()).toBe(4202);
     idler.client.send(closeFrame(4202));
@@ -85,11 +98,13 @@ describe('a client that does not read', () => {
   });
 
   it('is cut off where it ended its side', async () => {
-    const { hub, open } = await startHub(3_000, 200);
+    const { hub, open } = await startHub(3_000);
     const idler = await open(0);
     idler.client.client.socket.pause();
     await eventually(() => expect(idler.connection.writableLength).toBeGreaterThan(WAITING_BYTES_MAX));
     idler.client.client.socket.end();
+    await eventually(() => expect(idler.ws.readyState).not.toBe(idler.ws.OPEN));
+    vi.advanceTimersByTime(UNREAD_MS_MAX);
     await eventually(() => expect(hub.sockets.size).toBe(0));
   });
 
@@ -116,7 +131,7 @@ it('accepts the next frame only, and ignores duplicates', async () => {
 });
 
 it('sends a client that reads slowly every event once, in order', async () => {
-  const { hub, open } = await startHub(3_000, 1_000);
+  const { hub, open } = await startHub(3_000);
   const slow = await open(0);
   const { socket } = slow.client.client;
   const readSlowly = () => {
@@ -132,9 +147,9 @@ it('sends a client that reads slowly every event once, in order', async () => {
 });
 
 describe('a heartbeat', () => {
+  beforeEach(() => fakeTimers('setInterval', 'clearInterval'));
+
   it('cuts off a client after two pings without a pong of the same payload, and no other', async () => {
-    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
-    onTestFinished(() => void vi.useRealTimers());
     const { heartbeat, open } = await startHub();
     const [mute, blind, lively, late] = [await open(), await open(), await open(), await open()];
     for (const { live } of [mute, blind, lively, late]) heartbeat.add(live);
@@ -156,18 +171,14 @@ describe('a heartbeat', () => {
   });
 
   it('spreads the pings of clients that came together', async () => {
-    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
-    onTestFinished(() => void vi.useRealTimers());
-    const heartbeat = new Heartbeat(30);
-    let pings = 0;
-    const ping = () => {
-      pings += 1;
-    };
-    const live = { ping, onGone: () => undefined } as unknown as LiveSocket;
-    for (let i = 0; i < 60; i += 1) heartbeat.add(live);
+    const heartbeat = new Heartbeat();
+    const ping = vi.fn();
+    for (let i = 0; i < 60; i += 1) heartbeat.add({ ping, onGone: () => undefined } as unknown as LiveSocket);
     heartbeat.start();
-    vi.advanceTimersByTime(1);
-    expect(pings).toBeLessThan(10);
+    vi.advanceTimersByTime(PING_INTERVAL_MS / 10);
+    expect(ping.mock.calls.length).toBeLessThan(10);
+    vi.advanceTimersByTime(PING_INTERVAL_MS);
     heartbeat.stop();
+    expect(ping.mock.calls.length).toBeGreaterThan(60);
   });
 });

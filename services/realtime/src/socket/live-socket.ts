@@ -4,7 +4,6 @@ import type { WebSocket } from 'ws';
 import type { Frame } from '../frame/frame.ts';
 import { eventsSent } from '../live-metrics.ts';
 import { CLOSE, type Close } from './close-code.ts';
-import { FrameMeter } from './frame-meter.ts';
 
 /** The frames of an application. */
 export interface FrameSource {
@@ -27,14 +26,15 @@ export interface LiveSocketOptions {
   /** The sequence of the last event that the client has. */
   readonly position: number;
   readonly requestId: string;
-  /** How long the client may leave a full buffer unread, in milliseconds; 10,000 unless set. */
-  readonly waitMsMax?: number;
 }
 
-/** Bytes that may wait for a client to read them (promise R7). */
+/** Bytes that may wait for a client to read them. */
 const WAITING_BYTES_MAX = 256 * 1024;
 /** How long a buffer may stay full: a client has to read 26 KiB a second then. */
 const WAIT_MS_MAX = 10_000;
+/** Frames that a client may send per window, pings and pongs included. */
+export const FRAMES_MAX = 100;
+const FRAME_WINDOW_MS = 10_000;
 /** Time to send the close frame to a client that sends too much. */
 const FLOOD_CLOSE_MS = 1_000;
 const PING_TOKEN_BYTES = 8;
@@ -49,9 +49,10 @@ export class LiveSocket {
   readonly #connection: Duplex;
   readonly #source: FrameSource;
   readonly #requestId: string;
-  readonly #meter = new FrameMeter();
-  readonly #waitMsMax: number;
   #position: number;
+  /** Frames that the client sent in the current window. */
+  #frameCount = 0;
+  #windowEnd = 0;
   #pingsMissed = 0;
   /** Payload of the last ping, which its pong must repeat. */
   #pingToken: Buffer | undefined;
@@ -66,7 +67,6 @@ export class LiveSocket {
     this.keyFingerprint = options.keyFingerprint;
     this.verifiedAt = options.verifiedAt;
     this.#position = options.position;
-    this.#waitMsMax = options.waitMsMax ?? WAIT_MS_MAX;
     this.#listen();
   }
 
@@ -153,7 +153,7 @@ export class LiveSocket {
   /** Where the buffer is full, sends no more until the client has read it. */
   #blockWhereFull(): void {
     if (this.#blockedTimer || this.#ws.bufferedAmount <= WAITING_BYTES_MAX) return;
-    this.#blockedTimer = setTimeout(() => this.#endBlocked(), this.#waitMsMax);
+    this.#blockedTimer = setTimeout(() => this.#endBlocked(), WAIT_MS_MAX);
     this.#connection.once('drain', () => {
       clearTimeout(this.#blockedTimer);
       this.#blockedTimer = undefined;
@@ -162,7 +162,7 @@ export class LiveSocket {
   }
 
   #endBlocked(): void {
-    // After the client ended its side, the library would wait for ever for it to read the rest.
+    // After the client ended its side, the library would wait for it to read the rest.
     if (this.#ws.readyState === this.#ws.OPEN) this.close(CLOSE.readsTooSlowly);
     else this.cut();
   }
@@ -187,8 +187,15 @@ export class LiveSocket {
     });
   }
 
+  /** Counts a frame of the client; closes the connection where it is over the limit. */
   #isFlood(): boolean {
-    if (!this.#meter.isOverLimit()) return false;
+    const now = performance.now();
+    if (now >= this.#windowEnd) {
+      this.#windowEnd = now + FRAME_WINDOW_MS;
+      this.#frameCount = 0;
+    }
+    this.#frameCount += 1;
+    if (this.#frameCount <= FRAMES_MAX) return false;
     this.close(CLOSE.sendsTooMuch);
     // Without the pause, the flood would be read until the client answers the close frame.
     this.#ws.pause();

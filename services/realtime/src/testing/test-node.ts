@@ -5,10 +5,10 @@ import { Redis } from '@latchkey/kit/redis/redis';
 import { ApplicationEventSchema } from '@latchkey/proto/latchkey/apps/v1/event_pb';
 import { eventually } from '@latchkey/testkit/eventually';
 import { onTestFinished } from 'vitest';
-import { type REALTIME_DEFAULTS, readRealtimeConfig } from '../config.ts';
-import { channelOf } from '../fan-out/application-channel.ts';
+import { readRealtimeConfig } from '../config.ts';
+import { channelOf } from '../fan-out/fan-out.ts';
 import { encodeEvent, type LiveEvent } from '../frame/frame.ts';
-import { createRealtimeService, type RealtimeService } from '../service.ts';
+import { createRealtimeService, type RealtimeOverrides, type RealtimeService } from '../service.ts';
 import type { FakeApplication, FakeApps } from './fake-apps.ts';
 import { type ConnectOptions, TestClient } from './test-client.ts';
 
@@ -23,7 +23,7 @@ export interface TestNode {
   open(application: FakeApplication): Promise<TestClient>;
 }
 
-export interface NodeOptions extends Partial<typeof REALTIME_DEFAULTS> {
+export interface NodeOptions extends RealtimeOverrides {
   readonly env?: NodeJS.ProcessEnv;
 }
 
@@ -34,8 +34,7 @@ export async function startNode(apps: FakeApps, redisUrl: string, { env, ...over
   const config = readRealtimeConfig({ REALTIME_HOST: '127.0.0.1', REALTIME_PORT: '0', REDIS_URL: redisUrl, ...env });
   const lines: Array<Record<string, unknown>> = [];
   const logger = createLogger('realtime', 'debug', { write: (line) => void lines.push(JSON.parse(line)) });
-  const deps = { appsTransport: apps.transport, logger, overrides: { drainMs: 1_000, ...overrides } };
-  const service = createRealtimeService(config, deps);
+  const service = createRealtimeService(config, { appsTransport: apps.transport, logger, overrides });
   await service.start();
   onTestFinished(() => service.stop());
   const { port } = service;

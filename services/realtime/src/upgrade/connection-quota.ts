@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import { errors } from '../errors.ts';
 
 export interface QuotaLimits {
@@ -21,9 +22,10 @@ export class ConnectionQuota {
 
   /** Counts a socket of a network until the returned function is called; throws over the limit. */
   acquire(network: string): () => void {
-    if (this.#count >= this.#limits.total) throw errors.node_full({ retryAfterSeconds: RETRY_AFTER_SECONDS });
-    if (!increment(this.#byNetwork, network, this.#limits.perNetwork)) {
-      throw errors.too_many_sockets_of_address(describe('sockets-per-address', this.#limits.perNetwork));
+    const { total, perNetwork } = this.#limits;
+    if (this.#count >= total) throw errors.node_full({ retryAfterSeconds: RETRY_AFTER_SECONDS });
+    if (!increment(this.#byNetwork, network, perNetwork)) {
+      throw errors.too_many_sockets_of_address(describe('sockets-per-address', perNetwork));
     }
     this.#count += 1;
     return () => {
@@ -34,47 +36,38 @@ export class ConnectionQuota {
 
   /** The same for an application, once it is known. */
   acquireFor(applicationId: string): () => void {
-    if (!increment(this.#byApplication, applicationId, this.#limits.perApplication)) {
-      throw errors.too_many_sockets_of_application(describe('sockets-per-application', this.#limits.perApplication));
+    const { perApplication } = this.#limits;
+    if (!increment(this.#byApplication, applicationId, perApplication)) {
+      throw errors.too_many_sockets_of_application(describe('sockets-per-application', perApplication));
     }
     return () => decrement(this.#byApplication, applicationId);
   }
 }
 
 const WINDOW_MS = 60_000;
-/** Networks counted in a window; beyond that, counting starts again. */
+/** Networks whose rejections are counted. */
 const NETWORKS_MAX = 100_000;
 
 /** Rate limit on the rejected upgrades of a network, which bounds how many keys it can try. */
 export class RejectionLimit {
   readonly #max: number;
-  readonly #counts = new Map<string, number>();
-  #windowEnd = 0;
+  /** Counts of a minute that begins with the first rejection. */
+  readonly #counts = new LRUCache<string, number>({ max: NETWORKS_MAX, ttl: WINDOW_MS });
 
   constructor(max: number) {
     this.#max = max;
   }
 
-  /** Throws `too_many_refusals` for a network over the limit. */
+  /** Throws `too_many_rejections` for a network over the limit. */
   check(network: string): void {
-    this.#startWindow();
     if ((this.#counts.get(network) ?? 0) < this.#max) return;
-    const retryAfterSeconds = String(Math.max(1, Math.ceil((this.#windowEnd - performance.now()) / 1_000)));
+    const retryAfterSeconds = String(Math.max(1, Math.ceil(this.#counts.getRemainingTTL(network) / 1_000)));
     const windowSeconds = String(WINDOW_MS / 1_000);
-    throw errors.too_many_refusals({ ...describe('refused-upgrades', this.#max), windowSeconds, retryAfterSeconds });
+    throw errors.too_many_rejections({ ...describe('refused-upgrades', this.#max), windowSeconds, retryAfterSeconds });
   }
 
   count(network: string): void {
-    this.#startWindow();
-    if (this.#counts.size >= NETWORKS_MAX) this.#counts.clear();
-    this.#counts.set(network, (this.#counts.get(network) ?? 0) + 1);
-  }
-
-  #startWindow(): void {
-    const now = performance.now();
-    if (now < this.#windowEnd) return;
-    this.#windowEnd = now + WINDOW_MS;
-    this.#counts.clear();
+    this.#counts.set(network, (this.#counts.get(network) ?? 0) + 1, { noUpdateTTL: true });
   }
 }
 

@@ -2,8 +2,15 @@ import type { IncomingMessage } from 'node:http';
 import { commonErrors } from '@latchkey/kit/errors/errors';
 import { findHeadProblem, hasBody } from '@latchkey/kit/http/request';
 import { errors } from '../errors.ts';
-import { BEARER_PROTOCOL_PREFIX, CLOUDEVENTS_PROTOCOL, REALTIME_PATH } from '../protocol.ts';
 
+/** Path of the endpoint. */
+export const REALTIME_PATH = '/api/v1/realtime';
+
+/** The sub-protocol of the CloudEvents WebSocket binding: a text frame is one event in JSON. */
+export const CLOUDEVENTS_PROTOCOL = 'cloudevents.json';
+
+/** A socket key that is offered as a sub-protocol, as browsers can send no other header. */
+const BEARER_PROTOCOL = /^bearer\.(.*)$/s;
 const BEARER_HEADER = /^Bearer +(\S+)$/i;
 const SOCKET_KEY = /^lk_sock_[0-9A-Za-z]{32}$/;
 const SEQUENCE = /^(0|[1-9]\d{0,14})$/;
@@ -27,7 +34,7 @@ export function checkRequest(req: IncomingMessage): void {
 }
 
 /**
- * The socket key of an upgrade, from `Authorization` or a sub-protocol (decisions 10).
+ * The socket key of an upgrade, from `Authorization` or a sub-protocol.
  *
  * @throws `socket_key_invalid`; `protocol_unknown` where cloudevents.json is not offered
  */
@@ -35,7 +42,7 @@ export function readSocketKey(req: IncomingMessage): string {
   const protocols = (req.headers['sec-websocket-protocol'] ?? '').split(',').flatMap((text) => text.trim() || []);
   const [key = '', ...others] = [
     ...(req.headersDistinct.authorization ?? []).map((header) => BEARER_HEADER.exec(header)?.[1] ?? ''),
-    ...protocols.flatMap((name) => (name.startsWith(BEARER_PROTOCOL_PREFIX) ? name.slice(BEARER_PROTOCOL_PREFIX.length) : [])),
+    ...protocols.flatMap((name) => BEARER_PROTOCOL.exec(name)?.[1] ?? []),
   ];
   if (others.length > 0 || !SOCKET_KEY.test(key)) throw errors.socket_key_invalid();
   if (protocols.length > 0 && !protocols.includes(CLOUDEVENTS_PROTOCOL)) throw errors.protocol_unknown();

@@ -13,15 +13,13 @@ import type { WebSocket, WebSocketServer } from 'ws';
 import { errors } from '../errors.ts';
 import type { AppsClient } from '../event/apps-client.ts';
 import { encodeReady } from '../frame/frame.ts';
-import type { Hubs } from '../hub/hubs.ts';
-import { countClosed, upgradesRefused } from '../live-metrics.ts';
-import { REALTIME_PATH } from '../protocol.ts';
+import type { Hubs, Start } from '../hub/hubs.ts';
+import { countClosed, upgradesRejected } from '../live-metrics.ts';
 import type { Heartbeat } from '../socket/heartbeat.ts';
 import { LiveSocket } from '../socket/live-socket.ts';
 import type { ConnectionQuota, RejectionLimit } from './connection-quota.ts';
-import { KeyLookUp, type VerifiedKey } from './key-look-up.ts';
-import { planStart, type Start } from './resume.ts';
-import { checkRequest, readLastEventId, readSocketKey } from './upgrade-request.ts';
+import { KeyVerifier, type VerifiedKey } from './key-verifier.ts';
+import { checkRequest, REALTIME_PATH, readLastEventId, readSocketKey } from './upgrade-request.ts';
 
 export interface UpgradeOptions {
   readonly webSockets: WebSocketServer;
@@ -53,10 +51,10 @@ const NOT_COUNTED: ReadonlySet<string> = new Set(['unavailable', 'rate_limited']
 /** Time for calls of the apps service, in milliseconds; clients have a response within 5 s. */
 const ADMISSION_MS_MAX = 4_000;
 
-/** Handles upgrade requests: each becomes a live socket, or is rejected (decisions 10). */
+/** Handles upgrade requests: each becomes a live socket, or is rejected. */
 export class Upgrades {
   readonly #options: UpgradeOptions;
-  readonly #keyLookUp: KeyLookUp;
+  readonly #keys: KeyVerifier;
   /** One upgrade per turn of the event loop, so that thousands do not block it. */
   readonly #turn = pLimit(1);
   /** By request, the only part of an upgrade that the events of the library carry. */
@@ -64,7 +62,7 @@ export class Upgrades {
 
   constructor(options: UpgradeOptions) {
     this.#options = options;
-    this.#keyLookUp = new KeyLookUp(options.apps, ADMISSION_MS_MAX);
+    this.#keys = new KeyVerifier(options.apps, ADMISSION_MS_MAX);
     const { webSockets } = options;
     webSockets.on('headers', (headers, req) => headers.push(`X-Request-Id: ${this.#upgrades.get(req)?.requestId}`));
     webSockets.on('wsClientError', (_, __, req) => this.#reject(this.#upgrades.get(req) as Upgrade, errors.handshake_invalid()));
@@ -82,7 +80,8 @@ export class Upgrades {
     const span = { name: `GET ${REALTIME_PATH}`, kind: 'server', link: typeof link === 'string' ? link : undefined } as const;
     try {
       const verified = await inSpan(span, () => this.#admit(upgrade));
-      const start = await this.#planStart(upgrade, verified);
+      const planned = this.#options.hubs.planStart(verified.holder, readLastEventId(req), upgrade.requestId);
+      const start = await beforeDeadline(deadline, planned);
       await this.#turn(() => nextTurn());
       this.#complete(upgrade, verified, start);
     } catch (err) {
@@ -97,18 +96,9 @@ export class Upgrades {
     rejections.check(network);
     const key = readSocketKey(req);
     releases.push(quota.acquire(network));
-    const verified = await beforeDeadline(deadline, this.#keyLookUp.verify({ key, network, requestId }));
+    const verified = await beforeDeadline(deadline, this.#keys.verify({ key, network, requestId }));
     releases.push(quota.acquireFor(verified.holder.applicationId));
     return verified;
-  }
-
-  #planStart({ req, deadline, requestId }: Upgrade, { holder: { applicationId, lastSequence } }: VerifiedKey): Promise<Start> {
-    const { hubs } = this.#options;
-    const start = planStart(readLastEventId(req), lastSequence, {
-      frameAfter: (sequence) => hubs.find(applicationId)?.frameAfter(sequence),
-      readFrames: (afterSequence) => hubs.readFrames({ applicationId, afterSequence, lastSequence, requestId }),
-    });
-    return beforeDeadline(deadline, start);
   }
 
   #complete(upgrade: Upgrade, verified: VerifiedKey, start: Start): void {
@@ -150,7 +140,7 @@ export class Upgrades {
     release(upgrade);
     const err = toRejection(cause);
     if (!NOT_COUNTED.has(err.kind)) rejections.count(network);
-    upgradesRefused.add(1, err.reason);
+    upgradesRejected.add(1, err.reason);
     const facts = { requestId, status: err.httpStatus, reason: err.reason };
     if (err === cause || err.reason === 'socket_key_invalid') logger.info(facts, 'upgrade rejected');
     else logger.warn({ ...facts, err: cause }, 'upgrade rejected');
@@ -175,7 +165,7 @@ function release({ releases }: Pick<Upgrade, 'releases'>): void {
   for (const give of releases.splice(0)) give();
 }
 
-/** A function of its own: what its closure refers to lives as long as the connection. */
+/** Outside of the class, so that its closure holds nothing else while the connection lives. */
 function releaseOnClose(socket: Socket, releases: Upgrade['releases']): void {
   socket.once('close', () => release({ releases }));
 }

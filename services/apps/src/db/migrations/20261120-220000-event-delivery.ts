@@ -1,7 +1,7 @@
 import { type Kysely, sql } from 'kysely';
 
 export async function up(db: Kysely<unknown>): Promise<void> {
-  // Events that are there were written when nobody listened: a default that is dropped again marks them without rewriting the table.
+  // Existing events count as delivered. A default marks them without rewriting the table.
   await sql`alter table application_event add column if not exists delivered_at timestamptz(3) default now()`.execute(db);
   await sql`alter table application_event alter column delivered_at drop default`.execute(db);
   await sql`

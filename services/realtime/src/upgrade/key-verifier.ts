@@ -14,12 +14,12 @@ export interface KeyRequest {
   readonly requestId: string;
 }
 
-export const LOOK_UPS_PER_NETWORK = 1_000;
+export const CALLS_PER_NETWORK = 1_000;
 /** A network has a quarter of all calls, so that made-up keys leave room for others. */
-const CALLS = { underWay: 32, underWayOfKey: 8, size: 4 * LOOK_UPS_PER_NETWORK, sizeOfKey: LOOK_UPS_PER_NETWORK };
+const CALLS = { underWay: 32, underWayOfKey: 8, size: 4 * CALLS_PER_NETWORK, sizeOfKey: CALLS_PER_NETWORK };
 
-/** Looks up the applications of socket keys. */
-export class KeyLookUp {
+/** Verifies socket keys with the apps service. */
+export class KeyVerifier {
   readonly #apps: Pick<AppsClient, 'lookUp'>;
   readonly #shared = new SharedCalls<VerifiedKey>();
   readonly #queue: CallQueue;

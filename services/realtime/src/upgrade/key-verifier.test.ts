@@ -2,16 +2,16 @@ import { eventually } from '@latchkey/testkit/eventually';
 import { expect, it } from 'vitest';
 import { createAppsClient } from '../event/apps-client.ts';
 import { FakeApps } from '../testing/fake-apps.ts';
-import { KeyLookUp, LOOK_UPS_PER_NETWORK } from './key-look-up.ts';
+import { CALLS_PER_NETWORK, KeyVerifier } from './key-verifier.ts';
 
 const REJECTED = { reason: 'dependency_unavailable' };
 
 function start(waitMs = 30_000) {
   const apps = new FakeApps();
   const { id: applicationId, socketKey } = apps.create();
-  const lookUp = new KeyLookUp(createAppsClient(apps.transport), waitMs);
+  const verifier = new KeyVerifier(createAppsClient(apps.transport), waitMs);
   const release = apps.hold();
-  const verify = async (network: string, key = apps.create().socketKey) => lookUp.verify({ key, network, requestId: 'r' });
+  const verify = async (network: string, key = apps.create().socketKey) => verifier.verify({ key, network, requestId: 'r' });
   /** Verifies many keys of a network, and returns the reasons why that failed. */
   const flood = (network: string, size: number) =>
     Array.from({ length: size }, () =>
@@ -25,7 +25,7 @@ function start(waitMs = 30_000) {
 
 it('leaves room for other networks, whatever one asks', async () => {
   const { apps, release, verifyOwn, flood, applicationId } = start();
-  const flooded = flood('flooding', LOOK_UPS_PER_NETWORK);
+  const flooded = flood('flooding', CALLS_PER_NETWORK);
   await expect(verifyOwn('flooding')).rejects.toMatchObject(REJECTED);
   await eventually(() => expect(apps.calls.lookUp).toBe(8));
   apps.waitFor(undefined);

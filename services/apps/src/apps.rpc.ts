@@ -1,0 +1,86 @@
+import { timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
+import type { ServiceImpl } from '@connectrpc/connect';
+import { actingFor } from '@latchkey/audit/actor';
+import { type ApplicationService, RuntimeKeyType } from '@latchkey/proto/latchkey/apps/v1/application_pb';
+import * as application from './application/application.ts';
+import type { AppsContext } from './context.ts';
+import { errors } from './errors.ts';
+import * as event from './event/event.ts';
+import * as runtimeKey from './runtime-key/runtime-key.ts';
+import * as setting from './setting/setting.ts';
+
+/** The methods of ApplicationService over the use cases. */
+export function appsRpc(ctx: AppsContext): ServiceImpl<typeof ApplicationService> {
+  return {
+    async createApplication({ accountId, name }, call) {
+      return { applicationId: await application.createApplication(actingFor(ctx, call), accountId, name) };
+    },
+    async listApplications({ accountId, filter, pageSize, pageToken }) {
+      const request = { accountId, applicationIds: filter?.applicationIds, pageSize, pageToken };
+      const { applications, nextPageToken } = await application.listApplications(ctx, request);
+      const messages = applications.map(({ id, name, socketKey, httpKey, keysUpdatedAt }) => ({
+        id,
+        name,
+        runtimeKeys: { socketKey, httpKey, updatedAt: timestampFromDate(keysUpdatedAt) },
+      }));
+      return { applications: messages, nextPageToken };
+    },
+    async getApplicationUsage({ accountId }) {
+      const { count, countMax } = await application.getApplicationUsage(ctx, accountId);
+      return { applicationCount: BigInt(count), applicationCountMax: BigInt(countMax) };
+    },
+    async findOwnedApplications({ accountId, applicationIds }) {
+      return { applicationIds: await application.findOwnedApplications(ctx, accountId, applicationIds) };
+    },
+    async deleteApplication(ref, call) {
+      await application.deleteApplication(actingFor(ctx, call), ref);
+      return {};
+    },
+    async listLicenseLevels(ref) {
+      return { levels: await application.listLicenseLevels(ctx, ref) };
+    },
+    async replaceLicenseLevels(request, call) {
+      await application.replaceLicenseLevels(actingFor(ctx, call), request, request.levels);
+      return {};
+    },
+    async getApplicationSettings(ref) {
+      return { settings: setting.toSettingsMessage(await setting.getSettings(ctx, ref)) };
+    },
+    async updateApplicationSetting(request, call) {
+      await setting.updateSetting(actingFor(ctx, call), request, request.field, request.value.value);
+      return {};
+    },
+    async lookUpApplication({ key }) {
+      if (key.case === undefined) throw errors.runtime_key_invalid();
+      const { row, keyFingerprint } = await runtimeKey.lookUpApplication(ctx, key.case, key.value);
+      return {
+        applicationId: row.id,
+        accountId: row.account_id,
+        name: row.name,
+        settings: setting.toSettingsMessage(row),
+        lastSequence: BigInt(row.last_sequence),
+        keyFingerprint,
+      };
+    },
+    rotateRuntimeKey: (request, call) => runtimeKey.rotateRuntimeKey(actingFor(ctx, call), request, toKeyType(request.type)),
+    async listApplicationEvents(request) {
+      const events = await event.listEvents(ctx, request);
+      return { events: events.map((logged) => ({ ...logged, createdAt: timestampFromDate(logged.createdAt) })) };
+    },
+    async listDeletedApplications({ deletedSince, pageSize, pageToken }) {
+      const since = deletedSince && timestampDate(deletedSince);
+      const { deletions, nextPageToken } = await event.listDeletions(ctx, { since, pageSize, pageToken });
+      const applications = deletions.map((deletion) => ({ ...deletion, deletedAt: timestampFromDate(deletion.deletedAt) }));
+      return { applications, nextPageToken };
+    },
+    async batchGetLiveStates({ applicationIds }) {
+      return { states: await event.getLiveStates(ctx, applicationIds) };
+    },
+  };
+}
+
+function toKeyType(type: RuntimeKeyType) {
+  if (type === RuntimeKeyType.SOCKET) return 'socketKey';
+  if (type === RuntimeKeyType.HTTP) return 'httpKey';
+  throw errors.runtime_key_type_invalid();
+}
