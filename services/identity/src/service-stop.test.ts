@@ -1,17 +1,15 @@
 import { eventually } from '@latchkey/testkit/eventually';
 import { startTcpProxy } from '@latchkey/testkit/tcp-proxy';
 import { expect, it, onTestFinished } from 'vitest';
-import { deletion, startDeletionJobs } from './testing/deletion-jobs.fixture.ts';
-import { openTestIdentity } from './testing/identity.fixture.ts';
-import { createSomeKey, someAccountId } from './testing/sample.fixture.ts';
+import { deletion, startDeletionJobs } from './testing/deletion-jobs.ts';
+import { openTestIdentity } from './testing/identity.ts';
+import { createSomeKey, someAccountId } from './testing/sample.ts';
 
 /** A statement times out after 4.5 s, and a job under way has 5 s. */
 const STOP_MS_MAX = 7_000;
 
 const jobs = await startDeletionJobs();
 const identity = await openTestIdentity({ REDIS_URL: jobs.redis.url });
-// The instances of the tests are to get all jobs.
-await identity.service.stop();
 
 async function stopTimeMs(stop: () => Promise<void>): Promise<number> {
   const startedAt = performance.now();
@@ -25,7 +23,8 @@ it('stops quickly while the apps service does not respond', async () => {
     identity.apps.isSilent = false;
   });
   const asked = identity.apps.deletedSince.length;
-  const { service } = await identity.connect();
+  const { service } = identity.connect();
+  await service.start();
   await eventually(() => identity.apps.deletedSince.length > asked);
   expect(await stopTimeMs(service.stop)).toBeLessThan(1_000);
 });
@@ -41,7 +40,8 @@ it.each([
     await Promise.all([postgres.close(), redis.close()]);
     await jobs.redis.empty();
   });
-  const instance = await identity.connect({ env: { DATABASE_URL: postgres.url, REDIS_URL: redis.url } });
+  const instance = identity.connect({ env: { DATABASE_URL: postgres.url, REDIS_URL: redis.url } });
+  await instance.service.start();
   const accountId = await someAccountId(instance);
   const applicationIds = identity.apps.createApplications(accountId, 2);
   await createSomeKey(instance, { accountId, allApplications: false, applicationIds });

@@ -1,8 +1,8 @@
 import { eventually } from '@latchkey/testkit/eventually';
 import { expect, test } from 'vitest';
-import { openTestIdentity, outcomeOf, waitersForLocks } from '../testing/identity.fixture.ts';
-import { PASSWORD, signUpSomeone } from '../testing/sample.fixture.ts';
-import { codeAt } from '../testing/two-factor.fixture.ts';
+import { openTestIdentity, outcomeOf, waitersForLocks } from '../testing/identity.ts';
+import { PASSWORD, signUpSomeone } from '../testing/sample.ts';
+import { codeAt } from '../testing/two-factor.ts';
 
 /** A sign-in that began before its account changed is held to what the account has become. */
 const identity = await openTestIdentity();

@@ -1,8 +1,8 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { eventually } from '@latchkey/testkit/eventually';
 import { expect, test } from 'vitest';
-import { openTestIdentity, outcomeOf, waitersForLocks } from '../testing/identity.fixture.ts';
-import { createSomeKey, type SomeKey, someAccountId } from '../testing/sample.fixture.ts';
+import { openTestIdentity, outcomeOf, waitersForLocks } from '../testing/identity.ts';
+import { createSomeKey, type SomeKey, someAccountId } from '../testing/sample.ts';
 
 const identity = await openTestIdentity();
 

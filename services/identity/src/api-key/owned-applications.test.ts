@@ -1,7 +1,8 @@
 import { Code, ConnectError } from '@connectrpc/connect';
+import { refusalOf } from '@latchkey/testkit/refusal';
 import { expect, test } from 'vitest';
-import { openTestIdentity, outcomeOf, refusalOf } from '../testing/identity.fixture.ts';
-import { createSomeKey, OPEN_KEY, someAccountId } from '../testing/sample.fixture.ts';
+import { openTestIdentity, outcomeOf } from '../testing/identity.ts';
+import { createSomeKey, OPEN_KEY, someAccountId } from '../testing/sample.ts';
 
 const identity = await openTestIdentity();
 

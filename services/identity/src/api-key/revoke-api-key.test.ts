@@ -1,7 +1,8 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { refusalOf } from '@latchkey/testkit/refusal';
 import { expect, test } from 'vitest';
-import { MINUTE_MS, openTestIdentity, refusalOf } from '../testing/identity.fixture.ts';
-import { createSomeKey, type SomeKey, someAccountId } from '../testing/sample.fixture.ts';
+import { MINUTE_MS, openTestIdentity } from '../testing/identity.ts';
+import { createSomeKey, type SomeKey, someAccountId } from '../testing/sample.ts';
 
 const identity = await openTestIdentity();
 

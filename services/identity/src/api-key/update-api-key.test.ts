@@ -1,9 +1,10 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { UpdateApiKeyRequestSchema } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
+import { refusalOf } from '@latchkey/testkit/refusal';
 import { expect, test } from 'vitest';
-import { MINUTE_MS, openTestIdentity, outcomeOf, refusalOf } from '../testing/identity.fixture.ts';
-import { createSomeKey, type SomeKey, someAccountId } from '../testing/sample.fixture.ts';
+import { MINUTE_MS, openTestIdentity, outcomeOf } from '../testing/identity.ts';
+import { createSomeKey, type SomeKey, someAccountId } from '../testing/sample.ts';
 
 const identity = await openTestIdentity();
 

@@ -6,20 +6,12 @@ import { createLogger } from '@latchkey/kit/log/logger';
 import { eventually } from '@latchkey/testkit/eventually';
 import { describe, expect, it } from 'vitest';
 import type { IdentityDatabase } from '../db/schema.ts';
-import { outcomeOf } from '../testing/identity.fixture.ts';
-import { REDIRECT_URI } from '../testing/issuer.fixture.ts';
-import { finishAt, linkAt, openTestOidc, signInAt, someone } from '../testing/oidc-flow.fixture.ts';
-import { runCommand } from '../testing/operator.fixture.ts';
-import {
-  createSomeKey,
-  OPEN_KEY,
-  PASSWORD,
-  present,
-  signUpSomeone,
-  someAccountId,
-  someSignUp,
-} from '../testing/sample.fixture.ts';
-import { guardSomeone, sessionIdOf } from '../testing/two-factor.fixture.ts';
+import { outcomeOf } from '../testing/identity.ts';
+import { REDIRECT_URI } from '../testing/issuer.ts';
+import { finishAt, linkAt, openTestOidc, signInAt, someone } from '../testing/oidc-flow.ts';
+import { runCommand } from '../testing/operator.ts';
+import { createSomeKey, OPEN_KEY, PASSWORD, present, signUpSomeone, someAccountId, someSignUp } from '../testing/sample.ts';
+import { guardSomeone, sessionIdOf } from '../testing/two-factor.ts';
 import { createCredentialFailureLog } from './credential-failures.ts';
 
 const { identity, issuer } = await openTestOidc();
@@ -157,7 +149,7 @@ describe('credential failures', () => {
     const { account } = await signUpSomeone(identity);
     const guarded = await guardSomeone(identity);
     for (let round = 0; round < 2; round += 1) {
-      const own = await identity.connect();
+      const own = identity.connect();
       const signIn = (email: string, password: string, code?: string) =>
         outcomeOf(own.accounts.signIn({ email, password, ...(code !== undefined && { code }) }, ANONYMOUS));
       await Promise.all(Array.from({ length: 15 }, () => signIn(account.email, 'not the password')));
@@ -174,7 +166,7 @@ describe('credential failures', () => {
   });
 
   it('of what a session must prove are recorded apart from those of sign-in', async () => {
-    const own = await identity.connect({ env: issuer.env(), passwordFailuresMax: 3 });
+    const own = identity.connect({ env: issuer.env(), passwordFailuresMax: 3 });
     const { account } = await signUpSomeone(identity);
     const request = { issuer: 'test', redirectUri: REDIRECT_URI, linkAccountId: account.id };
     const link = (password: string) => outcomeOf(own.oidc.startOidc({ ...request, password }, FOR_SOMEBODY));

@@ -1,10 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { refusalOf } from '@latchkey/testkit/refusal';
 import { statementsOf } from '@latchkey/testkit/statements';
 import { expect, test } from 'vitest';
 import { createApiKeyText } from '../api-key/api-key-text.ts';
-import { MINUTE_MS, openTestIdentity, outcomeOf, refusalOf } from '../testing/identity.fixture.ts';
-import { createSomeKey, keyCredential, sessionCredential, signUpSomeone, someAccountId } from '../testing/sample.fixture.ts';
+import { MINUTE_MS, openTestIdentity, outcomeOf } from '../testing/identity.ts';
+import { createSomeKey, keyCredential, sessionCredential, signUpSomeone, someAccountId } from '../testing/sample.ts';
 
 const identity = await openTestIdentity();
 
@@ -69,7 +70,7 @@ test('an absent credential, an unknown token and a key in the place of a token a
 
 /** A key with a stored public id and a wrong secret, made under another pepper. */
 async function someWrongKey(): Promise<string> {
-  const elsewhere = await identity.connect({ env: { SECRET_KEY: 'another-secret-key-of-32-characters' } });
+  const elsewhere = identity.connect({ env: { SECRET_KEY: 'another-secret-key-of-32-characters' } });
   return (await createSomeKey(elsewhere)).plaintextKey;
 }
 

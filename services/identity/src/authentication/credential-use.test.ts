@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { MINUTE_MS, openTestIdentity, outcomeOf } from '../testing/identity.fixture.ts';
-import { createSomeKey, keyCredential, type SomeKey } from '../testing/sample.fixture.ts';
+import { MINUTE_MS, openTestIdentity, outcomeOf } from '../testing/identity.ts';
+import { createSomeKey, keyCredential, type SomeKey } from '../testing/sample.ts';
 
 const identity = await openTestIdentity();
 

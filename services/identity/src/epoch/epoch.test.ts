@@ -1,14 +1,7 @@
 import { eventually } from '@latchkey/testkit/eventually';
 import { expect, test } from 'vitest';
-import { openTestIdentity, outcomeOf, waitersForLocks } from '../testing/identity.fixture.ts';
-import {
-  createSomeKey,
-  keyCredential,
-  present,
-  type SomeKey,
-  sessionCredential,
-  signUpSomeone,
-} from '../testing/sample.fixture.ts';
+import { openTestIdentity, outcomeOf, waitersForLocks } from '../testing/identity.ts';
+import { createSomeKey, keyCredential, present, type SomeKey, sessionCredential, signUpSomeone } from '../testing/sample.ts';
 
 const identity = await openTestIdentity();
 
@@ -80,7 +73,7 @@ const NO_REDIS = { REDIS_URL: 'redis://localhost:1' };
 test('without Redis, an answer has no epoch', async () => {
   const key = await createSomeKey(identity);
   const { session } = await signUpSomeone(identity);
-  const { authentication } = await identity.connect({ env: NO_REDIS });
+  const { authentication } = identity.connect({ env: NO_REDIS });
   for (const credential of [keyCredential(key.plaintextKey), sessionCredential(session.token)]) {
     const answer = await authentication.authenticate({ credential });
     expect(answer).toMatchObject({ epochKey: '', epoch: '' });
@@ -91,7 +84,7 @@ test('without Redis, an answer has no epoch', async () => {
 test('without Redis, a revocation is answered once every principal has grown too old', async () => {
   const waits: Array<{ ms: number; end: () => void }> = [];
   const wait = (ms: number) => new Promise<void>((end) => void waits.push({ ms, end }));
-  const { apiKeys, accounts } = await identity.connect({ env: NO_REDIS, wait });
+  const { apiKeys, accounts } = identity.connect({ env: NO_REDIS, wait });
   const key = await createSomeKey(identity);
   const { account, session } = await signUpSomeone(identity);
   const { principal } = await identity.authentication.authenticate({ credential: sessionCredential(session.token) });
@@ -110,8 +103,8 @@ test('without Redis, a revocation is answered once every principal has grown too
 });
 
 test('the service is ready without Redis, and not without its database', async () => {
-  const withoutRedis = await identity.connect({ env: NO_REDIS });
+  const withoutRedis = identity.connect({ env: NO_REDIS });
   await expect(withoutRedis.service.checkReady()).resolves.toBeUndefined();
-  const withoutDatabase = await identity.connect({ env: { DATABASE_URL: 'postgres://localhost:1/none' } });
+  const withoutDatabase = identity.connect({ env: { DATABASE_URL: 'postgres://localhost:1/none' } });
   await expect(withoutDatabase.service.checkReady()).rejects.toThrow();
 });

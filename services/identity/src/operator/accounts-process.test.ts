@@ -6,8 +6,8 @@ import { createEmptyTestDatabase } from '@latchkey/testkit/database';
 import { eventually } from '@latchkey/testkit/eventually';
 import { programEnv } from '@latchkey/testkit/program-env';
 import { describe, expect, test, vi } from 'vitest';
-import { openTestIdentity } from '../testing/identity.fixture.ts';
-import { someSignUp } from '../testing/sample.fixture.ts';
+import { openTestIdentity } from '../testing/identity.ts';
+import { someSignUp } from '../testing/sample.ts';
 import { explain, parseAccountsCall } from './accounts-process.ts';
 import { readNewPassword } from './password-prompt.ts';
 

@@ -1,16 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { createPasswords } from '../account/password.ts';
-import { openTestIdentity, outcomeOf } from '../testing/identity.fixture.ts';
-import { type CallOptions, runCommand } from '../testing/operator.fixture.ts';
-import {
-  createSomeKey,
-  keyCredential,
-  PASSWORD,
-  sessionCredential,
-  signUpSomeone,
-  someSignUp,
-} from '../testing/sample.fixture.ts';
-import { guardSomeone } from '../testing/two-factor.fixture.ts';
+import { createTestPasswords, openTestIdentity, outcomeOf } from '../testing/identity.ts';
+import { type CallOptions, runCommand } from '../testing/operator.ts';
+import { createSomeKey, keyCredential, PASSWORD, sessionCredential, signUpSomeone, someSignUp } from '../testing/sample.ts';
+import { guardSomeone } from '../testing/two-factor.ts';
 
 const identity = await openTestIdentity();
 
@@ -72,13 +64,13 @@ describe('reset-password', () => {
 
   test('cancels a sign-in that verified the earlier password', async () => {
     const { account } = await signUpSomeone(identity);
-    const real = createPasswords();
+    const real = createTestPasswords();
     const verify = async (stored: string | undefined, password: string) => {
       const matches = await real.verify(stored, password);
       await call(['reset-password', account.email], { input: OTHER });
       return matches;
     };
-    const { accounts } = await identity.connect({ passwords: { ...real, verify } });
+    const { accounts } = identity.connect({ passwords: { ...real, verify } });
     expect(await outcomeOf(accounts.signIn({ email: account.email, password: PASSWORD }))).toBe('sign_in_failed');
   });
 

@@ -7,13 +7,14 @@ import { eventually } from '@latchkey/testkit/eventually';
 import { statementsOf } from '@latchkey/testkit/statements';
 import { afterAll, describe, expect, it } from 'vitest';
 import type { IdentityDatabase } from '../db/schema.ts';
-import { deletion, startDeletionJobs } from '../testing/deletion-jobs.fixture.ts';
-import { DAY_MS, MINUTE_MS, openTestIdentity, outcomeOf, waitersForLocks } from '../testing/identity.fixture.ts';
-import { createSomeKey, someAccountId } from '../testing/sample.fixture.ts';
+import { deletion, startDeletionJobs } from '../testing/deletion-jobs.ts';
+import { DAY_MS, MINUTE_MS, openTestIdentity, outcomeOf, waitersForLocks } from '../testing/identity.ts';
+import { createSomeKey, someAccountId } from '../testing/sample.ts';
 import { createDeletionFollower } from './deleted-application.consumer.ts';
 
 const jobs = await startDeletionJobs();
 const identity = await openTestIdentity({ REDIS_URL: jobs.redis.url });
+await identity.service.start();
 const logger = createLogger('identity', 'silent');
 const own = createDatabase<IdentityDatabase>({ url: identity.env.DATABASE_URL ?? '', schema: 'identity', logger });
 afterAll(async () => {
@@ -119,7 +120,8 @@ describe('the reconciler of deletions', () => {
 
   it('runs in a service whose Redis is down', async () => {
     const stale = await createStale(0);
-    const { service } = await identity.connect({ env: { REDIS_URL: 'redis://localhost:1' } });
+    const { service } = identity.connect({ env: { REDIS_URL: 'redis://localhost:1' } });
+    await service.start();
     await eventually(() => isCleared(stale));
     await service.stop();
   });

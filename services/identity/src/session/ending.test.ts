@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { openTestIdentity, outcomeOf } from '../testing/identity.fixture.ts';
-import { PASSWORD, present, sessionCredential, signUpSomeone, someSignUp } from '../testing/sample.fixture.ts';
-import { guardSomeone } from '../testing/two-factor.fixture.ts';
+import { openTestIdentity, outcomeOf } from '../testing/identity.ts';
+import { PASSWORD, present, sessionCredential, signUpSomeone, someSignUp } from '../testing/sample.ts';
+import { guardSomeone } from '../testing/two-factor.ts';
 
 const identity = await openTestIdentity();
 

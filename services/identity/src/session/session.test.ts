@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
 import { eventually } from '@latchkey/testkit/eventually';
+import { refusalOf } from '@latchkey/testkit/refusal';
 import { expect, test } from 'vitest';
-import { DAY_MS, MINUTE_MS, openTestIdentity, outcomeOf, refusalOf } from '../testing/identity.fixture.ts';
-import { present, sessionCredential, signUpSomeone } from '../testing/sample.fixture.ts';
+import { DAY_MS, MINUTE_MS, openTestIdentity, outcomeOf } from '../testing/identity.ts';
+import { present, sessionCredential, signUpSomeone } from '../testing/sample.ts';
 
 const identity = await openTestIdentity();
 
@@ -70,7 +71,7 @@ test('signing out of what is gone, of nothing and of another account’s session
 test('the CSRF token is the same as long as the session lives, and no other secret makes it', async () => {
   const { session } = await signUpSomeone(identity);
   expect((await use(session.token)).principal?.csrfToken).toBe(session.csrfToken);
-  const elsewhere = await identity.connect({ env: { SECRET_KEY: 'another-secret-key-of-32-characters' } });
+  const elsewhere = identity.connect({ env: { SECRET_KEY: 'another-secret-key-of-32-characters' } });
   const { principal } = await elsewhere.authentication.authenticate({ credential: sessionCredential(session.token) });
   expect(principal?.csrfToken).toMatch(/^[\w-]{43}$/);
   expect(principal?.csrfToken).not.toBe(session.csrfToken);
@@ -93,7 +94,7 @@ test('a running service deletes idle sessions and expired flows, and no others',
     [account.id, ago(8 * DAY_MS), identity.clock.now()],
   );
   await identity.db.query(`insert into oidc_used_flow values ('a', $1), ('b', $2)`, [ago(0), ago(-1)]);
-  await identity.connect();
+  await identity.connect().service.start();
   const countOf = async (table: string) => (await identity.db.query(`select from ${table}`)).rowCount;
   await eventually(async () => expect(await countOf('oidc_used_flow')).toBe(1));
   const { rows } = await identity.db.query('select from session where account_id = $1', [account.id]);

@@ -1,7 +1,8 @@
+import { refusalOf } from '@latchkey/testkit/refusal';
 import { expect, test } from 'vitest';
-import { openTestIdentity, outcomeOf, refusalOf } from '../testing/identity.fixture.ts';
-import { PASSWORD, present, sessionCredential, signUpSomeone } from '../testing/sample.fixture.ts';
-import { codeAt, guardSomeone, STEP_MS, sessionIdOf } from '../testing/two-factor.fixture.ts';
+import { openTestIdentity, outcomeOf } from '../testing/identity.ts';
+import { PASSWORD, present, sessionCredential, signUpSomeone } from '../testing/sample.ts';
+import { codeAt, guardSomeone, STEP_MS, sessionIdOf } from '../testing/two-factor.ts';
 
 const identity = await openTestIdentity();
 const { twoFactor, accounts } = identity;

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import { readIdentityConfig } from '../config.ts';
 import { type AccountsTarget, explain, parseAccountsCall, runAccounts } from '../operator/accounts-process.ts';
-import type { TestIdentity } from './identity.fixture.ts';
+import type { TestIdentity } from './identity.ts';
 
 export interface CallOptions {
   /** Standard input. */
