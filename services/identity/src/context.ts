@@ -53,7 +53,7 @@ export function openContext(config: IdentityConfig, logger: Logger, deps: Contex
     oidcKey: deriveKey(SECRET_KEY, 'identity/oidc'),
     twoFactorFailuresMax: config.TWO_FACTOR_FAILURES_PER_15_MINUTES,
     passwordFailuresMax: deps.passwordFailuresMax ?? 10,
-    oidcIssuers: createIssuers(config.oidcIssuers, { clock, logger, ...(oidcTimeoutMs && { callTimeoutMs: oidcTimeoutMs }) }),
+    oidcIssuers: createIssuers(config.oidcIssuers, { clock, logger, callTimeoutMs: oidcTimeoutMs }),
     signUp: config.SIGN_UP,
     activeApiKeysMax: config.ACTIVE_API_KEYS_LIMIT,
   } as const;

@@ -19,7 +19,7 @@ import { type ContextDeps, openContext, SCHEMA } from './context.ts';
 import { migrations } from './db/migrations/index.ts';
 import { oidcRpc } from './oidc/oidc.rpc.ts';
 import { sweepUsedFlows } from './oidc/oidc.ts';
-import { createDeletionFollower } from './restriction/deleted-application.consumer.ts';
+import { createDeletionFollower } from './restriction/restriction.ts';
 import { sweepSessions } from './session/session.ts';
 import { twoFactorRpc } from './two-factor/two-factor.rpc.ts';
 

@@ -5,7 +5,8 @@ import type { AccountService } from '@latchkey/proto/latchkey/identity/v1/accoun
 import { setAvatar } from '../avatar/avatar.ts';
 import type { IdentityContext } from '../context.ts';
 import { endAllSessions, endSession } from '../session/session.ts';
-import { type Account, getAccount, type SignedIn, signUp } from './account.ts';
+import type { Account } from './account.store.ts';
+import { getAccount, type SignedIn, signUp } from './account.ts';
 import { signIn } from './sign-in.ts';
 
 export function accountRpc(ctx: IdentityContext): ServiceImpl<typeof AccountService> {
@@ -33,16 +34,19 @@ export function accountRpc(ctx: IdentityContext): ServiceImpl<typeof AccountServ
   };
 }
 
-export function toSignedIn({ account, session }: SignedIn) {
-  const { token, csrfToken, expiresAt } = session;
+export function toSignedIn({ account, session: { token, csrfToken, expiresAt } }: SignedIn) {
   return { account: toMessage(account), session: { token, csrfToken, expiresAt: timestampFromDate(expiresAt) } };
 }
 
-export function toMessage({ avatarId, pictureUrl, createdAt, ...account }: Account) {
+export function toMessage(account: Account) {
+  const { id, username, email } = account;
   return {
-    ...account,
-    ...(pictureUrl !== undefined && { pictureUrl }),
-    ...(avatarId !== undefined && { avatarId }),
-    createdAt: timestampFromDate(createdAt),
+    id,
+    username,
+    email,
+    twoFactorEnabled: account.two_factor_enabled,
+    pictureUrl: account.picture_url ?? undefined,
+    avatarId: account.avatar_id ?? undefined,
+    createdAt: timestampFromDate(account.created_at),
   };
 }

@@ -3,15 +3,8 @@ import type { ServiceImpl } from '@connectrpc/connect';
 import { actingFor } from '@latchkey/audit/actor';
 import type { ApiKeyService, UpdateApiKeyRequest } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
 import type { IdentityContext } from '../context.ts';
-import {
-  type ApiKey,
-  createApiKey,
-  type FindOwnedApplications,
-  getApiKeyUsage,
-  listApiKeys,
-  revokeApiKey,
-  updateApiKey,
-} from './api-key.ts';
+import type { ApiKeyRow } from './api-key.store.ts';
+import { createApiKey, type FindOwnedApplications, getApiKeyUsage, listApiKeys, revokeApiKey, updateApiKey } from './api-key.ts';
 import type { ApiKeyChange } from './api-key-rules.ts';
 
 export function apiKeyRpc(ctx: IdentityContext, findOwned: FindOwnedApplications): ServiceImpl<typeof ApiKeyService> {
@@ -20,18 +13,16 @@ export function apiKeyRpc(ctx: IdentityContext, findOwned: FindOwnedApplications
       const { apiKeys, nextPageToken } = await listApiKeys(ctx, accountId, pageToken);
       return { apiKeys: apiKeys.map(toMessage), nextPageToken };
     },
-    async createApiKey({ accountId, name, scopes, allApplications, applicationIds, ...request }, call) {
-      const expiresAt = request.expiresAt ? toDate(request.expiresAt) : null;
-      const settings = { name, scopes, allApplications, applicationIds, expiresAt };
+    async createApiKey({ accountId, expiresAt, ...request }, call) {
+      const settings = { ...request, expiresAt: expiresAt ? toDate(expiresAt) : null };
       const { apiKey, plaintextKey } = await createApiKey(actingFor(ctx, call), accountId, settings, findOwned);
       return { apiKey: toMessage(apiKey), plaintextKey };
     },
     async updateApiKey(request, call) {
-      const ref = { accountId: request.accountId, id: request.apiKeyId };
-      return { apiKey: toMessage(await updateApiKey(actingFor(ctx, call), ref, toChange(request), findOwned)) };
+      return { apiKey: toMessage(await updateApiKey(actingFor(ctx, call), request, toChange(request), findOwned)) };
     },
-    async revokeApiKey({ accountId, apiKeyId }, call) {
-      return { apiKey: toMessage(await revokeApiKey(actingFor(ctx, call), { accountId, id: apiKeyId })) };
+    async revokeApiKey(request, call) {
+      return { apiKey: toMessage(await revokeApiKey(actingFor(ctx, call), request)) };
     },
     async getApiKeyUsage({ accountId }) {
       const { active, activeMax } = await getApiKeyUsage(ctx, accountId);
@@ -43,7 +34,7 @@ export function apiKeyRpc(ctx: IdentityContext, findOwned: FindOwnedApplications
 function toChange({ name, scopes, allApplications, applicationIds, expiry }: UpdateApiKeyRequest): ApiKeyChange {
   const change = { name, scopes: scopes?.scopes, allApplications, applicationIds: applicationIds?.applicationIds };
   if (expiry.case === 'expiresAt') return { ...change, expiresAt: toDate(expiry.value) };
-  return { ...change, ...(expiry.case === 'neverExpires' && expiry.value && { expiresAt: null }) };
+  return { ...change, ...(expiry.value && { expiresAt: null }) };
 }
 
 /** A time that no Date can hold becomes an invalid one, which the rules reject. */
@@ -51,7 +42,8 @@ function toDate(timestamp: Timestamp): Date {
   return new Date(timestampMs(timestamp));
 }
 
-function toMessage(key: ApiKey) {
+function toMessage(key: ApiKeyRow) {
+  const toTimestamp = (date: Date | null) => (date ? timestampFromDate(date) : undefined);
   return {
     id: key.id,
     name: key.name,
@@ -60,11 +52,11 @@ function toMessage(key: ApiKey) {
     scopes: key.scopes,
     allApplications: key.all_applications,
     applicationIds: key.application_ids,
-    ...(key.expires_at && { expiresAt: timestampFromDate(key.expires_at) }),
-    ...(key.revoked_at && { revokedAt: timestampFromDate(key.revoked_at) }),
-    ...(key.last_used_at && { lastUsedAt: timestampFromDate(key.last_used_at) }),
-    ...(key.last_used_ip !== null && { lastUsedIp: key.last_used_ip }),
-    createdAt: timestampFromDate(key.created_at),
-    updatedAt: timestampFromDate(key.updated_at),
+    expiresAt: toTimestamp(key.expires_at),
+    revokedAt: toTimestamp(key.revoked_at),
+    lastUsedAt: toTimestamp(key.last_used_at),
+    lastUsedIp: key.last_used_ip ?? undefined,
+    createdAt: toTimestamp(key.created_at),
+    updatedAt: toTimestamp(key.updated_at),
   };
 }

@@ -46,7 +46,7 @@ export interface CredentialUse {
   readonly recentAfter: Date;
 }
 
-/** @param ip address of the client; null keeps the recorded one */
+/** @param ip address of the client; null leaves the recorded one */
 export async function updateApiKeyUse(pool: pg.Pool, { id, at, recentAfter }: CredentialUse, ip: string | null): Promise<void> {
   await pool.query({ name: 'update-api-key-use', text: UPDATE_API_KEY_USE, values: [id, at, ip, recentAfter] });
 }

@@ -11,26 +11,30 @@ import { type StoredApiKey, selectApiKey, selectSession, updateApiKeyUse, update
 /** A use from the same address is recorded once in this time (authentication.proto). */
 const USE_INTERVAL_MS = 60_000;
 
-/** An authenticated caller. A session has every scope and every application of its account. */
-export interface Principal {
-  readonly accountId: string;
-  readonly username: string;
-  readonly credentialId: string;
-  readonly expiresAt: Date | null;
-}
-
-export interface SessionPrincipal extends Principal {
-  readonly csrfToken: string;
+/** An authenticated caller, and the epoch that was read before it. */
+export interface Authenticated {
+  readonly epoch: Epoch;
+  readonly principal: {
+    readonly accountId: string;
+    readonly username: string;
+    readonly credentialId: string;
+    readonly expiresAt: Date | null;
+    /** Empty for a session, which has every scope and every application of its account. */
+    readonly scopes: string[];
+    readonly allApplications: boolean;
+    readonly applicationIds: string[];
+    /** Empty for a key. */
+    readonly csrfToken: string;
+  };
 }
 
 /**
  * Verifies a management key (specification 5, decisions 5). Malformed keys cost no query; unknown
  * keys cost the same as wrong ones.
  * @param clientIp text that is no IP address counts as unknown
- * @returns the principal, and the epoch that was read before it
  * @throws `api_key_invalid`; for the right secret `api_key_revoked` before `api_key_expired`
  */
-export async function authenticateApiKey(ctx: IdentityContext, text: string, clientIp: string) {
+export async function authenticateApiKey(ctx: IdentityContext, text: string, clientIp: string): Promise<Authenticated> {
   const key = parseApiKeyText(text);
   if (!key) throw errors.api_key_invalid();
   const epoch = await ctx.epochs.read(apiKeyEpoch(key.publicId));
@@ -44,22 +48,20 @@ export async function authenticateApiKey(ctx: IdentityContext, text: string, cli
     accountId: stored.account_id,
     username: stored.username,
     credentialId: stored.id,
+    expiresAt: stored.expires_at,
     scopes: stored.scopes,
     allApplications: stored.all_applications,
     applicationIds: stored.application_ids,
-    expiresAt: stored.expires_at,
+    csrfToken: '',
   };
   return { principal, epoch };
 }
 
 /**
- * Verifies a session's token (decisions 4). Its use keeps the session from becoming idle.
+ * Verifies a session's token (decisions 4), whose use prevents the session from becoming idle.
  * @throws `session_invalid`
  */
-export async function authenticateSession(
-  ctx: IdentityContext,
-  token: string,
-): Promise<{ principal: SessionPrincipal; epoch: Epoch }> {
+export async function authenticateSession(ctx: IdentityContext, token: string): Promise<Authenticated> {
   const tokenHash = hashSessionToken(token);
   if (!tokenHash) throw errors.session_invalid();
   const epoch = await ctx.epochs.read(sessionEpoch(tokenHash));
@@ -75,6 +77,9 @@ export async function authenticateSession(
     username: stored.username,
     credentialId: stored.id,
     expiresAt: stored.expires_at,
+    scopes: [],
+    allApplications: true,
+    applicationIds: [],
     csrfToken: csrfTokenOf(ctx.csrfKey, stored.id),
   };
   return { principal, epoch };

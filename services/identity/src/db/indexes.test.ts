@@ -6,8 +6,7 @@ import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application
 import { type Statement, statementsOf } from '@latchkey/testkit/statements';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createDeletionFollower } from '../restriction/deleted-application.consumer.ts';
-import { removeFromRestrictions } from '../restriction/restriction.ts';
+import { createDeletionFollower, removeFromRestrictions } from '../restriction/restriction.ts';
 import { openTestIdentity } from '../testing/identity.ts';
 import type { IdentityDatabase } from './schema.ts';
 

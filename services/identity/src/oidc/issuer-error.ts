@@ -2,10 +2,20 @@ import type { DomainError } from '@latchkey/kit/errors/errors';
 import type { Logger } from '@latchkey/kit/log/logger';
 import { AuthorizationResponseError, ResponseBodyError } from 'openid-client';
 import { errors } from '../errors.ts';
-import { IssuerCallError } from './issuer-http.ts';
+
+/** What is wrong with an issuer or its response. The message may be logged: no issuer chose it. */
+export class IssuerError extends Error {
+  override readonly name = 'IssuerError';
+  readonly isRefusal: boolean;
+
+  constructor(message: string, { isRefusal = false } = {}) {
+    super(message);
+    this.isRefusal = isRefusal;
+  }
+}
 
 /** Codes of openid-client for invalid responses; others mean that the issuer is unavailable. */
-const INVALID_RESPONSE = new Set([
+const INVALID_RESPONSE = new Set<unknown>([
   'OAUTH_INVALID_RESPONSE',
   'OAUTH_PARSE_ERROR',
   'OAUTH_JWT_TIMESTAMP_CHECK_FAILED',
@@ -26,7 +36,8 @@ const ERROR_CODE = /^[A-Z][A-Z0-9_]{0,63}$/;
  */
 export function toDomainError(err: unknown, logger: Logger, issuer: string, step: 'discovery' | 'sign-in'): DomainError {
   const facts = { issuer, step, cause: causeOf(err) };
-  if (step === 'sign-in' && (isRejectedByIssuer(err) || INVALID_RESPONSE.has(codeOf(err) ?? ''))) {
+  const isRefused = isRejectedByIssuer(err) || INVALID_RESPONSE.has(codeOf(err)) || (err instanceof IssuerError && err.isRefusal);
+  if (step === 'sign-in' && isRefused) {
     logger.info(facts, 'sign-in by OpenID Connect rejected');
     return errors.oidc_refused();
   }
@@ -41,17 +52,14 @@ export function isRejectedByIssuer(err: unknown): boolean {
 
 /** A word for the log that no issuer chose. */
 function causeOf(err: unknown): string {
+  if (err instanceof IssuerError) return err.message;
   if (err instanceof ResponseBodyError && TOKEN_ERROR.test(err.error)) return err.error;
-  const cause = err instanceof Error ? err.cause : undefined;
-  return codeOf(cause) ?? codeOf(err) ?? nameOf(cause) ?? nameOf(err) ?? 'unknown';
+  if (!(err instanceof Error)) return 'unknown';
+  if (err.cause instanceof IssuerError) return err.cause.message;
+  return codeOf(err.cause) ?? codeOf(err) ?? (err.cause instanceof Error ? err.cause : err).name;
 }
 
 function codeOf(err: unknown): string | undefined {
   const code = err instanceof Error && 'code' in err ? err.code : undefined;
   return typeof code === 'string' && ERROR_CODE.test(code) ? code : undefined;
-}
-
-function nameOf(err: unknown): string | undefined {
-  if (err instanceof IssuerCallError) return err.message;
-  return err instanceof Error ? err.name : undefined;
 }

@@ -1,5 +1,6 @@
 import type { CustomFetch } from 'openid-client';
 import pLimit from 'p-limit';
+import { IssuerError } from './issuer-error.ts';
 import { isTrustworthy } from './issuer-settings.ts';
 
 /** The largest key sets have some 20 KiB. */
@@ -9,11 +10,6 @@ const WAITING_MAX = 64;
 /** Statuses of responses without a body (Fetch, 2.2.3). */
 const BODILESS = new Set([101, 103, 204, 205, 304]);
 
-/** Why an issuer could not be called, in words of ours that may be logged. */
-export class IssuerCallError extends Error {
-  override readonly name = 'IssuerCallError';
-}
-
 /**
  * The `fetch` for one issuer: https or loopback only, no redirects (as openid-client asks), and
  * bounded response size and concurrency. The signal of a call also covers its wait and its body.
@@ -21,9 +17,9 @@ export class IssuerCallError extends Error {
 export function createIssuerFetch(concurrency: number): CustomFetch {
   const limit = pLimit(concurrency);
   return async (url, options) => {
-    if (!isTrustworthy(new URL(url))) throw new IssuerCallError('the URL is neither https nor on loopback');
+    if (!isTrustworthy(new URL(url))) throw new IssuerError('the URL is neither https nor on loopback');
     if (limit.activeCount + limit.pendingCount >= concurrency + WAITING_MAX) {
-      throw new IssuerCallError('too many calls are waiting');
+      throw new IssuerError('too many calls are waiting');
     }
     return limit(async () => {
       const response = await fetch(url, options as RequestInit);
@@ -40,7 +36,7 @@ async function readBody({ body }: Response): Promise<Uint8Array<ArrayBuffer>> {
   // Leaving the loop cancels the body and the call.
   for await (const chunk of body ?? []) {
     byteSize += chunk.byteLength;
-    if (byteSize > BODY_BYTES_MAX) throw new IssuerCallError('the body is too large');
+    if (byteSize > BODY_BYTES_MAX) throw new IssuerError('the body is too large');
     chunks.push(chunk);
   }
   return new Uint8Array(Buffer.concat(chunks));

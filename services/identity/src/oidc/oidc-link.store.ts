@@ -52,7 +52,8 @@ export async function deleteLinksOf(tx: Db, accountId: string): Promise<number> 
   return Number(numDeletedRows);
 }
 
-export async function updatePictureUrl(db: Db, accountId: string, pictureUrl: string): Promise<void> {
+export async function updatePictureUrl(db: Db, accountId: string, pictureUrl: string | undefined): Promise<void> {
+  if (pictureUrl === undefined) return;
   const account = db.updateTable('account').set({ picture_url: pictureUrl }).where('id', '=', accountId);
   await account.where('picture_url', 'is distinct from', pictureUrl).execute();
 }

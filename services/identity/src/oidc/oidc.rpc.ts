@@ -13,16 +13,15 @@ export function oidcRpc(ctx: IdentityContext): ServiceImpl<typeof OidcService> {
       const { authorizationUrl, flow } = await startFlow(actingFor(ctx, call), request);
       return { authorizationUrl, flow: flow.text, expiresAt: timestampFromDate(flow.expiresAt) };
     },
-    async finishOidc({ flow, redirectUri, sessionToken, code, state, iss, error }, call) {
-      const response = { code, state, iss, error };
-      return { outcome: toOutcome(await finishFlow(actingFor(ctx, call), { flow, redirectUri, sessionToken, response })) };
+    async finishOidc(request, call) {
+      return { outcome: toOutcome(await finishFlow(actingFor(ctx, call), request)) };
     },
     async completeOidc(request, call) {
       return { signedIn: toSignedIn(await completeSignIn(actingFor(ctx, call), request)) };
     },
     async listOidcLinks({ accountId }) {
       const links = await listLinks(ctx, accountId);
-      return { links: links.map(({ createdAt, ...link }) => ({ ...link, createdAt: timestampFromDate(createdAt) })) };
+      return { links: links.map(({ created_at, ...link }) => ({ ...link, createdAt: timestampFromDate(created_at) })) };
     },
     async unlinkOidc(request, call) {
       return { removed: await unlink(actingFor(ctx, call), request) };

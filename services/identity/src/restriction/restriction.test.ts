@@ -10,7 +10,7 @@ import type { IdentityDatabase } from '../db/schema.ts';
 import { deletion, startDeletionJobs } from '../testing/deletion-jobs.ts';
 import { DAY_MS, MINUTE_MS, openTestIdentity, outcomeOf, waitersForLocks } from '../testing/identity.ts';
 import { createSomeKey, someAccountId } from '../testing/sample.ts';
-import { createDeletionFollower } from './deleted-application.consumer.ts';
+import { createDeletionFollower } from './restriction.ts';
 
 const jobs = await startDeletionJobs();
 const identity = await openTestIdentity({ REDIS_URL: jobs.redis.url });

@@ -1,5 +1,5 @@
 import { newId, parseId } from '@latchkey/kit/validation/id';
-import { type ActingContext, asSession, recordAccount } from '../audit/audit.ts';
+import { type ActingContext, asSession, recordAction } from '../audit/actions.ts';
 import type { IdentityContext } from '../context.ts';
 import type { Db } from '../db/schema.ts';
 import { sessionEpoch } from '../epoch/epoch.ts';
@@ -7,7 +7,6 @@ import { deleteIdleSessions, deleteSession, deleteSessionByToken, deleteSessions
 import { createSessionToken, csrfTokenOf, hashSessionToken } from './session-token.ts';
 
 const DAY_MS = 86_400_000;
-/** Decisions 4. */
 const IDLE_LIFETIME_MS = 7 * DAY_MS;
 const ABSOLUTE_LIFETIME_MS = 30 * DAY_MS;
 const SWEEP_BATCH = 100;
@@ -40,13 +39,13 @@ export function isSessionAlive(session: { readonly last_seen_at: Date; readonly 
   return session.expires_at > now && session.last_seen_at > idleSince(now);
 }
 
-/** Ends a session from the next request on. A session that does not exist counts as ended. */
+/** Ends a session from the next request on, if it exists. */
 export async function endSession(ctx: ActingContext, accountText: string, sessionText: string): Promise<void> {
   const [accountId, sessionId] = [parseId(accountText), parseId(sessionText)];
   if (!accountId || !sessionId) return;
   const tokenHash = await ctx.db.transaction().execute(async (tx) => {
     const deleted = await deleteSession(tx, accountId, sessionId);
-    if (deleted) await recordAccount(ctx, tx, accountId, 'account.signed_out');
+    if (deleted) await recordAction(ctx, tx, { accountId }, 'account.signed_out');
     return deleted;
   });
   if (tokenHash) await endEpochs(ctx, [tokenHash]);
@@ -59,8 +58,8 @@ export async function endPreviousSession(ctx: ActingContext, token: string): Pro
   const ended = await ctx.db.transaction().execute(async (tx) => {
     const session = await deleteSessionByToken(tx, tokenHash);
     if (!session) return false;
-    const because = { because: 'signed_in' };
-    await recordAccount(asSession(ctx, session.id), tx, session.accountId, 'account.signed_out', because);
+    const { id, accountId } = session;
+    await recordAction(asSession(ctx, id), tx, { accountId }, 'account.signed_out', { because: 'signed_in' });
     return true;
   });
   if (ended) await endEpochs(ctx, [tokenHash]);
@@ -73,7 +72,7 @@ export async function endAllSessions(ctx: ActingContext, accountText: string): P
   const tokenHashes = await ctx.db.transaction().execute(async (tx) => {
     const deleted = await deleteSessionsOf(tx, accountId);
     const changes = { sessions: deleted.length };
-    if (deleted.length > 0) await recordAccount(ctx, tx, accountId, 'account.signed_out_everywhere', changes);
+    if (deleted.length > 0) await recordAction(ctx, tx, { accountId }, 'account.signed_out_everywhere', changes);
     return deleted;
   });
   await endEpochs(ctx, tokenHashes);
@@ -85,7 +84,7 @@ export async function endEpochs(ctx: IdentityContext, tokenHashes: readonly Buff
   if (tokenHashes.length > 0) await ctx.epochs.end(...tokenHashes.map(sessionEpoch));
 }
 
-/** Deletes idle sessions, which those past their absolute lifetime become too. */
+/** Deletes idle sessions; expired ones become idle too. */
 export async function sweepSessions({ db, clock }: IdentityContext, signal: AbortSignal): Promise<void> {
   let deleted = SWEEP_BATCH;
   while (deleted === SWEEP_BATCH && !signal.aborted) deleted = await deleteIdleSessions(db, idleSince(clock()), SWEEP_BATCH);
