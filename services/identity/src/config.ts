@@ -13,7 +13,6 @@ const serviceSettings = z.object({
   SIGN_UP: z.enum(['open', 'closed'], 'must be open or closed').default('open'),
   ACTIVE_API_KEYS_LIMIT: integerSetting(0, 1_000_000).default(20),
   TWO_FACTOR_FAILURES_PER_15_MINUTES: integerSetting(1, 1_000).default(5),
-  /** Wrong passwords that come with a session; the gateway counts those at sign-in. */
   AUDIT_RETENTION_DAYS: auditRetentionSetting,
   LOG_LEVEL: logLevelSetting.default('info'),
 });

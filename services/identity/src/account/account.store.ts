@@ -2,7 +2,6 @@ import { type Insertable, type Selectable, sql, type Updateable } from 'kysely';
 import type { AccountTable, Db } from '../db/schema.ts';
 
 export type AccountRow = Selectable<AccountTable>;
-/** An account as its owner sees it. */
 export type Account = AccountRow & { readonly two_factor_enabled: boolean };
 
 const TWO_FACTOR_ENABLED = sql<boolean>`exists (
@@ -20,7 +19,6 @@ export async function selectAccount(db: Db, id: string): Promise<Account | undef
   return accounts(db).where('id', '=', id).executeTakeFirst();
 }
 
-/** The account with that email or username in any case. */
 export async function selectAccountBy(db: Db, column: 'email' | 'username', text: string): Promise<Account | undefined> {
   const folded = sql`lower(${sql.ref(column)} collate "C")`;
   return accounts(db).where(folded, '=', sql`lower(${text} collate "C")`).executeTakeFirst();

@@ -26,10 +26,7 @@ export interface SignedIn {
 
 type NewAccount = Pick<SignUpRequest, 'username' | 'email' | 'password'>;
 
-/**
- * Creates an account and its first session, and ends the client's previous one (decisions 4).
- * @throws `sign_up_invalid`, `sign_up_closed`, `account_exists`
- */
+/** Creates an account and its first session, and ends the client's previous one. */
 export async function signUp(ctx: ActingContext, request: SignUpRequest): Promise<SignedIn> {
   checkNewAccount(request);
   if (ctx.signUp === 'closed') throw errors.sign_up_closed();
@@ -43,10 +40,7 @@ export async function signUp(ctx: ActingContext, request: SignUpRequest): Promis
   return signedIn;
 }
 
-/**
- * Creates an account without a session, for the operator: also where sign-up is closed.
- * @throws `sign_up_invalid`, `account_exists`
- */
+/** Creates an account without a session, for the operator: also where sign-up is closed. */
 export async function createAccount(ctx: ActingContext, request: NewAccount): Promise<Account> {
   checkNewAccount(request);
   return addAccount(ctx, request, async (tx, account) => {
@@ -93,7 +87,6 @@ export async function findAccount({ db }: IdentityContext, name: string): Promis
   return id === undefined ? undefined : selectAccount(db, id);
 }
 
-/** A page of all accounts, and the id that the next page begins after. */
 export async function listAccounts(
   { db }: IdentityContext,
   after: string | undefined,
@@ -107,7 +100,6 @@ export async function listAccounts(
 /**
  * Sets the password of an account and ends its sessions, for the operator. It also removes the
  * links to issuers unless they are to stay: an intruder may have added one. Management keys stay.
- * @throws `password_invalid`, `account_not_found`
  */
 export async function resetPassword(
   ctx: ActingContext,

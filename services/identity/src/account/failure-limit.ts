@@ -1,4 +1,3 @@
-/** How long a failure counts (decisions 9). */
 const WINDOW_MS = 15 * 60_000;
 
 /** The failures that count, oldest first. Clocks of processes may differ: future ones count. */
@@ -7,7 +6,6 @@ function recentFailures(failures: readonly Date[], now: Date): Date[] {
   return recent.sort((a, b) => a.getTime() - b.getTime());
 }
 
-/** The failures to store after another one. */
 export function withFailure(failures: readonly Date[], now: Date): Date[] {
   return [...recentFailures(failures, now), now];
 }

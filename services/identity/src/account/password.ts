@@ -7,7 +7,6 @@ const PARAMETERS = { memoryCost: 19_456, timeCost: 2, parallelism: 1, outputLen:
 
 /** Each occupies 19 MiB and a thread of the pool that also resolves host names. */
 const CONCURRENCY = 2;
-/** More are rejected with 503. */
 const WAITING_MAX = 200;
 
 /** A hash that no password has; verifying against it takes as long as against any other. */
@@ -18,7 +17,6 @@ const NO_PASSWORD_HASH = [
   base64(Buffer.alloc(PARAMETERS.outputLen)),
 ].join('$');
 
-/** Hashes and verifies passwords on other threads (decisions 4). */
 export interface Passwords {
   /** @returns argon2id in PHC format */
   hash(password: string): Promise<string>;

@@ -15,7 +15,7 @@ const signInTo = (accountId: string) => ({ accountId, action: 'account.sign_in_f
 
 /**
  * Opens a session. An unknown email, a wrong password and an account without a password get the
- * same error in the same time (decisions 4). The second factor is checked after the password.
+ * same error in the same time. The second factor is checked after the password.
  * @throws `sign_in_invalid`, `sign_in_failed`, and what {@link openSessionFor} throws
  */
 export async function signIn(ctx: ActingContext, { email, password, ...more }: SignInRequest): Promise<SignedIn> {

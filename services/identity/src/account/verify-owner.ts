@@ -15,7 +15,6 @@ import { failureLimitReached, withFailure } from './failure-limit.ts';
 /** A session of an account without a password counts as a fresh sign-in for this long. */
 const FRESH_MS = 10 * 60_000;
 
-/** What a session adds to prove that its owner makes a request. */
 export interface OwnerProof {
   readonly password: string;
   readonly code?: string | undefined;

@@ -41,24 +41,18 @@ export async function listApiKeys(
   return { apiKeys, nextPageToken: rows.length > PAGE_SIZE ? (apiKeys.at(-1)?.id ?? '') : '' };
 }
 
-/** The key of an account with that id or public id. */
 export async function findApiKey({ db }: IdentityContext, accountId: string, name: string): Promise<ApiKeyRow | undefined> {
   const id = parseId(name);
   return id ? selectApiKey(db, accountId, 'id', id) : selectApiKey(db, accountId, 'public_id', name);
 }
 
-/** Number of active keys of an account, and its limit. */
 export async function getApiKeyUsage(ctx: IdentityContext, accountText: string): Promise<{ active: number; activeMax: number }> {
   const accountId = parseId(accountText);
   const active = accountId ? await countActiveApiKeys(ctx.db, accountId, ctx.clock()) : 0;
   return { active, activeMax: ctx.activeApiKeysMax };
 }
 
-/**
- * Creates a key (decisions 5).
- * @returns the record and the only copy of the key's text
- * @throws the errors of `CreateApiKey` in api_key.proto
- */
+/** Creates a key. Returns the record and the only copy of the key's text. */
 export async function createApiKey(
   ctx: ActingContext,
   accountText: string,
@@ -89,10 +83,7 @@ export async function createApiKey(
   return { apiKey, plaintextKey: text };
 }
 
-/**
- * Changes some settings of a key, from the next request on (decisions 5).
- * @throws the errors of `UpdateApiKey` in api_key.proto
- */
+/** Changes some settings of a key, from the next request on. */
 export async function updateApiKey(
   ctx: ActingContext,
   ref: ApiKeyRef,
@@ -114,10 +105,7 @@ export async function updateApiKey(
   });
 }
 
-/**
- * Revokes a key from the next request on. Revoking it again changes nothing (decisions 5).
- * @throws `api_key_not_found`
- */
+/** Revokes a key from the next request on. Revoking it again changes nothing. */
 export async function revokeApiKey(ctx: ActingContext, ref: ApiKeyRef): Promise<ApiKeyRow> {
   return changeLocked(ctx, parseRef(ref), async (tx, stored) => {
     if (stored.revoked_at) return stored;
@@ -134,7 +122,6 @@ function parseRef(ref: ApiKeyRef): ApiKeyRef {
   return { accountId, apiKeyId };
 }
 
-/** Changes a key while it is locked, and then ends its epoch. */
 async function changeLocked(
   ctx: IdentityContext,
   ref: ApiKeyRef,
@@ -149,7 +136,7 @@ async function changeLocked(
   return changed;
 }
 
-/** Text that is no id is an unknown application (decisions 1). */
+/** Text that is no id is an unknown application. */
 async function checkOwned(accountId: string, ids: readonly string[], findOwned: FindOwnedApplications): Promise<void> {
   if (ids.length === 0) return;
   if (!ids.every(parseId)) throw errors.application_not_found();
@@ -158,9 +145,8 @@ async function checkOwned(accountId: string, ids: readonly string[], findOwned: 
 }
 
 /**
- * Checks the limit of active keys (decisions 9), with the account locked so that concurrent
- * creations count one another.
- * @throws `account_not_found`, `active_api_keys_limit_exceeded`
+ * Checks the limit of active keys, with the account locked so that concurrent creations count one
+ * another.
  */
 async function reserveActiveApiKey(ctx: IdentityContext, tx: Db, accountId: string, now: Date): Promise<void> {
   if (!(await lockAccount(tx, accountId))) throw errors.account_not_found();

@@ -6,7 +6,6 @@ import type { Db } from '../db/schema.ts';
 /** Context of use cases that change something: it names the actor for the audit log. */
 export type ActingContext = Acting<IdentityContext>;
 
-/** The actions in the audit log (docs/audit-log.md). */
 export type Action =
   | 'account.created'
   | 'account.signed_in'

@@ -18,7 +18,6 @@ export interface CredentialFailure {
 const ENTRIES_PER_HOUR = 20;
 /** Late enough that writing one failure does not slow the next responses measurably. */
 const DELAY_MS = 5_000;
-/** Failures over this are dropped. */
 const QUEUE_MAX = 1_000;
 
 type Queued = CredentialFailure & { readonly failedAtMs: number };

@@ -11,7 +11,6 @@ import { type StoredApiKey, selectApiKey, selectSession, updateApiKeyUse, update
 /** A use from the same address is recorded once in this time (authentication.proto). */
 const USE_INTERVAL_MS = 60_000;
 
-/** An authenticated caller, and the epoch that was read before it. */
 export interface Authenticated {
   readonly epoch: Epoch;
   readonly principal: {
@@ -23,16 +22,14 @@ export interface Authenticated {
     readonly scopes: string[];
     readonly allApplications: boolean;
     readonly applicationIds: string[];
-    /** Empty for a key. */
     readonly csrfToken: string;
   };
 }
 
 /**
- * Verifies a management key (specification 5, decisions 5). Malformed keys cost no query; unknown
- * keys cost the same as wrong ones.
+ * Verifies a management key. Malformed keys cost no query; unknown keys cost the same as wrong
+ * ones.
  * @param clientIp text that is no IP address counts as unknown
- * @throws `api_key_invalid`; for the right secret `api_key_revoked` before `api_key_expired`
  */
 export async function authenticateApiKey(ctx: IdentityContext, text: string, clientIp: string): Promise<Authenticated> {
   const key = parseApiKeyText(text);
@@ -57,10 +54,7 @@ export async function authenticateApiKey(ctx: IdentityContext, text: string, cli
   return { principal, epoch };
 }
 
-/**
- * Verifies a session's token (decisions 4), whose use prevents the session from becoming idle.
- * @throws `session_invalid`
- */
+/** Verifies a session's token, whose use prevents the session from becoming idle. */
 export async function authenticateSession(ctx: IdentityContext, token: string): Promise<Authenticated> {
   const tokenHash = hashSessionToken(token);
   if (!tokenHash) throw errors.session_invalid();

@@ -7,7 +7,6 @@ import { errors } from '../errors.ts';
  * Records an account's avatar, unless a later upload is recorded. It may be repeated, in any order.
  * @param uploadedAt when the upload began; of two at the same time the greater id is the later
  * @returns the account's avatar, and the one that it replaced
- * @throws `avatar_invalid`, `account_not_found`
  */
 export async function setAvatar(
   ctx: ActingContext,

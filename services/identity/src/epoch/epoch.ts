@@ -18,8 +18,8 @@ export interface Epoch {
 
 /**
  * A random value per credential in Redis that expires after a minute. A gateway may reuse a
- * principal only while the key holds the value that was read before the principal
- * (architecture 3): deleting it invalidates the principal at every gateway.
+ * principal only while the key holds the value that was read before the principal: deleting it
+ * invalidates the principal at every gateway.
  */
 export interface Epochs {
   /** Reads or creates the epoch. Must precede reading what it protects. Never rejects. */

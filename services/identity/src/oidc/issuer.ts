@@ -14,7 +14,7 @@ const CALLS_MAX = 64;
 const CALL_TIMEOUT_MS = 4_000;
 /** Longest wait for discovery, or for all calls of a sign-in. The gateway waits a little longer. */
 const STEP_TIMEOUT_MS = 10_000;
-/** How long metadata is cached. openid-client caches keys for 5 minutes. */
+/** openid-client caches keys for 5 minutes. */
 const METADATA_LIFETIME_MS = 60 * 60_000;
 /** How far an issuer's clock may be ahead. */
 const ISSUED_AHEAD_MAX_S = 60;
@@ -25,7 +25,6 @@ export type IssuerResponse = Pick<FinishOidcRequest, 'code' | 'state' | 'iss' | 
 interface IssuerOptions {
   readonly clock: () => Date;
   readonly logger: Logger;
-  /** Longest wait for one response. */
   readonly callTimeoutMs?: number | undefined;
 }
 

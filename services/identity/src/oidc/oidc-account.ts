@@ -15,7 +15,6 @@ const USERNAMES_TRIED_MAX = 5;
  * Creates an account without a password for an unlinked person, and opens its first session. It
  * never links an existing account by email: an issuer could claim any email.
  * @returns undefined where the person was linked meanwhile
- * @throws `sign_up_closed`, `oidc_email_unverified`, `oidc_email_taken`, `account_exists`
  */
 export async function createLinkedAccount(
   ctx: ActingContext,

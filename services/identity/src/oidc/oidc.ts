@@ -20,7 +20,6 @@ import { type PendingSignIn, type Sealed, seal, sealedUntil, sealPending, unseal
 
 const SWEEP_BATCH = 100;
 
-/** A linked account whose person signed in at the issuer. */
 type FirstFactor = Omit<PendingSignIn, 'id'>;
 
 export type FlowOutcome =
@@ -28,10 +27,7 @@ export type FlowOutcome =
   | { readonly case: 'linked'; readonly account: Account; readonly csrfToken: string }
   | { readonly case: 'pending'; readonly pending: Sealed };
 
-/**
- * Starts a sign-in at an issuer, or the linking of an account to the person there.
- * @throws the errors of `StartOidc` in oidc.proto
- */
+/** Starts a sign-in at an issuer, or the linking of an account to the person there. */
 export async function startFlow(
   ctx: ActingContext,
   request: StartOidcRequest,
@@ -60,10 +56,9 @@ function redirectUriOf({ oidcIssuers }: IdentityContext, name: string, base: str
 }
 
 /**
- * Finishes a flow. Nothing changes before all is verified: this browser started it and came back
- * to its issuer's redirect URI, it is neither expired nor used, a link's session belongs to its
+ * Finishes a flow. Nothing changes before all is verified: this browser started it and came back to
+ * its issuer's redirect URI, it is neither expired nor used, a link's session belongs to its
  * account, and the issuer's response is valid.
- * @throws the errors of `FinishOidc` in oidc.proto
  */
 export async function finishFlow(ctx: ActingContext, request: FinishOidcRequest): Promise<FlowOutcome> {
   const { sessionToken } = request;
@@ -80,10 +75,7 @@ export async function finishFlow(ctx: ActingContext, request: FinishOidcRequest)
   return { case: 'linked', account: await getAccount(ctx, session.accountId), csrfToken: session.csrfToken };
 }
 
-/**
- * Completes a sign-in with the second factor, once.
- * @throws `oidc_flow_invalid`, `two_factor_code_invalid`, `two_factor_attempts_reached`
- */
+/** Completes a sign-in with the second factor, once. */
 export async function completeSignIn(
   ctx: ActingContext,
   { pending: text, code, previousSessionToken }: CompleteOidcRequest,
@@ -120,7 +112,6 @@ async function signInAs(ctx: ActingContext, person: Person, previousSessionToken
   return { case: 'pending', pending: sealPending(ctx.oidcKey, { id: randomState(), ...factor }, ctx.clock()) };
 }
 
-/** Catches an error of that reason. */
 function undefinedFor(reason: string): (err: unknown) => undefined {
   return (err) => {
     if (!(err instanceof DomainError) || err.reason !== reason) throw err;

@@ -80,7 +80,6 @@ export function parseAccountsCall([name = '', ...rest]: readonly string[]) {
   return { command, args: positionals, values };
 }
 
-/** Runs a command. Throws what {@link explain} explains. */
 export async function runAccounts(
   { config, listeners }: AccountsTarget,
   { command, args, values }: AccountsCall,
@@ -108,7 +107,6 @@ export async function runAccounts(
 
 const SCHEMA_OUTDATED = new Set(['42P01', '42703']);
 
-/** Why a command changed nothing, without any secret. */
 export function explain(err: unknown): { readonly reason: string; readonly message: string } {
   if (err instanceof CommandError) return { reason: err.reason, message: err.message };
   if (err instanceof DomainError) return { reason: err.reason, message: `${err.message}.` };

@@ -36,7 +36,6 @@ export interface Command {
   readonly summary: string;
   readonly argCount: number;
   readonly options?: NonNullable<ParseArgsConfig['options']>;
-  /** What is wrong with the values of the options. */
   check?(values: CommandCall['values']): string | undefined;
   run(call: CommandCall): Promise<CommandResult>;
 }
@@ -148,7 +147,6 @@ function onAccount(run: (account: Account, call: CommandCall) => Promise<Command
 
 /** Without letters and digits that resemble each other. */
 const PASSWORD_ALPHABET = '23456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz';
-/** 116 random bits. */
 const PASSWORD_LENGTH = 20;
 
 async function chooseNewPassword({ ctx, values, readPassword }: CommandCall): Promise<string> {
@@ -158,7 +156,6 @@ async function chooseNewPassword({ ctx, values, readPassword }: CommandCall): Pr
   throw new CommandError('password_invalid', 'The password must have 10 to 128 characters, and no NUL.');
 }
 
-/** Only a generated password is shown. */
 function withPassword({ values }: CommandCall, password: string, { text, json }: CommandResult): CommandResult {
   return values.generate ? { text: `${text}\nPassword: ${password}`, json: { ...json, password } } : { text, json };
 }

@@ -11,7 +11,6 @@ type RestrictionContext = Pick<IdentityContext, 'db' | 'clock' | 'logger'>;
 /** A key of 1,000 applications has as many index entries, and a statement has 2 s. */
 const BATCH_MAX = 50;
 
-/** Removes deleted applications from the restrictions of keys. */
 export function createDeletionFollower(
   ctx: RestrictionContext,
   sources: { readonly redisUrl: string; readonly appsTransport: Transport },
@@ -31,9 +30,8 @@ export function createDeletionFollower(
 /**
  * Removes a deleted application from the restrictions of its account's keys, revoked ones too. A
  * key whose last application it was stays restricted, to nothing. It may be repeated and run
- * concurrently.
- * No epoch ends: cached principals that still name the application open nothing, as its id is
- * never reused and the apps service answers for it before any restriction counts.
+ * concurrently. No epoch ends: cached principals that still name the application open nothing, as
+ * its id is never reused and the apps service answers for it before any restriction counts.
  */
 export async function removeFromRestrictions(
   ctx: RestrictionContext,

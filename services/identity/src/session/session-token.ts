@@ -15,7 +15,7 @@ export function hashSessionToken(text: string): Buffer | undefined {
   return TOKEN.test(text) ? sha256(text) : undefined;
 }
 
-/** The CSRF token of a session (decisions 4), constant for its lifetime. */
+/** The CSRF token of a session, constant for its lifetime. */
 export function csrfTokenOf(csrfKey: KeyObject, sessionId: string): string {
   return hmac(csrfKey, sessionId).toString('base64url');
 }

@@ -22,7 +22,6 @@ export async function selectSessionCreatedAt(db: Db, accountId: string, id: stri
   return (await session.executeTakeFirst())?.created_at;
 }
 
-/** Locks a session against deletion; whether the account has it. */
 export async function lockSession(tx: Db, accountId: string, id: string): Promise<boolean> {
   const session = tx.selectFrom('session').select('id').where('id', '=', id).where('account_id', '=', accountId);
   return (await session.forShare().executeTakeFirst()) !== undefined;
@@ -39,7 +38,6 @@ export async function deleteSessionsOf(tx: Db, accountId: string, keptId?: strin
   return rows.map((row) => row.token_hash);
 }
 
-/** Skips sessions locked by another sweep. Returns how many were deleted. */
 export async function deleteIdleSessions(db: Db, idleSince: Date, limit: number): Promise<number> {
   const idle = db.selectFrom('session').select('id').where('last_seen_at', '<=', idleSince).orderBy('last_seen_at');
   const locked = idle.limit(limit).forUpdate().skipLocked();

@@ -18,7 +18,6 @@ export interface OpenedSession {
   readonly expiresAt: Date;
 }
 
-/** Opens a session of an account, with a new token (decisions 4). */
 export async function openSession(ctx: IdentityContext, db: Db, accountId: string): Promise<OpenedSession> {
   const id = newId();
   const now = ctx.clock();

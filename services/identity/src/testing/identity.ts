@@ -63,8 +63,8 @@ export async function migrateIdentity(databaseUrl: string): Promise<string[]> {
 }
 
 /**
- * Opens the service on a new database until the tests of the file end. It is not started: background
- * work would add statements to those that tests count.
+ * Opens the service on a new database until the tests of the file end. It is not started:
+ * background work would add statements to those that tests count.
  */
 export async function openTestIdentity(ownEnv: Readonly<Record<string, string>> = {}): Promise<TestIdentity> {
   const database = await createTestDatabase({ schema: 'identity', migrate: migrateIdentity });

@@ -16,10 +16,10 @@ export async function attempt<T>(ctx: IdentityContext, run: (tx: Db) => Promise<
 }
 
 /**
- * Checks a code and uses it up, or counts the failure (decisions 4 and 9). Must run in
- * {@link attempt} with `row` locked. Malformed and already used codes are rejected without being
- * counted. Over the limit only recovery codes are checked: 80 bits cannot be guessed, and an
- * intruder with the password must not lock the owner out.
+ * Checks a code and uses it up, or counts the failure. Must run in {@link attempt} with `row`
+ * locked. Malformed and already used codes are rejected without being counted. Over the limit only
+ * recovery codes are checked: 80 bits cannot be guessed, and an intruder with the password must not
+ * lock the owner out.
  * @returns `two_factor_code_invalid` or `two_factor_attempts_reached`; undefined for a valid code
  */
 export async function takeCode(ctx: ActingContext, tx: Db, row: TwoFactorRow, text: string): Promise<DomainError | undefined> {

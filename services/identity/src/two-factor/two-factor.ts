@@ -24,7 +24,6 @@ import {
 /**
  * Creates a secret, which has no effect until it is enabled, and forgets an earlier pending one.
  * @returns the secret in base32, and as a URL for authenticator apps
- * @throws `account_not_found`, `two_factor_already_enabled`
  */
 export async function setUpTwoFactor(ctx: IdentityContext, accountText: string): Promise<{ secret: string; otpauthUrl: string }> {
   const { id: account_id, email } = await getAccount(ctx, accountText);
@@ -40,7 +39,6 @@ export async function setUpTwoFactor(ctx: IdentityContext, accountText: string):
  * Turns the second factor on with a code of the secret, and ends the account's other sessions. The
  * session that requests it must not have ended meanwhile.
  * @returns the recovery codes, of which only hashes are stored
- * @throws the errors of `EnableTwoFactor` in two_factor.proto
  */
 export async function enableTwoFactor(ctx: ActingContext, request: EnableTwoFactorRequest): Promise<string[]> {
   const [accountId, sessionId] = [parseId(request.accountId), parseId(request.sessionId)];
@@ -67,8 +65,8 @@ export async function enableTwoFactor(ctx: ActingContext, request: EnableTwoFact
 }
 
 /**
- * Turns the second factor off with password and code, and ends the account's other sessions. A wrong
- * password leaves the code unused.
+ * Turns the second factor off with password and code, and ends the account's other sessions. A
+ * wrong password leaves the code unused.
  * @throws `two_factor_not_enabled`, `two_factor_password_wrong`, and what {@link runAsOwner} throws
  */
 export async function disableTwoFactor(ctx: ActingContext, request: DisableTwoFactorRequest): Promise<void> {
@@ -84,7 +82,6 @@ export async function disableTwoFactor(ctx: ActingContext, request: DisableTwoFa
 /**
  * Turns the second factor off and ends all sessions, for the operator. A pending secret stays.
  * @returns how many sessions ended; undefined where it was off already
- * @throws `account_not_found`
  */
 export async function turnTwoFactorOff(ctx: ActingContext, accountId: string): Promise<number | undefined> {
   const ended = await ctx.db.transaction().execute(async (tx) => {
@@ -105,7 +102,6 @@ async function remove(ctx: ActingContext, tx: Db, accountId: string, keptSession
 /**
  * Uses up a code of an account that has a second factor.
  * @returns whether it has one; otherwise the code is ignored
- * @throws `two_factor_code_invalid`, `two_factor_attempts_reached`
  */
 export async function verifyTwoFactorCode(ctx: ActingContext, accountText: string, code: string): Promise<boolean> {
   const accountId = parseId(accountText);
