@@ -34,7 +34,7 @@ describe('create', () => {
 
   test.each([
     ['an invalid username', { username: 'no spaces' }, OTHER, 'username_invalid'],
-    ['an invalid email', { email: 'nobody' }, OTHER, 'email_invalid'],
+    ['an invalid email', { email: 'ada' }, OTHER, 'email_invalid'],
     ['a short password', {}, 'too short', 'password_invalid'],
     ['a password with a NUL', {}, 'a long \0 passphrase', 'password_invalid'],
     ['a password that is not UTF-8', {}, Buffer.from([...Buffer.from(OTHER), 0xff]), 'password_invalid'],
@@ -161,20 +161,26 @@ describe('revoke-key', () => {
     expect(await useKey(plaintextKey)).toBe('done');
   });
 
-  test.each<[string, CallOptions, RegExp]>([
-    ['Redis does not answer', { env: { REDIS_URL: 'redis://localhost:1' } }, /^Redis does not answer: waiting 3 s/],
-    ['no Redis is known', { listeners: 'unknown' }, /^No Redis is known.+: waiting 3 s/],
-    ['nothing runs', { listeners: 'none' }, /^$/],
-  ])('waits for caches to expire as needed where %s', async (_what, options, hints) => {
+  test('waits for caches to expire where Redis does not answer or is not known, and not where nothing runs', async () => {
     const { apiKey, accountId } = await createSomeKey(identity);
-    const startedAt = performance.now();
-    expect((await call(['revoke-key', accountId, apiKey.id], options)).hints).toMatch(hints);
-    expect(performance.now() - startedAt > 2_900).toBe(options.listeners !== 'none');
+    const revoke = async (options: CallOptions) => {
+      const startedAt = performance.now();
+      const { hints } = await call(['revoke-key', accountId, apiKey.id], options);
+      return `${hints}${performance.now() - startedAt > 2_900 ? 'waited' : ''}`;
+    };
+    const [down, unknown, none] = await Promise.all([
+      revoke({ env: { REDIS_URL: 'redis://localhost:1' } }),
+      revoke({ listeners: 'unknown' }),
+      revoke({ listeners: 'none' }),
+    ]);
+    expect(down).toMatch(/^Redis does not answer: waiting 3 s.+\nwaited$/);
+    expect(unknown).toMatch(/^No Redis is known.+: waiting 3 s.+\nwaited$/);
+    expect(none).toBe('');
   });
 });
 
 test.each(['reset-password', 'two-factor-off', 'sign-out'])('%s rejects an unknown account', async (name) => {
-  for (const unknown of ['nobody', 'nobody@example.test', '01900000-0000-7000-8000-00000000dead', 'no name']) {
+  for (const unknown of ['ada', 'ada@example.test', '01900000-0000-7000-8000-00000000dead', 'no name']) {
     const error = { reason: 'account_not_found', message: `There is no account "${unknown}".` };
     expect(await call([name, unknown], { input: OTHER })).toMatchObject(error);
   }
