@@ -17,23 +17,22 @@ const NO_PASSWORD_HASH = [
   base64(Buffer.alloc(PARAMETERS.outputLen)),
 ].join('$');
 
-export interface Passwords {
-  /** @returns argon2id in PHC format */
-  hash(password: string): Promise<string>;
-  /** @param stored undefined, where there is no account, is rejected in the same time */
-  verify(stored: string | undefined, password: string): Promise<boolean>;
-}
+export type Passwords = ReturnType<typeof createPasswords>;
 
-/** Both functions throw `dependency_unavailable` while `waitingMax` passwords wait. */
-export function createPasswords({ concurrency = CONCURRENCY, waitingMax = WAITING_MAX } = {}): Passwords {
+/**
+ * Hashes passwords in PHC format, and verifies them, on other threads. Where there is no hash, as
+ * without an account, verifying takes as long.
+ * @throws `dependency_unavailable` while `waitingMax` passwords wait
+ */
+export function createPasswords({ concurrency = CONCURRENCY, waitingMax = WAITING_MAX } = {}) {
   const limit = pLimit(concurrency);
   const run = async <T>(work: () => Promise<T>): Promise<T> => {
     if (limit.activeCount + limit.pendingCount >= concurrency + waitingMax) throw commonErrors.dependency_unavailable();
     return limit(work);
   };
   return {
-    hash: (password) => run(() => hash(canonical(password), PARAMETERS)),
-    verify: (stored, password) => run(() => verify(stored ?? NO_PASSWORD_HASH, canonical(password))),
+    hash: (password: string) => run(() => hash(canonical(password), PARAMETERS)),
+    verify: (stored: string | undefined, password: string) => run(() => verify(stored ?? NO_PASSWORD_HASH, canonical(password))),
   };
 }
 

@@ -5,7 +5,7 @@ import { recordFailures } from '../audit/credential-failures.ts';
 import type { IdentityContext } from '../context.ts';
 import type { Db } from '../db/schema.ts';
 import { errors } from '../errors.ts';
-import { selectSessionCreatedAt } from '../session/session.store.ts';
+import { lockSession } from '../session/session.store.ts';
 import { attempt, codeLimitReached, countCodeFailure, takeCode } from '../two-factor/take-code.ts';
 import { lockTwoFactor, selectTwoFactor, type TwoFactorRow } from '../two-factor/two-factor.store.ts';
 import { type Account, type AccountRow, lockAccount, updateAccount } from './account.store.ts';
@@ -40,9 +40,9 @@ export async function verifyOwner(
 
 async function checkFresh(ctx: IdentityContext, accountId: string, sessionText: string): Promise<void> {
   const sessionId = parseId(sessionText);
-  const openedAt = sessionId && (await selectSessionCreatedAt(ctx.db, accountId, sessionId));
-  if (!openedAt) throw errors.session_invalid();
-  if (openedAt.getTime() <= ctx.clock().getTime() - FRESH_MS) throw errors.oidc_session_too_old();
+  const session = sessionId && (await lockSession(ctx.db, { account_id: accountId, id: sessionId }));
+  if (!session) throw errors.session_invalid();
+  if (session.created_at.getTime() <= ctx.clock().getTime() - FRESH_MS) throw errors.oidc_session_too_old();
 }
 
 /**

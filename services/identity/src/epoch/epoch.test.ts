@@ -1,7 +1,11 @@
+import { randomBytes } from 'node:crypto';
+import { createLogger } from '@latchkey/kit/log/logger';
+import type { Redis } from '@latchkey/kit/redis/redis';
 import { eventually } from '@latchkey/testkit/eventually';
 import { expect, test } from 'vitest';
 import { openTestIdentity, outcomeOf, waitersForLocks } from '../testing/identity.ts';
 import { createSomeKey, keyCredential, present, type SomeKey, sessionCredential, signUpSomeone } from '../testing/sample.ts';
+import { createEpochs } from './epoch.ts';
 
 const identity = await openTestIdentity();
 
@@ -100,6 +104,14 @@ test('without Redis, a revocation is answered once every principal has grown too
   expect(answered).toBe(0);
   for (const { end } of waits) end();
   await Promise.all(changes);
+});
+
+test('epochs are deleted in batches, so that no command blocks Redis for long', async () => {
+  const batches: number[] = [];
+  const redis = { del: async (keys: string[]) => batches.push(keys.length), eval: async () => '' };
+  const epochs = createEpochs(redis as unknown as Redis, randomBytes, createLogger('identity', 'silent'));
+  await epochs.end(...Array.from({ length: 2_500 }, (_, i) => `epoch-${i}`));
+  expect(batches).toEqual([1_000, 1_000, 500]);
 });
 
 test('the service is ready without Redis, and not without its database', async () => {

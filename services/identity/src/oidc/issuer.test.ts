@@ -81,9 +81,11 @@ describe('an issuer whose discovery', () => {
   });
 });
 
-test.each([
-  ...FAULTS.slice(0, 4).map(([what, fault]) => ['/token', what, fault] as const),
-  ...['/jwks', '/userinfo'].map((path) => [path, 'does not respond', () => undefined] as const),
+test.each<[string, string, (res: ServerResponse) => void]>([
+  ['/token', 'closes the connection', (res) => void res.destroy()],
+  ['/token', 'floods', flood],
+  ['/jwks', 'does not respond', () => undefined],
+  ['/userinfo', 'drips', drip],
 ])('a sign-in fails in time when %s %s', async (path, _what, fault) => {
   const instance = fresh();
   issuer.userInfo = {};

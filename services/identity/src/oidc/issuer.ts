@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from '@latchkey/kit/log/logger';
 import type { FinishOidcRequest } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
 import * as client from 'openid-client';
@@ -156,9 +155,7 @@ async function redeem(
 }
 
 async function withTimeout<T>(promise: Promise<T>): Promise<T> {
-  const settled = new AbortController();
-  const late = delay(STEP_TIMEOUT_MS, undefined, { signal: settled.signal }).then((): never => {
-    throw new IssuerError('the issuer took too long');
-  });
-  return Promise.race([promise, late]).finally(() => settled.abort());
+  const late = Promise.withResolvers<never>();
+  const timer = setTimeout(() => late.reject(new IssuerError('the issuer took too long')), STEP_TIMEOUT_MS);
+  return Promise.race([promise, late.promise]).finally(() => clearTimeout(timer));
 }

@@ -139,7 +139,7 @@ async function link(
   await ctx.db.transaction().execute(async (tx) => {
     const account = await lockAccount(tx, accountId);
     if (!account) throw errors.account_not_found();
-    if (!(await lockSession(tx, accountId, sessionId))) throw errors.session_invalid();
+    if (!(await lockSession(tx, { account_id: accountId, id: sessionId }))) throw errors.session_invalid();
     if (account.sign_in_generation !== generation) throw errors.oidc_flow_invalid();
     const isNew = await insertLinkOnce(tx, { issuer, subject, account_id: accountId, created_at: ctx.clock() });
     const linked = await selectLinkedAccount(tx, { issuer, subject });

@@ -3,7 +3,7 @@ import { type ActingContext, asSession, recordAction } from '../audit/actions.ts
 import type { IdentityContext } from '../context.ts';
 import type { Db } from '../db/schema.ts';
 import { sessionEpoch } from '../epoch/epoch.ts';
-import { deleteIdleSessions, deleteSession, deleteSessionByToken, deleteSessionsOf, insertSession } from './session.store.ts';
+import { deleteIdleSessions, deleteSession, deleteSessionsOf, insertSession, type SessionRef } from './session.store.ts';
 import { createSessionToken, csrfTokenOf, hashSessionToken } from './session-token.ts';
 
 const DAY_MS = 86_400_000;
@@ -40,28 +40,25 @@ export function isSessionAlive(session: { readonly last_seen_at: Date; readonly 
 
 /** Ends a session from the next request on, if it exists. */
 export async function endSession(ctx: ActingContext, accountText: string, sessionText: string): Promise<void> {
-  const [accountId, sessionId] = [parseId(accountText), parseId(sessionText)];
-  if (!accountId || !sessionId) return;
-  const tokenHash = await ctx.db.transaction().execute(async (tx) => {
-    const deleted = await deleteSession(tx, accountId, sessionId);
-    if (deleted) await recordAction(ctx, tx, { accountId }, 'account.signed_out');
-    return deleted;
-  });
-  if (tokenHash) await endEpochs(ctx, [tokenHash]);
+  const [account_id, id] = [parseId(accountText), parseId(sessionText)];
+  if (account_id && id) await end(ctx, { account_id, id });
 }
 
 /** Ends the session that a client had before it signed in anew, if any. */
 export async function endPreviousSession(ctx: ActingContext, token: string): Promise<void> {
-  const tokenHash = hashSessionToken(token);
-  if (!tokenHash) return;
+  const token_hash = hashSessionToken(token);
+  if (token_hash) await end(ctx, { token_hash }, { because: 'signed_in' });
+}
+
+async function end(ctx: ActingContext, session: SessionRef, changes?: { readonly because: 'signed_in' }): Promise<void> {
   const ended = await ctx.db.transaction().execute(async (tx) => {
-    const session = await deleteSessionByToken(tx, tokenHash);
-    if (!session) return false;
-    const { id, accountId } = session;
-    await recordAction(asSession(ctx, id), tx, { accountId }, 'account.signed_out', { because: 'signed_in' });
-    return true;
+    const deleted = await deleteSession(tx, session);
+    if (!deleted) return [];
+    const actor = changes ? asSession(ctx, deleted.id) : ctx;
+    await recordAction(actor, tx, { accountId: deleted.account_id }, 'account.signed_out', changes);
+    return [deleted.token_hash];
   });
-  if (ended) await endEpochs(ctx, [tokenHash]);
+  await endEpochs(ctx, ended);
 }
 
 /** Ends every session of an account from the next request on. Returns how many there were. */

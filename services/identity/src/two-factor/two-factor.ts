@@ -49,7 +49,7 @@ export async function enableTwoFactor(ctx: ActingContext, request: EnableTwoFact
     const row = (await lockAccount(tx, accountId)) && (await lockTwoFactor(tx, accountId));
     if (!row) return errors.two_factor_not_set_up();
     if (row.enabled_at) return errors.two_factor_already_enabled();
-    const isAlive = sessionId && (await lockSession(tx, accountId, sessionId));
+    const isAlive = sessionId && (await lockSession(tx, { account_id: accountId, id: sessionId }));
     if (request.sessionId !== '' && !isAlive) return errors.session_invalid();
     const error = await takeCode(ctx, tx, row, request.code);
     if (error) return error;
