@@ -6,7 +6,7 @@ import { guardSomeone } from './testing/two-factor.ts';
 
 const identity = await openTestIdentity();
 
-/** Text that has broken services before (promises S4). */
+/** Text that has broken services before. */
 const TEXTS: Array<[string, string]> = [
   ['nothing', ''],
   ['a NUL', '\0'],

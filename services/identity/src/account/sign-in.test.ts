@@ -50,7 +50,7 @@ test.each(['01a1fa3f-b3c3-743f-b08f-2741f24621e5', 'not-a-uuid', ''])('an accoun
   expect(refusal).toMatchObject({ reason: 'account_not_found', kind: 'not_found', code: 'not_found' });
 });
 
-/** So that the response time does not reveal which emails have accounts (decisions 4). */
+/** So that the response time does not reveal which emails have accounts. */
 test('every wrong email and password gets one error after the same work', async () => {
   const passwords = createTestPasswords();
   const { accounts } = identity.connect({ passwords });
@@ -62,7 +62,7 @@ test('every wrong email and password gets one error after the same work', async 
   const attempts = {
     'an unknown email': { email: `${randomUUID()}@example.test`, password: PASSWORD },
     'an unknown email and a code': { email: `${randomUUID()}@example.test`, password: PASSWORD, code: '123456' },
-    'an invalid email': { email: 'nobody', password: PASSWORD },
+    'an invalid email': { email: 'no address', password: PASSWORD },
     'a wrong password': { email: account.email, password: wrong },
     'a wrong password and a code': { email: account.email, password: wrong, code: '123456' },
     'a wrong password where there is a second factor': { email: guarded.account.email, password: wrong },

@@ -5,7 +5,7 @@ import { openTestOidc } from '../testing/oidc-flow.ts';
 import { PASSWORD, present, signUpSomeone } from '../testing/sample.ts';
 import { type Guarded, guardSomeone } from '../testing/two-factor.ts';
 
-/** A stolen session must allow no more guesses at the password than sign-in does (decisions 9). */
+/** A stolen session must allow no more guesses at the password than sign-in does. */
 const { identity, issuer } = await openTestOidc();
 const passwords = createTestPasswords();
 const instance = identity.connect({ env: issuer.env(), passwords });

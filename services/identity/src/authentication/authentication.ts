@@ -4,8 +4,7 @@ import { parseApiKeyText } from '../api-key/api-key-text.ts';
 import type { IdentityContext } from '../context.ts';
 import { apiKeyEpoch, type Epoch, sessionEpoch } from '../epoch/epoch.ts';
 import { errors } from '../errors.ts';
-import { isSessionAlive } from '../session/session.ts';
-import { csrfTokenOf, hashSessionToken } from '../session/session-token.ts';
+import { csrfTokenOf, hashSessionToken, isSessionAlive } from '../session/session.ts';
 import { type StoredApiKey, selectApiKey, selectSession, updateApiKeyUse, updateSessionUse } from './authentication.store.ts';
 
 /** A use from the same address is recorded once in this time (authentication.proto). */

@@ -33,7 +33,7 @@ describe('SetAvatar', () => {
     expect(await set(accountId, first)).toEqual({ avatarId: second, previousAvatarId: undefined });
   });
 
-  it('keeps the last of concurrent uploads by time and id', async () => {
+  it('records the last of concurrent uploads by time and id', async () => {
     const accountId = await someAccountId(identity);
     const ids = Array.from({ length: 20 }, () => newId());
     const shuffled = ids.toSorted((a, b) => a.slice(-6).localeCompare(b.slice(-6)));

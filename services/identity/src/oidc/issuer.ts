@@ -3,8 +3,7 @@ import type { FinishOidcRequest } from '@latchkey/proto/latchkey/identity/v1/oid
 import * as client from 'openid-client';
 import { z } from 'zod';
 import { type Claims, isSparse } from './claims.ts';
-import { IssuerError, isRejectedByIssuer, toDomainError } from './issuer-error.ts';
-import { createIssuerFetch } from './issuer-http.ts';
+import { createIssuerFetch, IssuerError, isRejectedByIssuer, toDomainError } from './issuer-http.ts';
 import { type IssuerSettings, isLoopbackHttp, isTrustworthy } from './issuer-settings.ts';
 import type { Flow } from './sealed.ts';
 

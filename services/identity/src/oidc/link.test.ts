@@ -146,7 +146,7 @@ test('links are listed, and removed by identifier, name and subject', async () =
   expect(await outcomeOf(signInAt(instance, issuer))).toBe('oidc_email_unverified');
 });
 
-test('an account without a password keeps its last link, also in concurrent removals', async () => {
+test('the last link of an account without a password stays, also in concurrent removals', async () => {
   const { accountId, token, sessionId, claims } = await ownerWithoutPassword();
   issuer.claims = { sub: 'the-second' };
   const back = await comeBack(instance, issuer, { linkAccountId: accountId, password: '', sessionId });

@@ -48,7 +48,7 @@ test.each([
   [{ email: undefined }, 'oidc_email_unverified'],
   [{ email_verified: undefined }, 'oidc_email_unverified'],
   [{ email_verified: 1 }, 'oidc_email_unverified'],
-  [{ email: 'nobody' }, 'oidc_email_unverified'],
+  [{ email: 'no address' }, 'oidc_email_unverified'],
   [{ email_verified: 'true' }, 'done'],
 ])('sign-up with %j ends as %s', async (claims, outcome) => {
   issuer.claims = someone(claims);
@@ -118,7 +118,7 @@ test('a sign-in ends the previous session of the client', async () => {
   expect(await useSession(session.token)).toBe('session_invalid');
 });
 
-test('a signed-in client gets no second account, and keeps its session', async () => {
+test('a signed-in client gets no second account, and its session stays', async () => {
   const { session } = await signUpSomeone(instance);
   issuer.claims = someone();
   const before = await state();

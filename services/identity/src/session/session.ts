@@ -1,15 +1,19 @@
+import { createHash, type KeyObject } from 'node:crypto';
+import { hmac } from '@latchkey/kit/crypto/secrets';
 import { newId, parseId } from '@latchkey/kit/validation/id';
 import { type ActingContext, asSession, recordAction } from '../audit/actions.ts';
 import type { IdentityContext } from '../context.ts';
 import type { Db } from '../db/schema.ts';
 import { sessionEpoch } from '../epoch/epoch.ts';
 import { deleteIdleSessions, deleteSession, deleteSessionsOf, insertSession, type SessionRef } from './session.store.ts';
-import { createSessionToken, csrfTokenOf, hashSessionToken } from './session-token.ts';
 
 const DAY_MS = 86_400_000;
 const IDLE_LIFETIME_MS = 7 * DAY_MS;
 const ABSOLUTE_LIFETIME_MS = 30 * DAY_MS;
 const SWEEP_BATCH = 100;
+/** 256 random bits. */
+const TOKEN_BYTES = 32;
+const TOKEN = /^[A-Za-z0-9_-]{43}$/;
 
 export interface OpenedSession {
   readonly id: string;
@@ -21,17 +25,17 @@ export interface OpenedSession {
 export async function openSession(ctx: IdentityContext, db: Db, accountId: string): Promise<OpenedSession> {
   const id = newId();
   const now = ctx.clock();
-  const token = createSessionToken(ctx.random);
+  const token = ctx.random(TOKEN_BYTES).toString('base64url');
   const expiresAt = new Date(now.getTime() + ABSOLUTE_LIFETIME_MS);
   await insertSession(db, {
     id,
     account_id: accountId,
-    token_hash: token.hash,
+    token_hash: sha256(token),
     created_at: now,
     last_seen_at: now,
     expires_at: expiresAt,
   });
-  return { id, token: token.text, csrfToken: csrfTokenOf(ctx.csrfKey, id), expiresAt };
+  return { id, token, csrfToken: csrfTokenOf(ctx.csrfKey, id), expiresAt };
 }
 
 export function isSessionAlive(session: { readonly last_seen_at: Date; readonly expires_at: Date }, now: Date): boolean {
@@ -88,4 +92,18 @@ export async function sweepSessions({ db, clock }: IdentityContext, signal: Abor
 
 function idleSince(now: Date): Date {
   return new Date(now.getTime() - IDLE_LIFETIME_MS);
+}
+
+/** The stored hash of a token; undefined for text that cannot be a token. */
+export function hashSessionToken(text: string): Buffer | undefined {
+  return TOKEN.test(text) ? sha256(text) : undefined;
+}
+
+/** Constant for the lifetime of the session. */
+export function csrfTokenOf(csrfKey: KeyObject, sessionId: string): string {
+  return hmac(csrfKey, sessionId).toString('base64url');
+}
+
+function sha256(text: string): Buffer {
+  return createHash('sha256').update(text).digest();
 }

@@ -4,7 +4,7 @@ import type { Db, TwoFactorTable } from '../db/schema.ts';
 export type TwoFactorRow = Selectable<TwoFactorTable>;
 type PendingSecret = Pick<Insertable<TwoFactorTable>, 'account_id' | 'secret_sealed' | 'created_at'>;
 
-/** Stores a secret that is not enabled, unless one is enabled. Earlier failures keep counting. */
+/** Stores a secret that is not enabled, unless one is enabled. Earlier failures still count. */
 export async function replacePendingSecret(db: Db, row: PendingSecret): Promise<boolean> {
   const { secret_sealed, created_at } = row;
   const inserted = db.insertInto('two_factor').values(row);
