@@ -3,7 +3,7 @@ import { processSettings, readProcessConfig } from '@latchkey/kit/config/process
 import { integerSetting, logLevelSetting, secretSetting, urlSetting } from '@latchkey/kit/config/settings';
 import { serviceUrlSetting } from '@latchkey/kit/tls/tls-settings';
 import { z } from 'zod';
-import { type IssuerSettings, readWithIssuers } from './oidc/issuer-settings.ts';
+import { readWithIssuers } from './oidc/issuer-settings.ts';
 
 const serviceSettings = z.object({
   DATABASE_URL: urlSetting('postgres:', 'postgresql:'),
@@ -13,7 +13,6 @@ const serviceSettings = z.object({
   SIGN_UP: z.enum(['open', 'closed'], 'must be open or closed').default('open'),
   ACTIVE_API_KEYS_LIMIT: integerSetting(0, 1_000_000).default(20),
   TWO_FACTOR_FAILURES_PER_15_MINUTES: integerSetting(1, 1_000).default(5),
-  /** Wrong passwords that come with a session; the gateway counts those at sign-in. */
   AUDIT_RETENTION_DAYS: auditRetentionSetting,
   LOG_LEVEL: logLevelSetting.default('info'),
 });
@@ -23,17 +22,13 @@ const processConfig = serviceSettings.extend({
   APPS_URL: serviceUrlSetting,
 });
 
-interface Issuers {
-  readonly oidcIssuers: readonly IssuerSettings[];
-}
+export type IdentityConfig = ReturnType<typeof readIdentityConfig>;
+export type IdentityProcessConfig = ReturnType<typeof readIdentityProcessConfig>;
 
-export type IdentityConfig = z.output<typeof serviceSettings> & Issuers;
-export type IdentityProcessConfig = z.output<typeof processConfig> & Issuers;
-
-export function readIdentityConfig(env: NodeJS.ProcessEnv): IdentityConfig {
+export function readIdentityConfig(env: NodeJS.ProcessEnv) {
   return readWithIssuers(serviceSettings, env);
 }
 
-export function readIdentityProcessConfig(env: NodeJS.ProcessEnv): IdentityProcessConfig {
+export function readIdentityProcessConfig(env: NodeJS.ProcessEnv) {
   return readProcessConfig(processConfig, env, () => readWithIssuers(processConfig, env));
 }

@@ -13,7 +13,6 @@ import { createIssuers } from './oidc/issuer.ts';
 
 export const SCHEMA = 'identity';
 
-/** Dependencies of the use cases. */
 export type IdentityContext = ReturnType<typeof openContext>['ctx'];
 
 export interface ContextDeps {
@@ -26,11 +25,9 @@ export interface ContextDeps {
   readonly epochs?: Epochs;
   /** Wrong passwords within sessions per account in 15 minutes. */
   readonly passwordFailuresMax?: number;
-  /** Longest wait for one response of an OpenID Connect issuer. */
   readonly oidcTimeoutMs?: number;
 }
 
-/** Creates the dependencies of the use cases. Nothing is connected before the first use. */
 export function openContext(config: IdentityConfig, logger: Logger, deps: ContextDeps) {
   const { clock = () => new Date(), random = randomBytes, wait, oidcTimeoutMs } = deps;
   const { DATABASE_URL: url, DATABASE_POOL_MAX: poolMax, SECRET_KEY } = config;
@@ -53,13 +50,12 @@ export function openContext(config: IdentityConfig, logger: Logger, deps: Contex
     oidcKey: deriveKey(SECRET_KEY, 'identity/oidc'),
     twoFactorFailuresMax: config.TWO_FACTOR_FAILURES_PER_15_MINUTES,
     passwordFailuresMax: deps.passwordFailuresMax ?? 10,
-    oidcIssuers: createIssuers(config.oidcIssuers, { clock, logger, ...(oidcTimeoutMs && { callTimeoutMs: oidcTimeoutMs }) }),
+    oidcIssuers: createIssuers(config.oidcIssuers, { clock, logger, callTimeoutMs: oidcTimeoutMs }),
     signUp: config.SIGN_UP,
     activeApiKeysMax: config.ACTIVE_API_KEYS_LIMIT,
   } as const;
   return {
     ctx,
-    /** Connects to Redis, in the background where it is down. */
     connect: async () => (deps.epochs ? undefined : connectInBackground(redis)),
     close: () =>
       stopAll(

@@ -7,7 +7,6 @@ import { type TwoFactorError, TwoFactorErrorSchema } from '@latchkey/proto/latch
 
 type Errors = typeof AccountError & typeof ApiKeyError & typeof AuthenticationError & typeof OidcError & typeof TwoFactorError;
 
-/** The errors of the identity service: its `.proto` files define them. */
 export const errors = createErrors<Errors>(
   AccountErrorSchema,
   ApiKeyErrorSchema,

@@ -1,11 +1,12 @@
+import { refusalOf } from '@latchkey/testkit/refusal';
 import { expect, test } from 'vitest';
-import { openTestIdentity, refusalOf } from './testing/identity.fixture.ts';
-import { createSomeKey, keyCredential, OPEN_KEY, PASSWORD, sessionCredential, someSignUp } from './testing/sample.fixture.ts';
-import { guardSomeone } from './testing/two-factor.fixture.ts';
+import { openTestIdentity } from './testing/identity.ts';
+import { createSomeKey, keyCredential, OPEN_KEY, PASSWORD, sessionCredential, someSignUp } from './testing/sample.ts';
+import { guardSomeone } from './testing/two-factor.ts';
 
 const identity = await openTestIdentity();
 
-/** Text that has broken services before (promises S4). */
+/** Text that has broken services before. */
 const TEXTS: Array<[string, string]> = [
   ['nothing', ''],
   ['a NUL', '\0'],

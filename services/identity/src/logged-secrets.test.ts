@@ -1,9 +1,9 @@
 import { Writable } from 'node:stream';
 import { createLogger } from '@latchkey/kit/log/logger';
 import { expect, test } from 'vitest';
-import { openTestIdentity } from './testing/identity.fixture.ts';
-import { createSomeKey, keyCredential, PASSWORD, present, sessionCredential, someSignUp } from './testing/sample.fixture.ts';
-import { codeAt } from './testing/two-factor.fixture.ts';
+import { openTestIdentity } from './testing/identity.ts';
+import { createSomeKey, keyCredential, PASSWORD, present, sessionCredential, someSignUp } from './testing/sample.ts';
+import { codeAt } from './testing/two-factor.ts';
 
 /** A column of each table that every statement on it needs. */
 const COLUMNS = {
@@ -25,7 +25,7 @@ test('no log line holds a password, a token or a key, also when the database fai
     },
   });
   const logger = createLogger('identity', 'trace', destination);
-  const instance = await identity.connect({ logger });
+  const instance = identity.connect({ logger });
   const { accounts, apiKeys, authentication, twoFactor } = instance;
   const request = someSignUp();
   const { account, session } = await accounts.signUp(request);

@@ -1,56 +1,43 @@
+import { randomUUID } from 'node:crypto';
+import { createLogger } from '@latchkey/kit/log/logger';
+import { createQueueProducer } from '@latchkey/kit/queue/producer';
 import { eventually } from '@latchkey/testkit/eventually';
+import { startOwnRedis } from '@latchkey/testkit/own-redis';
 import { startTcpProxy } from '@latchkey/testkit/tcp-proxy';
-import { expect, it, onTestFinished } from 'vitest';
-import { deletion, startDeletionJobs } from './testing/deletion-jobs.fixture.ts';
-import { openTestIdentity } from './testing/identity.fixture.ts';
-import { createSomeKey, someAccountId } from './testing/sample.fixture.ts';
+import { expect, onTestFinished, test } from 'vitest';
+import { openTestIdentity } from './testing/identity.ts';
+import { createSomeKey, someAccountId } from './testing/sample.ts';
 
 /** A statement times out after 4.5 s, and a job under way has 5 s. */
 const STOP_MS_MAX = 7_000;
 
-const jobs = await startDeletionJobs();
-const identity = await openTestIdentity({ REDIS_URL: jobs.redis.url });
-// The instances of the tests are to get all jobs.
-await identity.service.stop();
-
-async function stopTimeMs(stop: () => Promise<void>): Promise<number> {
-  const startedAt = performance.now();
-  await stop();
-  return performance.now() - startedAt;
-}
-
-it('stops quickly while the apps service does not respond', async () => {
-  identity.apps.isSilent = true;
-  onTestFinished(() => {
-    identity.apps.isSilent = false;
-  });
-  const asked = identity.apps.deletedSince.length;
-  const { service } = await identity.connect();
-  await eventually(() => identity.apps.deletedSince.length > asked);
-  expect(await stopTimeMs(service.stop)).toBeLessThan(1_000);
-});
-
-it.each([
-  ['Redis is frozen', ['redis']],
-  ['PostgreSQL is frozen in the middle of a job', ['postgres']],
-  ['both are frozen', ['redis', 'postgres']],
-])('stops in time while %s', async (_what, frozen) => {
-  const postgres = await startTcpProxy(identity.env.DATABASE_URL ?? '');
-  const redis = await startTcpProxy(jobs.redis.url);
+test('a service whose PostgreSQL freezes in the middle of a deletion job, and then Redis, stops in time', async () => {
+  const ownRedis = await startOwnRedis();
+  const identity = await openTestIdentity({ REDIS_URL: ownRedis.url });
+  const [postgres, redis] = [await startTcpProxy(identity.env.DATABASE_URL ?? ''), await startTcpProxy(ownRedis.url)];
+  const logger = createLogger('producer', 'silent');
+  const producer = createQueueProducer({ url: ownRedis.url, name: 'test-producer', queues: ['identity'], logger });
+  producer.connect();
   onTestFinished(async () => {
-    await Promise.all([postgres.close(), redis.close()]);
-    await jobs.redis.empty();
+    await Promise.all([postgres.close(), redis.close(), producer.close()]);
+    await ownRedis.remove();
   });
-  const instance = await identity.connect({ env: { DATABASE_URL: postgres.url, REDIS_URL: redis.url } });
-  const accountId = await someAccountId(instance);
+  const { service } = identity.connect({ env: { DATABASE_URL: postgres.url, REDIS_URL: redis.url } });
+  await service.start();
+  const accountId = await someAccountId(identity);
   const applicationIds = identity.apps.createApplications(accountId, 2);
-  await createSomeKey(instance, { accountId, allApplications: false, applicationIds });
-  await jobs.add(deletion(accountId, applicationIds[0] ?? ''));
-  await jobs.done();
-  if (frozen.includes('postgres')) postgres.freeze();
-  await jobs.add(deletion(accountId, applicationIds[1] ?? ''));
-  const isActive = () => jobs.redis.ask(async (client) => (await client.llen('latchkey:queue:identity:active')) > 0);
-  if (frozen.includes('postgres')) await eventually(isActive);
-  if (frozen.includes('redis')) redis.freeze();
-  expect(await stopTimeMs(instance.service.stop)).toBeLessThan(STOP_MS_MAX);
+  await createSomeKey(identity, { accountId, allApplications: false, applicationIds });
+  const deleteApplication = (applicationId = '') =>
+    eventually(() => producer.add('identity', [{ id: randomUUID(), name: 'deleted', data: { applicationId, accountId } }]));
+  await deleteApplication(applicationIds[0]);
+  const listed = async () => (await identity.apiKeys.listApiKeys({ accountId })).apiKeys[0]?.applicationIds;
+  await eventually(async () => expect(await listed()).toEqual([applicationIds[1]]));
+  postgres.freeze();
+  await deleteApplication(applicationIds[1]);
+  const active = () => ownRedis.ask((client) => client.llen('latchkey:queue:identity:active'));
+  await eventually(async () => (await active()) > 0);
+  redis.freeze();
+  const startedAt = performance.now();
+  await service.stop();
+  expect(performance.now() - startedAt).toBeLessThan(STOP_MS_MAX);
 });

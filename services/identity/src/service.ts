@@ -4,26 +4,15 @@ import { createAuditSweeper } from '@latchkey/audit/sweeper';
 import { createDataService, type DataService } from '@latchkey/kit/database/data-service';
 import { createLogger, type Logger } from '@latchkey/kit/log/logger';
 import { createSweeper } from '@latchkey/kit/process/sweeper';
-import { rpcRoute } from '@latchkey/kit/rpc/route';
-import { AccountService } from '@latchkey/proto/latchkey/identity/v1/account_pb';
-import { ApiKeyService } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
-import { AuthenticationService } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
-import { OidcService } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
-import { TwoFactorService } from '@latchkey/proto/latchkey/identity/v1/two_factor_pb';
-import { accountRpc } from './account/account.rpc.ts';
-import { apiKeyRpc } from './api-key/api-key.rpc.ts';
 import { createFindOwnedApplications } from './api-key/owned-applications.client.ts';
-import { authenticationRpc } from './authentication/authentication.rpc.ts';
 import type { IdentityConfig } from './config.ts';
 import { type ContextDeps, openContext, SCHEMA } from './context.ts';
 import { migrations } from './db/migrations/index.ts';
-import { oidcRpc } from './oidc/oidc.rpc.ts';
+import { identityRoutes } from './identity.rpc.ts';
 import { sweepUsedFlows } from './oidc/oidc.ts';
-import { createDeletionFollower } from './restriction/deleted-application.consumer.ts';
+import { createDeletionFollower } from './restriction/restriction.ts';
 import { sweepSessions } from './session/session.ts';
-import { twoFactorRpc } from './two-factor/two-factor.rpc.ts';
 
-/** The identity service. Redis may be down. */
 export interface IdentityService extends DataService {
   readonly name: 'identity';
 }
@@ -35,35 +24,25 @@ export interface IdentityDeps extends ContextDeps {
 
 const SWEEP_INTERVAL_MS = 30_000;
 
+/** Composes the identity service, which runs while Redis is down. */
 export function createIdentityService(config: IdentityConfig, deps: IdentityDeps): IdentityService {
-  const logger = deps.logger ?? createLogger('identity', config.LOG_LEVEL);
+  const { appsTransport, logger = createLogger('identity', config.LOG_LEVEL) } = deps;
   const { ctx, connect, close } = openContext(config, logger, deps);
-  const auditSweeper = createAuditSweeper({
-    pool: ctx.pool,
-    retentionDays: config.AUDIT_RETENTION_DAYS,
-    logger,
-  });
-  const sources = { redisUrl: config.REDIS_URL, appsTransport: deps.appsTransport };
-  const deletions = createDeletionFollower(ctx, sources);
+  const { pool } = ctx;
+  const deletions = createDeletionFollower(ctx, { redisUrl: config.REDIS_URL, appsTransport });
   const sweeper = createSweeper({
     intervalMs: SWEEP_INTERVAL_MS,
     logger: logger.child({ sweep: 'sessions, flows and deleted applications' }),
     sweeps: [(signal) => sweepSessions(ctx, signal), (signal) => sweepUsedFlows(ctx, signal), deletions.reconcile],
   });
+  const auditSweeper = createAuditSweeper({ pool, retentionDays: config.AUDIT_RETENTION_DAYS, logger });
   const service = createDataService({
     databaseUrl: config.DATABASE_URL,
     schema: SCHEMA,
-    pool: ctx.pool,
+    pool,
     migrations,
     logger,
-    routes: [
-      rpcRoute(AccountService, accountRpc(ctx)),
-      rpcRoute(ApiKeyService, apiKeyRpc(ctx, createFindOwnedApplications(deps.appsTransport))),
-      rpcRoute(AuthenticationService, authenticationRpc(ctx)),
-      rpcRoute(OidcService, oidcRpc(ctx)),
-      rpcRoute(TwoFactorService, twoFactorRpc(ctx)),
-      auditRoute(ctx.pool),
-    ],
+    routes: [...identityRoutes(ctx, createFindOwnedApplications(appsTransport)), auditRoute(pool)],
     prepare: connect,
     background: [deletions.worker, sweeper, auditSweeper],
     close,

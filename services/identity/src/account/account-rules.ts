@@ -6,7 +6,6 @@ const EMAIL_LENGTH_MAX = 254;
 const PASSWORD_LENGTH_MIN = 10;
 const PASSWORD_LENGTH_MAX = 128;
 
-/** Whether the text is a valid username (decisions 4). */
 export function isUsername(text: string): boolean {
   return USERNAME.test(text);
 }
@@ -16,7 +15,6 @@ export function isEmail(text: string): boolean {
   return text.length <= EMAIL_LENGTH_MAX && z.regexes.html5Email.test(text);
 }
 
-/** Whether the text may become a password (decisions 4). */
 export function isPassword(text: string): boolean {
   return hasLength(text, PASSWORD_LENGTH_MIN, PASSWORD_LENGTH_MAX);
 }

@@ -1,10 +1,13 @@
-/** How long a failure counts (decisions 9). */
 const WINDOW_MS = 15 * 60_000;
 
 /** The failures that count, oldest first. Clocks of processes may differ: future ones count. */
-export function recentFailures(failures: readonly Date[], now: Date): Date[] {
+function recentFailures(failures: readonly Date[], now: Date): Date[] {
   const recent = failures.filter((at) => at.getTime() > now.getTime() - WINDOW_MS);
   return recent.sort((a, b) => a.getTime() - b.getTime());
+}
+
+export function withFailure(failures: readonly Date[], now: Date): Date[] {
+  return [...recentFailures(failures, now), now];
 }
 
 /** Metadata of the rate-limit error while `max` failures are recent; undefined below that. */
@@ -18,9 +21,9 @@ export function failureLimitReached(
   const retryAfterSeconds = Math.max(1, Math.ceil((blocking.getTime() + WINDOW_MS - now.getTime()) / 1000));
   return {
     policy,
-    limit: String(max),
-    windowSeconds: String(WINDOW_MS / 1000),
+    limit: `${max}`,
+    windowSeconds: `${WINDOW_MS / 1000}`,
     remaining: '0',
-    retryAfterSeconds: String(retryAfterSeconds),
+    retryAfterSeconds: `${retryAfterSeconds}`,
   };
 }

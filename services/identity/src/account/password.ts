@@ -7,43 +7,32 @@ const PARAMETERS = { memoryCost: 19_456, timeCost: 2, parallelism: 1, outputLen:
 
 /** Each occupies 19 MiB and a thread of the pool that also resolves host names. */
 const CONCURRENCY = 2;
-/** More are rejected with 503. */
 const WAITING_MAX = 200;
 
 /** A hash that no password has; verifying against it takes as long as against any other. */
-const NO_PASSWORD_HASH = [
-  '$argon2id$v=19',
-  `m=${PARAMETERS.memoryCost},t=${PARAMETERS.timeCost},p=${PARAMETERS.parallelism}`,
-  base64(Buffer.alloc(16)),
-  base64(Buffer.alloc(PARAMETERS.outputLen)),
-].join('$');
+const { memoryCost, timeCost, parallelism } = PARAMETERS;
+const NO_PASSWORD_HASH = `$argon2id$v=19$m=${memoryCost},t=${timeCost},p=${parallelism}$${'A'.repeat(22)}$${'A'.repeat(43)}`;
 
-/** Hashes and verifies passwords on other threads (decisions 4). */
-export interface Passwords {
-  /** @returns argon2id in PHC format */
-  hash(password: string): Promise<string>;
-  /** @param stored undefined, where there is no account, is rejected in the same time */
-  verify(stored: string | undefined, password: string): Promise<boolean>;
-}
+export type Passwords = ReturnType<typeof createPasswords>;
 
-/** Both functions throw `dependency_unavailable` while `waitingMax` passwords wait. */
-export function createPasswords({ concurrency = CONCURRENCY, waitingMax = WAITING_MAX } = {}): Passwords {
+/**
+ * Hashes passwords in PHC format, and verifies them, on other threads. Where there is no hash, as
+ * without an account, verifying takes as long.
+ * @throws `dependency_unavailable` while `waitingMax` passwords wait
+ */
+export function createPasswords({ concurrency = CONCURRENCY, waitingMax = WAITING_MAX } = {}) {
   const limit = pLimit(concurrency);
   const run = async <T>(work: () => Promise<T>): Promise<T> => {
     if (limit.activeCount + limit.pendingCount >= concurrency + waitingMax) throw commonErrors.dependency_unavailable();
     return limit(work);
   };
   return {
-    hash: (password) => run(() => hash(canonical(password), PARAMETERS)),
-    verify: (stored, password) => run(() => verify(stored ?? NO_PASSWORD_HASH, canonical(password))),
+    hash: (password: string) => run(() => hash(canonical(password), PARAMETERS)),
+    verify: (stored: string | undefined, password: string) => run(() => verify(stored ?? NO_PASSWORD_HASH, canonical(password))),
   };
 }
 
 /** Keyboards compose the same text in different ways (NIST SP 800-63B, 3.1.1.2). */
 function canonical(password: string): string {
   return password.normalize('NFKC');
-}
-
-function base64(bytes: Buffer): string {
-  return bytes.toString('base64').replaceAll('=', '');
 }

@@ -1,43 +1,40 @@
 import type { DomainError } from '@latchkey/kit/errors/errors';
-import { type ActingContext, asSession, recordAccount, recordFailures } from '../audit/audit.ts';
+import type { SignInRequest } from '@latchkey/proto/latchkey/identity/v1/account_pb';
+import { type ActingContext, asSession, recordAction } from '../audit/actions.ts';
+import { recordFailures } from '../audit/credential-failures.ts';
 import type { Db } from '../db/schema.ts';
 import { errors } from '../errors.ts';
 import { endPreviousSession, type OpenedSession, openSession } from '../session/session.ts';
 import { attempt, takeCode } from '../two-factor/take-code.ts';
 import { lockTwoFactor } from '../two-factor/two-factor.store.ts';
 import { lockAccountShared, selectAccountBy } from './account.store.ts';
-import { type SignedIn, toAccount } from './account.ts';
+import type { SignedIn } from './account.ts';
 import { isSignIn } from './account-rules.ts';
 
-export interface SignInRequest {
-  readonly email: string;
-  readonly password: string;
-  readonly code?: string | undefined;
-  /** Token in the client's session cookie; empty for none. */
-  readonly previousSessionToken: string;
-}
+const signInTo = (accountId: string) => ({ accountId, action: 'account.sign_in_failed' }) as const;
 
 /**
  * Opens a session. An unknown email, a wrong password and an account without a password get the
- * same error in the same time (decisions 4). The second factor is checked after the password.
+ * same error in the same time. The second factor is checked after the password.
  * @throws `sign_in_invalid`, `sign_in_failed`, and what {@link openSessionFor} throws
  */
 export async function signIn(ctx: ActingContext, { email, password, ...more }: SignInRequest): Promise<SignedIn> {
   if (!isSignIn(email, password)) throw errors.sign_in_invalid();
-  const row = await selectAccountBy(ctx.db, 'email', email);
-  const matches = await ctx.passwords.verify(row?.password_hash ?? undefined, password);
-  if (!row) throw errors.sign_in_failed();
+  const account = await selectAccountBy(ctx.db, 'email', email);
+  const matches = await ctx.passwords.verify(account?.password_hash ?? undefined, password);
+  if (!account) throw errors.sign_in_failed();
   if (!matches) {
-    ctx.credentialFailures.record({ ...signInTo(row.id), reason: 'wrong_password', origin: ctx.origin });
+    ctx.credentialFailures.record({ ...signInTo(account.id), reason: 'wrong_password', origin: ctx.origin });
     throw errors.sign_in_failed();
   }
-  const { code, previousSessionToken } = more;
-  const request = { accountId: row.id, passwordHash: row.password_hash, code, previousSessionToken };
-  return { account: toAccount(row), session: await openSessionFor(ctx, request) };
+  const verified = { ...more, accountId: account.id, passwordHash: account.password_hash };
+  return { account, session: await openSessionFor(ctx, verified) };
 }
 
-export interface VerifiedSignIn extends Pick<SignInRequest, 'code' | 'previousSessionToken'> {
+export interface VerifiedSignIn {
   readonly accountId: string;
+  readonly code?: string | undefined;
+  readonly previousSessionToken: string;
   /** Hash that the password was verified against; undefined for another first factor. */
   readonly passwordHash?: string | null;
   /** OpenID Connect issuer that verified the first factor, for the audit log. */
@@ -62,8 +59,6 @@ export async function openSessionFor(ctx: ActingContext, request: VerifiedSignIn
   return session;
 }
 
-const signInTo = (accountId: string) => ({ accountId, action: 'account.sign_in_failed' }) as const;
-
 async function openIfCurrent(
   ctx: ActingContext,
   tx: Db,
@@ -80,6 +75,6 @@ async function openIfCurrent(
   await useUp?.(tx);
   const opened = await openSession(ctx, tx, accountId);
   const by = passwordHash === undefined ? 'oidc' : 'password';
-  await recordAccount(asSession(ctx, opened.id), tx, accountId, 'account.signed_in', { by, issuer });
+  await recordAction(asSession(ctx, opened.id), tx, { accountId }, 'account.signed_in', { by, issuer });
   return opened;
 }

@@ -1,15 +1,14 @@
 import { describe, expect, test } from 'vitest';
-import { countingPasswords, MINUTE_MS, outcomeOf } from '../testing/identity.fixture.ts';
-import { REDIRECT_URI } from '../testing/issuer.fixture.ts';
-import { openTestOidc } from '../testing/oidc-flow.fixture.ts';
-import { PASSWORD, present, signUpSomeone } from '../testing/sample.fixture.ts';
-import { type Guarded, guardSomeone } from '../testing/two-factor.fixture.ts';
-import { createPasswords } from './password.ts';
+import { createTestPasswords, MINUTE_MS, outcomeOf } from '../testing/identity.ts';
+import { REDIRECT_URI } from '../testing/issuer.ts';
+import { openTestOidc } from '../testing/oidc-flow.ts';
+import { PASSWORD, present, signUpSomeone } from '../testing/sample.ts';
+import { type Guarded, guardSomeone } from '../testing/two-factor.ts';
 
-/** A stolen session must allow no more guesses at the password than sign-in does (decisions 9). */
+/** A stolen session must allow no more guesses at the password than sign-in does. */
 const { identity, issuer } = await openTestOidc();
-const passwords = countingPasswords();
-const instance = await identity.connect({ env: issuer.env(), passwords });
+const passwords = createTestPasswords();
+const instance = identity.connect({ env: issuer.env(), passwords });
 
 const REACHED = 'password_attempts_reached';
 const WRONG = /password_wrong$/;
@@ -87,13 +86,13 @@ test('wrong passwords count as wrong codes too; over that limit only an unused r
 
 test('a password that is changed while it is verified is wrong, does not count and uses up no code', async () => {
   const { accountId, code } = await guardSomeone(identity);
-  const real = createPasswords();
+  const real = createTestPasswords();
   const verify = async (stored: string | undefined, password: string) => {
     const matches = await real.verify(stored, password);
     await identity.db.query(`update account set password_hash = 'another' where id = $1`, [accountId]);
     return matches;
   };
-  const { twoFactor } = await identity.connect({ passwords: { ...real, verify } });
+  const { twoFactor } = identity.connect({ passwords: { ...real, verify } });
   const request = { accountId, password: PASSWORD, code: code() };
   expect(await outcomeOf(twoFactor.disableTwoFactor(request))).toBe('two_factor_password_wrong');
   const { rows } = await identity.db.query('select password_failures from account where id = $1', [accountId]);

@@ -1,26 +1,20 @@
 import type { DomainError } from '@latchkey/kit/errors/errors';
 import { parseId } from '@latchkey/kit/validation/id';
-import { type ActingContext, recordFailures } from '../audit/audit.ts';
+import type { ActingContext } from '../audit/actions.ts';
+import { recordFailures } from '../audit/credential-failures.ts';
 import type { IdentityContext } from '../context.ts';
 import type { Db } from '../db/schema.ts';
 import { errors } from '../errors.ts';
-import { selectSessionCreatedAt } from '../session/session.store.ts';
-import { attempt, codeLimitReachedFor, countCodeFailure, takeCode } from '../two-factor/take-code.ts';
+import { lockSession } from '../session/session.store.ts';
+import { attempt, codeLimitReached, countCodeFailure, takeCode } from '../two-factor/take-code.ts';
 import { lockTwoFactor, selectTwoFactor, type TwoFactorRow } from '../two-factor/two-factor.store.ts';
-import {
-  type AccountRow,
-  lockAccount,
-  lockAccountShared,
-  type PasswordRow,
-  selectAccount,
-  updatePasswordFailures,
-} from './account.store.ts';
-import { failureLimitReached, recentFailures } from './failure-limit.ts';
+import { type Account, type AccountRow, lockAccount, updateAccount } from './account.store.ts';
+import { getAccount } from './account.ts';
+import { failureLimitReached, withFailure } from './failure-limit.ts';
 
 /** A session of an account without a password counts as a fresh sign-in for this long. */
 const FRESH_MS = 10 * 60_000;
 
-/** What a session adds to prove that its owner makes a request. */
 export interface OwnerProof {
   readonly password: string;
   readonly code?: string | undefined;
@@ -36,23 +30,19 @@ export interface OwnerProof {
  */
 export async function verifyOwner(
   ctx: ActingContext,
-  accountText: string,
+  accountId: string,
   proof: OwnerProof & { readonly sessionId: string },
 ): Promise<number> {
-  const accountId = parseId(accountText);
-  const account = accountId ? await selectAccount(ctx.db, accountId) : undefined;
-  if (!account) throw errors.account_not_found();
+  const account = await getAccount(ctx, accountId);
   if (account.password_hash === null) await checkFresh(ctx, account.id, proof.sessionId);
-  return runAsOwner(ctx, account, proof, errors.oidc_password_wrong, async (tx) => {
-    return (await lockAccountShared(tx, account.id))?.sign_in_generation ?? errors.account_not_found();
-  });
+  return runAsOwner(ctx, account, proof, errors.oidc_password_wrong, async (_tx, current) => current.sign_in_generation);
 }
 
 async function checkFresh(ctx: IdentityContext, accountId: string, sessionText: string): Promise<void> {
   const sessionId = parseId(sessionText);
-  const openedAt = sessionId && (await selectSessionCreatedAt(ctx.db, accountId, sessionId));
-  if (!openedAt) throw errors.session_invalid();
-  if (openedAt.getTime() <= ctx.clock().getTime() - FRESH_MS) throw errors.oidc_session_too_old();
+  const session = sessionId && (await lockSession(ctx.db, { account_id: accountId, id: sessionId }));
+  if (!session) throw errors.session_invalid();
+  if (session.created_at.getTime() <= ctx.clock().getTime() - FRESH_MS) throw errors.oidc_session_too_old();
 }
 
 /**
@@ -60,16 +50,16 @@ async function checkFresh(ctx: IdentityContext, accountId: string, sessionText: 
  * factor. Wrong passwords count for the account and, like wrong codes, for its second factor. Over
  * either limit no password is verified.
  * @param wrongPassword the error of a wrong password
- * @param run gets the second factor where it is on; the account is locked
+ * @param run gets the locked account, and its second factor where that is on
  * @throws `password_missing`, `password_attempts_reached`, `two_factor_required`,
  * `two_factor_code_invalid`, `two_factor_attempts_reached`
  */
 export async function runAsOwner<T>(
   ctx: ActingContext,
-  account: AccountRow,
+  account: Account,
   proof: OwnerProof,
   wrongPassword: () => DomainError,
-  run: (tx: Db, twoFactor: TwoFactorRow | undefined) => Promise<T | DomainError>,
+  run: (tx: Db, current: AccountRow, twoFactor: TwoFactorRow | undefined) => Promise<T | DomainError>,
 ): Promise<T> {
   return recordFailures(ctx, { accountId: account.id, action: 'account.proof_failed' }, async () => {
     const matches = await verifyPassword(ctx, account, proof);
@@ -77,25 +67,24 @@ export async function runAsOwner<T>(
       const current = await lockAccount(tx, account.id);
       const row = await lockTwoFactor(tx, account.id);
       const twoFactor = row?.enabled_at ? row : undefined;
-      const reached = await limitReached(ctx, tx, current, twoFactor, proof);
+      const reached = current && (await limitReached(ctx, tx, current, twoFactor, proof));
       if (reached) return reached;
       // Changed since it was verified: wrong, but no guess.
       if (current?.password_hash !== account.password_hash) return wrongPassword();
       if (!matches) {
-        const now = ctx.clock();
-        await updatePasswordFailures(tx, account.id, [...recentFailures(current.password_failures, now), now]);
+        await updateAccount(tx, account.id, { password_failures: withFailure(current.password_failures, ctx.clock()) });
         if (twoFactor) await countCodeFailure(ctx, tx, twoFactor);
         return wrongPassword();
       }
       if (twoFactor && proof.code === undefined) return errors.two_factor_required();
       const error = twoFactor && (await takeCode(ctx, tx, twoFactor, proof.code ?? ''));
-      return error ?? run(tx, twoFactor);
+      return error ?? run(tx, current, twoFactor);
     });
   });
 }
 
 /** Outside the transaction, as it takes long. True for an account without a password. */
-async function verifyPassword(ctx: IdentityContext, account: AccountRow, proof: OwnerProof): Promise<boolean> {
+async function verifyPassword(ctx: IdentityContext, account: Account, proof: OwnerProof): Promise<boolean> {
   const twoFactor = account.two_factor_enabled ? await selectTwoFactor(ctx.db, account.id) : undefined;
   const reached = await limitReached(ctx, ctx.db, account, twoFactor, proof);
   if (reached) throw reached;
@@ -107,12 +96,12 @@ async function verifyPassword(ctx: IdentityContext, account: AccountRow, proof: 
 async function limitReached(
   ctx: IdentityContext,
   db: Db,
-  account: PasswordRow | undefined,
+  account: AccountRow,
   twoFactor: TwoFactorRow | undefined,
   { code }: OwnerProof,
 ): Promise<DomainError | undefined> {
-  const codesReached = twoFactor && (await codeLimitReachedFor(ctx, db, twoFactor, code));
-  if (codesReached || !account || account.password_hash === null) return codesReached;
+  const codesReached = twoFactor && (await codeLimitReached(ctx, db, twoFactor, code));
+  if (codesReached || account.password_hash === null) return codesReached;
   const limit = { policy: 'password-failures', max: ctx.passwordFailuresMax };
   const reached = failureLimitReached(account.password_failures, limit, ctx.clock());
   return reached && errors.password_attempts_reached(reached);

@@ -5,7 +5,6 @@ import { hasLength, withoutInvisible } from '@latchkey/kit/validation/text';
 import { errors } from '../errors.ts';
 import type { ApiKeyRow } from './api-key.store.ts';
 
-/** Specification 5, decisions 5. */
 const SCOPES = new Set([
   'applications:read',
   'applications:create',
@@ -35,7 +34,6 @@ export type ColumnChanges = Partial<Pick<ApiKeyRow, 'name' | 'scopes' | 'all_app
 
 /**
  * Validates a change without the stored key. Opening a key to all applications empties its list.
- * @throws `api_key_settings_invalid`
  */
 export function parseChange(change: ApiKeyChange, now: Date): ColumnChanges {
   const { name, scopes, allApplications, expiresAt } = change;
@@ -53,10 +51,7 @@ export function parseChange(change: ApiKeyChange, now: Date): ColumnChanges {
   };
 }
 
-/**
- * Validates a change against the stored key: only restricted keys list applications.
- * @throws `revoked_api_key_unchangeable`, `api_key_conflict`
- */
+/** Validates a change against the stored key: only restricted keys list applications. */
 export function checkChange(stored: ApiKeyRow, changes: ColumnChanges): void {
   if (stored.revoked_at) throw errors.revoked_api_key_unchangeable();
   if (changes.all_applications === undefined && !changes.application_ids) return;

@@ -14,7 +14,7 @@ export interface ApiKeyText {
   readonly publicId: string;
 }
 
-/** A new key, `lk_mgmt_<publicId>_<secret>` (decisions 5), with 250 random bits in its secret. */
+/** A new key, `lk_mgmt_<publicId>_<secret>`, with 250 random bits in its secret. */
 export function createApiKeyText(random: (bytes: number) => Buffer): ApiKeyText {
   const draw = customRandom(ALPHABET, SECRET_LENGTH, random);
   const publicId = draw(PUBLIC_ID_LENGTH);

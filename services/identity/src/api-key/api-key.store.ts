@@ -5,7 +5,7 @@ export type ApiKeyRow = Selectable<ApiKeyTable>;
 
 export interface ApiKeyRef {
   readonly accountId: string;
-  readonly id: string;
+  readonly apiKeyId: string;
 }
 
 const keysOf = (db: Db, accountId: string) => db.selectFrom('api_key').where('account_id', '=', accountId);
@@ -17,16 +17,17 @@ export async function selectApiKeys(db: Db, accountId: string, after: string | u
   return page.where(({ eb, refTuple }) => eb(refTuple('created_at', 'id'), '>', last.$asTuple('created_at', 'id'))).execute();
 }
 
-export async function selectApiKey(db: Db, { accountId, id }: ApiKeyRef): Promise<ApiKeyRow | undefined> {
-  return keysOf(db, accountId).selectAll().where('id', '=', id).executeTakeFirst();
+export async function selectApiKey(
+  db: Db,
+  accountId: string,
+  column: 'id' | 'public_id',
+  value: string,
+): Promise<ApiKeyRow | undefined> {
+  return keysOf(db, accountId).selectAll().where(column, '=', value).executeTakeFirst();
 }
 
-export async function selectApiKeyByPublicId(db: Db, accountId: string, publicId: string): Promise<ApiKeyRow | undefined> {
-  return keysOf(db, accountId).selectAll().where('public_id', '=', publicId).executeTakeFirst();
-}
-
-export async function lockApiKey(tx: Db, { accountId, id }: ApiKeyRef): Promise<ApiKeyRow | undefined> {
-  return keysOf(tx, accountId).selectAll().where('id', '=', id).forUpdate().executeTakeFirst();
+export async function lockApiKey(tx: Db, { accountId, apiKeyId }: ApiKeyRef): Promise<ApiKeyRow | undefined> {
+  return keysOf(tx, accountId).selectAll().where('id', '=', apiKeyId).forUpdate().executeTakeFirst();
 }
 
 export async function countActiveApiKeys(db: Db, accountId: string, now: Date): Promise<number> {

@@ -1,7 +1,7 @@
 import { hmac } from '@latchkey/kit/crypto/secrets';
 import { newId, parseId } from '@latchkey/kit/validation/id';
 import { lockAccount } from '../account/account.store.ts';
-import { type ActingContext, recordApiKey } from '../audit/audit.ts';
+import { type ActingContext, recordAction } from '../audit/actions.ts';
 import type { IdentityContext } from '../context.ts';
 import type { Db } from '../db/schema.ts';
 import { apiKeyEpoch } from '../epoch/epoch.ts';
@@ -13,22 +13,11 @@ import {
   insertApiKey,
   lockApiKey,
   selectApiKey,
-  selectApiKeyByPublicId,
   selectApiKeys,
   updateApiKeyRow,
 } from './api-key.store.ts';
 import { type ApiKeyChange, type ColumnChanges, checkChange, isActive, parseChange, toAuditChanges } from './api-key-rules.ts';
 import { createApiKeyText } from './api-key-text.ts';
-
-export type ApiKey = Omit<ApiKeyRow, 'key_hash'>;
-
-export interface NewApiKey {
-  readonly name: string;
-  readonly scopes: readonly string[];
-  readonly allApplications: boolean;
-  readonly applicationIds: readonly string[];
-  readonly expiresAt: Date | null;
-}
 
 export type FindOwnedApplications = (accountId: string, applicationIds: readonly string[]) => Promise<readonly string[]>;
 
@@ -43,7 +32,7 @@ export async function listApiKeys(
   ctx: IdentityContext,
   accountText: string,
   pageToken: string,
-): Promise<{ apiKeys: ApiKey[]; nextPageToken: string }> {
+): Promise<{ apiKeys: ApiKeyRow[]; nextPageToken: string }> {
   const accountId = parseId(accountText);
   const after = pageToken === '' ? undefined : parseId(pageToken);
   if (!accountId || (pageToken !== '' && !after)) return { apiKeys: [], nextPageToken: '' };
@@ -52,29 +41,24 @@ export async function listApiKeys(
   return { apiKeys, nextPageToken: rows.length > PAGE_SIZE ? (apiKeys.at(-1)?.id ?? '') : '' };
 }
 
-export async function findApiKey({ db }: IdentityContext, accountId: string, name: string): Promise<ApiKey | undefined> {
+export async function findApiKey({ db }: IdentityContext, accountId: string, name: string): Promise<ApiKeyRow | undefined> {
   const id = parseId(name);
-  return id ? selectApiKey(db, { accountId, id }) : selectApiKeyByPublicId(db, accountId, name);
+  return id ? selectApiKey(db, accountId, 'id', id) : selectApiKey(db, accountId, 'public_id', name);
 }
 
-/** Number of active keys of an account, and its limit. */
 export async function getApiKeyUsage(ctx: IdentityContext, accountText: string): Promise<{ active: number; activeMax: number }> {
   const accountId = parseId(accountText);
   const active = accountId ? await countActiveApiKeys(ctx.db, accountId, ctx.clock()) : 0;
   return { active, activeMax: ctx.activeApiKeysMax };
 }
 
-/**
- * Creates a key (decisions 5).
- * @returns the record and the only copy of the key's text
- * @throws the errors of `CreateApiKey` in api_key.proto
- */
+/** Creates a key. Returns the record and the only copy of the key's text. */
 export async function createApiKey(
   ctx: ActingContext,
   accountText: string,
-  settings: NewApiKey,
+  settings: ApiKeyChange,
   findOwned: FindOwnedApplications,
-): Promise<{ apiKey: ApiKey; plaintextKey: string }> {
+): Promise<{ apiKey: ApiKeyRow; plaintextKey: string }> {
   const now = ctx.clock();
   const columns = parseChange(settings, now) as Required<ColumnChanges>;
   const accountId = parseId(accountText);
@@ -93,66 +77,66 @@ export async function createApiKey(
       created_at: now,
       updated_at: now,
     });
-    await recordApiKey(ctx, tx, { accountId, id: inserted.id }, 'api_key.created', toAuditChanges(inserted));
+    await recordAction(ctx, tx, { accountId, apiKeyId: inserted.id }, 'api_key.created', toAuditChanges(inserted));
     return inserted;
   });
   return { apiKey, plaintextKey: text };
 }
 
-/**
- * Changes some settings of a key, from the next request on (decisions 5).
- * @throws the errors of `UpdateApiKey` in api_key.proto
- */
+/** Changes some settings of a key, from the next request on. */
 export async function updateApiKey(
   ctx: ActingContext,
   ref: ApiKeyRef,
   change: ApiKeyChange,
   findOwned: FindOwnedApplications,
-): Promise<ApiKey> {
+): Promise<ApiKeyRow> {
   const now = ctx.clock();
   const changes = parseChange(change, now);
-  const found = parseRef(ref);
-  if (!(await selectApiKey(ctx.db, found))) throw errors.api_key_not_found();
-  await checkOwned(found.accountId, changes.application_ids ?? [], findOwned);
-  const updated = await ctx.db.transaction().execute(async (tx) => {
-    const stored = await lockApiKey(tx, found);
-    if (!stored) throw errors.api_key_not_found();
+  const { accountId, apiKeyId } = parseRef(ref);
+  if (!(await selectApiKey(ctx.db, accountId, 'id', apiKeyId))) throw errors.api_key_not_found();
+  await checkOwned(accountId, changes.application_ids ?? [], findOwned);
+  return changeLocked(ctx, { accountId, apiKeyId }, async (tx, stored) => {
     checkChange(stored, changes);
     if (Object.keys(changes).length === 0) return stored;
     const isRevived = !isActive(stored, now) && isActive({ ...stored, ...changes }, now);
-    if (isRevived) await reserveActiveApiKey(ctx, tx, found.accountId, now);
-    await recordApiKey(ctx, tx, found, 'api_key.updated', toAuditChanges(changes));
-    return updateApiKeyRow(tx, found.id, { ...changes, updated_at: now });
+    if (isRevived) await reserveActiveApiKey(ctx, tx, accountId, now);
+    await recordAction(ctx, tx, { accountId, apiKeyId }, 'api_key.updated', toAuditChanges(changes));
+    return updateApiKeyRow(tx, apiKeyId, { ...changes, updated_at: now });
   });
-  await ctx.epochs.end(apiKeyEpoch(updated.public_id));
-  return updated;
 }
 
-/**
- * Revokes a key from the next request on. Revoking it again changes nothing (decisions 5).
- * @throws `api_key_not_found`
- */
-export async function revokeApiKey(ctx: ActingContext, ref: ApiKeyRef): Promise<ApiKey> {
-  const found = parseRef(ref);
-  const revoked = await ctx.db.transaction().execute(async (tx) => {
-    const stored = await lockApiKey(tx, found);
-    if (!stored) throw errors.api_key_not_found();
+/** Revokes a key from the next request on. Revoking it again changes nothing. */
+export async function revokeApiKey(ctx: ActingContext, ref: ApiKeyRef): Promise<ApiKeyRow> {
+  return changeLocked(ctx, parseRef(ref), async (tx, stored) => {
     if (stored.revoked_at) return stored;
+    const { id: apiKeyId, account_id: accountId, name } = stored;
     const now = ctx.clock();
-    await recordApiKey(ctx, tx, found, 'api_key.revoked', { name: stored.name });
-    return updateApiKeyRow(tx, found.id, { revoked_at: now, updated_at: now });
+    await recordAction(ctx, tx, { accountId, apiKeyId }, 'api_key.revoked', { name });
+    return updateApiKeyRow(tx, apiKeyId, { revoked_at: now, updated_at: now });
   });
-  await ctx.epochs.end(apiKeyEpoch(revoked.public_id));
-  return revoked;
 }
 
 function parseRef(ref: ApiKeyRef): ApiKeyRef {
-  const [accountId, id] = [parseId(ref.accountId), parseId(ref.id)];
-  if (!accountId || !id) throw errors.api_key_not_found();
-  return { accountId, id };
+  const [accountId, apiKeyId] = [parseId(ref.accountId), parseId(ref.apiKeyId)];
+  if (!accountId || !apiKeyId) throw errors.api_key_not_found();
+  return { accountId, apiKeyId };
 }
 
-/** Text that is no id is an unknown application (decisions 1). */
+async function changeLocked(
+  ctx: IdentityContext,
+  ref: ApiKeyRef,
+  change: (tx: Db, stored: ApiKeyRow) => Promise<ApiKeyRow>,
+): Promise<ApiKeyRow> {
+  const changed = await ctx.db.transaction().execute(async (tx) => {
+    const stored = await lockApiKey(tx, ref);
+    if (!stored) throw errors.api_key_not_found();
+    return change(tx, stored);
+  });
+  await ctx.epochs.end(apiKeyEpoch(changed.public_id));
+  return changed;
+}
+
+/** Text that is no id is an unknown application. */
 async function checkOwned(accountId: string, ids: readonly string[], findOwned: FindOwnedApplications): Promise<void> {
   if (ids.length === 0) return;
   if (!ids.every(parseId)) throw errors.application_not_found();
@@ -161,9 +145,8 @@ async function checkOwned(accountId: string, ids: readonly string[], findOwned: 
 }
 
 /**
- * Checks the limit of active keys (decisions 9), with the account locked so that concurrent
- * creations count one another.
- * @throws `account_not_found`, `active_api_keys_limit_exceeded`
+ * Checks the limit of active keys, with the account locked so that concurrent creations count one
+ * another.
  */
 async function reserveActiveApiKey(ctx: IdentityContext, tx: Db, accountId: string, now: Date): Promise<void> {
   if (!(await lockAccount(tx, accountId))) throw errors.account_not_found();

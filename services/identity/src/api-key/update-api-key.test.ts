@@ -1,9 +1,11 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { UpdateApiKeyRequestSchema } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
+import { eventually } from '@latchkey/testkit/eventually';
+import { refusalOf } from '@latchkey/testkit/refusal';
 import { expect, test } from 'vitest';
-import { MINUTE_MS, openTestIdentity, outcomeOf, refusalOf } from '../testing/identity.fixture.ts';
-import { createSomeKey, type SomeKey, someAccountId } from '../testing/sample.fixture.ts';
+import { MINUTE_MS, openTestIdentity, outcomeOf, waitersForLocks } from '../testing/identity.ts';
+import { createSomeKey, type SomeKey, someAccountId } from '../testing/sample.ts';
 
 const identity = await openTestIdentity();
 
@@ -55,7 +57,7 @@ test('an update that contradicts only what is stored is refused as a conflict', 
   expect(await outcomeOf(update(restricted, { allApplications: false }))).toBe('done');
 });
 
-test('a restricted key whose applications are all gone keeps its other settings changeable', async () => {
+test('the other settings of a restricted key whose applications are all gone can be changed', async () => {
   const key = await createRestrictedKey();
   await identity.db.query(`update api_key set application_ids = '{}' where id = $1`, [key.apiKey.id]);
   expect(await outcomeOf(update(key, { name: 'Still here' }))).toBe('done');
@@ -69,4 +71,50 @@ test('an update to applications that are not the account’s is refused', async 
     const change = { applicationIds: { applicationIds: [key.third, id] } };
     expect(await outcomeOf(update(key, change))).toBe('application_not_found');
   }
+});
+
+const storedKey = async ({ accountId }: SomeKey) => (await identity.apiKeys.listApiKeys({ accountId })).apiKeys[0];
+
+/** Starts changes one after the other while the key is locked. */
+async function concurrently(key: SomeKey, ...changes: Array<() => Promise<unknown>>): Promise<string[]> {
+  const client = await identity.db.connect();
+  await client.query('begin');
+  await client.query('select 1 from api_key where id = $1 for update', [key.apiKey.id]);
+  const outcomes: Array<Promise<string>> = [];
+  for (const change of changes) {
+    outcomes.push(outcomeOf(change()));
+    await eventually(() => waitersForLocks(identity, outcomes.length));
+  }
+  await client.query('commit');
+  client.release();
+  return Promise.all(outcomes);
+}
+
+test('concurrent updates of different settings are all kept', async () => {
+  const key = await createRestrictedKey();
+  const outcomes = await concurrently(
+    key,
+    () => update(key, { name: 'Together' }),
+    () => update(key, { scopes: { scopes: ['account:read'] } }),
+    () => update(key, { allApplications: true }),
+    () => update(key, { expiry: expiry(MINUTE_MS) }),
+  );
+  expect(new Set(outcomes)).toEqual(new Set(['done']));
+  expect(await storedKey(key)).toMatchObject({
+    name: 'Together',
+    scopes: ['account:read'],
+    allApplications: true,
+    expiresAt: expiry(MINUTE_MS).value,
+  });
+});
+
+test('an update that waited for a revocation is rejected', async () => {
+  const key = await createRestrictedKey();
+  const outcomes = await concurrently(
+    key,
+    () => identity.apiKeys.revokeApiKey({ accountId: key.accountId, apiKeyId: key.apiKey.id }),
+    () => update(key, { name: 'Too late' }),
+  );
+  expect(outcomes).toEqual(['done', 'revoked_api_key_unchangeable']);
+  expect(await storedKey(key)).toMatchObject({ name: key.apiKey.name, revokedAt: expect.anything() });
 });

@@ -1,8 +1,11 @@
 import type { Origin } from '@latchkey/audit/actor';
 import { recordAuditUpTo } from '@latchkey/audit/record';
+import { DomainError } from '@latchkey/kit/errors/errors';
 import type { Logger } from '@latchkey/kit/log/logger';
 import { sql } from 'kysely';
+import pLimit from 'p-limit';
 import type { Db } from '../db/schema.ts';
+import { type ActingContext, actionOn } from './actions.ts';
 
 export interface CredentialFailure {
   readonly accountId: string;
@@ -11,28 +14,20 @@ export interface CredentialFailure {
   readonly origin: Origin;
 }
 
-export type CredentialFailureLog = ReturnType<typeof createCredentialFailureLog>;
-
 /** Per account, action and reason: a password guesser must not fill the audit log. */
 const ENTRIES_PER_HOUR = 20;
 /** Late enough that writing one failure does not slow the next responses measurably. */
 const DELAY_MS = 5_000;
-/** Failures over this are dropped. */
 const QUEUE_MAX = 1_000;
 
-interface Queued extends CredentialFailure {
-  readonly failedAtMs: number;
-}
+type Queued = CredentialFailure & { readonly failedAtMs: number };
 
-/**
- * Writes credential failures to the audit log in the background, one batch at a time, so that they
- * use one connection at most.
- */
+/** Writes credential failures to the audit log in the background, over one connection at most. */
 export function createCredentialFailureLog(db: Db, logger: Logger, queueMax = QUEUE_MAX) {
+  const limit = pLimit(1);
   let queue: Queued[] = [];
   let timer: NodeJS.Timeout | undefined;
-  let writing: Promise<void> = Promise.resolve();
-  const writeQueue = async () => {
+  const write = async () => {
     const batch = queue;
     queue = [];
     await writeAll(db, batch).catch((err: unknown) => logger.warn({ err }, 'credential failures not written to the audit log'));
@@ -40,14 +35,14 @@ export function createCredentialFailureLog(db: Db, logger: Logger, queueMax = QU
   const flush = () => {
     clearTimeout(timer);
     timer = undefined;
-    writing = writing.then(writeQueue);
-    return writing;
+    return limit(write);
   };
   return {
     /** Queues a failure. The response time must not show that it is written. */
     record(failure: CredentialFailure): void {
-      const alike = queue.filter((one) => isAlike(one, failure)).length;
-      if (queue.length >= queueMax || alike >= ENTRIES_PER_HOUR) return;
+      const { accountId, action, reason } = failure;
+      const alike = queue.filter((one) => one.accountId === accountId && one.action === action && one.reason === reason);
+      if (queue.length >= queueMax || alike.length >= ENTRIES_PER_HOUR) return;
       queue.push({ ...failure, failedAtMs: performance.now() });
       timer ??= setTimeout(flush, DELAY_MS);
     },
@@ -55,18 +50,36 @@ export function createCredentialFailureLog(db: Db, logger: Logger, queueMax = QU
   };
 }
 
-function isAlike(a: CredentialFailure, b: CredentialFailure): boolean {
-  return a.accountId === b.accountId && a.action === b.action && a.reason === b.reason;
-}
-
 async function writeAll(db: Db, batch: readonly Queued[]): Promise<void> {
   if (batch.length === 0) return;
   // Entries are dated by the clock of the database.
   const { rows } = await sql<{ now: Date }>`select clock_timestamp() as now`.execute(db);
   const originMs = (rows[0]?.now ?? new Date()).getTime() - performance.now();
-  for (const { accountId, action, reason, origin, failedAtMs } of batch) {
-    const subject = { kind: 'account', id: accountId } as const;
-    const event = { accountId, action, subject, changes: { reason }, at: new Date(originMs + failedAtMs) };
+  for (const { action, reason, origin, failedAtMs, ...account } of batch) {
+    const event = { ...actionOn(account, action, { reason }), at: new Date(originMs + failedAtMs) };
     await db.transaction().execute((tx) => recordAuditUpTo(tx, origin, event, ENTRIES_PER_HOUR));
+  }
+}
+
+const FAILURE_REASONS: ReadonlyMap<string, CredentialFailure['reason']> = new Map([
+  ['oidc_password_wrong', 'wrong_password'],
+  ['two_factor_password_wrong', 'wrong_password'],
+  ['password_attempts_reached', 'too_many_passwords'],
+  ['two_factor_code_invalid', 'wrong_code'],
+  ['two_factor_attempts_reached', 'too_many_codes'],
+]);
+
+/** Runs `act`, and queues an audit entry where it rejects a password or a code. */
+export async function recordFailures<T>(
+  { credentialFailures, origin }: ActingContext,
+  attempt: Pick<CredentialFailure, 'accountId' | 'action'>,
+  act: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await act();
+  } catch (err) {
+    const reason = err instanceof DomainError ? FAILURE_REASONS.get(err.reason) : undefined;
+    if (reason) credentialFailures.record({ ...attempt, reason, origin });
+    throw err;
   }
 }

@@ -13,8 +13,8 @@ export type StoredSession = Omit<Owned<SessionTable>, 'token_hash' | 'created_at
 const USERNAME = '(select username from account where account.id = account_id) as username';
 
 /**
- * The hash is in the condition, so that a wrong key with an existing public id costs the same as
- * an unknown one. HMACs under a secret pepper need no comparison in constant time.
+ * The hash is in the condition, so that a wrong key with an existing public id costs the same as an
+ * unknown one. HMACs under a secret pepper need no comparison in constant time.
  */
 const SELECT_API_KEY = `
   select id, account_id, ${USERNAME}, scopes, all_applications, application_ids, expires_at, revoked_at, last_used_at, last_used_ip
@@ -46,7 +46,7 @@ export interface CredentialUse {
   readonly recentAfter: Date;
 }
 
-/** @param ip address of the client; null keeps the recorded one */
+/** @param ip address of the client; null leaves the recorded one */
 export async function updateApiKeyUse(pool: pg.Pool, { id, at, recentAfter }: CredentialUse, ip: string | null): Promise<void> {
   await pool.query({ name: 'update-api-key-use', text: UPDATE_API_KEY_USE, values: [id, at, ip, recentAfter] });
 }

@@ -1,10 +1,18 @@
 import { randomBytes } from 'node:crypto';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { refusalOf } from '@latchkey/testkit/refusal';
 import { statementsOf } from '@latchkey/testkit/statements';
 import { expect, test } from 'vitest';
 import { createApiKeyText } from '../api-key/api-key-text.ts';
-import { MINUTE_MS, openTestIdentity, outcomeOf, refusalOf } from '../testing/identity.fixture.ts';
-import { createSomeKey, keyCredential, sessionCredential, signUpSomeone, someAccountId } from '../testing/sample.fixture.ts';
+import { MINUTE_MS, openTestIdentity, outcomeOf } from '../testing/identity.ts';
+import {
+  createSomeKey,
+  keyCredential,
+  type SomeKey,
+  sessionCredential,
+  signUpSomeone,
+  someAccountId,
+} from '../testing/sample.ts';
 
 const identity = await openTestIdentity();
 
@@ -55,7 +63,7 @@ test('a key that was revoked and has expired is refused as revoked', async () =>
   expect(refusal).toMatchObject({ reason: 'api_key_revoked', kind: 'unauthenticated', code: 'api_key_revoked' });
 });
 
-test('an absent credential, an unknown token and a key in the place of a token are no session', async () => {
+test('an absent credential, an unknown token and a key used as a token are no session', async () => {
   const { plaintextKey } = await createSomeKey(identity);
   const { session } = await signUpSomeone(identity);
   const unknown = randomBytes(32).toString('base64url');
@@ -69,7 +77,7 @@ test('an absent credential, an unknown token and a key in the place of a token a
 
 /** A key with a stored public id and a wrong secret, made under another pepper. */
 async function someWrongKey(): Promise<string> {
-  const elsewhere = await identity.connect({ env: { SECRET_KEY: 'another-secret-key-of-32-characters' } });
+  const elsewhere = identity.connect({ env: { SECRET_KEY: 'another-secret-key-of-32-characters' } });
   return (await createSomeKey(elsewhere)).plaintextKey;
 }
 
@@ -87,4 +95,42 @@ test('malformed keys and tokens cost no query, an unknown key the same one as a 
   const queries = await queriesOf(keyCredential(await someWrongKey()));
   expect(queries).toEqual([expect.stringContaining('from api_key where public_id = $1 and key_hash = $2')]);
   expect(await queriesOf(keyCredential(unknown))).toEqual(queries);
+});
+
+/** The last use in the key's record. */
+async function lastUse({ accountId }: SomeKey) {
+  const [apiKey] = (await identity.apiKeys.listApiKeys({ accountId })).apiKeys;
+  const seconds = apiKey?.lastUsedAt?.seconds;
+  return { at: seconds === undefined ? undefined : new Date(Number(seconds) * 1_000), ip: apiKey?.lastUsedIp };
+}
+
+test('further uses from one address are recorded once a minute', async () => {
+  const key = await createSomeKey(identity);
+  await use(key.plaintextKey, '192.0.2.1');
+  const first = await lastUse(key);
+  identity.clock.advance(MINUTE_MS - 1);
+  await use(key.plaintextKey, '192.0.2.1');
+  expect(await lastUse(key)).toEqual(first);
+  identity.clock.advance(1);
+  await use(key.plaintextKey, '192.0.2.1');
+  expect(await lastUse(key)).toEqual({ at: identity.clock.now(), ip: '192.0.2.1' });
+});
+
+test.each(['', 'unknown', '192.0.2.256', '192.0.2.1, 192.0.2.2', '::1\0', '\ud800', 'x'.repeat(10_000)])(
+  'what is no address leaves the recorded one as it is (%#)',
+  async (clientIp) => {
+    const key = await createSomeKey(identity);
+    await use(key.plaintextKey, '192.0.2.1');
+    identity.clock.advance(MINUTE_MS);
+    await use(key.plaintextKey, clientIp);
+    expect(await lastUse(key)).toEqual({ at: identity.clock.now(), ip: '192.0.2.1' });
+  },
+);
+
+test('a key is valid also when its use can’t be recorded', async () => {
+  const key = await createSomeKey(identity);
+  await identity.db.query('alter table api_key add constraint refuse_use check (last_used_at is null) not valid');
+  expect(await outcomeOf(use(key.plaintextKey, '192.0.2.1'))).toBe('done');
+  await identity.db.query('alter table api_key drop constraint refuse_use');
+  expect((await lastUse(key)).at).toBeUndefined();
 });

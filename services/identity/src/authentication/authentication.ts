@@ -4,33 +4,33 @@ import { parseApiKeyText } from '../api-key/api-key-text.ts';
 import type { IdentityContext } from '../context.ts';
 import { apiKeyEpoch, type Epoch, sessionEpoch } from '../epoch/epoch.ts';
 import { errors } from '../errors.ts';
-import { isSessionAlive } from '../session/session.ts';
-import { csrfTokenOf, hashSessionToken } from '../session/session-token.ts';
+import { csrfTokenOf, hashSessionToken, isSessionAlive } from '../session/session.ts';
 import { type StoredApiKey, selectApiKey, selectSession, updateApiKeyUse, updateSessionUse } from './authentication.store.ts';
 
 /** A use from the same address is recorded once in this time (authentication.proto). */
 const USE_INTERVAL_MS = 60_000;
 
-/** An authenticated caller. A session has every scope and every application of its account. */
-export interface Principal {
-  readonly accountId: string;
-  readonly username: string;
-  readonly credentialId: string;
-  readonly expiresAt: Date | null;
-}
-
-export interface SessionPrincipal extends Principal {
-  readonly csrfToken: string;
+export interface Authenticated {
+  readonly epoch: Epoch;
+  readonly principal: {
+    readonly accountId: string;
+    readonly username: string;
+    readonly credentialId: string;
+    readonly expiresAt: Date | null;
+    /** Empty for a session, which has every scope and every application of its account. */
+    readonly scopes: string[];
+    readonly allApplications: boolean;
+    readonly applicationIds: string[];
+    readonly csrfToken: string;
+  };
 }
 
 /**
- * Verifies a management key (specification 5, decisions 5). Malformed keys cost no query; unknown
- * keys cost the same as wrong ones.
+ * Verifies a management key. Malformed keys cost no query; unknown keys cost the same as wrong
+ * ones.
  * @param clientIp text that is no IP address counts as unknown
- * @returns the principal, and the epoch that was read before it
- * @throws `api_key_invalid`; for the right secret `api_key_revoked` before `api_key_expired`
  */
-export async function authenticateApiKey(ctx: IdentityContext, text: string, clientIp: string) {
+export async function authenticateApiKey(ctx: IdentityContext, text: string, clientIp: string): Promise<Authenticated> {
   const key = parseApiKeyText(text);
   if (!key) throw errors.api_key_invalid();
   const epoch = await ctx.epochs.read(apiKeyEpoch(key.publicId));
@@ -44,22 +44,17 @@ export async function authenticateApiKey(ctx: IdentityContext, text: string, cli
     accountId: stored.account_id,
     username: stored.username,
     credentialId: stored.id,
+    expiresAt: stored.expires_at,
     scopes: stored.scopes,
     allApplications: stored.all_applications,
     applicationIds: stored.application_ids,
-    expiresAt: stored.expires_at,
+    csrfToken: '',
   };
   return { principal, epoch };
 }
 
-/**
- * Verifies a session's token (decisions 4). Its use keeps the session from becoming idle.
- * @throws `session_invalid`
- */
-export async function authenticateSession(
-  ctx: IdentityContext,
-  token: string,
-): Promise<{ principal: SessionPrincipal; epoch: Epoch }> {
+/** Verifies a session's token, whose use prevents the session from becoming idle. */
+export async function authenticateSession(ctx: IdentityContext, token: string): Promise<Authenticated> {
   const tokenHash = hashSessionToken(token);
   if (!tokenHash) throw errors.session_invalid();
   const epoch = await ctx.epochs.read(sessionEpoch(tokenHash));
@@ -75,6 +70,9 @@ export async function authenticateSession(
     username: stored.username,
     credentialId: stored.id,
     expiresAt: stored.expires_at,
+    scopes: [],
+    allApplications: true,
+    applicationIds: [],
     csrfToken: csrfTokenOf(ctx.csrfKey, stored.id),
   };
   return { principal, epoch };

@@ -1,8 +1,9 @@
 import { timestampFromDate, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { newId } from '@latchkey/kit/validation/id';
+import { refusalOf } from '@latchkey/testkit/refusal';
 import { describe, expect, it } from 'vitest';
-import { openTestIdentity, refusalOf } from '../testing/identity.fixture.ts';
-import { someAccountId } from '../testing/sample.fixture.ts';
+import { openTestIdentity } from '../testing/identity.ts';
+import { someAccountId } from '../testing/sample.ts';
 
 const identity = await openTestIdentity();
 const AT_MS = Date.parse('2026-05-12T09:00:00.000Z');
@@ -32,7 +33,7 @@ describe('SetAvatar', () => {
     expect(await set(accountId, first)).toEqual({ avatarId: second, previousAvatarId: undefined });
   });
 
-  it('keeps the last of concurrent uploads by time and id', async () => {
+  it('records the last of concurrent uploads by time and id', async () => {
     const accountId = await someAccountId(identity);
     const ids = Array.from({ length: 20 }, () => newId());
     const shuffled = ids.toSorted((a, b) => a.slice(-6).localeCompare(b.slice(-6)));

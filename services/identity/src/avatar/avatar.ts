@@ -1,37 +1,32 @@
 import { parseId } from '@latchkey/kit/validation/id';
-import { type ActingContext, recordAccount } from '../audit/audit.ts';
+import { lockAccount, updateAccount } from '../account/account.store.ts';
+import { type ActingContext, recordAction } from '../audit/actions.ts';
 import { errors } from '../errors.ts';
-import { type Avatar, lockAvatar, updateAvatar } from './avatar.store.ts';
-
-export interface StoredAvatar {
-  readonly accountId: string;
-  readonly avatarId: string;
-  readonly uploadedAt: Date | undefined;
-}
 
 /**
  * Records an account's avatar, unless a later upload is recorded. It may be repeated, in any order.
+ * @param uploadedAt when the upload began; of two at the same time the greater id is the later
  * @returns the account's avatar, and the one that it replaced
- * @throws `avatar_invalid`, `account_not_found`
  */
 export async function setAvatar(
   ctx: ActingContext,
-  { accountId, avatarId, uploadedAt }: StoredAvatar,
-): Promise<{ avatarId: string; previousAvatarId?: string }> {
-  const [account, id] = [parseId(accountId), parseId(avatarId)];
-  if (!id || !uploadedAt) throw errors.avatar_invalid();
-  if (!account) throw errors.account_not_found();
+  request: { readonly accountId: string; readonly avatarId: string; readonly uploadedAt: Date | undefined },
+): Promise<{ avatarId: string; previousAvatarId?: string | undefined }> {
+  const [accountId, avatarId] = [parseId(request.accountId), parseId(request.avatarId)];
+  const { uploadedAt } = request;
+  if (!avatarId || !uploadedAt) throw errors.avatar_invalid();
+  if (!accountId) throw errors.account_not_found();
   return ctx.db.transaction().execute(async (tx) => {
-    const current = await lockAvatar(tx, account);
-    if (current === undefined) throw errors.account_not_found();
-    if (current && !isLater({ id, uploadedAt }, current)) return { avatarId: current.id };
-    await updateAvatar(tx, account, { id, uploadedAt });
-    await recordAccount(ctx, tx, account, 'account.avatar_changed', { avatarId: id });
-    return { avatarId: id, ...(current && { previousAvatarId: current.id }) };
+    const account = await lockAccount(tx, accountId);
+    if (!account) throw errors.account_not_found();
+    const { avatar_id: currentId, avatar_uploaded_at: currentAt } = account;
+    if (currentId && currentAt) {
+      const apartMs = uploadedAt.getTime() - currentAt.getTime();
+      const isLater = apartMs > 0 || (apartMs === 0 && avatarId > currentId);
+      if (!isLater) return { avatarId: currentId };
+    }
+    await updateAccount(tx, accountId, { avatar_id: avatarId, avatar_uploaded_at: uploadedAt });
+    await recordAction(ctx, tx, { accountId }, 'account.avatar_changed', { avatarId });
+    return { avatarId, previousAvatarId: currentId ?? undefined };
   });
-}
-
-function isLater(a: Avatar, b: Avatar): boolean {
-  const apartMs = a.uploadedAt.getTime() - b.uploadedAt.getTime();
-  return apartMs > 0 || (apartMs === 0 && a.id > b.id);
 }

@@ -6,9 +6,8 @@ import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application
 import { type Statement, statementsOf } from '@latchkey/testkit/statements';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createDeletionFollower } from '../restriction/deleted-application.consumer.ts';
-import { removeFromRestrictions } from '../restriction/restriction.ts';
-import { openTestIdentity } from '../testing/identity.fixture.ts';
+import { createDeletionFollower, removeFromRestrictions } from '../restriction/restriction.ts';
+import { openTestIdentity } from '../testing/identity.ts';
 import type { IdentityDatabase } from './schema.ts';
 
 /** Half belong to one account, the others to 1,000; 10 keys list each application. */

@@ -30,9 +30,7 @@ export interface SessionTable {
 
 export interface TwoFactorTable {
   account_id: string;
-  /** TOTP secret in base32, encrypted. */
   secret_sealed: Buffer;
-  /** Null while it is only set up. */
   enabled_at: Generated<Date | null>;
   /** TOTP time step (RFC 6238) of the last accepted code. */
   last_step: Generated<number | null>;
@@ -42,7 +40,6 @@ export interface TwoFactorTable {
 
 export interface RecoveryCodeTable {
   account_id: string;
-  /** HMAC-SHA-256 of account and code. */
   code_hash: Buffer;
   used_at: Generated<Date | null>;
 }
@@ -56,7 +53,6 @@ export interface OidcLinkTable {
 }
 
 export interface OidcUsedFlowTable {
-  /** SHA-256 of its state. */
   state_hash: Buffer;
   expires_at: Date;
 }

@@ -1,8 +1,8 @@
 import { eventually } from '@latchkey/testkit/eventually';
 import { beforeAll, expect, test } from 'vitest';
-import { MINUTE_MS, openTestIdentity, outcomeOf, type TestInstance } from '../testing/identity.fixture.ts';
-import { createSomeKey, keyCredential, OPEN_KEY, PASSWORD, sessionCredential, signUpSomeone } from '../testing/sample.fixture.ts';
-import { guardSomeone } from '../testing/two-factor.fixture.ts';
+import { MINUTE_MS, openTestIdentity, outcomeOf, type TestInstance } from '../testing/identity.ts';
+import { createSomeKey, keyCredential, OPEN_KEY, PASSWORD, sessionCredential, signUpSomeone } from '../testing/sample.ts';
+import { guardSomeone } from '../testing/two-factor.ts';
 
 const identity = await openTestIdentity();
 
@@ -55,7 +55,7 @@ async function connections(): Promise<number[]> {
 /** Runs calls on an instance of their own, and says how often they scanned each table. */
 async function scansOf(run: (instance: TestInstance) => Promise<unknown>) {
   const [before, others] = [await scans(), await connections()];
-  const instance = await identity.connect();
+  const instance = identity.connect();
   await run(instance);
   const own = (await connections()).filter((pid) => !others.includes(pid));
   await instance.service.stop();

@@ -1,14 +1,11 @@
+import { randomBytes } from 'node:crypto';
+import { createLogger } from '@latchkey/kit/log/logger';
+import type { Redis } from '@latchkey/kit/redis/redis';
 import { eventually } from '@latchkey/testkit/eventually';
 import { expect, test } from 'vitest';
-import { openTestIdentity, outcomeOf, waitersForLocks } from '../testing/identity.fixture.ts';
-import {
-  createSomeKey,
-  keyCredential,
-  present,
-  type SomeKey,
-  sessionCredential,
-  signUpSomeone,
-} from '../testing/sample.fixture.ts';
+import { openTestIdentity, outcomeOf, waitersForLocks } from '../testing/identity.ts';
+import { createSomeKey, keyCredential, present, type SomeKey, sessionCredential, signUpSomeone } from '../testing/sample.ts';
+import { createEpochs } from './epoch.ts';
 
 const identity = await openTestIdentity();
 
@@ -80,7 +77,7 @@ const NO_REDIS = { REDIS_URL: 'redis://localhost:1' };
 test('without Redis, an answer has no epoch', async () => {
   const key = await createSomeKey(identity);
   const { session } = await signUpSomeone(identity);
-  const { authentication } = await identity.connect({ env: NO_REDIS });
+  const { authentication } = identity.connect({ env: NO_REDIS });
   for (const credential of [keyCredential(key.plaintextKey), sessionCredential(session.token)]) {
     const answer = await authentication.authenticate({ credential });
     expect(answer).toMatchObject({ epochKey: '', epoch: '' });
@@ -91,7 +88,7 @@ test('without Redis, an answer has no epoch', async () => {
 test('without Redis, a revocation is answered once every principal has grown too old', async () => {
   const waits: Array<{ ms: number; end: () => void }> = [];
   const wait = (ms: number) => new Promise<void>((end) => void waits.push({ ms, end }));
-  const { apiKeys, accounts } = await identity.connect({ env: NO_REDIS, wait });
+  const { apiKeys, accounts } = identity.connect({ env: NO_REDIS, wait });
   const key = await createSomeKey(identity);
   const { account, session } = await signUpSomeone(identity);
   const { principal } = await identity.authentication.authenticate({ credential: sessionCredential(session.token) });
@@ -109,9 +106,17 @@ test('without Redis, a revocation is answered once every principal has grown too
   await Promise.all(changes);
 });
 
+test('epochs are deleted in batches, so that no command blocks Redis for long', async () => {
+  const batches: number[] = [];
+  const redis = { del: async (keys: string[]) => batches.push(keys.length), eval: async () => '' };
+  const epochs = createEpochs(redis as unknown as Redis, randomBytes, createLogger('identity', 'silent'));
+  await epochs.end(...Array.from({ length: 2_500 }, (_, i) => `epoch-${i}`));
+  expect(batches).toEqual([1_000, 1_000, 500]);
+});
+
 test('the service is ready without Redis, and not without its database', async () => {
-  const withoutRedis = await identity.connect({ env: NO_REDIS });
+  const withoutRedis = identity.connect({ env: NO_REDIS });
   await expect(withoutRedis.service.checkReady()).resolves.toBeUndefined();
-  const withoutDatabase = await identity.connect({ env: { DATABASE_URL: 'postgres://localhost:1/none' } });
+  const withoutDatabase = identity.connect({ env: { DATABASE_URL: 'postgres://localhost:1/none' } });
   await expect(withoutDatabase.service.checkReady()).rejects.toThrow();
 });

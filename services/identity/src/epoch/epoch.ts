@@ -16,35 +16,27 @@ export interface Epoch {
   readonly value: string;
 }
 
-/**
- * A random value per credential in Redis that expires after a minute. A gateway may reuse a
- * principal only while the key holds the value that was read before the principal
- * (architecture 3): deleting it invalidates the principal at every gateway.
- */
-export interface Epochs {
-  /** Reads or creates the epoch. Must precede reading what it protects. Never rejects. */
-  read(key: string): Promise<Epoch>;
-  /**
-   * Invalidates the principals of credentials, after the change committed. Without Redis it waits
-   * until they are too old to be reused. Never rejects.
-   */
-  end(...keys: string[]): Promise<void>;
-}
+export type Epochs = ReturnType<typeof createEpochs>;
 
 /** `SET` with both `NX` and `GET` would need Redis 7; a supported Ubuntu has 6. */
 const READ_SCRIPT = `
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2], 'NX')
 return redis.call('GET', KEYS[1])`;
 
-/** Epochs in the Redis that all instances and gateways share. */
+/**
+ * Epochs: a random value per credential in Redis that expires after a minute. A gateway may reuse a
+ * principal only while the key holds the value that was read before the principal: deleting it
+ * invalidates the principal at every gateway. Neither function rejects.
+ */
 export function createEpochs(
   redis: Pick<Redis, 'eval' | 'del'>,
   random: (bytes: number) => Buffer,
   logger: Logger,
   wait: (ms: number) => Promise<unknown> = delay,
-): Epochs {
+) {
   return {
-    async read(key) {
+    /** Reads or creates the epoch. Must precede reading what it protects. */
+    async read(key: string): Promise<Epoch> {
       const fresh = random(EPOCH_BYTES).toString('base64url');
       try {
         return { key, value: String(await redis.eval(READ_SCRIPT, 1, key, fresh, EPOCH_LIFETIME_MS)) };
@@ -54,7 +46,8 @@ export function createEpochs(
         return { key: '', value: '' };
       }
     },
-    async end(...keys) {
+    /** Invalidates principals after a commit; without Redis waits until none is reused. */
+    async end(...keys: string[]): Promise<void> {
       try {
         for (let i = 0; i < keys.length; i += BATCH_MAX) await redis.del(keys.slice(i, i + BATCH_MAX));
       } catch (err) {

@@ -8,7 +8,6 @@ export interface Person {
   readonly issuer: string;
   /** Permanent id of the person at the issuer (OpenID Connect Core, 5.7). */
   readonly subject: string;
-  /** Undefined unless the issuer verified it. */
   readonly email: string | undefined;
   /** A username by the rules of accounts, as close to the person's names as they allow. */
   readonly username: string;

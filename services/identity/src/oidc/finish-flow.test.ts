@@ -1,19 +1,13 @@
 import { createHash, generateKeyPairSync, randomUUID } from 'node:crypto';
+import { refusalOf } from '@latchkey/testkit/refusal';
 import { afterAll, beforeEach, describe, expect, test } from 'vitest';
-import { MINUTE_MS, outcomeOf, refusalOf } from '../testing/identity.fixture.ts';
-import {
-  CLIENT_ID,
-  CLIENT_SECRET,
-  REDIRECT_URI,
-  startTestIssuer,
-  type TestIssuer,
-  type TestToken,
-} from '../testing/issuer.fixture.ts';
-import { comeBack, finishAt, openTestOidc, type Return, someone, stateOf } from '../testing/oidc-flow.fixture.ts';
+import { MINUTE_MS, outcomeOf } from '../testing/identity.ts';
+import { CLIENT_ID, CLIENT_SECRET, REDIRECT_URI, startTestIssuer, type TestIssuer, type TestToken } from '../testing/issuer.ts';
+import { comeBack, finishAt, openTestOidc, type Return, someone, stateOf } from '../testing/oidc-flow.ts';
 
 const { issuer, identity } = await openTestOidc();
 const other = await startTestIssuer();
-const instance = await identity.connect({ env: { ...other.env('other'), ...issuer.env(), OIDC_ISSUERS: 'test, other' } });
+const instance = identity.connect({ env: { ...other.env('other'), ...issuer.env(), OIDC_ISSUERS: 'test, other' } });
 afterAll(() => other.stop());
 beforeEach(() => {
   other.reset();
@@ -27,7 +21,7 @@ const codesSent = () => [...issuer.asked, ...other.asked].filter((path) => path 
 describe('a flow', () => {
   test('is finished once, also by several instances and where the issuer would take the code again', async () => {
     issuer.reusesCodes = true;
-    const second = await identity.connect({ env: { ...other.env('other'), ...issuer.env(), OIDC_ISSUERS: 'test, other' } });
+    const second = identity.connect({ env: { ...other.env('other'), ...issuer.env(), OIDC_ISSUERS: 'test, other' } });
     const back = await comeBack(instance, issuer);
     const sent = codesSent();
     const tries = Array.from({ length: 8 }, (_, i) => outcomeOf((i % 2 ? second : instance).oidc.finishOidc(back)));
@@ -78,7 +72,7 @@ describe('a flow', () => {
 
   test('of an issuer that is no longer configured is rejected', async () => {
     const unset = Object.fromEntries(Object.keys(issuer.env()).map((name) => [name, '']));
-    const without = await identity.connect({ env: { ...unset, ...other.env('other') } });
+    const without = identity.connect({ env: { ...unset, ...other.env('other') } });
     expect(await outcomeOf(without.oidc.finishOidc(await comeBack(instance, issuer)))).toBe('oidc_flow_invalid');
     const request = { issuer: 'test', redirectUri: REDIRECT_URI };
     const error = { reason: 'oidc_issuer_not_found', kind: 'not_found' };
@@ -192,7 +186,7 @@ describe('an ID token', () => {
   test('without a signature is rejected also where the issuer supports that', async () => {
     issuer.metadata = { id_token_signing_alg_values_supported: ['none', 'HS256'] };
     issuer.forge = withHeader({ alg: 'none' });
-    expect(await outcomeOf(finishAt(await identity.connect({ env: issuer.env() }), issuer))).toBe('oidc_refused');
+    expect(await outcomeOf(finishAt(identity.connect({ env: issuer.env() }), issuer))).toBe('oidc_refused');
   });
 });
 

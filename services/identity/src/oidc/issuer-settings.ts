@@ -13,7 +13,7 @@ export interface IssuerSettings {
 
 const ISSUERS_MAX = 20;
 const NAME = /^[a-z][a-z0-9]{0,31}$/;
-const ISSUER_SETTING = /^OIDC_(.+)_(?:ISSUER|CLIENT_ID|CLIENT_SECRET|SCOPES)$/;
+const ISSUER_SETTING = /^OIDC_.+_(?:ISSUER|CLIENT_ID|CLIENT_SECRET|SCOPES)$/;
 const SCOPES = /^[\x21\x23-\x5b\x5d-\x7e]+(?: [\x21\x23-\x5b\x5d-\x7e]+)*$/;
 const CREDENTIAL = /^[\x20-\x7e]{1,1024}$/;
 
@@ -30,7 +30,13 @@ const scopesSetting = z
   .refine((text) => text.split(' ').includes('openid'), 'must contain openid')
   .default('openid profile email');
 
-const prefixOf = (name: string) => `OIDC_${name.toUpperCase()}`;
+const issuerSettings = {
+  ISSUER: urlSetting,
+  CLIENT_ID: credentialSetting,
+  CLIENT_SECRET: credentialSetting.optional(),
+  SCOPES: scopesSetting,
+};
+const unlistedSetting = z.never('is of an issuer that OIDC_ISSUERS does not name').optional();
 
 /**
  * Reads settings together with those of each issuer in `OIDC_ISSUERS`: `OIDC_<NAME>_ISSUER`,
@@ -43,42 +49,26 @@ export function readWithIssuers<T extends z.ZodObject>(
 ): z.output<T> & { readonly oidcIssuers: readonly IssuerSettings[] } {
   const listed = namesSetting.safeParse(env.OIDC_ISSUERS || undefined);
   const names = listed.data ?? [];
-  const shape = { OIDC_ISSUERS: namesSetting, ...(listed.success && unlistedShape(names, env)), ...shapeOf(names) };
-  const config = readConfig(z.object({ ...schema.shape, ...shape }), env) as unknown as Record<string, string | undefined>;
+  const shape: Record<string, z.ZodType> = { ...schema.shape, OIDC_ISSUERS: namesSetting };
+  for (const setting of listed.success ? Object.keys(env) : []) {
+    if (ISSUER_SETTING.test(setting)) shape[setting] = unlistedSetting;
+  }
+  for (const name of names) {
+    for (const [key, type] of Object.entries(issuerSettings)) shape[settingOf(name, key)] = type;
+  }
+  const config = readConfig(z.object(shape), env) as Record<string, string | undefined>;
   const oidcIssuers = names.map((name) => ({
     name,
-    url: new URL(config[`${prefixOf(name)}_ISSUER`] ?? ''),
-    clientId: config[`${prefixOf(name)}_CLIENT_ID`] ?? '',
-    clientSecret: config[`${prefixOf(name)}_CLIENT_SECRET`],
-    scopes: config[`${prefixOf(name)}_SCOPES`] ?? '',
+    url: new URL(config[settingOf(name, 'ISSUER')] ?? ''),
+    clientId: config[settingOf(name, 'CLIENT_ID')] ?? '',
+    clientSecret: config[settingOf(name, 'CLIENT_SECRET')],
+    scopes: config[settingOf(name, 'SCOPES')] ?? '',
   }));
-  return { ...(config as unknown as z.output<T>), oidcIssuers };
+  return { ...(config as z.output<T>), oidcIssuers };
 }
 
-function unlistedShape(names: readonly string[], env: NodeJS.ProcessEnv): Record<string, z.ZodType> {
-  const prefixes = new Set(names.map(prefixOf));
-  const isUnlisted = (setting: string) => {
-    const name = ISSUER_SETTING.exec(setting)?.[1];
-    return name !== undefined && !prefixes.has(`OIDC_${name}`);
-  };
-  const unlisted = z.never('is of an issuer that OIDC_ISSUERS does not name').optional();
-  return Object.fromEntries(
-    Object.keys(env)
-      .filter(isUnlisted)
-      .map((setting) => [setting, unlisted]),
-  );
-}
-
-function shapeOf(names: readonly string[]): Record<string, z.ZodType> {
-  const settings = names.map(prefixOf).flatMap(
-    (prefix): Array<[string, z.ZodType]> => [
-      [`${prefix}_ISSUER`, urlSetting],
-      [`${prefix}_CLIENT_ID`, credentialSetting],
-      [`${prefix}_CLIENT_SECRET`, credentialSetting.optional()],
-      [`${prefix}_SCOPES`, scopesSetting],
-    ],
-  );
-  return Object.fromEntries(settings);
+function settingOf(name: string, key: string): string {
+  return `OIDC_${name.toUpperCase()}_${key}`;
 }
 
 function isIssuerUrl(text: string): boolean {

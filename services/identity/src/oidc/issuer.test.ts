@@ -1,10 +1,11 @@
 import type { ServerResponse } from 'node:http';
 import { gzipSync } from 'node:zlib';
 import { eventually } from '@latchkey/testkit/eventually';
+import { refusalOf } from '@latchkey/testkit/refusal';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { MINUTE_MS, outcomeOf, refusalOf, type TestInstance } from '../testing/identity.fixture.ts';
-import { REDIRECT_URI, sendJson, startTestIssuer } from '../testing/issuer.fixture.ts';
-import { comeBack, finishAt, openTestOidc, someone } from '../testing/oidc-flow.fixture.ts';
+import { MINUTE_MS, outcomeOf, type TestInstance } from '../testing/identity.ts';
+import { REDIRECT_URI, sendJson, startTestIssuer } from '../testing/issuer.ts';
+import { comeBack, finishAt, openTestOidc, someone } from '../testing/oidc-flow.ts';
 
 const { issuer, identity } = await openTestOidc();
 beforeEach(() => {
@@ -12,7 +13,7 @@ beforeEach(() => {
 });
 
 /** An instance that has not called the issuer yet. */
-const fresh = (): Promise<TestInstance> => identity.connect({ env: issuer.env(), oidcTimeoutMs: 1_000 });
+const fresh = (): TestInstance => identity.connect({ env: issuer.env(), oidcTimeoutMs: 1_000 });
 const start = ({ oidc }: TestInstance) => oidc.startOidc({ issuer: 'test', redirectUri: REDIRECT_URI });
 const countOf = (path: string) => issuer.asked.filter((asked) => asked === path).length;
 
@@ -57,7 +58,7 @@ const FAULTS: ReadonlyArray<readonly [string, (res: ServerResponse) => void]> = 
 
 describe('an issuer whose discovery', () => {
   test.each(FAULTS)('%s is unavailable, and is discovered again the next time', async (_what, fault) => {
-    const instance = await fresh();
+    const instance = fresh();
     issuer.answers[DISCOVERY] = (_req, res) => fault(res);
     const error = await refusalOf(start(instance));
     expect(error).toMatchObject({ reason: 'oidc_issuer_unavailable', kind: 'unavailable', code: 'INTERNAL_ERROR' });
@@ -76,15 +77,17 @@ describe('an issuer whose discovery', () => {
     ['lists algorithms in another form', { id_token_signing_alg_values_supported: 'RS256' }],
   ])('%s is unavailable', async (_what, metadata) => {
     issuer.metadata = metadata;
-    expect(await outcomeOf(start(await fresh()))).toBe('oidc_issuer_unavailable');
+    expect(await outcomeOf(start(fresh()))).toBe('oidc_issuer_unavailable');
   });
 });
 
-test.each([
-  ...FAULTS.slice(0, 4).map(([what, fault]) => ['/token', what, fault] as const),
-  ...['/jwks', '/userinfo'].map((path) => [path, 'does not respond', () => undefined] as const),
+test.each<[string, string, (res: ServerResponse) => void]>([
+  ['/token', 'closes the connection', (res) => void res.destroy()],
+  ['/token', 'floods', flood],
+  ['/jwks', 'does not respond', () => undefined],
+  ['/userinfo', 'drips', drip],
 ])('a sign-in fails in time when %s %s', async (path, _what, fault) => {
-  const instance = await fresh();
+  const instance = fresh();
   issuer.userInfo = {};
   issuer.answers[path] = (_req, res) => fault(res);
   const startedAt = performance.now();
@@ -95,7 +98,7 @@ test.each([
 });
 
 test('metadata and keys are fetched again after a sign-in that failed by them', async () => {
-  const instance = await fresh();
+  const instance = fresh();
   issuer.metadata = { token_endpoint: `${issuer.url}/elsewhere` };
   expect(await outcomeOf(finishAt(instance, issuer))).toBe('oidc_issuer_unavailable');
   issuer.metadata = {};
@@ -112,25 +115,25 @@ test.each([
   const endpoints = { authorization_endpoint: issuer.url, token_endpoint: issuer.url, jwks_uri: issuer.url };
   const metadata = JSON.stringify({ issuer: issuer.url, ...endpoints });
   issuer.answers[DISCOVERY] = (_req, res) => void res.writeHead(200, JSON_TYPE).end(metadata.padEnd(byteSize));
-  expect(await outcomeOf(start(await fresh()))).toBe(expected);
+  expect(await outcomeOf(start(fresh()))).toBe(expected);
 });
 
 test('an issuer that rejects the client secret is unavailable', async () => {
-  const wrong = await identity.connect({ env: { ...issuer.env(), OIDC_TEST_CLIENT_SECRET: 'another' } });
+  const wrong = identity.connect({ env: { ...issuer.env(), OIDC_TEST_CLIENT_SECRET: 'another' } });
   expect(await outcomeOf(finishAt(wrong, issuer))).toBe('oidc_issuer_unavailable');
 });
 
 test('a flow is not used up while the issuer is unavailable', async () => {
-  const back = await comeBack(await fresh(), issuer);
+  const back = await comeBack(fresh(), issuer);
   issuer.answers[DISCOVERY] = (_req, res) => sendJson(res, 503, {});
-  const second = await fresh();
+  const second = fresh();
   expect(await outcomeOf(second.oidc.finishOidc(back))).toBe('oidc_issuer_unavailable');
   issuer.answers = {};
   expect(await outcomeOf(second.oidc.finishOidc(back))).toBe('done');
 });
 
 test('metadata is fetched once by concurrent sign-ins and again after an hour, keys once', async () => {
-  const instance = await fresh();
+  const instance = fresh();
   const [discoveries, keys] = [countOf(DISCOVERY), countOf('/jwks')];
   await Promise.all(Array.from({ length: 20 }, () => start(instance)));
   for (let i = 0; i < 3; i += 1) expect(await outcomeOf(finishAt(instance, issuer))).toBe('done');
@@ -145,7 +148,7 @@ test('an issuer that does not respond blocks sign-in at no other issuer', async 
   const [concurrency, waitingMax, rejected] = [32, 64, 4];
   const slow = await startTestIssuer();
   onTestFinished(() => slow.stop());
-  const instance = await identity.connect({ env: { ...slow.env('slow'), ...issuer.env(), OIDC_ISSUERS: 'slow,test' } });
+  const instance = identity.connect({ env: { ...slow.env('slow'), ...issuer.env(), OIDC_ISSUERS: 'slow,test' } });
   const backs = Array.from({ length: concurrency + waitingMax + rejected }, () =>
     comeBack(instance, slow, { issuerName: 'slow' }),
   );

@@ -1,10 +1,9 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from '@latchkey/kit/log/logger';
+import type { FinishOidcRequest } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
 import * as client from 'openid-client';
 import { z } from 'zod';
 import { type Claims, isSparse } from './claims.ts';
-import { isRejectedByIssuer, toDomainError } from './issuer-error.ts';
-import { createIssuerFetch, IssuerCallError } from './issuer-http.ts';
+import { createIssuerFetch, IssuerError, isRejectedByIssuer, toDomainError } from './issuer-http.ts';
 import { type IssuerSettings, isLoopbackHttp, isTrustworthy } from './issuer-settings.ts';
 import type { Flow } from './sealed.ts';
 
@@ -13,23 +12,18 @@ const CALLS_MAX = 64;
 const CALL_TIMEOUT_MS = 4_000;
 /** Longest wait for discovery, or for all calls of a sign-in. The gateway waits a little longer. */
 const STEP_TIMEOUT_MS = 10_000;
-/** How long metadata is cached. openid-client caches keys for 5 minutes. */
+/** openid-client caches keys for 5 minutes. */
 const METADATA_LIFETIME_MS = 60 * 60_000;
 /** How far an issuer's clock may be ahead. */
 const ISSUED_AHEAD_MAX_S = 60;
 
 /** Query with which the issuer redirected a browser back. */
-export interface IssuerResponse {
-  readonly code?: string | undefined;
-  readonly state?: string | undefined;
-  readonly iss?: string | undefined;
-  readonly error?: string | undefined;
-}
+export type IssuerResponse = Pick<FinishOidcRequest, 'code' | 'state' | 'iss' | 'error'>;
 
 interface IssuerOptions {
   readonly clock: () => Date;
   readonly logger: Logger;
-  readonly callTimeoutMs?: number;
+  readonly callTimeoutMs?: number | undefined;
 }
 
 /** A configured issuer. Both functions throw `oidc_issuer_unavailable`. */
@@ -37,8 +31,8 @@ export interface Issuer {
   readonly url: URL;
   authorizationUrl(flow: Flow): Promise<string>;
   /**
-   * Exchanges the code for claims of the ID token and, where that says little, of UserInfo, with all
-   * checks of OpenID Connect Core 3.1.3, the signature included.
+   * Exchanges the code for claims of the ID token and, where that says little, of UserInfo, with
+   * all checks of OpenID Connect Core 3.1.3, the signature included.
    * @param useUp called right before the code is sent, once the issuer is available
    * @throws `oidc_refused`
    */
@@ -108,7 +102,7 @@ async function discover({ url, clientId, clientSecret }: IssuerSettings, issuerF
     ...(isLoopbackHttp(url) && { execute: [client.allowInsecureRequests] }),
   });
   const { error } = metadataSchema.safeParse(config.serverMetadata());
-  if (error) throw new IssuerCallError(`the metadata has no valid ${error.issues[0]?.path[0]?.toString()}`);
+  if (error) throw new IssuerError(`the metadata has no valid ${error.issues[0]?.path[0]?.toString()}`);
   // Makes openid-client verify the token's signature, beside the connection to the token endpoint.
   client.enableNonRepudiationChecks(config);
   return config;
@@ -135,9 +129,15 @@ async function toAuthorizationUrl(config: client.Configuration, scope: string, f
   }).href;
 }
 
-async function redeem(config: client.Configuration, flow: Flow, response: IssuerResponse): Promise<readonly [Claims, Claims]> {
+async function redeem(
+  config: client.Configuration,
+  flow: Flow,
+  { code, state, iss, error }: IssuerResponse,
+): Promise<readonly [Claims, Claims]> {
   const url = new URL(flow.redirectUri);
-  for (const [name, value] of Object.entries(response)) if (value !== undefined) url.searchParams.set(name, value);
+  for (const [name, value] of Object.entries({ code, state, iss, error })) {
+    if (value !== undefined) url.searchParams.set(name, value);
+  }
   const tokens = await client.authorizationCodeGrant(config, url, {
     expectedState: flow.state,
     expectedNonce: flow.nonce,
@@ -145,24 +145,16 @@ async function redeem(config: client.Configuration, flow: Flow, response: Issuer
     idTokenExpected: true,
   });
   const claims = tokens.claims();
-  if (!claims) throw new IssuerCallError('there is no ID token');
-  checkIssuedAt(claims);
+  if (!claims) throw new IssuerError('there is no ID token');
+  // openid-client checks when a token expires, but not when it was issued.
+  const isAhead = claims.iat > Date.now() / 1_000 + ISSUED_AHEAD_MAX_S;
+  if (isAhead) throw new IssuerError('the ID token is issued in the future', { isRefusal: true });
   if (config.serverMetadata().userinfo_endpoint === undefined || !isSparse(claims)) return [claims, {}];
   return [claims, await client.fetchUserInfo(config, tokens.access_token, claims.sub)];
 }
 
-/** openid-client checks when a token expires, but not when it was issued. */
-function checkIssuedAt({ iat }: client.IDToken): void {
-  if (iat <= Date.now() / 1_000 + ISSUED_AHEAD_MAX_S) return;
-  throw Object.assign(new client.ClientError('the ID token is issued in the future'), {
-    code: 'OAUTH_JWT_TIMESTAMP_CHECK_FAILED',
-  });
-}
-
 async function withTimeout<T>(promise: Promise<T>): Promise<T> {
-  const settled = new AbortController();
-  const late = delay(STEP_TIMEOUT_MS, undefined, { signal: settled.signal }).then((): never => {
-    throw new IssuerCallError('the issuer took too long');
-  });
-  return Promise.race([promise, late]).finally(() => settled.abort());
+  const late = Promise.withResolvers<never>();
+  const timer = setTimeout(() => late.reject(new IssuerError('the issuer took too long')), STEP_TIMEOUT_MS);
+  return Promise.race([promise, late.promise]).finally(() => clearTimeout(timer));
 }

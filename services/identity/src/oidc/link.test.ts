@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto';
+import { refusalOf } from '@latchkey/testkit/refusal';
 import { expect, test } from 'vitest';
-import { MINUTE_MS, outcomeOf, refusalOf } from '../testing/identity.fixture.ts';
-import { sendJson } from '../testing/issuer.fixture.ts';
-import { comeBack, linkAt, openTestOidc, signInAt, someone } from '../testing/oidc-flow.fixture.ts';
-import { runCommand } from '../testing/operator.fixture.ts';
-import { PASSWORD, present, sessionCredential, signUpSomeone } from '../testing/sample.fixture.ts';
-import { codeAt, guardSomeone, sessionIdOf } from '../testing/two-factor.fixture.ts';
+import { MINUTE_MS, outcomeOf } from '../testing/identity.ts';
+import { sendJson } from '../testing/issuer.ts';
+import { comeBack, linkAt, openTestOidc, signInAt, someone } from '../testing/oidc-flow.ts';
+import { runCommand } from '../testing/operator.ts';
+import { PASSWORD, present, sessionCredential, signUpSomeone } from '../testing/sample.ts';
+import { codeAt, guardSomeone, sessionIdOf } from '../testing/two-factor.ts';
 
 const { identity, instance, issuer } = await openTestOidc();
 
@@ -69,7 +70,7 @@ test('a link needs a session of its account', async () => {
   }
   expect(codesSent()).toBe(sent);
   issuer.userInfo = {};
-  const fresh = await identity.connect({ env: issuer.env() });
+  const fresh = identity.connect({ env: issuer.env() });
   issuer.answers['/userinfo'] = (_req, res) => {
     const ended = instance.accounts.signOutEverywhere({ accountId: victim.accountId });
     void ended.then(() => sendJson(res, 200, { sub: issuer.claims.sub }));
@@ -115,7 +116,7 @@ test('linking and unlinking need the password and a code of the second factor, a
 
 test('no code is used up while the issuer is unavailable', async () => {
   const { accountId, code } = await guardSomeone(identity);
-  const fresh = await identity.connect({ env: issuer.env() });
+  const fresh = identity.connect({ env: issuer.env() });
   issuer.answers['/.well-known/openid-configuration'] = (_req, res) => void res.destroy();
   const link = () => outcomeOf(comeBack(fresh, issuer, { linkAccountId: accountId, code: code() }));
   expect(await link()).toBe('oidc_issuer_unavailable');
@@ -145,7 +146,7 @@ test('links are listed, and removed by identifier, name and subject', async () =
   expect(await outcomeOf(signInAt(instance, issuer))).toBe('oidc_email_unverified');
 });
 
-test('an account without a password keeps its last link, also in concurrent removals', async () => {
+test('the last link of an account without a password stays, also in concurrent removals', async () => {
   const { accountId, token, sessionId, claims } = await ownerWithoutPassword();
   issuer.claims = { sub: 'the-second' };
   const back = await comeBack(instance, issuer, { linkAccountId: accountId, password: '', sessionId });

@@ -1,7 +1,8 @@
 import { parseId } from '@latchkey/kit/validation/id';
-import { lockAccount, lockAccountShared } from '../account/account.store.ts';
-import { type OwnerProof, verifyOwner } from '../account/verify-owner.ts';
-import { type ActingContext, recordAccount } from '../audit/audit.ts';
+import type { UnlinkOidcRequest } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
+import { lockAccount, selectAccount } from '../account/account.store.ts';
+import { verifyOwner } from '../account/verify-owner.ts';
+import { type ActingContext, recordAction } from '../audit/actions.ts';
 import type { IdentityContext } from '../context.ts';
 import type { Db } from '../db/schema.ts';
 import { errors } from '../errors.ts';
@@ -9,28 +10,14 @@ import { deleteSessionsOf } from '../session/session.store.ts';
 import { endEpochs } from '../session/session.ts';
 import { deleteLinks, type LinkRow, selectLinksOf } from './oidc-link.store.ts';
 
-/** A subject at an issuer that may sign in to an account. */
-export interface OidcLink {
-  readonly issuer: string;
-  readonly subject: string;
-  readonly createdAt: Date;
-  /** The issuer's name in the settings; undefined where it is no longer configured. */
-  readonly name: string | undefined;
-}
-
-export interface UnlinkRequest extends OwnerProof {
-  readonly accountId: string;
-  readonly sessionId: string;
-  /** The issuer's identifier, or its name in the settings. */
-  readonly issuer: string;
-  /** Undefined: every subject there. */
-  readonly subject?: string | undefined;
-}
-
-export async function listLinks(ctx: IdentityContext, accountText: string): Promise<OidcLink[]> {
+/** The links of an account, with the issuer's name in the settings while it is configured. */
+export async function listLinks(
+  ctx: IdentityContext,
+  accountText: string,
+): Promise<Array<LinkRow & { readonly name: string | undefined }>> {
   const accountId = parseId(accountText);
   const rows = accountId ? await selectLinksOf(ctx.db, accountId) : [];
-  return rows.map(({ issuer, subject, created_at }) => ({ issuer, subject, createdAt: created_at, name: nameOf(ctx, issuer) }));
+  return rows.map((row) => ({ ...row, name: nameOf(ctx, row.issuer) }));
 }
 
 /**
@@ -39,7 +26,7 @@ export async function listLinks(ctx: IdentityContext, accountText: string): Prom
  * @returns how many links were removed
  * @throws `oidc_link_not_found`, `oidc_link_needed`, and what {@link verifyOwner} throws
  */
-export async function unlink(ctx: ActingContext, request: UnlinkRequest): Promise<number> {
+export async function unlink(ctx: ActingContext, request: UnlinkOidcRequest): Promise<number> {
   const accountId = parseId(request.accountId);
   if (!accountId) throw errors.oidc_link_not_found();
   // Before the proof, so that no code is used up in vain.
@@ -51,19 +38,19 @@ export async function unlink(ctx: ActingContext, request: UnlinkRequest): Promis
     await deleteLinks(tx, links);
     const sessions = await deleteSessionsOf(tx, accountId, parseId(request.sessionId));
     const changes = { issuer: links[0]?.issuer, subjects: links.map(({ subject }) => subject), endedSessions: sessions.length };
-    await recordAccount(ctx, tx, accountId, 'account.oidc_unlinked', changes);
+    await recordAction(ctx, tx, { accountId }, 'account.oidc_unlinked', changes);
     return { removed: links.length, ended: sessions };
   });
   await endEpochs(ctx, ended);
   return removed;
 }
 
-/** The links that a request names. An account without a password keeps one. */
+/** The links that a request names. An account without a password needs one. */
 async function selectRemovable(
   ctx: IdentityContext,
   db: Db,
   accountId: string,
-  { issuer, subject }: UnlinkRequest,
+  { issuer, subject }: UnlinkOidcRequest,
 ): Promise<LinkRow[]> {
   const all = await selectLinksOf(db, accountId);
   const removed = all.filter((link) => {
@@ -71,8 +58,8 @@ async function selectRemovable(
     return isOfIssuer && (subject === undefined || link.subject === subject);
   });
   if (removed.length === 0) throw errors.oidc_link_not_found();
-  const isLast = removed.length === all.length && (await lockAccountShared(db, accountId))?.password_hash === null;
-  if (isLast) throw errors.oidc_link_needed();
+  const isLast = removed.length === all.length;
+  if (isLast && (await selectAccount(db, accountId))?.password_hash === null) throw errors.oidc_link_needed();
   return removed;
 }
 

@@ -1,10 +1,10 @@
 import { isUniqueViolation } from '@latchkey/kit/database/database';
 import { newId } from '@latchkey/kit/validation/id';
 import { insertAccount } from '../account/account.store.ts';
-import { getAccount, type SignedIn } from '../account/account.ts';
-import { type ActingContext, asSession, recordAccount } from '../audit/audit.ts';
+import type { SignedIn } from '../account/account.ts';
+import { type ActingContext, asSession, recordAction } from '../audit/actions.ts';
 import { errors } from '../errors.ts';
-import { endPreviousSession, type OpenedSession, openSession } from '../session/session.ts';
+import { endPreviousSession, openSession } from '../session/session.ts';
 import { type Person, withSuffix } from './claims.ts';
 import { insertLink, SUBJECT_INDEX, selectLinkedAccount } from './oidc-link.store.ts';
 
@@ -15,7 +15,6 @@ const USERNAMES_TRIED_MAX = 5;
  * Creates an account without a password for an unlinked person, and opens its first session. It
  * never links an existing account by email: an issuer could claim any email.
  * @returns undefined where the person was linked meanwhile
- * @throws `sign_up_closed`, `oidc_email_unverified`, `oidc_email_taken`, `account_exists`
  */
 export async function createLinkedAccount(
   ctx: ActingContext,
@@ -27,12 +26,11 @@ export async function createLinkedAccount(
   if (email === undefined) throw errors.oidc_email_unverified();
   for (let tried = 0; tried < USERNAMES_TRIED_MAX; tried += 1) {
     const username = tried === 0 ? person.username : withSuffix(person.username, ctx.random);
-    const id = newId();
-    const session = await insert(ctx, { ...person, email, username }, id);
-    if (session === 'username taken') continue;
-    if (session === 'linked') return undefined;
+    const signedIn = await insert(ctx, { ...person, email, username });
+    if (signedIn === 'username taken') continue;
+    if (signedIn === 'linked') return undefined;
     await endPreviousSession(ctx, previousSessionToken);
-    return { account: await getAccount(ctx, id), session };
+    return signedIn;
   }
   throw errors.account_exists();
 }
@@ -40,17 +38,17 @@ export async function createLinkedAccount(
 async function insert(
   ctx: ActingContext,
   person: Person & { readonly email: string },
-  id: string,
-): Promise<OpenedSession | 'username taken' | 'linked'> {
-  const { username, email, issuer, subject, pictureUrl } = person;
-  const created_at = ctx.clock();
+): Promise<SignedIn | 'username taken' | 'linked'> {
+  const { username, email, issuer, subject, pictureUrl: picture_url = null } = person;
+  const [id, created_at] = [newId(), ctx.clock()];
   try {
     return await ctx.db.transaction().execute(async (tx) => {
-      await insertAccount(tx, { id, username, email, password_hash: null, picture_url: pictureUrl ?? null, created_at });
+      const account = await insertAccount(tx, { id, username, email, password_hash: null, picture_url, created_at });
       await insertLink(tx, { issuer, subject, account_id: id, created_at });
-      const opened = await openSession(ctx, tx, id);
-      await recordAccount(asSession(ctx, opened.id), tx, id, 'account.created', { username, by: 'oidc', issuer });
-      return opened;
+      const session = await openSession(ctx, tx, id);
+      const changes = { username, by: 'oidc', issuer };
+      await recordAction(asSession(ctx, session.id), tx, { accountId: id }, 'account.created', changes);
+      return { account, session };
     });
   } catch (err) {
     if (isUniqueViolation(err, 'account_username')) return 'username taken';

@@ -26,7 +26,6 @@ export async function insertLink(db: Db, row: Insertable<OidcLinkTable>): Promis
   await db.insertInto('oidc_link').values(row).execute();
 }
 
-/** Links a subject unless it is linked; false where it was. */
 export async function insertLinkOnce(tx: Db, row: Insertable<OidcLinkTable>): Promise<boolean> {
   const inserted = tx.insertInto('oidc_link').values(row);
   const { numInsertedOrUpdatedRows = 0n } = await inserted
@@ -46,18 +45,17 @@ export async function deleteLinks(tx: Db, links: readonly Subject[]): Promise<vo
   }
 }
 
-/** Deletes every link of an account; returns how many there were. */
 export async function deleteLinksOf(tx: Db, accountId: string): Promise<number> {
   const { numDeletedRows } = await tx.deleteFrom('oidc_link').where('account_id', '=', accountId).executeTakeFirst();
   return Number(numDeletedRows);
 }
 
-export async function updatePictureUrl(db: Db, accountId: string, pictureUrl: string): Promise<void> {
+export async function updatePictureUrl(db: Db, accountId: string, pictureUrl: string | undefined): Promise<void> {
+  if (pictureUrl === undefined) return;
   const account = db.updateTable('account').set({ picture_url: pictureUrl }).where('id', '=', accountId);
   await account.where('picture_url', 'is distinct from', pictureUrl).execute();
 }
 
-/** Marks a flow or pending sign-in as used; false where it was. */
 export async function insertUsedFlow(db: Db, state: string, expiresAt: Date): Promise<boolean> {
   const { numInsertedOrUpdatedRows = 0n } = await db
     .insertInto('oidc_used_flow')
@@ -67,7 +65,6 @@ export async function insertUsedFlow(db: Db, state: string, expiresAt: Date): Pr
   return numInsertedOrUpdatedRows > 0n;
 }
 
-/** Skips flows locked by another sweep. Returns how many were deleted. */
 export async function deleteExpiredFlows(db: Db, now: Date, limit: number): Promise<number> {
   const expired = db.selectFrom('oidc_used_flow').select('state_hash').where('expires_at', '<=', now).limit(limit);
   const flows = db.deleteFrom('oidc_used_flow').where('state_hash', 'in', expired.forUpdate().skipLocked());

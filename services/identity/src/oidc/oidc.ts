@@ -1,56 +1,36 @@
 import { constantTimeEqual } from '@latchkey/kit/crypto/secrets';
 import { DomainError } from '@latchkey/kit/errors/errors';
 import { parseId } from '@latchkey/kit/validation/id';
+import type { CompleteOidcRequest, FinishOidcRequest, StartOidcRequest } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
 import { randomNonce, randomPKCECodeVerifier, randomState } from 'openid-client';
-import { lockAccount, lockAccountShared } from '../account/account.store.ts';
-import { type Account, getAccount, type SignedIn } from '../account/account.ts';
+import { type Account, lockAccount } from '../account/account.store.ts';
+import { getAccount, type SignedIn } from '../account/account.ts';
 import { openSessionFor, type VerifiedSignIn } from '../account/sign-in.ts';
-import { type OwnerProof, verifyOwner } from '../account/verify-owner.ts';
-import { type ActingContext, asSession, recordAccount } from '../audit/audit.ts';
-import { authenticateSession, type SessionPrincipal } from '../authentication/authentication.ts';
+import { verifyOwner } from '../account/verify-owner.ts';
+import { type ActingContext, asSession, recordAction } from '../audit/actions.ts';
+import { type Authenticated, authenticateSession } from '../authentication/authentication.ts';
 import type { IdentityContext } from '../context.ts';
 import type { Db } from '../db/schema.ts';
 import { errors } from '../errors.ts';
 import { lockSession } from '../session/session.store.ts';
 import { type Person, toPerson } from './claims.ts';
-import type { IssuerResponse } from './issuer.ts';
 import { createLinkedAccount } from './oidc-account.ts';
 import { deleteExpiredFlows, insertLinkOnce, insertUsedFlow, selectLinkedAccount, updatePictureUrl } from './oidc-link.store.ts';
 import { type PendingSignIn, type Sealed, seal, sealedUntil, sealPending, unseal } from './sealed.ts';
 
 const SWEEP_BATCH = 100;
 
-/** A linked account whose person signed in at the issuer. */
 type FirstFactor = Omit<PendingSignIn, 'id'>;
-
-export interface FlowRequest extends OwnerProof {
-  readonly issuer: string;
-  readonly redirectUri: string;
-  /** Undefined: a sign-in. */
-  readonly linkAccountId?: string | undefined;
-  readonly sessionId: string;
-}
-
-export interface FlowReturn {
-  readonly flow: string;
-  readonly redirectUri: string;
-  readonly response: IssuerResponse;
-  /** Token in the client's session cookie; empty for none. */
-  readonly sessionToken: string;
-}
 
 export type FlowOutcome =
   | ({ readonly case: 'signedIn' } & SignedIn)
   | { readonly case: 'linked'; readonly account: Account; readonly csrfToken: string }
   | { readonly case: 'pending'; readonly pending: Sealed };
 
-/**
- * Starts a sign-in at an issuer, or the linking of an account to the person there.
- * @throws the errors of `StartOidc` in oidc.proto
- */
+/** Starts a sign-in at an issuer, or the linking of an account to the person there. */
 export async function startFlow(
   ctx: ActingContext,
-  request: FlowRequest,
+  request: StartOidcRequest,
 ): Promise<{ readonly authorizationUrl: string; readonly flow: Sealed }> {
   const { issuer: name, linkAccountId } = request;
   if (!URL.canParse(request.redirectUri)) throw errors.oidc_request_invalid();
@@ -77,31 +57,28 @@ function redirectUriOf({ oidcIssuers }: IdentityContext, name: string, base: str
 
 /**
  * Finishes a flow. Nothing changes before all is verified: this browser started it and came back to
- * its issuer's redirect URI, it is neither expired nor used, a link's session belongs to its account,
- * and the issuer's response is valid.
- * @throws the errors of `FinishOidc` in oidc.proto
+ * its issuer's redirect URI, it is neither expired nor used, a link's session belongs to its
+ * account, and the issuer's response is valid.
  */
-export async function finishFlow(ctx: ActingContext, { response, sessionToken, ...browser }: FlowReturn): Promise<FlowOutcome> {
-  const flow = unseal(ctx.oidcKey, 'flow', browser.flow, ctx.clock());
+export async function finishFlow(ctx: ActingContext, request: FinishOidcRequest): Promise<FlowOutcome> {
+  const { sessionToken } = request;
+  const flow = unseal(ctx.oidcKey, 'flow', request.flow, ctx.clock());
   const issuer = flow && ctx.oidcIssuers.get(flow.issuer);
-  if (!flow || !issuer || !constantTimeEqual(flow.state, response.state ?? '')) throw errors.oidc_flow_invalid();
-  if (flow.redirectUri !== browser.redirectUri) throw errors.oidc_flow_invalid();
+  if (!flow || !issuer || !constantTimeEqual(flow.state, request.state ?? '')) throw errors.oidc_flow_invalid();
+  if (flow.redirectUri !== request.redirectUri) throw errors.oidc_flow_invalid();
   const session = flow.link && (await authenticateSession(ctx, sessionToken)).principal;
   if (session?.accountId !== flow.link?.accountId) throw errors.session_invalid();
-  const person = toPerson(...(await issuer.redeem(flow, response, () => useUp(ctx, ctx.db, flow.state))));
+  const person = toPerson(...(await issuer.redeem(flow, request, () => useUp(ctx, ctx.db, flow.state))));
   if (!person) throw errors.oidc_refused();
   if (!flow.link || !session) return signInAs(ctx, person, sessionToken);
   await link(ctx, person, session, flow.link.generation);
   return { case: 'linked', account: await getAccount(ctx, session.accountId), csrfToken: session.csrfToken };
 }
 
-/**
- * Completes a sign-in with the second factor, once.
- * @throws `oidc_flow_invalid`, `two_factor_code_invalid`, `two_factor_attempts_reached`
- */
+/** Completes a sign-in with the second factor, once. */
 export async function completeSignIn(
   ctx: ActingContext,
-  { pending: text, code, previousSessionToken }: { pending: string; code: string; previousSessionToken: string },
+  { pending: text, code, previousSessionToken }: CompleteOidcRequest,
 ): Promise<SignedIn> {
   const pending = unseal(ctx.oidcKey, 'pending', text, ctx.clock());
   if (!pending) throw errors.oidc_flow_invalid();
@@ -121,7 +98,8 @@ async function signInAs(ctx: ActingContext, person: Person, previousSessionToken
   const known = await selectLinkedAccount(ctx.db, person);
   if (!known) {
     // A page that sent a signed-in browser to the issuer must not move it to another account.
-    if (await isSignedIn(ctx, previousSessionToken)) throw errors.oidc_signed_in_already();
+    const session = await authenticateSession(ctx, previousSessionToken).catch(undefinedFor('session_invalid'));
+    if (session) throw errors.oidc_signed_in_already();
     const created = await createLinkedAccount(ctx, person, previousSessionToken);
     if (created) return { case: 'signedIn', ...created };
   }
@@ -129,22 +107,15 @@ async function signInAs(ctx: ActingContext, person: Person, previousSessionToken
   const linked = known ?? (await selectLinkedAccount(ctx.db, person));
   if (!linked) throw errors.account_exists();
   const factor = { ...linked, issuer: person.issuer, pictureUrl: person.pictureUrl };
-  try {
-    return { case: 'signedIn', ...(await open(ctx, factor, { code: undefined, previousSessionToken })) };
-  } catch (err) {
-    if (!(err instanceof DomainError) || err.reason !== 'two_factor_required') throw err;
-    return { case: 'pending', pending: sealPending(ctx.oidcKey, { id: randomState(), ...factor }, ctx.clock()) };
-  }
+  const opened = await open(ctx, factor, { previousSessionToken }).catch(undefinedFor('two_factor_required'));
+  if (opened) return { case: 'signedIn', ...opened };
+  return { case: 'pending', pending: sealPending(ctx.oidcKey, { id: randomState(), ...factor }, ctx.clock()) };
 }
 
-async function isSignedIn(ctx: IdentityContext, token: string): Promise<boolean> {
-  try {
-    await authenticateSession(ctx, token);
-    return true;
-  } catch (err) {
-    if (err instanceof DomainError && err.reason === 'session_invalid') return false;
-    throw err;
-  }
+function undefinedFor(reason: string): (err: unknown) => undefined {
+  return (err) => {
+    if (!(err instanceof DomainError) || err.reason !== reason) throw err;
+  };
 }
 
 /** Opens a session, and takes over the issuer's picture once the second factor was verified too. */
@@ -154,7 +125,7 @@ async function open(
   more: Pick<VerifiedSignIn, 'code' | 'previousSessionToken' | 'useUp'>,
 ): Promise<SignedIn> {
   const session = await openSessionFor(ctx, { accountId, generation, issuer, ...more });
-  if (pictureUrl !== undefined) await updatePictureUrl(ctx.db, accountId, pictureUrl);
+  await updatePictureUrl(ctx.db, accountId, pictureUrl);
   return { account: await getAccount(ctx, accountId), session };
 }
 
@@ -162,17 +133,18 @@ async function open(
 async function link(
   ctx: ActingContext,
   { issuer, subject, pictureUrl }: Person,
-  { accountId, credentialId: sessionId }: SessionPrincipal,
+  { accountId, credentialId: sessionId }: Authenticated['principal'],
   generation: number,
 ): Promise<void> {
   await ctx.db.transaction().execute(async (tx) => {
-    if (!(await lockAccount(tx, accountId))) throw errors.account_not_found();
-    if (!(await lockSession(tx, accountId, sessionId))) throw errors.session_invalid();
-    if ((await lockAccountShared(tx, accountId))?.sign_in_generation !== generation) throw errors.oidc_flow_invalid();
+    const account = await lockAccount(tx, accountId);
+    if (!account) throw errors.account_not_found();
+    if (!(await lockSession(tx, { account_id: accountId, id: sessionId }))) throw errors.session_invalid();
+    if (account.sign_in_generation !== generation) throw errors.oidc_flow_invalid();
     const isNew = await insertLinkOnce(tx, { issuer, subject, account_id: accountId, created_at: ctx.clock() });
     const linked = await selectLinkedAccount(tx, { issuer, subject });
     if (linked?.accountId !== accountId) throw errors.oidc_subject_linked();
-    if (isNew) await recordAccount(asSession(ctx, sessionId), tx, accountId, 'account.oidc_linked', { issuer, subject });
-    if (pictureUrl !== undefined) await updatePictureUrl(tx, accountId, pictureUrl);
+    if (isNew) await recordAction(asSession(ctx, sessionId), tx, { accountId }, 'account.oidc_linked', { issuer, subject });
+    await updatePictureUrl(tx, accountId, pictureUrl);
   });
 }

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { MINUTE_MS, outcomeOf } from '../testing/identity.fixture.ts';
-import { comeBack, finishAt, openTestOidc, stateOf } from '../testing/oidc-flow.fixture.ts';
-import { runCommand } from '../testing/operator.fixture.ts';
-import { present } from '../testing/sample.fixture.ts';
-import { guardSomeone } from '../testing/two-factor.fixture.ts';
+import { MINUTE_MS, outcomeOf } from '../testing/identity.ts';
+import { comeBack, finishAt, openTestOidc, stateOf } from '../testing/oidc-flow.ts';
+import { runCommand } from '../testing/operator.ts';
+import { present } from '../testing/sample.ts';
+import { guardSomeone } from '../testing/two-factor.ts';
 
 const { identity, instance, issuer } = await openTestOidc();
 

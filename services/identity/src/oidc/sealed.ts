@@ -2,14 +2,12 @@ import type { KeyObject } from 'node:crypto';
 import { decrypt, encrypt } from '@latchkey/kit/crypto/secrets';
 import { z } from 'zod';
 
-/** Lifetime of a flow, and of a sign-in that waits for a code. */
 const LIFETIME_MS = 10 * 60_000;
 /** Browsers store cookies of 4,096 bytes, name and attributes included. */
 const SEALED_LENGTH_MAX = 3_840;
 const BASE64URL = /^[A-Za-z0-9_-]+$/;
 
 const CONTENTS = {
-  /** A browser's round trip to an issuer. */
   flow: z.object({
     issuer: z.string(),
     redirectUri: z.string(),
@@ -19,7 +17,6 @@ const CONTENTS = {
     /** The account, and the epoch of sign-ins of its verification; undefined for a sign-in. */
     link: z.object({ accountId: z.string(), generation: z.number() }).optional(),
   }),
-  /** A sign-in that waits for a code. */
   pending: z.object({
     /** Recorded as used when the sign-in completes. */
     id: z.string(),

@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
+import { refusalOf } from '@latchkey/testkit/refusal';
 import { expect, test } from 'vitest';
-import { outcomeOf, refusalOf } from '../testing/identity.fixture.ts';
-import { sendJson } from '../testing/issuer.fixture.ts';
-import { comeBack, finishAt, openTestOidc, signInAt, someone, stateOf } from '../testing/oidc-flow.fixture.ts';
-import { present, sessionCredential, signUpSomeone } from '../testing/sample.fixture.ts';
+import { outcomeOf } from '../testing/identity.ts';
+import { sendJson } from '../testing/issuer.ts';
+import { comeBack, finishAt, openTestOidc, signInAt, someone, stateOf } from '../testing/oidc-flow.ts';
+import { present, sessionCredential, signUpSomeone } from '../testing/sample.ts';
 
 const { identity, instance, issuer } = await openTestOidc();
 
@@ -27,7 +28,7 @@ test('UserInfo adds to a token that says little', async () => {
   const { sub, ...claims } = someone({ picture: 'https://images.test/b.png' });
   issuer.claims = { sub };
   issuer.userInfo = claims;
-  const fresh = await identity.connect({ env: issuer.env() });
+  const fresh = identity.connect({ env: issuer.env() });
   const { account } = await signInAt(fresh, issuer);
   expect(account).toMatchObject({ username: claims.preferred_username, email: claims.email });
   issuer.answers['/userinfo'] = (_req, res) => sendJson(res, 200, { sub: 'another' });
@@ -47,7 +48,7 @@ test.each([
   [{ email: undefined }, 'oidc_email_unverified'],
   [{ email_verified: undefined }, 'oidc_email_unverified'],
   [{ email_verified: 1 }, 'oidc_email_unverified'],
-  [{ email: 'nobody' }, 'oidc_email_unverified'],
+  [{ email: 'no address' }, 'oidc_email_unverified'],
   [{ email_verified: 'true' }, 'done'],
 ])('sign-up with %j ends as %s', async (claims, outcome) => {
   issuer.claims = someone(claims);
@@ -58,7 +59,7 @@ test('closed sign-up rejects new persons and accepts linked ones', async () => {
   const known = someone();
   issuer.claims = known;
   await signInAt(instance, issuer);
-  const closed = await identity.connect({ env: { ...issuer.env(), SIGN_UP: 'closed' } });
+  const closed = identity.connect({ env: { ...issuer.env(), SIGN_UP: 'closed' } });
   expect(await outcomeOf(signInAt(closed, issuer))).toBe('done');
   issuer.claims = someone();
   expect(await outcomeOf(finishAt(closed, issuer))).toBe('sign_up_closed');
@@ -117,7 +118,7 @@ test('a sign-in ends the previous session of the client', async () => {
   expect(await useSession(session.token)).toBe('session_invalid');
 });
 
-test('a signed-in client gets no second account, and keeps its session', async () => {
+test('a signed-in client gets no second account, and its session stays', async () => {
   const { session } = await signUpSomeone(instance);
   issuer.claims = someone();
   const before = await state();

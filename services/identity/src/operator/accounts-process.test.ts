@@ -5,14 +5,12 @@ import { fileURLToPath } from 'node:url';
 import { createEmptyTestDatabase } from '@latchkey/testkit/database';
 import { eventually } from '@latchkey/testkit/eventually';
 import { programEnv } from '@latchkey/testkit/program-env';
-import { describe, expect, test, vi } from 'vitest';
-import { openTestIdentity } from '../testing/identity.fixture.ts';
-import { someSignUp } from '../testing/sample.fixture.ts';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { openTestIdentity } from '../testing/identity.ts';
+import { runCommand } from '../testing/operator.ts';
+import { someSignUp } from '../testing/sample.ts';
 import { explain, parseAccountsCall } from './accounts-process.ts';
 import { readNewPassword } from './password-prompt.ts';
-
-// Some tests start processes, one after the other.
-vi.setConfig({ testTimeout: 60_000 });
 
 const MAIN = fileURLToPath(new URL('../main.ts', import.meta.url));
 const PASSWORD = 'correct horse battery';
@@ -22,30 +20,29 @@ const identity = await openTestIdentity();
 const settings = { ...identity.env, SIGN_UP: 'closed', LOG_LEVEL: 'trace' };
 
 /** Runs `main.ts accounts`; standard input stays open. */
-async function run(args: readonly string[], { env = settings, input }: { env?: Record<string, string>; input?: string } = {}) {
-  const child = spawn(process.execPath, [MAIN, 'accounts', ...args], { env: { ...programEnv(), ...env } });
+async function run(args: readonly string[], input = '') {
+  const child = spawn(process.execPath, [MAIN, 'accounts', ...args], { env: { ...programEnv(), ...settings } });
   const output = { stdout: '', stderr: '' };
   for (const name of ['stdout', 'stderr'] as const) child[name].on('data', (chunk) => (output[name] += chunk));
   child.stdin.on('error', () => undefined);
-  if (input !== undefined) child.stdin.write(input);
+  child.stdin.write(input);
   const [code] = await once(child, 'close');
   return { code, ...output };
 }
 
-test('an account is created where sign-up is closed, with text or JSON as output', async () => {
+test('a process ends with the result on stdout and code 0, or a sentence on stderr and another code', async () => {
   const { username, email } = someSignUp();
-  const created = await run(['create', '--username', username, '--email', email], { input: `${PASSWORD}\n` });
+  const message = 'There is no account "ada".';
+  const [created, failed, misused] = await Promise.all([
+    run(['create', '--username', username, '--email', email], `${PASSWORD}\n`),
+    run(['sign-out', 'ada', '--json']),
+    run(['remove']),
+  ]);
   expect(created).toEqual({ code: 0, stdout: expect.stringMatching(/^Created the account [^\n]+\.\n$/), stderr: '' });
-  const { stdout, stderr } = await run(['reset-password', email, '--json', '--generate']);
-  expect(JSON.parse(stdout)).toMatchObject({ account: { username }, password: expect.any(String) });
-  expect(stderr).toBe('');
-});
-
-test('an error is a sentence and exit code 1, and JSON on request', async () => {
-  const message = 'There is no account "nobody".';
-  const { code, stdout, stderr } = await run(['sign-out', 'nobody', '--json']);
-  expect({ code, stderr }).toEqual({ code: 1, stderr: `${message}\n` });
-  expect(JSON.parse(stdout)).toEqual({ error: { reason: 'account_not_found', message } });
+  expect(failed).toEqual({ code: 1, stdout: expect.stringMatching(/^.+\n$/), stderr: `${message}\n` });
+  expect(JSON.parse(failed.stdout)).toEqual({ error: { reason: 'account_not_found', message } });
+  const usage = 'There is no such command.\nSee node services/identity/src/main.ts accounts --help\n';
+  expect(misused).toEqual({ code: 2, stdout: '', stderr: usage });
 });
 
 test.each([
@@ -64,31 +61,27 @@ test.each([
   expect(() => parseAccountsCall(args)).not.toThrow(PASSWORD);
 });
 
-test('wrong usage has exit code 2, help 0', async () => {
-  const { code, stderr } = await run(['remove'], { env: {} });
-  expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringMatching(/^There is no such command\.\nSee .+ --help\n$/) });
-  expect(await run(['list', '-h'], { env: {} })).toMatchObject({ code: 0, stdout: expect.stringMatching(/^Usage: /) });
+test('help is shown for a program and for a command', () => {
+  for (const args of [['help'], ['--help'], ['list', '-h']]) expect(parseAccountsCall(args)).toBe('help');
 });
 
 test('wrong settings, a missing database and missing tables are errors without secrets', async () => {
-  const wrong = await run(['list'], { env: { DATABASE_URL: 'mysql://root:hunter2@localhost', SECRET_KEY: 'short' } });
-  expect(wrong.stderr).toMatch(
-    /^Wrong settings:\n {2}DATABASE_URL must .+\n {2}REDIS_URL is required\n {2}SECRET_KEY must .+\n$/,
-  );
-  const away = await run(['list'], { env: { ...settings, DATABASE_URL: 'postgres://latchkey:hunter2@127.0.0.1:1/none' } });
-  expect(away.stderr).toMatch(/^The command failed: .+\.\n$/);
+  const wrong = { env: { DATABASE_URL: 'mysql://root:hunter2@localhost', REDIS_URL: '', SECRET_KEY: 'short' } };
+  const problems = /^Wrong settings:\n {2}DATABASE_URL must .+\n {2}REDIS_URL is required\n {2}SECRET_KEY must .+$/;
   const empty = await createEmptyTestDatabase();
-  const outdated = await run(['list'], { env: { ...settings, DATABASE_URL: empty.url } });
-  await empty.drop();
-  expect(outdated.stderr).toMatch(/^The tables of the identity service are missing/);
-  for (const { code, stderr } of [wrong, away, outdated]) {
-    expect(code).toBe(1);
-    expect(stderr).not.toContain('hunter2');
-  }
+  onTestFinished(() => empty.drop());
+  const results = [
+    await runCommand(identity, ['list'], wrong),
+    await runCommand(identity, ['list'], { env: { DATABASE_URL: 'postgres://latchkey:hunter2@127.0.0.1:1/none' } }),
+    await runCommand(identity, ['list'], { env: { DATABASE_URL: empty.url } }),
+  ];
+  expect(results.map(({ reason }) => reason)).toEqual(['settings_wrong', 'failed', 'schema_missing']);
+  expect(results[0].message).toMatch(problems);
+  expect(JSON.stringify(results)).not.toContain('hunter2');
 });
 
 describe('a password prompt', () => {
-  /** A terminal at which somebody types when asked. */
+  /** A terminal at which a user types when asked. */
   function startTyping() {
     const raw: boolean[] = [];
     const input = Object.assign(new PassThrough(), { isTTY: true, setRawMode: (on: boolean) => void raw.push(on) });

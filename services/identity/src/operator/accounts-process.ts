@@ -9,7 +9,7 @@ import pg from 'pg';
 import type { IdentityConfig } from '../config.ts';
 import { openContext } from '../context.ts';
 import { PRINCIPAL_AGE_MAX_MS } from '../epoch/epoch.ts';
-import { COMMANDS, type Command, type CommandCall, CommandError, type CommandResult } from './commands.ts';
+import { COMMANDS, type CommandCall, CommandError, type CommandResult } from './commands.ts';
 import { type PasswordInput, readNewPassword } from './password-prompt.ts';
 
 /** The database of the accounts, and how gateways learn of changes. */
@@ -22,7 +22,6 @@ export interface AccountsTarget {
 
 type AccountsCall = Exclude<ReturnType<typeof parseAccountsCall>, 'help'>;
 
-const EXIT = { failed: 1, usage: 2 } as const;
 const COMMON_OPTIONS = { json: { type: 'boolean' }, help: { type: 'boolean', short: 'h' } } as const;
 
 /**
@@ -39,15 +38,12 @@ export async function runAccountsProcess(options: {
     call = parseAccountsCall(options.args);
   } catch (err) {
     process.stderr.write(`${(err as Error).message}\nSee ${options.command} --help\n`);
-    process.exitCode = EXIT.usage;
+    process.exitCode = 2;
     return;
   }
-  if (call === 'help') {
-    process.stdout.write(helpOf(options.command));
-    return;
-  }
+  if (call === 'help') return void process.stdout.write(helpOf(options.command));
   let target: AccountsTarget | undefined;
-  const ending = endOnSignal(async () => target?.close(), EXIT.failed);
+  const ending = endOnSignal(async () => target?.close(), 1);
   try {
     target = await options.open();
     const { text, json } = await runAccounts(target, call, process.stdin, process.stderr);
@@ -58,7 +54,7 @@ export async function runAccountsProcess(options: {
     const error = explain(err);
     if (call.values.json) process.stdout.write(`${JSON.stringify({ error })}\n`);
     process.stderr.write(`${error.message}\n`);
-    process.exitCode = EXIT.failed;
+    process.exitCode = 1;
   }
   await target?.close();
 }
@@ -68,7 +64,15 @@ export function parseAccountsCall([name = '', ...rest]: readonly string[]) {
   if (['help', '--help', '-h'].includes(name)) return 'help' as const;
   const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
   if (!command) throw new Error(name === '' ? 'A command is needed.' : 'There is no such command.');
-  const { values, positionals } = parseOptions(rest, command);
+  let parsed: ReturnType<typeof parseArgs>;
+  try {
+    parsed = parseArgs({ args: rest, options: { ...command.options, ...COMMON_OPTIONS }, allowPositionals: true });
+  } catch (err) {
+    // After the first sentence comes advice that quotes values.
+    throw new Error(`${(err as Error).message.split(/[.\n]/)[0]}.`);
+  }
+  const { positionals } = parsed;
+  const values = parsed.values as CommandCall['values'];
   if (values.help) return 'help' as const;
   const problem = command.check?.(values);
   if (problem) throw new Error(problem);
@@ -76,34 +80,20 @@ export function parseAccountsCall([name = '', ...rest]: readonly string[]) {
   return { command, args: positionals, values };
 }
 
-function parseOptions(args: readonly string[], command: Command) {
-  try {
-    const options = { ...command.options, ...COMMON_OPTIONS };
-    const { values, positionals } = parseArgs({ args: [...args], options, allowPositionals: true });
-    return { values: values as CommandCall['values'], positionals };
-  } catch (err) {
-    // After the first sentence comes advice that quotes values.
-    throw new Error(`${(err as Error).message.split(/[.\n]/)[0]}.`);
-  }
-}
-
-/** Runs a command. Throws what {@link explain} explains. */
 export async function runAccounts(
   { config, listeners }: AccountsTarget,
   { command, args, values }: AccountsCall,
   input: PasswordInput,
   err: { write(text: string): unknown },
 ): Promise<CommandResult> {
+  const isUnknown = listeners === 'unknown';
+  const why = isUnknown ? 'No Redis is known, as REDIS_URL is not set and none was found' : 'Redis does not answer';
   const wait = async (ms: number) => {
-    const why =
-      listeners === 'unknown' ? 'No Redis is known, as REDIS_URL is not set and none was found' : 'Redis does not answer';
     err.write(`${why}: waiting ${ms / 1_000} s, after which it holds everywhere.\n`);
     await delay(ms);
   };
-  const withoutRedis = {
-    read: async () => ({ key: '', value: '' }),
-    end: async () => (listeners === 'unknown' ? wait(PRINCIPAL_AGE_MAX_MS) : undefined),
-  };
+  const end = async () => (isUnknown ? wait(PRINCIPAL_AGE_MAX_MS) : undefined);
+  const withoutRedis = { read: async () => ({ key: '', value: '' }), end };
   const logger = createLogger('identity', 'silent');
   const opened = openContext(config, logger, { wait, ...(listeners !== 'by-redis' && { epochs: withoutRedis }) });
   try {
@@ -117,7 +107,6 @@ export async function runAccounts(
 
 const SCHEMA_OUTDATED = new Set(['42P01', '42703']);
 
-/** Why a command changed nothing, without any secret. */
 export function explain(err: unknown): { readonly reason: string; readonly message: string } {
   if (err instanceof CommandError) return { reason: err.reason, message: err.message };
   if (err instanceof DomainError) return { reason: err.reason, message: `${err.message}.` };

@@ -1,16 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { createPasswords } from '../account/password.ts';
-import { openTestIdentity, outcomeOf } from '../testing/identity.fixture.ts';
-import { type CallOptions, runCommand } from '../testing/operator.fixture.ts';
-import {
-  createSomeKey,
-  keyCredential,
-  PASSWORD,
-  sessionCredential,
-  signUpSomeone,
-  someSignUp,
-} from '../testing/sample.fixture.ts';
-import { guardSomeone } from '../testing/two-factor.fixture.ts';
+import { createTestPasswords, openTestIdentity, outcomeOf } from '../testing/identity.ts';
+import { type CallOptions, runCommand } from '../testing/operator.ts';
+import { createSomeKey, keyCredential, PASSWORD, sessionCredential, signUpSomeone, someSignUp } from '../testing/sample.ts';
+import { guardSomeone } from '../testing/two-factor.ts';
 
 const identity = await openTestIdentity();
 
@@ -42,7 +34,7 @@ describe('create', () => {
 
   test.each([
     ['an invalid username', { username: 'no spaces' }, OTHER, 'username_invalid'],
-    ['an invalid email', { email: 'nobody' }, OTHER, 'email_invalid'],
+    ['an invalid email', { email: 'ada' }, OTHER, 'email_invalid'],
     ['a short password', {}, 'too short', 'password_invalid'],
     ['a password with a NUL', {}, 'a long \0 passphrase', 'password_invalid'],
     ['a password that is not UTF-8', {}, Buffer.from([...Buffer.from(OTHER), 0xff]), 'password_invalid'],
@@ -72,13 +64,13 @@ describe('reset-password', () => {
 
   test('cancels a sign-in that verified the earlier password', async () => {
     const { account } = await signUpSomeone(identity);
-    const real = createPasswords();
+    const real = createTestPasswords();
     const verify = async (stored: string | undefined, password: string) => {
       const matches = await real.verify(stored, password);
       await call(['reset-password', account.email], { input: OTHER });
       return matches;
     };
-    const { accounts } = await identity.connect({ passwords: { ...real, verify } });
+    const { accounts } = identity.connect({ passwords: { ...real, verify } });
     expect(await outcomeOf(accounts.signIn({ email: account.email, password: PASSWORD }))).toBe('sign_in_failed');
   });
 
@@ -169,20 +161,26 @@ describe('revoke-key', () => {
     expect(await useKey(plaintextKey)).toBe('done');
   });
 
-  test.each<[string, CallOptions, RegExp]>([
-    ['Redis does not answer', { env: { REDIS_URL: 'redis://localhost:1' } }, /^Redis does not answer: waiting 3 s/],
-    ['no Redis is known', { listeners: 'unknown' }, /^No Redis is known.+: waiting 3 s/],
-    ['nothing runs', { listeners: 'none' }, /^$/],
-  ])('waits for caches to expire as needed where %s', async (_what, options, hints) => {
+  test('waits for caches to expire where Redis does not answer or is not known, and not where nothing runs', async () => {
     const { apiKey, accountId } = await createSomeKey(identity);
-    const startedAt = performance.now();
-    expect((await call(['revoke-key', accountId, apiKey.id], options)).hints).toMatch(hints);
-    expect(performance.now() - startedAt > 2_900).toBe(options.listeners !== 'none');
+    const revoke = async (options: CallOptions) => {
+      const startedAt = performance.now();
+      const { hints } = await call(['revoke-key', accountId, apiKey.id], options);
+      return `${hints}${performance.now() - startedAt > 2_900 ? 'waited' : ''}`;
+    };
+    const [down, unknown, none] = await Promise.all([
+      revoke({ env: { REDIS_URL: 'redis://localhost:1' } }),
+      revoke({ listeners: 'unknown' }),
+      revoke({ listeners: 'none' }),
+    ]);
+    expect(down).toMatch(/^Redis does not answer: waiting 3 s.+\nwaited$/);
+    expect(unknown).toMatch(/^No Redis is known.+: waiting 3 s.+\nwaited$/);
+    expect(none).toBe('');
   });
 });
 
 test.each(['reset-password', 'two-factor-off', 'sign-out'])('%s rejects an unknown account', async (name) => {
-  for (const unknown of ['nobody', 'nobody@example.test', '01900000-0000-7000-8000-00000000dead', 'no name']) {
+  for (const unknown of ['ada', 'ada@example.test', '01900000-0000-7000-8000-00000000dead', 'no name']) {
     const error = { reason: 'account_not_found', message: `There is no account "${unknown}".` };
     expect(await call([name, unknown], { input: OTHER })).toMatchObject(error);
   }

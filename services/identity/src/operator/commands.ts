@@ -1,10 +1,11 @@
 import type { ParseArgsConfig } from 'node:util';
 import { parseId } from '@latchkey/kit/validation/id';
 import { customRandom } from 'nanoid';
-import { type Account, createAccount, findAccount, listAccounts, resetPassword } from '../account/account.ts';
+import type { Account } from '../account/account.store.ts';
+import { createAccount, findAccount, listAccounts, resetPassword } from '../account/account.ts';
 import { isEmail, isPassword, isUsername } from '../account/account-rules.ts';
 import { findApiKey, revokeApiKey } from '../api-key/api-key.ts';
-import type { ActingContext } from '../audit/audit.ts';
+import type { ActingContext } from '../audit/actions.ts';
 import { endAllSessions } from '../session/session.ts';
 import { turnTwoFactorOff } from '../two-factor/two-factor.ts';
 
@@ -35,7 +36,6 @@ export interface Command {
   readonly summary: string;
   readonly argCount: number;
   readonly options?: NonNullable<ParseArgsConfig['options']>;
-  /** What is wrong with the values of the options. */
   check?(values: CommandCall['values']): string | undefined;
   run(call: CommandCall): Promise<CommandResult>;
 }
@@ -54,9 +54,9 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
     },
     async run({ ctx, values: { limit = LIST_LIMIT, after } }) {
       const { accounts, next } = await listAccounts(ctx, parseId(String(after)), Number(limit));
-      const rows = accounts.map(({ id, username, email, twoFactorEnabled, createdAt }) => {
-        const twoFactor = twoFactorEnabled ? 'two-factor' : '-'.padEnd(10);
-        return [id, username.padEnd(32), twoFactor, createdAt.toISOString(), email].join('  ');
+      const rows = accounts.map(({ id, username, email, two_factor_enabled, created_at }) => {
+        const twoFactor = two_factor_enabled ? 'two-factor' : '-'.padEnd(10);
+        return [id, username.padEnd(32), twoFactor, created_at.toISOString(), email].join('  ');
       });
       const total = `${count(accounts.length, 'account')}.${next === null ? '' : ` There are more: --after ${next}`}`;
       return { text: [...rows, total].join('\n'), json: { accounts: accounts.map(accountJson), next } };
@@ -74,9 +74,12 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
         throw new CommandError('username_invalid', 'The username must have 3 to 32 characters: A to Z, a to z, 0 to 9, _ and -.');
       }
       if (!isEmail(email)) throw new CommandError('email_invalid', 'The email must be an address of at most 254 characters.');
-      const { password, shown } = await chooseNewPassword(call);
+      const password = await chooseNewPassword(call);
       const account = await createAccount(call.ctx, { username, email, password });
-      return result(account, `Created the account ${nameOf(account)}, id ${account.id}.`, {}, shown);
+      return withPassword(call, password, {
+        text: `Created the account ${nameOf(account)}, id ${account.id}.`,
+        json: { account: accountJson(account) },
+      });
     },
   },
   'reset-password': {
@@ -84,93 +87,85 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
     summary: 'set another password, end all sessions and remove the links to OpenID Connect issuers',
     argCount: 1,
     options: { generate: { type: 'boolean' }, 'keep-links': { type: 'boolean' } },
-    async run(call) {
-      const account = await requireAccount(call);
-      const { password, shown } = await chooseNewPassword(call);
+    run: onAccount(async (account, call) => {
+      const password = await chooseNewPassword(call);
       const keepLinks = call.values['keep-links'] === true;
-      const { endedSessions, removedLinks } = await resetPassword(call.ctx, account.id, { password, keepLinks });
-      const links = keepLinks ? 'kept its links' : `removed ${count(removedLinks, 'link')}`;
-      const text = `Set another password for ${nameOf(account)}, ended ${count(endedSessions, 'session')} and ${links}.`;
-      return result(account, text, { endedSessions, removedLinks }, shown);
-    },
+      const counts = await resetPassword(call.ctx, account.id, { password, keepLinks });
+      const links = keepLinks ? 'kept its links' : `removed ${count(counts.removedLinks, 'link')}`;
+      const ended = count(counts.endedSessions, 'session');
+      const text = `Set another password for ${nameOf(account)}, ended ${ended} and ${links}.`;
+      return withPassword(call, password, { text, json: counts });
+    }),
   },
   'two-factor-off': {
     usage: 'ACCOUNT',
     summary: 'turn two-factor authentication off, which ends all sessions',
     argCount: 1,
-    async run(call) {
-      const account = await requireAccount(call);
-      const ended = await turnTwoFactorOff(call.ctx, account.id);
+    run: onAccount(async (account, { ctx }) => {
+      const ended = await turnTwoFactorOff(ctx, account.id);
       const whose = `Two-factor authentication of ${nameOf(account)}`;
       const text = ended === undefined ? `${whose} was off already.` : `${whose} is off now. Ended ${count(ended, 'session')}.`;
-      return result({ ...account, twoFactorEnabled: false }, text, { changed: ended !== undefined, endedSessions: ended ?? 0 });
-    },
+      const now = accountJson({ ...account, two_factor_enabled: false });
+      return { text, json: { account: now, changed: ended !== undefined, endedSessions: ended ?? 0 } };
+    }),
   },
   'sign-out': {
     usage: 'ACCOUNT',
     summary: 'end all sessions',
     argCount: 1,
-    async run(call) {
-      const account = await requireAccount(call);
-      const endedSessions = await endAllSessions(call.ctx, account.id);
-      return result(account, `Ended ${count(endedSessions, 'session')} of ${nameOf(account)}.`, { endedSessions });
-    },
+    run: onAccount(async (account, { ctx }) => {
+      const endedSessions = await endAllSessions(ctx, account.id);
+      return { text: `Ended ${count(endedSessions, 'session')} of ${nameOf(account)}.`, json: { endedSessions } };
+    }),
   },
   'revoke-key': {
     usage: 'ACCOUNT KEY',
     summary: 'revoke a management key, named by its public id or its id',
     argCount: 2,
-    async run(call) {
-      const account = await requireAccount(call);
-      const [, name = ''] = call.args;
-      const found = await findApiKey(call.ctx, account.id, name);
+    run: onAccount(async (account, { ctx, args: [, name = ''] }) => {
+      const found = await findApiKey(ctx, account.id, name);
       if (!found) throw new CommandError('api_key_not_found', `${account.username} has no key ${JSON.stringify(name)}.`);
-      const key = await revokeApiKey(call.ctx, { accountId: account.id, id: found.id });
-      const what = `The key ${key.public_id} (${key.name}) of ${nameOf(account)}`;
-      const text = found.revoked_at
-        ? `${what} was revoked already, at ${found.revoked_at.toISOString()}.`
-        : `${what} is revoked now.`;
-      return result(account, text, {
-        key: { id: key.id, publicId: key.public_id, revokedAt: key.revoked_at },
-        changed: !found.revoked_at,
-      });
-    },
+      const key = await revokeApiKey(ctx, { accountId: account.id, apiKeyId: found.id });
+      const { id, public_id: publicId, revoked_at: revokedAt } = key;
+      const when = found.revoked_at ? `was revoked already, at ${found.revoked_at.toISOString()}` : 'is revoked now';
+      const text = `The key ${publicId} (${key.name}) of ${nameOf(account)} ${when}.`;
+      return { text, json: { key: { id, publicId, revokedAt }, changed: !found.revoked_at } };
+    }),
   },
 };
 
-/** Without letters and digits that look alike. */
+/** Runs a command on the account that its first argument names, and adds the account to its JSON. */
+function onAccount(run: (account: Account, call: CommandCall) => Promise<CommandResult>): Command['run'] {
+  return async (call) => {
+    const [name = ''] = call.args;
+    const account = await findAccount(call.ctx, name);
+    if (!account) throw new CommandError('account_not_found', `There is no account ${JSON.stringify(name)}.`);
+    const { text, json } = await run(account, call);
+    return { text, json: { account: accountJson(account), ...json } };
+  };
+}
+
+/** Without letters and digits that resemble each other. */
 const PASSWORD_ALPHABET = '23456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz';
-/** 116 random bits. */
 const PASSWORD_LENGTH = 20;
 
-/** Generates or reads a password. Only a generated one is shown. */
-async function chooseNewPassword({ ctx, values, readPassword }: CommandCall): Promise<{ password: string; shown?: string }> {
-  if (values.generate === true) {
-    const password = customRandom(PASSWORD_ALPHABET, PASSWORD_LENGTH, ctx.random)();
-    return { password, shown: password };
-  }
+async function chooseNewPassword({ ctx, values, readPassword }: CommandCall): Promise<string> {
+  if (values.generate) return customRandom(PASSWORD_ALPHABET, PASSWORD_LENGTH, ctx.random)();
   const password = await readPassword();
-  if (isPassword(password)) return { password };
+  if (isPassword(password)) return password;
   throw new CommandError('password_invalid', 'The password must have 10 to 128 characters, and no NUL.');
 }
 
-async function requireAccount({ ctx, args: [name = ''] }: CommandCall): Promise<Account> {
-  const account = await findAccount(ctx, name);
-  if (!account) throw new CommandError('account_not_found', `There is no account ${JSON.stringify(name)}.`);
-  return account;
-}
-
-function result(account: Account, text: string, more: object, password?: string): CommandResult {
-  const json = { account: accountJson(account), ...more };
-  return password === undefined ? { text, json } : { text: `${text}\nPassword: ${password}`, json: { ...json, password } };
+function withPassword({ values }: CommandCall, password: string, { text, json }: CommandResult): CommandResult {
+  return values.generate ? { text: `${text}\nPassword: ${password}`, json: { ...json, password } } : { text, json };
 }
 
 function nameOf({ username, email }: Account): string {
   return `${username} (${email})`;
 }
 
-function accountJson({ id, username, email, twoFactorEnabled, createdAt }: Account): object {
-  return { id, username, email, twoFactorEnabled, createdAt };
+function accountJson({ id, username, email, two_factor_enabled, created_at }: Account): object {
+  return { id, username, email, twoFactorEnabled: two_factor_enabled, createdAt: created_at };
 }
 
 function count(number: number, noun: string): string {

@@ -1,10 +1,6 @@
+import type { DeletedApplication } from '@latchkey/deletions/follow-deletions';
 import { sql } from 'kysely';
 import type { Db } from '../db/schema.ts';
-
-export interface DeletedApplication {
-  readonly applicationId: string;
-  readonly accountId: string;
-}
 
 /**
  * Removes an application from the lists of up to `limit` keys of its account. Keys are locked in

@@ -1,21 +1,37 @@
+import type { Transport } from '@connectrpc/connect';
 import { BY_ITSELF } from '@latchkey/audit/actor';
-import { type AuditEvent, recordAudit } from '@latchkey/audit/record';
+import { recordAudit } from '@latchkey/audit/record';
+import { type DeletedApplication, followDeletions } from '@latchkey/deletions/follow-deletions';
+import { actionOn } from '../audit/actions.ts';
 import type { IdentityContext } from '../context.ts';
-import { type DeletedApplication, removeFromLists } from './restriction.store.ts';
+import { removeFromLists, selectListed } from './restriction.store.ts';
 
-export type { DeletedApplication } from './restriction.store.ts';
-
-export type RestrictionContext = Pick<IdentityContext, 'db' | 'clock' | 'logger'>;
+type RestrictionContext = Pick<IdentityContext, 'db' | 'clock' | 'logger'>;
 
 /** A key of 1,000 applications has as many index entries, and a statement has 2 s. */
 const BATCH_MAX = 50;
 
+export function createDeletionFollower(
+  ctx: RestrictionContext,
+  sources: { readonly redisUrl: string; readonly appsTransport: Transport },
+) {
+  return followDeletions({
+    ...sources,
+    service: 'identity',
+    clock: ctx.clock,
+    logger: ctx.logger,
+    // Keys may name applications that were deleted before this release.
+    firstReachMs: Number.POSITIVE_INFINITY,
+    selectPending: (deleted) => selectListed(ctx.db, deleted),
+    forget: (application, signal) => removeFromRestrictions(ctx, application, signal),
+  });
+}
+
 /**
  * Removes a deleted application from the restrictions of its account's keys, revoked ones too. A
  * key whose last application it was stays restricted, to nothing. It may be repeated and run
- * concurrently.
- * No epoch ends: cached principals that still name the application open nothing, as its id is
- * never reused and the apps service answers for it before any restriction counts.
+ * concurrently. No epoch ends: cached principals that still name the application open nothing, as
+ * its id is never reused and the apps service answers for it before any restriction counts.
  */
 export async function removeFromRestrictions(
   ctx: RestrictionContext,
@@ -23,15 +39,15 @@ export async function removeFromRestrictions(
   signal?: AbortSignal,
 ): Promise<void> {
   const { applicationId, accountId } = application;
-  const toEvent = ({ id, name }: { id: string; name: string }): AuditEvent => {
-    const subject = { kind: 'api_key', id } as const;
-    return { accountId, action: 'api_key.application_removed', subject, applicationId, changes: { applicationId, name } };
-  };
   let keyCount = 0;
   while (!signal?.aborted) {
     const changed = await ctx.db.transaction().execute(async (tx) => {
       const keys = await removeFromLists(tx, application, BATCH_MAX, ctx.clock());
-      await recordAudit(tx, BY_ITSELF, ...keys.map(toEvent));
+      const entries = keys.map(({ id, name }) => ({
+        ...actionOn({ accountId, apiKeyId: id }, 'api_key.application_removed', { applicationId, name }),
+        applicationId,
+      }));
+      await recordAudit(tx, BY_ITSELF, ...entries);
       return keys.length;
     });
     // A partial batch may only mean that another process removes too.

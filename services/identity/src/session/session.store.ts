@@ -1,31 +1,24 @@
-import type { Insertable } from 'kysely';
+import type { Insertable, Selectable } from 'kysely';
 import { endSignInsUnderWay } from '../account/account.store.ts';
 import type { Db, SessionTable } from '../db/schema.ts';
+
+export type SessionRow = Selectable<SessionTable>;
+/** Names a session by its id and its account, or by its token. */
+export type SessionRef = Pick<SessionRow, 'id' | 'account_id'> | Pick<SessionRow, 'token_hash'>;
 
 export async function insertSession(db: Db, row: Insertable<SessionTable>): Promise<void> {
   await db.insertInto('session').values(row).execute();
 }
 
-/** @returns the hash of its token; undefined where the account has no such session */
-export async function deleteSession(db: Db, accountId: string, id: string): Promise<Buffer | undefined> {
-  const session = db.deleteFrom('session').where('id', '=', id).where('account_id', '=', accountId);
-  return (await session.returning('token_hash').executeTakeFirst())?.token_hash;
+export async function deleteSession(tx: Db, session: SessionRef): Promise<SessionRow | undefined> {
+  const named = tx.deleteFrom('session').where(({ and }) => and(session));
+  return named.returningAll().executeTakeFirst();
 }
 
-export async function deleteSessionByToken(db: Db, tokenHash: Buffer): Promise<{ id: string; accountId: string } | undefined> {
-  const session = db.deleteFrom('session').where('token_hash', '=', tokenHash);
-  return session.returning(['id', 'account_id as accountId']).executeTakeFirst();
-}
-
-export async function selectSessionCreatedAt(db: Db, accountId: string, id: string): Promise<Date | undefined> {
-  const session = db.selectFrom('session').select('created_at').where('id', '=', id).where('account_id', '=', accountId);
-  return (await session.executeTakeFirst())?.created_at;
-}
-
-/** Locks a session against deletion; whether the account has it. */
-export async function lockSession(tx: Db, accountId: string, id: string): Promise<boolean> {
-  const session = tx.selectFrom('session').select('id').where('id', '=', id).where('account_id', '=', accountId);
-  return (await session.forShare().executeTakeFirst()) !== undefined;
+/** The session, locked against deletion. */
+export async function lockSession(tx: Db, session: SessionRef): Promise<SessionRow | undefined> {
+  const named = tx.selectFrom('session').where(({ and }) => and(session));
+  return named.selectAll().forShare().executeTakeFirst();
 }
 
 /**
@@ -39,7 +32,6 @@ export async function deleteSessionsOf(tx: Db, accountId: string, keptId?: strin
   return rows.map((row) => row.token_hash);
 }
 
-/** Skips sessions locked by another sweep. Returns how many were deleted. */
 export async function deleteIdleSessions(db: Db, idleSince: Date, limit: number): Promise<number> {
   const idle = db.selectFrom('session').select('id').where('last_seen_at', '<=', idleSince).orderBy('last_seen_at');
   const locked = idle.limit(limit).forUpdate().skipLocked();

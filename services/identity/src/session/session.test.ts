@@ -1,8 +1,10 @@
 import { createHash } from 'node:crypto';
 import { eventually } from '@latchkey/testkit/eventually';
+import { refusalOf } from '@latchkey/testkit/refusal';
 import { expect, test } from 'vitest';
-import { DAY_MS, MINUTE_MS, openTestIdentity, outcomeOf, refusalOf } from '../testing/identity.fixture.ts';
-import { present, sessionCredential, signUpSomeone } from '../testing/sample.fixture.ts';
+import { DAY_MS, MINUTE_MS, openTestIdentity, outcomeOf } from '../testing/identity.ts';
+import { PASSWORD, present, sessionCredential, signUpSomeone, someSignUp } from '../testing/sample.ts';
+import { guardSomeone } from '../testing/two-factor.ts';
 
 const identity = await openTestIdentity();
 
@@ -70,7 +72,7 @@ test('signing out of what is gone, of nothing and of another account’s session
 test('the CSRF token is the same as long as the session lives, and no other secret makes it', async () => {
   const { session } = await signUpSomeone(identity);
   expect((await use(session.token)).principal?.csrfToken).toBe(session.csrfToken);
-  const elsewhere = await identity.connect({ env: { SECRET_KEY: 'another-secret-key-of-32-characters' } });
+  const elsewhere = identity.connect({ env: { SECRET_KEY: 'another-secret-key-of-32-characters' } });
   const { principal } = await elsewhere.authentication.authenticate({ credential: sessionCredential(session.token) });
   expect(principal?.csrfToken).toMatch(/^[\w-]{43}$/);
   expect(principal?.csrfToken).not.toBe(session.csrfToken);
@@ -93,10 +95,55 @@ test('a running service deletes idle sessions and expired flows, and no others',
     [account.id, ago(8 * DAY_MS), identity.clock.now()],
   );
   await identity.db.query(`insert into oidc_used_flow values ('a', $1), ('b', $2)`, [ago(0), ago(-1)]);
-  await identity.connect();
+  await identity.connect().service.start();
   const countOf = async (table: string) => (await identity.db.query(`select from ${table}`)).rowCount;
   await eventually(async () => expect(await countOf('oidc_used_flow')).toBe(1));
   const { rows } = await identity.db.query('select from session where account_id = $1', [account.id]);
   expect(rows).toHaveLength(1);
+  expect(await outcomeOf(use(session.token))).toBe('done');
+});
+
+const openFor = async (email: string, previousSessionToken = '') =>
+  present((await identity.accounts.signIn({ email, password: PASSWORD, previousSessionToken })).session).token;
+
+test('signing out everywhere ends each session of the account on the next request', async () => {
+  const { account, session } = await signUpSomeone(identity);
+  const bystander = await signUpSomeone(identity);
+  const tokens = [session.token, await openFor(account.email), await openFor(account.email)];
+  const epochs = await Promise.all(tokens.map(async (token) => (await use(token)).epochKey));
+  for (const key of epochs) expect(await identity.redis.get(key)).not.toBeNull();
+  await identity.accounts.signOutEverywhere({ accountId: account.id });
+  for (const key of epochs) expect(await identity.redis.get(key)).toBeNull();
+  for (const token of tokens) expect(await outcomeOf(use(token))).toBe('session_invalid');
+  expect(await outcomeOf(use(bystander.session.token))).toBe('done');
+  expect(await outcomeOf(use(await openFor(account.email)))).toBe('done');
+});
+
+test('the previous session of a client ends with its next sign-in or sign-up', async () => {
+  const { account, session } = await signUpSomeone(identity);
+  const other = await signUpSomeone(identity);
+  const { epochKey } = await use(session.token);
+  const second = await openFor(account.email, session.token);
+  expect(second).not.toBe(session.token);
+  expect(await identity.redis.get(epochKey)).toBeNull();
+  expect(await outcomeOf(use(session.token))).toBe('session_invalid');
+  await openFor(account.email, other.session.token);
+  expect(await outcomeOf(use(other.session.token))).toBe('session_invalid');
+  await identity.accounts.signUp({ ...someSignUp(), previousSessionToken: second });
+  expect(await outcomeOf(use(second))).toBe('session_invalid');
+});
+
+test('a rejected sign-in ends no session', async () => {
+  const { account, session } = await signUpSomeone(identity);
+  const guarded = await guardSomeone(identity);
+  const previousSessionToken = session.token;
+  const attempts = [
+    identity.accounts.signIn({ email: account.email, password: 'wrong password', previousSessionToken }),
+    identity.accounts.signIn({ email: guarded.account.email, password: PASSWORD, previousSessionToken }),
+    identity.accounts.signIn({ email: guarded.account.email, password: PASSWORD, code: 'x', previousSessionToken }),
+    identity.accounts.signUp({ ...someSignUp(), email: account.email, previousSessionToken }),
+  ];
+  const outcomes = await Promise.all(attempts.map(outcomeOf));
+  expect(outcomes).toEqual(['sign_in_failed', 'two_factor_required', 'two_factor_code_invalid', 'account_exists']);
   expect(await outcomeOf(use(session.token))).toBe('done');
 });

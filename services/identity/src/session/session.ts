@@ -1,16 +1,19 @@
+import { createHash, type KeyObject } from 'node:crypto';
+import { hmac } from '@latchkey/kit/crypto/secrets';
 import { newId, parseId } from '@latchkey/kit/validation/id';
-import { type ActingContext, asSession, recordAccount } from '../audit/audit.ts';
+import { type ActingContext, asSession, recordAction } from '../audit/actions.ts';
 import type { IdentityContext } from '../context.ts';
 import type { Db } from '../db/schema.ts';
 import { sessionEpoch } from '../epoch/epoch.ts';
-import { deleteIdleSessions, deleteSession, deleteSessionByToken, deleteSessionsOf, insertSession } from './session.store.ts';
-import { createSessionToken, csrfTokenOf, hashSessionToken } from './session-token.ts';
+import { deleteIdleSessions, deleteSession, deleteSessionsOf, insertSession, type SessionRef } from './session.store.ts';
 
 const DAY_MS = 86_400_000;
-/** Decisions 4. */
 const IDLE_LIFETIME_MS = 7 * DAY_MS;
 const ABSOLUTE_LIFETIME_MS = 30 * DAY_MS;
 const SWEEP_BATCH = 100;
+/** 256 random bits. */
+const TOKEN_BYTES = 32;
+const TOKEN = /^[A-Za-z0-9_-]{43}$/;
 
 export interface OpenedSession {
   readonly id: string;
@@ -19,51 +22,47 @@ export interface OpenedSession {
   readonly expiresAt: Date;
 }
 
-/** Opens a session of an account, with a new token (decisions 4). */
 export async function openSession(ctx: IdentityContext, db: Db, accountId: string): Promise<OpenedSession> {
   const id = newId();
   const now = ctx.clock();
-  const token = createSessionToken(ctx.random);
+  const token = ctx.random(TOKEN_BYTES).toString('base64url');
   const expiresAt = new Date(now.getTime() + ABSOLUTE_LIFETIME_MS);
   await insertSession(db, {
     id,
     account_id: accountId,
-    token_hash: token.hash,
+    token_hash: sha256(token),
     created_at: now,
     last_seen_at: now,
     expires_at: expiresAt,
   });
-  return { id, token: token.text, csrfToken: csrfTokenOf(ctx.csrfKey, id), expiresAt };
+  return { id, token, csrfToken: csrfTokenOf(ctx.csrfKey, id), expiresAt };
 }
 
 export function isSessionAlive(session: { readonly last_seen_at: Date; readonly expires_at: Date }, now: Date): boolean {
   return session.expires_at > now && session.last_seen_at > idleSince(now);
 }
 
-/** Ends a session from the next request on. A session that does not exist counts as ended. */
+/** Ends a session from the next request on, if it exists. */
 export async function endSession(ctx: ActingContext, accountText: string, sessionText: string): Promise<void> {
-  const [accountId, sessionId] = [parseId(accountText), parseId(sessionText)];
-  if (!accountId || !sessionId) return;
-  const tokenHash = await ctx.db.transaction().execute(async (tx) => {
-    const deleted = await deleteSession(tx, accountId, sessionId);
-    if (deleted) await recordAccount(ctx, tx, accountId, 'account.signed_out');
-    return deleted;
-  });
-  if (tokenHash) await endEpochs(ctx, [tokenHash]);
+  const [account_id, id] = [parseId(accountText), parseId(sessionText)];
+  if (account_id && id) await end(ctx, { account_id, id });
 }
 
 /** Ends the session that a client had before it signed in anew, if any. */
 export async function endPreviousSession(ctx: ActingContext, token: string): Promise<void> {
-  const tokenHash = hashSessionToken(token);
-  if (!tokenHash) return;
+  const token_hash = hashSessionToken(token);
+  if (token_hash) await end(ctx, { token_hash }, { because: 'signed_in' });
+}
+
+async function end(ctx: ActingContext, session: SessionRef, changes?: { readonly because: 'signed_in' }): Promise<void> {
   const ended = await ctx.db.transaction().execute(async (tx) => {
-    const session = await deleteSessionByToken(tx, tokenHash);
-    if (!session) return false;
-    const because = { because: 'signed_in' };
-    await recordAccount(asSession(ctx, session.id), tx, session.accountId, 'account.signed_out', because);
-    return true;
+    const deleted = await deleteSession(tx, session);
+    if (!deleted) return [];
+    const actor = changes ? asSession(ctx, deleted.id) : ctx;
+    await recordAction(actor, tx, { accountId: deleted.account_id }, 'account.signed_out', changes);
+    return [deleted.token_hash];
   });
-  if (ended) await endEpochs(ctx, [tokenHash]);
+  await endEpochs(ctx, ended);
 }
 
 /** Ends every session of an account from the next request on. Returns how many there were. */
@@ -73,7 +72,7 @@ export async function endAllSessions(ctx: ActingContext, accountText: string): P
   const tokenHashes = await ctx.db.transaction().execute(async (tx) => {
     const deleted = await deleteSessionsOf(tx, accountId);
     const changes = { sessions: deleted.length };
-    if (deleted.length > 0) await recordAccount(ctx, tx, accountId, 'account.signed_out_everywhere', changes);
+    if (deleted.length > 0) await recordAction(ctx, tx, { accountId }, 'account.signed_out_everywhere', changes);
     return deleted;
   });
   await endEpochs(ctx, tokenHashes);
@@ -85,7 +84,7 @@ export async function endEpochs(ctx: IdentityContext, tokenHashes: readonly Buff
   if (tokenHashes.length > 0) await ctx.epochs.end(...tokenHashes.map(sessionEpoch));
 }
 
-/** Deletes idle sessions, which those past their absolute lifetime become too. */
+/** Deletes idle sessions; expired ones become idle too. */
 export async function sweepSessions({ db, clock }: IdentityContext, signal: AbortSignal): Promise<void> {
   let deleted = SWEEP_BATCH;
   while (deleted === SWEEP_BATCH && !signal.aborted) deleted = await deleteIdleSessions(db, idleSince(clock()), SWEEP_BATCH);
@@ -93,4 +92,18 @@ export async function sweepSessions({ db, clock }: IdentityContext, signal: Abor
 
 function idleSince(now: Date): Date {
   return new Date(now.getTime() - IDLE_LIFETIME_MS);
+}
+
+/** The stored hash of a token; undefined for text that cannot be a token. */
+export function hashSessionToken(text: string): Buffer | undefined {
+  return TOKEN.test(text) ? sha256(text) : undefined;
+}
+
+/** Constant for the lifetime of the session. */
+export function csrfTokenOf(csrfKey: KeyObject, sessionId: string): string {
+  return hmac(csrfKey, sessionId).toString('base64url');
+}
+
+function sha256(text: string): Buffer {
+  return createHash('sha256').update(text).digest();
 }

@@ -1,6 +1,6 @@
 import { generateKeySync, randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { codeAt, STEP_MS } from '../testing/two-factor.fixture.ts';
+import { codeAt, STEP_MS } from '../testing/two-factor.ts';
 import { createRecoveryCodes, createTotpSecret, hashRecoveryCode, otpauthUrl, parseCode, verifyTotp } from './code.ts';
 
 /** The secret of RFC 6238, appendix B: `12345678901234567890`. */

@@ -2,7 +2,7 @@ import type { KeyObject } from 'node:crypto';
 import { hmac } from '@latchkey/kit/crypto/secrets';
 import { Secret, TOTP } from 'otpauth';
 
-/** The parameters that every authenticator app supports (decisions 4). */
+/** The parameters that every authenticator app supports. */
 const PARAMETERS = { algorithm: 'SHA1', digits: 6, period: 30 } as const;
 /** Steps that the owner's clock may differ, either way. */
 const DRIFT_STEPS = 1;
@@ -30,7 +30,7 @@ export function parseCode(given: string): Code | undefined {
   return RECOVERY.test(text) ? { kind: 'recovery', text: text.toUpperCase() } : undefined;
 }
 
-/** Ten new recovery codes (decisions 4), in the form `abcd-efgh-ijkl-mnop`. */
+/** Ten new recovery codes, in the form `abcd-efgh-ijkl-mnop`. */
 export function createRecoveryCodes(random: (bytes: number) => Buffer): string[] {
   const create = () => randomBase32(random, RECOVERY_CODE_BYTES).toLowerCase().replace(GROUP, '$&-');
   return Array.from({ length: RECOVERY_CODE_COUNT }, create);

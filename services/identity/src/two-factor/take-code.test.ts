@@ -1,8 +1,9 @@
 import { fromConnectError } from '@latchkey/kit/errors/errors';
+import { refusalOf } from '@latchkey/testkit/refusal';
 import { expect, test } from 'vitest';
-import { MINUTE_MS, openTestIdentity, outcomeOf, refusalOf, SECOND_MS } from '../testing/identity.fixture.ts';
-import { signUpSomeone } from '../testing/sample.fixture.ts';
-import { codeAt, type Guarded, guardSomeone } from '../testing/two-factor.fixture.ts';
+import { MINUTE_MS, openTestIdentity, outcomeOf, SECOND_MS } from '../testing/identity.ts';
+import { signUpSomeone } from '../testing/sample.ts';
+import { codeAt, type Guarded, guardSomeone } from '../testing/two-factor.ts';
 
 const identity = await openTestIdentity();
 
@@ -54,7 +55,7 @@ test('a recovery code is accepted once by concurrent requests, and its copies do
 
 test('of 50 concurrent wrong codes at two instances 5 are checked', async () => {
   const guarded = await guardSomeone(identity);
-  const elsewhere = await identity.connect();
+  const elsewhere = identity.connect();
   const attempts = Array.from({ length: 50 }, (_, i) => {
     const { twoFactor } = i % 2 ? identity : elsewhere;
     return outcomeOf(twoFactor.verifyTwoFactorCode({ accountId: guarded.accountId, code: guarded.wrongCode() }));

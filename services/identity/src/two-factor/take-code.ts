@@ -1,14 +1,14 @@
 import { decrypt } from '@latchkey/kit/crypto/secrets';
 import { DomainError } from '@latchkey/kit/errors/errors';
-import { failureLimitReached, recentFailures } from '../account/failure-limit.ts';
-import { type ActingContext, recordAccount } from '../audit/audit.ts';
+import { failureLimitReached, withFailure } from '../account/failure-limit.ts';
+import { type ActingContext, recordAction } from '../audit/actions.ts';
 import type { IdentityContext } from '../context.ts';
 import type { Db } from '../db/schema.ts';
 import { errors } from '../errors.ts';
-import { type Code, hashRecoveryCode, parseCode, verifyTotp } from './code.ts';
+import { hashRecoveryCode, parseCode, verifyTotp } from './code.ts';
 import { selectRecoveryCode, spendRecoveryCode, type TwoFactorRow, updateTwoFactor } from './two-factor.store.ts';
 
-/** Runs a transaction that commits, with the counted failure, before the error it returns is thrown. */
+/** Runs a transaction that commits, with the counted failure, before its error is thrown. */
 export async function attempt<T>(ctx: IdentityContext, run: (tx: Db) => Promise<T | DomainError>): Promise<T> {
   const outcome = await ctx.db.transaction().execute(run);
   if (outcome instanceof DomainError) throw outcome;
@@ -16,25 +16,26 @@ export async function attempt<T>(ctx: IdentityContext, run: (tx: Db) => Promise<
 }
 
 /**
- * Checks a code and uses it up, or counts the failure (decisions 4 and 9). Must run in
- * {@link attempt} with `row` locked. Malformed and already used codes are rejected without being
- * counted. Over the limit only recovery codes are checked: 80 bits cannot be guessed, and an
- * intruder with the password must not lock the owner out.
+ * Checks a code and uses it up, or counts the failure. Must run in {@link attempt} with `row`
+ * locked. Malformed and already used codes are rejected without being counted. Over the limit only
+ * recovery codes are checked: 80 bits cannot be guessed, and an intruder with the password must not
+ * lock the owner out.
  * @returns `two_factor_code_invalid` or `two_factor_attempts_reached`; undefined for a valid code
  */
 export async function takeCode(ctx: ActingContext, tx: Db, row: TwoFactorRow, text: string): Promise<DomainError | undefined> {
   const code = parseCode(text);
   if (!code) return errors.two_factor_code_invalid();
-  const reached = codeLimitReached(ctx, row);
-  if (reached && code.kind === 'one-time') return reached;
-  const verdict = await (code.kind === 'recovery' ? takeRecoveryCode(ctx, tx, row, code) : takeOneTimeCode(ctx, tx, row, code));
+  const isRecovery = code.kind === 'recovery';
+  const reached = await codeLimitReached(ctx, tx, row);
+  if (reached && !isRecovery) return reached;
+  const verdict = await (isRecovery ? takeRecoveryCode : takeOneTimeCode)(ctx, tx, row, code.text);
   if (verdict === 'accepted') return undefined;
   if (reached) return reached;
   if (verdict === 'wrong') await countCodeFailure(ctx, tx, row);
   return errors.two_factor_code_invalid();
 }
 
-async function takeOneTimeCode(ctx: ActingContext, tx: Db, row: TwoFactorRow, { text }: Code) {
+async function takeOneTimeCode(ctx: ActingContext, tx: Db, row: TwoFactorRow, text: string) {
   const secret = decrypt(ctx.twoFactorKey, row.secret_sealed, row.account_id);
   const verified = verifyTotp(secret, text, ctx.clock(), row.last_step);
   if (typeof verified === 'string') return verified;
@@ -42,39 +43,36 @@ async function takeOneTimeCode(ctx: ActingContext, tx: Db, row: TwoFactorRow, { 
   return 'accepted';
 }
 
-async function takeRecoveryCode(ctx: ActingContext, tx: Db, { account_id: accountId }: TwoFactorRow, { text }: Code) {
+async function takeRecoveryCode(ctx: ActingContext, tx: Db, { account_id: accountId }: TwoFactorRow, text: string) {
   const hash = hashRecoveryCode(ctx.recoveryCodeKey, accountId, text);
   if (!(await spendRecoveryCode(tx, accountId, hash, ctx.clock()))) {
     return (await selectRecoveryCode(tx, accountId, hash)) ? 'used' : 'wrong';
   }
-  await recordAccount(ctx, tx, accountId, 'account.recovery_code_used');
+  await recordAction(ctx, tx, { accountId }, 'account.recovery_code_used');
   return 'accepted';
 }
 
 /**
- * The rate-limit error of further codes, and of passwords that come with them. With `text`, an
- * unused recovery code of the account passes, as in {@link takeCode}.
+ * The rate-limit error of further codes, and of passwords that come with them. An unused recovery
+ * code of the account as `text` passes, as in {@link takeCode}.
  */
-export async function codeLimitReachedFor(
+export async function codeLimitReached(
   ctx: IdentityContext,
   db: Db,
   row: TwoFactorRow,
   text = '',
 ): Promise<DomainError | undefined> {
-  const reached = codeLimitReached(ctx, row);
-  if (!reached || parseCode(text)?.kind !== 'recovery') return reached;
-  const hash = hashRecoveryCode(ctx.recoveryCodeKey, row.account_id, text);
-  return (await selectRecoveryCode(db, row.account_id, hash))?.used_at === null ? undefined : reached;
+  const limit = { policy: 'two-factor-failures', max: ctx.twoFactorFailuresMax };
+  const reached = failureLimitReached(row.recent_failures, limit, ctx.clock());
+  if (!reached) return undefined;
+  if (parseCode(text)?.kind === 'recovery') {
+    const hash = hashRecoveryCode(ctx.recoveryCodeKey, row.account_id, text);
+    if ((await selectRecoveryCode(db, row.account_id, hash))?.used_at === null) return undefined;
+  }
+  return errors.two_factor_attempts_reached(reached);
 }
 
 export async function countCodeFailure(ctx: IdentityContext, tx: Db, row: TwoFactorRow): Promise<void> {
-  if (codeLimitReached(ctx, row)) return;
-  const now = ctx.clock();
-  await updateTwoFactor(tx, row.account_id, { recent_failures: [...recentFailures(row.recent_failures, now), now] });
-}
-
-function codeLimitReached(ctx: IdentityContext, row: TwoFactorRow): DomainError | undefined {
-  const limit = { policy: 'two-factor-failures', max: ctx.twoFactorFailuresMax };
-  const reached = failureLimitReached(row.recent_failures, limit, ctx.clock());
-  return reached && errors.two_factor_attempts_reached(reached);
+  if (await codeLimitReached(ctx, tx, row)) return;
+  await updateTwoFactor(tx, row.account_id, { recent_failures: withFailure(row.recent_failures, ctx.clock()) });
 }

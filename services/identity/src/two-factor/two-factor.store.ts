@@ -4,7 +4,7 @@ import type { Db, TwoFactorTable } from '../db/schema.ts';
 export type TwoFactorRow = Selectable<TwoFactorTable>;
 type PendingSecret = Pick<Insertable<TwoFactorTable>, 'account_id' | 'secret_sealed' | 'created_at'>;
 
-/** Stores a secret that is not enabled, unless one is enabled. Earlier failures keep counting. */
+/** Stores a secret that is not enabled, unless one is enabled. Earlier failures still count. */
 export async function replacePendingSecret(db: Db, row: PendingSecret): Promise<boolean> {
   const { secret_sealed, created_at } = row;
   const inserted = db.insertInto('two_factor').values(row);
@@ -27,7 +27,6 @@ export async function updateTwoFactor(tx: Db, accountId: string, changes: Update
   await tx.updateTable('two_factor').set(changes).where('account_id', '=', accountId).execute();
 }
 
-/** Deletes the second factor and, by cascade, its recovery codes. */
 export async function deleteTwoFactor(tx: Db, accountId: string): Promise<void> {
   await tx.deleteFrom('two_factor').where('account_id', '=', accountId).execute();
 }
@@ -42,7 +41,6 @@ export async function selectRecoveryCode(db: Db, accountId: string, hash: Buffer
   return found.where('code_hash', '=', hash).executeTakeFirst();
 }
 
-/** Uses up a recovery code; false where the account has no such unused code. */
 export async function spendRecoveryCode(tx: Db, accountId: string, hash: Buffer, now: Date): Promise<boolean> {
   const code = tx.updateTable('recovery_code').set({ used_at: now }).where('account_id', '=', accountId);
   const unused = code.where('code_hash', '=', hash).where('used_at', 'is', null);

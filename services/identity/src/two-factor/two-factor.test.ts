@@ -1,7 +1,9 @@
+import { eventually } from '@latchkey/testkit/eventually';
+import { refusalOf } from '@latchkey/testkit/refusal';
 import { expect, test } from 'vitest';
-import { openTestIdentity, outcomeOf, refusalOf } from '../testing/identity.fixture.ts';
-import { PASSWORD, present, sessionCredential, signUpSomeone } from '../testing/sample.fixture.ts';
-import { codeAt, guardSomeone, STEP_MS, sessionIdOf } from '../testing/two-factor.fixture.ts';
+import { openTestIdentity, outcomeOf, waitersForLocks } from '../testing/identity.ts';
+import { PASSWORD, present, sessionCredential, signUpSomeone } from '../testing/sample.ts';
+import { codeAt, guardSomeone, STEP_MS, sessionIdOf } from '../testing/two-factor.ts';
 
 const identity = await openTestIdentity();
 const { twoFactor, accounts } = identity;
@@ -91,6 +93,25 @@ test('enabling and disabling end the other sessions of the account on the next r
   identity.clock.advance(STEP_MS);
   const disable = () => twoFactor.disableTwoFactor({ ...proof, password: PASSWORD, code: now(secret) });
   await expectOthersToEnd(disable, present(recoveryCodes[0]));
+});
+
+test('a sign-in without a code opens nothing where the second factor is turned on meanwhile', async () => {
+  const { account } = await signUpSomeone(identity);
+  const accountId = account.id;
+  const { secret } = await twoFactor.setUpTwoFactor({ accountId });
+  const client = await identity.db.connect();
+  await client.query('begin');
+  await client.query('select from two_factor where account_id = $1 for update', [accountId]);
+  // It locks the account and waits for the second factor; the sign-in waits for the account.
+  const enabled = twoFactor.enableTwoFactor({ accountId, code: now(secret) });
+  await eventually(() => waitersForLocks(identity, 1));
+  const outcome = outcomeOf(accounts.signIn({ email: account.email, password: PASSWORD }));
+  await eventually(() => waitersForLocks(identity, 2));
+  await client.query('commit');
+  client.release();
+  await enabled;
+  expect(await outcome).toBe('two_factor_required');
+  expect((await identity.db.query('select from session where account_id = $1', [accountId])).rowCount).toBe(0);
 });
 
 test('a secret is encrypted for its account, and recovery codes are stored as hashes', async () => {

@@ -1,8 +1,11 @@
 import { encrypt } from '@latchkey/kit/crypto/secrets';
 import { parseId } from '@latchkey/kit/validation/id';
+import type { DisableTwoFactorRequest, EnableTwoFactorRequest } from '@latchkey/proto/latchkey/identity/v1/two_factor_pb';
 import { lockAccount, selectAccount } from '../account/account.store.ts';
+import { getAccount } from '../account/account.ts';
 import { runAsOwner } from '../account/verify-owner.ts';
-import { type ActingContext, recordAccount, recordFailures } from '../audit/audit.ts';
+import { type ActingContext, recordAction } from '../audit/actions.ts';
+import { recordFailures } from '../audit/credential-failures.ts';
 import type { IdentityContext } from '../context.ts';
 import type { Db } from '../db/schema.ts';
 import { errors } from '../errors.ts';
@@ -18,36 +21,26 @@ import {
   updateTwoFactor,
 } from './two-factor.store.ts';
 
-/** A change that a session requests. The account's other sessions end with it. */
-export interface TwoFactorChange {
-  readonly accountId: string;
-  readonly sessionId: string;
-  readonly code: string;
-}
-
 /**
  * Creates a secret, which has no effect until it is enabled, and forgets an earlier pending one.
  * @returns the secret in base32, and as a URL for authenticator apps
- * @throws `account_not_found`, `two_factor_already_enabled`
  */
 export async function setUpTwoFactor(ctx: IdentityContext, accountText: string): Promise<{ secret: string; otpauthUrl: string }> {
-  const accountId = parseId(accountText);
-  const account = accountId && (await selectAccount(ctx.db, accountId));
-  if (!account) throw errors.account_not_found();
+  const { id: account_id, email } = await getAccount(ctx, accountText);
   const secret = createTotpSecret(ctx.random);
   // Bound to the account, so that rows cannot be swapped.
-  const secret_sealed = encrypt(ctx.twoFactorKey, secret, account.id);
-  const isStored = await replacePendingSecret(ctx.db, { account_id: account.id, secret_sealed, created_at: ctx.clock() });
+  const secret_sealed = encrypt(ctx.twoFactorKey, secret, account_id);
+  const isStored = await replacePendingSecret(ctx.db, { account_id, secret_sealed, created_at: ctx.clock() });
   if (!isStored) throw errors.two_factor_already_enabled();
-  return { secret, otpauthUrl: otpauthUrl(secret, account.email) };
+  return { secret, otpauthUrl: otpauthUrl(secret, email) };
 }
 
 /**
- * Turns the second factor on with a code of the secret. The session must not have ended meanwhile.
+ * Turns the second factor on with a code of the secret, and ends the account's other sessions. The
+ * session that requests it must not have ended meanwhile.
  * @returns the recovery codes, of which only hashes are stored
- * @throws the errors of `EnableTwoFactor` in two_factor.proto
  */
-export async function enableTwoFactor(ctx: ActingContext, request: TwoFactorChange): Promise<string[]> {
+export async function enableTwoFactor(ctx: ActingContext, request: EnableTwoFactorRequest): Promise<string[]> {
   const [accountId, sessionId] = [parseId(request.accountId), parseId(request.sessionId)];
   if (!accountId) throw errors.two_factor_not_set_up();
   const recoveryCodes = createRecoveryCodes(ctx.random);
@@ -56,7 +49,7 @@ export async function enableTwoFactor(ctx: ActingContext, request: TwoFactorChan
     const row = (await lockAccount(tx, accountId)) && (await lockTwoFactor(tx, accountId));
     if (!row) return errors.two_factor_not_set_up();
     if (row.enabled_at) return errors.two_factor_already_enabled();
-    const isAlive = sessionId && (await lockSession(tx, accountId, sessionId));
+    const isAlive = sessionId && (await lockSession(tx, { account_id: accountId, id: sessionId }));
     if (request.sessionId !== '' && !isAlive) return errors.session_invalid();
     const error = await takeCode(ctx, tx, row, request.code);
     if (error) return error;
@@ -64,7 +57,7 @@ export async function enableTwoFactor(ctx: ActingContext, request: TwoFactorChan
     const hashes = recoveryCodes.map((code) => hashRecoveryCode(ctx.recoveryCodeKey, accountId, code));
     await insertRecoveryCodes(tx, accountId, hashes);
     const others = await deleteSessionsOf(tx, accountId, sessionId);
-    await recordAccount(ctx, tx, accountId, 'account.two_factor_enabled', { endedSessions: others.length });
+    await recordAction(ctx, tx, { accountId }, 'account.two_factor_enabled', { endedSessions: others.length });
     return others;
   });
   await endEpochs(ctx, ended);
@@ -72,17 +65,15 @@ export async function enableTwoFactor(ctx: ActingContext, request: TwoFactorChan
 }
 
 /**
- * Turns the second factor off with password and code. A wrong password leaves the code unused.
+ * Turns the second factor off with password and code, and ends the account's other sessions. A
+ * wrong password leaves the code unused.
  * @throws `two_factor_not_enabled`, `two_factor_password_wrong`, and what {@link runAsOwner} throws
  */
-export async function disableTwoFactor(
-  ctx: ActingContext,
-  request: TwoFactorChange & { readonly password: string },
-): Promise<void> {
+export async function disableTwoFactor(ctx: ActingContext, request: DisableTwoFactorRequest): Promise<void> {
   const accountId = parseId(request.accountId);
   const account = accountId ? await selectAccount(ctx.db, accountId) : undefined;
   if (!account?.two_factor_enabled) throw errors.two_factor_not_enabled();
-  const ended = await runAsOwner(ctx, account, request, errors.two_factor_password_wrong, async (tx, twoFactor) =>
+  const ended = await runAsOwner(ctx, account, request, errors.two_factor_password_wrong, async (tx, _account, twoFactor) =>
     twoFactor ? remove(ctx, tx, account.id, parseId(request.sessionId)) : errors.two_factor_not_enabled(),
   );
   await endEpochs(ctx, ended);
@@ -91,7 +82,6 @@ export async function disableTwoFactor(
 /**
  * Turns the second factor off and ends all sessions, for the operator. A pending secret stays.
  * @returns how many sessions ended; undefined where it was off already
- * @throws `account_not_found`
  */
 export async function turnTwoFactorOff(ctx: ActingContext, accountId: string): Promise<number | undefined> {
   const ended = await ctx.db.transaction().execute(async (tx) => {
@@ -105,22 +95,20 @@ export async function turnTwoFactorOff(ctx: ActingContext, accountId: string): P
 async function remove(ctx: ActingContext, tx: Db, accountId: string, keptSessionId?: string): Promise<Buffer[]> {
   await deleteTwoFactor(tx, accountId);
   const ended = await deleteSessionsOf(tx, accountId, keptSessionId);
-  await recordAccount(ctx, tx, accountId, 'account.two_factor_disabled', { endedSessions: ended.length });
+  await recordAction(ctx, tx, { accountId }, 'account.two_factor_disabled', { endedSessions: ended.length });
   return ended;
 }
 
 /**
  * Uses up a code of an account that has a second factor.
  * @returns whether it has one; otherwise the code is ignored
- * @throws `two_factor_code_invalid`, `two_factor_attempts_reached`
  */
 export async function verifyTwoFactorCode(ctx: ActingContext, accountText: string, code: string): Promise<boolean> {
   const accountId = parseId(accountText);
   if (!accountId) return false;
   const take = async (tx: Db) => {
     const row = await lockTwoFactor(tx, accountId);
-    if (!row?.enabled_at) return false;
-    return (await takeCode(ctx, tx, row, code)) ?? true;
+    return row?.enabled_at ? ((await takeCode(ctx, tx, row, code)) ?? true) : false;
   };
   return recordFailures(ctx, { accountId, action: 'account.proof_failed' }, () => attempt(ctx, take));
 }

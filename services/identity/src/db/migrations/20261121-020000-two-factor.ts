@@ -1,7 +1,7 @@
 import { type Kysely, sql } from 'kysely';
 
 export async function up(db: Kysely<unknown>): Promise<void> {
-  // Whoever signs in by OpenID Connect alone has no password.
+  // An account that only signs in by OpenID Connect has no password.
   await sql`alter table account alter column password_hash drop not null`.execute(db);
   await sql`
     create table two_factor (

@@ -8,7 +8,6 @@ import * as signInGeneration from './20261121-040000-sign-in-generation.ts';
 import * as passwordFailures from './20261121-050000-password-failures.ts';
 import * as auditLog from './20261121-060000-audit-log.ts';
 
-/** All migrations of the service, forward only. */
 export const migrations: Migrations = {
   '20261120-190000-accounts-sessions-api-keys': accountsSessionsApiKeys,
   '20261121-010000-applications-of-api-keys': applicationsOfApiKeys,

@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import { timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { ServiceImpl } from '@connectrpc/connect';
 import type { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
@@ -12,18 +11,14 @@ export type FakeApps = ReturnType<typeof createFakeApps>;
 export function createFakeApps() {
   const owners = new Map<string, string>();
   const deletions: Array<{ readonly accountId: string; readonly applicationId: string; readonly deletedAt: Date }> = [];
-  let failure: Error | undefined;
   const impl: Impl = {
     findOwnedApplications({ accountId, applicationIds }, call) {
-      if (failure) throw failure;
+      if (fake.failure) throw fake.failure;
       fake.requestIds.push(call.requestHeader.get('x-request-id') ?? '');
       return { applicationIds: applicationIds.filter((id) => owners.get(id) === accountId) };
     },
-    async listDeletedApplications({ deletedSince, pageToken }, { signal }) {
-      if (failure) throw failure;
+    listDeletedApplications({ deletedSince, pageToken }) {
       const since = deletedSince ? timestampDate(deletedSince) : new Date(0);
-      if (pageToken === '') fake.deletedSince.push(since);
-      if (fake.isSilent) await once(signal, 'abort');
       const found = deletions.filter(({ deletedAt }) => deletedAt >= since);
       const next = Number(pageToken) + PAGE_SIZE;
       const page = found.slice(Number(pageToken), next);
@@ -42,16 +37,10 @@ export function createFakeApps() {
       owners.delete(applicationId);
       deletions.push({ accountId, applicationId, deletedAt });
     },
-    /** Makes each call fail with the error from now on. */
-    failWith(err: Error | undefined): void {
-      failure = err;
-    },
-    /** Leaves calls for deletions without a response. */
-    isSilent: false,
+    /** The error of calls for owners. */
+    failure: undefined as Error | undefined,
     /** `x-request-id` of the calls for owners. */
     requestIds: [] as string[],
-    /** How far back the calls for deletions went, by their first pages. */
-    deletedSince: [] as Date[],
   };
   return fake;
 }

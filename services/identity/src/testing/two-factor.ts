@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import type { Account, Session } from '@latchkey/proto/latchkey/identity/v1/account_pb';
-import { SECOND_MS, type TestIdentity, type TestInstance } from './identity.fixture.ts';
-import { PASSWORD, present, sessionCredential, signUpSomeone } from './sample.fixture.ts';
+import { SECOND_MS, type TestIdentity, type TestInstance } from './identity.ts';
+import { PASSWORD, present, sessionCredential, signUpSomeone } from './sample.ts';
 
 /** Length of a step (RFC 6238, 4.1). */
 export const STEP_MS = 30 * SECOND_MS;

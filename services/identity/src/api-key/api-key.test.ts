@@ -1,7 +1,9 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { Code, ConnectError } from '@connectrpc/connect';
+import { refusalOf } from '@latchkey/testkit/refusal';
 import { expect, test } from 'vitest';
-import { MINUTE_MS, openTestIdentity, refusalOf } from '../testing/identity.fixture.ts';
-import { createSomeKey, type KeySettings, OPEN_KEY, someAccountId } from '../testing/sample.fixture.ts';
+import { MINUTE_MS, openTestIdentity, outcomeOf } from '../testing/identity.ts';
+import { createSomeKey, type KeySettings, OPEN_KEY, someAccountId } from '../testing/sample.ts';
 
 const identity = await openTestIdentity();
 
@@ -105,4 +107,89 @@ test('keys are listed page by page, each once and in order', async () => {
   for (const token of ['nonsense', someUnknownId]) {
     expect(await identity.apiKeys.listApiKeys({ accountId, pageToken: token })).toMatchObject({ apiKeys: [], nextPageToken: '' });
   }
+});
+
+test('an application that is another account’s, unknown or no id is not found, with one answer', async () => {
+  const accountId = await someAccountId(identity);
+  const [mine = ''] = identity.apps.createApplications(accountId, 1);
+  const [others = ''] = identity.apps.createApplications(await someAccountId(identity), 1);
+  const refusals = [];
+  for (const id of [others, crypto.randomUUID(), 'not-a-uuid', '\0', '\ud800']) {
+    const settings = { ...OPEN_KEY, accountId, allApplications: false, applicationIds: [mine, id] };
+    refusals.push(await refusalOf(identity.apiKeys.createApiKey(settings)));
+  }
+  expect(refusals[0]).toMatchObject({ reason: 'application_not_found', kind: 'not_found', code: 'not_found' });
+  for (const refusal of refusals) expect(refusal).toEqual(refusals[0]);
+});
+
+test('an application named more than once, in any case, is kept once', async () => {
+  const accountId = await someAccountId(identity);
+  const [id = ''] = identity.apps.createApplications(accountId, 1);
+  const applicationIds = [id, id.toUpperCase(), id];
+  const { apiKey } = await createSomeKey(identity, { accountId, allApplications: false, applicationIds });
+  expect(apiKey.applicationIds).toEqual([id]);
+});
+
+test('a key is not made while the apps service can’t be asked, and the question carries the request’s id', async () => {
+  const accountId = await someAccountId(identity);
+  const applicationIds = identity.apps.createApplications(accountId, 1);
+  const settings = { ...OPEN_KEY, accountId, allApplications: false, applicationIds };
+  identity.apps.failure = new ConnectError('gone', Code.Unavailable);
+  expect(await outcomeOf(identity.apiKeys.createApiKey(settings))).toBe('dependency_unavailable');
+  identity.apps.failure = undefined;
+  await identity.apiKeys.createApiKey(settings, { headers: { 'x-request-id': 'request-7' } });
+  expect(identity.apps.requestIds.at(-1)).toBe('request-7');
+});
+
+const LIMIT = 20;
+
+const createMany = (accountId: string, count: number) =>
+  Promise.all(Array.from({ length: count }, () => outcomeOf(identity.apiKeys.createApiKey({ ...OPEN_KEY, accountId }))));
+
+test('concurrent creations stop at the limit of active keys', async () => {
+  const accountId = await someAccountId(identity);
+  const outcomes = await createMany(accountId, LIMIT + 10);
+  expect(outcomes.filter((outcome) => outcome === 'done')).toHaveLength(LIMIT);
+  expect(outcomes.filter((outcome) => outcome === 'active_api_keys_limit_exceeded')).toHaveLength(10);
+  const refusal = await refusalOf(identity.apiKeys.createApiKey({ ...OPEN_KEY, accountId }));
+  expect(refusal).toMatchObject({ reason: 'active_api_keys_limit_exceeded', kind: 'forbidden', code: 'limit_exceeded' });
+  expect((await identity.apiKeys.listApiKeys({ accountId })).apiKeys).toHaveLength(LIMIT);
+});
+
+test('at the limit an expired key can be changed but not become active', async () => {
+  const { accountId, apiKey } = await createSomeKey(identity, { expiresAt: inTheFuture() });
+  identity.clock.advance(MINUTE_MS);
+  await createMany(accountId, LIMIT);
+  const update = (change: object) => outcomeOf(identity.apiKeys.updateApiKey({ accountId, apiKeyId: apiKey.id, ...change }));
+  expect(await update({ expiry: { case: 'neverExpires', value: true } })).toBe('active_api_keys_limit_exceeded');
+  expect(await update({ name: 'Renamed' })).toBe('done');
+});
+
+test('a key of another account is neither changed nor revoked, with the answer for one that never was', async () => {
+  const key = await createSomeKey(identity);
+  const strangerId = await someAccountId(identity);
+  const refusals = [];
+  for (const [accountId, apiKeyId] of [
+    [strangerId, crypto.randomUUID()],
+    [strangerId, key.apiKey.id],
+    [strangerId, 'not-a-uuid'],
+    ['not-a-uuid', key.apiKey.id],
+    [key.accountId, '\0'],
+  ]) {
+    const ref = { accountId, apiKeyId } as { accountId: string; apiKeyId: string };
+    const change = { ...ref, name: 'Stolen', allApplications: false, applicationIds: { applicationIds: ['not-a-uuid'] } };
+    refusals.push(await refusalOf(identity.apiKeys.updateApiKey(change)), await refusalOf(identity.apiKeys.revokeApiKey(ref)));
+  }
+  expect(refusals[0]).toMatchObject({ reason: 'api_key_not_found', kind: 'not_found', code: 'not_found' });
+  for (const refusal of refusals) expect(refusal).toEqual(refusals[0]);
+  expect((await identity.apiKeys.listApiKeys({ accountId: key.accountId })).apiKeys).toEqual([key.apiKey]);
+});
+
+test('revoking a key twice leaves the first time', async () => {
+  const key = await createSomeKey(identity);
+  const ref = { accountId: key.accountId, apiKeyId: key.apiKey.id };
+  const { apiKey } = await identity.apiKeys.revokeApiKey(ref);
+  expect(apiKey?.revokedAt).toEqual(timestampFromDate(identity.clock.now()));
+  identity.clock.advance(MINUTE_MS);
+  expect((await identity.apiKeys.revokeApiKey(ref)).apiKey).toEqual(apiKey);
 });

@@ -4,29 +4,22 @@ import type { AddressInfo } from 'node:net';
 
 export type TestClaims = Readonly<Record<string, unknown>>;
 
-/** A token before it is signed. */
 export interface TestToken {
   readonly header: Readonly<Record<string, unknown>>;
   readonly claims: TestClaims;
   readonly key: KeyObject;
 }
 
-/** Answers a request in the place of the issuer. */
 export type Answerer = (req: IncomingMessage, res: ServerResponse, body: string) => void;
 
 /** What an issuer under test does wrong, or not. Tests change it as they like. */
 export interface IssuerBehaviour {
-  /** Claims of the next person who signs in. */
   claims: TestClaims;
   /** Claims of UserInfo beside the subject; undefined for no such endpoint. */
   userInfo: TestClaims | undefined;
-  /** Changes what discovery answers. */
   metadata: Readonly<Record<string, unknown>>;
-  /** Changes a token before it is signed. */
   forge: (token: TestToken) => TestToken;
-  /** Stands in for the answer of a path. */
   answers: Record<string, Answerer>;
-  /** Whether a code may be redeemed again. */
   reusesCodes: boolean;
 }
 
@@ -41,13 +34,12 @@ export interface TestIssuer extends IssuerBehaviour {
   env(name?: string): Record<string, string>;
   /** Signs the person of `claims` in; returns what the browser comes back with. */
   authorize(authorizationUrl: string): { code: string; state: string; iss: string };
-  /** Forgets what a test changed. */
   reset(): void;
   stop(): Promise<void>;
 }
 
 export const CLIENT_ID = 'a-client';
-export const CLIENT_SECRET = 'a-client-secret-nobody-else-has';
+export const CLIENT_SECRET = 'a-client-secret-of-one-service';
 export const REDIRECT_URI = 'https://latchkey.test/api/v1/auth/oidc/callback';
 
 interface Grant {
@@ -66,7 +58,6 @@ const honest = (): IssuerBehaviour => ({
   reusesCodes: false,
 });
 
-/** Starts an issuer. The caller stops it. */
 export async function startTestIssuer(): Promise<TestIssuer> {
   const key = generateKeyPairSync('rsa', { modulusLength: 2048 });
   const grants = new Map<string, Grant>();

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { Account, Session, SignUpRequest } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import type { ApiKey, CreateApiKeyRequestSchema } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
-import type { TestInstance } from './identity.fixture.ts';
+import type { TestInstance } from './identity.ts';
 
 export const PASSWORD = 'correct horse battery';
 

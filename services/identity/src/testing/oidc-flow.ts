@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto';
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { FinishOidcRequestSchema, FinishOidcResponse, OidcSignedIn } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
 import { afterAll, beforeEach } from 'vitest';
-import { openTestIdentity, type TestIdentity, type TestInstance } from './identity.fixture.ts';
-import { REDIRECT_URI, startTestIssuer, type TestIssuer } from './issuer.fixture.ts';
-import { PASSWORD } from './sample.fixture.ts';
+import { openTestIdentity, type TestIdentity, type TestInstance } from './identity.ts';
+import { REDIRECT_URI, startTestIssuer, type TestIssuer } from './issuer.ts';
+import { PASSWORD } from './sample.ts';
 
 /** An issuer, and a service that knows it, until the tests of the file end. */
 export async function openTestOidc() {

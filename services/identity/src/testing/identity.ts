@@ -1,6 +1,5 @@
+import { createHash, randomBytes } from 'node:crypto';
 import { type Client, createClient, createRouterTransport } from '@connectrpc/connect';
-import type { DomainError } from '@latchkey/kit/errors/errors';
-import { fromConnectError } from '@latchkey/kit/errors/errors';
 import { createLogger } from '@latchkey/kit/log/logger';
 import { createFailFastRedis, type Redis } from '@latchkey/kit/redis/redis';
 import { createDirectTransport } from '@latchkey/kit/rpc/client/direct-transport';
@@ -12,13 +11,15 @@ import { OidcService } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
 import { TwoFactorService } from '@latchkey/proto/latchkey/identity/v1/two_factor_pb';
 import { createTestDatabase } from '@latchkey/testkit/database';
 import { testRedis } from '@latchkey/testkit/redis';
+import { refusalOf } from '@latchkey/testkit/refusal';
 import { createTestClock, type TestClock } from '@latchkey/testkit/test-clock';
 import pg from 'pg';
 import { afterAll } from 'vitest';
 import { createPasswords, type Passwords } from '../account/password.ts';
 import { readIdentityConfig } from '../config.ts';
+import { createEpochs } from '../epoch/epoch.ts';
 import { createIdentityService, type IdentityDeps, type IdentityService } from '../service.ts';
-import { createFakeApps, type FakeApps } from './fake-apps.fixture.ts';
+import { createFakeApps, type FakeApps } from './fake-apps.ts';
 
 export const SECOND_MS = 1_000;
 export const MINUTE_MS = 60 * SECOND_MS;
@@ -39,7 +40,7 @@ export interface TestInstance {
   readonly twoFactor: Client<typeof TwoFactorService>;
 }
 
-/** A started service with its database and dependencies. */
+/** A service with its database and dependencies. */
 export interface TestIdentity extends TestInstance {
   /** Environment of the instances. */
   readonly env: Readonly<Record<string, string>>;
@@ -48,8 +49,8 @@ export interface TestIdentity extends TestInstance {
   /** The database, with the service's schema as search path. */
   readonly db: pg.Pool;
   readonly redis: Redis;
-  /** Starts another instance on the same servers; it stops with the first. */
-  connect(options?: InstanceOptions): Promise<TestInstance>;
+  /** Opens another instance on the same servers; it stops with the first. */
+  connect(options?: InstanceOptions): TestInstance;
 }
 
 const silent = createLogger('identity', 'silent');
@@ -61,7 +62,10 @@ export async function migrateIdentity(databaseUrl: string): Promise<string[]> {
   return service.migrate().finally(service.stop);
 }
 
-/** Starts the service on a database of its own until the tests of the file end. */
+/**
+ * Opens the service on a new database until the tests of the file end. It is not started:
+ * background work would add statements to those that tests count.
+ */
 export async function openTestIdentity(ownEnv: Readonly<Record<string, string>> = {}): Promise<TestIdentity> {
   const database = await createTestDatabase({ schema: 'identity', migrate: migrateIdentity });
   const env = { ...ENV, DATABASE_URL: database.url, REDIS_URL: (await testRedis()).url, ...ownEnv };
@@ -72,19 +76,21 @@ export async function openTestIdentity(ownEnv: Readonly<Record<string, string>> 
   db.on('connect', (client) => void client.on('error', () => undefined));
   const redis = createFailFastRedis(env.REDIS_URL, silent);
   const services: IdentityService[] = [];
-  const connect = async ({ env: more, ...deps }: InstanceOptions = {}) => {
-    const instance = createInstance({ ...env, ...more }, apps, { clock: clock.now, ...deps });
+  await redis.connect();
+  const shared = { clock: clock.now, passwords: createTestPasswords() };
+  const epochs = createEpochs(redis, randomBytes, silent);
+  const connect = ({ env: more, ...deps }: InstanceOptions = {}) => {
+    const own = { ...shared, ...(more?.REDIS_URL === undefined && { epochs }), ...deps };
+    const instance = createInstance({ ...env, ...more }, apps, own);
     services.push(instance.service);
-    await instance.service.start();
     return instance;
   };
-  await redis.connect();
   afterAll(async () => {
     redis.disconnect();
     await Promise.all([db.end(), ...services.map((service) => service.stop())]);
     await database.drop();
   });
-  return { ...(await connect()), env, apps, clock, db, redis, connect };
+  return { ...connect(), env, apps, clock, db, redis, connect };
 }
 
 function createInstance(env: Readonly<Record<string, string>>, apps: FakeApps, deps: Partial<IdentityDeps> = {}): TestInstance {
@@ -101,23 +107,11 @@ function createInstance(env: Readonly<Record<string, string>>, apps: FakeApps, d
   };
 }
 
-/** The error of a rejected call. Throws when it succeeded, or failed with another error. */
-export async function refusalOf(call: Promise<unknown>): Promise<Pick<DomainError, 'reason' | 'kind' | 'code' | 'message'>> {
-  const err = await call.then(
-    () => new Error('The call succeeded'),
-    (reason: unknown) => reason,
-  );
-  const error = fromConnectError(err);
-  if (!error) throw err;
-  const { reason, kind, code, message } = error;
-  return { reason, kind, code, message };
-}
-
 /** `done` for a call that succeeded, else the reason of its error. */
 export async function outcomeOf(call: Promise<unknown>): Promise<string> {
   return call.then(
     () => 'done',
-    async () => (await refusalOf(call)).reason,
+    async () => (await refusalOf(call)).reason ?? 'masked',
   );
 }
 
@@ -129,15 +123,17 @@ export async function waitersForLocks({ db }: Pick<TestIdentity, 'db'>, count: n
   return rows[0].count === count;
 }
 
-/** Passwords that count how many were verified. */
-export function countingPasswords(): Passwords & { verified: number } {
+/** Passwords at no cost, which count the verified ones: argon2id takes most of the time of a test. */
+export function createTestPasswords(): Passwords & { verified: number } {
   const real = createPasswords();
+  const hash = async (password: string) => createHash('sha256').update(password).digest('hex');
   const passwords = {
-    hash: real.hash,
+    hash,
     verified: 0,
-    verify(stored: string | undefined, password: string) {
+    async verify(stored: string | undefined, password: string) {
       passwords.verified += 1;
-      return real.verify(stored, password);
+      // Operator commands store hashes of argon2id.
+      return stored?.startsWith('$argon2id$') ? real.verify(stored, password) : stored === (await hash(password));
     },
   };
   return passwords;

@@ -1,0 +1,52 @@
+import type { Acting } from '@latchkey/audit/actor';
+import { type AuditEvent, type Changes, recordAudit } from '@latchkey/audit/record';
+import type { IdentityContext } from '../context.ts';
+import type { Db } from '../db/schema.ts';
+
+/** Context of use cases that change something: it names the actor for the audit log. */
+export type ActingContext = Acting<IdentityContext>;
+
+export type Action =
+  | 'account.created'
+  | 'account.signed_in'
+  | 'account.sign_in_failed'
+  | 'account.proof_failed'
+  | 'account.signed_out'
+  | 'account.signed_out_everywhere'
+  | 'account.two_factor_enabled'
+  | 'account.two_factor_disabled'
+  | 'account.recovery_code_used'
+  | 'account.oidc_linked'
+  | 'account.oidc_unlinked'
+  | 'account.password_reset'
+  | 'account.avatar_changed'
+  | 'api_key.created'
+  | 'api_key.updated'
+  | 'api_key.revoked'
+  | 'api_key.application_removed';
+
+/** An action on an account, or on one of its management keys. */
+export function actionOn(
+  { accountId, apiKeyId }: { readonly accountId: string; readonly apiKeyId?: string },
+  action: Action,
+  changes: Changes = {},
+): AuditEvent {
+  const subject = apiKeyId === undefined ? { kind: 'account', id: accountId } : { kind: 'api_key', id: apiKeyId };
+  return { accountId, action, subject, changes } as AuditEvent;
+}
+
+/** Writes an action to the audit log, in the transaction of the action. */
+export async function recordAction(
+  { origin }: Pick<ActingContext, 'origin'>,
+  tx: Db,
+  ...[subject, action, changes]: Parameters<typeof actionOn>
+): Promise<void> {
+  await recordAudit(tx, origin, actionOn(subject, action, changes));
+}
+
+/** The context with a client's actor replaced by its new session. Operators and services stay. */
+export function asSession<C extends Pick<ActingContext, 'origin'>>(ctx: C, sessionId: string): C {
+  const { origin } = ctx;
+  if (origin.kind !== 'anonymous' && origin.kind !== 'session') return ctx;
+  return { ...ctx, origin: { ...origin, kind: 'session' as const, credentialId: sessionId } };
+}

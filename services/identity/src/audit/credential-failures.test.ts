@@ -1,0 +1,89 @@
+import { randomUUID } from 'node:crypto';
+import { OPERATOR } from '@latchkey/audit/actor';
+import { auditReader, FOR_SOMEBODY } from '@latchkey/audit/testing/audit-reader';
+import { createDatabase } from '@latchkey/kit/database/database';
+import { createLogger } from '@latchkey/kit/log/logger';
+import { expect, test } from 'vitest';
+import type { IdentityDatabase } from '../db/schema.ts';
+import { outcomeOf } from '../testing/identity.ts';
+import { REDIRECT_URI } from '../testing/issuer.ts';
+import { openTestOidc } from '../testing/oidc-flow.ts';
+import { PASSWORD, signUpSomeone } from '../testing/sample.ts';
+import { guardSomeone } from '../testing/two-factor.ts';
+import { createCredentialFailureLog } from './credential-failures.ts';
+
+const { identity, issuer } = await openTestOidc();
+const entriesOf = auditReader(identity.service.routes);
+const reasonsOf = async (accountId: string, action: string) =>
+  (await entriesOf(accountId)).filter((entry) => entry.action === action).map(({ changes }) => changes.reason);
+
+/** A client without a credential, as the gateway names it. */
+const ANONYMOUS = { headers: { 'x-latchkey-actor': 'anonymous - 203.0.113.9' } };
+
+test('failures are recorded in the background, 20 an hour of each reason, and across processes', async () => {
+  const { account } = await signUpSomeone(identity);
+  const guarded = await guardSomeone(identity);
+  for (let round = 0; round < 2; round += 1) {
+    const own = identity.connect();
+    const signIn = (email: string, password: string, code = '') =>
+      outcomeOf(own.accounts.signIn({ email, password, code }, ANONYMOUS));
+    await Promise.all(Array.from({ length: 15 }, () => signIn(account.email, 'not the password')));
+    expect((await entriesOf(account.id)).length).toBe(round === 0 ? 1 : 16);
+    for (let i = 0; i < 6; i += 1) await signIn(guarded.account.email, PASSWORD, guarded.wrongCode());
+    await signIn('unknown@example.test', 'not the password');
+    await own.service.stop();
+  }
+  expect(await reasonsOf(account.id, 'account.sign_in_failed')).toEqual(Array(20).fill('wrong_password'));
+  expect((await entriesOf(account.id)).at(-1)).toMatchObject({ actor: 'anonymous', address: '203.0.113.9' });
+  const reasons = [...Array(5).fill('wrong_code'), ...Array(7).fill('too_many_codes')];
+  expect(await reasonsOf(guarded.accountId, 'account.sign_in_failed')).toEqual(reasons);
+});
+
+test('failures within a session are recorded apart from those of sign-in', async () => {
+  const own = identity.connect({ env: issuer.env(), passwordFailuresMax: 3 });
+  const { account } = await signUpSomeone(identity);
+  const request = { issuer: 'test', redirectUri: REDIRECT_URI, linkAccountId: account.id };
+  const link = (password: string) => outcomeOf(own.oidc.startOidc({ ...request, password }, FOR_SOMEBODY));
+  expect(await link('')).toBe('password_missing');
+  for (let i = 0; i < 5; i += 1) await link(`guess ${i}`);
+  await outcomeOf(own.accounts.signIn({ email: account.email, password: 'a guess' }, ANONYMOUS));
+  const guarded = await guardSomeone(identity);
+  await outcomeOf(own.twoFactor.verifyTwoFactorCode({ ...guarded, code: guarded.wrongCode() }, FOR_SOMEBODY));
+  await outcomeOf(own.twoFactor.disableTwoFactor({ ...guarded, password: 'a guess', code: 'x' }, FOR_SOMEBODY));
+  await own.service.stop();
+  const reasons = [...Array(3).fill('wrong_password'), ...Array(2).fill('too_many_passwords')];
+  expect(await reasonsOf(account.id, 'account.proof_failed')).toEqual(reasons);
+  expect(await reasonsOf(account.id, 'account.sign_in_failed')).toEqual(['wrong_password']);
+  expect(await reasonsOf(guarded.accountId, 'account.proof_failed')).toEqual(['wrong_code', 'wrong_password']);
+});
+
+test('failures are bounded and correctly dated while the database is slow', async () => {
+  const logger = createLogger('identity', 'silent');
+  const own = createDatabase<IdentityDatabase>({ url: identity.env.DATABASE_URL ?? '', schema: 'identity', logger });
+  const log = createCredentialFailureLog(own.db, logger, 5);
+  const all: string[] = [];
+  const fail = (count: number) => {
+    const accountIds = Array.from({ length: count }, () => randomUUID());
+    for (const accountId of accountIds) {
+      log.record({ accountId, action: 'account.sign_in_failed', reason: 'wrong_password', origin: OPERATOR });
+    }
+    void log.flush();
+    all.push(...accountIds);
+    return accountIds.slice(0, 5);
+  };
+  const client = await identity.db.connect();
+  await client.query('begin');
+  await client.query('lock table audit_entry');
+  const first = fail(8);
+  const { rows: times } = await client.query('select clock_timestamp() as now');
+  const accountIds = [...first, ...fail(8)];
+  await client.query('select pg_sleep(1)');
+  await client.query('commit');
+  client.release();
+  await log.flush();
+  const written = 'select account_id, at from audit_entry where account_id = any($1)';
+  const { rows } = await own.pool.query(written, [all]);
+  await own.close();
+  expect(rows.map(({ account_id }) => account_id).sort()).toEqual(accountIds.sort());
+  for (const { at } of rows) expect(at.getTime()).toBeLessThan(times[0].now.getTime() + 500);
+});

@@ -1,0 +1,33 @@
+import { expect, test } from 'vitest';
+import { readIdentityProcessConfig } from './config.ts';
+
+const CREDENTIAL = 'service-credential-of-32-characters';
+
+test('all wrong settings are reported, without their values', () => {
+  const env = {
+    DATABASE_URL: 'mysql://root:hunter2@localhost/identity',
+    REDIS_URL: 'localhost:6379',
+    SIGN_UP: 'maybe',
+    ACTIVE_API_KEYS_LIMIT: '-1',
+    SERVICE_CREDENTIALS: `${CREDENTIAL},${CREDENTIAL},${CREDENTIAL}`,
+    APPS_URL: 'apps:8082',
+    MIGRATE_ON_START: 'yes',
+  };
+  let problems = '';
+  try {
+    readIdentityProcessConfig(env);
+  } catch (err) {
+    problems = (err as Error).message;
+  }
+  expect(problems.split('\n')).toEqual([
+    expect.stringContaining('DATABASE_URL must be a URL'),
+    expect.stringContaining('REDIS_URL must be a URL'),
+    'SECRET_KEY is required',
+    'SIGN_UP must be open or closed',
+    expect.stringContaining('ACTIVE_API_KEYS_LIMIT must be a whole number'),
+    expect.stringContaining('SERVICE_CREDENTIALS must hold one or two'),
+    'MIGRATE_ON_START must be true or false',
+    expect.stringContaining('APPS_URL must be a URL'),
+  ]);
+  for (const value of ['hunter2', CREDENTIAL]) expect(problems).not.toContain(value);
+});

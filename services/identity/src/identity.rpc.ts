@@ -1,0 +1,190 @@
+import { type Timestamp, timestampDate, timestampFromDate, timestampMs } from '@bufbuild/protobuf/wkt';
+import type { ServiceImpl } from '@connectrpc/connect';
+import { actingFor } from '@latchkey/audit/actor';
+import { type RpcRoute, rpcRoute } from '@latchkey/kit/rpc/route';
+import { AccountService } from '@latchkey/proto/latchkey/identity/v1/account_pb';
+import { ApiKeyService, type UpdateApiKeyRequest } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
+import { AuthenticationService, PrincipalKind } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
+import { OidcService } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
+import { TwoFactorService } from '@latchkey/proto/latchkey/identity/v1/two_factor_pb';
+import type { Account } from './account/account.store.ts';
+import { getAccount, type SignedIn, signUp } from './account/account.ts';
+import { signIn } from './account/sign-in.ts';
+import type { ApiKeyRow } from './api-key/api-key.store.ts';
+import * as keys from './api-key/api-key.ts';
+import type { ApiKeyChange } from './api-key/api-key-rules.ts';
+import { authenticateApiKey, authenticateSession } from './authentication/authentication.ts';
+import { setAvatar } from './avatar/avatar.ts';
+import type { IdentityContext } from './context.ts';
+import { errors } from './errors.ts';
+import { listLinks, unlink } from './oidc/links.ts';
+import { completeSignIn, type FlowOutcome, finishFlow, startFlow } from './oidc/oidc.ts';
+import { endAllSessions, endSession } from './session/session.ts';
+import * as twoFactor from './two-factor/two-factor.ts';
+
+/** The RPC services of identity: messages to use cases and back. */
+export function identityRoutes(ctx: IdentityContext, findOwned: keys.FindOwnedApplications): RpcRoute[] {
+  return [
+    rpcRoute(AccountService, accountService(ctx)),
+    rpcRoute(ApiKeyService, apiKeyService(ctx, findOwned)),
+    rpcRoute(AuthenticationService, authenticationService(ctx)),
+    rpcRoute(OidcService, oidcService(ctx)),
+    rpcRoute(TwoFactorService, twoFactorService(ctx)),
+  ];
+}
+
+const accountService = (ctx: IdentityContext): ServiceImpl<typeof AccountService> => ({
+  async signUp(request, call) {
+    return toSignedIn(await signUp(actingFor(ctx, call), request));
+  },
+  async signIn(request, call) {
+    return toSignedIn(await signIn(actingFor(ctx, call), request));
+  },
+  async signOut({ accountId, sessionId }, call) {
+    await endSession(actingFor(ctx, call), accountId, sessionId);
+    return {};
+  },
+  async signOutEverywhere({ accountId }, call) {
+    await endAllSessions(actingFor(ctx, call), accountId);
+    return {};
+  },
+  async getAccount({ accountId }) {
+    return { account: toAccount(await getAccount(ctx, accountId)) };
+  },
+  async setAvatar({ accountId, avatarId, uploadedAt }, call) {
+    return setAvatar(actingFor(ctx, call), { accountId, avatarId, uploadedAt: uploadedAt && timestampDate(uploadedAt) });
+  },
+});
+
+const apiKeyService = (ctx: IdentityContext, findOwned: keys.FindOwnedApplications): ServiceImpl<typeof ApiKeyService> => ({
+  async listApiKeys({ accountId, pageToken }) {
+    const { apiKeys, nextPageToken } = await keys.listApiKeys(ctx, accountId, pageToken);
+    return { apiKeys: apiKeys.map(toApiKey), nextPageToken };
+  },
+  async createApiKey({ accountId, expiresAt, ...request }, call) {
+    const settings = { ...request, expiresAt: expiresAt ? toDate(expiresAt) : null };
+    const { apiKey, plaintextKey } = await keys.createApiKey(actingFor(ctx, call), accountId, settings, findOwned);
+    return { apiKey: toApiKey(apiKey), plaintextKey };
+  },
+  async updateApiKey(request, call) {
+    return { apiKey: toApiKey(await keys.updateApiKey(actingFor(ctx, call), request, toChange(request), findOwned)) };
+  },
+  async revokeApiKey(request, call) {
+    return { apiKey: toApiKey(await keys.revokeApiKey(actingFor(ctx, call), request)) };
+  },
+  async getApiKeyUsage({ accountId }) {
+    const { active, activeMax } = await keys.getApiKeyUsage(ctx, accountId);
+    return { activeCount: BigInt(active), activeCountMax: BigInt(activeMax) };
+  },
+});
+
+const authenticationService = (ctx: IdentityContext): ServiceImpl<typeof AuthenticationService> => ({
+  async authenticate({ credential, clientIp }) {
+    if (credential.case === undefined) throw errors.session_invalid();
+    const isKey = credential.case === 'apiKey';
+    const { principal, epoch } = await (isKey
+      ? authenticateApiKey(ctx, credential.value, clientIp)
+      : authenticateSession(ctx, credential.value));
+    const kind = isKey ? PrincipalKind.API_KEY : PrincipalKind.SESSION;
+    const message = { ...principal, kind, expiresAt: toTimestamp(principal.expiresAt) };
+    return { principal: message, epochKey: epoch.key, epoch: epoch.value };
+  },
+});
+
+const oidcService = (ctx: IdentityContext): ServiceImpl<typeof OidcService> => ({
+  async startOidc(request, call) {
+    const { authorizationUrl, flow } = await startFlow(actingFor(ctx, call), request);
+    return { authorizationUrl, flow: flow.text, expiresAt: timestampFromDate(flow.expiresAt) };
+  },
+  async finishOidc(request, call) {
+    return { outcome: toOutcome(await finishFlow(actingFor(ctx, call), request)) };
+  },
+  async completeOidc(request, call) {
+    return { signedIn: toSignedIn(await completeSignIn(actingFor(ctx, call), request)) };
+  },
+  async listOidcLinks({ accountId }) {
+    const links = await listLinks(ctx, accountId);
+    return { links: links.map(({ created_at, ...link }) => ({ ...link, createdAt: timestampFromDate(created_at) })) };
+  },
+  async unlinkOidc(request, call) {
+    return { removed: await unlink(actingFor(ctx, call), request) };
+  },
+});
+
+const twoFactorService = (ctx: IdentityContext): ServiceImpl<typeof TwoFactorService> => ({
+  async setUpTwoFactor({ accountId }) {
+    return twoFactor.setUpTwoFactor(ctx, accountId);
+  },
+  async enableTwoFactor(request, call) {
+    return { recoveryCodes: await twoFactor.enableTwoFactor(actingFor(ctx, call), request) };
+  },
+  async disableTwoFactor(request, call) {
+    await twoFactor.disableTwoFactor(actingFor(ctx, call), request);
+    return {};
+  },
+  async verifyTwoFactorCode({ accountId, code }, call) {
+    return { twoFactorEnabled: await twoFactor.verifyTwoFactorCode(actingFor(ctx, call), accountId, code) };
+  },
+});
+
+function toSignedIn({ account, session: { token, csrfToken, expiresAt } }: SignedIn) {
+  return { account: toAccount(account), session: { token, csrfToken, expiresAt: timestampFromDate(expiresAt) } };
+}
+
+function toAccount({ id, username, email, ...account }: Account) {
+  return {
+    id,
+    username,
+    email,
+    twoFactorEnabled: account.two_factor_enabled,
+    pictureUrl: account.picture_url ?? undefined,
+    avatarId: account.avatar_id ?? undefined,
+    createdAt: timestampFromDate(account.created_at),
+  };
+}
+
+function toApiKey({ id, name, scopes, ...key }: ApiKeyRow) {
+  return {
+    id,
+    name,
+    scopes,
+    publicId: key.public_id,
+    keyLast4: key.key_last4,
+    allApplications: key.all_applications,
+    applicationIds: key.application_ids,
+    expiresAt: toTimestamp(key.expires_at),
+    revokedAt: toTimestamp(key.revoked_at),
+    lastUsedAt: toTimestamp(key.last_used_at),
+    lastUsedIp: key.last_used_ip ?? undefined,
+    createdAt: toTimestamp(key.created_at),
+    updatedAt: toTimestamp(key.updated_at),
+  };
+}
+
+function toTimestamp(date: Date | null): Timestamp | undefined {
+  return date ? timestampFromDate(date) : undefined;
+}
+
+/** A time that no Date can hold becomes an invalid one, which the rules reject. */
+function toDate(timestamp: Timestamp): Date {
+  return new Date(timestampMs(timestamp));
+}
+
+function toChange({ name, scopes, allApplications, applicationIds, expiry }: UpdateApiKeyRequest): ApiKeyChange {
+  const change = { name, scopes: scopes?.scopes, allApplications, applicationIds: applicationIds?.applicationIds };
+  if (expiry.case === 'expiresAt') return { ...change, expiresAt: toDate(expiry.value) };
+  return { ...change, ...(expiry.value && { expiresAt: null }) };
+}
+
+function toOutcome(outcome: FlowOutcome) {
+  switch (outcome.case) {
+    case 'signedIn':
+      return { case: outcome.case, value: toSignedIn(outcome) };
+    case 'linked':
+      return { case: outcome.case, value: { account: toAccount(outcome.account), csrfToken: outcome.csrfToken } };
+    case 'pending': {
+      const { text, expiresAt } = outcome.pending;
+      return { case: outcome.case, value: { pending: text, expiresAt: timestampFromDate(expiresAt) } };
+    }
+  }
+}
