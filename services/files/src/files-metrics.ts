@@ -20,7 +20,7 @@ export const downloadsOpen = new Gauge({
 
 export const downloadsMax = new Gauge({
   name: 'latchkey_downloads_max',
-  help: 'Downloads beyond which others are refused here (DOWNLOADS_AT_ONCE).',
+  help: 'Downloads beyond which others are rejected here.',
 });
 
 export const bytesSent = new Counter({

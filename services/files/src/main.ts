@@ -4,11 +4,10 @@ import { migrateCommand } from '@latchkey/kit/process/migrate-command';
 import { requireCredentialAccepted } from '@latchkey/kit/rpc/client/peer-readiness';
 import { createServiceTransport } from '@latchkey/kit/rpc/client/service-transport';
 import { runService } from '@latchkey/kit/rpc/server/service-process';
-import { createAvatarWorkerService } from './avatars/avatar-worker.compose.ts';
-import { SCHEMA } from './compose.ts';
 import { readAvatarWorkerConfig, readFilesConfig, readFilesProcessConfig } from './config.ts';
+import { SCHEMA } from './context.ts';
 import { migrations } from './db/migrations/index.ts';
-import { createFilesService } from './service.ts';
+import { createAvatarWorkerService, createFilesService } from './service.ts';
 import { runCheckCommand } from './storage/reconciler/check-command.ts';
 
 const PROGRAM = 'node services/files/src/main.ts';

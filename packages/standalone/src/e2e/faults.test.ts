@@ -16,4 +16,5 @@ it.runIf(inject('latchkeyInstance').shape === 'standalone')(
       'postgres killed': [],
     });
   },
+  400_000,
 );

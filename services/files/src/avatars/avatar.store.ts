@@ -1,8 +1,7 @@
 import { formatActor, type Origin } from '@latchkey/audit/actor';
 import { type Kysely, type Selectable, sql } from 'kysely';
 import type { AvatarTable, FilesDatabase } from '../db/schema.ts';
-import { afterMs, type Claim } from '../storage/object-deletion.store.ts';
-import { OWN_REMOVAL_MS } from '../storage/object-deletion.ts';
+import { afterMs, type Claim, OWN_REMOVAL_MS } from '../storage/object-deletion/object-deletion.store.ts';
 
 type Db = Kysely<FilesDatabase>;
 

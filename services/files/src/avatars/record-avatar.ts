@@ -1,6 +1,6 @@
 import type { FilesContext } from '../context.ts';
 import { sweepFailures, sweepRemoved } from '../files-metrics.ts';
-import { removeObjects } from '../storage/object-deletion.ts';
+import { removeObjects } from '../storage/object-deletion/object-deletion.ts';
 import { type Avatar, claimDueAvatars, deleteEnded, type Ending, endStored, endWaiting, lockAvatars } from './avatar.store.ts';
 
 /** Avatars that a sweeper takes at a time. */

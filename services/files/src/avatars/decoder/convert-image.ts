@@ -1,6 +1,5 @@
 import sharp from 'sharp';
-import { checkImage } from './check-image.ts';
-import { ImageRejected } from './image-rejected.ts';
+import { checkImage, ImageRejected } from './check-image.ts';
 
 /** Longest side of an avatar (specification 2.6). */
 const AVATAR_SIDE_MAX = 256;

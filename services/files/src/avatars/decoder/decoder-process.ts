@@ -2,9 +2,9 @@ import { readFileSync } from 'node:fs';
 import { flushCompileCache } from 'node:module';
 import { setPriority } from 'node:os';
 import { createInterface } from 'node:readline';
+import { ImageRejected } from './check-image.ts';
 import { convertImage } from './convert-image.ts';
 import type { DecoderRequest, DecoderResponse } from './decoder.ts';
-import { ImageRejected } from './image-rejected.ts';
 
 /**
  * The process that decodes images, one at a time: requests and responses are lines of JSON. Image

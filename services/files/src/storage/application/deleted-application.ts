@@ -2,7 +2,7 @@ import { BY_ITSELF } from '@latchkey/audit/actor';
 import type { DeletedApplication } from '@latchkey/deletions/follow-deletions';
 import type { FilesContext } from '../../context.ts';
 import { deleteFiles, recordFiles } from '../file/file.store.ts';
-import { insertObjectDeletions } from '../object-deletion.store.ts';
+import { insertObjectDeletions } from '../object-deletion/object-deletion.store.ts';
 import { objectKey } from '../object-store/object-store.ts';
 import { abandonUpload } from '../upload/upload-intent.store.ts';
 import { subtractUsage } from '../upload/usage.store.ts';

@@ -4,15 +4,15 @@ import { denialHeaders } from '@latchkey/kit/http/denial-headers';
 import { errorEnvelope } from '@latchkey/kit/http/envelope';
 import type { StoredFile } from '../file/file.store.ts';
 import { attachment } from '../object-store/object-store.ts';
-import type { Validators } from './precondition.ts';
+import type { Validators } from './conditional-request.ts';
 
 /** Seconds after which a client may try again when a dependency is down. */
 const RETRY_AFTER_UNAVAILABLE_S = '2';
 
 /**
- * Headers of every response. The bytes are a stranger's and may come from the origin of a
- * dashboard: nothing in them may run, be taken for another type, or be shown in place. The URL is a
- * secret: no cache may store what is behind it, and no page may pass it on.
+ * Headers of every response. The bytes are untrusted and may come from the origin of a dashboard:
+ * nothing in them may run, pass for another type, or be shown inline. The URL is a secret: no cache
+ * may store what it returns, and no page may pass it on.
  */
 const SAFE_HEADERS = {
   'content-security-policy': "sandbox; default-src 'none'",

@@ -1,6 +1,7 @@
 import { hash, randomBytes } from 'node:crypto';
 import { type Acting, formatActor } from '@latchkey/audit/actor';
 import { newId } from '@latchkey/kit/validation/id';
+import { limitMetadata } from '../../concurrency-limit.ts';
 import type { FilesContext } from '../../context.ts';
 import { errors } from '../../errors.ts';
 import { type ApplicationRef, parseRef, whileOwned } from '../application/owned-application.ts';
@@ -84,11 +85,6 @@ async function takeLease(ctx: FilesContext, accountId: string, intent: Parameter
   const freed = await abandonExpired(ctx.db, accountId);
   if (freed && (await insertIntent(ctx.db, intent, ctx.limits))) return;
   const retryAfterSeconds = await selectLeaseSeconds(ctx.db, accountId);
-  throw errors.upload_under_way({
-    policy: 'uploads-at-once',
-    limit: '1',
-    windowSeconds: String(Math.ceil(ctx.limits.uploadDeadlineMs / 1000)),
-    remaining: '0',
-    retryAfterSeconds: String(retryAfterSeconds),
-  });
+  const times = { windowMs: ctx.limits.uploadDeadlineMs, retryMs: retryAfterSeconds * 1_000 };
+  throw errors.upload_under_way(limitMetadata('uploads-at-once', { max: 1 }, times));
 }

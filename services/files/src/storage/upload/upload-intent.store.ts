@@ -1,7 +1,7 @@
 import { type Insertable, type Kysely, sql } from 'kysely';
 import type { FileLimits } from '../../context.ts';
 import type { FilesDatabase, UploadIntentTable } from '../../db/schema.ts';
-import { afterMs, type Claim } from '../object-deletion.store.ts';
+import { afterMs, type Claim } from '../object-deletion/object-deletion.store.ts';
 
 type Db = Kysely<FilesDatabase>;
 

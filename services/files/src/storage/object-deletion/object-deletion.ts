@@ -1,12 +1,26 @@
-import type { FilesContext } from '../../context.ts';
+import type { StorageContext } from '../../context.ts';
 import { type SweepKind, sweepFailures, sweepRemoved } from '../../files-metrics.ts';
-import { claimObjectDeletions, deleteObjectDeletions } from '../object-deletion.store.ts';
 import { objectKey } from '../object-store/object-store.ts';
 import { claimAbandoned, deleteIntent } from '../upload/upload-intent.store.ts';
+import { type Claim, claimObjectDeletions, deleteObjectDeletions } from './object-deletion.store.ts';
+
+type Context = Pick<StorageContext, 'db' | 'store' | 'logger'>;
+type SweepContext = Context & { readonly limits: { readonly sweepIntervalMs: number } };
 
 /** Rows claimed by one statement. */
 const BATCH = 100;
 const CONCURRENT_REMOVALS = 8;
+
+/** Removes objects whose removal is scheduled. Never rejects: the sweeper takes what is left. */
+export async function removeObjects({ db, store, logger }: Context, keys: readonly string[]): Promise<void> {
+  if (keys.length === 0) return;
+  try {
+    await store.remove(...keys);
+    await deleteObjectDeletions(db, keys);
+  } catch (err) {
+    logger.warn({ err, keys }, 'objects are left to the sweeper');
+  }
+}
 
 /** An object to remove, and what to do once it is removed. */
 interface Removal {
@@ -20,7 +34,7 @@ interface Removal {
  *
  * @throws where the database can't be queried
  */
-export function sweepAbandonedUploads(ctx: FilesContext, signal: AbortSignal): Promise<void> {
+export function sweepAbandonedUploads(ctx: SweepContext, signal: AbortSignal): Promise<void> {
   return sweep(ctx, 'abandoned_upload', signal, async (claim) => {
     const uploads = await claimAbandoned(ctx.db, claim);
     return uploads.map(({ id, applicationId }) => ({
@@ -31,7 +45,7 @@ export function sweepAbandonedUploads(ctx: FilesContext, signal: AbortSignal): P
 }
 
 /** Removes the objects of deleted files, likewise. */
-export function sweepObjectDeletions(ctx: FilesContext, signal: AbortSignal): Promise<void> {
+export function sweepObjectDeletions(ctx: SweepContext, signal: AbortSignal): Promise<void> {
   return sweep(ctx, 'deleted_object', signal, async (claim) => {
     const keys = await claimObjectDeletions(ctx.db, claim);
     return keys.map((key) => ({ key, finish: () => deleteObjectDeletions(ctx.db, [key]) }));
@@ -39,30 +53,29 @@ export function sweepObjectDeletions(ctx: FilesContext, signal: AbortSignal): Pr
 }
 
 async function sweep(
-  ctx: FilesContext,
+  { store, limits, logger }: SweepContext,
   kind: SweepKind,
   signal: AbortSignal,
-  claim: (claim: { limit: number; claimMs: number }) => Promise<Removal[]>,
+  claim: (claim: Claim) => Promise<Removal[]>,
 ): Promise<void> {
-  let removed = BATCH;
-  // Where nothing can be removed, what was claimed may already be due again: the next sweep
-  // continues.
-  for (let claimed = BATCH; claimed === BATCH && removed > 0 && !signal.aborted; ) {
+  let [claimed, removed] = [BATCH, BATCH];
+  // Without a removal, the claims may already have expired: a later sweep continues.
+  while (claimed === BATCH && removed > 0 && !signal.aborted) {
     removed = 0;
-    // The claim of a sweeper that is killed lasts for one period.
-    const removals = await claim({ limit: BATCH, claimMs: ctx.limits.sweepIntervalMs });
+    // The claim of a sweeper that is killed lasts for one interval.
+    const removals = await claim({ limit: BATCH, claimMs: limits.sweepIntervalMs });
     claimed = removals.length;
     const waiting = removals.values();
     const work = async () => {
       for (const { key, finish } of waiting) {
         try {
-          await ctx.store.remove(key);
+          await store.remove(key);
           await finish();
           removed += 1;
           sweepRemoved.add(1, kind);
         } catch (err) {
           sweepFailures.add(1, kind);
-          ctx.logger.warn({ err, key }, 'object not removed, will be retried');
+          logger.warn({ err, key }, 'object not removed, will be retried');
         }
       }
     };

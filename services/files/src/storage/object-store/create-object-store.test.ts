@@ -1,7 +1,7 @@
 import { startMeasuring } from '@latchkey/kit/telemetry/metrics';
 import { expect, it } from 'vitest';
+import { observeStore } from './create-object-store.ts';
 import type { ObjectStore } from './object-store.ts';
-import { observeStore } from './observed-store.ts';
 
 it('removes every object of a call, also while it is measured', async () => {
   await startMeasuring('test');
