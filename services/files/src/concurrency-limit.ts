@@ -3,7 +3,6 @@ import type { DomainError } from '@latchkey/kit/errors/errors';
 /** Share of a concurrency limit for one network or one file, so that it can't block others. */
 const SHARE = 0.25;
 
-/** The share of a concurrency limit that one network or one file may use. */
 export function shareOf(max: number, atLeast = 1): number {
   return Math.max(atLeast, Math.floor(max * SHARE));
 }

@@ -44,7 +44,6 @@ const serviceSettings = z.object({
   LOG_LEVEL: logLevelSetting.default('info'),
 });
 
-/** Settings of the separate process. */
 const processConfig = serviceSettings.extend({
   ...processSettings({ port: 8084, grpcPort: 9084 }),
   APPS_URL: serviceUrlSetting,
@@ -58,22 +57,18 @@ export type FilesConfig = z.output<typeof serviceSettings>;
 export type AvatarWorkerConfig = Omit<FilesConfig, 'SECRET_KEY'>;
 export type FilesProcessConfig = z.output<typeof processConfig>;
 
-/** Reads the service's settings. Throws ConfigError. */
 export function readFilesConfig(env: NodeJS.ProcessEnv): FilesConfig {
   return readWithObjectStore(serviceSettings, env);
 }
 
-/** Reads the settings of the service as a process. Throws ConfigError. */
 export function readFilesProcessConfig(env: NodeJS.ProcessEnv): FilesProcessConfig {
   return readProcessConfig(processConfig, env, () => readWithObjectStore(processConfig, env));
 }
 
-/** Reads the settings of the worker of avatars as a process. Throws ConfigError. */
 export function readAvatarWorkerConfig(env: NodeJS.ProcessEnv): z.output<typeof workerConfig> {
   return readProcessConfig(workerConfig, env, () => readWithObjectStore(workerConfig, env));
 }
 
-/** Reads settings, and checks those of the chosen store. Throws ConfigError with all problems. */
 function readWithObjectStore<T extends z.ZodObject>(schema: T, env: NodeJS.ProcessEnv): z.output<T> {
   const [config] = readTogether(
     () => readConfig(schema, env),

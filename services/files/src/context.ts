@@ -12,9 +12,7 @@ import type { FindOwnedApplications } from './storage/application/owned-applicat
 import { createDownloadUrls, type DownloadUrls } from './storage/download/download-url.ts';
 import { createObjectStore } from './storage/object-store/create-object-store.ts';
 import type { ObjectStore } from './storage/object-store/object-store.ts';
-import { MIB } from './storage/upload/usage.ts';
 
-/** The service's schema in the database. */
 export const SCHEMA = 'files';
 
 /** How long an account's lease outlives the process of its upload. */
@@ -35,7 +33,6 @@ export interface FileLimits {
   readonly sweepIntervalMs: number;
 }
 
-/** What making avatars needs. */
 export interface StorageContext {
   readonly db: Kysely<FilesDatabase>;
   /** For prepared statements. */
@@ -45,7 +42,6 @@ export interface StorageContext {
   readonly logger: Logger;
 }
 
-/** What the use cases of this service need. */
 export interface FilesContext extends StorageContext {
   readonly findOwned: FindOwnedApplications;
   readonly downloadUrls: DownloadUrls;
@@ -62,7 +58,6 @@ export function openStorage(config: AvatarWorkerConfig, logger: Logger): { ctx: 
   return { ctx: { db: database.db, pool: database.pool, store, avatarLimits: createAvatarLimits(config), logger }, close };
 }
 
-/** Opens what the files service needs. Nothing is connected before the first use. */
 export function openContext(config: FilesConfig, appsTransport: Transport, logger: Logger, clock = () => new Date()) {
   const { ctx: storage, close } = openStorage(config, logger);
   const ctx: FilesContext = {
@@ -72,7 +67,7 @@ export function openContext(config: FilesConfig, appsTransport: Transport, logge
     limits: {
       allowanceMib: config.STORAGE_ALLOWANCE_MIB,
       fileCountMax: config.FILE_COUNT_LIMIT,
-      byteSizeMax: config.FILE_SIZE_LIMIT_MIB * MIB,
+      byteSizeMax: config.FILE_SIZE_LIMIT_MIB * 1024 * 1024,
       uploadDeadlineMs: config.UPLOAD_DEADLINE_SECONDS * 1_000,
       uploadLeaseMs: UPLOAD_LEASE_MS,
       downloadsMax: DOWNLOADS_MAX,

@@ -28,7 +28,6 @@ export const bytesSent = new Counter({
   help: 'Bytes of files that were sent to clients.',
 });
 
-/** What there is for the sweeper to find. */
 export type SweepKind = 'abandoned_upload' | 'deleted_object' | 'avatar';
 
 export const sweepRemoved = new Counter({

@@ -9,9 +9,9 @@ import type { HttpRoute } from '@latchkey/kit/rpc/server/http-route';
 import type { RpcService } from '@latchkey/kit/rpc/server/service-process';
 import { AvatarService } from '@latchkey/proto/latchkey/files/v1/avatar_pb';
 import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
+import { type Avatars, createAvatars, createAvatarWorker } from './avatars/avatar.queue.ts';
 import { avatarRpc } from './avatars/avatar.rpc.ts';
 import { DECODE_MS } from './avatars/avatar-limits.ts';
-import { type Avatars, createAvatars, createAvatarWorker } from './avatars/avatars.ts';
 import type { AvatarWorkerConfig, FilesConfig } from './config.ts';
 import { type FilesContext, openContext, openStorage, SCHEMA } from './context.ts';
 import { createDataPath, dataPathRoutes, type FilesDataPath } from './data-path.ts';
@@ -28,13 +28,11 @@ export interface FilesService extends DataService {
   readonly name: 'files';
   /** Routes for bodies over HTTP, beside the RPC routes. */
   readonly httpRoutes: readonly HttpRoute[];
-  /** The same for callers in this process. */
   readonly dataPath: FilesDataPath;
   /** Longest time that an ordered stop may take, in milliseconds: running uploads may end. */
   readonly stopTimeoutMs: number;
 }
 
-/** What the service is composed with. */
 export interface FilesDeps {
   readonly appsTransport: Transport;
   readonly identityTransport: Transport;

@@ -6,14 +6,10 @@ import { errors } from '../errors.ts';
 export interface AvatarLimits {
   readonly byteSizeMax: number;
   readonly pixelsMax: number;
-  /** Longest time that a body may take. */
   readonly bodyMs: number;
-  /** Longest wait for a worker. */
   readonly waitMs: number;
   readonly decodesMax: number;
-  /** Longest time that decoding one image may take. */
   readonly decodeMs: number;
-  /** Concurrent uploads of one process. */
   readonly uploadsMax: number;
 }
 
@@ -45,10 +41,7 @@ export function createAvatarLimits(config: LimitSettings): AvatarLimits {
 }
 
 /**
- * Limits concurrent uploads of avatars per account, per network and in total.
- *
- * @returns acquires the limits and returns their release; throws `avatars_under_way`,
- *   `avatars_of_network` or `avatars_busy`
+ * Limits concurrent uploads per account, per network and in total; returns the acquire function.
  */
 export function createUploadQuota({ uploadsMax, bodyMs, waitMs }: AvatarLimits) {
   const ofAccount = new ConcurrencyLimit(UPLOADS_OF_ACCOUNT_MAX);

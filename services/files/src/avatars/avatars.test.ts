@@ -18,8 +18,8 @@ import {
   type TestAvatars,
   uploadTo,
 } from '../testing/avatar/test-avatars.ts';
+import { createAvatars } from './avatar.queue.ts';
 import { endWaiting } from './avatar.store.ts';
-import { createAvatars } from './avatars.ts';
 import { getAvatar } from './get-avatar.ts';
 import { type MakeContext, makeAvatar } from './make-avatar.ts';
 

@@ -20,10 +20,9 @@ export interface MakeContext extends AvatarContext {
 }
 
 /**
- * Makes the image of an avatar, and makes the avatar the account's (specification 4.2). May be
- * repeated after a failure or a crash at any point, and run concurrently.
- *
- * @throws where something that it depends on fails; call it again then
+ * Makes the image of an avatar, and makes the avatar the account's (specification 4.2). Throws
+ * where a dependency fails. May be repeated after a failure or a crash at any point, and
+ * concurrently.
  */
 export async function makeAvatar(ctx: MakeContext, id: string): Promise<void> {
   const avatar = await selectAvatar(ctx.db, id);
@@ -63,8 +62,8 @@ async function convert({ store, decoders }: MakeContext, key: string): Promise<B
 }
 
 /**
- * Stores the image of a waiting avatar. Two workers may do so concurrently, each under its own key:
- * one image becomes the avatar's, and the other is removed.
+ * Two workers may store images concurrently, each under its own key: one becomes the avatar's, and
+ * the other is removed.
  */
 async function storeImage(ctx: MakeContext, { id, account_id: accountId }: Avatar, image: Buffer): Promise<boolean> {
   const imageId = newId();

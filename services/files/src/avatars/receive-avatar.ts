@@ -20,14 +20,12 @@ export interface AvatarUpload {
   readonly accountId: string;
   readonly clientNetwork: string;
   readonly body: Readable;
-  /** In bytes, where the sender announced it. */
   readonly byteSize: number | undefined;
   readonly requestId: string;
-  /** Who sends it, as `x-latchkey-actor` has it; undefined where the caller names no one. */
+  /** As `x-latchkey-actor` has it; undefined without an actor. */
   readonly actor?: string | undefined;
 }
 
-/** Takes an image; resolves once it is the account's avatar. */
 export type ReceiveAvatar = (upload: AvatarUpload) => Promise<{ readonly avatarId: string }>;
 
 export interface ReceiveContext extends Pick<FilesContext, 'db' | 'store' | 'avatarLimits' | 'logger'> {
@@ -43,7 +41,6 @@ const ABANDON_MS_MAX = 1_500;
 const POLL_MS_MIN = 50;
 const POLL_MS_MAX = 250;
 
-/** Receives avatars, as many concurrently as the quota allows. */
 export function createReceiveAvatar(ctx: ReceiveContext): ReceiveAvatar {
   const acquire = createUploadQuota(ctx.avatarLimits);
   return (upload) => {

@@ -1,4 +1,3 @@
-/** Why an image is rejected: reasons of the service's error catalogue. */
 export const IMAGE_REASONS = [
   'image_unsupported',
   'image_animated',
@@ -20,7 +19,6 @@ export class ImageRejected extends Error {
 }
 
 const PNG_SIGNATURE = Buffer.from('89504e470d0a1a0a', 'hex');
-/** Length, type and checksum of a PNG chunk. */
 const PNG_CHUNK_OVERHEAD = 12;
 /**
  * Optional chunks that change the pixels. The others are removed before decoding: libpng would
@@ -38,10 +36,7 @@ const RIFF_HEADER_BYTES = 8;
 
 /**
  * Checks what sharp does not: that nothing but zeros follows the image, that a PNG is not animated,
- * and what would cost too much to decode.
- *
- * @returns the bytes to decode
- * @throws ImageRejected
+ * and what would cost too much to decode. Returns the bytes to decode. Throws ImageRejected.
  */
 export function checkImage(bytes: Buffer): Buffer {
   if (bytes.subarray(0, PNG_SIGNATURE.length).equals(PNG_SIGNATURE)) return checkPng(bytes);
@@ -51,7 +46,6 @@ export function checkImage(bytes: Buffer): Buffer {
   return bytes;
 }
 
-/** Whether bytes are one WebP file, and nothing follows it. */
 export const isWebp = (bytes: Buffer): boolean => isRiff(bytes) && riffSize(bytes) === bytes.length;
 
 const isRiff = (bytes: Buffer) => bytes.toString('latin1', 0, 4) === 'RIFF' && bytes.toString('latin1', 8, 12) === 'WEBP';

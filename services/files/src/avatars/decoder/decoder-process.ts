@@ -7,9 +7,9 @@ import { convertImage } from './convert-image.ts';
 import type { DecoderRequest, DecoderResponse } from './decoder.ts';
 
 /**
- * The process that decodes images, one at a time: requests and responses are lines of JSON. Image
- * decoders are native code that reads strangers' bytes, so this process has no secret and no
- * connection, and may be killed at any moment.
+ * Decodes images, one at a time: requests and responses are lines of JSON. Image decoders are
+ * native code that reads untrusted bytes, so this process has no secret and no connection, and may
+ * be killed at any moment.
  */
 
 /** Requests of the services come first; a decoded image takes a tenth of a second. */

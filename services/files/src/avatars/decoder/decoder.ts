@@ -28,7 +28,6 @@ const STDERR_LENGTH_MAX = 2_000;
 /** A process without work ends after this: it holds some 70 MiB, and takes 0.1 s to start. */
 const IDLE_MS = 30_000;
 
-/** An image in a file of this machine, or its bytes in base64. */
 export type ImageSource = { readonly path: string } | { readonly base64: string };
 
 export type DecoderRequest = ImageSource & { readonly pixelsMax: number };
@@ -60,23 +59,18 @@ const TRIES_MAX = 2;
 
 export interface DecoderPoolOptions extends DecoderOptions {
   readonly pixelsMax: number;
-  /** Longest time for one image, in milliseconds. */
   readonly timeoutMs: number;
   /** Called for each process that ended over an image. */
   readonly onLost?: (err: DecoderLost) => void;
 }
 
-/** Converts images in separate processes. */
 export interface DecoderPool {
   /**
-   * Converts an image to an avatar, in an idle process or a new one; callers limit concurrency.
-   *
-   * @throws ImageRejected also where the image ended two processes
-   * @throws DecoderLost where the pool was closed
-   * @throws Error where the file can't be read or no process starts
+   * Converts an image in an idle process or a new one; callers limit concurrency. Throws
+   * ImageRejected, also where the image ended two processes; DecoderLost where the pool was closed;
+   * another error where the file can't be read or no process starts.
    */
   convert(image: ImageSource): Promise<Buffer>;
-  /** Kills all processes. */
   close(): void;
 }
 
@@ -145,11 +139,8 @@ export class Decoder {
   }
 
   /**
-   * Converts an image to an avatar.
-   *
-   * @throws ImageRejected also after `timeoutMs`; the process is killed then
-   * @throws DecoderLost
-   * @throws Error where the file can't be read or the process can't start, which no image causes
+   * Throws ImageRejected, also after the time-out, which kills the process; DecoderLost; another
+   * error where the file can't be read or the process can't start, which no image causes.
    */
   async convert(image: ImageSource, pixelsMax: number, timeoutMs: number): Promise<Buffer> {
     if (this.hasEnded) throw new DecoderLost('the decoder has ended');

@@ -9,13 +9,10 @@ import { subtractUsage } from '../upload/usage.store.ts';
 import { chargeMib } from '../upload/usage.ts';
 import { deleteTombstones, deleteUsage, insertTombstone } from './deleted-application.store.ts';
 
-/** What a clean-up needs. */
 export type CleanUpContext = Pick<FilesContext, 'db' | 'logger'>;
 
-/** Most files deleted in one transaction. */
 const BATCH_MAX = 500;
 
-/** How long the event log goes back. */
 export const EVENT_LOG_HOURS = 24;
 /** For clocks that differ: no event announces an application without a tombstone. */
 const TOMBSTONE_HOURS = EVENT_LOG_HOURS + 1;

@@ -3,7 +3,6 @@ import type { ByteRange } from '../object-store/object-store.ts';
 
 /** Validators of a file (RFC 9110, 8.8). */
 export interface Validators {
-  /** A strong entity tag, with its quotation marks. */
   readonly etag: string;
   readonly lastModified: Date;
 }
@@ -22,7 +21,6 @@ const HTTP_DATES = [
 ];
 const HTTP_DATE = new RegExp(`^(?:${HTTP_DATES.join('|')})$`);
 
-/** One range of bytes; either end may be absent (RFC 9110, 14.1.2). */
 const SINGLE_RANGE = /^bytes=[ \t]*(\d*)-(\d*)[ \t]*$/i;
 
 /** Status for preconditions of a GET or HEAD that fail, in the order of RFC 9110, 13.2.2. */
@@ -41,11 +39,9 @@ export function checkPreconditions(headers: IncomingHttpHeaders, validators: Val
 }
 
 /**
- * The bytes that a request asks for (RFC 9110, 13.1.5 and 14.2).
- *
- * @param byteSize size of the whole, at least one
- * @returns undefined for the whole: no range, several ranges, another unit, a malformed one, or one
- *   of another state by `If-Range`; `unsatisfiable` for a range without a byte
+ * The bytes that a request asks for (RFC 9110, 13.1.5 and 14.2). `unsatisfiable` for a range
+ * without a byte; undefined for the whole: no range, several, another unit, a malformed one, or one
+ * of another state by `If-Range`.
  */
 export function parseRange(
   headers: IncomingHttpHeaders,
@@ -76,7 +72,6 @@ function matches(list: string, etag: string, comparison: 'strong' | 'weak'): boo
   return [...list.matchAll(ENTITY_TAG)].some(([, weak, tag]) => tag === etag && (comparison === 'weak' || weak === undefined));
 }
 
-/** The time of an HTTP date in milliseconds since 1970, or undefined for other text. */
 function parseHttpDate(text = ''): number | undefined {
   if (!HTTP_DATE.test(text)) return undefined;
   const time = Date.parse(text.endsWith('GMT') ? text : `${text} GMT`);

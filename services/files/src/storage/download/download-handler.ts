@@ -17,8 +17,8 @@ import { DOWNLOADS_PATH } from './download-url.ts';
 import { sendBody } from './send-body.ts';
 
 /**
- * Responds to a request for `/downloads/<token>`, and never rejects. `clientNetwork` is the
- * client's, as `networkOf` names it.
+ * Responds to a request for `/downloads/<token>`; never rejects. `clientNetwork` is as `networkOf`
+ * names it.
  */
 export type DownloadHandler = (
   req: IncomingMessage,
@@ -27,14 +27,12 @@ export type DownloadHandler = (
   clientNetwork: string,
 ) => Promise<void>;
 
-/** Longest stall, in milliseconds; a download as a whole may take any time. */
 const STALL_MS = 30_000;
 /** Until a client over a limit may retry: the time in which the gateway closes a slow reader. */
 const RETRY_MS = 10_000;
 const ALLOWED_METHODS = ['GET', 'HEAD'];
 const REJECTED_METHODS = ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
 
-/** A request for a file that exists. */
 interface Download {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
@@ -44,9 +42,7 @@ interface Download {
 
 /**
  * Serves files by the URLs that this service signed: GET and HEAD, ranges and preconditions as in
- * RFC 9110.
- *
- * @param stallTimeoutMs longest time in which nothing moves, in milliseconds
+ * RFC 9110. A download may take any time, but stall only for `stallTimeoutMs`.
  */
 export function createDownloadHandler(ctx: FilesContext, stallTimeoutMs = STALL_MS): DownloadHandler {
   const acquire = createDownloadQuota(ctx.limits.downloadsMax);
@@ -74,7 +70,6 @@ export function createDownloadHandler(ctx: FilesContext, stallTimeoutMs = STALL_
   };
 }
 
-/** Limits concurrent downloads per network, per file and in total. */
 function createDownloadQuota(max: number): (clientNetwork: string, fileId: string) => () => void {
   const ofNetwork = new ConcurrencyLimit(shareOf(max));
   const ofFile = new ConcurrencyLimit(shareOf(max));
@@ -106,7 +101,6 @@ function networkOfCaller(req: IncomingMessage, isService: boolean): string {
   return isService && typeof reported === 'string' ? reported : networkOf(canonicalIp(req.socket.remoteAddress));
 }
 
-/** Throws the same error for tokens that are forged or expired, and for deleted files. */
 async function findFile(ctx: FilesContext, url: string): Promise<StoredFile> {
   const path = url.split('?', 1)[0] as string;
   const id = ctx.downloadUrls.read(path.slice(path.lastIndexOf('/') + 1), ctx.clock());

@@ -6,12 +6,7 @@ export const LIFETIME_S_MAX = 3_600;
 
 /** Creates and reads URLs of files that the store does not serve itself (decisions 11). */
 export interface DownloadUrls {
-  /**
-   * A signed absolute URL of this service.
-   *
-   * @param fileId a UUID in canonical form
-   * @param expiresAt rounded up to the whole second
-   */
+  /** A signed absolute URL; the expiry is rounded up to the whole second. */
   create(fileId: string, expiresAt: Date): string;
   /** The file of a token, the end of such a URL; undefined where it is forged or expired. */
   read(token: string, now: Date): string | undefined;
@@ -29,8 +24,6 @@ const TOKEN = /^([\w-]{32})([\w-]{43})$/;
 /**
  * Signs with a key derived from the deployment's secret. A token is the file's id, the expiry and
  * an HMAC of both, so that a forged one costs no query.
- *
- * @param options.publicUrl where clients reach this service's paths
  */
 export function createDownloadUrls(options: { readonly secretKey: string; readonly publicUrl: string }): DownloadUrls {
   const key = deriveKey(options.secretKey, 'files/download-url');

@@ -6,10 +6,7 @@ import { bytesSent } from '../../files-metrics.ts';
 /**
  * Sends a body as fast as the client reads it, one chunk at a time. Where the bytes end early, are
  * too many, fail, or stall, it destroys the connection, so that the client sees a body that was cut
- * short. It always closes the source.
- *
- * @param options.byteSize bytes that the headers announced
- * @throws what went wrong, a client that went away included
+ * short. It always closes the source. Throws what went wrong, a vanished client included.
  */
 export async function sendBody(
   res: ServerResponse,

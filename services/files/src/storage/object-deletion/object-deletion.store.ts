@@ -32,7 +32,6 @@ export async function claimObjectDeletions(db: Db, { limit, claimMs }: Claim): P
   return rows.map((row) => row.object_key);
 }
 
-/** Ends the scheduled removal of objects that are removed. */
 export async function deleteObjectDeletions(db: Db, keys: readonly string[]): Promise<void> {
   await db.deleteFrom('object_deletion').where('object_key', 'in', keys).execute();
 }

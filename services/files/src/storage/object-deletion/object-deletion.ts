@@ -7,7 +7,6 @@ import { type Claim, claimObjectDeletions, deleteObjectDeletions } from './objec
 type Context = Pick<StorageContext, 'db' | 'store' | 'logger'>;
 type SweepContext = Context & { readonly limits: { readonly sweepIntervalMs: number } };
 
-/** Rows claimed by one statement. */
 const BATCH = 100;
 const CONCURRENT_REMOVALS = 8;
 
@@ -22,7 +21,6 @@ export async function removeObjects({ db, store, logger }: Context, keys: readon
   }
 }
 
-/** An object to remove, and what to do once it is removed. */
 interface Removal {
   readonly key: string;
   finish(): Promise<void>;
@@ -30,9 +28,7 @@ interface Removal {
 
 /**
  * Removes what abandoned uploads left, until none is left or the signal aborts. Failed removals are
- * retried by a later sweep.
- *
- * @throws where the database can't be queried
+ * retried by a later sweep. Throws where the database can't be queried.
  */
 export function sweepAbandonedUploads(ctx: SweepContext, signal: AbortSignal): Promise<void> {
   return sweep(ctx, 'abandoned_upload', signal, async (claim) => {
@@ -44,7 +40,6 @@ export function sweepAbandonedUploads(ctx: SweepContext, signal: AbortSignal): P
   });
 }
 
-/** Removes the objects of deleted files, likewise. */
 export function sweepObjectDeletions(ctx: SweepContext, signal: AbortSignal): Promise<void> {
   return sweep(ctx, 'deleted_object', signal, async (claim) => {
     const keys = await claimObjectDeletions(ctx.db, claim);

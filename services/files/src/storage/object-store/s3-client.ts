@@ -32,11 +32,9 @@ export interface S3Settings {
   readonly accessKeyId?: string | undefined;
   readonly secretAccessKey?: string | undefined;
   readonly forcePathStyle: boolean;
-  /** Longest time without a byte until a response begins, in milliseconds; 4,500 by default. */
   readonly stallMs?: number | undefined;
 }
 
-/** A bucket, and calls to it that end. */
 export interface S3Bucket {
   readonly client: S3Client;
   /** Signs the URLs for clients, and sends nothing: a signature includes the host. */

@@ -25,7 +25,11 @@ const settings = () => {
 /** Runs a check in this process; returns its exit code and its lines. */
 async function run(options: { repair?: boolean; skipChecksums?: boolean; force?: boolean } = {}, env = {}) {
   let text = '';
-  const output = { write: (part: string) => void (text += part) };
+  const output = {
+    write(part: string) {
+      text += part;
+    },
+  };
   const config = readFilesConfig({ ...settings(), ...env });
   const all = { repair: false, skipChecksums: false, force: false, ...options };
   const code = await runCheck(config, all, { command: 'check', out: output, err: output });

@@ -16,7 +16,6 @@ import {
   type Summary,
 } from './reconciler.ts';
 
-/** Exit codes of the command. */
 export const EXIT = { done: 0, left: 1, failed: 2 } as const;
 
 const CONNECTIONS_MAX = 4;
@@ -52,13 +51,11 @@ const DOUBTS = {
   objects: 'most objects belong to no file, as if this were another database than the one their files are in',
 } as const;
 
-/** The settings to check with, and the end of what they need. */
 export interface CheckTarget {
   readonly config: FilesConfig;
   close(): Promise<void>;
 }
 
-/** The command as it is called. */
 export interface CheckCommand {
   /** How, such as `npm run check-files --`, for the help. */
   readonly command: string;
@@ -72,9 +69,8 @@ interface Output {
 }
 
 /**
- * Runs a check as this process and sets its exit code. A signal, or the end of the script that
- * started this process, ends it immediately: each repair is one transaction, and the sweeper
- * removes objects that are left.
+ * Runs a check as this process and sets its exit code. A signal ends it immediately: each repair is
+ * one transaction, and the sweeper removes objects that are left.
  */
 export async function runCheckCommand({ command, args, open }: CheckCommand): Promise<void> {
   const fail = (text: string) => {
@@ -101,10 +97,7 @@ export async function runCheckCommand({ command, args, open }: CheckCommand): Pr
 
 /**
  * Checks the store that the settings name. Prints findings and a summary to `out`, progress to
- * `err`.
- *
- * @returns the exit code
- * @throws where the database or the store can't be used
+ * `err`. Returns the exit code. Throws where the database or the store can't be used.
  */
 export async function runCheck(
   config: FilesConfig,
@@ -147,7 +140,6 @@ function describeProgress({ files, bytesRead, objects, findings, repaired }: Cou
   return [...parts, ...(repaired > 0 ? [`${repaired} repaired`] : [])].join(', ');
 }
 
-/** The last lines of a run. */
 function describeSummary(
   { byKind, left, doubt }: Summary,
   counts: Counts,
@@ -166,7 +158,6 @@ function describeSummary(
   return lines.join('\n');
 }
 
-/** A size in the largest unit of which there is at least one. */
 function describeBytes(bytes: number): string {
   if (bytes < 1024) return countOf(bytes, 'byte');
   const power = Math.min(Math.floor(Math.log2(bytes) / 10), UNITS.length);

@@ -13,11 +13,9 @@ export interface ObjectRow {
   readonly displayName: string;
   readonly key: string;
   readonly byteSize: number;
-  /** SHA-256, 32 bytes. */
   readonly checksum: Buffer;
 }
 
-/** Files and what they take of the allowance. */
 export interface UsageFigures {
   readonly fileCount: number;
   readonly chargedMib: number;
@@ -33,7 +31,6 @@ export interface CheckedUsage {
 /** Sorts before every id. */
 export const FIRST_ID = '00000000-0000-0000-0000-000000000000';
 
-/** The next files and avatars by id. */
 export async function selectObjectRows(db: Db, after: string, limit: number): Promise<ObjectRow[]> {
   const { rows } = await sql<ObjectRow>`
     (select 'file' as type, id, application_id as "ownerId", application_id || '/' || id as key,
@@ -46,7 +43,6 @@ export async function selectObjectRows(db: Db, after: string, limit: number): Pr
   return rows;
 }
 
-/** Whether the row still exists and still has its object. */
 export async function hasRow(db: Db, { id }: ObjectRow): Promise<boolean> {
   const { rows } = await sql`
     select 1 from file where id = ${id} union all select 1 from avatar where id = ${id} and state = 'recorded'`.execute(db);

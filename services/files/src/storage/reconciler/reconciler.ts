@@ -23,7 +23,6 @@ export const FINDING_KINDS = [
 ] as const;
 export type FindingKind = (typeof FINDING_KINDS)[number];
 
-/** Database, store and usage that disagree. */
 export interface Finding {
   readonly kind: FindingKind;
   readonly text: string;
@@ -40,11 +39,9 @@ export interface ReconcileOptions {
   readonly force: boolean;
 }
 
-/** Progress, updated in place. */
 export const createCounts = () => ({ files: 0, avatars: 0, bytesRead: 0, objects: 0, applications: 0, findings: 0, repaired: 0 });
 export type Counts = ReturnType<typeof createCounts>;
 
-/** Follows a run. */
 export interface Observer {
   readonly counts: Counts;
   onFinding(finding: Finding): void;
@@ -53,7 +50,6 @@ export interface Observer {
 
 export interface Summary {
   readonly byKind: ReadonlyMap<FindingKind, number>;
-  /** Findings that still hold. */
   readonly left: number;
   /** Why nothing was repaired: most files have no intact object, or most objects no file. */
   readonly doubt: 'files' | 'objects' | undefined;
@@ -84,9 +80,8 @@ const DOUBT_MIN = 10;
 /**
  * Compares files, avatars, objects and recorded usage, and repairs what disagrees where `repair` is
  * set. Safe while uploads, deletions and other runs go on: every finding is confirmed after the
- * store was read, and again before its repair.
- *
- * @throws where the database or the store can't be used
+ * store was read, and again before its repair. Throws where the database or the store can't be
+ * used.
  */
 export async function reconcile(ctx: ReconcileContext, options: ReconcileOptions, observer: Observer): Promise<Summary> {
   const { counts } = observer;
@@ -100,7 +95,7 @@ export async function reconcile(ctx: ReconcileContext, options: ReconcileOptions
   };
   const run = { ...ctx, skipChecksums: options.skipChecksums, counts, report };
   await checkRows(run);
-  for await (const object of findUnknownObjects(ctx, () => void (counts.objects += 1))) report(toUnknown(run, object));
+  for await (const object of findUnknownObjects(ctx, counts)) report(toUnknown(run, object));
   await checkUsage(run);
   const doubt = options.repair && !options.force ? findDoubt(counts, byKind) : undefined;
   let left = counts.findings;
@@ -193,7 +188,6 @@ function toLost(run: Run, row: rows.ObjectRow, { kind, detail }: Fault): Finding
   return { kind: `${kind} object`, text: `${file}: ${detail}`, repair };
 }
 
-/** Deletes the file, or takes the avatar from its account. */
 async function removeRow(run: Run, row: rows.ObjectRow): Promise<'repaired' | 'gone'> {
   const fault = await inspect(run, row);
   if (!fault) return 'gone';
@@ -248,5 +242,4 @@ async function checkUsage({ db, counts, report }: Run): Promise<void> {
 
 const format = (n: number) => n.toLocaleString('en-US');
 
-/** A count with its noun in singular or plural. */
 export const countOf = (n: number, noun: string): string => `${format(n)} ${n === 1 ? noun : `${noun}s`}`;

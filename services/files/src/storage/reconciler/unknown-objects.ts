@@ -5,7 +5,6 @@ import { selectUnknownKeys } from './reconciler.store.ts';
 const BATCH = 1_000;
 /** Unfinished uploads to confirm in a second listing; the next run finds the others. */
 const UNFINISHED_MAX = 100_000;
-/** Keys in a log line. */
 const EXAMPLES_MAX = 10;
 
 type Context = Pick<StorageContext, 'db' | 'store'>;
@@ -13,16 +12,14 @@ type Context = Pick<StorageContext, 'db' | 'store'>;
 /**
  * Objects and unfinished uploads without a row. Rows are queried after the listing, and each object
  * is confirmed after that, so uploads and deletions under way are not among them.
- *
- * @param onObject called for each object of the store
  */
-export async function* findUnknownObjects(ctx: Context, onObject = () => {}): AsyncGenerator<StoredObject> {
+export async function* findUnknownObjects(ctx: Context, counts = { objects: 0 }): AsyncGenerator<StoredObject> {
   const unfinished = new Set<string>();
   for await (const batch of inBatches(ctx.store.list())) {
     const keys = batch.map(({ key }) => key);
     const unknown = await selectUnknownKeys(ctx.db, keys);
     for (const object of batch) {
-      if (!object.unfinished) onObject();
+      if (!object.unfinished) counts.objects += 1;
       if (!unknown.has(object.key)) continue;
       if (!object.unfinished && (await ctx.store.stat(object.key))) yield object;
       if (object.unfinished && unfinished.size < UNFINISHED_MAX) unfinished.add(object.key);

@@ -3,14 +3,12 @@ import { errors } from '../../errors.ts';
 import { isDeleted } from '../application/deleted-application.store.ts';
 import { type ClaimedIntent, renewLease } from './upload-intent.store.ts';
 
-/** Renewals per lease: two may fail. */
 const RENEWALS = 3;
 
 /**
- * Renews the lease of an upload until it is released.
- *
- * @returns a signal that aborts at the deadline with `upload_timeout`, and when the lease is lost:
- *   with `application_not_found` where the application was deleted, else with `upload_interrupted`
+ * Renews the lease of an upload until it is released. The signal aborts at the deadline with
+ * `upload_timeout`, and when the lease is lost: with `application_not_found` where the application
+ * was deleted, else with `upload_interrupted`.
  */
 export function keepLease({ db, limits, logger }: FilesContext, { id, applicationId, remainingMs }: ClaimedIntent) {
   const abort = new AbortController();

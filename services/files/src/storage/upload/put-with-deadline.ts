@@ -12,10 +12,9 @@ export class Overdue extends Error {
 }
 
 /**
- * Stores the body of an upload as an object.
- *
- * @throws DomainError why the body failed, or the signal's reason; `dependency_unavailable` where
- *   the store failed; {@link Overdue} where the store goes on after the signal aborted
+ * Stores the body of an upload as an object. Throws why the body failed, or the signal's reason;
+ * `dependency_unavailable` where the store failed; Overdue where the store goes on after the signal
+ * aborted.
  */
 export async function putWithDeadline(
   { store, logger }: Pick<FilesContext, 'store' | 'logger'>,

@@ -19,14 +19,12 @@ const CLEAN_UP_MS_MAX = 2_000;
 /** When the sweeper removes again what a failed store may have finished late, in leases. */
 const SECOND_REMOVAL_LEASES = 6;
 
-/** The response to an upload, as `UploadFileResponse` has it. */
 export interface UploadResponse {
   readonly id: string;
   readonly byteSize: bigint;
   readonly checksum: Buffer;
 }
 
-/** Takes the bytes of an upload. Rejects with a DomainError, or an unexpected error. */
 export type ReceiveUpload = (ticket: string, body: Readable, requestId: string) => Promise<UploadResponse>;
 
 export function createReceiveUpload(ctx: FilesContext): ReceiveUpload {
@@ -48,12 +46,7 @@ export function createReceiveUpload(ctx: FilesContext): ReceiveUpload {
 
 /**
  * Stores the bytes of an upload and makes the file, or leaves nothing (specification 4.2, decisions
- * 7).
- *
- * @throws `upload_ticket_invalid` for a ticket that was never issued, was used, or is too old; what
- *   {@link VerifiedBody} and {@link commitUpload} throw; `upload_timeout`; `upload_interrupted`;
- *   `dependency_unavailable` when the store fails, or the apps service is unreachable until the
- *   deadline
+ * 7). Throws `upload_ticket_invalid` for a ticket that was never issued, was used, or is too old.
  */
 async function receive(ctx: FilesContext, ticket: string, source: Readable, requestId: string): Promise<StoredUpload> {
   const intent = await claimIntent(ctx.db, hashTicket(ticket), ctx.limits.uploadLeaseMs);
@@ -84,11 +77,8 @@ async function receive(ctx: FilesContext, ticket: string, source: Readable, requ
 }
 
 /**
- * Ends a failed upload: frees the account's lease and removes what was stored.
- *
- * @param mayFinishLater whether the store may yet finish what it was asked
- * @returns `committed` where it did not fail after all; `unknown` where the database can't be
- *   queried, so that the sweeper decides later
+ * Frees the lease of a failed upload and removes what was stored. Returns `committed` where it did
+ * not fail after all, and `unknown` where the database can't be queried.
  */
 async function abandon(
   ctx: FilesContext,

@@ -10,7 +10,6 @@ import { bytesReceived } from '../../files-metrics.ts';
 /** Bytes from which the media type is sniffed; as many as the library asks for. */
 const HEAD_BYTES = 4_100;
 
-/** What a body must be. */
 export interface BodyExpectation {
   /** Sizes that a body must not exceed, and the errors that it fails with then. */
   readonly limits: ReadonlyArray<readonly [byteSizeMax: number, error: () => DomainError]>;
@@ -25,11 +24,9 @@ export interface BodyExpectation {
  * since the sender still gets a response.
  */
 export class VerifiedBody implements AsyncIterable<Uint8Array> {
-  /** Bytes read so far. */
   byteSize = 0;
   /** SHA-256 of the whole, once it ended properly. */
   checksum: Buffer = Buffer.alloc(0);
-  /** Why it did not end properly. */
   error: unknown;
   readonly #source: Readable;
   readonly #expected: BodyExpectation;
@@ -43,7 +40,6 @@ export class VerifiedBody implements AsyncIterable<Uint8Array> {
     this.#signal = signal;
   }
 
-  /** The first bytes. */
   get head(): Buffer {
     return Buffer.concat(this.#head).subarray(0, HEAD_BYTES);
   }
@@ -76,10 +72,8 @@ type Body = Readable & { readonly complete?: boolean };
 
 /**
  * The chunks of a stream until its proper end. A stream's own iterator would close the stream, and
- * would not end when the signal aborts. The memory of a request's chunk is released when the next
- * one is read.
- *
- * @throws the signal's reason; `upload_interrupted` where the stream broke off
+ * ignore the signal. The memory of a request's chunk is released when the next one is read. Throws
+ * the signal's reason; `upload_interrupted` where the stream broke off.
  */
 async function* readChunks(body: Body, signal: AbortSignal): AsyncGenerator<Uint8Array> {
   const options = { signal, close: ['end', 'close'], highWaterMark: 1, lowWaterMark: 1 };

@@ -11,10 +11,8 @@ import { createSetAvatar } from './set-avatar.client.ts';
 
 const QUEUE = 'avatar';
 
-/** Time that a job takes beside decoding, in milliseconds. */
 const JOB_SLACK_MS = 5_000;
 
-/** Avatars, composed and not yet started. */
 export interface Avatars {
   readonly receive: ReceiveAvatar;
   sweep(signal: AbortSignal): Promise<void>;
