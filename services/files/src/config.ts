@@ -14,7 +14,7 @@ import { z } from 'zod';
 
 const limit = (fallback: number, max = 1_000_000_000) => integerSetting(1, max).default(fallback);
 
-/** What the service needs in either shape. Limits are those of decisions 9. */
+/** Settings in either shape. Limits are those of decisions 9. */
 const serviceSettings = z.object({
   DATABASE_URL: urlSetting('postgres:', 'postgresql:'),
   DATABASE_POOL_MAX: integerSetting(1, 1_000).default(10),
@@ -26,22 +26,11 @@ const serviceSettings = z.object({
   FILE_COUNT_LIMIT: limit(100),
   FILE_SIZE_LIMIT_MIB: limit(150, 1_000_000),
   UPLOAD_DEADLINE_SECONDS: limit(180, 86_400),
-  /** How long the account's lease of an upload outlives a process that died. */
-  UPLOAD_LEASE_SECONDS: limit(10, 3_600),
-  /** Downloads through one process; each takes a descriptor and up to 128 KiB. */
-  DOWNLOADS_AT_ONCE: limit(200, 100_000),
-  /** Avatars: what may be sent, and what is made of it where. */
-  AVATAR_SIZE_LIMIT_KIB: limit(3_072, 65_536),
+  /** Where avatars are made: in this process or in avatar workers. */
   AVATAR_WORKER: z.enum(['inside', 'apart'], 'must be inside or apart').default('inside'),
-  /**
-   * Each takes a process and up to 400 MiB with what takes most of all that may be sent, 120 to 180
-   * with photographs.
-   */
+  /** Each takes a process and up to 400 MiB, 120 to 180 with photographs. */
   AVATAR_DECODES_AT_ONCE: limit(2, 64),
-  AVATARS_AT_ONCE: limit(64, 10_000),
-  SWEEP_INTERVAL_SECONDS: limit(30, 3_600),
   OBJECT_STORE: z.enum(['disk', 's3'], 'must be disk or s3').default('disk'),
-  /** Folder of the files on disk. */
   OBJECTS_DIR: z.string().optional(),
   S3_ENDPOINT: urlSetting('http:', 'https:').optional(),
   /** Where clients reach the same server, for the URLs that they download from. */
@@ -55,36 +44,31 @@ const serviceSettings = z.object({
   LOG_LEVEL: logLevelSetting.default('info'),
 });
 
-/** What it needs besides as a process of its own. */
 const processConfig = serviceSettings.extend({
   ...processSettings({ port: 8084, grpcPort: 9084 }),
   APPS_URL: serviceUrlSetting,
   IDENTITY_URL: serviceUrlSetting,
 });
 
-/** What the worker of avatars needs: nothing is signed by it, and it asks nothing of apps. */
+/** The avatar worker signs nothing and does not call apps. */
 const workerConfig = processConfig.omit({ SECRET_KEY: true, APPS_URL: true });
 
 export type FilesConfig = z.output<typeof serviceSettings>;
 export type AvatarWorkerConfig = Omit<FilesConfig, 'SECRET_KEY'>;
 export type FilesProcessConfig = z.output<typeof processConfig>;
 
-/** Reads the service's settings. Throws ConfigError. */
 export function readFilesConfig(env: NodeJS.ProcessEnv): FilesConfig {
   return readWithObjectStore(serviceSettings, env);
 }
 
-/** Reads the settings of the service as a process. Throws ConfigError. */
 export function readFilesProcessConfig(env: NodeJS.ProcessEnv): FilesProcessConfig {
   return readProcessConfig(processConfig, env, () => readWithObjectStore(processConfig, env));
 }
 
-/** Reads the settings of the worker of avatars as a process. Throws ConfigError. */
 export function readAvatarWorkerConfig(env: NodeJS.ProcessEnv): z.output<typeof workerConfig> {
   return readProcessConfig(workerConfig, env, () => readWithObjectStore(workerConfig, env));
 }
 
-/** Reads settings, and checks those of the chosen store. Throws ConfigError with all problems. */
 function readWithObjectStore<T extends z.ZodObject>(schema: T, env: NodeJS.ProcessEnv): z.output<T> {
   const [config] = readTogether(
     () => readConfig(schema, env),
@@ -93,18 +77,12 @@ function readWithObjectStore<T extends z.ZodObject>(schema: T, env: NodeJS.Proce
   return config;
 }
 
-function checkObjectStore({
-  OBJECT_STORE,
-  OBJECTS_DIR,
-  S3_BUCKET,
-  S3_ACCESS_KEY_ID,
-  S3_SECRET_ACCESS_KEY,
-}: NodeJS.ProcessEnv): void {
-  const store = OBJECT_STORE || 'disk';
+function checkObjectStore(env: NodeJS.ProcessEnv): void {
+  const store = env.OBJECT_STORE || 'disk';
   const problems: string[] = [];
-  if (store === 'disk' && !OBJECTS_DIR) problems.push('OBJECTS_DIR is required for OBJECT_STORE=disk');
-  if (store === 's3' && !S3_BUCKET) problems.push('S3_BUCKET is required for OBJECT_STORE=s3');
-  if (store === 's3' && !S3_ACCESS_KEY_ID !== !S3_SECRET_ACCESS_KEY) {
+  if (store === 'disk' && !env.OBJECTS_DIR) problems.push('OBJECTS_DIR is required for OBJECT_STORE=disk');
+  if (store === 's3' && !env.S3_BUCKET) problems.push('S3_BUCKET is required for OBJECT_STORE=s3');
+  if (store === 's3' && !env.S3_ACCESS_KEY_ID !== !env.S3_SECRET_ACCESS_KEY) {
     problems.push('S3_ACCESS_KEY_ID and S3_SECRET_ACCESS_KEY must be set both or not at all');
   }
   if (problems.length > 0) throw new ConfigError(problems.join('\n'));

@@ -1,37 +1,79 @@
+import type { Transport } from '@connectrpc/connect';
+import { createDatabase } from '@latchkey/kit/database/database';
 import type { Logger } from '@latchkey/kit/log/logger';
+import { stopAll } from '@latchkey/kit/process/lifecycle';
 import type { Kysely } from 'kysely';
 import type pg from 'pg';
-import type { AvatarLimits } from './avatars/avatar-limits.ts';
+import { type AvatarLimits, createAvatarLimits } from './avatars/avatar-limits.ts';
+import type { AvatarWorkerConfig, FilesConfig } from './config.ts';
 import type { FilesDatabase } from './db/schema.ts';
+import { createFindOwned } from './storage/application/application.client.ts';
 import type { FindOwnedApplications } from './storage/application/owned-application.ts';
-import type { DownloadUrls } from './storage/download/download-url.ts';
+import { createDownloadUrls, type DownloadUrls } from './storage/download/download-url.ts';
+import { createObjectStore } from './storage/object-store/create-object-store.ts';
 import type { ObjectStore } from './storage/object-store/object-store.ts';
 
-/** Limits of decisions 9, in the units they are used in. */
+export const SCHEMA = 'files';
+
+/** How long an account's lease outlives the process of its upload. */
+const UPLOAD_LEASE_MS = 10_000;
+/** Downloads of one process; each takes a descriptor and up to 128 KiB. */
+const DOWNLOADS_MAX = 200;
+/** Pause between two sweeps, and how long a sweeper's claim on a row lasts. */
+const SWEEP_INTERVAL_MS = 30_000;
+
+/** Limits of files (decisions 9), in the units they are used in. */
 export interface FileLimits {
   readonly allowanceMib: number;
   readonly fileCountMax: number;
   readonly byteSizeMax: number;
   readonly uploadDeadlineMs: number;
-  /** How long a lease is good for unless it is renewed. */
   readonly uploadLeaseMs: number;
-  /** Most downloads that may be open in one process. */
-  readonly downloadsAtOnce: number;
-  /** How often what is left over is looked for. */
+  readonly downloadsMax: number;
   readonly sweepIntervalMs: number;
 }
 
-/** What the use cases of this service work on. */
-export interface FilesContext {
+export interface StorageContext {
   readonly db: Kysely<FilesDatabase>;
-  /** For the few statements that are worth a name. */
+  /** For prepared statements. */
   readonly pool: pg.Pool;
   readonly store: ObjectStore;
-  /** Which of some applications are the account's, asked of the apps service. */
+  readonly avatarLimits: AvatarLimits;
+  readonly logger: Logger;
+}
+
+export interface FilesContext extends StorageContext {
   readonly findOwned: FindOwnedApplications;
   readonly downloadUrls: DownloadUrls;
   readonly limits: FileLimits;
-  readonly avatarLimits: AvatarLimits;
   readonly clock: () => Date;
-  readonly logger: Logger;
+}
+
+/** Opens the database and the object store. Nothing is connected before the first use. */
+export function openStorage(config: AvatarWorkerConfig, logger: Logger): { ctx: StorageContext; close(): Promise<void> } {
+  const { DATABASE_URL: url, DATABASE_POOL_MAX: poolMax } = config;
+  const database = createDatabase<FilesDatabase>({ url, schema: SCHEMA, poolMax, logger });
+  const store = createObjectStore(config);
+  const close = () => stopAll(store.close, () => database.close());
+  return { ctx: { db: database.db, pool: database.pool, store, avatarLimits: createAvatarLimits(config), logger }, close };
+}
+
+export function openContext(config: FilesConfig, appsTransport: Transport, logger: Logger, clock = () => new Date()) {
+  const { ctx: storage, close } = openStorage(config, logger);
+  const ctx: FilesContext = {
+    ...storage,
+    findOwned: createFindOwned(appsTransport),
+    downloadUrls: createDownloadUrls({ secretKey: config.SECRET_KEY, publicUrl: config.PUBLIC_URL }),
+    limits: {
+      allowanceMib: config.STORAGE_ALLOWANCE_MIB,
+      fileCountMax: config.FILE_COUNT_LIMIT,
+      byteSizeMax: config.FILE_SIZE_LIMIT_MIB * 1024 * 1024,
+      uploadDeadlineMs: config.UPLOAD_DEADLINE_SECONDS * 1_000,
+      uploadLeaseMs: UPLOAD_LEASE_MS,
+      downloadsMax: DOWNLOADS_MAX,
+      sweepIntervalMs: SWEEP_INTERVAL_MS,
+    },
+    clock,
+  };
+  return { ctx, close };
 }

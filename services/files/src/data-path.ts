@@ -7,7 +7,7 @@ import type { FilesContext } from './context.ts';
 import { createDownloadHandler, type DownloadHandler, downloadRoutes } from './storage/download/download-handler.ts';
 import { createReceiveUpload, type ReceiveUpload } from './storage/upload/receive-upload.ts';
 
-/** The way of bytes, which do not travel as messages (architecture 4). */
+/** Uploads and downloads, whose bytes do not travel as messages (architecture 4). */
 export interface FilesDataPath {
   readonly upload: ReceiveUpload;
   readonly uploadAvatar: ReceiveAvatar;
@@ -18,7 +18,6 @@ export function createDataPath(ctx: FilesContext, uploadAvatar: ReceiveAvatar): 
   return { upload: createReceiveUpload(ctx), uploadAvatar, download: createDownloadHandler(ctx) };
 }
 
-/** The data path over HTTP. */
 export function dataPathRoutes({ upload, uploadAvatar, download }: FilesDataPath): HttpRoute[] {
   const uploads = bodyRoute({
     path: '/uploads',

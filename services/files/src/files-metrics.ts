@@ -20,7 +20,7 @@ export const downloadsOpen = new Gauge({
 
 export const downloadsMax = new Gauge({
   name: 'latchkey_downloads_max',
-  help: 'Downloads beyond which others are refused here (DOWNLOADS_AT_ONCE).',
+  help: 'Downloads beyond which others are rejected here.',
 });
 
 export const bytesSent = new Counter({
@@ -28,7 +28,6 @@ export const bytesSent = new Counter({
   help: 'Bytes of files that were sent to clients.',
 });
 
-/** What there is for the sweeper to find. */
 export type SweepKind = 'abandoned_upload' | 'deleted_object' | 'avatar';
 
 export const sweepRemoved = new Counter({

@@ -1,134 +1,102 @@
-import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { startHttpServer, startTestServer } from '@latchkey/kit/testing/servers';
+import { Readable } from 'node:stream';
+import type { ServiceImpl } from '@connectrpc/connect';
+import { createLogger } from '@latchkey/kit/log/logger';
+import { createBodyClient } from '@latchkey/kit/rpc/client/body-client';
+import { rpcRoute } from '@latchkey/kit/rpc/route';
+import { startRpcServer } from '@latchkey/kit/rpc/server/server';
+import { UploadAvatarResponseSchema } from '@latchkey/proto/latchkey/files/v1/avatar_pb';
+import { AccountService } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import { createEmptyTestDatabase } from '@latchkey/testkit/database';
 import { eventually } from '@latchkey/testkit/eventually';
 import { testRedis } from '@latchkey/testkit/redis';
-import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { type Command, runMain } from './testing/command.ts';
-import { storeFile } from './testing/stored-file.ts';
-import { SECRET_KEY, startTestFiles } from './testing/test-files.ts';
+import { expect, it, onTestFinished } from 'vitest';
+import { createFakeIdentity } from './testing/avatar/fake-identity.ts';
+import { plainImage } from './testing/avatar/images.ts';
+import { listening, runMain } from './testing/command.ts';
+import { migrateFiles, SECRET_KEY } from './testing/test-files.ts';
 
-let settings: Record<string, string>;
-beforeAll(async () => {
-  const database = await createEmptyTestDatabase();
-  const objectsDir = await mkdtemp(join(tmpdir(), 'latchkey-objects-'));
-  settings = {
-    DATABASE_URL: database.url,
-    REDIS_URL: (await testRedis()).url,
-    SECRET_KEY,
-    OBJECTS_DIR: objectsDir,
-    SERVICE_CREDENTIALS: 'service-credential-of-32-characters',
-    APPS_URL: 'http://127.0.0.1:1',
-    IDENTITY_URL: 'http://127.0.0.1:1',
-    HOST: '127.0.0.1',
-    PORT: '0',
-    GRPC_PORT: '0',
-  };
-  return async () => {
-    await database.drop();
-    await rm(objectsDir, { recursive: true, force: true });
-  };
-});
+const CREDENTIAL = 'service-credential-of-32-characters';
+const identity = createFakeIdentity();
 
-/** The base URL that the log tells of. */
-function listening({ stdout, stderr }: Command): Promise<string> {
-  return eventually(
-    () => {
-      const port = /"port":(\d+)[^\n]*"msg":"listening"/.exec(stdout())?.[1];
-      if (port === undefined) throw new Error(`It does not listen: ${stdout()}${stderr()}`);
-      return `http://127.0.0.1:${port}`;
-    },
-    { timeoutMs: 15_000 },
-  );
+/** A service that another calls, on one port whatever credential it accepts. */
+function createPeer() {
+  let server: Awaited<ReturnType<typeof startRpcServer>> | undefined;
+  onTestFinished(() => server?.stop());
+  return async (credential: string) => {
+    const port = server?.port ?? 0;
+    await server?.stop();
+    server = await startRpcServer({
+      routes: [rpcRoute(AccountService, identity.impl as ServiceImpl<typeof AccountService>)],
+      logger: createLogger('peer', 'silent'),
+      credentials: [credential],
+      checkReady: async () => undefined,
+      host: '127.0.0.1',
+      port,
+      grpcPort: 0,
+    });
+    return `http://127.0.0.1:${server.port}`;
+  };
 }
 
-describe('the process', { timeout: 30_000 }, () => {
-  it('serves, downloads without a credential and the rest with one, and ends well on SIGTERM', async () => {
-    const command = runMain(settings);
-    const baseUrl = await listening(command);
-    expect((await fetch(`${baseUrl}/readyz`)).status).toBe(200);
-    const download = await fetch(`${baseUrl}/downloads/forged`, { headers: { 'x-request-id': 'mine' } });
-    expect([download.status, download.headers.get('x-request-id'), await download.json()]).toEqual([
-      404,
-      'mine',
-      { success: false, code: 'not_found', message: 'Not found' },
-    ]);
-    expect((await fetch(`${baseUrl}/downloads/forged`, { method: 'DELETE' })).status).toBe(405);
-    expect((await fetch(`${baseUrl}/downloads/forged`)).headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/);
-    expect((await fetch(`${baseUrl}/uploads`, { method: 'PUT', body: 'x' })).status).toBe(401);
-    const headers = { authorization: `Bearer ${settings.SERVICE_CREDENTIALS}`, 'x-upload-ticket': 'forged' };
-    expect((await fetch(`${baseUrl}/uploads`, { method: 'PUT', body: 'x', headers })).status).toBe(400);
-    command.child.kill('SIGTERM');
-    expect(await command.ended).toMatchObject({ code: 0, signal: null, stderr: '' });
-    expect(command.stdout()).not.toContain('/downloads/forged');
-    const lines = command.stdout().split('\n');
-    const levels = lines.filter((line) => line.includes('upload_ticket_invalid')).map((line) => JSON.parse(line).level);
-    expect(levels).toEqual([30, 30]);
-  });
-
-  it.each([
-    ['the service', []],
-    ['the worker', ['avatar-worker']],
-  ])('is not ready until another has migrated its schema, and then is: %s', async (_title, args) => {
-    const database = await createEmptyTestDatabase();
-    const own = { ...settings, DATABASE_URL: database.url, MIGRATE_ON_START: 'false' };
-    const command = runMain(own, ...args);
-    const baseUrl = await listening(command);
-    const statusOf = async (path: string) => (await fetch(`${baseUrl}${path}`)).status;
-    expect([await statusOf('/healthz'), await statusOf('/readyz')]).toEqual([200, 503]);
-    expect(await runMain(own, 'migrate').ended).toMatchObject({ code: 0, stdout: expect.stringMatching(/^Applied .*-files/) });
-    expect(await statusOf('/readyz')).toBe(200);
-    await eventually(() => expect(command.stdout()).toContain('the schema is up to date"'));
-    command.child.kill('SIGTERM');
-    expect(await command.ended).toMatchObject({ code: 0 });
-    expect(command.stdout()).not.toContain('does not exist');
+it('the service and the avatar worker run as processes', { timeout: 60_000 }, async () => {
+  const database = await createEmptyTestDatabase();
+  const objectsDir = await mkdtemp(join(tmpdir(), 'latchkey-objects-'));
+  onTestFinished(async () => {
     await database.drop();
+    await rm(objectsDir, { recursive: true, force: true });
   });
+  const [acceptAtApps, acceptAtIdentity] = [createPeer(), createPeer()];
+  const [APPS_URL, IDENTITY_URL] = [await acceptAtApps('another'), await acceptAtIdentity(CREDENTIAL)];
+  const settings = {
+    ...{ DATABASE_URL: database.url, REDIS_URL: (await testRedis()).url, SECRET_KEY, OBJECTS_DIR: objectsDir },
+    ...{ SERVICE_CREDENTIALS: CREDENTIAL, APPS_URL, IDENTITY_URL, HOST: '127.0.0.1', PORT: '0', GRPC_PORT: '0' },
+    ...{ MIGRATE_ON_START: 'false', AVATAR_WORKER: 'apart' },
+  };
+  const [service, worker] = [runMain(settings), runMain(settings, 'avatar-worker')];
+  const [baseUrl, workerUrl] = await Promise.all([listening(service), listening(worker)]);
+  const statusOf = async (path: string) => (await fetch(baseUrl + path)).status;
+  const ready = async () => [await statusOf('/readyz'), (await fetch(`${workerUrl}/readyz`)).status];
 
-  it.each([
-    ['the service', 'APPS_URL', []],
-    ['the service', 'IDENTITY_URL', []],
-    ['the worker', 'IDENTITY_URL', ['avatar-worker']],
-  ])('is not ready while another rejects its credential: %s at %s', async (_title, urlName, args) => {
-    const { url } = await startTestServer([], { credentials: ['another'] });
-    const command = runMain({ ...settings, [urlName]: url }, ...args);
-    const baseUrl = await listening(command);
-    expect((await fetch(`${baseUrl}/readyz`)).status).toBe(503);
-    await eventually(() => expect(command.stdout()).toContain(`${urlName.slice(0, -4).toLowerCase()} refuses the credential`));
-  });
+  expect([await statusOf('/healthz'), ...(await ready())], 'not ready before the migration').toEqual([200, 503, 503]);
+  await migrateFiles(database.url);
+  const becomes = (...statuses: number[]) => eventually(async () => expect(await ready()).toEqual(statuses));
+  // Neither is ready while a service that it calls rejects its credential.
+  await becomes(503, 200);
+  await Promise.all([acceptAtApps(CREDENTIAL), acceptAtIdentity('another')]);
+  await becomes(503, 503);
+  await acceptAtIdentity(CREDENTIAL);
+  await becomes(200, 200);
 
-  it('does not take another folder for its store while the database has files, unless told that they are lost', async () => {
-    const files = await startTestFiles();
-    onTestFinished(() => files.stop());
-    await storeFile(files, files.createOwned());
-    const elsewhere = join(files.objectsDir, 'mistyped');
-    const own = { ...settings, DATABASE_URL: files.url, OBJECTS_DIR: elsewhere };
-    const sentence = `The database has files, and OBJECTS_DIR ${elsewhere} has none`;
-    expect(await runMain(own).ended).toMatchObject({ code: 1, stdout: expect.stringContaining(sentence) });
-    expect(await readdir(files.objectsDir)).not.toContain('mistyped');
-    await mkdir(join(elsewhere, 'objects'), { recursive: true });
-    await listening(runMain(own));
-  });
+  const download = await fetch(`${baseUrl}/downloads/forged`, { headers: { 'x-request-id': 'mine' } });
+  const notFound = { success: false, code: 'not_found', message: 'Not found' };
+  expect([download.status, download.headers.get('x-request-id'), await download.json()]).toEqual([404, 'mine', notFound]);
+  expect((await fetch(`${baseUrl}/downloads/forged`, { method: 'DELETE' })).status).toBe(405);
+  expect((await fetch(`${baseUrl}/downloads/forged`)).headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/);
+  const put = { method: 'PUT', body: 'x' };
+  expect((await fetch(`${baseUrl}/uploads`, put)).status).toBe(401);
+  const headers = { authorization: `Bearer ${CREDENTIAL}`, 'x-upload-ticket': 'forged' };
+  expect((await fetch(`${baseUrl}/uploads`, { ...put, headers })).status).toBe(400);
+  expect((await fetch(`${workerUrl}/avatars`, { ...put, headers })).status, 'the worker answers probes only').toBe(404);
 
-  it('does not start with a bucket that the store rejects, and says what to do', async () => {
-    const url = await startHttpServer((_req, res) => void res.writeHead(403).end());
-    const s3 = { OBJECT_STORE: 's3', S3_BUCKET: 'uploads', S3_ENDPOINT: url, S3_FORCE_PATH_STYLE: 'true' };
-    const keys = { S3_ACCESS_KEY_ID: 'the-id', S3_SECRET_ACCESS_KEY: 'the-secret' };
-    const { code, stdout } = await runMain({ ...settings, ...s3, ...keys }).ended;
-    expect(code).toBe(1);
-    expect(stdout).toContain(`${url} denies access to S3 bucket \`uploads\`. Correct S3_ACCESS_KEY_ID`);
-    expect(stdout).not.toMatch(/the-id|the-secret/);
-  });
+  const accountId = randomUUID();
+  const image = await plainImage(40, 40).png().toBuffer();
+  const call = { path: '/avatars', headers: { 'x-account-id': accountId }, body: Readable.from([image]), byteSize: image.length };
+  const client = createBodyClient(baseUrl, CREDENTIAL);
+  const uploaded = await client.send({ ...call, requestId: 'request-1', timeoutMs: 15_000 }, UploadAvatarResponseSchema);
+  expect(uploaded.avatarId).toBe(identity.avatarOf(accountId));
 
-  it('does not start with wrong settings, and names all of them', async () => {
-    const wrong = { OBJECTS_DIR: '', APPS_URL: 'x', S3_PUBLIC_ENDPOINT: 'localhost:7070', SECRET_KEY: 'short' };
-    const { code, stderr } = await runMain({ ...settings, ...wrong }).ended;
-    expect(code).toBe(1);
-    expect(stderr).toMatch(/SECRET_KEY must have at least 32 characters/);
-    expect(stderr).toMatch(/APPS_URL must be a URL that starts with http/);
-    expect(stderr).toMatch(/S3_PUBLIC_ENDPOINT must be a URL that starts with http/);
-    expect(stderr).not.toContain('short');
-  });
+  for (const { child, ended } of [worker, service]) {
+    child.kill('SIGTERM');
+    expect(await ended).toMatchObject({ code: 0, signal: null, stderr: '' });
+  }
+  expect(service.stdout()).not.toMatch(/\/downloads\/forged|does not exist/);
+  const rejections = service
+    .stdout()
+    .split('\n')
+    .filter((line) => line.includes('upload_ticket_invalid'));
+  expect(rejections.map((line) => JSON.parse(line).level)).toEqual([30, 30]);
 });

@@ -1,14 +1,13 @@
 import { runProgram } from '@latchkey/kit/process/commands';
 import { stopAll } from '@latchkey/kit/process/lifecycle';
 import { migrateCommand } from '@latchkey/kit/process/migrate-command';
-import { runService } from '@latchkey/kit/process/run-service';
+import { runService, runService } from '@latchkey/kit/process/run-service';
 import { requireCredentialAccepted } from '@latchkey/kit/rpc/client/peer-readiness';
 import { createServiceTransport } from '@latchkey/kit/rpc/client/service-transport';
-import { createAvatarWorkerService } from './avatars/avatar-worker.compose.ts';
-import { SCHEMA } from './compose.ts';
 import { readAvatarWorkerConfig, readFilesConfig, readFilesProcessConfig } from './config.ts';
+import { SCHEMA } from './context.ts';
 import { migrations } from './db/migrations/index.ts';
-import { createFilesService } from './service.ts';
+import { createAvatarWorkerService, createFilesService } from './service.ts';
 import { runCheckCommand } from './storage/reconciler/check-command.ts';
 
 const PROGRAM = 'node services/files/src/main.ts';

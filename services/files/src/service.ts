@@ -1,48 +1,46 @@
 import type { Transport } from '@connectrpc/connect';
 import { auditRoute } from '@latchkey/audit/audit.rpc';
 import { createAuditSweeper } from '@latchkey/audit/sweeper';
-import { createDataService, type DataService } from '@latchkey/kit/database/data-service';
+import { type BackgroundWork, createDataService, type DataService } from '@latchkey/kit/database/data-service';
 import { createLogger, type Logger } from '@latchkey/kit/log/logger';
-import { createSweeper } from '@latchkey/kit/process/sweeper';
+import type { RpcService } from '@latchkey/kit/process/run-service';
+import { createSweeper, type Sweep } from '@latchkey/kit/process/sweeper';
 import { DEADLINE_MS_MAX, rpcRoute } from '@latchkey/kit/rpc/route';
 import type { HttpRoute } from '@latchkey/kit/rpc/server/http-route';
 import { AvatarService } from '@latchkey/proto/latchkey/files/v1/avatar_pb';
 import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
+import { type Avatars, createAvatars, createAvatarWorker } from './avatars/avatar.queue.ts';
 import { avatarRpc } from './avatars/avatar.rpc.ts';
-import { createAvatars } from './avatars/avatars.compose.ts';
-import { openContext, SCHEMA } from './compose.ts';
-import type { FilesConfig } from './config.ts';
+import { DECODE_MS } from './avatars/avatar-limits.ts';
+import type { AvatarWorkerConfig, FilesConfig } from './config.ts';
+import { type FilesContext, openContext, openStorage, SCHEMA } from './context.ts';
 import { createDataPath, dataPathRoutes, type FilesDataPath } from './data-path.ts';
 import { migrations } from './db/migrations/index.ts';
 import { createDeletionFollower } from './storage/application/deleted-application.consumer.ts';
 import { purgeTombstones } from './storage/application/deleted-application.ts';
 import { fileRpc } from './storage/file/file.rpc.ts';
+import { sweepAbandonedUploads, sweepObjectDeletions } from './storage/object-deletion/object-deletion.ts';
 import { checkStore } from './storage/object-store/check-store.ts';
 import { reportUnknownObjects } from './storage/reconciler/unknown-objects.ts';
-import { sweepAbandonedUploads, sweepObjectDeletions } from './storage/sweep/sweep.ts';
 
 /** The files service. Redis and the object store may be down. */
 export interface FilesService extends DataService {
   readonly name: 'files';
   /** Routes for bodies over HTTP, beside the RPC routes. */
   readonly httpRoutes: readonly HttpRoute[];
-  /** The same for callers in this process. */
   readonly dataPath: FilesDataPath;
   /** Longest time that an ordered stop may take, in milliseconds: running uploads may end. */
   readonly stopTimeoutMs: number;
 }
 
-/** What the service is composed with. All but the transports has a default. */
 export interface FilesDeps {
-  /** Reaches the apps service. */
   readonly appsTransport: Transport;
-  /** Reaches the identity service. */
   readonly identityTransport: Transport;
   readonly logger?: Logger;
   readonly clock?: () => Date;
 }
 
-/** Time for what is under way beside uploads and calls when the service stops, in milliseconds. */
+/** Time for what is under way beside uploads, calls and decoding when a service stops. */
 const STOP_SLACK_MS = 30_000;
 
 /** Lists the whole store each time: one request per 1,000 objects. */
@@ -52,36 +50,8 @@ const RECONCILE_INTERVAL_MS = 3_600_000;
 export function createFilesService(config: FilesConfig, deps: FilesDeps): FilesService {
   const logger = deps.logger ?? createLogger('files', config.LOG_LEVEL);
   const { ctx, close } = openContext(config, deps.appsTransport, logger, deps.clock);
-  const { identityTransport } = deps;
-  const avatars = createAvatars(ctx, { identityTransport, redisUrl: config.REDIS_URL }, config.AVATAR_WORKER);
+  const avatars = createAvatars(ctx, toQueue(config, deps.identityTransport), config.AVATAR_WORKER);
   const dataPath = createDataPath(ctx, avatars.receive);
-  const sweepObjects = createSweeper({
-    intervalMs: ctx.limits.sweepIntervalMs,
-    logger,
-    sweeps: [(signal) => sweepObjectDeletions(ctx, signal)],
-  });
-  const sources = { redisUrl: config.REDIS_URL, appsTransport: deps.appsTransport };
-  const deletions = createDeletionFollower(ctx, sources, sweepObjects.wake);
-  const sweepRest = createSweeper({
-    intervalMs: ctx.limits.sweepIntervalMs,
-    logger,
-    sweeps: [
-      (signal) => sweepAbandonedUploads(ctx, signal),
-      (signal) => avatars.sweep(signal),
-      deletions.reconcile,
-      () => purgeTombstones(ctx),
-    ],
-  });
-  const reconciler = createSweeper({
-    intervalMs: RECONCILE_INTERVAL_MS,
-    logger,
-    sweeps: [(signal) => reportUnknownObjects(ctx, signal)],
-  });
-  const auditSweeper = createAuditSweeper({
-    pool: ctx.pool,
-    retentionDays: config.AUDIT_RETENTION_DAYS,
-    logger,
-  });
   const service = createDataService({
     databaseUrl: config.DATABASE_URL,
     schema: SCHEMA,
@@ -90,7 +60,7 @@ export function createFilesService(config: FilesConfig, deps: FilesDeps): FilesS
     logger,
     routes: [rpcRoute(FileService, fileRpc(ctx)), rpcRoute(AvatarService, avatarRpc(ctx)), auditRoute(ctx.pool)],
     prepare: () => checkStore(ctx, config),
-    background: [sweepObjects, sweepRest, reconciler, auditSweeper, deletions.worker, avatars],
+    background: [...createSweepers(ctx, avatars, config, deps.appsTransport), avatars],
     close,
   });
   return {
@@ -100,4 +70,48 @@ export function createFilesService(config: FilesConfig, deps: FilesDeps): FilesS
     dataPath,
     stopTimeoutMs: Math.max(ctx.limits.uploadDeadlineMs, DEADLINE_MS_MAX) + STOP_SLACK_MS,
   };
+}
+
+/**
+ * Composes the avatar worker as a separate process, which answers probes only. It decodes images
+ * away from the stored files, and does not hold the key that signs download URLs.
+ */
+export function createAvatarWorkerService(config: AvatarWorkerConfig, identityTransport: Transport): RpcService {
+  const logger = createLogger('avatar-worker', config.LOG_LEVEL);
+  const { ctx, close } = openStorage(config, logger);
+  const service = createDataService({
+    databaseUrl: config.DATABASE_URL,
+    schema: SCHEMA,
+    pool: ctx.pool,
+    migrations,
+    logger,
+    routes: [],
+    background: [createAvatarWorker(ctx, toQueue(config, identityTransport))],
+    close,
+  });
+  return { ...service, stopTimeoutMs: DECODE_MS + STOP_SLACK_MS };
+}
+
+const toQueue = ({ REDIS_URL: redisUrl }: AvatarWorkerConfig, identityTransport: Transport) => ({ redisUrl, identityTransport });
+
+function createSweepers(
+  ctx: FilesContext,
+  avatars: Avatars,
+  { REDIS_URL: redisUrl, AUDIT_RETENTION_DAYS: retentionDays }: FilesConfig,
+  appsTransport: Transport,
+): BackgroundWork[] {
+  const { pool, logger, limits } = ctx;
+  const every = (intervalMs: number, ...sweeps: Sweep[]) => createSweeper({ intervalMs, logger, sweeps });
+  // Alone, as a deletion wakes it, and so that nothing else delays it.
+  const objects = every(limits.sweepIntervalMs, (signal) => sweepObjectDeletions(ctx, signal));
+  const deletions = createDeletionFollower(ctx, { redisUrl, appsTransport }, objects.wake);
+  const others = every(
+    limits.sweepIntervalMs,
+    (signal) => sweepAbandonedUploads(ctx, signal),
+    avatars.sweep,
+    deletions.reconcile,
+    () => purgeTombstones(ctx),
+  );
+  const reconciler = every(RECONCILE_INTERVAL_MS, (signal) => reportUnknownObjects(ctx, signal));
+  return [objects, others, reconciler, createAuditSweeper({ pool, retentionDays, logger }), deletions.worker];
 }

@@ -33,8 +33,6 @@ const serviceSettings = z.object({
   SIGN_IN_FAILURES_PER_15_MINUTES: limit(10),
   API_KEYS_CREATED_PER_HOUR: limit(10),
   UPLOAD_ATTEMPTS_PER_MINUTE: limit(10),
-  /** Largest avatar of the files service. */
-  AVATAR_SIZE_LIMIT_KIB: integerSetting(1, 65_536).default(3_072),
   /** Longest time of an upload at the files service. */
   UPLOAD_DEADLINE_SECONDS: integerSetting(1, 86_400).default(180),
   LOG_LEVEL: logLevelSetting.default('info'),
@@ -51,6 +49,9 @@ const processSettings = serviceSettings.extend({
 
 export type GatewayConfig = z.output<typeof serviceSettings>;
 export type GatewayProcessConfig = z.output<typeof processSettings>;
+
+/** Largest avatar that the files service accepts, in bytes. */
+export const AVATAR_BYTES_MAX = 3 * 1024 * 1024;
 
 /** Time of an upload beside its deadline, for the checks, the commit and the response, in milliseconds. */
 const UPLOAD_SLACK_MS = 15_000;

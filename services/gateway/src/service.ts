@@ -7,7 +7,7 @@ import { checkServing } from '@latchkey/kit/rpc/client/peer-readiness';
 import { Authenticator } from './authentication/authenticator.ts';
 import { SignInFailures } from './authentication/sign-in-failures.ts';
 import { createClients } from './clients.ts';
-import type { GatewayConfig } from './config.ts';
+import { AVATAR_BYTES_MAX, type GatewayConfig } from './config.ts';
 import type { FilesDataPath } from './files-data-path.ts';
 import { Limiter } from './limit/limiter.ts';
 import { createLimits } from './limit/limits.ts';
@@ -89,7 +89,7 @@ export function createGatewayService(config: GatewayConfig, deps: GatewayDepende
     accountLimitsRoute(clients),
     auditLogRoute(clients, deps.cursorKeys),
     uploadFileRoute(clients, filesData, limits),
-    ...avatarRoutes({ clients, filesData, limits, byteSizeMax: config.AVATAR_SIZE_LIMIT_KIB * 1_024 }),
+    ...avatarRoutes({ clients, filesData, limits, byteSizeMax: AVATAR_BYTES_MAX }),
   ];
   let server: GatewayServer | undefined;
   return {

@@ -152,7 +152,7 @@ export async function checkCopy(databaseUrl: string, objectsDir: string, note: (
   note('  Comparing the database with the files, checksums included.');
   const config = filesConfigFor({}, databaseUrl, objectsDir);
   const output = { command: 'npm run check-files --', out: process.stderr, err: process.stderr };
-  const code = await runCheck(config, { mend: false, skipChecksums: false, force: false }, output);
+  const code = await runCheck(config, { repair: false, skipChecksums: false, force: false }, output);
   if (code !== EXIT.done) {
     throw new BackupError('The copy is not intact, as shown above. Run npm run check-files, then try again.');
   }

@@ -13,4 +13,5 @@ it.runIf(inject('latchkeyInstance').shape === 'standalone')(
     const faults = ({ faults: all }: Awaited<ReturnType<typeof startStandaloneTarget>>) => all.slice(0, 1);
     expect(await playGame(startStandaloneTarget(), { seed: SEED, faults, holdMs: 0 })).toEqual({ 'everything killed': [] });
   },
+  400_000,
 );

@@ -1,21 +1,24 @@
+import { acquireAll, ConcurrencyLimit, limitMetadata, shareOf } from '../concurrency-limit.ts';
 import type { FilesConfig } from '../config.ts';
+import { errors } from '../errors.ts';
 
 /** Limits of avatars (specification 4.2), in the units they are used in. */
 export interface AvatarLimits {
   readonly byteSizeMax: number;
   readonly pixelsMax: number;
-  /** Longest time that a body may take. */
   readonly bodyMs: number;
-  /** Longest wait for a worker. */
   readonly waitMs: number;
-  readonly decodesAtOnce: number;
-  /** Longest time that decoding one image may take. */
+  readonly decodesMax: number;
   readonly decodeMs: number;
-  /** Concurrent uploads through one process. */
-  readonly uploadsAtOnce: number;
+  readonly uploadsMax: number;
 }
 
+/** The gateway rejects larger announced sizes before it sends a body. */
+const AVATAR_BYTES_MAX = 3 * 1024 * 1024;
 const PIXELS_MAX = 16_000_000;
+const UPLOADS_MAX = 64;
+/** Two, as a few accounts with slow bodies must not use up the limit. */
+const UPLOADS_OF_ACCOUNT_MAX = 2;
 /** 3 MiB at 1.3 Mbit/s. Each upload holds a slot of few meanwhile. */
 const BODY_MS_MAX = 20_000;
 /** Long enough for another worker to take over from one that died, after 10 to 15 s. */
@@ -23,19 +26,32 @@ const WAIT_MS = 25_000;
 /** The slowest image takes 0.7 s of a core; decoders get what other processes leave. */
 export const DECODE_MS = 10_000;
 
-type LimitSettings = Pick<
-  FilesConfig,
-  'AVATAR_SIZE_LIMIT_KIB' | 'AVATAR_DECODES_AT_ONCE' | 'AVATARS_AT_ONCE' | 'UPLOAD_DEADLINE_SECONDS'
->;
+type LimitSettings = Pick<FilesConfig, 'AVATAR_DECODES_AT_ONCE' | 'UPLOAD_DEADLINE_SECONDS'>;
 
 export function createAvatarLimits(config: LimitSettings): AvatarLimits {
   return {
-    byteSizeMax: config.AVATAR_SIZE_LIMIT_KIB * 1_024,
+    byteSizeMax: AVATAR_BYTES_MAX,
     pixelsMax: PIXELS_MAX,
     bodyMs: Math.min(config.UPLOAD_DEADLINE_SECONDS * 1_000, BODY_MS_MAX),
     waitMs: WAIT_MS,
-    decodesAtOnce: config.AVATAR_DECODES_AT_ONCE,
+    decodesMax: config.AVATAR_DECODES_AT_ONCE,
     decodeMs: DECODE_MS,
-    uploadsAtOnce: config.AVATARS_AT_ONCE,
+    uploadsMax: UPLOADS_MAX,
   };
+}
+
+/**
+ * Limits concurrent uploads per account, per network and in total; returns the acquire function.
+ */
+export function createUploadQuota({ uploadsMax, bodyMs, waitMs }: AvatarLimits) {
+  const ofAccount = new ConcurrencyLimit(UPLOADS_OF_ACCOUNT_MAX);
+  const ofNetwork = new ConcurrencyLimit(shareOf(uploadsMax, UPLOADS_OF_ACCOUNT_MAX));
+  const total = new ConcurrencyLimit(uploadsMax);
+  const times = { windowMs: bodyMs + waitMs, retryMs: bodyMs };
+  return ({ accountId, clientNetwork }: { readonly accountId: string; readonly clientNetwork: string }) =>
+    acquireAll(
+      [ofAccount, accountId, () => errors.avatars_under_way(limitMetadata('avatars-at-once', ofAccount, times))],
+      [ofNetwork, clientNetwork, () => errors.avatars_of_network(limitMetadata('avatars-at-once-ip', ofNetwork, times))],
+      [total, '', errors.avatars_busy],
+    );
 }

@@ -3,7 +3,6 @@ import type { AvatarService } from '@latchkey/proto/latchkey/files/v1/avatar_pb'
 import type { FilesContext } from '../context.ts';
 import { getAvatar } from './get-avatar.ts';
 
-/** Avatars over RPC; the data path uploads them. */
 export function avatarRpc(ctx: Pick<FilesContext, 'db' | 'store'>): ServiceImpl<typeof AvatarService> {
   return {
     async getAvatar({ accountId, avatarId }) {

@@ -1,20 +1,17 @@
 import { formatActor, type Origin } from '@latchkey/audit/actor';
 import { type Kysely, type Selectable, sql } from 'kysely';
 import type { AvatarTable, FilesDatabase } from '../db/schema.ts';
-import { afterMs, type Claim } from '../storage/object-deletion.store.ts';
-import { OWN_REMOVAL_MS } from '../storage/object-deletion.ts';
+import { afterMs, type Claim, OWN_REMOVAL_MS } from '../storage/object-deletion/object-deletion.store.ts';
 
 type Db = Kysely<FilesDatabase>;
 
 export type Avatar = Selectable<AvatarTable>;
 
-/** A stored image, and the object deletion that was scheduled before it was written. */
+/** A stored image, and the deletion of its object that was scheduled before. */
 export interface StoredImage {
   readonly imageId: string;
   readonly byteSize: number;
-  /** SHA-256, 32 bytes. */
   readonly checksum: Buffer;
-  /** The object's key. */
   readonly key: string;
   /** When the sweeper would have removed the object. */
   readonly deletionDueAt: string;
@@ -28,9 +25,8 @@ const RECENT_MS = 10 * 60_000;
 const RECORD_MS = 60_000;
 
 /**
- * Adds an avatar that waits for its image, and schedules the deletion of its uploaded bytes.
- *
- * @returns how many others of the account were begun in the last 10 minutes
+ * Adds an avatar that waits for its image, and schedules the deletion of its upload. Returns how
+ * many others of the account were begun in the last 10 minutes.
  */
 export async function insertAvatar(
   db: Db,
@@ -66,8 +62,7 @@ export async function endWaiting(db: Db, id: string, state: 'refused' | 'abandon
 
 /**
  * Schedules the deletion of an object before it is written, so that no failure leaves an orphan.
- *
- * @returns when it is due, which changes once a sweeper takes it
+ * Returns when it is due, which changes once a sweeper claims it.
  */
 export async function scheduleDeletion(db: Db, key: string, dueMs: number): Promise<string> {
   const { due } = await db
@@ -79,10 +74,9 @@ export async function scheduleDeletion(db: Db, key: string, dueMs: number): Prom
 }
 
 /**
- * Gives a waiting avatar its image and cancels the deletion of the object: both or neither.
- *
- * @returns false where the avatar no longer waits
- * @throws where a sweeper has taken the deletion, and may be removing the object
+ * Gives a waiting avatar its image and cancels the deletion of the object: both or neither. False
+ * where the avatar no longer waits. Throws where a sweeper has claimed the deletion, and may be
+ * removing the object.
  */
 export async function setImage(db: Db, id: string, image: StoredImage): Promise<boolean> {
   const { imageId, byteSize, checksum, key, deletionDueAt } = image;
@@ -100,7 +94,6 @@ export async function setImage(db: Db, id: string, image: StoredImage): Promise<
   return rows[0].set;
 }
 
-/** Lets one transaction at a time decide which avatar an account has. */
 export async function lockAvatars(tx: Db, accountId: string): Promise<void> {
   await sql`select pg_advisory_xact_lock(hashtextextended(${accountId}::text, 1))`.execute(tx);
 }
@@ -112,11 +105,10 @@ export interface Ending {
 }
 
 /**
- * Records a stored avatar as the account's in place of earlier ones, or ends it. Needs no check for
- * a later one: recording that ended this one, or identity had it before it was asked about this.
- * One statement, as every avatar takes it; a statement before it has to take the account's lock.
- *
- * @returns keys of the objects that are no longer used, whose deletion is scheduled
+ * Records a stored avatar as the account's instead of earlier ones, or ends it. It needs no check
+ * for a later one: that one's recording ended this one, or identity already had it. A statement
+ * before this one takes the account's lock. Returns the keys of objects whose deletion is
+ * scheduled.
  */
 export async function endStored(tx: Db, avatar: Avatar, { state, refusal }: Ending): Promise<string[]> {
   const { id, account_id: accountId, created_at: createdAt } = avatar;
@@ -141,7 +133,7 @@ export async function endStored(tx: Db, avatar: Avatar, { state, refusal }: Endi
   return rows.map((row) => row.object_key);
 }
 
-/** Takes avatars that are due; other sweepers leave them alone for so many milliseconds. */
+/** Claims avatars that are due. */
 export async function claimDueAvatars(db: Db, { limit, claimMs }: Claim): Promise<Avatar[]> {
   return db
     .updateTable('avatar')
@@ -165,7 +157,7 @@ export async function deleteEnded(db: Db, id: string): Promise<void> {
   await db.deleteFrom('avatar').where('id', '=', id).where('state', 'in', ['replaced', 'refused', 'abandoned']).execute();
 }
 
-/** The account's avatar, or the one with this id; undefined where there is none. */
+/** The account's avatar, or the one with this id. */
 export async function selectCurrent(db: Db, accountId: string, avatarId: string | undefined): Promise<Avatar | undefined> {
   const avatars = db.selectFrom('avatar').selectAll().where('account_id', '=', accountId);
   // Identity names a stored avatar a moment before it is recorded here.

@@ -18,8 +18,8 @@ import {
   type TestAvatars,
   uploadTo,
 } from '../testing/avatar/test-avatars.ts';
+import { createAvatars } from './avatar.queue.ts';
 import { endWaiting } from './avatar.store.ts';
-import { createAvatars } from './avatars.compose.ts';
 import { getAvatar } from './get-avatar.ts';
 import { type MakeContext, makeAvatar } from './make-avatar.ts';
 
@@ -108,7 +108,7 @@ describe('an upload', () => {
   });
 
   it('is rejected beyond the concurrency limit of the process', async () => {
-    const { upload } = test.connect({ limits: { uploadsAtOnce: 1 } });
+    const { upload } = test.connect({ limits: { uploadsMax: 1 } });
     const body = stalled();
     const first = reasonOf(upload(accountId, body));
     expect(await reasonOf(upload(someAccount(), image))).toBe('avatars_busy');

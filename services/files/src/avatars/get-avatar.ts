@@ -8,17 +8,14 @@ import { selectCurrent } from './avatar.store.ts';
 
 type GetContext = Pick<FilesContext, 'db' | 'store'>;
 
-/** An avatar with its image, a WebP. */
 export interface AvatarImage {
   readonly avatarId: string;
   readonly image: Buffer;
 }
 
 /**
- * An account's avatar (decisions 8).
- *
- * @param avatarId only this one, where it is given
- * @throws `avatar_not_found`; `dependency_unavailable` where the store fails
+ * An account's avatar, or only the one with this id (decisions 8). Throws `avatar_not_found`;
+ * `dependency_unavailable` where the store fails.
  */
 export async function getAvatar(ctx: GetContext, accountId: string, avatarId: string | undefined): Promise<AvatarImage> {
   const owner = parseId(accountId);

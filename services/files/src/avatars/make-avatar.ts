@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto';
+import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { newId } from '@latchkey/kit/validation/id';
 import { avatarDecodes } from '../files-metrics.ts';
-import { removeObjects } from '../storage/object-deletion.ts';
+import { removeObjects } from '../storage/object-deletion/object-deletion.ts';
 import { objectKey } from '../storage/object-store/object-store.ts';
 import { type Avatar, endWaiting, scheduleDeletion, selectAvatar, setImage } from './avatar.store.ts';
-import type { DecoderPool } from './decoder/decoder-pool.ts';
-import { ImageRejected } from './decoder/image-rejected.ts';
+import { ImageRejected } from './decoder/check-image.ts';
+import type { DecoderPool } from './decoder/decoder.ts';
 import { type AvatarContext, recordAvatar } from './record-avatar.ts';
 
 /** Longest time to read the upload from a remote store, and to store the image. */
@@ -14,16 +15,14 @@ const STORE_MS = 10_000;
 /** When the sweeper removes an image that did not become an avatar's. */
 const DELETION_MS = 60_000;
 
-/** What the worker needs. */
 export interface MakeContext extends AvatarContext {
   readonly decoders: DecoderPool;
 }
 
 /**
- * Makes the image of an avatar, and makes the avatar the account's (specification 4.2). May be
- * repeated after a failure or a crash at any point, and run concurrently.
- *
- * @throws where something that it depends on fails; call it again then
+ * Makes the image of an avatar, and makes the avatar the account's (specification 4.2). Throws
+ * where a dependency fails. May be repeated after a failure or a crash at any point, and
+ * concurrently.
  */
 export async function makeAvatar(ctx: MakeContext, id: string): Promise<void> {
   const avatar = await selectAvatar(ctx.db, id);
@@ -63,22 +62,18 @@ async function convert({ store, decoders }: MakeContext, key: string): Promise<B
 }
 
 /**
- * Stores the image of a waiting avatar. Two workers may do so concurrently, each under its own key:
- * one image becomes the avatar's, and the other is removed.
+ * Two workers may store images concurrently, each under its own key: one becomes the avatar's, and
+ * the other is removed.
  */
 async function storeImage(ctx: MakeContext, { id, account_id: accountId }: Avatar, image: Buffer): Promise<boolean> {
   const imageId = newId();
   const key = objectKey(accountId, imageId);
   const deletionDueAt = await scheduleDeletion(ctx.db, key, DELETION_MS);
-  await ctx.store.put(key, onePiece(image), AbortSignal.timeout(STORE_MS));
+  await ctx.store.put(key, Readable.from([image]), AbortSignal.timeout(STORE_MS));
   const checksum = createHash('sha256').update(image).digest();
   const isSet = await setImage(ctx.db, id, { imageId, byteSize: image.length, checksum, key, deletionDueAt });
   if (!isSet) await removeObjects(ctx, [key]);
   return isSet;
-}
-
-async function* onePiece(bytes: Buffer): AsyncGenerator<Uint8Array> {
-  yield bytes;
 }
 
 const rawKey = ({ account_id: accountId, raw_id: rawId }: Avatar) => objectKey(accountId, rawId);

@@ -7,31 +7,27 @@ import { within } from '@latchkey/kit/process/within';
 import { newId, parseId } from '@latchkey/kit/validation/id';
 import type { FilesContext } from '../context.ts';
 import { errors } from '../errors.ts';
-import { removeObjects } from '../storage/object-deletion.ts';
+import { removeObjects } from '../storage/object-deletion/object-deletion.ts';
 import { objectKey } from '../storage/object-store/object-store.ts';
-import { Overdue, storeBody } from '../storage/upload/store-body.ts';
-import { UploadBody } from '../storage/upload/upload-body.ts';
+import { Overdue, putWithDeadline } from '../storage/upload/put-with-deadline.ts';
 import { runUploadCall } from '../storage/upload/upload-call.ts';
+import { VerifiedBody } from '../storage/upload/verified-body.ts';
 import { type Avatar, endWaiting, insertAvatar, selectAvatar } from './avatar.store.ts';
-import { createUploadQuota } from './upload-quota.ts';
+import { createUploadQuota } from './avatar-limits.ts';
 
 /** An image on its way, from another process or from this one. */
 export interface AvatarUpload {
   readonly accountId: string;
-  /** The client's network, which limits per address count. */
   readonly clientNetwork: string;
   readonly body: Readable;
-  /** In bytes, where the sender announced it. */
   readonly byteSize: number | undefined;
   readonly requestId: string;
-  /** Who sends it, as `x-latchkey-actor` has it; undefined where the caller names no one. */
+  /** As `x-latchkey-actor` has it; undefined without an actor. */
   readonly actor?: string | undefined;
 }
 
-/** Takes an image; resolves once it is the account's avatar. */
 export type ReceiveAvatar = (upload: AvatarUpload) => Promise<{ readonly avatarId: string }>;
 
-/** What receiving needs. */
 export interface ReceiveContext extends Pick<FilesContext, 'db' | 'store' | 'avatarLimits' | 'logger'> {
   /** Queues an avatar for a worker, lower numbers first. Rejects within 1 s where Redis is away. */
   readonly enqueue: (id: string, priority: number) => Promise<void>;
@@ -45,13 +41,15 @@ const ABANDON_MS_MAX = 1_500;
 const POLL_MS_MIN = 50;
 const POLL_MS_MAX = 250;
 
-/** Receives avatars, as many concurrently as the quota allows. */
 export function createReceiveAvatar(ctx: ReceiveContext): ReceiveAvatar {
-  const quota = createUploadQuota(ctx.avatarLimits);
+  const acquire = createUploadQuota(ctx.avatarLimits);
   return (upload) => {
     const { body, requestId } = upload;
     const call = { name: 'avatar', body, requestId, logger: ctx.logger, facts: (stored: object) => stored } as const;
-    return runUploadCall(call, () => quota.run(upload, () => onBehalfOf(requestId, () => receive(ctx, upload))));
+    return runUploadCall(call, async () => {
+      const release = acquire(upload);
+      return onBehalfOf(requestId, () => receive(ctx, upload)).finally(release);
+    });
   };
 }
 
@@ -98,8 +96,8 @@ async function storeUpload(ctx: ReceiveContext, key: string, source: Readable): 
   const late = new AbortController();
   const { signal } = late;
   const deadline = setTimeout(() => late.abort(errors.upload_timeout()), bodyMs);
-  const body = new UploadBody(source, { limits: [[byteSizeMax, errors.avatar_too_large]] }, signal);
-  await storeBody(ctx, { key, body, signal, durable: false }).finally(() => clearTimeout(deadline));
+  const body = new VerifiedBody(source, { limits: [[byteSizeMax, errors.avatar_too_large]] }, signal);
+  await putWithDeadline(ctx, { key, body, signal, durable: false }).finally(() => clearTimeout(deadline));
 }
 
 /** Polls the row, as the queue may lose jobs, until a worker ends it; undefined after `waitMs`. */

@@ -1,30 +1,25 @@
 import type { FilesContext } from '../context.ts';
 import { sweepFailures, sweepRemoved } from '../files-metrics.ts';
-import { removeObjects } from '../storage/object-deletion.ts';
+import { removeObjects } from '../storage/object-deletion/object-deletion.ts';
 import { type Avatar, claimDueAvatars, deleteEnded, type Ending, endStored, endWaiting, lockAvatars } from './avatar.store.ts';
 
-/** Avatars that a sweeper takes at a time. */
 const BATCH = 100;
 
 /**
- * Sets an account's avatar at the identity service. Safe to repeat at any time.
- *
- * @returns the id of the account's avatar: this one, or one that was uploaded later
- * @throws DomainError `account_not_found`, `dependency_unavailable`
+ * Sets an account's avatar at the identity service; safe to repeat. Returns the id of the account's
+ * avatar: this one, or one that was uploaded later. Throws `account_not_found`,
+ * `dependency_unavailable`.
  */
 export type SetAvatar = (avatar: Avatar) => Promise<string>;
 
-/** What use cases of avatars need. */
 export interface AvatarContext extends Pick<FilesContext, 'db' | 'store' | 'avatarLimits' | 'logger'> {
   readonly setAvatar: SetAvatar;
 }
 
 /**
- * Makes a stored avatar the account's, in place of earlier ones. Identity comes first: after a
- * crash in between, repeating this has the same result. An earlier upload never replaces a later.
- *
- * @returns keys of the objects that are no longer used, whose deletion is scheduled
- * @throws DomainError `dependency_unavailable` where identity can't be reached
+ * Makes a stored avatar the account's instead of earlier ones; never instead of a later one.
+ * Identity comes first: after a crash in between, repeating this has the same result. Returns the
+ * keys of objects whose deletion is scheduled.
  */
 export async function recordAvatar(ctx: AvatarContext, avatar: Avatar): Promise<string[]> {
   const ending = await ctx.setAvatar(avatar).then(
@@ -43,9 +38,6 @@ export async function recordAvatar(ctx: AvatarContext, avatar: Avatar): Promise<
 /**
  * Ends the avatars that no worker made in time, records those that are stored, and deletes the rows
  * of those that ended. A later sweep retries failures.
- *
- * @param claimMs how long other sweepers leave alone what this one has taken
- * @throws where the database can't be reached
  */
 export async function sweepAvatars(ctx: AvatarContext, claimMs: number, signal: AbortSignal): Promise<void> {
   for (let done = BATCH; done === BATCH && !signal.aborted; ) {

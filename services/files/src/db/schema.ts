@@ -21,7 +21,7 @@ export interface FileDownloadUrlTable {
   last_created_at: Date;
 }
 
-/** What the files of an application add up to, changed with them in one transaction. */
+/** Usage of an application, changed with its files in one transaction. */
 export interface ApplicationUsageTable {
   application_id: string;
   account_id: string;
@@ -30,23 +30,22 @@ export interface ApplicationUsageTable {
 }
 
 /**
- * An upload that has begun and not ended. As long as it is not abandoned it is the account's lease:
- * there is one at a time. Its process renews `lease_until`; once that is past, the upload is
- * abandoned and whatever it stored is removed.
+ * An upload between its announcement and its end. Until it is abandoned it is the account's lease,
+ * of which there is one. Its process renews `lease_until`; once that has passed, the upload is
+ * abandoned and what it stored is removed.
  */
 export interface UploadIntentTable {
-  /** Id that the file will have. */
   id: string;
   account_id: string;
   application_id: string;
   display_name: string;
-  /** Size and SHA-256 where the sender has told them. */
+  /** Size and SHA-256 where the sender announced them. */
   byte_size: ColumnType<string | null, number | null, never>;
   expected_checksum: Buffer | null;
   /** Most bytes that the allowance left when it began. */
   byte_size_max: ColumnType<string, number, never>;
   ticket_hash: Buffer;
-  /** Who began it, for the audit log; null where nobody was named. */
+  /** For the audit log; null without an actor. */
   actor: Generated<string | null>;
   state: Generated<'issued' | 'receiving' | 'abandoned'>;
   deadline_at: Date;
@@ -54,10 +53,9 @@ export interface UploadIntentTable {
   created_at: Generated<Date>;
 }
 
-/** An object that has no row any more and is to be removed. */
+/** An object to remove, whose row is deleted. */
 export interface ObjectDeletionTable {
   object_key: string;
-  /** When to try, or to try again. */
   due_at: Generated<Date>;
 }
 
@@ -68,16 +66,15 @@ export interface DeletedApplicationTable {
 }
 
 /**
- * Where an avatar stands. It waits to be made; its image is stored, and identity is to be told; it
- * is the account's, or was; or nothing came of it, because of what was sent or because nobody got
- * to it in time.
+ * `waiting` for its image; `stored`, before identity knows of it; `recorded` as the account's;
+ * `replaced` by another; `refused` because of what was sent; `abandoned` as no worker made it in
+ * time.
  */
 export type AvatarState = 'waiting' | 'stored' | 'recorded' | 'replaced' | 'refused' | 'abandoned';
 
 /**
- * An avatar that was uploaded. Its objects are `<account_id>/<raw_id>`, which is noted for removal
- * from before it is stored, and `<account_id>/<image_id>`, which is there as long as the state is
- * `stored` or `recorded`.
+ * An uploaded avatar. Its objects are `<account_id>/<raw_id>`, whose deletion is scheduled before
+ * it is stored, and `<account_id>/<image_id>`, which exists while it is `stored` or `recorded`.
  */
 export interface AvatarTable {
   id: string;
@@ -87,10 +84,10 @@ export interface AvatarTable {
   image_id: string | null;
   byte_size: number | null;
   checksum: Buffer | null;
-  /** Reason that the client is told, of one that is refused. */
+  /** Reason for the client, of one that is refused. */
   refusal: string | null;
   created_at: Generated<Date>;
-  /** Who sent it and in which request, for the audit log; null where nobody was named. */
+  /** For the audit log; null without an actor. */
   actor: Generated<string | null>;
   request_id: Generated<string | null>;
   /** When the sweeper takes it up, unless it is recorded. */

@@ -1,23 +1,16 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
+import { eventually } from '@latchkey/testkit/eventually';
 import { programEnv } from '@latchkey/testkit/program-env';
 import { onTestFinished } from 'vitest';
 
-/** How a command ended. */
-export interface Ending {
-  readonly code: number | null;
-  readonly signal: NodeJS.Signals | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-/** A command that runs. */
+/** A command that runs, and what it printed so far. */
 export interface Command {
   readonly child: ChildProcess;
-  /** What it printed so far. */
   stdout(): string;
   stderr(): string;
-  readonly ended: Promise<Ending>;
+  readonly ended: Promise<{ code: number | null; signal: NodeJS.Signals | null; stdout: string; stderr: string }>;
 }
 
 const MAIN = fileURLToPath(new URL('../main.ts', import.meta.url));
@@ -31,13 +24,22 @@ export function runMain(env: Readonly<Record<string, string>>, ...args: string[]
       text[name] += chunk;
     });
   }
-  const ended = new Promise<Ending>((resolve, reject) => {
-    child.on('error', reject);
-    child.on('close', (code, signal) => resolve({ code, signal, ...text }));
-  });
+  const ended = once(child, 'close').then(([code, signal]) => ({ code, signal, ...text }));
   onTestFinished(async () => {
     child.kill('SIGKILL');
     await ended;
   });
   return { child, stdout: () => text.stdout, stderr: () => text.stderr, ended };
+}
+
+/** The base URL of a service, once its log says that it listens. */
+export function listening({ stdout, stderr }: Command): Promise<string> {
+  return eventually(
+    () => {
+      const port = /"port":(\d+)[^\n]*"msg":"listening"/.exec(stdout())?.[1];
+      if (port === undefined) throw new Error(`It does not listen: ${stdout()}${stderr()}`);
+      return `http://127.0.0.1:${port}`;
+    },
+    { timeoutMs: 20_000 },
+  );
 }

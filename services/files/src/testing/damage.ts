@@ -3,12 +3,20 @@ import { dirname } from 'node:path';
 import { newId } from '@latchkey/kit/validation/id';
 import { diskLayout, objectPaths, temporaryPath } from '../storage/object-store/disk-layout.ts';
 import { objectKey } from '../storage/object-store/object-store.ts';
-import { createCounts, type Finding, type ReconcileOptions } from '../storage/reconciler/finding.ts';
-import { type ReconcileContext, reconcile } from '../storage/reconciler/reconciler.ts';
+import {
+  createCounts,
+  type Finding,
+  type ReconcileContext,
+  type ReconcileOptions,
+  reconcile,
+} from '../storage/reconciler/reconciler.ts';
 import type { OwnedRef } from './fake-apps.ts';
 import type { TestFiles } from './test-files.ts';
 
-/** Runs the reconciler; findings and outcomes as `<kind> <subject>`. */
+/** The kind of a finding, and the id or key that its text names first. */
+const toShort = ({ kind, text }: Finding) => `${kind} ${/[0-9a-f-]{36}(\/[0-9a-f-]{36})?/.exec(text)?.[0]}`;
+
+/** Runs the reconciler; findings and outcomes as `<kind> <id or key>`. */
 export async function check(
   { db, store, logger }: ReconcileContext,
   options: Partial<ReconcileOptions> = {},
@@ -18,16 +26,15 @@ export async function check(
   const texts: string[] = [];
   const found: string[] = [];
   const outcomes: string[] = [];
-  const inShort = ({ kind, subject }: Finding) => `${kind} ${subject}`;
-  const all = { mend: false, skipChecksums: false, force: false, ...options };
+  const all = { repair: false, skipChecksums: false, force: false, ...options };
   const summary = await reconcile({ db, store, logger }, all, {
     counts,
     onFinding(finding) {
       texts.push(finding.text);
-      found.push(inShort(finding));
+      found.push(toShort(finding));
       onFinding(finding);
     },
-    onRepair: (finding, outcome) => void outcomes.push(`${outcome} ${inShort(finding)}`),
+    onRepair: (finding, outcome) => void outcomes.push(`${outcome} ${toShort(finding)}`),
   });
   return { ...summary, counts, texts, found: found.toSorted(), outcomes: outcomes.toSorted() };
 }
@@ -42,12 +49,12 @@ export const loseObject = (files: TestFiles, ref: OwnedRef, id: string): Promise
 export const damageObject = (files: TestFiles, ref: OwnedRef, id: string, bytes: string): Promise<void> =>
   writeFile(pathOf(files, ref, id), bytes);
 
-/** Puts an object into the store that no row knows; returns its key. */
+/** Puts an object without a row into the store; returns its key. */
 export async function putOrphan(files: TestFiles, key = objectKey(newId(), newId())): Promise<string> {
   return putAt(objectPaths(diskLayout(files.objectsDir), key).file, key);
 }
 
-/** The same of the rest of an upload that was cut off. */
+/** Puts there what an interrupted upload leaves. */
 export async function putUnfinished(files: TestFiles, key = objectKey(newId(), newId())): Promise<string> {
   return putAt(temporaryPath(diskLayout(files.objectsDir), key), key);
 }

@@ -12,9 +12,8 @@ import { createTestDatabase } from '@latchkey/testkit/database';
 import { createTestClock, type TestClock } from '@latchkey/testkit/test-clock';
 import type pg from 'pg';
 import { afterAll, beforeAll } from 'vitest';
-import { openContext, SCHEMA } from '../compose.ts';
 import { readFilesConfig } from '../config.ts';
-import type { FilesContext } from '../context.ts';
+import { type FileLimits, type FilesContext, openContext, SCHEMA } from '../context.ts';
 import { migrations } from '../db/migrations/index.ts';
 import { fileRpc } from '../storage/file/file.rpc.ts';
 import type { ObjectStore } from '../storage/object-store/object-store.ts';
@@ -23,15 +22,15 @@ import { openPool } from './open-pool.ts';
 
 export const SECRET_KEY = 'test-secret-key-of-32-characters!';
 
-/** What an instance may have otherwise. */
+/** How an instance differs from the usual one. */
 export interface InstanceOptions {
   readonly clock?: () => Date;
   readonly logger?: Logger;
-  /** Environment variables beside the ones that are needed. */
   readonly env?: Readonly<Record<string, string>>;
+  readonly limits?: Partial<FileLimits>;
   /** Another way to the same database. */
   readonly url?: string;
-  /** Puts something around the disk store, to make it fail or wait. */
+  /** Wraps the disk store, to make it fail or wait. */
   readonly aroundStore?: (store: ObjectStore) => ObjectStore;
 }
 
@@ -115,7 +114,8 @@ function createInstance({ url, objectsDir, apps }: Surroundings, options: Instan
     ...options.env,
   });
   const { ctx: opened, close } = openContext(config, apps.transport, logger, options.clock);
-  const ctx: FilesContext = { ...opened, store: options.aroundStore?.(opened.store) ?? opened.store };
+  const limits = { ...opened.limits, ...options.limits };
+  const ctx: FilesContext = { ...opened, limits, store: options.aroundStore?.(opened.store) ?? opened.store };
   const routes = [rpcRoute(FileService, fileRpc(ctx)), auditRoute(ctx.pool)];
   return { routes, client: createClient(FileService, createDirectTransport(routes, logger)), ctx, stop: close };
 }

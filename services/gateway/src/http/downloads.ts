@@ -61,7 +61,7 @@ export class ReadingPace {
   }
 }
 
-/** Closes the connection of a slow reader: an unread response holds memory, a descriptor and one of `DOWNLOADS_AT_ONCE`. */
+/** Closes the connection of a slow reader: an unread response holds memory, a descriptor and a download slot. */
 function closeSlowReader(res: ServerResponse, socket: Socket, onSlow: () => void): void {
   const pace = new ReadingPace();
   let before = bytesRead(socket);

@@ -12,8 +12,8 @@ import type { Sample, World } from './world.ts';
 /** Longest Retry-After, and how long after a repair errors may go on (R9). */
 const WAIT_MS_MAX = 10_000;
 const RECOVERY_MS_MAX = 10_000;
-/** What a sweeper had leased that was killed or hung is another's after a minute. */
-const SETTLE_MS_MAX = 90_000;
+/** The second removal of a failed upload is due after 60 s, and sweepers run every 30 s. */
+const SETTLE_MS_MAX = 150_000;
 const HEARD_MS_MAX = 10_000;
 const USAGE_INTERVAL_MS = 30;
 const RETRIES_MAX = 4;

@@ -34,11 +34,9 @@ export interface Target {
   stop(): Promise<void>;
 }
 
-/** Settings with which sweepers finish soon and accounts often reach their limits. */
+/** Settings with which uploads end soon and accounts often reach their limits. */
 export const ALLOWANCE = { mib: 32, files: 24 };
 export const SETTINGS = {
-  UPLOAD_LEASE_SECONDS: '2',
-  SWEEP_INTERVAL_SECONDS: '1',
   UPLOAD_DEADLINE_SECONDS: '10',
   STORAGE_ALLOWANCE_MIB: String(ALLOWANCE.mib),
   FILE_COUNT_LIMIT: String(ALLOWANCE.files),

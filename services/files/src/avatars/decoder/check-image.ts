@@ -1,11 +1,28 @@
-import { ImageRejected } from './image-rejected.ts';
+export const IMAGE_REASONS = [
+  'image_unsupported',
+  'image_animated',
+  'image_too_many_pixels',
+  'image_side_too_long',
+  'image_damaged',
+  'image_undecodable',
+] as const;
+
+/** The image can't become an avatar. The decoder process does not load the catalogue. */
+export class ImageRejected extends Error {
+  override readonly name = 'ImageRejected';
+  readonly reason: (typeof IMAGE_REASONS)[number];
+
+  constructor(reason: ImageRejected['reason']) {
+    super(reason);
+    this.reason = reason;
+  }
+}
 
 const PNG_SIGNATURE = Buffer.from('89504e470d0a1a0a', 'hex');
-/** Length, type and checksum of a PNG chunk. */
 const PNG_CHUNK_OVERHEAD = 12;
 /**
- * Optional chunks that change how the picture looks. The others are removed before decoding: libpng
- * would decompress their texts, and 3 MiB of those take it more than 10 s.
+ * Optional chunks that change the pixels. The others are removed before decoding: libpng would
+ * decompress their texts, and 3 MiB of those take it more than 10 s.
  */
 const PNG_VISIBLE_CHUNKS = new Set(['tRNS', 'gAMA', 'cHRM', 'sRGB', 'iCCP', 'cICP', 'sBIT', 'eXIf']);
 
@@ -19,22 +36,17 @@ const RIFF_HEADER_BYTES = 8;
 
 /**
  * Checks what sharp does not: that nothing but zeros follows the image, that a PNG is not animated,
- * and what would cost too much to decode.
- *
- * @returns the bytes to decode
- * @throws ImageRejected
+ * and what would cost too much to decode. Returns the bytes to decode. Throws ImageRejected.
  */
 export function checkImage(bytes: Buffer): Buffer {
   if (bytes.subarray(0, PNG_SIGNATURE.length).equals(PNG_SIGNATURE)) return checkPng(bytes);
   if (bytes.subarray(0, JPEG_START.length).equals(JPEG_START)) return checkJpeg(bytes);
-  if (isRiff(bytes)) return checkWebp(bytes);
-  throw new ImageRejected('image_unsupported');
+  if (!isRiff(bytes)) throw new ImageRejected('image_unsupported');
+  requireEnd(bytes, riffSize(bytes));
+  return bytes;
 }
 
-/** Whether bytes are one WebP file, and nothing follows it. */
-export function isWebp(bytes: Buffer): boolean {
-  return isRiff(bytes) && riffSize(bytes) === bytes.length;
-}
+export const isWebp = (bytes: Buffer): boolean => isRiff(bytes) && riffSize(bytes) === bytes.length;
 
 const isRiff = (bytes: Buffer) => bytes.toString('latin1', 0, 4) === 'RIFF' && bytes.toString('latin1', 8, 12) === 'WEBP';
 const riffSize = (bytes: Buffer) => RIFF_HEADER_BYTES + bytes.readUInt32LE(4);
@@ -61,11 +73,6 @@ function checkJpeg(bytes: Buffer): Buffer {
   let scans = 0;
   for (let at = bytes.indexOf(JPEG_SCAN); at !== -1; at = bytes.indexOf(JPEG_SCAN, at + 2)) scans += 1;
   if (scans > JPEG_SCANS_MAX) throw new ImageRejected('image_undecodable');
-  return bytes;
-}
-
-function checkWebp(bytes: Buffer): Buffer {
-  requireEnd(bytes, riffSize(bytes));
   return bytes;
 }
 

@@ -10,8 +10,8 @@ import {
   webpChunks,
   withPngChunk,
 } from '../../testing/avatar/images.ts';
+import { ImageRejected } from './check-image.ts';
 import { convertImage } from './convert-image.ts';
-import { ImageRejected } from './image-rejected.ts';
 
 /** The avatar's format and size, or why the image is rejected. */
 async function resultOf(image: Buffer): Promise<string> {

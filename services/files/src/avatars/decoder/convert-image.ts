@@ -1,8 +1,6 @@
 import sharp from 'sharp';
-import { checkImage } from './check-image.ts';
-import { ImageRejected } from './image-rejected.ts';
+import { checkImage, ImageRejected } from './check-image.ts';
 
-/** Longest side of an avatar (specification 2.6). */
 const AVATAR_SIDE_MAX = 256;
 
 /**
@@ -22,9 +20,7 @@ sharp.unblock({ operation: ['VipsForeignLoadJpegBuffer', 'VipsForeignLoadPngBuff
 
 /**
  * Makes a still WebP of an image (specification 4.2): as large as the image and at most 256 x 256,
- * upright, in sRGB, without metadata. Animation and size are read from the header.
- *
- * @throws ImageRejected
+ * upright, in sRGB, without metadata. Throws ImageRejected.
  */
 export async function convertImage(upload: Buffer, pixelsMax: number): Promise<Buffer> {
   const bytes = checkImage(upload);

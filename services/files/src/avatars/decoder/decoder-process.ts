@@ -2,14 +2,14 @@ import { readFileSync } from 'node:fs';
 import { flushCompileCache } from 'node:module';
 import { setPriority } from 'node:os';
 import { createInterface } from 'node:readline';
+import { ImageRejected } from './check-image.ts';
 import { convertImage } from './convert-image.ts';
 import type { DecoderRequest, DecoderResponse } from './decoder.ts';
-import { ImageRejected } from './image-rejected.ts';
 
 /**
- * The process that decodes images, one at a time: requests and responses are lines of JSON. Image
- * decoders are native code that reads strangers' bytes, so this process has no secret and no
- * connection, and may be killed at any moment.
+ * Decodes images, one at a time: requests and responses are lines of JSON. Image decoders are
+ * native code that reads untrusted bytes, so this process has no secret and no connection, and may
+ * be killed at any moment.
  */
 
 /** Requests of the services come first; a decoded image takes a tenth of a second. */

@@ -6,8 +6,7 @@ import { eventually } from '@latchkey/testkit/eventually';
 import sharp from 'sharp';
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { heavyPng, noiseImage, plainImage } from '../../testing/avatar/images.ts';
-import { Decoder, DecoderLost, type ImageSource } from './decoder.ts';
-import { createDecoderPool, type DecoderPoolOptions } from './decoder-pool.ts';
+import { createDecoderPool, Decoder, DecoderLost, type DecoderPoolOptions, type ImageSource } from './decoder.ts';
 
 const PIXELS_MAX = 16_000_000;
 const READY = '{"ready":true}\n';

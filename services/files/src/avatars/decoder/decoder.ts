@@ -3,8 +3,7 @@ import { existsSync } from 'node:fs';
 import type { Readable, Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
-import { isWebp } from './check-image.ts';
-import { IMAGE_REASONS, ImageRejected } from './image-rejected.ts';
+import { IMAGE_REASONS, ImageRejected, isWebp } from './check-image.ts';
 
 const PROGRAM = fileURLToPath(new URL('./decoder-process.ts', import.meta.url));
 
@@ -29,7 +28,6 @@ const STDERR_LENGTH_MAX = 2_000;
 /** A process without work ends after this: it holds some 70 MiB, and takes 0.1 s to start. */
 const IDLE_MS = 30_000;
 
-/** An image in a file of this machine, or its bytes in base64. */
 export type ImageSource = { readonly path: string } | { readonly base64: string };
 
 export type DecoderRequest = ImageSource & { readonly pixelsMax: number };
@@ -51,9 +49,59 @@ export class DecoderLost extends Error {
 }
 
 /** What a decoder runs, and for how long; tests replace both. */
-export interface DecoderOptions {
+interface DecoderOptions {
   readonly program?: string;
   readonly idleMs?: number;
+}
+
+/** The first may have been killed for others' memory; an image that ends two is the cause. */
+const TRIES_MAX = 2;
+
+export interface DecoderPoolOptions extends DecoderOptions {
+  readonly pixelsMax: number;
+  readonly timeoutMs: number;
+  /** Called for each process that ended over an image. */
+  readonly onLost?: (err: DecoderLost) => void;
+}
+
+export interface DecoderPool {
+  /**
+   * Converts an image in an idle process or a new one; callers limit concurrency. Throws
+   * ImageRejected, also where the image ended two processes; DecoderLost where the pool was closed;
+   * another error where the file can't be read or no process starts.
+   */
+  convert(image: ImageSource): Promise<Buffer>;
+  close(): void;
+}
+
+export function createDecoderPool({ pixelsMax, timeoutMs, onLost, ...options }: DecoderPoolOptions): DecoderPool {
+  let decoders: Decoder[] = [];
+  let isClosed = false;
+  const takeDecoder = () => {
+    decoders = decoders.filter((decoder) => !decoder.hasEnded);
+    const idle = decoders.find((decoder) => !decoder.isBusy);
+    if (idle) return idle;
+    const started = new Decoder(options);
+    decoders.push(started);
+    return started;
+  };
+  return {
+    async convert(image) {
+      for (let tries = 1; ; tries += 1) {
+        try {
+          return await takeDecoder().convert(image, pixelsMax, timeoutMs);
+        } catch (err) {
+          if (!(err instanceof DecoderLost) || isClosed) throw err;
+          onLost?.(err);
+          if (tries === TRIES_MAX) throw new ImageRejected('image_undecodable');
+        }
+      }
+    },
+    close() {
+      isClosed = true;
+      for (const decoder of decoders) decoder.end();
+    },
+  };
 }
 
 /**
@@ -65,7 +113,7 @@ export class Decoder {
   readonly #idleMs: number;
   #work: Work | undefined;
   #idleTimer: NodeJS.Timeout | undefined;
-  #hasEnded = false;
+  hasEnded = false;
   #isReady = false;
   #output = '';
   #stderr = '';
@@ -86,23 +134,16 @@ export class Decoder {
     this.#child.on('close', (code, signal) => this.#onEnd(`ended with ${signal ?? `code ${code}`} ${this.#stderr}`.trim()));
   }
 
-  get hasEnded(): boolean {
-    return this.#hasEnded;
-  }
-
   get isBusy(): boolean {
     return this.#work !== undefined;
   }
 
   /**
-   * Converts an image to an avatar.
-   *
-   * @throws ImageRejected also after `timeoutMs`; the process is killed then
-   * @throws DecoderLost
-   * @throws Error where the file can't be read or the process can't start, which no image causes
+   * Throws ImageRejected, also after the time-out, which kills the process; DecoderLost; another
+   * error where the file can't be read or the process can't start, which no image causes.
    */
   async convert(image: ImageSource, pixelsMax: number, timeoutMs: number): Promise<Buffer> {
-    if (this.#hasEnded) throw new DecoderLost('the decoder has ended');
+    if (this.hasEnded) throw new DecoderLost('the decoder has ended');
     clearTimeout(this.#idleTimer);
     const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
     this.#work = { resolve, reject };
@@ -113,7 +154,7 @@ export class Decoder {
 
   /** Kills the process; an image in work is rejected with the error. */
   end(err: Error = new DecoderLost('the decoder was ended')): void {
-    this.#hasEnded = true;
+    this.hasEnded = true;
     this.#child.kill('SIGKILL');
     this.#finish()?.reject(err);
     clearTimeout(this.#idleTimer);

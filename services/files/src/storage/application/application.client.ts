@@ -6,7 +6,6 @@ import type { FindOwnedApplications } from './owned-application.ts';
 /** Enough for a second try after a process that hangs. */
 const TIMEOUT_MS = 3_500;
 
-/** Queries the apps service, for 3.5 s at most. */
 export function createFindOwned(appsTransport: Transport): FindOwnedApplications {
   const client = createClient(ApplicationService, appsTransport);
   return async (accountId, applicationIds, requestId) => {

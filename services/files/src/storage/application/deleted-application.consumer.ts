@@ -6,16 +6,14 @@ import { type CleanUpContext, cleanUpApplication, EVENT_LOG_HOURS } from './dele
 
 const HALF_DELETED_MAX = 100;
 
-/** Where deletions come from. */
 export interface DeletionSources {
   readonly redisUrl: string;
   readonly appsTransport: Transport;
 }
 
 /**
- * Removes the files of deleted applications.
- *
- * @param onObjectsToRemove called after each commit that leaves objects to remove
+ * Removes the files of deleted applications. Calls `onObjectsToRemove` after each commit that
+ * leaves objects to remove.
  */
 export function createDeletionFollower(
   ctx: CleanUpContext & Pick<FilesContext, 'clock'>,

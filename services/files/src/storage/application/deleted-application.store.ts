@@ -9,18 +9,15 @@ export async function insertTombstone(tx: Db, applicationId: string): Promise<vo
   await sql`insert into deleted_application (application_id) values (${applicationId}) on conflict do nothing`.execute(tx);
 }
 
-/** Whether the application is known to be deleted. */
 export async function isDeleted(db: Db, applicationId: string): Promise<boolean> {
   const { rows } = await sql`select from deleted_application where application_id = ${applicationId}`.execute(db);
   return rows.length > 0;
 }
 
-/** Deletes the usage of an application that has no files any more. */
 export async function deleteUsage(db: Db, applicationId: string): Promise<void> {
   await db.deleteFrom('application_usage').where('application_id', '=', applicationId).execute();
 }
 
-/** Those of some applications that have no tombstone. */
 export async function selectUnmarked(db: Db, applications: readonly DeletedApplication[]): Promise<DeletedApplication[]> {
   const ids = applications.map(({ applicationId }) => applicationId);
   const { rows } = await sql<{ id: string }>`

@@ -2,20 +2,17 @@ import { BY_ITSELF } from '@latchkey/audit/actor';
 import type { DeletedApplication } from '@latchkey/deletions/follow-deletions';
 import type { FilesContext } from '../../context.ts';
 import { deleteFiles, recordFiles } from '../file/file.store.ts';
-import { insertObjectDeletions } from '../object-deletion.store.ts';
+import { insertObjectDeletions } from '../object-deletion/object-deletion.store.ts';
 import { objectKey } from '../object-store/object-store.ts';
 import { abandonUpload } from '../upload/upload-intent.store.ts';
 import { subtractUsage } from '../upload/usage.store.ts';
 import { chargeMib } from '../upload/usage.ts';
 import { deleteTombstones, deleteUsage, insertTombstone } from './deleted-application.store.ts';
 
-/** What a clean-up needs. */
 export type CleanUpContext = Pick<FilesContext, 'db' | 'logger'>;
 
-/** Most files deleted in one transaction. */
 const BATCH_MAX = 500;
 
-/** How long the event log goes back. */
 export const EVENT_LOG_HOURS = 24;
 /** For clocks that differ: no event announces an application without a tombstone. */
 const TOMBSTONE_HOURS = EVENT_LOG_HOURS + 1;

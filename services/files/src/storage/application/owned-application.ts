@@ -3,30 +3,24 @@ import { isUnreachable } from '@latchkey/kit/errors/errors';
 import { parseId } from '@latchkey/kit/validation/id';
 import { errors } from '../../errors.ts';
 
-/**
- * Which of some applications the account owns and has not deleted.
- *
- * @param requestId id of the request that the query belongs to; empty for none
- */
+/** Which of some applications the account owns and has not deleted. */
 export type FindOwnedApplications = (
   accountId: string,
   applicationIds: readonly string[],
   requestId: string,
 ) => Promise<ReadonlySet<string>>;
 
-/** An application of an account as a caller named it, and the id of its request. */
 export interface ApplicationRef {
   readonly accountId: string;
   readonly applicationId: string;
   readonly requestId: string;
 }
 
-/** Pause before the apps service is queried again, in milliseconds. */
 const RETRY_MS = 250;
 
 /**
  * Repeats a query while the apps service is unreachable, as during its restart, until the signal
- * aborts. Every response is final, errors included: a database that is away must fail soon.
+ * aborts. Every response is final, errors included.
  */
 export function waitUntilReachable(findOwned: FindOwnedApplications, signal: AbortSignal): FindOwnedApplications {
   return async (...query) => {
@@ -56,9 +50,8 @@ export async function requireOwned(findOwned: FindOwnedApplications, ref: Applic
 }
 
 /**
- * Reads something of an application while the apps service is asked whether the account owns it.
- *
- * @throws `application_not_found`, before any error of the reading
+ * Reads something of an application while the apps service checks its owner. Throws
+ * `application_not_found` before any error of the reading.
  */
 export async function whileOwned<T>(findOwned: FindOwnedApplications, ref: ApplicationRef, read: () => Promise<T>): Promise<T> {
   const [owned, outcome] = await Promise.allSettled([requireOwned(findOwned, ref), read()]);

@@ -47,7 +47,7 @@ beforeEach(async () => {
       return body;
     },
   });
-  const { ctx } = files.connect({ aroundStore, env: { DOWNLOADS_AT_ONCE: String(AT_ONCE) } });
+  const { ctx } = files.connect({ aroundStore, limits: { downloadsMax: AT_ONCE } });
   server = await startDownloadServer(createDownloadHandler({ ...ctx, downloadUrls }));
 });
 afterEach(async () => {

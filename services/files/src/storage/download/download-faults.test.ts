@@ -57,7 +57,7 @@ async function serve(options: { stallTimeoutMs?: number } = {}): Promise<void> {
     },
   });
   const ctx = { ...files.connect({ aroundStore }).ctx, downloadUrls };
-  server = await startDownloadServer(createDownloadHandler(ctx, options));
+  server = await startDownloadServer(createDownloadHandler(ctx, options.stallTimeoutMs));
 }
 
 /** Another source in place of the object. */

@@ -4,21 +4,21 @@ import { canonicalIp, networkOf } from '@latchkey/kit/http/client-ip';
 import { waitForTurn } from '@latchkey/kit/http/response';
 import type { HttpRoute } from '@latchkey/kit/rpc/server/http-route';
 import { newId } from '@latchkey/kit/validation/id';
+import { acquireAll, ConcurrencyLimit, limitMetadata, shareOf } from '../../concurrency-limit.ts';
 import type { FilesContext } from '../../context.ts';
 import { errors } from '../../errors.ts';
+import { downloadsMax, downloadsOpen } from '../../files-metrics.ts';
 import { type StoredFile, selectFile } from '../file/file.store.ts';
 import { type ByteRange, objectKey } from '../object-store/object-store.ts';
 import { toDomainError } from '../upload/upload-call.ts';
-import { parseRange } from './byte-range.ts';
-import { DownloadQuota } from './download-quota.ts';
+import { checkPreconditions, parseRange } from './conditional-request.ts';
 import { bodyHeaders, fileHeaders, httpErrors, internal_error, sendError, validatorsOf } from './download-response.ts';
 import { DOWNLOADS_PATH } from './download-url.ts';
-import { checkPreconditions, isRangeWanted } from './precondition.ts';
 import { sendBody } from './send-body.ts';
 
 /**
- * Responds to a request for `/downloads/<token>` with all headers, and never rejects.
- * `clientNetwork` is the client's, as `networkOf` names it: the limit per network counts it.
+ * Responds to a request for `/downloads/<token>`; never rejects. `clientNetwork` is as `networkOf`
+ * names it.
  */
 export type DownloadHandler = (
   req: IncomingMessage,
@@ -27,12 +27,12 @@ export type DownloadHandler = (
   clientNetwork: string,
 ) => Promise<void>;
 
-/** Longest stall, in milliseconds; a download as a whole may take any time. */
 const STALL_MS = 30_000;
+/** Until a client over a limit may retry: the time in which the gateway closes a slow reader. */
+const RETRY_MS = 10_000;
 const ALLOWED_METHODS = ['GET', 'HEAD'];
 const REJECTED_METHODS = ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
 
-/** A request for a file that exists. */
 interface Download {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
@@ -41,14 +41,11 @@ interface Download {
 }
 
 /**
- * Serves files by the URLs that this service signed (decisions 11): GET and HEAD, ranges and
- * preconditions as in RFC 9110.
- *
- * @param options.stallTimeoutMs longest time in which nothing moves; 30,000 unless set
+ * Serves files by the URLs that this service signed: GET and HEAD, ranges and preconditions as in
+ * RFC 9110. A download may take any time, but stall only for `stallTimeoutMs`.
  */
-export function createDownloadHandler(ctx: FilesContext, options: { stallTimeoutMs?: number } = {}): DownloadHandler {
-  const { stallTimeoutMs = STALL_MS } = options;
-  const quota = new DownloadQuota(ctx.limits.downloadsAtOnce);
+export function createDownloadHandler(ctx: FilesContext, stallTimeoutMs = STALL_MS): DownloadHandler {
+  const acquire = createDownloadQuota(ctx.limits.downloadsMax);
   return async (req, res, givenId, clientNetwork) => {
     const requestId = givenId || newId();
     res.on('error', () => undefined);
@@ -61,14 +58,34 @@ export function createDownloadHandler(ctx: FilesContext, options: { stallTimeout
       const download = { req, res, requestId, file };
       const range = await respondWithoutBody(ctx, download);
       if (range === 'done') return;
-      await quota.run(res, { clientNetwork, fileId: file.id }, () => send(ctx, download, range, stallTimeoutMs));
+      const release = acquire(clientNetwork, file.id);
+      await send(ctx, download, range, stallTimeoutMs).finally(() => {
+        // The response to a client that went away while the object was being opened is closed.
+        if (res.closed) release();
+        else res.once('close', release);
+      });
     } catch (err) {
       reject(ctx, res, requestId, err);
     }
   };
 }
 
-/** The handler as routes of the service's own port. Whoever has a URL may use it. */
+function createDownloadQuota(max: number): (clientNetwork: string, fileId: string) => () => void {
+  const ofNetwork = new ConcurrencyLimit(shareOf(max));
+  const ofFile = new ConcurrencyLimit(shareOf(max));
+  const total = new ConcurrencyLimit(max);
+  const times = { windowMs: RETRY_MS };
+  downloadsOpen.watch(() => [[total.count()]]);
+  downloadsMax.watch(() => [[max]]);
+  return (clientNetwork, fileId) =>
+    acquireAll(
+      [ofNetwork, clientNetwork, () => errors.downloads_of_network(limitMetadata('downloads-at-once-ip', ofNetwork, times))],
+      [ofFile, fileId, () => errors.downloads_of_file(limitMetadata('downloads-at-once-file', ofFile, times))],
+      [total, '', errors.too_many_downloads],
+    );
+}
+
+/** The handler as routes of the service's own port. A signed URL is all that a caller needs. */
 export function downloadRoutes(handle: DownloadHandler): HttpRoute[] {
   return [...ALLOWED_METHODS, ...REJECTED_METHODS].map((method) => ({
     method,
@@ -84,7 +101,6 @@ function networkOfCaller(req: IncomingMessage, isService: boolean): string {
   return isService && typeof reported === 'string' ? reported : networkOf(canonicalIp(req.socket.remoteAddress));
 }
 
-/** Throws the same error for tokens that are forged or expired, and for deleted files. */
 async function findFile(ctx: FilesContext, url: string): Promise<StoredFile> {
   const path = url.split('?', 1)[0] as string;
   const id = ctx.downloadUrls.read(path.slice(path.lastIndexOf('/') + 1), ctx.clock());
@@ -101,12 +117,11 @@ async function respondWithoutBody(
   const validators = validatorsOf(file);
   const headers = fileHeaders(file, requestId);
   const status = checkPreconditions(req.headers, validators);
-  const isWanted = isRangeWanted(req.headers['if-range'] as string | undefined, validators);
-  const range = isWanted ? parseRange(req.headers.range, file.byteSize) : undefined;
+  const range = parseRange(req.headers, validators, file.byteSize);
   if (status === 412) sendError(res, httpErrors.preconditionFailed, requestId, headers);
   else if (status === 304) res.writeHead(304, headers).end();
   else if (req.method === 'HEAD') {
-    await findObject(ctx, file, ctx.store.stat(objectKey(file.applicationId, file.id)));
+    await requireObject(ctx, file, ctx.store.stat(objectKey(file.applicationId, file.id)));
     res.writeHead(200, { ...headers, ...bodyHeaders(file, file.byteSize) }).end();
   } else if (range === 'unsatisfiable') {
     const rangeHeader = { 'content-range': `bytes */${file.byteSize}` };
@@ -121,7 +136,7 @@ async function send(
   range: ByteRange | undefined,
   stallTimeoutMs: number,
 ): Promise<void> {
-  const body = await findObject(ctx, file, ctx.store.read(objectKey(file.applicationId, file.id), range));
+  const body = await requireObject(ctx, file, ctx.store.read(objectKey(file.applicationId, file.id), range));
   const byteSize = range ? range.end - range.start + 1 : file.byteSize;
   const startedAt = performance.now();
   res.writeHead(range ? 206 : 200, {
@@ -139,8 +154,8 @@ async function send(
 }
 
 /** What the store has of a file. Without an object, it was just deleted, or is damaged. */
-async function findObject<T>(ctx: FilesContext, file: StoredFile, looking: Promise<T | undefined>): Promise<T> {
-  const found = await looking.catch((cause: unknown) => {
+async function requireObject<T>(ctx: FilesContext, file: StoredFile, reading: Promise<T | undefined>): Promise<T> {
+  const found = await reading.catch((cause: unknown) => {
     throw Object.assign(commonErrors.dependency_unavailable(), { cause });
   });
   if (found !== undefined) return found;

@@ -4,15 +4,14 @@ import { rateLimitHeaders } from '@latchkey/kit/http/rate-limit-headers';
 import { errorEnvelope } from '@latchkey/kit/http/response';
 import type { StoredFile } from '../file/file.store.ts';
 import { attachment } from '../object-store/object-store.ts';
-import type { Validators } from './precondition.ts';
+import type { Validators } from './conditional-request.ts';
 
-/** Seconds after which a client may try again when a dependency is down. */
 const RETRY_AFTER_UNAVAILABLE_S = '2';
 
 /**
- * Headers of every response. The bytes are a stranger's and may come from the origin of a
- * dashboard: nothing in them may run, be taken for another type, or be shown in place. The URL is a
- * secret: no cache may store what is behind it, and no page may pass it on.
+ * Headers of every response. The bytes are untrusted and may come from the origin of a dashboard:
+ * nothing in them may run, pass for another type, or be shown inline. The URL is a secret: no cache
+ * may store what it returns, and no page may pass it on.
  */
 const SAFE_HEADERS = {
   'content-security-policy': "sandbox; default-src 'none'",
@@ -26,14 +25,12 @@ export const validatorsOf = (file: StoredFile): Validators => ({
   lastModified: file.createdAt,
 });
 
-/** Headers of every response about a file. */
 export function fileHeaders(file: StoredFile, requestId: string): OutgoingHttpHeaders {
   const { etag, lastModified } = validatorsOf(file);
   const validators = { etag, 'last-modified': lastModified.toUTCString() };
   return { ...SAFE_HEADERS, 'x-request-id': requestId, 'accept-ranges': 'bytes', ...validators };
 }
 
-/** Headers of a response with bytes of the file. */
 export function bodyHeaders(file: StoredFile, byteSize: number): OutgoingHttpHeaders {
   return {
     'content-type': file.contentType,
@@ -46,7 +43,6 @@ const error = (httpStatus: number, message: string, path: string, rule: string) 
   return { httpStatus, code: 'bad_request', message, details: [{ path, message: rule }] };
 };
 
-/** Errors that HTTP defines and the table of kinds does not. */
 export const httpErrors = {
   methodNotAllowed: error(405, 'The method is not allowed', 'request', 'must use the method GET or HEAD'),
   preconditionFailed: error(412, 'A precondition does not hold', 'header', 'must hold for the file'),

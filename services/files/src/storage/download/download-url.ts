@@ -1,13 +1,12 @@
 import { constantTimeEqual, deriveKey, hmac } from '@latchkey/kit/crypto/secrets';
 
+/** Lifetime of a URL in seconds, unless the caller names one, and the longest. */
+export const LIFETIME_S = 300;
+export const LIFETIME_S_MAX = 3_600;
+
 /** Creates and reads URLs of files that the store does not serve itself (decisions 11). */
 export interface DownloadUrls {
-  /**
-   * A signed absolute URL of this service.
-   *
-   * @param fileId a UUID in canonical form
-   * @param expiresAt rounded up to the whole second
-   */
+  /** A signed absolute URL; the expiry is rounded up to the whole second. */
   create(fileId: string, expiresAt: Date): string;
   /** The file of a token, the end of such a URL; undefined where it is forged or expired. */
   read(token: string, now: Date): string | undefined;
@@ -19,14 +18,12 @@ export const DOWNLOADS_PATH = '/downloads/';
 /** A UUID and a time in seconds: 24 bytes, 32 characters. */
 const ID_BYTES = 16;
 const EXPIRY_BYTES = 8;
-/** SHA-256's 32 bytes, 43 characters. */
+/** The payload, and 43 characters for SHA-256's 32 bytes. */
 const TOKEN = /^([\w-]{32})([\w-]{43})$/;
 
 /**
  * Signs with a key derived from the deployment's secret. A token is the file's id, the expiry and
  * an HMAC of both, so that a forged one costs no query.
- *
- * @param options.publicUrl where clients reach this service's paths
  */
 export function createDownloadUrls(options: { readonly secretKey: string; readonly publicUrl: string }): DownloadUrls {
   const key = deriveKey(options.secretKey, 'files/download-url');
@@ -34,28 +31,19 @@ export function createDownloadUrls(options: { readonly secretKey: string; readon
   const sign = (payload: string) => hmac(key, payload).toString('base64url');
   return {
     create(fileId, expiresAt) {
-      const payload = encodePayload(fileId, Math.ceil(expiresAt.getTime() / 1000));
+      const bytes = Buffer.alloc(ID_BYTES + EXPIRY_BYTES);
+      bytes.write(fileId.replaceAll('-', ''), 'hex');
+      bytes.writeBigUInt64BE(BigInt(Math.ceil(expiresAt.getTime() / 1000)), ID_BYTES);
+      const payload = bytes.toString('base64url');
       return base + payload + sign(payload);
     },
     read(token, now) {
       const [, payload = '', signature = ''] = TOKEN.exec(token) ?? [];
       if (!constantTimeEqual(signature, sign(payload))) return undefined;
-      const { fileId, expiresAtS } = decodePayload(payload);
-      return now.getTime() < expiresAtS * 1000 ? fileId : undefined;
+      const bytes = Buffer.from(payload, 'base64url');
+      if (now.getTime() >= Number(bytes.readBigUInt64BE(ID_BYTES)) * 1000) return undefined;
+      const hex = bytes.toString('hex', 0, ID_BYTES);
+      return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
     },
   };
-}
-
-function encodePayload(fileId: string, expiresAtS: number): string {
-  const bytes = Buffer.alloc(ID_BYTES + EXPIRY_BYTES);
-  bytes.write(fileId.replaceAll('-', ''), 'hex');
-  bytes.writeBigUInt64BE(BigInt(expiresAtS), ID_BYTES);
-  return bytes.toString('base64url');
-}
-
-function decodePayload(payload: string) {
-  const bytes = Buffer.from(payload, 'base64url');
-  const hex = bytes.toString('hex', 0, ID_BYTES);
-  const fileId = hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
-  return { fileId, expiresAtS: Number(bytes.readBigUInt64BE(ID_BYTES)) };
 }

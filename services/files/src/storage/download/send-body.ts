@@ -3,21 +3,16 @@ import type { Readable } from 'node:stream';
 import { writeChunk } from '@latchkey/kit/http/write-chunk';
 import { bytesSent } from '../../files-metrics.ts';
 
-export interface BodyOptions {
-  /** Bytes that the headers announced. */
-  readonly byteSize: number;
-  readonly stallTimeoutMs: number;
-}
-
 /**
  * Sends a body as fast as the client reads it, one chunk at a time. Where the bytes end early, are
  * too many, fail, or stall, it destroys the connection, so that the client sees a body that was cut
- * short. It always closes the source.
- *
- * @throws what went wrong, a client that went away included
+ * short. It always closes the source. Throws what went wrong, a vanished client included.
  */
-export async function sendBody(res: ServerResponse, source: Readable, options: BodyOptions): Promise<void> {
-  const { byteSize, stallTimeoutMs } = options;
+export async function sendBody(
+  res: ServerResponse,
+  source: Readable,
+  { byteSize, stallTimeoutMs }: { readonly byteSize: number; readonly stallTimeoutMs: number },
+): Promise<void> {
   let cause: Error | undefined;
   const stop = (err: Error) => {
     cause ??= err;

@@ -5,23 +5,20 @@ import type { FilesContext } from '../../context.ts';
 import type { FilesDatabase } from '../../db/schema.ts';
 import { errors } from '../../errors.ts';
 import type { ApplicationRef } from '../application/owned-application.ts';
-import { insertObjectDeletions } from '../object-deletion.store.ts';
-import { OWN_REMOVAL_MS, removeObjects } from '../object-deletion.ts';
+import { insertObjectDeletions, OWN_REMOVAL_MS } from '../object-deletion/object-deletion.store.ts';
+import { removeObjects } from '../object-deletion/object-deletion.ts';
 import { objectKey } from '../object-store/object-store.ts';
 import { subtractUsage } from '../upload/usage.store.ts';
 import { chargeMib } from '../upload/usage.ts';
 import { deleteFiles, recordFiles } from './file.store.ts';
 import { parseFileRef } from './file.ts';
 
-/** Longest wait of a response for the store, in milliseconds; then the sweeper takes over. */
 const REMOVAL_MS_MAX = 2_000;
 
 /**
- * Deletes a file, for every later call. The removal of its object is scheduled in the same
- * transaction, so that no crash can leave it; it is attempted immediately, and a store that fails
- * or is slow changes nothing for the caller.
- *
- * @throws `application_not_found`, `file_not_found`
+ * Deletes a file. The removal of its object is scheduled in the same transaction, so that no crash
+ * can leave it; a store that fails or is slow changes nothing for the caller. Throws
+ * `application_not_found`, `file_not_found`.
  */
 export async function deleteFile(ctx: Acting<FilesContext>, given: ApplicationRef, fileIdText: string): Promise<void> {
   const ref = await parseFileRef(ctx, given, fileIdText);

@@ -1,6 +1,5 @@
 import type pg from 'pg';
 
-/** A row of the files table. */
 export interface FileRow {
   readonly id: string;
   readonly display_name: string;
@@ -13,7 +12,6 @@ export interface FileRow {
   readonly last_created_at: Date | null;
 }
 
-/** Some files of an application, newest first, and the total. */
 export interface FilePage {
   readonly rows: readonly FileRow[];
   readonly total: number;
@@ -85,16 +83,11 @@ const SELECT_MATCHES = {
   )${ROWS_OF_PAGE}`,
 };
 
-/** Files of an application, and their total. */
 export async function selectPage(pool: pg.Pool, applicationId: string, slice: Slice): Promise<FilePage> {
   return toPage(await pool.query<Row>({ ...SELECT_PAGE, values: [applicationId, slice.limit, slice.offset] }));
 }
 
-/**
- * Files whose name contains a text, and their total.
- *
- * @param folded the text with ASCII letters in lower case
- */
+/** Files whose name contains a text in lower case, and their total. */
 export async function selectMatches(pool: pg.Pool, applicationId: string, folded: string, slice: Slice): Promise<FilePage> {
   const pattern = `%${folded.replace(/[\\%_]/g, '\\$&')}%`;
   return toPage(await pool.query<Row>({ ...SELECT_MATCHES, values: [applicationId, slice.limit, slice.offset, pattern] }));

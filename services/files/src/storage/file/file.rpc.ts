@@ -11,7 +11,6 @@ import { deleteFile } from './delete-file.ts';
 import { checkFileName, createDownloadUrl, getFilesMetadata, renameFile } from './file.ts';
 import { type FileRow, listFiles } from './list-files.ts';
 
-/** Files over RPC, and the control path of uploads. */
 export function fileRpc(ctx: FilesContext): ServiceImpl<typeof FileService> {
   return {
     async beginUpload(request, call) {

@@ -8,28 +8,23 @@ import type { FilesDatabase, FileTable } from '../../db/schema.ts';
 
 type Db = Kysely<FilesDatabase>;
 
-/** How many files an application has, and when the newest was uploaded; null without files. */
 export interface FilesMetadata {
   readonly totalFiles: number;
   readonly lastUploadedAt: Date | null;
 }
 
-/** A file as a download needs it. */
 export interface StoredFile {
   readonly id: string;
   readonly applicationId: string;
   readonly displayName: string;
   readonly byteSize: number;
-  /** SHA-256, 32 bytes. */
   readonly checksum: Buffer;
   readonly contentType: string;
   readonly createdAt: Date;
 }
 
-/** A file whose row was deleted. */
 export type DeletedFile = Pick<StoredFile, 'id' | 'displayName' | 'byteSize'> & { readonly accountId: string };
 
-/** A change of a file for the audit log. */
 export interface FileEvent {
   readonly accountId: string;
   readonly applicationId: string;
@@ -66,7 +61,6 @@ const SELECT_FILE = {
       checksum, content_type as "contentType", created_at as "createdAt" from file where id = $1`,
 };
 
-/** The file, or undefined once it is deleted. */
 export async function selectFile(pool: pg.Pool, id: string): Promise<StoredFile | undefined> {
   return (await pool.query<StoredFile>({ ...SELECT_FILE, values: [id] })).rows[0];
 }
@@ -89,10 +83,8 @@ export async function lockRenames(tx: Db, applicationId: string): Promise<void> 
 }
 
 /**
- * Renames a file.
- *
- * @returns its previous name, or undefined when the application has no such file
- * @throws on the constraint `file_name` where another file has the name
+ * Returns the previous name, or undefined when the application has no such file. Throws on the
+ * constraint `file_name` where another file has the name.
  */
 export async function updateName(
   tx: Db,

@@ -1,10 +1,12 @@
 import type { Acting } from '@latchkey/audit/actor';
 import { isUniqueViolation } from '@latchkey/kit/database/database';
+import { FILE_NAME, FILE_NAME_LENGTH_MAX } from '@latchkey/kit/validation/file-name';
 import { parseId } from '@latchkey/kit/validation/id';
 import { withoutInvisible } from '@latchkey/kit/validation/text';
 import type { FilesContext } from '../../context.ts';
 import { errors } from '../../errors.ts';
 import { type ApplicationRef, parseRef, requireOwned, whileOwned } from '../application/owned-application.ts';
+import { LIFETIME_S, LIFETIME_S_MAX } from '../download/download-url.ts';
 import { objectKey } from '../object-store/object-store.ts';
 import {
   countDownloadUrl,
@@ -17,19 +19,10 @@ import {
   updateName,
 } from './file.store.ts';
 
-/** Specification 2.5, rules 1 to 3. */
-const FILE_NAME = /^[A-Za-z0-9_-]+(?:[ .][A-Za-z0-9_-]+)*$/;
-const NAME_LENGTH_MAX = 16;
-
-const LIFETIME_S = 300;
-const LIFETIME_S_MAX = 3_600;
-
-/** A file of an application, in canonical form. */
 export interface FileRef extends ApplicationRef {
   readonly fileId: string;
 }
 
-/** A URL of a file's bytes, and its expiry. */
 export interface DownloadUrl {
   readonly url: string;
   readonly expiresAt: Date;
@@ -38,7 +31,7 @@ export interface DownloadUrl {
 /** The name in stored form (specification 2.5, decisions 7). Throws `file_name_invalid`. */
 export function parseFileName(text: string): string {
   const name = withoutInvisible(text);
-  if (name.length > NAME_LENGTH_MAX || !FILE_NAME.test(name)) throw errors.file_name_invalid();
+  if (name.length > FILE_NAME_LENGTH_MAX || !FILE_NAME.test(name)) throw errors.file_name_invalid();
   return name;
 }
 
@@ -50,17 +43,14 @@ export async function checkFileName(ctx: FilesContext, given: ApplicationRef, na
   if (isTaken) throw errors.file_name_taken();
 }
 
-/** Number of files, and when the newest was uploaded. Throws `application_not_found`. */
 export async function getFilesMetadata(ctx: FilesContext, given: ApplicationRef): Promise<FilesMetadata> {
   const ref = parseRef(given);
   return whileOwned(ctx.findOwned, ref, () => selectMetadata(ctx.pool, ref.applicationId));
 }
 
 /**
- * The file that a caller named, once the account is known to own its application. The file itself
- * may not exist.
- *
- * @throws `application_not_found`, then `file_not_found` for text that is no UUID
+ * The file that a caller named, once the account is known to own its application; it may not exist.
+ * Throws `application_not_found`, then `file_not_found` for text that is no UUID.
  */
 export async function parseFileRef(ctx: FilesContext, given: ApplicationRef, fileIdText: string): Promise<FileRef> {
   const ref = parseRef(given);
@@ -71,9 +61,8 @@ export async function parseFileRef(ctx: FilesContext, given: ApplicationRef, fil
 }
 
 /**
- * Renames a file. A rename to its present name succeeds.
- *
- * @throws `file_name_invalid`, `application_not_found`, `file_not_found`, `file_name_taken`
+ * A rename to the present name succeeds. Throws `file_name_invalid`, `application_not_found`,
+ * `file_not_found`, `file_name_taken`.
  */
 export async function renameFile(
   ctx: Acting<FilesContext>,
@@ -96,10 +85,8 @@ export async function renameFile(
 
 /**
  * Creates a URL of a file's bytes and counts it (decisions 11): the store's own where it serves its
- * objects, else one of this service.
- *
- * @param lifetimeSeconds 1 to 3,600; 0 means 300
- * @throws `lifetime_invalid`, `application_not_found`, `file_not_found`
+ * objects, else one of this service. Throws `lifetime_invalid`, `application_not_found`,
+ * `file_not_found`.
  */
 export async function createDownloadUrl(
   ctx: FilesContext,

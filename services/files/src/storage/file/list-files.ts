@@ -24,9 +24,8 @@ const EMPTY: FilePage = { rows: [], total: 0 };
 const PART_OF_NAME = /^[A-Za-z0-9_. -]{1,16}$/;
 
 /**
- * A page of an application's files, newest first, and the number of matches (decisions 7).
- *
- * @throws `page_invalid`, `application_not_found`
+ * A page of an application's files, newest first, and the number of matches (decisions 7). Throws
+ * `page_invalid`, `application_not_found`.
  */
 export async function listFiles(ctx: FilesContext, given: ApplicationRef, request: PageRequest): Promise<FilePage> {
   const slice = toSlice(request);

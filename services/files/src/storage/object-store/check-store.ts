@@ -8,11 +8,8 @@ import { diskLayout, hasCode } from './disk-layout.ts';
 const PASSING_FAILURES = ['ENOSPC', 'EDQUOT', 'EIO'];
 
 /**
- * Checks the store before the service starts. A store that is away is only logged, as it comes
- * back.
- *
- * @throws Error with a sentence where the settings name a wrong folder or bucket; what the database
- *   throws where it can't be queried
+ * Checks the store before the service starts. Throws where the settings name a wrong folder or
+ * bucket, and where the database can't be queried. A store that is away is only logged.
  */
 export async function checkStore({ db, store, logger }: FilesContext, config: FilesConfig): Promise<void> {
   if (config.OBJECT_STORE === 'disk') await rejectLostStore(db, config.OBJECTS_DIR ?? '');
@@ -27,9 +24,8 @@ export async function checkStore({ db, store, logger }: FilesContext, config: Fi
 }
 
 /**
- * A folder that no store was ever in, while the database has files, is mistyped or an unmounted
- * disk, and would pass for a new and empty store. An operator who lost it for good creates the
- * missing folder (docs/operations.md).
+ * A missing folder, while the database has files, is mistyped or an unmounted disk. An operator who
+ * lost it for good creates it (docs/operations.md).
  */
 async function rejectLostStore(db: FilesContext['db'], dir: string): Promise<void> {
   const { objectsDir } = diskLayout(dir);

@@ -1,30 +1,62 @@
+import { Histogram, isMeasuring } from '@latchkey/kit/telemetry/metrics';
+import { activeTracer, inSpan } from '@latchkey/kit/telemetry/tracing';
 import type { AvatarWorkerConfig } from '../../config.ts';
 import { createDiskStore } from './disk-store.ts';
 import type { ObjectStore } from './object-store.ts';
-import { observeStore } from './observed-store.ts';
+
+const durations = new Histogram({
+  name: 'latchkey_object_store_duration_seconds',
+  help: 'Time of object store operations, by operation and outcome: ok or failed. That of put is mostly the client sending.',
+  labels: ['operation', 'outcome'],
+  buckets: [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60, 180],
+});
 
 /** The store that the settings choose. It touches nothing before the first call. */
 export function createObjectStore(config: AvatarWorkerConfig): ObjectStore {
-  if (config.OBJECT_STORE === 'disk') return observeStore(createDiskStore(config.OBJECTS_DIR as string));
-  return observeStore(loadOnDemand(() => loadS3Store(config)));
+  const store = config.OBJECT_STORE === 'disk' ? createDiskStore(config.OBJECTS_DIR as string) : loadS3Store(config);
+  return observeStore(store);
 }
 
-/** Imported on demand: the S3 library takes some 45 MiB and 150 ms. */
-async function loadS3Store(config: AvatarWorkerConfig): Promise<ObjectStore> {
-  const { createS3Store } = await import('./s3-store.ts');
-  return createS3Store({
-    endpoint: config.S3_ENDPOINT,
-    publicEndpoint: config.S3_PUBLIC_ENDPOINT,
-    region: config.S3_REGION,
-    bucket: config.S3_BUCKET as string,
-    accessKeyId: config.S3_ACCESS_KEY_ID,
-    secretAccessKey: config.S3_SECRET_ACCESS_KEY,
-    forcePathStyle: config.S3_FORCE_PATH_STYLE === 'true',
-  });
+/** Measures and traces the operations of a store; returns the same store where neither is on. */
+export function observeStore(store: ObjectStore): ObjectStore {
+  if (!isMeasuring() && !activeTracer()) return store;
+  return {
+    ...store,
+    put: (...args) => observed('put', () => store.put(...args)),
+    read: (...args) => observed('read', () => store.read(...args)),
+    stat: (key) => observed('stat', () => store.stat(key)),
+    remove: (...keys) => observed('remove', () => store.remove(...keys)),
+  };
 }
 
-function loadOnDemand(load: () => Promise<ObjectStore>): ObjectStore {
+async function observed<T>(operation: string, run: () => Promise<T>): Promise<T> {
+  const startedAt = performance.now();
+  const observe = (outcome: string) => durations.observe((performance.now() - startedAt) / 1_000, operation, outcome);
+  try {
+    const result = await inSpan({ name: `object-store ${operation}`, kind: 'client' }, run);
+    observe('ok');
+    return result;
+  } catch (err) {
+    observe('failed');
+    throw err;
+  }
+}
+
+/** Loads the S3 library with the first call: it takes some 45 MiB and 150 ms. */
+function loadS3Store(config: AvatarWorkerConfig): ObjectStore {
   let loading: Promise<ObjectStore> | undefined;
+  const load = async () => {
+    const { createS3Store } = await import('./s3-store.ts');
+    return createS3Store({
+      endpoint: config.S3_ENDPOINT,
+      publicEndpoint: config.S3_PUBLIC_ENDPOINT,
+      region: config.S3_REGION,
+      bucket: config.S3_BUCKET as string,
+      accessKeyId: config.S3_ACCESS_KEY_ID,
+      secretAccessKey: config.S3_SECRET_ACCESS_KEY,
+      forcePathStyle: config.S3_FORCE_PATH_STYLE === 'true',
+    });
+  };
   const store = () => (loading ??= load());
   return {
     put: async (...args) => (await store()).put(...args),

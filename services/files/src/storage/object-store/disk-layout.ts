@@ -14,7 +14,6 @@ export interface DiskLayout {
   readonly temporaryDir: string;
 }
 
-/** The file of an object, and the application's folder that it is in. */
 export interface ObjectPaths {
   readonly dir: string;
   readonly file: string;
@@ -24,7 +23,6 @@ export function diskLayout(dir: string): DiskLayout {
   return { objectsDir: resolve(dir, 'objects'), temporaryDir: resolve(dir, 'tmp') };
 }
 
-/** Throws for text that is no key. */
 export function objectPaths({ objectsDir }: DiskLayout, key: string): ObjectPaths {
   const { ownerId, id } = requireObjectKey(key);
   const dir = join(objectsDir, ownerId);

@@ -1,12 +1,14 @@
-import { spawnSync } from 'node:child_process';
+import { execFile, spawnSync } from 'node:child_process';
 import { type FileHandle, mkdir, mkdtemp, open, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { newId } from '@latchkey/kit/validation/id';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { bodyOf, newKey, someBytes } from '../../testing/object-store/bodies.ts';
 import { describeObjectStore, listOf } from '../../testing/object-store/object-store-contract.ts';
-import { leaveUnfinished, runPut } from '../../testing/object-store/run-put.ts';
+import { createFolders, diskLayout, temporaryPath } from './disk-layout.ts';
 import { createDiskStore } from './disk-store.ts';
 
 const never = new AbortController().signal;
@@ -20,6 +22,14 @@ const inodeOf = (path: string) =>
     () => undefined,
   );
 
+const PUT_PROCESS = fileURLToPath(new URL('../../testing/object-store/put-process.ts', import.meta.url));
+
+/** Stores an object in a separate process, which the shell command starts as "$@". */
+async function runPut(dir: string, byteSize: number, wrapper: string): Promise<string[]> {
+  const args = ['-c', wrapper, 'sh', process.execPath, PUT_PROCESS, dir, newKey(), String(byteSize)];
+  return (await promisify(execFile)('/bin/sh', args)).stdout.trimEnd().split('\n');
+}
+
 const newDir = () => mkdtemp(join(tmpdir(), 'latchkey-objects-'));
 
 describeObjectStore('a disk store', async () => {
@@ -27,7 +37,10 @@ describeObjectStore('a disk store', async () => {
   return {
     store: createDiskStore(dir),
     sameStore: createDiskStore(dir),
-    leaveUnfinished: (key) => leaveUnfinished(dir, key),
+    async leaveUnfinished(key) {
+      await createFolders(diskLayout(dir));
+      await writeFile(temporaryPath(diskLayout(dir), key), 'some bytes');
+    },
     close: () => rm(dir, { recursive: true }),
   };
 });
@@ -100,10 +113,8 @@ describe('a folder of objects', () => {
   });
 
   it('leaves nothing of a file beyond the limit of the process', async () => {
-    const key = newKey();
-    // In blocks of 512 or 1,024 bytes, as the shell has it: 2 or 4 MiB.
-    const lines = await runPut({ place: dir, key, byteSize: 12 * 1024 * 1024, wrapper: 'ulimit -f 4096; exec "$@"' });
-    expect(lines).toEqual(['failed EFBIG']);
+    // In blocks of 512 or 1,024 bytes, depending on the shell: 2 or 4 MiB.
+    expect(await runPut(dir, 12 * 1024 * 1024, 'ulimit -f 4096; exec "$@"')).toEqual(['failed EFBIG']);
     expect(await readdir(join(dir, 'tmp'))).toEqual([]);
     expect(await listOf(createDiskStore(dir), '')).toEqual([]);
   });
@@ -111,8 +122,7 @@ describe('a folder of objects', () => {
   it.skipIf(!hasNamespaces)('leaves nothing on a full disk (skipped where no file system may be mounted)', async () => {
     await mkdir(dir, { recursive: true });
     const wrapper = [`mount -t tmpfs -o size=4m none "${dir}"`, '"$@"', `cd "${dir}"; echo left: $(find . -type f)`].join('; ');
-    const put = (byteSize: number) =>
-      runPut({ place: dir, key: newKey(), byteSize, wrapper: `exec ${NAMESPACE} /bin/sh -c '${wrapper}' sh "$@"` });
+    const put = (byteSize: number) => runPut(dir, byteSize, `exec ${NAMESPACE} /bin/sh -c '${wrapper}' sh "$@"`);
     expect(await put(12 * 1024 * 1024)).toEqual(['failed ENOSPC', 'left:']);
     expect(await put(1024 * 1024)).toEqual(['stored', expect.stringMatching(/^left: \.\/objects\/\S+$/)]);
   });

@@ -1,7 +1,6 @@
 import type { Readable } from 'node:stream';
 import { parseId } from '@latchkey/kit/validation/id';
 
-/** An object as the store lists it. */
 export interface StoredObject {
   readonly key: string;
   readonly byteSize: number;
@@ -9,7 +8,6 @@ export interface StoredObject {
   readonly unfinished: boolean;
 }
 
-/** What a download URL says of the bytes. */
 export interface DownloadDescription {
   readonly fileName: string;
   readonly contentType: string;

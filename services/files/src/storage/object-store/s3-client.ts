@@ -1,6 +1,11 @@
-import { S3Client } from '@aws-sdk/client-s3';
-import { createStallAgents } from './s3-agents.ts';
-import { toS3Error } from './s3-error.ts';
+import {
+  type $Command,
+  S3Client,
+  type S3ClientResolvedConfig,
+  type ServiceInputTypes,
+  type ServiceOutputTypes,
+} from '@aws-sdk/client-s3';
+import { createStallAgents, STALLED } from './s3-agents.ts';
 
 /** Longest time for a call without a signal, its retries included, in milliseconds. */
 const CALL_TIMEOUT_MS = 30_000;
@@ -13,6 +18,7 @@ const STALL_MS = 4_500;
 const CONNECTION_TIMEOUT_MS = 1_500;
 const CONNECTIONS_MAX = 64;
 const ATTEMPTS_MAX = 3;
+const MESSAGE_LENGTH_MAX = 200;
 
 /** How to reach a bucket. */
 export interface S3Settings {
@@ -22,28 +28,26 @@ export interface S3Settings {
   readonly publicEndpoint?: string | undefined;
   readonly region: string;
   readonly bucket: string;
-  /**
-   * Without a key, the library looks in the environment, shared files, and the machine's or the
-   * pod's role.
-   */
+  /** Without a key, the library uses the environment, shared files, or the machine's or pod's role. */
   readonly accessKeyId?: string | undefined;
   readonly secretAccessKey?: string | undefined;
   readonly forcePathStyle: boolean;
-  /** Longest time without a byte until a response begins, in milliseconds; 4,500 by default. */
   readonly stallMs?: number | undefined;
 }
 
-/** A bucket, and calls to it that end. */
 export interface S3Bucket {
   readonly client: S3Client;
   /** Signs the URLs for clients, and sends nothing: a signature includes the host. */
   readonly urlClient: S3Client;
   readonly name: string;
   /**
-   * Makes a call that ends when the store stalls, and when the caller's signal aborts; without a
+   * Sends a command. It ends when the store stalls, and when the caller's signal aborts; without a
    * signal, after 30 s, the body of the response aside. Rejects with S3Error.
    */
-  call<T>(send: (client: S3Client, options: { abortSignal: AbortSignal }) => Promise<T>, signal?: AbortSignal): Promise<T>;
+  send<I extends ServiceInputTypes, O extends ServiceOutputTypes>(
+    command: $Command<I, O, S3ClientResolvedConfig>,
+    signal?: AbortSignal,
+  ): Promise<O>;
 }
 
 /** Connects to nothing yet. */
@@ -55,11 +59,11 @@ export function createS3Bucket(settings: S3Settings): S3Bucket {
     client,
     urlClient,
     name: settings.bucket,
-    call: async (send, signal) => {
+    async send(command, signal) {
       const late = new AbortController();
       const timer = signal ? undefined : setTimeout(() => late.abort(), CALL_TIMEOUT_MS);
       try {
-        return await send(client, { abortSignal: signal ?? late.signal });
+        return await client.send(command, { abortSignal: signal ?? late.signal });
       } catch (err) {
         throw toS3Error(err, late.signal.aborted);
       } finally {
@@ -89,4 +93,38 @@ function createClient(settings: S3Settings): S3Client {
       ...createStallAgents(CONNECTIONS_MAX, settings.stallMs ?? STALL_MS),
     },
   });
+}
+
+/**
+ * An error of an S3 server or the connection to it. The library's own errors must not be logged:
+ * they hold what the server sent, such as the id of the key and the rejected signature.
+ */
+export class S3Error extends Error {
+  override readonly name = 'S3Error';
+  /** S3's or the system's code, such as `NoSuchBucket` or `ECONNREFUSED`. */
+  readonly code: string;
+  readonly status: number | undefined;
+  /** Id of the request for the server's operator. */
+  readonly requestId: string | undefined;
+
+  constructor(message: string, code: string, metadata: { httpStatusCode?: number; requestId?: string } = {}) {
+    super(message);
+    this.code = code;
+    this.status = metadata.httpStatusCode;
+    this.requestId = metadata.requestId;
+  }
+}
+
+function toS3Error(err: unknown, timedOut: boolean): S3Error {
+  const { name, code = name, message, $metadata } = err as Error & { code?: string; $metadata?: object };
+  if (timedOut || name === STALLED) return new S3Error('the object store did not answer in time', 'TimeoutError');
+  return new S3Error(`the object store failed: ${code}: ${message.slice(0, MESSAGE_LENGTH_MAX)}`, code, $metadata);
+}
+
+/** Throws the error again unless it says that an object or upload does not exist. */
+export function ignoreAbsent(err: unknown): undefined {
+  const { code, status } = err as S3Error;
+  // A missing bucket is 404 too, and must not pass for a missing object.
+  const isAbsent = code === 'NoSuchKey' || code === 'NoSuchUpload' || (status === 404 && code !== 'NoSuchBucket');
+  if (!(err instanceof S3Error) || !isAbsent) throw err;
 }

@@ -1,58 +1,116 @@
 import { newId } from '@latchkey/kit/validation/id';
+import { eventually } from '@latchkey/testkit/eventually';
 import { startFauxqs } from 'fauxqs';
-import { expect, it } from 'vitest';
-import { readFilesConfig } from '../../config.ts';
-import { newKey } from '../../testing/object-store/bodies.ts';
+import { describe, expect, it } from 'vitest';
+import { bodyOf, collect, newKey, someBytes } from '../../testing/object-store/bodies.ts';
+import { type Fault, type FaultProxy, type S3Operation, startFaultProxy } from '../../testing/object-store/fault-proxy.ts';
 import { listOf } from '../../testing/object-store/object-store-contract.ts';
 import { describeS3Store } from '../../testing/object-store/s3-contract.ts';
-import { createObjectStore } from './create-object-store.ts';
+import type { ObjectStore } from './object-store.ts';
 import { createS3Store } from './s3-store.ts';
 
+const MIB = 1024 * 1024;
+const STALL_MS = 500;
+
 const fauxqs = await startFauxqs({ port: 0, host: '127.0.0.1', logger: false });
-
-const server = {
-  endpoint: `http://127.0.0.1:${fauxqs.port}`,
-  accessKeyId: 'any',
-  secretAccessKey: 'not-looked-at',
-  listsUnfinished: false,
-  readsUrls: false,
-};
-
-describeS3Store('an S3 store', { server, stop: () => fauxqs.stop() });
-
-it.each([
-  [undefined, 'http://s3:7070'],
-  ['https://downloads.example.com', 'https://downloads.example.com'],
-])('signs URLs for S3_PUBLIC_ENDPOINT where that is set: %s', async (S3_PUBLIC_ENDPOINT, origin) => {
-  const config = readFilesConfig({
-    DATABASE_URL: 'postgres://localhost',
-    REDIS_URL: 'redis://localhost',
-    SECRET_KEY: 's'.repeat(32),
-    OBJECT_STORE: 's3',
-    S3_BUCKET: 'objects',
-    S3_ENDPOINT: 'http://s3:7070',
-    S3_PUBLIC_ENDPOINT,
-    S3_ACCESS_KEY_ID: 'any',
-    S3_SECRET_ACCESS_KEY: 'secret',
-    S3_FORCE_PATH_STYLE: 'true',
-  });
-  const store = createObjectStore(config);
-  const key = newKey();
-  const url = await store.createDownloadUrl(key, { fileName: 'a.txt', contentType: 'text/plain', lifetimeSeconds: 60 });
-  expect(url).toMatch(new RegExp(`^${origin}/objects/${key}\\?`));
-});
+const endpoint = `http://127.0.0.1:${fauxqs.port}`;
+const server = { endpoint, accessKeyId: 'any', secretAccessKey: 'not-checked', stop: () => fauxqs.stop() };
+const settings = describeS3Store('an S3 store', server, false);
 
 it('lists more objects than one page', async () => {
   fauxqs.createBucket('many');
-  const store = createS3Store({
-    ...server,
-    region: 'us-east-1',
-    bucket: 'many',
-    forcePathStyle: true,
-  });
+  const store = createS3Store({ ...settings, bucket: 'many' });
   const applicationId = newId();
   const keys = Array.from({ length: 1_001 }, () => newKey(applicationId));
-  // This server looks at no signature.
-  for (const key of keys) await fetch(`${server.endpoint}/many/${key}`, { method: 'PUT', body: 'x' });
+  // This server checks no signature.
+  for (const key of keys) await fetch(`${endpoint}/many/${key}`, { method: 'PUT', body: 'x' });
   expect((await listOf(store, '')).map(({ key }) => key)).toEqual(keys.sort());
+});
+
+describe('an S3 store that fails', () => {
+  const direct = createS3Store(settings);
+  const never = new AbortController().signal;
+  /** A proxy for each test, since they wait for time-outs and so run concurrently. */
+  const withProxy = async (use: (proxy: FaultProxy, store: ObjectStore) => Promise<void>) => {
+    const proxy = await startFaultProxy(endpoint);
+    const store = createS3Store({ ...settings, endpoint: proxy.url, stallMs: STALL_MS });
+    try {
+      await use(proxy, store);
+    } finally {
+      await store.close();
+      await proxy.close();
+    }
+  };
+  const expectNothing = async (key: string) =>
+    expect([await listOf(direct, key), await direct.stat(key)]).toEqual([[], undefined]);
+  const large: S3Operation[] = ['create', 'part 1', 'part 2', 'complete'];
+  const faults: Fault[] = ['fails', 'hangs', 'is done and never answered'];
+
+  it.concurrent.each([
+    ...large.flatMap((operation) => faults.map((fault) => [operation, fault, 7 * MIB] as const)),
+    ...faults.map((fault) => ['put', fault, 100] as const),
+    ['complete', 'is answered with an error and 200', 7 * MIB] as const,
+    // A response with another size.
+    ['stat', 'is answered with an error and 200', 100] as const,
+  ])('leaves nothing where the request "%s" %s', (operation, fault, byteSize) =>
+    withProxy(async (proxy, store) => {
+      const key = newKey();
+      proxy.set(operation, fault);
+      await expect(store.put(key, bodyOf(someBytes(byteSize)), never)).rejects.toThrow('the object store');
+      // A repetition would make the client wait twice as long for a store that hangs.
+      const attempts = proxy.seen.filter((seen) => seen === operation).length;
+      if (fault === 'hangs' || fault === 'is done and never answered') expect(attempts).toBe(1);
+      // Without the list, which not every server has.
+      if (proxy.seen.includes('part 1')) expect(proxy.seen).toContain('abort');
+      await expectNothing(key);
+    }),
+  );
+
+  it.concurrent.each([100, 7 * MIB])('removes later what it could not remove while the store was away (%i bytes)', (byteSize) =>
+    withProxy(async (proxy, store) => {
+      const key = newKey();
+      const whole = someBytes(byteSize);
+      async function* body() {
+        yield* bodyOf(whole.subarray(0, byteSize - 1));
+        // The last byte makes the last part, and no request is answered from there on.
+        proxy.set('all', 'is done and never answered');
+        yield whole.subarray(byteSize - 1);
+      }
+      await expect(store.put(key, body(), never)).rejects.toThrow('the object store');
+      proxy.set();
+      await store.remove(key);
+      await expectNothing(key);
+    }),
+  );
+
+  it.concurrent('reads no more of a body than a part while the store takes nothing', () =>
+    withProxy(async (proxy, store) => {
+      proxy.set('part 1', 'hangs');
+      const body = bodyOf(someBytes(20 * MIB));
+      await expect(store.put(newKey(), body, never)).rejects.toThrow('the object store');
+      expect(body.taken).toBeGreaterThanOrEqual(5 * MIB);
+      expect(body.taken).toBeLessThanOrEqual(5 * MIB + 128 * 1024);
+    }));
+
+  it.concurrent('retries what failed once', () =>
+    withProxy(async (proxy, store) => {
+      const key = newKey();
+      const bytes = someBytes(100);
+      proxy.set('put', 'fails');
+      const putting = store.put(key, bodyOf(bytes), never);
+      await eventually(() => proxy.seen.includes('put'), { intervalMs: 1 });
+      proxy.set();
+      await putting;
+      expect((await collect(await direct.read(key))).equals(bytes)).toBe(true);
+    }));
+
+  it.concurrent('fails every call in bounded time while the server hangs', () =>
+    withProxy(async (proxy, store) => {
+      proxy.set('all', 'hangs');
+      const key = newKey();
+      const calls = [store.read(key), store.stat(key), store.remove(key), store.check(), listOf(store, '')];
+      for (const result of await Promise.allSettled(calls)) {
+        expect(result).toMatchObject({ status: 'rejected', reason: { name: 'S3Error', code: 'TimeoutError' } });
+      }
+    }));
 });

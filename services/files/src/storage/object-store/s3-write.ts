@@ -1,14 +1,16 @@
 import {
+  AbortMultipartUploadCommand,
   type CompletedPart,
   CompleteMultipartUploadCommand,
   CreateMultipartUploadCommand,
+  DeleteObjectCommand,
   HeadObjectCommand,
+  ListMultipartUploadsCommand,
   PutObjectCommand,
   UploadPartCommand,
 } from '@aws-sdk/client-s3';
 import { BodyReader } from './body-reader.ts';
-import type { S3Bucket } from './s3-client.ts';
-import { removeObject } from './s3-remove.ts';
+import { ignoreAbsent, type S3Bucket } from './s3-client.ts';
 
 /** The smallest part that S3 takes before the last, and the memory of an upload. */
 const PART_BYTES = 5 * 1024 * 1024;
@@ -16,10 +18,15 @@ const CLEAN_UP_TRIES_MAX = 3;
 /** In milliseconds. Short, because the store may hang; the sweeper removes what is left. */
 const CLEAN_UP_MS_MAX = 2_000;
 
+interface Target {
+  readonly Bucket: string;
+  readonly Key: string;
+}
+
 /** One write, and what it has asked of the store so far. */
 interface Write {
   readonly bucket: S3Bucket;
-  readonly target: { readonly Bucket: string; readonly Key: string };
+  readonly target: Target;
   readonly reader: BodyReader;
   readonly signal: AbortSignal;
   uploadId?: string;
@@ -33,20 +40,22 @@ interface Write {
  */
 export async function writeObject(
   bucket: S3Bucket,
-  key: string,
+  target: Target,
   body: AsyncIterable<Uint8Array>,
   signal: AbortSignal,
 ): Promise<void> {
   const reader = new BodyReader(body, signal);
-  const write: Write = { bucket, target: { Bucket: bucket.name, Key: key }, reader, signal, hasBegun: false };
+  const write: Write = { bucket, target, reader, signal, hasBegun: false };
   try {
     const buffer = Buffer.allocUnsafeSlow(PART_BYTES);
     const length = await reader.fill(buffer);
-    const byteSize = (await reader.hasMore())
-      ? await sendParts(write, buffer)
-      : await sendWhole(write, buffer.subarray(0, length));
+    const isLarge = await reader.hasMore();
+    write.hasBegun = true;
+    const byteSize = isLarge ? await sendParts(write, buffer) : await sendWhole(write, buffer.subarray(0, length));
     reader.throwIfFailed();
-    await verify(write, byteSize);
+    // Some servers respond that an upload is complete while it is not, or before they know.
+    const { ContentLength } = await bucket.send(new HeadObjectCommand(target));
+    if (ContentLength !== byteSize) throw new Error(`the object store holds ${ContentLength} bytes of ${byteSize}`);
     reader.throwIfFailed();
   } catch (err) {
     if (write.hasBegun) await cleanUp(write);
@@ -63,43 +72,30 @@ export async function writeObject(
  * may already be at it, and only after its response is it known that a removal comes later. The
  * bounds of a call without a signal hold.
  */
-async function sendWhole(write: Write, bytes: Uint8Array): Promise<number> {
-  write.hasBegun = true;
-  const request = new PutObjectCommand({ ...write.target, Body: bytes });
-  await write.bucket.call((client, options) => client.send(request, options));
+async function sendWhole({ bucket, target }: Write, bytes: Uint8Array): Promise<number> {
+  await bucket.send(new PutObjectCommand({ ...target, Body: bytes }));
   return bytes.length;
 }
 
 /** Sends a full buffer and all that follows; returns the number of bytes. */
 async function sendParts(write: Write, buffer: Buffer): Promise<number> {
   const { bucket, target, reader, signal } = write;
-  write.hasBegun = true;
-  const create = new CreateMultipartUploadCommand(target);
-  const { UploadId } = await bucket.call((client, options) => client.send(create, options));
+  const { UploadId } = await bucket.send(new CreateMultipartUploadCommand(target));
   if (!UploadId) throw new Error('the object store named no upload');
   write.uploadId = UploadId;
   reader.throwIfFailed();
-
   const Parts: CompletedPart[] = [];
   let byteSize = 0;
   for (let length = buffer.length; length > 0; length = await reader.fill(buffer)) {
     const PartNumber = Parts.length + 1;
     const part = new UploadPartCommand({ ...target, UploadId, PartNumber, Body: buffer.subarray(0, length) });
-    const { ETag } = await bucket.call((client, options) => client.send(part, options), signal);
+    const { ETag } = await bucket.send(part, signal);
     if (!ETag) throw new Error(`the object store did not confirm part ${PartNumber}`);
     Parts.push({ PartNumber, ETag });
     byteSize += length;
   }
-  const complete = new CompleteMultipartUploadCommand({ ...target, UploadId, MultipartUpload: { Parts } });
-  await bucket.call((client, options) => client.send(complete, options));
+  await bucket.send(new CompleteMultipartUploadCommand({ ...target, UploadId, MultipartUpload: { Parts } }));
   return byteSize;
-}
-
-/** Some servers respond that an upload is complete while it is not, or before they know. */
-async function verify({ bucket, target }: Write, byteSize: number): Promise<void> {
-  const request = new HeadObjectCommand(target);
-  const { ContentLength } = await bucket.call((client, options) => client.send(request, options));
-  if (ContentLength !== byteSize) throw new Error(`the object store holds ${ContentLength} bytes of ${byteSize}`);
 }
 
 /**
@@ -111,9 +107,49 @@ async function cleanUp({ bucket, target, uploadId }: Write): Promise<void> {
   const signal = AbortSignal.timeout(CLEAN_UP_MS_MAX);
   for (let tries = 1; tries <= CLEAN_UP_TRIES_MAX && !signal.aborted; tries += 1) {
     try {
-      return await removeObject(bucket, target.Key, signal, uploadId);
+      return await removeObject(bucket, target, signal, uploadId);
     } catch {
       // The caller gets the first failure.
     }
+  }
+}
+
+/**
+ * Aborts every upload of exactly this key, then removes the object: an upload that completes
+ * meanwhile is removed as well.
+ *
+ * @param uploadId an upload to abort first, as not every server lists uploads
+ */
+export async function removeObject(bucket: S3Bucket, target: Target, signal?: AbortSignal, uploadId?: string): Promise<void> {
+  const abort = async (UploadId: string) => {
+    await bucket.send(new AbortMultipartUploadCommand({ ...target, UploadId }), signal).catch(ignoreAbsent);
+  };
+  if (uploadId !== undefined) await abort(uploadId);
+  for await (const { key, uploadId: id } of listUploads(bucket, target.Key, signal)) if (key === target.Key) await abort(id);
+  await bucket.send(new DeleteObjectCommand(target), signal).catch(ignoreAbsent);
+}
+
+/** Where a page of uploads begins. */
+interface UploadsMarker {
+  readonly KeyMarker?: string | undefined;
+  readonly UploadIdMarker?: string | undefined;
+}
+
+/** Multipart uploads, neither completed nor aborted, of the keys with a prefix. */
+export async function* listUploads(
+  bucket: S3Bucket,
+  prefix?: string,
+  signal?: AbortSignal,
+): AsyncIterable<{ key: string; uploadId: string }> {
+  for (let marker: UploadsMarker | undefined = {}; marker !== undefined; ) {
+    const from: UploadsMarker = marker;
+    const page = await bucket.send(new ListMultipartUploadsCommand({ Bucket: bucket.name, Prefix: prefix, ...from }), signal);
+    for (const { Key: key, UploadId: uploadId } of page.Uploads ?? []) {
+      if (key !== undefined && uploadId !== undefined) yield { key, uploadId };
+    }
+    const next: UploadsMarker = { KeyMarker: page.NextKeyMarker, UploadIdMarker: page.NextUploadIdMarker };
+    // Some servers repeat the last page for ever.
+    const advances = next.KeyMarker !== from.KeyMarker || next.UploadIdMarker !== from.UploadIdMarker;
+    marker = page.IsTruncated && advances ? next : undefined;
   }
 }

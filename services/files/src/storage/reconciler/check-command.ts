@@ -1,25 +1,27 @@
 import { parseArgs } from 'node:util';
 import { ConfigError } from '@latchkey/kit/config/settings';
-import { createDatabase } from '@latchkey/kit/database/database';
+import { isMissingTable } from '@latchkey/kit/database/database';
 import { createLogger } from '@latchkey/kit/log/logger';
 import { endOnSignal } from '@latchkey/kit/process/end-on-signal';
-import pg from 'pg';
-import { SCHEMA } from '../../compose.ts';
 import type { FilesConfig } from '../../config.ts';
-import type { FilesDatabase } from '../../db/schema.ts';
-import { createObjectStore } from '../object-store/create-object-store.ts';
-import { createCounts, type ReconcileOptions } from './finding.ts';
-import { type CheckOutputs, startProgress } from './progress.ts';
-import { reconcile } from './reconciler.ts';
-import { describeFinding, describeSummary } from './report.ts';
+import { openStorage } from '../../context.ts';
+import {
+  type Counts,
+  countOf,
+  createCounts,
+  FINDING_KINDS,
+  type Finding,
+  type ReconcileOptions,
+  reconcile,
+  type Summary,
+} from './reconciler.ts';
 
-/** Exit codes of the command. */
 export const EXIT = { done: 0, left: 1, failed: 2 } as const;
 
 const CONNECTIONS_MAX = 4;
-
-/** SQLSTATE of a missing table. */
-const UNDEFINED_TABLE = '42P01';
+const PROGRESS_INTERVAL_MS = 3_000;
+const UNITS = ['KiB', 'MiB', 'GiB', 'TiB'] as const;
+const KIND_WIDTH = 20;
 
 const OPTIONS = {
   mend: { type: 'boolean', default: false },
@@ -31,25 +33,29 @@ const OPTIONS = {
 const help = (command: string) => `Usage: ${command} [--mend] [--skip-checksums] [--force]
 
 Compares the files in the database with the objects in the store: files without an object, objects
-without a file, objects whose bytes do not match their SHA-256, rests of uploads that nobody knows, and
-recorded usage that does not add up. It may run while Latchkey does.
+without a file, objects whose bytes do not match their SHA-256, unfinished uploads without an upload
+intent, and recorded usage that does not add up. It may run while Latchkey does.
 
-  --mend             mend what was found: remove files whose object is missing or damaged (as if they had
-                     been deleted), remove what nobody knows, and record the usage anew
+  --mend             repair what was found: delete files whose object is missing or damaged, remove
+                     objects and unfinished uploads without a row, and record the usage again
   --skip-checksums   compare sizes only, which reads no object
-  --force            mend even if most files have no intact object, or most objects no file
+  --force            repair even if most files have no intact object, or most objects no file
   --help             show this
 
-Exit code: 0 nothing is wrong, or all of it was mended; 1 something is left; 2 the check could not be done.
+Exit code: 0 nothing is wrong, or all of it was repaired; 1 something is left; 2 the check failed.
 `;
 
-/** The settings to check with, and the end of what they need. */
+/** Why a repair is refused. */
+const DOUBTS = {
+  files: 'most files have no intact object, as if this were another folder or bucket than the one they were stored in',
+  objects: 'most objects belong to no file, as if this were another database than the one their files are in',
+} as const;
+
 export interface CheckTarget {
   readonly config: FilesConfig;
   close(): Promise<void>;
 }
 
-/** The command as it is called. */
 export interface CheckCommand {
   /** How, such as `npm run check-files --`, for the help. */
   readonly command: string;
@@ -58,22 +64,30 @@ export interface CheckCommand {
   open(): Promise<CheckTarget>;
 }
 
+interface Output {
+  write(text: string): unknown;
+}
+
 /**
- * Runs a check as this process and sets its exit code. A signal, or the end of the script that
- * started this process, ends it immediately: each repair is one transaction, and the sweeper
- * removes objects that are left.
+ * Runs a check as this process and sets its exit code. A signal ends it immediately: each repair is
+ * one transaction, and the sweeper removes objects that are left.
  */
 export async function runCheckCommand({ command, args, open }: CheckCommand): Promise<void> {
-  const values = readArguments(args, command);
-  if (!values) return;
-  if (values.help) return void process.stdout.write(help(command));
-  const options = { mend: values.mend, skipChecksums: values['skip-checksums'], force: values.force };
+  const fail = (text: string) => {
+    process.stderr.write(`${text}\n`);
+    process.exitCode = EXIT.failed;
+  };
   let target: CheckTarget | undefined;
-  const ending = endOnSignal(async () => target?.close(), EXIT.failed);
+  let ending: ReturnType<typeof endOnSignal> | undefined;
   try {
+    const { values } = parseArgs({ args: [...args], options: OPTIONS });
+    if (values.help) return void process.stdout.write(help(command));
+    ending = endOnSignal(async () => target?.close(), EXIT.failed);
     target = await open();
+    const options = { repair: values.mend, skipChecksums: values['skip-checksums'], force: values.force };
     process.exitCode = await runCheck(target.config, options, { command, out: process.stdout, err: process.stderr });
   } catch (err) {
+    if (!ending) return fail(`${(err as Error).message.split('\n')[0]}\n\n${help(command)}`);
     // A run that a signal cuts off fails only for that.
     if (ending.begun()) return;
     fail(explainError(err));
@@ -81,66 +95,81 @@ export async function runCheckCommand({ command, args, open }: CheckCommand): Pr
   await target?.close();
 }
 
-function readArguments(args: readonly string[], command: string) {
-  try {
-    return parseArgs({ args: [...args], options: OPTIONS }).values;
-  } catch (err) {
-    fail(`${(err as Error).message.split('\n')[0]}\n\n${help(command)}`);
-    return undefined;
-  }
-}
-
-function fail(text: string): void {
-  process.stderr.write(`${text}\n`);
-  process.exitCode = EXIT.failed;
-}
-
 /**
- * Checks the store that the settings name, and prints what it finds.
- *
- * @returns the exit code
- * @throws where the database or the store can't be used
+ * Checks the store that the settings name. Prints findings and a summary to `out`, progress to
+ * `err`. Returns the exit code. Throws where the database or the store can't be used.
  */
 export async function runCheck(
   config: FilesConfig,
   options: ReconcileOptions,
-  { command, out, err }: CheckOutputs & { readonly command: string },
+  { command, out, err }: { readonly command: string; readonly out: Output; readonly err: Output },
 ): Promise<number> {
-  const logger = createLogger('files', 'silent');
-  const { DATABASE_URL: url } = config;
-  const database = createDatabase<FilesDatabase>({ url, schema: SCHEMA, poolMax: CONNECTIONS_MAX, logger });
-  const store = createObjectStore(config);
+  const { ctx, close } = openStorage({ ...config, DATABASE_POOL_MAX: CONNECTIONS_MAX }, createLogger('files', 'silent'));
   const counts = createCounts();
-  const progress = startProgress({ out, err }, counts);
+  const print = (text: string) => void out.write(`${text}\n`);
+  const describe = ({ kind, text }: Finding) => kind.padEnd(KIND_WIDTH) + text;
+  const progress = setInterval(() => err.write(`${describeProgress(counts)}\n`), PROGRESS_INTERVAL_MS);
   const startedAt = performance.now();
   try {
-    const { host, pathname } = new URL(url);
+    const { host, pathname } = new URL(config.DATABASE_URL);
     const target = config.OBJECT_STORE === 's3' ? `the bucket ${config.S3_BUCKET}` : `the folder ${config.OBJECTS_DIR}`;
-    progress.print(`Comparing the database ${host}${pathname} with ${target}.`);
-    const summary = await reconcile({ db: database.db, store, logger }, options, {
+    print(`Comparing the database ${host}${pathname} with ${target}.`);
+    const summary = await reconcile(ctx, options, {
       counts,
-      onFinding: (finding) => progress.print(describeFinding(finding)),
+      onFinding: (finding) => print(describe(finding)),
       onRepair(finding, outcome, cause) {
-        if (outcome === 'failed') progress.print(`not mended: ${describeFinding(finding)} (${(cause as Error).message})`);
+        if (outcome === 'failed') print(`not repaired: ${describe(finding)} (${(cause as Error).message})`);
       },
     });
     const seconds = (performance.now() - startedAt) / 1_000;
-    progress.print(describeSummary(summary, { counts, mend: options.mend, command, seconds }));
+    print(describeSummary(summary, counts, { repair: options.repair, command, seconds }));
     return summary.left > 0 ? EXIT.left : EXIT.done;
   } finally {
-    progress.end();
-    await store.close();
-    await database.close();
+    clearInterval(progress);
+    await close();
   }
 }
 
-/** Why a check could not be done, without any secret. */
-function explainError(err: unknown): string {
+function describeProgress({ files, bytesRead, objects, findings, repaired }: Counts): string {
+  const parts = [
+    countOf(files, 'file'),
+    `${describeBytes(bytesRead)} read`,
+    countOf(objects, 'object'),
+    countOf(findings, 'problem'),
+  ];
+  return [...parts, ...(repaired > 0 ? [`${repaired} repaired`] : [])].join(', ');
+}
+
+function describeSummary(
+  { byKind, left, doubt }: Summary,
+  counts: Counts,
+  { repair, command, seconds }: { readonly repair: boolean; readonly command: string; readonly seconds: number },
+): string {
+  const checked = [countOf(counts.files, 'file'), countOf(counts.objects, 'object'), countOf(counts.applications, 'application')];
+  if (counts.avatars > 0) checked.push(countOf(counts.avatars, 'avatar'));
+  const kinds = FINDING_KINDS.filter((kind) => byKind.has(kind)).map((kind) => countOf(byKind.get(kind) ?? 0, kind));
+  const lines = [
+    `Checked ${checked.join(', ')} in ${seconds.toFixed(1)} s; read ${describeBytes(counts.bytesRead)}.`,
+    counts.findings === 0 ? 'Nothing is wrong.' : `Found ${countOf(counts.findings, 'problem')}: ${kinds.join(', ')}.`,
+  ];
+  if (doubt) lines.push(`Nothing was repaired: ${DOUBTS[doubt]}. Check the settings; --mend --force repairs all the same.`);
+  else if (repair && counts.findings > 0) lines.push(`Repaired ${counts.repaired}; ${left} left.`);
+  else if (left > 0) lines.push(`Nothing was changed. To repair it: ${command} --mend (${command} --help says how).`);
+  return lines.join('\n');
+}
+
+function describeBytes(bytes: number): string {
+  if (bytes < 1024) return countOf(bytes, 'byte');
+  const power = Math.min(Math.floor(Math.log2(bytes) / 10), UNITS.length);
+  return `${(bytes / 1024 ** power).toFixed(1)} ${UNITS[power - 1]}`;
+}
+
+/** Why a check failed, without any secret. */
+export function explainError(err: unknown): string {
   if (err instanceof ConfigError) return `Wrong settings:\n${err.message.replace(/^/gm, '  ')}`;
   const { message, code } = err as NodeJS.ErrnoException;
-  const reason =
-    err instanceof pg.DatabaseError && code === UNDEFINED_TABLE
-      ? 'the database has no tables of the files service. Start Latchkey once, or check the settings'
-      : message || code || 'no answer';
-  return `The check could not be done: ${reason.replace(/\.$/, '')}.`;
+  const reason = isMissingTable(err)
+    ? 'the database has no tables of the files service. Start Latchkey once, or check the settings'
+    : message || code || 'no response';
+  return `The check failed: ${reason.replace(/\.$/, '')}.`;
 }

@@ -26,7 +26,7 @@ describe('a check', () => {
     const { accountId } = await uploadOne();
     await uploadOne(accountId);
     await uploadOne();
-    expect(await check(test.ctx, { mend: true })).toMatchObject({
+    expect(await check(test.ctx, { repair: true })).toMatchObject({
       found: [],
       left: 0,
       counts: { avatars: 2, objects: 2, files: 0 },
@@ -40,7 +40,7 @@ describe('a check', () => {
     await writeFile(rotten.path, 'other bytes');
     const { found, left } = await check(test.ctx);
     expect({ found, left }).toEqual({ found: [`lost avatar ${gone.id}`, `lost avatar ${rotten.id}`].toSorted(), left: 2 });
-    expect((await check(test.ctx, { mend: true })).left).toBe(0);
+    expect((await check(test.ctx, { repair: true })).left).toBe(0);
     expect((await check(test.ctx)).found).toEqual([]);
     for (const { accountId } of [gone, rotten]) {
       expect(await reasonOf(getAvatar(test.ctx, accountId, undefined))).toBe('avatar_not_found');
@@ -53,6 +53,6 @@ describe('a check', () => {
   it('repairs nothing where there is no object at all', async () => {
     const { path } = await uploadOne();
     await rm(path);
-    expect(await check(test.ctx, { mend: true })).toMatchObject({ refusal: 'files', left: 1 });
+    expect(await check(test.ctx, { repair: true })).toMatchObject({ doubt: 'files', left: 1 });
   });
 });

@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely';
 import type { FilesDatabase } from '../../db/schema.ts';
-import { objectKey, parseObjectKey } from '../object-store/object-store.ts';
+import { parseObjectKey } from '../object-store/object-store.ts';
 
 type Db = Kysely<FilesDatabase>;
 
@@ -13,17 +13,15 @@ export interface ObjectRow {
   readonly displayName: string;
   readonly key: string;
   readonly byteSize: number;
-  /** SHA-256, 32 bytes. */
   readonly checksum: Buffer;
 }
 
-/** Files and what they take of the allowance. */
 export interface UsageFigures {
   readonly fileCount: number;
   readonly chargedMib: number;
 }
 
-/** What the files of an application add up to, and what is recorded; undefined where nothing is. */
+/** What the files of an application add up to, and what is recorded; undefined without a row. */
 export interface CheckedUsage {
   readonly applicationId: string;
   readonly recorded: UsageFigures | undefined;
@@ -33,37 +31,22 @@ export interface CheckedUsage {
 /** Sorts before every id. */
 export const FIRST_ID = '00000000-0000-0000-0000-000000000000';
 
-/** The next files by id. */
-export async function selectFileRows(db: Db, after: string, limit: number): Promise<ObjectRow[]> {
-  const rows = await db
-    .selectFrom('file')
-    .select(['id', 'application_id', 'display_name', 'byte_size', 'checksum'])
-    .where('id', '>', after)
-    .orderBy('id')
-    .limit(limit)
-    .execute();
-  return rows.map(({ id, application_id: ownerId, display_name: displayName, byte_size, checksum }) => {
-    return { type: 'file', id, ownerId, displayName, key: objectKey(ownerId, id), byteSize: Number(byte_size), checksum };
-  });
+export async function selectObjectRows(db: Db, after: string, limit: number): Promise<ObjectRow[]> {
+  const { rows } = await sql<ObjectRow>`
+    (select 'file' as type, id, application_id as "ownerId", application_id || '/' || id as key,
+        display_name as "displayName", byte_size::float8 as "byteSize", checksum
+      from file where id > ${after} order by id limit ${limit})
+    union all
+    (select 'avatar', id, account_id, account_id || '/' || image_id, '', byte_size::float8, checksum
+      from avatar where id > ${after} and state = 'recorded' order by id limit ${limit})
+    order by id limit ${limit}`.execute(db);
+  return rows;
 }
 
-/** The next avatars of accounts, by id. */
-export async function selectAvatarRows(db: Db, after: string, limit: number): Promise<ObjectRow[]> {
-  const { rows } = await sql<{ id: string; account_id: string; image_id: string; byte_size: number; checksum: Buffer }>`
-    select id, account_id, image_id, byte_size, checksum from avatar
-    where id > ${after} and state = 'recorded' order by id limit ${limit}`.execute(db);
-  return rows.map(({ id, account_id: ownerId, image_id, byte_size: byteSize, checksum }) => {
-    return { type: 'avatar', id, ownerId, displayName: '', key: objectKey(ownerId, image_id), byteSize, checksum };
-  });
-}
-
-/** Whether the row is still there and still has its object. */
-export async function hasRow(db: Db, { type, id }: ObjectRow): Promise<boolean> {
-  const found =
-    type === 'file'
-      ? db.selectFrom('file').select('id').where('id', '=', id)
-      : db.selectFrom('avatar').select('id').where('id', '=', id).where('state', '=', 'recorded');
-  return (await found.executeTakeFirst()) !== undefined;
+export async function hasRow(db: Db, { id }: ObjectRow): Promise<boolean> {
+  const { rows } = await sql`
+    select 1 from file where id = ${id} union all select 1 from avatar where id = ${id} and state = 'recorded'`.execute(db);
+  return rows.length > 0;
 }
 
 /** Takes an avatar from its account; false where the account has another by now. */
@@ -73,15 +56,9 @@ export async function endAvatar(tx: Db, id: string): Promise<boolean> {
   return numAffectedRows > 0n;
 }
 
-/** Number of files by the recorded usage, which is cheap to query and may be wrong. */
-export async function selectFileCount(db: Db): Promise<number> {
-  const { rows } = await sql<{ count: string }>`select coalesce(sum(file_count), 0) as count from application_usage`.execute(db);
-  return Number(rows[0]?.count);
-}
-
 /**
  * The keys that no file, avatar, upload or scheduled removal has. One statement reads all of them
- * at one moment, and whatever hands an object from one to another does so in one transaction.
+ * at one moment, and an object passes from one to another in one transaction.
  */
 export async function selectUnknownKeys(db: Db, keys: readonly string[]): Promise<Set<string>> {
   const parts = keys.map((key) => parseObjectKey(key));

@@ -21,7 +21,7 @@ beforeEach(async () => {
   return () => files.stop();
 });
 
-const mend = (options = {}) => check(files.ctx, { mend: true, ...options });
+const repair = (options = {}) => check(files.ctx, { repair: true, ...options });
 const count = async (table: string) => (await files.db.query(`select from ${table}`)).rowCount;
 const usage = async () => {
   const { rows } = await files.db.query('select file_count::int as n, charged_mib::int as mib from application_usage order by n');
@@ -46,10 +46,10 @@ describe('findings', () => {
     expect(await check(files.ctx)).toMatchObject({ found: [], left: 0 });
     await storeFile(files, ref, { bytes: Buffer.alloc(2 * MIB + 5) });
     for (const owner of [ref, files.createOwned()]) await storeFile(files, owner);
-    const { found, counts, refusal } = await mend();
-    expect({ found, refusal }).toEqual({ found: [], refusal: undefined });
-    const compared = { files: 3, filesExpected: 3, objects: 3, applications: 2, bytesRead: 2 * MIB + 5 + 14 };
-    expect(counts).toMatchObject({ ...compared, findings: 0, mended: 0 });
+    const { found, counts, doubt } = await repair();
+    expect({ found, doubt }).toEqual({ found: [], doubt: undefined });
+    const compared = { files: 3, objects: 3, applications: 2, bytesRead: 2 * MIB + 5 + 14 };
+    expect(counts).toMatchObject({ ...compared, findings: 0, repaired: 0 });
   });
 
   it('are files whose object is missing or damaged; without checksums, damaged by size only', async () => {
@@ -82,7 +82,7 @@ describe('findings', () => {
     expect((await check(files.ctx)).found).toEqual(
       [`unfinished upload ${rest}`, ...unknown.map((key) => `unknown object ${key}`)].toSorted(),
     );
-    expect(await mend({ force: true })).toMatchObject({ left: 0, counts: { mended: 4 } });
+    expect(await repair({ force: true })).toMatchObject({ left: 0, counts: { repaired: 4 } });
     expect((await check(files.ctx)).found).toEqual([]);
   });
 
@@ -100,7 +100,7 @@ describe('findings', () => {
     expect((await check(files.ctx)).found).toEqual(
       [`missing object ${lost}`, ...ids.map((id) => `wrong usage ${id}`)].toSorted(),
     );
-    expect(await mend()).toMatchObject({ left: 0, counts: { mended: 4 } });
+    expect(await repair()).toMatchObject({ left: 0, counts: { repaired: 4 } });
     expect(await usage()).toEqual(['0 files, 0 MiB', '1 files, 1 MiB', '1 files, 2 MiB']);
     expect((await check(files.ctx)).found).toEqual([]);
   });
@@ -122,9 +122,8 @@ describe('findings', () => {
       expect(found).toEqual(lost.map((id) => `missing object ${id}`));
       expect(counts).toMatchObject({ files: FILES, objects: FILES - 3, applications: 1 });
     });
-    // Three pages of rows and of objects, one of avatars and of usage, the count, and a
-    // confirmation of each finding.
-    expect(sent).toHaveLength(3 + 3 + 1 + 1 + 1 + 3);
+    // Three pages of rows and of objects, one of usage, and a confirmation of each finding.
+    expect(sent).toHaveLength(3 + 3 + 1 + 3);
   });
 });
 
@@ -175,7 +174,7 @@ describe('while the system runs', () => {
         return store.stat(key);
       },
     }));
-    const { left, outcomes } = await check(ctx, { mend: true, force: true }, restore);
+    const { left, outcomes } = await check(ctx, { repair: true, force: true }, restore);
     expect({ left, outcomes }).toEqual({ left: 0, outcomes: [`gone missing object ${id}`, `gone unknown object ${orphan}`] });
     expect([await count('file'), await files.ctx.store.stat(orphan)]).toEqual([1, { byteSize: 5 }]);
   });
@@ -190,7 +189,7 @@ describe('a store that fails', () => {
     expect(
       await check(
         withStore(() => ({ read: async () => broken })),
-        { mend: true, force: true },
+        { repair: true, force: true },
       ),
     ).toMatchObject({
       texts: [expect.stringContaining('EIO: i/o error')],
@@ -207,9 +206,9 @@ describe('a store that fails', () => {
     const orphan = await putOrphan(files);
     const result = await check(
       withStore(() => ({ remove: fail('EROFS') })),
-      { mend: true },
+      { repair: true },
     );
-    expect(result).toMatchObject({ left: 1, outcomes: [`failed unknown object ${orphan}`, `mended damaged object ${id}`] });
+    expect(result).toMatchObject({ left: 1, outcomes: [`failed unknown object ${orphan}`, `repaired damaged object ${id}`] });
     const { rows } = await files.db.query('select object_key from object_deletion');
     expect(rows).toEqual([{ object_key: objectKey(ref.applicationId, id) }]);
   });
@@ -220,20 +219,20 @@ describe('a repair is refused', () => {
   const lose = async (n: number) => {
     for (let i = 0; i < n; i += 1) await loseObject(files, ref, await storeFile(files, ref));
   };
-  const refused = async (refusal: 'files' | 'objects', left: number) => {
-    expect(await mend()).toMatchObject({ refusal, left, outcomes: [] });
-    expect(await mend({ force: true })).toMatchObject({ refusal: undefined, left: 0, counts: { mended: left } });
+  const refused = async (doubt: 'files' | 'objects', left: number) => {
+    expect(await repair()).toMatchObject({ doubt, left, outcomes: [] });
+    expect(await repair({ force: true })).toMatchObject({ doubt: undefined, left: 0, counts: { repaired: left } });
   };
 
   it('where most files have no object, as with another folder, and not for a few or half', async () => {
     await storeFile(files, ref);
     await lose(FEW);
-    expect(await mend()).toMatchObject({ refusal: undefined, left: 0 });
+    expect(await repair()).toMatchObject({ doubt: undefined, left: 0 });
     await lose(FEW + 1);
     await refused('files', FEW + 1);
     for (let i = 0; i < FEW; i += 1) await storeFile(files, ref);
     await lose(FEW + 1);
-    expect(await mend()).toMatchObject({ refusal: undefined, left: 0 });
+    expect(await repair()).toMatchObject({ doubt: undefined, left: 0 });
     expect(await count('file')).toBe(FEW + 1);
   });
 

@@ -1,38 +1,32 @@
-import type { FilesContext } from '../../context.ts';
+import type { StorageContext } from '../../context.ts';
 import type { StoredObject } from '../object-store/object-store.ts';
 import { selectUnknownKeys } from './reconciler.store.ts';
 
 const BATCH = 1_000;
-/** Unfinished uploads to look up a second time; the next run finds the others. */
+/** Unfinished uploads to confirm in a second listing; the next run finds the others. */
 const UNFINISHED_MAX = 100_000;
-/** Keys in a log line. */
 const EXAMPLES_MAX = 10;
 
-type Context = Pick<FilesContext, 'db' | 'store'>;
+type Context = Pick<StorageContext, 'db' | 'store'>;
 
 /**
- * Objects, and rests of unfinished uploads, that no row knows. Each row is queried after the
- * listing and each object looked up again after that, so uploads and deletions under way are not
- * among them.
- *
- * @param onObject called for each object of the store
+ * Objects and unfinished uploads without a row. Rows are queried after the listing, and each object
+ * is confirmed after that, so uploads and deletions under way are not among them.
  */
-export async function* findUnknownObjects(ctx: Context, onObject = () => {}): AsyncGenerator<StoredObject> {
+export async function* findUnknownObjects(ctx: Context, counts = { objects: 0 }): AsyncGenerator<StoredObject> {
   const unfinished = new Set<string>();
   for await (const batch of inBatches(ctx.store.list())) {
-    const unknown = await selectUnknownKeys(
-      ctx.db,
-      batch.map(({ key }) => key),
-    );
+    const keys = batch.map(({ key }) => key);
+    const unknown = await selectUnknownKeys(ctx.db, keys);
     for (const object of batch) {
-      if (!object.unfinished) onObject();
+      if (!object.unfinished) counts.objects += 1;
       if (!unknown.has(object.key)) continue;
       if (!object.unfinished && (await ctx.store.stat(object.key))) yield object;
       if (object.unfinished && unfinished.size < UNFINISHED_MAX) unfinished.add(object.key);
     }
   }
   if (unfinished.size === 0) return;
-  // A store can't look up unfinished uploads one by one.
+  // A store can only list unfinished uploads.
   for await (const object of ctx.store.list()) if (object.unfinished && unfinished.delete(object.key)) yield object;
 }
 
@@ -46,8 +40,8 @@ async function* inBatches(objects: AsyncIterable<StoredObject>): AsyncGenerator<
   if (batch.length > 0) yield batch;
 }
 
-/** Logs objects without a row (architecture 4). They stay, as the settings may be wrong. */
-export async function reportUnknownObjects(ctx: Context & Pick<FilesContext, 'logger'>, signal: AbortSignal): Promise<void> {
+/** Logs objects without a row. They stay, as the settings may be wrong. */
+export async function reportUnknownObjects(ctx: Context & Pick<StorageContext, 'logger'>, signal: AbortSignal): Promise<void> {
   let count = 0;
   const examples: string[] = [];
   for await (const { key } of findUnknownObjects(ctx)) {

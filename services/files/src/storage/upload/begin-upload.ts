@@ -1,6 +1,7 @@
 import { hash, randomBytes } from 'node:crypto';
 import { type Acting, formatActor } from '@latchkey/audit/actor';
 import { newId } from '@latchkey/kit/validation/id';
+import { limitMetadata } from '../../concurrency-limit.ts';
 import type { FilesContext } from '../../context.ts';
 import { errors } from '../../errors.ts';
 import { type ApplicationRef, parseRef, whileOwned } from '../application/owned-application.ts';
@@ -13,22 +14,15 @@ import { allowedBytes, checkFits, findDeleted, sumUsage } from './usage.ts';
 const TICKET_BYTES = 32;
 const CHECKSUM_BYTES = 32;
 
-/** An upload as its sender announces it. */
 export interface UploadDescription extends ApplicationRef {
   readonly fileName: string;
-  /** In bytes, where the sender announced it. */
   readonly byteSize: number | undefined;
-  /** SHA-256 that the bytes must have. */
   readonly expectedChecksum: Uint8Array | undefined;
 }
 
 /**
  * Checks whether a file may be uploaded now, and takes the account's lease (specification 4.2 rules
- * 3 and 4, decisions 7).
- *
- * @returns the ticket that opens the data path once
- * @throws `file_name_invalid`, `application_not_found`, `file_name_taken`, `file_empty`,
- *   `allowance_exceeded`, `file_count_exceeded`, `file_too_large`, `upload_under_way`
+ * 3 and 4, decisions 7). Returns the ticket that opens the data path once.
  */
 export async function beginUpload(ctx: Acting<FilesContext>, upload: UploadDescription): Promise<string> {
   const displayName = parseFileName(upload.fileName);
@@ -67,7 +61,6 @@ export async function abandonTicket(ctx: FilesContext, ticket: string): Promise<
   await deleteUnclaimed(ctx.db, hashTicket(ticket));
 }
 
-/** The stored form of a ticket. */
 export function hashTicket(ticket: string): Buffer {
   return hash('sha256', ticket, 'buffer');
 }
@@ -84,11 +77,6 @@ async function takeLease(ctx: FilesContext, accountId: string, intent: Parameter
   const freed = await abandonExpired(ctx.db, accountId);
   if (freed && (await insertIntent(ctx.db, intent, ctx.limits))) return;
   const retryAfterSeconds = await selectLeaseSeconds(ctx.db, accountId);
-  throw errors.upload_under_way({
-    policy: 'uploads-at-once',
-    limit: '1',
-    windowSeconds: String(Math.ceil(ctx.limits.uploadDeadlineMs / 1000)),
-    remaining: '0',
-    retryAfterSeconds: String(retryAfterSeconds),
-  });
+  const times = { windowMs: ctx.limits.uploadDeadlineMs, retryMs: retryAfterSeconds * 1_000 };
+  throw errors.upload_under_way(limitMetadata('uploads-at-once', { max: 1 }, times));
 }

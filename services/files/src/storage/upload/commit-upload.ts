@@ -12,14 +12,12 @@ import { chargeMib, checkFits, findDeleted, sumUsage } from './usage.ts';
 export interface StoredUpload {
   readonly id: string;
   readonly byteSize: number;
-  /** SHA-256, 32 bytes. */
   readonly checksum: Buffer;
 }
 
 export interface UncommittedUpload {
   readonly intent: ClaimedIntent;
   readonly stored: StoredUpload;
-  /** First bytes. */
   readonly head: Buffer;
   readonly requestId: string;
   /** Aborts at the upload's deadline, and when its lease is lost. */
@@ -32,9 +30,6 @@ const UNKNOWN_TYPE = 'application/octet-stream';
  * Makes the file's row if everything that was checked before the bytes came still holds
  * (specification 4.2 rule 4). Uploads of an account follow one another, as the transaction that
  * counts one also ends its intent. A restart of the apps service is waited for.
- *
- * @throws `application_not_found`, `upload_interrupted`, `allowance_exceeded`,
- *   `file_count_exceeded`, `file_name_taken`
  */
 export async function commitUpload(ctx: FilesContext, upload: UncommittedUpload): Promise<void> {
   const { intent, stored, head, requestId, signal } = upload;

@@ -3,20 +3,14 @@ import { errors } from '../../errors.ts';
 import { isDeleted } from '../application/deleted-application.store.ts';
 import { type ClaimedIntent, renewLease } from './upload-intent.store.ts';
 
-/** Renewals per lease: two may fail. */
 const RENEWALS = 3;
 
-export interface Lease {
-  /**
-   * Aborts with `upload_timeout` at the deadline. Aborts when the lease is lost: with
-   * `application_not_found` where the application was deleted, else with `upload_interrupted`.
-   */
-  readonly signal: AbortSignal;
-  release(): void;
-}
-
-/** Renews the lease of an upload until it is released. */
-export function holdLease({ db, limits, logger }: FilesContext, { id, applicationId, remainingMs }: ClaimedIntent): Lease {
+/**
+ * Renews the lease of an upload until it is released. The signal aborts at the deadline with
+ * `upload_timeout`, and when the lease is lost: with `application_not_found` where the application
+ * was deleted, else with `upload_interrupted`.
+ */
+export function keepLease({ db, limits, logger }: FilesContext, { id, applicationId, remainingMs }: ClaimedIntent) {
   const abort = new AbortController();
   const renew = async () => {
     if (await renewLease(db, id, limits.uploadLeaseMs)) return;

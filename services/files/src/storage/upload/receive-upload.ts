@@ -8,31 +8,25 @@ import { hasFile } from '../file/file.store.ts';
 import { objectKey } from '../object-store/object-store.ts';
 import { hashTicket } from './begin-upload.ts';
 import { commitUpload, type StoredUpload } from './commit-upload.ts';
-import { holdLease } from './lease.ts';
-import { Overdue, storeBody } from './store-body.ts';
-import { UploadBody } from './upload-body.ts';
+import { keepLease } from './lease.ts';
+import { Overdue, putWithDeadline } from './put-with-deadline.ts';
 import { runUploadCall } from './upload-call.ts';
 import { abandonIntent, type ClaimedIntent, claimIntent, deleteIntent, postponeIntent } from './upload-intent.store.ts';
+import { VerifiedBody } from './verified-body.ts';
 
-/**
- * Longest time that a failed upload waits for its clean-up, in milliseconds; the sweeper removes
- * what takes longer.
- */
+/** Longest wait of a failed upload for its clean-up; the sweeper removes what takes longer. */
 const CLEAN_UP_MS_MAX = 2_000;
 /** When the sweeper removes again what a failed store may have finished late, in leases. */
 const SECOND_REMOVAL_LEASES = 6;
 
-/** The response to an upload, as `UploadFileResponse` has it. */
 export interface UploadResponse {
   readonly id: string;
   readonly byteSize: bigint;
   readonly checksum: Buffer;
 }
 
-/** Takes the bytes of an upload. Rejects with a DomainError, or an unexpected error. */
 export type ReceiveUpload = (ticket: string, body: Readable, requestId: string) => Promise<UploadResponse>;
 
-/** The data path of uploads. */
 export function createReceiveUpload(ctx: FilesContext): ReceiveUpload {
   let running = 0;
   uploadsRunning.watch(() => [[running]]);
@@ -52,17 +46,12 @@ export function createReceiveUpload(ctx: FilesContext): ReceiveUpload {
 
 /**
  * Stores the bytes of an upload and makes the file, or leaves nothing (specification 4.2, decisions
- * 7).
- *
- * @throws `upload_ticket_invalid` for a ticket that was never issued, was used, or is too old; what
- *   {@link UploadBody} and {@link commitUpload} throw; `upload_timeout`; `upload_interrupted`;
- *   `dependency_unavailable` when the store fails, or the apps service is unreachable until the
- *   deadline
+ * 7). Throws `upload_ticket_invalid` for a ticket that was never issued, was used, or is too old.
  */
 async function receive(ctx: FilesContext, ticket: string, source: Readable, requestId: string): Promise<StoredUpload> {
   const intent = await claimIntent(ctx.db, hashTicket(ticket), ctx.limits.uploadLeaseMs);
   if (!intent) throw errors.upload_ticket_invalid();
-  const lease = holdLease(ctx, intent);
+  const lease = keepLease(ctx, intent);
   const { signal } = lease;
   const key = objectKey(intent.applicationId, intent.id);
   const { byteSize, expectedChecksum: checksum } = intent;
@@ -70,10 +59,10 @@ async function receive(ctx: FilesContext, ticket: string, source: Readable, requ
     [ctx.limits.byteSizeMax, errors.file_too_large],
     [intent.byteSizeMax, errors.allowance_exceeded],
   ] as const;
-  const body = new UploadBody(source, { limits, byteSize, checksum }, signal);
+  const body = new VerifiedBody(source, { limits, byteSize, checksum }, signal);
   let stored: StoredUpload | undefined;
   try {
-    await storeBody(ctx, { key, body, signal });
+    await putWithDeadline(ctx, { key, body, signal });
     stored = { id: intent.id, byteSize: body.byteSize, checksum: body.checksum };
     await commitUpload(ctx, { intent, stored, head: body.head, requestId, signal });
     return stored;
@@ -88,11 +77,8 @@ async function receive(ctx: FilesContext, ticket: string, source: Readable, requ
 }
 
 /**
- * Ends a failed upload: frees the account's lease and removes what was stored.
- *
- * @param mayFinishLater whether the store may yet finish what it was asked
- * @returns `committed` where it did not fail after all; `unknown` where the database can't be
- *   queried, so that the sweeper decides later
+ * Frees the lease of a failed upload and removes what was stored. Returns `committed` where it did
+ * not fail after all, and `unknown` where the database can't be queried.
  */
 async function abandon(
   ctx: FilesContext,

@@ -3,23 +3,18 @@ import { isDatabaseUnavailable } from '@latchkey/kit/database/database';
 import { commonErrors, type DomainError, fromConnectError } from '@latchkey/kit/errors/errors';
 import type { Logger } from '@latchkey/kit/log/logger';
 
-/** One call of the data path. */
 export interface UploadCall<T> {
-  /** What is uploaded, for log lines. */
   readonly name: 'upload' | 'avatar';
   readonly body: Readable;
   readonly requestId: string;
   readonly logger: Logger;
   /** What the log line of a stored upload says of it. */
   readonly facts: (stored: T) => object;
-  /** Called at the end with `stored`, or the reason why not. */
   readonly onEnd?: (outcome: string) => void;
 }
 
 /**
- * Runs one call of the data path and logs its outcome.
- *
- * @throws DomainError, or an unexpected error
+ * Runs one call of the data path and logs its outcome. Throws DomainError, or an unexpected error.
  */
 export async function runUploadCall<T>(call: UploadCall<T>, run: () => Promise<T>): Promise<T> {
   const { name, body, requestId, logger, facts, onEnd } = call;

@@ -9,8 +9,8 @@ import { storeFile } from '../../testing/stored-file.ts';
 import { useTestFiles } from '../../testing/test-files.ts';
 import { createUploads, expireLease, holdingsOf, NOTHING, ONE, reasonOf, setDeadline } from '../../testing/uploads.ts';
 import { cleanUpApplication } from '../application/deleted-application.ts';
+import { sweepAbandonedUploads } from '../object-deletion/object-deletion.ts';
 import type { ObjectStore } from '../object-store/object-store.ts';
-import { sweepAbandonedUploads } from '../sweep/sweep.ts';
 
 const files = useTestFiles();
 const SOME = Buffer.from('some bytes');
@@ -173,7 +173,7 @@ describe('while bytes come', () => {
 
   it('the deletion of the application arrives: an upload that stalls ends when its lease is renewed', async () => {
     const ref = files.createOwned();
-    const { upload } = createUploads(files.connect({ env: { UPLOAD_LEASE_SECONDS: '1' } }).ctx);
+    const { upload } = createUploads(files.connect({ limits: { uploadLeaseMs: 300 } }).ctx);
     const body = new PassThrough();
     const sending = reasonOf(upload(ref, body));
     body.write(SOME);

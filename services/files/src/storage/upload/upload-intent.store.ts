@@ -1,11 +1,10 @@
 import { type Insertable, type Kysely, sql } from 'kysely';
 import type { FileLimits } from '../../context.ts';
 import type { FilesDatabase, UploadIntentTable } from '../../db/schema.ts';
-import { afterMs, type Claim } from '../object-deletion.store.ts';
+import { afterMs, type Claim } from '../object-deletion/object-deletion.store.ts';
 
 type Db = Kysely<FilesDatabase>;
 
-/** An upload whose bytes are expected now. */
 export interface ClaimedIntent {
   readonly id: string;
   readonly accountId: string;
@@ -14,7 +13,7 @@ export interface ClaimedIntent {
   readonly byteSize: number | undefined;
   readonly expectedChecksum: Buffer | undefined;
   readonly byteSizeMax: number;
-  /** Who began it, as the header has it; undefined where the caller named no one. */
+  /** As the header has it; undefined without an actor. */
   readonly actor: string | undefined;
   /** Time left until the deadline, in milliseconds; negative once it is past. */
   readonly remainingMs: number;
@@ -121,15 +120,11 @@ export async function postponeIntent(db: Db, id: string, ms: number): Promise<vo
     .execute();
 }
 
-/** Deletes an intent whose object is removed. */
 export async function deleteIntent(db: Db, id: string): Promise<void> {
   await db.deleteFrom('upload_intent').where('id', '=', id).execute();
 }
 
-/**
- * Claims uploads whose lease has expired; they can't be committed any more. Concurrent sweepers
- * claim different ones.
- */
+/** Claims uploads whose lease has expired; they can't be committed any more. */
 export async function claimAbandoned(db: Db, { limit, claimMs }: Claim): Promise<Array<{ id: string; applicationId: string }>> {
   const { rows } = await sql<{ id: string; application_id: string }>`
     update upload_intent set state = 'abandoned', lease_until = ${afterMs(claimMs)}

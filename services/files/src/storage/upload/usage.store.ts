@@ -1,7 +1,6 @@
 import { type Kysely, sql } from 'kysely';
 import type { FilesDatabase } from '../../db/schema.ts';
 
-/** What the files of one application add up to. */
 export interface ApplicationUsage {
   readonly applicationId: string;
   readonly fileCount: number;
@@ -23,7 +22,6 @@ export async function selectUsages(db: Kysely<FilesDatabase>, accountId: string)
   }));
 }
 
-/** Adds a file to the usage of its application. */
 export async function addUsage(
   tx: Kysely<FilesDatabase>,
   file: { readonly applicationId: string; readonly accountId: string; readonly chargedMib: number },

@@ -3,10 +3,8 @@ import type { FilesContext } from '../../context.ts';
 import { errors } from '../../errors.ts';
 import { type ApplicationUsage, selectUsages } from './usage.store.ts';
 
-/** Bytes in a MiB. */
 export const MIB = 1024 * 1024;
 
-/** What an account's files add up to. */
 export interface Usage {
   readonly fileCount: number;
   readonly chargedMib: number;
@@ -19,10 +17,7 @@ export function chargeMib(byteSize: number): number {
   return Math.max(1, Math.floor(byteSize / MIB));
 }
 
-/**
- * The usage of an account as an upload would count it: files of deleted applications do not count,
- * even before they are removed.
- */
+/** The usage of an account as an upload counts it: without files of deleted applications. */
 export async function getStorageUsage(ctx: FilesContext, accountText: string, requestId: string): Promise<Usage> {
   const accountId = parseId(accountText);
   const usages = accountId ? await selectUsages(ctx.db, accountId) : [];
@@ -30,7 +25,6 @@ export async function getStorageUsage(ctx: FilesContext, accountText: string, re
   return sumUsage(usages, await findDeleted(ctx, { accountId, requestId, usages }));
 }
 
-/** The sum over applications, less those that are deleted. */
 export function sumUsage(usages: readonly ApplicationUsage[], deleted: ReadonlySet<string> = new Set()): Usage {
   const counted = usages.filter(({ applicationId }) => !deleted.has(applicationId));
   return {
@@ -46,11 +40,8 @@ interface UsageQuestion {
 }
 
 /**
- * Applications with files here that are deleted, so that their files count no more (specification
- * 4.2, decisions 7).
- *
- * @param byteSize queries apps only where a file of this size does not fit otherwise; always unless
- *   given
+ * Applications that are deleted, so that their files no longer count (specification 4.2, decisions
+ * 7). With a size, apps is queried only where a file of this size does not fit otherwise.
  */
 export async function findDeleted(
   { findOwned, limits }: Context,

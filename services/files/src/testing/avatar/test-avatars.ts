@@ -6,14 +6,14 @@ import { type MakeContext, makeAvatar } from '../../avatars/make-avatar.ts';
 import { createReceiveAvatar, type ReceiveAvatar } from '../../avatars/receive-avatar.ts';
 import { sweepAvatars } from '../../avatars/record-avatar.ts';
 import { createSetAvatar } from '../../avatars/set-avatar.client.ts';
+import { sweepObjectDeletions } from '../../storage/object-deletion/object-deletion.ts';
 import type { ObjectStore } from '../../storage/object-store/object-store.ts';
-import { sweepObjectDeletions } from '../../storage/sweep/sweep.ts';
 import { type InstanceOptions, startTestFiles, type TestFiles } from '../test-files.ts';
 import { createFakeIdentity, type FakeIdentity } from './fake-identity.ts';
 import { plainImage } from './images.ts';
 
 /** How an instance differs from the usual one. */
-export interface AvatarOptions extends InstanceOptions {
+export interface AvatarOptions extends Omit<InstanceOptions, 'limits'> {
   readonly limits?: Partial<AvatarLimits>;
   /** Replaces the queue, and the worker behind it, which makes each avatar immediately. */
   readonly enqueue?: (id: string, priority: number) => Promise<void>;

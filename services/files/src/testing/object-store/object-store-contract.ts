@@ -5,7 +5,6 @@ import { BodyFailure, bodyOf, collect, newKey, someBytes } from './bodies.ts';
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
-const SIZES = [1, 5 * MIB, 5 * MIB + 1, 12 * MIB];
 /** Bytes read before a fault: none, a little of the first part, and more than that part. */
 const STAGES = [0, 64 * KIB, 7 * MIB];
 
@@ -14,9 +13,9 @@ export interface StoreUnderTest {
   readonly store: ObjectStore;
   /** Another one on the same objects, as another process has it. */
   readonly sameStore: ObjectStore;
-  /** Kills a process while it writes; absent where the store can't list what that leaves. */
-  readonly leaveUnfinished?: ((key: string) => Promise<void>) | undefined;
-  close(): Promise<void>;
+  /** Leaves what a process leaves that is killed while it writes; absent where it can't be listed. */
+  readonly leaveUnfinished?: ((key: string) => Promise<unknown>) | undefined;
+  close(): Promise<unknown>;
 }
 
 /** The contract of every object store (object-store.ts), on a real and empty one. */
@@ -26,13 +25,15 @@ export function describeObjectStore(name: string, open: () => Promise<StoreUnder
     let store: ObjectStore;
     const never = new AbortController().signal;
     const put = (key: string, bytes: Uint8Array) => store.put(key, bodyOf(bytes), never);
+    const expectNothing = async (key: string) =>
+      expect([await store.stat(key), await listOf(opened.sameStore, key)]).toEqual([undefined, []]);
     beforeAll(async () => {
       opened = await open();
       store = opened.store;
     });
     afterAll(() => opened?.close());
 
-    it.each(SIZES)('stores %i bytes until they are removed', async (size) => {
+    it.each([1, 5 * MIB, 5 * MIB + 1, 12 * MIB])('stores %i bytes until they are removed', async (size) => {
       const key = newKey();
       const bytes = someBytes(size);
       await put(key, bytes);
@@ -40,20 +41,23 @@ export function describeObjectStore(name: string, open: () => Promise<StoreUnder
       expect((await collect(await store.read(key))).equals(bytes)).toBe(true);
       expect(await listOf(opened.sameStore, key)).toEqual([{ key, byteSize: size, unfinished: false }]);
       await opened.sameStore.remove(key);
-      expect(await store.stat(key)).toBeUndefined();
       expect(await store.read(key)).toBeUndefined();
-      expect(await listOf(store, key)).toEqual([]);
+      await expectNothing(key);
     });
 
-    it('reads any range, cut at the end of the object', async () => {
+    it('takes chunks of every size, and reads any range, cut at the end of the object', async () => {
       const key = newKey();
       const bytes = someBytes(6 * MIB);
-      await put(key, bytes);
+      const cuts = [0, 1, 1, 4_096, 5 * MIB - 1, 5 * MIB, 5 * MIB + 1, bytes.length];
+      async function* chunks() {
+        for (const [index, cut] of cuts.entries()) yield bytes.subarray(cuts[index - 1] ?? 0, cut);
+      }
+      await store.put(key, chunks(), never);
       const last = bytes.length - 1;
       for (const [start, end] of [
         [0, 0],
+        [0, last],
         [5 * MIB - 2, 5 * MIB + 2],
-        [last, last],
         [last - 1, last + 10],
         [last + 1, last + 1],
         [last + 100, last + 200],
@@ -66,17 +70,6 @@ export function describeObjectStore(name: string, open: () => Promise<StoreUnder
       const closed = new Promise((resolve) => stopped?.once('close', resolve));
       stopped?.destroy();
       await closed;
-    });
-
-    it('takes a body in chunks of every size', async () => {
-      const bytes = someBytes(6 * MIB);
-      const cuts = [0, 1, 1, 4_096, 5 * MIB - 1, 5 * MIB, 5 * MIB + 1, bytes.length];
-      async function* chunks() {
-        for (const [index, cut] of cuts.entries()) yield bytes.subarray(cuts[index - 1] ?? 0, cut);
-      }
-      const key = newKey();
-      await store.put(key, chunks(), never);
-      expect((await collect(await store.read(key))).equals(bytes)).toBe(true);
     });
 
     it('removes several objects, of one folder and of others, missing ones too, and no other', async () => {
@@ -93,8 +86,7 @@ export function describeObjectStore(name: string, open: () => Promise<StoreUnder
     it.each(STAGES)('leaves nothing of a body that fails after %i bytes, and rejects with its error', async (length) => {
       const key = newKey();
       await expect(store.put(key, bodyOf(someBytes(length), 'fails'), never)).rejects.toThrow(BodyFailure);
-      expect(await store.stat(key)).toBeUndefined();
-      expect(await listOf(store, key)).toEqual([]);
+      await expectNothing(key);
     });
 
     it.each(STAGES)('leaves nothing of an upload that is aborted while its body hangs, after %i bytes', async (length) => {
@@ -104,8 +96,7 @@ export function describeObjectStore(name: string, open: () => Promise<StoreUnder
       const putting = store.put(key, body, controller.signal);
       void body.drained.then(() => controller.abort(new Error('too slow')));
       await expect(putting).rejects.toThrow('too slow');
-      expect(await store.stat(key)).toBeUndefined();
-      expect(await listOf(store, key)).toEqual([]);
+      await expectNothing(key);
     });
 
     it.each([64 * KIB, 7 * MIB])('leaves nothing of an upload that is aborted at its end, after %i bytes', async (length) => {
@@ -113,12 +104,11 @@ export function describeObjectStore(name: string, open: () => Promise<StoreUnder
       const controller = new AbortController();
       async function* body() {
         yield* bodyOf(someBytes(length));
-        // From here on the store alone is waited for.
+        // From here on only the store is waited for.
         setImmediate(() => controller.abort(new Error('too late')));
       }
       await expect(store.put(key, body(), controller.signal)).rejects.toThrow('too late');
-      expect(await store.stat(key)).toBeUndefined();
-      expect(await listOf(store, key)).toEqual([]);
+      await expectNothing(key);
     });
 
     it('reads nothing for a signal that has aborted', async () => {
@@ -137,8 +127,6 @@ export function describeObjectStore(name: string, open: () => Promise<StoreUnder
       expect(await store.stat(left)).toBeUndefined();
       await store.remove(left);
       expect(await listOf(store, applicationId)).toEqual(before.filter(({ key }) => key !== left));
-      await store.remove(other);
-      expect((await listOf(store, applicationId)).map(({ byteSize }) => byteSize)).toEqual([9]);
     });
 
     it('stores objects while others of the same application are removed', async () => {
@@ -150,18 +138,16 @@ export function describeObjectStore(name: string, open: () => Promise<StoreUnder
         expect((await collect(await target.read(key))).equals(bytes)).toBe(true);
         await target.remove(key);
       };
-      const rounds = Array.from({ length: 8 }, (_, index) => async () => {
+      const rounds = Array.from({ length: 8 }, async (_, index) => {
         for (let round = 0; round < 5; round += 1) await writeAndRemove(index % 2 ? store : opened.sameStore);
       });
-      await Promise.all(rounds.map((round) => round()));
+      await Promise.all(rounds);
       expect(await listOf(store, applicationId)).toEqual([]);
     });
 
     it.each(['../../etc/passwd', `${newId()}/../x`, newId(), `${newId()}/${newId()}/x`])('rejects the key %j', async (key) => {
-      await expect(store.put(key, bodyOf(someBytes(1)), never)).rejects.toThrow(TypeError);
-      await expect(store.read(key)).rejects.toThrow(TypeError);
-      await expect(store.stat(key)).rejects.toThrow(TypeError);
-      await expect(store.remove(key)).rejects.toThrow(TypeError);
+      await expect(put(key, someBytes(1))).rejects.toThrow(TypeError);
+      for (const method of ['read', 'stat', 'remove'] as const) await expect(store[method](key)).rejects.toThrow(TypeError);
     });
   });
 }

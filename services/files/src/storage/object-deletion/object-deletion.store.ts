@@ -1,7 +1,10 @@
 import { type Kysely, sql } from 'kysely';
-import type { FilesDatabase } from '../db/schema.ts';
+import type { FilesDatabase } from '../../db/schema.ts';
 
 type Db = Kysely<FilesDatabase>;
+
+/** Time that a process has for the objects of rows it deleted before the sweeper takes them. */
+export const OWN_REMOVAL_MS = 15_000;
 
 /** How many rows a sweeper claims, and for how long. */
 export interface Claim {
@@ -9,7 +12,7 @@ export interface Claim {
   readonly claimMs: number;
 }
 
-/** So many milliseconds from now by the database's clock, since the clocks of processes differ. */
+/** A time from now by the database's clock, since the clocks of processes differ. */
 export const afterMs = (ms: number) => sql<Date>`now() + make_interval(secs => ${ms / 1000})`;
 
 /** Schedules the removal of objects, in the transaction that deletes their rows. */
@@ -29,7 +32,6 @@ export async function claimObjectDeletions(db: Db, { limit, claimMs }: Claim): P
   return rows.map((row) => row.object_key);
 }
 
-/** Ends the scheduled removal of objects that are removed. */
 export async function deleteObjectDeletions(db: Db, keys: readonly string[]): Promise<void> {
   await db.deleteFrom('object_deletion').where('object_key', 'in', keys).execute();
 }

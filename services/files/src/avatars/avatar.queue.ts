@@ -3,7 +3,7 @@ import { stopAll } from '@latchkey/kit/process/lifecycle';
 import { createQueueProducer } from '@latchkey/kit/queue/producer';
 import { createQueueWorker, type QueueWorker } from '@latchkey/kit/queue/worker';
 import type { FilesContext } from '../context.ts';
-import { createDecoderPool } from './decoder/decoder-pool.ts';
+import { createDecoderPool } from './decoder/decoder.ts';
 import { makeAvatar } from './make-avatar.ts';
 import { createReceiveAvatar, type ReceiveAvatar } from './receive-avatar.ts';
 import { type AvatarContext, sweepAvatars } from './record-avatar.ts';
@@ -11,10 +11,8 @@ import { createSetAvatar } from './set-avatar.client.ts';
 
 const QUEUE = 'avatar';
 
-/** Time that a job takes beside decoding, in milliseconds. */
 const JOB_SLACK_MS = 5_000;
 
-/** Avatars, composed and not yet started. */
 export interface Avatars {
   readonly receive: ReceiveAvatar;
   sweep(signal: AbortSignal): Promise<void>;
@@ -22,8 +20,7 @@ export interface Avatars {
   stop(): Promise<void>;
 }
 
-/** What avatars depend on. */
-export interface AvatarDeps {
+interface AvatarDeps {
   readonly identityTransport: Transport;
   readonly redisUrl: string;
 }
@@ -52,9 +49,9 @@ export function createAvatars(ctx: FilesContext, deps: AvatarDeps, workerAt: 'in
   };
 }
 
-/** Composes the worker of the avatar queue. Another takes over from a crashed one after 10 to 15 s. */
+/** Composes the worker of the queue. Another takes over from a crashed one after 10 to 15 s. */
 export function createAvatarWorker(ctx: Omit<AvatarContext, 'setAvatar'>, deps: AvatarDeps): QueueWorker {
-  const { decodesAtOnce, decodeMs, pixelsMax } = ctx.avatarLimits;
+  const { decodesMax, decodeMs, pixelsMax } = ctx.avatarLimits;
   const onLost = (err: Error) => ctx.logger.warn({ err }, 'decoder lost');
   const decoders = createDecoderPool({ pixelsMax, timeoutMs: decodeMs, onLost });
   const makeCtx = { ...ctx, decoders, setAvatar: createSetAvatar(deps.identityTransport) };
@@ -62,16 +59,10 @@ export function createAvatarWorker(ctx: Omit<AvatarContext, 'setAvatar'>, deps: 
     url: deps.redisUrl,
     queue: QUEUE,
     name: 'latchkey-files-avatar-worker',
-    concurrency: decodesAtOnce,
+    concurrency: decodesMax,
     stopMsMax: decodeMs + JOB_SLACK_MS,
     logger: ctx.logger,
     handle: ({ id }) => makeAvatar(makeCtx, id),
   });
-  return {
-    start: worker.start,
-    async stop() {
-      await worker.stop();
-      decoders.close();
-    },
-  };
+  return { start: worker.start, stop: () => worker.stop().finally(decoders.close) };
 }

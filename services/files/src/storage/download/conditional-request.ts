@@ -1,8 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http';
+import type { ByteRange } from '../object-store/object-store.ts';
 
-/** What tells one state of a resource from another (RFC 9110, 8.8). */
+/** Validators of a file (RFC 9110, 8.8). */
 export interface Validators {
-  /** A strong entity tag, with its quotation marks. */
   readonly etag: string;
   readonly lastModified: Date;
 }
@@ -13,7 +13,7 @@ const DAY = '(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)';
 const LONG_DAY = '(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day';
 const MONTH = '(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)';
 const TIME = '\\d{2}:\\d{2}:\\d{2}';
-/** The form of HTTP dates, and two obsolete ones that must be accepted (RFC 9110, 5.6.7). */
+/** HTTP dates, and two obsolete forms that must be accepted (RFC 9110, 5.6.7). */
 const HTTP_DATES = [
   `${DAY}, \\d{2} ${MONTH} \\d{4} ${TIME} GMT`,
   `${LONG_DAY}, \\d{2}-${MONTH}-\\d{2} ${TIME} GMT`,
@@ -21,11 +21,9 @@ const HTTP_DATES = [
 ];
 const HTTP_DATE = new RegExp(`^(?:${HTTP_DATES.join('|')})$`);
 
-/**
- * Whether the preconditions of a GET or HEAD request hold, in the order of RFC 9110, 13.2.2.
- *
- * @returns the status to respond with where they do not
- */
+const SINGLE_RANGE = /^bytes=[ \t]*(\d*)-(\d*)[ \t]*$/i;
+
+/** Status for preconditions of a GET or HEAD that fail, in the order of RFC 9110, 13.2.2. */
 export function checkPreconditions(headers: IncomingHttpHeaders, validators: Validators): 304 | 412 | undefined {
   const { etag, lastModified } = validators;
   const modifiedAt = wholeSeconds(lastModified);
@@ -41,21 +39,39 @@ export function checkPreconditions(headers: IncomingHttpHeaders, validators: Val
 }
 
 /**
- * Whether a `Range` header counts: `If-Range` asks for the whole where it names another state (RFC
- * 9110, 13.1.5). The date is a strong validator here, since the bytes of a file never change.
+ * The bytes that a request asks for (RFC 9110, 13.1.5 and 14.2). `unsatisfiable` for a range
+ * without a byte; undefined for the whole: no range, several, another unit, a malformed one, or one
+ * of another state by `If-Range`.
  */
-export function isRangeWanted(ifRange: string | undefined, { etag, lastModified }: Validators): boolean {
-  if (ifRange === undefined) return true;
-  return ifRange === etag || parseHttpDate(ifRange) === wholeSeconds(lastModified);
+export function parseRange(
+  headers: IncomingHttpHeaders,
+  validators: Validators,
+  byteSize: number,
+): ByteRange | 'unsatisfiable' | undefined {
+  if (!isRangeWanted(headers['if-range'] as string | undefined, validators)) return undefined;
+  const [, first = '', last = ''] = SINGLE_RANGE.exec(headers.range ?? '') ?? [];
+  if (first === '' && last === '') return undefined;
+  if (first === '') {
+    const length = Math.min(Number(last), byteSize);
+    return length > 0 ? { start: byteSize - length, end: byteSize - 1 } : 'unsatisfiable';
+  }
+  const start = Number(first);
+  const end = last === '' ? byteSize - 1 : Number(last);
+  if (end < start && last !== '') return undefined;
+  return start < byteSize ? { start, end: Math.min(end, byteSize - 1) } : 'unsatisfiable';
 }
 
-/** Whether a list has the tag; a weak tag counts only in a weak comparison (RFC 9110, 8.8.3.2). */
+/** A date is a strong validator here, since the bytes of a file never change. */
+function isRangeWanted(ifRange: string | undefined, { etag, lastModified }: Validators): boolean {
+  return ifRange === undefined || ifRange === etag || parseHttpDate(ifRange) === wholeSeconds(lastModified);
+}
+
+/** Whether a list has the tag; weak tags count only in a weak comparison (RFC 9110, 8.8.3.2). */
 function matches(list: string, etag: string, comparison: 'strong' | 'weak'): boolean {
   if (list.trim() === '*') return true;
   return [...list.matchAll(ENTITY_TAG)].some(([, weak, tag]) => tag === etag && (comparison === 'weak' || weak === undefined));
 }
 
-/** The time of an HTTP date in milliseconds since 1970, or undefined for other text. */
 function parseHttpDate(text = ''): number | undefined {
   if (!HTTP_DATE.test(text)) return undefined;
   const time = Date.parse(text.endsWith('GMT') ? text : `${text} GMT`);

@@ -4,7 +4,7 @@ import type { OwnedRef } from '../../testing/fake-apps.ts';
 import { useTestFiles } from '../../testing/test-files.ts';
 import { createUploads, expireLease, holdingsOf, NOTHING } from '../../testing/uploads.ts';
 import { objectKey } from '../object-store/object-store.ts';
-import { sweepAbandonedUploads, sweepObjectDeletions } from './sweep.ts';
+import { sweepAbandonedUploads, sweepObjectDeletions } from './object-deletion.ts';
 
 const files = useTestFiles();
 const { signal } = new AbortController();
