@@ -9,7 +9,6 @@ import { openTelemetry, readTelemetryConfig } from '@latchkey/kit/telemetry/tele
 import { openServiceTls } from '@latchkey/kit/tls/tls-settings';
 import { readGatewayProcessConfig, uploadMsMax } from './config.ts';
 import { createRemoteFilesDataPath } from './files-data-path.remote.ts';
-import { toCursorKey } from './routes/audit-cursor.ts';
 import { createGatewayService } from './service.ts';
 
 await runProgram({ program: 'node services/gateway/src/main.ts', commands: {}, serve });
@@ -23,8 +22,7 @@ async function serve(): Promise<void> {
   );
   const telemetry = await openTelemetry('gateway', telemetryConfig);
   const tls = orExit(() => openServiceTls(config));
-  const [credential, ...otherCredentials] = config.SERVICE_CREDENTIALS;
-  const cursorKeys = [toCursorKey(credential), ...otherCredentials.map(toCursorKey)] as const;
+  const [credential] = config.SERVICE_CREDENTIALS;
   const identity = createServiceTransport(config.IDENTITY_URL, credential, { tls });
   const apps = createServiceTransport(config.APPS_URL, credential, { tls });
   const files = createServiceTransport(config.FILES_URL, credential, { tls });
@@ -34,7 +32,7 @@ async function serve(): Promise<void> {
     tls,
     uploadTimeoutMs: uploadMsMax(config),
   });
-  const gateway = createGatewayService(config, { identity, apps, files, filesData, cursorKeys });
+  const gateway = createGatewayService(config, { identity, apps, files, filesData, cursorSecrets: config.SERVICE_CREDENTIALS });
 
   const start = async () => {
     await telemetry.listen(gateway.checkReady);

@@ -26,9 +26,9 @@ import { observeRequests } from './http/observed-requests.ts';
 import { PROBE_PATHS, registerProbes } from './http/probes.ts';
 import { registerOpenApi } from './openapi/serve.ts';
 import { provideRequestContext } from './request-context.ts';
-import type { Gate } from './route/gate.ts';
-import { registerRoute } from './route/register.ts';
-import type { Route } from './route/route.ts';
+import type { Gate } from './routing/gate.ts';
+import { registerRoute } from './routing/register.ts';
+import type { Route } from './routing/route.ts';
 
 export interface ServerOptions {
   readonly config: GatewayConfig;
@@ -124,7 +124,7 @@ export async function createServer(options: ServerOptions): Promise<GatewayServe
   const refuseUnrouted = createNotFoundHandler([...routes, ...OWN_PATHS]);
   addHooks(app, options, refuseUnrouted);
   await registerOpenApi(app, routes);
-  for (const route of routes) registerRoute(app, { gate, clients }, route);
+  for (const route of routes) registerRoute(app, gate, clients, route);
   registerDownloads(app, options.filesData, logger);
   app.setNotFoundHandler(refuseUnrouted);
   registerProbes(app, options.checkReady, logger);

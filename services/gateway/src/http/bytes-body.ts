@@ -58,7 +58,7 @@ export function announcedByteSize({ headers }: IncomingMessage): number | undefi
  *
  * @throws `request_malformed` if the client is gone, and `chunks_too_small`
  */
-export async function whileBytesCome<T>(req: IncomingMessage, read: () => Promise<T>): Promise<T> {
+export async function withoutIdleTimeout<T>(req: IncomingMessage, read: () => Promise<T>): Promise<T> {
   // A reader that stops half way takes the socket away from the request.
   const socket = req.socket as Socket & { readonly server?: Server };
   socket.setTimeout(0);

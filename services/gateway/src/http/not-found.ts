@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { errors } from '../errors.ts';
-import type { Route } from '../route/route.ts';
+import type { Route } from '../routing/route.ts';
 
 /** Rejects requests without a route: 405 with `Allow` for a known path, else 404 (decisions 1). */
 export function createNotFoundHandler(routes: readonly Pick<Route, 'method' | 'url'>[]) {

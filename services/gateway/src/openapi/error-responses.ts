@@ -10,9 +10,9 @@ import { AuthenticationService } from '@latchkey/proto/latchkey/identity/v1/auth
 import { OidcService } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
 import { TwoFactorService } from '@latchkey/proto/latchkey/identity/v1/two_factor_pb';
 import { z } from 'zod';
-import { isStateChanging } from '../authentication/cross-site.ts';
+import { isStateChanging } from '../authentication/csrf.ts';
 import { errors } from '../errors.ts';
-import type { Failure, Route } from '../route/route.ts';
+import type { Failure, Route } from '../routing/route.ts';
 
 const SERVICES = [
   ApplicationService,
@@ -149,10 +149,10 @@ function toResponse(status: number, sentences: ReadonlySet<string>, codes: Reado
 function ofInput(route: Route): Array<[number, Meaning]> {
   // A route without a body rejects one.
   if (route.method === 'GET') return route.query ? [[400, MISMATCH]] : [];
-  if (route.takesBytes)
+  if (route.bytesBody)
     return [
       [400, MISMATCH],
-      [415, route.ofAnyType ? A_FORM : NOT_BYTES],
+      [415, route.bytesBody === 'any' ? A_FORM : NOT_BYTES],
     ];
   return [
     [400, MISMATCH],

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { BYTES_MEDIA_TYPE } from '../http/bytes-body.ts';
-import type { Route } from '../route/route.ts';
+import type { Route } from '../routing/route.ts';
 import type { ErrorResponses } from './error-responses.ts';
 import type { JsonSchema, SchemaCollection } from './schemas.ts';
 
@@ -54,9 +54,9 @@ interface ObjectSchema {
   readonly required?: readonly string[];
 }
 
-function toRequestBody({ body, takesBytes, examples = {} }: Route, schemas: SchemaCollection): object | undefined {
+function toRequestBody({ body, bytesBody, examples = {} }: Route, schemas: SchemaCollection): object | undefined {
   const media = { examples: Object.fromEntries(Object.entries(examples).map(([name, value]) => [name, toExample(value)])) };
-  if (takesBytes) return { required: true, content: { [BYTES_MEDIA_TYPE]: { schema: BYTES, ...media } } };
+  if (bytesBody) return { required: true, content: { [BYTES_MEDIA_TYPE]: { schema: BYTES, ...media } } };
   return body && { required: true, content: { 'application/json': { schema: schemas.add(body, 'input'), ...media } } };
 }
 
@@ -64,10 +64,10 @@ function toRequestBody({ body, takesBytes, examples = {} }: Route, schemas: Sche
 const toExample = (value: unknown) => (value instanceof URL ? { externalValue: value.href } : { value });
 
 function successResponses(route: Route, schemas: SchemaCollection): Record<string, object> {
-  const { answersBytes, redirects, successHeaders } = route;
-  if (answersBytes)
+  const { bytesResponse, redirects, successHeaders } = route;
+  if (bytesResponse)
     return {
-      200: { description: 'Success.', content: { [answersBytes]: { schema: BYTES } } },
+      200: { description: 'Success.', content: { [bytesResponse]: { schema: BYTES } } },
       304: { description: 'The entity is the one that `If-None-Match` names.' },
     };
   const location = { Location: { description: 'Where the browser goes next.', schema: { type: 'string', format: 'uri' } } };
@@ -90,8 +90,8 @@ function toHeaders(described: Readonly<Record<string, string>>): object {
   return Object.fromEntries(headers);
 }
 
-function toEnvelope({ message, otherMessage, data, beside }: Route): z.ZodType {
-  const examples = [message, ...(otherMessage === undefined ? [] : [otherMessage])];
+function toEnvelope({ message, alternativeMessage, data, beside }: Route): z.ZodType {
+  const examples = [message, ...(alternativeMessage === undefined ? [] : [alternativeMessage])];
   const text = z.string().meta({ description: 'What was done, in words: always one of the examples.', examples });
   return z.object({ success: z.literal(true), message: text, ...(data && { data, ...beside }) });
 }

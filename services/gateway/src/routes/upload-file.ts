@@ -2,12 +2,10 @@ import { commonErrors, fromConnectError } from '@latchkey/kit/errors/errors';
 import { FileService, UploadFileResponseSchema } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import { parseDictionary } from 'structured-headers';
 import { z } from 'zod';
-import type { Clients } from '../clients.ts';
-import type { FilesDataPath } from '../files-data-path.ts';
 import { announcedByteSize, sendContinue } from '../http/bytes-body.ts';
-import type { Limits } from '../limit/limits.ts';
-import { defineRoute, type Route } from '../route/route.ts';
-import { applicationQuery, checksum, fileName, idOf } from './schemas.ts';
+import type { RouteContext } from '../routing/context.ts';
+import { defineRoute } from '../routing/route.ts';
+import { applicationQuery, checksum, fileName, idOf } from '../routing/schemas.ts';
 
 const SHA256_BYTES = 32;
 
@@ -36,20 +34,16 @@ const contentDigest = z
     examples: ['sha-256=:UhF+2GR+/V3RZgdu3lQR0exGg/IAOsLllxtfDhJDRhY=:'],
   });
 
-/** Uploads (specification 4.2). */
-export function uploadFileRoute({ files }: Clients, filesData: FilesDataPath, limits: Limits): Route {
-  return defineRoute({
-    method: 'POST',
-    url: '/api/v1/panel/upload-file',
+export const uploadFileRoutes = ({ clients: { files }, filesData, limits }: RouteContext) => [
+  defineRoute('POST /api/v1/panel/upload-file', {
     operationId: 'uploadFile',
     access: 'files:upload',
     application: 'query',
-    tag: 'Files',
     summary: 'Upload a file',
     description:
       'The body is the content of the file, of any declared or unknown size. Limits are checked before and while it is read. One upload at a time for each account.',
     limit: { limit: limits.uploads, per: 'account' },
-    takesBytes: true,
+    bytesBody: 'plain',
     examples: { text: 'Hello, Latchkey!\n' },
     query: applicationQuery.extend({ fileName }),
     headers: z.object({ 'content-digest': contentDigest.optional() }),
@@ -76,5 +70,5 @@ export function uploadFileRoute({ files }: Clients, filesData: FilesDataPath, li
       });
       return { id: stored.id, byteSize: Number(stored.byteSize), checksum: Buffer.from(stored.checksum).toString('hex') };
     },
-  });
-}
+  }),
+];

@@ -1,5 +1,6 @@
 import type { Acting } from '@latchkey/audit/actor';
 import { isUniqueViolation } from '@latchkey/kit/database/database';
+import { FILE_NAME, FILE_NAME_LENGTH_MAX } from '@latchkey/kit/validation/file-name';
 import { parseId } from '@latchkey/kit/validation/id';
 import { withoutInvisible } from '@latchkey/kit/validation/text';
 import type { FilesContext } from '../../context.ts';
@@ -16,10 +17,6 @@ import {
   selectMetadata,
   updateName,
 } from './file.store.ts';
-
-/** Specification 2.5, rules 1 to 3. */
-const FILE_NAME = /^[A-Za-z0-9_-]+(?:[ .][A-Za-z0-9_-]+)*$/;
-const NAME_LENGTH_MAX = 16;
 
 const LIFETIME_S = 300;
 const LIFETIME_S_MAX = 3_600;
@@ -38,7 +35,7 @@ export interface DownloadUrl {
 /** The name in stored form (specification 2.5, decisions 7). Throws `file_name_invalid`. */
 export function parseFileName(text: string): string {
   const name = withoutInvisible(text);
-  if (name.length > NAME_LENGTH_MAX || !FILE_NAME.test(name)) throw errors.file_name_invalid();
+  if (name.length > FILE_NAME_LENGTH_MAX || !FILE_NAME.test(name)) throw errors.file_name_invalid();
   return name;
 }
 

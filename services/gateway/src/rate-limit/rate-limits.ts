@@ -24,9 +24,9 @@ export interface LimitState {
 }
 
 /** The rate limits of the gateway (decisions 9). */
-export type Limits = ReturnType<typeof createLimits>;
+export type RateLimits = ReturnType<typeof createRateLimits>;
 
-export function createLimits(config: GatewayConfig) {
+export function createRateLimits(config: GatewayConfig) {
   const perMinute = (name: string, max: number): Limit => ({ name, max, windowMs: MINUTE_MS });
   const attempts = config.AUTH_ATTEMPTS_PER_MINUTE;
   const failures = config.SIGN_IN_FAILURES_PER_15_MINUTES;

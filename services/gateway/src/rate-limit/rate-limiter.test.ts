@@ -4,8 +4,8 @@ import { eventually } from '@latchkey/testkit/eventually';
 import { testRedis } from '@latchkey/testkit/redis';
 import { startTcpProxy, type TcpProxy } from '@latchkey/testkit/tcp-proxy';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type Count, Limiter } from './limiter.ts';
-import type { Limit } from './limits.ts';
+import { type Count, RateLimiter } from './rate-limiter.ts';
+import type { Limit } from './rate-limits.ts';
 
 const LIMIT: Limit = { name: 'ip', max: 3, windowMs: 60_000 };
 const PRINCIPAL: Limit = { name: 'principal', max: 2, windowMs: 60_000 };
@@ -22,7 +22,7 @@ async function connectTo(url: string): Promise<Redis> {
   return redis;
 }
 
-const createLimiter = async (url = redisUrl) => new Limiter(await connectTo(url), silent);
+const createLimiter = async (url = redisUrl) => new RateLimiter(await connectTo(url), silent);
 
 let subjects = 0;
 function subject(): string {

@@ -38,7 +38,7 @@ export function checkCsrfToken(req: IncomingMessage, principal: Principal): void
  *
  * @throws `csrf_invalid`
  */
-export function checkNotSentHere({ headers }: IncomingMessage, origins: ReadonlySet<string>): void {
+export function checkReferringSite({ headers }: IncomingMessage, origins: ReadonlySet<string>): void {
   if (headers['sec-fetch-site'] !== 'cross-site') return;
   // A page can suppress the header of its browser, but not forge it.
   const { referer = '' } = headers;
@@ -50,7 +50,7 @@ export function checkNotSentHere({ headers }: IncomingMessage, origins: Readonly
  *
  * @throws `csrf_invalid`
  */
-export function checkVisited({ headers }: IncomingMessage): void {
+export function checkNavigation({ headers }: IncomingMessage): void {
   const { 'sec-fetch-site': site, 'sec-fetch-dest': destination = 'document' } = headers;
   if (site === 'cross-site' && destination !== 'document') throw errors.csrf_invalid();
 }

@@ -2,7 +2,7 @@ import type { Logger } from '@latchkey/kit/log/logger';
 import type { Redis } from '@latchkey/kit/redis/redis';
 import { Counter } from '@latchkey/kit/telemetry/metrics';
 import { LRUCache } from 'lru-cache';
-import { type Limit, type LimitState, toLimitState } from './limits.ts';
+import { type Limit, type LimitState, toLimitState } from './rate-limits.ts';
 
 /** A limit and whose events it counts. */
 export interface Count {
@@ -18,7 +18,7 @@ export interface Recall {
   readonly count: Count;
 }
 
-/** Result of {@link Limiter.admit}. */
+/** Result of {@link RateLimiter.admit}. */
 export interface Admission {
   readonly first: LimitState;
   /** Undefined if the principal must be authenticated again. */
@@ -94,7 +94,7 @@ interface Batch {
  * Counts events against limits: in Redis, so that all gateways share them, and in this process while Redis is away. Each event counts
  * whether it is allowed or not.
  */
-export class Limiter {
+export class RateLimiter {
   readonly #redis: ScriptedRedis;
   readonly #local = new LocalCounters();
   readonly #logger: Logger;
