@@ -14,7 +14,7 @@ import { z } from 'zod';
 const LIMIT_MAX = 1_000_000_000;
 const limit = (fallback: number) => integerSetting(1, LIMIT_MAX).default(fallback);
 
-/** Settings of the gateway in either shape. Limits are those of decisions 9. */
+/** Settings of the gateway in either shape. */
 const serviceSettings = z.object({
   HOST: z.string().default('0.0.0.0'),
   PORT: portSetting.default(8080),
@@ -25,7 +25,7 @@ const serviceSettings = z.object({
   TRUSTED_PROXIES: trustedProxiesSetting,
   /** Connections of one network; those of trusted proxies are unlimited. */
   CONNECTIONS_PER_IP: integerSetting(1, 1_000_000).default(1_000),
-  /** How long an ordered stop still accepts connections, until balancers and clients have left. */
+  /** How long an ordered stop still accepts connections, so that balancers and clients can leave. */
   DRAIN_SECONDS: integerSetting(0, 600).default(0),
   RATE_LIMIT_IP_PER_MINUTE: limit(600),
   RATE_LIMIT_PRINCIPAL_PER_MINUTE: limit(300),

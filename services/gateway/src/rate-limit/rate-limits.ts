@@ -6,7 +6,7 @@ import { errors } from '../errors.ts';
 
 const MINUTE_MS = 60_000;
 
-/** A number of events allowed in a window that begins with the first of them. */
+/** Events allowed in a window that begins with the first of them. */
 export interface Limit {
   /** Name in the `RateLimit` headers, and of the counters. */
   readonly name: string;
@@ -23,7 +23,6 @@ export interface LimitState {
   readonly resetMs: number;
 }
 
-/** The rate limits of the gateway (decisions 9). */
 export type RateLimits = ReturnType<typeof createRateLimits>;
 
 export function createRateLimits(config: GatewayConfig) {
@@ -36,7 +35,7 @@ export function createRateLimits(config: GatewayConfig) {
     signUp: perMinute('sign-up', attempts),
     signIn: perMinute('sign-in', attempts),
     signInFailures: { name: 'sign-in-failures', max: failures, windowMs: 15 * MINUTE_MS } as Limit,
-    // Any page can make its visitor's browser use these, so they take nothing from sign-in.
+    // Separate from sign-in: any page can make its visitors use these.
     oidcVisits: perMinute('oidc-visits', attempts),
     twoFactorDisabling: perMinute('two-factor-disabling', attempts),
     apiKeyCreation: { name: 'api-key-creation', max: config.API_KEYS_CREATED_PER_HOUR, windowMs: 60 * MINUTE_MS } as Limit,

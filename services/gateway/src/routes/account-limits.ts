@@ -16,9 +16,8 @@ const amount = z
 const PLAN_NAME = 'Self-hosted';
 
 export const accountLimitsRoutes = ({ clients: { apiKeys, applications, files } }: RouteContext) => [
-  defineRoute('GET /api/v1/panel/get-account-limits', {
+  defineRoute('GET /api/v1/panel/get-account-limits', 'account:read', {
     operationId: 'getAccountLimits',
-    access: 'account:read',
     summary: 'Get the limits of the account',
     description: [
       'What the account uses now, and its limits. Storage is the charged size of its files: of each its whole MiB, rounded down, at least 1.',

@@ -1,7 +1,7 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { SCOPES } from '@latchkey/kit/validation/scopes';
 import { type ApiKey, ApiKeyService } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
 import { z } from 'zod';
-import { SCOPES } from '../authentication/principal.ts';
 import type { RouteContext } from '../routing/context.ts';
 import { defineRoute } from '../routing/route.ts';
 import { applicationId, EXAMPLE_IDS, idOf, nameText, timestamp, toIsoOrNull } from '../routing/schemas.ts';
@@ -79,9 +79,8 @@ const params = z.object({ id: idOf('apiKey', 'Id of the key, from `listApiKeys`.
 
 export function apiKeyRoutes({ clients: { apiKeys }, limits }: RouteContext) {
   return [
-    defineRoute(`GET ${URL}`, {
+    defineRoute(`GET ${URL}`, 'session', {
       operationId: 'listApiKeys',
-      access: 'session',
       summary: 'List management API keys',
       data: z.array(apiKey),
       message: 'Successfully fetched API keys.',
@@ -96,9 +95,8 @@ export function apiKeyRoutes({ clients: { apiKeys }, limits }: RouteContext) {
         return all;
       },
     }),
-    defineRoute(`POST ${URL}`, {
+    defineRoute(`POST ${URL}`, 'session', {
       operationId: 'createApiKey',
-      access: 'session',
       summary: 'Create a management API key',
       description:
         '`plaintextKey` is shown once. `applicationIds` is required when `allApplications` is false, else absent or empty. ' +
@@ -125,9 +123,8 @@ export function apiKeyRoutes({ clients: { apiKeys }, limits }: RouteContext) {
         return { ...toRecord(created.apiKey as ApiKey), plaintextKey: created.plaintextKey };
       },
     }),
-    defineRoute(`PATCH ${URL}/:id`, {
+    defineRoute(`PATCH ${URL}/:id`, 'session', {
       operationId: 'updateApiKey',
-      access: 'session',
       summary: 'Change a management API key',
       description: 'Changes the given properties. A narrowed key is rejected from the next request on.',
       params,
@@ -149,9 +146,8 @@ export function apiKeyRoutes({ clients: { apiKeys }, limits }: RouteContext) {
         return toRecord(updated.apiKey as ApiKey);
       },
     }),
-    defineRoute(`POST ${URL}/:id/revoke`, {
+    defineRoute(`POST ${URL}/:id/revoke`, 'session', {
       operationId: 'revokeApiKey',
-      access: 'session',
       summary: 'Revoke a management API key',
       description: 'The key is rejected from the next request on. Revoking it again changes nothing.',
       params,

@@ -45,9 +45,8 @@ function toJson(found: ApplicationSettings): object {
 
 export function applicationSettingRoutes({ clients: { applications } }: RouteContext) {
   return [
-    defineRoute(`GET ${SETTINGS_URL}`, {
+    defineRoute(`GET ${SETTINGS_URL}`, 'applications:read', {
       operationId: 'getApplicationSettings',
-      access: 'applications:read',
       application: 'query',
       summary: 'Get the settings of an application',
       data: settings,
@@ -58,9 +57,8 @@ export function applicationSettingRoutes({ clients: { applications } }: RouteCon
         return toJson(found.settings as ApplicationSettings);
       },
     }),
-    defineRoute('PATCH /api/v1/panel/update-application-settings', {
+    defineRoute('PATCH /api/v1/panel/update-application-settings', 'applications:update', {
       operationId: 'updateApplicationSettings',
-      access: 'applications:update',
       application: 'query',
       summary: 'Set one setting of an application',
       description: [
@@ -81,9 +79,8 @@ export function applicationSettingRoutes({ clients: { applications } }: RouteCon
         await applications.updateApplicationSetting({ ...application, field: fieldNameOf(field), value: typed });
       },
     }),
-    defineRoute('PATCH /api/v1/panel/update-api-keys', {
+    defineRoute('PATCH /api/v1/panel/update-api-keys', 'applications:update', {
       operationId: 'rotateRuntimeKey',
-      access: 'applications:update',
       application: 'query',
       summary: 'Rotate a runtime key of an application',
       description:

@@ -47,9 +47,8 @@ function createListQueue(): CallQueue {
 export function applicationRoutes({ clients }: RouteContext) {
   const lists = createListQueue();
   return [
-    defineRoute('GET /api/v1/panel/get-applications', {
+    defineRoute('GET /api/v1/panel/get-applications', 'applications:read', {
       operationId: 'listApplications',
-      access: 'applications:read',
       summary: 'List applications',
       description: [
         'All applications of the account, oldest first; for a restricted key, only those it may use.',
@@ -62,9 +61,8 @@ export function applicationRoutes({ clients }: RouteContext) {
         return lists.run(principal.accountId, () => listAll(clients, principal));
       },
     }),
-    defineRoute('POST /api/v1/panel/create-application', {
+    defineRoute('POST /api/v1/panel/create-application', 'applications:create', {
       operationId: 'createApplication',
-      access: 'applications:create',
       summary: 'Create an application',
       description:
         'The key must have access to all applications. A new application is online, with version `1.0` and both runtime keys.',
@@ -86,9 +84,8 @@ export function applicationRoutes({ clients }: RouteContext) {
         reply.header('location', `${SETTINGS_URL}?applicationId=${applicationId}`);
       },
     }),
-    defineRoute('DELETE /api/v1/panel/delete-application', {
+    defineRoute('DELETE /api/v1/panel/delete-application', 'applications:delete', {
       operationId: 'deleteApplication',
-      access: 'applications:delete',
       application: 'body',
       summary: 'Delete an application',
       description: [

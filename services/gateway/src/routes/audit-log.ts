@@ -70,9 +70,8 @@ const entry = z
 
 /** Merges the audit logs of the services. */
 export const auditLogRoutes = ({ clients: { auditLogs }, cursors }: RouteContext) => [
-  defineRoute('GET /api/v1/panel/audit-log', {
+  defineRoute('GET /api/v1/panel/audit-log', 'session', {
     operationId: 'listAuditEntries',
-    access: 'session',
     summary: 'List what was done in the account',
     description: [
       'Who did what, when, from where and with which credential; newest first. `nextCursor` is null on the last page.',

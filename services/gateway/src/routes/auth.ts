@@ -64,9 +64,8 @@ const signInBody = z.strictObject({
 export function authRoutes(context: RouteContext) {
   const { clients, limits, signInFailures, cookies } = context;
   return [
-    defineRoute('POST /api/v1/auth/sign-up', {
+    defineRoute('POST /api/v1/auth/sign-up', 'public', {
       operationId: 'signUp',
-      access: 'public',
       summary: 'Create an account',
       description: 'Opens a session: the response sets the session cookie.',
       limit: { limit: limits.signUp, per: 'ip' },
@@ -81,9 +80,8 @@ export function authRoutes(context: RouteContext) {
         return openSession(context, { reply, clientIp }, opened, body.email);
       },
     }),
-    defineRoute('POST /api/v1/auth/sign-in', {
+    defineRoute('POST /api/v1/auth/sign-in', 'public', {
       operationId: 'signIn',
-      access: 'public',
       summary: 'Sign in',
       description: [
         'Opens a session: the response sets the session cookie. A wrong email and a wrong password get the same response.',
@@ -108,9 +106,8 @@ export function authRoutes(context: RouteContext) {
         return openSession(context, { reply, clientIp }, opened, body.email);
       },
     }),
-    defineRoute('POST /api/v1/auth/sign-out', {
+    defineRoute('POST /api/v1/auth/sign-out', 'session', {
       operationId: 'signOut',
-      access: 'session',
       summary: 'Sign out',
       message: 'Signed out.',
       handle: async ({ principal, reply }) => {
@@ -118,9 +115,8 @@ export function authRoutes(context: RouteContext) {
         cookies.clear(reply, 'session');
       },
     }),
-    defineRoute('POST /api/v1/auth/sign-out-everywhere', {
+    defineRoute('POST /api/v1/auth/sign-out-everywhere', 'session', {
       operationId: 'signOutEverywhere',
-      access: 'session',
       summary: 'Sign out everywhere',
       description: 'Ends every session of the account, this one too. Management keys stay.',
       message: 'Signed out everywhere.',
@@ -129,9 +125,8 @@ export function authRoutes(context: RouteContext) {
         cookies.clear(reply, 'session');
       },
     }),
-    defineRoute('GET /api/v1/auth/session', {
+    defineRoute('GET /api/v1/auth/session', 'session', {
       operationId: 'getSession',
-      access: 'session',
       summary: 'Get the session',
       data: session,
       message: 'Successfully fetched session.',

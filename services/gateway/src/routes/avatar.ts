@@ -31,9 +31,8 @@ const EXAMPLE_PNG =
 
 export function avatarRoutes({ clients, filesData, limits, avatarBytesMax }: RouteContext) {
   return [
-    defineRoute('POST /api/v1/panel/upload-avatar', {
+    defineRoute('POST /api/v1/panel/upload-avatar', 'session', {
       operationId: 'uploadAvatar',
-      access: 'session',
       summary: 'Upload an avatar',
       description: [
         'The body is a PNG, JPEG or WebP image of up to 3 MiB and 16 million pixels, 65,535 to a side, without animation. Its bytes alone show its type.',
@@ -60,9 +59,8 @@ export function avatarRoutes({ clients, filesData, limits, avatarBytesMax }: Rou
         return { avatarUrl: avatarUrlOf(avatarId) };
       },
     }),
-    defineRoute(`GET ${AVATAR_URL}`, {
+    defineRoute(`GET ${AVATAR_URL}`, 'session', {
       operationId: 'getAvatar',
-      access: 'session',
       summary: 'Get the avatar',
       description: 'The avatar of the session’s account. The image that an OpenID Connect issuer named is not served here.',
       query: z.object({

@@ -83,9 +83,8 @@ const tableQuery = applicationQuery.extend({
 export function fileRoutes({ clients }: RouteContext) {
   const { files } = clients;
   return [
-    defineRoute('POST /api/v1/panel/check-file-name', {
+    defineRoute('POST /api/v1/panel/check-file-name', 'files:upload', {
       operationId: 'checkFileName',
-      access: 'files:upload',
       application: 'query',
       summary: 'Check whether a file name is free',
       body: z.strictObject({ fileName }),
@@ -96,9 +95,8 @@ export function fileRoutes({ clients }: RouteContext) {
         await files.checkFileName({ ...application, fileName: body.fileName });
       },
     }),
-    defineRoute('GET /api/v1/panel/get-files-metadata', {
+    defineRoute('GET /api/v1/panel/get-files-metadata', 'files:read', {
       operationId: 'getFilesMetadata',
-      access: 'files:read',
       application: 'query',
       summary: 'Count the files of an application',
       data: z.object({ totalFiles: z.int(), lastUploadedAt: timestamp.nullable() }).meta({ id: 'FilesMetadata' }),
@@ -109,9 +107,8 @@ export function fileRoutes({ clients }: RouteContext) {
         return { totalFiles: Number(totalFiles), lastUploadedAt: toIsoOrNull(lastUploadedAt) };
       },
     }),
-    defineRoute('GET /api/v1/panel/get-files-table', {
+    defineRoute('GET /api/v1/panel/get-files-table', 'files:read', {
       operationId: 'getFilesTable',
-      access: 'files:read',
       application: 'query',
       summary: 'List the files of an application',
       description: `Newest first, ${PAGE_SIZE} a page.`,
@@ -127,9 +124,8 @@ export function fileRoutes({ clients }: RouteContext) {
         return { data: found.files.map((file) => toRow(file, username)), beside: { totalPages } };
       },
     }),
-    defineRoute('POST /api/v1/panel/file-action', {
+    defineRoute('POST /api/v1/panel/file-action', 'files:delete', {
       operationId: 'changeFile',
-      access: 'files:delete',
       application: 'query',
       summary: 'Delete or rename a file',
       description: '`change_file_name` needs `fileName`. Both actions succeed or change nothing.',

@@ -12,9 +12,8 @@ const levels = z
 
 export function licenseLevelRoutes({ clients: { applications } }: RouteContext) {
   return [
-    defineRoute('GET /api/v1/panel/get-application-license-levels', {
+    defineRoute('GET /api/v1/panel/get-application-license-levels', 'applications:read', {
       operationId: 'listLicenseLevels',
-      access: 'applications:read',
       application: 'query',
       summary: 'List the license levels of an application',
       data: z.array(z.string()).meta({ examples: [['Basic', 'Pro']] }),
@@ -22,9 +21,8 @@ export function licenseLevelRoutes({ clients: { applications } }: RouteContext) 
       failures: [ApplicationService.method.listLicenseLevels],
       handle: async ({ application }) => (await applications.listLicenseLevels(application)).levels,
     }),
-    defineRoute('POST /api/v1/panel/create-application-license-levels', {
+    defineRoute('POST /api/v1/panel/create-application-license-levels', 'applications:update', {
       operationId: 'saveLicenseLevels',
-      access: 'applications:update',
       application: 'query',
       summary: 'Replace the license levels of an application',
       description: 'Replaces the whole set atomically, in the order given.',

@@ -42,9 +42,8 @@ const links = z.array(
 export function oidcLinkRoutes(context: RouteContext) {
   const { clients, limits } = context;
   return [
-    defineRoute(`POST ${OIDC_PATH}/link`, {
+    defineRoute(`POST ${OIDC_PATH}/link`, 'session', {
       operationId: 'linkOidcIssuer',
-      access: 'session',
       summary: 'Link the account to an OpenID Connect issuer',
       description: [
         'The browser goes to `url` next. The link is a new way to sign in, so it needs the proof that sign-in needs.',
@@ -62,9 +61,8 @@ export function oidcLinkRoutes(context: RouteContext) {
         return { url: await verifyOwnPassword(context, { accountId, clientIp }, () => startFlow(context, reply, request)) };
       },
     }),
-    defineRoute(`GET ${OIDC_PATH}/links`, {
+    defineRoute(`GET ${OIDC_PATH}/links`, 'session', {
       operationId: 'listOidcLinks',
-      access: 'session',
       summary: 'List the links of the account to OpenID Connect issuers',
       data: links,
       message: 'Successfully fetched links.',
@@ -75,9 +73,8 @@ export function oidcLinkRoutes(context: RouteContext) {
         });
       },
     }),
-    defineRoute(`POST ${OIDC_PATH}/unlink`, {
+    defineRoute(`POST ${OIDC_PATH}/unlink`, 'session', {
       operationId: 'unlinkOidcIssuer',
-      access: 'session',
       summary: 'Remove links of the account to an OpenID Connect issuer',
       description: [
         'It needs the proof that linking needs, so that a session alone cannot lock out the owner.',

@@ -42,9 +42,8 @@ export function oidcRoutes(context: RouteContext) {
   const { limits, publicUrl, oidcReturnUrl = publicUrl } = context;
   const ownOrigins = new Set([publicUrl, oidcReturnUrl].map((url) => new URL(url).origin));
   return [
-    defineRoute(`GET ${OIDC_PATH}/start`, {
+    defineRoute(`GET ${OIDC_PATH}/start`, 'public', {
       operationId: 'startOidcSignIn',
-      access: 'public',
       summary: 'Sign in by OpenID Connect',
       description: [
         'For browsers: sends them to the issuer, which sends them back to the callback within 10 minutes.',
@@ -107,7 +106,6 @@ function callbackRoutes(context: RouteContext) {
     }
   };
   const both = {
-    access: 'public',
     description: [
       'Where the issuer sends browsers. Opens a session, as sign-in does, or ends the linking of an account.',
       'An account with two-factor authentication on gets 401 `two_factor_required`: `complete` then takes the code.',
@@ -123,13 +121,13 @@ function callbackRoutes(context: RouteContext) {
     checkOrigin: checkNavigation,
   } as const;
   return [
-    defineRoute(`GET ${OIDC_PATH}/callback`, {
+    defineRoute(`GET ${OIDC_PATH}/callback`, 'public', {
       ...both,
       operationId: 'finishOidcSignIn',
       summary: 'Come back from the only OpenID Connect issuer',
       handle: (request) => finish(request, redirectUri),
     }),
-    defineRoute(`GET ${OIDC_PATH}/callback/:issuer`, {
+    defineRoute(`GET ${OIDC_PATH}/callback/:issuer`, 'public', {
       ...both,
       operationId: 'finishOidcSignInAtIssuer',
       summary: 'Come back from one of several OpenID Connect issuers',
@@ -170,9 +168,8 @@ const emailOf = ({ account }: OidcSignedIn) => account?.email ?? '';
 
 function completeRoute(context: RouteContext) {
   const { clients, limits, cookies } = context;
-  return defineRoute(`POST ${OIDC_PATH}/complete`, {
+  return defineRoute(`POST ${OIDC_PATH}/complete`, 'public', {
     operationId: 'completeOidcSignIn',
-    access: 'public',
     summary: 'End a sign-in by OpenID Connect with a code',
     description: 'For accounts with two-factor authentication on, within 10 minutes after the callback and in the same browser.',
     limit: { limit: limits.signIn, per: 'ip' },

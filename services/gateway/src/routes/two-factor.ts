@@ -18,9 +18,8 @@ export function twoFactorRoutes(context: RouteContext) {
   const { clients, limits } = context;
   const { twoFactor } = clients;
   return [
-    defineRoute('POST /api/v1/auth/two-factor/set-up', {
+    defineRoute('POST /api/v1/auth/two-factor/set-up', 'session', {
       operationId: 'setUpTwoFactor',
-      access: 'session',
       summary: 'Set up two-factor authentication',
       description:
         'Makes the secret for an authenticator app. Nothing changes before it is enabled; each call makes another secret.',
@@ -34,9 +33,8 @@ export function twoFactorRoutes(context: RouteContext) {
         return { secret, otpauthUrl };
       },
     }),
-    defineRoute('POST /api/v1/auth/two-factor/enable', {
+    defineRoute('POST /api/v1/auth/two-factor/enable', 'session', {
       operationId: 'enableTwoFactor',
-      access: 'session',
       summary: 'Enable two-factor authentication',
       description: 'Ends the other sessions of the account. The recovery codes are shown once; each can replace a code once.',
       body: enableBody,
@@ -49,9 +47,8 @@ export function twoFactorRoutes(context: RouteContext) {
         return { recoveryCodes };
       },
     }),
-    defineRoute('POST /api/v1/auth/two-factor/disable', {
+    defineRoute('POST /api/v1/auth/two-factor/disable', 'session', {
       operationId: 'disableTwoFactor',
-      access: 'session',
       summary: 'Disable two-factor authentication',
       description: 'Ends the other sessions of the account. The secret and the recovery codes are deleted.',
       limit: { limit: limits.twoFactorDisabling, per: 'account' },

@@ -35,9 +35,8 @@ const contentDigest = z
   });
 
 export const uploadFileRoutes = ({ clients: { files }, filesData, limits }: RouteContext) => [
-  defineRoute('POST /api/v1/panel/upload-file', {
+  defineRoute('POST /api/v1/panel/upload-file', 'files:upload', {
     operationId: 'uploadFile',
-    access: 'files:upload',
     application: 'query',
     summary: 'Upload a file',
     description:

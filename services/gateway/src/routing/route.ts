@@ -1,8 +1,9 @@
 import type { IncomingMessage } from 'node:http';
 import type { DescMessage, DescMethod } from '@bufbuild/protobuf';
+import type { Scope } from '@latchkey/kit/validation/scopes';
 import type { FastifyReply } from 'fastify';
 import type { z } from 'zod';
-import type { Principal, Scope } from '../authentication/principal.ts';
+import type { Principal } from '../authentication/principal.ts';
 import type { errors } from '../errors.ts';
 import type { Limit, LimitState } from '../rate-limit/rate-limits.ts';
 import type { ApplicationRef } from './application.ts';
@@ -74,7 +75,6 @@ export interface RouteDefinition<
   P extends z.ZodType,
   H extends z.ZodType = z.ZodType,
 > {
-  readonly access: A;
   /** Which schema has `applicationId`. Without a schema of its own, the query is that id alone. */
   readonly application?: In;
   /** Name in generated clients. */
@@ -117,6 +117,7 @@ export interface RouteDefinition<
 export interface Route extends RouteDefinition<Access, ApplicationIn | undefined, z.ZodType, z.ZodType, z.ZodType> {
   readonly method: Method;
   readonly url: string;
+  readonly access: Access;
   /** The group of the route in the document. */
   readonly tag: Tag;
 }
@@ -133,8 +134,8 @@ export function defineRoute<
   P extends z.ZodType,
   H extends z.ZodType = z.ZodType,
   In extends ApplicationIn | undefined = undefined,
->(target: `${Method} ${string}`, definition: RouteDefinition<A, In, B, Q, P, H>): Omit<Route, 'tag'> {
+>(target: `${Method} ${string}`, access: A, definition: RouteDefinition<A, In, B, Q, P, H>): Omit<Route, 'tag'> {
   const [method, url] = target.split(' ') as [Method, string];
   const query = definition.application === 'query' ? { query: applicationQuery } : {};
-  return { ...query, ...definition, method, url } as unknown as Route;
+  return { ...query, ...definition, method, url, access } as unknown as Route;
 }
