@@ -3,7 +3,7 @@ import { createFailFastRedis, type Redis } from '@latchkey/kit/redis/redis';
 import { eventually } from '@latchkey/testkit/eventually';
 import { testRedis } from '@latchkey/testkit/redis';
 import { startTcpProxy, type TcpProxy } from '@latchkey/testkit/tcp-proxy';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { type Count, RateLimiter } from './rate-limiter.ts';
 import type { Limit } from './rate-limits.ts';
 
@@ -173,4 +173,16 @@ describe.each([
     const [, typical] = times.slice(1).toSorted((a, b) => a - b);
     expect(typical).toBeLessThan(100);
   });
+});
+
+it('a limit within the process ends with its window', async () => {
+  const redis = { defineCommand: () => undefined, latchkeyHit: () => Promise.reject(new Error('gone')) } as unknown as Redis;
+  const [limiter, count] = [new RateLimiter(redis, silent), ofIp()];
+  const clock = vi.spyOn(performance, 'now').mockReturnValue(1_000);
+  onTestFinished(() => clock.mockRestore());
+  for (let i = 0; i < 3; i += 1) await limiter.hit(count);
+  clock.mockReturnValue(1_000 + LIMIT.windowMs - 1);
+  expect(await limiter.hit(count)).toMatchObject({ allowed: false, resetMs: 1 });
+  clock.mockReturnValue(1_000 + LIMIT.windowMs);
+  expect(await limiter.hit(count)).toMatchObject({ allowed: true, remaining: 2 });
 });
