@@ -33,7 +33,7 @@ export function createClients(...transports: readonly [identity: Transport, apps
   };
 }
 
-/** Longest wait for a service, in milliseconds: with a frozen database, clients get an error within 5 s. */
+/** Longest wait for a service, in milliseconds: clients get an error within 5 s. */
 const CALL_TIMEOUT_MS = 4_500;
 
 const isRead = ({ idempotency }: DescMethod) => idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;

@@ -21,10 +21,10 @@ const REQUEST_HEADERS = ['range', 'if-range', 'if-match', 'if-none-match', 'if-m
 /** Response headers of one connection (RFC 9110, 7.6.1), or that each server sets itself. */
 const OWN_HEADERS = new Set(['connection', 'keep-alive', 'transfer-encoding', 'trailer', 'upgrade', 'date']);
 
-/** The only forwarded targets: a token, and an ignored query. As a URL, a target could name another host. */
+/** The only forwarded targets. As a URL, a target could name another host. */
 const DOWNLOAD_TARGET = /^\/downloads\/([\w-]{1,200})(?:\?|$)/;
 
-/** Limits of downloads that wait for their response head, so that a burst of one network delays no other. */
+/** Limits of downloads that wait for their head: a burst of one network delays no other. */
 const STARTS = { underWay: 32, underWayOfKey: 2, size: 2_000, sizeOfKey: 500, waitMs: 5_000 };
 
 /** Longest wait for the head of a response, in milliseconds. */
@@ -74,7 +74,7 @@ export function createRemoteFilesDataPath(options: RemoteFilesOptions): FilesDat
   };
 }
 
-/** Resolves with the response of the files service once its head has arrived. Ends with the client. */
+/** Resolves with the response once its head has arrived. Ends with the client. */
 async function requestHead(
   url: string,
   { agent, method = 'GET', headers }: { readonly agent: Agent; readonly method: string | undefined; readonly headers: object },

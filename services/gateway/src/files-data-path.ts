@@ -21,9 +21,9 @@ export interface AvatarUpload {
   readonly actor: string;
 }
 
-/** Transfers the bytes of files, for which messages are too small. Errors are DomainError or ConnectError. */
+/** Transfers the bytes of files. Errors are DomainError or ConnectError. */
 export interface FilesDataPath {
-  /** Stores the body of a request, which it may not read to its end. The body must be `complete` when it ends. */
+  /** Stores the body of a request if it ends `complete`. May not read it to its end. */
   upload(ticket: string, body: IncomingMessage, requestId: string): Promise<StoredFile>;
   /** Stores an image as an account's avatar, likewise. */
   uploadAvatar(avatar: AvatarUpload): Promise<{ readonly avatarId: string }>;

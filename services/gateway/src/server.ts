@@ -52,9 +52,9 @@ const BODY_BYTES_MAX = 64 * 1024;
 /** Longest time for the headers of a request, and for a body that is no upload, in milliseconds. */
 const HEADERS_TIMEOUT_MS = 15_000;
 const BODY_TIMEOUT_MS = 60_000;
-/** Longest silence on a connection during a request, in milliseconds: it closes unread responses. */
+/** Longest silence of a connection during a request, in milliseconds: ends unread responses. */
 const SILENCE_TIMEOUT_MS = 30_000;
-/** How often Node checks these times, in milliseconds. Its default of 30 s would turn 15 into 45. */
+/** How often Node checks these, in milliseconds. Its default of 30 s would turn 15 into 45. */
 const TIMEOUT_CHECK_INTERVAL_MS = 5_000;
 
 /** Time for the response to a request whose body arrived just in time, in milliseconds. */
@@ -140,7 +140,7 @@ function serverOptions(config: GatewayConfig, logger: Logger): FastifyHttpOption
 /** Paths without a rate limit. */
 const PROBES: ReadonlySet<string> = new Set(['/healthz', '/readyz']);
 
-/** Serves `/healthz`, which succeeds while the process runs, and `/readyz`, which also checks the services. */
+/** `/healthz` succeeds while the process runs; `/readyz` also checks the services. */
 function registerProbes(app: FastifyInstance, checkReady: () => Promise<void>, logger: Logger): void {
   const hidden = { schema: { hide: true } as object };
   const cached = cachedReadiness(checkReady, logger);

@@ -10,7 +10,7 @@ export type GivenCredential = Extract<Credential, { kind: 'key' | 'session' }>;
 
 interface CachedPrincipal {
   readonly principal: Principal;
-  /** Redis key of the credential's epoch, and its value from before identity read the credential. */
+  /** Redis key of the credential's epoch, and its value before identity read the credential. */
   readonly epochKey: string;
   readonly epoch: string;
   readonly clientIp: string;
@@ -33,7 +33,7 @@ export class Authenticator {
     this.#clients = clients;
   }
 
-  /** The cached principal for this credential and address. The caller checks that Redis still has its epoch. */
+  /** The cached principal of a credential and address. The caller checks its epoch in Redis. */
   recall(credential: GivenCredential, clientIp: string): CachedPrincipal | undefined {
     const cached = this.#cache.get(credentialDigest(credential));
     if (!cached || cached.clientIp !== clientIp || cached.principal.expiresAtMs <= Date.now()) return undefined;

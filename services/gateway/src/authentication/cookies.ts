@@ -6,7 +6,7 @@ import type { FastifyReply } from 'fastify';
 /** Path of the routes of OpenID Connect. */
 export const OIDC_PATH = '/api/v1/auth/oidc';
 
-/** A session; a flow that was begun and a sign-in that waits for a code, both sealed by identity. */
+/** A session, a started OpenID Connect flow, and a sign-in that needs a code. */
 type CookieName = 'session' | 'oidc_flow' | 'oidc_pending';
 
 /** The value of a cookie, if the request has it. */
@@ -14,7 +14,7 @@ export function readCookie({ headers }: IncomingMessage, name: CookieName): stri
   return headers.cookie === undefined ? undefined : parseCookie(headers.cookie)[name];
 }
 
-/** Sets cookies. They are `Lax`, not `Strict`: an issuer of OpenID Connect redirects the browser back. */
+/** Sets cookies. They are `Lax`, as an issuer of OpenID Connect redirects browsers back. */
 export class Cookies {
   readonly #isSecure: boolean;
   readonly #oidcPath: string;

@@ -14,7 +14,7 @@ const MALFORMED: Credential = { kind: 'malformed_key' };
 const BEARER = /^Bearer +([\x21-\x7e]{1,256})$/i;
 const SESSION_TOKEN = /^[A-Za-z0-9_-]{1,128}$/;
 
-/** Reads the credential. Two `Authorization` headers are malformed: Node silently uses the first. */
+/** Reads the credential. Two `Authorization` headers are malformed: Node uses the first. */
 export function readCredential(req: IncomingMessage): Credential {
   const { authorization } = req.headers;
   if (authorization !== undefined) {

@@ -13,8 +13,8 @@ const KNOWN_MS = 30 * 86_400_000;
 const KNOWN_MAX = 20;
 
 /**
- * Networks with one attempt each once the budget of unknown networks is spent: more than owners use.
- * Attackers with any number of addresses guess at most some ten thousand passwords a day.
+ * Networks with one attempt each once the budget of unknown networks is spent. With any number of
+ * addresses, attackers guess at most some ten thousand passwords a day.
  */
 const SPARE_ATTEMPTS = 100;
 
@@ -111,7 +111,7 @@ export class SignInFailures {
 const keyOf = (account: string) => `latchkey:known-networks:${account}`;
 
 /**
- * Hashes of an email in any case and of the client's networks, which differ for each email. The wide
+ * Hashes of an email in any case and of the client's networks, different for each email. The wide
  * network is an IPv4 address or an IPv6 /48, as providers give to customers.
  */
 function subjectsOf(email: string, clientIp: string) {
@@ -121,12 +121,12 @@ function subjectsOf(email: string, clientIp: string) {
   return { account, network: digest(`${account} ${network}`), wideNetwork: digest(`${account} ${wide}`) };
 }
 
-/** Hides emails and networks from readers of Redis, who can still verify a guess: there is no key. */
+/** Hides emails and networks in Redis. A guess can still be verified: there is no key. */
 function digest(text: string): string {
   return hash('sha256', text, 'base64url');
 }
 
-/** Runs a change for which identity verifies the password of the account, as {@link SignInFailures.count} does. */
+/** {@link SignInFailures.count} for a change that needs the password of the account. */
 export async function verifyOwnPassword<T>(
   { clients, signInFailures }: { readonly clients: Pick<Clients, 'accounts'>; readonly signInFailures: SignInFailures },
   { accountId, clientIp }: { readonly accountId: string; readonly clientIp: string },

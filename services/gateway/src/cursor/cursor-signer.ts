@@ -15,7 +15,7 @@ const CURSOR = /^(\d{1,14})\.([0-9a-f-]{36})\.([\w-]{22})$/;
 export class CursorSigner {
   readonly #keys: readonly KeyObject[];
 
-  /** @param secrets the same at all gateways: the first signs, any verifies, so that secrets can be replaced */
+  /** @param secrets the same at all gateways: the first signs, any verifies */
   constructor(secrets: readonly string[]) {
     this.#keys = secrets.map((secret) => deriveKey(secret, 'gateway/audit-cursor'));
   }

@@ -13,13 +13,13 @@ import { errors } from '../errors.ts';
 export const BYTES_MEDIA_TYPE = 'application/octet-stream';
 const CONTENT_TYPE = 'header.content-type';
 
-/** Accepted media types: that one, or any but those of forms, which wrap the bytes in something else. */
+/** Accepted media types: that one, or any but those of forms, which wrap the bytes. */
 const BYTES_TYPES = {
   plain: (type: string) => type === BYTES_MEDIA_TYPE,
   any: (type: string) => !type.startsWith('multipart/') && type !== 'application/x-www-form-urlencoded',
 } as const;
 
-/** Leaves the bodies of a part of the server to its handlers, and rejects those that are not plain bytes. */
+/** Leaves the bodies of a part of the server to its handlers. Rejects all but plain bytes. */
 export function leaveBodyUnread(part: FastifyInstance, types: keyof typeof BYTES_TYPES): void {
   part.removeAllContentTypeParsers();
   part.addContentTypeParser('*', (_request, _payload, done) => done(null));
@@ -93,7 +93,7 @@ export function boundBody(
 /** Responses to clients that wait for `100 Continue`. */
 const expecting = new WeakSet<ServerResponse>();
 
-/** Sends `100 Continue` (RFC 9110, 10.1.1) when the body is read: Node sends it before all checks. */
+/** Sends `100 Continue` (RFC 9110, 10.1.1) when the body is read. Node would not wait. */
 export function deferContinue(server: Server): void {
   server.on('checkContinue', (req: IncomingMessage, res: ServerResponse) => {
     expecting.add(res);

@@ -10,7 +10,7 @@ import { ReadingPace } from './downloads.ts';
 const KIB = 1024;
 
 describe('the pace of a reader', () => {
-  /** The first slow second for these KiB per second, repeated; undefined if never within five minutes. */
+  /** The first slow second for these KiB per second, repeated; undefined for none in 300. */
   const closedAfter = (...kib: number[]) => {
     const pace = new ReadingPace();
     for (let s = 0; s < 300; s += 1) if (pace.isTooSlow((kib[s % kib.length] as number) * KIB, 1_000)) return s + 1;

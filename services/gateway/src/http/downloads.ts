@@ -49,7 +49,7 @@ export class ReadingPace {
    * @returns whether it has been slow for too long
    */
   isTooSlow(bytes: number, intervalMs: number): boolean {
-    // Only bytes after a pause count for it: the kernel buffers the first, even if the client reads none.
+    // Only bytes after a pause count for it: the kernel buffers the first in any case.
     const least = this.#behindMs > 0 ? -CREDIT_MS_MAX : this.#behindMs;
     this.#behindMs = Math.max(least, this.#behindMs + intervalMs - (bytes * 1_000) / RATE_MIN);
     return this.#behindMs >= SLOW_MS_MAX;
@@ -61,7 +61,7 @@ export class ReadingPace {
   }
 }
 
-/** Closes the connection of a slow reader, which holds memory, a descriptor and a concurrent download. */
+/** Closes the connection of a slow reader, which holds memory and a concurrent download. */
 function closeSlowReader(res: ServerResponse, socket: Socket, onSlow: () => void): void {
   const pace = new ReadingPace();
   let before = bytesTaken(socket);

@@ -9,7 +9,7 @@ const PARTS: Readonly<Record<string, string>> = { body: 'body', querystring: 'qu
 /** Invalid elements of a long list make an issue each. */
 const DETAILS_MAX = 10;
 
-/** Compiles the validator of one part of a request. Throws `request_invalid` with the rule for each input. */
+/** Compiles the validator of a part of a request. Its error has the rule for each input. */
 export const compileValidator: FastifySchemaCompiler<z.ZodType> = ({ schema, httpPart = 'body' }) => {
   const part = PARTS[httpPart] ?? httpPart;
   const error = (issue: z.core.$ZodRawIssue) => ruleOf(issue, part);

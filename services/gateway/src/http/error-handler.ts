@@ -53,7 +53,7 @@ function fromFastifyError(err: FastifyError, { routeOptions }: FastifyRequest): 
   return fromStatus(err.statusCode);
 }
 
-/** Errors of static files, such as a path outside of the folder, an invalid range or a failed precondition. */
+/** Errors of static files, such as a path outside of the folder or an invalid range. */
 function fromStatus(status = 500): DomainError | undefined {
   if (status === 403 || status === 404) return errors.route_not_found();
   return status >= 400 && status < 500 ? commonErrors.request_malformed() : undefined;

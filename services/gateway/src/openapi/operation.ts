@@ -30,7 +30,7 @@ export function toOperation(route: Route, schemas: SchemaCollection, errors: Err
   };
 }
 
-/** The `example` of a required parameter is sent by the documentation page; others are only shown. */
+/** The page sends the `example` of a required parameter. */
 function toParameters(schema: z.ZodType | undefined, where: 'path' | 'query' | 'header', schemas: SchemaCollection): object[] {
   if (!schema) return [];
   const { properties, required = [] } = schemas.add(schema, 'input') as {

@@ -2,7 +2,7 @@ import { z } from 'zod';
 
 export type JsonSchema = Record<string, unknown>;
 
-/** Converts Zod schemas to JSON schemas. One with an `id` becomes a component, and its uses references. */
+/** Converts Zod schemas to JSON schemas. One with an `id` becomes a component. */
 export class SchemaCollection {
   readonly components: Record<string, JsonSchema> = {};
 

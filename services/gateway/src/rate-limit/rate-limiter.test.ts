@@ -169,7 +169,7 @@ describe.each([
       times.push(performance.now() - startedAt);
     }
     expect(times[0]).toBeLessThan(1_000);
-    // Each would take a quarter of a second, and of these one or another may have waited for the machine.
+    // Each would take a quarter of a second. The machine may delay one of them.
     const [, typical] = times.slice(1).toSorted((a, b) => a - b);
     expect(typical).toBeLessThan(100);
   });

@@ -18,7 +18,7 @@ interface Recall {
   readonly count: Count;
 }
 
-/** Pause after an error of Redis, in milliseconds, so that a hanging Redis does not slow every request. */
+/** Pause after an error of Redis, in milliseconds: a hanging Redis must not slow every request. */
 const PAUSE_MS = 1_000;
 
 const fallbacks = new Counter({
@@ -26,7 +26,7 @@ const fallbacks = new Counter({
   help: 'Times that Redis did not count for a limit, so that each process counts for itself for a second.',
 });
 
-/** Counts an event in a window that begins with the first; returns the count and the milliseconds left. */
+/** Counts an event in a window that begins with the first. Returns the count and the ms left. */
 const HIT_FUNCTION = `
 local function hit(key, window)
   local count = redis.call('INCR', key)
@@ -75,7 +75,7 @@ interface ScriptedRedis extends Redis {
   latchkeyRefund(key: string): Promise<number>;
 }
 
-/** Requests of one turn of the event loop: a command each would cost more than the rest of the gateway. */
+/** Requests of one turn of the event loop share a command, which costs most of a request. */
 interface Batch {
   readonly keys: string[];
   readonly args: Array<string | number>;
@@ -83,7 +83,7 @@ interface Batch {
   readonly results: PromiseWithResolvers<number[] | undefined>;
 }
 
-/** Counts events, allowed or not, in Redis for all gateways; in this process while Redis is away. */
+/** Counts events, allowed or not, in Redis; in this process while Redis is away. */
 export class RateLimiter {
   readonly #redis: ScriptedRedis;
   readonly #local = new LocalCounters();

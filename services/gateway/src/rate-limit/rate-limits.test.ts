@@ -33,7 +33,7 @@ it('headers have the policy and the state, and of a rejection when to try again'
   expect(denialHeaders(limitReached(toLimitState(LIMIT, 4, 0)))['retry-after']).toBe('1');
 });
 
-it('the limits are those of the decisions unless set', () => {
+it('the limits have defaults', () => {
   const limits = createRateLimits(readGatewayConfig({ REDIS_URL: 'redis://localhost' }));
   expect(Object.values(limits).map(({ name, max, windowMs }) => `${name} ${max}/${windowMs / 1_000}s`)).toEqual([
     'ip 600/60s',

@@ -15,7 +15,7 @@ const HOUR_MS = 3_600_000;
 /** Path of the settings of an application. */
 export const SETTINGS_URL = '/api/v1/panel/get-application-settings';
 
-/** Each setting by its name in this interface: the field of the protocol, and the schema of its value. */
+/** Each setting by its name in this interface: its field of the protocol, and its schema. */
 const SETTINGS = {
   applicationLicenseRequiresClientId: { field: 'licenseRequiresClientId', schema: z.boolean() },
   applicationUserRequiresClientId: { field: 'userRequiresClientId', schema: z.boolean() },

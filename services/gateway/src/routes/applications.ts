@@ -111,7 +111,7 @@ export function applicationRoutes({ clients }: RouteContext) {
   ];
 }
 
-/** One call for up to 1,000 applications; an account with more takes one for each further thousand. */
+/** One call per 1,000 applications. */
 async function listAll(clients: Clients, principal: Principal) {
   const filter = principal.allApplications ? {} : { filter: { applicationIds: [...principal.applicationIds] } };
   const all: unknown[] = [];

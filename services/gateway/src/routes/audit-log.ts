@@ -101,7 +101,7 @@ function toFilter({ applicationId, action }: z.output<typeof query>) {
   return action === undefined ? { case: undefined } : { case: 'action' as const, value: action };
 }
 
-/** The order of each service's page. Ids are in lower case, where the order of text is that of their bytes. */
+/** The order of each service's page. Ids are in lower case, so texts sort like their bytes. */
 function newestFirst(a: AuditEntry, b: AuditEntry): number {
   return msOf(b) - msOf(a) || (a.id < b.id ? 1 : -1);
 }

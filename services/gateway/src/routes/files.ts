@@ -36,7 +36,7 @@ const search = z.strictObject({ searchString: z.string(), categories: z.array(z.
 const SEARCH_PARAMS_LENGTH_MAX = 1_024;
 const SEARCH_RULE = 'must be JSON of up to 1,024 characters: {"searchString": string, "categories": ["Name"]}';
 
-/** JSON text, parsed as strictly as a body, to the text to search for; empty searches for nothing. */
+/** JSON text, parsed like a body, to the text to search for; empty filters nothing. */
 const searchParams = z
   .string()
   .refine((text) => hasLength(text, 0, SEARCH_PARAMS_LENGTH_MAX), SEARCH_RULE)

@@ -189,7 +189,7 @@ function completeRoute(context: RouteContext) {
   });
 }
 
-/** Redirects a browser to the return URL with the code of an error, if there is one and the error is for people. */
+/** Redirects to the return URL, if set, with the code of an error for people. Else throws it. */
 function redirectError({ oidcReturnUrl }: RouteContext, reply: FastifyReply, err: unknown): FastifyReply {
   const known = fromConnectError(err);
   if (oidcReturnUrl === undefined || !known || !FOR_PEOPLE.has(known.kind)) throw err;

@@ -9,7 +9,7 @@ import { applicationQuery, checksum, fileName, idOf } from '../routing/schemas.t
 
 const SHA256_BYTES = 32;
 
-/** The SHA-256 of a dictionary of digests (RFC 9530, RFC 9651); empty without one, undefined if malformed. */
+/** The SHA-256 of digests (RFC 9530, RFC 9651); empty without one, undefined if malformed. */
 function parseContentDigest(field: string): Buffer | undefined {
   try {
     const sha256 = parseDictionary(field).get('sha-256');
@@ -61,9 +61,9 @@ export const uploadFileRoutes = ({ clients: { files }, filesData, limits }: Rout
       });
       sendContinue(reply.raw);
       const stored = await filesData.upload(ticket, raw, reply.request.id).catch(async (err: unknown) => {
-        // The body may have broken off before it was asked for. Its ticket would then delay the next upload.
+        // The body may have broken off early. Its ticket would delay the next upload.
         await files.abandonUpload({ ticket }).catch(() => undefined);
-        // The client knows nothing of tickets: one expires if a process hung before the bytes arrived.
+        // Clients see no tickets. One expires if a process hung before the bytes arrived.
         const isExpired = fromConnectError(err)?.reason === 'upload_ticket_invalid';
         throw isExpired ? commonErrors.dependency_unavailable() : err;
       });

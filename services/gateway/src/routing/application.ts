@@ -24,7 +24,7 @@ export async function resolveApplication(clients: Clients, principal: Principal,
   throw errors.application_forbidden();
 }
 
-/** Throws `route_not_found` for another account's application, before checks that call no service. */
+/** Throws `route_not_found` for another account's application, before checks without a call. */
 export async function checkOwned({ applications }: Clients, { accountId, applicationId }: ApplicationRef): Promise<void> {
   const owned = await applications.findOwnedApplications({ accountId, applicationIds: [applicationId] });
   if (owned.applicationIds.length === 0) throw errors.route_not_found();

@@ -89,7 +89,7 @@ function toEnvelope({ message, alternativeMessage = message, beside }: Route, re
   return successEnvelope(message, parts.data, parts.beside);
 }
 
-/** Throws `request_invalid` for a body other than `{}`, which clients may send that always send JSON. */
+/** Throws `request_invalid` for a body other than `{}`, which some clients always send. */
 function checkNoBody({ body }: FastifyRequest): void {
   const isObject = typeof body === 'object' && body !== null && !Array.isArray(body);
   if (body === undefined || (isObject && Object.keys(body).length === 0)) return;

@@ -75,7 +75,7 @@ export interface RouteDefinition<
   P extends z.ZodType,
   H extends z.ZodType = z.ZodType,
 > {
-  /** Which schema has `applicationId`. Without a schema of its own, the query is that id alone. */
+  /** Which schema has `applicationId`. The query is that id alone unless `query` is set. */
   readonly application?: In;
   /** Name in generated clients. */
   readonly operationId: string;

@@ -22,7 +22,7 @@ function lengthOf(text: z.ZodString, min: number, max: number, description: stri
 /** Any text that services accept. */
 export const anyText = z.string().refine(isStorable, 'must not have NUL');
 
-/** Text of up to so many code points. Accounts may have values that today's rules no longer allow. */
+/** Text of up to so many code points, for values that may be older than today's rules. */
 export function nonEmptyText(max: number) {
   return z
     .string()
