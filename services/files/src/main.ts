@@ -1,7 +1,7 @@
 import { runProgram } from '@latchkey/kit/process/commands';
 import { stopAll } from '@latchkey/kit/process/lifecycle';
 import { migrateCommand } from '@latchkey/kit/process/migrate-command';
-import { runService, runService } from '@latchkey/kit/process/run-service';
+import { runService } from '@latchkey/kit/process/run-service';
 import { requireCredentialAccepted } from '@latchkey/kit/rpc/client/peer-readiness';
 import { createServiceTransport } from '@latchkey/kit/rpc/client/service-transport';
 import { readAvatarWorkerConfig, readFilesConfig, readFilesProcessConfig } from './config.ts';

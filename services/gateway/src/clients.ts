@@ -1,6 +1,6 @@
 import type { DescMethod } from '@bufbuild/protobuf';
 import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt';
-import { type Client, createClient, type Transport } from '@connectrpc/connect';
+import { createClient, type Transport } from '@connectrpc/connect';
 import { ACTOR_HEADER } from '@latchkey/audit/actor';
 import { REQUEST_ID_HEADER } from '@latchkey/kit/rpc/route';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
@@ -15,21 +15,10 @@ import { TwoFactorService } from '@latchkey/proto/latchkey/identity/v1/two_facto
 import { currentRequest, formatRequestActor } from './request-context.ts';
 
 /** Typed clients of the services behind the gateway. */
-export interface Clients {
-  readonly authentication: Client<typeof AuthenticationService>;
-  readonly accounts: Client<typeof AccountService>;
-  readonly apiKeys: Client<typeof ApiKeyService>;
-  readonly oidc: Client<typeof OidcService>;
-  readonly twoFactor: Client<typeof TwoFactorService>;
-  readonly applications: Client<typeof ApplicationService>;
-  readonly files: Client<typeof FileService>;
-  readonly avatars: Client<typeof AvatarService>;
-  /** The audit log of each service that has one. */
-  readonly auditLogs: readonly Client<typeof AuditService>[];
-}
+export type Clients = ReturnType<typeof createClients>;
 
 /** Clients whose calls carry the id and the actor of the current request, and have a deadline. */
-export function createClients(...transports: readonly [identity: Transport, apps: Transport, files: Transport]): Clients {
+export function createClients(...transports: readonly [identity: Transport, apps: Transport, files: Transport]) {
   const [identity, apps, files] = transports.map(forCurrentRequest) as [Transport, Transport, Transport];
   return {
     authentication: createClient(AuthenticationService, identity),
@@ -44,7 +33,7 @@ export function createClients(...transports: readonly [identity: Transport, apps
   };
 }
 
-/** Longest wait for a service, in milliseconds: with the database frozen, clients get an error within 5 s (promises R9). */
+/** Longest wait for a service, in milliseconds: clients get an error within 5 s. */
 const CALL_TIMEOUT_MS = 4_500;
 
 const isRead = ({ idempotency }: DescMethod) => idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;
@@ -55,7 +44,7 @@ function forCurrentRequest(transport: Transport): Transport {
       const request = currentRequest();
       const headers: Record<string, string> = {};
       if (request) headers[REQUEST_ID_HEADER] = request.requestId;
-      // Authentication records its own facts: until it has ended, nobody is known.
+      // Authentication knows the actor only once it has ended, and records it itself.
       if (request && !isRead(method) && method.parent !== AuthenticationService)
         headers[ACTOR_HEADER] = formatRequestActor(request);
       return transport.unary(method, signal, timeoutMs, headers, input, values);

@@ -14,18 +14,18 @@ import { z } from 'zod';
 const LIMIT_MAX = 1_000_000_000;
 const limit = (fallback: number) => integerSetting(1, LIMIT_MAX).default(fallback);
 
-/** Settings of the gateway in either shape. Limits are those of decisions 9. */
+/** Settings of the gateway in either shape. */
 const serviceSettings = z.object({
   HOST: z.string().default('0.0.0.0'),
   PORT: portSetting.default(8080),
   REDIS_URL: urlSetting('redis:', 'rediss:'),
   PUBLIC_URL: urlSetting('http:', 'https:').optional(),
-  /** Where browsers are sent after a sign-in by OpenID Connect. Unset means that they get the envelope. */
+  /** Where browsers end up after OpenID Connect. Unset means that they get the envelope. */
   OIDC_RETURN_URL: urlSetting('http:', 'https:').optional(),
   TRUSTED_PROXIES: trustedProxiesSetting,
   /** Connections of one network; those of trusted proxies are unlimited. */
   CONNECTIONS_PER_IP: integerSetting(1, 1_000_000).default(1_000),
-  /** How long an ordered stop still accepts connections, until balancers and clients have left. */
+  /** How long an ordered stop accepts connections, so that balancers and clients can leave. */
   DRAIN_SECONDS: integerSetting(0, 600).default(0),
   RATE_LIMIT_IP_PER_MINUTE: limit(600),
   RATE_LIMIT_PRINCIPAL_PER_MINUTE: limit(300),
@@ -53,7 +53,7 @@ export type GatewayProcessConfig = z.output<typeof processSettings>;
 /** Largest avatar that the files service accepts, in bytes. */
 export const AVATAR_BYTES_MAX = 3 * 1024 * 1024;
 
-/** Time of an upload beside its deadline, for the checks, the commit and the response, in milliseconds. */
+/** Time for the checks, the commit and the response of an upload, in milliseconds. */
 const UPLOAD_SLACK_MS = 15_000;
 
 /** Longest time of an upload from its first byte to its response, in milliseconds. */

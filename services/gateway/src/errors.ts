@@ -1,6 +1,6 @@
 import { defineErrors } from '@latchkey/kit/errors/errors';
 
-/** What the gateway itself refuses (specification 7, decisions 2 to 5). */
+/** Errors of the gateway itself. */
 export const errors = defineErrors({
   request_invalid: { kind: 'malformed', message: 'Request does not match the schema' },
   body_too_large: {
@@ -32,7 +32,7 @@ export const errors = defineErrors({
   api_key_malformed: {
     kind: 'unauthenticated',
     code: 'api_key_invalid',
-    message: 'The API key is not valid. Send it as Authorization: Bearer <key>',
+    message: 'The API key is not valid. Send a valid one as Authorization: Bearer <key>',
   },
   session_missing: { kind: 'unauthenticated', message: 'No session. Sign in first' },
   session_required: { kind: 'forbidden', code: 'session_required', message: 'This route needs a dashboard session' },
@@ -45,7 +45,7 @@ export const errors = defineErrors({
   two_factor_required: {
     kind: 'unauthenticated',
     code: 'two_factor_required',
-    message: 'The code of the second factor is needed',
+    message: 'Two-factor authentication is on. Send a code of the second factor',
   },
   cursor_invalid: {
     kind: 'invalid',
@@ -54,7 +54,7 @@ export const errors = defineErrors({
     rule: 'must be the nextCursor of a page',
   },
   file_name_missing: { kind: 'invalid', message: 'The action needs a fileName', path: 'body.fileName', rule: 'is required' },
-  avatar_too_large: { kind: 'too_large', message: 'The image is larger than an avatar may be' },
+  avatar_too_large: { kind: 'too_large', message: 'The image is too large for an avatar' },
   csrf_invalid: { kind: 'forbidden', code: 'csrf_invalid', message: 'The CSRF token or the origin is not valid' },
   rate_limit_reached: { kind: 'rate_limited', message: 'Too many requests' },
 });

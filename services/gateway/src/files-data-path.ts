@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-/** What is said of a file that was stored. */
+/** A file in the store. */
 export interface StoredFile {
   readonly id: string;
   readonly byteSize: bigint;
@@ -8,35 +8,25 @@ export interface StoredFile {
   readonly checksum: Uint8Array;
 }
 
-/** An image on its way to become an avatar. */
+/** An image that a client uploads as an avatar. */
 export interface AvatarUpload {
   readonly accountId: string;
-  /** Where the client is: what limits per address count. */
+  /** Network of the client, for limits. */
   readonly clientNetwork: string;
   readonly body: IncomingMessage;
-  /** In bytes, where the client has told it. */
+  /** The declared size in bytes. */
   readonly byteSize: number | undefined;
   readonly requestId: string;
-  /** Who sends it, as the audit log has it. */
+  /** Actor in the audit log. */
   readonly actor: string;
 }
 
-/** How the bytes of files come and go, which do not travel as messages (architecture 4). */
+/** Transfers the bytes of files. Errors are DomainError or ConnectError. */
 export interface FilesDataPath {
-  /**
-   * Hands the body of a request on to be stored. It may be read to its end or not, and has ended properly only if the request is `complete`.
-   *
-   * @throws DomainError or ConnectError why it was not stored
-   */
+  /** Stores the body of a request if it ends `complete`. May not read it to its end. */
   upload(ticket: string, body: IncomingMessage, requestId: string): Promise<StoredFile>;
-  /**
-   * Hands an image on to become an account's avatar, and answers its id once it is; the body likewise.
-   *
-   * @throws DomainError or ConnectError why it did not
-   */
+  /** Stores an image as an account's avatar, likewise. */
   uploadAvatar(avatar: AvatarUpload): Promise<{ readonly avatarId: string }>;
-  /**
-   * Answers a request for `/downloads/<token>` of a client in a network; throws before it has answered only where the files service can't be reached.
-   */
+  /** Responds to a request for `/downloads/<token>`. Throws only before the response begins. */
   download(req: IncomingMessage, res: ServerResponse, requestId: string, clientNetwork: string): Promise<void>;
 }

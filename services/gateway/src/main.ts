@@ -4,7 +4,6 @@ import { runWithoutRpc } from '@latchkey/kit/process/run-service';
 import { createServiceTransport } from '@latchkey/kit/rpc/client/service-transport';
 import { readGatewayProcessConfig, uploadMsMax } from './config.ts';
 import { createRemoteFilesDataPath } from './files-data-path.remote.ts';
-import { toCursorKey } from './routes/audit-cursor.ts';
 import { createGatewayService } from './service.ts';
 
 await runProgram({
@@ -12,14 +11,19 @@ await runProgram({
   commands: {},
   serve: () =>
     runWithoutRpc('gateway', readGatewayProcessConfig, (config, tls) => {
-      const [credential, ...otherCredentials] = config.SERVICE_CREDENTIALS;
-      const cursorKeys = [toCursorKey(credential), ...otherCredentials.map(toCursorKey)] as const;
+      const [credential] = config.SERVICE_CREDENTIALS;
       const identity = createServiceTransport(config.IDENTITY_URL, credential, { tls });
       const apps = createServiceTransport(config.APPS_URL, credential, { tls });
       const files = createServiceTransport(config.FILES_URL, credential, { tls });
       const uploadTimeoutMs = uploadMsMax(config);
       const filesData = createRemoteFilesDataPath({ baseUrl: config.FILES_URL, credential, tls, uploadTimeoutMs });
-      const gateway = createGatewayService(config, { identity, apps, files, filesData, cursorKeys });
+      const gateway = createGatewayService(config, {
+        identity,
+        apps,
+        files,
+        filesData,
+        cursorSecrets: config.SERVICE_CREDENTIALS,
+      });
       const { logger, stopTimeoutMs, checkReady } = gateway;
       return {
         logger,

@@ -1,4 +1,6 @@
+import type { Server } from 'node:http';
 import { commonErrors } from '@latchkey/kit/errors/errors';
+import { cachedReadiness, probeReadiness } from '@latchkey/kit/http/cached-readiness';
 import { ChunkedRequest } from '@latchkey/kit/http/chunked-request';
 import { trustProxies } from '@latchkey/kit/http/client-ip';
 import { limitConnections } from '@latchkey/kit/http/concurrency-limit';
@@ -9,7 +11,7 @@ import { coverNodeDefaults, onClientError } from '@latchkey/kit/http/raw-error';
 import { findHeadProblem, requestIdOf } from '@latchkey/kit/http/request';
 import { standardHeaders, waitForTurn } from '@latchkey/kit/http/response';
 import type { Logger } from '@latchkey/kit/log/logger';
-import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
+import { type FastifyHttpOptions, type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import type { Clients } from './clients.ts';
 import { type GatewayConfig, uploadMsMax } from './config.ts';
 import { errors } from './errors.ts';
@@ -21,12 +23,11 @@ import { createErrorHandler } from './http/error-handler.ts';
 import { parseJsonBody } from './http/json-body.ts';
 import { createNotFoundHandler } from './http/not-found.ts';
 import { observeRequests } from './http/observed-requests.ts';
-import { PROBE_PATHS, registerProbes } from './http/probes.ts';
 import { registerOpenApi } from './openapi/serve.ts';
 import { provideRequestContext } from './request-context.ts';
-import type { Gate } from './route/gate.ts';
-import { registerRoute } from './route/register.ts';
-import type { Route } from './route/route.ts';
+import type { Gate } from './routing/gate.ts';
+import { registerRoute } from './routing/register.ts';
+import type { Route } from './routing/route.ts';
 
 export interface ServerOptions {
   readonly config: GatewayConfig;
@@ -43,18 +44,18 @@ export interface ServerOptions {
 /** Open connections at most: each may hold a body of 64 KiB. */
 const CONNECTIONS_MAX = 10_000;
 
-/** Largest JSON body, in bytes (decisions 3). */
+/** Largest JSON body, in bytes. */
 const BODY_BYTES_MAX = 64 * 1024;
 
 /** Longest time for the headers of a request, and for a body that is no upload, in milliseconds. */
 const HEADERS_TIMEOUT_MS = 15_000;
 const BODY_TIMEOUT_MS = 60_000;
-/** Longest silence on a connection with a request under way, in milliseconds: unread responses do not stay. */
+/** Longest silence of a connection during a request, in milliseconds: ends unread responses. */
 const SILENCE_TIMEOUT_MS = 30_000;
-/** How often Node checks these times, in milliseconds. Its default of 30 seconds would turn 15 into 45. */
+/** How often Node checks these, in milliseconds. Its default of 30 s would turn 15 into 45. */
 const TIMEOUT_CHECK_INTERVAL_MS = 5_000;
 
-/** Time for the response to a request whose body arrived as late as it may, in milliseconds. */
+/** Time for the response to a request whose body arrived just in time, in milliseconds. */
 const RESPONSE_SLACK_MS = 15_000;
 
 /** Time for the rest of a stop after the last request, in milliseconds. */
@@ -65,7 +66,7 @@ function drainBounds(config: GatewayConfig): DrainBounds & { readonly underWayMs
   return { underWayMsMax: BODY_TIMEOUT_MS + RESPONSE_SLACK_MS, transferMsMax: uploadMsMax(config) };
 }
 
-/** Longest time that an ordered stop may take, in milliseconds. */
+/** Longest time of an ordered stop, in milliseconds. */
 export function stopMsMax(config: GatewayConfig): number {
   const { underWayMsMax, transferMsMax } = drainBounds(config);
   return config.DRAIN_SECONDS * 1_000 + Math.max(underWayMsMax, transferMsMax) + STOP_SLACK_MS;
@@ -77,11 +78,39 @@ export interface GatewayServer {
   drain(): Promise<void>;
 }
 
-/** Assembles the HTTP server; it listens later. */
+/** Assembles the HTTP server, which does not listen yet. */
 export async function createServer(options: ServerOptions): Promise<GatewayServer> {
   const { config, logger, gate, clients, routes, connectionsMax = CONNECTIONS_MAX } = options;
   const standard = standardHeaders(config.PUBLIC_URL);
-  const app = fastify({
+  const app = fastify(serverOptions(config, logger));
+  const trust = trustProxies(config.TRUSTED_PROXIES);
+  limitConnections(app.server, { total: connectionsMax, perNetwork: config.CONNECTIONS_PER_IP, trust });
+  coverNodeDefaults(app.server, standard);
+  deferContinue(app.server);
+  const open = trackConnections(app.server);
+  lingerOnClose(app, open, drainBounds(config));
+  app.setValidatorCompiler(compileValidator);
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, async ({ raw }: FastifyRequest, body: Buffer) => {
+    if (isEncoded(raw)) throw errors.encoding_unsupported();
+    return parseJsonBody(body);
+  });
+  app.setErrorHandler(createErrorHandler(logger));
+  observeRequests(app, open);
+  provideRequestContext(app);
+  const rejectUnrouted = createNotFoundHandler([...routes, ...OWN_PATHS]);
+  addHooks(app, options, rejectUnrouted);
+  await registerOpenApi(app, routes);
+  for (const route of routes) registerRoute(app, gate, clients, route);
+  registerDownloads(app, options.filesData, logger);
+  app.setNotFoundHandler(rejectUnrouted);
+  registerProbes(app, options.checkReady, logger);
+  return { app, drain: () => drainConnections(app.server, open, config.DRAIN_SECONDS * 1_000) };
+}
+
+function serverOptions(config: GatewayConfig, logger: Logger): FastifyHttpOptions<Server> {
+  const standard = standardHeaders(config.PUBLIC_URL);
+  return {
     genReqId: requestIdOf,
     requestIdHeader: false,
     trustProxy: config.TRUSTED_PROXIES.length > 0 ? [...config.TRUSTED_PROXIES] : false,
@@ -103,42 +132,30 @@ export async function createServer(options: ServerOptions): Promise<GatewayServe
       reply.header('x-request-id', request.id).headers(standard);
       createErrorHandler(logger)(err, request, reply);
     },
-  });
-  const trust = trustProxies(config.TRUSTED_PROXIES);
-  limitConnections(app.server, { total: connectionsMax, perNetwork: config.CONNECTIONS_PER_IP, trust });
-  coverNodeDefaults(app.server, standard);
-  deferContinue(app.server);
-  const open = trackConnections(app.server);
-  lingerOnClose(app, open, drainBounds(config));
-  app.setValidatorCompiler(compileValidator);
-  app.removeAllContentTypeParsers();
-  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, async ({ raw }: FastifyRequest, body: Buffer) => {
-    if (isEncoded(raw)) throw errors.encoding_unsupported();
-    return parseJsonBody(body);
-  });
-  app.setErrorHandler(createErrorHandler(logger));
-  observeRequests(app, open);
-  provideRequestContext(app);
-  const refuseUnrouted = createNotFoundHandler([...routes, ...OWN_PATHS]);
-  addHooks(app, options, refuseUnrouted);
-  await registerOpenApi(app, routes);
-  for (const route of routes) registerRoute(app, { gate, clients }, route);
-  registerDownloads(app, options.filesData, logger);
-  app.setNotFoundHandler(refuseUnrouted);
-  registerProbes(app, options.checkReady, logger);
-  return { app, drain: () => drainConnections(app.server, open, config.DRAIN_SECONDS * 1_000) };
+  };
 }
 
-const OWN_PATHS = ['/healthz', '/readyz', '/openapi.json', '/docs', DOWNLOADS_URL].map((url) => ({
-  method: 'GET' as const,
-  url,
-}));
+/** Paths without a rate limit. */
+const PROBES: ReadonlySet<string> = new Set(['/healthz', '/readyz']);
+
+/** `/healthz` succeeds while the process runs; `/readyz` also checks the services. */
+function registerProbes(app: FastifyInstance, checkReady: () => Promise<void>, logger: Logger): void {
+  const hidden = { schema: { hide: true } as object };
+  const cached = cachedReadiness(checkReady, logger);
+  app.get('/healthz', hidden, () => ({ status: 'ok' }));
+  app.get('/readyz', hidden, async (_request, reply) => {
+    const { statusCode, status } = await probeReadiness(cached);
+    return reply.code(statusCode).send({ status });
+  });
+}
+
+const OWN_PATHS = [...PROBES, '/openapi.json', '/docs', DOWNLOADS_URL].map((url) => ({ method: 'GET' as const, url }));
 
 /** Hooks of every request, with or without a route. */
 function addHooks(
   app: FastifyInstance,
   { config, logger, gate, routes }: ServerOptions,
-  refuseUnrouted: (request: FastifyRequest, reply: FastifyReply) => never,
+  rejectUnrouted: (request: FastifyRequest, reply: FastifyReply) => never,
 ): void {
   const standard = standardHeaders(config.PUBLIC_URL);
   const gated = new Set(routes.map((route) => route.url));
@@ -148,9 +165,9 @@ function addHooks(
     const problem = findHeadProblem(request.raw);
     if (problem) throw commonErrors.request_malformed().withDetails(problem);
     const url = request.routeOptions.url;
-    if (url === undefined || !(gated.has(url) || PROBE_PATHS.has(url))) await gate.count(reply);
+    if (url === undefined || !(gated.has(url) || PROBES.has(url))) await gate.count(reply);
     // Before the body is read: without a route, no schema bounds it.
-    if (request.is404) refuseUnrouted(request, reply);
+    if (request.is404) rejectUnrouted(request, reply);
     if (url === DOWNLOADS_URL && !(await waitForTurn(reply.raw))) reply.hijack();
   });
   app.addHook('onResponse', (request, reply, done) => {

@@ -2,44 +2,33 @@ import type { AddressInfo } from 'node:net';
 import type { Transport } from '@connectrpc/connect';
 import { createLogger, type Logger } from '@latchkey/kit/log/logger';
 import { stopAll } from '@latchkey/kit/process/lifecycle';
-import { connectInBackground, createFailFastRedis } from '@latchkey/kit/redis/redis';
+import { connectInBackground, createFailFastRedis, type Redis } from '@latchkey/kit/redis/redis';
 import { checkServing } from '@latchkey/kit/rpc/client/peer-readiness';
 import { Authenticator } from './authentication/authenticator.ts';
+import { Cookies } from './authentication/cookies.ts';
 import { SignInFailures } from './authentication/sign-in-failures.ts';
 import { createClients } from './clients.ts';
 import { AVATAR_BYTES_MAX, type GatewayConfig } from './config.ts';
+import { CursorSigner } from './cursor/cursor-signer.ts';
 import type { FilesDataPath } from './files-data-path.ts';
-import { Limiter } from './limit/limiter.ts';
-import { createLimits } from './limit/limits.ts';
-import { Gate } from './route/gate.ts';
-import { accountLimitsRoute } from './routes/account-limits.ts';
-import { apiKeyRoutes } from './routes/api-keys.ts';
-import { applicationSettingRoutes } from './routes/application-settings.ts';
-import { applicationRoutes } from './routes/applications.ts';
-import type { CursorKeys } from './routes/audit-cursor.ts';
-import { auditLogRoute } from './routes/audit-log.ts';
-import { authRoutes } from './routes/auth.ts';
-import { avatarRoutes } from './routes/avatar.ts';
-import { fileRoutes } from './routes/files.ts';
-import { licenseLevelRoutes } from './routes/license-levels.ts';
-import { oidcRoutes } from './routes/oidc.ts';
-import { twoFactorRoutes } from './routes/two-factor.ts';
-import { uploadFileRoute } from './routes/upload-file.ts';
-import { createServer, type GatewayServer, stopMsMax } from './server.ts';
+import { RateLimiter } from './rate-limit/rate-limiter.ts';
+import { createRateLimits } from './rate-limit/rate-limits.ts';
+import { createRoutes } from './routes/routes.ts';
+import { Gate } from './routing/gate.ts';
+import { createServer, type GatewayServer, type ServerOptions, stopMsMax } from './server.ts';
 
-/** How the gateway reaches the services, and what callers may replace. */
+/** The services behind the gateway, and what callers may replace. */
 export interface GatewayDependencies {
   readonly identity: Transport;
   readonly apps: Transport;
   readonly files: Transport;
-  /** How bytes reach the files service. */
   readonly filesData: FilesDataPath;
-  /** Keys for cursors, from `toCursorKey`: the first signs, any verifies. */
-  readonly cursorKeys: CursorKeys;
+  /** Sign cursors, the same at all gateways: the first signs, any verifies. */
+  readonly cursorSecrets: readonly [string, ...string[]];
   readonly logger?: Logger;
   /** Open connections at most. */
   readonly connectionsMax?: number | undefined;
-  /** Rejects while a service behind the gateway is not ready; calls their health services unless given. */
+  /** Rejects while a service is not ready; calls their health services unless given. */
   readonly checkReady?: () => Promise<void>;
 }
 
@@ -49,48 +38,25 @@ export interface GatewayService {
   readonly logger: Logger;
   /** Port of the listener, once started. */
   readonly port: number;
-  /** Longest time of an ordered stop, in milliseconds: accepted requests end, uploads too. */
+  /** Longest time of `stop`, in milliseconds. */
   readonly stopTimeoutMs: number;
   start(): Promise<void>;
-  /** Reports not ready, drains, lets requests under way end, and closes. */
+  /** Reports not ready, drains, lets accepted requests and uploads end, and closes. */
   stop(): Promise<void>;
   checkReady(): Promise<void>;
 }
 
 /** Composes the gateway. */
 export function createGatewayService(config: GatewayConfig, deps: GatewayDependencies): GatewayService {
-  const { filesData, connectionsMax } = deps;
   const logger = deps.logger ?? createLogger('gateway', config.LOG_LEVEL);
   const redis = createFailFastRedis(config.REDIS_URL, logger, { name: 'latchkey-gateway' });
-  const clients = createClients(deps.identity, deps.apps, deps.files);
-  const authenticator = new Authenticator(clients);
-  redis.on('close', () => authenticator.forgetAll());
-  const limiter = new Limiter(redis, logger);
-  const limits = createLimits(config);
-  const signInFailures = new SignInFailures({ redis, limiter, limit: limits.signInFailures, logger });
-  const publicUrl = config.PUBLIC_URL ?? `http://localhost:${config.PORT}`;
-  const secureCookie = !isLoopbackHttp(publicUrl);
   const checkDependencies = deps.checkReady ?? (() => checkServices(deps));
   let isStopping = false;
   const checkReady = async () => {
     if (isStopping) throw new Error('the gateway is stopping');
     await checkDependencies();
   };
-  const gate = new Gate({ authenticator, limiter, limits, publicOrigin: new URL(publicUrl).origin });
-  const routes = [
-    ...applicationRoutes(clients),
-    ...applicationSettingRoutes(clients),
-    ...licenseLevelRoutes(clients),
-    ...apiKeyRoutes(clients, limits),
-    ...authRoutes({ clients, limits, signInFailures, secureCookie }),
-    ...twoFactorRoutes({ clients, limits, signInFailures }),
-    ...oidcRoutes({ clients, limits, signInFailures, secureCookie, publicUrl, returnUrl: config.OIDC_RETURN_URL }),
-    ...fileRoutes(clients),
-    accountLimitsRoute(clients),
-    auditLogRoute(clients, deps.cursorKeys),
-    uploadFileRoute(clients, filesData, limits),
-    ...avatarRoutes({ clients, filesData, limits, byteSizeMax: AVATAR_BYTES_MAX }),
-  ];
+  const options = { ...compose(config, deps, redis, logger), checkReady };
   let server: GatewayServer | undefined;
   return {
     name: 'gateway',
@@ -101,7 +67,7 @@ export function createGatewayService(config: GatewayConfig, deps: GatewayDepende
     },
     async start() {
       await connectInBackground(redis);
-      server = await createServer({ config, logger, gate, clients, routes, filesData, connectionsMax, checkReady });
+      server = await createServer(options);
       await server.app.listen({ host: config.HOST, port: config.PORT });
     },
     stop() {
@@ -116,10 +82,31 @@ export function createGatewayService(config: GatewayConfig, deps: GatewayDepende
   };
 }
 
-/** Whether browsers use plain HTTP on their own machine, where a `Secure` cookie would be lost (decisions 4). */
-function isLoopbackHttp(publicUrl: string): boolean {
-  const { protocol, hostname } = new URL(publicUrl);
-  return protocol === 'http:' && (hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname));
+function compose(
+  config: GatewayConfig,
+  { identity, apps, files, filesData, cursorSecrets, connectionsMax }: GatewayDependencies,
+  redis: Redis,
+  logger: Logger,
+): Omit<ServerOptions, 'checkReady'> {
+  const clients = createClients(identity, apps, files);
+  const authenticator = new Authenticator(clients);
+  redis.on('close', () => authenticator.forgetAll());
+  const limiter = new RateLimiter(redis, logger);
+  const limits = createRateLimits(config);
+  const publicUrl = config.PUBLIC_URL ?? `http://localhost:${config.PORT}`;
+  const routes = createRoutes({
+    clients,
+    filesData,
+    limits,
+    signInFailures: new SignInFailures({ redis, limiter, limit: limits.signInFailures, logger }),
+    cookies: new Cookies(publicUrl),
+    publicUrl,
+    oidcReturnUrl: config.OIDC_RETURN_URL,
+    cursors: new CursorSigner(cursorSecrets),
+    avatarBytesMax: AVATAR_BYTES_MAX,
+  });
+  const gate = new Gate({ authenticator, limiter, limits, publicOrigin: new URL(publicUrl).origin });
+  return { config, logger, gate, clients, routes, filesData, connectionsMax };
 }
 
 async function checkServices({ identity, apps, files }: GatewayDependencies): Promise<void> {

@@ -4,7 +4,6 @@ import { StartError } from '@latchkey/embedded/start-error';
 import { readFilesConfig } from '@latchkey/files/config';
 import { createFilesService } from '@latchkey/files/service';
 import { readGatewayConfig } from '@latchkey/gateway/config';
-import { toCursorKey } from '@latchkey/gateway/routes/audit-cursor';
 import { createGatewayService } from '@latchkey/gateway/service';
 import { readIdentityConfig } from '@latchkey/identity/config';
 import { createIdentityService } from '@latchkey/identity/service';
@@ -94,7 +93,7 @@ function compose(launch: Launch, servers: Servers) {
     identity: identityTransport,
     files: createDirectTransport(files.routes, loggerOf('files')),
     filesData: files.dataPath,
-    cursorKeys: [toCursorKey(secrets.secretKey)],
+    cursorSecrets: [secrets.secretKey],
     logger: loggerOf('gateway'),
     checkReady: async () => {
       await Promise.all([identity, apps, files, realtime].map((service) => service.checkReady()));

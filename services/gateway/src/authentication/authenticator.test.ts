@@ -29,7 +29,7 @@ function pass(ms: number): void {
   vi.setSystemTime(Date.now() + ms);
 }
 
-/** An authenticator that has authenticated the key, before an identity service that takes `latencyMs`. */
+/** An authenticator that has authenticated the key with an identity of that latency. */
 async function authenticated(response: Response = RESPONSE, latencyMs = 0) {
   const authenticate = async () => {
     pass(latencyMs);

@@ -1,4 +1,4 @@
-import { timestampDate } from '@bufbuild/protobuf/wkt';
+import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { PrincipalKind, type Principal as PrincipalMessage } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
 import { LRUCache } from 'lru-cache';
 import type { Clients } from '../clients.ts';
@@ -8,20 +8,19 @@ import type { Principal } from './principal.ts';
 /** A credential with a text to verify. */
 export type GivenCredential = Extract<Credential, { kind: 'key' | 'session' }>;
 
-/** A response of identity that may be used again while its epoch stands. */
-export interface CachedPrincipal {
+interface CachedPrincipal {
   readonly principal: Principal;
-  /** Redis key of the credential's epoch, and the value from before identity read the credential. */
+  /** Redis key of the credential's epoch, and its value before identity read the credential. */
   readonly epochKey: string;
   readonly epoch: string;
   readonly clientIp: string;
 }
 
-/** Longest time that a response is used again, in milliseconds, as `authentication.proto` promises. */
+/** Longest use of a cached principal, in milliseconds, as `authentication.proto` promises. */
 const PRINCIPAL_AGE_MS_MAX = 3_000;
 const PRINCIPALS_MAX = 10_000;
 
-/** Authenticates credentials with identity, and caches its responses for a moment. */
+/** Authenticates credentials with identity, and caches the principals. */
 export class Authenticator {
   readonly #cache = new LRUCache<string, CachedPrincipal>({
     max: PRINCIPALS_MAX,
@@ -34,28 +33,32 @@ export class Authenticator {
     this.#clients = clients;
   }
 
-  /** The cached response for this credential from this address. It is valid only if Redis still has its epoch, which the caller checks. */
+  /** The cached principal of a credential and address. The caller checks its epoch in Redis. */
   recall(credential: GivenCredential, clientIp: string): CachedPrincipal | undefined {
     const cached = this.#cache.get(credentialDigest(credential));
     if (!cached || cached.clientIp !== clientIp || cached.principal.expiresAtMs <= Date.now()) return undefined;
     return cached;
   }
 
-  /** Asks identity. The cache counts the age from before the call. Throws ConnectError with identity's reason. */
+  /** Asks identity. Throws ConnectError with identity's reason. */
   async authenticate(credential: GivenCredential, clientIp: string): Promise<Principal> {
+    // The age counts from before the call.
     const start = performance.now();
-    const response = await this.#clients.authentication.authenticate({
+    const {
+      principal: message,
+      epochKey,
+      epoch,
+    } = await this.#clients.authentication.authenticate({
       credential: { case: credential.kind === 'key' ? 'apiKey' : 'sessionToken', value: credential.text },
       clientIp,
     });
-    const principal = toPrincipal(response.principal);
-    const { epochKey, epoch } = response;
+    const principal = toPrincipal(message);
     if (epochKey !== '' && epoch !== '')
       this.#cache.set(credentialDigest(credential), { principal, clientIp, epochKey, epoch }, { start });
     return principal;
   }
 
-  /** Clears the cache: after an outage, Redis may have older epochs than it returned before. */
+  /** Clears the cache: after an outage, Redis may have older epochs than before. */
   forgetAll(): void {
     this.#cache.clear();
   }
@@ -63,15 +66,12 @@ export class Authenticator {
 
 function toPrincipal(message: PrincipalMessage | undefined): Principal {
   if (!message) throw new Error('identity returned no principal');
+  const { accountId, username, credentialId, allApplications, csrfToken } = message;
   return {
+    ...{ accountId, username, credentialId, allApplications, csrfToken },
     kind: message.kind === PrincipalKind.SESSION ? 'session' : 'key',
-    accountId: message.accountId,
-    username: message.username,
-    credentialId: message.credentialId,
     scopes: new Set(message.scopes),
-    allApplications: message.allApplications,
     applicationIds: new Set(message.applicationIds),
-    expiresAtMs: message.expiresAt ? timestampDate(message.expiresAt).getTime() : Number.POSITIVE_INFINITY,
-    csrfToken: message.csrfToken,
+    expiresAtMs: message.expiresAt ? timestampMs(message.expiresAt) : Number.POSITIVE_INFINITY,
   };
 }

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { expect, it } from 'vitest';
 import { credentialDigest, readCredential } from './credential.ts';
 
-/** A request with these headers, as Node parses it: of two `Authorization` headers it silently uses the first. */
+/** A request as Node parses it, which uses the first of two `Authorization` headers. */
 function request(...headers: ReadonlyArray<readonly [string, string]>): IncomingMessage {
   const byName: Record<string, string> = {};
   for (const [name, value] of headers) {

@@ -1,11 +1,9 @@
 import { hash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { countHeader } from '@latchkey/kit/http/request';
-import { parseCookie } from 'cookie';
+import { readCookie } from './cookies.ts';
 
-export const SESSION_COOKIE = 'session';
-
-/** What a request presents. An `Authorization` header makes it a key's request, and a cookie is ignored (decisions 2). */
+/** What a request presents. With an `Authorization` header it is a key, and cookies are ignored. */
 export type Credential =
   | { readonly kind: 'none' }
   | { readonly kind: 'malformed_key' }
@@ -16,20 +14,25 @@ const MALFORMED: Credential = { kind: 'malformed_key' };
 const BEARER = /^Bearer +([\x21-\x7e]{1,256})$/i;
 const SESSION_TOKEN = /^[A-Za-z0-9_-]{1,128}$/;
 
-/** Reads the credential. Two `Authorization` headers are a malformed key: Node would silently use the first. */
+/** Reads the credential. Two `Authorization` headers are malformed: Node uses the first. */
 export function readCredential(req: IncomingMessage): Credential {
-  const { authorization, cookie } = req.headers;
+  const { authorization } = req.headers;
   if (authorization !== undefined) {
     const text = countHeader(req, 'authorization') === 1 ? BEARER.exec(authorization)?.[1] : undefined;
     return text === undefined ? MALFORMED : { kind: 'key', text };
   }
-  if (cookie === undefined) return NONE;
-  const token = parseCookie(cookie)[SESSION_COOKIE];
+  const token = readCookie(req, 'session');
   if (token === undefined) return NONE;
   return { kind: 'session', text: SESSION_TOKEN.test(token) ? token : '' };
 }
 
-/** Key of a credential in the cache: a hash, so that the heap holds no list of secrets. */
+/** The session token of a request; empty without one. */
+export function readSessionToken(req: IncomingMessage): string {
+  const credential = readCredential(req);
+  return credential.kind === 'session' ? credential.text : '';
+}
+
+/** Cache key of a credential: a hash, so that the heap holds no list of secrets. */
 export function credentialDigest({ kind, text }: { readonly kind: 'key' | 'session'; readonly text: string }): string {
   return hash('sha256', `${kind} ${text}`, 'base64');
 }

@@ -1,16 +1,4 @@
-/** Scopes of management keys (specification 5.5, decisions 5). */
-export const SCOPES = [
-  'applications:read',
-  'applications:create',
-  'applications:update',
-  'applications:delete',
-  'files:upload',
-  'files:read',
-  'files:delete',
-  'account:read',
-] as const;
-
-export type Scope = (typeof SCOPES)[number];
+import type { Scope } from '@latchkey/kit/validation/scopes';
 
 /** An authenticated caller and what it may do. */
 export interface Principal {
@@ -24,7 +12,7 @@ export interface Principal {
   readonly applicationIds: ReadonlySet<string>;
   /** When the credential ends, in milliseconds of Unix time; Infinity for never. */
   readonly expiresAtMs: number;
-  /** What a state-changing request of a session must carry; empty for a key. */
+  /** Required in state-changing requests of a session; empty for a key. */
   readonly csrfToken: string;
 }
 

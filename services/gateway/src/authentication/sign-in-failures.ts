@@ -1,18 +1,20 @@
 import { hash } from 'node:crypto';
+import { fromConnectError } from '@latchkey/kit/errors/errors';
 import { networkOf } from '@latchkey/kit/http/client-ip';
 import type { Logger } from '@latchkey/kit/log/logger';
 import type { Redis } from '@latchkey/kit/redis/redis';
-import type { Count, Limiter } from '../limit/limiter.ts';
-import { type Limit, limitReached } from '../limit/limits.ts';
+import type { Clients } from '../clients.ts';
+import type { Count, RateLimiter } from '../rate-limit/rate-limiter.ts';
+import { type Limit, limitReached } from '../rate-limit/rate-limits.ts';
 
-/** A network is known for this long after the last sign-in from it: the longest lifetime of a session (decisions 4). */
+/** A network is known for so long after a sign-in: the longest lifetime of a session. */
 const KNOWN_MS = 30 * 86_400_000;
 /** Known networks of one account. Beyond the limit, the least recently used goes. */
 const KNOWN_MAX = 20;
 
 /**
- * Networks with one attempt each once the budget of unknown networks is spent. Owners move through fewer, and attackers with any
- * number of addresses guess some ten thousand passwords of an account a day at most.
+ * Networks with one attempt each once the budget of unknown networks is spent. With any number of
+ * addresses, attackers guess at most some ten thousand passwords a day.
  */
 const SPARE_ATTEMPTS = 100;
 
@@ -22,21 +24,20 @@ redis.call('ZADD', KEYS[1], ARGV[2], ARGV[1])
 redis.call('ZREMRANGEBYRANK', KEYS[1], 0, -1 - ARGV[3])
 redis.call('PEXPIRE', KEYS[1], ARGV[4])`;
 
-/** What {@link SignInFailures} works with. */
-export interface SignInFailuresOptions {
+/** Errors of identity for a password that it verified. */
+const WRONG_PASSWORD = new Set(['sign_in_failed', 'oidc_password_wrong', 'two_factor_password_wrong']);
+
+interface SignInFailuresOptions {
   readonly redis: Redis;
-  readonly limiter: Limiter;
+  readonly limiter: RateLimiter;
   readonly limit: Limit;
   readonly logger: Logger;
 }
 
-/** The counters of an attempt, which counts as a failure until it is refunded. */
-export type SignInAttempt = readonly Count[];
-
 /**
- * Limits wrong passwords per account (decisions 9), whether or not the account exists. Each network that the owner signed in from
- * lately has a budget, and all other networks share one. So strangers who fail with somebody's email do not lock out the owner: once the shared
- * budget is spent, each unknown network still has one attempt.
+ * Limits wrong passwords per account, whether or not the account exists. Each network of the
+ * owner's recent sign-ins has a budget, and all other networks share one. Once that is spent, each
+ * unknown network still has one attempt, so that strangers do not lock out the owner.
  */
 export class SignInFailures {
   readonly #options: SignInFailuresOptions;
@@ -46,12 +47,27 @@ export class SignInFailures {
   }
 
   /**
-   * Counts an attempt as a failure, before the password is verified: concurrent attempts get no more than others. The caller refunds
-   * successes.
+   * Counts a wrong password as a failed sign-in; successes and other errors do not count.
    *
-   * @throws `rate_limit_reached`
+   * @param verify has identity verify the password of the account with that email
+   * @throws `rate_limit_reached`, and what `verify` throws
    */
-  async begin(email: string, clientIp: string): Promise<SignInAttempt> {
+  async count<T>(email: string, clientIp: string, verify: () => Promise<T>): Promise<T> {
+    // Counted before the password is verified: concurrent attempts share the budget.
+    const attempt = await this.#begin(email, clientIp);
+    const refund = () => Promise.all(attempt.map((count) => this.#options.limiter.refund(count)));
+    try {
+      const result = await verify();
+      await refund();
+      return result;
+    } catch (err) {
+      if (!WRONG_PASSWORD.has(fromConnectError(err)?.reason ?? '')) await refund();
+      throw err;
+    }
+  }
+
+  /** Counts an attempt, and returns its counters. */
+  async #begin(email: string, clientIp: string): Promise<readonly Count[]> {
     const { limit, limiter } = this.#options;
     const { account, network, wideNetwork } = subjectsOf(email, clientIp);
     const isKnown = await this.#isKnown(account, network);
@@ -59,7 +75,7 @@ export class SignInFailures {
     const state = await limiter.hit(count);
     if (state.allowed) return [count];
     if (isKnown) throw limitReached(state);
-    // In this order: a network without an attempt takes none from the others.
+    // In this order: a network that has used its attempt takes none of the others.
     const spare = [
       { limit: { ...limit, max: 1 }, subject: `${account}:own:${wideNetwork}` },
       { limit: { ...limit, max: SPARE_ATTEMPTS }, subject: `${account}:spare` },
@@ -69,11 +85,6 @@ export class SignInFailures {
       if (!allowed) throw limitReached({ ...state, resetMs: Math.min(state.resetMs, resetMs) });
     }
     return spare;
-  }
-
-  /** The attempt was no failure. */
-  async refund(attempt: SignInAttempt): Promise<void> {
-    await Promise.all(attempt.map((count) => this.#options.limiter.refund(count)));
   }
 
   /** Makes the network of a new session a known one of the account. */
@@ -99,7 +110,10 @@ export class SignInFailures {
 
 const keyOf = (account: string) => `latchkey:known-networks:${account}`;
 
-/** Hashes of an email in any case and of its client's networks, which differ for each email. Wide is an IPv4 address or an IPv6 /48, as providers give to customers. */
+/**
+ * Hashes of an email in any case and of the client's networks, different for each email. The wide
+ * network is an IPv4 address or an IPv6 /48, as providers give to customers.
+ */
 function subjectsOf(email: string, clientIp: string) {
   const account = digest(email.trim().toLowerCase());
   const network = networkOf(clientIp);
@@ -107,7 +121,17 @@ function subjectsOf(email: string, clientIp: string) {
   return { account, network: digest(`${account} ${network}`), wideNetwork: digest(`${account} ${wide}`) };
 }
 
-/** Keeps emails and networks out of Redis. A guess can still be verified there: the gateway has no secret to hash them with. */
+/** Hides emails and networks in Redis. A guess can still be verified: there is no key. */
 function digest(text: string): string {
   return hash('sha256', text, 'base64url');
+}
+
+/** {@link SignInFailures.count} for a change that needs the password of the account. */
+export async function verifyOwnPassword<T>(
+  { clients, signInFailures }: { readonly clients: Pick<Clients, 'accounts'>; readonly signInFailures: SignInFailures },
+  { accountId, clientIp }: { readonly accountId: string; readonly clientIp: string },
+  change: () => Promise<T>,
+): Promise<T> {
+  const { account } = await clients.accounts.getAccount({ accountId });
+  return signInFailures.count(account?.email ?? '', clientIp, change);
 }

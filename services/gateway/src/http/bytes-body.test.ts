@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { openRawClient } from '@latchkey/testkit/raw-client';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { boundBody, whileBytesCome } from './bytes-body.ts';
+import { boundBody, withoutIdleTimeout } from './bytes-body.ts';
 
 const SILENCE_MS = 100;
 
@@ -25,7 +25,7 @@ const HEAD = 'PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n';
 describe('a client whose bytes are read', () => {
   it('may be silent for longer than others', async () => {
     const client = await serve(async (req, res) => {
-      await whileBytesCome(req, () => delay(SILENCE_MS * 5));
+      await withoutIdleTimeout(req, () => delay(SILENCE_MS * 5));
       res.end('done');
     });
     client.socket.write(HEAD);
@@ -35,7 +35,7 @@ describe('a client whose bytes are read', () => {
   });
 
   it('may not be silent for longer after its bytes were read', async () => {
-    const client = await serve(async (req) => whileBytesCome(req, async () => undefined));
+    const client = await serve(async (req) => withoutIdleTimeout(req, async () => undefined));
     client.socket.write(HEAD);
     const startedAt = performance.now();
     client.socket.once('end', () => client.socket.end());
@@ -47,7 +47,7 @@ describe('a client whose bytes are read', () => {
     const failures: unknown[] = [];
     const ended = Promise.withResolvers<void>();
     const client = await serve(async (req) => {
-      const failed = whileBytesCome(req, async () => {
+      const failed = withoutIdleTimeout(req, async () => {
         await once(req, 'close');
         throw new Error('cut off');
       });

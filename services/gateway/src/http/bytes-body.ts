@@ -8,17 +8,17 @@ import { countHeader, limitBodyTime } from '@latchkey/kit/http/request';
 import type { FastifyInstance } from 'fastify';
 import { errors } from '../errors.ts';
 
-/** Media type of unknown bytes; a body without a type may be taken for it (RFC 9110, 8.3). */
+/** Media type of unknown bytes, also of a body without a type (RFC 9110, 8.3). */
 export const BYTES_MEDIA_TYPE = 'application/octet-stream';
 const CONTENT_TYPE = 'header.content-type';
 
-/** Accepted media types: that one, or any that does not wrap the bytes in something else. */
+/** Accepted media types: that one, or any but those of forms, which wrap the bytes. */
 const BYTES_TYPES = {
   plain: (type: string) => type === BYTES_MEDIA_TYPE,
   any: (type: string) => !type.startsWith('multipart/') && type !== 'application/x-www-form-urlencoded',
 } as const;
 
-/** Leaves the bodies of a part of the server to its handlers, and rejects those that are not plain bytes. */
+/** Leaves the bodies of a part of the server to its handlers. Rejects all but plain bytes. */
 export function leaveBodyUnread(part: FastifyInstance, types: keyof typeof BYTES_TYPES): void {
   part.removeAllContentTypeParsers();
   part.addContentTypeParser('*', (_request, _payload, done) => done(null));
@@ -35,29 +35,27 @@ export function leaveBodyUnread(part: FastifyInstance, types: keyof typeof BYTES
   });
 }
 
-/** The error for a media type that the route does not take. */
 export function bytesTypeUnsupported(): DomainError {
   return errors.media_type_unsupported().withDetails({ path: CONTENT_TYPE, message: `must be ${BYTES_MEDIA_TYPE}` });
 }
 
-/** Whether a body is compressed or otherwise encoded, which the gateway does not undo. */
+/** Whether a body is compressed or otherwise encoded. The gateway decodes none. */
 export function isEncoded({ headers: { 'content-encoding': encoding = 'identity' } }: IncomingMessage): boolean {
   return encoding.trim().toLowerCase() !== 'identity';
 }
 
-/** The declared size of a body, in bytes; undefined where only its end shows the size. */
+/** The declared size of a body, in bytes; undefined if only its end shows the size. */
 export function announcedByteSize({ headers }: IncomingMessage): number | undefined {
   if (headers['transfer-encoding'] !== undefined) return undefined;
   return Math.min(Number(headers['content-length'] ?? 0), Number.MAX_SAFE_INTEGER);
 }
 
 /**
- * Reads bytes without the server's timeout for silent clients: the reader bounds the time, and the connection must live for the
- * response. Errors after the connection broke off are due to that.
+ * Reads a body without the server's timeout for silent clients, as `read` bounds the time itself.
  *
- * @throws `request_malformed` if the client is gone, and `chunks_too_small`
+ * @throws `request_malformed` for any error after the client is gone, and `chunks_too_small`
  */
-export async function whileBytesCome<T>(req: IncomingMessage, read: () => Promise<T>): Promise<T> {
+export async function withoutIdleTimeout<T>(req: IncomingMessage, read: () => Promise<T>): Promise<T> {
   // A reader that stops half way takes the socket away from the request.
   const socket = req.socket as Socket & { readonly server?: Server };
   socket.setTimeout(0);
@@ -72,7 +70,7 @@ export async function whileBytesCome<T>(req: IncomingMessage, read: () => Promis
 }
 
 /**
- * Ends a request with 408 if its body has not arrived in time. Node's own bound is one for the whole server, and has to let
+ * Ends a request with 408 if its body has not arrived in time. Node's own timeout has to let
  * uploads pass.
  *
  * @param timeoutMs time from now, in milliseconds
@@ -91,10 +89,10 @@ export function boundBody(
   });
 }
 
-/** Responses to clients that wait for `100 Continue` before they send the body. */
+/** Responses to clients that wait for `100 Continue`. */
 const expecting = new WeakSet<ServerResponse>();
 
-/** Sends `100 Continue` (RFC 9110, 10.1.1) when the body is read, not before the request was checked as Node does. */
+/** Sends `100 Continue` (RFC 9110, 10.1.1) when the body is read. Node would not wait. */
 export function deferContinue(server: Server): void {
   server.on('checkContinue', (req: IncomingMessage, res: ServerResponse) => {
     expecting.add(res);
@@ -103,7 +101,7 @@ export function deferContinue(server: Server): void {
   });
 }
 
-/** Asks for the body if the client waits for that: once, and not after the response. */
+/** Sends `100 Continue` once to a client that waits for it, and not after the response. */
 export function sendContinue(res: ServerResponse): void {
   if (expecting.delete(res) && !res.headersSent && !res.destroyed) res.writeContinue();
 }

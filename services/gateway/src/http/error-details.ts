@@ -9,7 +9,7 @@ const PARTS: Readonly<Record<string, string>> = { body: 'body', querystring: 'qu
 /** Invalid elements of a long list make an issue each. */
 const DETAILS_MAX = 10;
 
-/** Compiles the validator of one part of a request. Its error, `request_invalid`, has the rule for each input (decisions 3). */
+/** Compiles the validator of a part of a request. Its error has the rule for each input. */
 export const compileValidator: FastifySchemaCompiler<z.ZodType> = ({ schema, httpPart = 'body' }) => {
   const part = PARTS[httpPart] ?? httpPart;
   const error = (issue: z.core.$ZodRawIssue) => ruleOf(issue, part);
@@ -37,7 +37,7 @@ const FORMATS: Readonly<Record<string, string>> = {
   datetime: 'an ISO 8601 date and time with a time zone',
 };
 
-/** The rule that an issue is about, for schemas without a message. It never repeats the input. */
+/** The broken rule, for schemas without a message. It never repeats the input. */
 function ruleOf(issue: z.core.$ZodRawIssue, part: string): string {
   if (issue.input === undefined) return 'is required';
   switch (issue.code) {

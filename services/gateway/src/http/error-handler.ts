@@ -9,10 +9,10 @@ import { locateDetail } from './error-details.ts';
 
 const { internal_error } = defineErrors({ internal_error: { kind: 'internal', message: 'Internal server error' } });
 
-/** Seconds until a client may try again while a dependency is down. */
+/** `Retry-After` while a dependency is down, in seconds. */
 const RETRY_AFTER_UNAVAILABLE_S = '2';
 
-/** Sends the envelope of any error. Unexpected errors are logged and masked (promises R11). */
+/** Sends the envelope of any error. Unexpected errors are logged and masked. */
 export function createErrorHandler(logger: Logger) {
   return (err: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
     const known = toDomainError(err, request);
@@ -23,7 +23,7 @@ export function createErrorHandler(logger: Logger) {
 
 function sendError(reply: FastifyReply, err: DomainError, requestId: string): FastifyReply {
   if (err.kind === 'rate_limited') reply.headers(rateLimitHeaders(err));
-  // A 401 has to say how to authenticate (RFC 9110, 11.6.1).
+  // Required by RFC 9110, 11.6.1.
   if (err.kind === 'unauthenticated') reply.header('www-authenticate', 'Bearer realm="latchkey"');
   if (err.kind === 'unavailable') reply.header('retry-after', RETRY_AFTER_UNAVAILABLE_S);
   return reply
@@ -41,7 +41,7 @@ function toDomainError(err: unknown, request: FastifyRequest): DomainError | und
 
 const WRONG_LENGTH = { path: 'header.content-length', message: 'must be the length of the body' };
 
-/** Errors of Fastify and its plugins: bodies, URLs, and files of the documentation. */
+/** Errors of Fastify and its plugins. */
 function fromFastifyError(err: FastifyError, { routeOptions }: FastifyRequest): DomainError | undefined {
   if (err.code === 'FST_ERR_CTP_BODY_TOO_LARGE') return errors.body_too_large();
   if (err.code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE')
@@ -53,7 +53,7 @@ function fromFastifyError(err: FastifyError, { routeOptions }: FastifyRequest): 
   return fromStatus(err.statusCode);
 }
 
-/** Client errors such as a path out of the documentation's folder, an invalid range or a failed precondition. */
+/** Errors of static files, such as a path outside of the folder or an invalid range. */
 function fromStatus(status = 500): DomainError | undefined {
   if (status === 403 || status === 404) return errors.route_not_found();
   return status >= 400 && status < 500 ? commonErrors.request_malformed() : undefined;

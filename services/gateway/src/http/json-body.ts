@@ -12,8 +12,8 @@ const WELL_FORMED = 'must not have half a surrogate pair';
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 /**
- * Parses a JSON body; an empty one is undefined. Rejects what `JSON.parse` accepts: bytes that are not UTF-8, duplicate
- * properties, a property named `__proto__`, text with half a surrogate pair, and deep nesting.
+ * Parses a JSON body; an empty one is undefined. Unlike `JSON.parse`, rejects duplicate properties,
+ * `__proto__`, lone surrogates, deep nesting and bytes that are not UTF-8.
  *
  * @throws `request_invalid`
  */

@@ -1,17 +1,18 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { errors } from '../errors.ts';
-import type { Route } from '../route/route.ts';
+import type { Route } from '../routing/route.ts';
 
-/** Rejects requests without a route: 405 with `Allow` for a known path, else 404 (decisions 1). */
+/** Rejects requests without a route: 405 with `Allow` for a known path, else 404. */
 export function createNotFoundHandler(routes: readonly Pick<Route, 'method' | 'url'>[]) {
   const methodsByPath = new Map<string, Set<string>>();
   for (const { method, url } of routes) {
     const methods = methodsByPath.get(url) ?? new Set();
-    methods.add(method);
+    methodsByPath.set(url, methods.add(method));
     if (method === 'GET') methods.add('HEAD');
-    methodsByPath.set(url, methods);
   }
-  const patterns = [...methodsByPath].map(([url, methods]) => [toPattern(url), [...methods].join(', ')] as const);
+  const patterns = [...methodsByPath].map(([url, methods]) => {
+    return [new RegExp(`^${url.replace(/:[a-zA-Z]+/g, '[^/]+')}$`), [...methods].join(', ')] as const;
+  });
   return (request: FastifyRequest, reply: FastifyReply): never => {
     const path = pathOf(request.url);
     const known = patterns.find(([pattern]) => pattern.test(path));
@@ -21,7 +22,7 @@ export function createNotFoundHandler(routes: readonly Pick<Route, 'method' | 'u
   };
 }
 
-/** The path of a request's target as the router reads it: targets may be absolute (RFC 9112, 3.2.2) and escaped. */
+/** The path as the router reads it: targets may be absolute (RFC 9112, 3.2.2) and escaped. */
 function pathOf(target: string): string {
   const path = target.replace(/^https?:\/\/[^/?]*/i, '').split(/[?#]/, 1)[0] as string;
   try {
@@ -29,8 +30,4 @@ function pathOf(target: string): string {
   } catch {
     return path;
   }
-}
-
-function toPattern(url: string): RegExp {
-  return new RegExp(`^${url.replace(/:[a-zA-Z]+/g, '[^/]+')}$`);
 }

@@ -3,7 +3,7 @@ import { Gauge, Histogram, isMeasuring, type Observe } from '@latchkey/kit/telem
 import { activeTracer } from '@latchkey/kit/telemetry/tracing';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 
-/** Bounds in seconds: most responses take a few milliseconds, uploads minutes, and calls to a database that is away 2.5 to 5 s. */
+/** In seconds: most responses take milliseconds, uploads minutes, failing calls 2.5 to 5 s. */
 const BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 180];
 
 const durations = new Histogram({
@@ -49,10 +49,7 @@ function measureRequests(app: FastifyInstance, open: ReadonlySet<unknown>): void
   });
 }
 
-/**
- * Begins a trace with each request. A client's own trace is only linked: it must not decide what the sampler keeps, and clients
- * are many.
- */
+/** Starts a trace with each request. A client's own is linked, and does not decide on sampling. */
 function traceRequests(app: FastifyInstance): void {
   const tracer = activeTracer();
   if (!tracer) return;

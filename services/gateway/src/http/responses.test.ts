@@ -76,6 +76,23 @@ describe('an error response', () => {
   });
 });
 
+it('100 Continue is sent to a client with a JSON body once, after the checks of its head', async () => {
+  const begin = async (...lines: string[]) => {
+    const client = await openRawClient(gateway.port);
+    const head = ['POST /api/v1/auth/sign-up HTTP/1.1', 'Host: x', 'Content-Length: 2', 'Expect: 100-continue', ...lines];
+    client.socket.write(`${head.join('\r\n')}\r\n\r\n`);
+    onTestFinished(() => void client.socket.destroy());
+    await eventually(() => client.received() !== '');
+    return client;
+  };
+  const json = 'Content-Type: application/json';
+  expect((await begin(json, 'Origin: https://evil.test')).received()).toMatch(/^HTTP\/1\.1 403 /);
+  const { socket, received } = await begin(json);
+  expect(received()).toBe('HTTP/1.1 100 Continue\r\n\r\n');
+  socket.write('{}');
+  await eventually(() => expect(received()).toMatch(/^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 400 /));
+});
+
 describe('Strict-Transport-Security', () => {
   const HEALTH = 'GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n';
 

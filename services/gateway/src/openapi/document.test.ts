@@ -43,30 +43,9 @@ describe('the OpenAPI document', () => {
         429: ['rate_limit_reached'],
       },
     ],
-    [
-      `post ${UPLOAD_AVATAR}`,
-      {
-        400: ['VALIDATION_ERROR', 'bad_request', 'invalid_file'],
-        408: ['upload_timeout'],
-        409: undefined,
-        413: ['limit_exceeded'],
-      },
-    ],
-    ['get /api/v1/panel/avatar', { 404: ['not_found'] }],
-    ['post /api/v1/auth/sign-in', { 401: ['unauth', 'two_factor_required'], 403: ['csrf_invalid'] }],
+    [`post ${UPLOAD_AVATAR}`, { 408: ['upload_timeout'], 409: undefined, 413: ['limit_exceeded'] }],
     ['post /api/v1/auth/sign-up', { 403: ['csrf_invalid', 'sign_up_closed'], 409: ['account_exists'] }],
-    ['get /api/v1/auth/session', { 403: ['session_required'] }],
-    ['post /api/v1/auth/two-factor/enable', { 403: ['session_required', 'csrf_invalid'], 404: undefined }],
-    [
-      'get /api/v1/auth/oidc/callback',
-      {
-        401: ['unauth', 'two_factor_required'],
-        403: ['csrf_invalid', 'sign_up_closed', 'email_not_verified'],
-        404: undefined,
-        409: ['account_exists'],
-      },
-    ],
-    ['post /api/v1/auth/oidc/link', { 401: expect.arrayContaining(['unauth', 'two_factor_required']), 404: ['not_found'] }],
+    ['get /api/v1/auth/oidc/callback', { 401: ['unauth', 'two_factor_required'], 404: undefined, 409: ['account_exists'] }],
     ['post /api/v1/panel/api-keys', { 403: ['session_required', 'csrf_invalid', 'limit_exceeded'], 404: ['not_found'] }],
     ['get /api/v1/panel/audit-log', { 400: ['VALIDATION_ERROR', 'bad_request'], 404: undefined }],
     ['get /api/v1/panel/get-account-limits', { 400: undefined, 403: ['insufficient_scope'], 404: undefined }],
@@ -78,22 +57,9 @@ describe('the OpenAPI document', () => {
         413: ['VALIDATION_ERROR', 'limit_exceeded'],
       },
     ],
-    [
-      'delete /api/v1/panel/delete-application',
-      { 403: ['insufficient_scope', 'csrf_invalid', 'application_forbidden'], 404: ['not_found'] },
-    ],
   ])('has the codes of %s, the likeliest first', (name, expected) => {
     const codes = codesOf(operationOf(name));
     for (const [status, those] of Object.entries(expected)) expect(codes[status], status).toEqual(those);
-  });
-
-  it('has the errors of uploads for uploads alone', () => {
-    const others = Object.entries(paths).filter(([path]) => ![UPLOAD, UPLOAD_AVATAR, CREATE_APPLICATION].includes(path));
-    for (const [path, operations] of others)
-      for (const codes of Object.values(operations).map(codesOf)) {
-        expect([codes[408], codes[413] ?? ['VALIDATION_ERROR']], path).toEqual([undefined, ['VALIDATION_ERROR']]);
-        expect(codes[400] ?? [], path).not.toContain('invalid_file');
-      }
   });
 
   it('has bytes as bodies, the parameters of an upload, and an empty 304', () => {

@@ -1,4 +1,4 @@
-import { type Route, TAGS } from '../route/route.ts';
+import { type Route, TAGS } from '../routing/route.ts';
 import { ErrorResponses } from './error-responses.ts';
 import { toOperation } from './operation.ts';
 import { SchemaCollection } from './schemas.ts';

@@ -10,19 +10,13 @@ import { AuthenticationService } from '@latchkey/proto/latchkey/identity/v1/auth
 import { OidcService } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
 import { TwoFactorService } from '@latchkey/proto/latchkey/identity/v1/two_factor_pb';
 import { z } from 'zod';
-import { isStateChanging } from '../authentication/cross-site.ts';
+import { isStateChanging } from '../authentication/csrf.ts';
 import { errors } from '../errors.ts';
-import type { Failure, Route } from '../route/route.ts';
+import type { Failure, Route } from '../routing/route.ts';
 
 const SERVICES = [
-  ApplicationService,
-  AvatarService,
-  FileService,
-  AccountService,
-  ApiKeyService,
-  AuthenticationService,
-  OidcService,
-  TwoFactorService,
+  ...[ApplicationService, AvatarService, FileService, AccountService, ApiKeyService],
+  ...[AuthenticationService, OidcService, TwoFactorService],
 ];
 
 /** The errors of the services, by package and reason. */
@@ -34,40 +28,35 @@ const catalogue = new Map(
   ),
 );
 
-/** The errors that a method declares, or the response to a body. Throws Error for a reason that its package does not define. */
-function declaredErrors(failing: DescMethod | DescMessage): DomainError[] {
-  const file = failing.kind === 'rpc' ? failing.parent.file : failing.file;
-  return reasonsOf(failing).map((reason) => {
+/** The declared errors of a method or a response. Throws Error for a reason without definition. */
+function declaredErrors(source: DescMethod | DescMessage): DomainError[] {
+  const file = source.kind === 'rpc' ? source.parent.file : source.file;
+  return reasonsOf(source).map((reason) => {
     const err = catalogue.get(`${file.proto.package}/${reason}`);
-    if (!err) throw new Error(`${failing.name} fails with ${reason}, which is not defined`);
+    if (!err) throw new Error(`${source.name} fails with ${reason}, which is not defined`);
     return err;
   });
 }
 
 /** When a status is sent, and with which codes, the likeliest first. */
-type Meaning = readonly [sentence: string, codes: readonly string[]];
+type Rule = readonly [status: number, sentence: string, ...codes: string[]];
 
-/** What any route may respond (specification 7). */
-const ALWAYS: Readonly<Record<number, Meaning>> = {
-  429: ['A limit is reached; `Retry-After` says for how many seconds.', ['rate_limit_reached']],
-  500: ['An unexpected error; the message has its id.', ['INTERNAL_ERROR']],
-  503: ['A dependency of the service is down; try again after `Retry-After` seconds.', ['INTERNAL_ERROR']],
+const ANY_ROUTE: readonly Rule[] = [
+  [429, 'A limit is reached; `Retry-After` says for how many seconds.', 'rate_limit_reached'],
+  [500, 'An unexpected error; the message has its id.', 'INTERNAL_ERROR'],
+  [503, 'A dependency of the service is down; try again after `Retry-After` seconds.', 'INTERNAL_ERROR'],
+];
+const NOT_JSON = 'The body is not JSON, or is encoded.';
+const WRONG_BYTES = {
+  plain: 'The body is not `application/octet-stream`, or is encoded.',
+  any: 'The `Content-Type` is that of a form, empty or malformed, or the body is encoded.',
 };
-
-const MISMATCH: Meaning = [
-  'The request does not match the schema, or does not fit the resource.',
-  ['VALIDATION_ERROR', 'bad_request'],
-];
-const TOO_LARGE: Meaning = ['The body is over 64 KiB.', ['VALIDATION_ERROR']];
-const NOT_JSON: Meaning = ['The body is not JSON, or is encoded.', ['VALIDATION_ERROR']];
-const NOT_BYTES: Meaning = ['The body is not `application/octet-stream`, or is encoded.', ['VALIDATION_ERROR']];
-const A_FORM: Meaning = [
-  'The `Content-Type` is that of a form, empty or malformed, or the body is encoded.',
-  ['VALIDATION_ERROR'],
-];
 const KEY_REJECTED = ['api_key_invalid', 'api_key_expired', 'api_key_revoked'];
+const NO_SESSION =
+  '`unauth`: the session is missing, not valid or expired. `api_key_…`: the request has an API key, which is not valid.';
+const NO_CREDENTIAL =
+  '`api_key_invalid`: there is neither an API key nor a session, or the key is not valid. `unauth`: the session is not valid or expired.';
 const FORBIDDEN = 'The credential may not do this.';
-
 const DETAILS = { details: [{ path: 'body.name', message: 'must be 6 to 32 characters' }] };
 
 /** The error responses of routes. Collects the codes that they use. */
@@ -76,24 +65,17 @@ export class ErrorResponses {
 
   /** The responses of a route to requests that fail, by status. */
   of(route: Route): Record<string, object> {
-    const found = new Map<number, { readonly sentences: Set<string>; readonly codes: Set<string> }>();
-    const meanings = [
-      ...Object.entries(ALWAYS),
-      ...ofInput(route),
-      ...ofAccess(route),
-      ...(route.failures ?? []).flatMap(ofFailure),
-    ];
-    for (const [key, [sentence, codes]] of meanings) {
-      const status = Number(key);
-      const known = found.get(status) ?? { sentences: new Set(), codes: new Set() };
-      known.sentences.add(sentence);
-      for (const code of codes) {
-        known.codes.add(code);
-        this.#codes.add(code);
-      }
-      found.set(status, known);
+    const found: Record<number, { readonly sentences: Set<string>; readonly codes: Set<string> }> = {};
+    const rules = [...ANY_ROUTE, ...inputRules(route), ...accessRules(route), ...(route.failures ?? []).flatMap(failureRules)];
+    for (const [status, sentence, ...codes] of rules) {
+      found[status] ??= { sentences: new Set(), codes: new Set() };
+      found[status].sentences.add(sentence);
+      for (const code of codes) found[status].codes.add(code);
+      for (const code of codes) this.#codes.add(code);
     }
-    return Object.fromEntries([...found].map(([status, { sentences, codes }]) => [status, toResponse(status, sentences, codes)]));
+    return Object.fromEntries(
+      Object.entries(found).map(([status, { sentences, codes }]) => [status, toResponse(Number(status), sentences, codes)]),
+    );
   }
 
   /** The error envelope with the codes of all routes so far. */
@@ -107,17 +89,11 @@ export class ErrorResponses {
     const code = z
       .enum([...this.#codes])
       .meta({ id: 'ErrorCode', description: 'Stable code of the error. Later releases may add codes.' });
+    const message = { description: 'The error in words, for people.', examples: [exampleMessage('VALIDATION_ERROR')] };
+    const description = 'Which inputs broke which rule. Only with `VALIDATION_ERROR` and `bad_request`.';
+    const details = z.array(detail).max(10).optional().meta({ description });
     return z
-      .object({
-        success: z.literal(false),
-        code,
-        message: z
-          .string()
-          .meta({ description: 'The error in words, for people.', examples: [exampleMessage('VALIDATION_ERROR')] }),
-        details: z.array(detail).max(10).optional().meta({
-          description: 'Which inputs broke which rule. Only with `VALIDATION_ERROR` and `bad_request`.',
-        }),
-      })
+      .object({ success: z.literal(false), code, message: z.string().meta(message), details })
       .meta({ id: 'Error', description: 'The response to every request that fails.' });
   }
 
@@ -146,68 +122,59 @@ function toResponse(status: number, sentences: ReadonlySet<string>, codes: Reado
   };
 }
 
-function ofInput(route: Route): Array<[number, Meaning]> {
-  // A route without a body rejects one.
-  if (route.method === 'GET') return route.query ? [[400, MISMATCH]] : [];
-  if (route.takesBytes)
-    return [
-      [400, MISMATCH],
-      [415, route.ofAnyType ? A_FORM : NOT_BYTES],
-    ];
-  return [
-    [400, MISMATCH],
-    [413, TOO_LARGE],
-    [415, NOT_JSON],
+function inputRules({ method, query, bytesBody }: Route): Rule[] {
+  const mismatch: Rule = [
+    400,
+    'The request does not match the schema, or does not fit the resource.',
+    'VALIDATION_ERROR',
+    'bad_request',
   ];
+  // A route without a body rejects one.
+  if (method === 'GET') return query ? [mismatch] : [];
+  if (bytesBody) return [mismatch, [415, WRONG_BYTES[bytesBody], 'VALIDATION_ERROR']];
+  return [mismatch, [413, 'The body is over 64 KiB.', 'VALIDATION_ERROR'], [415, NOT_JSON, 'VALIDATION_ERROR']];
 }
 
 /** The responses of the gate. */
-function ofAccess({ access, application, method }: Route): Array<[number, Meaning]> {
+function accessRules({ access, application, method }: Route): Rule[] {
   const csrf = isStateChanging(method) ? ['csrf_invalid'] : [];
-  if (access === 'public') return csrf.length > 0 ? [[403, ['A page of another origin sent it.', csrf]]] : [];
-  if (access === 'session') {
-    const session =
-      '`unauth`: the session is missing, not valid or expired. `api_key_…`: the request has an API key, which is not valid.';
+  if (access === 'public') return csrf.map((code) => [403, 'A page of another origin sent it.', code]);
+  if (access === 'session')
     return [
-      [401, [session, ['unauth', ...KEY_REJECTED]]],
-      [403, [FORBIDDEN, ['session_required', ...csrf]]],
+      [401, NO_SESSION, 'unauth', ...KEY_REJECTED],
+      [403, FORBIDDEN, 'session_required', ...csrf],
     ];
-  }
-  const key =
-    '`api_key_invalid`: there is neither an API key nor a session, or the key is not valid. `unauth`: the session is not valid or expired.';
-  const responses: Array<[number, Meaning]> = [
-    [401, [key, [...KEY_REJECTED, 'unauth']]],
-    [403, [FORBIDDEN, ['insufficient_scope', ...csrf, ...(application ? ['application_forbidden'] : [])]]],
+  const forbidden = application ? ['application_forbidden'] : [];
+  return [
+    [401, NO_CREDENTIAL, ...KEY_REJECTED, 'unauth'],
+    [403, FORBIDDEN, 'insufficient_scope', ...csrf, ...forbidden],
+    ...(application ? [[404, 'Not found for this account.', 'not_found'] as const] : []),
   ];
-  return application ? [...responses, [404, ['Not found for this account.', ['not_found']]]] : responses;
 }
 
-/** What a failure adds to the responses. The gateway validates the input of services, so their `malformed` errors do not occur. */
-function ofFailure(failure: Failure): Array<[number, Meaning]> {
+/** The gateway validates the input of services, so their `malformed` errors do not occur. */
+function failureRules(failure: Failure): Rule[] {
   const declared = typeof failure === 'string' ? [errors[failure]()] : declaredErrors(failure);
   return declared
-    .filter(({ kind, httpStatus }) => kind !== 'malformed' && !(httpStatus in ALWAYS))
-    .map(({ httpStatus, message, code }) => [httpStatus, [`${message.replace(/[.]$/, '')}.`, [code]]]);
+    .filter(({ kind, httpStatus }) => kind !== 'malformed' && !ANY_ROUTE.some(([status]) => status === httpStatus))
+    .map(({ httpStatus, message, code }) => [httpStatus, `${message.replace(/[.]$/, '')}.`, code]);
 }
+
+const toHeader = (description: string, example: string) => ({ description, schema: { type: 'string' }, example });
 
 const RETRY_AFTER = {
   'Retry-After': { description: 'Seconds until the request may be tried again.', schema: { type: 'integer' }, example: 30 },
 };
 
-/** Headers of responses to requests that may be tried again (decisions 3). */
+/** Headers of responses to requests that may be tried again. */
 const HEADERS: Readonly<Record<number, object>> = {
   429: {
     ...RETRY_AFTER,
-    RateLimit: {
-      description: 'The limit that rejected the request: what is left (`r`), and the seconds until it is reset (`t`).',
-      schema: { type: 'string' },
-      example: '"ip";r=0;t=30',
-    },
-    'RateLimit-Policy': {
-      description: 'The quota (`q`) of that limit, and its window in seconds (`w`).',
-      schema: { type: 'string' },
-      example: '"ip";q=600;w=60',
-    },
+    RateLimit: toHeader(
+      'The limit that rejected the request: what is left (`r`), and the seconds until it is reset (`t`).',
+      '"ip";r=0;t=30',
+    ),
+    'RateLimit-Policy': toHeader('The quota (`q`) of that limit, and its window in seconds (`w`).', '"ip";q=600;w=60'),
   },
   503: RETRY_AFTER,
 };

@@ -1,9 +1,8 @@
 import { z } from 'zod';
 
-/** A JSON schema, as OpenAPI 3.1 has it. */
 export type JsonSchema = Record<string, unknown>;
 
-/** Converts Zod schemas to JSON schemas. A schema with an `id` becomes a component, and every use of it a reference. */
+/** Converts Zod schemas to JSON schemas. One with an `id` becomes a component. */
 export class SchemaCollection {
   readonly components: Record<string, JsonSchema> = {};
 
@@ -19,19 +18,17 @@ export class SchemaCollection {
       properties: { schema: JsonSchema };
       $defs?: Record<string, JsonSchema>;
     };
-    for (const [id, component] of Object.entries($defs)) this.#addComponent(id, component);
+    for (const [id, component] of Object.entries($defs)) {
+      const known = this.components[id];
+      if (known && JSON.stringify(known) !== JSON.stringify(component)) throw new Error(`Two schemas have the id ${id}`);
+      this.components[id] = component;
+    }
     return properties.schema;
-  }
-
-  #addComponent(id: string, component: JsonSchema): void {
-    const known = this.components[id];
-    if (known && JSON.stringify(known) !== JSON.stringify(component)) throw new Error(`Two schemas have the id ${id}`);
-    this.components[id] = component;
   }
 }
 
 function override({ zodSchema, jsonSchema }: { zodSchema: z.core.$ZodType; jsonSchema: JsonSchema }): void {
-  // Zod drops the examples of transformed values, since they may be input or output. Ours are always input.
+  // Zod drops the examples of transformed values. Ours are always inputs.
   const { examples } = z.globalRegistry.get(zodSchema) ?? {};
   if (examples) jsonSchema.examples = examples;
   if (jsonSchema.type !== 'integer') return;

@@ -1,7 +1,7 @@
 import swagger from '@fastify/swagger';
 import swaggerUi from '@fastify/swagger-ui';
 import type { FastifyInstance } from 'fastify';
-import type { Route } from '../route/route.ts';
+import type { Route } from '../routing/route.ts';
 import { toOpenApiDocument } from './document.ts';
 
 /** The page, and all that it loads and calls, is of this origin. */

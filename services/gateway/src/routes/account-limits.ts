@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import type { Clients } from '../clients.ts';
-import { defineRoute, type Route } from '../route/route.ts';
+import type { RouteContext } from '../routing/context.ts';
+import { defineRoute } from '../routing/route.ts';
 
 const amount = z
   .object({
@@ -15,14 +15,9 @@ const amount = z
 /** The only plan of a self-hosted installation. */
 const PLAN_NAME = 'Self-hosted';
 
-/** Usage and limits of an account. */
-export function accountLimitsRoute({ apiKeys, applications, files }: Clients): Route {
-  return defineRoute({
-    method: 'GET',
-    url: '/api/v1/panel/get-account-limits',
+export const accountLimitsRoutes = ({ clients: { apiKeys, applications, files } }: RouteContext) => [
+  defineRoute('GET /api/v1/panel/get-account-limits', 'account:read', {
     operationId: 'getAccountLimits',
-    access: 'account:read',
-    tag: 'Accounts',
     summary: 'Get the limits of the account',
     description: [
       'What the account uses now, and its limits. Storage is the charged size of its files: of each its whole MiB, rounded down, at least 1.',
@@ -52,8 +47,8 @@ export function accountLimitsRoute({ apiKeys, applications, files }: Clients): R
         apiKeyCount: toAmount(ofApiKeys.activeCount, ofApiKeys.activeCountMax),
       };
     },
-  });
-}
+  }),
+];
 
 function toAmount(current: bigint, max: bigint | undefined) {
   return { currentValue: Number(current), maxValue: max === undefined ? null : Number(max) };

@@ -1,13 +1,11 @@
-import { type Timestamp, timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { SCOPES } from '@latchkey/kit/validation/scopes';
 import { type ApiKey, ApiKeyService } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
 import { z } from 'zod';
-import { SCOPES } from '../authentication/principal.ts';
-import type { Clients } from '../clients.ts';
-import type { Limits } from '../limit/limits.ts';
-import { defineRoute, type Route } from '../route/route.ts';
-import { applicationId, EXAMPLE_IDS, idOf, nameText, timestamp } from './schemas.ts';
+import type { RouteContext } from '../routing/context.ts';
+import { defineRoute } from '../routing/route.ts';
+import { applicationId, EXAMPLE_IDS, idOf, nameText, timestamp, toIsoOrNull } from '../routing/schemas.ts';
 
-const TAG = 'API keys';
 const URL = '/api/v1/panel/api-keys';
 
 const unique = (list: readonly unknown[]) => new Set(list).size === list.length;
@@ -79,15 +77,10 @@ const createdApiKey = z
 
 const params = z.object({ id: idOf('apiKey', 'Id of the key, from `listApiKeys`.') });
 
-/** Management API keys (decisions 5). */
-export function apiKeyRoutes({ apiKeys }: Clients, limits: Limits): Route[] {
+export function apiKeyRoutes({ clients: { apiKeys }, limits }: RouteContext) {
   return [
-    defineRoute({
-      method: 'GET',
-      url: URL,
+    defineRoute(`GET ${URL}`, 'session', {
       operationId: 'listApiKeys',
-      access: 'session',
-      tag: TAG,
       summary: 'List management API keys',
       data: z.array(apiKey),
       message: 'Successfully fetched API keys.',
@@ -102,12 +95,8 @@ export function apiKeyRoutes({ apiKeys }: Clients, limits: Limits): Route[] {
         return all;
       },
     }),
-    defineRoute({
-      method: 'POST',
-      url: URL,
+    defineRoute(`POST ${URL}`, 'session', {
       operationId: 'createApiKey',
-      access: 'session',
-      tag: TAG,
       summary: 'Create a management API key',
       description:
         '`plaintextKey` is shown once. `applicationIds` is required when `allApplications` is false, else absent or empty. ' +
@@ -134,12 +123,8 @@ export function apiKeyRoutes({ apiKeys }: Clients, limits: Limits): Route[] {
         return { ...toRecord(created.apiKey as ApiKey), plaintextKey: created.plaintextKey };
       },
     }),
-    defineRoute({
-      method: 'PATCH',
-      url: `${URL}/:id`,
+    defineRoute(`PATCH ${URL}/:id`, 'session', {
       operationId: 'updateApiKey',
-      access: 'session',
-      tag: TAG,
       summary: 'Change a management API key',
       description: 'Changes the given properties. A narrowed key is rejected from the next request on.',
       params,
@@ -161,12 +146,8 @@ export function apiKeyRoutes({ apiKeys }: Clients, limits: Limits): Route[] {
         return toRecord(updated.apiKey as ApiKey);
       },
     }),
-    defineRoute({
-      method: 'POST',
-      url: `${URL}/:id/revoke`,
+    defineRoute(`POST ${URL}/:id/revoke`, 'session', {
       operationId: 'revokeApiKey',
-      access: 'session',
-      tag: TAG,
       summary: 'Revoke a management API key',
       description: 'The key is rejected from the next request on. Revoking it again changes nothing.',
       params,
@@ -187,22 +168,15 @@ function toExpiry(expiresAt: Date | null | undefined) {
   return { case: 'expiresAt' as const, value: timestampFromDate(expiresAt) };
 }
 
-const isoOrNull = (time: Timestamp | undefined) => (time ? timestampDate(time).toISOString() : null);
-
 function toRecord(key: ApiKey) {
+  const { id, name, publicId, keyLast4, scopes, allApplications, applicationIds, lastUsedIp = null } = key;
   return {
-    id: key.id,
-    name: key.name,
-    publicId: key.publicId,
-    keyLast4: key.keyLast4,
-    scopes: key.scopes,
-    allApplications: key.allApplications,
-    applicationIds: key.applicationIds,
-    expiresAt: isoOrNull(key.expiresAt),
-    revokedAt: isoOrNull(key.revokedAt),
-    lastUsedAt: isoOrNull(key.lastUsedAt),
-    lastUsedIp: key.lastUsedIp ?? null,
-    createdAt: isoOrNull(key.createdAt),
-    updatedAt: isoOrNull(key.updatedAt),
+    ...{ id, name, publicId, keyLast4, scopes, allApplications, applicationIds },
+    expiresAt: toIsoOrNull(key.expiresAt),
+    revokedAt: toIsoOrNull(key.revokedAt),
+    lastUsedAt: toIsoOrNull(key.lastUsedAt),
+    lastUsedIp,
+    createdAt: toIsoOrNull(key.createdAt),
+    updatedAt: toIsoOrNull(key.updatedAt),
   };
 }

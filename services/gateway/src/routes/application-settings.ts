@@ -6,19 +6,16 @@ import {
   RuntimeKeyType,
 } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { z } from 'zod';
-import type { Clients } from '../clients.ts';
-import { setLimitHeaders, tighter, toLimitState } from '../limit/limits.ts';
-import { defineRoute, type Route } from '../route/route.ts';
-import { applicationQuery } from './schemas.ts';
+import { setLimitHeaders, tighter, toLimitState } from '../rate-limit/rate-limits.ts';
+import type { RouteContext } from '../routing/context.ts';
+import { defineRoute } from '../routing/route.ts';
 
 const HOUR_MS = 3_600_000;
-
-const TAG = 'Application settings';
 
 /** Path of the settings of an application. */
 export const SETTINGS_URL = '/api/v1/panel/get-application-settings';
 
-/** Each setting by its name in this interface: the field of the protocol, and the schema of its value. */
+/** Each setting by its name in this interface: its field of the protocol, and its schema. */
 const SETTINGS = {
   applicationLicenseRequiresClientId: { field: 'licenseRequiresClientId', schema: z.boolean() },
   applicationUserRequiresClientId: { field: 'userRequiresClientId', schema: z.boolean() },
@@ -46,18 +43,12 @@ function toJson(found: ApplicationSettings): object {
   return Object.fromEntries(NAMES.map((name) => [name, values[SETTINGS[name].field]]));
 }
 
-/** Settings and runtime keys of an application (specification 4.1). */
-export function applicationSettingRoutes({ applications }: Clients): Route[] {
+export function applicationSettingRoutes({ clients: { applications } }: RouteContext) {
   return [
-    defineRoute({
-      method: 'GET',
-      url: SETTINGS_URL,
+    defineRoute(`GET ${SETTINGS_URL}`, 'applications:read', {
       operationId: 'getApplicationSettings',
-      access: 'applications:read',
       application: 'query',
-      tag: TAG,
       summary: 'Get the settings of an application',
-      query: applicationQuery,
       data: settings,
       message: 'Successfully fetched application settings',
       failures: [ApplicationService.method.getApplicationSettings],
@@ -66,19 +57,14 @@ export function applicationSettingRoutes({ applications }: Clients): Route[] {
         return toJson(found.settings as ApplicationSettings);
       },
     }),
-    defineRoute({
-      method: 'PATCH',
-      url: '/api/v1/panel/update-application-settings',
+    defineRoute('PATCH /api/v1/panel/update-application-settings', 'applications:update', {
       operationId: 'updateApplicationSettings',
-      access: 'applications:update',
       application: 'query',
-      tag: TAG,
       summary: 'Set one setting of an application',
       description: [
         '`value` is a boolean for the three Requires fields, text of 1 to 64 characters for `version`, and `online` or `paused` for `status`.',
         'Live clients are notified of a new `version` and a new `status`. Setting the current value changes and notifies nothing.',
       ].join(' '),
-      query: applicationQuery,
       body: z.strictObject({ field: z.enum(NAMES), value: z.union([z.boolean(), z.string()]) }),
       examples: {
         pause: { field: 'status', value: 'paused' },
@@ -93,17 +79,12 @@ export function applicationSettingRoutes({ applications }: Clients): Route[] {
         await applications.updateApplicationSetting({ ...application, field: fieldNameOf(field), value: typed });
       },
     }),
-    defineRoute({
-      method: 'PATCH',
-      url: '/api/v1/panel/update-api-keys',
+    defineRoute('PATCH /api/v1/panel/update-api-keys', 'applications:update', {
       operationId: 'rotateRuntimeKey',
-      access: 'applications:update',
       application: 'query',
-      tag: TAG,
       summary: 'Rotate a runtime key of an application',
       description:
         'The old key is rejected from then on, and connections opened with an old socket key are closed. Two rotations an hour for each application, both types together.',
-      query: applicationQuery,
       body: z.strictObject({ type: z.enum(['socketKey', 'httpKey']) }),
       examples: { socketKey: { type: 'socketKey' }, httpKey: { type: 'httpKey' } },
       message: 'Successfully update api key',

@@ -1,4 +1,3 @@
-import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
 import { CallQueue } from '@latchkey/kit/process/call-queue';
 import { type Application, ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { TwoFactorService } from '@latchkey/proto/latchkey/identity/v1/two_factor_pb';
@@ -6,13 +5,12 @@ import { z } from 'zod';
 import type { Principal } from '../authentication/principal.ts';
 import type { Clients } from '../clients.ts';
 import { errors } from '../errors.ts';
-import { type Limit, limitReached, toLimitState } from '../limit/limits.ts';
-import { checkOwned } from '../route/application.ts';
-import { defineRoute, type Route } from '../route/route.ts';
+import { type Limit, limitReached, toLimitState } from '../rate-limit/rate-limits.ts';
+import { checkOwned } from '../routing/application.ts';
+import type { RouteContext } from '../routing/context.ts';
+import { defineRoute } from '../routing/route.ts';
+import { applicationId, EXAMPLE_IDS, idOf, nameText, timestamp, toIso } from '../routing/schemas.ts';
 import { SETTINGS_URL } from './application-settings.ts';
-import { applicationId, EXAMPLE_IDS, idOf, nameText, timestamp } from './schemas.ts';
-
-const TAG = 'Applications';
 
 const runtimeKeys = z
   .object({
@@ -46,16 +44,11 @@ function createListQueue(): CallQueue {
   );
 }
 
-/** Listing, creating and deleting applications (specification 4.1). */
-export function applicationRoutes(clients: Clients): Route[] {
+export function applicationRoutes({ clients }: RouteContext) {
   const lists = createListQueue();
   return [
-    defineRoute({
-      method: 'GET',
-      url: '/api/v1/panel/get-applications',
+    defineRoute('GET /api/v1/panel/get-applications', 'applications:read', {
       operationId: 'listApplications',
-      access: 'applications:read',
-      tag: TAG,
       summary: 'List applications',
       description: [
         'All applications of the account, oldest first; for a restricted key, only those it may use.',
@@ -68,12 +61,8 @@ export function applicationRoutes(clients: Clients): Route[] {
         return lists.run(principal.accountId, () => listAll(clients, principal));
       },
     }),
-    defineRoute({
-      method: 'POST',
-      url: '/api/v1/panel/create-application',
+    defineRoute('POST /api/v1/panel/create-application', 'applications:create', {
       operationId: 'createApplication',
-      access: 'applications:create',
-      tag: TAG,
       summary: 'Create an application',
       description:
         'The key must have access to all applications. A new application is online, with version `1.0` and both runtime keys.',
@@ -95,13 +84,9 @@ export function applicationRoutes(clients: Clients): Route[] {
         reply.header('location', `${SETTINGS_URL}?applicationId=${applicationId}`);
       },
     }),
-    defineRoute({
-      method: 'DELETE',
-      url: '/api/v1/panel/delete-application',
+    defineRoute('DELETE /api/v1/panel/delete-application', 'applications:delete', {
       operationId: 'deleteApplication',
-      access: 'applications:delete',
       application: 'body',
-      tag: TAG,
       summary: 'Delete an application',
       description: [
         'The application is gone immediately; its live clients are notified and disconnected.',
@@ -126,7 +111,7 @@ export function applicationRoutes(clients: Clients): Route[] {
   ];
 }
 
-/** One call for up to 1,000 applications; an account with more takes one for each further thousand. */
+/** One call per 1,000 applications. */
 async function listAll(clients: Clients, principal: Principal) {
   const filter = principal.allApplications ? {} : { filter: { applicationIds: [...principal.applicationIds] } };
   const all: unknown[] = [];
@@ -141,5 +126,5 @@ async function listAll(clients: Clients, principal: Principal) {
 
 function toJson({ id, name, runtimeKeys }: Application) {
   const { socketKey = '', httpKey = '', updatedAt } = runtimeKeys ?? {};
-  return { id, name, applicationApiKeys: { socketKey, httpKey, updatedAt: timestampDate(updatedAt as Timestamp).toISOString() } };
+  return { id, name, applicationApiKeys: { socketKey, httpKey, updatedAt: toIso(updatedAt) } };
 }

@@ -1,11 +1,11 @@
-import { type KeyObject, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { ActorKind, type ListAuditEntriesRequest } from '@latchkey/proto/latchkey/audit/v1/audit_pb';
 import { PrincipalKind } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
 import { beforeEach, describe, expect, it } from 'vitest';
+import { CursorSigner } from '../cursor/cursor-signer.ts';
 import { toKey, useTestGateway } from '../testing/test-gateway.ts';
-import { parseCursor, toCursor, toCursorKey } from './audit-cursor.ts';
 
 const ACCOUNT_ID = randomUUID();
 const SERVICES = ['identity', 'apps', 'files'] as const;
@@ -34,8 +34,8 @@ const auditLog = (service: Service) => ({
     asked.push([service, request]);
     if (failures[service]) throw failures[service];
     const { before, limit } = request;
-    const place = before?.at && { atMs: timestampMs(before.at), id: before.id };
-    const older = held[service].filter((entry) => !place || newestFirst(place, entry) < 0).sort(newestFirst);
+    const position = before?.at && { atMs: timestampMs(before.at), id: before.id };
+    const older = held[service].filter((entry) => !position || newestFirst(position, entry) < 0).sort(newestFirst);
     const entries = older.slice(0, limit).map(({ id, atMs }) => ({
       id,
       at: timestampFromMs(atMs),
@@ -151,11 +151,11 @@ describe('a cursor', () => {
   });
 
   it('is valid for gateways before and after a change of their credential', () => {
-    const [older, newer, other] = ['older', 'newer', 'other'].map(toCursorKey) as [KeyObject, KeyObject, KeyObject];
-    const place = { atMs: 5, id };
-    const cursor = toCursor([newer, older], ACCOUNT_ID, place);
-    for (const keys of [[newer, older], [older, newer], [newer]]) expect(parseCursor(keys, ACCOUNT_ID, cursor)).toEqual(place);
-    expect(() => parseCursor([older, other], ACCOUNT_ID, cursor)).toThrow('Invalid cursor');
+    const position = { atMs: 5, id };
+    const cursor = new CursorSigner(['newer', 'older']).sign(ACCOUNT_ID, position);
+    const parse = (...secrets: string[]) => new CursorSigner(secrets).parse(ACCOUNT_ID, cursor);
+    for (const secrets of [['newer', 'older'], ['older', 'newer'], ['newer']]) expect(parse(...secrets)).toEqual(position);
+    expect(() => parse('older', 'other')).toThrow('Invalid cursor');
   });
 
   it.each<readonly [string, (cursor: string) => string]>([
@@ -163,7 +163,7 @@ describe('a cursor', () => {
     ['of something else', () => 'x'],
     ['without a signature', (cursor) => cursor.slice(0, cursor.lastIndexOf('.'))],
     ['with a made-up signature', (cursor) => `${cursor.slice(0, -22)}${'A'.repeat(22)}`],
-    ['with the signature of another place', (cursor) => `2.${id}${cursor.slice(cursor.lastIndexOf('.'))}`],
+    ['with the signature of another position', (cursor) => `2.${id}${cursor.slice(cursor.lastIndexOf('.'))}`],
     ['with another time', (cursor) => `1${cursor}`],
     ['with an id in capitals', (cursor) => cursor.replace(/[a-f](?=[^.]*\.[^.]*$)/, (letter) => letter.toUpperCase())],
     ['with a signature in another alphabet', (cursor) => cursor.replace(/[^.]*$/, (mac) => mac.replace(/[-_]|.$/, '+'))],

@@ -1,11 +1,10 @@
-import { timestampDate, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
+import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import { ActorKind, type AuditEntry } from '@latchkey/proto/latchkey/audit/v1/audit_pb';
 import { z } from 'zod';
-import type { Clients } from '../clients.ts';
-import { defineRoute, type Route } from '../route/route.ts';
+import type { RouteContext } from '../routing/context.ts';
+import { defineRoute } from '../routing/route.ts';
+import { anyText, EXAMPLE_IDS, idText, timestamp, toIso } from '../routing/schemas.ts';
 import { toSettingName } from './application-settings.ts';
-import { type CursorKeys, parseCursor, toCursor } from './audit-cursor.ts';
-import { anyText, EXAMPLE_IDS, idText, timestamp } from './schemas.ts';
 
 const LIMIT_MAX = 100;
 const LIMIT_DEFAULT = 50;
@@ -55,7 +54,7 @@ const entry = z
     actor: z.object({
       kind: z.enum(ACTOR_KINDS).meta({
         description:
-          'What it was done with: `operator` is a command of whoever runs the service, `service` the service by itself, `anonymous` somebody who had shown no credential.',
+          'What it was done with: `operator` is a command of the operator, `service` is the service itself, `anonymous` is a client without a credential.',
       }),
       credentialId: z.string().nullable().meta({ description: 'Id of the API key, or of the session.' }),
       address: z.string().nullable().meta({ description: 'IP address of the client.' }),
@@ -69,18 +68,10 @@ const entry = z
   })
   .meta({ id: 'AuditEntry' });
 
-/**
- * The audit log of an account, which is that of each service in one order.
- *
- * @param cursorKeys sign cursors; the first is used for new ones
- */
-export function auditLogRoute({ auditLogs }: Pick<Clients, 'auditLogs'>, cursorKeys: CursorKeys): Route {
-  return defineRoute({
-    method: 'GET',
-    url: '/api/v1/panel/audit-log',
+/** Merges the audit logs of the services. */
+export const auditLogRoutes = ({ clients: { auditLogs }, cursors }: RouteContext) => [
+  defineRoute('GET /api/v1/panel/audit-log', 'session', {
     operationId: 'listAuditEntries',
-    access: 'session',
-    tag: 'Accounts',
     summary: 'List what was done in the account',
     description: [
       'Who did what, when, from where and with which credential; newest first. `nextCursor` is null on the last page.',
@@ -91,26 +82,26 @@ export function auditLogRoute({ auditLogs }: Pick<Clients, 'auditLogs'>, cursorK
     message: 'Successfully fetched audit log',
     handle: async ({ principal: { accountId }, query: asked }) => {
       const size = asked.limit ?? LIMIT_DEFAULT;
-      const place = asked.cursor === undefined ? undefined : parseCursor(cursorKeys, accountId, asked.cursor);
-      const before = place && { before: { at: timestampFromMs(place.atMs), id: place.id } };
+      const after = asked.cursor === undefined ? undefined : cursors.parse(accountId, asked.cursor);
+      const before = after && { before: { at: timestampFromMs(after.atMs), id: after.id } };
       const request = { accountId, limit: size, filter: toFilter(asked), ...before };
       const pages = await Promise.all(auditLogs.map((log) => log.listAuditEntries(request)));
       const all = pages.flatMap((page) => page.entries).sort(newestFirst);
       const entries = all.slice(0, size);
       const last = entries.at(-1);
       const hasMore = all.length > size || pages.some((page) => page.hasMore);
-      const nextCursor = last && hasMore ? toCursor(cursorKeys, accountId, { atMs: msOf(last), id: last.id }) : null;
+      const nextCursor = last && hasMore ? cursors.sign(accountId, { atMs: msOf(last), id: last.id }) : null;
       return { entries: entries.map(toJson), nextCursor };
     },
-  });
-}
+  }),
+];
 
 function toFilter({ applicationId, action }: z.output<typeof query>) {
   if (applicationId !== undefined) return { case: 'applicationId' as const, value: applicationId };
   return action === undefined ? { case: undefined } : { case: 'action' as const, value: action };
 }
 
-/** The order of each service's page. Ids are in lower case, where the order of text is that of their bytes. */
+/** The order of each service's page. Ids are in lower case, so texts sort like their bytes. */
 function newestFirst(a: AuditEntry, b: AuditEntry): number {
   return msOf(b) - msOf(a) || (a.id < b.id ? 1 : -1);
 }
@@ -120,7 +111,7 @@ const msOf = ({ at }: AuditEntry) => (at ? timestampMs(at) : 0);
 function toJson(found: AuditEntry) {
   return {
     id: found.id,
-    at: timestampDate(found.at ?? timestampFromMs(0)).toISOString(),
+    at: toIso(found.at),
     action: found.action,
     actor: {
       kind: ActorKind[found.actorKind].toLowerCase(),

@@ -1,28 +1,20 @@
-import type { IncomingMessage } from 'node:http';
-import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
 import { fromConnectError } from '@latchkey/kit/errors/errors';
 import { Counter } from '@latchkey/kit/telemetry/metrics';
 import { hasLength } from '@latchkey/kit/validation/text';
 import {
   type Account,
   AccountService,
-  type Session,
   type SignInResponse,
   type SignUpResponse,
 } from '@latchkey/proto/latchkey/identity/v1/account_pb';
-import { stringifySetCookie } from 'cookie';
+import type { OidcSignedIn } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
 import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
-import { readCredential, SESSION_COOKIE } from '../authentication/credential.ts';
-import type { SignInFailures } from '../authentication/sign-in-failures.ts';
-import type { Clients } from '../clients.ts';
-import type { Limits } from '../limit/limits.ts';
-import { defineRoute, type Route } from '../route/route.ts';
+import { readSessionToken } from '../authentication/credential.ts';
+import type { RouteContext } from '../routing/context.ts';
+import { defineRoute } from '../routing/route.ts';
+import { idOf, nonEmptyText, timestamp, toIso, twoFactorCode } from '../routing/schemas.ts';
 import { avatarUrlOf } from './avatar.ts';
-import { countFailures } from './password.ts';
-import { idOf, nonEmptyText, timestamp, twoFactorCode } from './schemas.ts';
-
-const TAG = 'Accounts';
 
 const failures = new Counter({
   name: 'latchkey_sign_in_failures_total',
@@ -68,27 +60,12 @@ const signInBody = z.strictObject({
     .meta({ description: 'Code of the second factor or a recovery code, for accounts that have one; ignored for others.' }),
 });
 
-export interface AuthRouteOptions {
-  readonly clients: Clients;
-  readonly limits: Limits;
-  readonly signInFailures: SignInFailures;
-  /** Whether the session cookie is for HTTPS only. */
-  readonly secureCookie: boolean;
-}
-
-/** Sign-up, sign-in, sign-out and the session (decisions 4). */
-export function authRoutes({ clients, limits, signInFailures, secureCookie }: AuthRouteOptions): Route[] {
-  const open = (reply: FastifyReply, opened: SignUpResponse | SignInResponse) => {
-    setSessionCookie(reply, secureCookie, opened.session as Session);
-    return { account: toAccount(opened.account as Account), csrfToken: opened.session?.csrfToken };
-  };
+/** Sign-up, sign-in, sign-out and the session. */
+export function authRoutes(context: RouteContext) {
+  const { clients, limits, signInFailures, cookies } = context;
   return [
-    defineRoute({
-      method: 'POST',
-      url: '/api/v1/auth/sign-up',
+    defineRoute('POST /api/v1/auth/sign-up', 'public', {
       operationId: 'signUp',
-      access: 'public',
-      tag: TAG,
       summary: 'Create an account',
       description: 'Opens a session: the response sets the session cookie.',
       limit: { limit: limits.signUp, per: 'ip' },
@@ -99,18 +76,12 @@ export function authRoutes({ clients, limits, signInFailures, secureCookie }: Au
       failures: [AccountService.method.signUp],
       message: 'Signed up.',
       handle: async ({ body, raw, clientIp, reply }) => {
-        const request = { ...body, previousSessionToken: sessionTokenOf(raw) };
-        const opened = await clients.accounts.signUp(request);
-        await signInFailures.remember(body.email, clientIp);
-        return open(reply, opened);
+        const opened = await clients.accounts.signUp({ ...body, previousSessionToken: readSessionToken(raw) });
+        return openSession(context, { reply, clientIp }, opened, body.email);
       },
     }),
-    defineRoute({
-      method: 'POST',
-      url: '/api/v1/auth/sign-in',
+    defineRoute('POST /api/v1/auth/sign-in', 'public', {
       operationId: 'signIn',
-      access: 'public',
-      tag: TAG,
       summary: 'Sign in',
       description: [
         'Opens a session: the response sets the session cookie. A wrong email and a wrong password get the same response.',
@@ -125,85 +96,64 @@ export function authRoutes({ clients, limits, signInFailures, secureCookie }: Au
       failures: [AccountService.method.signIn],
       message: 'Signed in.',
       handle: async ({ body, raw, clientIp, reply }) => {
-        const request = { ...body, previousSessionToken: sessionTokenOf(raw) };
-        const opened = await countFailures(signInFailures, { email: body.email, clientIp }, () =>
+        const request = { ...body, previousSessionToken: readSessionToken(raw) };
+        const opened = await signInFailures.count(body.email, clientIp, () =>
           clients.accounts.signIn(request).catch((err) => {
             failures.add(1, fromConnectError(err)?.reason ?? 'unavailable');
             throw err;
           }),
         );
-        await signInFailures.remember(body.email, clientIp);
-        return open(reply, opened);
+        return openSession(context, { reply, clientIp }, opened, body.email);
       },
     }),
-    defineRoute({
-      method: 'POST',
-      url: '/api/v1/auth/sign-out',
+    defineRoute('POST /api/v1/auth/sign-out', 'session', {
       operationId: 'signOut',
-      access: 'session',
-      tag: TAG,
       summary: 'Sign out',
       message: 'Signed out.',
       handle: async ({ principal, reply }) => {
         await clients.accounts.signOut({ accountId: principal.accountId, sessionId: principal.credentialId });
-        setSessionCookie(reply, secureCookie, undefined);
+        cookies.clear(reply, 'session');
       },
     }),
-    defineRoute({
-      method: 'POST',
-      url: '/api/v1/auth/sign-out-everywhere',
+    defineRoute('POST /api/v1/auth/sign-out-everywhere', 'session', {
       operationId: 'signOutEverywhere',
-      access: 'session',
-      tag: TAG,
       summary: 'Sign out everywhere',
       description: 'Ends every session of the account, this one too. Management keys stay.',
       message: 'Signed out everywhere.',
       handle: async ({ principal, reply }) => {
         await clients.accounts.signOutEverywhere({ accountId: principal.accountId });
-        setSessionCookie(reply, secureCookie, undefined);
+        cookies.clear(reply, 'session');
       },
     }),
-    defineRoute({
-      method: 'GET',
-      url: '/api/v1/auth/session',
+    defineRoute('GET /api/v1/auth/session', 'session', {
       operationId: 'getSession',
-      access: 'session',
-      tag: TAG,
       summary: 'Get the session',
       data: session,
       message: 'Successfully fetched session.',
       handle: async ({ principal }) => {
         const found = await clients.accounts.getAccount({ accountId: principal.accountId });
-        return { account: toAccount(found.account as Account), csrfToken: principal.csrfToken };
+        return { account: toAccount(found.account), csrfToken: principal.csrfToken };
       },
     }),
   ];
 }
 
-/** The session token of a request that gets a new one; empty for none. */
-export function sessionTokenOf(req: IncomingMessage): string {
-  const credential = readCredential(req);
-  return credential.kind === 'session' ? credential.text : '';
+/** Sets the cookie of a new session, and makes the client's network a known one of the account. */
+export async function openSession(
+  { cookies, signInFailures }: RouteContext,
+  { reply, clientIp }: { readonly reply: FastifyReply; readonly clientIp: string },
+  opened: SignUpResponse | SignInResponse | OidcSignedIn,
+  email: string,
+) {
+  const { token = '', csrfToken, expiresAt } = opened.session ?? {};
+  await signInFailures.remember(email, clientIp);
+  cookies.set(reply, 'session', token, expiresAt);
+  return { account: toAccount(opened.account), csrfToken };
 }
 
-/** Sets the cookie of a session for its absolute lifetime, or clears it. */
-export function setSessionCookie(reply: FastifyReply, secure: boolean, opened: Session | undefined): void {
-  const seconds = opened ? Math.round((timestampDate(opened.expiresAt as Timestamp).getTime() - Date.now()) / 1000) : 0;
-  const cookie = {
-    name: SESSION_COOKIE,
-    value: opened?.token ?? '',
-    httpOnly: true,
-    sameSite: 'lax' as const,
-    path: '/',
-    secure,
-    maxAge: Math.max(0, seconds),
-  };
-  reply.header('set-cookie', stringifySetCookie(cookie));
-}
-
-/** An account as this interface shows it. */
-export function toAccount({ id, username, email, avatarId, pictureUrl, twoFactorEnabled, createdAt }: Account) {
-  const createdAtText = timestampDate(createdAt as Timestamp).toISOString();
-  const avatarUrl = avatarId === undefined ? (pictureUrl ?? null) : avatarUrlOf(avatarId);
-  return { id, username, email, avatarUrl, twoFactorEnabled, createdAt: createdAtText };
+/** An account as clients get it. */
+export function toAccount(account: Account | undefined) {
+  const { id, username, email, avatarId, pictureUrl = null, twoFactorEnabled, createdAt } = account as Account;
+  const avatarUrl = avatarId === undefined ? pictureUrl : avatarUrlOf(avatarId);
+  return { id, username, email, avatarUrl, twoFactorEnabled, createdAt: toIso(createdAt) };
 }

@@ -2,24 +2,21 @@ import { networkOf } from '@latchkey/kit/http/client-ip';
 import { AvatarService, UploadAvatarResponseSchema } from '@latchkey/proto/latchkey/files/v1/avatar_pb';
 import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
-import type { Clients } from '../clients.ts';
 import { errors } from '../errors.ts';
-import type { FilesDataPath } from '../files-data-path.ts';
 import { announcedByteSize, sendContinue } from '../http/bytes-body.ts';
-import type { Limits } from '../limit/limits.ts';
 import { formatRequestActor } from '../request-context.ts';
-import { defineRoute, type Route } from '../route/route.ts';
-import { idText } from './schemas.ts';
+import type { RouteContext } from '../routing/context.ts';
+import { defineRoute } from '../routing/route.ts';
+import { idText } from '../routing/schemas.ts';
 
-const TAG = 'Accounts';
 const AVATAR_URL = '/api/v1/panel/avatar';
 
-/** URL of an avatar (decisions 8). Every upload has another. */
+/** URL of an avatar. Every upload has a new one. */
 export function avatarUrlOf(avatarId: string): string {
   return `${AVATAR_URL}?v=${avatarId}`;
 }
 
-/** The image of an id never changes, and is its owner's alone (specification 4.2). Scripts in it must not run. */
+/** The image of an id never changes, and is only for its owner. Scripts in it must not run. */
 const IMAGE_HEADERS = {
   'cache-control': 'private, max-age=86400, immutable',
   'content-security-policy': "sandbox; default-src 'none'",
@@ -32,38 +29,24 @@ const IMAGE_HEADERS = {
 const EXAMPLE_PNG =
   'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==';
 
-export interface AvatarRouteOptions {
-  readonly clients: Clients;
-  readonly filesData: FilesDataPath;
-  readonly limits: Limits;
-  /** Largest image, in bytes. */
-  readonly byteSizeMax: number;
-}
-
-/** Avatars (specification 4.2, decisions 8). */
-export function avatarRoutes({ clients, filesData, limits, byteSizeMax }: AvatarRouteOptions): Route[] {
+export function avatarRoutes({ clients, filesData, limits, avatarBytesMax }: RouteContext) {
   return [
-    defineRoute({
-      method: 'POST',
-      url: '/api/v1/panel/upload-avatar',
+    defineRoute('POST /api/v1/panel/upload-avatar', 'session', {
       operationId: 'uploadAvatar',
-      access: 'session',
-      tag: TAG,
       summary: 'Upload an avatar',
       description: [
         'The body is a PNG, JPEG or WebP image of up to 3 MiB and 16 million pixels, 65,535 to a side, without animation. Its bytes alone show its type.',
         'It is resized to 256 x 256 at most, turned upright, and stored as WebP without metadata. The earlier avatar is deleted afterwards.',
       ].join(' '),
       limit: { limit: limits.avatarUploads, per: 'account' },
-      takesBytes: true,
-      ofAnyType: true,
+      bytesBody: 'any',
       examples: { png: new URL(EXAMPLE_PNG) },
       data: z.object({ avatarUrl: z.string().meta({ description: 'Path of this avatar. Every upload has a new one.' }) }),
       failures: ['avatar_too_large', UploadAvatarResponseSchema],
       message: 'Avatar uploaded.',
       handle: async ({ principal, clientIp, raw, reply }) => {
         const byteSize = announcedByteSize(raw);
-        if (byteSize !== undefined && byteSize > byteSizeMax) throw errors.avatar_too_large();
+        if (byteSize !== undefined && byteSize > avatarBytesMax) throw errors.avatar_too_large();
         sendContinue(reply.raw);
         const { avatarId } = await filesData.uploadAvatar({
           accountId: principal.accountId,
@@ -76,12 +59,8 @@ export function avatarRoutes({ clients, filesData, limits, byteSizeMax }: Avatar
         return { avatarUrl: avatarUrlOf(avatarId) };
       },
     }),
-    defineRoute({
-      method: 'GET',
-      url: AVATAR_URL,
+    defineRoute(`GET ${AVATAR_URL}`, 'session', {
       operationId: 'getAvatar',
-      access: 'session',
-      tag: TAG,
       summary: 'Get the avatar',
       description: 'The avatar of the session’s account. The image that an OpenID Connect issuer named is not served here.',
       query: z.object({
@@ -91,7 +70,7 @@ export function avatarRoutes({ clients, filesData, limits, byteSizeMax }: Avatar
           examples: ['019a9e42-6a55-73d8-bb04-5e7a9c1f3d26'],
         }),
       }),
-      answersBytes: 'image/webp',
+      bytesResponse: 'image/webp',
       failures: [AvatarService.method.getAvatar],
       message: '',
       handle: async ({ principal: { accountId }, query: { v }, raw, reply }) => {

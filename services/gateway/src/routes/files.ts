@@ -1,15 +1,12 @@
-import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
 import { hasLength } from '@latchkey/kit/validation/text';
 import { type File, FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import { z } from 'zod';
-import type { Clients } from '../clients.ts';
 import { errors } from '../errors.ts';
 import { parseJsonBody } from '../http/json-body.ts';
-import { checkOwned } from '../route/application.ts';
-import { defineRoute, type Route } from '../route/route.ts';
-import { applicationQuery, checksum, EXAMPLE_IDS, fileName, idOf, timestamp } from './schemas.ts';
-
-const TAG = 'Files';
+import { checkOwned } from '../routing/application.ts';
+import type { RouteContext } from '../routing/context.ts';
+import { defineRoute } from '../routing/route.ts';
+import { applicationQuery, checksum, EXAMPLE_IDS, fileName, idOf, timestamp, toIso, toIsoOrNull } from '../routing/schemas.ts';
 
 const PAGE_SIZE = 10;
 
@@ -39,7 +36,7 @@ const search = z.strictObject({ searchString: z.string(), categories: z.array(z.
 const SEARCH_PARAMS_LENGTH_MAX = 1_024;
 const SEARCH_RULE = 'must be JSON of up to 1,024 characters: {"searchString": string, "categories": ["Name"]}';
 
-/** JSON text, parsed as strictly as a body (decisions 7), to the text to search for; empty searches for nothing. */
+/** JSON text, parsed like a body, to the text to search for; empty filters nothing. */
 const searchParams = z
   .string()
   .refine((text) => hasLength(text, 0, SEARCH_PARAMS_LENGTH_MAX), SEARCH_RULE)
@@ -83,19 +80,13 @@ const tableQuery = applicationQuery.extend({
   }),
 });
 
-/** The files of an application, except uploads (specification 4.2). */
-export function fileRoutes(clients: Clients): Route[] {
+export function fileRoutes({ clients }: RouteContext) {
   const { files } = clients;
   return [
-    defineRoute({
-      method: 'POST',
-      url: '/api/v1/panel/check-file-name',
+    defineRoute('POST /api/v1/panel/check-file-name', 'files:upload', {
       operationId: 'checkFileName',
-      access: 'files:upload',
       application: 'query',
-      tag: TAG,
       summary: 'Check whether a file name is free',
-      query: applicationQuery,
       body: z.strictObject({ fileName }),
       examples: { name: { fileName: 'setup-1.3.exe' } },
       failures: [FileService.method.checkFileName],
@@ -104,30 +95,21 @@ export function fileRoutes(clients: Clients): Route[] {
         await files.checkFileName({ ...application, fileName: body.fileName });
       },
     }),
-    defineRoute({
-      method: 'GET',
-      url: '/api/v1/panel/get-files-metadata',
+    defineRoute('GET /api/v1/panel/get-files-metadata', 'files:read', {
       operationId: 'getFilesMetadata',
-      access: 'files:read',
       application: 'query',
-      tag: TAG,
       summary: 'Count the files of an application',
-      query: applicationQuery,
       data: z.object({ totalFiles: z.int(), lastUploadedAt: timestamp.nullable() }).meta({ id: 'FilesMetadata' }),
       failures: [FileService.method.getFilesMetadata],
       message: 'Successfully fetched metadata',
       handle: async ({ application }) => {
         const { totalFiles, lastUploadedAt } = await files.getFilesMetadata(application);
-        return { totalFiles: Number(totalFiles), lastUploadedAt: toTextOrNull(lastUploadedAt) };
+        return { totalFiles: Number(totalFiles), lastUploadedAt: toIsoOrNull(lastUploadedAt) };
       },
     }),
-    defineRoute({
-      method: 'GET',
-      url: '/api/v1/panel/get-files-table',
+    defineRoute('GET /api/v1/panel/get-files-table', 'files:read', {
       operationId: 'getFilesTable',
-      access: 'files:read',
       application: 'query',
-      tag: TAG,
       summary: 'List the files of an application',
       description: `Newest first, ${PAGE_SIZE} a page.`,
       query: tableQuery,
@@ -142,16 +124,11 @@ export function fileRoutes(clients: Clients): Route[] {
         return { data: found.files.map((file) => toRow(file, username)), beside: { totalPages } };
       },
     }),
-    defineRoute({
-      method: 'POST',
-      url: '/api/v1/panel/file-action',
+    defineRoute('POST /api/v1/panel/file-action', 'files:delete', {
       operationId: 'changeFile',
-      access: 'files:delete',
       application: 'query',
-      tag: TAG,
       summary: 'Delete or rename a file',
       description: '`change_file_name` needs `fileName`. Both actions succeed or change nothing.',
-      query: applicationQuery,
       body: actionBody,
       examples: {
         rename: { action: 'change_file_name', fileId: EXAMPLE_IDS.file, fileName: 'setup-2.0.exe' },
@@ -182,11 +159,9 @@ function toRow(file: File, username: string): z.input<typeof fileRow> {
     byteSize: Number(file.byteSize),
     contentType: file.contentType,
     presignedUrlsCount: Number(file.presignedUrlsCount),
-    lastPresignedUrlCreatedAt: toTextOrNull(file.lastPresignedUrlCreatedAt),
-    createdAt: timestampDate(file.createdAt as Timestamp).toISOString(),
+    lastPresignedUrlCreatedAt: toIsoOrNull(file.lastPresignedUrlCreatedAt),
+    createdAt: toIso(file.createdAt),
     user: { username },
     checksum: Buffer.from(file.checksum).toString('hex'),
   };
 }
-
-const toTextOrNull = (moment: Timestamp | undefined) => (moment ? timestampDate(moment).toISOString() : null);

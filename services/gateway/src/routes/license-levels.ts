@@ -1,10 +1,8 @@
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { z } from 'zod';
-import type { Clients } from '../clients.ts';
-import { defineRoute, type Route } from '../route/route.ts';
-import { applicationQuery, trimmedText } from './schemas.ts';
-
-const TAG = 'License levels';
+import type { RouteContext } from '../routing/context.ts';
+import { defineRoute } from '../routing/route.ts';
+import { trimmedText } from '../routing/schemas.ts';
 
 const levels = z
   .array(trimmedText(1, 16, 'License level, 1 to 16 characters after trimming.'))
@@ -12,33 +10,22 @@ const levels = z
   .refine((list) => new Set(list).size === list.length, 'must not have a level twice')
   .meta({ uniqueItems: true });
 
-/** License levels of an application (specification 4.1, rule 3). */
-export function licenseLevelRoutes({ applications }: Clients): Route[] {
+export function licenseLevelRoutes({ clients: { applications } }: RouteContext) {
   return [
-    defineRoute({
-      method: 'GET',
-      url: '/api/v1/panel/get-application-license-levels',
+    defineRoute('GET /api/v1/panel/get-application-license-levels', 'applications:read', {
       operationId: 'listLicenseLevels',
-      access: 'applications:read',
       application: 'query',
-      tag: TAG,
       summary: 'List the license levels of an application',
-      query: applicationQuery,
       data: z.array(z.string()).meta({ examples: [['Basic', 'Pro']] }),
       message: 'Successfully fetched application license levels',
       failures: [ApplicationService.method.listLicenseLevels],
       handle: async ({ application }) => (await applications.listLicenseLevels(application)).levels,
     }),
-    defineRoute({
-      method: 'POST',
-      url: '/api/v1/panel/create-application-license-levels',
+    defineRoute('POST /api/v1/panel/create-application-license-levels', 'applications:update', {
       operationId: 'saveLicenseLevels',
-      access: 'applications:update',
       application: 'query',
-      tag: TAG,
       summary: 'Replace the license levels of an application',
-      description: 'The whole set is replaced at once, in the order given.',
-      query: applicationQuery,
+      description: 'Replaces the whole set atomically, in the order given.',
       body: z.strictObject({ levels }),
       examples: { levels: { levels: ['Basic', 'Pro'] } },
       message: 'License levels save successfully',

@@ -1,32 +1,15 @@
-import type { MessageInitShape } from '@bufbuild/protobuf';
-import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
-import { OidcService, type StartOidcRequestSchema } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
-import type { FastifyReply } from 'fastify';
+import { OidcService } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
 import { z } from 'zod';
-import type { SignInFailures } from '../authentication/sign-in-failures.ts';
-import type { Clients } from '../clients.ts';
-import type { Limits } from '../limit/limits.ts';
-import { defineRoute, type Route } from '../route/route.ts';
-import { OIDC_PATH } from './oidc-cookies.ts';
-import { withPassword } from './password.ts';
-import { anyText, timestamp, twoFactorCode } from './schemas.ts';
-
-const TAG = 'Accounts';
-
-export const issuerName = anyText
-  .min(1)
-  .max(64)
-  .meta({ description: 'Name of the issuer in the settings of the service (`OIDC_ISSUERS`).', examples: ['acme'] });
+import { OIDC_PATH } from '../authentication/cookies.ts';
+import { verifyOwnPassword } from '../authentication/sign-in-failures.ts';
+import type { RouteContext } from '../routing/context.ts';
+import { defineRoute } from '../routing/route.ts';
+import { anyText, timestamp, toIso, twoFactorCode } from '../routing/schemas.ts';
+import { issuerName, startFlow } from './oidc.ts';
 
 const EXAMPLE_PROOF = { issuer: 'acme', password: 'correct horse battery staple' };
 
-/** Begins a flow with a cookie, and returns the URL for the browser. */
-export type StartFlow = (
-  reply: FastifyReply,
-  request: Omit<MessageInitShape<typeof StartOidcRequestSchema>, '$typeName' | '$unknown' | 'redirectUri'>,
-) => Promise<string>;
-
-/** Proof of the owner, beyond a session. */
+/** Proves that the owner uses the session. */
 const proof = {
   password: z.string().max(1_000).optional().meta({
     description: 'Password of the account. If it has none, the session must have been opened within the last 10 minutes.',
@@ -55,22 +38,12 @@ const links = z.array(
     .meta({ id: 'OidcLink' }),
 );
 
-export interface OidcLinkRouteOptions {
-  readonly clients: Clients;
-  readonly limits: Limits;
-  readonly signInFailures: SignInFailures;
-}
-
-/** Making, showing and removing links of an account to issuers. */
-export function oidcLinkRoutes(options: OidcLinkRouteOptions, start: StartFlow): Route[] {
-  const { clients, limits } = options;
+/** Links of an account to issuers. */
+export function oidcLinkRoutes(context: RouteContext) {
+  const { clients, limits } = context;
   return [
-    defineRoute({
-      method: 'POST',
-      url: `${OIDC_PATH}/link`,
+    defineRoute(`POST ${OIDC_PATH}/link`, 'session', {
       operationId: 'linkOidcIssuer',
-      access: 'session',
-      tag: TAG,
       summary: 'Link the account to an OpenID Connect issuer',
       description: [
         'The browser goes to `url` next. The link is a new way to sign in, so it needs the proof that sign-in needs.',
@@ -85,31 +58,23 @@ export function oidcLinkRoutes(options: OidcLinkRouteOptions, start: StartFlow):
       handle: async ({ principal, body: { issuer, password = '', code }, clientIp, reply }) => {
         const { accountId, credentialId: sessionId } = principal;
         const request = { issuer, linkAccountId: accountId, sessionId, password, ...(code !== undefined && { code }) };
-        return { url: await withPassword(options, { accountId, clientIp }, () => start(reply, request)) };
+        return { url: await verifyOwnPassword(context, { accountId, clientIp }, () => startFlow(context, reply, request)) };
       },
     }),
-    defineRoute({
-      method: 'GET',
-      url: `${OIDC_PATH}/links`,
+    defineRoute(`GET ${OIDC_PATH}/links`, 'session', {
       operationId: 'listOidcLinks',
-      access: 'session',
-      tag: TAG,
       summary: 'List the links of the account to OpenID Connect issuers',
       data: links,
-      message: 'Links.',
+      message: 'Successfully fetched links.',
       handle: async ({ principal: { accountId } }) => {
         const found = await clients.oidc.listOidcLinks({ accountId });
-        return found.links.map(({ issuer, name, subject, createdAt }) => {
-          return { issuer, name: name ?? null, subject, createdAt: timestampDate(createdAt as Timestamp).toISOString() };
+        return found.links.map(({ issuer, name = null, subject, createdAt }) => {
+          return { issuer, name, subject, createdAt: toIso(createdAt) };
         });
       },
     }),
-    defineRoute({
-      method: 'POST',
-      url: `${OIDC_PATH}/unlink`,
+    defineRoute(`POST ${OIDC_PATH}/unlink`, 'session', {
       operationId: 'unlinkOidcIssuer',
-      access: 'session',
-      tag: TAG,
       summary: 'Remove links of the account to an OpenID Connect issuer',
       description: [
         'It needs the proof that linking needs, so that a session alone cannot lock out the owner.',
@@ -125,7 +90,7 @@ export function oidcLinkRoutes(options: OidcLinkRouteOptions, start: StartFlow):
         const { accountId, credentialId: sessionId } = principal;
         const named = { accountId, issuer, ...(subject !== undefined && { subject }) };
         const request = { ...named, sessionId, password, ...(code !== undefined && { code }) };
-        const { removed } = await withPassword(options, { accountId, clientIp }, () => clients.oidc.unlinkOidc(request));
+        const { removed } = await verifyOwnPassword(context, { accountId, clientIp }, () => clients.oidc.unlinkOidc(request));
         return { removed };
       },
     }),

@@ -1,26 +1,27 @@
 import type { IncomingMessage } from 'node:http';
+import type { MessageInitShape } from '@bufbuild/protobuf';
 import { type DomainError, fromConnectError } from '@latchkey/kit/errors/errors';
-import type { Account, Session } from '@latchkey/proto/latchkey/identity/v1/account_pb';
-import { type FinishOidcResponse, OidcService, type OidcSignedIn } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
+import {
+  type FinishOidcResponse,
+  OidcService,
+  type OidcSignedIn,
+  type StartOidcRequestSchema,
+} from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
 import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
-import { checkNotSentHere, checkVisited } from '../authentication/cross-site.ts';
-import type { SignInFailures } from '../authentication/sign-in-failures.ts';
-import type { Clients } from '../clients.ts';
+import { OIDC_PATH, readCookie } from '../authentication/cookies.ts';
+import { readSessionToken } from '../authentication/credential.ts';
+import { checkNavigation, checkReferringSite } from '../authentication/csrf.ts';
 import { errors } from '../errors.ts';
-import type { Limits } from '../limit/limits.ts';
-import { defineRoute, Otherwise, type Route } from '../route/route.ts';
-import { session, sessionCookieHeader, sessionTokenOf, setSessionCookie, toAccount } from './auth.ts';
-import { OIDC_PATH, OidcCookies, readOidcCookie } from './oidc-cookies.ts';
-import { issuerName, oidcLinkRoutes, type StartFlow } from './oidc-links.ts';
-import { anyText, twoFactorCode } from './schemas.ts';
-
-const TAG = 'Accounts';
+import type { RouteContext } from '../routing/context.ts';
+import { AlternativeSuccess, defineRoute } from '../routing/route.ts';
+import { anyText, twoFactorCode } from '../routing/schemas.ts';
+import { openSession, session, sessionCookieHeader, toAccount } from './auth.ts';
 
 /** Errors that a page can explain. */
 const FOR_PEOPLE = new Set<DomainError['kind']>(['unauthenticated', 'forbidden', 'conflict', 'not_found', 'unavailable']);
 
-/** Options of calls for which identity asks an issuer: it gives up a little earlier by itself. */
+/** For calls in which identity asks an issuer. Its own timeout is a little shorter. */
 const ISSUER_CALL = { timeoutMs: 16_000 };
 
 const answerPart = anyText.max(4_096).optional();
@@ -30,40 +31,19 @@ const callbackQuery = z.object({
   iss: answerPart.meta({ description: 'The identifier of the issuer.', examples: ['https://id.acme.example/realms/acme'] }),
   error: answerPart.meta({ description: 'Why the issuer refused; comes in place of `code`.', examples: ['access_denied'] }),
 });
-const callbackParams = z.object({ issuer: issuerName });
 
-export interface OidcRouteOptions {
-  readonly clients: Clients;
-  readonly limits: Limits;
-  readonly signInFailures: SignInFailures;
-  /** Whether cookies are for HTTPS only. */
-  readonly secureCookie: boolean;
-  /** Where clients reach the service. */
-  readonly publicUrl: string;
-  /** Where browsers are sent in the end; undefined means an envelope instead. */
-  readonly returnUrl: string | undefined;
-}
+export const issuerName = anyText
+  .min(1)
+  .max(64)
+  .meta({ description: 'Name of the issuer in the settings of the service (`OIDC_ISSUERS`).', examples: ['acme'] });
 
-/** Sign-in by OpenID Connect (decisions 4). */
-export function oidcRoutes(options: OidcRouteOptions): Route[] {
-  const { clients, limits, secureCookie, publicUrl } = options;
-  const base = `${publicUrl.replace(/\/+$/, '')}${OIDC_PATH}`;
-  const ownOrigins = new Set([publicUrl, options.returnUrl ?? publicUrl].map((url) => new URL(url).origin));
-  // As identity writes it, which compares what browsers come back to with where it sent them.
-  const redirectUri = new URL(`${base}/callback`).href;
-  const cookies = new OidcCookies({ secure: secureCookie, path: new URL(base).pathname });
-  const start: StartFlow = async (reply, request) => {
-    const started = await clients.oidc.startOidc({ ...request, redirectUri }, ISSUER_CALL);
-    cookies.set(reply, 'oidc_flow', started.flow, started.expiresAt);
-    return started.authorizationUrl;
-  };
+/** Sign-in by OpenID Connect. */
+export function oidcRoutes(context: RouteContext) {
+  const { limits, publicUrl, oidcReturnUrl = publicUrl } = context;
+  const ownOrigins = new Set([publicUrl, oidcReturnUrl].map((url) => new URL(url).origin));
   return [
-    defineRoute({
-      method: 'GET',
-      url: `${OIDC_PATH}/start`,
+    defineRoute(`GET ${OIDC_PATH}/start`, 'public', {
       operationId: 'startOidcSignIn',
-      access: 'public',
-      tag: TAG,
       summary: 'Sign in by OpenID Connect',
       description: [
         'For browsers: sends them to the issuer, which sends them back to the callback within 10 minutes.',
@@ -77,53 +57,55 @@ export function oidcRoutes(options: OidcRouteOptions): Route[] {
       },
       failures: ['csrf_invalid', 'route_not_found'],
       message: 'Sign-in begun.',
-      admit: (req) => checkNotSentHere(req, ownOrigins),
+      checkOrigin: (req) => checkReferringSite(req, ownOrigins),
       handle: async ({ query: { issuer }, reply }) => {
         try {
-          return reply.redirect(await start(reply, { issuer }));
+          return reply.redirect(await startFlow(context, reply, { issuer }));
         } catch (err) {
-          return sendBack(reply, options.returnUrl, err);
+          return redirectError(context, reply, err);
         }
       },
     }),
-    ...callbackRoutes(options, cookies, redirectUri),
-    completeRoute(options, cookies),
-    ...oidcLinkRoutes(options, start),
+    ...callbackRoutes(context),
+    completeRoute(context),
   ];
 }
 
-function callbackRoutes(options: OidcRouteOptions, cookies: OidcCookies, redirectUri: string): Route[] {
-  const { clients, limits, returnUrl } = options;
-  const end = async (reply: FastifyReply, { outcome }: FinishOidcResponse, clientIp: string) => {
-    cookies.clear(reply, 'oidc_flow');
-    switch (outcome.case) {
-      case 'signedIn':
-        return openSession(options, reply, outcome.value, clientIp);
-      case 'linked':
-        return new Otherwise({ account: toAccount(outcome.value.account as Account), csrfToken: outcome.value.csrfToken });
-      case 'pending':
-        cookies.set(reply, 'oidc_pending', outcome.value.pending, outcome.value.expiresAt);
-        throw errors.two_factor_required();
-      default:
-        throw new Error('identity answered no outcome');
-    }
-  };
-  const comeBack = async ({ query: { code, state, iss, error }, raw, clientIp, reply }: ComingBack, place: string) => {
-    // The address has the code in it.
+/** Starts a flow with a cookie, and returns the URL for the browser. */
+export async function startFlow(
+  { clients, cookies, publicUrl }: RouteContext,
+  reply: FastifyReply,
+  request: Omit<MessageInitShape<typeof StartOidcRequestSchema>, '$typeName' | '$unknown' | 'redirectUri'>,
+): Promise<string> {
+  const redirectUri = redirectUriOf(publicUrl);
+  const { flow, expiresAt, authorizationUrl } = await clients.oidc.startOidc({ ...request, redirectUri }, ISSUER_CALL);
+  cookies.set(reply, 'oidc_flow', flow, expiresAt);
+  return authorizationUrl;
+}
+
+/** In the form that identity uses, which compares it with the one that the flow started with. */
+function redirectUriOf(publicUrl: string): string {
+  return new URL(`${publicUrl.replace(/\/+$/, '')}${OIDC_PATH}/callback`).href;
+}
+
+function callbackRoutes(context: RouteContext) {
+  const { clients, limits, publicUrl, oidcReturnUrl } = context;
+  const redirectUri = redirectUriOf(publicUrl);
+  const finish = async ({ query: { code, state, iss, error }, raw, clientIp, reply }: CallbackRequest, usedUri: string) => {
+    // The URL of this page contains the code.
     reply.header('referrer-policy', 'no-referrer');
     const answer = definedOf({ code, state, iss, error });
-    const browser = { flow: readOidcCookie(raw, 'oidc_flow'), redirectUri: place, sessionToken: sessionTokenOf(raw) };
+    const flow = readCookie(raw, 'oidc_flow') ?? '';
+    const browser = { flow, redirectUri: usedUri, sessionToken: readSessionToken(raw) };
     try {
-      const data = await end(reply, await clients.oidc.finishOidc({ ...answer, ...browser }, ISSUER_CALL), clientIp);
-      return returnUrl === undefined ? data : reply.redirect(returnUrl);
+      const { outcome } = await clients.oidc.finishOidc({ ...answer, ...browser }, ISSUER_CALL);
+      const data = await applyOutcome(context, { reply, clientIp }, outcome);
+      return oidcReturnUrl === undefined ? data : reply.redirect(oidcReturnUrl);
     } catch (err) {
-      return sendBack(reply, returnUrl, err);
+      return redirectError(context, reply, err);
     }
   };
   const both = {
-    method: 'GET',
-    access: 'public',
-    tag: TAG,
     description: [
       'Where the issuer sends browsers. Opens a session, as sign-in does, or ends the linking of an account.',
       'An account with two-factor authentication on gets 401 `two_factor_required`: `complete` then takes the code.',
@@ -135,44 +117,59 @@ function callbackRoutes(options: OidcRouteOptions, cookies: OidcCookies, redirec
     redirects: { when: 'To `OIDC_RETURN_URL`, where that is set; `error` in it is the `code` of an error.', always: false },
     failures: ['csrf_invalid', OidcService.method.finishOidc, 'two_factor_required'],
     message: 'Signed in.',
-    otherMessage: 'Linked.',
-    admit: checkVisited,
+    alternativeMessage: 'Linked.',
+    checkOrigin: checkNavigation,
   } as const;
   return [
-    defineRoute({
+    defineRoute(`GET ${OIDC_PATH}/callback`, 'public', {
       ...both,
-      url: `${OIDC_PATH}/callback`,
       operationId: 'finishOidcSignIn',
       summary: 'Come back from the only OpenID Connect issuer',
-      handle: (request) => comeBack(request, redirectUri),
+      handle: (request) => finish(request, redirectUri),
     }),
-    defineRoute({
+    defineRoute(`GET ${OIDC_PATH}/callback/:issuer`, 'public', {
       ...both,
-      url: `${OIDC_PATH}/callback/:issuer`,
       operationId: 'finishOidcSignInAtIssuer',
       summary: 'Come back from one of several OpenID Connect issuers',
-      params: callbackParams,
-      handle: (request) => comeBack(request, `${redirectUri}/${request.params.issuer}`),
+      params: z.object({ issuer: issuerName }),
+      handle: (request) => finish(request, `${redirectUri}/${request.params.issuer}`),
     }),
   ];
 }
 
-/** A browser that an issuer has sent back. */
-interface ComingBack {
+interface CallbackRequest {
   readonly query: z.output<typeof callbackQuery>;
   readonly raw: IncomingMessage;
   readonly clientIp: string;
   readonly reply: FastifyReply;
 }
 
-function completeRoute(options: OidcRouteOptions, cookies: OidcCookies): Route {
-  const { clients, limits } = options;
-  return defineRoute({
-    method: 'POST',
-    url: `${OIDC_PATH}/complete`,
+async function applyOutcome(
+  context: RouteContext,
+  client: Pick<CallbackRequest, 'reply' | 'clientIp'>,
+  outcome: FinishOidcResponse['outcome'],
+) {
+  const { cookies } = context;
+  cookies.clear(client.reply, 'oidc_flow');
+  switch (outcome.case) {
+    case 'signedIn':
+      return openSession(context, client, outcome.value, emailOf(outcome.value));
+    case 'linked':
+      return new AlternativeSuccess({ account: toAccount(outcome.value.account), csrfToken: outcome.value.csrfToken });
+    case 'pending':
+      cookies.set(client.reply, 'oidc_pending', outcome.value.pending, outcome.value.expiresAt);
+      throw errors.two_factor_required();
+    default:
+      throw new Error('identity returned no outcome');
+  }
+}
+
+const emailOf = ({ account }: OidcSignedIn) => account?.email ?? '';
+
+function completeRoute(context: RouteContext) {
+  const { clients, limits, cookies } = context;
+  return defineRoute(`POST ${OIDC_PATH}/complete`, 'public', {
     operationId: 'completeOidcSignIn',
-    access: 'public',
-    tag: TAG,
     summary: 'End a sign-in by OpenID Connect with a code',
     description: 'For accounts with two-factor authentication on, within 10 minutes after the callback and in the same browser.',
     limit: { limit: limits.signIn, per: 'ip' },
@@ -183,33 +180,22 @@ function completeRoute(options: OidcRouteOptions, cookies: OidcCookies): Route {
     failures: [OidcService.method.completeOidc],
     message: 'Signed in.',
     handle: async ({ body: { code }, raw, clientIp, reply }) => {
-      const pending = readOidcCookie(raw, 'oidc_pending');
-      const { signedIn } = await clients.oidc.completeOidc({ pending, code, previousSessionToken: sessionTokenOf(raw) });
+      const pending = readCookie(raw, 'oidc_pending') ?? '';
+      const request = { pending, code, previousSessionToken: readSessionToken(raw) };
+      const signedIn = (await clients.oidc.completeOidc(request)).signedIn as OidcSignedIn;
       cookies.clear(reply, 'oidc_pending');
-      return openSession(options, reply, signedIn as OidcSignedIn, clientIp);
+      return openSession(context, { reply, clientIp }, signedIn, emailOf(signedIn));
     },
   });
 }
 
-/** Sets the cookie of a new session, and returns what sign-in does. Its network is known from now on, for passwords too. */
-async function openSession(options: OidcRouteOptions, reply: FastifyReply, opened: OidcSignedIn, clientIp: string) {
-  const account = toAccount(opened.account as Account);
-  await options.signInFailures.remember(account.email, clientIp);
-  setSessionCookie(reply, options.secureCookie, opened.session as Session);
-  return { account, csrfToken: opened.session?.csrfToken };
-}
-
-/** Redirects a browser to the return URL with the code of an error. Throws the error if there is no such URL, or people cannot act on it. */
-function sendBack(reply: FastifyReply, returnUrl: string | undefined, err: unknown): FastifyReply {
+/** Redirects to the return URL, if set, with the code of an error for people. Else throws it. */
+function redirectError({ oidcReturnUrl }: RouteContext, reply: FastifyReply, err: unknown): FastifyReply {
   const known = fromConnectError(err);
-  if (returnUrl === undefined || !known || !FOR_PEOPLE.has(known.kind)) throw err;
-  return reply.redirect(withError(returnUrl, known.code));
-}
-
-function withError(returnUrl: string, code: string): string {
-  const url = new URL(returnUrl);
-  url.searchParams.set('error', code);
-  return url.href;
+  if (oidcReturnUrl === undefined || !known || !FOR_PEOPLE.has(known.kind)) throw err;
+  const url = new URL(oidcReturnUrl);
+  url.searchParams.set('error', known.code);
+  return reply.redirect(url.href);
 }
 
 function definedOf(answer: Readonly<Record<string, string | undefined>>): Record<string, string> {

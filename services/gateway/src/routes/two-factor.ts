@@ -1,13 +1,9 @@
 import { TwoFactorService } from '@latchkey/proto/latchkey/identity/v1/two_factor_pb';
 import { z } from 'zod';
-import type { SignInFailures } from '../authentication/sign-in-failures.ts';
-import type { Clients } from '../clients.ts';
-import type { Limits } from '../limit/limits.ts';
-import { defineRoute, type Route } from '../route/route.ts';
-import { withPassword } from './password.ts';
-import { twoFactorCode } from './schemas.ts';
-
-const TAG = 'Accounts';
+import { verifyOwnPassword } from '../authentication/sign-in-failures.ts';
+import type { RouteContext } from '../routing/context.ts';
+import { defineRoute } from '../routing/route.ts';
+import { twoFactorCode } from '../routing/schemas.ts';
 
 const enableBody = z.strictObject({
   code: twoFactorCode.meta({ description: 'Code that the authenticator app shows, once it has the secret of `setUpTwoFactor`.' }),
@@ -18,23 +14,12 @@ const disableBody = z.strictObject({
   code: twoFactorCode.meta({ description: 'Code of the authenticator app, or a recovery code.' }),
 });
 
-export interface TwoFactorRouteOptions {
-  readonly clients: Pick<Clients, 'accounts' | 'twoFactor'>;
-  readonly limits: Limits;
-  readonly signInFailures: SignInFailures;
-}
-
-/** Setting up, enabling and disabling the second factor (decisions 4). */
-export function twoFactorRoutes(options: TwoFactorRouteOptions): Route[] {
-  const { clients, limits } = options;
+export function twoFactorRoutes(context: RouteContext) {
+  const { clients, limits } = context;
   const { twoFactor } = clients;
   return [
-    defineRoute({
-      method: 'POST',
-      url: '/api/v1/auth/two-factor/set-up',
+    defineRoute('POST /api/v1/auth/two-factor/set-up', 'session', {
       operationId: 'setUpTwoFactor',
-      access: 'session',
-      tag: TAG,
       summary: 'Set up two-factor authentication',
       description:
         'Makes the secret for an authenticator app. Nothing changes before it is enabled; each call makes another secret.',
@@ -48,12 +33,8 @@ export function twoFactorRoutes(options: TwoFactorRouteOptions): Route[] {
         return { secret, otpauthUrl };
       },
     }),
-    defineRoute({
-      method: 'POST',
-      url: '/api/v1/auth/two-factor/enable',
+    defineRoute('POST /api/v1/auth/two-factor/enable', 'session', {
       operationId: 'enableTwoFactor',
-      access: 'session',
-      tag: TAG,
       summary: 'Enable two-factor authentication',
       description: 'Ends the other sessions of the account. The recovery codes are shown once; each can replace a code once.',
       body: enableBody,
@@ -66,12 +47,8 @@ export function twoFactorRoutes(options: TwoFactorRouteOptions): Route[] {
         return { recoveryCodes };
       },
     }),
-    defineRoute({
-      method: 'POST',
-      url: '/api/v1/auth/two-factor/disable',
+    defineRoute('POST /api/v1/auth/two-factor/disable', 'session', {
       operationId: 'disableTwoFactor',
-      access: 'session',
-      tag: TAG,
       summary: 'Disable two-factor authentication',
       description: 'Ends the other sessions of the account. The secret and the recovery codes are deleted.',
       limit: { limit: limits.twoFactorDisabling, per: 'account' },
@@ -81,7 +58,7 @@ export function twoFactorRoutes(options: TwoFactorRouteOptions): Route[] {
       message: 'Two-factor authentication disabled.',
       handle: async ({ principal: { accountId, credentialId: sessionId }, body: { password = '', code }, clientIp }) => {
         const request = { accountId, sessionId, password, code };
-        await withPassword(options, { accountId, clientIp }, () => twoFactor.disableTwoFactor(request));
+        await verifyOwnPassword(context, { accountId, clientIp }, () => twoFactor.disableTwoFactor(request));
       },
     }),
   ];

@@ -2,16 +2,14 @@ import { commonErrors, fromConnectError } from '@latchkey/kit/errors/errors';
 import { FileService, UploadFileResponseSchema } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import { parseDictionary } from 'structured-headers';
 import { z } from 'zod';
-import type { Clients } from '../clients.ts';
-import type { FilesDataPath } from '../files-data-path.ts';
 import { announcedByteSize, sendContinue } from '../http/bytes-body.ts';
-import type { Limits } from '../limit/limits.ts';
-import { defineRoute, type Route } from '../route/route.ts';
-import { applicationQuery, checksum, fileName, idOf } from './schemas.ts';
+import type { RouteContext } from '../routing/context.ts';
+import { defineRoute } from '../routing/route.ts';
+import { applicationQuery, checksum, fileName, idOf } from '../routing/schemas.ts';
 
 const SHA256_BYTES = 32;
 
-/** The SHA-256 of a dictionary of digests (RFC 9530, RFC 9651); empty without one, undefined if malformed. */
+/** The SHA-256 of digests (RFC 9530, RFC 9651); empty without one, undefined if malformed. */
 function parseContentDigest(field: string): Buffer | undefined {
   try {
     const sha256 = parseDictionary(field).get('sha-256');
@@ -36,20 +34,15 @@ const contentDigest = z
     examples: ['sha-256=:UhF+2GR+/V3RZgdu3lQR0exGg/IAOsLllxtfDhJDRhY=:'],
   });
 
-/** Uploads (specification 4.2). */
-export function uploadFileRoute({ files }: Clients, filesData: FilesDataPath, limits: Limits): Route {
-  return defineRoute({
-    method: 'POST',
-    url: '/api/v1/panel/upload-file',
+export const uploadFileRoutes = ({ clients: { files }, filesData, limits }: RouteContext) => [
+  defineRoute('POST /api/v1/panel/upload-file', 'files:upload', {
     operationId: 'uploadFile',
-    access: 'files:upload',
     application: 'query',
-    tag: 'Files',
     summary: 'Upload a file',
     description:
       'The body is the content of the file, of any declared or unknown size. Limits are checked before and while it is read. One upload at a time for each account.',
     limit: { limit: limits.uploads, per: 'account' },
-    takesBytes: true,
+    bytesBody: 'plain',
     examples: { text: 'Hello, Latchkey!\n' },
     query: applicationQuery.extend({ fileName }),
     headers: z.object({ 'content-digest': contentDigest.optional() }),
@@ -68,13 +61,13 @@ export function uploadFileRoute({ files }: Clients, filesData: FilesDataPath, li
       });
       sendContinue(reply.raw);
       const stored = await filesData.upload(ticket, raw, reply.request.id).catch(async (err: unknown) => {
-        // The body may have broken off before it was asked for. Its ticket would then delay the next upload.
+        // The body may have broken off early. Its ticket would delay the next upload.
         await files.abandonUpload({ ticket }).catch(() => undefined);
-        // The client knows nothing of tickets: one expires if a process hung before the bytes arrived.
+        // Clients see no tickets. One expires if a process hung before the bytes arrived.
         const isExpired = fromConnectError(err)?.reason === 'upload_ticket_invalid';
         throw isExpired ? commonErrors.dependency_unavailable() : err;
       });
       return { id: stored.id, byteSize: Number(stored.byteSize), checksum: Buffer.from(stored.checksum).toString('hex') };
     },
-  });
-}
+  }),
+];

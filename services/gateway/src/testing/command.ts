@@ -8,7 +8,7 @@ const MAIN = fileURLToPath(new URL('../main.ts', import.meta.url));
 
 type LogLine = Readonly<Record<string, unknown>>;
 
-/** Runs the gateway's `main.ts` with these environment variables only; it is killed when the test is over. */
+/** Runs the gateway's `main.ts` with only these variables, until the test is over. */
 export function runMain(env: Readonly<Record<string, string>>, ...args: string[]) {
   const child = spawn(process.execPath, [MAIN, ...args], { env: { ...programEnv(), ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
   onTestFinished(() => void child.kill('SIGKILL'));

@@ -15,7 +15,6 @@ import { testRedis } from '@latchkey/testkit/redis';
 import { afterAll, beforeAll } from 'vitest';
 import { readGatewayConfig } from '../config.ts';
 import type { FilesDataPath } from '../files-data-path.ts';
-import { toCursorKey } from '../routes/audit-cursor.ts';
 import { createGatewayService, type GatewayService } from '../service.ts';
 
 /** Fakes at the RPC boundary. A call of a method that a test does not give fails. */
@@ -81,7 +80,7 @@ export async function startTestGateway(options: TestGatewayOptions = {}): Promis
         rpcRoute(AvatarService, (avatars ?? {}) as ServiceImpl<typeof AvatarService>),
       ),
       filesData: { upload: unexpected, uploadAvatar: unexpected, download: unexpected, ...options.filesData },
-      cursorKeys: [toCursorKey('a secret of this test')],
+      cursorSecrets: ['a secret of this test'],
       logger,
       connectionsMax: options.connectionsMax,
       checkReady: options.checkReady ?? (async () => undefined),

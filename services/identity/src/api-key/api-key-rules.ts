@@ -1,20 +1,12 @@
 import type { Changes } from '@latchkey/audit/record';
 import type { DomainError } from '@latchkey/kit/errors/errors';
 import { parseId } from '@latchkey/kit/validation/id';
+import { SCOPES } from '@latchkey/kit/validation/scopes';
 import { hasLength, withoutInvisible } from '@latchkey/kit/validation/text';
 import { errors } from '../errors.ts';
 import type { ApiKeyRow } from './api-key.store.ts';
 
-const SCOPES = new Set([
-  'applications:read',
-  'applications:create',
-  'applications:update',
-  'applications:delete',
-  'files:upload',
-  'files:read',
-  'files:delete',
-  'account:read',
-]);
+const KNOWN_SCOPES = new Set<string>(SCOPES);
 const NAME_LENGTH_MIN = 3;
 const NAME_LENGTH_MAX = 64;
 /** A key for more applications can be open to all. */
@@ -75,7 +67,7 @@ function parseName(text: string): string {
 }
 
 function parseScopes(scopes: readonly string[]): string[] {
-  const known = scopes.length > 0 && scopes.every((scope) => SCOPES.has(scope));
+  const known = scopes.length > 0 && scopes.every((scope) => KNOWN_SCOPES.has(scope));
   if (!known || new Set(scopes).size !== scopes.length) throw invalid('scopes', 'must be known scopes, each once');
   return [...scopes];
 }

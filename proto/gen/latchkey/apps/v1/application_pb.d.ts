@@ -110,7 +110,7 @@ export declare type ApplicationSettings = Message<"latchkey.apps.v1.ApplicationS
   userRequiresLicense: boolean;
 
   /**
-   * Version that clients are told, 1 to 64 characters. `1.0` by default.
+   * Version for clients, 1 to 64 characters. `1.0` by default.
    *
    * @generated from field: string version = 4;
    */
@@ -267,7 +267,7 @@ export declare type GetApplicationUsageResponse = Message<"latchkey.apps.v1.GetA
 export declare const GetApplicationUsageResponseSchema: GenMessage<GetApplicationUsageResponse>;
 
 /**
- * ApplicationFilter is a set of applications that can be told from no set at all.
+ * ApplicationFilter is a set of applications. Absent and empty differ.
  *
  * @generated from message latchkey.apps.v1.ApplicationFilter
  */
@@ -367,7 +367,7 @@ export declare const FindOwnedApplicationsResponseSchema: GenMessage<FindOwnedAp
  */
 export declare type LookUpApplicationRequest = Message<"latchkey.apps.v1.LookUpApplicationRequest"> & {
   /**
-   * The key to look up. Required.
+   * The runtime key. Required.
    *
    * @generated from oneof latchkey.apps.v1.LookUpApplicationRequest.key
    */
@@ -431,15 +431,15 @@ export declare type LookUpApplicationResponse = Message<"latchkey.apps.v1.LookUp
   settings?: ApplicationSettings | undefined;
 
   /**
-   * `sequence` of the newest event that live clients hear of. Zero means that there was none yet.
+   * `sequence` of the newest event for live clients. Zero means none yet.
    *
    * @generated from field: int64 last_sequence = 5;
    */
   lastSequence: bigint;
 
   /**
-   * Tells this key from those that the application had before it: another one after each rotation.
-   * It is no secret. Never empty.
+   * Identifies this key among those of the application: each rotation has a new one. Not secret.
+   * Never empty.
    *
    * @generated from field: string key_fingerprint = 6;
    */
@@ -929,7 +929,7 @@ export declare type ListApplicationEventsResponse = Message<"latchkey.apps.v1.Li
 export declare const ListApplicationEventsResponseSchema: GenMessage<ListApplicationEventsResponse>;
 
 /**
- * LoggedEvent is an event that live clients hear of, as the log keeps it.
+ * LoggedEvent is an event for live clients, as it is in the log.
  *
  * @generated from message latchkey.apps.v1.LoggedEvent
  */
@@ -942,7 +942,7 @@ export declare type LoggedEvent = Message<"latchkey.apps.v1.LoggedEvent"> & {
   id: string;
 
   /**
-   * Its place among those of the application: 1, and one more for each. Never zero.
+   * Its number among those of the application, from 1 without gaps. Never zero.
    *
    * @generated from field: int64 sequence = 2;
    */
@@ -1011,7 +1011,7 @@ export declare type BatchGetLiveStatesResponse = Message<"latchkey.apps.v1.Batch
 export declare const BatchGetLiveStatesResponseSchema: GenMessage<BatchGetLiveStatesResponse>;
 
 /**
- * LiveState is what live clients should have heard.
+ * LiveState is the state that live clients should know.
  *
  * @generated from message latchkey.apps.v1.LiveState
  */
@@ -1024,7 +1024,7 @@ export declare type LiveState = Message<"latchkey.apps.v1.LiveState"> & {
   applicationId: string;
 
   /**
-   * `sequence` of the newest event that live clients hear of. Zero means that there was none yet.
+   * `sequence` of the newest event for live clients. Zero means none yet.
    *
    * @generated from field: int64 last_sequence = 2;
    */
@@ -1161,7 +1161,7 @@ export enum ApplicationStatus {
   ONLINE = 1,
 
   /**
-   * The application is paused, and its live clients have been told.
+   * The application is paused, and its live clients are notified.
    *
    * @generated from enum value: APPLICATION_STATUS_PAUSED = 2;
    */

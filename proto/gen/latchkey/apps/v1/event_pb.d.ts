@@ -13,9 +13,8 @@ import type { Message } from "@bufbuild/protobuf";
 export declare const file_latchkey_apps_v1_event: GenFile;
 
 /**
- * ApplicationEvent is what happened to an application, as the event log keeps it. The log's row
- * adds the event's id, the application, the account, the time and, for what live clients hear of,
- * the `sequence`.
+ * ApplicationEvent is a change of an application, as it is in the event log. The log's row adds the
+ * event's id, the application, the account, the time and, for live clients' events, the `sequence`.
  *
  * @generated from message latchkey.apps.v1.ApplicationEvent
  */
@@ -27,7 +26,7 @@ export declare type ApplicationEvent = Message<"latchkey.apps.v1.ApplicationEven
    */
   event: {
     /**
-     * Live clients hear of it.
+     * Sent to live clients.
      *
      * @generated from field: latchkey.apps.v1.ApplicationPaused paused = 1;
      */
@@ -35,7 +34,7 @@ export declare type ApplicationEvent = Message<"latchkey.apps.v1.ApplicationEven
     case: "paused";
   } | {
     /**
-     * Live clients hear of it.
+     * Sent to live clients.
      *
      * @generated from field: latchkey.apps.v1.ApplicationResumed resumed = 2;
      */
@@ -43,7 +42,7 @@ export declare type ApplicationEvent = Message<"latchkey.apps.v1.ApplicationEven
     case: "resumed";
   } | {
     /**
-     * Live clients hear of it.
+     * Sent to live clients.
      *
      * @generated from field: latchkey.apps.v1.ApplicationVersionChanged version_changed = 3;
      */
@@ -51,7 +50,7 @@ export declare type ApplicationEvent = Message<"latchkey.apps.v1.ApplicationEven
     case: "versionChanged";
   } | {
     /**
-     * Live clients hear of it, then their connections are closed.
+     * Sent to live clients, then their connections are closed.
      *
      * @generated from field: latchkey.apps.v1.ApplicationDeleted deleted = 4;
      */
@@ -59,8 +58,7 @@ export declare type ApplicationEvent = Message<"latchkey.apps.v1.ApplicationEven
     case: "deleted";
   } | {
     /**
-     * Live clients are not told; connections opened with the old socket key are closed. It has no
-     * sequence.
+     * Not sent to live clients; connections with the old socket key are closed. Without a sequence.
      *
      * @generated from field: latchkey.apps.v1.RuntimeKeyRotated runtime_key_rotated = 5;
      */

@@ -105,7 +105,7 @@ export declare type AuditEntry = Message<"latchkey.audit.v1.AuditEntry"> & {
 export declare const AuditEntrySchema: GenMessage<AuditEntry>;
 
 /**
- * AuditPosition is a place in the order of entries.
+ * AuditPosition is a position in the order of entries.
  *
  * @generated from message latchkey.audit.v1.AuditPosition
  */
@@ -145,14 +145,14 @@ export declare type ListAuditEntriesRequest = Message<"latchkey.audit.v1.ListAud
   accountId: string;
 
   /**
-   * Only entries that come before this place, and so are older. Absent means the newest.
+   * Only entries before this position, which are older. Absent means the newest.
    *
    * @generated from field: latchkey.audit.v1.AuditPosition before = 2;
    */
   before?: AuditPosition | undefined;
 
   /**
-   * Most entries to answer, 1 to 100. Zero means 50.
+   * Entries to return at most, 1 to 100. Zero means 50.
    *
    * @generated from field: int32 limit = 3;
    */
@@ -243,21 +243,21 @@ export enum ActorKind {
   SESSION = 2,
 
   /**
-   * A command of whoever runs the deployment.
+   * A command of the operator.
    *
    * @generated from enum value: ACTOR_KIND_OPERATOR = 3;
    */
   OPERATOR = 3,
 
   /**
-   * A service of the deployment, by itself or for somebody whom it did not name.
+   * A service, by itself or for an actor that it did not name.
    *
    * @generated from enum value: ACTOR_KIND_SERVICE = 4;
    */
   SERVICE = 4,
 
   /**
-   * Somebody who has shown no credential that is good.
+   * A client without a valid credential.
    *
    * @generated from enum value: ACTOR_KIND_ANONYMOUS = 5;
    */
@@ -270,20 +270,18 @@ export enum ActorKind {
 export declare const ActorKindSchema: GenEnum<ActorKind>;
 
 /**
- * AuditService answers the entries that one service has written. The apps, files and identity
- * services each keep those of their own changes, and serve it; whoever wants the whole log asks all
- * three and merges by time and id.
+ * AuditService returns the audit entries of one service: apps, files or identity. The whole log is
+ * those of all three, merged by time and id.
  *
- * A caller says on whose behalf it calls with the metadata `x-latchkey-actor: <kind> <credential id
- * or -> <address or ->`, where the kind is `api_key`, `session` or `anonymous`, the id a UUID and
- * the address an IP address. It is looked at by methods that change something. Without it, the
- * entry says `service`.
+ * Callers name the actor in the metadata `x-latchkey-actor: <kind> <credential id or -> <address or
+ * ->`, where the kind is `api_key`, `session` or `anonymous`, the id a UUID and the address an IP
+ * address. Methods that change something read it. Without it, the entry says `service`.
  *
  * @generated from service latchkey.audit.v1.AuditService
  */
 export declare const AuditService: GenService<{
   /**
-   * ListAuditEntries answers entries of an account, newest first, a page at a time. A string that
+   * ListAuditEntries returns entries of an account, newest first, a page at a time. A string that
    * is not a UUID names an account without entries. Fails with `audit_page_invalid`.
    *
    * @generated from rpc latchkey.audit.v1.AuditService.ListAuditEntries

@@ -56,14 +56,12 @@ export const ActorKind = /*@__PURE__*/
   tsEnum(ActorKindSchema);
 
 /**
- * AuditService answers the entries that one service has written. The apps, files and identity
- * services each keep those of their own changes, and serve it; whoever wants the whole log asks all
- * three and merges by time and id.
+ * AuditService returns the audit entries of one service: apps, files or identity. The whole log is
+ * those of all three, merged by time and id.
  *
- * A caller says on whose behalf it calls with the metadata `x-latchkey-actor: <kind> <credential id
- * or -> <address or ->`, where the kind is `api_key`, `session` or `anonymous`, the id a UUID and
- * the address an IP address. It is looked at by methods that change something. Without it, the
- * entry says `service`.
+ * Callers name the actor in the metadata `x-latchkey-actor: <kind> <credential id or -> <address or
+ * ->`, where the kind is `api_key`, `session` or `anonymous`, the id a UUID and the address an IP
+ * address. Methods that change something read it. Without it, the entry says `service`.
  *
  * @generated from service latchkey.audit.v1.AuditService
  */

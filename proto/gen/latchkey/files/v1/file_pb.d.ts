@@ -48,7 +48,7 @@ export declare type File = Message<"latchkey.files.v1.File"> & {
   checksum: Uint8Array;
 
   /**
-   * Media type, told from the first bytes; `application/octet-stream` where they tell nothing.
+   * Media type, detected from the first bytes; `application/octet-stream` if unknown.
    *
    * @generated from field: string content_type = 5;
    */
@@ -110,15 +110,15 @@ export declare type BeginUploadRequest = Message<"latchkey.files.v1.BeginUploadR
   fileName: string;
 
   /**
-   * Size in bytes where the sender has told it. Absent means that it is not known before the end; a
-   * body of another size is refused.
+   * Declared size in bytes. A body of another size is rejected. Absent means unknown before its
+   * end.
    *
    * @generated from field: optional int64 byte_size = 4;
    */
   byteSize?: bigint | undefined;
 
   /**
-   * SHA-256 that the bytes must have, 32 bytes. Empty means that the sender has not told it.
+   * SHA-256 that the bytes must have, 32 bytes. Empty means unknown.
    *
    * @generated from field: bytes expected_checksum = 5;
    */
@@ -296,7 +296,7 @@ export declare type GetFilesMetadataRequest = Message<"latchkey.files.v1.GetFile
 export declare const GetFilesMetadataRequestSchema: GenMessage<GetFilesMetadataRequest>;
 
 /**
- * GetFilesMetadataResponse is what can be said of all files of an application.
+ * GetFilesMetadataResponse describes all files of an application.
  *
  * @generated from message latchkey.files.v1.GetFilesMetadataResponse
  */
@@ -309,7 +309,7 @@ export declare type GetFilesMetadataResponse = Message<"latchkey.files.v1.GetFil
   totalFiles: bigint;
 
   /**
-   * When the newest of them was uploaded. Absent means that there are none.
+   * When the newest was uploaded. Absent means no files.
    *
    * @generated from field: google.protobuf.Timestamp last_uploaded_at = 2;
    */
@@ -874,8 +874,8 @@ export declare const FileService: GenService<{
     output: typeof DeleteFileResponseSchema;
   },
   /**
-   * CreateDownloadUrl returns a short-lived URL to the bytes of one file, with ranges. Whoever has
-   * it may fetch them. The file counts its URLs.
+   * CreateDownloadUrl returns a short-lived URL to the bytes of one file, with ranges, which needs
+   * no credential. The file counts its URLs.
    *
    * @generated from rpc latchkey.files.v1.FileService.CreateDownloadUrl
    */

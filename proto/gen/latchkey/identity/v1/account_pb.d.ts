@@ -41,7 +41,8 @@ export declare type Account = Message<"latchkey.identity.v1.Account"> & {
   email: string;
 
   /**
-   * URL of the profile image that the account's OpenID Connect issuer named. An avatar takes precedence. Absent: none.
+   * URL of the profile image at the account's OpenID Connect issuer. Absent means none. An avatar
+   * takes precedence.
    *
    * @generated from field: optional string picture_url = 4;
    */
@@ -137,8 +138,8 @@ export declare type SignUpRequest = Message<"latchkey.identity.v1.SignUpRequest"
   password: string;
 
   /**
-   * Token that the client had in its session cookie. Its session, whosesoever, is ended once the
-   * new one is open. Empty means none.
+   * Token of the client's session cookie. Its session, of any account, ends once the new one is
+   * open. Empty means none.
    *
    * @generated from field: string previous_session_token = 4;
    */
@@ -199,16 +200,16 @@ export declare type SignInRequest = Message<"latchkey.identity.v1.SignInRequest"
   password: string;
 
   /**
-   * One-time or recovery code, looked at only where the account has a second factor. Absent means
-   * that none was given; empty is a wrong one.
+   * One-time or recovery code, ignored for accounts without a second factor. Absent means that none
+   * was given; empty is a wrong one.
    *
    * @generated from field: optional string code = 3;
    */
   code?: string | undefined;
 
   /**
-   * Token that the client had in its session cookie. Its session, whosesoever, is ended once the
-   * new one is open. Empty means none.
+   * Token of the client's session cookie. Its session, of any account, ends once the new one is
+   * open. Empty means none.
    *
    * @generated from field: string previous_session_token = 4;
    */
@@ -412,8 +413,8 @@ export declare type SetAvatarResponse = Message<"latchkey.identity.v1.SetAvatarR
   avatarId: string;
 
   /**
-   * Id of the avatar that this call took the place of. Absent means that there was none, or that
-   * the call changed nothing.
+   * Id of the avatar that this call replaced. Absent means that the account had none, or that the
+   * call changed nothing.
    *
    * @generated from field: optional string previous_avatar_id = 2;
    */

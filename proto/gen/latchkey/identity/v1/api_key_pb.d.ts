@@ -105,7 +105,7 @@ export declare type ApiKey = Message<"latchkey.identity.v1.ApiKey"> & {
   createdAt?: Timestamp | undefined;
 
   /**
-   * When the record last changed by its owner's hand. Always set.
+   * When the owner last changed the record. Always set.
    *
    * @generated from field: google.protobuf.Timestamp updated_at = 13;
    */
@@ -260,7 +260,7 @@ export declare type CreateApiKeyResponse = Message<"latchkey.identity.v1.CreateA
 export declare const CreateApiKeyResponseSchema: GenMessage<CreateApiKeyResponse>;
 
 /**
- * ScopeList is a set of scopes that can be told from no set at all.
+ * ScopeList is a set of scopes. Absent and empty differ.
  *
  * @generated from message latchkey.identity.v1.ScopeList
  */
@@ -280,7 +280,7 @@ export declare type ScopeList = Message<"latchkey.identity.v1.ScopeList"> & {
 export declare const ScopeListSchema: GenMessage<ScopeList>;
 
 /**
- * ApplicationIdList is a set of applications that can be told from no set at all.
+ * ApplicationIdList is a set of applications. Absent and empty differ.
  *
  * @generated from message latchkey.identity.v1.ApplicationIdList
  */

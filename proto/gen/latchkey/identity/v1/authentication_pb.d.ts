@@ -81,7 +81,7 @@ export declare type AuthenticateResponse = Message<"latchkey.identity.v1.Authent
   epochKey: string;
 
   /**
-   * The epoch read before the credential was looked up. Empty exactly when `epoch_key` is.
+   * The epoch read before the credential. Empty exactly when `epoch_key` is.
    *
    * @generated from field: string epoch = 3;
    */

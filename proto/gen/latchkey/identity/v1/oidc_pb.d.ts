@@ -68,7 +68,7 @@ export declare type OidcLink = Message<"latchkey.identity.v1.OidcLink"> & {
   issuer: string;
 
   /**
-   * Who somebody is there.
+   * Id of the person at the issuer.
    *
    * @generated from field: string subject = 2;
    */
@@ -116,7 +116,7 @@ export declare type UnlinkOidcRequest = Message<"latchkey.identity.v1.UnlinkOidc
   issuer: string;
 
   /**
-   * Who somebody is there. Absent means all whom the account is linked to there.
+   * Id of the person at the issuer. Absent means every link of the account to the issuer.
    *
    * @generated from field: optional string subject = 3;
    */
@@ -137,8 +137,8 @@ export declare type UnlinkOidcRequest = Message<"latchkey.identity.v1.UnlinkOidc
   code?: string | undefined;
 
   /**
-   * Session that asks and is kept, a UUID: the principal's `credential_id`. Of an account without a
-   * password it must have been opened within the last 10 minutes. Empty keeps none.
+   * The calling session, which stays open, a UUID: the principal's `credential_id`. Of an account
+   * without a password it must have been opened within the last 10 minutes. Empty means none.
    *
    * @generated from field: string session_id = 6;
    */
@@ -152,7 +152,7 @@ export declare type UnlinkOidcRequest = Message<"latchkey.identity.v1.UnlinkOidc
 export declare const UnlinkOidcRequestSchema: GenMessage<UnlinkOidcRequest>;
 
 /**
- * UnlinkOidcResponse says what was done.
+ * UnlinkOidcResponse is the number of removed links.
  *
  * @generated from message latchkey.identity.v1.UnlinkOidcResponse
  */
@@ -185,9 +185,9 @@ export declare type StartOidcRequest = Message<"latchkey.identity.v1.StartOidcRe
   issuer: string;
 
   /**
-   * Where issuers send browsers back to, an absolute URL without a query. The only issuer sends
-   * them there. Where there are several, each sends them to a place of its own, so that no answer
-   * is taken for another's: `/` and the issuer's name are put at the end. Required.
+   * URL that issuers redirect browsers to, absolute and without a query. With several issuers, `/`
+   * and the issuer's name are appended, so that no response is taken for another issuer's.
+   * Required.
    *
    * @generated from field: string redirect_uri = 2;
    */
@@ -216,8 +216,8 @@ export declare type StartOidcRequest = Message<"latchkey.identity.v1.StartOidcRe
   code?: string | undefined;
 
   /**
-   * Of a link: the session that asks, a UUID: the principal's `credential_id`. Of an account
-   * without a password it must have been opened within the last 10 minutes. Empty names none.
+   * Of a link: the calling session, a UUID: the principal's `credential_id`. Of an account without
+   * a password it must have been opened within the last 10 minutes. Empty means none.
    *
    * @generated from field: string session_id = 6;
    */
@@ -231,20 +231,20 @@ export declare type StartOidcRequest = Message<"latchkey.identity.v1.StartOidcRe
 export declare const StartOidcRequestSchema: GenMessage<StartOidcRequest>;
 
 /**
- * StartOidcResponse is a flow just begun.
+ * StartOidcResponse is a started flow.
  *
  * @generated from message latchkey.identity.v1.StartOidcResponse
  */
 export declare type StartOidcResponse = Message<"latchkey.identity.v1.StartOidcResponse"> & {
   /**
-   * Where the browser is to go.
+   * URL to redirect the browser to.
    *
    * @generated from field: string authorization_url = 1;
    */
   authorizationUrl: string;
 
   /**
-   * The flow, sealed. It is for the browser that began it, and nobody else.
+   * The encrypted flow, for a cookie of the browser that started it.
    *
    * @generated from field: string flow = 2;
    */
@@ -265,57 +265,57 @@ export declare type StartOidcResponse = Message<"latchkey.identity.v1.StartOidcR
 export declare const StartOidcResponseSchema: GenMessage<StartOidcResponse>;
 
 /**
- * FinishOidcRequest is what a browser came back with.
+ * FinishOidcRequest is the issuer's response, from the browser.
  *
  * @generated from message latchkey.identity.v1.FinishOidcRequest
  */
 export declare type FinishOidcRequest = Message<"latchkey.identity.v1.FinishOidcRequest"> & {
   /**
-   * The flow that the browser began. Empty is none.
+   * The flow from the browser's cookie. Empty means none.
    *
    * @generated from field: string flow = 1;
    */
   flow: string;
 
   /**
-   * `code` of the issuer's answer. Absent means that there was none.
+   * `code` of the issuer's response. Absent means none.
    *
    * @generated from field: optional string code = 2;
    */
   code?: string | undefined;
 
   /**
-   * `state` of the answer. Absent means that there was none.
+   * `state` of the response. Absent means none.
    *
    * @generated from field: optional string state = 3;
    */
   state?: string | undefined;
 
   /**
-   * `iss` of the answer (RFC 9207). Absent means that there was none, which is refused of an issuer
-   * that says it sends it.
+   * `iss` of the response (RFC 9207). Absent means none, which is rejected if the issuer declares
+   * that it sends it.
    *
    * @generated from field: optional string iss = 4;
    */
   iss?: string | undefined;
 
   /**
-   * `error` of the answer. Absent means that the issuer did not refuse.
+   * `error` of the response. Absent means none.
    *
    * @generated from field: optional string error = 5;
    */
   error?: string | undefined;
 
   /**
-   * Token that the client has in its session cookie: of a link, a session of its account; of a
-   * sign-in, whosesoever session, which is ended once the new one is open. Empty means none.
+   * Token of the client's session cookie. A link needs a session of its account. A sign-in ends the
+   * session, of any account, once the new one is open. Empty means none.
    *
    * @generated from field: string session_token = 6;
    */
   sessionToken: string;
 
   /**
-   * Where the browser came back to, as `redirect_uri` of the authorization URL has it. Required.
+   * URL that the issuer redirected to, as in `redirect_uri` of the authorization URL. Required.
    *
    * @generated from field: string redirect_uri = 7;
    */
@@ -335,7 +335,7 @@ export declare const FinishOidcRequestSchema: GenMessage<FinishOidcRequest>;
  */
 export declare type FinishOidcResponse = Message<"latchkey.identity.v1.FinishOidcResponse"> & {
   /**
-   * What came of it. Always set.
+   * The outcome. Always set.
    *
    * @generated from oneof latchkey.identity.v1.FinishOidcResponse.outcome
    */
@@ -413,7 +413,7 @@ export declare type OidcLinked = Message<"latchkey.identity.v1.OidcLinked"> & {
   account?: Account | undefined;
 
   /**
-   * Token that state-changing requests of the session, which goes on, must carry.
+   * CSRF token of the session, which stays open.
    *
    * @generated from field: string csrf_token = 2;
    */
@@ -427,13 +427,13 @@ export declare type OidcLinked = Message<"latchkey.identity.v1.OidcLinked"> & {
 export declare const OidcLinkedSchema: GenMessage<OidcLinked>;
 
 /**
- * OidcPending is a sign-in that wants a code.
+ * OidcPending is a sign-in that needs a code.
  *
  * @generated from message latchkey.identity.v1.OidcPending
  */
 export declare type OidcPending = Message<"latchkey.identity.v1.OidcPending"> & {
   /**
-   * The sign-in, sealed. It is for the browser that began it, and nobody else.
+   * The encrypted sign-in, for a cookie of the browser that started it.
    *
    * @generated from field: string pending = 1;
    */
@@ -460,7 +460,7 @@ export declare const OidcPendingSchema: GenMessage<OidcPending>;
  */
 export declare type CompleteOidcRequest = Message<"latchkey.identity.v1.CompleteOidcRequest"> & {
   /**
-   * The pending sign-in. Empty is none.
+   * The pending sign-in. Empty means none.
    *
    * @generated from field: string pending = 1;
    */
@@ -474,8 +474,8 @@ export declare type CompleteOidcRequest = Message<"latchkey.identity.v1.Complete
   code: string;
 
   /**
-   * Token that the client had in its session cookie. Its session, whosesoever, is ended once the
-   * new one is open. Empty means none.
+   * Token of the client's session cookie. Its session, of any account, ends once the new one is
+   * open. Empty means none.
    *
    * @generated from field: string previous_session_token = 3;
    */

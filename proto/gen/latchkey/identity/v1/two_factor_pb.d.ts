@@ -73,8 +73,8 @@ export declare type EnableTwoFactorRequest = Message<"latchkey.identity.v1.Enabl
   accountId: string;
 
   /**
-   * Session that asks and is kept, a UUID: the principal's `credential_id`. It must be an open one
-   * of the account. Empty names and keeps none.
+   * The calling session, which stays open, a UUID: the principal's `credential_id`. It must be an
+   * open one of the account. Empty means that every session ends.
    *
    * @generated from field: string session_id = 2;
    */
@@ -128,8 +128,8 @@ export declare type DisableTwoFactorRequest = Message<"latchkey.identity.v1.Disa
   accountId: string;
 
   /**
-   * Session to keep, a UUID: the principal's `credential_id`. Empty keeps none, and neither does
-   * one that is not the account's or has been ended: password and code are proof enough.
+   * The session that stays open, a UUID: the principal's `credential_id`. Every session ends if it
+   * is empty, ended or another account's: password and code are proof enough.
    *
    * @generated from field: string session_id = 2;
    */
@@ -204,8 +204,8 @@ export declare const VerifyTwoFactorCodeRequestSchema: GenMessage<VerifyTwoFacto
  */
 export declare type VerifyTwoFactorCodeResponse = Message<"latchkey.identity.v1.VerifyTwoFactorCodeResponse"> & {
   /**
-   * Whether the account has the second factor on, and so the code was used up. False means that it
-   * was not looked at.
+   * Whether the account has the second factor on, and so the code was used up. False means that the
+   * code was ignored.
    *
    * @generated from field: bool two_factor_enabled = 1;
    */
@@ -301,12 +301,12 @@ export enum TwoFactorError {
 export declare const TwoFactorErrorSchema: GenEnum<TwoFactorError>;
 
 /**
- * TwoFactorService keeps the second factor of accounts: one-time codes by RFC 6238 (30 s, 6 digits,
- * a step of drift either way), and recovery codes that are each good for once in place of one. No
- * code is accepted twice. 5 wrong codes or passwords within 15 minutes, however many come at once,
- * and every further one-time code fails with `two_factor_attempts_reached`, whose metadata says
- * when to try again; recovery codes that are right are taken all the same. What can be no code is
- * not counted, nor is the one-time code that was taken last, nor a recovery code that was used.
+ * TwoFactorService manages the second factor of accounts: one-time codes by RFC 6238 (30 s, 6
+ * digits, a step of drift either way), and recovery codes, each of which replaces one. No code is
+ * accepted twice. After 5 wrong codes or passwords within 15 minutes, concurrent ones included,
+ * every one-time code fails with `two_factor_attempts_reached`, whose metadata says when to try
+ * again. Right recovery codes still succeed. Malformed codes, the one-time code accepted last and
+ * used recovery codes do not count.
  *
  * @generated from service latchkey.identity.v1.TwoFactorService
  */

@@ -46,7 +46,7 @@ export declare type ErrorInfo = Message<"latchkey.rpc.v1.ErrorInfo"> & {
 
   /**
    * Further facts for the caller, as text: for `rate_limited` these are `policy`, `limit`,
-   * `windowSeconds`, `remaining` and `retryAfterSeconds`. Empty when there are none.
+   * `windowSeconds`, `remaining` and `retryAfterSeconds`. Often empty.
    *
    * @generated from field: map<string, string> metadata = 4;
    */

@@ -19,6 +19,7 @@ import {
   updateName,
 } from './file.store.ts';
 
+/** A file of an application, in canonical form. */
 export interface FileRef extends ApplicationRef {
   readonly fileId: string;
 }

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { describe, expect, it } from 'vitest';
-import { checkCsrfToken, checkOrigin, checkVisited, isStateChanging } from './cross-site.ts';
+import { checkCsrfToken, checkNavigation, checkOrigin, isStateChanging } from './csrf.ts';
 import type { Principal } from './principal.ts';
 
 const PUBLIC = 'https://panel.example.com';
@@ -75,7 +75,7 @@ describe('a request', () => {
     [undefined, 'image', 'admitted'],
   ])('that an issuer sends back is a visit, not %s for a %s', (site, destination, expected) => {
     const headers = { 'sec-fetch-site': site, 'sec-fetch-dest': destination };
-    expect(outcome(checkVisited, headers)).toEqual(expected);
+    expect(outcome(checkNavigation, headers)).toEqual(expected);
   });
 });
 

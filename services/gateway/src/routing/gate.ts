@@ -2,52 +2,41 @@ import { networkOf } from '@latchkey/kit/http/client-ip';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Authenticator, GivenCredential } from '../authentication/authenticator.ts';
 import { readCredential } from '../authentication/credential.ts';
-import { checkCsrfToken, checkOrigin, isStateChanging } from '../authentication/cross-site.ts';
+import { checkCsrfToken, checkOrigin, isStateChanging } from '../authentication/csrf.ts';
 import { hasScope, type Principal } from '../authentication/principal.ts';
 import { errors } from '../errors.ts';
-import type { Count, Limiter } from '../limit/limiter.ts';
-import { type LimitState, type Limits, limitReached, setLimitHeaders, tighter } from '../limit/limits.ts';
+import type { Count, RateLimiter } from '../rate-limit/rate-limiter.ts';
+import { type LimitState, limitReached, type RateLimits, setLimitHeaders, tighter } from '../rate-limit/rate-limits.ts';
 import { currentRequest, type RequestContext } from '../request-context.ts';
 import type { Route, RouteLimit } from './route.ts';
 
-/** What is known of an admitted request. */
-export interface Entrance {
+/** A request that passed the gate. */
+export interface AdmittedRequest {
   readonly principal: Principal | undefined;
   readonly clientIp: string;
   /** The tightest limit. */
   readonly limitState: LimitState;
 }
 
-/** An event to refund if its request fails, while its window lasts: the next window never counted it. */
-interface Refundable {
-  readonly count: Count;
-  /** Time of `performance.now()`. */
-  readonly windowEndsAt: number;
-}
-
-/** What the gate works with. */
-export interface GateOptions {
-  readonly authenticator: Pick<Authenticator, 'recall' | 'authenticate'>;
-  readonly limiter: Pick<Limiter, 'admit' | 'hit' | 'refund'>;
-  readonly limits: Limits;
+interface GateOptions {
+  readonly authenticator: Authenticator;
+  readonly limiter: RateLimiter;
+  readonly limits: RateLimits;
   /** Origin of PUBLIC_URL. */
   readonly publicOrigin: string;
 }
 
-/**
- * Admits requests in the order of decisions 2, before their body is read: limit per address, authentication, limit per principal,
- * origin, limit of the route, kind of credential, CSRF token, scope. The origin comes before the limit of the route, so that no page
- * of another origin uses up its visitor's limit.
- */
+/** Makes the checks 2 to 7 of `registerRoute`, before the body of a request is read. */
 export class Gate {
   readonly #options: GateOptions;
-  readonly #refundable = new WeakMap<FastifyRequest, Refundable>();
+  /** Events to refund if their request fails, until their window ends at a `performance.now()`. */
+  readonly #refundable = new WeakMap<FastifyRequest, { readonly count: Count; readonly endsAt: number }>();
 
   constructor(options: GateOptions) {
     this.#options = options;
   }
 
-  /** Counts a request without a route, and rejects it beyond the limit per address. */
+  /** Counts a request without a route. Throws `rate_limit_reached`. */
   async count(reply: FastifyReply): Promise<void> {
     const { clientIp } = currentRequest() as RequestContext;
     const state = await this.#options.limiter.hit(this.#ipCount(clientIp));
@@ -55,15 +44,15 @@ export class Gate {
     if (!state.allowed) throw limitReached(state);
   }
 
-  /** Admits a request to a route, or throws why not. */
-  async enter(request: FastifyRequest, reply: FastifyReply, route: Route): Promise<Entrance> {
+  /** Throws the error of the first check that fails. */
+  async admit(request: FastifyRequest, reply: FastifyReply, route: Route): Promise<AdmittedRequest> {
     const context = currentRequest() as RequestContext;
     const { clientIp } = context;
     const { principal, limitState: global } = await this.#identify(request, route, clientIp);
     if (!global.allowed) throw limitReached(global);
     context.principal = principal;
     setLimitHeaders(reply, global);
-    route.admit?.(request.raw);
+    route.checkOrigin?.(request.raw);
     if (principal?.kind !== 'key' && isStateChanging(request.method))
       checkOrigin(request.raw, this.#options.publicOrigin, request.protocol);
     const limitState = route.limit ? tighter(await this.#countRoute(request, route.limit, clientIp, principal), global) : global;
@@ -72,15 +61,14 @@ export class Gate {
     return { principal, clientIp, limitState };
   }
 
-  /** Refunds what a failed request must not count. */
+  /** Refunds a failed request to a limit of successes. The next window never counted it. */
   async refund(request: FastifyRequest): Promise<void> {
     const refundable = this.#refundable.get(request);
-    if (!refundable) return;
     this.#refundable.delete(request);
-    if (performance.now() < refundable.windowEndsAt) await this.#options.limiter.refund(refundable.count);
+    if (refundable && performance.now() < refundable.endsAt) await this.#options.limiter.refund(refundable.count);
   }
 
-  async #identify(request: FastifyRequest, route: Route, clientIp: string): Promise<Omit<Entrance, 'clientIp'>> {
+  async #identify(request: FastifyRequest, route: Route, clientIp: string): Promise<Omit<AdmittedRequest, 'clientIp'>> {
     const { limiter, limits, authenticator } = this.#options;
     const credential = route.access === 'public' ? undefined : readCredential(request.raw);
     const given = credential?.kind === 'key' || credential?.kind === 'session' ? credential : undefined;
@@ -88,10 +76,10 @@ export class Gate {
     if (recalled) {
       const { epochKey, epoch, principal } = recalled;
       const count = { limit: limits.principal, subject: principal.credentialId };
-      const admission = await limiter.admit(this.#ipCount(clientIp), { epochKey, epoch, count });
-      if (!admission.first.allowed) return { principal: undefined, limitState: admission.first };
-      if (admission.recalled) return { principal, limitState: tighter(admission.first, admission.recalled) };
-      return this.#authenticate(given, clientIp, admission.first);
+      const [first, counted] = await limiter.admit(this.#ipCount(clientIp), { epochKey, epoch, count });
+      if (!first.allowed) return { principal: undefined, limitState: first };
+      if (counted) return { principal, limitState: tighter(first, counted) };
+      return this.#authenticate(given, clientIp, first);
     }
     const limitState = await limiter.hit(this.#ipCount(clientIp));
     if (!limitState.allowed || credential === undefined) return { principal: undefined, limitState };
@@ -113,10 +101,9 @@ export class Gate {
     clientIp: string,
     principal: Principal | undefined,
   ): Promise<LimitState> {
-    const subject = per === 'account' && principal ? principal.accountId : networkOf(clientIp);
-    const count = { limit, subject };
+    const count = { limit, subject: per === 'account' && principal ? principal.accountId : networkOf(clientIp) };
     const state = await this.#options.limiter.hit(count);
-    if (successesOnly) this.#refundable.set(request, { count, windowEndsAt: performance.now() + state.resetMs });
+    if (successesOnly) this.#refundable.set(request, { count, endsAt: performance.now() + state.resetMs });
     if (!state.allowed) throw limitReached(state);
     return state;
   }

@@ -2,7 +2,7 @@ import { rateLimitHeaders } from '@latchkey/kit/http/rate-limit-headers';
 import type { FastifyReply } from 'fastify';
 import { expect, it } from 'vitest';
 import { readGatewayConfig } from '../config.ts';
-import { createLimits, type Limit, limitReached, setLimitHeaders, tighter, toLimitState } from './limits.ts';
+import { createRateLimits, type Limit, limitReached, setLimitHeaders, tighter, toLimitState } from './rate-limits.ts';
 
 const LIMIT: Limit = { name: 'ip', max: 3, windowMs: 60_000 };
 const OTHER: Limit = { name: 'principal', max: 2, windowMs: 60_000 };
@@ -33,8 +33,8 @@ it('headers have the policy and the state, and of a rejection when to try again'
   expect(rateLimitHeaders(limitReached(toLimitState(LIMIT, 4, 0)))['retry-after']).toBe('1');
 });
 
-it('the limits are those of the decisions unless set', () => {
-  const limits = createLimits(readGatewayConfig({ REDIS_URL: 'redis://localhost' }));
+it('the limits have defaults', () => {
+  const limits = createRateLimits(readGatewayConfig({ REDIS_URL: 'redis://localhost' }));
   expect(Object.values(limits).map(({ name, max, windowMs }) => `${name} ${max}/${windowMs / 1_000}s`)).toEqual([
     'ip 600/60s',
     'principal 300/60s',

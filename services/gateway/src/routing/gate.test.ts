@@ -103,7 +103,7 @@ describe('a call to a service', () => {
 
 describe('a request without a good credential', () => {
   const NONE = 'No API key and no session. Send an API key as Authorization: Bearer <key>, or sign in';
-  const MALFORMED = 'The API key is not valid. Send it as Authorization: Bearer <key>';
+  const MALFORMED = 'The API key is not valid. Send a valid one as Authorization: Bearer <key>';
   const SETTINGS = `/api/v1/panel/get-application-settings?applicationId=${OWNED}`;
 
   it.each([

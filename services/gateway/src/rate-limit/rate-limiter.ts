@@ -2,7 +2,7 @@ import type { Logger } from '@latchkey/kit/log/logger';
 import type { Redis } from '@latchkey/kit/redis/redis';
 import { Counter } from '@latchkey/kit/telemetry/metrics';
 import { LRUCache } from 'lru-cache';
-import { type Limit, type LimitState, toLimitState } from './limits.ts';
+import { type Limit, type LimitState, toLimitState } from './rate-limits.ts';
 
 /** A limit and whose events it counts. */
 export interface Count {
@@ -11,21 +11,14 @@ export interface Count {
 }
 
 /** A cached principal to confirm and count in one round trip. */
-export interface Recall {
+interface Recall {
   readonly epochKey: string;
   readonly epoch: string;
   /** Counted only if Redis still has this epoch. */
   readonly count: Count;
 }
 
-/** Result of {@link Limiter.admit}. */
-export interface Admission {
-  readonly first: LimitState;
-  /** Undefined if the principal must be authenticated again. */
-  readonly recalled: LimitState | undefined;
-}
-
-/** Pause after an error of Redis, in milliseconds, so that one that hangs does not slow every request. */
+/** Pause after an error of Redis, in milliseconds: a hanging Redis must not slow every request. */
 const PAUSE_MS = 1_000;
 
 const fallbacks = new Counter({
@@ -33,7 +26,7 @@ const fallbacks = new Counter({
   help: 'Times that Redis did not count for a limit, so that each process counts for itself for a second.',
 });
 
-/** Counts an event in a window that begins with the first; returns the count and the milliseconds left. */
+/** Counts an event in a window that begins with the first. Returns the count and the ms left. */
 const HIT_FUNCTION = `
 local function hit(key, window)
   local count = redis.call('INCR', key)
@@ -50,9 +43,9 @@ const HIT_SCRIPT = `${HIT_FUNCTION}
 return {hit(KEYS[1], ARGV[1])}`;
 
 /**
- * Any number of requests. KEYS of each: request counter, epoch, principal counter. ARGV of each: window and maximum of the first,
- * expected epoch, window of the last. Results of each: count and milliseconds left of the first, then of the last; the
- * last two are -1 if the request is rejected or the epoch differs.
+ * Any number of requests. KEYS of each: request counter, epoch, principal counter. ARGV of each:
+ * window and maximum of the first, expected epoch, window of the last. Results of each: count and
+ * milliseconds left of the first, then of the last, or -1 if rejected or of another epoch.
  */
 const ADMIT_SCRIPT = `${HIT_FUNCTION}
 local results = {}
@@ -82,7 +75,7 @@ interface ScriptedRedis extends Redis {
   latchkeyRefund(key: string): Promise<number>;
 }
 
-/** Requests of one turn of the event loop. They share one command, which would cost more than the rest of the gateway. */
+/** Requests of one turn of the event loop share a command, which costs most of a request. */
 interface Batch {
   readonly keys: string[];
   readonly args: Array<string | number>;
@@ -90,11 +83,8 @@ interface Batch {
   readonly results: PromiseWithResolvers<number[] | undefined>;
 }
 
-/**
- * Counts events against limits: in Redis, so that all gateways share them, and in this process while Redis is away. Each event counts
- * whether it is allowed or not.
- */
-export class Limiter {
+/** Counts events, allowed or not, in Redis; in this process while Redis is away. */
+export class RateLimiter {
   readonly #redis: ScriptedRedis;
   readonly #local = new LocalCounters();
   readonly #logger: Logger;
@@ -109,8 +99,12 @@ export class Limiter {
     this.#logger = logger;
   }
 
-  /** Counts a request and, if that is allowed, confirms and counts the cached principal in the same round trip. */
-  async admit(first: Count, { epochKey, epoch, count: principal }: Recall): Promise<Admission> {
+  /**
+   * Counts a request and, if that is allowed, confirms and counts the cached principal.
+   *
+   * @returns the second state is undefined if the principal must be authenticated again
+   */
+  async admit(first: Count, { epochKey, epoch, count: principal }: Recall): Promise<readonly [LimitState, LimitState?]> {
     const batch = this.#openBatch();
     batch.keys.push(keyOf(first), epochKey, keyOf(principal));
     batch.args.push(first.limit.windowMs, first.limit.max, epoch, principal.limit.windowMs);
@@ -118,26 +112,22 @@ export class Limiter {
     batch.size += 1;
     if (batch.size === BATCH_MAX) this.#send(batch);
     const results = await batch.results.promise;
-    if (!results) return { first: this.#local.hit(first.limit, keyOf(first)), recalled: undefined };
+    if (!results) return [this.#local.hit(first)];
     const [count = 0, resetMs = 0, recalled = -1, recalledResetMs = 0] = results.slice(start, start + RESULTS_OF_REQUEST);
-    return {
-      first: toLimitState(first.limit, count, resetMs),
-      recalled: recalled < 0 ? undefined : toLimitState(principal.limit, recalled, recalledResetMs),
-    };
+    const state = toLimitState(first.limit, count, resetMs);
+    return recalled < 0 ? [state] : [state, toLimitState(principal.limit, recalled, recalledResetMs)];
   }
 
   /** Counts one event. */
   async hit(count: Count): Promise<LimitState> {
-    const key = keyOf(count);
-    const counted = await this.#ask((redis) => redis.latchkeyHit(key, count.limit.windowMs));
-    return counted ? toLimitState(count.limit, counted[0], counted[1]) : this.#local.hit(count.limit, key);
+    const counted = await this.#ask((redis) => redis.latchkeyHit(keyOf(count), count.limit.windowMs));
+    return counted ? toLimitState(count.limit, counted[0], counted[1]) : this.#local.hit(count);
   }
 
   /** Takes one event back, for limits on successes or failures. */
   async refund(count: Count): Promise<void> {
-    const key = keyOf(count);
-    const done = await this.#ask((redis) => redis.latchkeyRefund(key));
-    if (done === undefined) this.#local.refund(key);
+    const done = await this.#ask((redis) => redis.latchkeyRefund(keyOf(count)));
+    if (done === undefined) this.#local.refund(count);
   }
 
   #openBatch(): Batch {
@@ -173,26 +163,26 @@ function keyOf({ limit, subject }: Count): string {
   return `latchkey:limit:${limit.name}:${subject}`;
 }
 
-/** Counters in memory; beyond the limit the least recently used go. */
+/** Counters in memory. Beyond the limit, the least recently used are dropped. */
 const LOCAL_COUNTERS_MAX = 100_000;
 
-/** Counters of this process, while Redis is away (promises R9). */
+/** Counters of this process, while Redis is away. */
 class LocalCounters {
   readonly #counters = new LRUCache<string, { count: number; readonly endsAt: number }>({ max: LOCAL_COUNTERS_MAX });
 
-  hit(limit: Limit, key: string): LimitState {
+  hit(event: Count): LimitState {
     const now = performance.now();
-    let counter = this.#counters.get(key);
+    let counter = this.#counters.get(keyOf(event));
     if (!counter || counter.endsAt <= now) {
-      counter = { count: 0, endsAt: now + limit.windowMs };
-      this.#counters.set(key, counter);
+      counter = { count: 0, endsAt: now + event.limit.windowMs };
+      this.#counters.set(keyOf(event), counter);
     }
     counter.count += 1;
-    return toLimitState(limit, counter.count, counter.endsAt - now);
+    return toLimitState(event.limit, counter.count, counter.endsAt - now);
   }
 
-  refund(key: string): void {
-    const counter = this.#counters.get(key);
+  refund(event: Count): void {
+    const counter = this.#counters.get(keyOf(event));
     if (counter && counter.count > 0) counter.count -= 1;
   }
 }

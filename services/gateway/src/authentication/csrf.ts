@@ -11,11 +11,11 @@ export function isStateChanging(method: string | undefined): boolean {
 }
 
 /**
- * Rejects a request that a page of another origin made. Allowed are the origin of PUBLIC_URL and that of the `Host` the client used,
- * which may be another name of this service; at the host of PUBLIC_URL only its own scheme. Only browsers send the header.
+ * Throws `csrf_invalid` for a request from a page of another origin than PUBLIC_URL or the used
+ * `Host`, which may be another name of this service. At the host of PUBLIC_URL, only the scheme of
+ * PUBLIC_URL is allowed.
  *
- * @param scheme what the client used as far as is known here: `http` unless a trusted proxy says otherwise
- * @throws `csrf_invalid`
+ * @param scheme of the request: `http` unless a trusted proxy says otherwise
  */
 export function checkOrigin(req: IncomingMessage, publicOrigin: string, scheme: string): void {
   const { origin, host = '' } = req.headers;
@@ -26,31 +26,25 @@ export function checkOrigin(req: IncomingMessage, publicOrigin: string, scheme: 
   if (!used || used.host === new URL(publicOrigin).host || given !== used.origin) throw errors.csrf_invalid();
 }
 
-/** Rejects a request without the session's own token. Throws `csrf_invalid` (decisions 4). */
+/** Throws `csrf_invalid` for a request without the session's own token. */
 export function checkCsrfToken(req: IncomingMessage, principal: Principal): void {
   const given = req.headers['x-csrf-token'];
   if (typeof given !== 'string' || !constantTimeEqual(given, principal.csrfToken)) throw errors.csrf_invalid();
 }
 
 /**
- * Rejects a browser that a page of another site sent here, other than one of `origins`. Other clients and old browsers say
- * nothing of where they come from, and are admitted.
- *
- * @throws `csrf_invalid`
+ * Throws `csrf_invalid` for a browser from a page of another site than `origins`. Old browsers and
+ * other clients send no `Sec-Fetch-Site`, and pass.
  */
-export function checkNotSentHere({ headers }: IncomingMessage, origins: ReadonlySet<string>): void {
+export function checkReferringSite({ headers }: IncomingMessage, origins: ReadonlySet<string>): void {
   if (headers['sec-fetch-site'] !== 'cross-site') return;
-  // A page can suppress the header of its browser, but not forge it.
+  // A page can suppress this header of its browser, but not forge it.
   const { referer = '' } = headers;
   if (!origins.has(URL.parse(referer)?.origin ?? '')) throw errors.csrf_invalid();
 }
 
-/**
- * Rejects what a page of another site embeds, such as a picture or a frame: a browser that an issuer sends back navigates.
- *
- * @throws `csrf_invalid`
- */
-export function checkVisited({ headers }: IncomingMessage): void {
+/** Throws `csrf_invalid` for a request of another site's page that is no navigation. */
+export function checkNavigation({ headers }: IncomingMessage): void {
   const { 'sec-fetch-site': site, 'sec-fetch-dest': destination = 'document' } = headers;
   if (site === 'cross-site' && destination !== 'document') throw errors.csrf_invalid();
 }

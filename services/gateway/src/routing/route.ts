@@ -1,13 +1,15 @@
 import type { IncomingMessage } from 'node:http';
 import type { DescMessage, DescMethod } from '@bufbuild/protobuf';
+import type { Scope } from '@latchkey/kit/validation/scopes';
 import type { FastifyReply } from 'fastify';
 import type { z } from 'zod';
-import type { Principal, Scope } from '../authentication/principal.ts';
+import type { Principal } from '../authentication/principal.ts';
 import type { errors } from '../errors.ts';
-import type { Limit, LimitState } from '../limit/limits.ts';
+import type { Limit, LimitState } from '../rate-limit/rate-limits.ts';
 import type { ApplicationRef } from './application.ts';
+import { applicationQuery } from './schemas.ts';
 
-/** Groups of routes in the document. */
+/** Groups of routes in the OpenAPI document. */
 export const TAGS = {
   Applications: 'Software products that are licensed through the service.',
   'Application settings': 'Status, version, license requirements and runtime keys of an application.',
@@ -25,19 +27,21 @@ export type Access = Scope | 'session' | 'public';
 /** Where the id of the application is. */
 export type ApplicationIn = 'query' | 'body';
 
-/** A method that the handler calls, the response to a body that it passes on, or an error of the gateway. */
+/** A called method, the response to a forwarded body, or an error of the gateway. */
 export type Failure = DescMethod | DescMessage | keyof typeof errors;
 
-/** A limit of a route beside the global ones. */
+type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
+
+/** A rate limit of a route beside the global ones. */
 export interface RouteLimit {
   readonly limit: Limit;
   readonly per: 'ip' | 'account';
-  /** Counts only requests that succeed; the others are refunded. */
+  /** Refunds requests that fail. */
   readonly successesOnly?: boolean;
 }
 
-/** What a handler returns for the route's other kind of success. */
-export class Otherwise {
+/** Returned by a handler for the route's other kind of success. */
+export class AlternativeSuccess {
   readonly data: unknown;
 
   constructor(data: unknown) {
@@ -45,10 +49,10 @@ export class Otherwise {
   }
 }
 
-/** What a handler gets. */
+/** The argument of a handler. */
 export interface RouteRequest<A extends Access, In, Body, Query, Params, Headers = unknown> {
   readonly principal: A extends 'public' ? undefined : Principal;
-  /** The application of the route, which the principal may use if the account has it. */
+  /** The application of the route. Services check that the account owns it. */
   readonly application: In extends ApplicationIn ? ApplicationRef : undefined;
   readonly body: Body;
   readonly query: Query;
@@ -62,7 +66,7 @@ export interface RouteRequest<A extends Access, In, Body, Query, Params, Headers
   readonly reply: FastifyReply;
 }
 
-/** A route of the REST interface: all that authentication, limits, validation, the envelope and OpenAPI need. */
+/** A route of the REST interface, as authentication, limits, validation and OpenAPI need it. */
 export interface RouteDefinition<
   A extends Access,
   In extends ApplicationIn | undefined,
@@ -71,54 +75,58 @@ export interface RouteDefinition<
   P extends z.ZodType,
   H extends z.ZodType = z.ZodType,
 > {
-  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
-  readonly url: string;
-  readonly access: A;
-  /** Where the schemas have `applicationId`. The gate checks that the principal may use it. */
+  /** Which schema has `applicationId`. The query is that id alone unless `query` is set. */
   readonly application?: In;
   /** Name in generated clients. */
   readonly operationId: string;
-  readonly tag: Tag;
   readonly summary: string;
   readonly description?: string;
   readonly limit?: RouteLimit;
-  /** Rejects by throwing, before `limit` counts: requests that a page of another site has its visitor's browser make. */
-  readonly admit?: (req: IncomingMessage) => void;
+  /** Throws for requests that must not count against `limit`, as other sites can cause them. */
+  readonly checkOrigin?: (req: IncomingMessage) => void;
   readonly body?: B;
-  /** Bodies for the document by name, which succeed unchanged; bytes that are no text are a `data:` URL. */
+  /** Valid bodies by name. Binary ones are a `data:` URL. */
   readonly examples?: Readonly<Record<string, z.input<B>>>;
-  /** Takes bytes instead of JSON, which the handler reads from `raw` for as long as an upload may take. */
-  readonly takesBytes?: boolean;
-  /** Whether the bytes may have any media type, since the content itself shows it. */
-  readonly ofAnyType?: boolean;
+  /** Takes bytes instead of JSON: of `application/octet-stream`, or of any type but forms. */
+  readonly bytesBody?: 'plain' | 'any';
   readonly query?: Q;
   readonly params?: P;
   /** Headers that the handler reads, by lower-case name. */
   readonly headers?: H;
   /** Media type of the bytes that the handler sends instead of an envelope. */
-  readonly answersBytes?: string;
-  /** When the handler sends a redirect instead of an envelope, and whether it never succeeds otherwise. */
+  readonly bytesResponse?: string;
+  /** When the handler redirects instead of returning an envelope, and whether it always does. */
   readonly redirects?: { readonly when: string; readonly always: boolean };
-  /** Shape of `data` in the success envelope; absent where there is none. */
+  /** Shape of `data` in the success envelope; none unless set. */
   readonly data?: z.ZodType;
   /** Fields beside `data` in the success envelope; the handler then returns `{ data, beside }`. */
   readonly beside?: Readonly<Record<string, z.ZodType>>;
-  /** Headers of a success beside those of every response: the meaning of each by name. */
+  /** Meaning of each further header of a success, by name. */
   readonly successHeaders?: Readonly<Record<string, string>>;
-  /** Where its errors come from, beside those that its access and schemas imply. */
+  /** Sources of its errors, beside those that its access and schemas imply. */
   readonly failures?: readonly Failure[];
   /** `message` of the success envelope. */
   readonly message: string;
-  /** `message` of an {@link Otherwise}. */
-  readonly otherMessage?: string;
+  /** `message` of an {@link AlternativeSuccess}. */
+  readonly alternativeMessage?: string;
   /** Does the work and returns `data`, or what `beside` says. */
   readonly handle: (request: RouteRequest<A, In, z.output<B>, z.output<Q>, z.output<P>, z.output<H>>) => Promise<unknown>;
 }
 
-/** A route whose types have served their purpose. */
-export type Route = RouteDefinition<Access, ApplicationIn | undefined, z.ZodType, z.ZodType, z.ZodType>;
+/** A route without the types of its handler. */
+export interface Route extends RouteDefinition<Access, ApplicationIn | undefined, z.ZodType, z.ZodType, z.ZodType> {
+  readonly method: Method;
+  readonly url: string;
+  readonly access: Access;
+  /** The group of the route in the document. */
+  readonly tag: Tag;
+}
 
-/** Declares a route; the handler's types follow from the schemas. */
+/**
+ * Declares a route; the handler's types follow from the schemas.
+ *
+ * @param target method and path, with `:name` for each path parameter
+ */
 export function defineRoute<
   A extends Access,
   B extends z.ZodType,
@@ -126,6 +134,8 @@ export function defineRoute<
   P extends z.ZodType,
   H extends z.ZodType = z.ZodType,
   In extends ApplicationIn | undefined = undefined,
->(definition: RouteDefinition<A, In, B, Q, P, H>): Route {
-  return definition as unknown as Route;
+>(target: `${Method} ${string}`, access: A, definition: RouteDefinition<A, In, B, Q, P, H>): Omit<Route, 'tag'> {
+  const [method, url] = target.split(' ') as [Method, string];
+  const query = definition.application === 'query' ? { query: applicationQuery } : {};
+  return { ...query, ...definition, method, url, access } as unknown as Route;
 }

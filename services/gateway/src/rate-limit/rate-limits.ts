@@ -7,7 +7,7 @@ import { errors } from '../errors.ts';
 
 const MINUTE_MS = 60_000;
 
-/** A number of events allowed in a window that begins with the first of them. */
+/** Events allowed in a window that begins with the first of them. */
 export interface Limit {
   /** Name in the `RateLimit` headers, and of the counters. */
   readonly name: string;
@@ -24,10 +24,9 @@ export interface LimitState {
   readonly resetMs: number;
 }
 
-/** The rate limits of the gateway (decisions 9). */
-export type Limits = ReturnType<typeof createLimits>;
+export type RateLimits = ReturnType<typeof createRateLimits>;
 
-export function createLimits(config: GatewayConfig) {
+export function createRateLimits(config: GatewayConfig) {
   const perMinute = (name: string, max: number): Limit => ({ name, max, windowMs: MINUTE_MS });
   const attempts = config.AUTH_ATTEMPTS_PER_MINUTE;
   const failures = config.SIGN_IN_FAILURES_PER_15_MINUTES;
@@ -37,7 +36,7 @@ export function createLimits(config: GatewayConfig) {
     signUp: perMinute('sign-up', attempts),
     signIn: perMinute('sign-in', attempts),
     signInFailures: { name: 'sign-in-failures', max: failures, windowMs: 15 * MINUTE_MS } as Limit,
-    // Any page can make its visitor's browser use these, so they take nothing from sign-in.
+    // Separate from sign-in: any page can make its visitors use these.
     oidcVisits: perMinute('oidc-visits', attempts),
     twoFactorDisabling: perMinute('two-factor-disabling', attempts),
     apiKeyCreation: { name: 'api-key-creation', max: config.API_KEYS_CREATED_PER_HOUR, windowMs: 60 * MINUTE_MS } as Limit,

@@ -1,28 +1,28 @@
+import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
+import { FILE_NAME, FILE_NAME_LENGTH_MAX } from '@latchkey/kit/validation/file-name';
 import { hasLength, isStorable, withoutInvisible } from '@latchkey/kit/validation/text';
 import { z } from 'zod';
 
 /** Text of so many code points once trimmed. */
 export function trimmedText(min: number, max: number, description: string) {
-  return z
-    .string()
-    .trim()
-    .refine((text) => hasLength(text, min, max), `must be ${min} to ${max} characters`)
-    .meta({ description, minLength: min, maxLength: max });
+  return lengthOf(z.string().trim(), min, max, description);
 }
 
-/** A name of so many code points after NFC, removal of invisible characters and trimming (decisions 6). */
+/** A name of so many code points after NFC, removal of invisible characters and trimming. */
 export function nameText(min: number, max: number, description: string) {
-  return z
-    .string()
-    .overwrite(withoutInvisible)
-    .refine((text) => hasLength(text, min, max), `must be ${min} to ${max} characters`)
+  return lengthOf(z.string().overwrite(withoutInvisible), min, max, description);
+}
+
+function lengthOf(text: z.ZodString, min: number, max: number, description: string) {
+  return text
+    .refine((value) => hasLength(value, min, max), `must be ${min} to ${max} characters`)
     .meta({ description, minLength: min, maxLength: max });
 }
 
 /** Any text that services accept. */
 export const anyText = z.string().refine(isStorable, 'must not have NUL');
 
-/** Text of up to so many code points. Accounts may have values that today's rules no longer allow. */
+/** Text of up to so many code points, for values that may be older than today's rules. */
 export function nonEmptyText(max: number) {
   return z
     .string()
@@ -30,15 +30,12 @@ export function nonEmptyText(max: number) {
     .meta({ minLength: 1, maxLength: max });
 }
 
-/** A code of a second factor. The service rejects malformed ones (decisions 3). */
+/** A code of a second factor. The service rejects malformed ones. */
 export const twoFactorCode = z.string();
-
-const FILE_NAME = /^[A-Za-z0-9_-]+(?:[ .][A-Za-z0-9_-]+)*$/;
-const FILE_NAME_LENGTH_MAX = 16;
 const FILE_NAME_RULE =
   'must be 1 to 16 characters: ASCII letters, digits, underscores and dashes, with single spaces or dots between them';
 
-/** A file name, without the invisible characters and white space around it that are removed first (specification 2.5). */
+/** A file name, without outer white space and invisible characters. */
 export const fileName = z
   .string()
   .overwrite(withoutInvisible)
@@ -49,7 +46,7 @@ export const fileName = z
     examples: ['setup-1.2.exe'],
   });
 
-/** An id; text that is no UUID names nothing, and is 404 (decisions 1). */
+/** An id. Text that is no UUID is accepted, and gets 404. */
 export const idText = z.string().meta({ format: 'uuid' });
 
 /** Ids of the examples, which exist nowhere. */
@@ -74,5 +71,10 @@ export const applicationId = idOf('application', 'Id of the application, from `l
 
 export const applicationQuery = z.object({ applicationId });
 
-/** ISO 8601, UTC, milliseconds. */
+/** A time in ISO 8601, UTC, with milliseconds. */
 export const timestamp = z.string().meta({ format: 'date-time', examples: ['2026-05-12T09:00:00.000Z'] });
+
+/** The text of a time that a service always sets. */
+export const toIso = (time: Timestamp | undefined) => timestampDate(time as Timestamp).toISOString();
+
+export const toIsoOrNull = (time: Timestamp | undefined) => (time ? toIso(time) : null);

@@ -1,0 +1,97 @@
+import { successEnvelope } from '@latchkey/kit/http/response';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { Principal } from '../authentication/principal.ts';
+import type { Clients } from '../clients.ts';
+import { errors } from '../errors.ts';
+import { leaveBodyUnread, withoutIdleTimeout } from '../http/bytes-body.ts';
+import { resolveApplication } from './application.ts';
+import type { AdmittedRequest, Gate } from './gate.ts';
+import { AlternativeSuccess, type Route } from './route.ts';
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Whether the handler reads the body. */
+    readonly takesBytes?: boolean;
+  }
+}
+
+/**
+ * Registers a route. A request passes these checks in this order, each with its own error:
+ *
+ * 1. well-formed head (400)
+ * 2. rate limit of the network (429), then known path (404) and method (405)
+ * 3. credential (401)
+ * 4. rate limit of the key or the session (429)
+ * 5. origin of a request that changes state (403), so that other sites do not use up the next limit
+ * 6. rate limit of the route (429)
+ * 7. kind of credential, CSRF token of a session, scope of a key (403)
+ * 8. encoding, type, size and syntax of the body (415, 413, 400)
+ * 9. schema of path, body, query and headers (400)
+ * 10. application: owned by the account (404), allowed for the key (403)
+ *
+ * {@link Gate} makes 2 to 7 before the body is read. Services check everything else.
+ */
+export function registerRoute(app: FastifyInstance, gate: Gate, clients: Clients, route: Route): void {
+  const { bytesBody } = route;
+  if (!bytesBody) {
+    addRoute(app, gate, clients, route);
+    return;
+  }
+  // Body parsers belong to an encapsulated part of the server.
+  void app.register(async (part) => {
+    leaveBodyUnread(part, bytesBody);
+    addRoute(part, gate, clients, route);
+  });
+}
+
+function addRoute(app: FastifyInstance, gate: Gate, clients: Clients, route: Route): void {
+  const admitted = new WeakMap<FastifyRequest, AdmittedRequest>();
+  const { method, url, body, query, params, headers, bytesBody } = route;
+  app.route({
+    method,
+    url,
+    schema: {
+      ...(body && { body }),
+      ...(query && { querystring: query }),
+      ...(params && { params }),
+      ...(headers && { headers }),
+    },
+    config: { takesBytes: bytesBody !== undefined },
+    onRequest: async (request, reply) => {
+      admitted.set(request, await gate.admit(request, reply, route));
+    },
+    handler: async (request, reply) => {
+      if (!body && !bytesBody) checkNoBody(request);
+      const facts = admitted.get(request) as AdmittedRequest;
+      const handle = async () => {
+        const principal = facts.principal as Principal;
+        const idText = route.application && (request[route.application] as { readonly applicationId: string }).applicationId;
+        const application = idText === undefined ? undefined : await resolveApplication(clients, principal, idText);
+        const { body, query, params, headers, raw } = request;
+        return route.handle({ ...facts, principal, application, body, query, params, headers, raw, reply });
+      };
+      const result = await (bytesBody ? withoutIdleTimeout(request.raw, handle) : handle());
+      if (route.bytesResponse || (route.redirects && reply.sent)) return reply;
+      return toEnvelope(route, result);
+    },
+    ...(route.limit?.successesOnly && {
+      onSend: async (request: FastifyRequest, reply: { statusCode: number }) => {
+        if (reply.statusCode >= 400) await gate.refund(request);
+      },
+    }),
+  });
+}
+
+function toEnvelope({ message, alternativeMessage = message, beside }: Route, result: unknown) {
+  if (result instanceof AlternativeSuccess) return successEnvelope(alternativeMessage, result.data);
+  if (!beside) return successEnvelope(message, result);
+  const parts = result as { data: unknown; beside: object };
+  return successEnvelope(message, parts.data, parts.beside);
+}
+
+/** Throws `request_invalid` for a body other than `{}`, which some clients always send. */
+function checkNoBody({ body }: FastifyRequest): void {
+  const isObject = typeof body === 'object' && body !== null && !Array.isArray(body);
+  if (body === undefined || (isObject && Object.keys(body).length === 0)) return;
+  throw errors.request_invalid().withDetails({ path: 'body', message: 'must be absent or empty' });
+}
