@@ -6,7 +6,7 @@ import { eventually } from '@latchkey/testkit/eventually';
 import { describe, expect, it, vi } from 'vitest';
 import { defineErrors, fromConnectError } from '../errors/errors.ts';
 import { ALL_PATHS, PATHS_TO_OUR_SERVER, type PathOptions } from '../testing/paths.ts';
-import { heldRoute, testRoute } from '../testing/servers.ts';
+import { codeOf, heldRoute, testRoute } from '../testing/servers.ts';
 import { MESSAGE_BYTES_MAX } from './route.ts';
 
 type Impl = Parameters<typeof testRoute<typeof ApplicationService>>[1];
@@ -66,8 +66,8 @@ describe.each(ALL_PATHS)('$name', ({ name, open, deadlineHeader }) => {
     expect((await client.listLicenseLevels({})).levels).toEqual(levels);
     if (name === 'direct transport') return;
     const large = { levels: ['x'.repeat(MESSAGE_BYTES_MAX)] };
-    expect((await failure(client.replaceLicenseLevels(large))).code).toBe(Code.ResourceExhausted);
-    expect((await failure(client.listLicenseLevels({ applicationId: 'large' }))).code).toBe(Code.ResourceExhausted);
+    expect(await codeOf(client.replaceLicenseLevels(large))).toBe(Code.ResourceExhausted);
+    expect(await codeOf(client.listLicenseLevels({ applicationId: 'large' }))).toBe(Code.ResourceExhausted);
   });
 
   it('carries a domain error with its code, message, reason and metadata', async () => {
@@ -99,22 +99,20 @@ describe.each(ALL_PATHS)('$name', ({ name, open, deadlineHeader }) => {
     const { client, lines } = await connect(impl);
     // Opens the connection, so that the next call reaches the handler before its deadline.
     await client.deleteApplication({});
-    const err = await failure(client.getApplicationSettings({}, { timeoutMs: 250 }));
-    expect(err.code).toBe(Code.DeadlineExceeded);
+    expect(await codeOf(client.getApplicationSettings({}, { timeoutMs: 250 }))).toBe(Code.DeadlineExceeded);
     expect(await ended).toBeInstanceOf(Error);
     await eventually(() => expect(lines.slice(1)).toMatchObject([{ level: 30, msg: 'rpc refused' }]));
   });
 
   it('gives the handler the time that is left, 60 s at most', async () => {
     const left: number[] = [];
-    const { client } = await connect({
-      async deleteApplication(_req, context) {
-        left.push(context.timeoutMs() ?? 0);
-        return {};
-      },
-    });
-    for (const timeoutMs of [5_000, undefined, 0, 10 ** 7]) {
-      await client.deleteApplication({}, timeoutMs === undefined ? {} : { timeoutMs });
+    const deleteApplication: Impl['deleteApplication'] = async (_req, context) => {
+      left.push(context.timeoutMs() ?? 0);
+      return {};
+    };
+    const { client } = await connect({ deleteApplication });
+    for (const options of [{ timeoutMs: 5_000 }, {}, { timeoutMs: 0 }, { timeoutMs: 10 ** 7 }]) {
+      await client.deleteApplication({}, options);
     }
     expect(left.map((ms) => Math.ceil(ms / 5_000))).toEqual([1, 12, 12, 12]);
   });
@@ -129,22 +127,21 @@ describe.each(ALL_PATHS)('$name', ({ name, open, deadlineHeader }) => {
     const { impl, started, ended } = waitingImpl();
     const { client, lines } = await connect(impl);
     const controller = new AbortController();
-    const call = failure(client.getApplicationSettings({}, { signal: controller.signal }));
+    const call = codeOf(client.getApplicationSettings({}, { signal: controller.signal }));
     await started;
     controller.abort();
-    expect((await call).code).toBe(Code.Canceled);
+    expect(await call).toBe(Code.Canceled);
     expect(await ended).toBeInstanceOf(Error);
     await eventually(() => expect(lines).toMatchObject([{ msg: 'rpc refused', reason: 'canceled' }]));
-    const next = failure(client.deleteApplication({}, { signal: controller.signal }));
-    expect((await next).code).toBe(Code.Canceled);
+    expect(await codeOf(client.deleteApplication({}, { signal: controller.signal }))).toBe(Code.Canceled);
     expect(lines).toHaveLength(1);
     const upstream = AbortSignal.abort(new ConnectError('upstream', Code.DeadlineExceeded));
-    expect((await failure(client.deleteApplication({}, { signal: upstream }))).code).toBe(Code.DeadlineExceeded);
+    expect(await codeOf(client.deleteApplication({}, { signal: upstream }))).toBe(Code.DeadlineExceeded);
   });
 
   it('answers unimplemented for a method that the service lacks', async () => {
     const { client } = await connect({});
-    expect((await failure(client.deleteApplication({}))).code).toBe(Code.Unimplemented);
+    expect(await codeOf(client.deleteApplication({}))).toBe(Code.Unimplemented);
   });
 });
 
@@ -155,8 +152,7 @@ describe.each(PATHS_TO_OUR_SERVER)('$name', ({ open }) => {
     const call = async (credential: string, credentials: readonly string[]) => {
       const { transport, lines } = await open([route], { credential, credentials });
       const { deleteApplication } = createClient(ApplicationService, transport);
-      const code = () => deleteApplication({}).then(String, (err: unknown) => ConnectError.from(err).code);
-      const codes = [await code(), await code()];
+      const codes = [await codeOf(deleteApplication({})), await codeOf(deleteApplication({}))];
       return { codes, lines: lines.filter(({ level }) => level === 40) };
     };
     const rejected = { codes: [Code.Unauthenticated, Code.Unauthenticated], lines: [{ address: '127.0.0.1' }] };
