@@ -1,4 +1,5 @@
-import { Code, ConnectError } from '@connectrpc/connect';
+import type { DescMessage, DescMethodUnary, MessageShape } from '@bufbuild/protobuf';
+import { Code, ConnectError, type UnaryResponse } from '@connectrpc/connect';
 import { DEADLINE_MS_MAX, MESSAGE_BYTES_MAX } from './route.ts';
 
 /** Request headers as a plain record, or anything else that `Headers` accepts. */
@@ -32,6 +33,16 @@ export function clientTimeoutMs(timeoutMs: number | undefined): number {
 export function timeLeftMs(deadlineAt: number): number {
   return Math.max(1, Math.ceil(deadlineAt - performance.now()));
 }
+
+/** A client's response. Our services send no headers and no trailers. */
+export function toResponse<I extends DescMessage, O extends DescMessage>(
+  method: DescMethodUnary<I, O>,
+  message: MessageShape<O>,
+): UnaryResponse<I, O> {
+  return { stream: false, service: method.parent, method, message, header: NO_HEADERS, trailer: NO_HEADERS };
+}
+
+const NO_HEADERS = new Headers();
 
 /** Limits of one call. */
 interface CallLimits {

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type RequestListener, type Server, type ServerOptions } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net';
 import type { DescService } from '@bufbuild/protobuf';
-import type { ServiceImpl, Transport } from '@connectrpc/connect';
+import { type Code, ConnectError, type ServiceImpl, type Transport } from '@connectrpc/connect';
 import { connectNodeAdapter } from '@connectrpc/connect-node';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { openRawClient } from '@latchkey/testkit/raw-client';
@@ -18,6 +18,13 @@ import { memoryLogger } from './memory-logger.ts';
 /** The credential that the test servers take. */
 export const CREDENTIAL = 'test-credential';
 export const AUTHORIZATION = `Bearer ${CREDENTIAL}`;
+
+/** The code of the error of a call, or `answered`. */
+export const codeOf = (call: Promise<unknown>): Promise<Code | 'answered'> =>
+  call.then(
+    () => 'answered',
+    (err: unknown) => ConnectError.from(err).code,
+  );
 
 /** A route with only those methods that a test calls. */
 export function testRoute<S extends DescService>(service: S, impl: Partial<ServiceImpl<S>>): RpcRoute {

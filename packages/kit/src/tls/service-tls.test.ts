@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { constants } from 'node:http2';
 import { Readable } from 'node:stream';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
-import { Code, ConnectError, createClient } from '@connectrpc/connect';
+import { Code, createClient } from '@connectrpc/connect';
 import { createGrpcTransport, Http2SessionManager } from '@connectrpc/connect-node';
 import { ApplicationService, DeleteApplicationResponseSchema } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { createAuthority, type TestAuthority, type TestCertificate } from '@latchkey/testkit/certificates';
@@ -12,7 +12,7 @@ import { createBodyClient } from '../rpc/client/body-client.ts';
 import { bodyRoute } from '../rpc/server/http-route.ts';
 import { DELETE_APPLICATION, EMPTY, openSession, startCall } from '../testing/http2.ts';
 import { memoryLogger } from '../testing/memory-logger.ts';
-import { AUTHORIZATION, CREDENTIAL, openTransport, startTestServer, testRoute } from '../testing/servers.ts';
+import { AUTHORIZATION, CREDENTIAL, codeOf, openTransport, startTestServer, testRoute } from '../testing/servers.ts';
 import { createPeer, type TestPeer } from '../testing/tls.ts';
 import { serverTlsOptions } from './server-tls.ts';
 import type { ServiceTls } from './service-tls.ts';
@@ -68,28 +68,26 @@ const WAYS: Readonly<Record<string, Way>> = {
   },
 };
 
-const codeOf = (call: () => Promise<unknown>) =>
-  call().then(
-    () => 'answered',
-    (err: unknown) => Code[ConnectError.from(err).code],
-  );
+const overTls = (socket: TLSSocket) => openSession('https://localhost', () => socket);
 
 describe.each(Object.entries(WAYS))('%s with TLS', (_name, open) => {
   it('needs a certificate of the authority, and logs a peer without one', async () => {
     const server = await openServer(await createPeer(authority));
     const { tls: foreign } = await createPeer(stranger, stranger.ca + authority.ca);
     for (const tls of [foreign, undefined]) {
-      expect(['Unavailable', 'Unknown', 'Internal', 'Aborted', 'Canceled']).toContain(await codeOf(open(server, tls)));
+      expect([Code.Unavailable, Code.Unknown, Code.Internal, Code.Aborted, Code.Canceled]).toContain(
+        await codeOf(open(server, tls)()),
+      );
     }
     expect(server.asked()).toBe(0);
     const msg = 'connections without TLS that can be trusted are refused';
     expect(server.lines).toMatchObject([{ level: 40, address: '127.0.0.1', reason: 'SELF_SIGNED_CERT_IN_CHAIN', msg }]);
-    expect(await codeOf(open(server, (await createPeer(authority)).tls))).toBe('answered');
+    expect(await codeOf(open(server, (await createPeer(authority)).tls)())).toBe('answered');
   });
 
   it('trusts no stranger that poses as the service', async () => {
     const server = await openServer(await createPeer(stranger, authority.ca + stranger.ca));
-    expect(await codeOf(open(server, (await createPeer(authority)).tls))).not.toBe('answered');
+    expect(await codeOf(open(server, (await createPeer(authority)).tls)())).not.toBe('answered');
     expect(server.asked()).toBe(0);
   });
 });
@@ -99,15 +97,15 @@ describe('replaced certificates', () => {
     const [serving, calling, late] = await Promise.all([createPeer(authority), createPeer(authority), createPeer(authority)]);
     const server = await openServer(serving);
     const ways = Object.values(WAYS).map((open) => open(server, calling.tls));
-    for (const call of ways) expect(await codeOf(call)).toBe('answered');
+    for (const call of ways) expect(await codeOf(call())).toBe('answered');
     for (const peer of [serving, calling]) await peer.renew(await stranger.issue(), stranger.ca);
     for (const open of Object.values(WAYS)) {
-      expect(await codeOf(open(server, calling.tls))).toBe('answered');
-      expect(await codeOf(open(server, late.tls))).not.toBe('answered');
+      expect(await codeOf(open(server, calling.tls)())).toBe('answered');
+      expect(await codeOf(open(server, late.tls)())).not.toBe('answered');
     }
     // Concurrent, so that the pool opens connections. The gRPC client has the old certificate.
     for (const call of ways.slice(0, 2)) {
-      const codes = await Promise.all(Array.from({ length: 12 }, () => codeOf(call)));
+      const codes = await Promise.all(Array.from({ length: 12 }, () => codeOf(call())));
       expect(new Set(codes)).toEqual(new Set(['answered']));
     }
   });
@@ -148,12 +146,8 @@ it.each([
   const own = await authority.issue({ endsInMs });
   const open = async () => [await connect('url', own), await connect('grpcUrl', own)] as const;
   const [idle, busy] = [await open(), await open()];
-  openSession('https://localhost', () => idle[1]);
-  const { seen } = startCall(
-    openSession('https://localhost', () => busy[1]),
-    undefined,
-    EMPTY,
-  );
+  overTls(idle[1]);
+  const { seen } = startCall(overTls(busy[1]), DELETE_APPLICATION, EMPTY);
   let received = '';
   busy[0].on('data', (chunk) => {
     received += chunk;
@@ -175,11 +169,7 @@ it('a watch is cut off when its client is no longer trusted', async () => {
   const peer = await createPeer(authority);
   const { connect } = await openServer(peer, false, { callMs: 200 });
   const socket = await connect('grpcUrl', await authority.issue());
-  const { seen } = startCall(
-    openSession('https://localhost', () => socket),
-    '/grpc.health.v1.Health/Watch',
-    EMPTY,
-  );
+  const { seen } = startCall(overTls(socket), '/grpc.health.v1.Health/Watch', EMPTY);
   await eventually(() => expect(seen.bytes).toBeGreaterThan(0));
   await peer.renew(await stranger.issue(), stranger.ca);
   await eventually(() => expect(seen.isClosed).toBe(true));
@@ -210,6 +200,5 @@ it.each([
 });
 
 it('a connection without a handshake is closed within 5 seconds', async () => {
-  const { tls } = await createPeer(authority);
-  expect(serverTlsOptions(tls)).toMatchObject({ handshakeTimeout: 5_000 });
+  expect(serverTlsOptions((await createPeer(authority)).tls)).toMatchObject({ handshakeTimeout: 5_000 });
 });

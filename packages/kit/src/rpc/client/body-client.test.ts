@@ -1,12 +1,12 @@
 import { hash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
-import { Code, ConnectError } from '@connectrpc/connect';
+import { Code } from '@connectrpc/connect';
 import { UploadFileResponseSchema } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import { eventually } from '@latchkey/testkit/eventually';
 import { describe, expect, it } from 'vitest';
 import { DomainError, defineErrors, fromConnectError } from '../../errors/errors.ts';
-import { CREDENTIAL, startTcpServer, startTestServer } from '../../testing/servers.ts';
+import { CREDENTIAL, codeOf, startTcpServer, startTestServer } from '../../testing/servers.ts';
 import { bodyRoute } from '../server/http-route.ts';
 import { type BodyCall, createBodyClient } from './body-client.ts';
 
@@ -58,12 +58,6 @@ function stalled(): Readable {
   body.push('a beginning');
   return body;
 }
-
-const codeOf = (sent: Promise<unknown>) =>
-  sent.then(
-    () => undefined,
-    (err: unknown) => ConnectError.from(err).code,
-  );
 
 describe('a call whose request is a body', () => {
   it.each([

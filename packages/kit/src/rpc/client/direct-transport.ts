@@ -1,10 +1,10 @@
 import { create, type MessageShape } from '@bufbuild/protobuf';
 import { Code, ConnectError, type Transport } from '@connectrpc/connect';
 import type { Logger } from '../../log/logger.ts';
-import { clientTimeoutMs, type HeaderSource, runCall } from '../call.ts';
+import { clientTimeoutMs, type HeaderSource, runCall, toResponse } from '../call.ts';
 import { methodPath, REQUEST_ID_HEADER, type RpcRoute } from '../route.ts';
 import { UnaryContext } from '../server/unary-context.ts';
-import { bindMethods, internalError } from '../server/unary-method.ts';
+import { bindMethods } from '../server/unary-method.ts';
 
 /**
  * A transport that calls the handlers of this process. Nothing is serialised: caller and handler
@@ -21,34 +21,11 @@ export function createDirectTransport(routes: readonly RpcRoute[], logger: Logge
       const message = create(method.input, input);
       const limits = { signal, timeoutMs: clientTimeoutMs(timeoutMs) };
       const context = new UnaryContext(bound.method, path, header, limits.timeoutMs);
-      const output = await runCall(limits, context, () => bound.invoke(message, context, requestIdOf(header))).catch(
-        (err: unknown) => {
-          throw withWrittenHeaders(err, context);
-        },
-      );
-      return {
-        stream: false,
-        service: method.parent,
-        method,
-        message: output as MessageShape<typeof method.output>,
-        get header() {
-          return context.responseHeader;
-        },
-        get trailer() {
-          return context.responseTrailer;
-        },
-      };
+      const output = await runCall(limits, context, () => bound.invoke(message, context, requestIdOf(header)));
+      return toResponse(method, output as MessageShape<typeof method.output>);
     },
     stream: () => Promise.reject(new ConnectError('services have no streaming methods', Code.Unimplemented)),
   };
-}
-
-/** On the wire, headers and trailers of a failed call are the metadata of its error. */
-function withWrittenHeaders(err: unknown, { writtenHeader, writtenTrailer }: UnaryContext): unknown {
-  const error = err instanceof ConnectError ? err : internalError();
-  for (const headers of [writtenHeader, writtenTrailer])
-    headers?.forEach((value, name) => void error.metadata.append(name, value));
-  return error;
 }
 
 function requestIdOf(header: HeaderSource): string {

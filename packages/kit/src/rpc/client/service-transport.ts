@@ -5,11 +5,11 @@ import { isMeasuring } from '../../telemetry/metrics.ts';
 import { activeTracer } from '../../telemetry/tracing.ts';
 import { createConnector } from '../../tls/client-tls.ts';
 import type { ServiceTls } from '../../tls/service-tls.ts';
-import { clientTimeoutMs, type HeaderSource, runCall } from '../call.ts';
+import { clientTimeoutMs, type HeaderSource, runCall, toResponse } from '../call.ts';
 import { bearer } from '../credentials.ts';
 import { type CallTimer, callTimer, observed, rpcCalled, rpcSpan } from '../observe.ts';
 import { NO_TRACE, TRACEPARENT_HEADER } from '../route.ts';
-import { toUnaryResponse } from './read-response.ts';
+import { readMessage } from './read-response.ts';
 import { UnaryCall } from './unary-call.ts';
 
 /** More connections were slower. */
@@ -47,16 +47,14 @@ export function createServiceTransport(
     const limits = { signal, timeoutMs: clientTimeoutMs(timeoutMs) };
     const call = new UnaryCall(pool, authorization, limits.timeoutMs);
     const message = create(method.input, input);
-    return runCall(limits, call, async () => toUnaryResponse(method, await call.send(method, message, header)));
+    return runCall(limits, call, async () =>
+      toResponse(method, readMessage(method.output, await call.send(method, message, header))),
+    );
   };
-  let closed: Promise<void> | undefined;
   return {
     unary: observeCalls(unary),
     stream: () => Promise.reject(new ConnectError('services have no streaming methods', Code.Unimplemented)),
-    close() {
-      closed ??= pool.close();
-      return closed;
-    },
+    close: () => (pool.closed ? Promise.resolve() : pool.close()),
   };
 }
 

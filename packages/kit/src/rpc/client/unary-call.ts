@@ -8,16 +8,6 @@ import type { WholeResponse } from './read-response.ts';
 
 const PROTOCOL_HEADERS = ['content-type', 'application/proto', 'connect-protocol-version', '1'];
 
-/** Headers that the protocol sets; a caller's own are dropped. */
-const RESERVED = new Set([
-  'authorization',
-  'connect-protocol-version',
-  'connect-timeout-ms',
-  'content-encoding',
-  'content-length',
-  'content-type',
-]);
-
 /** A stopping service may close several connections of the pool one after the other. */
 const TRIES_MAX = 4;
 
@@ -136,5 +126,5 @@ function serialize(method: DescMethodUnary, message: Message): Uint8Array {
 function appendHeaders(headers: string[], given: HeaderSource): void {
   if (given === undefined) return;
   const pairs = Array.isArray(given) || given instanceof Headers ? new Headers(given).entries() : Object.entries(given);
-  for (const [name, value] of pairs) if (!RESERVED.has(name.toLowerCase())) headers.push(name, String(value));
+  for (const [name, value] of pairs) headers.push(name, String(value));
 }

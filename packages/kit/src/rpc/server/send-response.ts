@@ -5,49 +5,25 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import { codeToHttpStatus, errorToJsonBytes } from '@connectrpc/connect/protocol-connect';
 import { tooLarge } from '../call.ts';
 import { MESSAGE_BYTES_MAX } from '../route.ts';
-import type { UnaryContext } from './unary-context.ts';
-
-/** Headers that neither a handler nor the metadata of an error can change. */
-const RESERVED = new Set([
-  'content-type',
-  'content-length',
-  'content-encoding',
-  'transfer-encoding',
-  'connection',
-  'keep-alive',
-  'date',
-]);
 
 /**
  * Answers a unary call of the Connect protocol with a message in binary.
  *
  * @throws ConnectError `resource_exhausted` if the message is too large; Error if it is invalid
  */
-export function sendMessage(res: ServerResponse, schema: DescMessage, message: Message, context?: UnaryContext): void {
+export function sendMessage(res: ServerResponse, schema: DescMessage, message: Message): void {
   const body = toBinary(schema, message);
   if (body.byteLength > MESSAGE_BYTES_MAX) throw tooLarge('response');
-  const headers = ['content-type', 'application/proto', 'content-length', String(body.byteLength)];
-  send(res, 200, headers, body, context);
+  send(res, 200, 'application/proto', body);
 }
 
 /** Answers a unary call of the Connect protocol with an error, unless the caller is gone. */
-export function sendError(res: ServerResponse, error: ConnectError, context?: UnaryContext): void {
-  if (res.headersSent || res.destroyed) return;
-  const body = errorToJsonBytes(error, undefined);
-  const headers = ['content-type', 'application/json', 'content-length', String(body.byteLength)];
-  // The metadata of an error from another service belongs to that call.
-  if (!error.isWireError) append(headers, error.metadata);
-  send(res, codeToHttpStatus(error.code), headers, body, context);
+export function sendError(res: ServerResponse, error: ConnectError, status = codeToHttpStatus(error.code)): void {
+  if (!res.headersSent && !res.destroyed) send(res, status, 'application/json', errorToJsonBytes(error, undefined));
 }
 
-function send(res: ServerResponse, status: number, headers: string[], body: Uint8Array, context?: UnaryContext): void {
-  append(headers, context?.writtenHeader);
-  context?.writtenTrailer?.forEach((value, name) => void headers.push(`trailer-${name}`, value));
-  res.writeHead(status, headers).end(body);
-}
-
-function append(headers: string[], given: Headers | undefined): void {
-  given?.forEach((value, name) => void (RESERVED.has(name) || headers.push(name, value)));
+function send(res: ServerResponse, status: number, contentType: string, body: Uint8Array): void {
+  res.writeHead(status, ['content-type', contentType, 'content-length', String(body.byteLength)]).end(body);
 }
 
 export type Request = IncomingMessage | Http2ServerRequest;
@@ -59,12 +35,10 @@ export type Response = ServerResponse | Http2ServerResponse;
  *
  * @param status HTTP status for Connect; that of the error's code unless given
  */
-export function sendRejection(req: Request, res: Response, error: ConnectError, status = codeToHttpStatus(error.code)): void {
+export function sendRejection(req: Request, res: Response, error: ConnectError, status?: number): void {
   const contentType = req.headers['content-type'];
   if (!contentType?.startsWith('application/grpc')) {
-    const body = errorToJsonBytes(error, undefined);
-    const headers = { 'content-type': 'application/json', 'content-length': body.byteLength };
-    (res as ServerResponse).writeHead(status, headers).end(body);
+    sendError(res as ServerResponse, error, status);
     return;
   }
   // The stream must end with its headers, or grpc-js expects the status in trailers.

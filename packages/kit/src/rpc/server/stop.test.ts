@@ -32,14 +32,9 @@ it.each(['cleartext', 'TLS'])('a stop says on idle connections that nothing was 
   const secureContext = calling?.context;
   const idle: Socket = secureContext ? connectTls({ port, host: '127.0.0.1', secureContext }) : connect(port, '127.0.0.1');
   onTestFinished(() => void idle.destroy());
-  let received = '';
-  idle.setEncoding('latin1').on('data', (text) => {
-    received += text;
-  });
   await once(idle, secureContext ? 'secureConnect' : 'connect');
   const stopped = stop();
-  await once(idle, 'close');
-  expect(received).toBe(UNREAD);
+  expect(Buffer.concat(await idle.toArray()).toString()).toBe(UNREAD);
   release();
   await call;
   await stopped;
@@ -90,12 +85,9 @@ it('a call that begins on an open connection after the stop may take its time', 
   // Leaves an idle connection in the pool.
   await client.getApplicationSettings({});
   const stopped = stop();
-  const startedAt = performance.now();
   const call = client.createApplication({});
-  call.catch(() => undefined);
   await eventually(() => signals.length === 1);
-  await eventually(() => performance.now() - startedAt > LONG_MS);
-  release();
+  setTimeout(release, LONG_MS);
   await call;
   await stopped;
 });

@@ -11,10 +11,6 @@ export class UnaryContext implements HandlerContext {
   readonly protocolName = 'connect';
   readonly requestMethod = 'POST';
   readonly url: string;
-  /** The response headers, if the handler used them. */
-  writtenHeader: Headers | undefined;
-  /** The trailers, if the handler used them. */
-  writtenTrailer: Headers | undefined;
   readonly #headerSource: HeaderSource;
   readonly #deadlineAt: number;
   #contextValues: ContextValues | undefined;
@@ -41,14 +37,12 @@ export class UnaryContext implements HandlerContext {
     return this.#requestHeader;
   }
 
-  get responseHeader(): Headers {
-    this.writtenHeader ??= new Headers();
-    return this.writtenHeader;
+  get responseHeader(): never {
+    throw new Error('Responses have no headers');
   }
 
-  get responseTrailer(): Headers {
-    this.writtenTrailer ??= new Headers();
-    return this.writtenTrailer;
+  get responseTrailer(): never {
+    throw new Error('Responses have no trailers');
   }
 
   get values(): ContextValues {

@@ -13,11 +13,7 @@ import { MESSAGE_BYTES_MAX } from '../route.ts';
 
 const PATH = '/latchkey.apps.v1.ApplicationService/CreateApplication';
 const route = testRoute(ApplicationService, {
-  async createApplication({ name }, { responseHeader }) {
-    responseHeader.set('content-length', '1');
-    responseHeader.set('content-type', 'text/html');
-    return { applicationId: `id of ${name}` };
-  },
+  createApplication: async ({ name }) => ({ applicationId: `id of ${name}` }),
 });
 const MESSAGE = toBinary(CreateApplicationRequestSchema, create(CreateApplicationRequestSchema, { name: 'x' }));
 

@@ -55,12 +55,12 @@ function answer({ calls, logger }: UnaryHandlerOptions, bound: UnaryMethod, req:
     const output = await runCall({ signal: undefined, timeoutMs }, call, async () =>
       bound.invoke(parseMessage(bound.method, await readBody(req)), call, requestId),
     );
-    sendMessage(res, bound.method.output, output, call);
+    sendMessage(res, bound.method.output, output);
   };
   respond().catch((err: unknown) => {
     const isExpected = err instanceof ConnectError;
     if (!isExpected) logger.error({ requestId, rpc: path.slice(1), err }, 'rpc failed');
-    sendError(res, isExpected ? err : internalError(), context);
+    sendError(res, isExpected ? err : internalError());
   });
 }
 
