@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { OPERATOR } from '@latchkey/audit/actor';
-import { auditReader, FOR_SOMEBODY } from '@latchkey/audit/testing/audit-reader';
+import { AS_CALLER, auditReader } from '@latchkey/audit/testing/audit-reader';
 import { createDatabase } from '@latchkey/kit/database/database';
 import { createLogger } from '@latchkey/kit/log/logger';
 import { expect, test } from 'vitest';
@@ -43,13 +43,13 @@ test('failures within a session are recorded apart from those of sign-in', async
   const own = identity.connect({ env: issuer.env(), passwordFailuresMax: 3 });
   const { account } = await signUpSomeone(identity);
   const request = { issuer: 'test', redirectUri: REDIRECT_URI, linkAccountId: account.id };
-  const link = (password: string) => outcomeOf(own.oidc.startOidc({ ...request, password }, FOR_SOMEBODY));
+  const link = (password: string) => outcomeOf(own.oidc.startOidc({ ...request, password }, AS_CALLER));
   expect(await link('')).toBe('password_missing');
   for (let i = 0; i < 5; i += 1) await link(`guess ${i}`);
   await outcomeOf(own.accounts.signIn({ email: account.email, password: 'a guess' }, ANONYMOUS));
   const guarded = await guardSomeone(identity);
-  await outcomeOf(own.twoFactor.verifyTwoFactorCode({ ...guarded, code: guarded.wrongCode() }, FOR_SOMEBODY));
-  await outcomeOf(own.twoFactor.disableTwoFactor({ ...guarded, password: 'a guess', code: 'x' }, FOR_SOMEBODY));
+  await outcomeOf(own.twoFactor.verifyTwoFactorCode({ ...guarded, code: guarded.wrongCode() }, AS_CALLER));
+  await outcomeOf(own.twoFactor.disableTwoFactor({ ...guarded, password: 'a guess', code: 'x' }, AS_CALLER));
   await own.service.stop();
   const reasons = [...Array(3).fill('wrong_password'), ...Array(2).fill('too_many_passwords')];
   expect(await reasonsOf(account.id, 'account.proof_failed')).toEqual(reasons);

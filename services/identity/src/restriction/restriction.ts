@@ -1,5 +1,5 @@
 import type { Transport } from '@connectrpc/connect';
-import { BY_ITSELF } from '@latchkey/audit/actor';
+import { SERVICE_ORIGIN } from '@latchkey/audit/actor';
 import { recordAudit } from '@latchkey/audit/record';
 import { type DeletedApplication, followDeletions } from '@latchkey/deletions/follow-deletions';
 import { actionOn } from '../audit/actions.ts';
@@ -47,7 +47,7 @@ export async function removeFromRestrictions(
         ...actionOn({ accountId, apiKeyId: id }, 'api_key.application_removed', { applicationId, name }),
         applicationId,
       }));
-      await recordAudit(tx, BY_ITSELF, ...entries);
+      await recordAudit(tx, SERVICE_ORIGIN, ...entries);
       return keys.length;
     });
     // A partial batch may only mean that another process removes too.
