@@ -32,10 +32,9 @@ export class ConcurrencyLimit {
   }
 }
 
-/** A limit, the key that counts, and the error where the limit is reached. */
 export type Bound = readonly [limit: ConcurrencyLimit, key: string, error: () => DomainError];
 
-/** Acquires every limit and returns their release. Throws the error of the first that is reached. */
+/** Acquires every limit; returns their release. Throws the error of the first that is reached. */
 export function acquireAll(...bounds: readonly Bound[]): () => void {
   const releases: Array<() => void> = [];
   const release = () => {

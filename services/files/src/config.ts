@@ -14,13 +14,11 @@ import { z } from 'zod';
 
 const limit = (fallback: number, max = 1_000_000_000) => integerSetting(1, max).default(fallback);
 
-/** Settings in either shape. Limits are those of decisions 9. */
 const serviceSettings = z.object({
   DATABASE_URL: urlSetting('postgres:', 'postgresql:'),
   DATABASE_POOL_MAX: integerSetting(1, 1_000).default(10),
   REDIS_URL: urlSetting('redis:', 'rediss:'),
   SECRET_KEY: secretSetting,
-  /** Where clients reach `/downloads`, for the URLs of files on disk. */
   PUBLIC_URL: urlSetting('http:', 'https:').default('http://localhost:8080'),
   STORAGE_ALLOWANCE_MIB: limit(1_024),
   FILE_COUNT_LIMIT: limit(100),

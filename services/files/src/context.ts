@@ -22,7 +22,6 @@ const DOWNLOADS_MAX = 200;
 /** Pause between two sweeps, and how long a sweeper's claim on a row lasts. */
 const SWEEP_INTERVAL_MS = 30_000;
 
-/** Limits of files (decisions 9), in the units they are used in. */
 export interface FileLimits {
   readonly allowanceMib: number;
   readonly fileCountMax: number;

@@ -23,10 +23,8 @@ import { sweepAbandonedUploads, sweepObjectDeletions } from './storage/object-de
 import { checkStore } from './storage/object-store/check-store.ts';
 import { reportUnknownObjects } from './storage/reconciler/unknown-objects.ts';
 
-/** The files service. Redis and the object store may be down. */
 export interface FilesService extends DataService {
   readonly name: 'files';
-  /** Routes for bodies over HTTP, beside the RPC routes. */
   readonly httpRoutes: readonly HttpRoute[];
   readonly dataPath: FilesDataPath;
   /** Longest time that an ordered stop may take, in milliseconds: running uploads may end. */
@@ -46,7 +44,6 @@ const STOP_SLACK_MS = 30_000;
 /** Lists the whole store each time: one request per 1,000 objects. */
 const RECONCILE_INTERVAL_MS = 3_600_000;
 
-/** Composes the files service. Nothing is connected before the first call. */
 export function createFilesService(config: FilesConfig, deps: FilesDeps): FilesService {
   const logger = deps.logger ?? createLogger('files', config.LOG_LEVEL);
   const { ctx, close } = openContext(config, deps.appsTransport, logger, deps.clock);
@@ -73,8 +70,8 @@ export function createFilesService(config: FilesConfig, deps: FilesDeps): FilesS
 }
 
 /**
- * Composes the avatar worker as a separate process, which answers probes only. It decodes images
- * away from the stored files, and does not hold the key that signs download URLs.
+ * Composes the avatar worker as a separate process. It decodes images away from the stored files,
+ * and does not hold the key that signs download URLs.
  */
 export function createAvatarWorkerService(config: AvatarWorkerConfig, identityTransport: Transport): RpcService {
   const logger = createLogger('avatar-worker', config.LOG_LEVEL);

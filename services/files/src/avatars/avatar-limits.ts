@@ -2,7 +2,6 @@ import { acquireAll, ConcurrencyLimit, limitMetadata, shareOf } from '../concurr
 import type { FilesConfig } from '../config.ts';
 import { errors } from '../errors.ts';
 
-/** Limits of avatars (specification 4.2), in the units they are used in. */
 export interface AvatarLimits {
   readonly byteSizeMax: number;
   readonly pixelsMax: number;

@@ -25,7 +25,6 @@ interface AvatarDeps {
   readonly redisUrl: string;
 }
 
-/** Composes what receives avatars and, where it is inside, the worker that makes them. */
 export function createAvatars(ctx: FilesContext, deps: AvatarDeps, workerAt: 'inside' | 'apart'): Avatars {
   const { limits, logger } = ctx;
   const queue = createQueueProducer({ url: deps.redisUrl, name: 'latchkey-files-avatars', queues: [QUEUE], logger });

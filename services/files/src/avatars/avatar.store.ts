@@ -51,13 +51,10 @@ export async function selectAvatar(db: Db, id: string): Promise<Avatar | undefin
 
 /** Ends an avatar that waits for its image; false where it no longer does. */
 export async function endWaiting(db: Db, id: string, state: 'refused' | 'abandoned', refusal?: string): Promise<boolean> {
-  const result = await db
-    .updateTable('avatar')
-    .set({ state, refusal: refusal ?? null, due_at: afterMs(ENDED_MS) })
-    .where('id', '=', id)
-    .where('state', '=', 'waiting')
-    .executeTakeFirst();
-  return result.numUpdatedRows > 0n;
+  const { numAffectedRows = 0n } = await sql`
+    update avatar set state = ${state}, refusal = ${refusal ?? null}, due_at = ${afterMs(ENDED_MS)}
+    where id = ${id} and state = 'waiting'`.execute(db);
+  return numAffectedRows > 0n;
 }
 
 /**
@@ -65,12 +62,11 @@ export async function endWaiting(db: Db, id: string, state: 'refused' | 'abandon
  * Returns when it is due, which changes once a sweeper claims it.
  */
 export async function scheduleDeletion(db: Db, key: string, dueMs: number): Promise<string> {
-  const { due } = await db
-    .insertInto('object_deletion')
-    .values({ object_key: key, due_at: afterMs(dueMs) })
-    .returning(sql<string>`due_at::text`.as('due'))
-    .executeTakeFirstOrThrow();
-  return due;
+  const { rows } = await sql<{ due: string }>`
+    insert into object_deletion (object_key, due_at) values (${key}, ${afterMs(dueMs)}) returning due_at::text as due`.execute(
+    db,
+  );
+  return (rows[0] as { due: string }).due;
 }
 
 /**
@@ -135,35 +131,24 @@ export async function endStored(tx: Db, avatar: Avatar, { state, refusal }: Endi
 
 /** Claims avatars that are due. */
 export async function claimDueAvatars(db: Db, { limit, claimMs }: Claim): Promise<Avatar[]> {
-  return db
-    .updateTable('avatar')
-    .set({ due_at: afterMs(claimMs) })
-    .where('id', 'in', (due) =>
-      due
-        .selectFrom('avatar')
-        .select('id')
-        .where('due_at', '<', sql<Date>`now()`)
-        .where('state', '<>', 'recorded')
-        .orderBy('due_at')
-        .limit(limit)
-        .forUpdate()
-        .skipLocked(),
-    )
-    .returningAll()
-    .execute();
+  const { rows } = await sql<Avatar>`
+    update avatar set due_at = ${afterMs(claimMs)}
+    where id in (
+      select id from avatar where due_at < now() and state <> 'recorded' order by due_at limit ${limit} for update skip locked)
+    returning *`.execute(db);
+  return rows;
 }
 
 export async function deleteEnded(db: Db, id: string): Promise<void> {
-  await db.deleteFrom('avatar').where('id', '=', id).where('state', 'in', ['replaced', 'refused', 'abandoned']).execute();
+  await sql`delete from avatar where id = ${id} and state in ('replaced', 'refused', 'abandoned')`.execute(db);
 }
 
 /** The account's avatar, or the one with this id. */
 export async function selectCurrent(db: Db, accountId: string, avatarId: string | undefined): Promise<Avatar | undefined> {
-  const avatars = db.selectFrom('avatar').selectAll().where('account_id', '=', accountId);
   // Identity names a stored avatar a moment before it is recorded here.
-  const found =
-    avatarId === undefined
-      ? avatars.where('state', '=', 'recorded')
-      : avatars.where('state', 'in', ['stored', 'recorded']).where('id', '=', avatarId);
-  return found.orderBy('created_at', 'desc').orderBy('id', 'desc').limit(1).executeTakeFirst();
+  const condition = avatarId === undefined ? sql`state = 'recorded'` : sql`state in ('stored', 'recorded') and id = ${avatarId}`;
+  const { rows } = await sql<Avatar>`
+    select * from avatar where account_id = ${accountId} and ${condition}
+    order by created_at desc, id desc limit 1`.execute(db);
+  return rows[0];
 }

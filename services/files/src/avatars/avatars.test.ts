@@ -1,14 +1,10 @@
-import { readFileSync } from 'node:fs';
 import { Readable } from 'node:stream';
-import { Code, ConnectError } from '@connectrpc/connect';
 import { DomainError, toConnectError } from '@latchkey/kit/errors/errors';
 import { eventually } from '@latchkey/testkit/eventually';
-import { testRedis } from '@latchkey/testkit/redis';
 import { startTcpProxy } from '@latchkey/testkit/tcp-proxy';
-import sharp from 'sharp';
 import { beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import type { ObjectStore } from '../storage/object-store/object-store.ts';
-import { noiseImage, plainImage } from '../testing/avatar/images.ts';
+import { plainImage } from '../testing/avatar/images.ts';
 import {
   avatarHoldings,
   reasonOf,
@@ -16,9 +12,7 @@ import {
   startTestAvatars,
   storeWith,
   type TestAvatars,
-  uploadTo,
 } from '../testing/avatar/test-avatars.ts';
-import { createAvatars } from './avatar.queue.ts';
 import { endWaiting } from './avatar.store.ts';
 import { getAvatar } from './get-avatar.ts';
 import { type MakeContext, makeAvatar } from './make-avatar.ts';
@@ -182,12 +176,6 @@ describe('a worker', () => {
     await holds(ONE);
   });
 
-  it('beside another that makes the same avatar leaves one image', async () => {
-    const id = await queueUpload();
-    await Promise.all([makeAvatar(test.ctx, id), makeAvatar(test.ctx, id)]);
-    await holds(ONE);
-  });
-
   it('removes the image of an upload that was abandoned meanwhile', async () => {
     const id = await queueUpload();
     const convert = async () => {
@@ -200,17 +188,6 @@ describe('a worker', () => {
 });
 
 describe('with a failing dependency,', () => {
-  it('Redis: an upload ends with 503 within 5 s, and leaves nothing', async () => {
-    const deps = { identityTransport: test.identity.transport, redisUrl: 'redis://127.0.0.1:1' };
-    const avatars = createAvatars(test.files.connect().ctx, deps, 'apart');
-    avatars.start();
-    onTestFinished(() => avatars.stop());
-    const startedAt = performance.now();
-    expect(await reasonOf(uploadTo(avatars.receive)(accountId, image))).toBe('dependency_unavailable');
-    expect(performance.now() - startedAt).toBeLessThan(5_000);
-    await holds(nothing('abandoned'));
-  });
-
   it('a full store: an upload ends with 503 and leaves nothing', async () => {
     expect(await reasonOf(withStore({ put: fail }).upload(accountId, image))).toBe('dependency_unavailable');
     await test.sweepAll();
@@ -260,55 +237,5 @@ describe('with a failing dependency,', () => {
     await proxy.restore();
     await test.sweepAll();
     await eventually(async () => expect(await holdings()).toMatchObject({ objects: 0, notes: 0 }));
-  });
-});
-
-describe('with the queue and real decoders,', () => {
-  /** Processes that this one has started to decode. */
-  const decoderPids = () =>
-    readFileSync(`/proc/${process.pid}/task/${process.pid}/children`, 'utf8')
-      .split(' ')
-      .filter((pid) => pid.trim() && readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('decoder-process'));
-
-  const startQueued = async (methods: Partial<ObjectStore> = {}, env = {}) => {
-    const { ctx } = test.files.connect({ env, aroundStore: (store) => storeWith(store, methods) });
-    const deps = { identityTransport: test.identity.transport, redisUrl: (await testRedis()).url };
-    const avatars = createAvatars(ctx, deps, 'inside');
-    avatars.start();
-    onTestFinished(() => avatars.stop());
-    return uploadTo(avatars.receive);
-  };
-
-  it.each([
-    ['on the local disk', {}],
-    ['of another machine', { localPath: () => undefined }],
-  ])('an image in a store %s becomes an avatar of at most 256 x 256', async (_where, methods) => {
-    const upload = await startQueued(methods);
-    await upload(accountId, await noiseImage(400, 300).jpeg().toBuffer());
-    const avatar = await getAvatar(test.ctx, accountId, undefined);
-    expect(await sharp(avatar.image).metadata()).toMatchObject({ format: 'webp', width: 256, height: 192 });
-  });
-
-  it('a rejected image leaves nothing but the reason', async () => {
-    const upload = await startQueued();
-    expect(await reasonOf(upload(accountId, Buffer.from('GIF89a')))).toBe('image_unsupported');
-    await holds(nothing('refused'));
-  });
-
-  it('a failure is retried', async () => {
-    const upload = await startQueued();
-    test.identity.after = async () => {
-      test.identity.after = async () => undefined;
-      throw new ConnectError('lost', Code.Unavailable);
-    };
-    expect(await upload(accountId, image)).toBe(await currentAvatar());
-    await holds(ONE);
-  });
-
-  it.runIf(process.platform === 'linux')('AVATAR_DECODES_AT_ONCE limits the decoders', async () => {
-    const before = new Set(decoderPids());
-    const upload = await startQueued({}, { AVATAR_DECODES_AT_ONCE: '1' });
-    await Promise.all(Array.from({ length: 4 }, () => upload(someAccount(), image)));
-    expect(decoderPids().filter((pid) => !before.has(pid))).toHaveLength(1);
   });
 });

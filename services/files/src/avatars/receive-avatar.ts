@@ -15,7 +15,6 @@ import { VerifiedBody } from '../storage/upload/verified-body.ts';
 import { type Avatar, endWaiting, insertAvatar, selectAvatar } from './avatar.store.ts';
 import { createUploadQuota } from './avatar-limits.ts';
 
-/** An image on its way, from another process or from this one. */
 export interface AvatarUpload {
   readonly accountId: string;
   readonly clientNetwork: string;
@@ -37,7 +36,6 @@ export interface ReceiveContext extends Pick<FilesContext, 'db' | 'store' | 'ava
 const SLACK_MS = 30_000;
 /** Longest wait for a failed upload to be abandoned; a frozen database is not waited for twice. */
 const ABANDON_MS_MAX = 1_500;
-/** Intervals at which the database is asked whether a worker has made the avatar. */
 const POLL_MS_MIN = 50;
 const POLL_MS_MAX = 250;
 
@@ -56,9 +54,6 @@ export function createReceiveAvatar(ctx: ReceiveContext): ReceiveAvatar {
 /**
  * Stores an upload, has a worker make an avatar of it, and waits until that is the account's. The
  * deletion of the upload is scheduled before it is stored, so nothing is left however this ends.
- *
- * @throws `avatar_too_large`, `file_empty`, `upload_timeout`, `upload_interrupted`; why the image is
- *   rejected; `dependency_unavailable`, after which only a stored avatar may still be recorded
  */
 async function receive(ctx: ReceiveContext, upload: AvatarUpload): Promise<{ avatarId: string }> {
   const { bodyMs, waitMs, byteSizeMax } = ctx.avatarLimits;

@@ -123,13 +123,6 @@ describe.each(MODES)(`with ${FILES} files and %s`, (mode) => {
     }
   });
 
-  it('metadata take the counter and one entry of the index', async () => {
-    const [plan = []] = await plansOf('metadata', mode);
-    expect(scansOf(plan)).toMatchObject([
-      { 'Index Name': 'file_newest_first', 'Node Type': 'Index Only Scan', 'Actual Rows': 1 },
-    ]);
-  });
-
   it.each([
     ['the first page', 10],
     ['a page in the middle', FILES / APPLICATIONS / 2],

@@ -1,5 +1,5 @@
 import { mkdir, rm, writeFile } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { dirname, join } from 'node:path';
 import { newId } from '@latchkey/kit/validation/id';
 import { diskLayout, objectPaths, temporaryPath } from '../storage/object-store/disk-layout.ts';
 import { objectKey } from '../storage/object-store/object-store.ts';
@@ -37,6 +37,27 @@ export async function check(
     onRepair: (finding, outcome) => void outcomes.push(`${outcome} ${toShort(finding)}`),
   });
   return { ...summary, counts, texts, found: found.toSorted(), outcomes: outcomes.toSorted() };
+}
+
+/** Removes every row and object. */
+export async function removeAll({ db, objectsDir }: TestFiles): Promise<void> {
+  await db.query(
+    'truncate file, file_download_url, application_usage, upload_intent, object_deletion, deleted_application, avatar',
+  );
+  for (const dir of ['objects', 'tmp']) await rm(join(objectsDir, dir), { recursive: true, force: true });
+}
+
+/** Stores the avatar of a new account, and returns the path of its image. */
+export async function storeAvatar(files: TestFiles): Promise<{ accountId: string; id: string; path: string }> {
+  const [accountId, id, imageId] = [newId(), newId(), newId()];
+  const path = objectPaths(diskLayout(files.objectsDir), objectKey(accountId, imageId)).file;
+  await putAt(path, '');
+  await files.db.query(
+    `insert into avatar (id, account_id, state, raw_id, image_id, byte_size, checksum, due_at)
+     values ($1, $2, 'recorded', $1, $3, 5, sha256('bytes'), now())`,
+    [id, accountId, imageId],
+  );
+  return { accountId, id, path };
 }
 
 /** Path of a file's object. */

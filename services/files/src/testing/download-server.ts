@@ -22,7 +22,7 @@ export interface RequestOptions {
   readonly onFirstBytes?: () => void;
 }
 
-/** The handler behind an HTTP server of its own. */
+/** The handler behind an HTTP server. */
 export interface DownloadServer {
   readonly port: number;
   /** Fetches the path of a URL, from this server. */
@@ -59,9 +59,9 @@ export async function startDownloadServer(handle: DownloadHandler): Promise<Down
 
 function fetchPath(port: number, path: string, { method = 'GET', headers = {}, onFirstBytes }: RequestOptions): Promise<Answer> {
   return new Promise((resolve) => {
-    // A connection that is kept tells a body that was cut short from one that merely ended.
-    const kept = { connection: 'keep-alive', ...headers };
-    const req = request({ port, path, method, headers: kept, agent: false }, (res) => {
+    // With a persistent connection, a body that was cut short differs from one that ended.
+    const persistent = { connection: 'keep-alive', ...headers };
+    const req = request({ port, path, method, headers: persistent, agent: false }, (res) => {
       const chunks: Buffer[] = [];
       if (onFirstBytes) res.once('data', onFirstBytes);
       res.on('data', (chunk: Buffer) => chunks.push(chunk));

@@ -17,9 +17,7 @@ const NICENESS = 10;
 
 try {
   setPriority(NICENESS);
-} catch {
-  // Not every platform lets a process do that.
-}
+} catch {}
 // Signals to the whole process group are for the service, which may still need this process.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined);
 process.stdout.on('error', () => undefined);

@@ -22,7 +22,6 @@ const SHELL = '/bin/sh';
 const WITH_LIMITS = `ulimit -c 0; ulimit -S -s 8192; ulimit -d ${MEMORY_KIB_MAX}; exec "$@"`;
 const canLimit = process.platform === 'linux' && existsSync(SHELL);
 
-/** Longest response, in characters; a WebP of 256 x 256 takes far less. */
 const RESPONSE_LENGTH_MAX = 1_048_576;
 const STDERR_LENGTH_MAX = 2_000;
 /** A process without work ends after this: it holds some 70 MiB, and takes 0.1 s to start. */
@@ -48,7 +47,6 @@ export class DecoderLost extends Error {
   override readonly name = 'DecoderLost';
 }
 
-/** What a decoder runs, and for how long; tests replace both. */
 interface DecoderOptions {
   readonly program?: string;
   readonly idleMs?: number;
@@ -60,7 +58,6 @@ const TRIES_MAX = 2;
 export interface DecoderPoolOptions extends DecoderOptions {
   readonly pixelsMax: number;
   readonly timeoutMs: number;
-  /** Called for each process that ended over an image. */
   readonly onLost?: (err: DecoderLost) => void;
 }
 
@@ -106,7 +103,7 @@ export function createDecoderPool({ pixelsMax, timeoutMs, onLost, ...options }: 
 
 /**
  * A process that converts one image at a time. An image may have taken it over, so its responses
- * are validated, and the process is killed after an invalid one.
+ * are validated, and an invalid one ends it.
  */
 export class Decoder {
   readonly #child: ChildProcessByStdio<Writable, Readable, Readable>;

@@ -15,7 +15,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       constraint file_name unique (application_id, display_name)
     )`.execute(db);
   await sql`create index file_newest_first on file (application_id, created_at desc, id desc) include (folded_name)`.execute(db);
-  // Searches and pages read the index alone, except for rows on pages that no vacuum has seen since they changed.
+  // Searches and pages read only the index, except for rows that changed after the last vacuum.
   await sql`
     alter table file set (
       autovacuum_vacuum_insert_scale_factor = 0, autovacuum_vacuum_insert_threshold = 1000,

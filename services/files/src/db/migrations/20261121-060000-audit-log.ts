@@ -3,7 +3,7 @@ import { type Kysely, sql } from 'kysely';
 
 export async function up(db: Kysely<unknown>): Promise<void> {
   await createAuditTable(db);
-  // Whoever began an upload is not there any more when it ends.
+  // An upload ends without the request that began it.
   await sql`alter table upload_intent add column if not exists actor text`.execute(db);
   await sql`alter table avatar add column if not exists actor text, add column if not exists request_id text`.execute(db);
 }

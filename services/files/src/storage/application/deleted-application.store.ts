@@ -4,7 +4,6 @@ import type { FilesDatabase } from '../../db/schema.ts';
 
 type Db = Kysely<FilesDatabase>;
 
-/** Marks the application as deleted, for good. */
 export async function insertTombstone(tx: Db, applicationId: string): Promise<void> {
   await sql`insert into deleted_application (application_id) values (${applicationId}) on conflict do nothing`.execute(tx);
 }
@@ -29,12 +28,10 @@ export async function selectUnmarked(db: Db, applications: readonly DeletedAppli
 
 /** Applications with a tombstone and a usage row, which goes last: their clean-up is incomplete. */
 export async function selectHalfDeleted(db: Db, limit: number): Promise<DeletedApplication[]> {
-  return db
-    .selectFrom('deleted_application as deleted')
-    .innerJoin('application_usage as usage', 'usage.application_id', 'deleted.application_id')
-    .select(['usage.application_id as applicationId', 'usage.account_id as accountId'])
-    .limit(limit)
-    .execute();
+  const { rows } = await sql<DeletedApplication>`
+    select application_id as "applicationId", account_id as "accountId"
+    from deleted_application join application_usage using (application_id) limit ${limit}`.execute(db);
+  return rows;
 }
 
 /** Deletes old tombstones of applications that are cleaned up; returns how many. */

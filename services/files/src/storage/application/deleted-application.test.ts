@@ -105,7 +105,7 @@ async function failAt(position: number, moment: 'before' | 'after', run: () => P
   pg.Client.prototype.query = async function fail(this: pg.Client) {
     const isFailing = sent++ === position;
     if (isFailing && moment === 'before') throw new Error('broken by the test');
-    // biome-ignore lint/complexity/noArguments: pg has many overloads, and all go through untouched.
+    // biome-ignore lint/complexity/noArguments: pg has many overloads; all go through unchanged.
     const result = await Reflect.apply(query, this, arguments);
     if (isFailing) throw new Error('broken by the test');
     return result;

@@ -20,8 +20,7 @@ const TOMBSTONES_MAX = 1_000;
 
 /**
  * Cleans up a deleted application: from the first commit on it takes no files, then its files go in
- * batches, each with the scheduled removal of its objects. It may be interrupted anywhere,
- * repeated, and run concurrently.
+ * batches. It may be interrupted anywhere, repeated, and run concurrently.
  */
 export async function cleanUpApplication(
   ctx: CleanUpContext,

@@ -53,7 +53,7 @@ export async function requireOwned(findOwned: FindOwnedApplications, ref: Applic
  * Reads something of an application while the apps service checks its owner. Throws
  * `application_not_found` before any error of the reading.
  */
-export async function whileOwned<T>(findOwned: FindOwnedApplications, ref: ApplicationRef, read: () => Promise<T>): Promise<T> {
+export async function readOwned<T>(findOwned: FindOwnedApplications, ref: ApplicationRef, read: () => Promise<T>): Promise<T> {
   const [owned, outcome] = await Promise.allSettled([requireOwned(findOwned, ref), read()]);
   if (owned.status === 'rejected') throw owned.reason;
   if (outcome.status === 'rejected') throw outcome.reason;

@@ -1,7 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { ByteRange } from '../object-store/object-store.ts';
 
-/** Validators of a file (RFC 9110, 8.8). */
 export interface Validators {
   readonly etag: string;
   readonly lastModified: Date;
@@ -13,7 +12,6 @@ const DAY = '(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)';
 const LONG_DAY = '(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day';
 const MONTH = '(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)';
 const TIME = '\\d{2}:\\d{2}:\\d{2}';
-/** HTTP dates, and two obsolete forms that must be accepted (RFC 9110, 5.6.7). */
 const HTTP_DATES = [
   `${DAY}, \\d{2} ${MONTH} \\d{4} ${TIME} GMT`,
   `${LONG_DAY}, \\d{2}-${MONTH}-\\d{2} ${TIME} GMT`,
@@ -66,7 +64,6 @@ function isRangeWanted(ifRange: string | undefined, { etag, lastModified }: Vali
   return ifRange === undefined || ifRange === etag || parseHttpDate(ifRange) === wholeSeconds(lastModified);
 }
 
-/** Whether a list has the tag; weak tags count only in a weak comparison (RFC 9110, 8.8.3.2). */
 function matches(list: string, etag: string, comparison: 'strong' | 'weak'): boolean {
   if (list.trim() === '*') return true;
   return [...list.matchAll(ENTITY_TAG)].some(([, weak, tag]) => tag === etag && (comparison === 'weak' || weak === undefined));

@@ -95,7 +95,6 @@ export function downloadRoutes(handle: DownloadHandler): HttpRoute[] {
   }));
 }
 
-/** The client's network as the gateway reports it; that of the connection for other callers. */
 function networkOfCaller(req: IncomingMessage, isService: boolean): string {
   const reported = req.headers['x-client-network'];
   return isService && typeof reported === 'string' ? reported : networkOf(canonicalIp(req.socket.remoteAddress));

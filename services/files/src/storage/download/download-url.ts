@@ -1,10 +1,8 @@
 import { constantTimeEqual, deriveKey, hmac } from '@latchkey/kit/crypto/secrets';
 
-/** Lifetime of a URL in seconds, unless the caller names one, and the longest. */
 export const LIFETIME_S = 300;
 export const LIFETIME_S_MAX = 3_600;
 
-/** Creates and reads URLs of files that the store does not serve itself (decisions 11). */
 export interface DownloadUrls {
   /** A signed absolute URL; the expiry is rounded up to the whole second. */
   create(fileId: string, expiresAt: Date): string;
@@ -12,13 +10,10 @@ export interface DownloadUrls {
   read(token: string, now: Date): string | undefined;
 }
 
-/** Where this service answers downloads; the token follows. */
 export const DOWNLOADS_PATH = '/downloads/';
 
-/** A UUID and a time in seconds: 24 bytes, 32 characters. */
 const ID_BYTES = 16;
 const EXPIRY_BYTES = 8;
-/** The payload, and 43 characters for SHA-256's 32 bytes. */
 const TOKEN = /^([\w-]{32})([\w-]{43})$/;
 
 /**

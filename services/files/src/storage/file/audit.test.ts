@@ -19,7 +19,7 @@ const BYTES = Buffer.from('the bytes of a file');
 
 const told = (entries: readonly ShownEntry[]) => entries.map(({ action, changes }) => [action, changes]);
 
-/** Uploads on behalf of somebody, and answers the file's id. */
+/** Uploads in the name of an actor; returns the file's id. */
 async function uploadFor(ref: OwnedRef, name: string): Promise<string> {
   const ticket = await uploads.begin(ref, { name }, AS_CALLER);
   return (await uploads.send(ticket, BYTES)).id;

@@ -7,7 +7,6 @@ export interface FileRow {
   readonly checksum: Buffer;
   readonly content_type: string;
   readonly created_at: Date;
-  /** Null without download URLs. */
   readonly created_count: string | null;
   readonly last_created_at: Date | null;
 }
@@ -23,9 +22,8 @@ export interface Slice {
 }
 
 /**
- * The end of both statements: the rows of the ids that the index found, or one row of nulls for the
- * total. `offset 0` makes PostgreSQL look up each row by id: it overestimates the number of ids,
- * and would scan whole tables.
+ * The rows of the ids that the index found, or one row of nulls for the total. `offset 0` makes
+ * PostgreSQL query each row by id: it overestimates their number, and would scan whole tables.
  */
 const ROWS_OF_PAGE = `
   select total.n as total, f.*, url.*

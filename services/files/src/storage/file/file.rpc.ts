@@ -53,12 +53,9 @@ export function fileRpc(ctx: FilesContext): ServiceImpl<typeof FileService> {
     },
     async getStorageUsage({ accountId }, { requestHeader }) {
       const { chargedMib, fileCount } = await getStorageUsage(ctx, accountId, requestHeader.get(REQUEST_ID_HEADER) ?? '');
-      return {
-        chargedMib: BigInt(chargedMib),
-        chargedMibMax: BigInt(ctx.limits.allowanceMib),
-        fileCount: BigInt(fileCount),
-        fileCountMax: BigInt(ctx.limits.fileCountMax),
-      };
+      const { allowanceMib, fileCountMax } = ctx.limits;
+      const [chargedMibMax, filesMax] = [BigInt(allowanceMib), BigInt(fileCountMax)];
+      return { chargedMib: BigInt(chargedMib), chargedMibMax, fileCount: BigInt(fileCount), fileCountMax: filesMax };
     },
   };
 }

@@ -108,17 +108,16 @@ export async function deleteFiles(
   applicationId: string,
   which: { readonly fileId: string } | { readonly limit: number },
 ): Promise<DeletedFile[]> {
-  const rows = await tx
-    .deleteFrom('file')
-    .where('application_id', '=', applicationId)
-    .where('id', 'in', (files) => {
-      const query = files.selectFrom('file').select('id').where('application_id', '=', applicationId);
-      if ('fileId' in which) return query.where('id', '=', which.fileId);
-      return query.orderBy('created_at', 'desc').orderBy('id', 'desc').limit(which.limit).forUpdate();
-    })
-    .returning(['id', 'account_id as accountId', 'display_name as displayName', 'byte_size'])
-    .execute();
-  return rows.map(({ byte_size, ...file }) => ({ ...file, byteSize: Number(byte_size) }));
+  const condition =
+    'fileId' in which
+      ? sql`id = ${which.fileId}`
+      : sql`id in (
+          select id from file where application_id = ${applicationId}
+          order by created_at desc, id desc limit ${which.limit} for update)`;
+  const { rows } = await sql<DeletedFile>`
+    delete from file where application_id = ${applicationId} and ${condition}
+    returning id, account_id as "accountId", display_name as "displayName", byte_size::float8 as "byteSize"`.execute(tx);
+  return rows;
 }
 
 export async function insertFile(tx: Db, row: Insertable<FileTable>): Promise<void> {
@@ -140,11 +139,7 @@ export async function countDownloadUrl(db: Db, fileId: string, at: Date): Promis
 }
 
 export async function isNameTaken(db: Db, applicationId: string, displayName: string): Promise<boolean> {
-  const row = await db
-    .selectFrom('file')
-    .select('id')
-    .where('application_id', '=', applicationId)
-    .where('display_name', '=', displayName)
-    .executeTakeFirst();
-  return row !== undefined;
+  const { rows } = await sql`
+    select from file where application_id = ${applicationId} and display_name = ${displayName}`.execute(db);
+  return rows.length > 0;
 }

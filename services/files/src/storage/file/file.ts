@@ -5,7 +5,7 @@ import { parseId } from '@latchkey/kit/validation/id';
 import { withoutInvisible } from '@latchkey/kit/validation/text';
 import type { FilesContext } from '../../context.ts';
 import { errors } from '../../errors.ts';
-import { type ApplicationRef, parseRef, requireOwned, whileOwned } from '../application/owned-application.ts';
+import { type ApplicationRef, parseRef, readOwned, requireOwned } from '../application/owned-application.ts';
 import { LIFETIME_S, LIFETIME_S_MAX } from '../download/download-url.ts';
 import { objectKey } from '../object-store/object-store.ts';
 import {
@@ -40,13 +40,13 @@ export function parseFileName(text: string): string {
 export async function checkFileName(ctx: FilesContext, given: ApplicationRef, nameText: string): Promise<void> {
   const name = parseFileName(nameText);
   const ref = parseRef(given);
-  const isTaken = await whileOwned(ctx.findOwned, ref, () => isNameTaken(ctx.db, ref.applicationId, name));
+  const isTaken = await readOwned(ctx.findOwned, ref, () => isNameTaken(ctx.db, ref.applicationId, name));
   if (isTaken) throw errors.file_name_taken();
 }
 
 export async function getFilesMetadata(ctx: FilesContext, given: ApplicationRef): Promise<FilesMetadata> {
   const ref = parseRef(given);
-  return whileOwned(ctx.findOwned, ref, () => selectMetadata(ctx.pool, ref.applicationId));
+  return readOwned(ctx.findOwned, ref, () => selectMetadata(ctx.pool, ref.applicationId));
 }
 
 /**

@@ -1,6 +1,6 @@
 import type { FilesContext } from '../../context.ts';
 import { errors } from '../../errors.ts';
-import { type ApplicationRef, parseRef, whileOwned } from '../application/owned-application.ts';
+import { type ApplicationRef, parseRef, readOwned } from '../application/owned-application.ts';
 import { type FilePage, type Slice, selectMatches, selectPage } from './file-page.store.ts';
 
 export type { FileRow } from './file-page.store.ts';
@@ -30,7 +30,7 @@ const PART_OF_NAME = /^[A-Za-z0-9_. -]{1,16}$/;
 export async function listFiles(ctx: FilesContext, given: ApplicationRef, request: PageRequest): Promise<FilePage> {
   const slice = toSlice(request);
   const ref = parseRef(given);
-  return whileOwned(ctx.findOwned, ref, () => select(ctx, ref.applicationId, slice, request.nameContains));
+  return readOwned(ctx.findOwned, ref, () => select(ctx, ref.applicationId, slice, request.nameContains));
 }
 
 async function select(ctx: FilesContext, applicationId: string, slice: Slice, nameContains: string): Promise<FilePage> {

@@ -1,8 +1,8 @@
 const EMPTY = new Uint8Array(0);
 
 /**
- * Reads a body into buffers of the caller, at most one chunk ahead. It fails when the body does,
- * when the signal aborts, and when {@link BodyReader.fail} is called, even while the body hangs.
+ * Reads a body into buffers of the caller, at most one chunk ahead. Rejects when the body does,
+ * when the signal aborts, and after `fail`, even while the body hangs.
  */
 export class BodyReader {
   readonly #iterator: AsyncIterator<Uint8Array>;
@@ -46,7 +46,6 @@ export class BodyReader {
     return this.#rest.length > 0;
   }
 
-  /** Makes the call under way and every further one reject. */
   fail(err: unknown): void {
     if (this.#failed) return;
     this.#failed = true;
@@ -58,7 +57,6 @@ export class BodyReader {
     if (this.#failed) throw this.#error;
   }
 
-  /** Releases the signal, and a body that was not read to its end. */
   close(): void {
     this.#signal.removeEventListener('abort', this.#onAbort);
     this.#rest = EMPTY;

@@ -11,7 +11,6 @@ const durations = new Histogram({
   buckets: [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60, 180],
 });
 
-/** The store that the settings choose. It touches nothing before the first call. */
 export function createObjectStore(config: AvatarWorkerConfig): ObjectStore {
   const store = config.OBJECT_STORE === 'disk' ? createDiskStore(config.OBJECTS_DIR as string) : loadS3Store(config);
   return observeStore(store);

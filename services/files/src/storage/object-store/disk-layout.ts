@@ -34,7 +34,6 @@ export function temporaryPath({ temporaryDir }: DiskLayout, key: string): string
   return join(temporaryDir, `${temporaryPrefix(key)}${randomBytes(8).toString('hex')}`);
 }
 
-/** How the names of all temporary files of a key begin. */
 export function temporaryPrefix(key: string): string {
   const { ownerId, id } = requireObjectKey(key);
   return [ownerId, id, ''].join(SEPARATOR);
@@ -58,7 +57,6 @@ export async function createFolders({ objectsDir, temporaryDir }: DiskLayout): P
   }
 }
 
-/** Makes the names in a folder durable. */
 export async function syncFolder(dir: string): Promise<void> {
   const handle = await open(dir, 'r');
   await handle.sync().finally(() => handle.close());
@@ -73,12 +71,10 @@ export async function* listFolder(path: string): AsyncIterable<Dirent> {
   }
 }
 
-/** Whether an error is one of the system's with one of some codes. */
 export function hasCode(err: unknown, ...codes: string[]): boolean {
   return codes.includes((err as NodeJS.ErrnoException | undefined)?.code ?? '');
 }
 
-/** Throws the error again unless a file or folder does not exist. */
 export function ignoreMissing(err: unknown): undefined {
   if (!hasCode(err, 'ENOENT')) throw err;
 }

@@ -6,10 +6,11 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { newId } from '@latchkey/kit/validation/id';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { bodyOf, newKey, someBytes } from '../../testing/object-store/bodies.ts';
+import { bodyOf, collect, newKey, someBytes } from '../../testing/object-store/bodies.ts';
 import { describeObjectStore, listOf } from '../../testing/object-store/object-store-contract.ts';
 import { createFolders, diskLayout, temporaryPath } from './disk-layout.ts';
 import { createDiskStore } from './disk-store.ts';
+import type { ObjectStore } from './object-store.ts';
 
 const never = new AbortController().signal;
 /** Whether a process may mount a file system here. */
@@ -65,6 +66,23 @@ describe('a folder of objects', () => {
     await store.remove(key);
     expect(await readdir(join(dir, 'objects'))).toEqual([]);
     expect(await readdir(join(dir, 'tmp'))).toEqual([]);
+  });
+
+  it('stores objects while others of the same application are removed', async () => {
+    const applicationId = newId();
+    const stores = [createDiskStore(dir), createDiskStore(dir)];
+    const writeAndRemove = async (target: ObjectStore) => {
+      const key = newKey(applicationId);
+      const bytes = someBytes(100);
+      await target.put(key, bodyOf(bytes), never);
+      expect((await collect(await target.read(key))).equals(bytes)).toBe(true);
+      await target.remove(key);
+    };
+    const rounds = Array.from({ length: 8 }, async (_, index) => {
+      for (let round = 0; round < 5; round += 1) await writeAndRemove(stores[index % 2] as ObjectStore);
+    });
+    await Promise.all(rounds);
+    expect(await listOf(createDiskStore(dir), applicationId)).toEqual([]);
   });
 
   it('syncs an object before its name, and the name before it resolves', async () => {

@@ -17,8 +17,8 @@ import { FileBody, ReadQueue } from './file-body.ts';
 import { isId, type ObjectStore, objectKey, type StoredObject } from './object-store.ts';
 
 /**
- * Stores objects as files below a folder, which is created when it is first needed. Several
- * processes of one machine, or of several on a shared file system, may use it concurrently.
+ * Stores objects as files below a folder. Several processes of one machine, or of several on a
+ * shared file system, may use it concurrently.
  */
 export function createDiskStore(dir: string): ObjectStore {
   const layout = diskLayout(dir);
@@ -72,7 +72,6 @@ async function removeEmptyFolder(dir: string): Promise<boolean> {
   }
 }
 
-/** Every object and every temporary file. Foreign files are skipped. */
 async function* listObjects({ objectsDir, temporaryDir }: DiskLayout): AsyncIterable<StoredObject> {
   for await (const folder of listFolder(objectsDir)) {
     if (!folder.isDirectory() || !isId(folder.name)) continue;

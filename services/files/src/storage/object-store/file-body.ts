@@ -9,8 +9,8 @@ export const READ_BYTES = 96 * 1024;
 const READS_MAX = 2;
 
 /**
- * Limits concurrent reads, first come, first served. Without it, a burst of downloads fills the
- * buffers of all their connections in one turn of the event loop, which delays every other request.
+ * Limits concurrent reads, first come, first served. Otherwise a burst of downloads fills the
+ * buffers of all their connections in one turn of the event loop, which delays other requests.
  */
 export class ReadQueue {
   readonly #waiting: Array<() => void> = [];
@@ -30,16 +30,14 @@ export class ReadQueue {
 }
 
 /**
- * The bytes of a file, each chunk read on demand, into its own memory. Node's own stream reads
- * ahead, which doubles the memory of a download whose client does not read. Closes the handle when
- * it ends or is destroyed.
+ * The bytes of a file, each chunk read on demand. Node's own stream reads ahead, which doubles the
+ * memory of a download whose client does not read.
  */
 export class FileBody extends Readable {
   readonly #handle: FileHandle;
   readonly #reads: ReadQueue;
   readonly #end: number;
   #position: number;
-  /** Bytes read from the file so far. */
   bytesRead = 0;
 
   constructor(handle: FileHandle, reads: ReadQueue, range?: ByteRange) {
@@ -55,7 +53,6 @@ export class FileBody extends Readable {
   }
 
   override _destroy(err: Error | null, callback: (err?: Error | null) => void): void {
-    // Waits for the read that is under way.
     this.#handle.close().then(
       () => callback(err),
       (closeErr: Error) => callback(err ?? closeErr),

@@ -26,39 +26,32 @@ export interface PutOptions {
 }
 
 /**
- * Stores bytes by keys (architecture 4). Keys are `<application id>/<file id>`, and for avatars
- * `<account id>/<object id>`; each is written once. Every method rejects within a bounded time when
- * the store does not respond, and several processes may use one store concurrently.
+ * Stores bytes by keys: `<application id>/<file id>`, and for avatars `<account id>/<object id>`;
+ * each is written once. Every method rejects within a bounded time when the store does not respond.
+ * Several processes may use one store concurrently.
  */
 export interface ObjectStore {
   /**
    * Reads a body to its end and resolves once the object is durable. Reads only as fast as it
-   * stores, copies each chunk before it reads the next, as its memory may be reused, and holds a
-   * bounded part of the body.
-   *
-   * Rejects when the body does, when `signal` aborts, and when the store fails. It then tried to
-   * leave nothing; {@link remove} removes what is left.
+   * stores, and copies each chunk before it reads the next, as its memory may be reused. Rejects
+   * when the body does, when `signal` aborts, and when the store fails, and then tries to leave
+   * nothing.
    */
   put(key: string, body: AsyncIterable<Uint8Array>, signal: AbortSignal, options?: PutOptions): Promise<void>;
   /**
-   * The bytes, or undefined where there is no such object. A range past the end is cut, one that
-   * begins there is empty. The caller reads to the end or destroys the stream.
+   * The bytes, or undefined without an object. A range past the end is cut. The caller reads to the
+   * end or destroys the stream.
    */
   read(key: string, range?: ByteRange): Promise<Readable | undefined>;
   /** Path of the object's file, whether it exists or not; undefined for a remote store. */
   localPath(key: string): string | undefined;
-  /** Size in bytes, or undefined where there is no such object. */
   stat(key: string): Promise<{ readonly byteSize: number } | undefined>;
   /** Removes objects and unfinished writes of keys. Missing ones count as removed. */
   remove(...keys: string[]): Promise<void>;
   /** Every object and unfinished write, in no order; concurrent changes may be missing. */
   list(): AsyncIterable<StoredObject>;
-  /**
-   * A URL at which the store itself serves the object, whether it exists or not; undefined where
-   * the store serves none.
-   */
+  /** A URL at which the store itself serves the object; undefined where it serves none. */
   createDownloadUrl(key: string, description: DownloadDescription): Promise<string | undefined>;
-  /** Rejects while the store can't be used. */
   check(): Promise<void>;
   close(): Promise<void>;
 }
@@ -66,7 +59,6 @@ export interface ObjectStore {
 /** The object of a file of an application, or of an account's avatar. */
 export const objectKey = (ownerId: string, id: string): string => `${ownerId}/${id}`;
 
-/** Whether a text is an id in its canonical form. */
 export const isId = (text: string): boolean => parseId(text) === text;
 
 /** The ids of a key, or undefined for other text, which might lead out of the store's folder. */
@@ -75,7 +67,6 @@ export function parseObjectKey(key: string): { readonly ownerId: string; readonl
   return more.length === 0 && isId(ownerId) && isId(id) ? { ownerId, id } : undefined;
 }
 
-/** The ids of a key. Throws for other text. */
 export function requireObjectKey(key: string): { readonly ownerId: string; readonly id: string } {
   const parts = parseObjectKey(key);
   if (!parts) throw new TypeError('an object key is <application id>/<file id>');

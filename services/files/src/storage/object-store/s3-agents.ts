@@ -8,7 +8,6 @@ export const STALLED = 'StalledError';
 /** Longest pause within a response, in milliseconds, as its reader may pause. */
 const RESPONSE_PAUSE_MS_MAX = 15_000;
 
-/** The part of a socket that shows whether bytes move. */
 export interface WatchedSocket {
   readonly connecting: boolean;
   readonly bytesRead: number;
@@ -19,11 +18,9 @@ export interface WatchedSocket {
 }
 
 /**
- * Agents that end a request on whose connection no byte has moved for a time. A slow request goes
- * on: the limits of the AWS SDK count either the whole request, or half of the time set for
- * silence.
- *
- * @param stallMs longest time without a byte until the response begins, in milliseconds
+ * Agents that end a request on whose connection no byte has moved for `stallMs`, until the response
+ * begins. A slow request goes on: the limits of the AWS SDK count either the whole request, or half
+ * of the time set for silence.
  */
 export function createStallAgents(maxSockets: number, stallMs: number): { httpAgent: HttpAgent; httpsAgent: HttpsAgent } {
   const options = { keepAlive: true, maxSockets };

@@ -20,7 +20,6 @@ const CONNECTIONS_MAX = 64;
 const ATTEMPTS_MAX = 3;
 const MESSAGE_LENGTH_MAX = 200;
 
-/** How to reach a bucket. */
 export interface S3Settings {
   /** Absent for Amazon's own. */
   readonly endpoint?: string | undefined;
@@ -28,7 +27,7 @@ export interface S3Settings {
   readonly publicEndpoint?: string | undefined;
   readonly region: string;
   readonly bucket: string;
-  /** Without a key, the library uses the environment, shared files, or the machine's or pod's role. */
+  /** Without a key, the library uses the environment, shared files, or a role. */
   readonly accessKeyId?: string | undefined;
   readonly secretAccessKey?: string | undefined;
   readonly forcePathStyle: boolean;
@@ -41,8 +40,8 @@ export interface S3Bucket {
   readonly urlClient: S3Client;
   readonly name: string;
   /**
-   * Sends a command. It ends when the store stalls, and when the caller's signal aborts; without a
-   * signal, after 30 s, the body of the response aside. Rejects with S3Error.
+   * Ends when the store stalls, and when the signal aborts; without one, after 30 s, the body of
+   * the response aside. Rejects with S3Error.
    */
   send<I extends ServiceInputTypes, O extends ServiceOutputTypes>(
     command: $Command<I, O, S3ClientResolvedConfig>,
@@ -50,7 +49,6 @@ export interface S3Bucket {
   ): Promise<O>;
 }
 
-/** Connects to nothing yet. */
 export function createS3Bucket(settings: S3Settings): S3Bucket {
   const client = createClient(settings);
   const { publicEndpoint } = settings;
@@ -96,15 +94,14 @@ function createClient(settings: S3Settings): S3Client {
 }
 
 /**
- * An error of an S3 server or the connection to it. The library's own errors must not be logged:
- * they hold what the server sent, such as the id of the key and the rejected signature.
+ * An error of an S3 server or its connection. The library's own errors must not be logged: they
+ * hold the id of the key and the rejected signature.
  */
 export class S3Error extends Error {
   override readonly name = 'S3Error';
   /** S3's or the system's code, such as `NoSuchBucket` or `ECONNREFUSED`. */
   readonly code: string;
   readonly status: number | undefined;
-  /** Id of the request for the server's operator. */
   readonly requestId: string | undefined;
 
   constructor(message: string, code: string, metadata: { httpStatusCode?: number; requestId?: string } = {}) {

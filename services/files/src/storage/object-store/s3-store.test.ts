@@ -1,4 +1,4 @@
-import { newId } from '@latchkey/kit/validation/id';
+import { startHttpServer } from '@latchkey/kit/testing/servers';
 import { eventually } from '@latchkey/testkit/eventually';
 import { startFauxqs } from 'fauxqs';
 import { describe, expect, it } from 'vitest';
@@ -10,21 +10,24 @@ import type { ObjectStore } from './object-store.ts';
 import { createS3Store } from './s3-store.ts';
 
 const MIB = 1024 * 1024;
-const STALL_MS = 500;
+const STALL_MS = 1_500;
 
 const fauxqs = await startFauxqs({ port: 0, host: '127.0.0.1', logger: false });
 const endpoint = `http://127.0.0.1:${fauxqs.port}`;
 const server = { endpoint, accessKeyId: 'any', secretAccessKey: 'not-checked', stop: () => fauxqs.stop() };
 const settings = describeS3Store('an S3 store', server, false);
 
-it('lists more objects than one page', async () => {
-  fauxqs.createBucket('many');
-  const store = createS3Store({ ...settings, bucket: 'many' });
-  const applicationId = newId();
-  const keys = Array.from({ length: 1_001 }, () => newKey(applicationId));
-  // This server checks no signature.
-  for (const key of keys) await fetch(`${endpoint}/many/${key}`, { method: 'PUT', body: 'x' });
-  expect((await listOf(store, '')).map(({ key }) => key)).toEqual(keys.sort());
+it('lists every page of objects', async () => {
+  const keys = [newKey(), newKey()].sort();
+  const url = await startHttpServer((req, res) => {
+    const query = new URL(req.url ?? '', 'http://s3').searchParams;
+    if (query.has('uploads')) return res.end('<ListMultipartUploadsResult/>');
+    const [key, more] = query.get('continuation-token') === 'next' ? [keys[1], ''] : [keys[0], 'next'];
+    const next = `<IsTruncated>${more !== ''}</IsTruncated><NextContinuationToken>${more}</NextContinuationToken>`;
+    return res.end(`<ListBucketResult>${next}<Contents><Key>${key}</Key><Size>1</Size></Contents></ListBucketResult>`);
+  });
+  const store = createS3Store({ ...settings, endpoint: url });
+  expect((await listOf(store, '')).map(({ key }) => key)).toEqual(keys);
 });
 
 describe('an S3 store that fails', () => {
@@ -44,7 +47,7 @@ describe('an S3 store that fails', () => {
   const expectNothing = async (key: string) =>
     expect([await listOf(direct, key), await direct.stat(key)]).toEqual([[], undefined]);
   const large: S3Operation[] = ['create', 'part 1', 'part 2', 'complete'];
-  const faults: Fault[] = ['fails', 'hangs', 'is done and never answered'];
+  const faults: Fault[] = ['fails', 'is done and never answered'];
 
   it.concurrent.each([
     ...large.flatMap((operation) => faults.map((fault) => [operation, fault, 7 * MIB] as const)),
@@ -59,7 +62,7 @@ describe('an S3 store that fails', () => {
       await expect(store.put(key, bodyOf(someBytes(byteSize)), never)).rejects.toThrow('the object store');
       // A repetition would make the client wait twice as long for a store that hangs.
       const attempts = proxy.seen.filter((seen) => seen === operation).length;
-      if (fault === 'hangs' || fault === 'is done and never answered') expect(attempts).toBe(1);
+      if (fault === 'is done and never answered') expect(attempts).toBe(1);
       // Without the list, which not every server has.
       if (proxy.seen.includes('part 1')) expect(proxy.seen).toContain('abort');
       await expectNothing(key);

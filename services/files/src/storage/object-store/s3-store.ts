@@ -14,7 +14,6 @@ import { listUploads, removeObject, writeObject } from './s3-write.ts';
 
 export type { S3Settings };
 
-/** Stores objects in a bucket that exists. Rejects with S3Error where the server fails. */
 export function createS3Store(settings: S3Settings): ObjectStore {
   const bucket = createS3Bucket(settings);
   const target = (key: string) => {

@@ -6,6 +6,7 @@ import {
   DeleteObjectCommand,
   HeadObjectCommand,
   ListMultipartUploadsCommand,
+  type ListMultipartUploadsOutput,
   PutObjectCommand,
   UploadPartCommand,
 } from '@aws-sdk/client-s3';
@@ -23,7 +24,6 @@ interface Target {
   readonly Key: string;
 }
 
-/** One write, and what it has asked of the store so far. */
 interface Write {
   readonly bucket: S3Bucket;
   readonly target: Target;
@@ -35,8 +35,8 @@ interface Write {
 }
 
 /**
- * Writes a body as one object: in one request if it fits into a part, else part by part from one
- * buffer. Leaves nothing when it fails, as far as the store lets it.
+ * Writes a body in one request if it fits into a part, else part by part from one buffer. Tries to
+ * leave nothing when it fails.
  */
 export async function writeObject(
   bucket: S3Bucket,
@@ -68,16 +68,14 @@ export async function writeObject(
 }
 
 /**
- * The caller's signal does not end this request, nor the one that completes an upload: the store
- * may already be at it, and only after its response is it known that a removal comes later. The
- * bounds of a call without a signal hold.
+ * The caller's signal ends neither this request nor the one that completes an upload: only after
+ * their response is it known that a removal comes later.
  */
 async function sendWhole({ bucket, target }: Write, bytes: Uint8Array): Promise<number> {
   await bucket.send(new PutObjectCommand({ ...target, Body: bytes }));
   return bytes.length;
 }
 
-/** Sends a full buffer and all that follows; returns the number of bytes. */
 async function sendParts(write: Write, buffer: Buffer): Promise<number> {
   const { bucket, target, reader, signal } = write;
   const { UploadId } = await bucket.send(new CreateMultipartUploadCommand(target));
@@ -100,25 +98,20 @@ async function sendParts(write: Write, buffer: Buffer): Promise<number> {
 
 /**
  * Aborts the upload and removes the object, as either may exist whatever failed: a store that
- * responds too late, or with an error, may have done what it was asked. A later removal takes what
- * is left after the last try.
+ * responds too late, or with an error, may have done what it was asked.
  */
 async function cleanUp({ bucket, target, uploadId }: Write): Promise<void> {
   const signal = AbortSignal.timeout(CLEAN_UP_MS_MAX);
   for (let tries = 1; tries <= CLEAN_UP_TRIES_MAX && !signal.aborted; tries += 1) {
     try {
       return await removeObject(bucket, target, signal, uploadId);
-    } catch {
-      // The caller gets the first failure.
-    }
+    } catch {}
   }
 }
 
 /**
- * Aborts every upload of exactly this key, then removes the object: an upload that completes
- * meanwhile is removed as well.
- *
- * @param uploadId an upload to abort first, as not every server lists uploads
+ * Aborts every upload of exactly this key, then removes the object, also one that an upload
+ * completes meanwhile. `uploadId` is aborted first, as not every server lists uploads.
  */
 export async function removeObject(bucket: S3Bucket, target: Target, signal?: AbortSignal, uploadId?: string): Promise<void> {
   const abort = async (UploadId: string) => {
@@ -129,27 +122,22 @@ export async function removeObject(bucket: S3Bucket, target: Target, signal?: Ab
   await bucket.send(new DeleteObjectCommand(target), signal).catch(ignoreAbsent);
 }
 
-/** Where a page of uploads begins. */
-interface UploadsMarker {
-  readonly KeyMarker?: string | undefined;
-  readonly UploadIdMarker?: string | undefined;
-}
-
 /** Multipart uploads, neither completed nor aborted, of the keys with a prefix. */
 export async function* listUploads(
   bucket: S3Bucket,
   prefix?: string,
   signal?: AbortSignal,
 ): AsyncIterable<{ key: string; uploadId: string }> {
-  for (let marker: UploadsMarker | undefined = {}; marker !== undefined; ) {
-    const from: UploadsMarker = marker;
-    const page = await bucket.send(new ListMultipartUploadsCommand({ Bucket: bucket.name, Prefix: prefix, ...from }), signal);
+  let [KeyMarker, UploadIdMarker]: Array<string | undefined> = [];
+  for (;;) {
+    const from = { Bucket: bucket.name, Prefix: prefix, KeyMarker, UploadIdMarker };
+    const page: ListMultipartUploadsOutput = await bucket.send(new ListMultipartUploadsCommand(from), signal);
     for (const { Key: key, UploadId: uploadId } of page.Uploads ?? []) {
       if (key !== undefined && uploadId !== undefined) yield { key, uploadId };
     }
-    const next: UploadsMarker = { KeyMarker: page.NextKeyMarker, UploadIdMarker: page.NextUploadIdMarker };
     // Some servers repeat the last page for ever.
-    const advances = next.KeyMarker !== from.KeyMarker || next.UploadIdMarker !== from.UploadIdMarker;
-    marker = page.IsTruncated && advances ? next : undefined;
+    const advances = page.NextKeyMarker !== KeyMarker || page.NextUploadIdMarker !== UploadIdMarker;
+    if (!page.IsTruncated || !advances) return;
+    ({ NextKeyMarker: KeyMarker, NextUploadIdMarker: UploadIdMarker } = page);
   }
 }

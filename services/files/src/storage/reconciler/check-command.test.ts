@@ -4,18 +4,17 @@ import { eventually } from '@latchkey/testkit/eventually';
 import { beforeEach, expect, it, onTestFinished, vi } from 'vitest';
 import { readFilesConfig } from '../../config.ts';
 import { runMain } from '../../testing/command.ts';
-import { damageObject, loseObject, pathOf, putOrphan, putUnfinished } from '../../testing/damage.ts';
+import { damageObject, loseObject, pathOf, putOrphan, putUnfinished, removeAll } from '../../testing/damage.ts';
 import type { OwnedRef } from '../../testing/fake-apps.ts';
 import { storeFile } from '../../testing/stored-file.ts';
-import { SECRET_KEY, startTestFiles, type TestFiles } from '../../testing/test-files.ts';
+import { SECRET_KEY, useTestFiles } from '../../testing/test-files.ts';
 import { explainError, runCheck, runCheckCommand } from './check-command.ts';
 
-let files: TestFiles;
+const files = useTestFiles();
 let ref: OwnedRef;
 beforeEach(async () => {
-  files = await startTestFiles();
+  await removeAll(files);
   ref = files.createOwned();
-  return () => files.stop();
 });
 
 const settings = () => {
@@ -69,11 +68,21 @@ it('reports each finding with exit code 1, and after its repair 0', async () => 
   expect([after.code, after.lines.slice(-2)]).toEqual([0, [expect.stringContaining('read 0 bytes.'), 'Nothing is wrong.']]);
 });
 
-it('refuses a repair with exit code 1 where most files lack an object, unless forced', async () => {
-  await loseObject(files, ref, await storeFile(files, ref));
-  const refused = await run({ repair: true });
-  expect([refused.code, refused.lines.at(-1)]).toEqual([1, expect.stringContaining('Nothing was repaired: most files have no')]);
+it.each([
+  ['refuses a repair where most files have no object, as with another folder', 1, 11, 0, 'most files'],
+  ['refuses a repair where no file has an object, as with an unmounted folder', 0, 1, 0, 'most files'],
+  ['refuses a repair where most objects have no file, as with another database', 1, 0, 11, 'most objects'],
+  ['repairs a few files without an object', 1, 10, 0, undefined],
+  ['repairs half of the files', 11, 11, 0, undefined],
+] as const)('%s', async (_what, stored, lost, orphans, doubt) => {
+  for (let i = 0; i < stored; i += 1) await storeFile(files, ref);
+  for (let i = 0; i < lost; i += 1) await loseObject(files, ref, await storeFile(files, ref));
+  for (let i = 0; i < orphans; i += 1) await putOrphan(files);
+  const { code, lines } = await run({ repair: true });
+  const last = doubt ? `Nothing was repaired: ${doubt}` : `Repaired ${lost}; 0 left.`;
+  expect([code, lines.at(-1)]).toEqual([doubt ? 1 : 0, expect.stringContaining(last)]);
   expect((await run({ repair: true, force: true })).code).toBe(0);
+  expect((await files.db.query('select from file')).rowCount).toBe(stored);
 });
 
 it('explains wrong settings, and a database that is away or empty, without a secret', async () => {

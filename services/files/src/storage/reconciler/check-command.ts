@@ -45,7 +45,6 @@ intent, and recorded usage that does not add up. It may run while Latchkey does.
 Exit code: 0 nothing is wrong, or all of it was repaired; 1 something is left; 2 the check failed.
 `;
 
-/** Why a repair is refused. */
 const DOUBTS = {
   files: 'most files have no intact object, as if this were another folder or bucket than the one they were stored in',
   objects: 'most objects belong to no file, as if this were another database than the one their files are in',

@@ -57,8 +57,8 @@ export async function endAvatar(tx: Db, id: string): Promise<boolean> {
 }
 
 /**
- * The keys that no file, avatar, upload or scheduled removal has. One statement reads all of them
- * at one moment, and an object passes from one to another in one transaction.
+ * The keys that no file, avatar, upload or scheduled removal has, all at one moment: an object
+ * passes from one to another in one transaction.
  */
 export async function selectUnknownKeys(db: Db, keys: readonly string[]): Promise<Set<string>> {
   const parts = keys.map((key) => parseObjectKey(key));

@@ -11,7 +11,6 @@ import { findUnknownObjects } from './unknown-objects.ts';
 
 export type ReconcileContext = Pick<StorageContext, 'db' | 'store' | 'logger'>;
 
-/** Kinds of findings, in the order in which a summary names them. */
 export const FINDING_KINDS = [
   'missing object',
   'damaged object',
@@ -31,9 +30,7 @@ export interface Finding {
 }
 
 export interface ReconcileOptions {
-  /** Repair what was found, once everything was compared. */
   readonly repair: boolean;
-  /** Compare sizes only, so that no object is read. */
   readonly skipChecksums: boolean;
   /** Repair even if so much is wrong that the settings are likely to be. */
   readonly force: boolean;
@@ -68,9 +65,7 @@ interface Fault {
 
 const PAGE = 1_000;
 const USAGE_PAGE = 100;
-/** Concurrent reads, so that the service keeps most of its disk and network. */
 const READS_MAX = 4;
-/** Longest wait for the next bytes of an object, in milliseconds. */
 const STALL_MS = 60_000;
 /** Findings that one run can repair; each is held until everything was compared. */
 const REPAIRS_MAX = 100_000;
@@ -115,7 +110,7 @@ export async function reconcile(ctx: ReconcileContext, options: ReconcileOptions
   return { byKind, doubt, left };
 }
 
-/** A wrong folder, bucket or database looks like a loss; a repair would make it one. */
+/** A wrong folder, bucket or database resembles a loss; a repair would make it one. */
 function findDoubt(counts: Counts, byKind: ReadonlyMap<FindingKind, number>): Summary['doubt'] {
   const found = (...kinds: FindingKind[]) => kinds.reduce((sum, kind) => sum + (byKind.get(kind) ?? 0), 0);
   const isMost = (count: number, all: number) => count > DOUBT_MIN && count * 2 > all;

@@ -4,7 +4,7 @@ import { newId } from '@latchkey/kit/validation/id';
 import { limitMetadata } from '../../concurrency-limit.ts';
 import type { FilesContext } from '../../context.ts';
 import { errors } from '../../errors.ts';
-import { type ApplicationRef, parseRef, whileOwned } from '../application/owned-application.ts';
+import { type ApplicationRef, parseRef, readOwned } from '../application/owned-application.ts';
 import { isNameTaken } from '../file/file.store.ts';
 import { parseFileName } from '../file/file.ts';
 import { abandonExpired, deleteUnclaimed, insertIntent, selectLeaseSeconds } from './upload-intent.store.ts';
@@ -30,7 +30,7 @@ export async function beginUpload(ctx: Acting<FilesContext>, upload: UploadDescr
   checkDescription(upload);
   const ref = parseRef(upload);
   const { accountId, applicationId, requestId } = ref;
-  const usages = await whileOwned(ctx.findOwned, ref, async () => {
+  const usages = await readOwned(ctx.findOwned, ref, async () => {
     const [found, taken] = await Promise.all([selectUsages(ctx.db, accountId), isNameTaken(ctx.db, applicationId, displayName)]);
     if (taken) throw errors.file_name_taken();
     return found;
@@ -71,7 +71,6 @@ function checkDescription({ byteSize, expectedChecksum }: UploadDescription): vo
   if (!isSizeValid || !isChecksumValid) throw errors.upload_malformed();
 }
 
-/** Inserts the intent. An intent whose lease has expired, since its process died, is abandoned. */
 async function takeLease(ctx: FilesContext, accountId: string, intent: Parameters<typeof insertIntent>[1]): Promise<void> {
   if (await insertIntent(ctx.db, intent, ctx.limits)) return;
   const freed = await abandonExpired(ctx.db, accountId);

@@ -10,11 +10,10 @@ export interface ClaimedIntent {
   readonly accountId: string;
   readonly applicationId: string;
   readonly displayName: string;
-  readonly byteSize: number | undefined;
-  readonly expectedChecksum: Buffer | undefined;
+  readonly byteSize: number | null;
+  readonly expectedChecksum: Buffer | null;
   readonly byteSizeMax: number;
-  /** As the header has it; undefined without an actor. */
-  readonly actor: string | undefined;
+  readonly actor: string | null;
   /** Time left until the deadline, in milliseconds; negative once it is past. */
   readonly remainingMs: number;
 }
@@ -37,110 +36,75 @@ export async function insertIntent(
 
 /** Abandons the account's upload if its lease has expired. True when there was one. */
 export async function abandonExpired(db: Db, accountId: string): Promise<boolean> {
-  const result = await db
-    .updateTable('upload_intent')
-    .set({ state: 'abandoned' })
-    .where('account_id', '=', accountId)
-    .where('state', '<>', 'abandoned')
-    .where('lease_until', '<', sql<Date>`now()`)
-    .executeTakeFirst();
-  return result.numUpdatedRows > 0n;
+  const { numAffectedRows = 0n } = await sql`
+    update upload_intent set state = 'abandoned'
+    where account_id = ${accountId} and state <> 'abandoned' and lease_until < now()`.execute(db);
+  return numAffectedRows > 0n;
 }
 
-/** Whole seconds until the account's lease expires, at least 1. */
 export async function selectLeaseSeconds(db: Db, accountId: string): Promise<number> {
-  const row = await db
-    .selectFrom('upload_intent')
-    .select(sql<number>`greatest(1, ceil(extract(epoch from lease_until - now())))::int`.as('seconds'))
-    .where('account_id', '=', accountId)
-    .where('state', '<>', 'abandoned')
-    .executeTakeFirst();
-  return row?.seconds ?? 1;
+  const { rows } = await sql<{ seconds: number }>`
+    select greatest(1, ceil(extract(epoch from lease_until - now())))::int as seconds
+    from upload_intent where account_id = ${accountId} and state <> 'abandoned'`.execute(db);
+  return rows[0]?.seconds ?? 1;
 }
 
 /** Deletes an intent whose ticket was not used, so that nothing is stored of it. */
 export async function deleteUnclaimed(db: Db, ticketHash: Buffer): Promise<void> {
-  await db.deleteFrom('upload_intent').where('ticket_hash', '=', ticketHash).where('state', '=', 'issued').execute();
+  await sql`delete from upload_intent where ticket_hash = ${ticketHash} and state = 'issued'`.execute(db);
 }
 
 /** Claims the intent of a ticket, once and while its lease is valid. */
 export async function claimIntent(db: Db, ticketHash: Buffer, leaseMs: number): Promise<ClaimedIntent | undefined> {
-  const row = await db
-    .updateTable('upload_intent')
-    .set({ state: 'receiving', lease_until: afterMs(leaseMs) })
-    .where('ticket_hash', '=', ticketHash)
-    .where('state', '=', 'issued')
-    .where('lease_until', '>', sql<Date>`now()`)
-    .returning(['id', 'account_id', 'application_id', 'display_name', 'byte_size', 'expected_checksum', 'byte_size_max', 'actor'])
-    .returning(sql<number>`(extract(epoch from deadline_at - now()) * 1000)::float8`.as('remaining_ms'))
-    .executeTakeFirst();
-  return (
-    row && {
-      id: row.id,
-      accountId: row.account_id,
-      applicationId: row.application_id,
-      displayName: row.display_name,
-      byteSize: row.byte_size === null ? undefined : Number(row.byte_size),
-      expectedChecksum: row.expected_checksum ?? undefined,
-      byteSizeMax: Number(row.byte_size_max),
-      actor: row.actor ?? undefined,
-      remainingMs: row.remaining_ms,
-    }
-  );
+  const { rows } = await sql<ClaimedIntent>`
+    update upload_intent set state = 'receiving', lease_until = ${afterMs(leaseMs)}
+    where ticket_hash = ${ticketHash} and state = 'issued' and lease_until > now()
+    returning id, account_id as "accountId", application_id as "applicationId", display_name as "displayName",
+      byte_size::float8 as "byteSize", expected_checksum as "expectedChecksum", byte_size_max::float8 as "byteSizeMax",
+      actor, (extract(epoch from deadline_at - now()) * 1000)::float8 as "remainingMs"`.execute(db);
+  return rows[0];
 }
 
 /** Renews the lease. False when the upload was abandoned. */
 export async function renewLease(db: Db, id: string, leaseMs: number): Promise<boolean> {
-  const result = await db
-    .updateTable('upload_intent')
-    .set({ lease_until: afterMs(leaseMs) })
-    .where('id', '=', id)
-    .where('state', '=', 'receiving')
-    .executeTakeFirst();
-  return result.numUpdatedRows > 0n;
+  const { numAffectedRows = 0n } = await sql`
+    update upload_intent set lease_until = ${afterMs(leaseMs)} where id = ${id} and state = 'receiving'`.execute(db);
+  return numAffectedRows > 0n;
 }
 
 /** Ends an upload to commit it. False when it was abandoned, and must not be committed. */
 export async function endIntent(tx: Db, id: string): Promise<boolean> {
-  const result = await tx.deleteFrom('upload_intent').where('id', '=', id).where('state', '=', 'receiving').executeTakeFirst();
-  return result.numDeletedRows > 0n;
+  const { numAffectedRows = 0n } = await sql`delete from upload_intent where id = ${id} and state = 'receiving'`.execute(tx);
+  return numAffectedRows > 0n;
 }
 
 /** Abandons an upload: the lease is free, and the sweeper removes what it stored. */
 export async function abandonIntent(db: Db, id: string): Promise<void> {
-  await db.updateTable('upload_intent').set({ state: 'abandoned', lease_until: sql<Date>`now()` }).where('id', '=', id).execute();
+  await sql`update upload_intent set state = 'abandoned', lease_until = now() where id = ${id}`.execute(db);
 }
 
 /** Has the sweeper remove the object of an abandoned upload again, after some milliseconds. */
 export async function postponeIntent(db: Db, id: string, ms: number): Promise<void> {
-  await db
-    .updateTable('upload_intent')
-    .set({ lease_until: afterMs(ms) })
-    .where('id', '=', id)
-    .execute();
+  await sql`update upload_intent set lease_until = ${afterMs(ms)} where id = ${id}`.execute(db);
 }
 
 export async function deleteIntent(db: Db, id: string): Promise<void> {
-  await db.deleteFrom('upload_intent').where('id', '=', id).execute();
+  await sql`delete from upload_intent where id = ${id}`.execute(db);
 }
 
 /** Claims uploads whose lease has expired; they can't be committed any more. */
 export async function claimAbandoned(db: Db, { limit, claimMs }: Claim): Promise<Array<{ id: string; applicationId: string }>> {
-  const { rows } = await sql<{ id: string; application_id: string }>`
+  const { rows } = await sql<{ id: string; applicationId: string }>`
     update upload_intent set state = 'abandoned', lease_until = ${afterMs(claimMs)}
     where id in (
       select id from upload_intent where lease_until < now() order by lease_until limit ${limit} for update skip locked)
-    returning id, application_id`.execute(db);
-  return rows.map(({ id, application_id: applicationId }) => ({ id, applicationId }));
+    returning id, application_id as "applicationId"`.execute(db);
+  return rows;
 }
 
 /** Abandons the upload to an application, of which an account has one at a time. */
 export async function abandonUpload(tx: Db, accountId: string, applicationId: string): Promise<void> {
-  await tx
-    .updateTable('upload_intent')
-    .set({ state: 'abandoned' })
-    .where('account_id', '=', accountId)
-    .where('state', '<>', 'abandoned')
-    .where('application_id', '=', applicationId)
-    .execute();
+  await sql`
+    update upload_intent set state = 'abandoned'
+    where account_id = ${accountId} and application_id = ${applicationId} and state <> 'abandoned'`.execute(tx);
 }

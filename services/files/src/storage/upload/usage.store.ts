@@ -9,17 +9,10 @@ export interface ApplicationUsage {
 
 /** The usage of each application of an account that has files. */
 export async function selectUsages(db: Kysely<FilesDatabase>, accountId: string): Promise<ApplicationUsage[]> {
-  const rows = await db
-    .selectFrom('application_usage')
-    .select(['application_id', 'file_count', 'charged_mib'])
-    .where('account_id', '=', accountId)
-    .where('file_count', '>', '0')
-    .execute();
-  return rows.map((row) => ({
-    applicationId: row.application_id,
-    fileCount: Number(row.file_count),
-    chargedMib: Number(row.charged_mib),
-  }));
+  const { rows } = await sql<ApplicationUsage>`
+    select application_id as "applicationId", file_count::float8 as "fileCount", charged_mib::float8 as "chargedMib"
+    from application_usage where account_id = ${accountId} and file_count > 0`.execute(db);
+  return rows;
 }
 
 export async function addUsage(

@@ -64,7 +64,6 @@ export function checkFits(limits: FilesContext['limits'], usage: Usage, byteSize
   throw usage.fileCount < limits.fileCountMax ? errors.allowance_exceeded() : errors.file_count_exceeded();
 }
 
-/** Largest file that fits: a begun MiB is not charged (specification 8). */
 export function allowedBytes(limits: FilesContext['limits'], usage: Usage): number {
   return (limits.allowanceMib - usage.chargedMib + 1) * MIB - 1;
 }

@@ -14,8 +14,8 @@ export interface BodyExpectation {
   /** Sizes that a body must not exceed, and the errors that it fails with then. */
   readonly limits: ReadonlyArray<readonly [byteSizeMax: number, error: () => DomainError]>;
   /** Size and SHA-256 where the sender announced them (Content-Length, Content-Digest). */
-  readonly byteSize?: number | undefined;
-  readonly checksum?: Buffer | undefined;
+  readonly byteSize?: number | null;
+  readonly checksum?: Buffer | null;
 }
 
 /**
@@ -57,7 +57,7 @@ export class VerifiedBody implements AsyncIterable<Uint8Array> {
         yield chunk;
       }
       if (this.byteSize === 0) throw errors.file_empty();
-      if (byteSize !== undefined && byteSize !== this.byteSize) throw errors.upload_interrupted();
+      if ((byteSize ?? this.byteSize) !== this.byteSize) throw errors.upload_interrupted();
       this.checksum = sha256.digest();
       if (checksum?.equals(this.checksum) === false) throw errors.checksum_mismatch();
     } catch (err) {

@@ -26,7 +26,7 @@ export interface AvatarInstance {
   upload(accountId: string, image: Buffer | Readable, sent?: Partial<Parameters<ReceiveAvatar>[0]>): Promise<string>;
 }
 
-/** The service on a database and a folder of its own, beside a fake identity service. */
+/** The service on a new database and folder, beside a fake identity service. */
 export interface TestAvatars extends AvatarInstance {
   readonly files: TestFiles;
   readonly identity: FakeIdentity;

@@ -13,7 +13,7 @@ export interface StoreUnderTest {
   readonly store: ObjectStore;
   /** Another one on the same objects, as another process has it. */
   readonly sameStore: ObjectStore;
-  /** Leaves what a process leaves that is killed while it writes; absent where it can't be listed. */
+  /** Leaves what a process killed while writing leaves; absent where it can't be listed. */
   readonly leaveUnfinished?: ((key: string) => Promise<unknown>) | undefined;
   close(): Promise<unknown>;
 }
@@ -33,7 +33,7 @@ export function describeObjectStore(name: string, open: () => Promise<StoreUnder
     });
     afterAll(() => opened?.close());
 
-    it.each([1, 5 * MIB, 5 * MIB + 1, 12 * MIB])('stores %i bytes until they are removed', async (size) => {
+    it.each([1, 5 * MIB, 12 * MIB + 1])('stores %i bytes until they are removed', async (size) => {
       const key = newKey();
       const bytes = someBytes(size);
       await put(key, bytes);
@@ -127,22 +127,6 @@ export function describeObjectStore(name: string, open: () => Promise<StoreUnder
       expect(await store.stat(left)).toBeUndefined();
       await store.remove(left);
       expect(await listOf(store, applicationId)).toEqual(before.filter(({ key }) => key !== left));
-    });
-
-    it('stores objects while others of the same application are removed', async () => {
-      const applicationId = newId();
-      const writeAndRemove = async (target: ObjectStore) => {
-        const key = newKey(applicationId);
-        const bytes = someBytes(100);
-        await target.put(key, bodyOf(bytes), never);
-        expect((await collect(await target.read(key))).equals(bytes)).toBe(true);
-        await target.remove(key);
-      };
-      const rounds = Array.from({ length: 8 }, async (_, index) => {
-        for (let round = 0; round < 5; round += 1) await writeAndRemove(index % 2 ? store : opened.sameStore);
-      });
-      await Promise.all(rounds);
-      expect(await listOf(store, applicationId)).toEqual([]);
     });
 
     it.each(['../../etc/passwd', `${newId()}/../x`, newId(), `${newId()}/${newId()}/x`])('rejects the key %j', async (key) => {

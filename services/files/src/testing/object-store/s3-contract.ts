@@ -13,7 +13,7 @@ export interface ServerUnderTest {
   stop(): Promise<void>;
 }
 
-/** What the S3 store promises on a server; `isComplete` if it lists uploads and checks signatures. */
+/** Describes the S3 store on a server; `isComplete` if it lists uploads and checks signatures. */
 export function describeS3Store(name: string, { stop, ...server }: ServerUnderTest, isComplete: boolean): S3Settings {
   const settings: S3Settings = { ...server, region: 'us-east-1', bucket: 'objects', forcePathStyle: true };
   const { endpoint, accessKeyId, secretAccessKey } = server;
