@@ -1,6 +1,6 @@
 #!/bin/sh
-# Writes .env for docker-compose.yml, from .env.example beside this script, with a new secret in
-# each empty place. Needs nothing but a shell.
+# Writes .env for docker-compose.yml, from .env.example beside this script, with a new secret for
+# each empty value. Needs nothing but a shell.
 set -eu
 cd "$(dirname "$0")/../.."
 
@@ -22,4 +22,4 @@ while IFS= read -r line || [ -n "$line" ]; do
   esac
 done < deploy/compose/.env.example > .env.new
 mv .env.new .env
-echo "Wrote .env. Keep a copy in a safe place: without SECRET_KEY, keys that are stored can't be read."
+echo "Wrote .env. Store a copy safely: without SECRET_KEY, keys that are stored can't be read."

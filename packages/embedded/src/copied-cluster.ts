@@ -7,14 +7,12 @@ import { preparePostgresHome, SHARED_ROOT } from './postgres-home.ts';
 export interface CopiedCluster {
   readonly clusterDir: string;
   readonly credentialsPath: string;
-  /** Gives the files to the user that the server runs as. */
   handOver(): Promise<void>;
   /**
    * Moves a relocated cluster (`preparePostgresHome`) below the data folder. The server is
    * stopped.
    */
   bringHome(): Promise<void>;
-  /** Removes a relocated cluster. */
   discard(): Promise<void>;
 }
 

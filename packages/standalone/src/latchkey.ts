@@ -26,13 +26,9 @@ export interface StartLatchkeyOptions {
   signal?: AbortSignal | undefined;
 }
 
-/** Latchkey, running. */
 export interface Latchkey extends RunningShape {
-  /** The base URL for clients. */
   readonly publicUrl: string;
-  /** Where clients on this machine open live connections. */
   readonly realtimeUrl: string;
-  /** Whether everyone may create an account. */
   readonly signUpOpen: boolean;
   readonly dataDir: string;
   readonly logDir: string;
@@ -87,7 +83,6 @@ export async function startLatchkey(options: StartLatchkeyOptions): Promise<Latc
   }
 }
 
-/** The error of a start that failed on a full disk of ours. */
 async function findFullDisk(err: unknown, { DATA_DIR, DATABASE_URL }: LauncherSettings): Promise<DiskFullError | undefined> {
   if (err instanceof DiskFullError) return err;
   if (DATABASE_URL !== undefined || !isDiskFull(err)) return undefined;

@@ -161,7 +161,7 @@ it('names all ports that are taken, and an address of both only once', async () 
   );
   const free = { PORT: await findFreePort(), REALTIME_PORT: await findFreePort() };
   await expect(claimAddresses({ HOST: '192.0.2.1', ...free })).rejects.toThrow(
-    /^This machine has no address 192\.0\.2\.1: set HOST to one of its own\.$/,
+    /^This machine has no address 192\.0\.2\.1: set HOST to one that it has\.$/,
   );
 });
 

@@ -25,7 +25,7 @@ describe('the log', () => {
     expect(lines.map((line) => JSON.parse(line).msg)).toEqual(['fine', 'not fine', 'ready']);
   });
 
-  it('keeps the newest files, five at most', async () => {
+  it('retains the newest files, five at most', async () => {
     const line = JSON.stringify({ level: 30, msg: 'x'.repeat(8_000) });
     const logs = await openLogSink(dir.path, () => {}, { fileSize: '20k' });
     for (let next = 2; next <= 8; next += 1) {

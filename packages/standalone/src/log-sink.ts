@@ -3,11 +3,9 @@ import { isDiskFull } from '@latchkey/embedded/disk-full';
 import openRollingFile from 'pino-roll';
 
 const FILE_SIZE = '20m';
-/** Besides the one being written. */
 const OLD_FILES_MAX = 4;
 const WARN = 40;
 
-/** The log of everything that runs. */
 export interface LogSink {
   readonly dir: string;
   /** Takes one line of JSON, as pino writes it. */

@@ -7,7 +7,6 @@ const PREFIX = 'backup-';
 
 /** A second name for each object on disk: it can be copied also after its deletion. */
 export interface ObjectSnapshot {
-  /** Adds the objects that are new since the last call. */
   update(): Promise<void>;
   /** `<owner>/<id>` of each object. */
   keys(): Iterable<string>;
