@@ -71,13 +71,13 @@ describe('the step that creates database roles', { timeout: 60_000 }, () => {
 
   it('fails with a line of the log, without a password, where it is rejected, and names wrong settings', async () => {
     const { settings, urlOf } = await newDatabase();
-    const ADMIN_DATABASE_URL = urlOf('nobody', 'wrong-password');
+    const ADMIN_DATABASE_URL = urlOf('stranger', 'wrong-password');
     const { code, output, errors } = await runStep('database-roles', { ...settings, ADMIN_DATABASE_URL });
     expect({ code, errors }).toEqual({ code: 1, errors: '' });
     expect(JSON.parse(output)).toMatchObject({ level: 60, msg: 'the roles could not be created', err: { code: '28P01' } });
     expect(output).not.toContain('wrong-password');
     const wrong = await runStep('database-roles', {
-      ADMIN_DATABASE_URL: 'postgres://nobody:@127.0.0.1:1/x',
+      ADMIN_DATABASE_URL: 'postgres://stranger:@127.0.0.1:1/x',
       APPS_DATABASE_URL: 'postgres://apps:100%@127.0.0.1:1/x',
     });
     expect(wrong.errors.split('\n').slice(1, -1)).toEqual([
@@ -89,7 +89,7 @@ describe('the step that creates database roles', { timeout: 60_000 }, () => {
   });
 });
 
-it('the step that creates the bucket leaves an existing one, and says where and why it fails', async () => {
+it('the step that creates the bucket leaves an existing one, and says where and why it fails', { timeout: 60_000 }, async () => {
   let bucketExists = false;
   const server = createServer(({ method, url, headers }, res) => {
     if (url !== '/latchkey' && url !== '/latchkey/') return res.writeHead(400).end();

@@ -71,7 +71,7 @@ function referWorkload(workload: KubeObject, objects: readonly KubeObject[], ref
   }
 }
 
-/** A Deployment has a selector of its pods only, one budget, and one autoscaler that sets its replicas. */
+/** The rules of a Deployment with several replicas. */
 function scalingProblems(deployment: KubeObject, objects: readonly KubeObject[]): string[] {
   const selected = workloads(objects).filter((workload) => selects(deployment.spec.selector, labelsOf(workload)));
   const budgets = ofKind(objects, 'PodDisruptionBudget').filter(({ spec }) => selects(spec.selector, labelsOf(deployment)));

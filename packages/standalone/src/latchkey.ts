@@ -129,7 +129,7 @@ async function start(shape: Shape, given: Given): Promise<Latchkey> {
 async function openLogs(dir: string, { reporter, onDiskFull }: Given) {
   await mkdir(dir, { recursive: true, mode: 0o700 });
   const onProblem = limitRate(reporter.warn, PROBLEM_LINES_PER_SECOND_MAX);
-  return openLogSink(dir, onProblem, { onDiskFull: () => onDiskFull(new DiskFullError(dir)) });
+  return openLogSink(dir, onProblem, () => onDiskFull(new DiskFullError(dir)));
 }
 
 async function loadShape(shape: Shape): Promise<StartShape> {
