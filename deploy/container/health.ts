@@ -1,19 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { get } from 'node:http';
 
-/**
- * Asks the service of this container how it is, and ends with 0 or 1: what a container is checked
- * with, as its image has no curl.
- *
- *     node deploy/container/health.ts [healthz|readyz]
- *
- * It imports nothing of ours, as it runs every few seconds.
- */
+// The health check of a container, whose image has no curl. Ends with 0 or 1.
+//
+//     node deploy/container/health.ts [healthz|readyz]
+//
+// It imports nothing of ours, as it runs every few seconds.
 
-/**
- * Longer than a probe takes that waits for a dependency, and shorter than what the container
- * engine waits for us, in milliseconds.
- */
+/** Longer than a probe that waits for a dependency, and shorter than the engine's limit. */
 const TIMEOUT_MS = 4_000;
 
 /** Where each service answers probes unless PORT says otherwise. */

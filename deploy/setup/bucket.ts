@@ -3,10 +3,7 @@ import { readConfig, urlSetting } from '@latchkey/kit/config/settings';
 import { orExit } from '@latchkey/kit/process/run-service';
 import { z } from 'zod';
 
-/**
- * Makes the bucket that the files service keeps files in, unless it is there. Takes that
- * service's settings.
- */
+// Creates the bucket of the files service unless it exists. Reads that service's settings.
 
 const settings = z.object({
   S3_ENDPOINT: urlSetting('http:', 'https:').optional(),
@@ -32,16 +29,18 @@ const bucket = { Bucket: config.S3_BUCKET };
 const abortSignal = AbortSignal.timeout(TIMEOUT_MS);
 
 try {
-  process.stdout.write((await isThere()) ? `The bucket ${config.S3_BUCKET} is there.\n` : await create());
+  const outcome =
+    (await exists()) || !(await create()) ? `The bucket ${config.S3_BUCKET} exists.` : `Created the bucket ${config.S3_BUCKET}.`;
+  process.stdout.write(`${outcome}\n`);
 } catch (err) {
   process.stderr.write(
-    `The bucket ${config.S3_BUCKET} could not be made at ${config.S3_ENDPOINT ?? 'Amazon S3'}: ${reasonOf(err)}.\n`,
+    `The bucket ${config.S3_BUCKET} could not be created at ${config.S3_ENDPOINT ?? 'Amazon S3'}: ${reasonOf(err)}.\n`,
   );
   process.exitCode = 1;
 }
 client.destroy();
 
-async function isThere(): Promise<boolean> {
+async function exists(): Promise<boolean> {
   try {
     await client.send(new HeadBucketCommand(bucket), { abortSignal });
     return true;
@@ -51,21 +50,18 @@ async function isThere(): Promise<boolean> {
   }
 }
 
-async function create(): Promise<string> {
+/** @returns false where a concurrent run has created it */
+async function create(): Promise<boolean> {
   try {
     await client.send(new CreateBucketCommand(bucket), { abortSignal });
-    return `Made the bucket ${config.S3_BUCKET}.\n`;
+    return true;
   } catch (err) {
-    // Another that ran at the same time made it.
-    if (err instanceof S3ServiceException && err.name === 'BucketAlreadyOwnedByYou')
-      return `The bucket ${config.S3_BUCKET} is there.\n`;
+    if (err instanceof S3ServiceException && err.name === 'BucketAlreadyOwnedByYou') return false;
     throw err;
   }
 }
 
-/**
- * No more than a word: what else a server says of a refusal holds the key's id and the signature.
- */
+/** Only a word: the rest of a server's rejection holds the key's id and the signature. */
 function reasonOf(err: unknown): string {
   if (abortSignal.aborted) return `no answer within ${TIMEOUT_MS / 1_000} s`;
   const { name, code } = err as NodeJS.ErrnoException;

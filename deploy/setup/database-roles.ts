@@ -4,11 +4,9 @@ import { orExit } from '@latchkey/kit/process/run-service';
 import { Client, escapeIdentifier, escapeLiteral } from 'pg';
 import { z } from 'zod';
 
-/**
- * Makes a role and a schema of the same name for each service in the database that
- * ADMIN_DATABASE_URL names, with the role and password of the service's own URL. Safe to run
- * again: a password that has changed is changed. A role owns its schema and sees no other.
- */
+// Creates a role and a schema for each service in the database of ADMIN_DATABASE_URL, with the role
+// and password of the service's URL. Safe to run again, also with another password. A role owns its
+// schema and sees no other.
 
 const databaseUrl = urlSetting('postgres:', 'postgresql:').refine(
   (text) => roleOf(text).name !== '' && roleOf(text).password !== '',
@@ -16,7 +14,7 @@ const databaseUrl = urlSetting('postgres:', 'postgresql:').refine(
 );
 
 const settings = z.object({
-  /** Of a role that may make others. */
+  /** Of a role that may create others. */
   ADMIN_DATABASE_URL: databaseUrl,
   APPS_DATABASE_URL: databaseUrl,
   FILES_DATABASE_URL: databaseUrl,
@@ -24,30 +22,28 @@ const settings = z.object({
 });
 
 const SCHEMAS = { apps: 'APPS_DATABASE_URL', files: 'FILES_DATABASE_URL', identity: 'IDENTITY_DATABASE_URL' } as const;
-const CONNECTION_TIMEOUT_MS = 10_000;
-const STATEMENT_TIMEOUT_MS = 30_000;
 
 const config = orExit(() => readConfig(settings, process.env));
 const client = new Client({
   connectionString: config.ADMIN_DATABASE_URL,
-  connectionTimeoutMillis: CONNECTION_TIMEOUT_MS,
-  statement_timeout: STATEMENT_TIMEOUT_MS,
+  connectionTimeoutMillis: 10_000,
+  statement_timeout: 30_000,
 });
-// One that is lost fails what comes next on it.
+// A lost connection also rejects the next query.
 client.on('error', () => undefined);
 try {
-  await makeRoles();
+  await createRoles();
   process.stdout.write(`There are roles for ${Object.keys(SCHEMAS).join(', ')}.\n`);
 } catch (err) {
-  createLogger('database-roles', 'info').fatal({ err }, 'the roles could not be made');
+  createLogger('database-roles', 'info').fatal({ err }, 'the roles could not be created');
   process.exitCode = 1;
 }
 
-async function makeRoles(): Promise<void> {
+async function createRoles(): Promise<void> {
   await client.connect();
   try {
     await inTransaction(async () => {
-      // Two that run at once would both make what is not there yet.
+      // Concurrent runs would both create what is missing.
       await client.query(`SELECT pg_advisory_xact_lock(hashtext('latchkey database roles'))`);
       const { rows } = await client.query<{ name: string }>('SELECT current_database() AS name');
       const database = escapeIdentifier(rows[0]?.name ?? '');

@@ -21,20 +21,17 @@ const configOf = (name: string) => {
   return read(environment as NodeJS.ProcessEnv);
 };
 
-/** Problems of a document by the Compose Specification, which rejects unknown names. */
-function problemsOf(document: unknown): string[] {
-  const { $schema: _, ...schema } = JSON.parse(readFileSync(`${ROOT}deploy/test/compose/schema/compose-spec.json`, 'utf8'));
-  const ajv = new Ajv({ allErrors: true, strict: false });
-  addFormats.default(ajv);
-  for (const name of ['ports', 'expose', 'duration', 'subnet_ip_address']) ajv.addFormat(name, true);
-  const validate = ajv.compile(schema);
-  return validate(document) ? [] : (validate.errors ?? []).map((err) => `${err.instancePath} ${err.message}`);
-}
-
 describe('docker-compose.yml', () => {
   it('is valid by the Compose Specification', () => {
-    expect(problemsOf(parseCompose(readComposeText()))).toEqual([]);
-    expect(problemsOf(compose)).toEqual([]);
+    const { $schema: _, ...schema } = JSON.parse(readFileSync(`${ROOT}deploy/test/compose/schema/compose-spec.json`, 'utf8'));
+    const ajv = new Ajv({ allErrors: true, strict: false });
+    addFormats.default(ajv);
+    for (const name of ['ports', 'expose', 'duration', 'subnet_ip_address']) ajv.addFormat(name, true);
+    const validate = ajv.compile(schema);
+    for (const document of [parseCompose(readComposeText()), compose]) {
+      validate(document);
+      expect(validate.errors ?? []).toEqual([]);
+    }
   });
 
   it('pins every image to one version, and builds ours once, before it is used', () => {

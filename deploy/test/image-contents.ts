@@ -41,27 +41,30 @@ interface Needed {
   readonly packages: Map<string, Set<string>>;
 }
 
-/** Everything that a program imports or names beside `import.meta.url`, and what that does. */
-export function neededBy(entry: string, needed: Needed = { files: new Set(), packages: new Map() }): Needed {
-  if (needed.files.has(entry)) return needed;
-  needed.files.add(entry);
-  if (!/\.[jt]s$/.test(entry)) return needed;
-  for (const [, ...names] of readWithoutTypes(entry).matchAll(IMPORT)) {
-    const name = names.find((found) => found !== undefined) ?? '';
-    if (name.startsWith('node:')) continue;
-    const path = pathOf(entry, name);
-    if (path) {
-      neededBy(path, needed);
-      continue;
+/** Everything that programs import or name beside `import.meta.url`, and what that does. */
+export function neededBy(programs: readonly string[]): Needed {
+  const files = new Set(programs);
+  const packages: Needed['packages'] = new Map();
+  // The set grows while it is read.
+  for (const file of files) {
+    if (!/\.[jt]s$/.test(file)) continue;
+    for (const [, ...names] of readWithoutTypes(file).matchAll(IMPORT)) {
+      const name = names.find((found) => found !== undefined) ?? '';
+      if (name.startsWith('node:')) continue;
+      const path = pathOf(file, name);
+      if (path) {
+        files.add(path);
+        continue;
+      }
+      const folder = [...workspaces.values()].find((workspace) => file.startsWith(`${workspace}/`)) ?? '.';
+      const imported = packages.get(folder) ?? new Set();
+      packages.set(folder, imported.add(name.split('/', name.startsWith('@') ? 2 : 1).join('/')));
     }
-    const folder = [...workspaces.values()].find((workspace) => entry.startsWith(`${workspace}/`)) ?? '.';
-    const packages = needed.packages.get(folder) ?? new Set();
-    needed.packages.set(folder, packages.add(name.split('/', name.startsWith('@') ? 2 : 1).join('/')));
   }
-  return needed;
+  return { files, packages };
 }
 
-/** The modules among what these files need that are loaded later, or in a process of their own. */
+/** The modules that these files load later, or in another process. */
 export function loadedLater(files: Iterable<string>): string[] {
   return [...files].flatMap((file) =>
     [...readWithoutTypes(file).matchAll(IMPORT)].flatMap(([, , imported, named]) => {

@@ -26,6 +26,7 @@ const copies = (stage: Instruction[]) =>
 /** What can be started in a container. */
 const services = SERVICES.map((name) => `services/${name}/src/main.ts`);
 const programs = [...services, ...filesBelow('deploy/setup'), ...filesBelow('deploy/container')];
+const needed = neededBy(programs);
 const compose = readComposeFile(makeEnv());
 
 describe('the image', () => {
@@ -53,8 +54,8 @@ describe('the image', () => {
     for (const { command = [] } of ours) expect(programs).toContain(command[0]);
   });
 
-  it.each(programs)('holds all files and packages that %s needs', (program) => {
-    const { files, packages } = neededBy(program);
+  it('holds all files and packages that its programs need', () => {
+    const { files, packages } = needed;
     const copied = copies(final);
     const isHeld = (file: string) => isSent(file) && copied.some((source) => file === source || file.startsWith(`${source}/`));
     expect([...files].filter((file) => !isHeld(file))).toEqual([]);
@@ -68,7 +69,7 @@ describe('the image', () => {
     const compile = only(final, 'RUN').find((run) => run.getRawArgumentsContent()?.includes('NODE_COMPILE_CACHE')) as Instruction;
     const text = compile.getRawArgumentsContent() ?? '';
     const compiled = text.match(/[\w/*-]+\.ts/g) ?? [];
-    const later = loadedLater(programs.flatMap((program) => [...neededBy(program).files]));
+    const later = loadedLater(needed.files);
     expect(later.length).toBeGreaterThan(2);
     expect([...programs, ...later].filter((file) => !compiled.some((pattern) => matchesGlob(file, pattern)))).toEqual([]);
     expect(text).toMatch(/chown --recursive root:root .*\n.*chmod --recursive u=rwX,go=rX "\$NODE_COMPILE_CACHE"$/);
@@ -113,21 +114,22 @@ describe('the health check of a container', () => {
     );
   }
 
-  it('asks whether the process lives, or is ready', async () => {
+  it('asks whether the process lives or is ready, at METRICS_PORT with TLS, and fails in time', async () => {
     const PORT = await startProbed((path) => (path === '/healthz' ? 200 : 503));
-    expect(await check({ PORT })).toBe('healthy');
-    expect(await check({ PORT }, 'readyz')).toBe('1 /readyz answered 503.');
-  });
-
-  it('fails where nothing answers, in time', async () => {
-    expect(await check({ PORT: '1' })).toMatch(/^1 .*ECONNREFUSED/);
-    expect(await check({ PORT: await startProbed(() => undefined) })).toBe('1 /healthz: no answer in time');
-  });
-
-  it('asks at METRICS_PORT with TLS between services', async () => {
-    const env = { PORT: '1', SERVICE_TLS_CERT_FILE: '/tls.crt' };
-    expect(await check({ ...env, METRICS_PORT: await startProbed(() => 200) }, 'readyz')).toBe('healthy');
-    expect(await check(env)).toBe('1 METRICS_PORT is required for health checks with TLS.');
+    const tls = { PORT: '1', SERVICE_TLS_CERT_FILE: '/tls.crt' };
+    const [live, unready, unreachable, silent, overTls, without] = await Promise.all([
+      check({ PORT }),
+      check({ PORT }, 'readyz'),
+      check({ PORT: '1' }),
+      check({ PORT: await startProbed(() => undefined) }),
+      check({ ...tls, METRICS_PORT: await startProbed(() => 200) }, 'readyz'),
+      check(tls),
+    ]);
+    expect([live, overTls]).toEqual(['healthy', 'healthy']);
+    expect(unready).toBe('1 /readyz answered 503.');
+    expect(unreachable).toMatch(/^1 .*ECONNREFUSED/);
+    expect(silent).toBe('1 /healthz: no answer in time');
+    expect(without).toBe('1 METRICS_PORT is required for health checks with TLS.');
   });
 
   it('knows the default port of each service', () => {

@@ -13,7 +13,7 @@ import {
 import { routes } from './references.ts';
 import { environmentOf } from './settings.ts';
 
-/** Variables that lead outside, with their default ports. */
+/** Settings that name what is outside, with their default ports. */
 const OUTSIDE: Readonly<Record<string, number>> = {
   DATABASE_URL: 5432,
   REDIS_URL: 6379,
@@ -22,183 +22,86 @@ const OUTSIDE: Readonly<Record<string, number>> = {
   OTEL_EXPORTER_OTLP_ENDPOINT: 4318,
 };
 
-/** A connection that a process opens to another's. */
-interface Call {
-  readonly caller: KubeObject;
-  readonly callee: KubeObject;
-  readonly port: number;
-}
-
-/** Calls that the policies block, and connections that they allow although no call needs them. */
+/** Connections that are used and blocked by the policies, or allowed and never used. */
 export function networkProblems(objects: readonly KubeObject[]): string[] {
-  const { calls, problems } = callsOf(objects);
+  const policies = ofKind(objects, 'NetworkPolicy');
+  const isDefault = ({ spec }: KubeObject) => Object.keys(spec.podSelector ?? {}).length === 0 && !spec.ingress && !spec.egress;
   return [
-    ...problems,
-    ...policyProblems(objects),
-    ...calls
-      .filter((call) => !isAllowed(call, objects))
-      .map(({ caller, callee, port }) => `${nameOf(caller)} can't reach ${nameOf(callee)} at ${port}`),
-    ...needlessCalls(calls, objects),
+    ...(policies.some((policy) => isDefault(policy) && policy.spec.policyTypes.length === 2)
+      ? []
+      : ['nothing is denied by default']),
+    ...policies.flatMap((policy) => selectorProblems(policy, objects)),
+    ...insideProblems(objects),
     ...workloads(objects).flatMap((workload) => outsideProblems(workload, objects)),
-    ...wayInProblems(objects),
+    ...entryProblems(objects),
   ];
 }
 
-/**
- * What the processes call, by their settings. Migrations read the same settings and call no
- * service.
- */
-function callsOf(objects: readonly KubeObject[]): { calls: Call[]; problems: string[] } {
-  const calls: Call[] = [];
+/** Selectors that select no pods of ours. */
+function selectorProblems(policy: KubeObject, objects: readonly KubeObject[]): string[] {
+  const { podSelector, ingress = [], egress = [] } = policy.spec;
+  const peers: KubeObject[] = [...ingress.flatMap(({ from = [] }) => from), ...egress.flatMap(({ to = [] }) => to)];
+  const own = peers.filter((peer) => peer.podSelector && !peer.namespaceSelector).map((peer) => peer.podSelector);
+  return [podSelector, ...own]
+    .filter((selector) => !workloads(objects).some((workload) => selects(selector, labelsOf(workload))))
+    .map((selector) => `${nameOf(policy)}: ${JSON.stringify(selector)} selects no pods`);
+}
+
+/** Compares the calls between our pods with the policies of both ends. */
+function insideProblems(objects: readonly KubeObject[]): string[] {
   const problems: string[] = [];
+  const used = new Set<string>();
+  const describe = (caller: KubeObject, callee: KubeObject, port: unknown) => `${nameOf(caller)} to ${nameOf(callee)}:${port}`;
+  // Migrations read the same settings and call no service.
   for (const caller of ofKind(objects, 'Deployment')) {
-    const values = containersOf(caller).flatMap(({ env = [] }) => env.map(({ name, value = '' }: KubeObject) => [name, value]));
-    for (const [name, value] of values) {
+    for (const { name, value = '' } of containersOf(caller).flatMap(({ env = [] }): KubeObject[] => env)) {
       if (!/^https?:/.test(value)) continue;
       const { hostname, port } = new URL(value);
       const service = find(objects, 'Service', hostname);
       const target = service?.spec.ports.find((each: KubeObject) => each.port === Number(port));
-      if (!target) problems.push(`${nameOf(caller)}: ${name} leads to ${hostname}:${port}, where no Service is`);
+      if (!target) problems.push(`${nameOf(caller)}: ${name} names ${hostname}:${port}, which is no port of a Service`);
       for (const callee of target ? backendsOf(service, objects) : []) {
-        calls.push({ caller, callee, port: portNumber(callee, target.targetPort) ?? 0 });
+        used.add(describe(caller, callee, portNumber(callee, target.targetPort)));
       }
     }
   }
-  return { calls, problems };
-}
-
-/** Policies that select no pods, or ports that these do not have. */
-function policyProblems(objects: readonly KubeObject[]): string[] {
-  const policies = ofKind(objects, 'NetworkPolicy');
-  const problems = policies.some(
-    ({ spec }) => isEmpty(spec.podSelector) && !spec.ingress && !spec.egress && spec.policyTypes.length === 2,
-  )
-    ? []
-    : ['no NetworkPolicy denies by default'];
-  for (const policy of policies) {
-    const picked = workloads(objects).filter((workload) => selects(policy.spec.podSelector, labelsOf(workload)));
-    if (picked.length === 0) problems.push(`${nameOf(policy)}: it picks no pods`);
-    for (const value of [policy.spec.podSelector, ...peersOf(policy).map((peer) => peer.podSelector)].flatMap(namedComponents)) {
-      const isThere = workloads(objects).some((workload) => labelsOf(workload)['app.kubernetes.io/component'] === value);
-      if (!isThere && !isElsewhere(policy, value)) problems.push(`${nameOf(policy)}: there is no ${value}`);
-    }
-    for (const { ports = [] } of policy.spec.ingress ?? []) {
-      for (const { port } of ports) {
-        if (!picked.some((workload) => portNumber(workload, port) === port))
-          problems.push(`${nameOf(policy)}: nobody whom it picks has port ${port}`);
-      }
-    }
-  }
-  return problems;
-}
-
-const isEmpty = (selector: KubeObject) => Object.keys(selector ?? {}).length === 0;
-
-function peersOf({ spec }: KubeObject): KubeObject[] {
-  return [...(spec.ingress ?? []).flatMap(({ from = [] }) => from), ...(spec.egress ?? []).flatMap(({ to = [] }) => to)];
-}
-
-function namedComponents(selector: KubeObject): string[] {
-  const key = 'app.kubernetes.io/component';
-  const { matchLabels = {}, matchExpressions = [] } = selector ?? {};
-  return [
-    ...(matchLabels[key] ? [matchLabels[key]] : []),
-    ...matchExpressions.filter((each: KubeObject) => each.key === key).flatMap(({ values }: KubeObject) => values),
-  ];
-}
-
-function isElsewhere(policy: KubeObject, component: string): boolean {
-  return peersOf(policy).some((peer) => peer.namespaceSelector && namedComponents(peer.podSelector).includes(component));
-}
-
-/**
- * Whether a policy of a workload in a direction has a rule that is accepted. Without a policy,
- * everything is allowed.
- */
-function allows(
-  workload: KubeObject,
-  direction: 'Ingress' | 'Egress',
-  objects: readonly KubeObject[],
-  accepts: (peer: KubeObject, ports: KubeObject[]) => boolean,
-): boolean {
-  const policies = ofKind(objects, 'NetworkPolicy').filter(
-    ({ spec }) => spec.policyTypes.includes(direction) && selects(spec.podSelector, labelsOf(workload)),
-  );
-  if (policies.length === 0) return true;
-  return policies.some(({ spec }) =>
-    (direction === 'Ingress' ? spec.ingress : spec.egress)?.some(({ from, to, ports = [] }: KubeObject) =>
-      (from ?? to ?? []).some((peer: KubeObject) => accepts(peer, ports)),
-    ),
-  );
-}
-
-const hasPort = (ports: KubeObject[], port: number, protocol = 'TCP') =>
-  ports.some((each) => each.port === port && (each.protocol ?? 'TCP') === protocol);
-
-const isPeer = (peer: KubeObject, workload: KubeObject) =>
-  peer.podSelector !== undefined && peer.namespaceSelector === undefined && selects(peer.podSelector, labelsOf(workload));
-
-function isAllowed({ caller, callee, port }: Call, objects: readonly KubeObject[]): boolean {
-  return (
-    allows(caller, 'Egress', objects, (peer, ports) => isPeer(peer, callee) && hasPort(ports, port)) &&
-    allows(callee, 'Ingress', objects, (peer, ports) => isPeer(peer, caller) && hasPort(ports, port))
-  );
-}
-
-/** Connections between our pods that either end allows and no call needs. */
-function needlessCalls(calls: readonly Call[], objects: readonly KubeObject[]): string[] {
-  const problems: string[] = [];
+  const isPeer = (peer: KubeObject, workload: KubeObject) =>
+    peer.podSelector !== undefined && peer.namespaceSelector === undefined && selects(peer.podSelector, labelsOf(workload));
   for (const caller of workloads(objects)) {
     for (const callee of workloads(objects)) {
-      for (const port of containersOf(callee).flatMap(({ ports = [] }) =>
-        ports.map(({ containerPort }: KubeObject) => containerPort),
-      )) {
-        if (calls.some((call) => call.caller === caller && call.callee === callee && call.port === port)) continue;
-        const leaves = allows(caller, 'Egress', objects, (peer, ports) => isPeer(peer, callee) && hasPort(ports, port));
-        const enters = allows(callee, 'Ingress', objects, (peer, ports) => isPeer(peer, caller) && hasPort(ports, port));
-        if (leaves || enters) problems.push(`${nameOf(caller)} may reach ${nameOf(callee)} at ${port}, and never does`);
+      for (const { containerPort } of containersOf(callee).flatMap(({ ports = [] }): KubeObject[] => ports)) {
+        const connection = describe(caller, callee, containerPort);
+        const leaves = allows(caller, 'Egress', objects, (peer) => isPeer(peer, callee), containerPort);
+        const enters = allows(callee, 'Ingress', objects, (peer) => isPeer(peer, caller), containerPort);
+        if (used.has(connection) && !(leaves && enters)) problems.push(`${connection} is blocked`);
+        if (!used.has(connection) && (leaves || enters)) problems.push(`${connection} is allowed and never used`);
       }
     }
   }
   return problems;
 }
 
-/**
- * Whether the database, Redis, the object store, issuers, a collector and DNS are reachable where
- * used, and nowhere else.
- */
+/** Compares what a process reaches outside, by its settings, with its policies. */
 function outsideProblems(workload: KubeObject, objects: readonly KubeObject[]): string[] {
-  const reaches = (port: number, protocol?: string) =>
-    allows(
-      workload,
-      'Egress',
-      objects,
-      (peer, ports) => (peer.ipBlock || peer.namespaceSelector) && hasPort(ports, port, protocol),
-    );
-  const env: Record<string, string> = Object.assign(
-    {},
-    ...containersOf(workload).map((container) => environmentOf(container, objects)),
-  );
-  const names = usedOutside(workload, env);
-  const wanted = new Map(names.map((name) => [portOf(name, env), name]));
-  return [
-    ...(reaches(53, 'UDP') && reaches(53, 'TCP') ? [] : [`${nameOf(workload)} can't reach DNS`]),
-    ...[...wanted].filter(([port]) => !reaches(port)).map(([port, name]) => `${nameOf(workload)} can't reach ${name} at ${port}`),
-    ...[...new Set(Object.values(OUTSIDE))]
-      .filter((port) => !wanted.has(port) && reaches(port))
-      .map((port) => `${nameOf(workload)} may reach port ${port} outside, and never does`),
-  ];
+  const env: Record<string, string> = Object.assign({}, ...containersOf(workload).map((each) => environmentOf(each, objects)));
+  const isOutside = (peer: KubeObject) => peer.ipBlock || peer.namespaceSelector;
+  const reaches = (port: number, protocol?: string) => allows(workload, 'Egress', objects, isOutside, port, protocol);
+  const used = new Set(usedOutside(workload, env).map((name) => portOf(name, env)));
+  const problems = [...new Set([...used, ...Object.values(OUTSIDE)])]
+    .filter((port) => reaches(port) !== used.has(port))
+    .map((port) => `${nameOf(workload)}: port ${port} outside is ${used.has(port) ? 'blocked' : 'allowed and never used'}`);
+  return reaches(53, 'UDP') && reaches(53) ? problems : [...problems, `${nameOf(workload)}: DNS is blocked`];
 }
 
 /** The settings of what a process reaches outside. A migration reaches its database only. */
 function usedOutside(workload: KubeObject, env: Record<string, string>): string[] {
-  const takesObjects =
-    labelsOf(workload)['app.kubernetes.io/component'] === 'files' ||
-    containersOf(workload).some(({ command }) => command?.includes('avatar-worker'));
+  const usesObjects =
+    env.OBJECT_STORE === 's3' &&
+    (labelsOf(workload)['app.kubernetes.io/component'] === 'files' ||
+      containersOf(workload).some(({ command }) => command?.includes('avatar-worker')));
   return Object.keys(OUTSIDE).filter((name) => {
     if (!env[name]) return false;
-    if (workload.kind === 'Job') return name === 'DATABASE_URL';
-    return name !== 'S3_BUCKET' || (takesObjects && env.OBJECT_STORE === 's3');
+    return workload.kind === 'Job' ? name === 'DATABASE_URL' : name !== 'S3_BUCKET' || usesObjects;
   });
 }
 
@@ -210,15 +113,31 @@ function portOf(name: string, env: Record<string, string>): number {
 }
 
 /** Services behind an Ingress or a route that are closed to other namespaces. */
-function wayInProblems(objects: readonly KubeObject[]): string[] {
+function entryProblems(objects: readonly KubeObject[]): string[] {
   return routes(objects).flatMap(({ from, service, port }) => {
     const target = find(objects, 'Service', service);
-    const way = target?.spec.ports.find((each: KubeObject) => each.name === port.name || each.port === port.number);
-    return (way ? backendsOf(target, objects) : [])
-      .filter((backend) => {
-        const number = portNumber(backend, way.targetPort) ?? 0;
-        return !allows(backend, 'Ingress', objects, (peer, ports) => peer.namespaceSelector && hasPort(ports, number));
-      })
-      .map((backend) => `${from} leads to ${nameOf(backend)}, which lets nobody in`);
+    const entry = target?.spec.ports.find((each: KubeObject) => each.name === port.name || each.port === port.number);
+    const isOpen = (backend: KubeObject) =>
+      allows(backend, 'Ingress', objects, (peer) => peer.namespaceSelector, portNumber(backend, entry.targetPort) ?? 0);
+    const closed = (entry ? backendsOf(target, objects) : []).filter((backend) => !isOpen(backend));
+    return closed.map((backend) => `${from} leads to ${nameOf(backend)}, which is closed to it`);
   });
+}
+
+/** Whether the policies of a workload allow a peer at a port. Without a policy, all are allowed. */
+function allows(
+  workload: KubeObject,
+  direction: 'Ingress' | 'Egress',
+  objects: readonly KubeObject[],
+  accepts: (peer: KubeObject) => unknown,
+  port: number,
+  protocol = 'TCP',
+): boolean {
+  const policies = ofKind(objects, 'NetworkPolicy').filter(
+    ({ spec }) => spec.policyTypes.includes(direction) && selects(spec.podSelector, labelsOf(workload)),
+  );
+  const rules: KubeObject[] = policies.flatMap(({ spec }) => (direction === 'Ingress' ? spec.ingress : spec.egress) ?? []);
+  const hasPort = ({ ports = [] }: KubeObject) =>
+    ports.some((each: KubeObject) => each.port === port && (each.protocol ?? 'TCP') === protocol);
+  return policies.length === 0 || rules.some((rule) => hasPort(rule) && (rule.from ?? rule.to ?? []).some(accepts));
 }

@@ -33,7 +33,7 @@ function securityProblems(workload: KubeObject): string[] {
   for (const { image, securityContext = {}, resources = {} } of containersOf(workload)) {
     if (securityContext.readOnlyRootFilesystem !== true) problems.push('its file system can be written to');
     if (securityContext.allowPrivilegeEscalation !== false) problems.push('it may gain privileges');
-    if (!securityContext.capabilities?.drop?.includes('ALL')) problems.push('it keeps capabilities');
+    if (!securityContext.capabilities?.drop?.includes('ALL')) problems.push('it has capabilities');
     if (!resources.requests?.cpu || !resources.requests?.memory || !resources.limits?.memory)
       problems.push('its resources are not bounded');
     if (!/(:(?!latest$)[\w.-]+|@sha256:[0-9a-f]{64})$/.test(image)) problems.push(`its image ${image} is no certain one`);
@@ -66,8 +66,7 @@ export function probeProblems(deployment: KubeObject): string[] {
     if (!usesPath(startupProbe, '/healthz')) problems.push('its start is not waited for');
     // One that depends on the database would start every process again while the database is away.
     if (!usesPath(livenessProbe, '/healthz')) problems.push('its liveness depends on others');
-    if (!usesPath(readinessProbe, '/readyz') && readinessProbe.grpc === undefined)
-      problems.push('nobody asks whether it is ready');
+    if (!usesPath(readinessProbe, '/readyz') && readinessProbe.grpc === undefined) problems.push('its readiness is not checked');
     for (const probe of [startupProbe, livenessProbe, readinessProbe]) {
       const port = probe.grpc?.port ?? probe.httpGet?.port;
       if (port !== undefined && portNumber(deployment, port) === undefined) problems.push(`there is no port ${port} to ask`);
@@ -123,7 +122,7 @@ function migrationProblems(objects: readonly KubeObject[]): string[] {
     const { image } = containersOf(job)[0];
     if (image !== container.image) problems.push(`${nameOf(job)}: it runs ${image}, not ${container.image}`);
     if (!job.metadata.name.endsWith(`-${/:([^:@/]+)(?:@|$)/.exec(image)?.[1]}`))
-      problems.push(`${nameOf(job)}: its name does not tell its release`);
+      problems.push(`${nameOf(job)}: its name lacks its release`);
   }
   return problems;
 }

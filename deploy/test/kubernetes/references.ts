@@ -13,46 +13,86 @@ import {
 } from './objects.ts';
 import { dataOf } from './settings.ts';
 
-/** References to objects, ports, keys and volumes that do not exist. */
+/** References to objects, ports, keys and volumes that do not exist, and objects without any. */
 export function referenceProblems(objects: readonly KubeObject[]): string[] {
-  return [
-    ...ofKind(objects, 'Deployment').flatMap((deployment) => deploymentProblems(deployment, objects)),
-    ...ofKind(objects, 'Service').flatMap((service) => serviceProblems(service, objects)),
-    ...routes(objects).flatMap((route) => routeProblems(route, objects)),
-    ...ofKind(objects, 'HorizontalPodAutoscaler').flatMap((autoscaler) => autoscalerProblems(autoscaler, objects)),
-    ...workloads(objects).flatMap((workload) => [...sourceProblems(workload, objects), ...volumeProblems(workload, objects)]),
-    ...unusedSources(objects),
-  ];
-}
-
-function deploymentProblems(deployment: KubeObject, objects: readonly KubeObject[]): string[] {
-  const name = nameOf(deployment);
+  const used = new Set<string>();
   const problems: string[] = [];
-  const picked = workloads(objects).filter((workload) => selects(deployment.spec.selector, labelsOf(workload)));
-  if (!picked.includes(deployment)) problems.push(`${name}: its selector does not pick its own pods`);
-  if (picked.length > 1) problems.push(`${name}: its selector picks pods of another`);
-  const budgets = ofKind(objects, 'PodDisruptionBudget').filter((budget) => selects(budget.spec.selector, labelsOf(deployment)));
-  if (budgets.length !== 1) problems.push(`${name}: ${budgets.length} PodDisruptionBudgets`);
-  const autoscalers = ofKind(objects, 'HorizontalPodAutoscaler').filter(
-    ({ spec }) => spec.scaleTargetRef.kind === 'Deployment' && spec.scaleTargetRef.name === deployment.metadata.name,
-  );
-  if (autoscalers.length !== 1) problems.push(`${name}: ${autoscalers.length} HorizontalPodAutoscalers`);
-  // Each time it is applied, it would undo what the autoscaler has done.
-  if (deployment.spec.replicas !== undefined) problems.push(`${name}: replicas is the autoscaler's`);
+  /** Records a reference, which must exist and have the key. */
+  const refer = (from: KubeObject, kind: string, name: string, key?: string) => {
+    used.add(`${kind} ${name}`);
+    const target = find(objects, kind, name);
+    if (!target || (key !== undefined && !(key in dataOf(target))))
+      problems.push(`${nameOf(from)}: no ${kind} ${name} ${key ?? ''}`);
+  };
+  for (const workload of workloads(objects)) referWorkload(workload, objects, refer);
+  for (const { from, service, port } of routes(objects)) {
+    const target = find(objects, 'Service', service);
+    const isThere = target?.spec.ports.some((each: KubeObject) => each.name === port.name || each.port === port.number);
+    if (!isThere) problems.push(`${from}: Service ${service} has no port ${port.name ?? port.number}`);
+  }
+  for (const service of ofKind(objects, 'Service')) {
+    const backends = backendsOf(service, objects);
+    if (backends.length === 0) problems.push(`${nameOf(service)}: its selector selects no pods`);
+    for (const { name, port, targetPort = port } of service.spec.ports) {
+      const hasPort = (backend: KubeObject) => portNumber(backend, targetPort) !== undefined;
+      if (!backends.every(hasPort)) problems.push(`${nameOf(service)}: port ${name} leads to ${targetPort}, which is missing`);
+    }
+  }
+  const unused = [...ofKind(objects, 'ConfigMap'), ...ofKind(objects, 'Secret')].map(nameOf).filter((name) => !used.has(name));
+  problems.push(...unused.map((name) => `${name}: nothing uses it`));
+  problems.push(...ofKind(objects, 'Deployment').flatMap((deployment) => scalingProblems(deployment, objects)));
   return problems;
 }
 
-function serviceProblems(service: KubeObject, objects: readonly KubeObject[]): string[] {
-  const backends = backendsOf(service, objects);
-  if (backends.length === 0) return [`${nameOf(service)}: its selector picks no pods`];
-  return service.spec.ports.flatMap(({ name, port, targetPort = port }: KubeObject) =>
-    backends
-      .filter((backend) => portNumber(backend, targetPort) === undefined)
-      .map((backend) => `${nameOf(service)}: port ${name} leads to ${targetPort}, which ${nameOf(backend)} does not have`),
-  );
+type Refer = (from: KubeObject, kind: string, name: string, key?: string) => void;
+
+function referWorkload(workload: KubeObject, objects: readonly KubeObject[], refer: Refer): void {
+  const { serviceAccountName, volumes = [] } = podOf(workload);
+  refer(workload, 'ServiceAccount', serviceAccountName);
+  for (const { env = [], envFrom = [], volumeMounts = [] } of containersOf(workload)) {
+    for (const source of [...envFrom, ...env.map(({ valueFrom }: KubeObject) => valueFrom ?? {})]) {
+      for (const [kind, ref] of [
+        ['ConfigMap', source.configMapRef ?? source.configMapKeyRef],
+        ['Secret', source.secretRef ?? source.secretKeyRef],
+      ]) {
+        if (ref && !(ref.optional && !find(objects, kind, ref.name))) refer(workload, kind, ref.name, ref.key);
+      }
+    }
+    for (const { name } of volumeMounts) {
+      if (!volumes.some((volume: KubeObject) => volume.name === name)) refer(workload, 'volume', name);
+    }
+  }
+  const certificates = ofKind(objects, 'Certificate').map(({ spec }) => spec.secretName);
+  for (const { name, persistentVolumeClaim, secret } of volumes) {
+    const mounts = containersOf(workload).flatMap(({ volumeMounts = [] }) => volumeMounts);
+    if (!mounts.some((mount: KubeObject) => mount.name === name)) refer(workload, 'mount of the volume', name);
+    if (persistentVolumeClaim) refer(workload, 'PersistentVolumeClaim', persistentVolumeClaim.claimName);
+    if (secret && !certificates.includes(secret.secretName)) refer(workload, 'Secret', secret.secretName);
+  }
 }
 
-/** A way in, to a port of a Service. */
+/** The rules of a Deployment with several replicas. */
+function scalingProblems(deployment: KubeObject, objects: readonly KubeObject[]): string[] {
+  const selected = workloads(objects).filter((workload) => selects(deployment.spec.selector, labelsOf(workload)));
+  const budgets = ofKind(objects, 'PodDisruptionBudget').filter(({ spec }) => selects(spec.selector, labelsOf(deployment)));
+  const autoscalers = ofKind(objects, 'HorizontalPodAutoscaler').filter(
+    ({ spec }) => spec.scaleTargetRef.kind === 'Deployment' && spec.scaleTargetRef.name === deployment.metadata.name,
+  );
+  const isMeasured = ({ resource }: KubeObject) =>
+    containersOf(deployment).every(({ resources }) => resources?.requests?.[resource.name] !== undefined);
+  const { minReplicas = 1, maxReplicas = 0, metrics = [] } = autoscalers[0]?.spec ?? {};
+  const rules: ReadonlyArray<readonly [string, boolean]> = [
+    ['its selector selects exactly its pods', selected.length === 1 && selected[0] === deployment],
+    ['it has one PodDisruptionBudget', budgets.length === 1],
+    ['it has one HorizontalPodAutoscaler', autoscalers.length === 1],
+    ['the autoscaler alone sets its replicas', deployment.spec.replicas === undefined],
+    ['it has two replicas at least', minReplicas >= 2 && maxReplicas >= minReplicas],
+    ['it requests what the autoscaler measures', metrics.every(isMeasured)],
+  ];
+  return rules.filter(([, holds]) => !holds).map(([rule]) => `${nameOf(deployment)}: not so: ${rule}`);
+}
+
+/** An entry from outside, to a port of a Service. */
 interface Route {
   readonly from: string;
   readonly service: string;
@@ -63,10 +103,10 @@ interface Route {
 export function routes(objects: readonly KubeObject[]): Route[] {
   const ingresses = ofKind(objects, 'Ingress').flatMap((ingress) =>
     ingress.spec.rules.flatMap(({ http }: KubeObject) =>
-      http.paths.map(({ backend: { service } }: KubeObject) => ({
+      http.paths.map(({ backend }: KubeObject) => ({
         from: nameOf(ingress),
-        service: service.name,
-        port: service.port,
+        service: backend.service.name,
+        port: backend.service.port,
       })),
     ),
   );
@@ -76,88 +116,4 @@ export function routes(objects: readonly KubeObject[]): Route[] {
     ),
   );
   return [...ingresses, ...httpRoutes];
-}
-
-function routeProblems({ from, service, port }: Route, objects: readonly KubeObject[]): string[] {
-  const target = find(objects, 'Service', service);
-  if (!target) return [`${from}: there is no Service ${service}`];
-  const isThere = target.spec.ports.some((each: KubeObject) => each.name === port.name || each.port === port.number);
-  return isThere ? [] : [`${from}: Service ${service} has no port ${port.name ?? port.number}`];
-}
-
-function autoscalerProblems(autoscaler: KubeObject, objects: readonly KubeObject[]): string[] {
-  const { scaleTargetRef, minReplicas, maxReplicas, metrics } = autoscaler.spec;
-  const target = find(objects, scaleTargetRef.kind, scaleTargetRef.name);
-  if (!target) return [`${nameOf(autoscaler)}: there is no ${scaleTargetRef.kind} ${scaleTargetRef.name}`];
-  const problems: string[] = [];
-  if (minReplicas < 2 || maxReplicas < minReplicas)
-    problems.push(`${nameOf(autoscaler)}: from ${minReplicas} to ${maxReplicas} replicas`);
-  for (const { resource } of metrics) {
-    const lacks = containersOf(target).some(({ resources }) => resources?.requests?.[resource.name] === undefined);
-    if (lacks) problems.push(`${nameOf(autoscaler)}: ${nameOf(target)} requests no ${resource.name} to be measured by`);
-  }
-  return problems;
-}
-
-function keyProblems(from: string, kind: string, ref: KubeObject, objects: readonly KubeObject[]): string[] {
-  const source = find(objects, kind, ref.name);
-  if (!source) return ref.optional ? [] : [`${from}: there is no ${kind} ${ref.name}`];
-  return ref.key === undefined || ref.key in dataOf(source) ? [] : [`${from}: ${kind} ${ref.name} has no ${ref.key}`];
-}
-
-/** ConfigMaps and Secrets that a workload's containers take variables from, each with its kind. */
-function sourcesOf(workload: KubeObject): Array<{ kind: string; ref: KubeObject }> {
-  return containersOf(workload).flatMap(({ env = [], envFrom = [] }) =>
-    [...envFrom, ...env.map(({ valueFrom }: KubeObject) => valueFrom ?? {})].flatMap((source: KubeObject) => {
-      const configMap = source.configMapRef ?? source.configMapKeyRef;
-      const secret = source.secretRef ?? source.secretKeyRef;
-      return [
-        ...(configMap ? [{ kind: 'ConfigMap', ref: configMap }] : []),
-        ...(secret ? [{ kind: 'Secret', ref: secret }] : []),
-      ];
-    }),
-  );
-}
-
-function sourceProblems(workload: KubeObject, objects: readonly KubeObject[]): string[] {
-  const { serviceAccountName } = podOf(workload);
-  return [
-    ...sourcesOf(workload).flatMap(({ kind, ref }) => keyProblems(nameOf(workload), kind, ref, objects)),
-    ...(find(objects, 'ServiceAccount', serviceAccountName)
-      ? []
-      : [`${nameOf(workload)}: there is no ServiceAccount ${serviceAccountName}`]),
-  ];
-}
-
-function unusedSources(objects: readonly KubeObject[]): string[] {
-  const used = new Set(
-    workloads(objects).flatMap((workload) => sourcesOf(workload).map(({ kind, ref }) => `${kind} ${ref.name}`)),
-  );
-  return [...ofKind(objects, 'ConfigMap'), ...ofKind(objects, 'Secret')]
-    .map(nameOf)
-    .filter((name) => !used.has(name))
-    .map((name) => `${name}: nothing uses it`);
-}
-
-function volumeProblems(workload: KubeObject, objects: readonly KubeObject[]): string[] {
-  const { volumes = [] } = podOf(workload);
-  const mounted = containersOf(workload).flatMap(({ volumeMounts = [] }) => volumeMounts.map(({ name }: KubeObject) => name));
-  const problems = mounted
-    .filter((name) => !volumes.some((volume: KubeObject) => volume.name === name))
-    .map((name) => `${nameOf(workload)}: there is no volume ${name}`);
-  for (const { name, persistentVolumeClaim, secret } of volumes) {
-    if (!mounted.includes(name)) problems.push(`${nameOf(workload)}: volume ${name} is mounted nowhere`);
-    const claim = persistentVolumeClaim?.claimName;
-    if (claim && !find(objects, 'PersistentVolumeClaim', claim))
-      problems.push(`${nameOf(workload)}: there is no PersistentVolumeClaim ${claim}`);
-    if (secret && !isMade(secret.secretName, objects))
-      problems.push(`${nameOf(workload)}: there is no Secret ${secret.secretName}`);
-  }
-  return problems;
-}
-
-/** Whether a secret exists, or is created for a certificate. */
-function isMade(secretName: string, objects: readonly KubeObject[]): boolean {
-  const certificates = ofKind(objects, 'Certificate').map(({ spec }) => spec.secretName);
-  return find(objects, 'Secret', secretName) !== undefined || certificates.includes(secretName);
 }

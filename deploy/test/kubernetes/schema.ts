@@ -58,19 +58,3 @@ export async function schemaProblems(objects: readonly KubeObject[]): Promise<st
     await rm(dir, { recursive: true, force: true });
   }
 }
-
-/** Formats, patterns and bounds, by the validation of the same models. */
-export async function modelProblems(objects: readonly KubeObject[]): Promise<string[]> {
-  const problems = objects.map(async (object): Promise<string[]> => {
-    const models = (await import(moduleOf(object.apiVersion))) as Record<string, new (data: KubeObject) => { validate(): void }>;
-    const Model = models[object.kind];
-    if (!Model) return [`${nameOf(object)}: ${object.apiVersion} has no such kind`];
-    try {
-      new Model(object).validate();
-      return [];
-    } catch (err) {
-      return [`${nameOf(object)}: ${(err as Error).message}`];
-    }
-  });
-  return (await Promise.all(problems)).flat();
-}

@@ -6,7 +6,6 @@ import { promisify } from 'node:util';
 const run = promisify(execFile);
 const TIMEOUT_MS = 180_000;
 
-/** Runs `apt-get` with some arguments in a folder, and gives what it printed. */
 export type Apt = (args: readonly string[], cwd: string) => Promise<{ stdout: string; stderr: string }>;
 
 /**
@@ -33,7 +32,6 @@ export async function prepareApt(dir: string, timeoutMs = TIMEOUT_MS): Promise<A
     run('apt-get', [...settings, '-q', ...args], { cwd, env, maxBuffer: 16 * 1024 * 1024, timeout: timeoutMs });
 }
 
-/** Why apt failed, in a few words. */
 export function explainApt(err: unknown): string {
   const { code, stderr, message } = err as { code?: unknown; stderr?: string; message: string };
   if (code === 'ENOENT') return 'there is no apt here';

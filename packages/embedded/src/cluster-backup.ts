@@ -8,16 +8,13 @@ const EMPTY_FOLDERS =
   /^(pg_wal|pg_replslot|pg_dynshmem|pg_notify|pg_serial|pg_snapshots|pg_stat_tmp|pg_subtrans)\/|(^|\/)pgsql_tmp/;
 const LEFT_OUT = /^(postmaster\.(pid|opts)|current_logfiles)$|(^|\/)pg_internal\.init/;
 
-/** Limit of a checkpoint. */
 const START_TIMEOUT_MS = 120_000;
 /** Limit of the end, during which the caller may block others. */
 const STOP_TIMEOUT_MS = 5_000;
 
 export interface ClusterBackupOptions {
-  /** The superuser's URL of a running server. */
   readonly url: string;
   readonly clusterDir: string;
-  /** An empty folder for the copy. */
   readonly targetDir: string;
   /** Ends the backup by calling `stop`. A restored copy shows the moment of that call. */
   readonly atEnd: (stop: () => Promise<void>) => Promise<void>;

@@ -3,23 +3,10 @@ import { join } from 'node:path';
 import { walkFiles } from './copy-files.ts';
 import { preparePostgresHome, SHARED_ROOT } from './postgres-home.ts';
 
-/** The folder for the copy of a cluster in a data folder, where `startPostgres` finds it. */
-export interface CopiedCluster {
-  readonly clusterDir: string;
-  readonly credentialsPath: string;
-  /** Gives the files to the user that the server runs as. */
-  handOver(): Promise<void>;
-  /**
-   * Moves a relocated cluster (`preparePostgresHome`) below the data folder. The server is
-   * stopped.
-   */
-  bringHome(): Promise<void>;
-  /** Removes a relocated cluster. */
-  discard(): Promise<void>;
-}
+export type CopiedCluster = Awaited<ReturnType<typeof prepareCopiedCluster>>;
 
-/** Creates an empty folder for a cluster in a data folder without one. */
-export async function prepareCopiedCluster(dataDir: string): Promise<CopiedCluster> {
+/** Creates an empty folder for the copy of a cluster, where `startPostgres` finds it. */
+export async function prepareCopiedCluster(dataDir: string) {
   const realDir = await realpath(dataDir);
   const { dir, clusterDir, credentialsPath, user } = await preparePostgresHome(realDir, SHARED_ROOT);
   await mkdir(clusterDir, { mode: 0o700 });
@@ -30,11 +17,13 @@ export async function prepareCopiedCluster(dataDir: string): Promise<CopiedClust
   return {
     clusterDir,
     credentialsPath,
+    /** Gives the files to the user that the server runs as. */
     async handOver() {
       if (!user) return;
       await chown(clusterDir, user.uid, user.gid);
       for await (const { path } of walkFiles(clusterDir)) await chown(path, user.uid, user.gid);
     },
+    /** Moves a relocated cluster below the data folder. The server is stopped. */
     async bringHome() {
       if (dir === usualDir) return;
       for (const name of ['data', 'credentials.json']) {
@@ -43,6 +32,7 @@ export async function prepareCopiedCluster(dataDir: string): Promise<CopiedClust
       await rm(join(usualDir, 'relocated.json'));
       await discard();
     },
+    /** Removes a relocated cluster. */
     discard,
   };
 }

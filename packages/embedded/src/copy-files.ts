@@ -89,7 +89,6 @@ export async function sync(path: string): Promise<void> {
   await handle.sync().finally(() => handle.close());
 }
 
-/** Flushes everything below a folder to the disk. */
 export async function syncFolder(dir: string): Promise<void> {
   const entries = walkFiles(dir);
   const work = async () => {
@@ -99,7 +98,6 @@ export async function syncFolder(dir: string): Promise<void> {
   await sync(dir);
 }
 
-/** SHA-256 in hex. */
 export async function hashFile(path: string, onBytes: OnBytes): Promise<string> {
   const hash = createHash('sha256');
   for await (const chunk of readChunks(await open(path, 'r'))) {

@@ -8,7 +8,6 @@ import { StartError } from './start-error.ts';
 
 const HOLDER_TIMEOUT_MS = 1_000;
 
-/** The exclusive right to use a data folder. */
 export interface DataDirLock {
   release(): Promise<void>;
 }

@@ -9,7 +9,6 @@ const STRIDE = 64;
 let next = (process.pid * STRIDE) % PORTS;
 const reserved = new Set<number>();
 
-/** Excludes ports that will be listened on later. */
 export function keepFree(...ports: readonly number[]): void {
   for (const port of ports) reserved.add(port);
 }

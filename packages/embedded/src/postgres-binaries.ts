@@ -5,7 +5,6 @@ import { StartError } from './start-error.ts';
 /** The major version of the binaries that are installed with this package. */
 export const POSTGRES_MAJOR = '18';
 
-/** The programs of PostgreSQL. */
 export interface PostgresBinaries {
   /** The folder that holds `bin`, `lib` and `share`. */
   readonly root: string;

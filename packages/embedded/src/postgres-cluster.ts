@@ -13,7 +13,6 @@ const INITDB_TIMEOUT_MS = 120_000;
 /** The passwords of a cluster, as in its credentials file. */
 export interface ClusterCredentials {
   superuser: string;
-  /** By role name. */
   roles: Record<string, string>;
 }
 
@@ -23,8 +22,7 @@ export async function readCredentials(path: string): Promise<ClusterCredentials 
 }
 
 /**
- * Makes sure that there is a cluster and that we know its password. A new one is renamed to its
- * final place: however its creation ends, it is whole or absent.
+ * Finds or creates the cluster and its password. A new cluster is renamed once it is complete.
  */
 export async function ensureCluster(
   home: PostgresHome,

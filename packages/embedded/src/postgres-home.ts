@@ -58,7 +58,6 @@ function describeHome(binaries: PostgresBinaries, user: SystemUser | undefined, 
   return { binaries, user, dir, clusterDir: join(dir, 'data'), credentialsPath: join(dir, 'credentials.json') };
 }
 
-/** The folder that `relocated.json` names. */
 export async function readRelocation(usualDir: string): Promise<string | undefined> {
   return readDir(join(usualDir, 'relocated.json'));
 }

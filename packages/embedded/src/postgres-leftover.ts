@@ -2,7 +2,6 @@ import { chown, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { endLeftover, readCommandLine, type StopStep } from './processes.ts';
 
-/** The server's lock file. */
 export interface PostmasterFile {
   readonly pid: number;
   /** Where it listens; not a number before it does. */

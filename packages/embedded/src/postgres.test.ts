@@ -148,16 +148,16 @@ describe('an embedded PostgreSQL', { timeout: 60_000 }, () => {
   });
 
   describe.runIf(isRoot())('as root', () => {
-    const nobody = { uid: 65_534, gid: 65_534 };
+    const otherUser = { uid: 65_534, gid: 65_534 };
 
     // In a checkout below /root, that user can't even run Node.js.
-    it.runIf(succeedsAs(nobody, process.execPath, ['--version']))('runs as the owner of the data', async () => {
+    it.runIf(succeedsAs(otherUser, process.execPath, ['--version']))('runs as the owner of the data', async () => {
       const home = join(dir.path, 'home');
       await mkdir(home);
-      await chown(home, nobody.uid, nobody.gid);
-      await (await launch('postgres', home, nobody)).killLeavingServer();
+      await chown(home, otherUser.uid, otherUser.gid);
+      await (await launch('postgres', home, otherUser)).killLeavingServer();
       const { pid } = await start({ dataDir: home });
-      expect((await stat(`/proc/${pid}`)).uid).toBe(nobody.uid);
+      expect((await stat(`/proc/${pid}`)).uid).toBe(otherUser.uid);
     });
 
     it('moves data to where its user can reach it, once; it follows its folder, and does not serve a copy of that', async () => {

@@ -4,38 +4,22 @@ import { findFreePort } from './free-port.ts';
 import { ensureCluster } from './postgres-cluster.ts';
 import { type PostgresHome, preparePostgresHome, SHARED_ROOT } from './postgres-home.ts';
 import { endLeftoverPostgres, readPostmasterFile } from './postgres-leftover.ts';
-import { type ProcessExit, runServer, type ServerProcess, waitUntilReady } from './server-process.ts';
+import { type DataServerOptions, type ProcessExit, runServer, type ServerProcess, waitUntilReady } from './server-process.ts';
 import { StartError } from './start-error.ts';
 import { waitUntil } from './wait-until.ts';
 
-export interface StartPostgresOptions {
-  /** The folder below which everything of the database goes. It must exist. */
-  dataDir: string;
+export interface StartPostgresOptions extends DataServerOptions {
   /** See {@link SHARED_ROOT}. */
   sharedRoot?: string;
   /** The port to listen on, for a restart with the same URL; a free one by default. */
   port?: number | undefined;
-  /** `false` for tests: faster, and nothing survives a crash of the machine. */
-  durable?: boolean;
-  /** Limit of concurrent connections; 100 by default. */
   connectionsMax?: number;
-  /** Limit of the start, recovery after a crash included; 120 seconds by default. */
-  startTimeoutMs?: number;
-  /** Gets a sentence for each important step. */
-  onProgress?: ((line: string) => void) | undefined;
-  /** Gets each line that the server logs. */
-  onLog?: ((line: string) => void) | undefined;
-  /** A folder to remove with the server if this process is killed. */
-  removeDirWhenOrphaned?: string | undefined;
 }
 
-/** A running PostgreSQL that listens on 127.0.0.1 only. */
 export interface EmbeddedPostgres {
   readonly pid: number;
   readonly port: number;
-  /** The password of the superuser, `postgres`. */
   readonly password: string;
-  /** The file that holds the passwords of this cluster. */
   readonly credentialsPath: string;
   readonly exited: Promise<ProcessExit>;
   /** The superuser's URL; of the database `postgres` by default. */
@@ -45,6 +29,8 @@ export interface EmbeddedPostgres {
 }
 
 const PORT_TRIES_MAX = 5;
+/** Recovery after a crash included. */
+const START_TIMEOUT_MS = 120_000;
 const ORPHANED_BACKENDS_TIMEOUT_MS = 15_000;
 
 /**
@@ -71,7 +57,6 @@ async function startIn(home: PostgresHome, options: StartPostgresOptions): Promi
 }
 
 async function startWithRetries(home: PostgresHome, options: StartPostgresOptions) {
-  const { startTimeoutMs = 120_000 } = options;
   const backendsDeadline = performance.now() + ORPHANED_BACKENDS_TIMEOUT_MS;
   for (let portTries = 1; ; ) {
     const port = options.port ?? (await findFreePort());
@@ -80,7 +65,7 @@ async function startWithRetries(home: PostgresHome, options: StartPostgresOption
       const file = await readPostmasterFile(home.clusterDir);
       return file?.pid === server.pid && file.ready;
     };
-    if (await waitUntilReady(server, isReady, startTimeoutMs)) return { server, port };
+    if (await waitUntilReady(server, isReady, START_TIMEOUT_MS)) return { server, port };
     await server.stop();
     const lines = server.recentLines();
     const hasLogged = (text: string) => lines.some((line) => line.includes(text));
@@ -88,7 +73,7 @@ async function startWithRetries(home: PostgresHome, options: StartPostgresOption
     const waitsForBackends = hasLogged('pre-existing shared memory block') && performance.now() < backendsDeadline;
     if (!waitsForBackends && (!hasLogged('Address already in use') || portTries === PORT_TRIES_MAX)) {
       const line = lines.findLast((line) => /FATAL|PANIC|could not/.test(line)) ?? lines.at(-1);
-      const reason = line?.replace(/^.*?(FATAL|PANIC):\s*/, '') ?? `it was not ready within ${startTimeoutMs / 1_000} seconds`;
+      const reason = line?.replace(/^.*?(FATAL|PANIC):\s*/, '') ?? `it was not ready within ${START_TIMEOUT_MS / 1_000} seconds`;
       throw new StartError(`PostgreSQL did not start: ${reason}.`, { detail: lines });
     }
     if (!waitsForBackends) portTries += 1;

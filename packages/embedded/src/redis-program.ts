@@ -6,7 +6,6 @@ import { promisify } from 'node:util';
 import { explainApt, prepareApt } from './apt.ts';
 import { StartError } from './start-error.ts';
 
-/** A program that runs as a Redis server. */
 export interface RedisProgram {
   readonly command: string;
   /** The name it must be called by, where one program is several. */
@@ -44,7 +43,6 @@ export async function findRedis(cacheDir: string, onProgress?: (line: string) =>
   }
 }
 
-/** The environment to run it in. */
 export function redisEnv({ libraryPath }: RedisProgram): NodeJS.ProcessEnv {
   const env = { PATH: process.env.PATH, LC_ALL: 'C', TZ: 'UTC' };
   return libraryPath === undefined ? env : { ...env, LD_LIBRARY_PATH: libraryPath };

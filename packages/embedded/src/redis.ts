@@ -5,41 +5,28 @@ import { findFreePort } from './free-port.ts';
 import { findRedis, redisEnv } from './redis-program.ts';
 import { endLeftoverRedis, pingRedis, type RedisAddress, redisUrl } from './running-redis.ts';
 import { createPassword } from './secret-file.ts';
-import { type ProcessExit, runServer, waitUntilReady } from './server-process.ts';
+import { type DataServerOptions, type ProcessExit, runServer, waitUntilReady } from './server-process.ts';
 import { StartError } from './start-error.ts';
 import { waitUntil } from './wait-until.ts';
 
-export interface StartRedisOptions {
-  /** The folder below which its data goes. It must exist. */
-  dataDir: string;
+export interface StartRedisOptions extends DataServerOptions {
   /** Where a downloaded server is stored; `<dataDir>/cache` by default. */
   cacheDir?: string | undefined;
   /** The address of an earlier start, for a restart with the same URL; a new one by default. */
   address?: RedisAddress | undefined;
-  /** `false` for tests: nothing is written to the disk. */
-  durable?: boolean;
-  /** Number of numbered databases; 16 by default. */
   databases?: number;
-  /** Limit of the start, loading its data included; 60 seconds by default. */
-  startTimeoutMs?: number;
-  /** Gets a sentence for each important step. */
-  onProgress?: ((line: string) => void) | undefined;
-  /** Gets each line that the server logs. */
-  onLog?: ((line: string) => void) | undefined;
-  /** A folder to remove with the server if this process is killed. */
-  removeDirWhenOrphaned?: string | undefined;
 }
 
-/** A running Redis that listens on 127.0.0.1 only. */
 export interface EmbeddedRedis extends RedisAddress {
   readonly pid: number;
   readonly url: string;
   readonly exited: Promise<ProcessExit>;
-  /** Ends the server; its data is on the disk then. */
   stop(): Promise<void>;
 }
 
 const PORT_TRIES_MAX = 5;
+/** Loading the data included. */
+const START_TIMEOUT_MS = 60_000;
 const STOP_STEPS = [
   ['SIGTERM', 10_000],
   ['SIGKILL', 5_000],
@@ -58,7 +45,7 @@ export async function startRedis(options: StartRedisOptions): Promise<EmbeddedRe
 }
 
 async function startIn(dir: string, options: StartRedisOptions): Promise<EmbeddedRedis> {
-  const { address: given, cacheDir = join(dir, '..', 'cache'), startTimeoutMs = 60_000, onProgress } = options;
+  const { address: given, cacheDir = join(dir, '..', 'cache'), onProgress } = options;
   await mkdir(dir, { recursive: true, mode: 0o700 });
   await endLeftoverRedis(dir, onProgress);
   const program = await findRedis(cacheDir, onProgress);
@@ -75,7 +62,7 @@ async function startIn(dir: string, options: StartRedisOptions): Promise<Embedde
       onLine: options.onLog,
       removeDirWhenOrphaned: options.removeDirWhenOrphaned,
     });
-    if (await waitUntilReady(server, () => pingRedis(address), startTimeoutMs)) {
+    if (await waitUntilReady(server, () => pingRedis(address), START_TIMEOUT_MS)) {
       const { port, password } = address;
       const { pid, exited, stop } = server;
       return { pid, port, password, url: redisUrl(address), exited, stop };

@@ -41,7 +41,6 @@ export async function findServiceDatabase(dataDir: string, service: string): Pro
   return running && readServiceDatabaseUrl(running, service);
 }
 
-/** The superuser's URL of the services' database. */
 export async function readAdminUrl({ credentialsPath, port }: RunningPostgres): Promise<string> {
   const credentials = await readCredentials(credentialsPath);
   if (!credentials) throw new Error(`${credentialsPath} is missing`);

@@ -9,7 +9,6 @@ const STOP_STEPS: readonly StopStep[] = [
   ['SIGKILL', 5_000],
 ];
 
-/** How a Redis on 127.0.0.1 is reached. */
 export interface RedisAddress {
   readonly port: number;
   readonly password: string;

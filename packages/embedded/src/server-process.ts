@@ -12,11 +12,9 @@ import { waitUntil } from './wait-until.ts';
 const RECENT_LINES_MAX = 50;
 const LAST_LINES_TIMEOUT_MS = 500;
 
-/** How a server ended. */
 export interface ProcessExit {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
-  /** Whether `stop()` had been called. */
   readonly asked: boolean;
   /** The last lines the server printed, oldest first. */
   readonly lastLines: readonly string[];
@@ -43,6 +41,17 @@ export interface ServerProcessOptions {
   onLine?: ((line: string) => void) | undefined;
   /** A folder to remove with the server if this process is killed. */
   removeDirWhenOrphaned?: string | undefined;
+}
+
+/** Options of a server that stores data. */
+export interface DataServerOptions extends Pick<ServerProcessOptions, 'removeDirWhenOrphaned'> {
+  /** The folder below which its data goes. It must exist. */
+  dataDir: string;
+  /** `false` for tests: nothing survives a crash of the machine. */
+  durable?: boolean;
+  onProgress?: ((line: string) => void) | undefined;
+  /** Gets each line that the server logs. */
+  onLog?: ((line: string) => void) | undefined;
 }
 
 /**

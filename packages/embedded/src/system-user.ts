@@ -2,7 +2,6 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { stat } from 'node:fs/promises';
 import { StartError } from './start-error.ts';
 
-/** A user of this machine that a server runs as. */
 export interface SystemUser {
   readonly uid: number;
   readonly gid: number;
@@ -18,7 +17,7 @@ export function isRoot(): boolean {
  * The user that PostgreSQL runs as when we are root: the owner of its data, else `postgres`, else a
  * system user that is created.
  *
- * @throws {StartError} when there is none and none can be created
+ * @throws {StartError} when none can be created
  */
 export async function chooseUnprivilegedUser(dataDir: string): Promise<SystemUser> {
   const owner = await stat(dataDir).catch(() => undefined);
@@ -47,7 +46,6 @@ function createUser(): SystemUser | undefined {
   return findUser(CREATED_USER);
 }
 
-/** Whether a command succeeds for this user. */
 export function succeedsAs(user: SystemUser, command: string, args: readonly string[]): boolean {
   return spawnSync(command, [...args], { ...user, cwd: '/', stdio: 'ignore', timeout: 10_000 }).status === 0;
 }

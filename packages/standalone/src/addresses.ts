@@ -3,11 +3,9 @@ import { findFreePort } from '@latchkey/embedded/free-port';
 import { StartError } from '@latchkey/embedded/start-error';
 import type { LauncherSettings } from './settings.ts';
 
-/** Where clients connect. */
 export interface ListenAddress {
   readonly host: string;
   readonly port: number;
-  /** The setting of the port. */
   readonly portSetting: string;
 }
 
@@ -43,12 +41,10 @@ async function claimAddress(address: ListenAddress): Promise<ListenAddress> {
   return address;
 }
 
-/** The address on this machine. */
 export function localUrl(address: ListenAddress): string {
   return `http://${hostOf(address, '127.0.0.1')}`;
 }
 
-/** Where clients on this machine open live connections. */
 export function realtimeUrl(address: Pick<ListenAddress, 'host' | 'port'>): string {
   return `ws://${hostOf(address, 'localhost')}/api/v1/realtime`;
 }
@@ -59,7 +55,6 @@ function hostOf({ host, port }: Pick<ListenAddress, 'host' | 'port'>, ownName: s
   return `${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
-/** The sentence for an address that can't be listened on, or undefined for another error. */
 export function explainListenError(err: unknown, { host, port, portSetting }: ListenAddress): string | undefined {
   switch ((err as NodeJS.ErrnoException).code) {
     case 'EADDRINUSE':
@@ -68,7 +63,7 @@ export function explainListenError(err: unknown, { host, port, portSetting }: Li
       return `Port ${port} may not be used by this user: set ${portSetting} to one above 1023.`;
     case 'EADDRNOTAVAIL':
     case 'ENOTFOUND':
-      return `This machine has no address ${host}: set HOST to one of its own.`;
+      return `This machine has no address ${host}: set HOST to one that it has.`;
     default:
       return undefined;
   }

@@ -1,7 +1,6 @@
 import { parseArgs } from 'node:util';
 import type { Shape } from './settings.ts';
 
-/** What the command line asks for. */
 export type Command = { readonly help: true } | { readonly help: false; readonly shape: Shape };
 
 export const HELP = `Usage: npm start [-- --deployed]
@@ -26,7 +25,6 @@ Settings are environment variables, among them:
 docs/settings.md names the others.
 `;
 
-/** @throws {Error} with a sentence about an unknown argument */
 export function readCommandLine(args: readonly string[]): Command {
   const { values } = parseArgs({
     args: [...args],

@@ -26,13 +26,9 @@ export interface StartLatchkeyOptions {
   signal?: AbortSignal | undefined;
 }
 
-/** Latchkey, running. */
 export interface Latchkey extends RunningShape {
-  /** The base URL for clients. */
   readonly publicUrl: string;
-  /** Where clients on this machine open live connections. */
   readonly realtimeUrl: string;
-  /** Whether everyone may create an account. */
   readonly signUpOpen: boolean;
   readonly dataDir: string;
   readonly logDir: string;
@@ -87,7 +83,6 @@ export async function startLatchkey(options: StartLatchkeyOptions): Promise<Latc
   }
 }
 
-/** The error of a start that failed on a full disk of ours. */
 async function findFullDisk(err: unknown, { DATA_DIR, DATABASE_URL }: LauncherSettings): Promise<DiskFullError | undefined> {
   if (err instanceof DiskFullError) return err;
   if (DATABASE_URL !== undefined || !isDiskFull(err)) return undefined;
@@ -134,7 +129,7 @@ async function start(shape: Shape, given: Given): Promise<Latchkey> {
 async function openLogs(dir: string, { reporter, onDiskFull }: Given) {
   await mkdir(dir, { recursive: true, mode: 0o700 });
   const onProblem = limitRate(reporter.warn, PROBLEM_LINES_PER_SECOND_MAX);
-  return openLogSink(dir, onProblem, { onDiskFull: () => onDiskFull(new DiskFullError(dir)) });
+  return openLogSink(dir, onProblem, () => onDiskFull(new DiskFullError(dir)));
 }
 
 async function loadShape(shape: Shape): Promise<StartShape> {

@@ -9,14 +9,11 @@ import type { LauncherSettings } from './settings.ts';
 /** One start of Latchkey: its settings, and what all parts of the start use. */
 export interface Launch {
   readonly settings: LauncherSettings;
-  /** Settings for the services. */
   readonly env: NodeJS.ProcessEnv;
   readonly dataDir: string;
   readonly objectsDir: string;
   readonly address: ListenAddress;
-  /** Where clients open live connections. */
   readonly realtimeAddress: ListenAddress;
-  /** Where clients reach the gateway. */
   readonly publicUrl: string;
   readonly secrets: Secrets;
   /** Limit of a service's stop, uploads included. */
@@ -25,17 +22,14 @@ export interface Launch {
   readonly reporter: Reporter;
   readonly logs: LogSink;
   readonly stops: AsyncDisposableStack;
-  /** Cancels the start. */
   readonly signal: AbortSignal;
   readonly onDiskFull: (err: DiskFullError) => void;
   /** Called when a server or a service can't be kept running. */
   readonly onGiveUp: (line: string) => void;
 }
 
-/** Starts the services, in one process or in several. */
 export type StartShape = (launch: Launch, servers: Servers) => Promise<RunningShape>;
 
-/** The services, running. */
 export interface RunningShape {
   /**
    * Where other services call each: `host:port` for gRPC, a URL for Connect and gRPC-Web. Empty in
@@ -46,7 +40,6 @@ export interface RunningShape {
   readonly metrics: Readonly<Record<string, string>>;
 }
 
-/** Where metrics are read on this machine. */
 export function metricsUrl(port: number): string {
   return `http://127.0.0.1:${port}/metrics`;
 }

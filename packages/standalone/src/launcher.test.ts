@@ -161,7 +161,7 @@ it('names all ports that are taken, and an address of both only once', async () 
   );
   const free = { PORT: await findFreePort(), REALTIME_PORT: await findFreePort() };
   await expect(claimAddresses({ HOST: '192.0.2.1', ...free })).rejects.toThrow(
-    /^This machine has no address 192\.0\.2\.1: set HOST to one of its own\.$/,
+    /^This machine has no address 192\.0\.2\.1: set HOST to one that it has\.$/,
   );
 });
 
@@ -170,6 +170,6 @@ it('says which server can not be used and why, without the password', async () =
     new RegExp(`127.0.0.1:1, which ${setting} names, can't be used: connect ECONNREFUSED(?!.*hidden)`);
   await expect(checkPostgres('postgresql://user:hidden@127.0.0.1:1/db')).rejects.toThrow(hidden('DATABASE_URL'));
   await expect(checkRedis('redis://:hidden@127.0.0.1:1')).rejects.toThrow(hidden('REDIS_URL'));
-  const url = Object.assign(new URL((await testRedis()).url), { username: 'nobody', password: 'hidden' });
+  const url = Object.assign(new URL((await testRedis()).url), { username: 'stranger', password: 'hidden' });
   await expect(checkRedis(url.href)).rejects.toThrow(/which REDIS_URL names, can't be used: WRONGPASS(?!.*hidden)/);
 });

@@ -8,22 +8,21 @@ const PROTOCOLS = ['ws:', 'wss:', 'http:', 'https:'];
 
 export const LISTEN_HELP = `Usage: LATCHKEY_SOCKET_KEY=<socketKey> npm run listen -- [--url <url>] [--from <sequence>] [--json]
 
-Prints the live events of an application as they arrive, and reconnects where it has to. Ctrl-C ends it.
+Prints the live events of an application as they arrive, and reconnects. Ctrl-C ends it.
 
   <socketKey>         lk_sock_…, as get-applications answers it. It may be given as an argument instead, which other
-                      users of the machine see in the list of processes. Typed, either is kept in the shell's history,
-                      but for: read -rs LATCHKEY_SOCKET_KEY && export LATCHKEY_SOCKET_KEY
+                      users of the machine see in the list of processes. The shell's history stores either,
+                      unless it is read with: read -rs LATCHKEY_SOCKET_KEY && export LATCHKEY_SOCKET_KEY
   --url <url>         of the endpoint (${DEFAULT_URL}, or with the port of REALTIME_PORT where
                       that is set)
-  --from <sequence>   first print what came after this event, as far as it is still held
-  --json              print the frames as they come, one a line, for other programs; npm run -s keeps npm's own lines out
+  --from <sequence>   first print what came after this event, as far as it is still stored
+  --json              print the frames as they come, one a line, for other programs; npm run -s hides npm's lines
   --help              show this
 
 Events go to standard output, all else to standard error. The exit code is 0 after Ctrl-C and after the application's deletion, 1 when the key
 or the URL is refused and after the key's rotation, 2 for wrong arguments.
 `;
 
-/** What the command line asks for. */
 export type ListenCommand =
   | { readonly help: true }
   | {
@@ -34,7 +33,6 @@ export type ListenCommand =
       readonly json: boolean;
     };
 
-/** @throws {Error} with a sentence about a wrong argument */
 export function readListenArguments(args: readonly string[], env: NodeJS.ProcessEnv): ListenCommand {
   const { values, positionals } = parseArgs({
     args: [...args],
@@ -61,7 +59,6 @@ export function readListenArguments(args: readonly string[], env: NodeJS.Process
   return { help, socketKey, url, json, ...(from !== undefined && { lastEventId: from }) };
 }
 
-/** An event as a line to read. */
 export function describeEvent({ time, sequence, type, data }: LiveEvent): string {
   return printable(`${time}  ${sequence === undefined ? '-' : `#${sequence}`}  ${type}  ${JSON.stringify(data)}`);
 }

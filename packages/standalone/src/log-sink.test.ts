@@ -25,9 +25,9 @@ describe('the log', () => {
     expect(lines.map((line) => JSON.parse(line).msg)).toEqual(['fine', 'not fine', 'ready']);
   });
 
-  it('keeps the newest files, five at most', async () => {
+  it('retains the newest files, five at most', async () => {
     const line = JSON.stringify({ level: 30, msg: 'x'.repeat(8_000) });
-    const logs = await openLogSink(dir.path, () => {}, { fileSize: '20k' });
+    const logs = await openLogSink(dir.path, () => {}, undefined, '20k');
     for (let next = 2; next <= 8; next += 1) {
       for (let count = 0; count < 3; count += 1) logs.write(line);
       await eventually(async () => expect(await readdir(dir.path)).toContain(`latchkey.${next}.log`));
@@ -44,11 +44,13 @@ describe('the log', () => {
 
   it('reports a full disk, and writes the lines of that time once there is space', async () => {
     let reports = 0;
-    const logs = await openLogSink(dir.path, () => {}, {
-      onDiskFull: () => {
+    const logs = await openLogSink(
+      dir.path,
+      () => {},
+      () => {
         reports += 1;
       },
-    });
+    );
     const full = vi.spyOn(fs, 'write').mockImplementation(((...args: unknown[]) => {
       const callback = args.at(-1) as (err: Error) => void;
       setImmediate(callback, Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' }));

@@ -3,11 +3,9 @@ import { isDiskFull } from '@latchkey/embedded/disk-full';
 import openRollingFile from 'pino-roll';
 
 const FILE_SIZE = '20m';
-/** Besides the one being written. */
 const OLD_FILES_MAX = 4;
 const WARN = 40;
 
-/** The log of everything that runs. */
 export interface LogSink {
   readonly dir: string;
   /** Takes one line of JSON, as pino writes it. */
@@ -17,25 +15,19 @@ export interface LogSink {
   close(): Promise<void>;
 }
 
-export interface LogSinkOptions {
-  /** The size at which the next file begins, like `20m`. */
-  readonly fileSize?: string;
-  /**
-   * Called each time that a full disk took no lines. They are written once there is space, up to
-   * a limit.
-   */
-  readonly onDiskFull?: () => void;
-}
-
 /**
  * Opens the log: JSON lines in `<dir>/latchkey.<number>.log`, five files of 20 MB at most.
  *
  * @param onProblem gets warnings and errors in readable form
+ * @param onDiskFull called each time that a full disk rejected lines. They are written once there is
+ *   space, up to a limit
+ * @param fileSize where the next file begins, like `20m`
  */
 export async function openLogSink(
   dir: string,
   onProblem: (line: string) => void,
-  { fileSize = FILE_SIZE, onDiskFull = () => {} }: LogSinkOptions = {},
+  onDiskFull: () => void = () => {},
+  fileSize = FILE_SIZE,
 ): Promise<LogSink> {
   const file = await openRollingFile({
     file: join(dir, 'latchkey'),

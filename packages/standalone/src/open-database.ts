@@ -28,7 +28,6 @@ export function readDataSettings(env: NodeJS.ProcessEnv) {
   return { dataDir, databaseUrl: DATABASE_URL, objectsDir: resolve(OBJECTS_DIR ?? join(dataDir, 'files')) };
 }
 
-/** Which database a command needs, and for what. */
 export interface OpenDatabaseOptions {
   readonly dataDir: string;
   /** Name of the service, its role and its schema. */
@@ -46,7 +45,6 @@ export interface OpenDatabase {
   close(): Promise<void>;
 }
 
-/** @throws {StartError} when the folder has no database */
 export async function requireDatabase(dataDir: string): Promise<void> {
   if (await hasPostgres(dataDir)) return;
   throw new StartError(`There is no database in ${dataDir}: set DATA_DIR or DATABASE_URL as for npm start.`);

@@ -1,11 +1,10 @@
-/** The package brings no types of its own; these are of what is used here. */
+/** The package has no types. These cover what is used here. */
 declare module 'pino-roll' {
   import type { EventEmitter } from 'node:events';
 
   interface RollingFileOptions {
     file: string;
     extension: string;
-    /** Like `20m`. */
     size: string;
     limit: { count: number; removeOtherLogFiles: boolean };
     mkdir: boolean;

@@ -3,32 +3,25 @@ import { runServer, type ServerProcess, waitUntilReady } from '@latchkey/embedde
 import { StartError } from '@latchkey/embedded/start-error';
 import { toReadable } from './log-sink.ts';
 
-/** The folder of the checkout. */
 export const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 
 const READY_TIMEOUT_MS = 60_000;
 const PROBE_TIMEOUT_MS = 2_000;
 
-/** A program of this repository that serves. */
 export interface ProgramOptions {
-  /** What it is called in an error. */
   readonly name: string;
-  /** Its path below the checkout, and its arguments. */
   readonly args: readonly string[];
-  /** Its whole environment. */
   readonly env: NodeJS.ProcessEnv;
   /** The program is ready once this URL answers 200. */
   readonly readyUrl: string;
-  /** Limit of an ordered stop. */
   readonly stopTimeoutMs: number;
   readonly onLine?: ((line: string) => void) | undefined;
-  /** A folder that is removed with the program where this process ends before it could do so. */
+  /** A folder to remove with the program if this process is killed. */
   readonly removeDirWhenOrphaned?: string | undefined;
 }
 
 /**
- * Runs a program in a process of its own, which ends with this one. Does not wait until it is
- * ready.
+ * Runs a program as a process that ends with this one. Does not wait until it is ready.
  */
 export function runProgram(options: Omit<ProgramOptions, 'name' | 'readyUrl'>): Promise<ServerProcess> {
   const { args, stopTimeoutMs, ...rest } = options;
@@ -59,7 +52,6 @@ export async function startProgram(options: ProgramOptions): Promise<ServerProce
   throw new StartError(`${options.name} did not start: ${reason}`, { detail: lines });
 }
 
-/** Whether a URL answers 200. */
 export async function answers(url: string): Promise<boolean> {
   try {
     const response = await fetch(url, { signal: AbortSignal.timeout(PROBE_TIMEOUT_MS) });

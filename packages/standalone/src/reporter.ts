@@ -2,7 +2,6 @@ import pc from 'picocolors';
 
 const CLEAR_LINE = '\r\u001B[2K';
 
-/** Reports to the user what the launcher does. */
 export interface Reporter {
   /**
    * Reports the begin, the end and the duration of some work.

@@ -52,7 +52,7 @@ it.each<[string, (env: NodeJS.ProcessEnv) => unknown, NodeJS.ProcessEnv]>([
 it.each([
   ['gateway', [], gateway],
   ['files', ['avatar-worker'], avatarWorker],
-])('the process %s ends without settings, and names all that it needs', (name, args, required) => {
+])('the process %s ends without settings, and names all that it needs', { timeout: 60_000 }, (name, args, required) => {
   const { status, stdout, stderr } = run(name, args, { METRICS_PORT: '9464', SERVICE_TLS_CERT_FILE: '/nowhere' });
   const [first, ...problems] = stderr.trimEnd().split('\n');
   expect({ status, stdout, first }).toEqual({ status: 1, stdout: '', first: 'Wrong settings:' });
@@ -60,8 +60,8 @@ it.each([
   expect(namesIn(problems)).toEqual([...Object.keys(required), ...beside].toSorted());
 });
 
-it('a process ends where Redis rejects it, and says so without the password', async () => {
-  const url = Object.assign(new URL((await testRedis()).url), { username: 'nobody', password: 'swordfish' });
+it('a process ends where Redis rejects it, and says so without the password', { timeout: 60_000 }, async () => {
+  const url = Object.assign(new URL((await testRedis()).url), { username: 'stranger', password: 'swordfish' });
   const ports = { HOST: '127.0.0.1', PORT: '0', GRPC_PORT: '0', REALTIME_PORT: '0' };
   const { status, stdout } = run('realtime', [], { ...common, APPS_URL, ...ports, REDIS_URL: url.href });
   expect(status).toBe(1);
@@ -69,12 +69,12 @@ it('a process ends where Redis rejects it, and says so without the password', as
   expect(stdout).not.toContain('swordfish');
 });
 
-it('a migration needs its database, and no secret of the service', () => {
+it('a migration needs its database, and no secret of the service', { timeout: 60_000 }, () => {
   const result = run('identity', ['migrate'], { REDIS_URL: 'swordfish', METRICS_PORT: 'swordfish' });
   expect(result).toEqual({ status: 1, stdout: '', stderr: 'Wrong settings:\n  DATABASE_URL is required\n' });
 });
 
-it('a service lists its commands, and starts nothing with wrong arguments', () => {
+it('a service lists its commands, and starts nothing with wrong arguments', { timeout: 60_000 }, () => {
   const { status, stdout, stderr } = run('files', ['--help']);
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   expect(stdout.split('\n').flatMap((line) => /^ {2}([a-z-]+) {2}/.exec(line)?.[1] ?? [])).toEqual([
@@ -83,5 +83,4 @@ it('a service lists its commands, and starts nothing with wrong arguments', () =
     'migrate',
   ]);
   expect(run('files', ['migrat'])).toMatchObject({ status: 2, stderr: expect.stringMatching(/^Unknown command migrat\. /) });
-  expect(run('files', ['migrate', '--dry-run'])).toMatchObject({ status: 2, stderr: 'migrate takes no arguments.\n' });
 });

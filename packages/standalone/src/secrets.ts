@@ -9,7 +9,6 @@ import { z } from 'zod';
 import { hasAccounts } from './external-servers.ts';
 import type { LauncherSettings } from './settings.ts';
 
-/** The secrets of the services. */
 export interface Secrets {
   readonly secretKey: string;
   /** The credentials between services: one or two, separated by a comma. */
@@ -18,7 +17,6 @@ export interface Secrets {
 
 const storedSecrets = z.object({ secretKey: secretSetting.optional(), serviceCredential: secretSetting.optional() });
 
-/** Secrets as the data folder stores them. */
 type StoredSecrets = z.output<typeof storedSecrets>;
 
 /**

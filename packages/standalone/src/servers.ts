@@ -15,10 +15,8 @@ const DATABASE_SERVICES = ['identity', 'apps', 'files'] as const;
 /** A downloaded Redis is stored with the other dependencies. */
 const CACHE_DIR = `${ROOT}node_modules/.cache/latchkey`;
 
-/** The services that have a database. */
 export type DatabaseService = (typeof DATABASE_SERVICES)[number];
 
-/** The PostgreSQL and the Redis that the services use, embedded or given. */
 export interface Servers {
   readonly databaseUrls: Readonly<Record<DatabaseService, string>>;
   readonly redisUrl: string;
@@ -66,11 +64,9 @@ async function chooseCacheDir(dataDir: string): Promise<string> {
 
 interface ServerKind<T> {
   readonly name: string;
-  /** The URL of a server that is used instead, from this setting. */
   readonly given: string | undefined;
   readonly setting: string;
   readonly check: (url: string) => Promise<void>;
-  /** The folder of its data. */
   readonly folder: () => Promise<string>;
   readonly start: (previous: T | undefined, onLog: (line: string) => void) => Promise<T>;
 }

@@ -14,7 +14,7 @@ import { readTelemetryConfig } from '@latchkey/kit/telemetry/telemetry';
 import { readRealtimeConfig, readRealtimeProcessConfig } from '@latchkey/realtime/config';
 import { z } from 'zod';
 
-/** `standalone`: all services in this process. `deployed`: each in a process of its own. */
+/** `standalone`: all services in this process. `deployed`: each as a process. */
 export type Shape = 'standalone' | 'deployed';
 
 /** The launcher's own settings; all others are for the services. */
@@ -32,7 +32,6 @@ const launcherSettings = z.object({
 });
 
 export type LauncherSettings = z.output<typeof launcherSettings> & {
-  /** Whether everyone may create an account. */
   readonly signUpOpen: boolean;
   /** How long an ordered stop waits for uploads at most. */
   readonly uploadDeadlineMs: number;
@@ -40,7 +39,7 @@ export type LauncherSettings = z.output<typeof launcherSettings> & {
   readonly drainMs: number;
 };
 
-/** Stands for what the launcher provides later. */
+/** Placeholders for what the launcher provides later. */
 const PROVIDED = {
   DATABASE_URL: 'postgresql://provided',
   REDIS_URL: 'redis://provided',
@@ -48,7 +47,7 @@ const PROVIDED = {
   OBJECTS_DIR: 'provided',
 };
 
-/** Stands for what the launcher gives services in processes of their own. */
+/** Placeholders for what the launcher gives to the processes of services. */
 const PROVIDED_TO_PROCESSES = {
   SERVICE_CREDENTIALS: 'provided'.repeat(8),
   GRPC_PORT: '0',

@@ -2,24 +2,20 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { DiskFullError, isDiskFull } from '@latchkey/embedded/disk-full';
 import type { ProcessExit } from '@latchkey/embedded/server-process';
 
-/** A process that can be kept running. */
 export interface Supervisable {
   readonly pid: number;
   readonly exited: Promise<ProcessExit>;
   stop(): Promise<void>;
 }
 
-/** A process that is restarted when it ends. */
 export interface Supervised<T extends Supervisable> {
-  /** The process that runs, or ran last. */
   readonly current: T;
   stop(): Promise<void>;
 }
 
 export interface SuperviseOptions<T extends Supervisable> {
-  /** What it is called in messages. */
   name: string;
-  /** Starts it, the first time or in the place of one that ended. */
+  /** Starts it; `previous` is the one that ended. */
   start: (previous: T | undefined) => Promise<T>;
   onRestart: (line: string) => void;
   /** Called after each start that fails because a disk is full. These starts have no limit. */
@@ -43,7 +39,7 @@ export function backoffFor(tries: number, firstMs = BACKOFF_MS): number {
 }
 
 /**
- * Starts a process and keeps it running.
+ * Starts a process, and restarts it when it ends.
  *
  * @throws what the first start threw; later ones count as failures
  */

@@ -15,13 +15,11 @@ const MIB = 1024 * 1024;
 /** A failure that the user can solve: one sentence. */
 export class BackupError extends Error {}
 
-/** What a backup is made of, or restored to. */
 export interface BackupTarget {
   /** The folder of the backup, or its .tar file. */
   readonly path: string;
   readonly dataDir: string;
   readonly objectsDir: string;
-  /** Prints progress on standard error. */
   readonly note: (line: string) => void;
   /** Disposed of when the command ends, however it does. */
   readonly stops: AsyncDisposableStack;

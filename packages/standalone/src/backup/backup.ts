@@ -69,7 +69,6 @@ export async function backUp(target: BackupTarget): Promise<void> {
   note(`Backed up ${dataDir} to ${path}. The backup contains secrets: store it where only you can read it.`);
 }
 
-/** Connects as the only backup of this database. */
 async function connectAlone(url: string, stops: AsyncDisposableStack): Promise<Client> {
   const client = new Client({ connectionString: url, connectionTimeoutMillis: 10_000, query_timeout: 10_000 });
   client.on('error', () => {});
@@ -158,7 +157,6 @@ export async function checkCopy(databaseUrl: string, objectsDir: string, note: (
   }
 }
 
-/** Gives the backup its name, once it is complete and on the disk. */
 async function publish(stage: string, path: string): Promise<void> {
   await syncFolder(stage);
   await chmod(stage, 0o700);

@@ -15,7 +15,6 @@ const schema = z.object({
 
 export type Manifest = z.infer<typeof schema>;
 
-/** Writes the size and the SHA-256 of every file of a backup into it. */
 export async function writeManifest(dir: string, onBytes: OnBytes): Promise<Manifest> {
   const files: Manifest['files'] = {};
   for await (const { path, isFolder } of walkFiles(dir)) {

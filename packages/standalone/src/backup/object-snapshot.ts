@@ -5,21 +5,13 @@ import { unlessMissing } from '@latchkey/embedded/copy-files';
 
 const PREFIX = 'backup-';
 
-/** A second name for each object on disk: it can be copied also after its deletion. */
-export interface ObjectSnapshot {
-  /** Adds the objects that are new since the last call. */
-  update(): Promise<void>;
-  /** `<owner>/<id>` of each object. */
-  keys(): Iterable<string>;
-  pathOf(key: string): string;
-  remove(): Promise<void>;
-}
+export type ObjectSnapshot = Awaited<ReturnType<typeof createObjectSnapshot>>;
 
 /**
- * Creates an empty snapshot beside the objects, where hard links are possible, and removes
- * earlier ones.
+ * Creates an empty snapshot beside the objects, where hard links are possible, and removes earlier
+ * ones. A snapshot is a second name for each object, which can be copied also after its deletion.
  */
-export async function createObjectSnapshot(objectsDir: string): Promise<ObjectSnapshot> {
+export async function createObjectSnapshot(objectsDir: string) {
   // An application's folder is removed with its last object.
   const list = async (...names: string[]) => (await unlessMissing(readdir(join(objectsDir, ...names)))) ?? [];
   for (const name of (await list()).filter((name) => name.startsWith(PREFIX))) {
@@ -36,6 +28,7 @@ export async function createObjectSnapshot(objectsDir: string): Promise<ObjectSn
     keys.add(key);
   };
   return {
+    /** Adds the objects that are new since the last call. */
     async update() {
       for (const owner of await list('objects')) {
         for (const id of await list('objects', owner)) {
@@ -43,8 +36,9 @@ export async function createObjectSnapshot(objectsDir: string): Promise<ObjectSn
         }
       }
     },
-    keys: () => keys,
-    pathOf: (key) => join(dir, key),
+    /** `<owner>/<id>` of each object. */
+    keys: (): Iterable<string> => keys,
+    pathOf: (key: string) => join(dir, key),
     remove: () => rm(dir, { recursive: true, force: true }),
   };
 }

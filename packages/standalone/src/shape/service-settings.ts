@@ -5,7 +5,6 @@ export const SERVICES = ['apps', 'identity', 'files', 'gateway', 'realtime'] as 
 
 export type Service = (typeof SERVICES)[number];
 
-/** What the processes of a deployment share. */
 export interface Deployment {
   readonly databaseUrls: Readonly<Record<DatabaseService, string>>;
   readonly redisUrl: string;
@@ -13,7 +12,6 @@ export interface Deployment {
   readonly serviceCredentials: string;
   readonly publicUrl: string;
   readonly objectsDir: string;
-  /** Where services call each other. */
   readonly urls: Readonly<Record<DatabaseService, string>>;
 }
 
