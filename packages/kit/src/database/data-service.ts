@@ -6,11 +6,6 @@ import type { RpcRoute } from '../rpc/route.ts';
 import { checkDatabase, isMissingTable } from './database.ts';
 import { type Migrations, migrate } from './migrate.ts';
 
-export interface BackgroundWork {
-  start(): void;
-  stop(): Promise<void>;
-}
-
 export interface DataServiceParts {
   readonly databaseUrl: string;
   readonly schema: string;
@@ -19,7 +14,7 @@ export interface DataServiceParts {
   readonly logger: Logger;
   readonly routes: readonly RpcRoute[];
   /** Starts once the schema is up to date, stops before {@link close}; all parts concurrently. */
-  readonly background: readonly BackgroundWork[];
+  readonly background: ReadonlyArray<{ start(): void; stop(): Promise<void> }>;
   prepare?(): Promise<void>;
   checkReady?(): Promise<void>;
   /** Closes what requests and background work use: queues, Redis, the database. */

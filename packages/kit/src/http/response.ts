@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { type DomainError, ERROR_KINDS, type ErrorDetail } from '../errors/errors.ts';
+import { type DomainError, ERROR_KINDS } from '../errors/errors.ts';
 
 /** Headers of every response but downloads: no cache may store keys and settings. */
 export const STANDARD_HEADERS = { 'x-content-type-options': 'nosniff', 'cache-control': 'no-store' } as const;
@@ -11,18 +11,11 @@ export function standardHeaders(publicUrl: string | undefined): Readonly<Record<
   return { ...STANDARD_HEADERS, ...(publicUrl?.startsWith('https:') && STRICT_TRANSPORT_SECURITY) };
 }
 
-export interface ErrorEnvelope {
-  readonly success: false;
-  readonly code: string;
-  readonly message: string;
-  readonly details?: readonly ErrorDetail[];
-}
-
 const VALIDATION_MESSAGE = 'Request does not match the schema';
 const DETAILS_MAX = 10;
 
 /** The envelope for a failure. Messages of internal errors have the request id. */
-export function errorEnvelope(err: Pick<DomainError, 'code' | 'message' | 'details'>, requestId: string): ErrorEnvelope {
+export function errorEnvelope(err: Pick<DomainError, 'code' | 'message' | 'details'>, requestId: string): object {
   const { code, details } = err;
   const envelope = { success: false, code, message: publicMessage(err, requestId) } as const;
   return details.length > 0 ? { ...envelope, details: details.slice(0, DETAILS_MAX) } : envelope;

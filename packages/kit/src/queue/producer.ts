@@ -6,14 +6,6 @@ import { activeTracer } from '../telemetry/tracing.ts';
 import { JOB_OPTIONS, ORIGIN_PROPERTY, QUEUE_PREFIX, type QueueJob, spanAttributes } from './job.ts';
 import { watchQueues } from './metrics.ts';
 
-export interface QueueProducerOptions {
-  readonly url: string;
-  readonly name: string;
-  readonly queues: readonly string[];
-  readonly logger: Logger;
-  readonly onReady?: () => void;
-}
-
 export interface QueueProducer {
   connect(): void;
   /**
@@ -30,7 +22,14 @@ export interface QueueProducer {
 /** Most jobs that wait in a queue, which Redis holds in memory. */
 export const WAITING_MAX = 10_000;
 
-export function createQueueProducer({ url, name, queues: names, logger, onReady }: QueueProducerOptions): QueueProducer {
+export function createQueueProducer(options: {
+  readonly url: string;
+  readonly name: string;
+  readonly queues: readonly string[];
+  readonly logger: Logger;
+  readonly onReady?: () => void;
+}): QueueProducer {
+  const { url, name, queues: names, logger, onReady } = options;
   const redis = createFailFastRedis(url, logger, { name, commandTimeoutMs: 1_000, reconnectDelayMsMax: 500 });
   if (onReady) redis.on('ready', onReady);
   const queues = new Map(names.map((queueName) => [queueName, openQueue(queueName, redis)]));

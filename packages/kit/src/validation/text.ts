@@ -3,16 +3,10 @@ export function isStorable(text: string): boolean {
   return text.isWellFormed() && !text.includes('\0');
 }
 
-export function codePointLength(text: string): number {
-  let length = 0;
-  for (const _ of text) length += 1;
-  return length;
-}
-
 /** Whether a trimmed text is storable and has so many code points. */
 export function hasLength(text: string, min: number, max: number): boolean {
   if (text.length > max * 2 || !isStorable(text)) return false;
-  const length = codePointLength(text);
+  const { length } = Array.from(text);
   return length >= min && length <= max;
 }
 
