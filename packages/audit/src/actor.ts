@@ -27,8 +27,8 @@ const SERVICE: Actor = { kind: 'service', credentialId: undefined, address: unde
 
 export const OPERATOR: Origin = { ...SERVICE, kind: 'operator', requestId: undefined };
 
-/** Origin of what a service does by itself. */
-export const BY_ITSELF: Origin = { ...SERVICE, requestId: undefined };
+/** Origin of what a service does without a caller. */
+export const SERVICE_ORIGIN: Origin = { ...SERVICE, requestId: undefined };
 
 /** The value of {@link ACTOR_HEADER}; undefined for a service, which sends none. */
 export function formatActor({ kind, credentialId = '-', address }: Actor): string | undefined {
@@ -36,7 +36,6 @@ export function formatActor({ kind, credentialId = '-', address }: Actor): strin
   return kind === 'service' ? undefined : `${kind} ${credentialId} ${address?.replace(/%.*/s, '') || '-'}`;
 }
 
-/** The kinds that callers may name: operators work at the database. */
 const ACTOR = /^(api_key|session|anonymous) (\S{1,36}) (\S{1,45})$/;
 
 /** Parses {@link ACTOR_HEADER}. Without a valid value, the actor is a service. */
@@ -55,7 +54,6 @@ export function originFrom(actor: string | null | undefined, requestId: string |
   return { ...parseActor(actor), requestId: REQUEST_ID.test(requestId ?? '') ? (requestId as string) : undefined };
 }
 
-/** The use-case context for a call that may change something. */
 export function actingFor<C extends object>(ctx: C, { requestHeader }: Pick<HandlerContext, 'requestHeader'>): Acting<C> {
   return { ...ctx, origin: originFrom(requestHeader.get(ACTOR_HEADER), requestHeader.get(REQUEST_ID_HEADER)) };
 }

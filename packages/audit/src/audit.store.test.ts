@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { explain, type Statement, statementsOf } from '@latchkey/testkit/statements';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { BY_ITSELF } from './actor.ts';
+import { SERVICE_ORIGIN } from './actor.ts';
 import { recordAuditUpTo } from './record.ts';
 import { deleteOldEntries, replaceSurplus, selectSurplus } from './sweeper.store.ts';
 import { startTestAuditLog, type TestAuditLog } from './testing/audit-table.ts';
@@ -11,7 +11,7 @@ const ENTRIES = 50_000;
 
 let log: TestAuditLog;
 let client: pg.Client;
-/** An account with half of the entries, each tenth of an application, each hundredth of an action. */
+/** An account with half of the entries: a tenth of one application, a hundredth of one action. */
 const [accountId, applicationId] = [randomUUID(), randomUUID()];
 beforeAll(async () => {
   log = await startTestAuditLog();
@@ -46,7 +46,7 @@ it.each<[string, () => Promise<unknown>, RegExp, index: string, rowsMax: number]
   ['deleting old entries', () => deleteOldEntries(log.pool, 30, 100), /delete/, 'audit_entry_age', 100],
   [
     'counting attempts',
-    () => log.db.transaction().execute((tx) => recordAuditUpTo(tx, BY_ITSELF, attempt, 5)),
+    () => log.db.transaction().execute((tx) => recordAuditUpTo(tx, SERVICE_ORIGIN, attempt, 5)),
     /count\(\*\)/,
     'audit_entry_of_action',
     30,

@@ -41,7 +41,6 @@ const SELECT_SURPLUS = {
     limit $2`,
 };
 
-/** Selects where there are more entries than so many a day. */
 export async function selectSurplus(pool: pg.Pool, entriesPerDay: number, limit: number): Promise<Surplus[]> {
   const { rows } = await pool.query<Surplus>({ ...SELECT_SURPLUS, values: [entriesPerDay, limit] });
   return rows;

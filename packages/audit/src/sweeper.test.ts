@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { timestampDate } from '@bufbuild/protobuf/wkt';
 import { createLogger } from '@latchkey/kit/log/logger';
 import { eventually } from '@latchkey/testkit/eventually';
+import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { BATCH_MAX, createAuditSweeper } from './sweeper.ts';
 import { insertEntriesAt, startTestAuditLog, type TestAuditLog } from './testing/audit-table.ts';
@@ -88,4 +90,18 @@ describe('entries of one action, account and day beyond the limit', () => {
     await eventually(async () => expect((await shown(full)).at(-1)?.action).toBe('audit_log.entries_left_out'));
     expect([await shown(accountId), await shown(other)].map(({ length }) => length)).toEqual([PER_DAY * 3, PER_DAY]);
   });
+});
+
+it('ends between two batches when it stops', async () => {
+  let batches = 0;
+  const query = async () => {
+    batches += 1;
+    await nextTurn();
+    return { rowCount: BATCH_MAX };
+  };
+  const logger = createLogger('shop', 'silent');
+  const sweeper = createAuditSweeper({ pool: { query } as unknown as pg.Pool, retentionDays: 90, logger });
+  sweeper.start();
+  await eventually(() => batches > 2);
+  await sweeper.stop();
 });

@@ -18,8 +18,8 @@ export interface TestAuthority {
   /** Its own certificate, in PEM. */
   readonly ca: string;
   /**
-   * A certificate for `localhost` and 127.0.0.1, and its key. Valid for an hour before and after now
-   * and for servers and clients unless set; purposes are object identifiers.
+   * A certificate for `localhost` and 127.0.0.1, and its key. Valid for an hour both ways, for
+   * servers and clients, unless set; purposes are object identifiers.
    */
   issue(options?: { endsInMs?: number; beginsInMs?: number; purposes?: readonly string[] }): Promise<TestCertificate>;
   /** An authority that this one has signed. */

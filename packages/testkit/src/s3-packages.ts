@@ -10,7 +10,7 @@ const run = promisify(execFile);
 const PACKAGE = 'python3-swift';
 const COMMAND_TIMEOUT_MS = 30_000;
 
-/** Finds Swift, or downloads and unpacks it, but installs nothing. Throws without apt or network. */
+/** Finds Swift, or downloads and unpacks it, and installs nothing. Throws without apt. */
 export async function findSwift(cacheDir: string): Promise<{ python: string; env: NodeJS.ProcessEnv }> {
   const root = join(cacheDir, 'swift');
   if (!(await isUsable(root))) await download(cacheDir, root);

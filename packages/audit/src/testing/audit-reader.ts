@@ -18,18 +18,18 @@ export interface ShownEntry {
   readonly changes: any;
 }
 
-/** A session that calls are made on behalf of, and the headers that say so. */
-export const SOMEBODY = {
+/** A session that calls are made for, and the id of their request. */
+export const CALLER = {
   credentialId: '01900000-0000-7000-8000-00000000cafe',
   address: '203.0.113.7',
-  requestId: 'request-of-somebody',
+  requestId: 'request-of-caller',
 };
 
-/** Options of a call that is made on behalf of {@link SOMEBODY}. */
-export const FOR_SOMEBODY = {
+/** Options of a call that is made on behalf of {@link CALLER}. */
+export const AS_CALLER = {
   headers: {
-    [ACTOR_HEADER]: `session ${SOMEBODY.credentialId} ${SOMEBODY.address}`,
-    [REQUEST_ID_HEADER]: SOMEBODY.requestId,
+    [ACTOR_HEADER]: `session ${CALLER.credentialId} ${CALLER.address}`,
+    [REQUEST_ID_HEADER]: CALLER.requestId,
   },
 };
 

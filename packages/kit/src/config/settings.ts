@@ -10,7 +10,6 @@ export class ConfigError extends Error {
   }
 }
 
-/** The names of all settings that this process has read, set or not. */
 export const settingNames = new Set<string>();
 
 /**
@@ -46,7 +45,6 @@ export function readTogether<T extends readonly unknown[]>(...readers: { [K in k
   return read as unknown as T;
 }
 
-/** A whole number written in decimal, within bounds. */
 export function integerSetting(min: number, max: number) {
   const message = `must be a whole number from ${min} to ${max}`;
   return z

@@ -2,7 +2,7 @@ import { createEmptyTestDatabase } from '@latchkey/testkit/database';
 import { eventually } from '@latchkey/testkit/eventually';
 import { startTcpProxy } from '@latchkey/testkit/tcp-proxy';
 import { type Kysely, sql } from 'kysely';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { memoryLogger } from '../testing/memory-logger.ts';
 import { createDataService } from './data-service.ts';
 import { createDatabase } from './database.ts';
@@ -41,7 +41,7 @@ async function open({ migrations = NEW }: { migrations?: Migrations } = {}) {
     await proxy.close();
     await database.drop();
   });
-  return { url: database.url, proxy, service, events, messages: () => lines.map(({ msg }) => msg) };
+  return { url: database.url, proxy, pool, service, events, messages: () => lines.map(({ msg }) => msg) };
 }
 
 describe('a service with a database', () => {
@@ -55,13 +55,15 @@ describe('a service with a database', () => {
   });
 
   it('is ready, and starts its background work, once another process has migrated its schema, through an outage', async () => {
-    const { url, proxy, service, events, messages } = await open();
+    const { url, proxy, pool, service, events, messages } = await open();
     await migrate(url, 'shop', OLD);
     await service.start();
     await expect(service.checkReady()).rejects.toThrow('not up to date');
     expect([events, messages()]).toEqual([['prepare'], [WAITS]]);
     await proxy.cut();
     await expect(service.checkReady()).rejects.toMatchObject({ reason: 'dependency_unavailable' });
+    const query = vi.spyOn(pool, 'query');
+    await eventually(() => query.mock.calls.length > 0);
     await migrate(url, 'shop', NEW);
     await proxy.restore();
     await eventually(() => expect(events).toEqual(['prepare', 'start']));

@@ -1,19 +1,21 @@
 import { connect } from 'node:net';
-import { createEmptyTestDatabase } from '@latchkey/testkit/database';
+import { createEmptyTestDatabase, type TestDatabase } from '@latchkey/testkit/database';
 import { eventually } from '@latchkey/testkit/eventually';
 import { startTcpProxy } from '@latchkey/testkit/tcp-proxy';
-import { expect, it, onTestFinished } from 'vitest';
+import { beforeAll, expect, it, onTestFinished } from 'vitest';
 import { memoryLogger } from '../testing/memory-logger.ts';
 import { startTcpServer } from '../testing/servers.ts';
 import { waitForDatabase } from './database-wait.ts';
 
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createEmptyTestDatabase();
+  return () => database.drop();
+});
+
 async function open() {
-  const database = await createEmptyTestDatabase();
   const proxy = await startTcpProxy(database.url);
-  onTestFinished(async () => {
-    await proxy.close();
-    await database.drop();
-  });
+  onTestFinished(() => proxy.close());
   const { logger, lines } = memoryLogger();
   const wait = (url = proxy.url, options: { waitMsMax?: number; signal?: AbortSignal } = {}) =>
     waitForDatabase(url, { logger, ...options });

@@ -18,7 +18,7 @@ const QUERY_TIMEOUT_MS = 2_500;
 /** Below the query time-out, so that a slow database reports it and the connection stays. */
 const STATEMENT_TIMEOUT_MS = 2_250;
 
-/** Drops the connection when a query times out: the next query would get its response. */
+/** Drops the connection when a query times out: Kysely would return it to the pool. */
 export class BoundedClient extends pg.Client {
   constructor(config?: string | pg.ClientConfig) {
     super(config);

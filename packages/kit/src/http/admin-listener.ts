@@ -13,7 +13,6 @@ export interface AdminListener {
 }
 
 const CONNECTIONS = { total: 100, perNetwork: 20 };
-/** Time for a request, and for its response to be read, in milliseconds. */
 const REQUEST_TIMEOUT_MS = 3_000;
 const SILENCE_TIMEOUT_MS = 10_000;
 const TIMEOUT_CHECK_INTERVAL_MS = 1_000;

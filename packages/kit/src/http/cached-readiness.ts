@@ -32,7 +32,6 @@ export function cachedReadiness(check: ReadinessCheck, logger: Logger): Readines
   };
 }
 
-/** A probe's response: 200 for ready, else 503. */
 export async function probeReadiness(check: ReadinessCheck): Promise<{ statusCode: number; status: string }> {
   return check().then(
     () => ({ statusCode: 200, status: 'ready' }),

@@ -10,7 +10,6 @@ export class ConcurrencyLimit {
     this.max = max;
   }
 
-  /** Uses under way of a key. */
   count(key = ''): number {
     return this.#counts.get(key) ?? 0;
   }
@@ -34,7 +33,6 @@ export class ConcurrencyLimit {
   }
 }
 
-/** Limits of the connections of a server. */
 export interface ConnectionLimits {
   readonly total: number;
   /** Of one network. Trusted proxies are exempt: they connect for many clients. */

@@ -125,8 +125,7 @@ export function isTransferring(socket: Duplex): boolean {
   return transferring.has(socket);
 }
 
-/** Marks a connection while a file travels over it. */
-export async function whileTransferring<T>(socket: Duplex, transfer: () => Promise<T>): Promise<T> {
+export async function runTransfer<T>(socket: Duplex, transfer: () => Promise<T>): Promise<T> {
   transferring.add(socket);
   try {
     return await transfer();

@@ -6,7 +6,6 @@ import type { FastifyInstance } from 'fastify';
 import { closeAfterAnswer, isAnswering, isTransferring } from './connections.ts';
 import { isLingering, lingeringClose } from './lingering-close.ts';
 
-/** Longest time for waiting connections to be accepted once the server stops, in milliseconds. */
 const ACCEPT_MS_MAX = 1_000;
 /** Time for an open connection to bring a request after that, in milliseconds. */
 const LINGER_MS = 250;
@@ -38,7 +37,7 @@ export function lingerOnClose(app: FastifyInstance, open: ReadonlySet<Duplex>, b
     const { server } = app;
     server.closeIdleConnections = () => undefined;
     for (const socket of open) closeAfterAnswer(socket);
-    await noneWaiting(server);
+    await acceptWaiting(server);
     const startedAt = performance.now();
     const sweep = setInterval(() => {
       const elapsedMs = performance.now() - startedAt;
@@ -71,8 +70,8 @@ export function closeIdle(socket: Duplex, lastWords?: string): void {
   else lingeringClose(socket, lastWords, LAST_WORDS_LIMITS);
 }
 
-/** Resolves when no connection waits to be accepted, one each turn: the system would reset it. */
-async function noneWaiting(server: Server): Promise<void> {
+/** Accepts the waiting connections, one each turn: the system would reset them. */
+async function acceptWaiting(server: Server): Promise<void> {
   let accepted = 0;
   const count = () => {
     accepted += 1;

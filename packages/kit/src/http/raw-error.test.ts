@@ -3,10 +3,9 @@ import type { Duplex } from 'node:stream';
 import { eventually } from '@latchkey/testkit/eventually';
 import { describe, expect, it } from 'vitest';
 import { defineErrors } from '../errors/errors.ts';
-import { memoryLogger } from '../testing/memory-logger.ts';
 import { startNodeServer } from '../testing/servers.ts';
 import { trackConnections } from './connections.ts';
-import { coverNodeDefaults, endWithEnvelope, onClientError } from './raw-error.ts';
+import { endWithEnvelope } from './raw-error.ts';
 import { requestIdOf } from './request.ts';
 
 const errors = defineErrors({
@@ -81,28 +80,5 @@ describe('a rejected upgrade', () => {
     expect(() => socket.emit('error', new Error('reset'))).not.toThrow();
     client.socket.resetAndDestroy();
     await eventually(async () => (await connections()) === 0);
-  });
-});
-
-describe('what Node would answer itself', () => {
-  it.each([
-    ['no HTTP', 'garbage\r\n\r\n', 400],
-    ['headers without end', `GET / HTTP/1.1\r\nHost: x\r\nX-A: ${'a'.repeat(20_000)}\r\n\r\n`, 431, 'header'],
-    ['an unknown expectation', 'GET / HTTP/1.1\r\nHost: x\r\nExpect: x\r\n\r\n', 417, 'header.expect'],
-    ['CONNECT', 'CONNECT example.com:443 HTTP/1.1\r\nHost: x\r\n\r\n', 405],
-  ])('has the envelope: %s', async (_what, bytes, status, path = 'request') => {
-    const { logger } = memoryLogger();
-    const nodeServer = await startNodeServer(
-      (_req, res) => void res.end(),
-      (server) => {
-        coverNodeDefaults(server);
-        server.on('clientError', (err, socket) => onClientError(err, socket, logger));
-      },
-    );
-    const received = await exchange(nodeServer, bytes);
-    expect(received).toMatch(new RegExp(`^HTTP/1\\.1 ${status} .*\r\nx-request-id: [0-9a-f-]{36}\r\n`, 's'));
-    const details = [{ path, message: expect.stringMatching(/^must /) }];
-    const envelope = { success: false, code: 'bad_request', message: 'The request is not valid HTTP', details };
-    expect(JSON.parse(received.split('\r\n\r\n')[1] ?? '')).toEqual(envelope);
   });
 });

@@ -9,7 +9,6 @@ import { isLingering, lingeringClose } from './lingering-close.ts';
 import { requestIdOf } from './request.ts';
 import { errorEnvelope, STANDARD_HEADERS } from './response.ts';
 
-/** A request that did not arrive within its time. */
 export const requestTooSlow = (): DomainError =>
   commonErrors.request_malformed().withDetails({ path: 'request', message: 'must arrive within the time limit' });
 
@@ -30,7 +29,6 @@ export interface RawAnswer {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Connections whose last response is decided. */
 const refused = new WeakSet<Duplex>();
 
 /**

@@ -4,7 +4,6 @@ import { type DomainError, ERROR_KINDS, type ErrorDetail } from '../errors/error
 /** Headers of every response but downloads: no cache may store keys and settings. */
 export const STANDARD_HEADERS = { 'x-content-type-options': 'nosniff', 'cache-control': 'no-store' } as const;
 
-/** One year, after which a browser may use plain HTTP again. */
 const STRICT_TRANSPORT_SECURITY = { 'strict-transport-security': 'max-age=31536000' } as const;
 
 /** Headers of every response. With a `publicUrl` of https, browsers must use it (RFC 6797). */
@@ -12,12 +11,10 @@ export function standardHeaders(publicUrl: string | undefined): Readonly<Record<
   return { ...STANDARD_HEADERS, ...(publicUrl?.startsWith('https:') && STRICT_TRANSPORT_SECURITY) };
 }
 
-/** Body of every failure. */
 export interface ErrorEnvelope {
   readonly success: false;
   readonly code: string;
   readonly message: string;
-  /** Which inputs broke which rule, for `VALIDATION_ERROR` and `bad_request`. */
   readonly details?: readonly ErrorDetail[];
 }
 

@@ -4,7 +4,6 @@ import { activeTracer } from '../telemetry/tracing.ts';
 /** The request that a job or a row belongs to, in a form that is stored with it. */
 export interface CallOrigin {
   readonly requestId?: string;
-  /** W3C Trace Context, where the request is traced. */
   readonly traceparent?: string;
 }
 
@@ -15,7 +14,6 @@ export function onBehalfOf<T>(requestId: string, run: () => T): T {
   return requestId === '' ? run() : requestIds.run(requestId, run);
 }
 
-/** Request context for log lines. */
 export function lineFacts(): object | undefined {
   const requestId = requestIds.getStore();
   const trace = activeTracer()?.facts();

@@ -7,7 +7,6 @@ export interface CallQueueLimits {
   /** Calls that wait or run. */
   readonly size: number;
   readonly sizeOfKey: number;
-  /** Longest wait of a call, in milliseconds. */
   readonly waitMs: number;
 }
 

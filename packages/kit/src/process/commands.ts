@@ -1,19 +1,14 @@
-/** A command of a program. */
 export interface Command {
-  /** What it does, in a few words. */
   readonly summary: string;
   /** Whether it parses arguments, and its own `--help`; none are passed unless set. */
   readonly takesArguments?: boolean;
   run(args: readonly string[]): Promise<void>;
 }
 
-/** A program that serves, or runs one of its commands. */
 export interface Program {
   /** How to run it, such as `node services/apps/src/main.ts`. */
   readonly program: string;
-  /** By name, in alphabetical order. */
   readonly commands: Readonly<Record<string, Command>>;
-  /** Runs without a command. */
   serve(): Promise<void>;
 }
 

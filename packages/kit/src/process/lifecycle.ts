@@ -1,13 +1,11 @@
 import type { Logger } from '../log/logger.ts';
 import { releaseUnusedMemory } from './unused-memory.ts';
 
-/** Something that is started once and stopped once. */
 export interface Runnable {
   start(): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** Longest wait for the last log lines to be written, in milliseconds. */
 const FLUSH_TIMEOUT_MS = 500;
 
 /**

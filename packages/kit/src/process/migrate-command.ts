@@ -11,7 +11,6 @@ const settings = z.object({ DATABASE_URL: urlSetting('postgres:', 'postgresql:')
 /** Reads the settings of a migration, which needs no secret. Throws ConfigError. */
 export const readMigrationConfig = (env: NodeJS.ProcessEnv) => readConfig(settings, env);
 
-/** A service's command `migrate`. It waits for a database that is down, as the service does. */
 export function migrateCommand(schema: string, migrations: Migrations): Command {
   return {
     summary: 'brings the schema up to date, and ends',

@@ -9,7 +9,6 @@ const runs = new Counter({
 
 export interface Sweeper {
   start(): void;
-  /** Sweeps as soon as the current sweep, if any, has ended. */
   wake(): void;
   /** Aborts the current sweep, waits for it, and starts no other. */
   stop(): Promise<void>;

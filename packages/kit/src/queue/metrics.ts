@@ -16,7 +16,6 @@ const oldestWaiting = new Gauge({
 /** Jobs with a priority whose ages are read: the oldest is not always the first. */
 const PRIORITIZED_READ_MAX = 100;
 
-/** Exposes the state of queues to scrapes. Returns a function that ends it. */
 export function watchQueues(producer: string, queues: readonly Queue[]): () => void {
   if (!isMeasuring()) return () => undefined;
   const probe = new Probe({ name: `queues of ${producer}`, read: () => Promise.all(queues.map(readState)) });

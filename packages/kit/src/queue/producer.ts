@@ -15,7 +15,6 @@ export interface QueueProducerOptions {
 }
 
 export interface QueueProducer {
-  /** Starts to connect, and retries in the background. */
   connect(): void;
   /**
    * Adds jobs to one of the queues, all or some of them. A waiting job with the same id stays
@@ -25,7 +24,6 @@ export interface QueueProducer {
    * @throws Error within a second when Redis did not take all of them; nothing is sent later
    */
   add(queue: string, jobs: readonly QueueJob[]): Promise<boolean>;
-  /** Closes the connection, whatever state Redis is in. */
   close(): Promise<void>;
 }
 
@@ -77,7 +75,6 @@ function openQueue(queueName: string, connection: Redis): Queue {
   return queue;
 }
 
-/** Adds jobs with the origin of each, whose trace goes on in the worker. */
 async function addTraced(queue: Queue, jobs: readonly QueueJob[]): Promise<void> {
   const attributes = spanAttributes(queue.name, 'send');
   const sent = jobs.map(({ id, name, data, priority, origin = currentOrigin() }) => {

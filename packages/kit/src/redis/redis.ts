@@ -117,7 +117,6 @@ const connections = new Gauge({
 const UNREACHABLE = 'redis is unreachable';
 const REJECTED = 'redis refuses the user or the password of REDIS_URL';
 
-/** Redis' errors for wrong credentials and missing rights. */
 const REJECTION = /^(WRONGPASS|NOAUTH|NOPERM) /;
 
 export type OutageLog = ReturnType<typeof createOutageLog>;

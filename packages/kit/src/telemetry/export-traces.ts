@@ -18,7 +18,6 @@ import { within } from '../process/within.ts';
 import type { TracingConfig } from './settings.ts';
 import { enableTracing } from './tracing.ts';
 
-/** Longest wait for the last spans when the process stops, in milliseconds. */
 const FLUSH_TIMEOUT_MS = 2_000;
 /** An unreachable collector is logged once in so long, in milliseconds. */
 const ERROR_INTERVAL_MS = 60_000;

@@ -4,16 +4,13 @@ import { within } from '../process/within.ts';
 /** Options of a metric. Names begin with `latchkey_` and end in their unit. */
 export interface InstrumentOptions {
   readonly name: string;
-  /** One sentence, which Prometheus shows beside the name. */
   readonly help: string;
   /** Label names. Values come from a small set: never an id, an address or client input. */
   readonly labels?: readonly string[];
 }
 
-/** A value and its label values, in the order of the label names. */
 export type Reading = readonly [value: number, ...labels: string[]];
 
-/** Records values under fixed label values. */
 export type Observe = (value: number) => void;
 
 export interface Exposition {

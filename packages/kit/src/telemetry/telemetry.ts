@@ -6,7 +6,6 @@ import { stopAll } from '../process/lifecycle.ts';
 import { startMeasuring } from './metrics.ts';
 import { type MetricsConfig, readMetricsConfig, readTracingConfig, type TracingConfig } from './settings.ts';
 
-/** What a process measures and traces; nothing unless its settings ask for it. */
 export interface TelemetryConfig {
   readonly metrics: MetricsConfig | undefined;
   readonly tracing: TracingConfig | undefined;

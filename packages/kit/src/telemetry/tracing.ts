@@ -63,7 +63,6 @@ const api = {
     return new ActiveSpan(trace.getTracer('latchkey').startSpan(name, options, from));
   },
 
-  /** Runs a function with a span active: spans that it starts become children. */
   within<T>(span: ActiveSpan, run: () => T): T {
     return context.with(span.context, run);
   },
@@ -73,7 +72,6 @@ const api = {
     return span && formatTraceparent(span);
   },
 
-  /** Ids of the active span for log lines, if the span is exported. */
   facts(): { readonly trace_id: string; readonly span_id: string } | undefined {
     const span = trace.getActiveSpan()?.spanContext();
     if (!span || (span.traceFlags & TraceFlags.SAMPLED) === 0) return undefined;

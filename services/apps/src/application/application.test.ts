@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { timestampDate } from '@bufbuild/protobuf/wkt';
-import { auditReader, FOR_SOMEBODY, SOMEBODY } from '@latchkey/audit/testing/audit-reader';
+import { AS_CALLER, auditReader, CALLER } from '@latchkey/audit/testing/audit-reader';
 import { ApplicationStatus, RuntimeKeyType } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { NOT_FOUND, refusalOf } from '@latchkey/testkit/refusal';
 import { describe, expect, it } from 'vitest';
@@ -177,19 +177,19 @@ describe('a deletion', () => {
 
 describe('the audit log', () => {
   const entriesOf = (accountId: string) => auditReader(apps.service.routes)(accountId);
-  const rotate = (ref: OwnedRef) => apps.client.rotateRuntimeKey({ ...ref, type: 2 }, FOR_SOMEBODY);
+  const rotate = (ref: OwnedRef) => apps.client.rotateRuntimeKey({ ...ref, type: 2 }, AS_CALLER);
 
   it('has every change of an application, by whom and with what', async () => {
     const accountId = randomUUID();
-    const { applicationId } = await apps.client.createApplication({ accountId, name: ' Engine ' }, FOR_SOMEBODY);
+    const { applicationId } = await apps.client.createApplication({ accountId, name: ' Engine ' }, AS_CALLER);
     const ref = { accountId, applicationId };
-    await apps.set(ref, 'version', '2.0', FOR_SOMEBODY);
-    await apps.set(ref, 'user_requires_license', true, FOR_SOMEBODY);
-    await apps.set(ref, 'status', 'paused', FOR_SOMEBODY);
-    await apps.set(ref, 'status', 'online', FOR_SOMEBODY);
-    await apps.client.replaceLicenseLevels({ ...ref, levels: ['Basic', 'Pro'] }, FOR_SOMEBODY);
+    await apps.set(ref, 'version', '2.0', AS_CALLER);
+    await apps.set(ref, 'user_requires_license', true, AS_CALLER);
+    await apps.set(ref, 'status', 'paused', AS_CALLER);
+    await apps.set(ref, 'status', 'online', AS_CALLER);
+    await apps.client.replaceLicenseLevels({ ...ref, levels: ['Basic', 'Pro'] }, AS_CALLER);
     await rotate(ref);
-    await apps.client.deleteApplication(ref, FOR_SOMEBODY);
+    await apps.client.deleteApplication(ref, AS_CALLER);
     const entries = await entriesOf(accountId);
     expect(entries.map(({ action, changes }) => [action, changes])).toEqual([
       ['application.created', { name: 'Engine' }],
@@ -202,18 +202,18 @@ describe('the audit log', () => {
       ['application.deleted', { name: 'Engine' }],
     ]);
     for (const entry of entries)
-      expect(entry).toMatchObject({ actor: 'session', ...SOMEBODY, subject: `application ${applicationId}`, applicationId });
+      expect(entry).toMatchObject({ actor: 'session', ...CALLER, subject: `application ${applicationId}`, applicationId });
   });
 
   it('has nothing of a read, a rejected change, or one to the current value', async () => {
     const ref = await apps.createOwned();
     const before = await entriesOf(ref.accountId);
     expect(before).toMatchObject([{ action: 'application.created', actor: 'service' }]);
-    await apps.client.getApplicationSettings(ref, FOR_SOMEBODY);
-    await apps.set(ref, 'version', ' 1.0 ', FOR_SOMEBODY);
-    await refusalOf(apps.set(ref, 'version', '', FOR_SOMEBODY));
-    await refusalOf(apps.client.replaceLicenseLevels({ ...ref, levels: [] }, FOR_SOMEBODY));
-    await refusalOf(apps.client.createApplication({ ...ref, name: 'short' }, FOR_SOMEBODY));
+    await apps.client.getApplicationSettings(ref, AS_CALLER);
+    await apps.set(ref, 'version', ' 1.0 ', AS_CALLER);
+    await refusalOf(apps.set(ref, 'version', '', AS_CALLER));
+    await refusalOf(apps.client.replaceLicenseLevels({ ...ref, levels: [] }, AS_CALLER));
+    await refusalOf(apps.client.createApplication({ ...ref, name: 'short' }, AS_CALLER));
     expect(await entriesOf(ref.accountId)).toEqual(before);
   });
 

@@ -2,7 +2,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { commonErrors, type DomainError } from '@latchkey/kit/errors/errors';
 import { ChunkedRequest } from '@latchkey/kit/http/chunked-request';
-import { whileTransferring } from '@latchkey/kit/http/connections';
+import { runTransfer } from '@latchkey/kit/http/connections';
 import { endWithEnvelope, type RawAnswer, requestTooSlow } from '@latchkey/kit/http/raw-error';
 import { countHeader, limitBodyTime } from '@latchkey/kit/http/request';
 import type { FastifyInstance } from 'fastify';
@@ -62,7 +62,7 @@ export async function whileBytesCome<T>(req: IncomingMessage, read: () => Promis
   const socket = req.socket as Socket & { readonly server?: Server };
   socket.setTimeout(0);
   try {
-    return await whileTransferring(socket, read);
+    return await runTransfer(socket, read);
   } catch (err) {
     const reason = req instanceof ChunkedRequest ? (req.refusal ?? err) : err;
     throw socket.writable ? reason : commonErrors.request_malformed();

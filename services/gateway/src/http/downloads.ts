@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { networkOf } from '@latchkey/kit/http/client-ip';
-import { whileTransferring } from '@latchkey/kit/http/connections';
+import { runTransfer } from '@latchkey/kit/http/connections';
 import type { Logger } from '@latchkey/kit/log/logger';
 import type { FastifyInstance } from 'fastify';
 import type { FilesDataPath } from '../files-data-path.ts';
@@ -22,7 +22,7 @@ export function registerDownloads(app: FastifyInstance, files: FilesDataPath, lo
         logger.info({ requestId: id }, 'download closed: the client reads too slowly'),
       );
       const network = networkOf(currentRequest()?.clientIp ?? '');
-      await whileTransferring(req.socket, () => files.download(req, reply.raw, id, network));
+      await runTransfer(req.socket, () => files.download(req, reply.raw, id, network));
       reply.hijack();
     },
   });

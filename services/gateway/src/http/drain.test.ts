@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, type Socket } from 'node:net';
-import { trackConnections, whileTransferring } from '@latchkey/kit/http/connections';
+import { runTransfer, trackConnections } from '@latchkey/kit/http/connections';
 import { lingerOnClose } from '@latchkey/kit/http/drain';
 import { eventually } from '@latchkey/testkit/eventually';
 import { openRawClient } from '@latchkey/testkit/raw-client';
@@ -89,7 +89,7 @@ describe('a gateway that stops with DRAIN_SECONDS', () => {
 it('cuts requests under way at last, and those that carry files later', async () => {
   const app = fastify({ http: {} });
   app.get('/rest', () => new Promise(() => undefined));
-  app.get('/file', (request) => whileTransferring(request.raw.socket, () => new Promise(() => undefined)));
+  app.get('/file', (request) => runTransfer(request.raw.socket, () => new Promise(() => undefined)));
   const arrived: string[] = [];
   app.addHook('onRequest', async ({ url }) => void arrived.push(url));
   lingerOnClose(app, trackConnections(app.server), { underWayMsMax: 400, transferMsMax: 1_200 });

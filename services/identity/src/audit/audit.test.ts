@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
-import { auditReader, FOR_SOMEBODY, type ShownEntry, SOMEBODY } from '@latchkey/audit/testing/audit-reader';
+import { AS_CALLER, auditReader, CALLER, type ShownEntry } from '@latchkey/audit/testing/audit-reader';
 import { createDatabase } from '@latchkey/kit/database/database';
 import { createLogger } from '@latchkey/kit/log/logger';
 import { eventually } from '@latchkey/testkit/eventually';
@@ -41,9 +41,9 @@ describe('the audit log records', () => {
     const again = { ...request, previousSessionToken: present(first.session).token };
     const second = await identity.accounts.signIn(again, ANONYMOUS);
     ids.push(await sessionIdOf(identity, present(second.session)));
-    for (let i = 0; i < 2; i += 1) await identity.accounts.signOut({ accountId, sessionId: ids[1] ?? '' }, FOR_SOMEBODY);
+    for (let i = 0; i < 2; i += 1) await identity.accounts.signOut({ accountId, sessionId: ids[1] ?? '' }, AS_CALLER);
     await identity.accounts.signIn(request, ANONYMOUS);
-    for (let i = 0; i < 2; i += 1) await identity.accounts.signOutEverywhere({ accountId }, FOR_SOMEBODY);
+    for (let i = 0; i < 2; i += 1) await identity.accounts.signOutEverywhere({ accountId }, AS_CALLER);
     const entries = await entriesOf(accountId);
     expect(summaries(entries)).toEqual([
       ['account.created', { username: request.username, by: 'sign_up' }],
@@ -54,7 +54,7 @@ describe('the audit log records', () => {
       ['account.signed_out_everywhere', { sessions: 1 }],
     ]);
     const actors = entries.map(({ actor, credentialId }) => `${actor} ${credentialId}`);
-    expect(actors.slice(0, 4)).toEqual([ids[0], ids[1], ids[0], SOMEBODY.credentialId].map((id) => `session ${id}`));
+    expect(actors.slice(0, 4)).toEqual([ids[0], ids[1], ids[0], CALLER.credentialId].map((id) => `session ${id}`));
     const origin = { address: '203.0.113.9', requestId: 'request-of-anybody', subject: `account ${accountId}` };
     expect(entries[0]).toMatchObject(origin);
     expect(JSON.stringify(entries)).not.toContain(request.email);
@@ -64,8 +64,8 @@ describe('the audit log records', () => {
     const guarded = await guardSomeone(identity);
     const [one = '', two = ''] = guarded.recoveryCodes;
     await guarded.signIn(one);
-    await identity.twoFactor.verifyTwoFactorCode({ ...guarded, code: guarded.code() }, FOR_SOMEBODY);
-    await identity.twoFactor.disableTwoFactor({ ...guarded, password: PASSWORD, code: two }, FOR_SOMEBODY);
+    await identity.twoFactor.verifyTwoFactorCode({ ...guarded, code: guarded.code() }, AS_CALLER);
+    await identity.twoFactor.disableTwoFactor({ ...guarded, password: PASSWORD, code: two }, AS_CALLER);
     const entries = await entriesOf(guarded.accountId);
     expect(summaries(entries).slice(1)).toEqual([
       ['account.two_factor_enabled', { endedSessions: 0 }],
@@ -74,7 +74,7 @@ describe('the audit log records', () => {
       ['account.recovery_code_used', {}],
       ['account.two_factor_disabled', { endedSessions: 1 }],
     ]);
-    expect(entries.at(-1)).toMatchObject({ actor: 'session', ...SOMEBODY });
+    expect(entries.at(-1)).toMatchObject({ actor: 'session', ...CALLER });
   });
 
   it('sign-up, sign-in, links and second factors by OpenID Connect', async () => {
@@ -95,7 +95,7 @@ describe('the audit log records', () => {
     if (outcome.case !== 'pending') throw new Error(`The flow ended as ${outcome.case}`);
     const { signedIn } = await identity.oidc.completeOidc({ pending: outcome.value.pending, code }, ANONYMOUS);
     const opened = await sessionIdOf(identity, present(signedIn?.session));
-    await identity.oidc.unlinkOidc({ accountId, issuer: issuer.url, password: PASSWORD, code: unlink }, FOR_SOMEBODY);
+    await identity.oidc.unlinkOidc({ accountId, issuer: issuer.url, password: PASSWORD, code: unlink }, AS_CALLER);
     const entries = (await entriesOf(accountId)).slice(2).filter(({ action }) => action !== 'account.recovery_code_used');
     expect(summaries(entries)).toEqual([
       ['account.oidc_linked', { issuer: issuer.url, subject }],
@@ -103,20 +103,20 @@ describe('the audit log records', () => {
       ['account.oidc_unlinked', { issuer: issuer.url, subjects: [subject], endedSessions: 2 }],
     ]);
     expect(entries[1]).toMatchObject({ actor: 'session', credentialId: opened, address: '203.0.113.9' });
-    expect(entries[2]).toMatchObject({ actor: 'session', ...SOMEBODY });
+    expect(entries[2]).toMatchObject({ actor: 'session', ...CALLER });
   });
 
   it('changes of keys and avatars, once', async () => {
     const accountId = await someAccountId(identity);
-    const { apiKey, plaintextKey } = await identity.apiKeys.createApiKey({ ...OPEN_KEY, accountId }, FOR_SOMEBODY);
+    const { apiKey, plaintextKey } = await identity.apiKeys.createApiKey({ ...OPEN_KEY, accountId }, AS_CALLER);
     const ref = { accountId, apiKeyId: present(apiKey).id };
     const expiresAt = new Date(identity.clock.now().getTime() + 86_400_000);
     const expiry = { case: 'expiresAt' as const, value: timestampFromDate(expiresAt) };
-    await identity.apiKeys.updateApiKey({ ...ref, name: 'Renamed', expiry }, FOR_SOMEBODY);
-    await identity.apiKeys.updateApiKey(ref, FOR_SOMEBODY);
-    for (let i = 0; i < 2; i += 1) await identity.apiKeys.revokeApiKey(ref, FOR_SOMEBODY);
+    await identity.apiKeys.updateApiKey({ ...ref, name: 'Renamed', expiry }, AS_CALLER);
+    await identity.apiKeys.updateApiKey(ref, AS_CALLER);
+    for (let i = 0; i < 2; i += 1) await identity.apiKeys.revokeApiKey(ref, AS_CALLER);
     const avatar = { accountId, avatarId: randomUUID(), uploadedAt: timestampFromDate(identity.clock.now()) };
-    for (let i = 0; i < 2; i += 1) await identity.accounts.setAvatar(avatar, FOR_SOMEBODY);
+    for (let i = 0; i < 2; i += 1) await identity.accounts.setAvatar(avatar, AS_CALLER);
     const entries = (await entriesOf(accountId)).slice(1);
     expect(summaries(entries)).toEqual([
       ['api_key.created', { ...OPEN_KEY, applicationIds: [], expiresAt: null }],
@@ -124,7 +124,7 @@ describe('the audit log records', () => {
       ['api_key.revoked', { name: 'Renamed' }],
       ['account.avatar_changed', { avatarId: avatar.avatarId }],
     ]);
-    for (const entry of entries) expect(entry).toMatchObject({ actor: 'session', ...SOMEBODY });
+    for (const entry of entries) expect(entry).toMatchObject({ actor: 'session', ...CALLER });
     expect(entries[0]?.subject).toBe(`api_key ${ref.apiKeyId}`);
     expect(JSON.stringify(entries)).not.toContain(plaintextKey.slice(-16));
   });
@@ -177,20 +177,20 @@ describe('credential failures', () => {
     const own = await identity.connect({ env: issuer.env(), passwordFailuresMax: 3 });
     const { account } = await signUpSomeone(identity);
     const request = { issuer: 'test', redirectUri: REDIRECT_URI, linkAccountId: account.id };
-    const link = (password: string) => outcomeOf(own.oidc.startOidc({ ...request, password }, FOR_SOMEBODY));
+    const link = (password: string) => outcomeOf(own.oidc.startOidc({ ...request, password }, AS_CALLER));
     expect(await link('')).toBe('password_missing');
     for (let i = 0; i < 5; i += 1) await link(`guess ${i}`);
     await outcomeOf(own.accounts.signIn({ email: account.email, password: 'a guess' }, ANONYMOUS));
     const guarded = await guardSomeone(identity);
-    await outcomeOf(own.twoFactor.verifyTwoFactorCode({ ...guarded, code: guarded.wrongCode() }, FOR_SOMEBODY));
-    await outcomeOf(own.twoFactor.disableTwoFactor({ ...guarded, password: 'a guess', code: 'x' }, FOR_SOMEBODY));
+    await outcomeOf(own.twoFactor.verifyTwoFactorCode({ ...guarded, code: guarded.wrongCode() }, AS_CALLER));
+    await outcomeOf(own.twoFactor.disableTwoFactor({ ...guarded, password: 'a guess', code: 'x' }, AS_CALLER));
     await own.service.stop();
     const entries = await entriesOf(account.id);
     const reasons = [...Array(3).fill('wrong_password'), ...Array(2).fill('too_many_passwords')];
     expect(reasonsOf(entries, 'account.proof_failed')).toEqual(reasons);
     expect(reasonsOf(entries, 'account.sign_in_failed')).toEqual(['wrong_password']);
     expect(reasonsOf(await entriesOf(guarded.accountId), 'account.proof_failed')).toEqual(['wrong_code', 'wrong_password']);
-    expect(entries.find(({ action }) => action === 'account.proof_failed')).toMatchObject({ actor: 'session', ...SOMEBODY });
+    expect(entries.find(({ action }) => action === 'account.proof_failed')).toMatchObject({ actor: 'session', ...CALLER });
   });
 
   it('are bounded and correctly dated while the database is slow', async () => {
@@ -233,7 +233,7 @@ describe('credential failures', () => {
 it('an entry and its change commit together', async () => {
   const { apiKey, accountId } = await createSomeKey(identity);
   const before = await entriesOf(accountId);
-  const revoke = () => identity.apiKeys.revokeApiKey({ accountId, apiKeyId: apiKey.id }, FOR_SOMEBODY);
+  const revoke = () => identity.apiKeys.revokeApiKey({ accountId, apiKeyId: apiKey.id }, AS_CALLER);
   await identity.db.query(
     `create function refuse() returns trigger language plpgsql as $$ begin raise exception 'refused by the test'; end $$`,
   );

@@ -1,4 +1,4 @@
-import { BY_ITSELF } from '@latchkey/audit/actor';
+import { SERVICE_ORIGIN } from '@latchkey/audit/actor';
 import { type AuditEvent, recordAudit } from '@latchkey/audit/record';
 import type { IdentityContext } from '../context.ts';
 import { type DeletedApplication, removeFromLists } from './restriction.store.ts';
@@ -31,7 +31,7 @@ export async function removeFromRestrictions(
   while (!signal?.aborted) {
     const changed = await ctx.db.transaction().execute(async (tx) => {
       const keys = await removeFromLists(tx, application, BATCH_MAX, ctx.clock());
-      await recordAudit(tx, BY_ITSELF, ...keys.map(toEvent));
+      await recordAudit(tx, SERVICE_ORIGIN, ...keys.map(toEvent));
       return keys.length;
     });
     // A partial batch may only mean that another process removes too.

@@ -1,4 +1,4 @@
-import { BY_ITSELF } from '@latchkey/audit/actor';
+import { SERVICE_ORIGIN } from '@latchkey/audit/actor';
 import type { DeletedApplication } from '@latchkey/deletions/follow-deletions';
 import type { FilesContext } from '../../context.ts';
 import { deleteFiles, recordFiles } from '../file/file.store.ts';
@@ -58,7 +58,7 @@ async function deleteBatch({ db }: CleanUpContext, applicationId: string): Promi
       const changes = { displayName, because: 'application.deleted' };
       return { accountId, applicationId, fileId, action: 'file.deleted' as const, changes };
     });
-    await recordFiles(tx, BY_ITSELF, ...events);
+    await recordFiles(tx, SERVICE_ORIGIN, ...events);
     return files.length;
   });
 }

@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { auditReader, FOR_SOMEBODY, type ShownEntry, SOMEBODY } from '@latchkey/audit/testing/audit-reader';
+import { AS_CALLER, auditReader, CALLER, type ShownEntry } from '@latchkey/audit/testing/audit-reader';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { OwnedRef } from '../../testing/fake-apps.ts';
 import { storeFile } from '../../testing/stored-file.ts';
@@ -21,7 +21,7 @@ const told = (entries: readonly ShownEntry[]) => entries.map(({ action, changes 
 
 /** Uploads on behalf of somebody, and answers the file's id. */
 async function uploadFor(ref: OwnedRef, name: string): Promise<string> {
-  const ticket = await uploads.begin(ref, { name }, FOR_SOMEBODY);
+  const ticket = await uploads.begin(ref, { name }, AS_CALLER);
   return (await uploads.send(ticket, BYTES)).id;
 }
 
@@ -29,9 +29,9 @@ describe('the audit log', () => {
   it('records each change of a file: an upload for the actor that began it', async () => {
     const ref = files.createOwned();
     const fileId = await uploadFor(ref, 'release');
-    await files.client.renameFile({ ...ref, fileId, fileName: 'release-2' }, FOR_SOMEBODY);
-    await files.client.renameFile({ ...ref, fileId, fileName: 'release-2' }, FOR_SOMEBODY);
-    await files.client.deleteFile({ ...ref, fileId }, FOR_SOMEBODY);
+    await files.client.renameFile({ ...ref, fileId, fileName: 'release-2' }, AS_CALLER);
+    await files.client.renameFile({ ...ref, fileId, fileName: 'release-2' }, AS_CALLER);
+    await files.client.deleteFile({ ...ref, fileId }, AS_CALLER);
     const entries = await entriesOf(ref.accountId);
     const checksum = createHash('sha256').update(BYTES).digest('hex');
     expect(told(entries)).toEqual([
@@ -39,7 +39,7 @@ describe('the audit log', () => {
       ['file.renamed', { displayName: 'release-2', previous: 'release' }],
       ['file.deleted', { displayName: 'release-2' }],
     ]);
-    const { credentialId, address, requestId } = SOMEBODY;
+    const { credentialId, address, requestId } = CALLER;
     for (const entry of entries) {
       const subject = `file ${fileId}`;
       expect(entry).toMatchObject({ actor: 'session', credentialId, address, subject, applicationId: ref.applicationId });
@@ -52,15 +52,15 @@ describe('the audit log', () => {
     const ref = files.createOwned();
     await uploadFor(ref, 'there');
     const before = await entriesOf(ref.accountId);
-    await files.client.listFiles(ref, FOR_SOMEBODY);
-    const ticket = await uploads.begin(ref, { name: 'empty' }, FOR_SOMEBODY);
+    await files.client.listFiles(ref, AS_CALLER);
+    const ticket = await uploads.begin(ref, { name: 'empty' }, AS_CALLER);
     await expect(uploads.send(ticket, Buffer.alloc(0))).rejects.toThrow();
-    await files.client.abandonUpload({ ticket: await uploads.begin(ref, {}, FOR_SOMEBODY) }, FOR_SOMEBODY);
+    await files.client.abandonUpload({ ticket: await uploads.begin(ref, {}, AS_CALLER) }, AS_CALLER);
     const nothing = { ...ref, fileId: randomUUID() };
     const refused = [
-      uploads.begin(ref, { name: 'there' }, FOR_SOMEBODY),
-      files.client.renameFile({ ...nothing, fileName: 'other' }, FOR_SOMEBODY),
-      files.client.deleteFile(nothing, FOR_SOMEBODY),
+      uploads.begin(ref, { name: 'there' }, AS_CALLER),
+      files.client.renameFile({ ...nothing, fileName: 'other' }, AS_CALLER),
+      files.client.deleteFile(nothing, AS_CALLER),
     ];
     expect((await Promise.allSettled(refused)).map(({ status }) => status)).toEqual(Array(3).fill('rejected'));
     expect(await entriesOf(ref.accountId)).toEqual(before);
@@ -82,12 +82,12 @@ describe('the audit log', () => {
   it('records an entry and its change together or not at all', async () => {
     const ref = files.createOwned();
     const fileId = await storeFile(files, ref, { name: 'kept' });
-    const rename = () => files.client.renameFile({ ...ref, fileId, fileName: 'renamed' }, FOR_SOMEBODY);
+    const rename = () => files.client.renameFile({ ...ref, fileId, fileName: 'renamed' }, AS_CALLER);
     const state = async () => (await files.db.query('select display_name from file where id = $1', [fileId])).rows;
     for (const table of ['file', 'audit_entry']) {
       await whileCommitsFail(table, async () => {
         await expect(rename()).rejects.toThrow();
-        await expect(files.client.deleteFile({ ...ref, fileId }, FOR_SOMEBODY)).rejects.toThrow();
+        await expect(files.client.deleteFile({ ...ref, fileId }, AS_CALLER)).rejects.toThrow();
         await expect(uploadFor(ref, 'never')).rejects.toThrow();
       });
       expect(await entriesOf(ref.accountId)).toEqual([]);

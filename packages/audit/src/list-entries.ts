@@ -1,0 +1,49 @@
+import { timestampMs } from '@bufbuild/protobuf/wkt';
+import { defineErrors } from '@latchkey/kit/errors/errors';
+import { parseId } from '@latchkey/kit/validation/id';
+import type { ListAuditEntriesRequest } from '@latchkey/proto/latchkey/audit/v1/audit_pb';
+import type pg from 'pg';
+import { type EntryRow, type PageStart, selectEntries } from './audit.store.ts';
+
+export type { EntryRow } from './audit.store.ts';
+
+const errors = defineErrors({
+  audit_page_invalid: { kind: 'malformed', message: 'The page of the audit log is not valid' },
+});
+
+const LIMIT_MAX = 100;
+const LIMIT_DEFAULT = 50;
+/** Within the range of PostgreSQL's timestamps. */
+const TIME_MS_MAX = 99_999_999_999_999;
+
+/**
+ * Lists a page of entries, newest first; none for an invalid account, application or action.
+ *
+ * @throws `audit_page_invalid`
+ */
+export async function listEntries(
+  pool: pg.Pool,
+  request: ListAuditEntriesRequest,
+): Promise<{ entries: EntryRow[]; hasMore: boolean }> {
+  if (request.limit < 0 || request.limit > LIMIT_MAX) throw errors.audit_page_invalid();
+  const limit = request.limit || LIMIT_DEFAULT;
+  const before = request.before && parsePageStart(request.before);
+  const accountId = parseId(request.accountId);
+  const value = parseFilter(request.filter);
+  const filter = request.filter.case;
+  if (!accountId || (filter && value === undefined)) return { entries: [], hasMore: false };
+  const rows = await selectEntries(pool, { accountId, filter, value, before, limit: limit + 1 });
+  return { entries: rows.slice(0, limit), hasMore: rows.length > limit };
+}
+
+function parsePageStart({ at, id: text }: NonNullable<ListAuditEntriesRequest['before']>): PageStart {
+  const id = parseId(text);
+  const atMs = at ? timestampMs(at) : Number.NaN;
+  if (!id || !(Math.abs(atMs) <= TIME_MS_MAX)) throw errors.audit_page_invalid();
+  return { at: new Date(atMs), id };
+}
+
+function parseFilter(filter: ListAuditEntriesRequest['filter']): string | undefined {
+  if (filter.case === 'applicationId') return parseId(filter.value);
+  return /^[\w.]{1,64}$/.exec(filter.value ?? '')?.[0];
+}
