@@ -22,7 +22,7 @@ export class ConnectionQuota {
     this.#byApplication = new ConcurrencyLimit(perApplication);
   }
 
-  /** Counts a socket of a network until the returned functions are called; throws over the limit. */
+  /** Counts a socket of a network until the functions are called; throws over the limit. */
   acquire(network: string): Array<() => void> {
     const releaseAny = this.#all.acquire();
     if (!releaseAny) throw errors.node_full({ retryAfterSeconds: RETRY_AFTER_SECONDS });
