@@ -23,7 +23,6 @@ const processConfig = serviceSettings.extend({
 });
 
 export type AppsConfig = z.output<typeof serviceSettings>;
-export type AppsProcessConfig = z.output<typeof processConfig>;
 
 /** Reads the service's settings. Throws ConfigError. */
 export function readAppsConfig(env: NodeJS.ProcessEnv): AppsConfig {
@@ -31,6 +30,6 @@ export function readAppsConfig(env: NodeJS.ProcessEnv): AppsConfig {
 }
 
 /** Reads the settings of the service as a process. Throws ConfigError. */
-export function readAppsProcessConfig(env: NodeJS.ProcessEnv): AppsProcessConfig {
+export function readAppsProcessConfig(env: NodeJS.ProcessEnv): z.output<typeof processConfig> {
   return readProcessConfig(processConfig, env);
 }

@@ -27,7 +27,6 @@ const processConfig = serviceSettings.extend({
 });
 
 export type RealtimeConfig = z.output<typeof serviceSettings>;
-export type RealtimeProcessConfig = z.output<typeof processConfig>;
 
 /** Reads the service's settings. Throws ConfigError. */
 export function readRealtimeConfig(env: NodeJS.ProcessEnv): RealtimeConfig {
@@ -35,6 +34,6 @@ export function readRealtimeConfig(env: NodeJS.ProcessEnv): RealtimeConfig {
 }
 
 /** Reads the settings of the service as a process. Throws ConfigError. */
-export function readRealtimeProcessConfig(env: NodeJS.ProcessEnv): RealtimeProcessConfig {
+export function readRealtimeProcessConfig(env: NodeJS.ProcessEnv): z.output<typeof processConfig> {
   return readProcessConfig(processConfig, env);
 }

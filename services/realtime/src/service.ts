@@ -14,7 +14,6 @@ import { Hubs } from './hub/hubs.ts';
 import { watchSockets } from './live-metrics.ts';
 import { createEndpoint, createWebSocketServer } from './server.ts';
 import { drain, SPREAD_MS_MAX } from './socket/drain.ts';
-import { Heartbeat } from './socket/heartbeat.ts';
 import { ConnectionQuota, RejectionLimit } from './upgrade/connection-quota.ts';
 import { Upgrades } from './upgrade/upgrade.ts';
 
@@ -70,14 +69,12 @@ export function createRealtimeService(config: RealtimeConfig, deps: RealtimeDeps
   });
   const hubs = new Hubs({ apps, channels: fanOut, logger });
   const reconciling = createSweeper({ intervalMs: reconcileMs, logger, sweeps: [() => hubs.reconcileAll()] });
-  const heartbeat = new Heartbeat();
   const trust = trustProxies(config.TRUSTED_PROXIES);
   let isStopping = false;
   const upgrades = new Upgrades({
     webSockets: createWebSocketServer(),
     apps,
     hubs,
-    heartbeat,
     quota: new ConnectionQuota({ total, perNetwork, perApplication: socketsPerApplication }),
     rejections: new RejectionLimit(rejectionsPerMinute),
     trust,
@@ -103,7 +100,6 @@ export function createRealtimeService(config: RealtimeConfig, deps: RealtimeDeps
       endpoint.listen({ host, port: configuredPort, backlog: BACKLOG });
       await once(endpoint, 'listening');
       reconciling.start();
-      heartbeat.start();
     },
     async stop() {
       isStopping = true;
@@ -111,7 +107,6 @@ export function createRealtimeService(config: RealtimeConfig, deps: RealtimeDeps
       await stopAll(
         () => drain(() => hubs.sockets()),
         () => endpoint.closeAllConnections(),
-        () => heartbeat.stop(),
         () => reconciling.stop(),
         () => fanOut.stop(),
         unwatch,

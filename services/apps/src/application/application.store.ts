@@ -13,7 +13,6 @@ const CHANGEABLE = ['id', 'account_id', 'name', 'recent_rotations', 'last_sequen
 /** An application whose row is locked for a change. */
 export type ApplicationRow = Pick<Selectable<ApplicationTable>, (typeof CHANGEABLE)[number]> & SettingsRow;
 
-/** Adds an application. Columns that are not given have the defaults of the schema. */
 export async function insertApplication(db: Kysely<AppsDatabase>, row: Insertable<ApplicationTable>): Promise<void> {
   await db.insertInto('application').values(row).execute();
 }
@@ -52,13 +51,11 @@ export async function selectApplications(
 /** One parameter for any number of ids: a statement has 65,535 parameters at most. */
 const isOneOf = (ids: readonly string[]) => sql<boolean>`id = any(${ids}::uuid[])`;
 
-/** Which of the ids are applications of the account. */
 export async function selectOwnedIds(db: Kysely<AppsDatabase>, accountId: string, ids: readonly string[]): Promise<string[]> {
   const rows = await db.selectFrom('application').select('id').where('account_id', '=', accountId).where(isOneOf(ids)).execute();
   return rows.map((row) => row.id);
 }
 
-/** Number of the account's applications. */
 export async function countApplications(db: Kysely<AppsDatabase>, accountId: string): Promise<number> {
   const { rows } = await sql<{ count: number }>`
     select count(*)::int as count from application where account_id = ${accountId}`.execute(db);
@@ -85,12 +82,10 @@ export async function lockApplication(
     .executeTakeFirst();
 }
 
-/** Changes columns of an application whose row the transaction has locked. */
 export async function updateApplication(tx: Kysely<AppsDatabase>, id: string, changes: Updateable<ApplicationTable>) {
   await tx.updateTable('application').set(changes).where('id', '=', id).execute();
 }
 
-/** Deletes an application whose row the transaction has locked; its events stay. */
 export async function removeApplication(tx: Kysely<AppsDatabase>, id: string): Promise<void> {
   await tx.deleteFrom('application').where('id', '=', id).execute();
 }
@@ -125,13 +120,11 @@ const SELECT_BY_KEY = {
   httpKey: { name: 'select-by-http-key', text: `${SELECT_KEY_HOLDER} where http_key_hash = $1` },
 } as const;
 
-/** The application whose key of that type has the hash. */
 export async function selectByKeyHash(pool: pg.Pool, type: RuntimeKeyType, hash: Buffer): Promise<KeyHolderRow | undefined> {
   const { rows } = await pool.query<KeyHolderRow>({ ...SELECT_BY_KEY[type], values: [hash] });
   return rows[0];
 }
 
-/** The sealed socket key of the application with the lowest id. */
 export async function selectFirstSealedKey(db: Kysely<AppsDatabase>) {
   return db.selectFrom('application').select(['id', 'socket_key_sealed']).orderBy('id').limit(1).executeTakeFirst();
 }

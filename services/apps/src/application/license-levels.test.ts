@@ -1,6 +1,6 @@
 import { refusalOf } from '@latchkey/testkit/refusal';
 import { describe, expect, it } from 'vitest';
-import { ASTRAL, type OwnedRef, range, SPACES, UNSTORABLE, useTestApps } from '../testing/test-apps.ts';
+import { ASTRAL, type OwnedRef, SPACES, UNSTORABLE, useTestApps } from '../testing/test-apps.ts';
 
 const apps = useTestApps();
 
@@ -21,13 +21,6 @@ describe('license levels', () => {
     );
     expect(await levelsOf(ref)).toEqual(levels);
     expect(await levelsOf(other)).toEqual(['other']);
-  });
-
-  it('are one whole set if several are given concurrently', async () => {
-    const ref = await apps.createOwned();
-    const sets = range(1, 12).map((i) => [`${i} a`, `${i} b`]);
-    await Promise.all(sets.map((levels) => replace(ref, levels)));
-    expect(sets).toContainEqual(await levelsOf(ref));
   });
 
   it.each<[string, string[]]>([

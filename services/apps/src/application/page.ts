@@ -19,7 +19,7 @@ export function parsePage(pageSize: number, token: string) {
   return {
     size,
     after: token === '' ? undefined : parseToken(token),
-    /** Cuts rows, of which one more than `size` was read, to the page, with the next one's token. */
+    /** Cuts rows, of which one more than `size` was read; returns the next page's token. */
     cut<Row>(rows: readonly Row[], startOf: (row: Row) => PageStart): { shown: readonly Row[]; nextPageToken: string } {
       const shown = rows.slice(0, size);
       const last = shown.at(-1);

@@ -3,7 +3,6 @@ import type pg from 'pg';
 import type { PageStart } from '../application/page.ts';
 import type { ApplicationEventTable, ApplicationTable, AppsDatabase } from '../db/schema.ts';
 
-/** Adds a row to the event log. */
 export async function insertEvent(db: Kysely<AppsDatabase>, row: Insertable<ApplicationEventTable>): Promise<void> {
   await db.insertInto('application_event').values(row).execute();
 }
@@ -46,7 +45,7 @@ const SELECT_LIVE_STATES = {
   text: 'select id, last_sequence, socket_key_hash from application where id = any($1::uuid[])',
 };
 
-/** What shows whether live clients are up to date, of those applications that exist, in no order. */
+/** What shows whether live clients are up to date, of the applications that exist. */
 export async function selectLiveStates(pool: pg.Pool, ids: readonly string[]) {
   const { rows } = await pool.query<Pick<Selectable<ApplicationTable>, 'id' | 'last_sequence' | 'socket_key_hash'>>({
     ...SELECT_LIVE_STATES,

@@ -4,7 +4,7 @@ import type { ApplicationEventTable, AppsDatabase } from '../db/schema.ts';
 /** An event to deliver. */
 export type EventRow = Omit<Selectable<ApplicationEventTable>, 'delivered_at'>;
 
-/** The oldest undelivered events that no other relay has locked, locked until the transaction ends. */
+/** Locks the oldest undelivered events that no other relay has locked. */
 export async function lockUndelivered(tx: Kysely<AppsDatabase>, limit: number): Promise<EventRow[]> {
   return tx
     .selectFrom('application_event')
@@ -29,7 +29,6 @@ export async function selectBacklog(db: Kysely<AppsDatabase>): Promise<{ count: 
   return rows[0] ?? { count: 0, oldestSeconds: 0 };
 }
 
-/** Marks events as delivered. */
 export async function markDelivered(tx: Kysely<AppsDatabase>, ids: readonly string[], now: Date): Promise<void> {
   await tx.updateTable('application_event').set({ delivered_at: now }).where(sql<boolean>`id = any(${ids}::uuid[])`).execute();
 }

@@ -10,11 +10,11 @@ import { type EventRow, lockUndelivered, markDelivered, selectBacklog } from './
 /** The queues of events: the one that live clients wait for first. */
 export const QUEUES = ['realtime', 'files', 'identity'];
 
-/** The event that every queue gets, since files and identity clean up after it. Others go to `realtime` only. */
+/** The event that every queue gets, since files and identity clean up after it. */
 const CLEAN_UP_TYPE = 'deleted';
 
-/** Events delivered in one transaction at most. */
-export const BATCH_MAX = 100;
+/** Most events of one transaction. */
+const BATCH_MAX = 100;
 
 /** How often the log is polled for events of processes that have died, in milliseconds. */
 const POLL_INTERVAL_MS = 1_000;

@@ -1,7 +1,7 @@
 import { type Kysely, sql } from 'kysely';
 import type { AppsDatabase } from '../db/schema.ts';
 
-/** Any number that nothing else locks: one process deletes at a time, so that no reader sees a gap. */
+/** Any free number: one process deletes at a time, so that no reader sees a gap. */
 const RETENTION_LOCK = 6_110_240;
 
 /**

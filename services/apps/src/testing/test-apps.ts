@@ -36,7 +36,7 @@ export interface AppsInstance {
   readonly client: Client<typeof ApplicationService>;
 }
 
-/** Required settings. No Redis listens there: an instance that is not started delivers no events. */
+/** Required settings. No Redis listens there: only a started instance needs one. */
 const REQUIRED = { REDIS_URL: 'redis://127.0.0.1:1', SECRET_KEY: 'test-secret-key-of-32-characters!' };
 
 function createInstance(url: string, { env, ...overrides }: InstanceOptions = {}): AppsInstance {

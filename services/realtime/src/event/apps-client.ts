@@ -38,7 +38,7 @@ export function createAppsClient(transport: Transport) {
       const version = settings?.version ?? '';
       return { applicationId, name, status, version, lastSequence: Number(lastSequence), keyFingerprint };
     },
-    /** Up to {@link PAGE_EVENTS} events after a sequence; they begin later where the log was trimmed. */
+    /** A page of events after a sequence; they begin later where the log was trimmed. */
     async listFrames(applicationId: string, afterSequence: number, requestId?: string): Promise<Frame[]> {
       const request = { applicationId, afterSequence: BigInt(afterSequence), pageSize: PAGE_EVENTS };
       const { events } = await client.listApplicationEvents(request, callFor(requestId));

@@ -37,9 +37,17 @@ export const FRAMES_MAX = 100;
 const FRAME_WINDOW_MS = 10_000;
 /** Time to send the close frame to a client that sends too much. */
 const FLOOD_CLOSE_MS = 1_000;
+/** Interval of pings. */
+const PING_INTERVAL_MS = 30_000;
 const PING_TOKEN_BYTES = 8;
 /** Pings that may go unanswered. */
 const PINGS_MISSED_MAX = 2;
+
+/**
+ * Without a listener, an error would end the process. A function made for each connection would
+ * keep its request in memory.
+ */
+export const ignoreError = () => undefined;
 
 /** One client's connection, with its position in the events of its application. */
 export class LiveSocket {
@@ -58,6 +66,7 @@ export class LiveSocket {
   #pingToken: Buffer | undefined;
   #isReading = false;
   #blockedTimer: NodeJS.Timeout | undefined;
+  #pingTimer: NodeJS.Timeout;
 
   constructor(options: LiveSocketOptions) {
     this.#ws = options.ws;
@@ -67,6 +76,11 @@ export class LiveSocket {
     this.keyFingerprint = options.keyFingerprint;
     this.verifiedAt = options.verifiedAt;
     this.#position = options.position;
+    // Begins at a random time, so that sockets that open together are not pinged together.
+    this.#pingTimer = setTimeout(() => {
+      this.#ping();
+      this.#pingTimer = setInterval(() => this.#ping(), PING_INTERVAL_MS);
+    }, Math.random() * PING_INTERVAL_MS);
     this.#listen();
   }
 
@@ -98,22 +112,19 @@ export class LiveSocket {
     this.#ws.terminate();
   }
 
+  /** Calls back with the close code once the connection is gone. */
+  onGone(callback: (code: number) => void): void {
+    this.#ws.once('close', callback);
+  }
+
   /** Pings the client; cuts it off after two pings without a pong. */
-  ping(): void {
+  #ping(): void {
     if (this.#pingsMissed >= PINGS_MISSED_MAX) this.cut();
     this.#pingsMissed += 1;
     if (this.#ws.readyState !== this.#ws.OPEN) return;
     this.#pingToken = randomBytes(PING_TOKEN_BYTES);
     this.#ws.ping(this.#pingToken);
     this.#blockWhereFull();
-  }
-
-  /** Calls back with the close code once the connection is gone. */
-  onGone(callback: (code: number) => void): void {
-    this.#ws.once('close', (code) => {
-      clearTimeout(this.#blockedTimer);
-      callback(code);
-    });
   }
 
   #canSend(): boolean {
@@ -169,8 +180,11 @@ export class LiveSocket {
 
   #listen(): void {
     const ws = this.#ws;
-    // The library closes the connection itself; without a listener, an error would end the process.
-    ws.on('error', () => undefined);
+    ws.on('error', ignoreError);
+    ws.on('close', () => {
+      clearTimeout(this.#blockedTimer);
+      clearTimeout(this.#pingTimer);
+    });
     ws.on('message', (_, isBinary) => {
       if (this.#isFlood()) return;
       if (isBinary) this.close(CLOSE.binaryFrame);

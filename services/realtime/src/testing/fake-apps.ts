@@ -79,12 +79,10 @@ export class FakeApps {
     application.socketKey = newKey();
   }
 
-  /** Removes the events up to a sequence from the log. */
   trim(application: FakeApplication, upTo: number): void {
     application.events.splice(0, application.events.findLastIndex(({ sequence }) => sequence <= upTo) + 1);
   }
 
-  /** Makes each call fail from now on. */
   failWith(err: Error | undefined): void {
     this.#failure = err;
   }

@@ -1,3 +1,4 @@
+import { ConcurrencyLimit } from '@latchkey/kit/http/concurrency-limit';
 import { LRUCache } from 'lru-cache';
 import { errors } from '../errors.ts';
 
@@ -11,36 +12,31 @@ const RETRY_AFTER_SECONDS = '10';
 
 /** Limits the sockets of a node, those that are being opened included. */
 export class ConnectionQuota {
-  readonly #limits: QuotaLimits;
-  readonly #byNetwork = new Map<string, number>();
-  readonly #byApplication = new Map<string, number>();
-  #count = 0;
+  readonly #all: ConcurrencyLimit;
+  readonly #byNetwork: ConcurrencyLimit;
+  readonly #byApplication: ConcurrencyLimit;
 
-  constructor(limits: QuotaLimits) {
-    this.#limits = limits;
+  constructor({ total, perNetwork, perApplication }: QuotaLimits) {
+    this.#all = new ConcurrencyLimit(total);
+    this.#byNetwork = new ConcurrencyLimit(perNetwork);
+    this.#byApplication = new ConcurrencyLimit(perApplication);
   }
 
-  /** Counts a socket of a network until the returned function is called; throws over the limit. */
-  acquire(network: string): () => void {
-    const { total, perNetwork } = this.#limits;
-    if (this.#count >= total) throw errors.node_full({ retryAfterSeconds: RETRY_AFTER_SECONDS });
-    if (!increment(this.#byNetwork, network, perNetwork)) {
-      throw errors.too_many_sockets_of_address(describe('sockets-per-address', perNetwork));
-    }
-    this.#count += 1;
-    return () => {
-      this.#count -= 1;
-      decrement(this.#byNetwork, network);
-    };
+  /** Counts a socket of a network until the functions are called; throws over the limit. */
+  acquire(network: string): Array<() => void> {
+    const releaseAny = this.#all.acquire();
+    if (!releaseAny) throw errors.node_full({ retryAfterSeconds: RETRY_AFTER_SECONDS });
+    const release = this.#byNetwork.acquire(network);
+    if (release) return [releaseAny, release];
+    releaseAny();
+    throw errors.too_many_sockets_of_address(describe('sockets-per-address', this.#byNetwork.max));
   }
 
   /** The same for an application, once it is known. */
   acquireFor(applicationId: string): () => void {
-    const { perApplication } = this.#limits;
-    if (!increment(this.#byApplication, applicationId, perApplication)) {
-      throw errors.too_many_sockets_of_application(describe('sockets-per-application', perApplication));
-    }
-    return () => decrement(this.#byApplication, applicationId);
+    const release = this.#byApplication.acquire(applicationId);
+    if (release) return release;
+    throw errors.too_many_sockets_of_application(describe('sockets-per-application', this.#byApplication.max));
   }
 }
 
@@ -73,17 +69,4 @@ export class RejectionLimit {
 
 function describe(policy: string, limit: number) {
   return { policy, limit: String(limit), windowSeconds: '0', remaining: '0', retryAfterSeconds: RETRY_AFTER_SECONDS };
-}
-
-function increment(counts: Map<string, number>, key: string, max: number): boolean {
-  const count = counts.get(key) ?? 0;
-  if (count >= max) return false;
-  counts.set(key, count + 1);
-  return true;
-}
-
-function decrement(counts: Map<string, number>, key: string): void {
-  const count = counts.get(key) ?? 0;
-  if (count > 1) counts.set(key, count - 1);
-  else counts.delete(key);
 }

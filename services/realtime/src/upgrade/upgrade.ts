@@ -15,8 +15,7 @@ import type { AppsClient } from '../event/apps-client.ts';
 import { encodeReady } from '../frame/frame.ts';
 import type { Hubs, Start } from '../hub/hubs.ts';
 import { countClosed, upgradesRejected } from '../live-metrics.ts';
-import type { Heartbeat } from '../socket/heartbeat.ts';
-import { LiveSocket } from '../socket/live-socket.ts';
+import { ignoreError, LiveSocket } from '../socket/live-socket.ts';
 import type { ConnectionQuota, RejectionLimit } from './connection-quota.ts';
 import { KeyVerifier, type VerifiedKey } from './key-verifier.ts';
 import { checkRequest, REALTIME_PATH, readLastEventId, readSocketKey } from './upgrade-request.ts';
@@ -25,7 +24,6 @@ export interface UpgradeOptions {
   readonly webSockets: WebSocketServer;
   readonly apps: AppsClient;
   readonly hubs: Hubs;
-  readonly heartbeat: Heartbeat;
   readonly quota: ConnectionQuota;
   readonly rejections: RejectionLimit;
   readonly trust: ProxyTrust;
@@ -70,8 +68,7 @@ export class Upgrades {
 
   /** A listener for `upgrade`. */
   async handle(req: IncomingMessage, socket: Socket, head: Buffer): Promise<void> {
-    // Without a listener, an error of the connection would end the process.
-    socket.on('error', () => undefined);
+    socket.on('error', ignoreError);
     const network = networkOf(clientIp(req, this.#options.trust));
     const deadline = performance.now() + ADMISSION_MS_MAX;
     const upgrade: Upgrade = { req, socket, head, requestId: requestIdOf(req), network, deadline, releases: [] };
@@ -95,7 +92,7 @@ export class Upgrades {
     checkRequest(req);
     rejections.check(network);
     const key = readSocketKey(req);
-    releases.push(quota.acquire(network));
+    releases.push(...quota.acquire(network));
     const verified = await beforeDeadline(deadline, this.#keys.verify({ key, network, requestId }));
     releases.push(quota.acquireFor(verified.holder.applicationId));
     return verified;
@@ -104,9 +101,9 @@ export class Upgrades {
   #complete(upgrade: Upgrade, verified: VerifiedKey, start: Start): void {
     const { req, socket, head, requestId, releases } = upgrade;
     const { webSockets, isStopping, logger } = this.#options;
-    if (isStopping()) return void this.#reject(upgrade, errors.node_stopping({ retryAfterSeconds: '1' }));
-    if (socket.destroyed) return void release(upgrade);
-    releaseOnClose(socket, releases);
+    if (isStopping()) throw errors.node_stopping({ retryAfterSeconds: '1' });
+    if (socket.destroyed) return void release(releases);
+    socket.once('close', release.bind(undefined, releases));
     try {
       webSockets.handleUpgrade(req, socket, head, (ws) => this.#open(ws, upgrade, verified, start));
     } catch (err) {
@@ -116,14 +113,13 @@ export class Upgrades {
   }
 
   #open(ws: WebSocket, { requestId, socket: connection }: Upgrade, { holder, verifiedAt }: VerifiedKey, start: Start): void {
-    const { hubs, heartbeat, logger } = this.#options;
+    const { hubs, logger } = this.#options;
     const { keyFingerprint, ...snapshot } = holder;
     const { position, resumed, frames } = start;
     const options = { ws, connection, keyFingerprint, verifiedAt, position, requestId };
     const socket = hubs.join(holder, (source) => new LiveSocket({ ...options, source }));
     socket.greet(encodeReady(snapshot, resumed, new Date()));
     socket.start(frames);
-    heartbeat.add(socket);
     const { applicationId } = snapshot;
     logger.info({ requestId, applicationId, resumed }, 'socket opened');
     const openedAt = performance.now();
@@ -135,9 +131,9 @@ export class Upgrades {
   }
 
   #reject(upgrade: Upgrade, cause: unknown): void {
-    const { requestId, network, socket } = upgrade;
+    const { requestId, network, socket, releases } = upgrade;
     const { rejections, logger } = this.#options;
-    release(upgrade);
+    release(releases);
     const err = toRejection(cause);
     if (!NOT_COUNTED.has(err.kind)) rejections.count(network);
     upgradesRejected.add(1, err.reason);
@@ -161,13 +157,8 @@ async function beforeDeadline<T>(deadline: number, promise: Promise<T>): Promise
   }
 }
 
-function release({ releases }: Pick<Upgrade, 'releases'>): void {
+function release(releases: Upgrade['releases']): void {
   for (const give of releases.splice(0)) give();
-}
-
-/** Outside of the class, so that its closure holds nothing else while the connection lives. */
-function releaseOnClose(socket: Socket, releases: Upgrade['releases']): void {
-  socket.once('close', () => release({ releases }));
 }
 
 function toRejection(cause: unknown): DomainError {
