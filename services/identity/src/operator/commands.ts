@@ -5,7 +5,7 @@ import type { Account } from '../account/account.store.ts';
 import { createAccount, findAccount, listAccounts, resetPassword } from '../account/account.ts';
 import { isEmail, isPassword, isUsername } from '../account/account-rules.ts';
 import { findApiKey, revokeApiKey } from '../api-key/api-key.ts';
-import type { ActingContext } from '../audit/actions.ts';
+import type { ActingContext } from '../context.ts';
 import { endAllSessions } from '../session/session.ts';
 import { turnTwoFactorOff } from '../two-factor/two-factor.ts';
 
