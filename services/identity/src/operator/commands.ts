@@ -134,7 +134,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   },
 };
 
-/** Runs a command on the account that its first argument names, and adds the account to its JSON. */
+/** Runs a command on the account that its first argument names, and adds it to the JSON. */
 function onAccount(run: (account: Account, call: CommandCall) => Promise<CommandResult>): Command['run'] {
   return async (call) => {
     const [name = ''] = call.args;
