@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import type { Acting } from '@latchkey/audit/actor';
 import { deriveKey } from '@latchkey/kit/crypto/secrets';
 import { createDatabase } from '@latchkey/kit/database/database';
 import type { Logger } from '@latchkey/kit/log/logger';
@@ -14,6 +15,8 @@ import { createIssuers } from './oidc/issuer.ts';
 export const SCHEMA = 'identity';
 
 export type IdentityContext = ReturnType<typeof openContext>['ctx'];
+/** Context of use cases that change something: it names the actor for the audit log. */
+export type ActingContext = Acting<IdentityContext>;
 
 export interface ContextDeps {
   readonly clock?: () => Date;

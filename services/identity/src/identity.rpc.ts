@@ -7,10 +7,8 @@ import { ApiKeyService, type UpdateApiKeyRequest } from '@latchkey/proto/latchke
 import { AuthenticationService, PrincipalKind } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
 import { OidcService } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
 import { TwoFactorService } from '@latchkey/proto/latchkey/identity/v1/two_factor_pb';
-import type { Account } from './account/account.store.ts';
 import { getAccount, type SignedIn, signUp } from './account/account.ts';
 import { signIn } from './account/sign-in.ts';
-import type { ApiKeyRow } from './api-key/api-key.store.ts';
 import * as keys from './api-key/api-key.ts';
 import type { ApiKeyChange } from './api-key/api-key-rules.ts';
 import { authenticateApiKey, authenticateSession } from './authentication/authentication.ts';
@@ -131,7 +129,7 @@ function toSignedIn({ account, session: { token, csrfToken, expiresAt } }: Signe
   return { account: toAccount(account), session: { token, csrfToken, expiresAt: timestampFromDate(expiresAt) } };
 }
 
-function toAccount({ id, username, email, ...account }: Account) {
+function toAccount({ id, username, email, ...account }: SignedIn['account']) {
   return {
     id,
     username,
@@ -143,7 +141,7 @@ function toAccount({ id, username, email, ...account }: Account) {
   };
 }
 
-function toApiKey({ id, name, scopes, ...key }: ApiKeyRow) {
+function toApiKey({ id, name, scopes, ...key }: keys.ApiKey) {
   return {
     id,
     name,

@@ -1,8 +1,8 @@
 import { isUniqueViolation } from '@latchkey/kit/database/database';
 import { newId, parseId } from '@latchkey/kit/validation/id';
 import type { SignUpRequest } from '@latchkey/proto/latchkey/identity/v1/account_pb';
-import { type ActingContext, asSession, recordAction } from '../audit/actions.ts';
-import type { IdentityContext } from '../context.ts';
+import { asSession, recordAction } from '../audit/actions.ts';
+import type { ActingContext, IdentityContext } from '../context.ts';
 import type { Db } from '../db/schema.ts';
 import { errors } from '../errors.ts';
 import { deleteLinksOf } from '../oidc/oidc-link.store.ts';

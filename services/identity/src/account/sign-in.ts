@@ -1,7 +1,8 @@
 import type { DomainError } from '@latchkey/kit/errors/errors';
 import type { SignInRequest } from '@latchkey/proto/latchkey/identity/v1/account_pb';
-import { type ActingContext, asSession, recordAction } from '../audit/actions.ts';
+import { asSession, recordAction } from '../audit/actions.ts';
 import { recordFailures } from '../audit/credential-failures.ts';
+import type { ActingContext } from '../context.ts';
 import type { Db } from '../db/schema.ts';
 import { errors } from '../errors.ts';
 import { endPreviousSession, type OpenedSession, openSession } from '../session/session.ts';

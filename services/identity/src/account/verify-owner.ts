@@ -1,8 +1,7 @@
 import type { DomainError } from '@latchkey/kit/errors/errors';
 import { parseId } from '@latchkey/kit/validation/id';
-import type { ActingContext } from '../audit/actions.ts';
 import { recordFailures } from '../audit/credential-failures.ts';
-import type { IdentityContext } from '../context.ts';
+import type { ActingContext, IdentityContext } from '../context.ts';
 import type { Db } from '../db/schema.ts';
 import { errors } from '../errors.ts';
 import { lockSession } from '../session/session.store.ts';

@@ -1,8 +1,8 @@
 import { hmac } from '@latchkey/kit/crypto/secrets';
 import { newId, parseId } from '@latchkey/kit/validation/id';
 import { lockAccount } from '../account/account.store.ts';
-import { type ActingContext, recordAction } from '../audit/actions.ts';
-import type { IdentityContext } from '../context.ts';
+import { recordAction } from '../audit/actions.ts';
+import type { ActingContext, IdentityContext } from '../context.ts';
 import type { Db } from '../db/schema.ts';
 import { apiKeyEpoch } from '../epoch/epoch.ts';
 import { errors } from '../errors.ts';
@@ -19,6 +19,7 @@ import {
 import { type ApiKeyChange, type ColumnChanges, checkChange, isActive, parseChange, toAuditChanges } from './api-key-rules.ts';
 import { createApiKeyText } from './api-key-text.ts';
 
+export type ApiKey = ApiKeyRow;
 export type FindOwnedApplications = (accountId: string, applicationIds: readonly string[]) => Promise<readonly string[]>;
 
 /** Keys may name 1,000 applications each; 20 keys fit in a message of 1 MiB. */

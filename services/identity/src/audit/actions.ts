@@ -1,10 +1,6 @@
 import type { Acting } from '@latchkey/audit/actor';
 import { type AuditEvent, type Changes, recordAudit } from '@latchkey/audit/record';
-import type { IdentityContext } from '../context.ts';
 import type { Db } from '../db/schema.ts';
-
-/** Context of use cases that change something: it names the actor for the audit log. */
-export type ActingContext = Acting<IdentityContext>;
 
 export type Action =
   | 'account.created'
@@ -37,7 +33,7 @@ export function actionOn(
 
 /** Writes an action to the audit log, in the transaction of the action. */
 export async function recordAction(
-  { origin }: Pick<ActingContext, 'origin'>,
+  { origin }: Acting<object>,
   tx: Db,
   ...[subject, action, changes]: Parameters<typeof actionOn>
 ): Promise<void> {
@@ -45,7 +41,7 @@ export async function recordAction(
 }
 
 /** The context with a client's actor replaced by its new session. Operators and services stay. */
-export function asSession<C extends Pick<ActingContext, 'origin'>>(ctx: C, sessionId: string): C {
+export function asSession<C extends Acting<object>>(ctx: C, sessionId: string): C {
   const { origin } = ctx;
   if (origin.kind !== 'anonymous' && origin.kind !== 'session') return ctx;
   return { ...ctx, origin: { ...origin, kind: 'session' as const, credentialId: sessionId } };

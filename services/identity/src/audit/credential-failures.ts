@@ -1,11 +1,11 @@
-import type { Origin } from '@latchkey/audit/actor';
+import type { Acting, Origin } from '@latchkey/audit/actor';
 import { recordAuditUpTo } from '@latchkey/audit/record';
 import { DomainError } from '@latchkey/kit/errors/errors';
 import type { Logger } from '@latchkey/kit/log/logger';
 import { sql } from 'kysely';
 import pLimit from 'p-limit';
 import type { Db } from '../db/schema.ts';
-import { type ActingContext, actionOn } from './actions.ts';
+import { actionOn } from './actions.ts';
 
 export interface CredentialFailure {
   readonly accountId: string;
@@ -71,7 +71,7 @@ const FAILURE_REASONS: ReadonlyMap<string, CredentialFailure['reason']> = new Ma
 
 /** Runs `act`, and queues an audit entry where it rejects a password or a code. */
 export async function recordFailures<T>(
-  { credentialFailures, origin }: ActingContext,
+  { credentialFailures, origin }: Acting<{ readonly credentialFailures: ReturnType<typeof createCredentialFailureLog> }>,
   attempt: Pick<CredentialFailure, 'accountId' | 'action'>,
   act: () => Promise<T>,
 ): Promise<T> {

@@ -1,6 +1,7 @@
 import { parseId } from '@latchkey/kit/validation/id';
 import { lockAccount, updateAccount } from '../account/account.store.ts';
-import { type ActingContext, recordAction } from '../audit/actions.ts';
+import { recordAction } from '../audit/actions.ts';
+import type { ActingContext } from '../context.ts';
 import { errors } from '../errors.ts';
 
 /**

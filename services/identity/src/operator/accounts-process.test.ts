@@ -43,7 +43,7 @@ test('a process ends with the result on stdout and code 0, or a sentence on stde
   expect(JSON.parse(failed.stdout)).toEqual({ error: { reason: 'account_not_found', message } });
   const usage = 'There is no such command.\nSee node services/identity/src/main.ts accounts --help\n';
   expect(misused).toEqual({ code: 2, stdout: '', stderr: usage });
-});
+}, 60_000);
 
 test.each([
   [[], 'A command is needed.'],

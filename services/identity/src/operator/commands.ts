@@ -5,7 +5,7 @@ import type { Account } from '../account/account.store.ts';
 import { createAccount, findAccount, listAccounts, resetPassword } from '../account/account.ts';
 import { isEmail, isPassword, isUsername } from '../account/account-rules.ts';
 import { findApiKey, revokeApiKey } from '../api-key/api-key.ts';
-import type { ActingContext } from '../audit/actions.ts';
+import type { ActingContext } from '../context.ts';
 import { endAllSessions } from '../session/session.ts';
 import { turnTwoFactorOff } from '../two-factor/two-factor.ts';
 
@@ -134,7 +134,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   },
 };
 
-/** Runs a command on the account that its first argument names, and adds the account to its JSON. */
+/** Runs a command on the account that its first argument names, and adds it to the JSON. */
 function onAccount(run: (account: Account, call: CommandCall) => Promise<CommandResult>): Command['run'] {
   return async (call) => {
     const [name = ''] = call.args;

@@ -1,7 +1,7 @@
 import type { Transport } from '@connectrpc/connect';
 import { SERVICE_ORIGIN } from '@latchkey/audit/actor';
 import { recordAudit } from '@latchkey/audit/record';
-import { type DeletedApplication, followDeletions } from '@latchkey/deletions/follow-deletions';
+import { type DeletedApplication, type FollowOptions, followDeletions } from '@latchkey/deletions/follow-deletions';
 import { actionOn } from '../audit/actions.ts';
 import type { IdentityContext } from '../context.ts';
 import { removeFromLists, selectListed } from './restriction.store.ts';
@@ -11,10 +11,7 @@ type RestrictionContext = Pick<IdentityContext, 'db' | 'clock' | 'logger'>;
 /** A key of 1,000 applications has as many index entries, and a statement has 2 s. */
 const BATCH_MAX = 50;
 
-export function createDeletionFollower(
-  ctx: RestrictionContext,
-  sources: { readonly redisUrl: string; readonly appsTransport: Transport },
-) {
+export function createDeletionFollower(ctx: RestrictionContext, sources: Pick<FollowOptions, 'redisUrl' | 'appsTransport'>) {
   return followDeletions({
     ...sources,
     service: 'identity',

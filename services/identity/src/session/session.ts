@@ -1,8 +1,8 @@
 import { createHash, type KeyObject } from 'node:crypto';
 import { hmac } from '@latchkey/kit/crypto/secrets';
 import { newId, parseId } from '@latchkey/kit/validation/id';
-import { type ActingContext, asSession, recordAction } from '../audit/actions.ts';
-import type { IdentityContext } from '../context.ts';
+import { asSession, recordAction } from '../audit/actions.ts';
+import type { ActingContext, IdentityContext } from '../context.ts';
 import type { Db } from '../db/schema.ts';
 import { sessionEpoch } from '../epoch/epoch.ts';
 import { deleteIdleSessions, deleteSession, deleteSessionsOf, insertSession, type SessionRef } from './session.store.ts';

@@ -123,7 +123,7 @@ export async function waitersForLocks({ db }: Pick<TestIdentity, 'db'>, count: n
   return rows[0].count === count;
 }
 
-/** Passwords at no cost, which count the verified ones: argon2id takes most of the time of a test. */
+/** Passwords at no cost, counting the verified ones: argon2id takes most of the time of tests. */
 export function createTestPasswords(): Passwords & { verified: number } {
   const real = createPasswords();
   const hash = async (password: string) => createHash('sha256').update(password).digest('hex');

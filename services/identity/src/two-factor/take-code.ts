@@ -1,8 +1,8 @@
 import { decrypt } from '@latchkey/kit/crypto/secrets';
 import { DomainError } from '@latchkey/kit/errors/errors';
 import { failureLimitReached, withFailure } from '../account/failure-limit.ts';
-import { type ActingContext, recordAction } from '../audit/actions.ts';
-import type { IdentityContext } from '../context.ts';
+import { recordAction } from '../audit/actions.ts';
+import type { ActingContext, IdentityContext } from '../context.ts';
 import type { Db } from '../db/schema.ts';
 import { errors } from '../errors.ts';
 import { hashRecoveryCode, parseCode, verifyTotp } from './code.ts';

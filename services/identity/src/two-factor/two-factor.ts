@@ -4,9 +4,9 @@ import type { DisableTwoFactorRequest, EnableTwoFactorRequest } from '@latchkey/
 import { lockAccount, selectAccount } from '../account/account.store.ts';
 import { getAccount } from '../account/account.ts';
 import { runAsOwner } from '../account/verify-owner.ts';
-import { type ActingContext, recordAction } from '../audit/actions.ts';
+import { recordAction } from '../audit/actions.ts';
 import { recordFailures } from '../audit/credential-failures.ts';
-import type { IdentityContext } from '../context.ts';
+import type { ActingContext, IdentityContext } from '../context.ts';
 import type { Db } from '../db/schema.ts';
 import { errors } from '../errors.ts';
 import { deleteSessionsOf, lockSession } from '../session/session.store.ts';
