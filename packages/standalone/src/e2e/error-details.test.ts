@@ -133,11 +133,7 @@ const MARKED = /zq.?.?marker|2718281828/i;
 const FORMS: readonly unknown[] = [MARKER.repeat(60), [[MARKER]], { [MARKER]: MARKER }, 2_718_281_828];
 const HEADERS = ['content-type', 'content-digest', 'content-encoding', 'x-csrf-token', 'origin'];
 
-const route = (method: RouteCase['method'], path: string, request: RouteCase['request']): RouteCase => ({
-  method,
-  path,
-  request,
-});
+const route = (method: RouteCase['method'], path: string, request: RouteCase['request']) => ({ method, path, request });
 const ROUTES = [
   ...[...KEY_ROUTES, ...SESSION_ROUTES].filter(({ path }) => !path.includes('/sign-out')),
   route('POST', SIGN_UP, () => ({ body: { username: 'ada', email: 'a@b.example', password: 'too short' } })),

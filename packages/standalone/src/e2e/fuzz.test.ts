@@ -2,7 +2,6 @@ import { beforeAll, expect, inject, it } from 'vitest';
 import { checkAnswer } from '../testing/api.ts';
 import { createApplication, createKey, type Key, type Owner, readState, signUp } from '../testing/caller.ts';
 import { ACTION, TABLE, upload } from '../testing/files.ts';
-import { hostileBody, hostileHeader, hostileText } from '../testing/hostile.ts';
 import { SeededRandom } from '../testing/random.ts';
 import { sendRaw } from '../testing/raw-request.ts';
 import { KEY_ROUTES, type RouteCase, SESSION_ROUTES } from '../testing/routes.ts';
@@ -28,11 +27,7 @@ beforeAll(async () => {
   await createKey(bystander);
 });
 
-const route = (method: RouteCase['method'], path: string, request: RouteCase['request']): RouteCase => ({
-  method,
-  path,
-  request,
-});
+const route = (method: RouteCase['method'], path: string, request: RouteCase['request']) => ({ method, path, request });
 const searchParams = '{"searchString":"a","categories":["Name"]}';
 const ROUTES = [
   // Signing out would leave nothing to try.
@@ -47,9 +42,69 @@ const ROUTES = [
 ];
 
 const METHODS = ['GET', 'POST', 'PATCH', 'DELETE', 'PUT', 'HEAD', 'OPTIONS'];
+const WORDS =
+  'a paused online version status socketKey delete_file change_file_name applications:read true null 0 -1 1e400 __proto__ constructor';
+
+/** Texts that are unlikely to be handled. */
+const TEXTS = [
+  ...[
+    '',
+    ' ',
+    ...WORDS.split(' '),
+    '{"searchString":"%_\\\\","categories":["Name"]}',
+    '[[[[[[[[[[]]]]]]]]]]',
+    "' OR 1=1; DROP TABLE account; --",
+  ],
+  ...['\0', 'a\0b', '\ud800', '\udfff\ud800', '\ufeff', '\u202e', '😀'.repeat(17), 'e\u0301'.repeat(20), '\r\nX-Injected: 1'],
+  ...['{{7*7}}<%= 7*7 %>', '../../../../etc/passwd', '%00%ff%zz', '2999-01-01T00:00:00Z', '+275760-09-13T00:00:00.001Z'],
+  ...['00000000-0000-0000-0000-000000000000', '01900000-0000-7000-8000-00000000dead', 'a'.repeat(33), 'a'.repeat(1_025)],
+];
+const NAMES =
+  'name levels field value type applicationId code scopes allApplications applicationIds expiresAt action fileId fileName'.split(
+    ' ',
+  );
+const OTHER_NAMES = ['username', 'email', 'password', '__proto__', 'constructor', 'toString', '', '\0', 'length'];
+const NUMBERS = [0, -0, 1, -1, 0.1, 2 ** 31, 2 ** 53, -(2 ** 63), 1e308, Number.MIN_VALUE];
+const HEADER_VALUES = [...' a , ; " = \xff\xfe * -1 0 __proto__ %00 {} null é'.split(' '), ' ', '\t', 'a'.repeat(2_000)];
+
 const HEADERS =
-  'X-Request-Id X-Forwarded-For Origin X-CSRF-Token Content-Type Cookie Accept Content-Encoding X-Http-Method Range If-None-Match Accept-Encoding Connection Te Prefer Forwarded Content-Digest Expect';
+  'X-Request-Id X-Forwarded-For Origin X-CSRF-Token Content-Type Cookie Content-Encoding X-Http-Method Range If-None-Match Connection Te Forwarded Content-Digest Expect';
 const QUERY_NAMES = ['applicationId', 'fileName', 'currentPage', 'searchParams', 'x', '__proto__', ''];
+
+function hostileText(random: SeededRandom): string {
+  return random.oneIn(4) ? random.pick(TEXTS) + random.pick(TEXTS) : random.pick(TEXTS);
+}
+
+/** Any JSON value, more often an unexpected one. */
+function hostileValue(random: SeededRandom, depth = 3): unknown {
+  const nested = () => hostileValue(random, depth - 1);
+  const name = () => random.pick([...NAMES, ...OTHER_NAMES]);
+  const kinds = [
+    () => null,
+    () => random.oneIn(2),
+    () => random.pick(NUMBERS),
+    () => hostileText(random),
+    () => hostileText(random),
+  ];
+  if (depth > 0) kinds.push(() => Array.from({ length: random.below(4) }, nested) as never);
+  if (depth > 0) kinds.push(() => Object.fromEntries(Array.from({ length: random.below(5) }, () => [name(), nested()])) as never);
+  return random.pick<() => unknown>(kinds)();
+}
+
+/** A valid body with something changed, left out or added, or one of another kind; now and then with junk in it. */
+function hostileBody(random: SeededRandom, valid: object | undefined): string {
+  if (!valid || random.oneIn(8)) return JSON.stringify(hostileValue(random));
+  const body = { ...valid } as Record<string, unknown>;
+  const name = random.pick(Object.keys(body));
+  const choice = random.below(8);
+  if (choice === 0) delete body[name];
+  else body[choice === 1 ? hostileText(random) : name] = hostileValue(random);
+  const text = JSON.stringify(body);
+  const at = random.below(text.length + 1);
+  return random.oneIn(5)
+    ? text.slice(0, at) + random.pick(['"', '{', ',', '\\u', '\0']) + text.slice(at + random.below(2))
+    : text;
+}
 
 /** A request that is right but for one or a few things. */
 function hostileRequest(random: SeededRandom): string {
@@ -67,7 +122,7 @@ function hostileRequest(random: SeededRandom): string {
   const bytes = Buffer.from(body).toString('latin1');
   const type = takesBytes && !random.oneIn(8) ? 'application/octet-stream' : 'application/json';
   const headers = [...credentials(random), ...(body === '' ? [] : [`Content-Type: ${type}`, `Content-Length: ${bytes.length}`])];
-  while (random.oneIn(4)) headers.push(`${random.pick(HEADERS.split(' '))}: ${hostileHeader(random)}`);
+  while (random.oneIn(4)) headers.push(`${random.pick(HEADERS.split(' '))}: ${random.pick(HEADER_VALUES)}`);
   const line = `${method} ${target}${search && `?${search}`} HTTP/1.1`;
   return `${line}\r\nHost: x\r\n${headers.join('\r\n')}\r\nConnection: close\r\n\r\n${bytes}`;
 }
@@ -75,7 +130,7 @@ function hostileRequest(random: SeededRandom): string {
 function credentials(random: SeededRandom): string[] {
   const dice = random.below(8);
   if (dice === 0) return [];
-  if (dice === 1) return [`Authorization: ${hostileHeader(random)}`];
+  if (dice === 1) return [`Authorization: ${random.pick(HEADER_VALUES)}`];
   return dice < 5 ? [`Authorization: Bearer ${key.text}`] : [`Cookie: ${owner.cookie}`, `X-CSRF-Token: ${owner.csrfToken}`];
 }
 

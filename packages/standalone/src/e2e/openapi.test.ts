@@ -107,14 +107,16 @@ describe('the OpenAPI document', () => {
       const api = path.includes('/auth/sign') ? sharedApi() : session;
       const values = parameters.map((one) => ({ ...one, value: String(one.example ?? one.schema.examples?.[0]) }));
       const target = values.reduce((filled, one) => filled.replace(`{${one.name}}`, one.value), path);
-      const query = values.filter((one) => one.in === 'query' && one.name !== 'cursor').map((one) => [one.name, one.value]);
+      // A cursor is of its page; an action and an application exclude each other.
+      const isSent = (one: { in: string; name: string }) => one.in === 'query' && !['cursor', 'action'].includes(one.name);
+      const query = values.filter(isSent).map((one) => [one.name, one.value]);
       const [[type = '', { examples = {} } = {}] = []] = Object.entries(requestBody?.content ?? {});
       const bodies = type === 'application/json' ? Object.values(examples).map(({ value }) => JSON.stringify(value)) : ['bytes'];
       for (const body of type === '' ? [null] : bodies) {
         const sent = { query: Object.fromEntries(query), body, headers: { ...(type && { 'content-type': type }) } };
         if (query.some(([one]) => one === 'applicationId')) sent.query.applicationId = applicationId;
         const { code, text } = await api.send(method, target, sent);
-        expect([name, code, text]).not.toEqual([name, 'VALIDATION_ERROR', text]);
+        expect(code, `${name} ${text}`).not.toBe('VALIDATION_ERROR');
       }
     }
   });

@@ -50,18 +50,3 @@ export function noise(width: number, height: number) {
 export function plain(width: number, height: number) {
   return sharp({ create: { width, height, channels: 3, background: { r: 200, g: 30, b: 60 } } });
 }
-
-/** Exactly so many bytes: a picture with comments in it that make up the rest. */
-export async function jpegOfSize(byteSize: number): Promise<Buffer> {
-  const jpeg = await plain(64, 64).jpeg().toBuffer();
-  const comments: Buffer[] = [];
-  for (let left = byteSize - jpeg.length; left > 0; ) {
-    const segment = left <= 65_537 ? left : Math.min(65_537, left - 4);
-    const comment = Buffer.alloc(segment, 'c');
-    comment.writeUInt16BE(0xfffe, 0);
-    comment.writeUInt16BE(segment - 2, 2);
-    comments.push(comment);
-    left -= segment;
-  }
-  return Buffer.concat([jpeg.subarray(0, 2), ...comments, jpeg.subarray(2)], byteSize);
-}

@@ -22,14 +22,11 @@ export async function curlUpload(
   const headers = { ...api.headers, 'content-type': 'application/octet-stream' };
   const headerArgs = Object.entries(headers).flatMap(([name, value]) => ['-H', `${name}: ${value}`]);
   const url = `${api.baseUrl}${UPLOAD}?${new URLSearchParams(target)}`;
-  await using input = await open(inputPath);
+  const input = await open(inputPath);
   const all = ['-sS', '-i', '--max-time', '30', '-X', 'POST', ...headerArgs, ...args, url];
   const child = spawn('curl', all, { stdio: [input.fd, 'pipe', 'pipe'] });
-  const [output, problems, [exitCode]] = await Promise.all([
-    text(child.stdout as Readable),
-    text(child.stderr as Readable),
-    once(child, 'close'),
-  ]);
+  const ended = Promise.all([text(child.stdout as Readable), text(child.stderr as Readable), once(child, 'close')]);
+  const [output, problems, [exitCode]] = await ended.finally(() => input.close());
   // The last response; those of status 1xx stand before it.
   const [head = '', ...rest] = output.replace(/^(HTTP\/1\.1 1.*\r\n(?:.+\r\n)*\r\n)*/, '').split('\r\n\r\n');
   const [statusLine = '', ...lines] = head.split('\r\n');

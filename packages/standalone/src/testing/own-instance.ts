@@ -1,6 +1,6 @@
 import { createEmptyTestDatabase } from '@latchkey/testkit/database';
 import { testRedis } from '@latchkey/testkit/redis';
-import { inject, onTestFinished } from 'vitest';
+import { inject } from 'vitest';
 import { Api } from './api.ts';
 import { type Instance, startInstance } from './instance.ts';
 import './provided.ts';
@@ -30,11 +30,4 @@ export async function startOwnInstance(options: OwnInstanceOptions = {}): Promis
     await database?.drop();
   };
   return { ...instance, api: new Api(instance.baseUrl), stop };
-}
-
-/** The same for one test, which stops it when it has ended. */
-export async function startInstanceForTest(options: OwnInstanceOptions = {}): Promise<OwnInstance> {
-  const instance = await startOwnInstance(options);
-  onTestFinished(() => instance.stop(), 60_000);
-  return instance;
 }

@@ -53,9 +53,8 @@ export function findBreaches(
       'after recovery',
       failed.filter(({ endedAt }) => endedAt > repairedAt + RECOVERY_MS_MAX),
     ),
-    ...(fault.closesSockets && (closes.length === 0 || closes.some(({ code }) => code !== 1001))
-      ? [`closed with ${closes.map(({ code }) => code)}`]
-      : []),
+    // A node that was out of order has no sockets left.
+    ...(fault.closesSockets && closes.some(({ code }) => code !== 1001) ? [`closed with ${closes.map(({ code }) => code)}`] : []),
     ...(fault.costs === 'nothing' && !fault.closesSockets && closes.length > 0 ? [`${closes.length} sockets were closed`] : []),
   ];
 }
