@@ -9,7 +9,7 @@ import { StartError } from '@latchkey/embedded/start-error';
 import { warnOfMisspelt } from '@latchkey/kit/config/misspelt-settings';
 import { makeFolder } from '@latchkey/kit/process/make-folder';
 import { claimAddresses, realtimeUrl } from './addresses.ts';
-import type { Launch, RunningShape, StartShape } from './launch.ts';
+import type { Launch, RunningShape } from './launch.ts';
 import { openLogSink } from './log-sink.ts';
 import { limitRate, limitRepeats, type Reporter, silentReporter } from './reporter.ts';
 import { readSecrets } from './secrets.ts';
@@ -132,7 +132,7 @@ async function openLogs(dir: string, { reporter, onDiskFull }: Given) {
   return openLogSink(dir, onProblem, () => onDiskFull(new DiskFullError(dir)));
 }
 
-async function loadShape(shape: Shape): Promise<StartShape> {
+async function loadShape(shape: Shape) {
   if (shape === 'deployed') return (await import('./shape/deployed.ts')).startDeployed;
   return (await import('./shape/standalone.ts')).startStandalone;
 }

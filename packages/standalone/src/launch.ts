@@ -3,7 +3,6 @@ import type { ListenAddress } from './addresses.ts';
 import type { LogSink } from './log-sink.ts';
 import type { Reporter } from './reporter.ts';
 import type { Secrets } from './secrets.ts';
-import type { Servers } from './servers.ts';
 import type { LauncherSettings } from './settings.ts';
 
 /** One start of Latchkey: its settings, and what all parts of the start use. */
@@ -27,8 +26,6 @@ export interface Launch {
   /** Called when a server or a service can't be kept running. */
   readonly onGiveUp: (line: string) => void;
 }
-
-export type StartShape = (launch: Launch, servers: Servers) => Promise<RunningShape>;
 
 export interface RunningShape {
   /**
