@@ -1,7 +1,7 @@
 import type { Transport } from '@connectrpc/connect';
 import { auditRoute } from '@latchkey/audit/audit.rpc';
 import { createAuditSweeper } from '@latchkey/audit/sweeper';
-import { type BackgroundWork, createDataService, type DataService } from '@latchkey/kit/database/data-service';
+import { createDataService, type DataService, type DataServiceParts } from '@latchkey/kit/database/data-service';
 import { createLogger, type Logger } from '@latchkey/kit/log/logger';
 import type { RpcService } from '@latchkey/kit/process/run-service';
 import { createSweeper, type Sweep } from '@latchkey/kit/process/sweeper';
@@ -96,7 +96,7 @@ function createSweepers(
   avatars: Avatars,
   { REDIS_URL: redisUrl, AUDIT_RETENTION_DAYS: retentionDays }: FilesConfig,
   appsTransport: Transport,
-): BackgroundWork[] {
+): DataServiceParts['background'] {
   const { pool, logger, limits } = ctx;
   const every = (intervalMs: number, ...sweeps: Sweep[]) => createSweeper({ intervalMs, logger, sweeps });
   // Alone, as a deletion wakes it, and so that nothing else delays it.

@@ -1,4 +1,3 @@
-import type { Transport } from '@connectrpc/connect';
 import { SERVICE_ORIGIN } from '@latchkey/audit/actor';
 import { recordAudit } from '@latchkey/audit/record';
 import { type DeletedApplication, type FollowOptions, followDeletions } from '@latchkey/deletions/follow-deletions';
