@@ -27,7 +27,7 @@ beforeAll(async () => {
   await writeFile(join(folder, 'large'), new Uint8Array(FAR_TOO_LARGE));
 });
 afterAll(async () => {
-  await instance.stop();
+  await instance?.stop();
   await rm(folder, { recursive: true, force: true });
 });
 

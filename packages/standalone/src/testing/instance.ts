@@ -55,7 +55,8 @@ export interface Instance {
 }
 
 const MAIN = fileURLToPath(new URL('../main.ts', import.meta.url));
-const START_TIMEOUT_MS = 60_000;
+/** Several instances and a fleet start at the same time. */
+const START_TIMEOUT_MS = 100_000;
 const STOP_TIMEOUT_MS = 45_000;
 
 /** Starts an instance and waits until it is ready. The caller stops it. */
