@@ -15,8 +15,11 @@ export interface AppsContext {
   readonly wakeRelay: () => void;
   /** Successful rotations allowed per application in any hour. */
   readonly rotationsPerHour: number;
-  /** Creations, one at a time per account: waiting for its lock, they would use up the pool. */
-  readonly creations: CallQueue;
+  /**
+   * Creations run one by one for an account, changes for an application: waiting for its lock in
+   * the database, they would use up the pool.
+   */
+  readonly writes: CallQueue;
   /** Applications allowed per account. */
   readonly applicationsMax: number;
 }

@@ -9,7 +9,7 @@ import { createSweeper } from '@latchkey/kit/process/sweeper';
 import { createQueueProducer } from '@latchkey/kit/queue/producer';
 import { rpcRoute } from '@latchkey/kit/rpc/route';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
-import { CREATIONS } from './application/application.ts';
+import { WRITES } from './application/change-application.ts';
 import { appsRpc } from './apps.rpc.ts';
 import type { AppsConfig } from './config.ts';
 import type { AppsContext } from './context.ts';
@@ -53,7 +53,7 @@ export function createAppsService(config: AppsConfig, overrides: AppsOverrides =
     clock,
     wakeRelay: () => relay.wake(),
     rotationsPerHour: config.RUNTIME_KEY_ROTATIONS_PER_HOUR,
-    creations: new CallQueue(CREATIONS),
+    writes: new CallQueue(WRITES),
     applicationsMax: config.APPLICATIONS_LIMIT,
   };
   const checkSecretKey = createSecretKeyCheck(ctx);

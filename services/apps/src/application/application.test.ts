@@ -116,6 +116,17 @@ describe('the limit of applications', () => {
   });
 });
 
+it('concurrent changes of one application leave connections to other accounts', async () => {
+  const ref = await apps.createOwned();
+  const instance = apps.connect({ env: { DATABASE_POOL_MAX: '2' } });
+  const release = await holdRow(apps.db, ref);
+  const changes = range(1, 3).map(() => instance.client.replaceLicenseLevels({ ...ref, levels: ['gold'] }));
+  await waitersForLocks(apps.db, 1);
+  expect(await instance.client.listApplications({ accountId: randomUUID() })).toMatchObject({ applications: [] });
+  await release();
+  await Promise.all(changes);
+});
+
 it('the owned ids are those of the account, each once, of any number of texts', async () => {
   const [mine, foreign, deleted] = await Promise.all([apps.createOwned(), apps.createOwned(), apps.createOwned()]);
   await apps.client.deleteApplication(deleted);
@@ -160,7 +171,7 @@ describe('a deletion', () => {
       apps.client.replaceLicenseLevels({ ...ref, levels: ['gold'] }),
       apps.client.rotateRuntimeKey({ ...ref, type: RuntimeKeyType.HTTP }),
     ].map(refusalOf);
-    await waitersForLocks(apps.db, changes.length);
+    await waitersForLocks(apps.db, 1);
     await release(`delete from application where id = '${ref.applicationId}'`);
     expect(await Promise.all(changes)).toEqual([NOT_FOUND, NOT_FOUND, NOT_FOUND]);
     expect(await eventsOf(apps.db, ref)).toEqual([]);

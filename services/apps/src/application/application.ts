@@ -9,18 +9,6 @@ import { type ApplicationRef, changeApplication, parseRef } from './change-appli
 import { parsePage } from './page.ts';
 
 /**
- * Concurrent creations wait only for those of their account. The gateway's rate limit bounds them
- * all.
- */
-export const CREATIONS = {
-  underWay: Number.POSITIVE_INFINITY,
-  underWayOfKey: 1,
-  size: Number.POSITIVE_INFINITY,
-  sizeOfKey: 200,
-  waitMs: 4_000,
-};
-
-/**
  * Creates an application with the defaults of the schema.
  *
  * @param nameText 6 to 32 code points in NFC, without invisible ones and white space around; it
@@ -33,8 +21,8 @@ export async function createApplication(ctx: Acting<AppsContext>, accountText: s
   const accountId = parseAccountId(accountText);
   const name = withoutInvisible(nameText);
   if (!hasLength(name, 6, 32)) throw errors.application_name_invalid();
-  ctx.creations.check(accountId);
-  return ctx.creations.run(accountId, () => insertNewApplication(ctx, accountId, name));
+  ctx.writes.check(accountId);
+  return ctx.writes.run(accountId, () => insertNewApplication(ctx, accountId, name));
 }
 
 async function insertNewApplication(ctx: Acting<AppsContext>, accountId: string, name: string): Promise<string> {

@@ -9,6 +9,18 @@ import { errors } from '../errors.ts';
 import { type EventBody, logEvent } from '../event/event.ts';
 import { type ApplicationRow, lockApplication } from './application.store.ts';
 
+/**
+ * Concurrent writes wait only for those of their account or application. The gateway's rate limit
+ * bounds them all.
+ */
+export const WRITES = {
+  underWay: Number.POSITIVE_INFINITY,
+  underWayOfKey: 1,
+  size: Number.POSITIVE_INFINITY,
+  sizeOfKey: 200,
+  waitMs: 4_000,
+};
+
 /** Names an application of an account, as a caller sent it. */
 export interface ApplicationRef {
   readonly accountId: string;
@@ -38,7 +50,7 @@ export interface ApplicationChange {
  * Changes one application in a transaction that locks its row, so that concurrent changes follow
  * one another. Events are delivered after the commit.
  *
- * @throws `application_not_found`
+ * @throws `application_not_found`, and `dependency_unavailable` if too many changes wait
  */
 export async function changeApplication<T>(
   ctx: Acting<AppsContext>,
@@ -46,6 +58,16 @@ export async function changeApplication<T>(
   apply: (change: ApplicationChange) => Promise<T>,
 ): Promise<T> {
   const { accountId, applicationId } = parseRef(ref);
+  const key = `${accountId}/${applicationId}`;
+  ctx.writes.check(key);
+  return ctx.writes.run(key, () => applyLocked(ctx, { accountId, applicationId }, apply));
+}
+
+async function applyLocked<T>(
+  ctx: Acting<AppsContext>,
+  { accountId, applicationId }: ApplicationRef,
+  apply: (change: ApplicationChange) => Promise<T>,
+): Promise<T> {
   let hasEvent = false;
   const result = await ctx.db.transaction().execute(async (tx) => {
     const row = await lockApplication(tx, accountId, applicationId);
