@@ -12,7 +12,7 @@ const FAULTS = `${E2E}/*.faults.test.ts`;
 /** Tests of separate processes: in the deployed shape alone. */
 const DEPLOYED = ['fleet', 'fleet-start', 'traces'].map((name) => `${E2E}/${name}.test.ts`);
 
-/** Tests that `npm test` runs in the deployed shape too, as what they assert crosses the network. */
+/** Tests that `npm test` also runs in the deployed shape, as they depend on the network. */
 const OVER_THE_WIRE = ['connections', 'downloads', 'first-session', 'live-events', 'order-of-checks'].map(
   (name) => `${E2E}/${name}.test.ts`,
 );
@@ -42,7 +42,7 @@ const unit = (name: string, isolate: boolean) => ({
   },
 });
 
-/** The end-to-end tests of one shape; the project's name tells its set-up which one to start. */
+/** The end-to-end tests of one shape; the set-up starts the one that the project's name says. */
 const endToEnd = (shape: 'standalone' | 'deployed', include: readonly string[], exclude: readonly string[] = []) => ({
   extends: true as const,
   test: {
@@ -53,7 +53,7 @@ const endToEnd = (shape: 'standalone' | 'deployed', include: readonly string[], 
     testTimeout: 180_000,
     hookTimeout: 120_000,
     globalSetup: ['./packages/standalone/src/testing/e2e-setup.ts'],
-    // What the files share is the instance, in other processes; a process each would only cost time.
+    // The files share an instance in other processes, so isolation would only cost time.
     isolate: false,
   },
 });
@@ -64,7 +64,7 @@ export default defineConfig({
     hookTimeout: 60_000,
     isolate: true,
     pool: 'forks',
-    // Most tests wait for servers and processes most of their time. By default two cores would get one worker.
+    // Tests mostly wait for servers. With two cores, the default would be one worker.
     maxWorkers: Math.max(3, availableParallelism()),
     projects: [
       unit('unit', false),

@@ -91,7 +91,7 @@ function hostileValue(random: SeededRandom, depth = 3): unknown {
   return random.pick<() => unknown>(kinds)();
 }
 
-/** A valid body with something changed, left out or added, or one of another kind; now and then with junk in it. */
+/** A valid body with a part changed, removed or added, or another kind of body; sometimes with junk. */
 function hostileBody(random: SeededRandom, valid: object | undefined): string {
   if (!valid || random.oneIn(8)) return JSON.stringify(hostileValue(random));
   const body = { ...valid } as Record<string, unknown>;

@@ -19,7 +19,7 @@ const VARIABLES = {
   FILE: /"data":{"id":"(.*?)","byteSize"/,
 };
 
-/** Turns a documented response into a matcher: `…` stands for any text, and objects may have more properties. */
+/** A matcher for a documented response: `…` is any text, and objects may have more properties. */
 function toMatcher(value: unknown): unknown {
   if (typeof value === 'string' && value.includes('…')) return expect.stringContaining(value.split('…')[0] as string);
   if (Array.isArray(value)) {

@@ -23,7 +23,7 @@ export const RPC_SERVICES = {
 /** A certificate, its key, and the authority that the other side is checked against. */
 export type Tls = TestCertificate & { readonly ca: string };
 
-/** Calls a method with an empty request over TLS; returns `0`, or gRPC's status code and the message. */
+/** Calls a method with an empty request over TLS. Returns `0`, or the status code and message. */
 export async function callGrpc(address: string, tls: Tls, method: DescMethodUnary, authorization?: string): Promise<string> {
   const [ca, key, cert] = [tls.ca, tls.key, tls.cert].map((pem) => Buffer.from(pem)) as [Buffer, Buffer, Buffer];
   const client = new Client(address, credentials.createSsl(ca, key, cert));

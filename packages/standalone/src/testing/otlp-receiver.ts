@@ -22,7 +22,7 @@ export interface OtlpReceiver {
   close(): void;
 }
 
-/** Starts a collector. A GET returns the requests that it received, those before `from` left out. */
+/** Starts a collector. A GET returns the requests that it has received since `from`. */
 export async function startOtlpReceiver(): Promise<OtlpReceiver> {
   const bodies: Buffer[] = [];
   const server = createServer(async (req, res) => {
