@@ -18,7 +18,8 @@ let proxy: TcpProxy;
 const connections: Redis[] = [];
 
 async function connectTo(url: string): Promise<SignInFailures> {
-  const connection = createFailFastRedis(url, silent);
+  // A busy machine must not cause time-outs.
+  const connection = createFailFastRedis(url, silent, { commandTimeoutMs: 10_000 });
   connections.push(connection);
   await connection.connect();
   redis ??= connection;
