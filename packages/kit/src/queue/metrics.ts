@@ -1,5 +1,5 @@
 import type { Queue } from 'bullmq';
-import { Gauge, isMeasuring, Probe } from '../telemetry/metrics.ts';
+import { Gauge, watchProbe } from '../telemetry/metrics.ts';
 
 const queueJobs = new Gauge({
   name: 'latchkey_queue_jobs',
@@ -17,16 +17,10 @@ const oldestWaiting = new Gauge({
 const PRIORITIZED_READ_MAX = 100;
 
 export function watchQueues(producer: string, queues: readonly Queue[]): () => void {
-  if (!isMeasuring()) return () => undefined;
-  const probe = new Probe({ name: `queues of ${producer}`, read: () => Promise.all(queues.map(readState)) });
-  const unwatch = [
-    probe.watch(),
-    queueJobs.watch(() => (probe.value ?? []).flatMap(({ counts }) => counts)),
-    oldestWaiting.watch(() => (probe.value ?? []).map(({ oldest }) => oldest)),
-  ];
-  return () => {
-    for (const end of unwatch) end();
-  };
+  return watchProbe(`queues of ${producer}`, () => Promise.all(queues.map(readState)), [
+    [queueJobs, (states) => states.flatMap(({ counts }) => counts)],
+    [oldestWaiting, (states) => states.map(({ oldest }) => oldest)],
+  ]);
 }
 
 async function readState(queue: Queue) {

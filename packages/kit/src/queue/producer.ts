@@ -2,22 +2,11 @@ import { Queue } from 'bullmq';
 import type { Logger } from '../log/logger.ts';
 import { currentOrigin } from '../log/request-context.ts';
 import { connectInBackground, createFailFastRedis, type Redis } from '../redis/redis.ts';
-import { activeTracer } from '../telemetry/tracing.ts';
+import { activeTracer, formatTraceparent } from '../telemetry/tracing.ts';
 import { JOB_OPTIONS, ORIGIN_PROPERTY, QUEUE_PREFIX, type QueueJob, spanAttributes } from './job.ts';
 import { watchQueues } from './metrics.ts';
 
-export interface QueueProducer {
-  connect(): void;
-  /**
-   * Adds jobs to one of the queues, all or some of them. A waiting job with the same id stays
-   * unchanged, so that adding all of them again is safe.
-   *
-   * @returns false when {@link WAITING_MAX} jobs wait already
-   * @throws Error within a second when Redis did not take all of them; nothing is sent later
-   */
-  add(queue: string, jobs: readonly QueueJob[]): Promise<boolean>;
-  close(): Promise<void>;
-}
+export type QueueProducer = ReturnType<typeof createQueueProducer>;
 
 /** Most jobs that wait in a queue, which Redis holds in memory. */
 export const WAITING_MAX = 10_000;
@@ -28,9 +17,9 @@ export function createQueueProducer(options: {
   readonly queues: readonly string[];
   readonly logger: Logger;
   readonly onReady?: () => void;
-}): QueueProducer {
+}) {
   const { url, name, queues: names, logger, onReady } = options;
-  const redis = createFailFastRedis(url, logger, { name, commandTimeoutMs: 1_000, reconnectDelayMsMax: 500 });
+  const redis = createFailFastRedis(url, logger, { name, commandTimeout: 1_000, reconnectDelayMsMax: 500 });
   if (onReady) redis.on('ready', onReady);
   const queues = new Map(names.map((queueName) => [queueName, openQueue(queueName, redis)]));
   const unwatch = watchQueues(name, [...queues.values()]);
@@ -42,7 +31,14 @@ export function createQueueProducer(options: {
   };
   return {
     connect: () => void connectInBackground(redis),
-    async add(queueName, jobs) {
+    /**
+     * Adds jobs to one of the queues, all or some of them. A waiting job with the same id stays
+     * unchanged, so that adding all of them again is safe.
+     *
+     * @returns false when {@link WAITING_MAX} jobs wait already
+     * @throws Error within a second when Redis did not take all of them; nothing is sent later
+     */
+    async add(queueName: string, jobs: readonly QueueJob[]): Promise<boolean> {
       const queue = queues.get(queueName);
       if (!queue) throw new Error(`Unknown queue ${queueName}`);
       const isFull = (await queue.getJobCountByTypes('waiting', 'prioritized')) >= WAITING_MAX;
@@ -79,7 +75,7 @@ async function addTraced(queue: Queue, jobs: readonly QueueJob[]): Promise<void>
   const sent = jobs.map(({ id, name, data, priority, origin = currentOrigin() }) => {
     const parent = origin?.traceparent;
     const span = parent && activeTracer()?.start({ name: `send ${queue.name}`, kind: 'producer', parent, attributes });
-    const packed = origin && { [ORIGIN_PROPERTY]: { ...origin, ...(span && { traceparent: span.traceparent }) } };
+    const packed = origin && { [ORIGIN_PROPERTY]: { ...origin, ...(span && { traceparent: formatTraceparent(span) }) } };
     return { span, job: { name, data: { ...data, ...packed }, opts: { jobId: id, ...(priority && { priority }) } } };
   });
   try {

@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream';
 import type { DescMessage, MessageShape } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { releaseBytes } from '../../http/write-chunk.ts';
-import { inSpan } from '../../telemetry/tracing.ts';
+import { formatTraceparent, inSpan } from '../../telemetry/tracing.ts';
 import { createAgent, request } from '../../tls/client-tls.ts';
 import type { ServiceTls } from '../../tls/service-tls.ts';
 import { runCall, tooLarge } from '../call.ts';
@@ -47,7 +47,7 @@ export function createBodyClient(baseUrl: string, credential: string, tls?: Serv
           ...call.headers,
           authorization: bearer(credential),
           [REQUEST_ID_HEADER]: requestId,
-          ...(span && { [TRACEPARENT_HEADER]: span.traceparent }),
+          ...(span && { [TRACEPARENT_HEADER]: formatTraceparent(span) }),
           ...(byteSize === undefined ? { 'transfer-encoding': 'chunked' } : { 'content-length': byteSize }),
         };
         const upload = new Upload(body, byteSize);

@@ -42,16 +42,7 @@ export interface RpcServerOptions {
   readonly limits?: Partial<ServerLimits>;
 }
 
-/** A service's server while it listens. */
-export interface RpcServer {
-  readonly port: number;
-  readonly grpcPort: number;
-  /**
-   * Refuses new connections, lets calls and HTTP requests under way end, then ends the streams, at
-   * most a second after the longest deadline.
-   */
-  stop(): Promise<void>;
-}
+export type RpcServer = Awaited<ReturnType<typeof startRpcServer>>;
 
 /** Time for streams and unread responses to end after the last call, in milliseconds. */
 const STREAM_GRACE_MS = 1_000;
@@ -69,15 +60,14 @@ const TIMER_MS_MAX = 2 ** 31 - 1;
  * Serves RPC routes: a Fastify server over HTTP/1.1 with the unary handler in front and
  * connect-fastify behind it for Connect JSON and gRPC-Web, and connect-node over HTTP/2 for gRPC.
  */
-export async function startRpcServer(options: RpcServerOptions): Promise<RpcServer> {
+export async function startRpcServer(options: RpcServerOptions) {
   const { routes, httpRoutes = [], logger, credentials, checkReady, host, tls } = options;
   const limits = { ...SERVER_LIMITS, ...options.limits };
   const calls = new CallCounter(limits.calls);
   const methods = bindMethods(routes, logger);
   const health = healthRoute(checkReady, routes);
   const reflection = reflectionRoute([...routes, health]);
-  const { openCallMs } = limits;
-  const gate = createCredentialGate({ credentials, routes: [...routes, health, reflection], logger, openCallMs });
+  const gate = createCredentialGate(credentials, [...routes, health, reflection], logger, limits.openCallMs);
   const logRejectedPeer = createRejectionLog(logger, 'connections without TLS that can be trusted are refused');
   const streams = new AbortController();
   const connect = {
@@ -117,6 +107,10 @@ export async function startRpcServer(options: RpcServerOptions): Promise<RpcServ
   return { port: (app.server.address() as AddressInfo).port, grpcPort: grpc.port, stop };
 }
 
+/**
+ * Refuses new connections, lets calls and HTTP requests under way end, then ends the streams, at
+ * most a second after the longest deadline.
+ */
 async function stopServers(app: FastifyInstance, grpc: GrpcListener, calls: CallCounter, streams: AbortController) {
   const closed = Promise.all([app.close(), grpc.close()]);
   await Promise.race([closed, calls.quiet(QUIET_MS)]);
