@@ -2,9 +2,9 @@ import { Queue } from 'bullmq';
 import type { Logger } from '../log/logger.ts';
 import { currentOrigin } from '../log/request-context.ts';
 import { connectInBackground, createFailFastRedis, type Redis } from '../redis/redis.ts';
+import { Gauge, watchProbe } from '../telemetry/metrics.ts';
 import { activeTracer, formatTraceparent } from '../telemetry/tracing.ts';
 import { JOB_OPTIONS, ORIGIN_PROPERTY, QUEUE_PREFIX, type QueueJob, spanAttributes } from './job.ts';
-import { watchQueues } from './metrics.ts';
 
 export type QueueProducer = ReturnType<typeof createQueueProducer>;
 
@@ -83,4 +83,40 @@ async function addTraced(queue: Queue, jobs: readonly QueueJob[]): Promise<void>
   } finally {
     for (const { span } of sent) if (span) span.end();
   }
+}
+
+const queueJobs = new Gauge({
+  name: 'latchkey_queue_jobs',
+  help: 'Jobs in a queue, by state: waiting, active, delayed or failed. Every process that adds to the queue reports all of them.',
+  labels: ['queue', 'state'],
+});
+
+const oldestWaiting = new Gauge({
+  name: 'latchkey_queue_oldest_waiting_seconds',
+  help: 'Age of the job that has waited longest in a queue; 0 when none waits.',
+  labels: ['queue'],
+});
+
+/** Jobs with a priority whose ages are read: the oldest is not always the first. */
+const PRIORITIZED_READ_MAX = 100;
+
+function watchQueues(producer: string, queues: readonly Queue[]): () => void {
+  return watchProbe(`queues of ${producer}`, () => Promise.all(queues.map(readState)), [
+    [queueJobs, (states) => states.flatMap(({ counts }) => counts)],
+    [oldestWaiting, (states) => states.map(({ oldest }) => oldest)],
+  ]);
+}
+
+async function readState(queue: Queue) {
+  const [{ waiting = 0, prioritized = 0, ...others }, first, prioritizedJobs] = await Promise.all([
+    queue.getJobCounts('waiting', 'prioritized', 'active', 'delayed', 'failed'),
+    queue.getJobs('waiting', 0, 0, true),
+    queue.getJobs('prioritized', 0, PRIORITIZED_READ_MAX - 1, true),
+  ]);
+  const ages = [...first, ...prioritizedJobs].map(({ timestamp }) => (Date.now() - timestamp) / 1_000);
+  const counts = Object.entries({ waiting: waiting + prioritized, ...others });
+  return {
+    counts: counts.map(([state, count]) => [count, queue.name, state] as const),
+    oldest: [Math.max(0, ...ages), queue.name] as const,
+  };
 }

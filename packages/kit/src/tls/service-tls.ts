@@ -7,7 +7,6 @@ import type { Logger } from '../log/logger.ts';
 /** Paths of PEM files: the certificate chain and key of a process, and its peers' authorities. */
 export type TlsPaths = Readonly<Record<'SERVICE_TLS_CERT_FILE' | 'SERVICE_TLS_KEY_FILE' | 'SERVICE_TLS_CA_FILE', string>>;
 
-/** What the files contain. */
 type TlsFiles = Readonly<Record<'cert' | 'key' | 'ca', string>>;
 
 /** How often the files are read, in milliseconds. Watching them would miss remounted volumes. */

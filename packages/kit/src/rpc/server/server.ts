@@ -12,7 +12,7 @@ import { type GrpcListener, listenForGrpc } from '../grpc/grpc-listener.ts';
 import { healthRoute } from '../grpc/health.ts';
 import { reflectionRoute } from '../grpc/reflection.ts';
 import { DEADLINE_MS_MAX, MESSAGE_BYTES_MAX, type RpcRoute } from '../route.ts';
-import { CallCounter } from './call-counter.ts';
+import { type CallCounter, createCallCounter } from './call-counter.ts';
 import { createCredentialGate, OPEN_MESSAGE_BYTES_MAX } from './credential-gate.ts';
 import { buildHttpServer } from './http-listener.ts';
 import { createHttpHandler, type HttpRoute } from './http-route.ts';
@@ -22,10 +22,8 @@ import { rejectUnknownMethod } from './send-response.ts';
 import { createUnaryHandler } from './unary-handler.ts';
 import { bindMethods, registerMethods } from './unary-method.ts';
 
-/** Options of {@link startRpcServer}. */
 export interface RpcServerOptions {
   readonly routes: readonly RpcRoute[];
-  /** Served over HTTP/1.1 beside RPC. */
   readonly httpRoutes?: readonly HttpRoute[];
   readonly logger: Logger;
   /** Credentials accepted from callers; see `createCredentialCheck`. */
@@ -38,7 +36,6 @@ export interface RpcServerOptions {
   readonly grpcPort: number;
   /** Mutual TLS on both ports. Cleartext unless set. */
   readonly tls?: ServiceTls | undefined;
-  /** {@link SERVER_LIMITS} unless set. */
   readonly limits?: Partial<ServerLimits>;
 }
 
@@ -63,7 +60,7 @@ const TIMER_MS_MAX = 2 ** 31 - 1;
 export async function startRpcServer(options: RpcServerOptions) {
   const { routes, httpRoutes = [], logger, credentials, checkReady, host, tls } = options;
   const limits = { ...SERVER_LIMITS, ...options.limits };
-  const calls = new CallCounter(limits.calls);
+  const calls = createCallCounter(limits.calls);
   const methods = bindMethods(routes, logger);
   const health = healthRoute(checkReady, routes);
   const reflection = reflectionRoute([...routes, health]);

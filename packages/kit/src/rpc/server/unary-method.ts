@@ -20,7 +20,6 @@ type Handler = (input: Message, context: HandlerContext) => Promise<MessageInitS
  */
 type Invoke = (input: Message, context: HandlerContext, requestId: string) => Promise<Message>;
 
-/** A unary method with its handler, whatever the protocol. */
 export interface UnaryMethod {
   readonly method: DescMethodUnary;
   readonly invoke: Invoke;
