@@ -17,9 +17,6 @@ export interface EntryRow {
   readonly changes: string;
 }
 
-/** An entry as it is inserted; `at` is now where it is null. */
-export type NewEntryRow = Omit<EntryRow, 'at'> & { readonly account_id: string; readonly at: Date | null };
-
 /** Creates the table and its indexes, for a migration. Safe to repeat. */
 export async function createAuditTable(db: QueryExecutorProvider): Promise<void> {
   await sql`
@@ -50,7 +47,10 @@ export async function createAuditTable(db: QueryExecutorProvider): Promise<void>
 const NOW = sql`clock_timestamp()`;
 
 /** Inserts entries in one statement. A parameter per column is four times as fast as JSON. */
-export async function insertEntries(tx: QueryExecutorProvider, rows: readonly NewEntryRow[]): Promise<void> {
+export async function insertEntries(
+  tx: QueryExecutorProvider,
+  rows: ReadonlyArray<Omit<EntryRow, 'at'> & { readonly account_id: string; readonly at: Date | null }>,
+): Promise<void> {
   const values = rows.map(
     (row) => sql`(${row.id}, ${row.account_id}, ${row.at ?? NOW}, ${row.action}, ${row.actor}, ${row.credential_id},
       ${row.address}, ${row.request_id}, ${row.subject}, ${row.subject_id}, ${row.application_id}, ${row.changes})`,
@@ -81,11 +81,6 @@ export async function lockAction(tx: QueryExecutorProvider, accountId: string, a
   await sql`select pg_advisory_xact_lock(hashtextextended(${`audit/${action}/${accountId}`}, 0))`.execute(tx);
 }
 
-export interface PageStart {
-  readonly at: Date;
-  readonly id: string;
-}
-
 const COLUMNS = `id, at, action, actor, credential_id, address, request_id, subject, subject_id, application_id, changes::text`;
 
 const selectPage = (column?: 'application_id' | 'action') => ({
@@ -107,7 +102,7 @@ export async function selectEntries(
     readonly accountId: string;
     readonly filter: 'applicationId' | 'action' | undefined;
     readonly value: string | undefined;
-    readonly before: PageStart | undefined;
+    readonly before: Pick<EntryRow, 'at' | 'id'> | undefined;
     readonly limit: number;
   },
 ): Promise<EntryRow[]> {

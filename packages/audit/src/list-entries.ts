@@ -3,7 +3,7 @@ import { defineErrors } from '@latchkey/kit/errors/errors';
 import { parseId } from '@latchkey/kit/validation/id';
 import type { ListAuditEntriesRequest } from '@latchkey/proto/latchkey/audit/v1/audit_pb';
 import type pg from 'pg';
-import { type EntryRow, type PageStart, selectEntries } from './audit.store.ts';
+import { type EntryRow, selectEntries } from './audit.store.ts';
 
 export type { EntryRow } from './audit.store.ts';
 
@@ -36,7 +36,7 @@ export async function listEntries(
   return { entries: rows.slice(0, limit), hasMore: rows.length > limit };
 }
 
-function parsePageStart({ at, id: text }: NonNullable<ListAuditEntriesRequest['before']>): PageStart {
+function parsePageStart({ at, id: text }: NonNullable<ListAuditEntriesRequest['before']>): Pick<EntryRow, 'at' | 'id'> {
   const id = parseId(text);
   const atMs = at ? timestampMs(at) : Number.NaN;
   if (!id || !(Math.abs(atMs) <= TIME_MS_MAX)) throw errors.audit_page_invalid();

@@ -20,7 +20,7 @@ async function endConnection(redis: Redis, database: string): Promise<void> {
 
 it('rejects a revoked key after Redis was lost and restored with old epochs', async () => {
   const { url: redisUrl } = await testRedis();
-  const redis = createFailFastRedis(redisUrl, createLogger('test', 'silent'), { commandTimeoutMs: 5_000 });
+  const redis = createFailFastRedis(redisUrl, createLogger('test', 'silent'), { commandTimeout: 5_000 });
   await redis.connect();
   const asked: string[] = [];
   const revoked = new Set<string>();

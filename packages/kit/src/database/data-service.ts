@@ -21,21 +21,12 @@ export interface DataServiceParts {
   close(): Promise<void>;
 }
 
-/** A composed service with a database schema. Nothing is connected before its start. */
-export interface DataService {
-  readonly logger: Logger;
-  readonly routes: readonly RpcRoute[];
-  /** Brings the schema up to date; returns the names of the applied migrations. */
-  migrate(): Promise<string[]>;
-  start(): Promise<void>;
-  stop(): Promise<void>;
-  /** Rejects while the database does not respond, the schema is old, or a part is not ready. */
-  checkReady(): Promise<void>;
-}
+export type DataService = ReturnType<typeof createDataService>;
 
 const POLL_INTERVAL_MS = 1_000;
 
-export function createDataService(parts: DataServiceParts): DataService {
+/** Composes a service with a database schema. Nothing is connected before its start. */
+export function createDataService(parts: DataServiceParts) {
   const { logger, routes, pool, migrations, background } = parts;
   const stopping = new AbortController();
   const { signal } = stopping;
@@ -58,8 +49,9 @@ export function createDataService(parts: DataServiceParts): DataService {
   return {
     logger,
     routes,
+    /** Brings the schema up to date; returns the names of the applied migrations. */
     migrate: () => migrate(parts.databaseUrl, parts.schema, migrations),
-    async start() {
+    async start(): Promise<void> {
       await parts.prepare?.();
       // While the database does not respond, background work starts and retries by itself.
       const mayStart = await checkSchema().catch(() => true);
@@ -68,7 +60,7 @@ export function createDataService(parts: DataServiceParts): DataService {
       logger.warn('the schema is not up to date: background work waits for its migration');
       waiting = startOnceMigrated();
     },
-    async stop() {
+    async stop(): Promise<void> {
       stopping.abort();
       await waiting;
       await stopAll(
@@ -76,7 +68,8 @@ export function createDataService(parts: DataServiceParts): DataService {
         () => parts.close(),
       );
     },
-    async checkReady() {
+    /** Rejects while the database does not respond, the schema is old, or a part is not ready. */
+    async checkReady(): Promise<void> {
       await checkDatabase(pool);
       if (!(await checkSchema())) throw new Error('the schema is not up to date');
       await parts.checkReady?.();

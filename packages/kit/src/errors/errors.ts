@@ -20,7 +20,6 @@ export const ERROR_KINDS = {
 
 export type ErrorKind = keyof typeof ERROR_KINDS;
 
-/** What a catalogue says of one error. */
 export interface ErrorDefinition {
   readonly kind: ErrorKind;
   /** Envelope code where the kind's own does not fit. */
@@ -68,12 +67,10 @@ export class DomainError extends Error {
     this.details = DETAILED_CODES.has(this.code) ? known : [];
   }
 
-  /** The same error with other details. */
   withDetails(...details: readonly ErrorDetail[]): DomainError {
     return new DomainError(this.reason, this, this.metadata, details);
   }
 
-  /** HTTP status of the kind. */
   get httpStatus(): number {
     return ERROR_KINDS[this.kind].httpStatus;
   }

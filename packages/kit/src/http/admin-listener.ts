@@ -7,10 +7,7 @@ import type { MetricsConfig } from '../telemetry/settings.ts';
 import { probeReadiness, type ReadinessCheck } from './cached-readiness.ts';
 import { limitConnections } from './concurrency-limit.ts';
 
-export interface AdminListener {
-  readonly port: number;
-  stop(): Promise<void>;
-}
+export type AdminListener = Awaited<ReturnType<typeof startAdminListener>>;
 
 const CONNECTIONS = { total: 100, perNetwork: 20 };
 const REQUEST_TIMEOUT_MS = 3_000;
@@ -25,7 +22,7 @@ export async function startAdminListener(
   { host, port, token }: MetricsConfig,
   exposition: Exposition,
   checkReady: ReadinessCheck,
-): Promise<AdminListener> {
+) {
   const hasToken = createCredentialCheck([token]);
   const timeouts = {
     requestTimeout: REQUEST_TIMEOUT_MS,
@@ -50,7 +47,7 @@ export async function startAdminListener(
   await once(server, 'listening');
   return {
     port: (server.address() as AddressInfo).port,
-    async stop() {
+    async stop(): Promise<void> {
       server.close();
       server.closeAllConnections();
     },

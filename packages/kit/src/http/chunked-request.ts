@@ -41,16 +41,12 @@ export class ChunkedRequest extends IncomingMessage {
   /** What came since the event loop's last turn. Undefined: no small chunk. */
   #recent: { chunks: number; bytes: number } | undefined;
   #isPaused = false;
-  #refusal: DomainError | undefined;
-
   /** Why the body is not read any further. */
-  get refusal(): DomainError | undefined {
-    return this.#refusal;
-  }
+  refusal: DomainError | undefined;
 
   override push(chunk: Buffer | null, encoding?: BufferEncoding): boolean {
     if (this.headers['transfer-encoding'] === undefined) return super.push(chunk, encoding);
-    if (this.#refusal) return false;
+    if (this.refusal) return false;
     if (chunk === null) {
       this.#flush();
       return super.push(null);
@@ -63,13 +59,13 @@ export class ChunkedRequest extends IncomingMessage {
   }
 
   override _read(size: number): void {
-    if (this.#refusal) this.destroy(this.#refusal);
+    if (this.refusal) this.destroy(this.refusal);
     else if (!this.#isPaused) super._read(size);
   }
 
   override _destroy(err: Error | null, callback: (err?: Error | null) => void): void {
     // Node would close the connection, and the client would get no response.
-    if (err && err === this.#refusal) callback(this.listenerCount('error') > 0 ? err : null);
+    if (err && err === this.refusal) callback(this.listenerCount('error') > 0 ? err : null);
     else super._destroy(err, callback);
   }
 
@@ -120,14 +116,14 @@ export class ChunkedRequest extends IncomingMessage {
     await lastInLine;
     this.#isPaused = false;
     // What comes next may be another request.
-    if (!this.#refusal && (this.complete || this.readableLength < this.readableHighWaterMark)) socket.resume();
+    if (!this.refusal && (this.complete || this.readableLength < this.readableHighWaterMark)) socket.resume();
   }
 
   #refuse(): false {
-    this.#refusal = commonErrors.chunks_too_small();
+    this.refusal = commonErrors.chunks_too_small();
     this.#pageBytes = 0;
     // Without a reader, the next one gets it.
-    if (this.listenerCount('error') > 0) this.destroy(this.#refusal);
+    if (this.listenerCount('error') > 0) this.destroy(this.refusal);
     return false;
   }
 }

@@ -10,18 +10,14 @@ const VERSION_RULE = { path: 'request', message: 'must be HTTP/1.0 or HTTP/1.1' 
 const HOST_RULE = { path: 'header.host', message: 'must be given once: a name or an address, with or without a port' };
 
 /** The client's `X-Request-Id` if it is acceptable, else a new UUID. */
-export function requestIdOf(req: IncomingMessage): string {
-  const given = req.headers['x-request-id'];
-  return isRequestId(given) ? given : randomUUID();
+export function requestIdOf({ headers }: { readonly headers: IncomingHttpHeaders }): string {
+  const given = headers['x-request-id'];
+  return typeof given === 'string' && REQUEST_ID.test(given) ? given : randomUUID();
 }
 
 /** Replaces a missing or unacceptable `X-Request-Id`: no other text from clients gets into logs. */
-export function ensureRequestId({ headers }: { readonly headers: IncomingHttpHeaders }): void {
-  if (!isRequestId(headers['x-request-id'])) headers['x-request-id'] = randomUUID();
-}
-
-function isRequestId(given: string | string[] | undefined): given is string {
-  return typeof given === 'string' && REQUEST_ID.test(given);
+export function ensureRequestId(req: { readonly headers: IncomingHttpHeaders }): void {
+  req.headers['x-request-id'] = requestIdOf(req);
 }
 
 /** How often a request gives a header. Node silently drops all but the first of most headers. */

@@ -7,12 +7,7 @@ const runs = new Counter({
   labels: ['outcome'],
 });
 
-export interface Sweeper {
-  start(): void;
-  wake(): void;
-  /** Aborts the current sweep, waits for it, and starts no other. */
-  stop(): Promise<void>;
-}
+export type Sweeper = ReturnType<typeof createSweeper>;
 
 /** One kind of work; it ends soon after the signal aborts. */
 export type Sweep = (signal: AbortSignal) => Promise<unknown>;
@@ -21,7 +16,7 @@ export type Sweep = (signal: AbortSignal) => Promise<unknown>;
  * Sweeps at the start, after each interval and when woken, never concurrently; each sweep runs even
  * if one before it failed. Of consecutive failures, the first is logged, and their end.
  */
-export function createSweeper(options: { intervalMs: number; logger: Logger; sweeps: readonly Sweep[] }): Sweeper {
+export function createSweeper(options: { intervalMs: number; logger: Logger; sweeps: readonly Sweep[] }) {
   const { intervalMs, logger, sweeps } = options;
   for (const outcome of ['done', 'failed']) runs.add(0, outcome);
   const stopping = new AbortController();
@@ -59,7 +54,8 @@ export function createSweeper(options: { intervalMs: number; logger: Logger; swe
   return {
     start: run,
     wake: run,
-    async stop() {
+    /** Aborts the current sweep, waits for it, and starts no other. */
+    async stop(): Promise<void> {
       stopping.abort();
       clearTimeout(timer);
       await running;

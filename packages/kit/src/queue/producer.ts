@@ -2,22 +2,11 @@ import { Queue } from 'bullmq';
 import type { Logger } from '../log/logger.ts';
 import { currentOrigin } from '../log/request-context.ts';
 import { connectInBackground, createFailFastRedis, type Redis } from '../redis/redis.ts';
-import { activeTracer } from '../telemetry/tracing.ts';
+import { Gauge, watchProbe } from '../telemetry/metrics.ts';
+import { activeTracer, formatTraceparent } from '../telemetry/tracing.ts';
 import { JOB_OPTIONS, ORIGIN_PROPERTY, QUEUE_PREFIX, type QueueJob, spanAttributes } from './job.ts';
-import { watchQueues } from './metrics.ts';
 
-export interface QueueProducer {
-  connect(): void;
-  /**
-   * Adds jobs to one of the queues, all or some of them. A waiting job with the same id stays
-   * unchanged, so that adding all of them again is safe.
-   *
-   * @returns false when {@link WAITING_MAX} jobs wait already
-   * @throws Error within a second when Redis did not take all of them; nothing is sent later
-   */
-  add(queue: string, jobs: readonly QueueJob[]): Promise<boolean>;
-  close(): Promise<void>;
-}
+export type QueueProducer = ReturnType<typeof createQueueProducer>;
 
 /** Most jobs that wait in a queue, which Redis holds in memory. */
 export const WAITING_MAX = 10_000;
@@ -28,9 +17,9 @@ export function createQueueProducer(options: {
   readonly queues: readonly string[];
   readonly logger: Logger;
   readonly onReady?: () => void;
-}): QueueProducer {
+}) {
   const { url, name, queues: names, logger, onReady } = options;
-  const redis = createFailFastRedis(url, logger, { name, commandTimeoutMs: 1_000, reconnectDelayMsMax: 500 });
+  const redis = createFailFastRedis(url, logger, { name, commandTimeout: 1_000, reconnectDelayMsMax: 500 });
   if (onReady) redis.on('ready', onReady);
   const queues = new Map(names.map((queueName) => [queueName, openQueue(queueName, redis)]));
   const unwatch = watchQueues(name, [...queues.values()]);
@@ -42,7 +31,14 @@ export function createQueueProducer(options: {
   };
   return {
     connect: () => void connectInBackground(redis),
-    async add(queueName, jobs) {
+    /**
+     * Adds jobs to one of the queues, all or some of them. A waiting job with the same id stays
+     * unchanged, so that adding all of them again is safe.
+     *
+     * @returns false when {@link WAITING_MAX} jobs wait already
+     * @throws Error within a second when Redis did not take all of them; nothing is sent later
+     */
+    async add(queueName: string, jobs: readonly QueueJob[]): Promise<boolean> {
       const queue = queues.get(queueName);
       if (!queue) throw new Error(`Unknown queue ${queueName}`);
       const isFull = (await queue.getJobCountByTypes('waiting', 'prioritized')) >= WAITING_MAX;
@@ -79,7 +75,7 @@ async function addTraced(queue: Queue, jobs: readonly QueueJob[]): Promise<void>
   const sent = jobs.map(({ id, name, data, priority, origin = currentOrigin() }) => {
     const parent = origin?.traceparent;
     const span = parent && activeTracer()?.start({ name: `send ${queue.name}`, kind: 'producer', parent, attributes });
-    const packed = origin && { [ORIGIN_PROPERTY]: { ...origin, ...(span && { traceparent: span.traceparent }) } };
+    const packed = origin && { [ORIGIN_PROPERTY]: { ...origin, ...(span && { traceparent: formatTraceparent(span) }) } };
     return { span, job: { name, data: { ...data, ...packed }, opts: { jobId: id, ...(priority && { priority }) } } };
   });
   try {
@@ -87,4 +83,40 @@ async function addTraced(queue: Queue, jobs: readonly QueueJob[]): Promise<void>
   } finally {
     for (const { span } of sent) if (span) span.end();
   }
+}
+
+const queueJobs = new Gauge({
+  name: 'latchkey_queue_jobs',
+  help: 'Jobs in a queue, by state: waiting, active, delayed or failed. Every process that adds to the queue reports all of them.',
+  labels: ['queue', 'state'],
+});
+
+const oldestWaiting = new Gauge({
+  name: 'latchkey_queue_oldest_waiting_seconds',
+  help: 'Age of the job that has waited longest in a queue; 0 when none waits.',
+  labels: ['queue'],
+});
+
+/** Jobs with a priority whose ages are read: the oldest is not always the first. */
+const PRIORITIZED_READ_MAX = 100;
+
+function watchQueues(producer: string, queues: readonly Queue[]): () => void {
+  return watchProbe(`queues of ${producer}`, () => Promise.all(queues.map(readState)), [
+    [queueJobs, (states) => states.flatMap(({ counts }) => counts)],
+    [oldestWaiting, (states) => states.map(({ oldest }) => oldest)],
+  ]);
+}
+
+async function readState(queue: Queue) {
+  const [{ waiting = 0, prioritized = 0, ...others }, first, prioritizedJobs] = await Promise.all([
+    queue.getJobCounts('waiting', 'prioritized', 'active', 'delayed', 'failed'),
+    queue.getJobs('waiting', 0, 0, true),
+    queue.getJobs('prioritized', 0, PRIORITIZED_READ_MAX - 1, true),
+  ]);
+  const ages = [...first, ...prioritizedJobs].map(({ timestamp }) => (Date.now() - timestamp) / 1_000);
+  const counts = Object.entries({ waiting: waiting + prioritized, ...others });
+  return {
+    counts: counts.map(([state, count]) => [count, queue.name, state] as const),
+    oldest: [Math.max(0, ...ages), queue.name] as const,
+  };
 }

@@ -2,7 +2,7 @@ import { type Job, Worker } from 'bullmq';
 import type { Logger } from '../log/logger.ts';
 import { type CallOrigin, onBehalfOf } from '../log/request-context.ts';
 import { within } from '../process/within.ts';
-import { createOutageLog, WorkerConnection } from '../redis/redis.ts';
+import { createWorkerConnection } from '../redis/redis.ts';
 import { Counter, Histogram } from '../telemetry/metrics.ts';
 import { inSpan } from '../telemetry/tracing.ts';
 import { ORIGIN_PROPERTY, QUEUE_PREFIX, type QueueJob, spanAttributes } from './job.ts';
@@ -23,12 +23,7 @@ export interface QueueWorkerOptions {
   readonly stopMsMax?: number;
 }
 
-export interface QueueWorker {
-  /** Starts to take jobs, as soon as Redis can be reached. */
-  start(): void;
-  /** Takes no further job, and waits for running ones; another process takes over the rest. */
-  stop(): Promise<void>;
-}
+export type QueueWorker = ReturnType<typeof createQueueWorker>;
 
 /** The job of a dead process goes to another one after this time and up to one interval. */
 const LOCK_MS = 10_000;
@@ -69,13 +64,15 @@ class PatientWorker extends Worker {
 }
 
 /** Creates a worker on one queue. Nothing is connected before its start. */
-export function createQueueWorker(options: QueueWorkerOptions): QueueWorker {
+export function createQueueWorker(options: QueueWorkerOptions) {
   let stop: (() => Promise<void>) | undefined;
   return {
-    start() {
+    /** Starts to take jobs, as soon as Redis can be reached. */
+    start(): void {
       stop ??= startWorker(options);
     },
-    async stop() {
+    /** Takes no further job, and waits for running ones; another process takes over the rest. */
+    async stop(): Promise<void> {
       await stop?.();
       stop = undefined;
     },
@@ -84,10 +81,9 @@ export function createQueueWorker(options: QueueWorkerOptions): QueueWorker {
 
 function startWorker(options: QueueWorkerOptions): () => Promise<void> {
   const { url, queue, name, handle, logger, concurrency = 2, stopMsMax = STOP_MS_MAX } = options;
-  const outages = createOutageLog(logger);
   // Starts the series at 0, so that its first step is seen as one.
   jobsGivenUp.add(0, queue);
-  const connection = new WorkerConnection(url, { name, silenceMsMax: SILENCE_MS_MAX, outages });
+  const { redis, isDown, disconnectAll } = createWorkerConnection(url, logger, name, SILENCE_MS_MAX);
   const running = new Set<Promise<void>>();
   const processJob = async (job: Job) => {
     const work = runJob(queue, unpackJob(job), handle);
@@ -95,7 +91,7 @@ function startWorker(options: QueueWorkerOptions): () => Promise<void> {
     await work.finally(() => running.delete(work));
   };
   const worker = new PatientWorker(queue, processJob, {
-    connection,
+    connection: redis,
     prefix: QUEUE_PREFIX,
     concurrency,
     lockDuration: LOCK_MS,
@@ -106,12 +102,12 @@ function startWorker(options: QueueWorkerOptions): () => Promise<void> {
     skipWaitingForReady: true,
     skipVersionCheck: true,
   });
-  logFailures(worker, logger.child({ queue }), outages.isDown);
+  logFailures(worker, logger.child({ queue }), isDown);
   return async () => {
     // Without Redis, BullMQ waits for it even to close. No job can be taken then.
-    if (connection.status === 'ready') await within(stopMsMax, worker.close());
+    if (redis.status === 'ready') await within(stopMsMax, worker.close());
     else await within(stopMsMax, Promise.allSettled(running));
-    connection.disconnectAll();
+    disconnectAll();
     await within(CLOSE_TIMEOUT_MS, worker.close(true));
   };
 }

@@ -1,4 +1,4 @@
-import { Redis } from 'ioredis';
+import { Redis, type RedisOptions } from 'ioredis';
 import type { Logger } from '../log/logger.ts';
 import { Gauge } from '../telemetry/metrics.ts';
 
@@ -14,16 +14,6 @@ const retryWithin =
   (attempt: number): number =>
     Math.min(attempt * 100, delayMsMax);
 
-/** Options of connections that reject commands while Redis is down, and queue none. */
-const failFast = (name: string | undefined, reconnectDelayMsMax: number) => ({
-  connectTimeout: 2_000,
-  enableOfflineQueue: false,
-  maxRetriesPerRequest: 0,
-  retryStrategy: retryWithin(reconnectDelayMsMax),
-  lazyConnect: true,
-  ...(name && { connectionName: name }),
-});
-
 /**
  * Creates a Redis connection that fails fast: a command that takes longer than 250 ms, or that
  * comes while the connection is down, is rejected and never queued.
@@ -31,11 +21,20 @@ const failFast = (name: string | undefined, reconnectDelayMsMax: number) => ({
 export function createFailFastRedis(
   url: string,
   logger: Logger,
-  options: { readonly commandTimeoutMs?: number; readonly reconnectDelayMsMax?: number; readonly name?: string } = {},
+  options: Omit<RedisOptions, 'name' | 'replyMapping'> & { readonly name?: string; readonly reconnectDelayMsMax?: number } = {},
 ): Redis {
-  const { commandTimeoutMs = 250, reconnectDelayMsMax = 2_000, name } = options;
-  const timeouts = { commandTimeout: commandTimeoutMs, socketTimeout: SILENCE_MS_MAX };
-  const redis = new Redis(url, { ...failFast(name, reconnectDelayMsMax), ...timeouts });
+  const { reconnectDelayMsMax = 2_000, name, ...others } = options;
+  const redis = new Redis(url, {
+    connectTimeout: 2_000,
+    commandTimeout: 250,
+    socketTimeout: SILENCE_MS_MAX,
+    enableOfflineQueue: false,
+    maxRetriesPerRequest: 0,
+    retryStrategy: retryWithin(reconnectDelayMsMax),
+    lazyConnect: true,
+    ...(name && { connectionName: name }),
+    ...others,
+  });
   createOutageLog(logger).watch(redis);
   return redis;
 }
@@ -48,10 +47,11 @@ export function createFailFastRedis(
 export function createSubscriber(
   url: string,
   logger: Logger,
-  options: { readonly name: string; readonly onReady: () => void },
+  { name, onReady }: { readonly name: string; readonly onReady: () => void },
 ): Redis {
-  const redis = new Redis(url, {
-    ...failFast(options.name, 500),
+  const redis = createFailFastRedis(url, logger, {
+    name,
+    reconnectDelayMsMax: 500,
     socketTimeout: SUBSCRIBER_SILENCE_MS_MAX,
     commandTimeout: SUBSCRIBER_SILENCE_MS_MAX,
     // The peer of a frozen Redis never learns that the connection ended.
@@ -59,13 +59,12 @@ export function createSubscriber(
     autoResubscribe: false,
     autoResendUnfulfilledCommands: false,
   });
-  createOutageLog(logger).watch(redis);
   let pings: NodeJS.Timeout | undefined;
   redis.on('close', () => clearInterval(pings));
   redis.on('ready', () => {
     clearInterval(pings);
     pings = setInterval(() => void redis.ping().catch(() => undefined), PING_INTERVAL_MS);
-    options.onReady();
+    onReady();
   });
   return redis;
 }
@@ -78,34 +77,22 @@ export async function connectInBackground(redis: Redis): Promise<void> {
 /**
  * The connection of a BullMQ worker, which duplicates it to wait for jobs. Both are watched, and
  * closed together. Commands wait while Redis is down, as BullMQ demands.
+ *
+ * @param silenceMsMax longest wait for a response before the connection is replaced
  */
-export class WorkerConnection extends Redis {
-  readonly #outages: OutageLog;
-  readonly #copies: Redis[] = [];
-
-  /** @param silenceMsMax longest wait for a response before the connection is replaced */
-  constructor(url: string, { name, silenceMsMax, outages }: { name: string; silenceMsMax: number; outages: OutageLog }) {
-    super(url, {
-      connectionName: name,
-      maxRetriesPerRequest: null,
-      connectTimeout: 2_000,
-      socketTimeout: silenceMsMax,
-      retryStrategy: retryWithin(1_000),
-    });
-    this.#outages = outages;
-    outages.watch(this);
-  }
-
-  override duplicate(override?: Parameters<Redis['duplicate']>[0]): Redis {
-    const copy = super.duplicate(override);
-    this.#outages.watch(copy);
-    this.#copies.push(copy);
-    return copy;
-  }
-
-  disconnectAll(): void {
-    for (const redis of [this, ...this.#copies]) redis.disconnect();
-  }
+export function createWorkerConnection(url: string, logger: Logger, name: string, silenceMsMax: number) {
+  const outages = createOutageLog(logger);
+  const redis = new Redis(url, {
+    connectionName: name,
+    maxRetriesPerRequest: null,
+    connectTimeout: 2_000,
+    socketTimeout: silenceMsMax,
+    retryStrategy: retryWithin(1_000),
+  });
+  const duplicate = redis.duplicate.bind(redis);
+  redis.duplicate = (override) => outages.watch(duplicate(override));
+  outages.watch(redis);
+  return { redis, isDown: outages.isDown, disconnectAll: outages.disconnectAll };
 }
 
 const connections = new Gauge({
@@ -119,14 +106,12 @@ const REJECTED = 'redis refuses the user or the password of REDIS_URL';
 
 const REJECTION = /^(WRONGPASS|NOAUTH|NOPERM) /;
 
-export type OutageLog = ReturnType<typeof createOutageLog>;
-
 /** Logs when the first of the watched connections fails, and when all of them are ready again. */
-export function createOutageLog(logger: Logger) {
+function createOutageLog(logger: Logger) {
   const watched: Redis[] = [];
   let down: string | undefined;
   return {
-    watch(redis: Redis): void {
+    watch(redis: Redis): Redis {
       watched.push(redis);
       const { connectionName: connection = 'other' } = redis.options;
       const unwatch = connections.watch(() => {
@@ -150,6 +135,10 @@ export function createOutageLog(logger: Logger) {
         logger.info({ connection }, 'redis is reachable again');
         down = undefined;
       });
+      return redis;
+    },
+    disconnectAll(): void {
+      for (const redis of watched) redis.disconnect();
     },
     /** Whether an outage has been logged that is not over yet. */
     isDown: (): boolean => down !== undefined,

@@ -5,7 +5,6 @@ import { DEADLINE_MS_MAX, MESSAGE_BYTES_MAX } from './route.ts';
 /** Request headers as a plain record, or anything else that `Headers` accepts. */
 export type HeaderSource = ConstructorParameters<typeof Headers>[0];
 
-/** The error of a call that its caller has canceled. */
 export function canceled(): ConnectError {
   return new ConnectError('the call was canceled', Code.Canceled);
 }
@@ -14,7 +13,6 @@ function deadlineExceeded(): ConnectError {
   return new ConnectError('the deadline has passed', Code.DeadlineExceeded);
 }
 
-/** The error of a message beyond the size limit. */
 export function tooLarge(what: 'request' | 'response'): ConnectError {
   return new ConnectError(`the ${what} is larger than ${MESSAGE_BYTES_MAX} bytes`, Code.ResourceExhausted);
 }
@@ -44,12 +42,6 @@ export function toResponse<I extends DescMessage, O extends DescMessage>(
 
 const NO_HEADERS = new Headers();
 
-/** Limits of one call. */
-interface CallLimits {
-  readonly signal: AbortSignal | undefined;
-  readonly timeoutMs: number;
-}
-
 /**
  * Runs a call until it ends, its deadline passes or its caller cancels it, whichever is first. Then
  * aborts `call`, so that remaining work for it stops: with a reason unless the call succeeded.
@@ -57,7 +49,7 @@ interface CallLimits {
  * @param call an `AbortController`, or something cheaper
  */
 export function runCall<T>(
-  { signal, timeoutMs }: CallLimits,
+  { signal, timeoutMs }: { readonly signal: AbortSignal | undefined; readonly timeoutMs: number },
   call: { abort(reason?: unknown): void },
   run: () => Promise<T>,
 ): Promise<T> {

@@ -6,7 +6,7 @@ import { defineErrors } from '../errors/errors.ts';
 import { startTracing } from '../telemetry/export-traces.ts';
 import { type Exposition, startMeasuring } from '../telemetry/metrics.ts';
 import { readTracingConfig, type TracingConfig } from '../telemetry/settings.ts';
-import { activeTracer, inSpan } from '../telemetry/tracing.ts';
+import { activeTracer, formatTraceparent, inSpan } from '../telemetry/tracing.ts';
 import { memoryLogger } from '../testing/memory-logger.ts';
 import { AUTHORIZATION, heldRoute, openTransport, startTestServer, testRoute } from '../testing/servers.ts';
 import { bodyRoute } from './server/http-route.ts';
@@ -79,7 +79,7 @@ it('calls join the trace that they are made in, and start none', async () => {
   await client.deleteApplication({});
   const made = await inSpan({ name: 'test', kind: 'internal' }, async (span) => {
     await client.deleteApplication({});
-    return traceId(span?.traceparent);
+    return traceId(span && formatTraceparent(span));
   });
   expect(seen).toEqual([undefined, made]);
 });

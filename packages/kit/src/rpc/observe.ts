@@ -1,7 +1,7 @@
 import type { DescMethodUnary } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { Counter, Histogram } from '../telemetry/metrics.ts';
-import { type ActiveSpan, activeTracer, type SpanOptions } from '../telemetry/tracing.ts';
+import { activeTracer, failSpan, type Span, type SpanOptions } from '../telemetry/tracing.ts';
 import { methodPath } from './route.ts';
 
 const labels = ['service', 'method', 'code'];
@@ -61,14 +61,14 @@ export function rpcSpan(method: DescMethodUnary): Omit<SpanOptions, 'kind'> {
 }
 
 /** Measures a call and runs it in a span, if given. */
-export async function observed<T>(timer: CallTimer | undefined, span: ActiveSpan | undefined, run: () => Promise<T>): Promise<T> {
+export async function observed<T>(timer: CallTimer | undefined, span: Span | undefined, run: () => Promise<T>): Promise<T> {
   const startedAt = performance.now();
   let code = 'ok';
   try {
     return (await (span ? activeTracer()?.within(span, run) : run())) as T;
   } catch (err) {
     code = codeName(err);
-    span?.fail(code);
+    if (span) failSpan(span, code);
     throw err;
   } finally {
     timer?.((performance.now() - startedAt) / 1_000, code);

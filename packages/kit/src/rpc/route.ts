@@ -1,7 +1,6 @@
 import type { DescService } from '@bufbuild/protobuf';
 import type { MethodImpl, ServiceImpl } from '@connectrpc/connect';
 
-/** One RPC service with its implementation. */
 export interface RpcRoute {
   readonly service: DescService;
   readonly impl: Readonly<Record<string, MethodImpl<DescService['methods'][number]>>>;

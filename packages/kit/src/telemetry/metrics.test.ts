@@ -1,6 +1,6 @@
 import { eventually } from '@latchkey/testkit/eventually';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { Counter, Gauge, Probe, startMeasuring } from './metrics.ts';
+import { Counter, Gauge, startMeasuring, watchProbe } from './metrics.ts';
 
 const early = new Counter({ name: 'latchkey_early_total', help: 'Defined before recording starts.', labels: ['kind'] });
 const connections = new Gauge({ name: 'latchkey_connections', help: 'Of several sources.', labels: ['schema'] });
@@ -38,9 +38,7 @@ describe('a metric', () => {
 describe('a probe', () => {
   const open = (options: { answer: () => Promise<number>; ageMsMax?: number }) => {
     const asked = vi.fn(options.answer);
-    const probe = new Probe({ name: 'test', read: asked, ageMsMax: options.ageMsMax ?? 0 });
-    const ends = [probe.watch(), read.watch(() => (probe.value === undefined ? [] : [[probe.value]]))];
-    onTestFinished(() => ends.forEach((end) => void end()));
+    onTestFinished(watchProbe('test', asked, [[read, (value) => [[value]]]], options.ageMsMax ?? 0));
     const state = async () => [await linesOf('latchkey_read'), (await linesOf('latchkey_probe_up'))[0]?.at(-1)];
     return { asked, state };
   };

@@ -13,14 +13,9 @@ export type Reading = readonly [value: number, ...labels: string[]];
 
 export type Observe = (value: number) => void;
 
-export interface Exposition {
-  readonly contentType: string;
-  render(): Promise<string>;
-}
+export type Exposition = Awaited<ReturnType<typeof startMeasuring>>;
 
-type Library = typeof import('prom-client');
-
-type Definition = (library: Library, registry: Registry) => void;
+type Definition = (library: typeof import('prom-client'), registry: Registry) => void;
 
 const definitions: Definition[] = [];
 let started: Parameters<Definition> | undefined;
@@ -38,7 +33,7 @@ const describe = ({ name, help, labels = [] }: InstrumentOptions, registry: Regi
  * Starts recording: without this call prom-client is not loaded and metrics record nothing. Call it
  * before services are composed.
  */
-export async function startMeasuring(service: string): Promise<Exposition> {
+export async function startMeasuring(service: string) {
   const library = await import('prom-client');
   const registry = new library.Registry();
   library.collectDefaultMetrics({ register: registry, prefix: 'latchkey_' });
@@ -47,14 +42,14 @@ export async function startMeasuring(service: string): Promise<Exposition> {
   const info = { name: 'latchkey_process_info', help: 'The process, always 1.', labels: ['service', 'node'] };
   new library.Gauge(describe(info, registry)).labels(service, process.version).set(1);
   const render = async () => {
-    await Promise.all([...probes].map((probe) => probe.refresh()));
+    await Promise.all([...probes].map((refresh) => refresh()));
     return registry.metrics();
   };
   let rendering: Promise<string> | undefined;
   return {
-    contentType: registry.contentType,
+    contentType: registry.contentType as string,
     // Concurrent scrapes share one rendering.
-    render: () => {
+    render(): Promise<string> {
       rendering ??= render().finally(() => {
         rendering = undefined;
       });
@@ -133,7 +128,7 @@ export class Gauge {
 const PROBE_TIMEOUT_MS = 800;
 const PROBE_AGE_MS_MAX = 5_000;
 
-const probes = new Set<Probe<unknown>>();
+const probes = new Set<() => Promise<void>>();
 
 const probesUp = new Gauge({
   name: 'latchkey_probe_up',
@@ -142,56 +137,45 @@ const probesUp = new Gauge({
 });
 
 /**
- * A value for gauges that takes a query. Scrapes refresh it, at most one query at a time, and wait
- * 800 ms for it at most: the database or Redis may be frozen.
+ * Reads a value for gauges with a query: at most one at a time, which a scrape waits 800 ms for at
+ * most, as the database or Redis may be frozen. Returns a function that removes the sources.
+ *
+ * @param ageMsMax how long a value is reused, in milliseconds
  */
-export class Probe<T> {
-  readonly #name: string;
-  readonly #query: () => Promise<T>;
-  readonly #ageMsMax: number;
-  #value: T | undefined;
-  #readAt = Number.NEGATIVE_INFINITY;
-  #reading: Promise<void> | undefined;
-
-  /** @param options.ageMsMax how long a value is reused, in milliseconds; 5,000 unless set */
-  constructor(options: { readonly name: string; readonly read: () => Promise<T>; readonly ageMsMax?: number }) {
-    this.#name = options.name;
-    this.#query = options.read;
-    this.#ageMsMax = options.ageMsMax ?? PROBE_AGE_MS_MAX;
-  }
-
-  get value(): T | undefined {
-    return this.#value;
-  }
-
-  /** Refreshes the value at each scrape from now on. Returns what ends that. */
-  watch(): () => void {
-    probes.add(this);
-    const unwatch = probesUp.watch(() => [[this.#value === undefined ? 0 : 1, this.#name]]);
-    return () => {
-      probes.delete(this);
-      unwatch();
-    };
-  }
-
-  /** Reads the value again if it is too old. Never rejects. */
-  async refresh(): Promise<void> {
-    if (performance.now() - this.#readAt < this.#ageMsMax) return;
-    this.#reading ??= this.#read();
-    const reading = this.#reading;
-    await within(PROBE_TIMEOUT_MS, reading);
-    // While a read hangs, the value is unknown.
-    if (this.#reading === reading) this.#value = undefined;
-  }
-
-  async #read(): Promise<void> {
+export function watchProbe<T>(
+  name: string,
+  query: () => Promise<T>,
+  sources: ReadonlyArray<readonly [Gauge, (value: T) => Iterable<Reading>]>,
+  ageMsMax = PROBE_AGE_MS_MAX,
+): () => void {
+  let value: T | undefined;
+  let readAt = Number.NEGATIVE_INFINITY;
+  let reading: Promise<void> | undefined;
+  const read = async () => {
     try {
-      this.#value = await this.#query();
-      this.#readAt = performance.now();
+      value = await query();
+      readAt = performance.now();
     } catch {
-      this.#value = undefined;
+      value = undefined;
     } finally {
-      this.#reading = undefined;
+      reading = undefined;
     }
-  }
+  };
+  const refresh = async () => {
+    if (performance.now() - readAt < ageMsMax) return;
+    reading ??= read();
+    const current = reading;
+    await within(PROBE_TIMEOUT_MS, current);
+    // While a read hangs, the value is unknown.
+    if (reading === current) value = undefined;
+  };
+  probes.add(refresh);
+  const unwatch = [
+    probesUp.watch(() => [[value === undefined ? 0 : 1, name]]),
+    ...sources.map(([gauge, readings]) => gauge.watch(() => (value === undefined ? [] : readings(value)))),
+  ];
+  return () => {
+    probes.delete(refresh);
+    for (const end of unwatch) end();
+  };
 }

@@ -22,14 +22,10 @@ const metricsSettings = z
     when: () => true,
   });
 
-export interface MetricsConfig {
-  readonly host: string;
-  readonly port: number;
-  readonly token: string;
-}
+export type MetricsConfig = NonNullable<ReturnType<typeof readMetricsConfig>>;
 
 /** Reads the settings of metrics; undefined unless METRICS_PORT is set. Throws ConfigError. */
-export function readMetricsConfig(env: NodeJS.ProcessEnv): MetricsConfig | undefined {
+export function readMetricsConfig(env: NodeJS.ProcessEnv) {
   const { HOST: host, METRICS_PORT: port, METRICS_TOKEN: token } = readConfig(metricsSettings, env);
   return port === undefined || token === undefined ? undefined : { host, port, token };
 }

@@ -4,17 +4,12 @@ import type { ReadinessCheck } from '../http/cached-readiness.ts';
 import { createLogger, type Logger } from '../log/logger.ts';
 import { stopAll } from '../process/lifecycle.ts';
 import { startMeasuring } from './metrics.ts';
-import { type MetricsConfig, readMetricsConfig, readTracingConfig, type TracingConfig } from './settings.ts';
-
-export interface TelemetryConfig {
-  readonly metrics: MetricsConfig | undefined;
-  readonly tracing: TracingConfig | undefined;
-}
+import { readMetricsConfig, readTracingConfig } from './settings.ts';
 
 export type Telemetry = Awaited<ReturnType<typeof openTelemetry>>;
 
 /** Reads the settings of metrics and traces. Throws ConfigError. */
-export function readTelemetryConfig(env: NodeJS.ProcessEnv): TelemetryConfig {
+export function readTelemetryConfig(env: NodeJS.ProcessEnv) {
   const [metrics, tracing] = readTogether(
     () => readMetricsConfig(env),
     () => readTracingConfig(env),
@@ -26,7 +21,8 @@ export function readTelemetryConfig(env: NodeJS.ProcessEnv): TelemetryConfig {
  * Starts metrics and traces where settings ask for them; else prom-client and OpenTelemetry's SDK
  * are not loaded. Call it before services are composed.
  */
-export async function openTelemetry(name: string, { metrics, tracing }: TelemetryConfig, logger?: Logger) {
+export async function openTelemetry(name: string, config: ReturnType<typeof readTelemetryConfig>, logger?: Logger) {
+  const { metrics, tracing } = config;
   const exposition = metrics && (await startMeasuring(name));
   const stopTracing =
     tracing && (await import('./export-traces.ts')).startTracing(name, tracing, logger ?? createLogger(name, 'warn'));

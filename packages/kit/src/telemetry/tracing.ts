@@ -1,13 +1,6 @@
-import {
-  type Attributes,
-  type Context,
-  context,
-  type Span,
-  SpanKind,
-  SpanStatusCode,
-  TraceFlags,
-  trace,
-} from '@opentelemetry/api';
+import { type Attributes, context, type Span, SpanKind, SpanStatusCode, TraceFlags, trace } from '@opentelemetry/api';
+
+export type { Span } from '@opentelemetry/api';
 
 export interface SpanOptions {
   /** From a small set, like metric labels. */
@@ -21,36 +14,8 @@ export interface SpanOptions {
   readonly link?: string | undefined;
 }
 
-export class ActiveSpan {
-  readonly #span: Span;
-  readonly context: Context;
-
-  constructor(span: Span) {
-    this.#span = span;
-    this.context = trace.setSpan(context.active(), span);
-  }
-
-  get traceparent(): string {
-    return formatTraceparent(this.#span);
-  }
-
-  set(attributes: Attributes): void {
-    this.#span.setAttributes(attributes);
-  }
-
-  /** Marks the span as failed, for a reason from a small set. */
-  fail(reason: string): void {
-    this.#span.setStatus({ code: SpanStatusCode.ERROR });
-    this.#span.setAttribute('error.type', reason);
-  }
-
-  end(): void {
-    this.#span.end();
-  }
-}
-
 const api = {
-  start({ name, kind, attributes = {}, parent, link }: SpanOptions): ActiveSpan {
+  start({ name, kind, attributes = {}, parent, link }: SpanOptions): Span {
     const linked = parseTraceparent(link);
     const options = {
       kind: SpanKind[kind.toUpperCase() as keyof typeof SpanKind],
@@ -60,11 +25,11 @@ const api = {
     };
     const remote = parseTraceparent(parent);
     const from = remote ? trace.setSpanContext(context.active(), remote) : context.active();
-    return new ActiveSpan(trace.getTracer('latchkey').startSpan(name, options, from));
+    return trace.getTracer('latchkey').startSpan(name, options, from);
   },
 
-  within<T>(span: ActiveSpan, run: () => T): T {
-    return context.with(span.context, run);
+  within<T>(span: Span, run: () => T): T {
+    return context.with(trace.setSpan(context.active(), span), run);
   },
 
   traceparent(): string | undefined {
@@ -93,17 +58,22 @@ export function activeTracer(): Tracer | undefined {
 }
 
 /** Runs a function inside a span, if traces are exported. A rejection marks the span as failed. */
-export async function inSpan<T>(options: SpanOptions, run: (span: ActiveSpan | undefined) => Promise<T>): Promise<T> {
+export async function inSpan<T>(options: SpanOptions, run: (span: Span | undefined) => Promise<T>): Promise<T> {
   if (!isTracing) return run(undefined);
   const span = api.start(options);
   try {
     return await api.within(span, () => run(span));
   } catch (err) {
-    span.fail(err instanceof Error ? err.name : 'unknown');
+    failSpan(span, err instanceof Error ? err.name : 'unknown');
     throw err;
   } finally {
     span.end();
   }
+}
+
+/** Marks a span as failed, for a reason from a small set. */
+export function failSpan(span: Span, reason: string): void {
+  span.setStatus({ code: SpanStatusCode.ERROR }).setAttribute('error.type', reason);
 }
 
 const TRACEPARENT = /^(?!ff)[\da-f]{2}-((?!0{32})[\da-f]{32})-((?!0{16})[\da-f]{16})-([\da-f]{2})$/;
@@ -114,7 +84,7 @@ function parseTraceparent(text = '') {
   return { traceId, spanId, traceFlags: Number.parseInt(flags, 16), isRemote: true };
 }
 
-function formatTraceparent(span: Span): string {
+export function formatTraceparent(span: Span): string {
   const { traceId, spanId, traceFlags } = span.spanContext();
   return `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, '0')}`;
 }

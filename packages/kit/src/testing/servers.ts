@@ -9,7 +9,7 @@ import { openRawClient } from '@latchkey/testkit/raw-client';
 import { onTestFinished } from 'vitest';
 import { createServiceTransport } from '../rpc/client/service-transport.ts';
 import { MESSAGE_BYTES_MAX, type RpcRoute } from '../rpc/route.ts';
-import { CallCounter } from '../rpc/server/call-counter.ts';
+import { createCallCounter } from '../rpc/server/call-counter.ts';
 import { type RpcServerOptions, startRpcServer } from '../rpc/server/server.ts';
 import { bindMethods, registerMethods } from '../rpc/server/unary-method.ts';
 import type { ServiceTls } from '../tls/service-tls.ts';
@@ -81,7 +81,7 @@ export async function startStockServer(routes: readonly RpcRoute[]) {
   const { logger, lines } = memoryLogger();
   const methods = bindMethods(routes, logger);
   const listener = connectNodeAdapter({
-    routes: (router) => registerMethods(router, methods, new CallCounter(1_000)),
+    routes: (router) => registerMethods(router, methods, createCallCounter(1_000)),
     acceptCompression: [],
     readMaxBytes: MESSAGE_BYTES_MAX,
     writeMaxBytes: MESSAGE_BYTES_MAX,

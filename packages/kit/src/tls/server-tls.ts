@@ -4,7 +4,6 @@ import type { TLSSocket, TlsOptions } from 'node:tls';
 import type { LogRejection } from '../rpc/server/rejection-log.ts';
 import type { ServiceTls } from './service-tls.ts';
 
-/** Longest time for a handshake, in milliseconds. */
 const HANDSHAKE_TIMEOUT_MS = 5_000;
 
 /** Longest time-out that a timer can hold, in milliseconds. */

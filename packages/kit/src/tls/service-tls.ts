@@ -7,7 +7,6 @@ import type { Logger } from '../log/logger.ts';
 /** Paths of PEM files: the certificate chain and key of a process, and its peers' authorities. */
 export type TlsPaths = Readonly<Record<'SERVICE_TLS_CERT_FILE' | 'SERVICE_TLS_KEY_FILE' | 'SERVICE_TLS_CA_FILE', string>>;
 
-/** What the files contain. */
 type TlsFiles = Readonly<Record<'cert' | 'key' | 'ca', string>>;
 
 /** How often the files are read, in milliseconds. Watching them would miss remounted volumes. */
@@ -17,25 +16,17 @@ const READ_INTERVAL_MS = 5_000;
 export class ServiceTls {
   readonly #paths: TlsPaths;
   readonly #listeners = new Set<() => void>();
-  #files: TlsFiles;
-  #context: SecureContext;
+  files: TlsFiles;
+  /** For new connections. */
+  context: SecureContext;
   #problem = '';
   #timer: NodeJS.Timeout | undefined;
 
   /** @throws ConfigError naming every problem of the files */
   constructor(paths: TlsPaths) {
     this.#paths = paths;
-    this.#files = readFiles(paths);
-    this.#context = createContext(this.#files);
-  }
-
-  get files(): TlsFiles {
-    return this.#files;
-  }
-
-  /** For new connections. */
-  get context(): SecureContext {
-    return this.#context;
+    this.files = readFiles(paths);
+    this.context = createContext(this.files);
   }
 
   /** Calls back whenever the files have changed. Returns a function that unsubscribes. */
@@ -46,7 +37,7 @@ export class ServiceTls {
 
   /** Reads the files every few seconds, so that certificates are renewed without a restart. */
   watch(logger: Logger): void {
-    logger.info({ validTo: new X509Certificate(this.#files.cert).validToDate }, 'service certificate');
+    logger.info({ validTo: new X509Certificate(this.files.cert).validToDate }, 'service certificate');
     this.#timer = setInterval(() => this.reload(logger), READ_INTERVAL_MS).unref();
   }
 
@@ -54,9 +45,9 @@ export class ServiceTls {
   reload(logger: Logger): void {
     try {
       const files = readFiles(this.#paths);
-      if (JSON.stringify(files) !== JSON.stringify(this.#files)) {
-        this.#context = createContext(files);
-        this.#files = files;
+      if (JSON.stringify(files) !== JSON.stringify(this.files)) {
+        this.context = createContext(files);
+        this.files = files;
         for (const listener of this.#listeners) listener();
         logger.info({ validTo: new X509Certificate(files.cert).validToDate }, 'service certificate changed');
       }

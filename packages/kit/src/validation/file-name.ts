@@ -1,4 +1,3 @@
-/** Longest file name, in characters. */
 export const FILE_NAME_LENGTH_MAX = 16;
 
 /**

@@ -2,7 +2,7 @@ import type { Logger } from '@latchkey/kit/log/logger';
 import { createSweeper, type Sweeper } from '@latchkey/kit/process/sweeper';
 import type { QueueJob } from '@latchkey/kit/queue/job';
 import type { QueueProducer } from '@latchkey/kit/queue/producer';
-import { Gauge, isMeasuring, Probe } from '@latchkey/kit/telemetry/metrics';
+import { Gauge, watchProbe } from '@latchkey/kit/telemetry/metrics';
 import type { Kysely } from 'kysely';
 import type { AppsDatabase } from '../db/schema.ts';
 import { type EventRow, lockUndelivered, markDelivered, selectBacklog } from './relay.store.ts';
@@ -105,14 +105,8 @@ const oldestEvent = new Gauge({
 
 /** Reports the undelivered events to scrapes. Returns a function that ends it. */
 function watchOutbox(db: Kysely<AppsDatabase>): () => void {
-  if (!isMeasuring()) return () => undefined;
-  const probe = new Probe({ name: 'outbox', read: () => selectBacklog(db) });
-  const unwatch = [
-    probe.watch(),
-    waitingEvents.watch(() => (probe.value ? [[probe.value.count]] : [])),
-    oldestEvent.watch(() => (probe.value ? [[probe.value.oldestSeconds]] : [])),
-  ];
-  return () => {
-    for (const end of unwatch) end();
-  };
+  return watchProbe('outbox', () => selectBacklog(db), [
+    [waitingEvents, ({ count }) => [[count]]],
+    [oldestEvent, ({ oldestSeconds }) => [[oldestSeconds]]],
+  ]);
 }

@@ -1,6 +1,6 @@
 import { TRACEPARENT_HEADER } from '@latchkey/kit/rpc/route';
 import { Gauge, Histogram, isMeasuring, type Observe } from '@latchkey/kit/telemetry/metrics';
-import { activeTracer } from '@latchkey/kit/telemetry/tracing';
+import { activeTracer, failSpan } from '@latchkey/kit/telemetry/tracing';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 
 /** In seconds: most responses take milliseconds, uploads minutes, failing calls 2.5 to 5 s. */
@@ -65,8 +65,8 @@ function traceRequests(app: FastifyInstance): void {
     });
     reply.raw.once('close', () => {
       const status = statusOf(reply.raw);
-      span.set({ 'http.response.status_code': status });
-      if (status >= 500) span.fail(String(status));
+      span.setAttribute('http.response.status_code', status);
+      if (status >= 500) failSpan(span, String(status));
       span.end();
     });
     tracer.within(span, done);

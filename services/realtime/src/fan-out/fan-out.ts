@@ -41,7 +41,7 @@ export interface FanOutOptions {
 
 /** Publishes the events of the queue to the nodes that have subscribed to their application. */
 export function createFanOut({ redisUrl, logger, onPublished, onReady }: FanOutOptions) {
-  const publisherOptions = { name: 'latchkey-realtime-publisher', commandTimeoutMs: PUBLISH_TIMEOUT_MS };
+  const publisherOptions = { name: 'latchkey-realtime-publisher', commandTimeout: PUBLISH_TIMEOUT_MS };
   const publisher = createFailFastRedis(redisUrl, logger, publisherOptions);
   const subscriber = createSubscriber(redisUrl, logger, { name: 'latchkey-realtime-subscriber', onReady });
   subscriber.on('message', (channel: string, text: string) => onPublished(channel.slice(channel.lastIndexOf(':') + 1), text));

@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream';
 import type { DescMessage, MessageShape } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { releaseBytes } from '../../http/write-chunk.ts';
-import { inSpan } from '../../telemetry/tracing.ts';
+import { formatTraceparent, inSpan } from '../../telemetry/tracing.ts';
 import { createAgent, request } from '../../tls/client-tls.ts';
 import type { ServiceTls } from '../../tls/service-tls.ts';
 import { runCall, tooLarge } from '../call.ts';
@@ -24,36 +24,37 @@ export interface BodyCall {
   readonly timeoutMs: number;
 }
 
-/** A client for `bodyRoute`s of a service. */
-export interface BodyClient {
-  /**
-   * Sends a body with `PUT`, once. The response may come before all is sent.
-   *
-   * @throws ConnectError of the service; `unavailable` if it is not reached or ends; `canceled` if
-   *   the body is cut off, which the service sees too
-   */
-  send<O extends DescMessage>(call: BodyCall, output: O): Promise<MessageShape<O>>;
-}
-
-/** @param baseUrl origin of the service's HTTP/1.1 port, `https:` with TLS */
-export function createBodyClient(baseUrl: string, credential: string, tls?: ServiceTls): BodyClient {
+/**
+ * A client for `bodyRoute`s of a service.
+ *
+ * @param baseUrl origin of the service's HTTP/1.1 port, `https:` with TLS
+ */
+export function createBodyClient(baseUrl: string, credential: string, tls?: ServiceTls) {
   // An idle connection may be closed just before its next use, and a body can't be sent again.
   const agent = createAgent(tls);
   const attributes = { 'http.request.method': 'PUT' };
   return {
-    send: ({ path, body, byteSize, requestId, signal, timeoutMs, ...call }, output) =>
-      inSpan({ name: `PUT ${path}`, kind: 'client', attributes }, async (span) => {
+    /**
+     * Sends a body with `PUT`, once. The response may come before all is sent.
+     *
+     * @throws ConnectError of the service; `unavailable` if it is not reached or ends; `canceled` if
+     *   the body is cut off, which the service sees too
+     */
+    send<O extends DescMessage>(call: BodyCall, output: O): Promise<MessageShape<O>> {
+      const { path, body, byteSize, requestId, signal, timeoutMs } = call;
+      return inSpan({ name: `PUT ${path}`, kind: 'client', attributes }, async (span) => {
         const headers = {
           ...call.headers,
           authorization: bearer(credential),
           [REQUEST_ID_HEADER]: requestId,
-          ...(span && { [TRACEPARENT_HEADER]: span.traceparent }),
+          ...(span && { [TRACEPARENT_HEADER]: formatTraceparent(span) }),
           ...(byteSize === undefined ? { 'transfer-encoding': 'chunked' } : { 'content-length': byteSize }),
         };
         const upload = new Upload(body, byteSize);
         const open = () => request(new URL(path, baseUrl), { agent, method: 'PUT', headers });
         return readMessage(output, await runCall({ signal, timeoutMs }, upload, () => upload.send(open)));
-      }),
+      });
+    },
   };
 }
 

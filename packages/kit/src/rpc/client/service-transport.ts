@@ -2,7 +2,7 @@ import { create, type DescMethodUnary } from '@bufbuild/protobuf';
 import { Code, ConnectError, type Transport } from '@connectrpc/connect';
 import { Pool } from 'undici';
 import { isMeasuring } from '../../telemetry/metrics.ts';
-import { activeTracer } from '../../telemetry/tracing.ts';
+import { activeTracer, formatTraceparent } from '../../telemetry/tracing.ts';
 import { createConnector } from '../../tls/client-tls.ts';
 import type { ServiceTls } from '../../tls/service-tls.ts';
 import { clientTimeoutMs, type HeaderSource, runCall, toResponse } from '../call.ts';
@@ -66,7 +66,7 @@ function observeCalls(unary: Transport['unary']): Transport['unary'] {
   return (method, signal, timeoutMs, header, ...rest) => {
     if (!timers.has(method)) timers.set(method, callTimer(rpcCalled, method));
     const span = tracer?.traceparent() === undefined ? undefined : tracer.start({ ...rpcSpan(method), kind: 'client' });
-    const traced = tracer ? withTraceparent(header, span?.traceparent ?? NO_TRACE) : header;
+    const traced = tracer ? withTraceparent(header, span ? formatTraceparent(span) : NO_TRACE) : header;
     return observed(timers.get(method), span, () => unary(method, signal, timeoutMs, traced, ...rest));
   };
 }

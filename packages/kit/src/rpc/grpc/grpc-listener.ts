@@ -11,22 +11,7 @@ import { methodPath } from '../route.ts';
 import type { ServerLimits } from '../server/limits.ts';
 import type { LogRejection } from '../server/rejection-log.ts';
 
-interface GrpcListenerOptions {
-  readonly host: string;
-  readonly port: number;
-  readonly limits: ServerLimits;
-  readonly tls: ServiceTls | undefined;
-  readonly logRejectedPeer: LogRejection;
-}
-
-/** An HTTP/2 server that listens. */
-export interface GrpcListener {
-  readonly port: number;
-  /** Refuses new connections and calls; resolves once the calls under way have ended. */
-  close(): Promise<void>;
-  /** Cuts all connections. */
-  destroy(): void;
-}
+export type GrpcListener = Awaited<ReturnType<typeof listenForGrpc>>;
 
 type Handler = (req: http2.Http2ServerRequest, res: http2.Http2ServerResponse) => void;
 
@@ -43,7 +28,10 @@ const WATCH = methodPath(Health.method.watch);
 const ENCODED = /[^\x20-\x24\x26-\x7e]+/gu;
 
 /** Listens for gRPC over HTTP/2. */
-export async function listenForGrpc(handler: Handler, options: GrpcListenerOptions): Promise<GrpcListener> {
+export async function listenForGrpc(
+  handler: Handler,
+  options: { host: string; port: number; limits: ServerLimits; tls: ServiceTls | undefined; logRejectedPeer: LogRejection },
+) {
   const { host, port, tls, limits, logRejectedPeer } = options;
   const onRequest: Handler = (req, res) => {
     encodeGrpcMessage(res);
@@ -70,8 +58,9 @@ export async function listenForGrpc(handler: Handler, options: GrpcListenerOptio
   await once(server.listen(port, host), 'listening');
   return {
     port: (server.address() as AddressInfo).port,
-    close: () => new Promise((resolve) => server.close(() => resolve())),
-    destroy() {
+    /** Refuses new connections and calls; resolves once the calls under way have ended. */
+    close: () => new Promise<void>((resolve) => server.close(() => resolve())),
+    destroy(): void {
       for (const socket of sockets) socket.destroy();
     },
   };

@@ -4,7 +4,6 @@ import { Health, HealthCheckResponse_ServingStatus as Status } from '@latchkey/p
 import type { ReadinessCheck } from '../../http/cached-readiness.ts';
 import { type RpcRoute, rpcRoute } from '../route.ts';
 
-/** How often a watched status is checked, in milliseconds. */
 const WATCH_INTERVAL_MS = 1_000;
 
 /** `grpc.health.v1.Health`. The server (empty name) and all its services have one status. */

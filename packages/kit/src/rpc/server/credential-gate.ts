@@ -20,24 +20,17 @@ const OPEN_CALLS_PER_NETWORK = 20;
 const HEALTH_CHECK = methodPath(Health.method.check);
 const PROBES = new Set(['/healthz', '/readyz']);
 
-interface CredentialGateOptions {
-  readonly credentials: readonly string[];
-  /** Routes whose methods need a credential. */
-  readonly routes: readonly RpcRoute[];
-  readonly logger: Logger;
-  /** Longest time for a call without a credential, in milliseconds. */
-  readonly openCallMs: number;
-}
-
-/** Lets requests through. Only `Health/Check` and the probes need no service credential. */
-export interface CredentialGate {
-  /** Whether a request presents a valid credential; one that does not is counted and logged. */
-  hasCredential(req: Request): boolean;
-  /** Whether a request may go on to the router; otherwise it has been answered. */
-  admit(req: Request, res: Response): boolean;
-}
-
-export function createCredentialGate({ credentials, routes, logger, openCallMs }: CredentialGateOptions): CredentialGate {
+/**
+ * Lets requests through. Only `Health/Check` and the probes need no service credential.
+ *
+ * @param openCallMs longest time for a call without a credential, in milliseconds
+ */
+export function createCredentialGate(
+  credentials: readonly string[],
+  routes: readonly RpcRoute[],
+  logger: Logger,
+  openCallMs: number,
+) {
   const isValid = createCredentialCheck(credentials);
   const methods = new Set(routes.flatMap(({ service }) => service.methods.map(methodPath)));
   const logRejection = createRejectionLog(logger, 'calls without a valid service credential are refused');
@@ -66,9 +59,11 @@ export function createCredentialGate({ credentials, routes, logger, openCallMs }
     return true;
   };
   return {
+    /** Whether a request presents a valid credential; one that does not is counted and logged. */
     hasCredential,
-    // Routers also accept other spellings of a path, which need a credential too.
-    admit(req, res) {
+    /** Whether a request may go on to the router; otherwise it has been answered. */
+    admit(req: Request, res: Response): boolean {
+      // Routers also accept other spellings of a path, which need a credential too.
       const path = req.url?.split('?', 1)[0] as string;
       if (PROBES.has(path)) return true;
       if (path === HEALTH_CHECK && req.headers.authorization === undefined) return admitOpen(req, res);

@@ -17,7 +17,6 @@ export interface HttpRoute {
   readonly method: string;
   /** Whole path, or its beginning if this ends in `/`. */
   readonly path: string;
-  /** Whether only services of the deployment may call it. */
   readonly needsCredential: boolean;
   /**
    * Answers the request within its own time limit. What it throws becomes the error of a unary

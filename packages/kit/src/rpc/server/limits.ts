@@ -1,6 +1,5 @@
 import { DEADLINE_MS_MAX } from '../route.ts';
 
-/** Limits of a service's server. */
 export const SERVER_LIMITS = {
   /** Concurrent calls of all protocols; health checks and reflection are not counted. */
   calls: 1_000,

@@ -12,7 +12,7 @@ import { type GrpcListener, listenForGrpc } from '../grpc/grpc-listener.ts';
 import { healthRoute } from '../grpc/health.ts';
 import { reflectionRoute } from '../grpc/reflection.ts';
 import { DEADLINE_MS_MAX, MESSAGE_BYTES_MAX, type RpcRoute } from '../route.ts';
-import { CallCounter } from './call-counter.ts';
+import { type CallCounter, createCallCounter } from './call-counter.ts';
 import { createCredentialGate, OPEN_MESSAGE_BYTES_MAX } from './credential-gate.ts';
 import { buildHttpServer } from './http-listener.ts';
 import { createHttpHandler, type HttpRoute } from './http-route.ts';
@@ -22,10 +22,8 @@ import { rejectUnknownMethod } from './send-response.ts';
 import { createUnaryHandler } from './unary-handler.ts';
 import { bindMethods, registerMethods } from './unary-method.ts';
 
-/** Options of {@link startRpcServer}. */
 export interface RpcServerOptions {
   readonly routes: readonly RpcRoute[];
-  /** Served over HTTP/1.1 beside RPC. */
   readonly httpRoutes?: readonly HttpRoute[];
   readonly logger: Logger;
   /** Credentials accepted from callers; see `createCredentialCheck`. */
@@ -38,20 +36,10 @@ export interface RpcServerOptions {
   readonly grpcPort: number;
   /** Mutual TLS on both ports. Cleartext unless set. */
   readonly tls?: ServiceTls | undefined;
-  /** {@link SERVER_LIMITS} unless set. */
   readonly limits?: Partial<ServerLimits>;
 }
 
-/** A service's server while it listens. */
-export interface RpcServer {
-  readonly port: number;
-  readonly grpcPort: number;
-  /**
-   * Refuses new connections, lets calls and HTTP requests under way end, then ends the streams, at
-   * most a second after the longest deadline.
-   */
-  stop(): Promise<void>;
-}
+export type RpcServer = Awaited<ReturnType<typeof startRpcServer>>;
 
 /** Time for streams and unread responses to end after the last call, in milliseconds. */
 const STREAM_GRACE_MS = 1_000;
@@ -69,15 +57,14 @@ const TIMER_MS_MAX = 2 ** 31 - 1;
  * Serves RPC routes: a Fastify server over HTTP/1.1 with the unary handler in front and
  * connect-fastify behind it for Connect JSON and gRPC-Web, and connect-node over HTTP/2 for gRPC.
  */
-export async function startRpcServer(options: RpcServerOptions): Promise<RpcServer> {
+export async function startRpcServer(options: RpcServerOptions) {
   const { routes, httpRoutes = [], logger, credentials, checkReady, host, tls } = options;
   const limits = { ...SERVER_LIMITS, ...options.limits };
-  const calls = new CallCounter(limits.calls);
+  const calls = createCallCounter(limits.calls);
   const methods = bindMethods(routes, logger);
   const health = healthRoute(checkReady, routes);
   const reflection = reflectionRoute([...routes, health]);
-  const { openCallMs } = limits;
-  const gate = createCredentialGate({ credentials, routes: [...routes, health, reflection], logger, openCallMs });
+  const gate = createCredentialGate(credentials, [...routes, health, reflection], logger, limits.openCallMs);
   const logRejectedPeer = createRejectionLog(logger, 'connections without TLS that can be trusted are refused');
   const streams = new AbortController();
   const connect = {
@@ -117,6 +104,10 @@ export async function startRpcServer(options: RpcServerOptions): Promise<RpcServ
   return { port: (app.server.address() as AddressInfo).port, grpcPort: grpc.port, stop };
 }
 
+/**
+ * Refuses new connections, lets calls and HTTP requests under way end, then ends the streams, at
+ * most a second after the longest deadline.
+ */
 async function stopServers(app: FastifyInstance, grpc: GrpcListener, calls: CallCounter, streams: AbortController) {
   const closed = Promise.all([app.close(), grpc.close()]);
   await Promise.race([closed, calls.quiet(QUIET_MS)]);

@@ -25,14 +25,11 @@ interface UnaryHandlerOptions {
 export function createUnaryHandler(options: UnaryHandlerOptions): (req: IncomingMessage, res: ServerResponse) => boolean {
   return (req, res) => {
     const bound = req.method === 'POST' ? options.methods.get(req.url ?? '') : undefined;
-    if (!bound || !isUnaryBinary(req)) return false;
+    const { 'content-type': contentType, 'content-encoding': encoding = 'identity' } = req.headers;
+    if (!bound || contentType !== 'application/proto' || encoding !== 'identity') return false;
     answer(options, bound, req, res);
     return true;
   };
-}
-
-function isUnaryBinary({ headers }: IncomingMessage): boolean {
-  return headers['content-type'] === 'application/proto' && (headers['content-encoding'] ?? 'identity') === 'identity';
 }
 
 function answer({ calls, logger }: UnaryHandlerOptions, bound: UnaryMethod, req: IncomingMessage, res: ServerResponse): void {

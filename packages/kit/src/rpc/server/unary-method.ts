@@ -5,7 +5,7 @@ import { isDatabaseUnavailable, isMissingTable } from '../../database/database.t
 import { commonErrors, DomainError, fromConnectError, toConnectError } from '../../errors/errors.ts';
 import type { Logger } from '../../log/logger.ts';
 import { onBehalfOf } from '../../log/request-context.ts';
-import { type ActiveSpan, activeTracer, type Tracer } from '../../telemetry/tracing.ts';
+import { activeTracer, type Span, type Tracer } from '../../telemetry/tracing.ts';
 import { endedBy, runCall, timeLeftMs } from '../call.ts';
 import { callTimer, observed, rpcServed, rpcSpan } from '../observe.ts';
 import { DEADLINE_MS_MAX, methodPath, NO_TRACE, REQUEST_ID_HEADER, type RpcRoute, TRACEPARENT_HEADER } from '../route.ts';
@@ -20,7 +20,6 @@ type Handler = (input: Message, context: HandlerContext) => Promise<MessageInitS
  */
 type Invoke = (input: Message, context: HandlerContext, requestId: string) => Promise<Message>;
 
-/** A unary method with its handler, whatever the protocol. */
 export interface UnaryMethod {
   readonly method: DescMethodUnary;
   readonly invoke: Invoke;
@@ -82,7 +81,7 @@ function observeMethod(method: DescMethodUnary, handler: Invoke, isDirect: boole
 }
 
 /** Callers have presented a credential by now, so their `traceparent` is trusted. */
-function startSpan(tracer: Tracer, method: DescMethodUnary, header: Headers, isDirect: boolean): ActiveSpan | undefined {
+function startSpan(tracer: Tracer, method: DescMethodUnary, header: Headers, isDirect: boolean): Span | undefined {
   const parent = header.get(TRACEPARENT_HEADER) ?? undefined;
   const current = tracer.traceparent();
   if (isDirect ? current === undefined : parent === NO_TRACE) return undefined;
