@@ -1,9 +1,9 @@
 import { hash, randomBytes } from 'node:crypto';
 import { type Acting, formatActor } from '@latchkey/audit/actor';
 import { newId } from '@latchkey/kit/validation/id';
-import { limitMetadata } from '../../concurrency-limit.ts';
 import type { FilesContext } from '../../context.ts';
 import { errors } from '../../errors.ts';
+import { limitMetadata } from '../../quota.ts';
 import { type ApplicationRef, parseRef, readOwned } from '../application/owned-application.ts';
 import { isNameTaken } from '../file/file.store.ts';
 import { parseFileName } from '../file/file.ts';
@@ -14,7 +14,7 @@ import { allowedBytes, checkFits, findDeleted, sumUsage } from './usage.ts';
 const TICKET_BYTES = 32;
 const CHECKSUM_BYTES = 32;
 
-export interface UploadDescription extends ApplicationRef {
+interface UploadDescription extends ApplicationRef {
   readonly fileName: string;
   readonly byteSize: number | undefined;
   readonly expectedChecksum: Uint8Array | undefined;
@@ -61,9 +61,7 @@ export async function abandonTicket(ctx: FilesContext, ticket: string): Promise<
   await deleteUnclaimed(ctx.db, hashTicket(ticket));
 }
 
-export function hashTicket(ticket: string): Buffer {
-  return hash('sha256', ticket, 'buffer');
-}
+export const hashTicket = (ticket: string): Buffer => hash('sha256', ticket, 'buffer');
 
 function checkDescription({ byteSize, expectedChecksum }: UploadDescription): void {
   const isSizeValid = byteSize === undefined || (Number.isSafeInteger(byteSize) && byteSize >= 0);
@@ -76,6 +74,5 @@ async function takeLease(ctx: FilesContext, accountId: string, intent: Parameter
   const freed = await abandonExpired(ctx.db, accountId);
   if (freed && (await insertIntent(ctx.db, intent, ctx.limits))) return;
   const retryAfterSeconds = await selectLeaseSeconds(ctx.db, accountId);
-  const times = { windowMs: ctx.limits.uploadDeadlineMs, retryMs: retryAfterSeconds * 1_000 };
-  throw errors.upload_under_way(limitMetadata('uploads-at-once', { max: 1 }, times));
+  throw errors.upload_under_way(limitMetadata('uploads-at-once', 1, ctx.limits.uploadDeadlineMs, retryAfterSeconds * 1_000));
 }
