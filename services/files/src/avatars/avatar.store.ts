@@ -7,16 +7,6 @@ type Db = Kysely<FilesDatabase>;
 
 export type Avatar = Selectable<AvatarTable>;
 
-/** A stored image, and the deletion of its object that was scheduled before. */
-export interface StoredImage {
-  readonly imageId: string;
-  readonly byteSize: number;
-  readonly checksum: Buffer;
-  readonly key: string;
-  /** When the sweeper would have removed the object. */
-  readonly deletionDueAt: string;
-}
-
 /** Retention of the row of an ended avatar, which an upload may wait for. */
 const ENDED_MS = 10 * 60_000;
 /** Avatars that count for the priority of an account. */
@@ -74,7 +64,11 @@ export async function scheduleDeletion(db: Db, key: string, dueMs: number): Prom
  * where the avatar no longer waits. Throws where a sweeper has claimed the deletion, and may be
  * removing the object.
  */
-export async function setImage(db: Db, id: string, image: StoredImage): Promise<boolean> {
+export async function setImage(
+  db: Db,
+  id: string,
+  image: { imageId: string; byteSize: number; checksum: Buffer; key: string; deletionDueAt: string },
+): Promise<boolean> {
   const { imageId, byteSize, checksum, key, deletionDueAt } = image;
   const { rows } = await sql<{ scheduled: boolean; set: boolean }>`
     with scheduled as materialized (

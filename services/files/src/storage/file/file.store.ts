@@ -1,6 +1,5 @@
 import type { Origin } from '@latchkey/audit/actor';
-import type { Changes } from '@latchkey/audit/record';
-import { recordAudit } from '@latchkey/audit/record';
+import { type Changes, recordAudit } from '@latchkey/audit/record';
 import { isMissingTable } from '@latchkey/kit/database/database';
 import { type Insertable, type Kysely, sql } from 'kysely';
 import type pg from 'pg';
@@ -23,9 +22,7 @@ export interface StoredFile {
   readonly createdAt: Date;
 }
 
-export type DeletedFile = Pick<StoredFile, 'id' | 'displayName' | 'byteSize'> & { readonly accountId: string };
-
-export interface FileEvent {
+interface FileEvent {
   readonly accountId: string;
   readonly applicationId: string;
   readonly fileId: string;
@@ -107,14 +104,14 @@ export async function deleteFiles(
   tx: Db,
   applicationId: string,
   which: { readonly fileId: string } | { readonly limit: number },
-): Promise<DeletedFile[]> {
+) {
   const condition =
     'fileId' in which
       ? sql`id = ${which.fileId}`
       : sql`id in (
           select id from file where application_id = ${applicationId}
           order by created_at desc, id desc limit ${which.limit} for update)`;
-  const { rows } = await sql<DeletedFile>`
+  const { rows } = await sql<Pick<StoredFile, 'id' | 'displayName' | 'byteSize'> & { accountId: string }>`
     delete from file where application_id = ${applicationId} and ${condition}
     returning id, account_id as "accountId", display_name as "displayName", byte_size::float8 as "byteSize"`.execute(tx);
   return rows;

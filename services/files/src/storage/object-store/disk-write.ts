@@ -1,16 +1,7 @@
 import { type FileHandle, mkdir, open, rename, rm } from 'node:fs/promises';
 import { releaseBytes } from '@latchkey/kit/http/write-chunk';
 import { type BodyReader, createBodyReader } from './body-reader.ts';
-import {
-  createFolders,
-  type DiskLayout,
-  hasCode,
-  ignoreMissing,
-  type ObjectPaths,
-  objectPaths,
-  syncFolder,
-  temporaryPath,
-} from './disk-layout.ts';
+import { createFolders, type DiskLayout, hasCode, ignoreMissing, objectPaths, syncFolder, temporaryPath } from './disk-layout.ts';
 import type { PutOptions } from './object-store.ts';
 
 /** One write costs the same for 64 KiB and for 1 MiB; more gains nothing. */
@@ -97,7 +88,7 @@ async function writeAll(handle: FileHandle, buffer: Buffer, length: number): Pro
 }
 
 /** The folder is missing for its first object, and after the removal of its last one. */
-async function publish(layout: DiskLayout, temporary: string, { dir, file }: ObjectPaths): Promise<void> {
+async function publish(layout: DiskLayout, temporary: string, { dir, file }: ReturnType<typeof objectPaths>): Promise<void> {
   for (let tries = 1; ; tries += 1) {
     try {
       return await rename(temporary, file);

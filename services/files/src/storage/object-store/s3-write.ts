@@ -19,10 +19,7 @@ const CLEAN_UP_TRIES_MAX = 3;
 /** In milliseconds. Short, because the store may hang; the sweeper removes what is left. */
 const CLEAN_UP_MS_MAX = 2_000;
 
-interface Target {
-  readonly Bucket: string;
-  readonly Key: string;
-}
+type Target = Readonly<Record<'Bucket' | 'Key', string>>;
 
 interface Write {
   readonly bucket: S3Bucket;
