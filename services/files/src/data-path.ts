@@ -7,14 +7,12 @@ import type { FilesContext } from './context.ts';
 import { createDownloadHandler, downloadRoutes } from './storage/download/download-handler.ts';
 import { createReceiveUpload } from './storage/upload/receive-upload.ts';
 
-export type FilesDataPath = ReturnType<typeof createDataPath>;
-
 /** Uploads and downloads, whose bytes do not travel as messages (architecture 4). */
 export const createDataPath = (ctx: FilesContext, uploadAvatar: ReceiveAvatar) => {
   return { upload: createReceiveUpload(ctx), uploadAvatar, download: createDownloadHandler(ctx) };
 };
 
-export function dataPathRoutes({ upload, uploadAvatar, download }: FilesDataPath): HttpRoute[] {
+export function dataPathRoutes({ upload, uploadAvatar, download }: ReturnType<typeof createDataPath>): HttpRoute[] {
   const uploads = bodyRoute({
     path: '/uploads',
     output: UploadFileResponseSchema,

@@ -123,7 +123,6 @@ export async function endStored(tx: Db, avatar: Avatar, { state, refusal }: Endi
   return rows.map((row) => row.object_key);
 }
 
-/** Claims avatars that are due. */
 export async function claimDueAvatars(db: Db, { limit, claimMs }: Claim): Promise<Avatar[]> {
   const { rows } = await sql<Avatar>`
     update avatar set due_at = ${afterMs(claimMs)}
@@ -137,7 +136,6 @@ export async function deleteEnded(db: Db, id: string): Promise<void> {
   await sql`delete from avatar where id = ${id} and state in ('replaced', 'refused', 'abandoned')`.execute(db);
 }
 
-/** The account's avatar, or the one with this id. */
 export async function selectCurrent(db: Db, accountId: string, avatarId: string | undefined): Promise<Avatar | undefined> {
   // Identity names a stored avatar a moment before it is recorded here.
   const condition = avatarId === undefined ? sql`state = 'recorded'` : sql`state in ('stored', 'recorded') and id = ${avatarId}`;

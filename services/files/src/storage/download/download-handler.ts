@@ -13,9 +13,8 @@ import { type StoredFile, selectFile } from '../file/file.store.ts';
 import { type ByteRange, objectKey } from '../object-store/object-store.ts';
 import { toDomainError } from '../upload/upload-call.ts';
 import { checkPreconditions, parseRange } from './conditional-request.ts';
-import { bodyHeaders, fileHeaders, httpErrors, internal_error, sendError, validatorsOf } from './download-response.ts';
+import { bodyHeaders, fileHeaders, httpErrors, internal_error, sendBody, sendError, validatorsOf } from './download-response.ts';
 import { DOWNLOADS_PATH } from './download-url.ts';
-import { sendBody } from './send-body.ts';
 
 /**
  * Responds to a request for `/downloads/<token>`; never rejects. `clientNetwork` is as `networkOf`

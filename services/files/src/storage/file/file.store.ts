@@ -7,11 +7,6 @@ import type { FilesDatabase, FileTable } from '../../db/schema.ts';
 
 type Db = Kysely<FilesDatabase>;
 
-export interface FilesMetadata {
-  readonly totalFiles: number;
-  readonly lastUploadedAt: Date | null;
-}
-
 export interface StoredFile {
   readonly id: string;
   readonly applicationId: string;
@@ -46,7 +41,7 @@ const SELECT_METADATA = {
       (select created_at from file where application_id = $1 order by created_at desc, id desc limit 1) as last_created_at`,
 };
 
-export async function selectMetadata(pool: pg.Pool, applicationId: string): Promise<FilesMetadata> {
+export async function selectMetadata(pool: pg.Pool, applicationId: string) {
   type Row = { readonly file_count: string; readonly last_created_at: Date | null };
   const { rows } = await pool.query<Row>({ ...SELECT_METADATA, values: [applicationId] });
   return { totalFiles: Number(rows[0]?.file_count ?? 0), lastUploadedAt: rows[0]?.last_created_at ?? null };

@@ -8,16 +8,7 @@ import { errors } from '../../errors.ts';
 import { type ApplicationRef, parseRef, readOwned, requireOwned } from '../application/owned-application.ts';
 import { LIFETIME_S, LIFETIME_S_MAX } from '../download/download-url.ts';
 import { objectKey } from '../object-store/object-store.ts';
-import {
-  countDownloadUrl,
-  type FilesMetadata,
-  isNameTaken,
-  lockRenames,
-  recordFiles,
-  selectFile,
-  selectMetadata,
-  updateName,
-} from './file.store.ts';
+import { countDownloadUrl, isNameTaken, lockRenames, recordFiles, selectFile, selectMetadata, updateName } from './file.store.ts';
 
 /** The name in stored form (specification 2.5, decisions 7). Throws `file_name_invalid`. */
 export function parseFileName(text: string): string {
@@ -34,7 +25,7 @@ export async function checkFileName(ctx: FilesContext, given: ApplicationRef, na
   if (isTaken) throw errors.file_name_taken();
 }
 
-export async function getFilesMetadata(ctx: FilesContext, given: ApplicationRef): Promise<FilesMetadata> {
+export async function getFilesMetadata(ctx: FilesContext, given: ApplicationRef) {
   const ref = parseRef(given);
   return readOwned(ctx.findOwned, ref, () => selectMetadata(ctx.pool, ref.applicationId));
 }

@@ -14,11 +14,11 @@ import { allowedBytes, checkFits, findDeleted, sumUsage } from './usage.ts';
 const TICKET_BYTES = 32;
 const CHECKSUM_BYTES = 32;
 
-interface UploadDescription extends ApplicationRef {
+type UploadDescription = ApplicationRef & {
   readonly fileName: string;
   readonly byteSize: number | undefined;
   readonly expectedChecksum: Uint8Array | undefined;
-}
+};
 
 /**
  * Checks whether a file may be uploaded now, and takes the account's lease (specification 4.2 rules
@@ -57,9 +57,7 @@ export async function beginUpload(ctx: Acting<FilesContext>, upload: UploadDescr
 }
 
 /** Returns an unused ticket, so that the account may upload again immediately. */
-export async function abandonTicket(ctx: FilesContext, ticket: string): Promise<void> {
-  await deleteUnclaimed(ctx.db, hashTicket(ticket));
-}
+export const abandonTicket = ({ db }: FilesContext, ticket: string) => deleteUnclaimed(db, hashTicket(ticket));
 
 export const hashTicket = (ticket: string): Buffer => hash('sha256', ticket, 'buffer');
 
