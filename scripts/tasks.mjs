@@ -48,7 +48,7 @@ Runs all checks or the named ones: lint, types, dependencies, protocol-lint, pro
 
 Measures all figures or the named ones, beside their baselines: F1 to F10.`,
   },
-  'check-files': { run: command('check-files-main'), options: ['mend', 'skip-checksums'] },
+  'check-files': { run: command('check-files-main'), options: ['repair', 'skip-checksums'] },
   accounts: { run: command('accounts-main'), options: ['username=', 'email=', 'generate', 'limit=', 'after=', 'subject='] },
   backup: { run: command('backup-main') },
   restore: { run: command('restore-main') },

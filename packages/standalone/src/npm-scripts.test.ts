@@ -29,8 +29,8 @@ it.each([
   [
     'check-files',
     [],
-    { npm_config_mend: 'true', npm_config_skip_checksums: 'true' },
-    'npm run check-files -- --mend --skip-checksums',
+    { npm_config_repair: 'true', npm_config_skip_checksums: 'true' },
+    'npm run check-files -- --repair --skip-checksums',
   ],
   ['start', [], { npm_config_deployed: 'true' }, 'npm start -- --deployed'],
   ['listen', ['lk_sock_1'], { npm_config_from: '3' }, 'npm run listen -- lk_sock_1 --from=3'],

@@ -22,15 +22,7 @@ const DOWNLOADS_MAX = 200;
 /** Pause between two sweeps, and how long a sweeper's claim on a row lasts. */
 const SWEEP_INTERVAL_MS = 30_000;
 
-export interface FileLimits {
-  readonly allowanceMib: number;
-  readonly fileCountMax: number;
-  readonly byteSizeMax: number;
-  readonly uploadDeadlineMs: number;
-  readonly uploadLeaseMs: number;
-  readonly downloadsMax: number;
-  readonly sweepIntervalMs: number;
-}
+export type FileLimits = Readonly<ReturnType<typeof createLimits>>;
 
 export interface StorageContext {
   readonly db: Kysely<FilesDatabase>;
@@ -63,16 +55,20 @@ export function openContext(config: FilesConfig, appsTransport: Transport, logge
     ...storage,
     findOwned: createFindOwned(appsTransport),
     downloadUrls: createDownloadUrls({ secretKey: config.SECRET_KEY, publicUrl: config.PUBLIC_URL }),
-    limits: {
-      allowanceMib: config.STORAGE_ALLOWANCE_MIB,
-      fileCountMax: config.FILE_COUNT_LIMIT,
-      byteSizeMax: config.FILE_SIZE_LIMIT_MIB * 1024 * 1024,
-      uploadDeadlineMs: config.UPLOAD_DEADLINE_SECONDS * 1_000,
-      uploadLeaseMs: UPLOAD_LEASE_MS,
-      downloadsMax: DOWNLOADS_MAX,
-      sweepIntervalMs: SWEEP_INTERVAL_MS,
-    },
+    limits: createLimits(config),
     clock,
   };
   return { ctx, close };
+}
+
+function createLimits(config: FilesConfig) {
+  return {
+    allowanceMib: config.STORAGE_ALLOWANCE_MIB,
+    fileCountMax: config.FILE_COUNT_LIMIT,
+    byteSizeMax: config.FILE_SIZE_LIMIT_MIB * 1024 * 1024,
+    uploadDeadlineMs: config.UPLOAD_DEADLINE_SECONDS * 1_000,
+    uploadLeaseMs: UPLOAD_LEASE_MS,
+    downloadsMax: DOWNLOADS_MAX,
+    sweepIntervalMs: SWEEP_INTERVAL_MS,
+  };
 }

@@ -4,21 +4,15 @@ import { UploadAvatarResponseSchema } from '@latchkey/proto/latchkey/files/v1/av
 import { UploadFileResponseSchema } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import type { ReceiveAvatar } from './avatars/receive-avatar.ts';
 import type { FilesContext } from './context.ts';
-import { createDownloadHandler, type DownloadHandler, downloadRoutes } from './storage/download/download-handler.ts';
-import { createReceiveUpload, type ReceiveUpload } from './storage/upload/receive-upload.ts';
+import { createDownloadHandler, downloadRoutes } from './storage/download/download-handler.ts';
+import { createReceiveUpload } from './storage/upload/receive-upload.ts';
 
 /** Uploads and downloads, whose bytes do not travel as messages (architecture 4). */
-export interface FilesDataPath {
-  readonly upload: ReceiveUpload;
-  readonly uploadAvatar: ReceiveAvatar;
-  readonly download: DownloadHandler;
-}
-
-export function createDataPath(ctx: FilesContext, uploadAvatar: ReceiveAvatar): FilesDataPath {
+export const createDataPath = (ctx: FilesContext, uploadAvatar: ReceiveAvatar) => {
   return { upload: createReceiveUpload(ctx), uploadAvatar, download: createDownloadHandler(ctx) };
-}
+};
 
-export function dataPathRoutes({ upload, uploadAvatar, download }: FilesDataPath): HttpRoute[] {
+export function dataPathRoutes({ upload, uploadAvatar, download }: ReturnType<typeof createDataPath>): HttpRoute[] {
   const uploads = bodyRoute({
     path: '/uploads',
     output: UploadFileResponseSchema,
@@ -28,15 +22,11 @@ export function dataPathRoutes({ upload, uploadAvatar, download }: FilesDataPath
     path: '/avatars',
     output: UploadAvatarResponseSchema,
     handle: (req, requestId) => {
-      const {
-        'x-account-id': accountId,
-        'x-client-network': clientNetwork,
-        [ACTOR_HEADER]: actor,
-        'content-length': length,
-      } = req.headers;
+      const { 'x-account-id': accountId = '', 'x-client-network': clientNetwork = '', 'content-length': length } = req.headers;
+      const actor = req.headers[ACTOR_HEADER];
       return uploadAvatar({
-        accountId: String(accountId ?? ''),
-        clientNetwork: String(clientNetwork ?? ''),
+        accountId: String(accountId),
+        clientNetwork: String(clientNetwork),
         body: req,
         byteSize: length === undefined ? undefined : Number(length),
         requestId,

@@ -20,11 +20,10 @@ await runProgram({
       summary: 'compares files, objects and checksums; see check --help',
       takesArguments: true,
       run: (args) =>
-        runCheckCommand({
-          command: `${PROGRAM} check`,
-          args,
-          open: async () => ({ config: readFilesConfig(process.env), close: async () => undefined }),
-        }),
+        runCheckCommand(`${PROGRAM} check`, args, async () => ({
+          config: readFilesConfig(process.env),
+          close: async () => undefined,
+        })),
     },
     migrate: migrateCommand(SCHEMA, migrations),
   },

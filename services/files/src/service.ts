@@ -1,12 +1,11 @@
 import type { Transport } from '@connectrpc/connect';
 import { auditRoute } from '@latchkey/audit/audit.rpc';
 import { createAuditSweeper } from '@latchkey/audit/sweeper';
-import { createDataService, type DataService, type DataServiceParts } from '@latchkey/kit/database/data-service';
+import { createDataService, type DataServiceParts } from '@latchkey/kit/database/data-service';
 import { createLogger, type Logger } from '@latchkey/kit/log/logger';
 import type { RpcService } from '@latchkey/kit/process/run-service';
 import { createSweeper, type Sweep } from '@latchkey/kit/process/sweeper';
 import { DEADLINE_MS_MAX, rpcRoute } from '@latchkey/kit/rpc/route';
-import type { HttpRoute } from '@latchkey/kit/rpc/server/http-route';
 import { AvatarService } from '@latchkey/proto/latchkey/files/v1/avatar_pb';
 import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import { type Avatars, createAvatars, createAvatarWorker } from './avatars/avatar.queue.ts';
@@ -14,7 +13,7 @@ import { avatarRpc } from './avatars/avatar.rpc.ts';
 import { DECODE_MS } from './avatars/avatar-limits.ts';
 import type { AvatarWorkerConfig, FilesConfig } from './config.ts';
 import { type FilesContext, openContext, openStorage, SCHEMA } from './context.ts';
-import { createDataPath, dataPathRoutes, type FilesDataPath } from './data-path.ts';
+import { createDataPath, dataPathRoutes } from './data-path.ts';
 import { migrations } from './db/migrations/index.ts';
 import { createDeletionFollower } from './storage/application/deleted-application.consumer.ts';
 import { purgeTombstones } from './storage/application/deleted-application.ts';
@@ -23,28 +22,16 @@ import { sweepAbandonedUploads, sweepObjectDeletions } from './storage/object-de
 import { checkStore } from './storage/object-store/check-store.ts';
 import { reportUnknownObjects } from './storage/reconciler/unknown-objects.ts';
 
-export interface FilesService extends DataService {
-  readonly name: 'files';
-  readonly httpRoutes: readonly HttpRoute[];
-  readonly dataPath: FilesDataPath;
-  /** Longest time that an ordered stop may take, in milliseconds: running uploads may end. */
-  readonly stopTimeoutMs: number;
-}
-
-export interface FilesDeps {
-  readonly appsTransport: Transport;
-  readonly identityTransport: Transport;
-  readonly logger?: Logger;
-  readonly clock?: () => Date;
-}
-
 /** Time for what is under way beside uploads, calls and decoding when a service stops. */
 const STOP_SLACK_MS = 30_000;
 
 /** Lists the whole store each time: one request per 1,000 objects. */
 const RECONCILE_INTERVAL_MS = 3_600_000;
 
-export function createFilesService(config: FilesConfig, deps: FilesDeps): FilesService {
+export function createFilesService(
+  config: FilesConfig,
+  deps: { appsTransport: Transport; identityTransport: Transport; logger?: Logger; clock?: () => Date },
+) {
   const logger = deps.logger ?? createLogger('files', config.LOG_LEVEL);
   const { ctx, close } = openContext(config, deps.appsTransport, logger, deps.clock);
   const avatars = createAvatars(ctx, toQueue(config, deps.identityTransport), config.AVATAR_WORKER);
@@ -61,7 +48,7 @@ export function createFilesService(config: FilesConfig, deps: FilesDeps): FilesS
     close,
   });
   return {
-    name: 'files',
+    name: 'files' as const,
     ...service,
     httpRoutes: dataPathRoutes(dataPath),
     dataPath,

@@ -1,16 +1,9 @@
-import { acquireAll, ConcurrencyLimit, limitMetadata, shareOf } from '../concurrency-limit.ts';
+import { ConcurrencyLimit } from '@latchkey/kit/http/concurrency-limit';
 import type { FilesConfig } from '../config.ts';
 import { errors } from '../errors.ts';
+import { acquireAll, createShare, limitMetadata } from '../quota.ts';
 
-export interface AvatarLimits {
-  readonly byteSizeMax: number;
-  readonly pixelsMax: number;
-  readonly bodyMs: number;
-  readonly waitMs: number;
-  readonly decodesMax: number;
-  readonly decodeMs: number;
-  readonly uploadsMax: number;
-}
+export type AvatarLimits = Readonly<ReturnType<typeof createAvatarLimits>>;
 
 /** The gateway rejects larger announced sizes before it sends a body. */
 const AVATAR_BYTES_MAX = 3 * 1024 * 1024;
@@ -25,9 +18,7 @@ const WAIT_MS = 25_000;
 /** The slowest image takes 0.7 s of a core; decoders get what other processes leave. */
 export const DECODE_MS = 10_000;
 
-type LimitSettings = Pick<FilesConfig, 'AVATAR_DECODES_AT_ONCE' | 'UPLOAD_DEADLINE_SECONDS'>;
-
-export function createAvatarLimits(config: LimitSettings): AvatarLimits {
+export function createAvatarLimits(config: Pick<FilesConfig, 'AVATAR_DECODES_AT_ONCE' | 'UPLOAD_DEADLINE_SECONDS'>) {
   return {
     byteSizeMax: AVATAR_BYTES_MAX,
     pixelsMax: PIXELS_MAX,
@@ -39,18 +30,16 @@ export function createAvatarLimits(config: LimitSettings): AvatarLimits {
   };
 }
 
-/**
- * Limits concurrent uploads per account, per network and in total; returns the acquire function.
- */
+/** Limits concurrent uploads per account, per network and in total. */
 export function createUploadQuota({ uploadsMax, bodyMs, waitMs }: AvatarLimits) {
   const ofAccount = new ConcurrencyLimit(UPLOADS_OF_ACCOUNT_MAX);
-  const ofNetwork = new ConcurrencyLimit(shareOf(uploadsMax, UPLOADS_OF_ACCOUNT_MAX));
+  const ofNetwork = createShare(uploadsMax, UPLOADS_OF_ACCOUNT_MAX);
   const total = new ConcurrencyLimit(uploadsMax);
-  const times = { windowMs: bodyMs + waitMs, retryMs: bodyMs };
+  const metadata = (policy: string, { max }: ConcurrencyLimit) => limitMetadata(policy, max, bodyMs + waitMs, bodyMs);
   return ({ accountId, clientNetwork }: { readonly accountId: string; readonly clientNetwork: string }) =>
     acquireAll(
-      [ofAccount, accountId, () => errors.avatars_under_way(limitMetadata('avatars-at-once', ofAccount, times))],
-      [ofNetwork, clientNetwork, () => errors.avatars_of_network(limitMetadata('avatars-at-once-ip', ofNetwork, times))],
+      [ofAccount, accountId, () => errors.avatars_under_way(metadata('avatars-at-once', ofAccount))],
+      [ofNetwork, clientNetwork, () => errors.avatars_of_network(metadata('avatars-at-once-ip', ofNetwork))],
       [total, '', errors.avatars_busy],
     );
 }

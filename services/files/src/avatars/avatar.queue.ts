@@ -5,7 +5,7 @@ import { createQueueWorker, type QueueWorker } from '@latchkey/kit/queue/worker'
 import type { FilesContext } from '../context.ts';
 import { createDecoderPool } from './decoder/decoder.ts';
 import { makeAvatar } from './make-avatar.ts';
-import { createReceiveAvatar, type ReceiveAvatar } from './receive-avatar.ts';
+import { createReceiveAvatar } from './receive-avatar.ts';
 import { type AvatarContext, sweepAvatars } from './record-avatar.ts';
 import { createSetAvatar } from './set-avatar.client.ts';
 
@@ -13,19 +13,14 @@ const QUEUE = 'avatar';
 
 const JOB_SLACK_MS = 5_000;
 
-export interface Avatars {
-  readonly receive: ReceiveAvatar;
-  sweep(signal: AbortSignal): Promise<void>;
-  start(): void;
-  stop(): Promise<void>;
-}
+export type Avatars = ReturnType<typeof createAvatars>;
 
 interface AvatarDeps {
   readonly identityTransport: Transport;
   readonly redisUrl: string;
 }
 
-export function createAvatars(ctx: FilesContext, deps: AvatarDeps, workerAt: 'inside' | 'apart'): Avatars {
+export function createAvatars(ctx: FilesContext, deps: AvatarDeps, workerAt: 'inside' | 'apart') {
   const { limits, logger } = ctx;
   const queue = createQueueProducer({ url: deps.redisUrl, name: 'latchkey-files-avatars', queues: [QUEUE], logger });
   const enqueue = async (id: string, priority: number) => {
@@ -35,16 +30,12 @@ export function createAvatars(ctx: FilesContext, deps: AvatarDeps, workerAt: 'in
   const sweepCtx = { ...ctx, setAvatar: createSetAvatar(deps.identityTransport) };
   return {
     receive: createReceiveAvatar({ ...ctx, enqueue }),
-    sweep: (signal) => sweepAvatars(sweepCtx, limits.sweepIntervalMs, signal),
+    sweep: (signal: AbortSignal) => sweepAvatars(sweepCtx, limits.sweepIntervalMs, signal),
     start() {
       queue.connect();
       worker?.start();
     },
-    stop: () =>
-      stopAll(
-        () => worker?.stop(),
-        () => queue.close(),
-      ),
+    stop: () => stopAll(async () => worker?.stop(), queue.close),
   };
 }
 

@@ -7,16 +7,6 @@ type Db = Kysely<FilesDatabase>;
 
 export type Avatar = Selectable<AvatarTable>;
 
-/** A stored image, and the deletion of its object that was scheduled before. */
-export interface StoredImage {
-  readonly imageId: string;
-  readonly byteSize: number;
-  readonly checksum: Buffer;
-  readonly key: string;
-  /** When the sweeper would have removed the object. */
-  readonly deletionDueAt: string;
-}
-
 /** Retention of the row of an ended avatar, which an upload may wait for. */
 const ENDED_MS = 10 * 60_000;
 /** Avatars that count for the priority of an account. */
@@ -74,7 +64,11 @@ export async function scheduleDeletion(db: Db, key: string, dueMs: number): Prom
  * where the avatar no longer waits. Throws where a sweeper has claimed the deletion, and may be
  * removing the object.
  */
-export async function setImage(db: Db, id: string, image: StoredImage): Promise<boolean> {
+export async function setImage(
+  db: Db,
+  id: string,
+  image: { imageId: string; byteSize: number; checksum: Buffer; key: string; deletionDueAt: string },
+): Promise<boolean> {
   const { imageId, byteSize, checksum, key, deletionDueAt } = image;
   const { rows } = await sql<{ scheduled: boolean; set: boolean }>`
     with scheduled as materialized (
@@ -129,7 +123,6 @@ export async function endStored(tx: Db, avatar: Avatar, { state, refusal }: Endi
   return rows.map((row) => row.object_key);
 }
 
-/** Claims avatars that are due. */
 export async function claimDueAvatars(db: Db, { limit, claimMs }: Claim): Promise<Avatar[]> {
   const { rows } = await sql<Avatar>`
     update avatar set due_at = ${afterMs(claimMs)}
@@ -143,7 +136,6 @@ export async function deleteEnded(db: Db, id: string): Promise<void> {
   await sql`delete from avatar where id = ${id} and state in ('replaced', 'refused', 'abandoned')`.execute(db);
 }
 
-/** The account's avatar, or the one with this id. */
 export async function selectCurrent(db: Db, accountId: string, avatarId: string | undefined): Promise<Avatar | undefined> {
   // Identity names a stored avatar a moment before it is recorded here.
   const condition = avatarId === undefined ? sql`state = 'recorded'` : sql`state in ('stored', 'recorded') and id = ${avatarId}`;

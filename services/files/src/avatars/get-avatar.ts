@@ -6,18 +6,15 @@ import { errors } from '../errors.ts';
 import { objectKey } from '../storage/object-store/object-store.ts';
 import { selectCurrent } from './avatar.store.ts';
 
-type GetContext = Pick<FilesContext, 'db' | 'store'>;
-
-export interface AvatarImage {
-  readonly avatarId: string;
-  readonly image: Buffer;
-}
-
 /**
  * An account's avatar, or only the one with this id (decisions 8). Throws `avatar_not_found`;
  * `dependency_unavailable` where the store fails.
  */
-export async function getAvatar(ctx: GetContext, accountId: string, avatarId: string | undefined): Promise<AvatarImage> {
+export async function getAvatar(
+  ctx: Pick<FilesContext, 'db' | 'store'>,
+  accountId: string,
+  avatarId: string | undefined,
+): Promise<{ avatarId: string; image: Buffer }> {
   const owner = parseId(accountId);
   const wanted = avatarId === undefined ? undefined : parseId(avatarId);
   if (!owner || (avatarId !== undefined && !wanted)) throw errors.avatar_not_found();
@@ -30,7 +27,7 @@ export async function getAvatar(ctx: GetContext, accountId: string, avatarId: st
   throw new Error(`Avatar ${found.id} has no image`);
 }
 
-async function readImage({ store }: GetContext, key: string): Promise<Buffer | undefined> {
+async function readImage({ store }: Pick<FilesContext, 'store'>, key: string): Promise<Buffer | undefined> {
   try {
     const body = await store.read(key);
     return body && (await buffer(body));

@@ -9,8 +9,7 @@ import type { FilesContext } from '../context.ts';
 import { errors } from '../errors.ts';
 import { removeObjects } from '../storage/object-deletion/object-deletion.ts';
 import { objectKey } from '../storage/object-store/object-store.ts';
-import { Overdue, putWithDeadline } from '../storage/upload/put-with-deadline.ts';
-import { runUploadCall } from '../storage/upload/upload-call.ts';
+import { Overdue, putWithDeadline, runUploadCall } from '../storage/upload/upload-call.ts';
 import { VerifiedBody } from '../storage/upload/verified-body.ts';
 import { type Avatar, endWaiting, insertAvatar, selectAvatar } from './avatar.store.ts';
 import { createUploadQuota } from './avatar-limits.ts';
@@ -41,10 +40,10 @@ const POLL_MS_MAX = 250;
 
 export function createReceiveAvatar(ctx: ReceiveContext): ReceiveAvatar {
   const acquire = createUploadQuota(ctx.avatarLimits);
+  const { logger } = ctx;
   return (upload) => {
     const { body, requestId } = upload;
-    const call = { name: 'avatar', body, requestId, logger: ctx.logger, facts: (stored: object) => stored } as const;
-    return runUploadCall(call, async () => {
+    return runUploadCall({ name: 'avatar', body, requestId, logger }, async () => {
       const release = acquire(upload);
       return onBehalfOf(requestId, () => receive(ctx, upload)).finally(release);
     });
@@ -72,8 +71,7 @@ async function receive(ctx: ReceiveContext, upload: AvatarUpload): Promise<{ ava
     await ctx.enqueue(id, priority).catch((cause: unknown) => {
       throw Object.assign(commonErrors.dependency_unavailable(), { cause });
     });
-    const avatarId = toAvatarId((await waitUntilEnded(ctx, id)) ?? (await abandon(ctx, id, key)));
-    return { avatarId };
+    return { avatarId: toAvatarId((await waitUntilEnded(ctx, id)) ?? (await abandon(ctx, id, key))) };
   } catch (err) {
     // A store that failed may finish later: only the sweeper removes the object then.
     const isRejected = err instanceof DomainError && err.kind !== 'unavailable';

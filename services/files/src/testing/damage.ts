@@ -1,31 +1,26 @@
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { newId } from '@latchkey/kit/validation/id';
+import type { StorageContext } from '../context.ts';
 import { diskLayout, objectPaths, temporaryPath } from '../storage/object-store/disk-layout.ts';
 import { objectKey } from '../storage/object-store/object-store.ts';
-import {
-  createCounts,
-  type Finding,
-  type ReconcileContext,
-  type ReconcileOptions,
-  reconcile,
-} from '../storage/reconciler/reconciler.ts';
+import { createCounts, type Finding, type ReconcileOptions, reconcile } from '../storage/reconciler/reconciler.ts';
 import type { OwnedRef } from './fake-apps.ts';
 import type { TestFiles } from './test-files.ts';
 
 /** The kind of a finding, and the id or key that its text names first. */
 const toShort = ({ kind, text }: Finding) => `${kind} ${/[0-9a-f-]{36}(\/[0-9a-f-]{36})?/.exec(text)?.[0]}`;
 
-/** Runs the reconciler; findings and outcomes as `<kind> <id or key>`. */
+/** Runs the reconciler; findings and failed repairs as `<kind> <id or key>`. */
 export async function check(
-  { db, store, logger }: ReconcileContext,
+  { db, store, logger }: StorageContext,
   options: Partial<ReconcileOptions> = {},
   onFinding: (finding: Finding) => void = () => undefined,
 ) {
   const counts = createCounts();
   const texts: string[] = [];
   const found: string[] = [];
-  const outcomes: string[] = [];
+  const failed: string[] = [];
   const all = { repair: false, skipChecksums: false, force: false, ...options };
   const summary = await reconcile({ db, store, logger }, all, {
     counts,
@@ -34,9 +29,9 @@ export async function check(
       found.push(toShort(finding));
       onFinding(finding);
     },
-    onRepair: (finding, outcome) => void outcomes.push(`${outcome} ${toShort(finding)}`),
+    onFailedRepair: (finding) => void failed.push(toShort(finding)),
   });
-  return { ...summary, counts, texts, found: found.toSorted(), outcomes: outcomes.toSorted() };
+  return { ...summary, counts, texts, found: found.toSorted(), failed: failed.toSorted() };
 }
 
 /** Removes every row and object. */

@@ -22,7 +22,12 @@ export async function startS3Store(): Promise<OwnStore> {
   const server = 'unavailable' in found ? await startNpmServer() : found;
   const { endpoint, region, accessKeyId, secretAccessKey } = server;
   const settings: S3Settings = {
-    ...{ endpoint, region, accessKeyId, secretAccessKey, bucket: BUCKET, forcePathStyle: true, checksums: 'when_required' },
+    S3_ENDPOINT: endpoint,
+    S3_REGION: region,
+    S3_BUCKET: BUCKET,
+    S3_ACCESS_KEY_ID: accessKeyId,
+    S3_SECRET_ACCESS_KEY: secretAccessKey,
+    S3_FORCE_PATH_STYLE: 'true',
   };
   const client = new S3Client({ endpoint, region, credentials: { accessKeyId, secretAccessKey }, forcePathStyle: true });
   await client.send(new CreateBucketCommand({ Bucket: BUCKET }));
@@ -39,12 +44,8 @@ export async function startS3Store(): Promise<OwnStore> {
   return {
     env: {
       OBJECT_STORE: 's3',
+      ...settings,
       S3_ENDPOINT: network.url.replace(/\/$/, ''),
-      S3_REGION: region,
-      S3_BUCKET: BUCKET,
-      S3_ACCESS_KEY_ID: accessKeyId,
-      S3_SECRET_ACCESS_KEY: secretAccessKey,
-      S3_FORCE_PATH_STYLE: 'true',
     },
     store: {
       async list() {

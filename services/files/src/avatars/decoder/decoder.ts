@@ -38,8 +38,6 @@ const responseSchema = z.union([
   z.strictObject({ unreadable: z.string() }),
 ]);
 
-type Work = Pick<PromiseWithResolvers<Buffer>, 'resolve' | 'reject'>;
-
 export type DecoderResponse = z.output<typeof responseSchema>;
 
 /** A process that had started ended or was killed before it responded. */
@@ -47,15 +45,12 @@ export class DecoderLost extends Error {
   override readonly name = 'DecoderLost';
 }
 
-interface DecoderOptions {
-  readonly program?: string;
-  readonly idleMs?: number;
-}
-
 /** The first may have been killed for others' memory; an image that ends two is the cause. */
 const TRIES_MAX = 2;
 
-export interface DecoderPoolOptions extends DecoderOptions {
+export interface DecoderPoolOptions {
+  readonly program?: string;
+  readonly idleMs?: number;
   readonly pixelsMax: number;
   readonly timeoutMs: number;
   readonly onLost?: (err: DecoderLost) => void;
@@ -108,14 +103,14 @@ export function createDecoderPool({ pixelsMax, timeoutMs, onLost, ...options }: 
 export class Decoder {
   readonly #child: ChildProcessByStdio<Writable, Readable, Readable>;
   readonly #idleMs: number;
-  #work: Work | undefined;
+  #work: PromiseWithResolvers<Buffer> | undefined;
   #idleTimer: NodeJS.Timeout | undefined;
   hasEnded = false;
   #isReady = false;
   #output = '';
   #stderr = '';
 
-  constructor({ program = PROGRAM, idleMs = IDLE_MS }: DecoderOptions = {}) {
+  constructor({ program = PROGRAM, idleMs = IDLE_MS }: Pick<DecoderPoolOptions, 'program' | 'idleMs'> = {}) {
     this.#idleMs = idleMs;
     const command = [process.execPath, program];
     const [file = '', ...args] = canLimit ? [SHELL, '-c', WITH_LIMITS, SHELL, ...command] : command;
@@ -142,11 +137,11 @@ export class Decoder {
   async convert(image: ImageSource, pixelsMax: number, timeoutMs: number): Promise<Buffer> {
     if (this.hasEnded) throw new DecoderLost('the decoder has ended');
     clearTimeout(this.#idleTimer);
-    const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
-    this.#work = { resolve, reject };
+    const work = Promise.withResolvers<Buffer>();
+    this.#work = work;
     const timer = setTimeout(() => this.end(new ImageRejected('image_undecodable')), timeoutMs);
     this.#child.stdin.write(`${JSON.stringify({ ...image, pixelsMax } satisfies DecoderRequest)}\n`);
-    return promise.finally(() => clearTimeout(timer));
+    return work.promise.finally(() => clearTimeout(timer));
   }
 
   /** Kills the process; an image in work is rejected with the error. */
@@ -185,7 +180,7 @@ export class Decoder {
     this.end(this.#isReady ? new DecoderLost(why) : new Error(`The decoder does not start: ${why}`));
   }
 
-  #finish(): Work | undefined {
+  #finish(): PromiseWithResolvers<Buffer> | undefined {
     const work = this.#work;
     this.#work = undefined;
     this.#idleTimer = setTimeout(() => this.end(), this.#idleMs).unref();

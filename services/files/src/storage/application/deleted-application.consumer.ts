@@ -6,18 +6,13 @@ import { type CleanUpContext, cleanUpApplication, EVENT_LOG_HOURS } from './dele
 
 const HALF_DELETED_MAX = 100;
 
-export interface DeletionSources {
-  readonly redisUrl: string;
-  readonly appsTransport: Transport;
-}
-
 /**
  * Removes the files of deleted applications. Calls `onObjectsToRemove` after each commit that
  * leaves objects to remove.
  */
 export function createDeletionFollower(
   ctx: CleanUpContext & Pick<FilesContext, 'clock'>,
-  sources: DeletionSources,
+  sources: { readonly redisUrl: string; readonly appsTransport: Transport },
   onObjectsToRemove: () => void,
 ) {
   return followDeletions({

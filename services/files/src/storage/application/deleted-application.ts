@@ -60,6 +60,4 @@ async function deleteBatch({ db }: CleanUpContext, applicationId: string): Promi
 }
 
 /** Deletes tombstones that are not needed any more, up to 1,000; returns how many. */
-export async function purgeTombstones({ db }: Pick<FilesContext, 'db'>): Promise<number> {
-  return deleteTombstones(db, TOMBSTONE_HOURS, TOMBSTONES_MAX);
-}
+export const purgeTombstones = ({ db }: Pick<FilesContext, 'db'>) => deleteTombstones(db, TOMBSTONE_HOURS, TOMBSTONES_MAX);

@@ -1,20 +1,20 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { commonErrors } from '@latchkey/kit/errors/errors';
 import { canonicalIp, networkOf } from '@latchkey/kit/http/client-ip';
+import { ConcurrencyLimit } from '@latchkey/kit/http/concurrency-limit';
 import { waitForTurn } from '@latchkey/kit/http/response';
 import type { HttpRoute } from '@latchkey/kit/rpc/server/http-route';
 import { newId } from '@latchkey/kit/validation/id';
-import { acquireAll, ConcurrencyLimit, limitMetadata, shareOf } from '../../concurrency-limit.ts';
 import type { FilesContext } from '../../context.ts';
 import { errors } from '../../errors.ts';
 import { downloadsMax, downloadsOpen } from '../../files-metrics.ts';
+import { acquireAll, createShare, limitMetadata } from '../../quota.ts';
 import { type StoredFile, selectFile } from '../file/file.store.ts';
 import { type ByteRange, objectKey } from '../object-store/object-store.ts';
 import { toDomainError } from '../upload/upload-call.ts';
 import { checkPreconditions, parseRange } from './conditional-request.ts';
-import { bodyHeaders, fileHeaders, httpErrors, internal_error, sendError, validatorsOf } from './download-response.ts';
+import { bodyHeaders, fileHeaders, httpErrors, internal_error, sendBody, sendError, validatorsOf } from './download-response.ts';
 import { DOWNLOADS_PATH } from './download-url.ts';
-import { sendBody } from './send-body.ts';
 
 /**
  * Responds to a request for `/downloads/<token>`; never rejects. `clientNetwork` is as `networkOf`
@@ -71,16 +71,17 @@ export function createDownloadHandler(ctx: FilesContext, stallTimeoutMs = STALL_
 }
 
 function createDownloadQuota(max: number): (clientNetwork: string, fileId: string) => () => void {
-  const ofNetwork = new ConcurrencyLimit(shareOf(max));
-  const ofFile = new ConcurrencyLimit(shareOf(max));
-  const total = new ConcurrencyLimit(max);
-  const times = { windowMs: RETRY_MS };
+  const [ofNetwork, ofFile, total] = [createShare(max), createShare(max), new ConcurrencyLimit(max)];
   downloadsOpen.watch(() => [[total.count()]]);
   downloadsMax.watch(() => [[max]]);
   return (clientNetwork, fileId) =>
     acquireAll(
-      [ofNetwork, clientNetwork, () => errors.downloads_of_network(limitMetadata('downloads-at-once-ip', ofNetwork, times))],
-      [ofFile, fileId, () => errors.downloads_of_file(limitMetadata('downloads-at-once-file', ofFile, times))],
+      [
+        ofNetwork,
+        clientNetwork,
+        () => errors.downloads_of_network(limitMetadata('downloads-at-once-ip', ofNetwork.max, RETRY_MS)),
+      ],
+      [ofFile, fileId, () => errors.downloads_of_file(limitMetadata('downloads-at-once-file', ofFile.max, RETRY_MS))],
       [total, '', errors.too_many_downloads],
     );
 }

@@ -29,18 +29,14 @@ export async function deleteFile(ctx: Acting<FilesContext>, given: ApplicationRe
   await within(REMOVAL_MS_MAX, removeObjects(ctx, [objectKey(ref.applicationId, ref.fileId)]));
 }
 
-/** Who deletes a row and why, and how long it has for the object itself, in milliseconds. */
-export interface RowDeletion {
-  readonly origin: Origin;
-  readonly because?: string;
-  readonly removalMs: number;
-}
-
-/** Deletes a file's row, usage and object; false when the application has no such file. */
+/**
+ * Deletes a file's row, usage and object; false when the application has no such file. This process
+ * has `removalMs` for the object itself.
+ */
 export async function deleteFileRow(
   tx: Kysely<FilesDatabase>,
   { applicationId, fileId }: { readonly applicationId: string; readonly fileId: string },
-  { origin, because, removalMs }: RowDeletion,
+  { origin, because, removalMs }: { readonly origin: Origin; readonly because?: string; readonly removalMs: number },
 ): Promise<boolean> {
   // The file first and then the counter, as uploads do, or the two could deadlock.
   const [file] = await deleteFiles(tx, applicationId, { fileId });

@@ -9,7 +9,8 @@ import { abandonTicket, beginUpload } from '../upload/begin-upload.ts';
 import { getStorageUsage } from '../upload/usage.ts';
 import { deleteFile } from './delete-file.ts';
 import { checkFileName, createDownloadUrl, getFilesMetadata, renameFile } from './file.ts';
-import { type FileRow, listFiles } from './list-files.ts';
+import type { FileRow } from './file-page.store.ts';
+import { listFiles } from './list-files.ts';
 
 export function fileRpc(ctx: FilesContext): ServiceImpl<typeof FileService> {
   return {

@@ -1,17 +1,11 @@
 import type { Origin } from '@latchkey/audit/actor';
-import type { Changes } from '@latchkey/audit/record';
-import { recordAudit } from '@latchkey/audit/record';
+import { type Changes, recordAudit } from '@latchkey/audit/record';
 import { isMissingTable } from '@latchkey/kit/database/database';
 import { type Insertable, type Kysely, sql } from 'kysely';
 import type pg from 'pg';
 import type { FilesDatabase, FileTable } from '../../db/schema.ts';
 
 type Db = Kysely<FilesDatabase>;
-
-export interface FilesMetadata {
-  readonly totalFiles: number;
-  readonly lastUploadedAt: Date | null;
-}
 
 export interface StoredFile {
   readonly id: string;
@@ -23,9 +17,7 @@ export interface StoredFile {
   readonly createdAt: Date;
 }
 
-export type DeletedFile = Pick<StoredFile, 'id' | 'displayName' | 'byteSize'> & { readonly accountId: string };
-
-export interface FileEvent {
+interface FileEvent {
   readonly accountId: string;
   readonly applicationId: string;
   readonly fileId: string;
@@ -49,7 +41,7 @@ const SELECT_METADATA = {
       (select created_at from file where application_id = $1 order by created_at desc, id desc limit 1) as last_created_at`,
 };
 
-export async function selectMetadata(pool: pg.Pool, applicationId: string): Promise<FilesMetadata> {
+export async function selectMetadata(pool: pg.Pool, applicationId: string) {
   type Row = { readonly file_count: string; readonly last_created_at: Date | null };
   const { rows } = await pool.query<Row>({ ...SELECT_METADATA, values: [applicationId] });
   return { totalFiles: Number(rows[0]?.file_count ?? 0), lastUploadedAt: rows[0]?.last_created_at ?? null };
@@ -107,14 +99,14 @@ export async function deleteFiles(
   tx: Db,
   applicationId: string,
   which: { readonly fileId: string } | { readonly limit: number },
-): Promise<DeletedFile[]> {
+) {
   const condition =
     'fileId' in which
       ? sql`id = ${which.fileId}`
       : sql`id in (
           select id from file where application_id = ${applicationId}
           order by created_at desc, id desc limit ${which.limit} for update)`;
-  const { rows } = await sql<DeletedFile>`
+  const { rows } = await sql<Pick<StoredFile, 'id' | 'displayName' | 'byteSize'> & { accountId: string }>`
     delete from file where application_id = ${applicationId} and ${condition}
     returning id, account_id as "accountId", display_name as "displayName", byte_size::float8 as "byteSize"`.execute(tx);
   return rows;

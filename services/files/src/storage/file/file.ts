@@ -8,26 +8,7 @@ import { errors } from '../../errors.ts';
 import { type ApplicationRef, parseRef, readOwned, requireOwned } from '../application/owned-application.ts';
 import { LIFETIME_S, LIFETIME_S_MAX } from '../download/download-url.ts';
 import { objectKey } from '../object-store/object-store.ts';
-import {
-  countDownloadUrl,
-  type FilesMetadata,
-  isNameTaken,
-  lockRenames,
-  recordFiles,
-  selectFile,
-  selectMetadata,
-  updateName,
-} from './file.store.ts';
-
-/** A file of an application, in canonical form. */
-export interface FileRef extends ApplicationRef {
-  readonly fileId: string;
-}
-
-export interface DownloadUrl {
-  readonly url: string;
-  readonly expiresAt: Date;
-}
+import { countDownloadUrl, isNameTaken, lockRenames, recordFiles, selectFile, selectMetadata, updateName } from './file.store.ts';
 
 /** The name in stored form (specification 2.5, decisions 7). Throws `file_name_invalid`. */
 export function parseFileName(text: string): string {
@@ -44,7 +25,7 @@ export async function checkFileName(ctx: FilesContext, given: ApplicationRef, na
   if (isTaken) throw errors.file_name_taken();
 }
 
-export async function getFilesMetadata(ctx: FilesContext, given: ApplicationRef): Promise<FilesMetadata> {
+export async function getFilesMetadata(ctx: FilesContext, given: ApplicationRef) {
   const ref = parseRef(given);
   return readOwned(ctx.findOwned, ref, () => selectMetadata(ctx.pool, ref.applicationId));
 }
@@ -53,7 +34,11 @@ export async function getFilesMetadata(ctx: FilesContext, given: ApplicationRef)
  * The file that a caller named, once the account is known to own its application; it may not exist.
  * Throws `application_not_found`, then `file_not_found` for text that is no UUID.
  */
-export async function parseFileRef(ctx: FilesContext, given: ApplicationRef, fileIdText: string): Promise<FileRef> {
+export async function parseFileRef(
+  ctx: FilesContext,
+  given: ApplicationRef,
+  fileIdText: string,
+): Promise<ApplicationRef & { fileId: string }> {
   const ref = parseRef(given);
   await requireOwned(ctx.findOwned, ref);
   const fileId = parseId(fileIdText);
@@ -94,7 +79,7 @@ export async function createDownloadUrl(
   given: ApplicationRef,
   fileIdText: string,
   lifetimeSeconds: number,
-): Promise<DownloadUrl> {
+): Promise<{ url: string; expiresAt: Date }> {
   if (lifetimeSeconds < 0 || lifetimeSeconds > LIFETIME_S_MAX) throw errors.lifetime_invalid();
   const lifetime = lifetimeSeconds || LIFETIME_S;
   const { applicationId, fileId } = await parseFileRef(ctx, given, fileIdText);

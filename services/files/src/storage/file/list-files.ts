@@ -3,22 +3,11 @@ import { errors } from '../../errors.ts';
 import { type ApplicationRef, parseRef, readOwned } from '../application/owned-application.ts';
 import { type FilePage, type Slice, selectMatches, selectPage } from './file-page.store.ts';
 
-export type { FileRow } from './file-page.store.ts';
-
-/** A page as a caller requests it; zeros are defaults. */
-export interface PageRequest {
-  readonly pageSize: number;
-  readonly page: bigint;
-  readonly nameContains: string;
-}
-
 const PAGE_SIZE = 10;
 const PAGE_SIZE_MAX = 100;
 
 /** More files than any application has: larger offsets are past the end too. */
 const OFFSET_MAX = 1_000_000_000_000n;
-
-const EMPTY: FilePage = { rows: [], total: 0 };
 
 /** The characters of names (specification 2.5); other text matches none. */
 const PART_OF_NAME = /^[A-Za-z0-9_. -]{1,16}$/;
@@ -27,19 +16,24 @@ const PART_OF_NAME = /^[A-Za-z0-9_. -]{1,16}$/;
  * A page of an application's files, newest first, and the number of matches (decisions 7). Throws
  * `page_invalid`, `application_not_found`.
  */
-export async function listFiles(ctx: FilesContext, given: ApplicationRef, request: PageRequest): Promise<FilePage> {
-  const slice = toSlice(request);
+export async function listFiles(
+  ctx: FilesContext,
+  given: ApplicationRef,
+  request: { readonly pageSize: number; readonly page: bigint; readonly nameContains: string },
+): Promise<FilePage> {
+  const slice = toSlice(request.pageSize, request.page);
   const ref = parseRef(given);
   return readOwned(ctx.findOwned, ref, () => select(ctx, ref.applicationId, slice, request.nameContains));
 }
 
 async function select(ctx: FilesContext, applicationId: string, slice: Slice, nameContains: string): Promise<FilePage> {
   if (nameContains === '') return selectPage(ctx.pool, applicationId, slice);
-  if (!PART_OF_NAME.test(nameContains)) return EMPTY;
+  if (!PART_OF_NAME.test(nameContains)) return { rows: [], total: 0 };
   return selectMatches(ctx.pool, applicationId, nameContains.toLowerCase(), slice);
 }
 
-function toSlice({ pageSize, page }: PageRequest): Slice {
+/** Zeros are defaults. */
+function toSlice(pageSize: number, page: bigint): Slice {
   if (pageSize < 0 || pageSize > PAGE_SIZE_MAX || page < 0n) throw errors.page_invalid();
   const limit = pageSize || PAGE_SIZE;
   const offset = ((page || 1n) - 1n) * BigInt(limit);

@@ -1,3 +1,4 @@
+import pLimit from 'p-limit';
 import type { StorageContext } from '../../context.ts';
 import { type SweepKind, sweepFailures, sweepRemoved } from '../../files-metrics.ts';
 import { objectKey } from '../object-store/object-store.ts';
@@ -19,11 +20,6 @@ export async function removeObjects({ db, store, logger }: Context, keys: readon
   } catch (err) {
     logger.warn({ err, keys }, 'objects are left to the sweeper');
   }
-}
-
-interface Removal {
-  readonly key: string;
-  finish(): Promise<void>;
 }
 
 /**
@@ -51,7 +47,7 @@ async function sweep(
   { store, limits, logger }: SweepContext,
   kind: SweepKind,
   signal: AbortSignal,
-  claim: (claim: Claim) => Promise<Removal[]>,
+  claim: (claim: Claim) => Promise<Array<{ readonly key: string; finish(): Promise<void> }>>,
 ): Promise<void> {
   let [claimed, removed] = [BATCH, BATCH];
   // Without a removal, the claims may already have expired: a later sweep continues.
@@ -60,20 +56,16 @@ async function sweep(
     // The claim of a sweeper that is killed lasts for one interval.
     const removals = await claim({ limit: BATCH, claimMs: limits.sweepIntervalMs });
     claimed = removals.length;
-    const waiting = removals.values();
-    const work = async () => {
-      for (const { key, finish } of waiting) {
-        try {
-          await store.remove(key);
-          await finish();
-          removed += 1;
-          sweepRemoved.add(1, kind);
-        } catch (err) {
-          sweepFailures.add(1, kind);
-          logger.warn({ err, key }, 'object not removed, will be retried');
-        }
+    await pLimit(CONCURRENT_REMOVALS).map(removals, async ({ key, finish }) => {
+      try {
+        await store.remove(key);
+        await finish();
+        removed += 1;
+        sweepRemoved.add(1, kind);
+      } catch (err) {
+        sweepFailures.add(1, kind);
+        logger.warn({ err, key }, 'object not removed, will be retried');
       }
-    };
-    await Promise.all(Array.from({ length: CONCURRENT_REMOVALS }, work));
+    });
   }
 }

@@ -44,18 +44,7 @@ async function observed<T>(operation: string, run: () => Promise<T>): Promise<T>
 /** Loads the S3 library with the first call: it takes some 45 MiB and 150 ms. */
 function loadS3Store(config: AvatarWorkerConfig): ObjectStore {
   let loading: Promise<ObjectStore> | undefined;
-  const load = async () => {
-    const { createS3Store } = await import('./s3-store.ts');
-    return createS3Store({
-      endpoint: config.S3_ENDPOINT,
-      publicEndpoint: config.S3_PUBLIC_ENDPOINT,
-      region: config.S3_REGION,
-      bucket: config.S3_BUCKET as string,
-      accessKeyId: config.S3_ACCESS_KEY_ID,
-      secretAccessKey: config.S3_SECRET_ACCESS_KEY,
-      forcePathStyle: config.S3_FORCE_PATH_STYLE === 'true',
-    });
-  };
+  const load = async () => (await import('./s3-store.ts')).createS3Store(config);
   const store = () => (loading ??= load());
   return {
     put: async (...args) => (await store()).put(...args),

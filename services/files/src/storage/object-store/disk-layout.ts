@@ -14,16 +14,11 @@ export interface DiskLayout {
   readonly temporaryDir: string;
 }
 
-export interface ObjectPaths {
-  readonly dir: string;
-  readonly file: string;
-}
-
 export function diskLayout(dir: string): DiskLayout {
   return { objectsDir: resolve(dir, 'objects'), temporaryDir: resolve(dir, 'tmp') };
 }
 
-export function objectPaths({ objectsDir }: DiskLayout, key: string): ObjectPaths {
+export function objectPaths({ objectsDir }: DiskLayout, key: string) {
   const { ownerId, id } = requireObjectKey(key);
   const dir = join(objectsDir, ownerId);
   return { dir, file: join(dir, id) };

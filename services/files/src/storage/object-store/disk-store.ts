@@ -13,7 +13,7 @@ import {
   temporaryPrefix,
 } from './disk-layout.ts';
 import { writeObject } from './disk-write.ts';
-import { FileBody, ReadQueue } from './file-body.ts';
+import { createReadQueue, FileBody } from './file-body.ts';
 import { isId, type ObjectStore, objectKey, type StoredObject } from './object-store.ts';
 
 /**
@@ -22,7 +22,7 @@ import { isId, type ObjectStore, objectKey, type StoredObject } from './object-s
  */
 export function createDiskStore(dir: string): ObjectStore {
   const layout = diskLayout(dir);
-  const reads = new ReadQueue();
+  const reads = createReadQueue();
   const pathOf = (key: string) => objectPaths(layout, key).file;
   return {
     put: (key, body, signal, options) => writeObject(layout, key, body, signal, options),
@@ -63,13 +63,11 @@ async function removeObjects(layout: DiskLayout, keys: readonly string[]): Promi
 }
 
 async function removeEmptyFolder(dir: string): Promise<boolean> {
-  try {
-    await rmdir(dir);
-    return true;
-  } catch (err) {
-    if (hasCode(err, 'ENOENT', 'ENOTEMPTY', 'EEXIST')) return false;
-    throw err;
-  }
+  const keep = (err: unknown) => {
+    if (!hasCode(err, 'ENOENT', 'ENOTEMPTY', 'EEXIST')) throw err;
+    return false;
+  };
+  return rmdir(dir).then(() => true, keep);
 }
 
 async function* listObjects({ objectsDir, temporaryDir }: DiskLayout): AsyncIterable<StoredObject> {

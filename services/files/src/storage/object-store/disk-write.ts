@@ -1,16 +1,7 @@
 import { type FileHandle, mkdir, open, rename, rm } from 'node:fs/promises';
 import { releaseBytes } from '@latchkey/kit/http/write-chunk';
-import { BodyReader } from './body-reader.ts';
-import {
-  createFolders,
-  type DiskLayout,
-  hasCode,
-  ignoreMissing,
-  type ObjectPaths,
-  objectPaths,
-  syncFolder,
-  temporaryPath,
-} from './disk-layout.ts';
+import { type BodyReader, createBodyReader } from './body-reader.ts';
+import { createFolders, type DiskLayout, hasCode, ignoreMissing, objectPaths, syncFolder, temporaryPath } from './disk-layout.ts';
 import type { PutOptions } from './object-store.ts';
 
 /** One write costs the same for 64 KiB and for 1 MiB; more gains nothing. */
@@ -29,7 +20,7 @@ export async function writeObject(
   { durable = true }: PutOptions = {},
 ): Promise<void> {
   const paths = objectPaths(layout, key);
-  const reader = new BodyReader(body, signal);
+  const reader = createBodyReader(body, signal);
   let written = temporaryPath(layout, key);
   try {
     const handle = await openTemporary(layout, written);
@@ -39,7 +30,7 @@ export async function writeObject(
     } finally {
       await handle.close();
     }
-    reader.throwIfFailed();
+    signal.throwIfAborted();
     await publish(layout, written, paths);
     written = paths.file;
     if (durable) {
@@ -47,7 +38,7 @@ export async function writeObject(
       // Every time: the write that created the application's folder may not have synced it yet.
       await syncFolder(layout.objectsDir);
     }
-    reader.throwIfFailed();
+    signal.throwIfAborted();
   } catch (err) {
     // What can't be removed now is found by a later removal of the key.
     await rm(written, { force: true }).catch(() => undefined);
@@ -72,12 +63,10 @@ async function writeBody(handle: FileHandle, reader: BodyReader): Promise<void> 
   let writing = Promise.resolve();
   try {
     for (;;) {
-      const length = await reader.fill(filling);
-      await writing;
+      // A full disk ends a body that hangs.
+      const [length] = await Promise.all([reader.fill(filling), writing]);
       if (length === 0) return;
       writing = writeAll(handle, filling, length);
-      // A full disk ends a body that hangs.
-      writing.catch((err: unknown) => reader.fail(err));
       if (length < WRITE_BYTES) return await writing;
       [filling, spare] = [spare ?? Buffer.allocUnsafeSlow(WRITE_BYTES), filling];
     }
@@ -99,7 +88,7 @@ async function writeAll(handle: FileHandle, buffer: Buffer, length: number): Pro
 }
 
 /** The folder is missing for its first object, and after the removal of its last one. */
-async function publish(layout: DiskLayout, temporary: string, { dir, file }: ObjectPaths): Promise<void> {
+async function publish(layout: DiskLayout, temporary: string, { dir, file }: ReturnType<typeof objectPaths>): Promise<void> {
   for (let tries = 1; ; tries += 1) {
     try {
       return await rename(temporary, file);

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { eventually } from '@latchkey/testkit/eventually';
 import { afterAll, beforeAll, expect, it, onTestFinished, vi } from 'vitest';
-import { FileBody, READ_BYTES, ReadQueue } from './file-body.ts';
+import { createReadQueue, FileBody, READ_BYTES } from './file-body.ts';
 
 const BYTES = randomBytes(READ_BYTES * 3 + 1);
 
@@ -20,7 +20,7 @@ const openFile = () => open(join(dir, 'file'), 'r');
 it('holds one chunk of at most 96 KiB, and reads the next when it is asked for', async () => {
   const handle = await openFile();
   const read = vi.spyOn(handle, 'read');
-  const body = new FileBody(handle, new ReadQueue());
+  const body = new FileBody(handle, createReadQueue());
   const chunks: Buffer[] = [];
   for await (const chunk of body as AsyncIterable<Buffer>) {
     chunks.push(chunk);
@@ -34,14 +34,14 @@ it('holds one chunk of at most 96 KiB, and reads the next when it is asked for',
 
 it('lets two bodies of a store read at a time, and the others wait their turn', async () => {
   const answers: Array<() => void> = [];
-  const body = (reads: ReadQueue) => {
+  const body = (reads: ReturnType<typeof createReadQueue>) => {
     const handle = {
       read: () => new Promise((resolve) => answers.push(() => resolve({ bytesRead: 0 }))),
       close: async () => undefined,
     };
     return new FileBody(handle as unknown as FileHandle, reads);
   };
-  const reads = new ReadQueue();
+  const reads = createReadQueue();
   const bodies = Array.from({ length: 5 }, () => body(reads).resume());
   onTestFinished(() => bodies.forEach((one) => void one.destroy()));
   await eventually(() => answers.length > 0);
@@ -55,7 +55,7 @@ it('lets two bodies of a store read at a time, and the others wait their turn', 
 });
 
 it('closes its file when it is destroyed while it waits, and leaves its turn to others', async () => {
-  const reads = new ReadQueue();
+  const reads = createReadQueue();
   const handles = await Promise.all([1, 2, 3, 4].map(openFile));
   const bodies = handles.map((handle) => new FileBody(handle, reads));
   for (const body of bodies) body.on('error', () => undefined).read();

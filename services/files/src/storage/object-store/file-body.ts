@@ -1,5 +1,6 @@
 import type { FileHandle } from 'node:fs/promises';
 import { Readable } from 'node:stream';
+import pLimit, { type LimitFunction } from 'p-limit';
 import type { ByteRange } from './object-store.ts';
 
 /** Bytes per read, of which a body holds one. 64 KiB would cost a third more CPU. */
@@ -9,25 +10,10 @@ export const READ_BYTES = 96 * 1024;
 const READS_MAX = 2;
 
 /**
- * Limits concurrent reads, first come, first served. Otherwise a burst of downloads fills the
- * buffers of all their connections in one turn of the event loop, which delays other requests.
+ * Limits the concurrent reads of a store. Otherwise a burst of downloads fills the buffers of all
+ * their connections in one turn of the event loop, which delays other requests.
  */
-export class ReadQueue {
-  readonly #waiting: Array<() => void> = [];
-  #running = 0;
-
-  async run<T>(read: () => Promise<T>): Promise<T> {
-    if (this.#running >= READS_MAX) await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    else this.#running += 1;
-    try {
-      return await read();
-    } finally {
-      const next = this.#waiting.shift();
-      if (next) next();
-      else this.#running -= 1;
-    }
-  }
-}
+export const createReadQueue = (): LimitFunction => pLimit(READS_MAX);
 
 /**
  * The bytes of a file, each chunk read on demand. Node's own stream reads ahead, which doubles the
@@ -35,12 +21,12 @@ export class ReadQueue {
  */
 export class FileBody extends Readable {
   readonly #handle: FileHandle;
-  readonly #reads: ReadQueue;
+  readonly #reads: LimitFunction;
   readonly #end: number;
   #position: number;
   bytesRead = 0;
 
-  constructor(handle: FileHandle, reads: ReadQueue, range?: ByteRange) {
+  constructor(handle: FileHandle, reads: LimitFunction, range?: ByteRange) {
     super({ highWaterMark: 0 });
     this.#handle = handle;
     this.#reads = reads;
@@ -49,7 +35,7 @@ export class FileBody extends Readable {
   }
 
   override _read(): void {
-    this.#reads.run(() => this.#readChunk()).catch((err: Error) => this.destroy(err));
+    this.#reads(() => this.#readChunk()).catch((err: Error) => this.destroy(err));
   }
 
   override _destroy(err: Error | null, callback: (err?: Error | null) => void): void {
@@ -62,10 +48,7 @@ export class FileBody extends Readable {
   async #readChunk(): Promise<void> {
     const length = Math.min(READ_BYTES, this.#end - this.#position);
     if (this.destroyed) return;
-    if (length === 0) {
-      this.push(null);
-      return;
-    }
+    if (length === 0) return void this.push(null);
     const buffer = Buffer.allocUnsafeSlow(length);
     const { bytesRead } = await this.#handle.read(buffer, 0, length, this.#position);
     this.#position += bytesRead;

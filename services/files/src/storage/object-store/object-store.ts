@@ -8,12 +8,6 @@ export interface StoredObject {
   readonly unfinished: boolean;
 }
 
-export interface DownloadDescription {
-  readonly fileName: string;
-  readonly contentType: string;
-  readonly lifetimeSeconds: number;
-}
-
 /** Bytes from `start` to `end`, both included; `start` is no greater than `end`. */
 export interface ByteRange {
   readonly start: number;
@@ -51,7 +45,10 @@ export interface ObjectStore {
   /** Every object and unfinished write, in no order; concurrent changes may be missing. */
   list(): AsyncIterable<StoredObject>;
   /** A URL at which the store itself serves the object; undefined where it serves none. */
-  createDownloadUrl(key: string, description: DownloadDescription): Promise<string | undefined>;
+  createDownloadUrl(
+    key: string,
+    description: { readonly fileName: string; readonly contentType: string; readonly lifetimeSeconds: number },
+  ): Promise<string | undefined>;
   check(): Promise<void>;
   close(): Promise<void>;
 }
@@ -62,12 +59,12 @@ export const objectKey = (ownerId: string, id: string): string => `${ownerId}/${
 export const isId = (text: string): boolean => parseId(text) === text;
 
 /** The ids of a key, or undefined for other text, which might lead out of the store's folder. */
-export function parseObjectKey(key: string): { readonly ownerId: string; readonly id: string } | undefined {
+export function parseObjectKey(key: string) {
   const [ownerId = '', id = '', ...more] = key.split('/');
   return more.length === 0 && isId(ownerId) && isId(id) ? { ownerId, id } : undefined;
 }
 
-export function requireObjectKey(key: string): { readonly ownerId: string; readonly id: string } {
+export function requireObjectKey(key: string) {
   const parts = parseObjectKey(key);
   if (!parts) throw new TypeError('an object key is <application id>/<file id>');
   return parts;

@@ -1,3 +1,7 @@
+import { Agent as HttpAgent } from 'node:http';
+import { Agent as HttpsAgent } from 'node:https';
+import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import {
   type $Command,
   S3Client,
@@ -5,7 +9,7 @@ import {
   type ServiceInputTypes,
   type ServiceOutputTypes,
 } from '@aws-sdk/client-s3';
-import { createStallAgents, STALLED } from './s3-agents.ts';
+import type { FilesConfig } from '../../config.ts';
 
 /** Longest time for a call without a signal, its retries included, in milliseconds. */
 const CALL_TIMEOUT_MS = 30_000;
@@ -19,20 +23,14 @@ const CONNECTION_TIMEOUT_MS = 1_500;
 const CONNECTIONS_MAX = 64;
 const ATTEMPTS_MAX = 3;
 const MESSAGE_LENGTH_MAX = 200;
+/** Error name of a stalled request. The AWS SDK does not retry a request that fails with it. */
+export const STALLED = 'StalledError';
 
-export interface S3Settings {
-  /** Absent for Amazon's own. */
-  readonly endpoint?: string | undefined;
-  /** Where clients reach the same server, for their URLs. The endpoint unless set. */
-  readonly publicEndpoint?: string | undefined;
-  readonly region: string;
-  readonly bucket: string;
-  /** Without a key, the library uses the environment, shared files, or a role. */
-  readonly accessKeyId?: string | undefined;
-  readonly secretAccessKey?: string | undefined;
-  readonly forcePathStyle: boolean;
-  readonly stallMs?: number | undefined;
-}
+/** Longest pause within a response, in milliseconds, as its reader may pause. */
+const RESPONSE_PAUSE_MS_MAX = 15_000;
+
+/** Without a key, the library uses the environment, shared files, or a role. */
+export type S3Settings = Pick<FilesConfig, Extract<keyof FilesConfig, `S3_${string}`>>;
 
 export interface S3Bucket {
   readonly client: S3Client;
@@ -49,14 +47,13 @@ export interface S3Bucket {
   ): Promise<O>;
 }
 
-export function createS3Bucket(settings: S3Settings): S3Bucket {
-  const client = createClient(settings);
-  const { publicEndpoint } = settings;
-  const urlClient = publicEndpoint === undefined ? client : createClient({ ...settings, endpoint: publicEndpoint });
+export function createS3Bucket(settings: S3Settings, stallMs = STALL_MS): S3Bucket {
+  const client = createClient(settings, settings.S3_ENDPOINT, stallMs);
+  const { S3_PUBLIC_ENDPOINT } = settings;
   return {
     client,
-    urlClient,
-    name: settings.bucket,
+    urlClient: S3_PUBLIC_ENDPOINT === undefined ? client : createClient(settings, S3_PUBLIC_ENDPOINT, stallMs),
+    name: settings.S3_BUCKET as string,
     async send(command, signal) {
       const late = new AbortController();
       const timer = signal ? undefined : setTimeout(() => late.abort(), CALL_TIMEOUT_MS);
@@ -71,13 +68,13 @@ export function createS3Bucket(settings: S3Settings): S3Bucket {
   };
 }
 
-function createClient(settings: S3Settings): S3Client {
-  const { accessKeyId, secretAccessKey } = settings;
+function createClient(settings: S3Settings, endpoint: string | undefined, stallMs: number): S3Client {
+  const { S3_ACCESS_KEY_ID: accessKeyId, S3_SECRET_ACCESS_KEY: secretAccessKey } = settings;
   return new S3Client({
-    region: settings.region,
-    ...(settings.endpoint === undefined ? {} : { endpoint: settings.endpoint }),
-    ...(accessKeyId && secretAccessKey ? { credentials: { accessKeyId, secretAccessKey } } : {}),
-    forcePathStyle: settings.forcePathStyle,
+    region: settings.S3_REGION,
+    ...(endpoint !== undefined && { endpoint }),
+    ...(accessKeyId && secretAccessKey && { credentials: { accessKeyId, secretAccessKey } }),
+    forcePathStyle: settings.S3_FORCE_PATH_STYLE === 'true',
     // Not every S3 server knows the newer checksums.
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
@@ -88,7 +85,7 @@ function createClient(settings: S3Settings): S3Client {
       connectionTimeout: CONNECTION_TIMEOUT_MS,
       // The agents' own limit is exact, and lets a slow store go on.
       socketTimeout: 0,
-      ...createStallAgents(CONNECTIONS_MAX, settings.stallMs ?? STALL_MS),
+      ...createStallAgents(stallMs),
     },
   });
 }
@@ -124,4 +121,58 @@ export function ignoreAbsent(err: unknown): undefined {
   // A missing bucket is 404 too, and must not pass for a missing object.
   const isAbsent = code === 'NoSuchKey' || code === 'NoSuchUpload' || (status === 404 && code !== 'NoSuchBucket');
   if (!(err instanceof S3Error) || !isAbsent) throw err;
+}
+
+/**
+ * Agents that end a request on whose connection no byte has moved for `stallMs`, until the response
+ * begins. A slow request goes on: the limits of the AWS SDK count either the whole request, or half
+ * of the time set for silence.
+ */
+function createStallAgents(stallMs: number) {
+  const options = { keepAlive: true, maxSockets: CONNECTIONS_MAX };
+  const httpAgent = watchConnections(new HttpAgent(options), stallMs);
+  return { httpAgent, httpsAgent: watchConnections(new HttpsAgent(options), stallMs) };
+}
+
+function watchConnections<A extends HttpAgent>(agent: A, stallMs: number): A {
+  const begins = new WeakMap<Duplex, () => void>();
+  const createConnection = agent.createConnection.bind(agent);
+  agent.createConnection = (...args: Parameters<typeof createConnection>) => {
+    const socket = createConnection(...args);
+    if (socket) {
+      const begin = watchSocket(socket as Socket, stallMs);
+      begins.set(socket, begin);
+      begin();
+    }
+    return socket;
+  };
+  const reuseSocket = agent.reuseSocket.bind(agent);
+  agent.reuseSocket = (socket, request) => {
+    reuseSocket(socket, request);
+    begins.get(socket)?.();
+  };
+  return agent;
+}
+
+/** Watches a connection. Returns a function to call as each of its requests begins. */
+export function watchSocket(socket: Socket, stallMs: number): () => void {
+  const stepMs = stallMs / 2;
+  let bytesReadBefore = 0;
+  let bytesReadAtPause = -1;
+  socket.on('timeout', () => {
+    const { connecting, bytesRead, writableLength } = socket;
+    // Node reports silence while it writes only after the kernel took no byte between two checks.
+    const isSending = !connecting && writableLength > 0;
+    if (isSending || bytesRead === bytesReadAtPause) {
+      socket.destroy(Object.assign(new Error('no byte moved'), { name: STALLED }));
+      return;
+    }
+    bytesReadAtPause = bytesRead;
+    socket.setTimeout(bytesRead > bytesReadBefore ? RESPONSE_PAUSE_MS_MAX : stepMs);
+  });
+  return () => {
+    bytesReadBefore = socket.bytesRead;
+    bytesReadAtPause = -1;
+    socket.setTimeout(stepMs);
+  };
 }

@@ -26,7 +26,7 @@ it('lists every page of objects', async () => {
     const next = `<IsTruncated>${more !== ''}</IsTruncated><NextContinuationToken>${more}</NextContinuationToken>`;
     return res.end(`<ListBucketResult>${next}<Contents><Key>${key}</Key><Size>1</Size></Contents></ListBucketResult>`);
   });
-  const store = createS3Store({ ...settings, endpoint: url });
+  const store = createS3Store({ ...settings, S3_ENDPOINT: url });
   expect((await listOf(store, '')).map(({ key }) => key)).toEqual(keys);
 });
 
@@ -36,7 +36,7 @@ describe('an S3 store that fails', () => {
   /** A proxy for each test, since they wait for time-outs and so run concurrently. */
   const withProxy = async (use: (proxy: FaultProxy, store: ObjectStore) => Promise<void>) => {
     const proxy = await startFaultProxy(endpoint);
-    const store = createS3Store({ ...settings, endpoint: proxy.url, stallMs: STALL_MS });
+    const store = createS3Store({ ...settings, S3_ENDPOINT: proxy.url }, STALL_MS);
     try {
       await use(proxy, store);
     } finally {

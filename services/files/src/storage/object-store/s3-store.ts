@@ -14,8 +14,8 @@ import { listUploads, removeObject, writeObject } from './s3-write.ts';
 
 export type { S3Settings };
 
-export function createS3Store(settings: S3Settings): ObjectStore {
-  const bucket = createS3Bucket(settings);
+export function createS3Store(settings: S3Settings, stallMs?: number): ObjectStore {
+  const bucket = createS3Bucket(settings, stallMs);
   const target = (key: string) => {
     requireObjectKey(key);
     return { Bucket: bucket.name, Key: key };

@@ -10,7 +10,7 @@ import {
   PutObjectCommand,
   UploadPartCommand,
 } from '@aws-sdk/client-s3';
-import { BodyReader } from './body-reader.ts';
+import { type BodyReader, createBodyReader } from './body-reader.ts';
 import { ignoreAbsent, type S3Bucket } from './s3-client.ts';
 
 /** The smallest part that S3 takes before the last, and the memory of an upload. */
@@ -19,10 +19,7 @@ const CLEAN_UP_TRIES_MAX = 3;
 /** In milliseconds. Short, because the store may hang; the sweeper removes what is left. */
 const CLEAN_UP_MS_MAX = 2_000;
 
-interface Target {
-  readonly Bucket: string;
-  readonly Key: string;
-}
+type Target = Readonly<Record<'Bucket' | 'Key', string>>;
 
 interface Write {
   readonly bucket: S3Bucket;
@@ -35,7 +32,7 @@ interface Write {
 }
 
 /**
- * Writes a body in one request if it fits into a part, else part by part from one buffer. Tries to
+ * Writes a body in one request if it is smaller than a part, else part by part from one buffer. Tries to
  * leave nothing when it fails.
  */
 export async function writeObject(
@@ -44,24 +41,23 @@ export async function writeObject(
   body: AsyncIterable<Uint8Array>,
   signal: AbortSignal,
 ): Promise<void> {
-  const reader = new BodyReader(body, signal);
+  const reader = createBodyReader(body, signal);
   const write: Write = { bucket, target, reader, signal, hasBegun: false };
   try {
     const buffer = Buffer.allocUnsafeSlow(PART_BYTES);
     const length = await reader.fill(buffer);
-    const isLarge = await reader.hasMore();
     write.hasBegun = true;
-    const byteSize = isLarge ? await sendParts(write, buffer) : await sendWhole(write, buffer.subarray(0, length));
-    reader.throwIfFailed();
+    const byteSize = length < PART_BYTES ? await sendWhole(write, buffer.subarray(0, length)) : await sendParts(write, buffer);
+    signal.throwIfAborted();
     // Some servers respond that an upload is complete while it is not, or before they know.
     const { ContentLength } = await bucket.send(new HeadObjectCommand(target));
     if (ContentLength !== byteSize) throw new Error(`the object store holds ${ContentLength} bytes of ${byteSize}`);
-    reader.throwIfFailed();
+    signal.throwIfAborted();
   } catch (err) {
+    // Where the signal is the reason, the store's error only followed.
+    const reason = signal.aborted ? signal.reason : err;
     if (write.hasBegun) await cleanUp(write);
-    // Where the body or the signal is the reason, the store's error only followed.
-    reader.throwIfFailed();
-    throw err;
+    throw reason;
   } finally {
     reader.close();
   }
@@ -81,7 +77,7 @@ async function sendParts(write: Write, buffer: Buffer): Promise<number> {
   const { UploadId } = await bucket.send(new CreateMultipartUploadCommand(target));
   if (!UploadId) throw new Error('the object store named no upload');
   write.uploadId = UploadId;
-  reader.throwIfFailed();
+  signal.throwIfAborted();
   const Parts: CompletedPart[] = [];
   let byteSize = 0;
   for (let length = buffer.length; length > 0; length = await reader.fill(buffer)) {

@@ -57,7 +57,7 @@ it('reports each finding with exit code 1, and after its repair 0', async () => 
     `wrong usage         application ${ref.applicationId}: 5 files and 3 MiB recorded, 3 files and 3 MiB there`,
     expect.stringMatching(/^Checked 3 files, 3 objects, 1 application in \d+\.\d s; read 8 bytes\.$/),
     `Found 6 problems: ${kinds}.`,
-    'Nothing was changed. To repair it: check --mend (check --help says how).',
+    'Nothing was changed. To repair it: check --repair (check --help says how).',
   ];
   expect([code, lines]).toEqual([1, expect.arrayContaining(expected)]);
   expect(lines).toHaveLength(expected.length);
@@ -98,7 +98,7 @@ it('explains wrong settings, and a database that is away or empty, without a sec
 });
 
 it.each([
-  ['--help', 'stdout', undefined, /^Usage: check \[--mend\]/],
+  ['--help', 'stdout', undefined, /^Usage: check \[--repair\]/],
   ['--fix', 'stderr', 2, /^Unknown option '--fix'.*\n\nUsage: check/],
 ] as const)('prints its usage for %s', async (arg, stream, code, text) => {
   const before = process.exitCode;
@@ -107,7 +107,7 @@ it.each([
     write.mockRestore();
     process.exitCode = before;
   });
-  await runCheckCommand({ command: 'check', args: [arg], open: () => expect.unreachable() });
+  await runCheckCommand('check', [arg], () => expect.unreachable());
   expect([process.exitCode, write.mock.calls.join()]).toEqual([code, expect.stringMatching(text)]);
 });
 
@@ -116,7 +116,7 @@ it('shows its progress, and ends immediately on SIGINT with nothing half done', 
   await loseObject(files, ref, lost);
   // With holes only, and too long to be read.
   await truncate(pathOf(files, ref, await storeFile(files, ref)), 64 * 1024 ** 3);
-  const { child, stdout, stderr, ended } = runMain(settings(), 'check', '--mend');
+  const { child, stdout, stderr, ended } = runMain(settings(), 'check', '--repair');
   await eventually(() => stdout().includes(lost) && stderr() !== '', { timeoutMs: 25_000 });
   expect(stderr()).toMatch(/^1 file, \d+\.\d [MG]iB read, 0 objects, 1 problem\n/);
   child.kill('SIGINT');

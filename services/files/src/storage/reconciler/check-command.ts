@@ -13,7 +13,6 @@ import {
   type Finding,
   type ReconcileOptions,
   reconcile,
-  type Summary,
 } from './reconciler.ts';
 
 export const EXIT = { done: 0, left: 1, failed: 2 } as const;
@@ -24,19 +23,19 @@ const UNITS = ['KiB', 'MiB', 'GiB', 'TiB'] as const;
 const KIND_WIDTH = 20;
 
 const OPTIONS = {
-  mend: { type: 'boolean', default: false },
+  repair: { type: 'boolean', default: false },
   'skip-checksums': { type: 'boolean', default: false },
   force: { type: 'boolean', default: false },
   help: { type: 'boolean', short: 'h', default: false },
 } as const;
 
-const help = (command: string) => `Usage: ${command} [--mend] [--skip-checksums] [--force]
+const help = (command: string) => `Usage: ${command} [--repair] [--skip-checksums] [--force]
 
 Compares the files in the database with the objects in the store: files without an object, objects
 without a file, objects whose bytes do not match their SHA-256, unfinished uploads without an upload
 intent, and recorded usage that does not add up. It may run while Latchkey does.
 
-  --mend             repair what was found: delete files whose object is missing or damaged, remove
+  --repair           repair what was found: delete files whose object is missing or damaged, remove
                      objects and unfinished uploads without a row, and record the usage again
   --skip-checksums   compare sizes only, which reads no object
   --force            repair even if most files have no intact object, or most objects no file
@@ -55,23 +54,14 @@ export interface CheckTarget {
   close(): Promise<void>;
 }
 
-export interface CheckCommand {
-  /** How, such as `npm run check-files --`, for the help. */
-  readonly command: string;
-  readonly args: readonly string[];
-  /** Finds what to check, and starts what that needs. */
-  open(): Promise<CheckTarget>;
-}
-
-interface Output {
-  write(text: string): unknown;
-}
-
 /**
  * Runs a check as this process and sets its exit code. A signal ends it immediately: each repair is
  * one transaction, and the sweeper removes objects that are left.
+ *
+ * @param command how it is run, such as `npm run check-files --`, for the help
+ * @param open finds what to check, and starts what that needs
  */
-export async function runCheckCommand({ command, args, open }: CheckCommand): Promise<void> {
+export async function runCheckCommand(command: string, args: readonly string[], open: () => Promise<CheckTarget>): Promise<void> {
   const fail = (text: string) => {
     process.stderr.write(`${text}\n`);
     process.exitCode = EXIT.failed;
@@ -83,7 +73,7 @@ export async function runCheckCommand({ command, args, open }: CheckCommand): Pr
     if (values.help) return void process.stdout.write(help(command));
     ending = endOnSignal(async () => target?.close(), EXIT.failed);
     target = await open();
-    const options = { repair: values.mend, skipChecksums: values['skip-checksums'], force: values.force };
+    const options = { repair: values.repair, skipChecksums: values['skip-checksums'], force: values.force };
     process.exitCode = await runCheck(target.config, options, { command, out: process.stdout, err: process.stderr });
   } catch (err) {
     if (!ending) return fail(`${(err as Error).message.split('\n')[0]}\n\n${help(command)}`);
@@ -101,7 +91,7 @@ export async function runCheckCommand({ command, args, open }: CheckCommand): Pr
 export async function runCheck(
   config: FilesConfig,
   options: ReconcileOptions,
-  { command, out, err }: { readonly command: string; readonly out: Output; readonly err: Output },
+  { command, out, err }: Record<'out' | 'err', { write(text: string): unknown }> & { readonly command: string },
 ): Promise<number> {
   const { ctx, close } = openStorage({ ...config, DATABASE_POOL_MAX: CONNECTIONS_MAX }, createLogger('files', 'silent'));
   const counts = createCounts();
@@ -113,16 +103,16 @@ export async function runCheck(
     const { host, pathname } = new URL(config.DATABASE_URL);
     const target = config.OBJECT_STORE === 's3' ? `the bucket ${config.S3_BUCKET}` : `the folder ${config.OBJECTS_DIR}`;
     print(`Comparing the database ${host}${pathname} with ${target}.`);
-    const summary = await reconcile(ctx, options, {
+    const { left, doubt } = await reconcile(ctx, options, {
       counts,
       onFinding: (finding) => print(describe(finding)),
-      onRepair(finding, outcome, cause) {
-        if (outcome === 'failed') print(`not repaired: ${describe(finding)} (${(cause as Error).message})`);
-      },
+      onFailedRepair: (finding, cause) => print(`not repaired: ${describe(finding)} (${(cause as Error).message})`),
     });
-    const seconds = (performance.now() - startedAt) / 1_000;
-    print(describeSummary(summary, counts, { repair: options.repair, command, seconds }));
-    return summary.left > 0 ? EXIT.left : EXIT.done;
+    print(describeResult(counts, (performance.now() - startedAt) / 1_000));
+    if (doubt) print(`Nothing was repaired: ${DOUBTS[doubt]}. Check the settings; --repair --force repairs all the same.`);
+    else if (options.repair && counts.findings > 0) print(`Repaired ${counts.repaired}; ${left} left.`);
+    else if (left > 0) print(`Nothing was changed. To repair it: ${command} --repair (${command} --help says how).`);
+    return left > 0 ? EXIT.left : EXIT.done;
   } finally {
     clearInterval(progress);
     await close();
@@ -130,31 +120,17 @@ export async function runCheck(
 }
 
 function describeProgress({ files, bytesRead, objects, findings, repaired }: Counts): string {
-  const parts = [
-    countOf(files, 'file'),
-    `${describeBytes(bytesRead)} read`,
-    countOf(objects, 'object'),
-    countOf(findings, 'problem'),
-  ];
-  return [...parts, ...(repaired > 0 ? [`${repaired} repaired`] : [])].join(', ');
+  const read = `${countOf(files, 'file')}, ${describeBytes(bytesRead)} read`;
+  const found = `${countOf(objects, 'object')}, ${countOf(findings, 'problem')}`;
+  return `${read}, ${found}${repaired > 0 ? `, ${repaired} repaired` : ''}`;
 }
 
-function describeSummary(
-  { byKind, left, doubt }: Summary,
-  counts: Counts,
-  { repair, command, seconds }: { readonly repair: boolean; readonly command: string; readonly seconds: number },
-): string {
-  const checked = [countOf(counts.files, 'file'), countOf(counts.objects, 'object'), countOf(counts.applications, 'application')];
-  if (counts.avatars > 0) checked.push(countOf(counts.avatars, 'avatar'));
+function describeResult({ files, objects, applications, avatars, bytesRead, findings, byKind }: Counts, seconds: number): string {
+  const checked = [countOf(files, 'file'), countOf(objects, 'object'), countOf(applications, 'application')];
+  if (avatars > 0) checked.push(countOf(avatars, 'avatar'));
   const kinds = FINDING_KINDS.filter((kind) => byKind.has(kind)).map((kind) => countOf(byKind.get(kind) ?? 0, kind));
-  const lines = [
-    `Checked ${checked.join(', ')} in ${seconds.toFixed(1)} s; read ${describeBytes(counts.bytesRead)}.`,
-    counts.findings === 0 ? 'Nothing is wrong.' : `Found ${countOf(counts.findings, 'problem')}: ${kinds.join(', ')}.`,
-  ];
-  if (doubt) lines.push(`Nothing was repaired: ${DOUBTS[doubt]}. Check the settings; --mend --force repairs all the same.`);
-  else if (repair && counts.findings > 0) lines.push(`Repaired ${counts.repaired}; ${left} left.`);
-  else if (left > 0) lines.push(`Nothing was changed. To repair it: ${command} --mend (${command} --help says how).`);
-  return lines.join('\n');
+  const found = findings === 0 ? 'Nothing is wrong.' : `Found ${countOf(findings, 'problem')}: ${kinds.join(', ')}.`;
+  return `Checked ${checked.join(', ')} in ${seconds.toFixed(1)} s; read ${describeBytes(bytesRead)}.\n${found}`;
 }
 
 function describeBytes(bytes: number): string {

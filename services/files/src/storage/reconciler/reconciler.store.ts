@@ -16,20 +16,21 @@ export interface ObjectRow {
   readonly checksum: Buffer;
 }
 
-export interface UsageFigures {
-  readonly fileCount: number;
-  readonly chargedMib: number;
-}
-
-/** What the files of an application add up to, and what is recorded; undefined without a row. */
-export interface CheckedUsage {
-  readonly applicationId: string;
-  readonly recorded: UsageFigures | undefined;
-  readonly actual: UsageFigures;
-}
-
 /** Sorts before every id. */
-export const FIRST_ID = '00000000-0000-0000-0000-000000000000';
+const FIRST_ID = '00000000-0000-0000-0000-000000000000';
+
+/** The rows of a query in pages, which follow one another by id. */
+export async function* inPages<T extends { readonly id: string }>(
+  db: Db,
+  select: (db: Db, after: string, limit: number) => Promise<T[]>,
+  size: number,
+): AsyncGenerator<T[]> {
+  for (let after: string | undefined = FIRST_ID; after !== undefined; ) {
+    const page: T[] = await select(db, after, size);
+    yield page;
+    after = page.length < size ? undefined : page.at(-1)?.id;
+  }
+}
 
 export async function selectObjectRows(db: Db, after: string, limit: number): Promise<ObjectRow[]> {
   const { rows } = await sql<ObjectRow>`
@@ -74,8 +75,8 @@ export async function selectUnknownKeys(db: Db, keys: readonly string[]): Promis
   return new Set(rows.map((row) => row.key));
 }
 
-/** The usage of the next applications by id, recorded and actual at one moment. */
-export async function selectUsagePage(db: Db, after: string, limit: number): Promise<CheckedUsage[]> {
+/** The usage of the next applications by id, recorded if it is and actual, at one moment. */
+export async function selectUsagePage(db: Db, after: string, limit: number) {
   const { rows } = await sql<{ id: string; n: string | null; mib: string | null; actual_n: string; actual_mib: string }>`
     with page as (
       (select application_id from application_usage where application_id > ${after} order by application_id limit ${limit})
@@ -91,7 +92,7 @@ export async function selectUsagePage(db: Db, after: string, limit: number): Pro
     from page left join actual using (application_id) left join application_usage using (application_id)
     order by application_id`.execute(db);
   return rows.map(({ id, n, mib, actual_n, actual_mib }) => ({
-    applicationId: id,
+    id,
     recorded: n === null ? undefined : { fileCount: Number(n), chargedMib: Number(mib) },
     actual: { fileCount: Number(actual_n), chargedMib: Number(actual_mib) },
   }));

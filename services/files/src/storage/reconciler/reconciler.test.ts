@@ -209,8 +209,11 @@ describe('while the system runs', () => {
         return store.stat(key);
       },
     }));
-    const { left, outcomes } = await check(ctx, { repair: true, force: true }, restore);
-    expect({ left, outcomes }).toEqual({ left: 0, outcomes: [`gone missing object ${id}`, `gone unknown object ${orphan}`] });
+    expect(await check(ctx, { repair: true, force: true }, restore)).toMatchObject({
+      found: [`missing object ${id}`, `unknown object ${orphan}`],
+      left: 0,
+      counts: { repaired: 0 },
+    });
     expect([await count('file'), await files.ctx.store.stat(orphan)]).toEqual([1, { byteSize: 5 }]);
   });
 });
@@ -228,7 +231,7 @@ describe('a store that fails', () => {
       ),
     ).toMatchObject({
       texts: [expect.stringContaining('EIO: i/o error')],
-      outcomes: [`failed unreadable object ${id}`],
+      failed: [`unreadable object ${id}`],
       left: 1,
     });
     expect(await count('file')).toBe(1);
@@ -243,7 +246,7 @@ describe('a store that fails', () => {
       withStore(() => ({ remove: fail('EROFS') })),
       { repair: true },
     );
-    expect(result).toMatchObject({ left: 1, outcomes: [`failed unknown object ${orphan}`, `repaired damaged object ${id}`] });
+    expect(result).toMatchObject({ left: 1, failed: [`unknown object ${orphan}`], counts: { repaired: 1 } });
     const { rows } = await files.db.query('select object_key from object_deletion');
     expect(rows).toEqual([{ object_key: objectKey(ref.applicationId, id) }]);
   });

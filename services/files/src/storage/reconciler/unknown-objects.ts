@@ -7,13 +7,14 @@ const BATCH = 1_000;
 const UNFINISHED_MAX = 100_000;
 const EXAMPLES_MAX = 10;
 
-type Context = Pick<StorageContext, 'db' | 'store'>;
-
 /**
  * Objects and unfinished uploads without a row. Rows are queried after the listing, and each object
  * is confirmed after that, so uploads and deletions under way are not among them.
  */
-export async function* findUnknownObjects(ctx: Context, counts = { objects: 0 }): AsyncGenerator<StoredObject> {
+export async function* findUnknownObjects(
+  ctx: Pick<StorageContext, 'db' | 'store'>,
+  counts = { objects: 0 },
+): AsyncGenerator<StoredObject> {
   const unfinished = new Set<string>();
   for await (const batch of inBatches(ctx.store.list())) {
     const keys = batch.map(({ key }) => key);
@@ -41,7 +42,7 @@ async function* inBatches(objects: AsyncIterable<StoredObject>): AsyncGenerator<
 }
 
 /** Logs objects without a row. They stay, as the settings may be wrong. */
-export async function reportUnknownObjects(ctx: Context & Pick<StorageContext, 'logger'>, signal: AbortSignal): Promise<void> {
+export async function reportUnknownObjects(ctx: StorageContext, signal: AbortSignal): Promise<void> {
   let count = 0;
   const examples: string[] = [];
   for await (const { key } of findUnknownObjects(ctx)) {
@@ -50,5 +51,5 @@ export async function reportUnknownObjects(ctx: Context & Pick<StorageContext, '
     if (examples.length < EXAMPLES_MAX) examples.push(key);
   }
   if (count > 0)
-    ctx.logger.warn({ count, examples }, 'the object store has objects without a row; check-files --mend removes them');
+    ctx.logger.warn({ count, examples }, 'the object store has objects without a row; check-files --repair removes them');
 }

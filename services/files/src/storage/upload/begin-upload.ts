@@ -1,9 +1,9 @@
 import { hash, randomBytes } from 'node:crypto';
 import { type Acting, formatActor } from '@latchkey/audit/actor';
 import { newId } from '@latchkey/kit/validation/id';
-import { limitMetadata } from '../../concurrency-limit.ts';
 import type { FilesContext } from '../../context.ts';
 import { errors } from '../../errors.ts';
+import { limitMetadata } from '../../quota.ts';
 import { type ApplicationRef, parseRef, readOwned } from '../application/owned-application.ts';
 import { isNameTaken } from '../file/file.store.ts';
 import { parseFileName } from '../file/file.ts';
@@ -14,11 +14,11 @@ import { allowedBytes, checkFits, findDeleted, sumUsage } from './usage.ts';
 const TICKET_BYTES = 32;
 const CHECKSUM_BYTES = 32;
 
-export interface UploadDescription extends ApplicationRef {
+type UploadDescription = ApplicationRef & {
   readonly fileName: string;
   readonly byteSize: number | undefined;
   readonly expectedChecksum: Uint8Array | undefined;
-}
+};
 
 /**
  * Checks whether a file may be uploaded now, and takes the account's lease (specification 4.2 rules
@@ -57,13 +57,9 @@ export async function beginUpload(ctx: Acting<FilesContext>, upload: UploadDescr
 }
 
 /** Returns an unused ticket, so that the account may upload again immediately. */
-export async function abandonTicket(ctx: FilesContext, ticket: string): Promise<void> {
-  await deleteUnclaimed(ctx.db, hashTicket(ticket));
-}
+export const abandonTicket = ({ db }: FilesContext, ticket: string) => deleteUnclaimed(db, hashTicket(ticket));
 
-export function hashTicket(ticket: string): Buffer {
-  return hash('sha256', ticket, 'buffer');
-}
+export const hashTicket = (ticket: string): Buffer => hash('sha256', ticket, 'buffer');
 
 function checkDescription({ byteSize, expectedChecksum }: UploadDescription): void {
   const isSizeValid = byteSize === undefined || (Number.isSafeInteger(byteSize) && byteSize >= 0);
@@ -76,6 +72,5 @@ async function takeLease(ctx: FilesContext, accountId: string, intent: Parameter
   const freed = await abandonExpired(ctx.db, accountId);
   if (freed && (await insertIntent(ctx.db, intent, ctx.limits))) return;
   const retryAfterSeconds = await selectLeaseSeconds(ctx.db, accountId);
-  const times = { windowMs: ctx.limits.uploadDeadlineMs, retryMs: retryAfterSeconds * 1_000 };
-  throw errors.upload_under_way(limitMetadata('uploads-at-once', { max: 1 }, times));
+  throw errors.upload_under_way(limitMetadata('uploads-at-once', 1, ctx.limits.uploadDeadlineMs, retryAfterSeconds * 1_000));
 }

@@ -8,21 +8,7 @@ import { insertFile, recordFiles } from '../file/file.store.ts';
 import { type ClaimedIntent, endIntent } from './upload-intent.store.ts';
 import { addUsage, selectUsages } from './usage.store.ts';
 import { chargeMib, checkFits, findDeleted, sumUsage } from './usage.ts';
-
-export interface StoredUpload {
-  readonly id: string;
-  readonly byteSize: number;
-  readonly checksum: Buffer;
-}
-
-export interface UncommittedUpload {
-  readonly intent: ClaimedIntent;
-  readonly stored: StoredUpload;
-  readonly head: Buffer;
-  readonly requestId: string;
-  /** Aborts at the upload's deadline, and when its lease is lost. */
-  readonly signal: AbortSignal;
-}
+import type { VerifiedBody } from './verified-body.ts';
 
 const UNKNOWN_TYPE = 'application/octet-stream';
 
@@ -31,14 +17,20 @@ const UNKNOWN_TYPE = 'application/octet-stream';
  * (specification 4.2 rule 4). Uploads of an account follow one another, as the transaction that
  * counts one also ends its intent. A restart of the apps service is waited for.
  */
-export async function commitUpload(ctx: FilesContext, upload: UncommittedUpload): Promise<void> {
-  const { intent, stored, head, requestId, signal } = upload;
-  const { accountId, applicationId } = intent;
-  const contentType = await sniffType(head);
+export async function commitUpload(
+  ctx: FilesContext,
+  intent: ClaimedIntent,
+  body: VerifiedBody,
+  requestId: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const { accountId, applicationId, displayName } = intent;
+  const { byteSize, checksum } = body;
+  const contentType = await sniffType(body.head);
   const findOwned = waitUntilReachable(ctx.findOwned, signal);
   await requireOwned(findOwned, { accountId, applicationId, requestId });
   const question = { accountId, requestId, usages: await selectUsages(ctx.db, accountId) };
-  const deleted = await findDeleted({ ...ctx, findOwned }, question, stored.byteSize);
+  const deleted = await findDeleted({ ...ctx, findOwned }, question, byteSize);
   await ctx.db.transaction().execute(async (tx) => {
     // The row lock orders this and the deletion of the application, which abandons intents before
     // it deletes files: either it waits for this commit and then finds the file, or there is no
@@ -47,21 +39,21 @@ export async function commitUpload(ctx: FilesContext, upload: UncommittedUpload)
       throw (await isDeleted(tx, applicationId)) ? errors.application_not_found() : errors.upload_interrupted();
     }
     const usages = await selectUsages(tx, accountId);
-    checkFits(ctx.limits, sumUsage(usages, deleted), stored.byteSize);
+    checkFits(ctx.limits, sumUsage(usages, deleted), byteSize);
     await insertFile(tx, {
       id: intent.id,
       account_id: accountId,
       application_id: applicationId,
-      display_name: intent.displayName,
-      byte_size: stored.byteSize,
-      checksum: stored.checksum,
+      display_name: displayName,
+      byte_size: byteSize,
+      checksum,
       content_type: contentType,
       created_at: ctx.clock(),
     }).catch((err: unknown) => {
       throw isUniqueViolation(err, 'file_name') ? errors.file_name_taken() : err;
     });
-    await addUsage(tx, { applicationId, accountId, chargedMib: chargeMib(stored.byteSize) });
-    const changes = { displayName: intent.displayName, byteSize: stored.byteSize, checksum: stored.checksum.toString('hex') };
+    await addUsage(tx, { applicationId, accountId, chargedMib: chargeMib(byteSize) });
+    const changes = { displayName, byteSize, checksum: checksum.toString('hex') };
     const event = { accountId, applicationId, fileId: intent.id, action: 'file.uploaded', changes } as const;
     await recordFiles(tx, originFrom(intent.actor, requestId), event);
   });

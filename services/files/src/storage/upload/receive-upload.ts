@@ -4,16 +4,24 @@ import { within } from '@latchkey/kit/process/within';
 import type { FilesContext } from '../../context.ts';
 import { errors } from '../../errors.ts';
 import { uploads, uploadsRunning } from '../../files-metrics.ts';
+import { isDeleted } from '../application/deleted-application.store.ts';
 import { hasFile } from '../file/file.store.ts';
 import { objectKey } from '../object-store/object-store.ts';
 import { hashTicket } from './begin-upload.ts';
-import { commitUpload, type StoredUpload } from './commit-upload.ts';
-import { keepLease } from './lease.ts';
-import { Overdue, putWithDeadline } from './put-with-deadline.ts';
-import { runUploadCall } from './upload-call.ts';
-import { abandonIntent, type ClaimedIntent, claimIntent, deleteIntent, postponeIntent } from './upload-intent.store.ts';
+import { commitUpload } from './commit-upload.ts';
+import { Overdue, putWithDeadline, runUploadCall } from './upload-call.ts';
+import {
+  abandonIntent,
+  type ClaimedIntent,
+  claimIntent,
+  deleteIntent,
+  postponeIntent,
+  renewLease,
+} from './upload-intent.store.ts';
 import { VerifiedBody } from './verified-body.ts';
 
+/** Renewals of a lease in the time that one lasts. */
+const RENEWALS = 3;
 /** Longest wait of a failed upload for its clean-up; the sweeper removes what takes longer. */
 const CLEAN_UP_MS_MAX = 2_000;
 /** When the sweeper removes again what a failed store may have finished late, in leases. */
@@ -30,14 +38,14 @@ export type ReceiveUpload = (ticket: string, body: Readable, requestId: string) 
 export function createReceiveUpload(ctx: FilesContext): ReceiveUpload {
   let running = 0;
   uploadsRunning.watch(() => [[running]]);
-  const facts = ({ id: fileId, byteSize }: StoredUpload) => ({ fileId, byteSize });
-  const onEnd = (outcome: string) => uploads.add(1, outcome);
+  const { logger } = ctx;
   return async (ticket, body, requestId) => {
     running += 1;
     try {
-      const call = { name: 'upload', body, requestId, logger: ctx.logger, facts, onEnd } as const;
-      const stored = await runUploadCall(call, () => receive(ctx, ticket, body, requestId));
-      return { ...stored, byteSize: BigInt(stored.byteSize) };
+      return await runUploadCall({ name: 'upload', body, requestId, logger }, () => receive(ctx, ticket, body, requestId), {
+        facts: ({ id, byteSize }) => ({ fileId: id, byteSize: Number(byteSize) }),
+        onEnd: (outcome) => uploads.add(1, outcome),
+      });
     } finally {
       running -= 1;
     }
@@ -48,50 +56,61 @@ export function createReceiveUpload(ctx: FilesContext): ReceiveUpload {
  * Stores the bytes of an upload and makes the file, or leaves nothing (specification 4.2, decisions
  * 7). Throws `upload_ticket_invalid` for a ticket that was never issued, was used, or is too old.
  */
-async function receive(ctx: FilesContext, ticket: string, source: Readable, requestId: string): Promise<StoredUpload> {
+async function receive(ctx: FilesContext, ticket: string, source: Readable, requestId: string): Promise<UploadResponse> {
   const intent = await claimIntent(ctx.db, hashTicket(ticket), ctx.limits.uploadLeaseMs);
   if (!intent) throw errors.upload_ticket_invalid();
-  const lease = keepLease(ctx, intent);
-  const { signal } = lease;
-  const key = objectKey(intent.applicationId, intent.id);
-  const { byteSize, expectedChecksum: checksum } = intent;
+  const { id, applicationId, byteSize, expectedChecksum: checksum } = intent;
+  const { signal, release } = keepLease(ctx, intent);
   const limits = [
     [ctx.limits.byteSizeMax, errors.file_too_large],
     [intent.byteSizeMax, errors.allowance_exceeded],
   ] as const;
   const body = new VerifiedBody(source, { limits, byteSize, checksum }, signal);
-  let stored: StoredUpload | undefined;
   try {
-    await putWithDeadline(ctx, { key, body, signal });
-    stored = { id: intent.id, byteSize: body.byteSize, checksum: body.checksum };
-    await commitUpload(ctx, { intent, stored, head: body.head, requestId, signal });
-    return stored;
+    await putWithDeadline(ctx, { key: objectKey(applicationId, id), body, signal });
+    await commitUpload(ctx, intent, body, requestId, signal);
   } catch (err) {
     const mayFinishLater = err instanceof Overdue || (err instanceof DomainError && err.reason === 'dependency_unavailable');
     // The response to a commit may be lost.
-    if ((await abandon(ctx, intent, mayFinishLater)) === 'committed' && stored) return stored;
-    throw err instanceof Overdue ? err.cause : err;
+    const isCommitted = await abandon(ctx, intent, mayFinishLater);
+    if (!isCommitted) throw err instanceof Overdue ? err.cause : err;
   } finally {
-    lease.release();
+    release();
   }
+  return { id, byteSize: BigInt(body.byteSize), checksum: body.checksum };
 }
 
 /**
- * Frees the lease of a failed upload and removes what was stored. Returns `committed` where it did
- * not fail after all, and `unknown` where the database can't be queried.
+ * Renews the lease of an upload until it is released. The signal aborts at the deadline with
+ * `upload_timeout`, and when the lease is lost: with `application_not_found` where the application
+ * was deleted, else with `upload_interrupted`.
  */
-async function abandon(
-  ctx: FilesContext,
-  { id, applicationId }: ClaimedIntent,
-  mayFinishLater: boolean,
-): Promise<'committed' | 'abandoned' | 'unknown'> {
+function keepLease({ db, limits, logger }: FilesContext, { id, applicationId, remainingMs }: ClaimedIntent) {
+  const abort = new AbortController();
+  const renew = async () => {
+    if (await renewLease(db, id, limits.uploadLeaseMs)) return;
+    abort.abort((await isDeleted(db, applicationId)) ? errors.application_not_found() : errors.upload_interrupted());
+  };
+  const deadline = setTimeout(() => abort.abort(errors.upload_timeout()), Math.max(0, remainingMs));
+  const renewal = setInterval(() => {
+    renew().catch((err: unknown) => logger.warn({ err, fileId: id }, 'upload lease not renewed'));
+  }, limits.uploadLeaseMs / RENEWALS);
+  const release = () => {
+    clearTimeout(deadline);
+    clearInterval(renewal);
+  };
+  return { signal: abort.signal, release };
+}
+
+/** Frees the lease of a failed upload and removes what was stored. True if it was committed. */
+async function abandon(ctx: FilesContext, { id, applicationId }: ClaimedIntent, mayFinishLater: boolean): Promise<boolean> {
   try {
     // Waits for a commit that is still under way, so that its outcome is known after.
     await abandonIntent(ctx.db, id);
-    if (await hasFile(ctx.db, id)) return 'committed';
+    if (await hasFile(ctx.db, id)) return true;
   } catch (err) {
     ctx.logger.warn({ err, fileId: id }, 'failed upload is left to the sweeper');
-    return 'unknown';
+    return false;
   }
   const cleanUp = async () => {
     await ctx.store.remove(objectKey(applicationId, id));
@@ -102,5 +121,5 @@ async function abandon(
     ctx.logger.warn({ err, fileId: id }, 'rest of a failed upload is left to the sweeper');
   });
   await within(CLEAN_UP_MS_MAX, cleaned);
-  return 'abandoned';
+  return false;
 }

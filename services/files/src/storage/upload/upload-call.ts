@@ -1,23 +1,17 @@
 import type { Readable } from 'node:stream';
 import { isDatabaseUnavailable } from '@latchkey/kit/database/database';
-import { commonErrors, type DomainError, fromConnectError } from '@latchkey/kit/errors/errors';
+import { commonErrors, DomainError, fromConnectError } from '@latchkey/kit/errors/errors';
 import type { Logger } from '@latchkey/kit/log/logger';
+import type { FilesContext } from '../../context.ts';
+import type { PutOptions } from '../object-store/object-store.ts';
+import type { VerifiedBody } from './verified-body.ts';
 
-export interface UploadCall<T> {
-  readonly name: 'upload' | 'avatar';
-  readonly body: Readable;
-  readonly requestId: string;
-  readonly logger: Logger;
-  /** What the log line of a stored upload says of it. */
-  readonly facts: (stored: T) => object;
-  readonly onEnd?: (outcome: string) => void;
-}
-
-/**
- * Runs one call of the data path and logs its outcome. Throws DomainError, or an unexpected error.
- */
-export async function runUploadCall<T>(call: UploadCall<T>, run: () => Promise<T>): Promise<T> {
-  const { name, body, requestId, logger, facts, onEnd } = call;
+/** Runs one call of the data path, and logs its outcome. */
+export async function runUploadCall<T extends object>(
+  { name, body, requestId, logger }: { name: 'upload' | 'avatar'; body: Readable; requestId: string; logger: Logger },
+  run: () => Promise<T>,
+  { facts = (stored) => stored, onEnd }: { facts?: (stored: T) => object; onEnd?: (outcome: string) => void } = {},
+): Promise<T> {
   const startedAt = performance.now();
   // It may break off before it is read and after.
   body.on('error', () => undefined);
@@ -39,4 +33,42 @@ export async function runUploadCall<T>(call: UploadCall<T>, run: () => Promise<T
 /** The domain error behind an error, or undefined for an unexpected one. */
 export function toDomainError(err: unknown): DomainError | undefined {
   return fromConnectError(err) ?? (isDatabaseUnavailable(err) ? commonErrors.dependency_unavailable() : undefined);
+}
+
+/** How long a store may take to stop and clean up after its signal aborted, in milliseconds. */
+const GRACE_MS = 2_000;
+
+/** The store goes on after its signal aborted, and may still store something. */
+export class Overdue extends Error {
+  override readonly name = 'Overdue';
+}
+
+/**
+ * Stores the body of an upload as an object. Throws why the body failed, or the signal's reason;
+ * `dependency_unavailable` where the store failed; Overdue where the store goes on after the signal
+ * aborted.
+ */
+export async function putWithDeadline(
+  { store, logger }: Pick<FilesContext, 'store' | 'logger'>,
+  { key, body, signal, ...options }: PutOptions & { key: string; body: VerifiedBody; signal: AbortSignal },
+): Promise<void> {
+  const { promise: overdue, reject } = Promise.withResolvers<never>();
+  let timer: NodeJS.Timeout | undefined;
+  const onAbort = () => {
+    timer = setTimeout(() => reject(new Overdue('not ended in time', { cause: signal.reason })), GRACE_MS);
+  };
+  if (signal.aborted) onAbort();
+  else signal.addEventListener('abort', onAbort, { once: true });
+  try {
+    await Promise.race([store.put(key, body, signal, options), overdue]);
+  } catch (err) {
+    if (err instanceof Overdue) throw err;
+    const reason = body.error ?? (signal.aborted ? signal.reason : undefined);
+    if (reason instanceof DomainError) throw reason;
+    logger.error({ err, key }, 'object not stored');
+    throw commonErrors.dependency_unavailable();
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener('abort', onAbort);
+  }
 }

@@ -5,12 +5,7 @@ import { type ApplicationUsage, selectUsages } from './usage.store.ts';
 
 export const MIB = 1024 * 1024;
 
-export interface Usage {
-  readonly fileCount: number;
-  readonly chargedMib: number;
-}
-
-type Context = Pick<FilesContext, 'findOwned' | 'limits'>;
+type Usage = Omit<ApplicationUsage, 'applicationId'>;
 
 /** What a file takes of the allowance: its size in whole MiB, rounded down, at least one. */
 export function chargeMib(byteSize: number): number {
@@ -33,19 +28,13 @@ export function sumUsage(usages: readonly ApplicationUsage[], deleted: ReadonlyS
   };
 }
 
-interface UsageQuestion {
-  readonly accountId: string;
-  readonly requestId: string;
-  readonly usages: readonly ApplicationUsage[];
-}
-
 /**
  * Applications that are deleted, so that their files no longer count (specification 4.2, decisions
  * 7). With a size, apps is queried only where a file of this size does not fit otherwise.
  */
 export async function findDeleted(
-  { findOwned, limits }: Context,
-  { accountId, requestId, usages }: UsageQuestion,
+  { findOwned, limits }: Pick<FilesContext, 'findOwned' | 'limits'>,
+  { accountId, requestId, usages }: { accountId: string; requestId: string; usages: readonly ApplicationUsage[] },
   byteSize?: number,
 ): Promise<ReadonlySet<string>> {
   if (byteSize !== undefined && fits(limits, sumUsage(usages), byteSize)) return new Set();

@@ -10,7 +10,7 @@ import { bytesReceived } from '../../files-metrics.ts';
 /** Bytes from which the media type is sniffed; as many as the library asks for. */
 const HEAD_BYTES = 4_100;
 
-export interface BodyExpectation {
+interface BodyExpectation {
   /** Sizes that a body must not exceed, and the errors that it fails with then. */
   readonly limits: ReadonlyArray<readonly [byteSizeMax: number, error: () => DomainError]>;
   /** Size and SHA-256 where the sender announced them (Content-Length, Content-Digest). */

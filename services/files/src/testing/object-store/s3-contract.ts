@@ -15,10 +15,17 @@ export interface ServerUnderTest {
 
 /** Describes the S3 store on a server; `isComplete` if it lists uploads and checks signatures. */
 export function describeS3Store(name: string, { stop, ...server }: ServerUnderTest, isComplete: boolean): S3Settings {
-  const settings: S3Settings = { ...server, region: 'us-east-1', bucket: 'objects', forcePathStyle: true };
   const { endpoint, accessKeyId, secretAccessKey } = server;
+  const settings: S3Settings = {
+    S3_ENDPOINT: endpoint,
+    S3_REGION: 'us-east-1',
+    S3_BUCKET: 'objects',
+    S3_ACCESS_KEY_ID: accessKeyId,
+    S3_SECRET_ACCESS_KEY: secretAccessKey,
+    S3_FORCE_PATH_STYLE: 'true',
+  };
   const credentials = { accessKeyId, secretAccessKey };
-  const client = new S3Client({ endpoint, region: settings.region, credentials, forcePathStyle: true });
+  const client = new S3Client({ endpoint, region: settings.S3_REGION, credentials, forcePathStyle: true });
   beforeAll(() => client.send(new CreateBucketCommand({ Bucket: 'objects' })));
   afterAll(async () => {
     client.destroy();
@@ -35,7 +42,7 @@ export function describeS3Store(name: string, { stop, ...server }: ServerUnderTe
   it('signs download URLs for the endpoint that clients reach, while calls go to the other', async () => {
     const proxy = await startTcpProxy(endpoint);
     const { port } = new URL(proxy.url);
-    const store = createS3Store({ ...settings, publicEndpoint: `http://localhost:${port}` });
+    const store = createS3Store({ ...settings, S3_PUBLIC_ENDPOINT: `http://localhost:${port}` });
     onTestFinished(async () => {
       await store.close();
       await proxy.close();

@@ -1,6 +1,7 @@
 import { EventEmitter } from 'node:events';
+import type { Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import { STALLED, watchSocket } from './s3-agents.ts';
+import { STALLED, watchSocket } from './s3-client.ts';
 
 /** A socket whose silence is reported by hand. */
 class FakeSocket extends EventEmitter {
@@ -26,7 +27,7 @@ class FakeSocket extends EventEmitter {
 
 function watched() {
   const socket = new FakeSocket();
-  const begin = watchSocket(socket, 1_000);
+  const begin = watchSocket(socket as unknown as Socket, 1_000);
   begin();
   return { socket, begin };
 }
