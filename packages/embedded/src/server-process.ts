@@ -1,4 +1,4 @@
-import { type ChildProcessByStdio, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
@@ -20,14 +20,7 @@ export interface ProcessExit {
   readonly lastLines: readonly string[];
 }
 
-export interface ServerProcess {
-  readonly pid: number;
-  readonly exited: Promise<ProcessExit>;
-  /** The last lines the server printed, oldest first. */
-  recentLines(): readonly string[];
-  /** Ends the server. Another call waits for the same end. */
-  stop(): Promise<void>;
-}
+export type ServerProcess = Awaited<ReturnType<typeof runServer>>;
 
 export interface ServerProcessOptions {
   command: string;
@@ -60,9 +53,9 @@ export interface DataServerOptions extends Pick<ServerProcessOptions, 'removeDir
  *
  * @throws {StartError} when the program can't be run
  */
-export async function runServer(options: ServerProcessOptions): Promise<ServerProcess> {
+export async function runServer(options: ServerProcessOptions) {
   const { command, args, argv0, cwd, env, user, stopSteps, onLine } = options;
-  const child: ChildProcessByStdio<null, Readable, Readable> = spawn(command, [...args], {
+  const child = spawn(command, args, {
     cwd,
     env,
     detached: true,
@@ -96,11 +89,17 @@ export async function runServer(options: ServerProcessOptions): Promise<ServerPr
     release();
     await exited;
   };
-  const stop = () => {
-    ending ??= end();
-    return ending;
+  return {
+    pid,
+    exited,
+    /** The last lines the server printed, oldest first. */
+    recentLines: (): readonly string[] => lastLines,
+    /** Ends the server. Another call waits for the same end. */
+    stop(): Promise<void> {
+      ending ??= end();
+      return ending;
+    },
   };
-  return { pid, exited, recentLines: () => lastLines, stop };
 }
 
 /**

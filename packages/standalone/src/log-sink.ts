@@ -6,15 +6,6 @@ const FILE_SIZE = '20m';
 const OLD_FILES_MAX = 4;
 const WARN = 40;
 
-export interface LogSink {
-  readonly dir: string;
-  /** Takes one line of JSON, as pino writes it. */
-  write(line: string): void;
-  /** Takes a line of text of a program that logs no JSON. */
-  writeText(service: string, text: string): void;
-  close(): Promise<void>;
-}
-
 /**
  * Opens the log: JSON lines in `<dir>/latchkey.<number>.log`, five files of 20 MB at most.
  *
@@ -28,7 +19,7 @@ export async function openLogSink(
   onProblem: (line: string) => void,
   onDiskFull: () => void = () => {},
   fileSize = FILE_SIZE,
-): Promise<LogSink> {
+) {
   const file = await openRollingFile({
     file: join(dir, 'latchkey'),
     extension: '.log',
@@ -53,13 +44,16 @@ export async function openLogSink(
   });
   return {
     dir,
-    write(line) {
+    /** Takes one line of JSON, as pino writes it. */
+    write(line: string) {
       file.write(line.endsWith('\n') ? line : `${line}\n`);
       if (levelOf(line) >= WARN) onProblem(toReadable(line));
     },
-    writeText: (service, text) => file.write(`${JSON.stringify({ level: 30, time: Date.now(), service, msg: text })}\n`),
+    /** Takes a line of text of a program that logs no JSON. */
+    writeText: (service: string, text: string) =>
+      file.write(`${JSON.stringify({ level: 30, time: Date.now(), service, msg: text })}\n`),
     close: () =>
-      new Promise((resolve) => {
+      new Promise<void>((resolve) => {
         if (isBroken) return resolve();
         file.once('close', resolve);
         file.once('error', () => resolve());
