@@ -30,7 +30,7 @@ export async function openAccountsTarget(env: NodeJS.ProcessEnv, note: (line: st
   if (databaseUrl !== undefined) await checkPostgres(databaseUrl);
   const { url, running, close } =
     databaseUrl === undefined
-      ? await openDatabase({ dataDir, service: 'identity', purpose: 'this command', note })
+      ? await openDatabase(dataDir, 'identity', 'this command', note)
       : { url: databaseUrl, running: true, close: async () => undefined };
   const redisUrl = env.REDIS_URL || (running ? await findRedisOf(url, dataDir) : undefined);
   const listeners = redisUrl !== undefined ? 'by-redis' : running ? 'unknown' : 'none';

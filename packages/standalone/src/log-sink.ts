@@ -4,7 +4,8 @@ import openRollingFile from 'pino-roll';
 
 const FILE_SIZE = '20m';
 const OLD_FILES_MAX = 4;
-const WARN = 40;
+/** pino puts the level first. */
+const WARNING = /^\{"level":[456]0,/;
 
 /**
  * Opens the log: JSON lines in `<dir>/latchkey.<number>.log`, five files of 20 MB at most.
@@ -47,7 +48,7 @@ export async function openLogSink(
     /** Takes one line of JSON, as pino writes it. */
     write(line: string) {
       file.write(line.endsWith('\n') ? line : `${line}\n`);
-      if (levelOf(line) >= WARN) onProblem(toReadable(line));
+      if (WARNING.test(line)) onProblem(toReadable(line));
     },
     /** Takes a line of text of a program that logs no JSON. */
     writeText: (service: string, text: string) =>
@@ -60,11 +61,6 @@ export async function openLogSink(
         file.end();
       }),
   };
-}
-
-/** pino puts the level first: `{"level":30,…`. */
-function levelOf(line: string): number {
-  return line.startsWith('{"level":') ? Number.parseInt(line.slice(9, 11), 10) : 0;
 }
 
 /** A log line as a sentence: service, message, reason. */

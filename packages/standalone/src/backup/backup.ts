@@ -37,7 +37,7 @@ const LOCK_TRIES_MAX = 20;
 export async function backUp(target: BackupTarget): Promise<void> {
   const { path, dataDir, objectsDir, note, stops } = target;
   if (await stat(path).catch(() => undefined)) throw new BackupError(`${path} exists already: name another folder or file.`);
-  const database = await openDatabase({ dataDir, service: 'files', purpose: 'the backup', note });
+  const database = await openDatabase(dataDir, 'files', 'the backup', note);
   stops.defer(database.close);
   const source = await findPostgres(dataDir);
   if (!source) throw new BackupError(`The database in ${dataDir} stopped: start Latchkey again, or stop it, and try again.`);
