@@ -8,10 +8,6 @@ export const pinnedNode = `${modulesDir}/node/bin/node`;
 
 /** An error for the user: one sentence, printed without a stack trace. */
 export class Failure extends Error {
-  /**
-   * @param {string} message
-   * @param {number} exitCode
-   */
   constructor(message, exitCode = 1) {
     super(message);
     this.exitCode = exitCode;

@@ -15,7 +15,6 @@ export function childEnv() {
   };
 }
 
-/** The path of a development tool. */
 export function toolPath(name) {
   return `${modulesDir}/.bin/${name}`;
 }
@@ -31,15 +30,8 @@ export function runTool(name, args, options) {
 /**
  * Runs a program with our terminal and our signals.
  *
- * @param {string} command
- * @param {string[]} args
- * @param {object} options
- * @param {string} [options.cwd]
- * @param {NodeJS.ProcessEnv} [options.env]
- * @param {import('node:child_process').StdioOptions} [options.stdio]
- * @param {boolean} [options.leavesCtrlC] whether a Ctrl-C at the terminal, which the program gets
- *   from there, is not forwarded to it
- * @param {(pid: number) => void} [options.onStart]
+ * @param options some of `spawn`; `leavesCtrlC`: a Ctrl-C at the terminal, which the program gets
+ *   from there, is not forwarded to it; `onStart` gets the pid
  * @returns {Promise<number>} the exit code
  */
 export function run(command, args, options = {}) {

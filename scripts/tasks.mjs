@@ -21,14 +21,17 @@ const tasks = {
 Without arguments it runs all checks and all tests; with them, these tests and no check.`,
   },
   'test:all': {
-    run: testAll,
+    run: (args) => {
+      process.env.LATCHKEY_TESTS = 'all';
+      return test(args);
+    },
     options: TEST_OPTIONS,
     usage: `npm run test:all [-- <file or folder>... [options of vitest]]
 
 As npm test, with every end-to-end test in both shapes and the fault tests that take minutes.`,
   },
   'test:faults': {
-    run: testFaults,
+    run: command('testing/faults/main'),
     usage: `npm run test:faults [-- fleet]
 
 Stops and breaks processes under load, and checks that nothing is lost. With fleet, two of each service run.
@@ -54,7 +57,7 @@ Measures all figures or the named ones, beside their baselines: F1 to F10.`,
   restore: { run: command('restore-main') },
   listen: { run: command('listen-main'), options: ['url=', 'from='] },
   generate: {
-    run: generate,
+    run: (args) => runTool('buf', ['generate', ...args], { cwd: `${root}proto` }),
     usage: `npm run generate [-- <options of buf generate>]
 
 Generates the code of the protocol.`,
@@ -69,11 +72,7 @@ Formats everything, or these, and sorts imports.`,
 
 const developmentTasks = ['test', 'test:all', 'test:faults', 'check', 'bench', 'generate', 'format'];
 
-/**
- * @param {string} [name]
- * @param {string[]} args
- * @returns {Promise<number>} the exit code
- */
+/** @returns {Promise<number>} the exit code */
 export async function runTask(name = '', args) {
   if (!Object.hasOwn(tasks, name)) {
     throw new Failure(`Usage: node scripts/run.mjs ${Object.keys(tasks).join('|')} [arguments]`, 2);
@@ -111,25 +110,12 @@ function command(name) {
   return (args) => runNode([`${root}packages/standalone/src/${name}.ts`, ...args], { stdio });
 }
 
-function generate(args) {
-  return runTool('buf', ['generate', ...args], { cwd: `${root}proto` });
-}
-
 async function test(args) {
   const failed = args.length > 0 ? [] : await runChecks(checks);
   // After a second SIGINT, vitest would leave its servers running.
   const code = await runNode([`${modulesDir}/vitest/vitest.mjs`, 'run', ...args], { leavesCtrlC: true });
   if (failed.length > 0) process.stderr.write(`Failed before the tests: ${failed.map((check) => check.name).join(', ')}.\n`);
   return failed.length > 0 ? code || 1 : code;
-}
-
-function testAll(args) {
-  process.env.LATCHKEY_TESTS = 'all';
-  return test(args);
-}
-
-function testFaults(targets) {
-  return command('testing/faults/main')(targets);
 }
 
 function selectChecks(names) {

@@ -42,15 +42,15 @@ try {
 async function createRoles(): Promise<void> {
   await client.connect();
   try {
-    await inTransaction(async () => {
-      // Concurrent runs would both create what is missing.
-      await client.query(`SELECT pg_advisory_xact_lock(hashtext('latchkey database roles'))`);
-      const { rows } = await client.query<{ name: string }>('SELECT current_database() AS name');
-      const database = escapeIdentifier(rows[0]?.name ?? '');
-      await client.query(`REVOKE ALL ON DATABASE ${database} FROM PUBLIC`);
-      await client.query('REVOKE ALL ON SCHEMA public FROM PUBLIC');
-      for (const [schema, setting] of Object.entries(SCHEMAS)) await ensureRole(database, schema, roleOf(config[setting]));
-    });
+    await client.query('BEGIN');
+    // Concurrent runs would both create what is missing.
+    await client.query(`SELECT pg_advisory_xact_lock(hashtext('latchkey database roles'))`);
+    const { rows } = await client.query<{ name: string }>('SELECT current_database() AS name');
+    const database = escapeIdentifier(rows[0]?.name ?? '');
+    await client.query(`REVOKE ALL ON DATABASE ${database} FROM PUBLIC`);
+    await client.query('REVOKE ALL ON SCHEMA public FROM PUBLIC');
+    for (const [schema, setting] of Object.entries(SCHEMAS)) await ensureRole(database, schema, roleOf(config[setting]));
+    await client.query('COMMIT');
   } finally {
     await client.end();
   }
@@ -74,10 +74,4 @@ async function ensureRole(database: string, schema: string, { name, password }: 
   await client.query(`ALTER ROLE ${role} SET search_path = ${escapeIdentifier(schema)}`);
   await client.query(`GRANT CONNECT, TEMPORARY ON DATABASE ${database} TO ${role}`);
   await client.query(`CREATE SCHEMA IF NOT EXISTS ${escapeIdentifier(schema)} AUTHORIZATION ${role}`);
-}
-
-async function inTransaction(work: () => Promise<void>): Promise<void> {
-  await client.query('BEGIN');
-  await work();
-  await client.query('COMMIT');
 }

@@ -1,15 +1,7 @@
 // Calls Latchkey's services with @grpc/grpc-js and Latchkey's `.proto` files. Copy it.
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import {
-  Client,
-  type ClientOptions,
-  credentials,
-  Metadata,
-  type ServiceDefinition,
-  type ServiceError,
-  status,
-} from '@grpc/grpc-js';
+import { Client, credentials, Metadata, type ServiceDefinition, type ServiceError, status } from '@grpc/grpc-js';
 import { type AnyDefinition, loadSync, type MessageTypeDefinition } from '@grpc/proto-loader';
 
 const PROTO_DIR = fileURLToPath(new URL('../../proto/schema/', import.meta.url));
@@ -40,13 +32,6 @@ export interface ServiceOptions {
   readonly tls?: TlsFiles;
 }
 
-export interface CallOptions {
-  /** Time until the deadline, in milliseconds; 5 s unless set. */
-  readonly timeoutMs?: number;
-  /** Appears in the logs of every service that handles the call. */
-  readonly requestId?: string;
-}
-
 /** A call that Latchkey rejected, or that did not reach it: then it has no reason. */
 export class LatchkeyError extends Error {
   override readonly name = 'LatchkeyError';
@@ -58,27 +43,26 @@ export class LatchkeyError extends Error {
   readonly kind: string | undefined;
 
   constructor(err: ServiceError, address: string) {
-    super(
-      err.code === status.UNAVAILABLE && !errorInfo(err.metadata)
-        ? `There is no answer from ${address}: ${err.details}`
-        : err.details,
-      { cause: err },
-    );
-    this.code = err.code;
     const info = errorInfo(err.metadata);
+    const isUnreached = err.code === status.UNAVAILABLE && !info;
+    super(isUnreached ? `There is no answer from ${address}: ${err.details}` : err.details, { cause: err });
+    this.code = err.code;
     this.reason = info?.reason;
     this.kind = info?.kind;
   }
 }
 
-/** A client of one service: `call('LookUpApplication', { socketKey })`. */
+/**
+ * A client of one service: `call('LookUpApplication', { socketKey })`. `requestId` appears in the
+ * logs of every service that handles the call.
+ */
 export function connectService({ service, address, credential, tls }: ServiceOptions) {
   const methods = definitions[service] as ServiceDefinition;
   // Only methods with idempotency_level = NO_SIDE_EFFECTS may be retried.
-  const options: ClientOptions = { 'grpc.enable_retries': 0 };
-  const client = new Client(address, tls ? secured(tls) : credentials.createInsecure(), options);
+  const client = new Client(address, tls ? secured(tls) : credentials.createInsecure(), { 'grpc.enable_retries': 0 });
   return {
-    call<T>(method: string, request: object, { timeoutMs = 5_000, requestId }: CallOptions = {}): Promise<T> {
+    call<T>(method: string, request: object, options: { timeoutMs?: number; requestId?: string } = {}): Promise<T> {
+      const { timeoutMs = 5_000, requestId } = options;
       const found = methods[method];
       if (!found) throw new Error(`${service} has no method ${method}`);
       const metadata = new Metadata();

@@ -6,15 +6,13 @@ import { promisify } from 'node:util';
 const run = promisify(execFile);
 const TIMEOUT_MS = 180_000;
 
-export type Apt = (args: readonly string[], cwd: string) => Promise<{ stdout: string; stderr: string }>;
-
 /**
  * Prepares apt with package lists and a cache below a folder of ours: it changes nothing of the
  * system's, and works for an ordinary user and where the system's lists are empty.
  *
  * @param timeoutMs limit of one command
  */
-export async function prepareApt(dir: string, timeoutMs = TIMEOUT_MS): Promise<Apt> {
+export async function prepareApt(dir: string, timeoutMs = TIMEOUT_MS) {
   await mkdir(join(dir, 'lists', 'partial'), { recursive: true });
   await mkdir(join(dir, 'cache', 'archives', 'partial'), { recursive: true });
   const settings = [
@@ -28,7 +26,7 @@ export async function prepareApt(dir: string, timeoutMs = TIMEOUT_MS): Promise<A
     'Acquire::Languages=none',
   ].flatMap((setting) => ['-o', setting]);
   const env = { ...process.env, LC_ALL: 'C', DEBIAN_FRONTEND: 'noninteractive' };
-  return (args, cwd) =>
+  return (args: readonly string[], cwd: string) =>
     run('apt-get', [...settings, '-q', ...args], { cwd, env, maxBuffer: 16 * 1024 * 1024, timeout: timeoutMs });
 }
 

@@ -12,21 +12,20 @@ const START_TIMEOUT_MS = 120_000;
 /** Limit of the end, during which the caller may block others. */
 const STOP_TIMEOUT_MS = 5_000;
 
-export interface ClusterBackupOptions {
-  readonly url: string;
-  readonly clusterDir: string;
-  readonly targetDir: string;
-  /** Ends the backup by calling `stop`. A restored copy shows the moment of that call. */
-  readonly atEnd: (stop: () => Promise<void>) => Promise<void>;
-  readonly onBytes: OnBytes;
-}
-
 /**
  * Copies a running cluster with PostgreSQL's low-level backup API (manual, "Making a Base Backup
  * Using the Low Level API"). The copy holds the write-ahead log up to its end, and so starts with
  * the server's ordinary recovery.
+ *
+ * @param atEnd ends the backup by calling `stop`. A restored copy shows the moment of that call.
  */
-export async function backUpCluster({ url, clusterDir, targetDir, atEnd, onBytes }: ClusterBackupOptions): Promise<void> {
+export async function backUpCluster(
+  url: string,
+  clusterDir: string,
+  targetDir: string,
+  onBytes: OnBytes,
+  atEnd: (stop: () => Promise<void>) => Promise<void>,
+): Promise<void> {
   const timeouts = { connectionTimeoutMillis: 10_000, statement_timeout: START_TIMEOUT_MS };
   // When this session ends early, the server aborts the backup and removes the slot.
   const client = new Client({ connectionString: url, ...timeouts });

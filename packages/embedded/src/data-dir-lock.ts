@@ -8,17 +8,13 @@ import { StartError } from './start-error.ts';
 
 const HOLDER_TIMEOUT_MS = 1_000;
 
-export interface DataDirLock {
-  release(): Promise<void>;
-}
-
 /**
  * Locks a data folder for this process. The lock is a listening socket, which the kernel closes
  * however the process ends. Device and inode name it, as several paths may lead to the folder.
  *
  * @throws {StartError} when another process holds the lock; names its pid
  */
-export async function acquireDataDirLock(dataDir: string): Promise<DataDirLock> {
+export async function acquireDataDirLock(dataDir: string) {
   await mkdir(dataDir, { recursive: true, mode: 0o711 });
   const { dev, ino } = await stat(dataDir, { bigint: true });
   const name = `latchkey-${dev}-${ino}`;
@@ -29,7 +25,7 @@ export async function acquireDataDirLock(dataDir: string): Promise<DataDirLock> 
     const server = createServer((socket) => socket.on('error', () => {}).end(String(process.pid)));
     try {
       await once(server.listen({ path }).unref(), 'listening');
-      return { release: () => new Promise((resolve) => server.close(() => resolve())) };
+      return { release: () => new Promise<void>((resolve) => server.close(() => resolve())) };
     } catch (err) {
       if ((err as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw err;
     }

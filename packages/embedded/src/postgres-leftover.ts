@@ -2,21 +2,17 @@ import { chown, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { endLeftover, readCommandLine, type StopStep } from './processes.ts';
 
-export interface PostmasterFile {
-  readonly pid: number;
-  /** Where it listens; not a number before it does. */
-  readonly port: number;
-  readonly ready: boolean;
-}
-
 /** SIGINT is a fast shutdown, SIGQUIT an immediate one; both are safe for the data. */
 const STOP_STEPS: readonly StopStep[] = [
   ['SIGINT', 20_000],
   ['SIGQUIT', 10_000],
 ];
 
-/** Reads `postmaster.pid`, which exists while a server runs or after a crash. */
-export async function readPostmasterFile(clusterDir: string): Promise<PostmasterFile | undefined> {
+/**
+ * Reads `postmaster.pid`, which exists while a server runs or after a crash. The port is not a
+ * number before it listens.
+ */
+export async function readPostmasterFile(clusterDir: string) {
   const text = await readFile(join(clusterDir, 'postmaster.pid'), 'utf8').catch(() => undefined);
   if (text === undefined) return undefined;
   const lines = text.split('\n');

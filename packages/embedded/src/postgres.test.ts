@@ -8,9 +8,9 @@ import { isPostgresOf } from './postgres-leftover.ts';
 import { ensureServiceDatabases } from './service-databases.ts';
 import { isRoot, succeedsAs } from './system-user.ts';
 import { createDataDir, killHard, launch, spawnLauncher } from './testing/launcher.ts';
-import { type WaitOptions, waitUntil } from './wait-until.ts';
+import { waitUntil } from './wait-until.ts';
 
-const PATIENCE: WaitOptions = { timeoutMs: 15_000 };
+const PATIENCE = { timeoutMs: 15_000 };
 
 async function query(url: string, sql: string): Promise<unknown[]> {
   const client = new Client({ connectionString: url });

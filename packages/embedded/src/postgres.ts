@@ -4,7 +4,7 @@ import { findFreePort } from './free-port.ts';
 import { ensureCluster } from './postgres-cluster.ts';
 import { type PostgresHome, preparePostgresHome, SHARED_ROOT } from './postgres-home.ts';
 import { endLeftoverPostgres, readPostmasterFile } from './postgres-leftover.ts';
-import { type DataServerOptions, type ProcessExit, runServer, type ServerProcess, waitUntilReady } from './server-process.ts';
+import { type DataServerOptions, runServer, waitUntilReady } from './server-process.ts';
 import { StartError } from './start-error.ts';
 import { waitUntil } from './wait-until.ts';
 
@@ -16,17 +16,7 @@ export interface StartPostgresOptions extends DataServerOptions {
   connectionsMax?: number;
 }
 
-export interface EmbeddedPostgres {
-  readonly pid: number;
-  readonly port: number;
-  readonly password: string;
-  readonly credentialsPath: string;
-  readonly exited: Promise<ProcessExit>;
-  /** The superuser's URL; of the database `postgres` by default. */
-  url(database?: string): string;
-  /** A fast shutdown: ends open connections, loses nothing that was committed. */
-  stop(): Promise<void>;
-}
+export type EmbeddedPostgres = Awaited<ReturnType<typeof startPostgres>>;
 
 const PORT_TRIES_MAX = 5;
 /** Recovery after a crash included. */
@@ -40,20 +30,20 @@ const ORPHANED_BACKENDS_TIMEOUT_MS = 15_000;
  * @throws {DiskFullError} when its disk is full
  * @throws {StartError} when it can't be started
  */
-export async function startPostgres(options: StartPostgresOptions): Promise<EmbeddedPostgres> {
+export async function startPostgres(options: StartPostgresOptions) {
   const { sharedRoot = SHARED_ROOT, onProgress } = options;
   const home = await preparePostgresHome(await realpath(options.dataDir), sharedRoot, onProgress);
   return explainFullDisk(home.dir, () => startIn(home, options));
 }
 
-async function startIn(home: PostgresHome, options: StartPostgresOptions): Promise<EmbeddedPostgres> {
+async function startIn(home: PostgresHome, options: StartPostgresOptions) {
   const { durable = true, onProgress } = options;
   const { superuser: password } = await ensureCluster(home, { durable, onProgress });
   await endLeftoverPostgres(home.clusterDir, onProgress);
   const { server, port } = await startWithRetries(home, options);
-  const { pid, exited, stop } = server;
+  /** The superuser's URL. */
   const url = (database = 'postgres') => `postgresql://postgres:${password}@127.0.0.1:${port}/${encodeURIComponent(database)}`;
-  return { pid, port, password, credentialsPath: home.credentialsPath, exited, url, stop };
+  return { ...server, port, password, credentialsPath: home.credentialsPath, url };
 }
 
 async function startWithRetries(home: PostgresHome, options: StartPostgresOptions) {
@@ -81,7 +71,7 @@ async function startWithRetries(home: PostgresHome, options: StartPostgresOption
   }
 }
 
-function runPostgres(home: PostgresHome, port: number, options: StartPostgresOptions): Promise<ServerProcess> {
+function runPostgres(home: PostgresHome, port: number, options: StartPostgresOptions) {
   const { durable = true, connectionsMax = 100 } = options;
   const settings = {
     port,

@@ -5,7 +5,7 @@ import { findFreePort } from './free-port.ts';
 import { findRedis, redisEnv } from './redis-program.ts';
 import { endLeftoverRedis, pingRedis, type RedisAddress, redisUrl } from './running-redis.ts';
 import { createPassword } from './secret-file.ts';
-import { type DataServerOptions, type ProcessExit, runServer, waitUntilReady } from './server-process.ts';
+import { type DataServerOptions, runServer, waitUntilReady } from './server-process.ts';
 import { StartError } from './start-error.ts';
 import { waitUntil } from './wait-until.ts';
 
@@ -17,12 +17,7 @@ export interface StartRedisOptions extends DataServerOptions {
   databases?: number;
 }
 
-export interface EmbeddedRedis extends RedisAddress {
-  readonly pid: number;
-  readonly url: string;
-  readonly exited: Promise<ProcessExit>;
-  stop(): Promise<void>;
-}
+export type EmbeddedRedis = Awaited<ReturnType<typeof startRedis>>;
 
 const PORT_TRIES_MAX = 5;
 /** Loading the data included. */
@@ -39,12 +34,12 @@ const STOP_STEPS = [
  * @throws {DiskFullError} when its disk is full
  * @throws {StartError} when there is no Redis, or it can't be started
  */
-export async function startRedis(options: StartRedisOptions): Promise<EmbeddedRedis> {
+export async function startRedis(options: StartRedisOptions) {
   const dir = join(await realpath(options.dataDir), 'redis');
   return explainFullDisk(dir, () => startIn(dir, options));
 }
 
-async function startIn(dir: string, options: StartRedisOptions): Promise<EmbeddedRedis> {
+async function startIn(dir: string, options: StartRedisOptions) {
   const { address: given, cacheDir = join(dir, '..', 'cache'), onProgress } = options;
   await mkdir(dir, { recursive: true, mode: 0o700 });
   await endLeftoverRedis(dir, onProgress);
@@ -63,9 +58,7 @@ async function startIn(dir: string, options: StartRedisOptions): Promise<Embedde
       removeDirWhenOrphaned: options.removeDirWhenOrphaned,
     });
     if (await waitUntilReady(server, () => pingRedis(address), START_TIMEOUT_MS)) {
-      const { port, password } = address;
-      const { pid, exited, stop } = server;
-      return { pid, port, password, url: redisUrl(address), exited, stop };
+      return { ...server, port: address.port, password: address.password, url: redisUrl(address) };
     }
     await server.stop();
     const lines = server.recentLines();

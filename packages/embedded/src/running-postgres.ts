@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { readCredentials } from './postgres-cluster.ts';
 import { readRelocation } from './postgres-home.ts';
 import { isPostgresOf, readPostmasterFile } from './postgres-leftover.ts';
-import { adminUrl, readServiceDatabaseUrl } from './service-databases.ts';
+import { readServiceDatabaseUrl, roleUrl } from './service-databases.ts';
 
 /** Whether there is a database in a data folder. Creates nothing. */
 export async function hasPostgres(dataDir: string): Promise<boolean> {
@@ -15,15 +15,12 @@ export async function findClusterDir(dataDir: string): Promise<string> {
   return join(await findHome(dataDir), 'data');
 }
 
-/** A PostgreSQL that runs on a data folder, started by any process. */
-export interface RunningPostgres {
-  readonly port: number;
-  readonly clusterDir: string;
-  readonly credentialsPath: string;
-}
-
-/** @returns undefined while none is ready */
-export async function findPostgres(dataDir: string): Promise<RunningPostgres | undefined> {
+/**
+ * A PostgreSQL that runs on a data folder, started by any process.
+ *
+ * @returns undefined while none is ready
+ */
+export async function findPostgres(dataDir: string) {
   const home = await findHome(dataDir);
   const clusterDir = join(home, 'data');
   const file = await readPostmasterFile(clusterDir);
@@ -41,10 +38,11 @@ export async function findServiceDatabase(dataDir: string, service: string): Pro
   return running && readServiceDatabaseUrl(running, service);
 }
 
-export async function readAdminUrl({ credentialsPath, port }: RunningPostgres): Promise<string> {
+/** The superuser's URL of the database that holds the services' schemas. */
+export async function readAdminUrl(credentialsPath: string, port: number): Promise<string> {
   const credentials = await readCredentials(credentialsPath);
   if (!credentials) throw new Error(`${credentialsPath} is missing`);
-  return adminUrl(port, credentials.superuser);
+  return roleUrl(port, 'postgres', credentials.superuser);
 }
 
 /**

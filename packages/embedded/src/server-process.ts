@@ -1,9 +1,8 @@
-import { type ChildProcessByStdio, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
-import { guardOrphan } from './orphan-guard.ts';
 import { endProcess, type StopStep } from './processes.ts';
 import { StartError } from './start-error.ts';
 import type { SystemUser } from './system-user.ts';
@@ -11,6 +10,18 @@ import { waitUntil } from './wait-until.ts';
 
 const RECENT_LINES_MAX = 50;
 const LAST_LINES_TIMEOUT_MS = 500;
+/**
+ * Waits on a pipe that only our process holds open. When we end without a release (kill -9, a
+ * crash), the pipe closes, and the guard ends the server and removes what was temporary.
+ */
+const GUARD_SCRIPT = `
+cat >/dev/null
+kill -s "$2" "$1" 2>/dev/null
+kill -s CONT "$1" 2>/dev/null
+tries=0
+while kill -0 "$1" 2>/dev/null && [ "$tries" -lt 300 ]; do sleep 0.1; tries=$((tries + 1)); done
+if [ -n "$3" ]; then kill -s KILL "$1" 2>/dev/null; rm -rf -- "$3"; fi
+`;
 
 export interface ProcessExit {
   readonly code: number | null;
@@ -20,14 +31,7 @@ export interface ProcessExit {
   readonly lastLines: readonly string[];
 }
 
-export interface ServerProcess {
-  readonly pid: number;
-  readonly exited: Promise<ProcessExit>;
-  /** The last lines the server printed, oldest first. */
-  recentLines(): readonly string[];
-  /** Ends the server. Another call waits for the same end. */
-  stop(): Promise<void>;
-}
+export type ServerProcess = Awaited<ReturnType<typeof runServer>>;
 
 export interface ServerProcessOptions {
   command: string;
@@ -60,9 +64,9 @@ export interface DataServerOptions extends Pick<ServerProcessOptions, 'removeDir
  *
  * @throws {StartError} when the program can't be run
  */
-export async function runServer(options: ServerProcessOptions): Promise<ServerProcess> {
+export async function runServer(options: ServerProcessOptions) {
   const { command, args, argv0, cwd, env, user, stopSteps, onLine } = options;
-  const child: ChildProcessByStdio<null, Readable, Readable> = spawn(command, [...args], {
+  const child = spawn(command, args, {
     cwd,
     env,
     detached: true,
@@ -96,11 +100,43 @@ export async function runServer(options: ServerProcessOptions): Promise<ServerPr
     release();
     await exited;
   };
-  const stop = () => {
-    ending ??= end();
-    return ending;
+  return {
+    pid,
+    exited,
+    /** The last lines the server printed, oldest first. */
+    recentLines: (): readonly string[] => lastLines,
+    /** Ends the server. Another call waits for the same end. */
+    stop(): Promise<void> {
+      ending ??= end();
+      return ending;
+    },
   };
-  return { pid, exited, recentLines: () => lastLines, stop };
+}
+
+/**
+ * Ends a server when this process ends without stopping it.
+ *
+ * @param signal makes the server stop in an orderly way
+ * @param removeDir a folder to remove afterwards
+ * @returns releases the guard. Call it before the server is stopped: its pid is reused after that.
+ */
+function guardOrphan(pid: number, signal: NodeJS.Signals, removeDir = ''): () => void {
+  const args = ['-c', GUARD_SCRIPT, 'latchkey-guard', String(pid), signal.slice('SIG'.length), removeDir];
+  // In a separate session, it gets no Ctrl-C from the terminal.
+  const guard = spawn('/bin/sh', args, { detached: true, stdio: ['pipe', 'ignore', 'ignore'], cwd: '/' });
+  // Without a guard, the next start still finds and ends a leftover.
+  guard.on('error', () => {});
+  guard.stdin.on('error', () => {});
+  guard.unref();
+  (guard.stdin as unknown as { unref?: () => void }).unref?.();
+  return () => {
+    if (guard.pid === undefined || guard.exitCode !== null || guard.signalCode !== null) return;
+    try {
+      process.kill(-guard.pid, 'SIGKILL');
+    } catch {
+      // It has ended.
+    }
+  };
 }
 
 /**

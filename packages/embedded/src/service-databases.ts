@@ -1,15 +1,9 @@
 import { Client, escapeIdentifier, escapeLiteral } from 'pg';
+import type { EmbeddedPostgres } from './postgres.ts';
 import { readCredentials } from './postgres-cluster.ts';
 import { createPassword, writeSecretFile } from './secret-file.ts';
 
 const DATABASE = 'latchkey';
-
-/** A PostgreSQL whose superuser's password we know. */
-export interface DatabaseAdmin {
-  readonly credentialsPath: string;
-  readonly port: number;
-  url(database?: string): string;
-}
 
 /**
  * Creates, in one database, a role and a schema of the same name for each service. A role owns its
@@ -18,7 +12,7 @@ export interface DatabaseAdmin {
  * @returns the URL for each service
  */
 export async function ensureServiceDatabases<Name extends string>(
-  admin: DatabaseAdmin,
+  admin: Pick<EmbeddedPostgres, 'credentialsPath' | 'port' | 'url'>,
   services: readonly Name[],
 ): Promise<Record<Name, string>> {
   const passwords = await ensurePasswords(admin.credentialsPath, services);
@@ -45,19 +39,14 @@ export async function ensureServiceDatabases<Name extends string>(
  * @returns undefined where it gave none
  */
 export async function readServiceDatabaseUrl(
-  { credentialsPath, port }: { readonly credentialsPath: string; readonly port: number },
+  { credentialsPath, port }: Pick<EmbeddedPostgres, 'credentialsPath' | 'port'>,
   service: string,
 ): Promise<string | undefined> {
   const password = (await readCredentials(credentialsPath))?.roles[service];
   return password === undefined ? undefined : roleUrl(port, service, password);
 }
 
-/** The superuser's URL of the database that holds the services' schemas. */
-export function adminUrl(port: number, password: string): string {
-  return roleUrl(port, 'postgres', password);
-}
-
-function roleUrl(port: number, role: string, password: string): string {
+export function roleUrl(port: number, role: string, password: string): string {
   return `postgresql://${role}:${encodeURIComponent(password)}@127.0.0.1:${port}/${DATABASE}`;
 }
 

@@ -27,10 +27,11 @@ export async function openAccountsTarget(env: NodeJS.ProcessEnv, note: (line: st
   // Checks the settings before anything is started.
   const config = await readSettings(env, dataDir);
   warnOfMisspelt(env, note);
+  if (databaseUrl !== undefined) await checkPostgres(databaseUrl);
   const { url, running, close } =
     databaseUrl === undefined
-      ? await openDatabase({ dataDir, service: 'identity', purpose: 'this command', note })
-      : await openGivenDatabase(databaseUrl);
+      ? await openDatabase(dataDir, 'identity', 'this command', note)
+      : { url: databaseUrl, running: true, close: async () => undefined };
   const redisUrl = env.REDIS_URL || (running ? await findRedisOf(url, dataDir) : undefined);
   const listeners = redisUrl !== undefined ? 'by-redis' : running ? 'unknown' : 'none';
   return { config: { ...config, DATABASE_URL: url, REDIS_URL: redisUrl ?? UNKNOWN.REDIS_URL }, close, listeners };
@@ -47,11 +48,6 @@ async function readSettings(env: NodeJS.ProcessEnv, dataDir: string): Promise<Id
     const where = `, as ${join(dataDir, 'secrets.json')} holds none: set it, or DATA_DIR, as for npm start`;
     throw new ConfigError(err.message.replace(/^SECRET_KEY is required$/m, (problem) => problem + where));
   }
-}
-
-async function openGivenDatabase(url: string) {
-  await checkPostgres(url);
-  return { url, running: true, close: async () => undefined };
 }
 
 /** The Redis of the Latchkey that runs on a data folder, unless that one uses another database. */

@@ -15,11 +15,8 @@ export interface ListenAddress {
  *
  * @throws {StartError} with a line for each problem
  */
-export async function claimAddresses({
-  HOST: host,
-  PORT,
-  REALTIME_PORT,
-}: Pick<LauncherSettings, 'HOST' | 'PORT' | 'REALTIME_PORT'>) {
+export async function claimAddresses(settings: Pick<LauncherSettings, 'HOST' | 'PORT' | 'REALTIME_PORT'>) {
+  const { HOST: host, PORT, REALTIME_PORT } = settings;
   const [address, realtimeAddress] = await Promise.allSettled([
     claimAddress({ host, port: PORT, portSetting: 'PORT' }),
     claimAddress({ host, port: REALTIME_PORT, portSetting: 'REALTIME_PORT' }),

@@ -37,7 +37,7 @@ async function run(command: (target: BackupTarget) => Promise<void>, dataDir: st
 
 /** Names and checksums of the files in the database of a stopped Latchkey. */
 async function readRows(dataDir: string): Promise<string[]> {
-  const { url, close } = await openDatabase({ dataDir, service: 'files', purpose: 'a test', note: () => {} });
+  const { url, close } = await openDatabase(dataDir, 'files', 'a test', () => {});
   const { rows } = await withClient(url, (client) => client.query('select display_name, checksum from files.file'));
   await close();
   return rows.map(({ display_name, checksum }) => `${display_name} ${checksum.toString('hex')}`).sort();

@@ -21,7 +21,7 @@ export async function openCheckTarget(env: NodeJS.ProcessEnv, note: (line: strin
   const config = filesConfigFor(env, databaseUrl ?? DATABASE_UNKNOWN, objectsDir);
   warnOfMisspelt(env, note);
   if (databaseUrl !== undefined) return { config, close: async () => undefined };
-  const { url, close } = await openDatabase({ dataDir, service: 'files', purpose: 'the check', note });
+  const { url, close } = await openDatabase(dataDir, 'files', 'the check', note);
   return { config: { ...config, DATABASE_URL: url }, close };
 }
 

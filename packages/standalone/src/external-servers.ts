@@ -4,11 +4,7 @@ import { Client } from 'pg';
 
 const TIMEOUT_MS = 5_000;
 
-/**
- * Checks that the PostgreSQL of DATABASE_URL can be used.
- *
- * @throws {StartError} when it can't; without the password
- */
+/** @throws {StartError} when the PostgreSQL of DATABASE_URL can't be used; without the password */
 export async function checkPostgres(url: string): Promise<void> {
   await query(url, 'SELECT 1');
 }
@@ -36,11 +32,7 @@ async function query(url: string, sql: string): Promise<Array<Record<string, unk
   }
 }
 
-/**
- * Checks that the Redis of REDIS_URL can be used.
- *
- * @throws {StartError} when it can't; without the password
- */
+/** @throws {StartError} when the Redis of REDIS_URL can't be used; without the password */
 export async function checkRedis(url: string): Promise<void> {
   const timeouts = { connectTimeout: TIMEOUT_MS, commandTimeout: TIMEOUT_MS };
   const redis = new Redis(url, { lazyConnect: true, ...timeouts, maxRetriesPerRequest: 0, retryStrategy: () => null });

@@ -23,17 +23,9 @@ Events go to standard output, all else to standard error. The exit code is 0 aft
 or the URL is refused and after the key's rotation, 2 for wrong arguments.
 `;
 
-export type ListenCommand =
-  | { readonly help: true }
-  | {
-      readonly help: false;
-      readonly socketKey: string;
-      readonly url: string;
-      readonly lastEventId?: string;
-      readonly json: boolean;
-    };
+export type ListenCommand = ReturnType<typeof readListenArguments>;
 
-export function readListenArguments(args: readonly string[], env: NodeJS.ProcessEnv): ListenCommand {
+export function readListenArguments(args: readonly string[], env: NodeJS.ProcessEnv) {
   const { values, positionals } = parseArgs({
     args: [...args],
     allowPositionals: true,

@@ -4,16 +4,8 @@ import openRollingFile from 'pino-roll';
 
 const FILE_SIZE = '20m';
 const OLD_FILES_MAX = 4;
-const WARN = 40;
-
-export interface LogSink {
-  readonly dir: string;
-  /** Takes one line of JSON, as pino writes it. */
-  write(line: string): void;
-  /** Takes a line of text of a program that logs no JSON. */
-  writeText(service: string, text: string): void;
-  close(): Promise<void>;
-}
+/** pino puts the level first. */
+const WARNING = /^\{"level":[456]0,/;
 
 /**
  * Opens the log: JSON lines in `<dir>/latchkey.<number>.log`, five files of 20 MB at most.
@@ -28,7 +20,7 @@ export async function openLogSink(
   onProblem: (line: string) => void,
   onDiskFull: () => void = () => {},
   fileSize = FILE_SIZE,
-): Promise<LogSink> {
+) {
   const file = await openRollingFile({
     file: join(dir, 'latchkey'),
     extension: '.log',
@@ -53,24 +45,22 @@ export async function openLogSink(
   });
   return {
     dir,
-    write(line) {
+    /** Takes one line of JSON, as pino writes it. */
+    write(line: string) {
       file.write(line.endsWith('\n') ? line : `${line}\n`);
-      if (levelOf(line) >= WARN) onProblem(toReadable(line));
+      if (WARNING.test(line)) onProblem(toReadable(line));
     },
-    writeText: (service, text) => file.write(`${JSON.stringify({ level: 30, time: Date.now(), service, msg: text })}\n`),
+    /** Takes a line of text of a program that logs no JSON. */
+    writeText: (service: string, text: string) =>
+      file.write(`${JSON.stringify({ level: 30, time: Date.now(), service, msg: text })}\n`),
     close: () =>
-      new Promise((resolve) => {
+      new Promise<void>((resolve) => {
         if (isBroken) return resolve();
         file.once('close', resolve);
         file.once('error', () => resolve());
         file.end();
       }),
   };
-}
-
-/** pino puts the level first: `{"level":30,…`. */
-function levelOf(line: string): number {
-  return line.startsWith('{"level":') ? Number.parseInt(line.slice(9, 11), 10) : 0;
 }
 
 /** A log line as a sentence: service, message, reason. */

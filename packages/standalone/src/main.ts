@@ -1,11 +1,33 @@
+import { parseArgs } from 'node:util';
 import { StartError } from '@latchkey/embedded/start-error';
 import { ConfigError } from '@latchkey/kit/config/settings';
 import { releaseUnusedMemory } from '@latchkey/kit/process/unused-memory';
-import { HELP, readCommandLine } from './command-line.ts';
 import { onExitSignal } from './exit-signals.ts';
 import { createTerminalReporter } from './reporter.ts';
 import type { Shape } from './settings.ts';
 import { welcome } from './welcome.ts';
+
+const HELP = `Usage: npm start [-- --deployed]
+
+Runs Latchkey with an embedded PostgreSQL and Redis.
+
+  --deployed   run each service in its own process, as in a larger deployment
+  --help       show this
+
+Settings are environment variables, among them:
+
+  PORT           port of the REST interface (8080)
+  REALTIME_PORT  port of live connections (8081)
+  HOST           address to listen on (0.0.0.0)
+  PUBLIC_URL     URL by which clients reach it (http://localhost:PORT)
+  DATA_DIR       folder of all data (.data)
+  DATABASE_URL   a PostgreSQL to use instead of the embedded one
+  REDIS_URL      a Redis to use instead of the embedded one
+  SECRET_KEY     secret of at least 32 characters (created in DATA_DIR)
+  LOG_LEVEL      fatal, error, warn, info, debug, trace or silent (info)
+
+docs/settings.md names the others.
+`;
 
 /** Limit of a stop before everything has started. */
 const STOP_TIMEOUT_MS = 45_000;
@@ -71,14 +93,14 @@ async function run(shape: Shape): Promise<never> {
   process.exit(failure === undefined ? 0 : EXIT_FAILED);
 }
 
-function readCommand() {
+function readOptions() {
   try {
-    return readCommandLine(process.argv.slice(2));
+    return parseArgs({ options: { deployed: { type: 'boolean' }, help: { type: 'boolean', short: 'h' } } }).values;
   } catch (err) {
     fail(`${(err as Error).message.split('\n')[0]}\n\n${HELP}`, EXIT_USAGE);
   }
 }
 
-const command = readCommand();
-if (command.help) process.stdout.write(HELP);
-else await run(command.shape);
+const { help, deployed } = readOptions();
+if (help) process.stdout.write(HELP);
+else await run(deployed ? 'deployed' : 'standalone');

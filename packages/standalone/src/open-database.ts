@@ -28,23 +28,6 @@ export function readDataSettings(env: NodeJS.ProcessEnv) {
   return { dataDir, databaseUrl: DATABASE_URL, objectsDir: resolve(OBJECTS_DIR ?? join(dataDir, 'files')) };
 }
 
-export interface OpenDatabaseOptions {
-  readonly dataDir: string;
-  /** Name of the service, its role and its schema. */
-  readonly service: string;
-  /** Why the PostgreSQL is started: the end of a sentence. */
-  readonly purpose: string;
-  readonly note: (line: string) => void;
-}
-
-/** The database of a data folder, for as long as a command runs. */
-export interface OpenDatabase {
-  readonly url: string;
-  /** Whether a Latchkey runs on the folder. Otherwise none can until this is closed. */
-  readonly running: boolean;
-  close(): Promise<void>;
-}
-
 export async function requireDatabase(dataDir: string): Promise<void> {
   if (await hasPostgres(dataDir)) return;
   throw new StartError(`There is no database in ${dataDir}: set DATA_DIR or DATABASE_URL as for npm start.`);
@@ -52,11 +35,13 @@ export async function requireDatabase(dataDir: string): Promise<void> {
 
 /**
  * Finds the database of a Latchkey that runs on a data folder, or else starts the folder's own
- * until it is closed.
+ * until it is closed, and no Latchkey can start before.
  *
+ * @param service the name of its role and its schema
+ * @param purpose why the PostgreSQL is started: the end of a sentence
  * @throws {StartError} when the folder has no database
  */
-export async function openDatabase({ dataDir, service, purpose, note }: OpenDatabaseOptions): Promise<OpenDatabase> {
+export async function openDatabase(dataDir: string, service: string, purpose: string, note: (line: string) => void) {
   await requireDatabase(dataDir);
   let rejection: unknown;
   const lockOrFind = async () => {

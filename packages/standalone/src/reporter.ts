@@ -2,17 +2,7 @@ import pc from 'picocolors';
 
 const CLEAR_LINE = '\r\u001B[2K';
 
-export interface Reporter {
-  /**
-   * Reports the begin, the end and the duration of some work.
-   *
-   * @param describe what to add about the result
-   */
-  step<T>(title: string, work: () => Promise<T>, describe?: (result: T) => string): Promise<T>;
-  note(line: string): void;
-  /** Reports a problem that the user may have to solve. */
-  warn(line: string): void;
-}
+export type Reporter = ReturnType<typeof createTerminalReporter>;
 
 export const silentReporter: Reporter = {
   step: (_title, work) => work(),
@@ -24,7 +14,7 @@ export const silentReporter: Reporter = {
  * Reports at a terminal, where the end of a step replaces the line of its begin; elsewhere only
  * the end is a line.
  */
-export function createTerminalReporter(out: NodeJS.WriteStream, err: NodeJS.WriteStream): Reporter {
+export function createTerminalReporter(out: NodeJS.WriteStream, err: NodeJS.WriteStream) {
   let running: string | undefined;
   const redraw = (write: () => void) => {
     if (out.isTTY && running !== undefined) out.write(CLEAR_LINE);
@@ -32,7 +22,12 @@ export function createTerminalReporter(out: NodeJS.WriteStream, err: NodeJS.Writ
     if (out.isTTY && running !== undefined) out.write(pc.dim(`… ${running}`));
   };
   return {
-    async step(title, work, describe) {
+    /**
+     * Reports the begin, the end and the duration of some work.
+     *
+     * @param describe what to add about the result
+     */
+    async step<T>(title: string, work: () => Promise<T>, describe?: (result: T) => string): Promise<T> {
       const startedAt = performance.now();
       redraw(() => {
         running = title;
@@ -51,8 +46,9 @@ export function createTerminalReporter(out: NodeJS.WriteStream, err: NodeJS.Writ
         });
       }
     },
-    note: (line) => redraw(() => out.write(`  ${line}\n`)),
-    warn: (line) => redraw(() => err.write(`${pc.yellow('!')} ${line}\n`)),
+    note: (line: string) => redraw(() => out.write(`  ${line}\n`)),
+    /** Reports a problem that the user may have to solve. */
+    warn: (line: string) => redraw(() => err.write(`${pc.yellow('!')} ${line}\n`)),
   };
 }
 

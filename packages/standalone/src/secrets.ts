@@ -9,12 +9,6 @@ import { z } from 'zod';
 import { hasAccounts } from './external-servers.ts';
 import type { LauncherSettings } from './settings.ts';
 
-export interface Secrets {
-  readonly secretKey: string;
-  /** The credentials between services: one or two, separated by a comma. */
-  readonly serviceCredentials: string;
-}
-
 const storedSecrets = z.object({ secretKey: secretSetting.optional(), serviceCredential: secretSetting.optional() });
 
 type StoredSecrets = z.output<typeof storedSecrets>;
@@ -42,7 +36,7 @@ export async function readStoredSecrets(dataDir: string): Promise<StoredSecrets 
  *
  * @throws {StartError} when the stored ones, or the database that they belong to, are lost
  */
-export async function readSecrets(dataDir: string, objectsDir: string, settings: LauncherSettings): Promise<Secrets> {
+export async function readSecrets(dataDir: string, objectsDir: string, settings: LauncherSettings) {
   const { DATABASE_URL, SECRET_KEY, SERVICE_CREDENTIALS } = settings;
   const stored = await readStoredSecrets(dataDir);
   if (DATABASE_URL === undefined) await rejectLostDatabase(dataDir, objectsDir);
@@ -57,6 +51,7 @@ export async function readSecrets(dataDir: string, objectsDir: string, settings:
   }
   return {
     secretKey: SECRET_KEY ?? known.secretKey ?? '',
+    /** One or two, separated by a comma. */
     serviceCredentials: SERVICE_CREDENTIALS?.join(',') ?? known.serviceCredential ?? '',
   };
 }

@@ -8,7 +8,7 @@ import { ensureServiceDatabases } from '@latchkey/embedded/service-databases';
 import { checkPostgres, checkRedis } from './external-servers.ts';
 import type { Launch } from './launch.ts';
 import { ROOT } from './program.ts';
-import { type Supervisable, type Supervised, supervise } from './supervise.ts';
+import { type Supervisable, supervise } from './supervise.ts';
 
 const DATABASE_SERVICES = ['identity', 'apps', 'files'] as const;
 
@@ -17,18 +17,14 @@ const CACHE_DIR = `${ROOT}node_modules/.cache/latchkey`;
 
 export type DatabaseService = (typeof DATABASE_SERVICES)[number];
 
-export interface Servers {
-  readonly databaseUrls: Readonly<Record<DatabaseService, string>>;
-  readonly redisUrl: string;
-}
+export type Servers = Awaited<ReturnType<typeof openServers>>;
 
 /** Starts a PostgreSQL and a Redis, or checks those that the settings name. */
-export async function openServers(launch: Launch): Promise<Servers> {
+export async function openServers(launch: Launch) {
   const { settings, dataDir, reporter, signal } = launch;
   const { DATABASE_URL, REDIS_URL } = settings;
   const postgres = await openServer<EmbeddedPostgres>(launch, {
     name: 'PostgreSQL',
-    given: DATABASE_URL,
     setting: 'DATABASE_URL',
     check: checkPostgres,
     folder: () => findClusterDir(dataDir),
@@ -38,7 +34,6 @@ export async function openServers(launch: Launch): Promise<Servers> {
   const cacheDir = await chooseCacheDir(dataDir);
   const redis = await openServer<EmbeddedRedis>(launch, {
     name: 'Redis',
-    given: REDIS_URL,
     setting: 'REDIS_URL',
     check: checkRedis,
     folder: async () => join(dataDir, 'redis'),
@@ -64,8 +59,7 @@ async function chooseCacheDir(dataDir: string): Promise<string> {
 
 interface ServerKind<T> {
   readonly name: string;
-  readonly given: string | undefined;
-  readonly setting: string;
+  readonly setting: 'DATABASE_URL' | 'REDIS_URL';
   readonly check: (url: string) => Promise<void>;
   readonly folder: () => Promise<string>;
   readonly start: (previous: T | undefined, onLog: (line: string) => void) => Promise<T>;
@@ -73,9 +67,10 @@ interface ServerKind<T> {
 
 /** @returns undefined where a server was given */
 async function openServer<T extends Supervisable & { readonly port: number }>(
-  { reporter, logs, stops, onGiveUp, onDiskFull }: Launch,
-  { name, given, setting, check, folder, start }: ServerKind<T>,
-): Promise<Supervised<T> | undefined> {
+  { settings, reporter, logs, stops, onGiveUp, onDiskFull }: Launch,
+  { name, setting, check, folder, start }: ServerKind<T>,
+) {
+  const given = settings[setting];
   if (given !== undefined) {
     const describe = () => `as ${setting} says, ${new URL(given).host}`;
     await reporter.step(name, () => check(given), describe);

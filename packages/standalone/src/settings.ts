@@ -31,13 +31,7 @@ const launcherSettings = z.object({
   SERVICE_CREDENTIALS: serviceCredentialsSetting.optional(),
 });
 
-export type LauncherSettings = z.output<typeof launcherSettings> & {
-  readonly signUpOpen: boolean;
-  /** How long an ordered stop waits for uploads at most. */
-  readonly uploadDeadlineMs: number;
-  /** How long it still takes requests before that. */
-  readonly drainMs: number;
-};
+export type LauncherSettings = ReturnType<typeof readSettings>;
 
 /** Placeholders for what the launcher provides later. */
 const PROVIDED = {
@@ -70,7 +64,7 @@ const PROCESS_READERS = [
  *
  * @throws {ConfigError} naming every problem, one a line
  */
-export function readSettings(env: NodeJS.ProcessEnv, shape: Shape): LauncherSettings {
+export function readSettings(env: NodeJS.ProcessEnv, shape: Shape) {
   const problems = new Set<string>();
   const attempt = <T>(read: () => T): T | undefined => {
     try {
@@ -102,7 +96,9 @@ export function readSettings(env: NodeJS.ProcessEnv, shape: Shape): LauncherSett
   return {
     ...settings,
     signUpOpen: identity.SIGN_UP === 'open',
+    /** How long an ordered stop waits for uploads at most. */
     uploadDeadlineMs: files.UPLOAD_DEADLINE_SECONDS * 1_000,
+    /** How long it still takes requests before that. */
     drainMs: gateway.DRAIN_SECONDS * 1_000,
   };
 }

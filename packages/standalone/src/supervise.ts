@@ -1,19 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { DiskFullError, isDiskFull } from '@latchkey/embedded/disk-full';
-import type { ProcessExit } from '@latchkey/embedded/server-process';
+import type { ServerProcess } from '@latchkey/embedded/server-process';
 
-export interface Supervisable {
-  readonly pid: number;
-  readonly exited: Promise<ProcessExit>;
-  stop(): Promise<void>;
-}
+export type Supervisable = Pick<ServerProcess, 'pid' | 'exited' | 'stop'>;
 
-export interface Supervised<T extends Supervisable> {
-  readonly current: T;
-  stop(): Promise<void>;
-}
-
-export interface SuperviseOptions<T extends Supervisable> {
+interface SuperviseOptions<T extends Supervisable> {
   name: string;
   /** Starts it; `previous` is the one that ended. */
   start: (previous: T | undefined) => Promise<T>;
@@ -43,7 +34,7 @@ export function backoffFor(tries: number, firstMs = BACKOFF_MS): number {
  *
  * @throws what the first start threw; later ones count as failures
  */
-export async function supervise<T extends Supervisable>(options: SuperviseOptions<T>): Promise<Supervised<T>> {
+export async function supervise<T extends Supervisable>(options: SuperviseOptions<T>) {
   const { name, failuresMax = 5, backoffMs } = options;
   let current = await options.start(undefined);
   const stopping = new AbortController();

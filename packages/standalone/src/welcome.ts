@@ -6,38 +6,27 @@ import type { Shape } from './settings.ts';
 /** Printed once everything runs: the addresses, and a first call to paste. */
 export function welcome(latchkey: Latchkey, shape: Shape, seconds: string): string {
   const { publicUrl, realtimeUrl, signUpOpen, dataDir, logDir, internal, metrics } = latchkey;
+  // Where other services call. Their credential is in secrets.json.
+  const callLines = Object.entries(internal).map(
+    ([service, { grpc, connect }]) => `  ${service.padEnd(10)}  gRPC ${pc.cyan(grpc)}, Connect ${pc.cyan(connect)}\n`,
+  );
+  const metricsLines = Object.entries(metrics).map(([service, url]) => `  Metrics     ${pc.cyan(url)} (${service})\n`);
+  const listenCommand = `npm run listen${realtimeUrl === DEFAULT_URL ? '' : ` -- --url ${realtimeUrl}`}`;
   return `
 ${pc.bold('Latchkey is running')} ${pc.dim(`(${shape}, ready in ${seconds} s)`)}
 
   Base URL    ${pc.cyan(publicUrl)}
   API docs    ${pc.cyan(`${publicUrl}/docs`)}
   Realtime    ${pc.cyan(realtimeUrl)}
-${internalLines(internal)}${metricsLines(metrics)}  Data        ${dataDir}
+${callLines.join('')}${metricsLines.join('')}  Data        ${dataDir}
   Logs        ${logDir}
 
 ${signUpOpen ? firstSignUp(publicUrl) : firstSignIn(publicUrl)}
 
-Live events of an application: ${listenCommand(realtimeUrl)}
+Live events of an application: LATCHKEY_SOCKET_KEY=<socketKey> ${listenCommand}
 
 Ctrl-C stops it.
 `;
-}
-
-function listenCommand(realtimeUrl: string): string {
-  return `LATCHKEY_SOCKET_KEY=<socketKey> npm run listen${realtimeUrl === DEFAULT_URL ? '' : ` -- --url ${realtimeUrl}`}`;
-}
-
-/** Where other services call. Their credential is in secrets.json. */
-function internalLines(internal: Latchkey['internal']): string {
-  const lines = Object.entries(internal).map(
-    ([service, { grpc, connect }]) => `  ${service.padEnd(10)}  gRPC ${pc.cyan(grpc)}, Connect ${pc.cyan(connect)}\n`,
-  );
-  return lines.join('');
-}
-
-function metricsLines(metrics: Latchkey['metrics']): string {
-  const lines = Object.entries(metrics).map(([service, url]) => `  Metrics     ${pc.cyan(url)} (${service})\n`);
-  return lines.join('');
 }
 
 function firstSignUp(publicUrl: string): string {

@@ -37,11 +37,11 @@ const LOCK_TRIES_MAX = 20;
 export async function backUp(target: BackupTarget): Promise<void> {
   const { path, dataDir, objectsDir, note, stops } = target;
   if (await stat(path).catch(() => undefined)) throw new BackupError(`${path} exists already: name another folder or file.`);
-  const database = await openDatabase({ dataDir, service: 'files', purpose: 'the backup', note });
+  const database = await openDatabase(dataDir, 'files', 'the backup', note);
   stops.defer(database.close);
   const source = await findPostgres(dataDir);
   if (!source) throw new BackupError(`The database in ${dataDir} stopped: start Latchkey again, or stop it, and try again.`);
-  const adminUrl = await readAdminUrl(source);
+  const adminUrl = await readAdminUrl(source.credentialsPath, source.port);
   const admin = await connectAlone(adminUrl, stops);
 
   const stage = await makeStage(`${path}.partial-`, stops);
@@ -50,13 +50,8 @@ export async function backUp(target: BackupTarget): Promise<void> {
   const cluster = await prepareCopiedCluster(stage);
   stops.defer(cluster.discard);
   const copying = startProgress('Copying the database', note);
-  await backUpCluster({
-    url: adminUrl,
-    clusterDir: source.clusterDir,
-    targetDir: cluster.clusterDir,
-    onBytes: copying.add,
-    atEnd: (stop) => stopWithoutDeletions(admin, snapshot, stop),
-  });
+  const atEnd = (stop: () => Promise<void>) => stopWithoutDeletions(admin, snapshot, stop);
+  await backUpCluster(adminUrl, source.clusterDir, cluster.clusterDir, copying.add, atEnd);
   copying.end();
   await copyFile(source.credentialsPath, cluster.credentialsPath, () => {});
   await copyFile(join(dataDir, 'secrets.json'), join(stage, 'secrets.json'), () => {}, { mayVanish: true });

@@ -15,7 +15,7 @@ const schema = z.object({
 
 export type Manifest = z.infer<typeof schema>;
 
-export async function writeManifest(dir: string, onBytes: OnBytes): Promise<Manifest> {
+export async function writeManifest(dir: string, onBytes: OnBytes): Promise<void> {
   const files: Manifest['files'] = {};
   for await (const { path, isFolder } of walkFiles(dir)) {
     if (isFolder) continue;
@@ -23,7 +23,6 @@ export async function writeManifest(dir: string, onBytes: OnBytes): Promise<Mani
   }
   const manifest: Manifest = { version: 1, createdAt: new Date().toISOString(), files };
   await writeFile(join(dir, MANIFEST), JSON.stringify(manifest), { mode: 0o600, flush: true });
-  return manifest;
 }
 
 /** @throws {BackupError} when the manifest is missing or can't be read */

@@ -2,9 +2,12 @@ import { findFreePort } from '@latchkey/embedded/free-port';
 import { localUrl } from '../addresses.ts';
 import { type Launch, metricsUrl, type RunningShape } from '../launch.ts';
 import { startProgram } from '../program.ts';
-import type { Servers } from '../servers.ts';
+import type { DatabaseService, Servers } from '../servers.ts';
 import { supervise } from '../supervise.ts';
-import { connectingSettings, SERVICES, type Service } from './service-settings.ts';
+
+/** The services, those first that others call. */
+const SERVICES = ['apps', 'identity', 'files', 'gateway', 'realtime'] as const;
+type Service = (typeof SERVICES)[number];
 
 /** Settings that differ between the services, or that only one of them may see. */
 const NOT_SHARED = [
@@ -30,11 +33,10 @@ const PASSED_ON: Partial<Record<Service, RegExp>> = {
 
 /** Starts each service as a process. They call one another on 127.0.0.1. */
 export async function startDeployed(launch: Launch, servers: Servers): Promise<RunningShape> {
-  const { address, realtimeAddress, secrets, publicUrl, objectsDir, reporter, stops, signal } = launch;
+  const { address, realtimeAddress, reporter, stops, signal } = launch;
   const ports = await choosePorts(launch.env);
   const url = (service: Service) => (service === 'gateway' ? localUrl(address) : `http://127.0.0.1:${ports[service].port}`);
   const urls = { apps: url('apps'), identity: url('identity'), files: url('files') };
-  const deployment = { ...servers, ...secrets, publicUrl, objectsDir, urls };
   // What is started last is stopped first: the others answer the clients of realtime meanwhile.
   for (const service of SERVICES) {
     const { port, grpcPort, metricsPort } = ports[service];
@@ -45,7 +47,7 @@ export async function startDeployed(launch: Launch, servers: Servers): Promise<R
     };
     const env = {
       ...selectSettings(launch.env, service),
-      ...connectingSettings(service, deployment),
+      ...connectingSettings(service, launch, servers, urls),
       ...(listening[service] ?? internal),
       METRICS_PORT: metricsPort,
     };
@@ -88,6 +90,24 @@ function selectSettings(env: NodeJS.ProcessEnv, service: Service): NodeJS.Proces
   const isPassedOn = (name: string) =>
     PASSED_ON[service]?.test(name) || !(NOT_SHARED.includes(name) || OIDC_CLIENT_SECRET.test(name));
   return Object.fromEntries(Object.entries(env).filter(([name]) => isPassedOn(name)));
+}
+
+/**
+ * The settings that connect one service with the rest of a deployment. It gets no secret of
+ * another.
+ */
+function connectingSettings(service: Service, launch: Launch, servers: Servers, urls: Record<DatabaseService, string>) {
+  const { secretKey, serviceCredentials } = launch.secrets;
+  const { apps: APPS_URL, identity: IDENTITY_URL, files: FILES_URL } = urls;
+  const stored = (name: DatabaseService) => ({ SECRET_KEY: secretKey, DATABASE_URL: servers.databaseUrls[name] });
+  const own: Readonly<Record<Service, NodeJS.ProcessEnv>> = {
+    apps: stored('apps'),
+    identity: { ...stored('identity'), APPS_URL },
+    files: { ...stored('files'), APPS_URL, IDENTITY_URL, PUBLIC_URL: launch.publicUrl, OBJECTS_DIR: launch.objectsDir },
+    gateway: { APPS_URL, IDENTITY_URL, FILES_URL },
+    realtime: { APPS_URL },
+  };
+  return { ...own[service], REDIS_URL: servers.redisUrl, SERVICE_CREDENTIALS: serviceCredentials };
 }
 
 /** Where metrics are served, the gateway has the port that was set, and the others any. */
