@@ -7,7 +7,7 @@ import { createSweeper } from '@latchkey/kit/process/sweeper';
 import { createFindOwnedApplications } from './api-key/owned-applications.client.ts';
 import type { IdentityConfig } from './config.ts';
 import { type ContextDeps, openContext, SCHEMA } from './context.ts';
-import { migrations } from './db/migrations/index.ts';
+import { migrations } from './db/migrations.ts';
 import { identityRoutes } from './identity.rpc.ts';
 import { sweepUsedFlows } from './oidc/oidc.ts';
 import { createDeletionFollower } from './restriction/restriction.ts';
