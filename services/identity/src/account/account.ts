@@ -6,8 +6,7 @@ import type { ActingContext, IdentityContext } from '../context.ts';
 import type { Db } from '../db/schema.ts';
 import { errors } from '../errors.ts';
 import { deleteLinksOf } from '../oidc/oidc-link.store.ts';
-import { deleteSessionsOf } from '../session/session.store.ts';
-import { endEpochs, endPreviousSession, type OpenedSession, openSession } from '../session/session.ts';
+import { deleteSessionsOf, endEpochs, endPreviousSession, type OpenedSession, openSession } from '../session/session.ts';
 import {
   type Account,
   insertAccount,
@@ -87,11 +86,7 @@ export async function findAccount({ db }: IdentityContext, name: string): Promis
   return id === undefined ? undefined : selectAccount(db, id);
 }
 
-export async function listAccounts(
-  { db }: IdentityContext,
-  after: string | undefined,
-  limit: number,
-): Promise<{ accounts: Account[]; next: string | null }> {
+export async function listAccounts({ db }: IdentityContext, after: string | undefined, limit: number) {
   const rows = await selectAccounts(db, after, limit + 1);
   const accounts = rows.slice(0, limit);
   return { accounts, next: rows.length > limit ? (accounts.at(-1)?.id ?? null) : null };
@@ -101,11 +96,7 @@ export async function listAccounts(
  * Sets the password of an account and ends its sessions, for the operator. It also removes the
  * links to issuers unless they are to stay: an intruder may have added one. Management keys stay.
  */
-export async function resetPassword(
-  ctx: ActingContext,
-  accountId: string,
-  { password, keepLinks }: { readonly password: string; readonly keepLinks: boolean },
-): Promise<{ endedSessions: number; removedLinks: number }> {
+export async function resetPassword(ctx: ActingContext, accountId: string, password: string, keepLinks: boolean) {
   if (!isPassword(password)) throw errors.password_invalid();
   const password_hash = await ctx.passwords.hash(password);
   const { ended, counts } = await ctx.db.transaction().execute(async (tx) => {

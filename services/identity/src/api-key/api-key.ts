@@ -65,7 +65,7 @@ export async function createApiKey(
   const accountId = parseId(accountText);
   if (!accountId) throw errors.account_not_found();
   await checkOwned(accountId, columns.application_ids, findOwned);
-  const { text, publicId } = createApiKeyText(ctx.random);
+  const { text, publicId } = createApiKeyText();
   const apiKey = await ctx.db.transaction().execute(async (tx) => {
     await reserveActiveApiKey(ctx, tx, accountId, now);
     const inserted = await insertApiKey(tx, {
