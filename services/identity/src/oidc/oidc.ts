@@ -33,8 +33,8 @@ export async function startFlow(ctx: ActingContext, request: StartOidcRequest) {
   if (!issuer) throw errors.oidc_issuer_not_found();
   if (linkAccountId !== undefined && !parseId(linkAccountId)) throw errors.account_not_found();
   const { href } = new URL(request.redirectUri);
-  // Each of several issuers gets its own redirect URI, against mix-up (RFC 9700, 4.4.2.2): a response
-  // at an issuer's URI is that issuer's, also where it does not identify itself.
+  // Each of several issuers gets its own redirect URI, against mix-up (RFC 9700, 4.4.2.2): a
+  // response at an issuer's URI is that issuer's, also where it does not identify itself.
   const redirectUri = ctx.oidcIssuers.size === 1 ? href : `${href}/${name}`;
   const secrets = { state: randomState(), nonce: randomNonce(), verifier: randomPKCECodeVerifier() };
   const flow = { issuer: name, redirectUri, ...secrets };
