@@ -10,12 +10,6 @@ const EPOCH_BYTES = 12;
 /** Keys deleted by one command, so that no command blocks Redis for long. */
 const BATCH_MAX = 1_000;
 
-/** Redis key and value of an epoch; both empty when Redis did not answer. */
-export interface Epoch {
-  readonly key: string;
-  readonly value: string;
-}
-
 export type Epochs = ReturnType<typeof createEpochs>;
 
 /** `SET` with both `NX` and `GET` would need Redis 7; a supported Ubuntu has 6. */
@@ -30,8 +24,11 @@ return redis.call('GET', KEYS[1])`;
  */
 export function createEpochs(redis: Pick<Redis, 'eval' | 'del'>, logger: Logger, wait: (ms: number) => Promise<unknown> = delay) {
   return {
-    /** Reads or creates the epoch. Must precede reading what it protects. */
-    async read(key: string): Promise<Epoch> {
+    /**
+     * Reads or creates the epoch. Must precede reading what it protects.
+     * @returns its Redis key and value; both empty when Redis did not answer
+     */
+    async read(key: string): Promise<{ readonly key: string; readonly value: string }> {
       const fresh = randomBytes(EPOCH_BYTES).toString('base64url');
       try {
         return { key, value: String(await redis.eval(READ_SCRIPT, 1, key, fresh, EPOCH_LIFETIME_MS)) };

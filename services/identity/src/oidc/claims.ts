@@ -25,11 +25,6 @@ const createSuffix = customAlphabet('abcdefghijkmnpqrstuvwxyz23456789', SUFFIX_L
 /** Claims that a username may be made from, the best first. */
 const NAME_CLAIMS = ['preferred_username', 'nickname', 'name', 'email'];
 
-/** Whether UserInfo may add something: many issuers put little in the token (Core, 5.4). */
-export function isSparse(idToken: Claims): boolean {
-  return typeof idToken.email !== 'string' || typeof idToken.picture !== 'string';
-}
-
 /** The person of the claims, or undefined. The signed ID token takes precedence. */
 export function toPerson(idToken: Claims, userInfo: Claims = {}): Person | undefined {
   const { iss: issuer, sub: subject } = idToken;

@@ -2,7 +2,7 @@ import type { Logger } from '@latchkey/kit/log/logger';
 import type { FinishOidcRequest } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
 import * as client from 'openid-client';
 import { z } from 'zod';
-import { type Claims, isSparse } from './claims.ts';
+import type { Claims } from './claims.ts';
 import { createIssuerFetch, IssuerError, isRejectedByIssuer, SignInError, toDomainError } from './issuer-http.ts';
 import { type IssuerSettings, isLoopbackHttp, isTrustworthy } from './issuer-settings.ts';
 import type { Flow } from './sealed.ts';
@@ -142,7 +142,9 @@ async function redeem(config: client.Configuration, flow: Flow, { code, state, i
   // openid-client checks when a token expires, but not when it was issued.
   const isAhead = claims.iat > Date.now() / 1_000 + ISSUED_AHEAD_MAX_S;
   if (isAhead) throw new SignInError('the ID token is issued in the future');
-  if (config.serverMetadata().userinfo_endpoint === undefined || !isSparse(claims)) return [claims, {}] as const;
+  // Many issuers put little in the token (OpenID Connect Core, 5.4).
+  const isSparse = typeof claims.email !== 'string' || typeof claims.picture !== 'string';
+  if (config.serverMetadata().userinfo_endpoint === undefined || !isSparse) return [claims, {}] as const;
   return [claims, await client.fetchUserInfo(config, tokens.access_token, claims.sub)] as const;
 }
 

@@ -2,7 +2,6 @@ import { createHash, type KeyObject, randomBytes } from 'node:crypto';
 import { hmac } from '@latchkey/kit/crypto/secrets';
 import { newId, parseId } from '@latchkey/kit/validation/id';
 import type { Selectable } from 'kysely';
-import { endSignInsUnderWay } from '../account/account.store.ts';
 import { asSession, recordAction } from '../audit/actions.ts';
 import type { ActingContext, IdentityContext } from '../context.ts';
 import type { Db, SessionTable } from '../db/schema.ts';
@@ -93,7 +92,8 @@ export async function lockSession(tx: Db, session: SessionRef): Promise<SessionR
  * @returns the hashes of the sessions' tokens
  */
 export async function deleteSessionsOf(tx: Db, accountId: string, keptId?: string): Promise<Buffer[]> {
-  await endSignInsUnderWay(tx, accountId);
+  const account = tx.updateTable('account').where('id', '=', accountId);
+  await account.set((row) => ({ sign_in_generation: row('sign_in_generation', '+', 1) })).execute();
   const all = tx.deleteFrom('session').where('account_id', '=', accountId).returning('token_hash');
   const rows = await (keptId === undefined ? all : all.where('id', '<>', keptId)).execute();
   return rows.map((row) => row.token_hash);
