@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { migrations } from '@latchkey/files/db/migrations/index';
+import { migrations } from '@latchkey/files/db/migrations';
 import { migrate } from '@latchkey/kit/database/migrate';
 import { createEmptyTestDatabase } from '@latchkey/testkit/database';
 import { programEnv } from '@latchkey/testkit/program-env';

@@ -6,7 +6,7 @@ import { requireCredentialAccepted } from '@latchkey/kit/rpc/client/peer-readine
 import { createServiceTransport } from '@latchkey/kit/rpc/client/service-transport';
 import { readAvatarWorkerConfig, readFilesConfig, readFilesProcessConfig } from './config.ts';
 import { SCHEMA } from './context.ts';
-import { migrations } from './db/migrations/index.ts';
+import { migrations } from './db/migrations.ts';
 import { createAvatarWorkerService, createFilesService } from './service.ts';
 import { runCheckCommand } from './storage/reconciler/check-command.ts';
 

@@ -14,7 +14,7 @@ import { DECODE_MS } from './avatars/avatar-limits.ts';
 import type { AvatarWorkerConfig, FilesConfig } from './config.ts';
 import { type FilesContext, openContext, openStorage, SCHEMA } from './context.ts';
 import { createDataPath, dataPathRoutes } from './data-path.ts';
-import { migrations } from './db/migrations/index.ts';
+import { migrations } from './db/migrations.ts';
 import { createDeletionFollower } from './storage/application/deleted-application.consumer.ts';
 import { purgeTombstones } from './storage/application/deleted-application.ts';
 import { fileRpc } from './storage/file/file.rpc.ts';

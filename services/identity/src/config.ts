@@ -23,7 +23,6 @@ const processConfig = serviceSettings.extend({
 });
 
 export type IdentityConfig = ReturnType<typeof readIdentityConfig>;
-export type IdentityProcessConfig = ReturnType<typeof readIdentityProcessConfig>;
 
 export function readIdentityConfig(env: NodeJS.ProcessEnv) {
   return readWithIssuers(serviceSettings, env);

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import type { Acting } from '@latchkey/audit/actor';
 import { deriveKey } from '@latchkey/kit/crypto/secrets';
 import { createDatabase } from '@latchkey/kit/database/database';
@@ -20,19 +19,16 @@ export type ActingContext = Acting<IdentityContext>;
 
 export interface ContextDeps {
   readonly clock?: () => Date;
-  readonly random?: (bytes: number) => Buffer;
   /** Waits while Redis cannot invalidate cached principals. */
   readonly wait?: (ms: number) => Promise<unknown>;
   readonly passwords?: Passwords;
   /** Replaces the epochs in Redis, which is then not connected to. */
   readonly epochs?: Epochs;
-  /** Wrong passwords within sessions per account in 15 minutes. */
-  readonly passwordFailuresMax?: number;
   readonly oidcTimeoutMs?: number;
 }
 
 export function openContext(config: IdentityConfig, logger: Logger, deps: ContextDeps) {
-  const { clock = () => new Date(), random = randomBytes, wait, oidcTimeoutMs } = deps;
+  const { clock = () => new Date(), wait, oidcTimeoutMs } = deps;
   const { DATABASE_URL: url, DATABASE_POOL_MAX: poolMax, SECRET_KEY } = config;
   const database = createDatabase<IdentityDatabase>({ url, schema: SCHEMA, poolMax, logger });
   const redis = createFailFastRedis(config.REDIS_URL, logger, { name: 'latchkey-identity' });
@@ -40,11 +36,10 @@ export function openContext(config: IdentityConfig, logger: Logger, deps: Contex
     db: database.db,
     /** For the named statements of authentication, which nearly every request runs. */
     pool: database.pool,
-    epochs: deps.epochs ?? createEpochs(redis, random, logger, wait),
+    epochs: deps.epochs ?? createEpochs(redis, logger, wait),
     passwords: deps.passwords ?? createPasswords(),
     credentialFailures: createCredentialFailureLog(database.db, logger),
     clock,
-    random,
     logger,
     apiKeyPepper: deriveKey(SECRET_KEY, 'identity/api-key-pepper'),
     csrfKey: deriveKey(SECRET_KEY, 'identity/csrf'),
@@ -52,7 +47,6 @@ export function openContext(config: IdentityConfig, logger: Logger, deps: Contex
     recoveryCodeKey: deriveKey(SECRET_KEY, 'identity/recovery-code'),
     oidcKey: deriveKey(SECRET_KEY, 'identity/oidc'),
     twoFactorFailuresMax: config.TWO_FACTOR_FAILURES_PER_15_MINUTES,
-    passwordFailuresMax: deps.passwordFailuresMax ?? 10,
     oidcIssuers: createIssuers(config.oidcIssuers, { clock, logger, callTimeoutMs: oidcTimeoutMs }),
     signUp: config.SIGN_UP,
     activeApiKeysMax: config.ACTIVE_API_KEYS_LIMIT,

@@ -7,12 +7,11 @@ import { ApiKeyService, type UpdateApiKeyRequest } from '@latchkey/proto/latchke
 import { AuthenticationService, PrincipalKind } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
 import { OidcService } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
 import { TwoFactorService } from '@latchkey/proto/latchkey/identity/v1/two_factor_pb';
-import { getAccount, type SignedIn, signUp } from './account/account.ts';
+import { getAccount, type SignedIn, setAvatar, signUp } from './account/account.ts';
 import { signIn } from './account/sign-in.ts';
 import * as keys from './api-key/api-key.ts';
 import type { ApiKeyChange } from './api-key/api-key-rules.ts';
 import { authenticateApiKey, authenticateSession } from './authentication/authentication.ts';
-import { setAvatar } from './avatar/avatar.ts';
 import type { IdentityContext } from './context.ts';
 import { errors } from './errors.ts';
 import { listLinks, unlink } from './oidc/links.ts';
@@ -21,7 +20,7 @@ import { endAllSessions, endSession } from './session/session.ts';
 import * as twoFactor from './two-factor/two-factor.ts';
 
 /** The RPC services of identity: messages to use cases and back. */
-export function identityRoutes(ctx: IdentityContext, findOwned: keys.FindOwnedApplications): RpcRoute[] {
+export function identityRoutes(ctx: IdentityContext, findOwned: keys.FindOwned): RpcRoute[] {
   return [
     rpcRoute(AccountService, accountService(ctx)),
     rpcRoute(ApiKeyService, apiKeyService(ctx, findOwned)),
@@ -50,11 +49,11 @@ const accountService = (ctx: IdentityContext): ServiceImpl<typeof AccountService
     return { account: toAccount(await getAccount(ctx, accountId)) };
   },
   async setAvatar({ accountId, avatarId, uploadedAt }, call) {
-    return setAvatar(actingFor(ctx, call), { accountId, avatarId, uploadedAt: uploadedAt && timestampDate(uploadedAt) });
+    return setAvatar(actingFor(ctx, call), accountId, avatarId, uploadedAt && timestampDate(uploadedAt));
   },
 });
 
-const apiKeyService = (ctx: IdentityContext, findOwned: keys.FindOwnedApplications): ServiceImpl<typeof ApiKeyService> => ({
+const apiKeyService = (ctx: IdentityContext, findOwned: keys.FindOwned): ServiceImpl<typeof ApiKeyService> => ({
   async listApiKeys({ accountId, pageToken }) {
     const { apiKeys, nextPageToken } = await keys.listApiKeys(ctx, accountId, pageToken);
     return { apiKeys: apiKeys.map(toApiKey), nextPageToken };

@@ -1,21 +1,19 @@
 import type { Transport } from '@connectrpc/connect';
 import { auditRoute } from '@latchkey/audit/audit.rpc';
 import { createAuditSweeper } from '@latchkey/audit/sweeper';
-import { createDataService, type DataService } from '@latchkey/kit/database/data-service';
+import { createDataService } from '@latchkey/kit/database/data-service';
 import { createLogger, type Logger } from '@latchkey/kit/log/logger';
 import { createSweeper } from '@latchkey/kit/process/sweeper';
 import { createFindOwnedApplications } from './api-key/owned-applications.client.ts';
 import type { IdentityConfig } from './config.ts';
 import { type ContextDeps, openContext, SCHEMA } from './context.ts';
-import { migrations } from './db/migrations/index.ts';
+import { migrations } from './db/migrations.ts';
 import { identityRoutes } from './identity.rpc.ts';
 import { sweepUsedFlows } from './oidc/oidc.ts';
 import { createDeletionFollower } from './restriction/restriction.ts';
 import { sweepSessions } from './session/session.ts';
 
-export interface IdentityService extends DataService {
-  readonly name: 'identity';
-}
+export type IdentityService = ReturnType<typeof createIdentityService>;
 
 export interface IdentityDeps extends ContextDeps {
   readonly appsTransport: Transport;
@@ -25,7 +23,7 @@ export interface IdentityDeps extends ContextDeps {
 const SWEEP_INTERVAL_MS = 30_000;
 
 /** Composes the identity service, which runs while Redis is down. */
-export function createIdentityService(config: IdentityConfig, deps: IdentityDeps): IdentityService {
+export function createIdentityService(config: IdentityConfig, deps: IdentityDeps) {
   const { appsTransport, logger = createLogger('identity', config.LOG_LEVEL) } = deps;
   const { ctx, connect, close } = openContext(config, logger, deps);
   const { pool } = ctx;
@@ -47,5 +45,5 @@ export function createIdentityService(config: IdentityConfig, deps: IdentityDeps
     background: [deletions.worker, sweeper, auditSweeper],
     close,
   });
-  return { name: 'identity', ...service };
+  return { name: 'identity' as const, ...service };
 }

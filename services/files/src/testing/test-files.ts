@@ -14,7 +14,7 @@ import type pg from 'pg';
 import { afterAll, beforeAll } from 'vitest';
 import { readFilesConfig } from '../config.ts';
 import { type FileLimits, type FilesContext, openContext, SCHEMA } from '../context.ts';
-import { migrations } from '../db/migrations/index.ts';
+import { migrations } from '../db/migrations.ts';
 import { fileRpc } from '../storage/file/file.rpc.ts';
 import type { ObjectStore } from '../storage/object-store/object-store.ts';
 import { createFakeApps, type FakeApps, type OwnedRef } from './fake-apps.ts';

@@ -43,9 +43,3 @@ export async function lockAccountShared(tx: Db, id: string): Promise<AccountRow 
 export async function updateAccount(tx: Db, id: string, changes: Updateable<AccountTable>): Promise<void> {
   await tx.updateTable('account').set(changes).where('id', '=', id).execute();
 }
-
-/** Cancels the sign-ins to an account that are under way. */
-export async function endSignInsUnderWay(tx: Db, id: string): Promise<void> {
-  const account = tx.updateTable('account').where('id', '=', id);
-  await account.set((row) => ({ sign_in_generation: row('sign_in_generation', '+', 1) })).execute();
-}

@@ -6,8 +6,7 @@ import type { ActingContext, IdentityContext } from '../context.ts';
 import type { Db } from '../db/schema.ts';
 import { errors } from '../errors.ts';
 import { deleteLinksOf } from '../oidc/oidc-link.store.ts';
-import { deleteSessionsOf } from '../session/session.store.ts';
-import { endEpochs, endPreviousSession, type OpenedSession, openSession } from '../session/session.ts';
+import { deleteSessionsOf, endEpochs, endPreviousSession, type OpenedSession, openSession } from '../session/session.ts';
 import {
   type Account,
   insertAccount,
@@ -87,11 +86,7 @@ export async function findAccount({ db }: IdentityContext, name: string): Promis
   return id === undefined ? undefined : selectAccount(db, id);
 }
 
-export async function listAccounts(
-  { db }: IdentityContext,
-  after: string | undefined,
-  limit: number,
-): Promise<{ accounts: Account[]; next: string | null }> {
+export async function listAccounts({ db }: IdentityContext, after: string | undefined, limit: number) {
   const rows = await selectAccounts(db, after, limit + 1);
   const accounts = rows.slice(0, limit);
   return { accounts, next: rows.length > limit ? (accounts.at(-1)?.id ?? null) : null };
@@ -101,11 +96,7 @@ export async function listAccounts(
  * Sets the password of an account and ends its sessions, for the operator. It also removes the
  * links to issuers unless they are to stay: an intruder may have added one. Management keys stay.
  */
-export async function resetPassword(
-  ctx: ActingContext,
-  accountId: string,
-  { password, keepLinks }: { readonly password: string; readonly keepLinks: boolean },
-): Promise<{ endedSessions: number; removedLinks: number }> {
+export async function resetPassword(ctx: ActingContext, accountId: string, password: string, keepLinks: boolean) {
   if (!isPassword(password)) throw errors.password_invalid();
   const password_hash = await ctx.passwords.hash(password);
   const { ended, counts } = await ctx.db.transaction().execute(async (tx) => {
@@ -119,4 +110,28 @@ export async function resetPassword(
   });
   await endEpochs(ctx, ended);
   return counts;
+}
+
+/**
+ * Records an account's avatar, unless a later upload is recorded. It may be repeated, in any order.
+ * @param uploadedAt when the upload began; of two at the same time the greater id is the later
+ * @returns the account's avatar, and the one that it replaced
+ */
+export async function setAvatar(ctx: ActingContext, accountText: string, avatarText: string, uploadedAt: Date | undefined) {
+  const [accountId, avatarId] = [parseId(accountText), parseId(avatarText)];
+  if (!avatarId || !uploadedAt) throw errors.avatar_invalid();
+  if (!accountId) throw errors.account_not_found();
+  return ctx.db.transaction().execute(async (tx) => {
+    const account = await lockAccount(tx, accountId);
+    if (!account) throw errors.account_not_found();
+    const { avatar_id: currentId, avatar_uploaded_at: currentAt } = account;
+    if (currentId && currentAt) {
+      const apartMs = uploadedAt.getTime() - currentAt.getTime();
+      const isLater = apartMs > 0 || (apartMs === 0 && avatarId > currentId);
+      if (!isLater) return { avatarId: currentId };
+    }
+    await updateAccount(tx, accountId, { avatar_id: avatarId, avatar_uploaded_at: uploadedAt });
+    await recordAction(ctx, tx, { accountId }, 'account.avatar_changed', { avatarId });
+    return { avatarId, previousAvatarId: currentId ?? undefined };
+  });
 }

@@ -11,19 +11,10 @@ export function withFailure(failures: readonly Date[], now: Date): Date[] {
 }
 
 /** Metadata of the rate-limit error while `max` failures are recent; undefined below that. */
-export function failureLimitReached(
-  failures: readonly Date[],
-  { policy, max }: { readonly policy: string; readonly max: number },
-  now: Date,
-): Readonly<Record<string, string>> | undefined {
+export function failureLimitReached(failures: readonly Date[], policy: string, max: number, now: Date) {
   const blocking = recentFailures(failures, now).at(-max);
   if (!blocking) return undefined;
   const retryAfterSeconds = Math.max(1, Math.ceil((blocking.getTime() + WINDOW_MS - now.getTime()) / 1000));
-  return {
-    policy,
-    limit: `${max}`,
-    windowSeconds: `${WINDOW_MS / 1000}`,
-    remaining: '0',
-    retryAfterSeconds: `${retryAfterSeconds}`,
-  };
+  const [limit, windowSeconds] = [`${max}`, `${WINDOW_MS / 1000}`];
+  return { policy, limit, windowSeconds, remaining: '0', retryAfterSeconds: `${retryAfterSeconds}` };
 }

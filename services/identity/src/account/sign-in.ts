@@ -1,4 +1,3 @@
-import type { DomainError } from '@latchkey/kit/errors/errors';
 import type { SignInRequest } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import { asSession, recordAction } from '../audit/actions.ts';
 import { recordFailures } from '../audit/credential-failures.ts';
@@ -54,28 +53,23 @@ export interface VerifiedSignIn {
  * changed, `two_factor_required`, `two_factor_code_invalid`, `two_factor_attempts_reached`
  */
 export async function openSessionFor(ctx: ActingContext, request: VerifiedSignIn): Promise<OpenedSession> {
-  const open = () => attempt(ctx, (tx) => openIfCurrent(ctx, tx, request));
-  const session = await recordFailures(ctx, signInTo(request.accountId), open);
+  const { accountId, passwordHash, issuer, generation, code, useUp } = request;
+  const open = async (tx: Db) => {
+    const account = await lockAccountShared(tx, accountId);
+    if (!account || (passwordHash !== undefined && passwordHash !== account.password_hash)) return errors.sign_in_failed();
+    if (generation !== undefined && generation !== account.sign_in_generation) return errors.oidc_flow_invalid();
+    const twoFactor = await lockTwoFactor(tx, accountId);
+    if (twoFactor?.enabled_at) {
+      const error = code === undefined ? errors.two_factor_required() : await takeCode(ctx, tx, twoFactor, code);
+      if (error) return error;
+    }
+    await useUp?.(tx);
+    const opened = await openSession(ctx, tx, accountId);
+    const by = passwordHash === undefined ? 'oidc' : 'password';
+    await recordAction(asSession(ctx, opened.id), tx, { accountId }, 'account.signed_in', { by, issuer });
+    return opened;
+  };
+  const session = await recordFailures(ctx, signInTo(accountId), () => attempt(ctx, open));
   await endPreviousSession(ctx, request.previousSessionToken);
   return session;
-}
-
-async function openIfCurrent(
-  ctx: ActingContext,
-  tx: Db,
-  { accountId, passwordHash, issuer, generation, code, useUp }: VerifiedSignIn,
-): Promise<OpenedSession | DomainError> {
-  const account = await lockAccountShared(tx, accountId);
-  if (!account || (passwordHash !== undefined && passwordHash !== account.password_hash)) return errors.sign_in_failed();
-  if (generation !== undefined && generation !== account.sign_in_generation) return errors.oidc_flow_invalid();
-  const twoFactor = await lockTwoFactor(tx, accountId);
-  if (twoFactor?.enabled_at) {
-    const error = code === undefined ? errors.two_factor_required() : await takeCode(ctx, tx, twoFactor, code);
-    if (error) return error;
-  }
-  await useUp?.(tx);
-  const opened = await openSession(ctx, tx, accountId);
-  const by = passwordHash === undefined ? 'oidc' : 'password';
-  await recordAction(asSession(ctx, opened.id), tx, { accountId }, 'account.signed_in', { by, issuer });
-  return opened;
 }

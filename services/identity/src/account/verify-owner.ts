@@ -4,7 +4,7 @@ import { recordFailures } from '../audit/credential-failures.ts';
 import type { ActingContext, IdentityContext } from '../context.ts';
 import type { Db } from '../db/schema.ts';
 import { errors } from '../errors.ts';
-import { lockSession } from '../session/session.store.ts';
+import { lockSession } from '../session/session.ts';
 import { attempt, codeLimitReached, countCodeFailure, takeCode } from '../two-factor/take-code.ts';
 import { lockTwoFactor, selectTwoFactor, type TwoFactorRow } from '../two-factor/two-factor.store.ts';
 import { type Account, type AccountRow, lockAccount, updateAccount } from './account.store.ts';
@@ -13,8 +13,10 @@ import { failureLimitReached, withFailure } from './failure-limit.ts';
 
 /** A session of an account without a password counts as a fresh sign-in for this long. */
 const FRESH_MS = 10 * 60_000;
+/** Wrong passwords within sessions of an account in 15 minutes. */
+const PASSWORD_FAILURES_MAX = 10;
 
-export interface OwnerProof {
+interface OwnerProof {
   readonly password: string;
   readonly code?: string | undefined;
 }
@@ -33,15 +35,13 @@ export async function verifyOwner(
   proof: OwnerProof & { readonly sessionId: string },
 ): Promise<number> {
   const account = await getAccount(ctx, accountId);
-  if (account.password_hash === null) await checkFresh(ctx, account.id, proof.sessionId);
+  if (account.password_hash === null) {
+    const id = parseId(proof.sessionId);
+    const session = id && (await lockSession(ctx.db, { account_id: account.id, id }));
+    if (!session) throw errors.session_invalid();
+    if (session.created_at.getTime() <= ctx.clock().getTime() - FRESH_MS) throw errors.oidc_session_too_old();
+  }
   return runAsOwner(ctx, account, proof, errors.oidc_password_wrong, async (_tx, current) => current.sign_in_generation);
-}
-
-async function checkFresh(ctx: IdentityContext, accountId: string, sessionText: string): Promise<void> {
-  const sessionId = parseId(sessionText);
-  const session = sessionId && (await lockSession(ctx.db, { account_id: accountId, id: sessionId }));
-  if (!session) throw errors.session_invalid();
-  if (session.created_at.getTime() <= ctx.clock().getTime() - FRESH_MS) throw errors.oidc_session_too_old();
 }
 
 /**
@@ -98,10 +98,9 @@ async function limitReached(
   account: AccountRow,
   twoFactor: TwoFactorRow | undefined,
   { code }: OwnerProof,
-): Promise<DomainError | undefined> {
+) {
   const codesReached = twoFactor && (await codeLimitReached(ctx, db, twoFactor, code));
   if (codesReached || account.password_hash === null) return codesReached;
-  const limit = { policy: 'password-failures', max: ctx.passwordFailuresMax };
-  const reached = failureLimitReached(account.password_failures, limit, ctx.clock());
+  const reached = failureLimitReached(account.password_failures, 'password-failures', PASSWORD_FAILURES_MAX, ctx.clock());
   return reached && errors.password_attempts_reached(reached);
 }

@@ -1,10 +1,11 @@
 import { crc32 } from 'node:zlib';
-import { customRandom } from 'nanoid';
+import { customAlphabet } from 'nanoid';
 
 const PREFIX = 'lk_mgmt_';
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const PUBLIC_ID_LENGTH = 16;
 const SECRET_LENGTH = 48;
+const draw = customAlphabet(ALPHABET);
 /** 62^6 is more than 2^32. */
 const CHECKSUM_LENGTH = 6;
 const SHAPE = new RegExp(`^${PREFIX}([0-9A-Za-z]{${PUBLIC_ID_LENGTH}})_[0-9A-Za-z]{${SECRET_LENGTH}}$`);
@@ -15,8 +16,7 @@ export interface ApiKeyText {
 }
 
 /** A new key, `lk_mgmt_<publicId>_<secret>`, with 250 random bits in its secret. */
-export function createApiKeyText(random: (bytes: number) => Buffer): ApiKeyText {
-  const draw = customRandom(ALPHABET, SECRET_LENGTH, random);
+export function createApiKeyText(): ApiKeyText {
   const publicId = draw(PUBLIC_ID_LENGTH);
   const body = `${PREFIX}${publicId}_${draw(SECRET_LENGTH - CHECKSUM_LENGTH)}`;
   return { text: body + checksum(body), publicId };

@@ -17,12 +17,7 @@ export async function selectApiKeys(db: Db, accountId: string, after: string | u
   return page.where(({ eb, refTuple }) => eb(refTuple('created_at', 'id'), '>', last.$asTuple('created_at', 'id'))).execute();
 }
 
-export async function selectApiKey(
-  db: Db,
-  accountId: string,
-  column: 'id' | 'public_id',
-  value: string,
-): Promise<ApiKeyRow | undefined> {
+export async function selectApiKey(db: Db, accountId: string, column: 'id' | 'public_id', value: string) {
   return keysOf(db, accountId).selectAll().where(column, '=', value).executeTakeFirst();
 }
 

@@ -20,7 +20,7 @@ import { type ApiKeyChange, type ColumnChanges, checkChange, isActive, parseChan
 import { createApiKeyText } from './api-key-text.ts';
 
 export type ApiKey = ApiKeyRow;
-export type FindOwnedApplications = (accountId: string, applicationIds: readonly string[]) => Promise<readonly string[]>;
+export type FindOwned = (accountId: string, applicationIds: readonly string[]) => Promise<readonly string[]>;
 
 /** Keys may name 1,000 applications each; 20 keys fit in a message of 1 MiB. */
 const PAGE_SIZE = 20;
@@ -29,11 +29,7 @@ const PAGE_SIZE = 20;
  * A page of an account's keys, oldest first.
  * @param pageToken id of the last key of the previous page; empty for the first page
  */
-export async function listApiKeys(
-  ctx: IdentityContext,
-  accountText: string,
-  pageToken: string,
-): Promise<{ apiKeys: ApiKeyRow[]; nextPageToken: string }> {
+export async function listApiKeys(ctx: IdentityContext, accountText: string, pageToken: string) {
   const accountId = parseId(accountText);
   const after = pageToken === '' ? undefined : parseId(pageToken);
   if (!accountId || (pageToken !== '' && !after)) return { apiKeys: [], nextPageToken: '' };
@@ -47,25 +43,20 @@ export async function findApiKey({ db }: IdentityContext, accountId: string, nam
   return id ? selectApiKey(db, accountId, 'id', id) : selectApiKey(db, accountId, 'public_id', name);
 }
 
-export async function getApiKeyUsage(ctx: IdentityContext, accountText: string): Promise<{ active: number; activeMax: number }> {
+export async function getApiKeyUsage(ctx: IdentityContext, accountText: string) {
   const accountId = parseId(accountText);
   const active = accountId ? await countActiveApiKeys(ctx.db, accountId, ctx.clock()) : 0;
   return { active, activeMax: ctx.activeApiKeysMax };
 }
 
 /** Creates a key. Returns the record and the only copy of the key's text. */
-export async function createApiKey(
-  ctx: ActingContext,
-  accountText: string,
-  settings: ApiKeyChange,
-  findOwned: FindOwnedApplications,
-): Promise<{ apiKey: ApiKeyRow; plaintextKey: string }> {
+export async function createApiKey(ctx: ActingContext, accountText: string, settings: ApiKeyChange, findOwned: FindOwned) {
   const now = ctx.clock();
   const columns = parseChange(settings, now) as Required<ColumnChanges>;
   const accountId = parseId(accountText);
   if (!accountId) throw errors.account_not_found();
   await checkOwned(accountId, columns.application_ids, findOwned);
-  const { text, publicId } = createApiKeyText(ctx.random);
+  const { text, publicId } = createApiKeyText();
   const apiKey = await ctx.db.transaction().execute(async (tx) => {
     await reserveActiveApiKey(ctx, tx, accountId, now);
     const inserted = await insertApiKey(tx, {
@@ -85,12 +76,7 @@ export async function createApiKey(
 }
 
 /** Changes some settings of a key, from the next request on. */
-export async function updateApiKey(
-  ctx: ActingContext,
-  ref: ApiKeyRef,
-  change: ApiKeyChange,
-  findOwned: FindOwnedApplications,
-): Promise<ApiKeyRow> {
+export async function updateApiKey(ctx: ActingContext, ref: ApiKeyRef, change: ApiKeyChange, findOwned: FindOwned) {
   const now = ctx.clock();
   const changes = parseChange(change, now);
   const { accountId, apiKeyId } = parseRef(ref);
@@ -123,11 +109,9 @@ function parseRef(ref: ApiKeyRef): ApiKeyRef {
   return { accountId, apiKeyId };
 }
 
-async function changeLocked(
-  ctx: IdentityContext,
-  ref: ApiKeyRef,
-  change: (tx: Db, stored: ApiKeyRow) => Promise<ApiKeyRow>,
-): Promise<ApiKeyRow> {
+type Change = (tx: Db, stored: ApiKeyRow) => Promise<ApiKeyRow>;
+
+async function changeLocked(ctx: IdentityContext, ref: ApiKeyRef, change: Change): Promise<ApiKeyRow> {
   const changed = await ctx.db.transaction().execute(async (tx) => {
     const stored = await lockApiKey(tx, ref);
     if (!stored) throw errors.api_key_not_found();
@@ -138,7 +122,7 @@ async function changeLocked(
 }
 
 /** Text that is no id is an unknown application. */
-async function checkOwned(accountId: string, ids: readonly string[], findOwned: FindOwnedApplications): Promise<void> {
+async function checkOwned(accountId: string, ids: readonly string[], findOwned: FindOwned): Promise<void> {
   if (ids.length === 0) return;
   if (!ids.every(parseId)) throw errors.application_not_found();
   const owned = new Set(await findOwned(accountId, ids));

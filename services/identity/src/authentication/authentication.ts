@@ -1,81 +1,83 @@
 import { isIP } from 'node:net';
 import { hmac } from '@latchkey/kit/crypto/secrets';
+import type { Selectable } from 'kysely';
+import type pg from 'pg';
 import { parseApiKeyText } from '../api-key/api-key-text.ts';
 import type { IdentityContext } from '../context.ts';
-import { apiKeyEpoch, type Epoch, sessionEpoch } from '../epoch/epoch.ts';
+import type { ApiKeyTable, SessionTable } from '../db/schema.ts';
+import { apiKeyEpoch, sessionEpoch } from '../epoch/epoch.ts';
 import { errors } from '../errors.ts';
 import { csrfTokenOf, hashSessionToken, isSessionAlive } from '../session/session.ts';
-import { type StoredApiKey, selectApiKey, selectSession, updateApiKeyUse, updateSessionUse } from './authentication.store.ts';
 
 /** A use from the same address is recorded once in this time (authentication.proto). */
 const USE_INTERVAL_MS = 60_000;
 
-export interface Authenticated {
-  readonly epoch: Epoch;
-  readonly principal: {
-    readonly accountId: string;
-    readonly username: string;
-    readonly credentialId: string;
-    readonly expiresAt: Date | null;
-    /** Empty for a session, which has every scope and every application of its account. */
-    readonly scopes: string[];
-    readonly allApplications: boolean;
-    readonly applicationIds: string[];
-    readonly csrfToken: string;
-  };
-}
+type StoredApiKey = Selectable<ApiKeyTable> & { readonly username: string };
+type StoredSession = Selectable<SessionTable> & { readonly username: string };
+
+/** A subquery instead of a join leaves the planner one way to find one row. */
+const USERNAME = '(select username from account where account.id = account_id) as username';
+
+/**
+ * The hash is in the condition, so that a wrong key with an existing public id costs the same as an
+ * unknown one. HMACs under a secret pepper need no comparison in constant time.
+ */
+const SELECT_API_KEY = `
+  select id, account_id, ${USERNAME}, scopes, all_applications, application_ids, expires_at, revoked_at, last_used_at, last_used_ip
+  from api_key where public_id = $1 and key_hash = $2`;
+
+const SELECT_SESSION = `select id, account_id, ${USERNAME}, last_seen_at, expires_at from session where token_hash = $1`;
+
+/** Of concurrent uses the first one writes. */
+const UPDATE_API_KEY_USE = `
+  update api_key set last_used_at = $2, last_used_ip = coalesce($3, last_used_ip)
+  where id = $1 and (last_used_at is null or last_used_at <= $4 or last_used_ip is distinct from coalesce($3, last_used_ip))`;
+
+const UPDATE_SESSION_USE = 'update session set last_seen_at = $2 where id = $1 and last_seen_at <= $3';
 
 /**
  * Verifies a management key. Malformed keys cost no query; unknown keys cost the same as wrong
  * ones.
  * @param clientIp text that is no IP address counts as unknown
  */
-export async function authenticateApiKey(ctx: IdentityContext, text: string, clientIp: string): Promise<Authenticated> {
+export async function authenticateApiKey(ctx: IdentityContext, text: string, clientIp: string) {
   const key = parseApiKeyText(text);
   if (!key) throw errors.api_key_invalid();
   const epoch = await ctx.epochs.read(apiKeyEpoch(key.publicId));
-  const stored = await selectApiKey(ctx.pool, key.publicId, hmac(ctx.apiKeyPepper, key.text));
+  const values = [key.publicId, hmac(ctx.apiKeyPepper, key.text)];
+  const { rows } = await ctx.pool.query<StoredApiKey>({ name: 'select-api-key', text: SELECT_API_KEY, values });
+  const [stored] = rows;
   if (!stored) throw errors.api_key_invalid();
   const now = ctx.clock();
   if (stored.revoked_at) throw errors.api_key_revoked();
   if (stored.expires_at && stored.expires_at <= now) throw errors.api_key_expired();
   await recordApiKeyUse(ctx, stored, clientIp, now);
-  const principal = {
-    accountId: stored.account_id,
-    username: stored.username,
-    credentialId: stored.id,
-    expiresAt: stored.expires_at,
-    scopes: stored.scopes,
-    allApplications: stored.all_applications,
-    applicationIds: stored.application_ids,
-    csrfToken: '',
-  };
-  return { principal, epoch };
+  const rights = { scopes: stored.scopes, allApplications: stored.all_applications, applicationIds: stored.application_ids };
+  return { principal: { ...principalOf(stored), ...rights, csrfToken: '' }, epoch };
 }
 
-/** Verifies a session's token, whose use prevents the session from becoming idle. */
-export async function authenticateSession(ctx: IdentityContext, token: string): Promise<Authenticated> {
+/**
+ * Verifies a session's token, whose use prevents the session from becoming idle.
+ * @returns the principal, without scopes, as a session has every one
+ */
+export async function authenticateSession(ctx: IdentityContext, token: string) {
   const tokenHash = hashSessionToken(token);
   if (!tokenHash) throw errors.session_invalid();
   const epoch = await ctx.epochs.read(sessionEpoch(tokenHash));
-  const stored = await selectSession(ctx.pool, tokenHash);
+  const { rows } = await ctx.pool.query<StoredSession>({ name: 'select-session', text: SELECT_SESSION, values: [tokenHash] });
+  const [stored] = rows;
   const now = ctx.clock();
   if (!stored || !isSessionAlive(stored, now)) throw errors.session_invalid();
   const recentAfter = new Date(now.getTime() - USE_INTERVAL_MS);
   if (stored.last_seen_at <= recentAfter) {
-    await orLog(ctx, updateSessionUse(ctx.pool, { id: stored.id, at: now, recentAfter }));
+    await recordUse(ctx, { name: 'update-session-use', text: UPDATE_SESSION_USE, values: [stored.id, now, recentAfter] });
   }
-  const principal = {
-    accountId: stored.account_id,
-    username: stored.username,
-    credentialId: stored.id,
-    expiresAt: stored.expires_at,
-    scopes: [],
-    allApplications: true,
-    applicationIds: [],
-    csrfToken: csrfTokenOf(ctx.csrfKey, stored.id),
-  };
-  return { principal, epoch };
+  const rights = { scopes: [], allApplications: true, applicationIds: [] };
+  return { principal: { ...principalOf(stored), ...rights, csrfToken: csrfTokenOf(ctx.csrfKey, stored.id) }, epoch };
+}
+
+function principalOf({ account_id: accountId, username, id: credentialId, expires_at: expiresAt }: StoredApiKey | StoredSession) {
+  return { accountId, username, credentialId, expiresAt };
 }
 
 async function recordApiKeyUse(ctx: IdentityContext, key: StoredApiKey, clientIp: string, at: Date): Promise<void> {
@@ -84,10 +86,10 @@ async function recordApiKeyUse(ctx: IdentityContext, key: StoredApiKey, clientIp
   const recentAfter = new Date(at.getTime() - USE_INTERVAL_MS);
   const isRecent = key.last_used_at !== null && key.last_used_at > recentAfter;
   if (isRecent && (ip === null || ip === key.last_used_ip)) return;
-  await orLog(ctx, updateApiKeyUse(ctx.pool, { id: key.id, at, recentAfter }, ip));
+  await recordUse(ctx, { name: 'update-api-key-use', text: UPDATE_API_KEY_USE, values: [key.id, at, ip, recentAfter] });
 }
 
 /** The credential is valid, whether or not its use can be recorded. */
-async function orLog(ctx: IdentityContext, write: Promise<void>): Promise<void> {
-  await write.catch((err: unknown) => ctx.logger.warn({ err }, 'use of a credential not recorded'));
+async function recordUse({ pool, logger }: IdentityContext, update: pg.QueryConfig): Promise<void> {
+  await pool.query(update).catch((err: unknown) => logger.warn({ err }, 'use of a credential not recorded'));
 }

@@ -38,23 +38,12 @@ export interface TwoFactorTable {
   created_at: Date;
 }
 
-export interface RecoveryCodeTable {
-  account_id: string;
-  code_hash: Buffer;
-  used_at: Generated<Date | null>;
-}
-
 /** A subject at an OpenID Connect issuer that may sign in to the account. */
 export interface OidcLinkTable {
   issuer: string;
   subject: string;
   account_id: string;
   created_at: Date;
-}
-
-export interface OidcUsedFlowTable {
-  state_hash: Buffer;
-  expires_at: Date;
 }
 
 export interface ApiKeyTable {
@@ -81,9 +70,9 @@ export interface IdentityDatabase {
   account: AccountTable;
   session: SessionTable;
   two_factor: TwoFactorTable;
-  recovery_code: RecoveryCodeTable;
+  recovery_code: { account_id: string; code_hash: Buffer; used_at: Generated<Date | null> };
   oidc_link: OidcLinkTable;
-  oidc_used_flow: OidcUsedFlowTable;
+  oidc_used_flow: { state_hash: Buffer; expires_at: Date };
   api_key: ApiKeyTable;
 }
 

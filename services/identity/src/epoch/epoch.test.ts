@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import { createLogger } from '@latchkey/kit/log/logger';
 import type { Redis } from '@latchkey/kit/redis/redis';
 import { eventually } from '@latchkey/testkit/eventually';
@@ -109,7 +108,7 @@ test('without Redis, a revocation is answered once every principal has grown too
 test('epochs are deleted in batches, so that no command blocks Redis for long', async () => {
   const batches: number[] = [];
   const redis = { del: async (keys: string[]) => batches.push(keys.length), eval: async () => '' };
-  const epochs = createEpochs(redis as unknown as Redis, randomBytes, createLogger('identity', 'silent'));
+  const epochs = createEpochs(redis as unknown as Redis, createLogger('identity', 'silent'));
   await epochs.end(...Array.from({ length: 2_500 }, (_, i) => `epoch-${i}`));
   expect(batches).toEqual([1_000, 1_000, 500]);
 });

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from '@latchkey/kit/log/logger';
 import type { Redis } from '@latchkey/kit/redis/redis';
@@ -9,12 +9,6 @@ const EPOCH_LIFETIME_MS = 60_000;
 const EPOCH_BYTES = 12;
 /** Keys deleted by one command, so that no command blocks Redis for long. */
 const BATCH_MAX = 1_000;
-
-/** Redis key and value of an epoch; both empty when Redis did not answer. */
-export interface Epoch {
-  readonly key: string;
-  readonly value: string;
-}
 
 export type Epochs = ReturnType<typeof createEpochs>;
 
@@ -28,16 +22,14 @@ return redis.call('GET', KEYS[1])`;
  * principal only while the key holds the value that was read before the principal: deleting it
  * invalidates the principal at every gateway. Neither function rejects.
  */
-export function createEpochs(
-  redis: Pick<Redis, 'eval' | 'del'>,
-  random: (bytes: number) => Buffer,
-  logger: Logger,
-  wait: (ms: number) => Promise<unknown> = delay,
-) {
+export function createEpochs(redis: Pick<Redis, 'eval' | 'del'>, logger: Logger, wait: (ms: number) => Promise<unknown> = delay) {
   return {
-    /** Reads or creates the epoch. Must precede reading what it protects. */
-    async read(key: string): Promise<Epoch> {
-      const fresh = random(EPOCH_BYTES).toString('base64url');
+    /**
+     * Reads or creates the epoch. Must precede reading what it protects.
+     * @returns its Redis key and value; both empty when Redis did not answer
+     */
+    async read(key: string): Promise<{ readonly key: string; readonly value: string }> {
+      const fresh = randomBytes(EPOCH_BYTES).toString('base64url');
       try {
         return { key, value: String(await redis.eval(READ_SCRIPT, 1, key, fresh, EPOCH_LIFETIME_MS)) };
       } catch (err) {

@@ -1,4 +1,5 @@
 import { isStorable } from '@latchkey/kit/validation/text';
+import { customAlphabet } from 'nanoid';
 import { isEmail, isUsername } from '../account/account-rules.ts';
 
 export type Claims = Readonly<Record<string, unknown>>;
@@ -19,15 +20,10 @@ const URL_LENGTH_MAX = 2_048;
 const NAME_LENGTH_MAX = 256;
 const USERNAME_LENGTH_MAX = 32;
 const SUFFIX_LENGTH = 6;
-const SUFFIX_CHARACTERS = 'abcdefghijkmnpqrstuvwxyz23456789';
+const createSuffix = customAlphabet('abcdefghijkmnpqrstuvwxyz23456789', SUFFIX_LENGTH);
 
 /** Claims that a username may be made from, the best first. */
 const NAME_CLAIMS = ['preferred_username', 'nickname', 'name', 'email'];
-
-/** Whether UserInfo may add something: many issuers put little in the token (Core, 5.4). */
-export function isSparse(idToken: Claims): boolean {
-  return typeof idToken.email !== 'string' || typeof idToken.picture !== 'string';
-}
 
 /** The person of the claims, or undefined. The signed ID token takes precedence. */
 export function toPerson(idToken: Claims, userInfo: Claims = {}): Person | undefined {
@@ -48,9 +44,8 @@ export function toPerson(idToken: Claims, userInfo: Claims = {}): Person | undef
   };
 }
 
-export function withSuffix(username: string, random: (bytes: number) => Buffer): string {
-  const suffix = [...random(SUFFIX_LENGTH)].map((byte) => SUFFIX_CHARACTERS[byte % SUFFIX_CHARACTERS.length]).join('');
-  return `${username.slice(0, USERNAME_LENGTH_MAX - SUFFIX_LENGTH - 1)}-${suffix}`;
+export function withSuffix(username: string): string {
+  return `${username.slice(0, USERNAME_LENGTH_MAX - SUFFIX_LENGTH - 1)}-${createSuffix()}`;
 }
 
 function isText(value: unknown, lengthMax: number): value is string {

@@ -7,13 +7,12 @@ import { isTrustworthy } from './issuer-settings.ts';
 
 /** What is wrong with an issuer or its response. The message may be logged: no issuer chose it. */
 export class IssuerError extends Error {
-  override readonly name = 'IssuerError';
-  readonly isRefusal: boolean;
+  override readonly name: string = 'IssuerError';
+}
 
-  constructor(message: string, { isRefusal = false } = {}) {
-    super(message);
-    this.isRefusal = isRefusal;
-  }
+/** What is wrong with the sign-in, and not with the issuer. */
+export class SignInError extends IssuerError {
+  override readonly name = 'SignInError';
 }
 
 /** The largest key sets have some 20 KiB. */
@@ -77,7 +76,7 @@ const ERROR_CODE = /^[A-Z][A-Z0-9_]{0,63}$/;
  */
 export function toDomainError(err: unknown, logger: Logger, issuer: string, step: 'discovery' | 'sign-in'): DomainError {
   const facts = { issuer, step, cause: causeOf(err) };
-  const isRefused = isRejectedByIssuer(err) || INVALID_RESPONSE.has(codeOf(err)) || (err instanceof IssuerError && err.isRefusal);
+  const isRefused = isRejectedByIssuer(err) || INVALID_RESPONSE.has(codeOf(err)) || err instanceof SignInError;
   if (step === 'sign-in' && isRefused) {
     logger.info(facts, 'sign-in by OpenID Connect rejected');
     return errors.oidc_refused();

@@ -2,8 +2,8 @@ import type { Logger } from '@latchkey/kit/log/logger';
 import type { FinishOidcRequest } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
 import * as client from 'openid-client';
 import { z } from 'zod';
-import { type Claims, isSparse } from './claims.ts';
-import { createIssuerFetch, IssuerError, isRejectedByIssuer, toDomainError } from './issuer-http.ts';
+import type { Claims } from './claims.ts';
+import { createIssuerFetch, IssuerError, isRejectedByIssuer, SignInError, toDomainError } from './issuer-http.ts';
 import { type IssuerSettings, isLoopbackHttp, isTrustworthy } from './issuer-settings.ts';
 import type { Flow } from './sealed.ts';
 
@@ -18,7 +18,7 @@ const METADATA_LIFETIME_MS = 60 * 60_000;
 const ISSUED_AHEAD_MAX_S = 60;
 
 /** Query with which the issuer redirected a browser back. */
-export type IssuerResponse = Pick<FinishOidcRequest, 'code' | 'state' | 'iss' | 'error'>;
+type IssuerResponse = Pick<FinishOidcRequest, 'code' | 'state' | 'iss' | 'error'>;
 
 interface IssuerOptions {
   readonly clock: () => Date;
@@ -27,7 +27,7 @@ interface IssuerOptions {
 }
 
 /** A configured issuer. Both functions throw `oidc_issuer_unavailable`. */
-export interface Issuer {
+interface Issuer {
   readonly url: URL;
   authorizationUrl(flow: Flow): Promise<string>;
   /**
@@ -67,7 +67,15 @@ function createIssuer(settings: IssuerSettings, options: IssuerOptions, issuerFe
   return {
     url: settings.url,
     async authorizationUrl(flow) {
-      return toAuthorizationUrl(await configured(), settings.scopes, flow);
+      const config = await configured();
+      return client.buildAuthorizationUrl(config, {
+        redirect_uri: flow.redirectUri,
+        scope: settings.scopes,
+        state: flow.state,
+        nonce: flow.nonce,
+        code_challenge: await client.calculatePKCECodeChallenge(flow.verifier),
+        code_challenge_method: 'S256',
+      }).href;
     },
     async redeem(flow, response, useUp) {
       const config = await configured();
@@ -118,22 +126,7 @@ function authenticationBy(clientSecret: string | undefined): client.ClientAuth {
   };
 }
 
-async function toAuthorizationUrl(config: client.Configuration, scope: string, flow: Flow): Promise<string> {
-  return client.buildAuthorizationUrl(config, {
-    redirect_uri: flow.redirectUri,
-    scope,
-    state: flow.state,
-    nonce: flow.nonce,
-    code_challenge: await client.calculatePKCECodeChallenge(flow.verifier),
-    code_challenge_method: 'S256',
-  }).href;
-}
-
-async function redeem(
-  config: client.Configuration,
-  flow: Flow,
-  { code, state, iss, error }: IssuerResponse,
-): Promise<readonly [Claims, Claims]> {
+async function redeem(config: client.Configuration, flow: Flow, { code, state, iss, error }: IssuerResponse) {
   const url = new URL(flow.redirectUri);
   for (const [name, value] of Object.entries({ code, state, iss, error })) {
     if (value !== undefined) url.searchParams.set(name, value);
@@ -148,9 +141,11 @@ async function redeem(
   if (!claims) throw new IssuerError('there is no ID token');
   // openid-client checks when a token expires, but not when it was issued.
   const isAhead = claims.iat > Date.now() / 1_000 + ISSUED_AHEAD_MAX_S;
-  if (isAhead) throw new IssuerError('the ID token is issued in the future', { isRefusal: true });
-  if (config.serverMetadata().userinfo_endpoint === undefined || !isSparse(claims)) return [claims, {}];
-  return [claims, await client.fetchUserInfo(config, tokens.access_token, claims.sub)];
+  if (isAhead) throw new SignInError('the ID token is issued in the future');
+  // Many issuers put little in the token (OpenID Connect Core, 5.4).
+  const isSparse = typeof claims.email !== 'string' || typeof claims.picture !== 'string';
+  if (config.serverMetadata().userinfo_endpoint === undefined || !isSparse) return [claims, {}] as const;
+  return [claims, await client.fetchUserInfo(config, tokens.access_token, claims.sub)] as const;
 }
 
 async function withTimeout<T>(promise: Promise<T>): Promise<T> {

@@ -6,15 +6,11 @@ import { recordAction } from '../audit/actions.ts';
 import type { ActingContext, IdentityContext } from '../context.ts';
 import type { Db } from '../db/schema.ts';
 import { errors } from '../errors.ts';
-import { deleteSessionsOf } from '../session/session.store.ts';
-import { endEpochs } from '../session/session.ts';
-import { deleteLinks, type LinkRow, selectLinksOf } from './oidc-link.store.ts';
+import { deleteSessionsOf, endEpochs } from '../session/session.ts';
+import { deleteLinks, selectLinksOf } from './oidc-link.store.ts';
 
 /** The links of an account, with the issuer's name in the settings while it is configured. */
-export async function listLinks(
-  ctx: IdentityContext,
-  accountText: string,
-): Promise<Array<LinkRow & { readonly name: string | undefined }>> {
+export async function listLinks(ctx: IdentityContext, accountText: string) {
   const accountId = parseId(accountText);
   const rows = accountId ? await selectLinksOf(ctx.db, accountId) : [];
   return rows.map((row) => ({ ...row, name: nameOf(ctx, row.issuer) }));
@@ -46,12 +42,7 @@ export async function unlink(ctx: ActingContext, request: UnlinkOidcRequest): Pr
 }
 
 /** The links that a request names. An account without a password needs one. */
-async function selectRemovable(
-  ctx: IdentityContext,
-  db: Db,
-  accountId: string,
-  { issuer, subject }: UnlinkOidcRequest,
-): Promise<LinkRow[]> {
+async function selectRemovable(ctx: IdentityContext, db: Db, accountId: string, { issuer, subject }: UnlinkOidcRequest) {
   const all = await selectLinksOf(db, accountId);
   const removed = all.filter((link) => {
     const isOfIssuer = link.issuer === issuer || nameOf(ctx, link.issuer) === issuer;
@@ -64,7 +55,6 @@ async function selectRemovable(
 }
 
 function nameOf({ oidcIssuers }: IdentityContext, identifier: string): string | undefined {
-  if (!URL.canParse(identifier)) return undefined;
-  const { href } = new URL(identifier);
+  const href = URL.parse(identifier)?.href;
   return [...oidcIssuers].find(([, { url }]) => url.href === href)?.[0];
 }

@@ -26,7 +26,7 @@ export async function createLinkedAccount(
   if (ctx.signUp === 'closed') throw errors.sign_up_closed();
   if (email === undefined) throw errors.oidc_email_unverified();
   for (let tried = 0; tried < USERNAMES_TRIED_MAX; tried += 1) {
-    const username = tried === 0 ? person.username : withSuffix(person.username, ctx.random);
+    const username = tried === 0 ? person.username : withSuffix(person.username);
     const signedIn = await insert(ctx, { ...person, email, username });
     if (signedIn === 'username taken') continue;
     if (signedIn === 'linked') return undefined;
@@ -36,10 +36,7 @@ export async function createLinkedAccount(
   throw errors.account_exists();
 }
 
-async function insert(
-  ctx: ActingContext,
-  person: Person & { readonly email: string },
-): Promise<SignedIn | 'username taken' | 'linked'> {
+async function insert(ctx: ActingContext, person: Person & { readonly email: string }) {
   const { username, email, issuer, subject, pictureUrl: picture_url = null } = person;
   const [id, created_at] = [newId(), ctx.clock()];
   try {

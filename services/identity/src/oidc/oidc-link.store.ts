@@ -5,14 +5,10 @@ import type { Db, OidcLinkTable } from '../db/schema.ts';
 /** Primary key, which a second link of a subject violates. */
 export const SUBJECT_INDEX = 'oidc_link_subject';
 
-export type LinkRow = Selectable<OidcLinkTable>;
-type Subject = Pick<LinkRow, 'issuer' | 'subject'>;
+type Subject = Pick<Selectable<OidcLinkTable>, 'issuer' | 'subject'>;
 
 /** The account that a subject is linked to, and its current epoch of sign-ins. */
-export async function selectLinkedAccount(
-  db: Db,
-  { issuer, subject }: Subject,
-): Promise<{ accountId: string; generation: number } | undefined> {
+export async function selectLinkedAccount(db: Db, { issuer, subject }: Subject) {
   return db
     .selectFrom('oidc_link')
     .innerJoin('account', 'account.id', 'oidc_link.account_id')
@@ -34,7 +30,7 @@ export async function insertLinkOnce(tx: Db, row: Insertable<OidcLinkTable>): Pr
   return numInsertedOrUpdatedRows > 0n;
 }
 
-export async function selectLinksOf(db: Db, accountId: string): Promise<LinkRow[]> {
+export async function selectLinksOf(db: Db, accountId: string) {
   const links = db.selectFrom('oidc_link').selectAll().where('account_id', '=', accountId);
   return links.orderBy('created_at').orderBy('issuer').orderBy('subject').execute();
 }

@@ -8,11 +8,11 @@ import { getAccount, type SignedIn } from '../account/account.ts';
 import { openSessionFor, type VerifiedSignIn } from '../account/sign-in.ts';
 import { verifyOwner } from '../account/verify-owner.ts';
 import { asSession, recordAction } from '../audit/actions.ts';
-import { type Authenticated, authenticateSession } from '../authentication/authentication.ts';
+import { authenticateSession } from '../authentication/authentication.ts';
 import type { ActingContext, IdentityContext } from '../context.ts';
 import type { Db } from '../db/schema.ts';
 import { errors } from '../errors.ts';
-import { lockSession } from '../session/session.store.ts';
+import { lockSession } from '../session/session.ts';
 import { type Person, toPerson } from './claims.ts';
 import { createLinkedAccount } from './oidc-account.ts';
 import { deleteExpiredFlows, insertLinkOnce, insertUsedFlow, selectLinkedAccount, updatePictureUrl } from './oidc-link.store.ts';
@@ -20,39 +20,28 @@ import { type PendingSignIn, type Sealed, seal, sealedUntil, sealPending, unseal
 
 const SWEEP_BATCH = 100;
 
-type FirstFactor = Omit<PendingSignIn, 'id'>;
-
 export type FlowOutcome =
   | ({ readonly case: 'signedIn' } & SignedIn)
   | { readonly case: 'linked'; readonly account: Account; readonly csrfToken: string }
   | { readonly case: 'pending'; readonly pending: Sealed };
 
 /** Starts a sign-in at an issuer, or the linking of an account to the person there. */
-export async function startFlow(
-  ctx: ActingContext,
-  request: StartOidcRequest,
-): Promise<{ readonly authorizationUrl: string; readonly flow: Sealed }> {
+export async function startFlow(ctx: ActingContext, request: StartOidcRequest) {
   const { issuer: name, linkAccountId } = request;
   if (!URL.canParse(request.redirectUri)) throw errors.oidc_request_invalid();
   const issuer = ctx.oidcIssuers.get(name);
   if (!issuer) throw errors.oidc_issuer_not_found();
   if (linkAccountId !== undefined && !parseId(linkAccountId)) throw errors.account_not_found();
-  const redirectUri = redirectUriOf(ctx, name, request.redirectUri);
+  const { href } = new URL(request.redirectUri);
+  // Each of several issuers gets its own redirect URI, against mix-up (RFC 9700, 4.4.2.2): a
+  // response at an issuer's URI is that issuer's, also where it does not identify itself.
+  const redirectUri = ctx.oidcIssuers.size === 1 ? href : `${href}/${name}`;
   const secrets = { state: randomState(), nonce: randomNonce(), verifier: randomPKCECodeVerifier() };
   const flow = { issuer: name, redirectUri, ...secrets };
   const authorizationUrl = await issuer.authorizationUrl(flow);
   // After the issuer responded, so that no code is used up in vain.
   const link = linkAccountId && { accountId: linkAccountId, generation: await verifyOwner(ctx, linkAccountId, request) };
   return { authorizationUrl, flow: seal(ctx.oidcKey, 'flow', { ...flow, ...(link && { link }) }, ctx.clock()) };
-}
-
-/**
- * Each of several issuers gets its own redirect URI, against mix-up (RFC 9700, 4.4.2.2): a response
- * at an issuer's URI is that issuer's, also where it does not identify itself.
- */
-function redirectUriOf({ oidcIssuers }: IdentityContext, name: string, base: string): string {
-  const { href } = new URL(base);
-  return oidcIssuers.size === 1 ? href : `${href}/${name}`;
 }
 
 /**
@@ -76,11 +65,9 @@ export async function finishFlow(ctx: ActingContext, request: FinishOidcRequest)
 }
 
 /** Completes a sign-in with the second factor, once. */
-export async function completeSignIn(
-  ctx: ActingContext,
-  { pending: text, code, previousSessionToken }: CompleteOidcRequest,
-): Promise<SignedIn> {
-  const pending = unseal(ctx.oidcKey, 'pending', text, ctx.clock());
+export async function completeSignIn(ctx: ActingContext, request: CompleteOidcRequest): Promise<SignedIn> {
+  const { code, previousSessionToken } = request;
+  const pending = unseal(ctx.oidcKey, 'pending', request.pending, ctx.clock());
   if (!pending) throw errors.oidc_flow_invalid();
   return open(ctx, pending, { code, previousSessionToken, useUp: (tx) => useUp(ctx, tx, pending.id) });
 }
@@ -121,7 +108,7 @@ function undefinedFor(reason: string): (err: unknown) => undefined {
 /** Opens a session, and takes over the issuer's picture once the second factor was verified too. */
 async function open(
   ctx: ActingContext,
-  { accountId, generation, issuer, pictureUrl }: FirstFactor,
+  { accountId, generation, issuer, pictureUrl }: Omit<PendingSignIn, 'id'>,
   more: Pick<VerifiedSignIn, 'code' | 'previousSessionToken' | 'useUp'>,
 ): Promise<SignedIn> {
   const session = await openSessionFor(ctx, { accountId, generation, issuer, ...more });
@@ -133,7 +120,7 @@ async function open(
 async function link(
   ctx: ActingContext,
   { issuer, subject, pictureUrl }: Person,
-  { accountId, credentialId: sessionId }: Authenticated['principal'],
+  { accountId, credentialId: sessionId }: { readonly accountId: string; readonly credentialId: string },
   generation: number,
 ): Promise<void> {
   await ctx.db.transaction().execute(async (tx) => {

@@ -1,6 +1,6 @@
 import type { ParseArgsConfig } from 'node:util';
 import { parseId } from '@latchkey/kit/validation/id';
-import { customRandom } from 'nanoid';
+import { customAlphabet } from 'nanoid';
 import type { Account } from '../account/account.store.ts';
 import { createAccount, findAccount, listAccounts, resetPassword } from '../account/account.ts';
 import { isEmail, isPassword, isUsername } from '../account/account-rules.ts';
@@ -90,7 +90,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
     run: onAccount(async (account, call) => {
       const password = await chooseNewPassword(call);
       const keepLinks = call.values['keep-links'] === true;
-      const counts = await resetPassword(call.ctx, account.id, { password, keepLinks });
+      const counts = await resetPassword(call.ctx, account.id, password, keepLinks);
       const links = keepLinks ? 'kept its links' : `removed ${count(counts.removedLinks, 'link')}`;
       const ended = count(counts.endedSessions, 'session');
       const text = `Set another password for ${nameOf(account)}, ended ${ended} and ${links}.`;
@@ -146,11 +146,10 @@ function onAccount(run: (account: Account, call: CommandCall) => Promise<Command
 }
 
 /** Without letters and digits that resemble each other. */
-const PASSWORD_ALPHABET = '23456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz';
-const PASSWORD_LENGTH = 20;
+const generatePassword = customAlphabet('23456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz', 20);
 
-async function chooseNewPassword({ ctx, values, readPassword }: CommandCall): Promise<string> {
-  if (values.generate) return customRandom(PASSWORD_ALPHABET, PASSWORD_LENGTH, ctx.random)();
+async function chooseNewPassword({ values, readPassword }: CommandCall): Promise<string> {
+  if (values.generate) return generatePassword();
   const password = await readPassword();
   if (isPassword(password)) return password;
   throw new CommandError('password_invalid', 'The password must have 10 to 128 characters, and no NUL.');

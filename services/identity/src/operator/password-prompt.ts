@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { createInterface } from 'node:readline';
 import { Writable } from 'node:stream';
 import { CommandError } from './commands.ts';
@@ -47,15 +48,8 @@ async function readFirstLine(input: PasswordInput): Promise<string> {
     bytes = Buffer.concat([bytes, Buffer.from(chunk as Buffer)]);
     if (bytes.includes('\n') || bytes.length > LINE_BYTES_MAX) break;
   }
-  const [line = ''] = decode(bytes).split(/\r?\n/, 1);
+  // A password that was changed on its way would lock the owner out.
+  if (!isUtf8(bytes)) throw new CommandError('password_invalid', 'The password on standard input is not UTF-8.');
+  const [line = ''] = bytes.toString().split(/\r?\n/, 1);
   return line;
-}
-
-/** Strict: a password that was changed on its way would lock the owner out. */
-function decode(bytes: Buffer): string {
-  try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
-  } catch {
-    throw new CommandError('password_invalid', 'The password on standard input is not UTF-8.');
-  }
 }

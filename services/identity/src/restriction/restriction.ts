@@ -1,9 +1,10 @@
 import { SERVICE_ORIGIN } from '@latchkey/audit/actor';
 import { recordAudit } from '@latchkey/audit/record';
 import { type DeletedApplication, type FollowOptions, followDeletions } from '@latchkey/deletions/follow-deletions';
+import { sql } from 'kysely';
 import { actionOn } from '../audit/actions.ts';
 import type { IdentityContext } from '../context.ts';
-import { removeFromLists, selectListed } from './restriction.store.ts';
+import type { Db } from '../db/schema.ts';
 
 type RestrictionContext = Pick<IdentityContext, 'db' | 'clock' | 'logger'>;
 
@@ -23,6 +24,20 @@ export function createDeletionFollower(ctx: RestrictionContext, sources: Pick<Fo
   });
 }
 
+async function selectListed(db: Db, applications: readonly DeletedApplication[]): Promise<DeletedApplication[]> {
+  const applicationIds = applications.map(({ applicationId }) => applicationId);
+  const accountIds = applications.map(({ accountId }) => accountId);
+  // `offset 0` makes the planner search by application, which few keys list, and not by account.
+  const { rows } = await sql<DeletedApplication>`
+    select deleted.application_id as "applicationId", deleted.account_id as "accountId"
+    from unnest(${applicationIds}::uuid[], ${accountIds}::uuid[]) as deleted (application_id, account_id)
+    where exists (
+      select from (select account_id from api_key where application_ids @> array[deleted.application_id] offset 0) as naming
+      where naming.account_id = deleted.account_id
+    )`.execute(db);
+  return rows;
+}
+
 /**
  * Removes a deleted application from the restrictions of its account's keys, revoked ones too. A
  * key whose last application it was stays restricted, to nothing. It may be repeated and run
@@ -38,7 +53,7 @@ export async function removeFromRestrictions(
   let keyCount = 0;
   while (!signal?.aborted) {
     const changed = await ctx.db.transaction().execute(async (tx) => {
-      const keys = await removeFromLists(tx, application, BATCH_MAX, ctx.clock());
+      const keys = await removeFromLists(tx, application, ctx.clock());
       const entries = keys.map(({ id, name }) => ({
         ...actionOn({ accountId, apiKeyId: id }, 'api_key.application_removed', { applicationId, name }),
         applicationId,
@@ -51,4 +66,20 @@ export async function removeFromRestrictions(
     keyCount += changed;
   }
   if (keyCount > 0) ctx.logger.info({ applicationId, keyCount }, 'deleted application removed from restrictions of keys');
+}
+
+/**
+ * Keys are locked in one order, and their new list is made from the locked row, so that no
+ * concurrent change is lost. Clocks of processes differ, and the time of a change must not go back.
+ */
+async function removeFromLists(db: Db, { applicationId, accountId }: DeletedApplication, now: Date) {
+  const { rows } = await sql<{ id: string; name: string }>`update api_key
+    set application_ids = array_remove(application_ids, ${applicationId}::uuid),
+      updated_at = greatest(updated_at, ${now}::timestamptz)
+    where id in (
+      select id from api_key where account_id = ${accountId} and application_ids @> array[${applicationId}::uuid]
+      order by id limit ${BATCH_MAX} for update
+    )
+    returning id, name`.execute(db);
+  return rows;
 }

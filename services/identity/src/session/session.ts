@@ -1,11 +1,11 @@
-import { createHash, type KeyObject } from 'node:crypto';
+import { createHash, type KeyObject, randomBytes } from 'node:crypto';
 import { hmac } from '@latchkey/kit/crypto/secrets';
 import { newId, parseId } from '@latchkey/kit/validation/id';
+import type { Selectable } from 'kysely';
 import { asSession, recordAction } from '../audit/actions.ts';
 import type { ActingContext, IdentityContext } from '../context.ts';
-import type { Db } from '../db/schema.ts';
+import type { Db, SessionTable } from '../db/schema.ts';
 import { sessionEpoch } from '../epoch/epoch.ts';
-import { deleteIdleSessions, deleteSession, deleteSessionsOf, insertSession, type SessionRef } from './session.store.ts';
 
 const DAY_MS = 86_400_000;
 const IDLE_LIFETIME_MS = 7 * DAY_MS;
@@ -14,6 +14,10 @@ const SWEEP_BATCH = 100;
 /** 256 random bits. */
 const TOKEN_BYTES = 32;
 const TOKEN = /^[A-Za-z0-9_-]{43}$/;
+
+type SessionRow = Selectable<SessionTable>;
+/** Names a session by its id and its account, or by its token. */
+type SessionRef = Pick<SessionRow, 'id' | 'account_id'> | Pick<SessionRow, 'token_hash'>;
 
 export interface OpenedSession {
   readonly id: string;
@@ -25,20 +29,17 @@ export interface OpenedSession {
 export async function openSession(ctx: IdentityContext, db: Db, accountId: string): Promise<OpenedSession> {
   const id = newId();
   const now = ctx.clock();
-  const token = ctx.random(TOKEN_BYTES).toString('base64url');
+  const token = randomBytes(TOKEN_BYTES).toString('base64url');
   const expiresAt = new Date(now.getTime() + ABSOLUTE_LIFETIME_MS);
-  await insertSession(db, {
-    id,
-    account_id: accountId,
-    token_hash: sha256(token),
-    created_at: now,
-    last_seen_at: now,
-    expires_at: expiresAt,
-  });
+  const times = { created_at: now, last_seen_at: now, expires_at: expiresAt };
+  await db
+    .insertInto('session')
+    .values({ id, account_id: accountId, token_hash: sha256(token), ...times })
+    .execute();
   return { id, token, csrfToken: csrfTokenOf(ctx.csrfKey, id), expiresAt };
 }
 
-export function isSessionAlive(session: { readonly last_seen_at: Date; readonly expires_at: Date }, now: Date): boolean {
+export function isSessionAlive(session: Pick<SessionRow, 'last_seen_at' | 'expires_at'>, now: Date): boolean {
   return session.expires_at > now && session.last_seen_at > idleSince(now);
 }
 
@@ -56,7 +57,8 @@ export async function endPreviousSession(ctx: ActingContext, token: string): Pro
 
 async function end(ctx: ActingContext, session: SessionRef, changes?: { readonly because: 'signed_in' }): Promise<void> {
   const ended = await ctx.db.transaction().execute(async (tx) => {
-    const deleted = await deleteSession(tx, session);
+    const named = tx.deleteFrom('session').where(({ and }) => and(session));
+    const deleted = await named.returning(['id', 'account_id', 'token_hash']).executeTakeFirst();
     if (!deleted) return [];
     const actor = changes ? asSession(ctx, deleted.id) : ctx;
     await recordAction(actor, tx, { accountId: deleted.account_id }, 'account.signed_out', changes);
@@ -79,6 +81,24 @@ export async function endAllSessions(ctx: ActingContext, accountText: string): P
   return tokenHashes.length;
 }
 
+/** The session, locked against deletion. */
+export async function lockSession(tx: Db, session: SessionRef): Promise<SessionRow | undefined> {
+  const named = tx.selectFrom('session').where(({ and }) => and(session));
+  return named.selectAll().forShare().executeTakeFirst();
+}
+
+/**
+ * Deletes the sessions of an account, except one, and cancels its sign-ins under way.
+ * @returns the hashes of the sessions' tokens
+ */
+export async function deleteSessionsOf(tx: Db, accountId: string, keptId?: string): Promise<Buffer[]> {
+  const account = tx.updateTable('account').where('id', '=', accountId);
+  await account.set((row) => ({ sign_in_generation: row('sign_in_generation', '+', 1) })).execute();
+  const all = tx.deleteFrom('session').where('account_id', '=', accountId).returning('token_hash');
+  const rows = await (keptId === undefined ? all : all.where('id', '<>', keptId)).execute();
+  return rows.map((row) => row.token_hash);
+}
+
 /** Makes every gateway forget deleted sessions. Must follow the commit. */
 export async function endEpochs(ctx: IdentityContext, tokenHashes: readonly Buffer[]): Promise<void> {
   if (tokenHashes.length > 0) await ctx.epochs.end(...tokenHashes.map(sessionEpoch));
@@ -87,7 +107,12 @@ export async function endEpochs(ctx: IdentityContext, tokenHashes: readonly Buff
 /** Deletes idle sessions; expired ones become idle too. */
 export async function sweepSessions({ db, clock }: IdentityContext, signal: AbortSignal): Promise<void> {
   let deleted = SWEEP_BATCH;
-  while (deleted === SWEEP_BATCH && !signal.aborted) deleted = await deleteIdleSessions(db, idleSince(clock()), SWEEP_BATCH);
+  while (deleted === SWEEP_BATCH && !signal.aborted) {
+    const idle = db.selectFrom('session').select('id').where('last_seen_at', '<=', idleSince(clock())).orderBy('last_seen_at');
+    const locked = idle.limit(SWEEP_BATCH).forUpdate().skipLocked();
+    const { numDeletedRows } = await db.deleteFrom('session').where('id', 'in', locked).executeTakeFirst();
+    deleted = Number(numDeletedRows);
+  }
 }
 
 function idleSince(now: Date): Date {

@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import { type Client, createClient, createRouterTransport } from '@connectrpc/connect';
 import { createLogger } from '@latchkey/kit/log/logger';
 import { createFailFastRedis, type Redis } from '@latchkey/kit/redis/redis';
@@ -78,7 +78,7 @@ export async function openTestIdentity(ownEnv: Readonly<Record<string, string>> 
   const services: IdentityService[] = [];
   await redis.connect();
   const shared = { clock: clock.now, passwords: createTestPasswords() };
-  const epochs = createEpochs(redis, randomBytes, silent);
+  const epochs = createEpochs(redis, silent);
   const connect = ({ env: more, ...deps }: InstanceOptions = {}) => {
     const own = { ...shared, ...(more?.REDIS_URL === undefined && { epochs }), ...deps };
     const instance = createInstance({ ...env, ...more }, apps, own);

@@ -31,8 +31,8 @@ export function parseCode(given: string): Code | undefined {
 }
 
 /** Ten new recovery codes, in the form `abcd-efgh-ijkl-mnop`. */
-export function createRecoveryCodes(random: (bytes: number) => Buffer): string[] {
-  const create = () => randomBase32(random, RECOVERY_CODE_BYTES).toLowerCase().replace(GROUP, '$&-');
+export function createRecoveryCodes(): string[] {
+  const create = () => new Secret({ size: RECOVERY_CODE_BYTES }).base32.toLowerCase().replace(GROUP, '$&-');
   return Array.from({ length: RECOVERY_CODE_COUNT }, create);
 }
 
@@ -41,8 +41,8 @@ export function hashRecoveryCode(key: KeyObject, accountId: string, text: string
   return hmac(key, `${accountId} ${parseCode(text)?.text}`);
 }
 
-export function createTotpSecret(random: (bytes: number) => Buffer): string {
-  return randomBase32(random, SECRET_BYTES);
+export function createTotpSecret(): string {
+  return new Secret({ size: SECRET_BYTES }).base32;
 }
 
 /** The secret as authenticator apps read it from a QR code. */
@@ -62,8 +62,4 @@ export function verifyTotp(secret: string, token: string, now: Date, lastStep: n
   const step = TOTP.counter({ period: PARAMETERS.period, timestamp }) + delta;
   if (lastStep === null || step > lastStep) return step;
   return step === lastStep ? 'used' : 'wrong';
-}
-
-function randomBase32(random: (bytes: number) => Buffer, bytes: number): string {
-  return new Secret({ buffer: Uint8Array.from(random(bytes)).buffer }).base32;
 }

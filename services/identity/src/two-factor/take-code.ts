@@ -56,14 +56,8 @@ async function takeRecoveryCode(ctx: ActingContext, tx: Db, { account_id: accoun
  * The rate-limit error of further codes, and of passwords that come with them. An unused recovery
  * code of the account as `text` passes, as in {@link takeCode}.
  */
-export async function codeLimitReached(
-  ctx: IdentityContext,
-  db: Db,
-  row: TwoFactorRow,
-  text = '',
-): Promise<DomainError | undefined> {
-  const limit = { policy: 'two-factor-failures', max: ctx.twoFactorFailuresMax };
-  const reached = failureLimitReached(row.recent_failures, limit, ctx.clock());
+export async function codeLimitReached(ctx: IdentityContext, db: Db, row: TwoFactorRow, text = '') {
+  const reached = failureLimitReached(row.recent_failures, 'two-factor-failures', ctx.twoFactorFailuresMax, ctx.clock());
   if (!reached) return undefined;
   if (parseCode(text)?.kind === 'recovery') {
     const hash = hashRecoveryCode(ctx.recoveryCodeKey, row.account_id, text);

@@ -9,8 +9,7 @@ import { recordFailures } from '../audit/credential-failures.ts';
 import type { ActingContext, IdentityContext } from '../context.ts';
 import type { Db } from '../db/schema.ts';
 import { errors } from '../errors.ts';
-import { deleteSessionsOf, lockSession } from '../session/session.store.ts';
-import { endEpochs } from '../session/session.ts';
+import { deleteSessionsOf, endEpochs, lockSession } from '../session/session.ts';
 import { createRecoveryCodes, createTotpSecret, hashRecoveryCode, otpauthUrl } from './code.ts';
 import { attempt, takeCode } from './take-code.ts';
 import {
@@ -25,9 +24,9 @@ import {
  * Creates a secret, which has no effect until it is enabled, and forgets an earlier pending one.
  * @returns the secret in base32, and as a URL for authenticator apps
  */
-export async function setUpTwoFactor(ctx: IdentityContext, accountText: string): Promise<{ secret: string; otpauthUrl: string }> {
+export async function setUpTwoFactor(ctx: IdentityContext, accountText: string) {
   const { id: account_id, email } = await getAccount(ctx, accountText);
-  const secret = createTotpSecret(ctx.random);
+  const secret = createTotpSecret();
   // Bound to the account, so that rows cannot be swapped.
   const secret_sealed = encrypt(ctx.twoFactorKey, secret, account_id);
   const isStored = await replacePendingSecret(ctx.db, { account_id, secret_sealed, created_at: ctx.clock() });
@@ -43,7 +42,7 @@ export async function setUpTwoFactor(ctx: IdentityContext, accountText: string):
 export async function enableTwoFactor(ctx: ActingContext, request: EnableTwoFactorRequest): Promise<string[]> {
   const [accountId, sessionId] = [parseId(request.accountId), parseId(request.sessionId)];
   if (!accountId) throw errors.two_factor_not_set_up();
-  const recoveryCodes = createRecoveryCodes(ctx.random);
+  const recoveryCodes = createRecoveryCodes();
   const ended = await attempt(ctx, async (tx) => {
     // Locks out sign-ins, which else could open a session without the second factor.
     const row = (await lockAccount(tx, accountId)) && (await lockTwoFactor(tx, accountId));
