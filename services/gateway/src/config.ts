@@ -50,9 +50,6 @@ const processSettings = serviceSettings.extend({
 export type GatewayConfig = z.output<typeof serviceSettings>;
 export type GatewayProcessConfig = z.output<typeof processSettings>;
 
-/** Largest avatar that the files service accepts, in bytes. */
-export const AVATAR_BYTES_MAX = 3 * 1024 * 1024;
-
 /** Time for the checks, the commit and the response of an upload, in milliseconds. */
 const UPLOAD_SLACK_MS = 15_000;
 

@@ -1,12 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-
-/** A file in the store. */
-export interface StoredFile {
-  readonly id: string;
-  readonly byteSize: bigint;
-  /** SHA-256 of the bytes. */
-  readonly checksum: Uint8Array;
-}
+import type { UploadFileResponse } from '@latchkey/proto/latchkey/files/v1/file_pb';
 
 /** An image that a client uploads as an avatar. */
 export interface AvatarUpload {
@@ -24,7 +17,11 @@ export interface AvatarUpload {
 /** Transfers the bytes of files. Errors are DomainError or ConnectError. */
 export interface FilesDataPath {
   /** Stores the body of a request if it ends `complete`. May not read it to its end. */
-  upload(ticket: string, body: IncomingMessage, requestId: string): Promise<StoredFile>;
+  upload(
+    ticket: string,
+    body: IncomingMessage,
+    requestId: string,
+  ): Promise<Pick<UploadFileResponse, 'id' | 'byteSize' | 'checksum'>>;
   /** Stores an image as an account's avatar, likewise. */
   uploadAvatar(avatar: AvatarUpload): Promise<{ readonly avatarId: string }>;
   /** Responds to a request for `/downloads/<token>`. Throws only before the response begins. */

@@ -9,6 +9,22 @@ export type Credential =
   | { readonly kind: 'malformed_key' }
   | { readonly kind: 'key' | 'session'; readonly text: string };
 
+/** An authenticated caller and what it may do. */
+export interface Principal {
+  readonly kind: 'key' | 'session';
+  readonly accountId: string;
+  readonly username: string;
+  /** Id of the key's or the session's record. */
+  readonly credentialId: string;
+  readonly scopes: ReadonlySet<string>;
+  readonly allApplications: boolean;
+  readonly applicationIds: ReadonlySet<string>;
+  /** When the credential ends, in milliseconds of Unix time; Infinity for never. */
+  readonly expiresAtMs: number;
+  /** Required in state-changing requests of a session; empty for a key. */
+  readonly csrfToken: string;
+}
+
 const NONE: Credential = { kind: 'none' };
 const MALFORMED: Credential = { kind: 'malformed_key' };
 const BEARER = /^Bearer +([\x21-\x7e]{1,256})$/i;

@@ -10,14 +10,6 @@ export interface Count {
   readonly subject: string;
 }
 
-/** A cached principal to confirm and count in one round trip. */
-interface Recall {
-  readonly epochKey: string;
-  readonly epoch: string;
-  /** Counted only if Redis still has this epoch. */
-  readonly count: Count;
-}
-
 /** Pause after an error of Redis, in milliseconds: a hanging Redis must not slow every request. */
 const PAUSE_MS = 1_000;
 
@@ -104,7 +96,7 @@ export class RateLimiter {
    *
    * @returns the second state is undefined if the principal must be authenticated again
    */
-  async admit(first: Count, { epochKey, epoch, count: principal }: Recall): Promise<readonly [LimitState, LimitState?]> {
+  async admit(first: Count, epochKey: string, epoch: string, principal: Count): Promise<readonly [LimitState, LimitState?]> {
     const batch = this.#openBatch();
     batch.keys.push(keyOf(first), epochKey, keyOf(principal));
     batch.args.push(first.limit.windowMs, first.limit.max, epoch, principal.limit.windowMs);

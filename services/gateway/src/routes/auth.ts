@@ -11,8 +11,7 @@ import type { OidcSignedIn } from '@latchkey/proto/latchkey/identity/v1/oidc_pb'
 import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
 import { readSessionToken } from '../authentication/credential.ts';
-import type { RouteContext } from '../routing/context.ts';
-import { defineRoute } from '../routing/route.ts';
+import { defineRoute, type RouteContext } from '../routing/route.ts';
 import { idOf, nonEmptyText, timestamp, toIso, twoFactorCode } from '../routing/schemas.ts';
 import { avatarUrlOf } from './avatar.ts';
 

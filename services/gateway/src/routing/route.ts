@@ -3,11 +3,30 @@ import type { DescMessage, DescMethod } from '@bufbuild/protobuf';
 import type { Scope } from '@latchkey/kit/validation/scopes';
 import type { FastifyReply } from 'fastify';
 import type { z } from 'zod';
-import type { Principal } from '../authentication/principal.ts';
+import type { Cookies } from '../authentication/cookies.ts';
+import type { Principal } from '../authentication/credential.ts';
+import type { SignInFailures } from '../authentication/sign-in-failures.ts';
+import type { Clients } from '../clients.ts';
+import type { CursorSigner } from '../cursor/cursor-signer.ts';
 import type { errors } from '../errors.ts';
-import type { Limit, LimitState } from '../rate-limit/rate-limits.ts';
+import type { FilesDataPath } from '../files-data-path.ts';
+import type { Limit, LimitState, RateLimits } from '../rate-limit/rate-limits.ts';
 import type { ApplicationRef } from './application.ts';
 import { applicationQuery } from './schemas.ts';
+
+/** Dependencies of the handlers of routes. */
+export interface RouteContext {
+  readonly clients: Clients;
+  readonly filesData: FilesDataPath;
+  readonly limits: RateLimits;
+  readonly signInFailures: SignInFailures;
+  readonly cookies: Cookies;
+  /** Base URL of the service for clients. */
+  readonly publicUrl: string;
+  /** Where browsers end up after OpenID Connect; undefined means that they get the envelope. */
+  readonly oidcReturnUrl: string | undefined;
+  readonly cursors: CursorSigner;
+}
 
 /** Groups of routes in the OpenAPI document. */
 export const TAGS = {
