@@ -4,10 +4,8 @@ import type pg from 'pg';
 import type { AppsDatabase } from './db/schema.ts';
 import type { Vault } from './runtime-key/vault.ts';
 
-/** Dependencies of the use cases. */
 export interface AppsContext {
   readonly db: Kysely<AppsDatabase>;
-  /** For named statements. */
   readonly pool: pg.Pool;
   readonly vault: Vault;
   readonly clock: () => Date;
@@ -17,6 +15,5 @@ export interface AppsContext {
   readonly rotationsPerHour: number;
   /** Creations, one at a time per account: waiting for its lock, they would use up the pool. */
   readonly creations: CallQueue;
-  /** Applications allowed per account. */
   readonly applicationsMax: number;
 }

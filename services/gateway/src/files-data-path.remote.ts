@@ -26,20 +26,15 @@ const DOWNLOAD_TARGET = /^\/downloads\/([\w-]{1,200})(?:\?|$)/;
 /** Limits of downloads that wait for their head: a burst of one network delays no other. */
 const STARTS = { underWay: 32, underWayOfKey: 2, size: 2_000, sizeOfKey: 500, waitMs: 5_000 };
 
-/** Longest wait for the head of a response, in milliseconds. */
 const HEAD_TIMEOUT_MS = 4_500;
 
-interface RemoteFilesOptions {
-  /** Origin of the HTTP/1.1 port of the files service. */
+/** The data path over HTTP to a separate files service. */
+export function createRemoteFilesDataPath(options: {
   readonly baseUrl: string;
   readonly credential: string;
   readonly tls?: ServiceTls | undefined;
-  /** Longest time of an upload, in milliseconds. */
   readonly uploadTimeoutMs: number;
-}
-
-/** The data path over HTTP to a separate files service. */
-export function createRemoteFilesDataPath(options: RemoteFilesOptions): FilesDataPath {
+}): FilesDataPath {
   const { baseUrl, credential, tls, uploadTimeoutMs: timeoutMs } = options;
   const bodies = createBodyClient(baseUrl, credential, tls);
   const { origin } = new URL(baseUrl);

@@ -5,7 +5,6 @@ import { onBehalfOf } from '@latchkey/kit/log/request-context';
 import type { FastifyInstance } from 'fastify';
 import type { Principal } from './authentication/credential.ts';
 
-/** Facts about a request for the calls to services. */
 export interface RequestContext {
   readonly requestId: string;
   readonly clientIp: string;

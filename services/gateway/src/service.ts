@@ -17,7 +17,6 @@ import { createRoutes } from './routes/routes.ts';
 import { Gate } from './routing/gate.ts';
 import { createServer, type GatewayServer, type ServerOptions, stopMsMax } from './server.ts';
 
-/** The services behind the gateway, and what callers may replace. */
 export interface GatewayDependencies {
   readonly identity: Transport;
   readonly apps: Transport;
@@ -26,7 +25,6 @@ export interface GatewayDependencies {
   /** Sign cursors, the same at all gateways: the first signs, any verifies. */
   readonly cursorSecrets: readonly [string, ...string[]];
   readonly logger?: Logger;
-  /** Open connections at most. */
   readonly connectionsMax?: number | undefined;
   /** Rejects while a service is not ready; calls their health services unless given. */
   readonly checkReady?: () => Promise<void>;
@@ -34,7 +32,6 @@ export interface GatewayDependencies {
 
 export type GatewayService = ReturnType<typeof createGatewayService>;
 
-/** Composes the gateway. */
 export function createGatewayService(config: GatewayConfig, deps: GatewayDependencies) {
   const logger = deps.logger ?? createLogger('gateway', config.LOG_LEVEL);
   const redis = createFailFastRedis(config.REDIS_URL, logger, { name: 'latchkey-gateway' });

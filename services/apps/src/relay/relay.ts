@@ -2,7 +2,7 @@ import type { Logger } from '@latchkey/kit/log/logger';
 import { createSweeper, type Sweeper } from '@latchkey/kit/process/sweeper';
 import type { QueueJob } from '@latchkey/kit/queue/job';
 import type { QueueProducer } from '@latchkey/kit/queue/producer';
-import { Gauge, isMeasuring, Probe } from '@latchkey/kit/telemetry/metrics';
+import { Gauge, Probe } from '@latchkey/kit/telemetry/metrics';
 import type { Kysely } from 'kysely';
 import type { AppsDatabase } from '../db/schema.ts';
 import { type EventRow, lockUndelivered, markDelivered, selectBacklog } from './relay.store.ts';
@@ -13,7 +13,6 @@ export const QUEUES = ['realtime', 'files', 'identity'];
 /** The event that every queue gets, since files and identity clean up after it. */
 const CLEAN_UP_TYPE = 'deleted';
 
-/** Most events of one transaction. */
 const BATCH_MAX = 100;
 
 /** How often the log is polled for events of processes that have died, in milliseconds. */
@@ -105,7 +104,6 @@ const oldestEvent = new Gauge({
 
 /** Reports the undelivered events to scrapes. Returns a function that ends it. */
 function watchOutbox(db: Kysely<AppsDatabase>): () => void {
-  if (!isMeasuring()) return () => undefined;
   const probe = new Probe({ name: 'outbox', read: () => selectBacklog(db) });
   const unwatch = [
     probe.watch(),

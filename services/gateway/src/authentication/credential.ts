@@ -3,13 +3,14 @@ import type { IncomingMessage } from 'node:http';
 import { countHeader } from '@latchkey/kit/http/request';
 import { readCookie } from './cookies.ts';
 
-/** What a request presents. With an `Authorization` header it is a key, and cookies are ignored. */
-export type Credential =
-  | { readonly kind: 'none' }
-  | { readonly kind: 'malformed_key' }
-  | { readonly kind: 'key' | 'session'; readonly text: string };
+export interface GivenCredential {
+  readonly kind: 'key' | 'session';
+  readonly text: string;
+}
 
-/** An authenticated caller and what it may do. */
+/** What a request presents. With an `Authorization` header it is a key, and cookies are ignored. */
+export type Credential = { readonly kind: 'none' | 'malformed_key' } | GivenCredential;
+
 export interface Principal {
   readonly kind: 'key' | 'session';
   readonly accountId: string;
@@ -25,8 +26,6 @@ export interface Principal {
   readonly csrfToken: string;
 }
 
-const NONE: Credential = { kind: 'none' };
-const MALFORMED: Credential = { kind: 'malformed_key' };
 const BEARER = /^Bearer +([\x21-\x7e]{1,256})$/i;
 const SESSION_TOKEN = /^[A-Za-z0-9_-]{1,128}$/;
 
@@ -35,10 +34,10 @@ export function readCredential(req: IncomingMessage): Credential {
   const { authorization } = req.headers;
   if (authorization !== undefined) {
     const text = countHeader(req, 'authorization') === 1 ? BEARER.exec(authorization)?.[1] : undefined;
-    return text === undefined ? MALFORMED : { kind: 'key', text };
+    return text === undefined ? { kind: 'malformed_key' } : { kind: 'key', text };
   }
   const token = readCookie(req, 'session');
-  if (token === undefined) return NONE;
+  if (token === undefined) return { kind: 'none' };
   return { kind: 'session', text: SESSION_TOKEN.test(token) ? token : '' };
 }
 
@@ -49,6 +48,6 @@ export function readSessionToken(req: IncomingMessage): string {
 }
 
 /** Cache key of a credential: a hash, so that the heap holds no list of secrets. */
-export function credentialDigest({ kind, text }: { readonly kind: 'key' | 'session'; readonly text: string }): string {
+export function credentialDigest({ kind, text }: GivenCredential): string {
   return hash('sha256', `${kind} ${text}`, 'base64');
 }

@@ -10,7 +10,6 @@ import { locateDetail } from './error-details.ts';
 
 const { internal_error } = defineErrors({ internal_error: { kind: 'internal', message: 'Internal server error' } });
 
-/** `Retry-After` while a dependency is down, in seconds. */
 const RETRY_AFTER_UNAVAILABLE_S = '2';
 
 /** Sends the envelope of any error. Unexpected errors are logged and masked. */
@@ -42,7 +41,6 @@ function toDomainError(err: unknown, request: FastifyRequest): DomainError | und
 
 const WRONG_LENGTH = { path: 'header.content-length', message: 'must be the length of the body' };
 
-/** Errors of Fastify and its plugins. */
 function fromFastifyError(err: FastifyError, { routeOptions }: FastifyRequest): DomainError | undefined {
   if (err.code === 'FST_ERR_CTP_BODY_TOO_LARGE') return errors.body_too_large();
   if (err.code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE')

@@ -5,7 +5,6 @@ import type { ErrorResponses } from './error-responses.ts';
 
 const BYTES = { type: 'string', format: 'binary', description: 'The bytes, as they are.' };
 
-/** Describes a route. */
 export function toOperation(route: Route, schemas: SchemaCollection, errors: ErrorResponses): object {
   const { access, method, operationId, tag, summary, description } = route;
   const isPublic = access === 'public';

@@ -110,7 +110,6 @@ export class RateLimiter {
     return recalled < 0 ? [state] : [state, toLimitState(principal.limit, recalled, recalledResetMs)];
   }
 
-  /** Counts one event. */
   async hit(count: Count): Promise<LimitState> {
     const counted = await this.#ask((redis) => redis.latchkeyHit(keyOf(count), count.limit.windowMs));
     return counted ? toLimitState(count.limit, counted[0], counted[1]) : this.#local.hit(count);
@@ -158,7 +157,6 @@ function keyOf({ limit, subject }: Count): string {
 /** Counters in memory. Beyond the limit, the least recently used are dropped. */
 const LOCAL_COUNTERS_MAX = 100_000;
 
-/** Counters of this process, while Redis is away. */
 class LocalCounters {
   readonly #counters = new LRUCache<string, { count: number; readonly endsAt: number }>({ max: LOCAL_COUNTERS_MAX });
 

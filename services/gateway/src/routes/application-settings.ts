@@ -12,7 +12,6 @@ import { trimmedText } from '../routing/schemas.ts';
 
 const HOUR_MS = 3_600_000;
 
-/** Path of the settings of an application. */
 export const SETTINGS_URL = '/api/v1/panel/get-application-settings';
 
 /** Each setting by its name in this interface: its field of the protocol, and its schema. */
@@ -30,7 +29,6 @@ const settings = z
   .object(Object.fromEntries(Object.entries(SETTINGS).map(([name, { schema }]) => [name, schema])))
   .meta({ id: 'ApplicationSettings' });
 
-/** Name of a setting in the protocol. */
 const fieldNameOf = (name: keyof typeof SETTINGS) => ApplicationSettingsSchema.field[SETTINGS[name].field].name;
 
 /** The name in this interface of a setting of the protocol. Other names are returned unchanged. */

@@ -27,7 +27,6 @@ const IMAGE_HEADERS = {
   'cross-origin-resource-policy': 'same-origin',
 };
 
-/** A PNG image of one pixel. */
 const EXAMPLE_PNG =
   'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==';
 

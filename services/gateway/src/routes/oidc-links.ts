@@ -37,7 +37,6 @@ const links = z.array(
     .meta({ id: 'OidcLink' }),
 );
 
-/** Links of an account to issuers. */
 export function oidcLinkRoutes(context: RouteContext) {
   const { clients, limits } = context;
   return [

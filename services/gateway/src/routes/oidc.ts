@@ -36,7 +36,6 @@ export const issuerName = anyText
   .max(64)
   .meta({ description: 'Name of the issuer in the settings of the service (`OIDC_ISSUERS`).', examples: ['acme'] });
 
-/** Sign-in by OpenID Connect. */
 export function oidcRoutes(context: RouteContext) {
   const { limits, publicUrl, oidcReturnUrl = publicUrl } = context;
   const ownOrigins = new Set([publicUrl, oidcReturnUrl].map((url) => new URL(url).origin));

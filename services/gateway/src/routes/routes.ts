@@ -28,7 +28,6 @@ const ROUTES: ReadonlyArray<readonly [Tag, (context: RouteContext) => Array<Omit
   ['Accounts', avatarRoutes],
 ];
 
-/** All routes of the REST interface. */
 export function createRoutes(context: RouteContext): Route[] {
   return ROUTES.flatMap(([tag, create]) => create(context).map((route) => ({ ...route, tag })));
 }

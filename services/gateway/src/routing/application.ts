@@ -3,7 +3,6 @@ import type { Principal } from '../authentication/credential.ts';
 import type { Clients } from '../clients.ts';
 import { errors } from '../errors.ts';
 
-/** An application in a call to a service. */
 export interface ApplicationRef {
   readonly accountId: string;
   readonly applicationId: string;

@@ -1,7 +1,7 @@
 import { networkOf } from '@latchkey/kit/http/client-ip';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { Authenticator, GivenCredential } from '../authentication/authenticator.ts';
-import { type Principal, readCredential } from '../authentication/credential.ts';
+import type { Authenticator } from '../authentication/authenticator.ts';
+import { type GivenCredential, type Principal, readCredential } from '../authentication/credential.ts';
 import { checkCsrfToken, checkOrigin, isStateChanging } from '../authentication/csrf.ts';
 import { errors } from '../errors.ts';
 import type { Count, RateLimiter } from '../rate-limit/rate-limiter.ts';
@@ -13,7 +13,6 @@ import type { Route, RouteLimit } from './route.ts';
 export interface AdmittedRequest {
   readonly principal: Principal | undefined;
   readonly clientIp: string;
-  /** The tightest limit. */
   readonly limitState: LimitState;
 }
 
@@ -43,7 +42,6 @@ export class Gate {
     if (!state.allowed) throw limitReached(state);
   }
 
-  /** Throws the error of the first check that fails. */
   async admit(request: FastifyRequest, reply: FastifyReply, route: Route): Promise<AdmittedRequest> {
     const context = currentRequest() as RequestContext;
     const { clientIp } = context;
@@ -70,7 +68,7 @@ export class Gate {
   async #identify(request: FastifyRequest, route: Route, clientIp: string): Promise<Omit<AdmittedRequest, 'clientIp'>> {
     const { limiter, limits, authenticator } = this.#options;
     const credential = route.access === 'public' ? undefined : readCredential(request.raw);
-    const given = credential?.kind === 'key' || credential?.kind === 'session' ? credential : undefined;
+    const given = credential && 'text' in credential ? credential : undefined;
     const recalled = given && authenticator.recall(given, clientIp);
     if (recalled) {
       const { epochKey, epoch, principal } = recalled;

@@ -14,14 +14,12 @@ import type { Limit, LimitState, RateLimits } from '../rate-limit/rate-limits.ts
 import type { ApplicationRef } from './application.ts';
 import { applicationQuery } from './schemas.ts';
 
-/** Dependencies of the handlers of routes. */
 export interface RouteContext {
   readonly clients: Clients;
   readonly filesData: FilesDataPath;
   readonly limits: RateLimits;
   readonly signInFailures: SignInFailures;
   readonly cookies: Cookies;
-  /** Base URL of the service for clients. */
   readonly publicUrl: string;
   /** Where browsers end up after OpenID Connect; undefined means that they get the envelope. */
   readonly oidcReturnUrl: string | undefined;
@@ -68,7 +66,6 @@ export class AlternativeSuccess {
   }
 }
 
-/** The argument of a handler. */
 export interface RouteRequest<A extends Access, In, Body, Query, Params, Headers = unknown> {
   readonly principal: A extends 'public' ? undefined : Principal;
   /** The application of the route. Services check that the account owns it. */
@@ -80,7 +77,6 @@ export interface RouteRequest<A extends Access, In, Body, Query, Params, Headers
   /** The request itself; its body is unread where the route takes bytes. */
   readonly raw: IncomingMessage;
   readonly clientIp: string;
-  /** The tightest limit so far. */
   readonly limitState: LimitState;
   readonly reply: FastifyReply;
 }
@@ -137,7 +133,6 @@ export interface Route extends RouteDefinition<Access, ApplicationIn | undefined
   readonly method: Method;
   readonly url: string;
   readonly access: Access;
-  /** The group of the route in the document. */
   readonly tag: Tag;
 }
 
