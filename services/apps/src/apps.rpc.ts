@@ -9,15 +9,15 @@ import * as event from './event/event.ts';
 import * as runtimeKey from './runtime-key/runtime-key.ts';
 import * as setting from './setting/setting.ts';
 
-/** The methods of ApplicationService over the use cases. */
 export function appsRpc(ctx: AppsContext): ServiceImpl<typeof ApplicationService> {
   return {
     async createApplication({ accountId, name }, call) {
       return { applicationId: await application.createApplication(actingFor(ctx, call), accountId, name) };
     },
-    async listApplications({ accountId, filter, pageSize, pageToken }) {
-      const request = { accountId, applicationIds: filter?.applicationIds, pageSize, pageToken };
-      const { applications, nextPageToken } = await application.listApplications(ctx, request);
+    async listApplications(request) {
+      const { accountId, filter } = request;
+      const page = await application.listApplications(ctx, accountId, filter?.applicationIds, request);
+      const { applications, nextPageToken } = page;
       const messages = applications.map(({ id, name, socketKey, httpKey, keysUpdatedAt }) => ({
         id,
         name,

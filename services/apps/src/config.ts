@@ -11,25 +11,19 @@ const serviceSettings = z.object({
   SECRET_KEY: secretSetting,
   // Bounded, since the application's row has the times of all of them.
   RUNTIME_KEY_ROTATIONS_PER_HOUR: integerSetting(0, 10_000).default(2),
-  /** Applications of an account. */
   APPLICATIONS_LIMIT: integerSetting(0, 1_000_000).default(200),
   AUDIT_RETENTION_DAYS: auditRetentionSetting,
   LOG_LEVEL: logLevelSetting.default('info'),
 });
 
-/** Further settings of a separate process. */
-const processConfig = serviceSettings.extend({
-  ...processSettings({ port: 8082, grpcPort: 9082 }),
-});
+const processConfig = serviceSettings.extend(processSettings({ port: 8082, grpcPort: 9082 }));
 
 export type AppsConfig = z.output<typeof serviceSettings>;
 
-/** Reads the service's settings. Throws ConfigError. */
 export function readAppsConfig(env: NodeJS.ProcessEnv): AppsConfig {
   return readConfig(serviceSettings, env);
 }
 
-/** Reads the settings of the service as a process. Throws ConfigError. */
 export function readAppsProcessConfig(env: NodeJS.ProcessEnv): z.output<typeof processConfig> {
   return readProcessConfig(processConfig, env);
 }

@@ -4,10 +4,8 @@ import type pg from 'pg';
 import type { AppsDatabase } from './db/schema.ts';
 import type { Vault } from './runtime-key/vault.ts';
 
-/** Dependencies of the use cases. */
 export interface AppsContext {
   readonly db: Kysely<AppsDatabase>;
-  /** For named statements. */
   readonly pool: pg.Pool;
   readonly vault: Vault;
   readonly clock: () => Date;
@@ -20,6 +18,5 @@ export interface AppsContext {
    * the database, they would use up the pool.
    */
   readonly writes: CallQueue;
-  /** Applications allowed per account. */
   readonly applicationsMax: number;
 }

@@ -1,6 +1,6 @@
 import { auditRoute } from '@latchkey/audit/audit.rpc';
 import { createAuditSweeper } from '@latchkey/audit/sweeper';
-import { createDataService, type DataService } from '@latchkey/kit/database/data-service';
+import { createDataService } from '@latchkey/kit/database/data-service';
 import { createDatabase } from '@latchkey/kit/database/database';
 import { createLogger, type Logger } from '@latchkey/kit/log/logger';
 import { CallQueue } from '@latchkey/kit/process/call-queue';
@@ -20,15 +20,8 @@ import { createRetentionSweep, RETENTION_INTERVAL_MS } from './retention/retenti
 import { createSecretKeyCheck } from './runtime-key/runtime-key.ts';
 import { Vault } from './runtime-key/vault.ts';
 
-/**
- * The apps service. Its start rejects, and it is not ready, unless SECRET_KEY is the one that the
- * stored keys were sealed with. Redis may be down.
- */
-export interface AppsService extends DataService {
-  readonly name: 'apps';
-}
+export type AppsService = ReturnType<typeof createAppsService>;
 
-/** What callers may replace. */
 export interface AppsOverrides {
   readonly logger?: Logger;
   readonly clock?: () => Date;
@@ -36,8 +29,8 @@ export interface AppsOverrides {
 
 export const SCHEMA = 'apps';
 
-/** Composes the apps service. Nothing is connected before the first call. */
-export function createAppsService(config: AppsConfig, overrides: AppsOverrides = {}): AppsService {
+/** Start rejects unless SECRET_KEY is the one that the stored keys were sealed with. */
+export function createAppsService(config: AppsConfig, overrides: AppsOverrides = {}) {
   const { logger = createLogger('apps', config.LOG_LEVEL), clock = () => new Date() } = overrides;
   const { DATABASE_URL: databaseUrl, DATABASE_POOL_MAX: poolMax, REDIS_URL: redisUrl } = config;
   const database = createDatabase<AppsDatabase>({ url: databaseUrl, schema: SCHEMA, poolMax, logger });
@@ -80,5 +73,5 @@ export function createAppsService(config: AppsConfig, overrides: AppsOverrides =
         () => database.close(),
       ),
   });
-  return { name: 'apps', ...service };
+  return { name: 'apps' as const, ...service };
 }

@@ -14,7 +14,6 @@ import { OidcService } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
 import { TwoFactorService } from '@latchkey/proto/latchkey/identity/v1/two_factor_pb';
 import { currentRequest, formatRequestActor } from './request-context.ts';
 
-/** Typed clients of the services behind the gateway. */
 export type Clients = ReturnType<typeof createClients>;
 
 /** Clients whose calls carry the id and the actor of the current request, and have a deadline. */

@@ -38,7 +38,6 @@ const serviceSettings = z.object({
   LOG_LEVEL: logLevelSetting.default('info'),
 });
 
-/** Further settings of a separate process. */
 const processSettings = serviceSettings.extend({
   IDENTITY_URL: serviceUrlSetting,
   APPS_URL: serviceUrlSetting,
@@ -50,9 +49,6 @@ const processSettings = serviceSettings.extend({
 export type GatewayConfig = z.output<typeof serviceSettings>;
 export type GatewayProcessConfig = z.output<typeof processSettings>;
 
-/** Largest avatar that the files service accepts, in bytes. */
-export const AVATAR_BYTES_MAX = 3 * 1024 * 1024;
-
 /** Time for the checks, the commit and the response of an upload, in milliseconds. */
 const UPLOAD_SLACK_MS = 15_000;
 
@@ -61,12 +57,10 @@ export function uploadMsMax({ UPLOAD_DEADLINE_SECONDS }: Pick<GatewayConfig, 'UP
   return UPLOAD_DEADLINE_SECONDS * 1_000 + UPLOAD_SLACK_MS;
 }
 
-/** Reads the gateway's settings. Throws ConfigError. */
 export function readGatewayConfig(env: NodeJS.ProcessEnv): GatewayConfig {
   return readConfig(serviceSettings, env);
 }
 
-/** Reads the settings of the gateway as a process. Throws ConfigError. */
 export function readGatewayProcessConfig(env: NodeJS.ProcessEnv): GatewayProcessConfig {
   return readProcessConfig(processSettings, env);
 }

@@ -1,6 +1,5 @@
 import { defineErrors } from '@latchkey/kit/errors/errors';
 
-/** Errors of the gateway itself. */
 export const errors = defineErrors({
   request_invalid: { kind: 'malformed', message: 'Request does not match the schema' },
   body_too_large: {

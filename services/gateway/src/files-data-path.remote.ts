@@ -1,4 +1,4 @@
-import type { Agent, IncomingMessage, RequestOptions, ServerResponse } from 'node:http';
+import type { IncomingMessage, RequestOptions, ServerResponse } from 'node:http';
 import { ACTOR_HEADER } from '@latchkey/audit/actor';
 import { releaseBytes, writeChunk } from '@latchkey/kit/http/write-chunk';
 import { CallQueue } from '@latchkey/kit/process/call-queue';
@@ -26,20 +26,15 @@ const DOWNLOAD_TARGET = /^\/downloads\/([\w-]{1,200})(?:\?|$)/;
 /** Limits of downloads that wait for their head: a burst of one network delays no other. */
 const STARTS = { underWay: 32, underWayOfKey: 2, size: 2_000, sizeOfKey: 500, waitMs: 5_000 };
 
-/** Longest wait for the head of a response, in milliseconds. */
 const HEAD_TIMEOUT_MS = 4_500;
 
-interface RemoteFilesOptions {
-  /** Origin of the HTTP/1.1 port of the files service. */
+/** The data path over HTTP to a separate files service. */
+export function createRemoteFilesDataPath(options: {
   readonly baseUrl: string;
   readonly credential: string;
   readonly tls?: ServiceTls | undefined;
-  /** Longest time of an upload, in milliseconds. */
   readonly uploadTimeoutMs: number;
-}
-
-/** The data path over HTTP to a separate files service. */
-export function createRemoteFilesDataPath(options: RemoteFilesOptions): FilesDataPath {
+}): FilesDataPath {
   const { baseUrl, credential, tls, uploadTimeoutMs: timeoutMs } = options;
   const bodies = createBodyClient(baseUrl, credential, tls);
   const { origin } = new URL(baseUrl);
@@ -58,29 +53,26 @@ export function createRemoteFilesDataPath(options: RemoteFilesOptions): FilesDat
     async download(req, res, requestId, clientNetwork) {
       const [, token] = DOWNLOAD_TARGET.exec(req.url ?? '') ?? [];
       if (token === undefined) throw errors.route_not_found();
+      const traceparent = activeTracer()?.traceparent();
       const headers = {
         authorization: bearer(credential),
         'x-client-network': clientNetwork,
         [REQUEST_ID_HEADER]: requestId,
-        ...pick(REQUEST_HEADERS, req.headers),
+        ...(traceparent !== undefined && { [TRACEPARENT_HEADER]: traceparent }),
+        ...Object.fromEntries(REQUEST_HEADERS.flatMap((name) => (name in req.headers ? [[name, req.headers[name]]] : []))),
       };
       starts.check(clientNetwork);
       const url = `${origin}/downloads/${token}`;
-      const response = await starts.run(clientNetwork, () => requestHead(url, { agent, method: req.method, headers }, res));
+      const options = { agent, method: req.method, headers, highWaterMark: 0 };
+      const response = await starts.run(clientNetwork, () => requestHead(url, options, res));
       await forward(response, res);
     },
   };
 }
 
 /** Resolves with the response once its head has arrived. Ends with the client. */
-async function requestHead(
-  url: string,
-  { agent, method = 'GET', headers }: { readonly agent: Agent; readonly method: string | undefined; readonly headers: object },
-  res: ServerResponse,
-): Promise<IncomingMessage> {
-  const traceparent = activeTracer()?.traceparent();
-  const traced = { ...headers, ...(traceparent !== undefined && { [TRACEPARENT_HEADER]: traceparent }) };
-  const upstream = request(url, { agent, method, headers: traced, highWaterMark: 0 } as RequestOptions);
+async function requestHead(url: string, options: RequestOptions, res: ServerResponse): Promise<IncomingMessage> {
+  const upstream = request(url, options);
   // Node's parser copies the body out of each chunk read. V8 would collect them after 64 MiB.
   upstream.once('socket', (socket) => socket.on('data', releaseBytes));
   res.once('close', () => upstream.destroy());
@@ -106,8 +98,4 @@ async function forward(response: IncomingMessage, res: ServerResponse): Promise<
   } catch {
     res.destroy();
   }
-}
-
-function pick(names: readonly string[], headers: IncomingMessage['headers']): object {
-  return Object.fromEntries(names.flatMap((name) => (headers[name] === undefined ? [] : [[name, headers[name]]])));
 }

@@ -24,14 +24,11 @@ await runProgram({
         filesData,
         cursorSecrets: config.SERVICE_CREDENTIALS,
       });
-      const { logger, stopTimeoutMs, checkReady } = gateway;
       return {
-        logger,
-        stopTimeoutMs,
-        checkReady,
+        ...gateway,
         async start() {
           await gateway.start();
-          logger.info({ port: gateway.port }, 'listening');
+          gateway.logger.info({ port: gateway.port }, 'listening');
         },
         stop: () =>
           stopAll(

@@ -3,9 +3,8 @@ import { formatActor } from '@latchkey/audit/actor';
 import { canonicalIp } from '@latchkey/kit/http/client-ip';
 import { onBehalfOf } from '@latchkey/kit/log/request-context';
 import type { FastifyInstance } from 'fastify';
-import type { Principal } from './authentication/principal.ts';
+import type { Principal } from './authentication/credential.ts';
 
-/** Facts about a request for the calls to services. */
 export interface RequestContext {
   readonly requestId: string;
   readonly clientIp: string;

@@ -19,11 +19,10 @@ import type { FilesDataPath } from './files-data-path.ts';
 import { boundBody, deferContinue, isEncoded } from './http/bytes-body.ts';
 import { DOWNLOADS_URL, registerDownloads } from './http/downloads.ts';
 import { compileValidator } from './http/error-details.ts';
-import { createErrorHandler } from './http/error-handler.ts';
+import { createErrorHandler, createNotFoundHandler } from './http/error-handler.ts';
 import { parseJsonBody } from './http/json-body.ts';
-import { createNotFoundHandler } from './http/not-found.ts';
 import { observeRequests } from './http/observed-requests.ts';
-import { registerOpenApi } from './openapi/serve.ts';
+import { registerOpenApi } from './openapi/document.ts';
 import { provideRequestContext } from './request-context.ts';
 import type { Gate } from './routing/gate.ts';
 import { registerRoute } from './routing/register.ts';
@@ -36,7 +35,6 @@ export interface ServerOptions {
   readonly clients: Clients;
   readonly routes: readonly Route[];
   readonly filesData: FilesDataPath;
-  /** Open connections at most, 10,000 unless set. */
   readonly connectionsMax?: number | undefined;
   readonly checkReady: () => Promise<void>;
 }
@@ -44,7 +42,6 @@ export interface ServerOptions {
 /** Open connections at most: each may hold a body of 64 KiB. */
 const CONNECTIONS_MAX = 10_000;
 
-/** Largest JSON body, in bytes. */
 const BODY_BYTES_MAX = 64 * 1024;
 
 /** Longest time for the headers of a request, and for a body that is no upload, in milliseconds. */
@@ -66,7 +63,6 @@ function drainBounds(config: GatewayConfig): DrainBounds & { readonly underWayMs
   return { underWayMsMax: BODY_TIMEOUT_MS + RESPONSE_SLACK_MS, transferMsMax: uploadMsMax(config) };
 }
 
-/** Longest time of an ordered stop, in milliseconds. */
 export function stopMsMax(config: GatewayConfig): number {
   const { underWayMsMax, transferMsMax } = drainBounds(config);
   return config.DRAIN_SECONDS * 1_000 + Math.max(underWayMsMax, transferMsMax) + STOP_SLACK_MS;
@@ -78,7 +74,6 @@ export interface GatewayServer {
   drain(): Promise<void>;
 }
 
-/** Assembles the HTTP server, which does not listen yet. */
 export async function createServer(options: ServerOptions): Promise<GatewayServer> {
   const { config, logger, gate, clients, routes, connectionsMax = CONNECTIONS_MAX } = options;
   const standard = standardHeaders(config.PUBLIC_URL);
@@ -135,7 +130,6 @@ function serverOptions(config: GatewayConfig, logger: Logger): FastifyHttpOption
   };
 }
 
-/** Paths without a rate limit. */
 const PROBES: ReadonlySet<string> = new Set(['/healthz', '/readyz']);
 
 /** `/healthz` succeeds while the process runs; `/readyz` also checks the services. */
@@ -151,7 +145,6 @@ function registerProbes(app: FastifyInstance, checkReady: () => Promise<void>, l
 
 const OWN_PATHS = [...PROBES, '/openapi.json', '/docs', DOWNLOADS_URL].map((url) => ({ method: 'GET' as const, url }));
 
-/** Hooks of every request, with or without a route. */
 function addHooks(
   app: FastifyInstance,
   { config, logger, gate, routes }: ServerOptions,

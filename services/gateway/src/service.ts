@@ -8,7 +8,7 @@ import { Authenticator } from './authentication/authenticator.ts';
 import { Cookies } from './authentication/cookies.ts';
 import { SignInFailures } from './authentication/sign-in-failures.ts';
 import { createClients } from './clients.ts';
-import { AVATAR_BYTES_MAX, type GatewayConfig } from './config.ts';
+import type { GatewayConfig } from './config.ts';
 import { CursorSigner } from './cursor/cursor-signer.ts';
 import type { FilesDataPath } from './files-data-path.ts';
 import { RateLimiter } from './rate-limit/rate-limiter.ts';
@@ -17,7 +17,6 @@ import { createRoutes } from './routes/routes.ts';
 import { Gate } from './routing/gate.ts';
 import { createServer, type GatewayServer, type ServerOptions, stopMsMax } from './server.ts';
 
-/** The services behind the gateway, and what callers may replace. */
 export interface GatewayDependencies {
   readonly identity: Transport;
   readonly apps: Transport;
@@ -26,28 +25,14 @@ export interface GatewayDependencies {
   /** Sign cursors, the same at all gateways: the first signs, any verifies. */
   readonly cursorSecrets: readonly [string, ...string[]];
   readonly logger?: Logger;
-  /** Open connections at most. */
   readonly connectionsMax?: number | undefined;
   /** Rejects while a service is not ready; calls their health services unless given. */
   readonly checkReady?: () => Promise<void>;
 }
 
-/** The gateway, not yet started. */
-export interface GatewayService {
-  readonly name: 'gateway';
-  readonly logger: Logger;
-  /** Port of the listener, once started. */
-  readonly port: number;
-  /** Longest time of `stop`, in milliseconds. */
-  readonly stopTimeoutMs: number;
-  start(): Promise<void>;
-  /** Reports not ready, drains, lets accepted requests and uploads end, and closes. */
-  stop(): Promise<void>;
-  checkReady(): Promise<void>;
-}
+export type GatewayService = ReturnType<typeof createGatewayService>;
 
-/** Composes the gateway. */
-export function createGatewayService(config: GatewayConfig, deps: GatewayDependencies): GatewayService {
+export function createGatewayService(config: GatewayConfig, deps: GatewayDependencies) {
   const logger = deps.logger ?? createLogger('gateway', config.LOG_LEVEL);
   const redis = createFailFastRedis(config.REDIS_URL, logger, { name: 'latchkey-gateway' });
   const checkDependencies = deps.checkReady ?? (() => checkServices(deps));
@@ -59,18 +44,19 @@ export function createGatewayService(config: GatewayConfig, deps: GatewayDepende
   const options = { ...compose(config, deps, redis, logger), checkReady };
   let server: GatewayServer | undefined;
   return {
-    name: 'gateway',
+    name: 'gateway' as const,
     logger,
     stopTimeoutMs: stopMsMax(config),
-    get port() {
+    get port(): number {
       return (server?.app.server.address() as AddressInfo | null)?.port ?? config.PORT;
     },
-    async start() {
+    async start(): Promise<void> {
       await connectInBackground(redis);
       server = await createServer(options);
       await server.app.listen({ host: config.HOST, port: config.PORT });
     },
-    stop() {
+    /** Reports not ready, drains, lets accepted requests and uploads end, and closes. */
+    stop(): Promise<void> {
       isStopping = true;
       return stopAll(
         () => server?.drain(),
@@ -103,7 +89,6 @@ function compose(
     publicUrl,
     oidcReturnUrl: config.OIDC_RETURN_URL,
     cursors: new CursorSigner(cursorSecrets),
-    avatarBytesMax: AVATAR_BYTES_MAX,
   });
   const gate = new Gate({ authenticator, limiter, limits, publicOrigin: new URL(publicUrl).origin });
   return { config, logger, gate, clients, routes, filesData, connectionsMax };

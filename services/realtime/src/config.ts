@@ -28,12 +28,10 @@ const processConfig = serviceSettings.extend({
 
 export type RealtimeConfig = z.output<typeof serviceSettings>;
 
-/** Reads the service's settings. Throws ConfigError. */
 export function readRealtimeConfig(env: NodeJS.ProcessEnv): RealtimeConfig {
   return readConfig(serviceSettings, env);
 }
 
-/** Reads the settings of the service as a process. Throws ConfigError. */
 export function readRealtimeProcessConfig(env: NodeJS.ProcessEnv): z.output<typeof processConfig> {
   return readProcessConfig(processConfig, env);
 }

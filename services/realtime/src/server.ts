@@ -19,9 +19,7 @@ const UPGRADE_REQUIRED = 426;
 const REQUEST_TIMEOUT_MS = 5_000;
 const TIMEOUT_CHECK_INTERVAL_MS = 1_000;
 
-/** Largest message of a client, in bytes. */
 export const MESSAGE_BYTES_MAX = 4_096;
-/** Frames per message. */
 const FRAGMENTS_MAX = 100;
 /** How long a client has to answer a close frame, in milliseconds. */
 const CLOSE_TIMEOUT_MS = 5_000;
@@ -42,14 +40,12 @@ export function createWebSocketServer(): WebSocketServer {
   });
 }
 
-export interface EndpointOptions {
-  readonly onUpgrade: (req: IncomingMessage, socket: Socket, head: Buffer) => void;
-  readonly limits: ConnectionLimits;
-  readonly logger: Logger;
-}
-
 /** The HTTP server of the endpoint: upgrades, and the AsyncAPI document. */
-export function createEndpoint({ onUpgrade, limits, logger }: EndpointOptions): Server {
+export function createEndpoint(
+  onUpgrade: (req: IncomingMessage, socket: Socket, head: Buffer) => void,
+  limits: ConnectionLimits,
+  logger: Logger,
+): Server {
   const server = createServer(
     {
       ServerResponse: LingeringResponse,

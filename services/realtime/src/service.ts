@@ -1,10 +1,10 @@
 import { once } from 'node:events';
-import type { AddressInfo, Socket } from 'node:net';
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import type { Transport } from '@connectrpc/connect';
 import { trustProxies } from '@latchkey/kit/http/client-ip';
 import { createLogger, type Logger } from '@latchkey/kit/log/logger';
 import { stopAll } from '@latchkey/kit/process/lifecycle';
-import type { RpcService } from '@latchkey/kit/process/run-service';
 import { createSweeper } from '@latchkey/kit/process/sweeper';
 import { checkServing } from '@latchkey/kit/rpc/client/peer-readiness';
 import type { RealtimeConfig } from './config.ts';
@@ -15,26 +15,14 @@ import { watchSockets } from './live-metrics.ts';
 import { createEndpoint, createWebSocketServer } from './server.ts';
 import { drain, SPREAD_MS_MAX } from './socket/drain.ts';
 import { ConnectionQuota, RejectionLimit } from './upgrade/connection-quota.ts';
-import { Upgrades } from './upgrade/upgrade.ts';
+import { type UpgradeOptions, Upgrades } from './upgrade/upgrade.ts';
 
-/** The service, composed and not yet started; it serves health and reflection only. */
-export interface RealtimeService extends RpcService {
-  readonly name: 'realtime';
-  /** Port of the WebSocket endpoint; known once started. */
-  readonly port: number;
-  /** Begins to listen, also while Redis or apps is away. */
-  start(): Promise<void>;
-  /** Rejects new upgrades, and closes the sockets with 1001, spread over time. */
-  stop(): Promise<void>;
-  /** Rejects while the apps service does not respond. Redis may be away. */
-  checkReady(): Promise<void>;
-}
+export type RealtimeService = ReturnType<typeof createRealtimeService>;
 
 /** Intervals and limits that no operator needs to change; tests shorten them. */
 const DEFAULTS = {
   /** Interval of reconciliation: the longest delay of an event while Redis is away. */
   reconcileMs: 1_000,
-  /** Sockets of one application on a node. */
   socketsPerApplication: 10_000,
   /** Rejected upgrades of one address; beyond them, all are rejected for the rest of the minute. */
   rejectionsPerMinute: 600,
@@ -42,23 +30,19 @@ const DEFAULTS = {
 
 export type RealtimeOverrides = Partial<typeof DEFAULTS>;
 
-export interface RealtimeDeps {
-  readonly appsTransport: Transport;
-  readonly logger?: Logger;
-  readonly overrides?: RealtimeOverrides;
-}
-
 const STOP_MS_MAX = SPREAD_MS_MAX + 20_000;
 /** Connections beside sockets: requests that are rejected, or still being sent. */
 const OTHER_CONNECTIONS_MAX = 1_000;
 /** Connections that may wait to be accepted when thousands reconnect. */
 const BACKLOG = 4_096;
 
-/** Composes the realtime service. */
-export function createRealtimeService(config: RealtimeConfig, deps: RealtimeDeps): RealtimeService {
+/** Listens also while Redis or apps is away. The service serves health and reflection only. */
+export function createRealtimeService(
+  config: RealtimeConfig,
+  deps: { readonly appsTransport: Transport; readonly logger?: Logger; readonly overrides?: RealtimeOverrides },
+) {
   const { appsTransport, logger = createLogger('realtime', config.LOG_LEVEL) } = deps;
-  const { reconcileMs, socketsPerApplication, rejectionsPerMinute } = { ...DEFAULTS, ...deps.overrides };
-  const { SOCKETS_MAX: total, SOCKETS_PER_IP: perNetwork, REALTIME_HOST: host, REALTIME_PORT: configuredPort } = config;
+  const limits = { ...DEFAULTS, ...deps.overrides };
   const apps = createAppsClient(appsTransport);
   const fanOut = createFanOut({
     redisUrl: config.REDIS_URL,
@@ -68,40 +52,26 @@ export function createRealtimeService(config: RealtimeConfig, deps: RealtimeDeps
     onReady: () => void hubs.resubscribe().catch(() => undefined),
   });
   const hubs = new Hubs({ apps, channels: fanOut, logger });
-  const reconciling = createSweeper({ intervalMs: reconcileMs, logger, sweeps: [() => hubs.reconcileAll()] });
-  const trust = trustProxies(config.TRUSTED_PROXIES);
+  const reconciling = createSweeper({ intervalMs: limits.reconcileMs, logger, sweeps: [() => hubs.reconcileAll()] });
   let isStopping = false;
-  const upgrades = new Upgrades({
-    webSockets: createWebSocketServer(),
-    apps,
-    hubs,
-    quota: new ConnectionQuota({ total, perNetwork, perApplication: socketsPerApplication }),
-    rejections: new RejectionLimit(rejectionsPerMinute),
-    trust,
-    isStopping: () => isStopping,
-    logger,
-  });
-  const endpoint = createEndpoint({
-    onUpgrade: (req, socket, head) => void upgrades.handle(req, socket as Socket, head),
-    limits: { total: total + OTHER_CONNECTIONS_MAX, perNetwork: perNetwork + OTHER_CONNECTIONS_MAX / 2, trust },
-    logger,
-  });
-  const unwatch = watchSockets(hubs, total);
+  const endpoint = createSocketEndpoint(config, limits, { apps, hubs, logger, isStopping: () => isStopping });
+  const unwatch = watchSockets(hubs, config.SOCKETS_MAX);
   return {
-    name: 'realtime',
+    name: 'realtime' as const,
     logger,
     routes: [],
     stopTimeoutMs: STOP_MS_MAX,
-    get port() {
-      return (endpoint.address() as AddressInfo | null)?.port ?? configuredPort;
+    get port(): number {
+      return (endpoint.address() as AddressInfo | null)?.port ?? config.REALTIME_PORT;
     },
-    async start() {
+    async start(): Promise<void> {
       await fanOut.start();
-      endpoint.listen({ host, port: configuredPort, backlog: BACKLOG });
+      endpoint.listen({ host: config.REALTIME_HOST, port: config.REALTIME_PORT, backlog: BACKLOG });
       await once(endpoint, 'listening');
       reconciling.start();
     },
-    async stop() {
+    /** Rejects new upgrades, and closes the sockets with 1001, spread over time. */
+    async stop(): Promise<void> {
       isStopping = true;
       endpoint.close();
       await stopAll(
@@ -112,6 +82,23 @@ export function createRealtimeService(config: RealtimeConfig, deps: RealtimeDeps
         unwatch,
       );
     },
-    checkReady: () => checkServing(appsTransport, 'apps'),
+    checkReady: (): Promise<void> => checkServing(appsTransport, 'apps'),
   };
+}
+
+function createSocketEndpoint(
+  { SOCKETS_MAX: total, SOCKETS_PER_IP: perNetwork, TRUSTED_PROXIES }: RealtimeConfig,
+  { socketsPerApplication: perApplication, rejectionsPerMinute }: typeof DEFAULTS,
+  shared: Pick<UpgradeOptions, 'apps' | 'hubs' | 'logger' | 'isStopping'>,
+): Server {
+  const trust = trustProxies(TRUSTED_PROXIES);
+  const upgrades = new Upgrades({
+    ...shared,
+    webSockets: createWebSocketServer(),
+    quota: new ConnectionQuota({ total, perNetwork, perApplication }),
+    rejections: new RejectionLimit(rejectionsPerMinute),
+    trust,
+  });
+  const limits = { total: total + OTHER_CONNECTIONS_MAX, perNetwork: perNetwork + OTHER_CONNECTIONS_MAX / 2, trust };
+  return createEndpoint((...upgrade) => void upgrades.handle(...upgrade), limits, shared.logger);
 }

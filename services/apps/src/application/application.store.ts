@@ -31,11 +31,8 @@ interface ListedRow {
 export async function selectApplications(
   db: Kysely<AppsDatabase>,
   accountId: string,
-  {
-    ids,
-    after,
-    limit,
-  }: { readonly ids: readonly string[] | undefined; readonly after: PageStart | undefined; readonly limit: number },
+  ids: readonly string[] | undefined,
+  { after, limit }: { readonly after: PageStart | undefined; readonly limit: number },
 ): Promise<ListedRow[]> {
   const isGiven = ids ? sql`and ${isOneOf(ids)}` : sql``;
   const isAfter = after ? sql`and (created_at, id) > (${after.createdAt}, ${after.id})` : sql``;
@@ -103,7 +100,6 @@ const SELECT_SETTINGS = {
   text: `select ${SETTING_COLUMNS} from application where id = $1 and account_id = $2`,
 };
 
-/** The settings, or undefined if the account has no such application. */
 export async function selectSettings(pool: pg.Pool, accountId: string, applicationId: string): Promise<SettingsRow | undefined> {
   const { rows } = await pool.query<SettingsRow>({ ...SELECT_SETTINGS, values: [applicationId, accountId] });
   return rows[0];

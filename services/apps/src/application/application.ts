@@ -1,11 +1,10 @@
 import type { Acting } from '@latchkey/audit/actor';
 import { newId, parseId } from '@latchkey/kit/validation/id';
 import { hasLength, withoutInvisible } from '@latchkey/kit/validation/text';
-import { recordChange } from '../audit/actions.ts';
 import type { AppsContext } from '../context.ts';
 import { errors } from '../errors.ts';
 import * as store from './application.store.ts';
-import { type ApplicationRef, changeApplication, parseRef } from './change-application.ts';
+import { type ApplicationRef, changeApplication, parseRef, recordChange } from './change-application.ts';
 import { parsePage } from './page.ts';
 
 /**
@@ -55,27 +54,24 @@ export async function getApplicationUsage(ctx: AppsContext, accountText: string)
   return { count, countMax: ctx.applicationsMax };
 }
 
-/** Which applications to list. */
-export interface ListRequest {
-  readonly accountId: string;
-  /** Only these, or all when undefined. */
-  readonly applicationIds: readonly string[] | undefined;
-  readonly pageSize: number;
-  readonly pageToken: string;
-}
-
 /**
  * A page of applications with their runtime keys in clear (specification 2.1), oldest first. An
  * empty token marks the last page.
  *
+ * @param applicationTexts only these, or all when undefined
  * @throws `account_id_invalid`, `page_token_invalid`
  */
-export async function listApplications(ctx: AppsContext, request: ListRequest) {
-  const accountId = parseAccountId(request.accountId);
-  const ids = request.applicationIds && parseIds(request.applicationIds);
-  const page = parsePage(request.pageSize, request.pageToken);
+export async function listApplications(
+  ctx: AppsContext,
+  accountText: string,
+  applicationTexts: readonly string[] | undefined,
+  { pageSize, pageToken }: { readonly pageSize: number; readonly pageToken: string },
+) {
+  const accountId = parseAccountId(accountText);
+  const ids = applicationTexts && parseIds(applicationTexts);
+  const page = parsePage(pageSize, pageToken);
   if (ids?.length === 0) return { applications: [], nextPageToken: '' };
-  const rows = await store.selectApplications(ctx.db, accountId, { ids, after: page.after, limit: page.size + 1 });
+  const rows = await store.selectApplications(ctx.db, accountId, ids, { after: page.after, limit: page.size + 1 });
   const { shown, nextPageToken } = page.cut(rows, (row) => ({ createdAt: new Date(row.created_ms), id: row.id }));
   const applications = shown.map((row) => ({
     id: row.id,

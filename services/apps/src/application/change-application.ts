@@ -1,8 +1,7 @@
 import type { Acting } from '@latchkey/audit/actor';
-import type { Changes } from '@latchkey/audit/record';
+import { type Changes, recordAudit } from '@latchkey/audit/record';
 import { parseId } from '@latchkey/kit/validation/id';
 import type { Kysely } from 'kysely';
-import { type ApplicationAction, recordChange } from '../audit/actions.ts';
 import type { AppsContext } from '../context.ts';
 import type { AppsDatabase } from '../db/schema.ts';
 import { errors } from '../errors.ts';
@@ -35,6 +34,26 @@ export function parseRef(ref: ApplicationRef): ApplicationRef {
   return { accountId, applicationId };
 }
 
+/** Changes of applications, by their names in the audit log. */
+export type ApplicationAction =
+  | 'application.created'
+  | 'application.paused'
+  | 'application.resumed'
+  | 'application.setting_updated'
+  | 'application.license_levels_replaced'
+  | 'application.runtime_key_rotated'
+  | 'application.deleted';
+
+export async function recordChange(
+  { origin }: Acting<AppsContext>,
+  tx: Kysely<AppsDatabase>,
+  { accountId, applicationId: id }: ApplicationRef,
+  action: ApplicationAction,
+  changes: Changes,
+): Promise<void> {
+  await recordAudit(tx, origin, { accountId, action, subject: { kind: 'application', id }, changes });
+}
+
 /** A change of an application, in its transaction. */
 export interface ApplicationChange {
   readonly tx: Kysely<AppsDatabase>;
@@ -42,7 +61,6 @@ export interface ApplicationChange {
   readonly row: ApplicationRow;
   /** Adds an event to the log. The change stores a new `last_sequence` itself. */
   addEvent(event: EventBody, now: Date): Promise<void>;
-  /** Adds an entry to the audit log. */
   record(action: ApplicationAction, changes: Changes): Promise<void>;
 }
 

@@ -12,7 +12,6 @@ interface SettingColumns {
 
 export type SettingsRow = Selectable<SettingColumns>;
 
-/** An application. */
 export interface ApplicationTable extends SettingColumns {
   id: string;
   account_id: string;
@@ -22,7 +21,6 @@ export interface ApplicationTable extends SettingColumns {
   socket_key_sealed: Buffer;
   http_key_hash: Buffer;
   http_key_sealed: Buffer;
-  /** When either key was last rotated. */
   runtime_keys_updated_at: Date;
   /** Times of the successful rotations of the last hour, in the order they were made. */
   recent_rotations: ColumnType<Date[], Date[] | undefined, Date[]>;

@@ -16,7 +16,6 @@ const SELECT_AFTER = {
 
 type SequencedEvent = Selectable<ApplicationEventTable> & { readonly sequence: string };
 
-/** The events of an application after a sequence, in order. */
 export async function selectEventsAfter(pool: pg.Pool, applicationId: string, sequence: bigint, limit: number) {
   const { rows } = await pool.query<Pick<SequencedEvent, 'id' | 'sequence' | 'type' | 'data' | 'created_at'>>({
     ...SELECT_AFTER,
@@ -45,7 +44,6 @@ const SELECT_LIVE_STATES = {
   text: 'select id, last_sequence, socket_key_hash from application where id = any($1::uuid[])',
 };
 
-/** What shows whether live clients are up to date, of the applications that exist. */
 export async function selectLiveStates(pool: pg.Pool, ids: readonly string[]) {
   const { rows } = await pool.query<Pick<Selectable<ApplicationTable>, 'id' | 'last_sequence' | 'socket_key_hash'>>({
     ...SELECT_LIVE_STATES,

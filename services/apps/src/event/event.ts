@@ -11,7 +11,6 @@ import { errors } from '../errors.ts';
 import { fingerprintOf } from '../runtime-key/vault.ts';
 import { insertEvent, selectDeletions, selectEventsAfter, selectLiveStates } from './event.store.ts';
 
-/** An event of the protocol's oneof. */
 export type EventBody = Exclude<NonNullable<MessageInitShape<typeof ApplicationEventSchema>['event']>, { case: undefined }>;
 
 /** The event that live clients are not notified of; it has no `sequence`. */

@@ -1,7 +1,6 @@
 import { type Kysely, type Selectable, sql } from 'kysely';
 import type { ApplicationEventTable, AppsDatabase } from '../db/schema.ts';
 
-/** An event to deliver. */
 export type EventRow = Omit<Selectable<ApplicationEventTable>, 'delivered_at'>;
 
 /** Locks the oldest undelivered events that no other relay has locked. */
@@ -17,7 +16,6 @@ export async function lockUndelivered(tx: Kysely<AppsDatabase>, limit: number): 
     .execute();
 }
 
-/** Events that are counted at most. */
 const BACKLOG_MAX = 10_000;
 
 /** The number of undelivered events, and the age of the oldest. */

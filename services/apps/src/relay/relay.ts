@@ -13,7 +13,6 @@ export const QUEUES = ['realtime', 'files', 'identity'];
 /** The event that every queue gets, since files and identity clean up after it. */
 const CLEAN_UP_TYPE = 'deleted';
 
-/** Most events of one transaction. */
 const BATCH_MAX = 100;
 
 /** How often the log is polled for events of processes that have died, in milliseconds. */

@@ -16,7 +16,6 @@ const RETENTION = {
 export const RETENTION_INTERVAL_MS = 5 * 60_000;
 
 const HOUR_MS = 3_600_000;
-/** Events deleted in one statement at most. */
 export const BATCH_MAX = 1_000;
 
 /** A sweep that deletes the events which are not retained. Any number of processes may run it. */

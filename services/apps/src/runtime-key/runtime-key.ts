@@ -51,7 +51,6 @@ export async function rotateRuntimeKey(ctx: Acting<AppsContext>, ref: Applicatio
   });
 }
 
-/** Whole seconds until a rotation is an hour old, at least 1. */
 function secondsUntilFree(rotation: Date, now: Date): number {
   return Math.max(1, Math.ceil((rotation.getTime() + HOUR_MS - now.getTime()) / 1000));
 }

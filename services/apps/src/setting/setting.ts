@@ -3,8 +3,7 @@ import type { Acting } from '@latchkey/audit/actor';
 import { hasLength } from '@latchkey/kit/validation/text';
 import { ApplicationSettingsSchema, ApplicationStatus } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { selectSettings, updateApplication } from '../application/application.store.ts';
-import { type ApplicationRef, changeApplication, parseRef } from '../application/change-application.ts';
-import type { ApplicationAction } from '../audit/actions.ts';
+import { type ApplicationAction, type ApplicationRef, changeApplication, parseRef } from '../application/change-application.ts';
 import type { AppsContext } from '../context.ts';
 import type { SettingsRow } from '../db/schema.ts';
 import { errors } from '../errors.ts';
@@ -15,7 +14,6 @@ type Value = boolean | string | undefined;
 interface Setting {
   /** The value to store, or undefined for a wrong one. */
   readonly parse: (value: Value) => boolean | string | undefined;
-  /** Which values are right, in words. */
   readonly rule: string;
   /** The event for live clients, if they are notified. */
   readonly event?: (value: string, previous: string) => EventBody;
@@ -61,7 +59,6 @@ export async function getSettings(ctx: AppsContext, ref: ApplicationRef): Promis
   return row;
 }
 
-/** Settings as the protocol has them. */
 export function toSettingsMessage(row: SettingsRow): MessageInitShape<typeof ApplicationSettingsSchema> {
   const fields = ApplicationSettingsSchema.fields.map(({ localName, name }) => [localName, row[name as keyof SettingsRow]]);
   const status = row.status === 'paused' ? ApplicationStatus.PAUSED : ApplicationStatus.ONLINE;

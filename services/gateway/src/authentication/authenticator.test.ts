@@ -3,7 +3,8 @@ import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { AuthenticateResponseSchema, PrincipalKind } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import type { Clients } from '../clients.ts';
-import { Authenticator, type GivenCredential } from './authenticator.ts';
+import { Authenticator } from './authenticator.ts';
+import type { GivenCredential } from './credential.ts';
 
 const KEY: GivenCredential = { kind: 'key', text: 'lk_mgmt_a' };
 const IP = '203.0.113.7';

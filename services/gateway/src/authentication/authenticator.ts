@@ -2,11 +2,7 @@ import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { PrincipalKind, type Principal as PrincipalMessage } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
 import { LRUCache } from 'lru-cache';
 import type { Clients } from '../clients.ts';
-import { type Credential, credentialDigest } from './credential.ts';
-import type { Principal } from './principal.ts';
-
-/** A credential with a text to verify. */
-export type GivenCredential = Extract<Credential, { kind: 'key' | 'session' }>;
+import { credentialDigest, type GivenCredential, type Principal } from './credential.ts';
 
 interface CachedPrincipal {
   readonly principal: Principal;

@@ -3,13 +3,11 @@ import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
 import { parseCookie, stringifySetCookie } from 'cookie';
 import type { FastifyReply } from 'fastify';
 
-/** Path of the routes of OpenID Connect. */
 export const OIDC_PATH = '/api/v1/auth/oidc';
 
 /** A session, a started OpenID Connect flow, and a sign-in that needs a code. */
 type CookieName = 'session' | 'oidc_flow' | 'oidc_pending';
 
-/** The value of a cookie, if the request has it. */
 export function readCookie({ headers }: IncomingMessage, name: CookieName): string | undefined {
   return headers.cookie === undefined ? undefined : parseCookie(headers.cookie)[name];
 }

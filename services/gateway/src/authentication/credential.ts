@@ -3,14 +3,29 @@ import type { IncomingMessage } from 'node:http';
 import { countHeader } from '@latchkey/kit/http/request';
 import { readCookie } from './cookies.ts';
 
-/** What a request presents. With an `Authorization` header it is a key, and cookies are ignored. */
-export type Credential =
-  | { readonly kind: 'none' }
-  | { readonly kind: 'malformed_key' }
-  | { readonly kind: 'key' | 'session'; readonly text: string };
+export interface GivenCredential {
+  readonly kind: 'key' | 'session';
+  readonly text: string;
+}
 
-const NONE: Credential = { kind: 'none' };
-const MALFORMED: Credential = { kind: 'malformed_key' };
+/** What a request presents. With an `Authorization` header it is a key, and cookies are ignored. */
+export type Credential = { readonly kind: 'none' | 'malformed_key' } | GivenCredential;
+
+export interface Principal {
+  readonly kind: 'key' | 'session';
+  readonly accountId: string;
+  readonly username: string;
+  /** Id of the key's or the session's record. */
+  readonly credentialId: string;
+  readonly scopes: ReadonlySet<string>;
+  readonly allApplications: boolean;
+  readonly applicationIds: ReadonlySet<string>;
+  /** When the credential ends, in milliseconds of Unix time; Infinity for never. */
+  readonly expiresAtMs: number;
+  /** Required in state-changing requests of a session; empty for a key. */
+  readonly csrfToken: string;
+}
+
 const BEARER = /^Bearer +([\x21-\x7e]{1,256})$/i;
 const SESSION_TOKEN = /^[A-Za-z0-9_-]{1,128}$/;
 
@@ -19,10 +34,10 @@ export function readCredential(req: IncomingMessage): Credential {
   const { authorization } = req.headers;
   if (authorization !== undefined) {
     const text = countHeader(req, 'authorization') === 1 ? BEARER.exec(authorization)?.[1] : undefined;
-    return text === undefined ? MALFORMED : { kind: 'key', text };
+    return text === undefined ? { kind: 'malformed_key' } : { kind: 'key', text };
   }
   const token = readCookie(req, 'session');
-  if (token === undefined) return NONE;
+  if (token === undefined) return { kind: 'none' };
   return { kind: 'session', text: SESSION_TOKEN.test(token) ? token : '' };
 }
 
@@ -33,6 +48,6 @@ export function readSessionToken(req: IncomingMessage): string {
 }
 
 /** Cache key of a credential: a hash, so that the heap holds no list of secrets. */
-export function credentialDigest({ kind, text }: { readonly kind: 'key' | 'session'; readonly text: string }): string {
+export function credentialDigest({ kind, text }: GivenCredential): string {
   return hash('sha256', `${kind} ${text}`, 'base64');
 }

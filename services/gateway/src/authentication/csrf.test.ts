@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { describe, expect, it } from 'vitest';
+import type { Principal } from './credential.ts';
 import { checkCsrfToken, checkNavigation, checkOrigin, isStateChanging } from './csrf.ts';
-import type { Principal } from './principal.ts';
 
 const PUBLIC = 'https://panel.example.com';
 const REJECTED = expect.objectContaining({ reason: 'csrf_invalid', httpStatus: 403, code: 'csrf_invalid' });

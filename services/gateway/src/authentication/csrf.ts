@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { constantTimeEqual } from '@latchkey/kit/crypto/secrets';
 import { errors } from '../errors.ts';
-import type { Principal } from './principal.ts';
+import type { Principal } from './credential.ts';
 
 const SAFE_METHODS = new Set(['GET', 'HEAD']);
 

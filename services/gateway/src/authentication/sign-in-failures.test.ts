@@ -19,7 +19,7 @@ const connections: Redis[] = [];
 
 async function connectTo(url: string): Promise<SignInFailures> {
   // A busy machine must not cause time-outs.
-  const connection = createFailFastRedis(url, silent, { commandTimeoutMs: 10_000 });
+  const connection = createFailFastRedis(url, silent, { commandTimeout: 10_000 });
   connections.push(connection);
   await connection.connect();
   redis ??= connection;

@@ -66,7 +66,6 @@ export class SignInFailures {
     }
   }
 
-  /** Counts an attempt, and returns its counters. */
   async #begin(email: string, clientIp: string): Promise<readonly Count[]> {
     const { limit, limiter } = this.#options;
     const { account, network, wideNetwork } = subjectsOf(email, clientIp);

@@ -2,12 +2,6 @@ import type { KeyObject } from 'node:crypto';
 import { constantTimeEqual, deriveKey, hmac } from '@latchkey/kit/crypto/secrets';
 import { errors } from '../errors.ts';
 
-/** The last entry of a page of the audit log. */
-export interface EntryPosition {
-  readonly atMs: number;
-  readonly id: string;
-}
-
 const MAC_BYTES = 16;
 const CURSOR = /^(\d{1,14})\.([0-9a-f-]{36})\.([\w-]{22})$/;
 
@@ -20,13 +14,13 @@ export class CursorSigner {
     this.#keys = secrets.map((secret) => deriveKey(secret, 'gateway/audit-cursor'));
   }
 
-  sign(accountId: string, { atMs, id }: EntryPosition): string {
+  sign(accountId: string, { atMs, id }: { readonly atMs: number; readonly id: string }): string {
     const position = `${atMs}.${id}`;
     return `${position}.${macOf(this.#keys[0] as KeyObject, accountId, position)}`;
   }
 
   /** Throws `cursor_invalid` for everything but a cursor of this account. */
-  parse(accountId: string, cursor: string): EntryPosition {
+  parse(accountId: string, cursor: string) {
     const [, ms = '', id = '', mac = ''] = CURSOR.exec(cursor) ?? [];
     const isSigned = this.#keys.some((key) => constantTimeEqual(macOf(key, accountId, `${ms}.${id}`), mac));
     if (!isSigned) throw errors.cursor_invalid();

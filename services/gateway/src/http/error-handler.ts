@@ -4,12 +4,12 @@ import { errorEnvelope } from '@latchkey/kit/http/response';
 import type { Logger } from '@latchkey/kit/log/logger';
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { errors } from '../errors.ts';
+import type { Route } from '../routing/route.ts';
 import { bytesTypeUnsupported } from './bytes-body.ts';
 import { locateDetail } from './error-details.ts';
 
 const { internal_error } = defineErrors({ internal_error: { kind: 'internal', message: 'Internal server error' } });
 
-/** `Retry-After` while a dependency is down, in seconds. */
 const RETRY_AFTER_UNAVAILABLE_S = '2';
 
 /** Sends the envelope of any error. Unexpected errors are logged and masked. */
@@ -41,7 +41,6 @@ function toDomainError(err: unknown, request: FastifyRequest): DomainError | und
 
 const WRONG_LENGTH = { path: 'header.content-length', message: 'must be the length of the body' };
 
-/** Errors of Fastify and its plugins. */
 function fromFastifyError(err: FastifyError, { routeOptions }: FastifyRequest): DomainError | undefined {
   if (err.code === 'FST_ERR_CTP_BODY_TOO_LARGE') return errors.body_too_large();
   if (err.code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE')
@@ -57,4 +56,34 @@ function fromFastifyError(err: FastifyError, { routeOptions }: FastifyRequest): 
 function fromStatus(status = 500): DomainError | undefined {
   if (status === 403 || status === 404) return errors.route_not_found();
   return status >= 400 && status < 500 ? commonErrors.request_malformed() : undefined;
+}
+
+/** Rejects requests without a route: 405 with `Allow` for a known path, else 404. */
+export function createNotFoundHandler(routes: readonly Pick<Route, 'method' | 'url'>[]) {
+  const methodsByPath = new Map<string, Set<string>>();
+  for (const { method, url } of routes) {
+    const methods = methodsByPath.get(url) ?? new Set();
+    methodsByPath.set(url, methods.add(method));
+    if (method === 'GET') methods.add('HEAD');
+  }
+  const patterns = [...methodsByPath].map(([url, methods]) => {
+    return [new RegExp(`^${url.replace(/:[a-zA-Z]+/g, '[^/]+')}$`), [...methods].join(', ')] as const;
+  });
+  return (request: FastifyRequest, reply: FastifyReply): never => {
+    const path = pathOf(request.url);
+    const known = patterns.find(([pattern]) => pattern.test(path));
+    if (!known) throw errors.route_not_found();
+    reply.header('allow', known[1]);
+    throw errors.method_not_allowed().withDetails({ path: 'request', message: `must use the method ${known[1]}` });
+  };
+}
+
+/** The path as the router reads it: targets may be absolute (RFC 9112, 3.2.2) and escaped. */
+function pathOf(target: string): string {
+  const path = target.replace(/^https?:\/\/[^/?]*/i, '').split(/[?#]/, 1)[0] as string;
+  try {
+    return decodeURI(path);
+  } catch {
+    return path;
+  }
 }

@@ -24,7 +24,6 @@ const connectionsMax = new Gauge({
 const UNMATCHED = 'unmatched';
 const CLIENT_GONE = 499;
 
-/** Measures and traces requests by their route, if metrics and traces are on. */
 export function observeRequests(app: FastifyInstance, open: ReadonlySet<unknown>): void {
   if (isMeasuring()) measureRequests(app, open);
   traceRequests(app);

@@ -63,7 +63,6 @@ const DETAILS = { details: [{ path: 'body.name', message: 'must be 6 to 32 chara
 export class ErrorResponses {
   readonly #codes = new Set<string>(['VALIDATION_ERROR']);
 
-  /** The responses of a route to requests that fail, by status. */
   of(route: Route): Record<string, object> {
     const found: Record<number, { readonly sentences: Set<string>; readonly codes: Set<string> }> = {};
     const rules = [...ANY_ROUTE, ...inputRules(route), ...accessRules(route), ...(route.failures ?? []).flatMap(failureRules)];
@@ -97,7 +96,6 @@ export class ErrorResponses {
       .meta({ id: 'Error', description: 'The response to every request that fails.' });
   }
 
-  /** An example of each error, by its code. */
   examples(): Record<string, object> {
     const entries = [...this.#codes].map((code) => {
       const details = code === 'VALIDATION_ERROR' || code === 'bad_request' ? DETAILS : {};
@@ -135,7 +133,6 @@ function inputRules({ method, query, bytesBody }: Route): Rule[] {
   return [mismatch, [413, 'The body is over 64 KiB.', 'VALIDATION_ERROR'], [415, NOT_JSON, 'VALIDATION_ERROR']];
 }
 
-/** The responses of the gate. */
 function accessRules({ access, application, method }: Route): Rule[] {
   const csrf = isStateChanging(method) ? ['csrf_invalid'] : [];
   if (access === 'public') return csrf.map((code) => [403, 'A page of another origin sent it.', code]);

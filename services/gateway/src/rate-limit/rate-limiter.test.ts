@@ -17,7 +17,7 @@ const connections: Redis[] = [];
 
 async function connectTo(url: string): Promise<Redis> {
   // Only behind the proxy are time-outs tested; elsewhere a busy machine must not cause any.
-  const redis = createFailFastRedis(url, silent, url === proxy.url ? {} : { commandTimeoutMs: 10_000 });
+  const redis = createFailFastRedis(url, silent, url === proxy.url ? {} : { commandTimeout: 10_000 });
   connections.push(redis);
   await redis.connect();
   return redis;
@@ -105,13 +105,13 @@ describe('a cached principal', () => {
     const redis = await connectTo(redisUrl);
     const epochKey = `epoch:${subject()}`;
     if (epoch !== undefined) await redis.set(epochKey, epoch);
-    return { limiter, redis, recall: { epochKey, epoch: 'known', count: ofPrincipal() } };
+    return { limiter, redis, recall: [epochKey, 'known', ofPrincipal()] as const };
   }
 
   it('is confirmed and counted in the same round trip while its epoch is current', async () => {
     const { limiter, recall } = await setUp('known');
     const first = { allowed: true, remaining: 2 };
-    expect(await limiter.admit(ofIp(), recall)).toMatchObject([first, { allowed: true, remaining: 1, limit: PRINCIPAL }]);
+    expect(await limiter.admit(ofIp(), ...recall)).toMatchObject([first, { allowed: true, remaining: 1, limit: PRINCIPAL }]);
   });
 
   it.each([
@@ -120,16 +120,16 @@ describe('a cached principal', () => {
     ['is empty', ''],
   ])('is neither confirmed nor counted if its epoch %s', async (_what, epoch) => {
     const { limiter, recall } = await setUp(epoch);
-    expect(await limiter.admit(ofIp(), recall)).toEqual([expect.objectContaining({ remaining: 2 })]);
-    expect((await limiter.hit(recall.count)).remaining).toBe(1);
+    expect(await limiter.admit(ofIp(), ...recall)).toEqual([expect.objectContaining({ remaining: 2 })]);
+    expect((await limiter.hit(recall[2])).remaining).toBe(1);
   });
 
   it('is not counted for a request that its address limit rejects', async () => {
     const { limiter, recall } = await setUp('known');
     const first = ofIp();
     for (let i = 0; i < 3; i += 1) await limiter.hit(first);
-    expect(await limiter.admit(first, recall)).toEqual([expect.objectContaining({ allowed: false })]);
-    expect((await limiter.hit(recall.count)).remaining).toBe(1);
+    expect(await limiter.admit(first, ...recall)).toEqual([expect.objectContaining({ allowed: false })]);
+    expect((await limiter.hit(recall[2])).remaining).toBe(1);
   });
 
   it('is not confirmed while Redis is away', async () => {
@@ -137,10 +137,10 @@ describe('a cached principal', () => {
     const limiter = await createLimiter(proxy.url);
     const epochKey = `epoch:${subject()}`;
     await redis.set(epochKey, 'known');
-    const recall = { epochKey, epoch: 'known', count: ofPrincipal() };
-    expect(await limiter.admit(ofIp(), recall)).toHaveLength(2);
+    const recall = [epochKey, 'known', ofPrincipal()] as const;
+    expect(await limiter.admit(ofIp(), ...recall)).toHaveLength(2);
     proxy.freeze();
-    for (let i = 0; i < 2; i += 1) expect(await limiter.admit(ofIp(), recall)).toHaveLength(1);
+    for (let i = 0; i < 2; i += 1) expect(await limiter.admit(ofIp(), ...recall)).toHaveLength(1);
   });
 });
 

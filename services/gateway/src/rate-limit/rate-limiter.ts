@@ -10,14 +10,6 @@ export interface Count {
   readonly subject: string;
 }
 
-/** A cached principal to confirm and count in one round trip. */
-interface Recall {
-  readonly epochKey: string;
-  readonly epoch: string;
-  /** Counted only if Redis still has this epoch. */
-  readonly count: Count;
-}
-
 /** Pause after an error of Redis, in milliseconds: a hanging Redis must not slow every request. */
 const PAUSE_MS = 1_000;
 
@@ -104,7 +96,7 @@ export class RateLimiter {
    *
    * @returns the second state is undefined if the principal must be authenticated again
    */
-  async admit(first: Count, { epochKey, epoch, count: principal }: Recall): Promise<readonly [LimitState, LimitState?]> {
+  async admit(first: Count, epochKey: string, epoch: string, principal: Count): Promise<readonly [LimitState, LimitState?]> {
     const batch = this.#openBatch();
     batch.keys.push(keyOf(first), epochKey, keyOf(principal));
     batch.args.push(first.limit.windowMs, first.limit.max, epoch, principal.limit.windowMs);
@@ -118,7 +110,6 @@ export class RateLimiter {
     return recalled < 0 ? [state] : [state, toLimitState(principal.limit, recalled, recalledResetMs)];
   }
 
-  /** Counts one event. */
   async hit(count: Count): Promise<LimitState> {
     const counted = await this.#ask((redis) => redis.latchkeyHit(keyOf(count), count.limit.windowMs));
     return counted ? toLimitState(count.limit, counted[0], counted[1]) : this.#local.hit(count);
@@ -166,7 +157,6 @@ function keyOf({ limit, subject }: Count): string {
 /** Counters in memory. Beyond the limit, the least recently used are dropped. */
 const LOCAL_COUNTERS_MAX = 100_000;
 
-/** Counters of this process, while Redis is away. */
 class LocalCounters {
   readonly #counters = new LRUCache<string, { count: number; readonly endsAt: number }>({ max: LOCAL_COUNTERS_MAX });
 

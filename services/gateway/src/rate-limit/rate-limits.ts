@@ -15,12 +15,10 @@ export interface Limit {
   readonly windowMs: number;
 }
 
-/** State of a limit after an event. */
 export interface LimitState {
   readonly limit: Limit;
   readonly allowed: boolean;
   readonly remaining: number;
-  /** Time until the window ends, in milliseconds. */
   readonly resetMs: number;
 }
 
@@ -74,7 +72,6 @@ export function limitReached({ limit, resetMs }: LimitState): DomainError {
   });
 }
 
-/** Sets the state of a limit in the headers of a response. */
 export function setLimitHeaders(reply: FastifyReply, { limit, remaining, resetMs }: LimitState): void {
   reply.header('ratelimit-policy', rateLimitPolicy(limit.name, limit.max, limit.windowMs / 1000));
   reply.header('ratelimit', rateLimitState(limit.name, remaining, wholeSeconds(resetMs)));

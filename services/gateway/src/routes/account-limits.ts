@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import type { RouteContext } from '../routing/context.ts';
-import { defineRoute } from '../routing/route.ts';
+import { defineRoute, type RouteContext } from '../routing/route.ts';
 
 const amount = z
   .object({

@@ -2,8 +2,7 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { SCOPES } from '@latchkey/kit/validation/scopes';
 import { type ApiKey, ApiKeyService } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
 import { z } from 'zod';
-import type { RouteContext } from '../routing/context.ts';
-import { defineRoute } from '../routing/route.ts';
+import { defineRoute, type RouteContext } from '../routing/route.ts';
 import { applicationId, EXAMPLE_IDS, idOf, nameText, timestamp, toIsoOrNull } from '../routing/schemas.ts';
 
 const URL = '/api/v1/panel/api-keys';

@@ -7,12 +7,11 @@ import {
 } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { z } from 'zod';
 import { setLimitHeaders, tighter, toLimitState } from '../rate-limit/rate-limits.ts';
-import type { RouteContext } from '../routing/context.ts';
-import { defineRoute } from '../routing/route.ts';
+import { defineRoute, type RouteContext } from '../routing/route.ts';
+import { trimmedText } from '../routing/schemas.ts';
 
 const HOUR_MS = 3_600_000;
 
-/** Path of the settings of an application. */
 export const SETTINGS_URL = '/api/v1/panel/get-application-settings';
 
 /** Each setting by its name in this interface: its field of the protocol, and its schema. */
@@ -30,7 +29,6 @@ const settings = z
   .object(Object.fromEntries(Object.entries(SETTINGS).map(([name, { schema }]) => [name, schema])))
   .meta({ id: 'ApplicationSettings' });
 
-/** Name of a setting in the protocol. */
 const fieldNameOf = (name: keyof typeof SETTINGS) => ApplicationSettingsSchema.field[SETTINGS[name].field].name;
 
 /** The name in this interface of a setting of the protocol. Other names are returned unchanged. */
@@ -94,6 +92,39 @@ export function applicationSettingRoutes({ clients: { applications } }: RouteCon
         const { rotationsMax, rotationsLeft, resetSeconds } = await applications.rotateRuntimeKey({ ...application, type });
         const limit = { name: 'rotations', max: rotationsMax, windowMs: HOUR_MS };
         setLimitHeaders(reply, tighter(limitState, toLimitState(limit, rotationsMax - rotationsLeft, resetSeconds * 1_000)));
+      },
+    }),
+  ];
+}
+
+const levels = z
+  .array(trimmedText(1, 16, 'License level, 1 to 16 characters after trimming.'))
+  .min(1)
+  .refine((list) => new Set(list).size === list.length, 'must not have a level twice')
+  .meta({ uniqueItems: true });
+
+export function licenseLevelRoutes({ clients: { applications } }: RouteContext) {
+  return [
+    defineRoute('GET /api/v1/panel/get-application-license-levels', 'applications:read', {
+      operationId: 'listLicenseLevels',
+      application: 'query',
+      summary: 'List the license levels of an application',
+      data: z.array(z.string()).meta({ examples: [['Basic', 'Pro']] }),
+      message: 'Successfully fetched application license levels',
+      failures: [ApplicationService.method.listLicenseLevels],
+      handle: async ({ application }) => (await applications.listLicenseLevels(application)).levels,
+    }),
+    defineRoute('POST /api/v1/panel/create-application-license-levels', 'applications:update', {
+      operationId: 'saveLicenseLevels',
+      application: 'query',
+      summary: 'Replace the license levels of an application',
+      description: 'Replaces the whole set atomically, in the order given.',
+      body: z.strictObject({ levels }),
+      examples: { levels: { levels: ['Basic', 'Pro'] } },
+      message: 'License levels save successfully',
+      failures: [ApplicationService.method.replaceLicenseLevels],
+      handle: async ({ application, body }) => {
+        await applications.replaceLicenseLevels({ ...application, levels: body.levels });
       },
     }),
   ];

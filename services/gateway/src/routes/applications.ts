@@ -2,13 +2,12 @@ import { CallQueue } from '@latchkey/kit/process/call-queue';
 import { type Application, ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { TwoFactorService } from '@latchkey/proto/latchkey/identity/v1/two_factor_pb';
 import { z } from 'zod';
-import type { Principal } from '../authentication/principal.ts';
+import type { Principal } from '../authentication/credential.ts';
 import type { Clients } from '../clients.ts';
 import { errors } from '../errors.ts';
 import { type Limit, limitReached, toLimitState } from '../rate-limit/rate-limits.ts';
 import { checkOwned } from '../routing/application.ts';
-import type { RouteContext } from '../routing/context.ts';
-import { defineRoute } from '../routing/route.ts';
+import { defineRoute, type RouteContext } from '../routing/route.ts';
 import { applicationId, EXAMPLE_IDS, idOf, nameText, timestamp, toIso } from '../routing/schemas.ts';
 import { SETTINGS_URL } from './application-settings.ts';
 

@@ -1,8 +1,7 @@
 import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import { ActorKind, type AuditEntry } from '@latchkey/proto/latchkey/audit/v1/audit_pb';
 import { z } from 'zod';
-import type { RouteContext } from '../routing/context.ts';
-import { defineRoute } from '../routing/route.ts';
+import { defineRoute, type RouteContext } from '../routing/route.ts';
 import { anyText, EXAMPLE_IDS, idText, timestamp, toIso } from '../routing/schemas.ts';
 import { toSettingName } from './application-settings.ts';
 

@@ -11,8 +11,7 @@ import type { OidcSignedIn } from '@latchkey/proto/latchkey/identity/v1/oidc_pb'
 import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
 import { readSessionToken } from '../authentication/credential.ts';
-import type { RouteContext } from '../routing/context.ts';
-import { defineRoute } from '../routing/route.ts';
+import { defineRoute, type RouteContext } from '../routing/route.ts';
 import { idOf, nonEmptyText, timestamp, toIso, twoFactorCode } from '../routing/schemas.ts';
 import { avatarUrlOf } from './avatar.ts';
 
@@ -33,14 +32,12 @@ const account = z
   })
   .meta({ id: 'Account' });
 
-/** An account and the CSRF token of its session. */
 export const session = z
   .object({ account, csrfToken: z.string().meta({ description: 'For the header `X-CSRF-Token`.' }) })
   .meta({ id: 'Session' });
 
 const EXAMPLE_SIGN_IN = { email: 'ada@example.com', password: 'correct horse battery staple' };
 
-/** Header of responses that open a session. */
 export const sessionCookieHeader = { 'Set-Cookie': 'The cookie of the session.' };
 
 const signUpBody = z.strictObject({
@@ -60,7 +57,6 @@ const signInBody = z.strictObject({
     .meta({ description: 'Code of the second factor or a recovery code, for accounts that have one; ignored for others.' }),
 });
 
-/** Sign-up, sign-in, sign-out and the session. */
 export function authRoutes(context: RouteContext) {
   const { clients, limits, signInFailures, cookies } = context;
   return [
@@ -138,7 +134,6 @@ export function authRoutes(context: RouteContext) {
   ];
 }
 
-/** Sets the cookie of a new session, and makes the client's network a known one of the account. */
 export async function openSession(
   { cookies, signInFailures }: RouteContext,
   { reply, clientIp }: { readonly reply: FastifyReply; readonly clientIp: string },
@@ -151,7 +146,6 @@ export async function openSession(
   return { account: toAccount(opened.account), csrfToken };
 }
 
-/** An account as clients get it. */
 export function toAccount(account: Account | undefined) {
   const { id, username, email, avatarId, pictureUrl = null, twoFactorEnabled, createdAt } = account as Account;
   const avatarUrl = avatarId === undefined ? pictureUrl : avatarUrlOf(avatarId);

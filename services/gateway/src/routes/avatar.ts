@@ -5,11 +5,13 @@ import { z } from 'zod';
 import { errors } from '../errors.ts';
 import { announcedByteSize, sendContinue } from '../http/bytes-body.ts';
 import { formatRequestActor } from '../request-context.ts';
-import type { RouteContext } from '../routing/context.ts';
-import { defineRoute } from '../routing/route.ts';
+import { defineRoute, type RouteContext } from '../routing/route.ts';
 import { idText } from '../routing/schemas.ts';
 
 const AVATAR_URL = '/api/v1/panel/avatar';
+
+/** Largest avatar that the files service accepts, in bytes. */
+const AVATAR_BYTES_MAX = 3 * 1024 * 1024;
 
 /** URL of an avatar. Every upload has a new one. */
 export function avatarUrlOf(avatarId: string): string {
@@ -25,11 +27,10 @@ const IMAGE_HEADERS = {
   'cross-origin-resource-policy': 'same-origin',
 };
 
-/** A PNG image of one pixel. */
 const EXAMPLE_PNG =
   'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==';
 
-export function avatarRoutes({ clients, filesData, limits, avatarBytesMax }: RouteContext) {
+export function avatarRoutes({ clients, filesData, limits }: RouteContext) {
   return [
     defineRoute('POST /api/v1/panel/upload-avatar', 'session', {
       operationId: 'uploadAvatar',
@@ -46,7 +47,7 @@ export function avatarRoutes({ clients, filesData, limits, avatarBytesMax }: Rou
       message: 'Avatar uploaded.',
       handle: async ({ principal, clientIp, raw, reply }) => {
         const byteSize = announcedByteSize(raw);
-        if (byteSize !== undefined && byteSize > avatarBytesMax) throw errors.avatar_too_large();
+        if (byteSize !== undefined && byteSize > AVATAR_BYTES_MAX) throw errors.avatar_too_large();
         sendContinue(reply.raw);
         const { avatarId } = await filesData.uploadAvatar({
           accountId: principal.accountId,

@@ -2,8 +2,7 @@ import { OidcService } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
 import { z } from 'zod';
 import { OIDC_PATH } from '../authentication/cookies.ts';
 import { verifyOwnPassword } from '../authentication/sign-in-failures.ts';
-import type { RouteContext } from '../routing/context.ts';
-import { defineRoute } from '../routing/route.ts';
+import { defineRoute, type RouteContext } from '../routing/route.ts';
 import { anyText, timestamp, toIso, twoFactorCode } from '../routing/schemas.ts';
 import { issuerName, startFlow } from './oidc.ts';
 
@@ -38,7 +37,6 @@ const links = z.array(
     .meta({ id: 'OidcLink' }),
 );
 
-/** Links of an account to issuers. */
 export function oidcLinkRoutes(context: RouteContext) {
   const { clients, limits } = context;
   return [

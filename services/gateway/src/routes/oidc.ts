@@ -13,8 +13,7 @@ import { OIDC_PATH, readCookie } from '../authentication/cookies.ts';
 import { readSessionToken } from '../authentication/credential.ts';
 import { checkNavigation, checkReferringSite } from '../authentication/csrf.ts';
 import { errors } from '../errors.ts';
-import type { RouteContext } from '../routing/context.ts';
-import { AlternativeSuccess, defineRoute } from '../routing/route.ts';
+import { AlternativeSuccess, defineRoute, type RouteContext } from '../routing/route.ts';
 import { anyText, twoFactorCode } from '../routing/schemas.ts';
 import { openSession, session, sessionCookieHeader, toAccount } from './auth.ts';
 
@@ -37,7 +36,6 @@ export const issuerName = anyText
   .max(64)
   .meta({ description: 'Name of the issuer in the settings of the service (`OIDC_ISSUERS`).', examples: ['acme'] });
 
-/** Sign-in by OpenID Connect. */
 export function oidcRoutes(context: RouteContext) {
   const { limits, publicUrl, oidcReturnUrl = publicUrl } = context;
   const ownOrigins = new Set([publicUrl, oidcReturnUrl].map((url) => new URL(url).origin));
@@ -91,14 +89,13 @@ function redirectUriOf(publicUrl: string): string {
 function callbackRoutes(context: RouteContext) {
   const { clients, limits, publicUrl, oidcReturnUrl } = context;
   const redirectUri = redirectUriOf(publicUrl);
-  const finish = async ({ query: { code, state, iss, error }, raw, clientIp, reply }: CallbackRequest, usedUri: string) => {
+  const finish = async ({ query, raw, clientIp, reply }: CallbackRequest, usedUri: string) => {
     // The URL of this page contains the code.
     reply.header('referrer-policy', 'no-referrer');
-    const answer = definedOf({ code, state, iss, error });
     const flow = readCookie(raw, 'oidc_flow') ?? '';
     const browser = { flow, redirectUri: usedUri, sessionToken: readSessionToken(raw) };
     try {
-      const { outcome } = await clients.oidc.finishOidc({ ...answer, ...browser }, ISSUER_CALL);
+      const { outcome } = await clients.oidc.finishOidc({ ...(query as Record<string, string>), ...browser }, ISSUER_CALL);
       const data = await applyOutcome(context, { reply, clientIp }, outcome);
       return oidcReturnUrl === undefined ? data : reply.redirect(oidcReturnUrl);
     } catch (err) {
@@ -196,9 +193,4 @@ function redirectError({ oidcReturnUrl }: RouteContext, reply: FastifyReply, err
   const url = new URL(oidcReturnUrl);
   url.searchParams.set('error', known.code);
   return reply.redirect(url.href);
-}
-
-function definedOf(answer: Readonly<Record<string, string | undefined>>): Record<string, string> {
-  const entries = Object.entries(answer).filter((entry): entry is [string, string] => entry[1] !== undefined);
-  return Object.fromEntries(entries);
 }

@@ -1,18 +1,15 @@
-import type { RouteContext } from '../routing/context.ts';
-import type { Route, Tag } from '../routing/route.ts';
+import type { Route, RouteContext, Tag } from '../routing/route.ts';
 import { accountLimitsRoutes } from './account-limits.ts';
 import { apiKeyRoutes } from './api-keys.ts';
-import { applicationSettingRoutes } from './application-settings.ts';
+import { applicationSettingRoutes, licenseLevelRoutes } from './application-settings.ts';
 import { applicationRoutes } from './applications.ts';
 import { auditLogRoutes } from './audit-log.ts';
 import { authRoutes } from './auth.ts';
 import { avatarRoutes } from './avatar.ts';
-import { fileRoutes } from './files.ts';
-import { licenseLevelRoutes } from './license-levels.ts';
+import { fileRoutes, uploadFileRoutes } from './files.ts';
 import { oidcRoutes } from './oidc.ts';
 import { oidcLinkRoutes } from './oidc-links.ts';
 import { twoFactorRoutes } from './two-factor.ts';
-import { uploadFileRoutes } from './upload-file.ts';
 
 /** Route files in the order of the OpenAPI document, each with its tag there. */
 const ROUTES: ReadonlyArray<readonly [Tag, (context: RouteContext) => Array<Omit<Route, 'tag'>>]> = [
@@ -31,7 +28,6 @@ const ROUTES: ReadonlyArray<readonly [Tag, (context: RouteContext) => Array<Omit
   ['Accounts', avatarRoutes],
 ];
 
-/** All routes of the REST interface. */
 export function createRoutes(context: RouteContext): Route[] {
   return ROUTES.flatMap(([tag, create]) => create(context).map((route) => ({ ...route, tag })));
 }

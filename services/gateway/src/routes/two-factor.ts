@@ -1,8 +1,7 @@
 import { TwoFactorService } from '@latchkey/proto/latchkey/identity/v1/two_factor_pb';
 import { z } from 'zod';
 import { verifyOwnPassword } from '../authentication/sign-in-failures.ts';
-import type { RouteContext } from '../routing/context.ts';
-import { defineRoute } from '../routing/route.ts';
+import { defineRoute, type RouteContext } from '../routing/route.ts';
 import { twoFactorCode } from '../routing/schemas.ts';
 
 const enableBody = z.strictObject({

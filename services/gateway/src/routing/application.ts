@@ -1,9 +1,8 @@
 import { parseId } from '@latchkey/kit/validation/id';
-import { type Principal, reaches } from '../authentication/principal.ts';
+import type { Principal } from '../authentication/credential.ts';
 import type { Clients } from '../clients.ts';
 import { errors } from '../errors.ts';
 
-/** An application in a call to a service. */
 export interface ApplicationRef {
   readonly accountId: string;
   readonly applicationId: string;
@@ -19,7 +18,7 @@ export async function resolveApplication(clients: Clients, principal: Principal,
   const applicationId = parseId(idText);
   if (applicationId === undefined) throw errors.route_not_found();
   const ref = { accountId: principal.accountId, applicationId };
-  if (reaches(principal, applicationId)) return ref;
+  if (principal.allApplications || principal.applicationIds.has(applicationId)) return ref;
   await checkOwned(clients, ref);
   throw errors.application_forbidden();
 }

@@ -1,9 +1,8 @@
 import { networkOf } from '@latchkey/kit/http/client-ip';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { Authenticator, GivenCredential } from '../authentication/authenticator.ts';
-import { readCredential } from '../authentication/credential.ts';
+import type { Authenticator } from '../authentication/authenticator.ts';
+import { type GivenCredential, type Principal, readCredential } from '../authentication/credential.ts';
 import { checkCsrfToken, checkOrigin, isStateChanging } from '../authentication/csrf.ts';
-import { hasScope, type Principal } from '../authentication/principal.ts';
 import { errors } from '../errors.ts';
 import type { Count, RateLimiter } from '../rate-limit/rate-limiter.ts';
 import { type LimitState, limitReached, type RateLimits, setLimitHeaders, tighter } from '../rate-limit/rate-limits.ts';
@@ -14,7 +13,6 @@ import type { Route, RouteLimit } from './route.ts';
 export interface AdmittedRequest {
   readonly principal: Principal | undefined;
   readonly clientIp: string;
-  /** The tightest limit. */
   readonly limitState: LimitState;
 }
 
@@ -44,7 +42,6 @@ export class Gate {
     if (!state.allowed) throw limitReached(state);
   }
 
-  /** Throws the error of the first check that fails. */
   async admit(request: FastifyRequest, reply: FastifyReply, route: Route): Promise<AdmittedRequest> {
     const context = currentRequest() as RequestContext;
     const { clientIp } = context;
@@ -71,12 +68,12 @@ export class Gate {
   async #identify(request: FastifyRequest, route: Route, clientIp: string): Promise<Omit<AdmittedRequest, 'clientIp'>> {
     const { limiter, limits, authenticator } = this.#options;
     const credential = route.access === 'public' ? undefined : readCredential(request.raw);
-    const given = credential?.kind === 'key' || credential?.kind === 'session' ? credential : undefined;
+    const given = credential && 'text' in credential ? credential : undefined;
     const recalled = given && authenticator.recall(given, clientIp);
     if (recalled) {
       const { epochKey, epoch, principal } = recalled;
       const count = { limit: limits.principal, subject: principal.credentialId };
-      const [first, counted] = await limiter.admit(this.#ipCount(clientIp), { epochKey, epoch, count });
+      const [first, counted] = await limiter.admit(this.#ipCount(clientIp), epochKey, epoch, count);
       if (!first.allowed) return { principal: undefined, limitState: first };
       if (counted) return { principal, limitState: tighter(first, counted) };
       return this.#authenticate(given, clientIp, first);
@@ -116,5 +113,6 @@ export class Gate {
 function authorize({ method, raw }: FastifyRequest, { access }: Route, principal: Principal): void {
   if (access === 'session' && principal.kind !== 'session') throw errors.session_required();
   if (principal.kind === 'session' && isStateChanging(method)) checkCsrfToken(raw, principal);
-  if (access !== 'session' && access !== 'public' && !hasScope(principal, access)) throw errors.scope_missing();
+  // A session has every scope of its account.
+  if (principal.kind === 'key' && !principal.scopes.has(access)) throw errors.scope_missing();
 }

@@ -1,6 +1,6 @@
 import { successEnvelope } from '@latchkey/kit/http/response';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import type { Principal } from '../authentication/principal.ts';
+import type { Principal } from '../authentication/credential.ts';
 import type { Clients } from '../clients.ts';
 import { errors } from '../errors.ts';
 import { leaveBodyUnread, withoutIdleTimeout } from '../http/bytes-body.ts';

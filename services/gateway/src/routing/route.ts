@@ -3,11 +3,28 @@ import type { DescMessage, DescMethod } from '@bufbuild/protobuf';
 import type { Scope } from '@latchkey/kit/validation/scopes';
 import type { FastifyReply } from 'fastify';
 import type { z } from 'zod';
-import type { Principal } from '../authentication/principal.ts';
+import type { Cookies } from '../authentication/cookies.ts';
+import type { Principal } from '../authentication/credential.ts';
+import type { SignInFailures } from '../authentication/sign-in-failures.ts';
+import type { Clients } from '../clients.ts';
+import type { CursorSigner } from '../cursor/cursor-signer.ts';
 import type { errors } from '../errors.ts';
-import type { Limit, LimitState } from '../rate-limit/rate-limits.ts';
+import type { FilesDataPath } from '../files-data-path.ts';
+import type { Limit, LimitState, RateLimits } from '../rate-limit/rate-limits.ts';
 import type { ApplicationRef } from './application.ts';
 import { applicationQuery } from './schemas.ts';
+
+export interface RouteContext {
+  readonly clients: Clients;
+  readonly filesData: FilesDataPath;
+  readonly limits: RateLimits;
+  readonly signInFailures: SignInFailures;
+  readonly cookies: Cookies;
+  readonly publicUrl: string;
+  /** Where browsers end up after OpenID Connect; undefined means that they get the envelope. */
+  readonly oidcReturnUrl: string | undefined;
+  readonly cursors: CursorSigner;
+}
 
 /** Groups of routes in the OpenAPI document. */
 export const TAGS = {
@@ -49,7 +66,6 @@ export class AlternativeSuccess {
   }
 }
 
-/** The argument of a handler. */
 export interface RouteRequest<A extends Access, In, Body, Query, Params, Headers = unknown> {
   readonly principal: A extends 'public' ? undefined : Principal;
   /** The application of the route. Services check that the account owns it. */
@@ -61,7 +77,6 @@ export interface RouteRequest<A extends Access, In, Body, Query, Params, Headers
   /** The request itself; its body is unread where the route takes bytes. */
   readonly raw: IncomingMessage;
   readonly clientIp: string;
-  /** The tightest limit so far. */
   readonly limitState: LimitState;
   readonly reply: FastifyReply;
 }
@@ -118,7 +133,6 @@ export interface Route extends RouteDefinition<Access, ApplicationIn | undefined
   readonly method: Method;
   readonly url: string;
   readonly access: Access;
-  /** The group of the route in the document. */
   readonly tag: Tag;
 }
 

@@ -71,7 +71,6 @@ export const applicationId = idOf('application', 'Id of the application, from `l
 
 export const applicationQuery = z.object({ applicationId });
 
-/** A time in ISO 8601, UTC, with milliseconds. */
 export const timestamp = z.string().meta({ format: 'date-time', examples: ['2026-05-12T09:00:00.000Z'] });
 
 /** The text of a time that a service always sets. */

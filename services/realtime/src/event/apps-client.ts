@@ -13,7 +13,6 @@ export interface KeyHolder extends Snapshot {
 /** What the clients of an application should have received. */
 export type LiveState = Pick<KeyHolder, 'lastSequence' | 'keyFingerprint'>;
 
-/** The calls of the apps service that this service makes. */
 export type AppsClient = ReturnType<typeof createAppsClient>;
 
 /** Events per page. Making frames of them blocks the event loop for half a millisecond. */
@@ -21,7 +20,6 @@ export const PAGE_EVENTS = 100;
 
 const TIMEOUT_MS = 3_500;
 
-/** Options of a call, with the client's request that it is made for. */
 const callFor = (requestId?: string) => ({
   timeoutMs: TIMEOUT_MS,
   ...(requestId !== undefined && { headers: { [REQUEST_ID_HEADER]: requestId } }),

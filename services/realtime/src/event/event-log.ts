@@ -6,7 +6,6 @@ import type { Frame } from '../frame/frame.ts';
 import { type AppsClient, PAGE_EVENTS } from './apps-client.ts';
 import { SharedCalls } from './shared-calls.ts';
 
-/** Which events are read. */
 export interface LogRequest {
   readonly applicationId: string;
   readonly afterSequence: number;

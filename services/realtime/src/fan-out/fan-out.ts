@@ -30,17 +30,15 @@ const relayedEvent = z.object({
   createdAt: z.iso.datetime().transform((text) => new Date(text)),
 });
 
-export interface FanOutOptions {
+/** Publishes the events of the queue to the nodes that have subscribed to their application. */
+export function createFanOut(options: {
   readonly redisUrl: string;
   readonly logger: Logger;
-  /** Called for each text that is published for a subscribed application. */
   readonly onPublished: (applicationId: string, text: string) => void;
   /** Called when Redis is ready, without any subscription. */
   readonly onReady: () => void;
-}
-
-/** Publishes the events of the queue to the nodes that have subscribed to their application. */
-export function createFanOut({ redisUrl, logger, onPublished, onReady }: FanOutOptions) {
+}) {
+  const { redisUrl, logger, onPublished, onReady } = options;
   const publisherOptions = { name: 'latchkey-realtime-publisher', commandTimeout: PUBLISH_TIMEOUT_MS };
   const publisher = createFailFastRedis(redisUrl, logger, publisherOptions);
   const subscriber = createSubscriber(redisUrl, logger, { name: 'latchkey-realtime-subscriber', onReady });

@@ -20,12 +20,13 @@ export class Hub implements FrameSource {
   readonly sockets = new Set<LiveSocket>();
   /** Of the socket key that is valid, as far as this node knows. */
   keyFingerprint: string;
+  /** The sequence of the newest event that this node knows. */
+  cursor: number;
   /** Whether its last socket is gone; there may be another hub of the application. */
   isClosed = false;
   readonly #log: Pick<EventLog, 'readForClient'>;
   /** The replay buffer: the last frames, without gaps. */
   readonly #replay: Frame[] = [];
-  #cursor: number;
   #isBroadcasting = false;
   #hasMore = false;
   /** When the oldest event happened that was not broadcast yet. */
@@ -34,18 +35,13 @@ export class Hub implements FrameSource {
   constructor({ applicationId, lastSequence, keyFingerprint }: HubApplication, log: Pick<EventLog, 'readForClient'>) {
     this.applicationId = applicationId;
     this.keyFingerprint = keyFingerprint;
-    this.#cursor = lastSequence;
+    this.cursor = lastSequence;
     this.#log = log;
-  }
-
-  /** The sequence of the newest event that this node knows. */
-  get cursor(): number {
-    return this.#cursor;
   }
 
   /** Whether the application was deleted, which is its last event. */
   get hasEnded(): boolean {
-    return this.frameAfter(this.#cursor - 1)?.isLast === true;
+    return this.frameAfter(this.cursor - 1)?.isLast === true;
   }
 
   frameAfter(sequence: number): Frame | undefined {
@@ -60,13 +56,13 @@ export class Hub implements FrameSource {
 
   /** Broadcasts the next frame; false where there is a gap before it. Ignores duplicates. */
   accept(frame: Frame): boolean {
-    if (frame.sequence <= this.#cursor) return true;
-    if (frame.sequence !== this.#cursor + 1) return false;
+    if (frame.sequence <= this.cursor) return true;
+    if (frame.sequence !== this.cursor + 1) return false;
     // After skipTo, the frames before the gap are useless.
-    if (this.#replay.at(-1)?.sequence !== this.#cursor) this.#replay.length = 0;
+    if (this.#replay.at(-1)?.sequence !== this.cursor) this.#replay.length = 0;
     this.#replay.push(frame);
     if (this.#replay.length > REPLAY_FRAMES_MAX) this.#replay.shift();
-    this.#cursor = frame.sequence;
+    this.cursor = frame.sequence;
     this.#pendingSince ??= frame.at;
     void this.#broadcast();
     return true;
@@ -74,7 +70,7 @@ export class Hub implements FrameSource {
 
   /** Continues after events that were trimmed; sockets that miss them are closed to reconnect. */
   skipTo(sequence: number): void {
-    this.#cursor = Math.max(this.#cursor, sequence);
+    this.cursor = Math.max(this.cursor, sequence);
     void this.#broadcast();
   }
 

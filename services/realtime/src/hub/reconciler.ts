@@ -8,7 +8,6 @@ import type { Hub } from './hub.ts';
 
 /** Hubs compared with apps, or subscribed to, in one call. */
 export const HUBS_PER_CALL = 500;
-/** Hubs that are repaired concurrently. */
 const REPAIRS_MAX = 16;
 
 export interface ReconcilerOptions {
@@ -40,7 +39,6 @@ export class Reconciler {
     return this.#runs.ask('', () => this.#run());
   }
 
-  /** Drops a hub that was closed. */
   forget(hub: Hub): void {
     this.#pending.delete(hub);
     this.#failed.delete(hub);

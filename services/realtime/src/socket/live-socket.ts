@@ -5,9 +5,7 @@ import type { Frame } from '../frame/frame.ts';
 import { eventsSent } from '../live-metrics.ts';
 import { CLOSE, type Close } from './close-code.ts';
 
-/** The frames of an application. */
 export interface FrameSource {
-  /** The sequence of the newest frame. */
   readonly cursor: number;
   /** The frame after a sequence, where it is in the replay buffer. */
   frameAfter(sequence: number): Frame | undefined;
@@ -37,7 +35,6 @@ export const FRAMES_MAX = 100;
 const FRAME_WINDOW_MS = 10_000;
 /** Time to send the close frame to a client that sends too much. */
 const FLOOD_CLOSE_MS = 1_000;
-/** Interval of pings. */
 const PING_INTERVAL_MS = 30_000;
 const PING_TOKEN_BYTES = 8;
 /** Pings that may go unanswered. */
@@ -54,9 +51,7 @@ export class LiveSocket {
   readonly keyFingerprint: string;
   readonly verifiedAt: number;
   readonly #ws: WebSocket;
-  readonly #connection: Duplex;
-  readonly #source: FrameSource;
-  readonly #requestId: string;
+  readonly #options: LiveSocketOptions;
   #position: number;
   /** Frames that the client sent in the current window. */
   #frameCount = 0;
@@ -70,9 +65,7 @@ export class LiveSocket {
 
   constructor(options: LiveSocketOptions) {
     this.#ws = options.ws;
-    this.#connection = options.connection;
-    this.#source = options.source;
-    this.#requestId = options.requestId;
+    this.#options = options;
     this.keyFingerprint = options.keyFingerprint;
     this.verifiedAt = options.verifiedAt;
     this.#position = options.position;
@@ -97,8 +90,9 @@ export class LiveSocket {
 
   /** Sends all frames after the position, as far as the client reads. */
   catchUp(): void {
-    while (this.#position < this.#source.cursor && this.#canSend()) {
-      const frame = this.#source.frameAfter(this.#position);
+    const { source } = this.#options;
+    while (this.#position < source.cursor && this.#canSend()) {
+      const frame = source.frameAfter(this.#position);
       if (!frame) return void this.#catchUpFromLog();
       this.#send(frame);
     }
@@ -154,7 +148,8 @@ export class LiveSocket {
 
   async #catchUpFromLog(): Promise<void> {
     this.#isReading = true;
-    const frames = await this.#source.readFrames(this.#position, this.#requestId).catch(() => []);
+    const { source, requestId } = this.#options;
+    const frames = await source.readFrames(this.#position, requestId).catch(() => []);
     this.#isReading = false;
     // After a gap the client has to reconnect: its next `ready` says that it missed events.
     if (frames.length === 0 || !this.#sendAll(frames)) return this.close(CLOSE.goingAway);
@@ -165,7 +160,7 @@ export class LiveSocket {
   #blockWhereFull(): void {
     if (this.#blockedTimer || this.#ws.bufferedAmount <= WAITING_BYTES_MAX) return;
     this.#blockedTimer = setTimeout(() => this.#endBlocked(), WAIT_MS_MAX);
-    this.#connection.once('drain', () => {
+    this.#options.connection.once('drain', () => {
       clearTimeout(this.#blockedTimer);
       this.#blockedTimer = undefined;
       this.catchUp();

@@ -2,12 +2,6 @@ import { ConcurrencyLimit } from '@latchkey/kit/http/concurrency-limit';
 import { LRUCache } from 'lru-cache';
 import { errors } from '../errors.ts';
 
-export interface QuotaLimits {
-  readonly total: number;
-  readonly perNetwork: number;
-  readonly perApplication: number;
-}
-
 const RETRY_AFTER_SECONDS = '10';
 
 /** Limits the sockets of a node, those that are being opened included. */
@@ -16,7 +10,7 @@ export class ConnectionQuota {
   readonly #byNetwork: ConcurrencyLimit;
   readonly #byApplication: ConcurrencyLimit;
 
-  constructor({ total, perNetwork, perApplication }: QuotaLimits) {
+  constructor({ total, perNetwork, perApplication }: Readonly<Record<'total' | 'perNetwork' | 'perApplication', number>>) {
     this.#all = new ConcurrencyLimit(total);
     this.#byNetwork = new ConcurrencyLimit(perNetwork);
     this.#byApplication = new ConcurrencyLimit(perApplication);
@@ -41,7 +35,6 @@ export class ConnectionQuota {
 }
 
 const WINDOW_MS = 60_000;
-/** Networks whose rejections are counted. */
 const NETWORKS_MAX = 100_000;
 
 /** Rate limit on the rejected upgrades of a network, which bounds how many keys it can try. */

@@ -8,17 +8,10 @@ export interface VerifiedKey {
   readonly verifiedAt: number;
 }
 
-export interface KeyRequest {
-  readonly key: string;
-  readonly network: string;
-  readonly requestId: string;
-}
-
 export const CALLS_PER_NETWORK = 1_000;
 /** A network has a quarter of all calls, so that made-up keys leave room for others. */
 const CALLS = { underWay: 32, underWayOfKey: 8, size: 4 * CALLS_PER_NETWORK, sizeOfKey: CALLS_PER_NETWORK };
 
-/** Verifies socket keys with the apps service. */
 export class KeyVerifier {
   readonly #apps: Pick<AppsClient, 'lookUp'>;
   readonly #shared = new SharedCalls<VerifiedKey>();
@@ -31,7 +24,7 @@ export class KeyVerifier {
   }
 
   /** Verifies a key, in one call for concurrent requests. Throws where the queue is full. */
-  verify({ key, network, requestId }: KeyRequest): Promise<VerifiedKey> {
+  verify({ key, network, requestId }: Readonly<Record<'key' | 'network' | 'requestId', string>>): Promise<VerifiedKey> {
     // Before the call is shared: a network's full queue must not fail others with the same key.
     this.#queue.check(network);
     return this.#shared.ask(key, () =>

@@ -3,7 +3,6 @@ import { commonErrors } from '@latchkey/kit/errors/errors';
 import { findHeadProblem, hasBody } from '@latchkey/kit/http/request';
 import { errors } from '../errors.ts';
 
-/** Path of the endpoint. */
 export const REALTIME_PATH = '/api/v1/realtime';
 
 /** The sub-protocol of the CloudEvents WebSocket binding: a text frame is one event in JSON. */

@@ -66,7 +66,6 @@ export class Upgrades {
     webSockets.on('wsClientError', (_, __, req) => this.#reject(this.#upgrades.get(req) as Upgrade, errors.handshake_invalid()));
   }
 
-  /** A listener for `upgrade`. */
   async handle(req: IncomingMessage, socket: Socket, head: Buffer): Promise<void> {
     socket.on('error', ignoreError);
     const network = networkOf(clientIp(req, this.#options.trust));
