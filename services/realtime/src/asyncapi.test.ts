@@ -78,7 +78,7 @@ it('names the endpoint, its limits, every close code and every rejection', () =>
   for (const code of codes) expect(realtime.description).toContain(`| ${code} |`);
   const { upgrade_required, ...others } = errors;
   const rejections = Object.values(others).map((make) => `${make().httpStatus} ${make().code}`);
-  const named = realtime['x-refusals'].map(({ status, code }: { status: number; code: string }) => `${status} ${code}`);
+  const named = realtime['x-rejections'].map(({ status, code }: { status: number; code: string }) => `${status} ${code}`);
   expect(new Set(named)).toEqual(new Set([...rejections, `426 ${upgrade_required().code}`]));
   for (const text of named) expect(realtime.description).toContain(`| ${text.replace(/ (.*)/, ' | `$1`')} |`);
 });
