@@ -21,10 +21,7 @@ const TIME_MS_MAX = 99_999_999_999_999;
  *
  * @throws `audit_page_invalid`
  */
-export async function listEntries(
-  pool: pg.Pool,
-  request: ListAuditEntriesRequest,
-): Promise<{ entries: EntryRow[]; hasMore: boolean }> {
+export async function listEntries(pool: pg.Pool, request: ListAuditEntriesRequest) {
   if (request.limit < 0 || request.limit > LIMIT_MAX) throw errors.audit_page_invalid();
   const limit = request.limit || LIMIT_DEFAULT;
   const before = request.before && parsePageStart(request.before);

@@ -85,18 +85,16 @@ export class ChunkedRequest extends IncomingMessage {
     this.#pageBytes += chunk.byteLength;
     if (!this.#recent) {
       this.#recent = { chunks: 0, bytes: 0 };
-      setImmediate(() => this.#endTurn());
+      setImmediate(() => {
+        this.#recent = undefined;
+        this.#flush();
+      });
     }
     this.#recent.chunks += 1;
     this.#recent.bytes += chunk.byteLength;
     const { chunks, bytes } = this.#recent;
     if (!this.#isPaused && chunks > FREE_CHUNKS && bytes < chunks * AVERAGE_BYTES_MIN) void this.#pause();
     return !this.#isPaused;
-  }
-
-  #endTurn(): void {
-    this.#recent = undefined;
-    this.#flush();
   }
 
   #flush(): void {

@@ -4,11 +4,10 @@ import { type DomainError, ERROR_KINDS } from '../errors/errors.ts';
 /** Headers of every response but downloads: no cache may store keys and settings. */
 export const STANDARD_HEADERS = { 'x-content-type-options': 'nosniff', 'cache-control': 'no-store' } as const;
 
-const STRICT_TRANSPORT_SECURITY = { 'strict-transport-security': 'max-age=31536000' } as const;
-
 /** Headers of every response. With a `publicUrl` of https, browsers must use it (RFC 6797). */
 export function standardHeaders(publicUrl: string | undefined): Readonly<Record<string, string>> {
-  return { ...STANDARD_HEADERS, ...(publicUrl?.startsWith('https:') && STRICT_TRANSPORT_SECURITY) };
+  const isSecure = publicUrl?.startsWith('https:');
+  return { ...STANDARD_HEADERS, ...(isSecure && { 'strict-transport-security': 'max-age=31536000' }) };
 }
 
 const VALIDATION_MESSAGE = 'Request does not match the schema';

@@ -15,7 +15,11 @@ export function releaseUnusedMemory(checkIntervalMs = CHECK_INTERVAL_MS): void {
   let last = performance.eventLoopUtilization();
   let restingBytes = 0;
   const collect = () => {
-    collectGarbage();
+    // V8 exposes `gc` only in contexts that are created after the flag is set.
+    setFlagsFromString('--expose-gc');
+    const gc = runInNewContext('gc') as NodeJS.GCFunction;
+    setFlagsFromString('--no-expose-gc');
+    gc({ type: 'major', execution: 'sync', flavor: 'last-resort' });
     restingBytes = process.memoryUsage.rss();
   };
   const check = () => {
@@ -26,12 +30,4 @@ export function releaseUnusedMemory(checkIntervalMs = CHECK_INTERVAL_MS): void {
   };
   collect();
   setInterval(check, checkIntervalMs).unref();
-}
-
-function collectGarbage(): void {
-  // V8 exposes `gc` only in contexts that are created after the flag is set.
-  setFlagsFromString('--expose-gc');
-  const gc = runInNewContext('gc') as NodeJS.GCFunction;
-  setFlagsFromString('--no-expose-gc');
-  gc({ type: 'major', execution: 'sync', flavor: 'last-resort' });
 }

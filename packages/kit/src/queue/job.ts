@@ -22,7 +22,6 @@ export const JOB_OPTIONS = {
   stackTraceLimit: 1,
 };
 
-/** Property of a job's data in Redis that has its origin. */
 export const ORIGIN_PROPERTY = '$origin';
 
 export const spanAttributes = (queue: string, operation: 'send' | 'process') => ({

@@ -17,7 +17,6 @@ export interface QueueWorkerOptions {
    */
   readonly handle: (job: QueueJob) => Promise<void>;
   readonly logger: Logger;
-  /** Most concurrent jobs; 2 unless set. */
   readonly concurrency?: number;
   /** How long a stop waits for running jobs, in milliseconds; 5 s unless set. */
   readonly stopMsMax?: number;

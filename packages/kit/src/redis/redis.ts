@@ -9,11 +9,6 @@ const SILENCE_MS_MAX = 1_000;
 const SUBSCRIBER_SILENCE_MS_MAX = 4_000;
 const PING_INTERVAL_MS = 5_000;
 
-const retryWithin =
-  (delayMsMax: number) =>
-  (attempt: number): number =>
-    Math.min(attempt * 100, delayMsMax);
-
 /**
  * Creates a Redis connection that fails fast: a command that takes longer than 250 ms, or that
  * comes while the connection is down, is rejected and never queued.
@@ -30,7 +25,7 @@ export function createFailFastRedis(
     socketTimeout: SILENCE_MS_MAX,
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0,
-    retryStrategy: retryWithin(reconnectDelayMsMax),
+    retryStrategy: (attempt) => Math.min(attempt * 100, reconnectDelayMsMax),
     lazyConnect: true,
     ...(name && { connectionName: name }),
     ...others,
@@ -87,7 +82,7 @@ export function createWorkerConnection(url: string, logger: Logger, name: string
     maxRetriesPerRequest: null,
     connectTimeout: 2_000,
     socketTimeout: silenceMsMax,
-    retryStrategy: retryWithin(1_000),
+    retryStrategy: (attempt) => Math.min(attempt * 100, 1_000),
   });
   const duplicate = redis.duplicate.bind(redis);
   redis.duplicate = (override) => outages.watch(duplicate(override));

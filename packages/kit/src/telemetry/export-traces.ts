@@ -4,15 +4,7 @@ import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-ho
 import { setGlobalErrorHandler } from '@opentelemetry/core';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto';
 import { defaultResource, detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
-import {
-  AlwaysOffSampler,
-  AlwaysOnSampler,
-  BatchSpanProcessor,
-  ParentBasedSampler,
-  type Sampler,
-  TraceIdRatioBasedSampler,
-  TracerProvider,
-} from '@opentelemetry/sdk-trace';
+import * as sdk from '@opentelemetry/sdk-trace';
 import type { Logger } from '../log/logger.ts';
 import { within } from '../process/within.ts';
 import type { TracingConfig } from './settings.ts';
@@ -30,14 +22,14 @@ const LIMITS = { attributeCountLimit: 32, attributeValueLengthLimit: 256, eventC
  */
 export function startTracing(service: string, config: TracingConfig, logger: Logger): () => Promise<void> {
   setGlobalErrorHandler(createErrorLog(logger));
-  const provider = new TracerProvider({
+  const provider = new sdk.TracerProvider({
     resource: defaultResource()
       .merge(resourceFromAttributes({ 'service.name': `latchkey-${service}`, 'process.pid': process.pid }))
       .merge(detectResources({ detectors: [envDetector] })),
     sampler: createSampler(config),
     spanLimits: LIMITS,
     spanProcessors: [
-      new BatchSpanProcessor({
+      new sdk.BatchSpanProcessor({
         exporter: new OTLPTraceExporter(),
         scheduledDelayMillis: config.OTEL_BSP_SCHEDULE_DELAY,
         exportTimeoutMillis: config.OTEL_BSP_EXPORT_TIMEOUT,
@@ -54,12 +46,12 @@ export function startTracing(service: string, config: TracingConfig, logger: Log
 }
 
 /** The sampler that OTEL_TRACES_SAMPLER names; the SDK does not read that setting. */
-export function createSampler(config: Pick<TracingConfig, 'OTEL_TRACES_SAMPLER' | 'OTEL_TRACES_SAMPLER_ARG'>): Sampler {
+export function createSampler(config: Pick<TracingConfig, 'OTEL_TRACES_SAMPLER' | 'OTEL_TRACES_SAMPLER_ARG'>): sdk.Sampler {
   const { OTEL_TRACES_SAMPLER: name, OTEL_TRACES_SAMPLER_ARG: ratio } = config;
   const rootName = name.replace(/^parentbased_/, '');
-  const sampled = rootName === 'traceidratio' ? new TraceIdRatioBasedSampler(ratio) : new AlwaysOnSampler();
-  const root = rootName === 'always_off' ? new AlwaysOffSampler() : sampled;
-  return name === rootName ? root : new ParentBasedSampler({ root });
+  const sampled = rootName === 'traceidratio' ? new sdk.TraceIdRatioBasedSampler(ratio) : new sdk.AlwaysOnSampler();
+  const root = rootName === 'always_off' ? new sdk.AlwaysOffSampler() : sampled;
+  return name === rootName ? root : new sdk.ParentBasedSampler({ root });
 }
 
 function createErrorLog(logger: Logger): (err: unknown) => void {

@@ -1,11 +1,5 @@
-import {
-  type AgentOptions,
-  type ClientRequest,
-  Agent as HttpAgent,
-  request as httpRequest,
-  type RequestOptions,
-} from 'node:http';
-import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
+import * as http from 'node:http';
+import * as https from 'node:https';
 import type { Socket } from 'node:net';
 import { buildConnector } from 'undici';
 import type { ServiceTls } from './service-tls.ts';
@@ -26,19 +20,19 @@ export function createConnector(tls: ServiceTls | undefined): buildConnector.con
 }
 
 /** An agent of Node whose connections serve one request, each with the current certificate. */
-export function createAgent(tls: ServiceTls | undefined): HttpAgent {
-  if (!tls) return new HttpAgent({ keepAlive: false });
-  const agent = new HttpsAgent({ keepAlive: false });
+export function createAgent(tls: ServiceTls | undefined): http.Agent {
+  if (!tls) return new http.Agent({ keepAlive: false });
+  const agent = new https.Agent({ keepAlive: false });
   const createConnection = agent.createConnection.bind(agent);
   agent.createConnection = (options, ...rest) =>
-    createConnection({ ...options, secureContext: tls.context } as AgentOptions, ...rest);
+    createConnection({ ...options, secureContext: tls.context } as http.AgentOptions, ...rest);
   return agent;
 }
 
 /** Node's `request`, for either scheme. Fails unless it gets a connection in time. */
-export function request(url: URL | string, options: RequestOptions): ClientRequest {
+export function request(url: URL | string, options: http.RequestOptions): http.ClientRequest {
   const isSecure = new URL(url).protocol === 'https:';
-  const req = isSecure ? httpsRequest(url, options) : httpRequest(url, options);
+  const req = isSecure ? https.request(url, options) : http.request(url, options);
   // Node's own time-outs also count what comes after the connection.
   return req.once('socket', (socket: Socket) => {
     if (!socket.connecting) return;

@@ -17,7 +17,6 @@ export interface BodyCall {
   readonly headers?: Readonly<Record<string, string>>;
   /** Read as fast as the service takes it, and never destroyed. */
   readonly body: Readable;
-  /** In bytes, if it is known. */
   readonly byteSize: number | undefined;
   readonly requestId: string;
   readonly signal?: AbortSignal | undefined;
@@ -37,8 +36,8 @@ export function createBodyClient(baseUrl: string, credential: string, tls?: Serv
     /**
      * Sends a body with `PUT`, once. The response may come before all is sent.
      *
-     * @throws ConnectError of the service; `unavailable` if it is not reached or ends; `canceled` if
-     *   the body is cut off, which the service sees too
+     * @throws ConnectError of the service; `unavailable` if it is not reached or ends; `canceled`
+     *   if the body is cut off, which the service sees too
      */
     send<O extends DescMessage>(call: BodyCall, output: O): Promise<MessageShape<O>> {
       const { path, body, byteSize, requestId, signal, timeoutMs } = call;

@@ -107,7 +107,9 @@ export class UnaryCall implements Dispatcher.DispatchHandler {
     this.#tries += 1;
     const headers = [...PROTOCOL_HEADERS, 'connect-timeout-ms', String(timeLeftMs(this.#deadlineAt))];
     headers.push('authorization', this.#authorization);
-    appendHeaders(headers, this.#header);
+    const given = this.#header ?? {};
+    const pairs = Array.isArray(given) || given instanceof Headers ? new Headers(given).entries() : Object.entries(given);
+    for (const [name, value] of pairs) headers.push(name, String(value));
     this.#pool.dispatch({ path: this.#path, method: 'POST', headers, body: this.#body as Uint8Array }, this);
   }
 }
@@ -121,10 +123,4 @@ function serialize(method: DescMethodUnary, message: Message): Uint8Array {
   }
   if (body.byteLength > MESSAGE_BYTES_MAX) throw tooLarge('request');
   return body;
-}
-
-function appendHeaders(headers: string[], given: HeaderSource): void {
-  if (given === undefined) return;
-  const pairs = Array.isArray(given) || given instanceof Headers ? new Headers(given).entries() : Object.entries(given);
-  for (const [name, value] of pairs) headers.push(name, String(value));
 }

@@ -27,7 +27,6 @@ const WATCH = methodPath(Health.method.watch);
 /** gRPC requires all but printable ASCII to be encoded, and the percent sign. */
 const ENCODED = /[^\x20-\x24\x26-\x7e]+/gu;
 
-/** Listens for gRPC over HTTP/2. */
 export async function listenForGrpc(
   handler: Handler,
   options: { host: string; port: number; limits: ServerLimits; tls: ServiceTls | undefined; logRejectedPeer: LogRejection },

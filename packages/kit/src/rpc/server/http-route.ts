@@ -47,17 +47,14 @@ export function bodyRoute<O extends DescMessage>(route: {
   };
 }
 
-interface HttpHandlerOptions {
-  readonly routes: readonly HttpRoute[];
-  readonly hasCredential: (req: IncomingMessage) => boolean;
-  readonly logger: Logger;
-  readonly calls: CallCounter;
-}
-
 /** A listener for HTTP routes that returns false for other requests. */
-export function createHttpHandler(options: HttpHandlerOptions): (req: IncomingMessage, res: ServerResponse) => boolean {
-  const { routes, hasCredential, calls } = options;
-  return (req, res) => {
+export function createHttpHandler(
+  routes: readonly HttpRoute[],
+  hasCredential: (req: IncomingMessage) => boolean,
+  calls: CallCounter,
+  logger: Logger,
+) {
+  return (req: IncomingMessage, res: ServerResponse): boolean => {
     const route = routes.length === 0 ? undefined : findRoute(routes, req);
     if (!route) return false;
     // A client of an open route without a credential is no service with a wrong one.
@@ -65,7 +62,7 @@ export function createHttpHandler(options: HttpHandlerOptions): (req: IncomingMe
     const isService = isChecked && hasCredential(req);
     const rejection = route.needsCredential && !isService ? unauthenticated() : calls.enter();
     if (rejection) sendError(res, rejection);
-    else void answer(options, route, req, res, isService);
+    else void answer(calls, logger, route, req, res, isService);
     return true;
   };
 }
@@ -78,7 +75,8 @@ function findRoute(routes: readonly HttpRoute[], { method, url = '' }: IncomingM
 }
 
 async function answer(
-  { logger, calls }: HttpHandlerOptions,
+  calls: CallCounter,
+  logger: Logger,
   route: HttpRoute,
   req: IncomingMessage,
   res: ServerResponse,

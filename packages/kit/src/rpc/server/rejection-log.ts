@@ -9,18 +9,14 @@ const INTERVAL_MS = 60_000;
 /** Addresses logged in one interval, so that attackers cannot fill the log. */
 const ADDRESSES_MAX = 100;
 
-/**
- * Logs each rejected address once a minute.
- *
- * @param nowMs a monotonic clock, in milliseconds
- */
-export function createRejectionLog(logger: Logger, message: string, nowMs = (): number => performance.now()): LogRejection {
+/** Logs each rejected address once a minute. */
+export function createRejectionLog(logger: Logger, message: string): LogRejection {
   const logged = new Set<string>();
   let startedAt = Number.NEGATIVE_INFINITY;
   return (remoteAddress, facts) => {
-    if (nowMs() - startedAt >= INTERVAL_MS) {
+    if (performance.now() - startedAt >= INTERVAL_MS) {
       logged.clear();
-      startedAt = nowMs();
+      startedAt = performance.now();
     }
     const address = canonicalIp(remoteAddress);
     if (logged.has(address) || logged.size >= ADDRESSES_MAX) return;

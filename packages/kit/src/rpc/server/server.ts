@@ -79,8 +79,8 @@ export async function startRpcServer(options: RpcServerOptions) {
     maxTimeoutMs: TIMER_MS_MAX,
     shutdownSignal: streams.signal,
   };
-  const answerUnary = createUnaryHandler({ methods, logger, calls });
-  const answerHttp = createHttpHandler({ routes: httpRoutes, hasCredential: gate.hasCredential, logger, calls });
+  const answerUnary = createUnaryHandler(methods, calls, logger);
+  const answerHttp = createHttpHandler(httpRoutes, gate.hasCredential, calls, logger);
   const front = (req: IncomingMessage, res: ServerResponse) => {
     ensureRequestId(req);
     if (answerHttp(req, res)) return true;

@@ -9,12 +9,6 @@ import { sendError, sendMessage } from './send-response.ts';
 import { UnaryContext } from './unary-context.ts';
 import { internalError, type UnaryMethod } from './unary-method.ts';
 
-interface UnaryHandlerOptions {
-  readonly methods: ReadonlyMap<string, UnaryMethod>;
-  readonly logger: Logger;
-  readonly calls: CallCounter;
-}
-
 /**
  * Answers unary calls of the Connect protocol in binary over HTTP/1.1
  * (https://connectrpc.com/docs/protocol#unary-request) at a third of connect-node's cost. The
@@ -22,17 +16,17 @@ interface UnaryHandlerOptions {
  *
  * @returns a listener that returns false for a request that connect-node must answer
  */
-export function createUnaryHandler(options: UnaryHandlerOptions): (req: IncomingMessage, res: ServerResponse) => boolean {
-  return (req, res) => {
-    const bound = req.method === 'POST' ? options.methods.get(req.url ?? '') : undefined;
+export function createUnaryHandler(methods: ReadonlyMap<string, UnaryMethod>, calls: CallCounter, logger: Logger) {
+  return (req: IncomingMessage, res: ServerResponse): boolean => {
+    const bound = req.method === 'POST' ? methods.get(req.url ?? '') : undefined;
     const { 'content-type': contentType, 'content-encoding': encoding = 'identity' } = req.headers;
     if (!bound || contentType !== 'application/proto' || encoding !== 'identity') return false;
-    answer(options, bound, req, res);
+    answer(calls, logger, bound, req, res);
     return true;
   };
 }
 
-function answer({ calls, logger }: UnaryHandlerOptions, bound: UnaryMethod, req: IncomingMessage, res: ServerResponse): void {
+function answer(calls: CallCounter, logger: Logger, bound: UnaryMethod, req: IncomingMessage, res: ServerResponse): void {
   const overload = calls.enter();
   if (overload) {
     sendError(res, overload);
