@@ -10,11 +10,7 @@ const lockPath = `${modulesDir}/.latchkey-installing`;
 const lockAgeMaxMs = 60 * 60_000;
 const lockPollMs = 200;
 
-/**
- * Installs the dependencies unless the stamp says that they are installed.
- *
- * @param {'run' | 'all'} scope `run` leaves out what only tests, checks and benchmarks need
- */
+/** @param {'run' | 'all'} scope `run` leaves out what only tests, checks and benchmarks need */
 export async function ensureInstalled(scope) {
   if (isInstalled(scope)) return;
   try {

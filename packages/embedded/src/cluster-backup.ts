@@ -1,7 +1,8 @@
 import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { Client } from 'pg';
+import type { Client } from 'pg';
 import { copyFile, copyFolder, type OnBytes } from './copy-files.ts';
+import { withClient } from './service-databases.ts';
 
 /** PostgreSQL recreates the files of these folders. The write-ahead log is copied separately. */
 const EMPTY_FOLDERS =
@@ -26,12 +27,8 @@ export async function backUpCluster(
   onBytes: OnBytes,
   atEnd: (stop: () => Promise<void>) => Promise<void>,
 ): Promise<void> {
-  const timeouts = { connectionTimeoutMillis: 10_000, statement_timeout: START_TIMEOUT_MS };
   // When this session ends early, the server aborts the backup and removes the slot.
-  const client = new Client({ connectionString: url, ...timeouts });
-  client.on('error', () => {});
-  await client.connect();
-  try {
+  const copy = async (client: Client) => {
     // The slot retains the log from the start of the backup.
     await client.query(`SELECT pg_create_physical_replication_slot('latchkey_backup', true, true)`);
     const { rows: started } = await client.query(`SELECT pg_walfile_name(pg_backup_start('latchkey', true)) AS first`);
@@ -49,7 +46,6 @@ export async function backUpCluster(
     for (const name of (await readdir(join(clusterDir, 'pg_wal'))).filter(isNeeded)) {
       await copyFile(join(clusterDir, 'pg_wal', name), join(targetDir, 'pg_wal', name), onBytes);
     }
-  } finally {
-    await client.end();
-  }
+  };
+  await withClient(url, copy, START_TIMEOUT_MS);
 }

@@ -36,15 +36,12 @@ export async function unlessMissing<T>(operation: Promise<T>): Promise<T | undef
   });
 }
 
-/**
- * Copies a file. The target must not exist, and is on the disk only after {@link syncFolder}.
- *
- * @param options.mayVanish whether a missing source is skipped
- */
+/** Copies a file. The target must not exist, and is on the disk only after {@link syncFolder}. */
 export async function copyFile(
   source: string,
   target: string,
   onBytes: OnBytes,
+  /** Whether a missing source is skipped. */
   { mayVanish = false }: { readonly mayVanish?: boolean } = {},
 ): Promise<void> {
   const from = await (mayVanish ? unlessMissing(open(source, 'r')) : open(source, 'r'));
@@ -66,10 +63,7 @@ export async function copyFile(
   }
 }
 
-/**
- * Copies the entries of a folder into another that exists. Files that vanish meanwhile are
- * skipped.
- */
+/** Copies a folder's entries into another that exists. Files that vanish meanwhile are skipped. */
 export async function copyFolder(
   source: string,
   target: string,

@@ -16,11 +16,7 @@ export function isDiskFull(reported: unknown): boolean {
   return DISK_FULL.test(reported instanceof Error ? reported.message : String(reported));
 }
 
-/**
- * Runs work that writes below a folder.
- *
- * @throws {DiskFullError} instead of any error that reports a full disk
- */
+/** @throws {DiskFullError} instead of any error of `work` that reports a full disk */
 export async function explainFullDisk<T>(folder: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();

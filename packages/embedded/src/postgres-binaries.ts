@@ -7,11 +7,7 @@ export const POSTGRES_MAJOR = '18';
 
 export type PostgresBinaries = ReturnType<typeof binariesIn>;
 
-/**
- * Finds the binaries that are installed for this platform.
- *
- * @throws {StartError} on a platform without any
- */
+/** @throws {StartError} on a platform for which no binaries are installed */
 export async function locatePostgres() {
   const platform = `${process.platform}-${process.arch}`;
   try {
@@ -23,9 +19,7 @@ export async function locatePostgres() {
   }
 }
 
-/**
- * Copies the binaries, once, below a folder that every user can reach. The copy appears complete.
- */
+/** Copies the binaries, once, to where every user can reach them. The copy appears complete. */
 export async function copyBinaries({ root }: PostgresBinaries, sharedRoot: string): Promise<PostgresBinaries> {
   const packageDir = dirname(root);
   const { version } = JSON.parse(await readFile(join(packageDir, 'package.json'), 'utf8')) as { version: string };

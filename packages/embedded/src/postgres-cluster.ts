@@ -21,9 +21,7 @@ export async function readCredentials(path: string): Promise<ClusterCredentials 
   return (await readSecretFile(path)) as ClusterCredentials | undefined;
 }
 
-/**
- * Finds or creates the cluster and its password. A new cluster is renamed once it is complete.
- */
+/** Finds or creates the cluster and its password. A new one is renamed once it is complete. */
 export async function ensureCluster(
   home: PostgresHome,
   { durable, onProgress }: { durable: boolean; onProgress?: ((line: string) => void) | undefined },
@@ -52,10 +50,7 @@ async function checkVersion(clusterDir: string): Promise<void> {
   );
 }
 
-/**
- * An orphaned initdb may still be writing: what can't be removed now is removed at the next
- * start.
- */
+/** An orphaned initdb may still be writing: what can't be removed now is removed next time. */
 async function removeDrafts(dir: string): Promise<void> {
   for (const name of (await readdir(dir)).filter((name) => name.startsWith(DRAFT_PREFIX))) {
     await rm(join(dir, name), { recursive: true, force: true, maxRetries: 5 }).catch(() => {});

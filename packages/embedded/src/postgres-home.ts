@@ -46,11 +46,7 @@ export async function preparePostgresHome(
   return describeHome(reachable, user, newDir);
 }
 
-/**
- * What PostgreSQL runs as and on.
- *
- * @param dir holds the cluster and, readable by us only, its passwords
- */
+/** @param dir holds the cluster and, readable by us only, its passwords */
 function describeHome(binaries: PostgresBinaries, user: SystemUser | undefined, dir: string) {
   return { binaries, user, dir, clusterDir: join(dir, 'data'), credentialsPath: join(dir, 'credentials.json') };
 }
@@ -73,9 +69,7 @@ async function relocate(usualDir: string, sharedRoot: string): Promise<string> {
   return target;
 }
 
-/**
- * A relocated database follows its data folder, but does not serve a copy of that folder as well.
- */
+/** A relocated database follows its data folder, but does not serve a copy of that as well. */
 async function claim(target: string, usualDir: string): Promise<void> {
   if (!(await stat(target).catch(() => undefined))) {
     throw new StartError(

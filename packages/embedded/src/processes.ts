@@ -21,11 +21,7 @@ export function readCommandLine(pid: number): string[] {
   }
 }
 
-/**
- * Sends signals to a process until it has ended.
- *
- * @returns whether it has ended
- */
+/** Sends signals to a process until it has ended. Returns whether it has. */
 export async function endProcess(
   pid: number,
   steps: readonly StopStep[],

@@ -15,11 +15,7 @@ export async function findClusterDir(dataDir: string): Promise<string> {
   return join(await findHome(dataDir), 'data');
 }
 
-/**
- * A PostgreSQL that runs on a data folder, started by any process.
- *
- * @returns undefined while none is ready
- */
+/** The PostgreSQL that any process runs on a data folder; undefined while none is ready. */
 export async function findPostgres(dataDir: string) {
   const home = await findHome(dataDir);
   const clusterDir = join(home, 'data');
@@ -28,11 +24,7 @@ export async function findPostgres(dataDir: string) {
   return { port: file.port, clusterDir, credentialsPath: join(home, 'credentials.json') };
 }
 
-/**
- * The URL of a service in the PostgreSQL that runs on a data folder.
- *
- * @returns undefined while none is ready, or where the service has no role yet
- */
+/** A service's URL there; undefined while none is ready, or where the service has no role yet. */
 export async function findServiceDatabase(dataDir: string, service: string): Promise<string | undefined> {
   const running = await findPostgres(dataDir);
   return running && readServiceDatabaseUrl(running, service);
@@ -45,10 +37,7 @@ export async function readAdminUrl(credentialsPath: string, port: number): Promi
   return roleUrl(port, 'postgres', credentials.superuser);
 }
 
-/**
- * The folder of the cluster and its passwords, which as root may be elsewhere
- * (`preparePostgresHome`).
- */
+/** The folder of cluster and passwords, as root maybe elsewhere (`preparePostgresHome`). */
 async function findHome(dataDir: string): Promise<string> {
   const usualDir = join(dataDir, 'postgres');
   const dir = await realpath(usualDir).catch(() => usualDir);

@@ -139,11 +139,7 @@ function guardOrphan(pid: number, signal: NodeJS.Signals, removeDir = ''): () =>
   };
 }
 
-/**
- * Waits until a server is ready.
- *
- * @returns false once it has ended, or after `timeoutMs`
- */
+/** Waits until a server is ready. Returns false once it has ended, or after `timeoutMs`. */
 export async function waitUntilReady(
   server: Pick<ServerProcess, 'exited'>,
   isReady: () => boolean | Promise<boolean>,

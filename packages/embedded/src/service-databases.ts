@@ -33,11 +33,7 @@ export async function ensureServiceDatabases<Name extends string>(
   return Object.fromEntries(urls) as Record<Name, string>;
 }
 
-/**
- * The URL that {@link ensureServiceDatabases} gave a service earlier, with the present port.
- *
- * @returns undefined where it gave none
- */
+/** The URL that {@link ensureServiceDatabases} gave a service, if any, with the present port. */
 export async function readServiceDatabaseUrl(
   { credentialsPath, port }: Pick<EmbeddedPostgres, 'credentialsPath' | 'port'>,
   service: string,
@@ -69,8 +65,8 @@ async function ensurePasswords(path: string, services: readonly string[]): Promi
   return credentials.roles;
 }
 
-async function withClient<T>(url: string, use: (client: Client) => Promise<T>): Promise<T> {
-  const client = new Client({ connectionString: url, connectionTimeoutMillis: 10_000, statement_timeout: 30_000 });
+export async function withClient<T>(url: string, use: (client: Client) => Promise<T>, timeoutMs = 30_000): Promise<T> {
+  const client = new Client({ connectionString: url, connectionTimeoutMillis: 10_000, statement_timeout: timeoutMs });
   // A lost connection also rejects the query.
   client.on('error', () => {});
   await client.connect();

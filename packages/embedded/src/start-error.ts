@@ -1,7 +1,4 @@
-/**
- * A server could not be started: one sentence for the user. `detail` holds the server's last
- * lines.
- */
+/** A failed start: one sentence for the user. `detail` holds the last lines of the server. */
 export class StartError extends Error {
   override readonly name = 'StartError';
   readonly detail: readonly string[];

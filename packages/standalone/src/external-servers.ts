@@ -9,11 +9,7 @@ export async function checkPostgres(url: string): Promise<void> {
   await query(url, 'SELECT 1');
 }
 
-/**
- * Whether the database of DATABASE_URL has accounts.
- *
- * @throws {StartError} when it can't be used
- */
+/** @throws {StartError} as {@link checkPostgres} */
 export async function hasAccounts(url: string): Promise<boolean> {
   const [table] = await query(url, "SELECT to_regclass('identity.account') IS NOT NULL AS exists");
   return table?.exists === true && (await query(url, 'SELECT 1 FROM identity.account LIMIT 1')).length > 0;

@@ -55,11 +55,7 @@ export function describeEvent({ time, sequence, type, data }: LiveEvent): string
   return printable(`${time}  ${sequence === undefined ? '-' : `#${sequence}`}  ${type}  ${JSON.stringify(data)}`);
 }
 
-/**
- * What the listener does, as a line to read.
- *
- * @param lastEventId `sequence` of the last known event
- */
+/** @param lastEventId `sequence` of the last known event */
 export function describeState(state: State, lastEventId: string | undefined): string | undefined {
   if (state.state === 'connecting') return undefined;
   if (state.state === 'refused') return printable(state.reason);

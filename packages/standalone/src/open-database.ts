@@ -17,11 +17,7 @@ const settings = z.object({
   OBJECTS_DIR: z.string().optional(),
 });
 
-/**
- * Reads the settings of `npm start` by which a command finds its data.
- *
- * @throws {ConfigError} when they are wrong
- */
+/** The settings of `npm start` by which a command finds its data. */
 export function readDataSettings(env: NodeJS.ProcessEnv) {
   const { DATA_DIR, DATABASE_URL, OBJECTS_DIR } = readConfig(settings, env);
   const dataDir = resolve(DATA_DIR);

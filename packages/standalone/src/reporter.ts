@@ -10,10 +10,7 @@ export const silentReporter: Reporter = {
   warn: () => {},
 };
 
-/**
- * Reports at a terminal, where the end of a step replaces the line of its begin; elsewhere only
- * the end is a line.
- */
+/** At a terminal, the end of a step replaces the line of its begin, which is shown only there. */
 export function createTerminalReporter(out: NodeJS.WriteStream, err: NodeJS.WriteStream) {
   let running: string | undefined;
   const redraw = (write: () => void) => {
@@ -22,11 +19,7 @@ export function createTerminalReporter(out: NodeJS.WriteStream, err: NodeJS.Writ
     if (out.isTTY && running !== undefined) out.write(pc.dim(`… ${running}`));
   };
   return {
-    /**
-     * Reports the begin, the end and the duration of some work.
-     *
-     * @param describe what to add about the result
-     */
+    /** @param describe what to add about the result */
     async step<T>(title: string, work: () => Promise<T>, describe?: (result: T) => string): Promise<T> {
       const startedAt = performance.now();
       redraw(() => {

@@ -103,10 +103,7 @@ export function readSettings(env: NodeJS.ProcessEnv, shape: Shape) {
   };
 }
 
-/**
- * The settings that are set and have no effect: in one process, no service is called over the
- * network.
- */
+/** What is set without effect: in one process, no service is called over the network. */
 export function settingsWithoutEffect(env: NodeJS.ProcessEnv, shape: Shape): string[] {
   return shape === 'standalone' ? ['MIGRATE_ON_START', ...TLS_FILES].filter((name) => env[name]) : [];
 }

@@ -83,10 +83,7 @@ async function makeStage(prefix: string, stops: AsyncDisposableStack): Promise<s
   return path;
 }
 
-/**
- * A transaction that removes a row adds its object to `object_deletion`: the lock blocks its
- * commit.
- */
+/** A transaction that removes a row adds to `object_deletion`: the lock blocks its commit. */
 export async function stopWithoutDeletions(admin: Client, snapshot: ObjectSnapshot, stop: () => Promise<void>): Promise<void> {
   await snapshot.update();
   for (let tries = 1; ; tries += 1) {
@@ -137,11 +134,7 @@ async function copyKnownObjects(url: string, snapshot: ObjectSnapshot, targetDir
   }
 }
 
-/**
- * Runs check-files, checksums included, on a copied or restored database and its objects.
- *
- * @throws {BackupError} when anything is wrong
- */
+/** @throws {BackupError} when check-files, checksums included, finds anything wrong with a copy */
 export async function checkCopy(databaseUrl: string, objectsDir: string, note: (line: string) => void): Promise<void> {
   note('  Comparing the database with the files, checksums included.');
   const config = filesConfigFor({}, databaseUrl, objectsDir);

@@ -36,11 +36,7 @@ export async function readManifest(dir: string): Promise<Manifest> {
   }
 }
 
-/**
- * Compares a backup with its manifest.
- *
- * @throws {BackupError} when a file is missing, damaged or not listed
- */
+/** @throws {BackupError} when a file of the backup is missing, damaged or not listed */
 export async function verifyManifest(dir: string, manifest: Manifest, onBytes: OnBytes): Promise<void> {
   const missing = new Set(Object.keys(manifest.files));
   for await (const { path, isFolder } of walkFiles(dir)) {

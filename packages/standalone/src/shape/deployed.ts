@@ -92,10 +92,7 @@ function selectSettings(env: NodeJS.ProcessEnv, service: Service): NodeJS.Proces
   return Object.fromEntries(Object.entries(env).filter(([name]) => isPassedOn(name)));
 }
 
-/**
- * The settings that connect one service with the rest of a deployment. It gets no secret of
- * another.
- */
+/** The settings that connect one service with the rest. It gets no secret of another. */
 function connectingSettings(service: Service, launch: Launch, servers: Servers, urls: Record<DatabaseService, string>) {
   const { secretKey, serviceCredentials } = launch.secrets;
   const { apps: APPS_URL, identity: IDENTITY_URL, files: FILES_URL } = urls;
