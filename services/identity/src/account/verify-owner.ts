@@ -29,11 +29,7 @@ interface OwnerProof {
  * @throws `account_not_found`, `session_invalid`, `oidc_session_too_old`, `oidc_password_wrong`,
  * and what {@link runAsOwner} throws
  */
-export async function verifyOwner(
-  ctx: ActingContext,
-  accountId: string,
-  proof: OwnerProof & { readonly sessionId: string },
-): Promise<number> {
+export async function verifyOwner(ctx: ActingContext, accountId: string, proof: OwnerProof & { readonly sessionId: string }) {
   const account = await getAccount(ctx, accountId);
   if (account.password_hash === null) {
     const id = parseId(proof.sessionId);

@@ -43,10 +43,7 @@ const unlistedSetting = z.never('is of an issuer that OIDC_ISSUERS does not name
  * `_CLIENT_ID`, `_CLIENT_SECRET`, `_SCOPES`. Such settings of an unlisted issuer are a mistake.
  * @throws ConfigError naming all problems
  */
-export function readWithIssuers<T extends z.ZodObject>(
-  schema: T,
-  env: NodeJS.ProcessEnv,
-): z.output<T> & { readonly oidcIssuers: readonly IssuerSettings[] } {
+export function readWithIssuers<T extends z.ZodObject>(schema: T, env: NodeJS.ProcessEnv) {
   const listed = namesSetting.safeParse(env.OIDC_ISSUERS || undefined);
   const names = listed.data ?? [];
   const shape: Record<string, z.ZodType> = { ...schema.shape, OIDC_ISSUERS: namesSetting };
@@ -57,7 +54,7 @@ export function readWithIssuers<T extends z.ZodObject>(
     for (const [key, type] of Object.entries(issuerSettings)) shape[settingOf(name, key)] = type;
   }
   const config = readConfig(z.object(shape), env) as Record<string, string | undefined>;
-  const oidcIssuers = names.map((name) => ({
+  const oidcIssuers: readonly IssuerSettings[] = names.map((name) => ({
     name,
     url: new URL(config[settingOf(name, 'ISSUER')] ?? ''),
     clientId: config[settingOf(name, 'CLIENT_ID')] ?? '',

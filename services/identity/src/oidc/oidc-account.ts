@@ -1,7 +1,6 @@
 import { isUniqueViolation } from '@latchkey/kit/database/database';
 import { newId } from '@latchkey/kit/validation/id';
 import { insertAccount } from '../account/account.store.ts';
-import type { SignedIn } from '../account/account.ts';
 import { asSession, recordAction } from '../audit/actions.ts';
 import type { ActingContext } from '../context.ts';
 import { errors } from '../errors.ts';
@@ -17,11 +16,7 @@ const USERNAMES_TRIED_MAX = 5;
  * never links an existing account by email: an issuer could claim any email.
  * @returns undefined where the person was linked meanwhile
  */
-export async function createLinkedAccount(
-  ctx: ActingContext,
-  person: Person,
-  previousSessionToken: string,
-): Promise<SignedIn | undefined> {
+export async function createLinkedAccount(ctx: ActingContext, person: Person, previousSessionToken: string) {
   const { email } = person;
   if (ctx.signUp === 'closed') throw errors.sign_up_closed();
   if (email === undefined) throw errors.oidc_email_unverified();

@@ -44,11 +44,7 @@ async function selectListed(db: Db, applications: readonly DeletedApplication[])
  * concurrently. No epoch ends: cached principals that still name the application open nothing, as
  * its id is never reused and the apps service answers for it before any restriction counts.
  */
-export async function removeFromRestrictions(
-  ctx: RestrictionContext,
-  application: DeletedApplication,
-  signal?: AbortSignal,
-): Promise<void> {
+export async function removeFromRestrictions(ctx: RestrictionContext, application: DeletedApplication, signal?: AbortSignal) {
   const { applicationId, accountId } = application;
   let keyCount = 0;
   while (!signal?.aborted) {
