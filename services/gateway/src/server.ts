@@ -68,13 +68,7 @@ export function stopMsMax(config: GatewayConfig): number {
   return config.DRAIN_SECONDS * 1_000 + Math.max(underWayMsMax, transferMsMax) + STOP_SLACK_MS;
 }
 
-export interface GatewayServer {
-  readonly app: FastifyInstance;
-  /** Asks clients to leave their connections, for `DRAIN_SECONDS`, before the server closes. */
-  drain(): Promise<void>;
-}
-
-export async function createServer(options: ServerOptions): Promise<GatewayServer> {
+export async function createServer(options: ServerOptions) {
   const { config, logger, gate, clients, routes, connectionsMax = CONNECTIONS_MAX } = options;
   const standard = standardHeaders(config.PUBLIC_URL);
   const app = fastify(serverOptions(config, logger));
@@ -100,6 +94,7 @@ export async function createServer(options: ServerOptions): Promise<GatewayServe
   registerDownloads(app, options.filesData, logger);
   app.setNotFoundHandler(rejectUnrouted);
   registerProbes(app, options.checkReady, logger);
+  // Asks clients to leave their connections before the server closes.
   return { app, drain: () => drainConnections(app.server, open, config.DRAIN_SECONDS * 1_000) };
 }
 

@@ -15,7 +15,7 @@ import { RateLimiter } from './rate-limit/rate-limiter.ts';
 import { createRateLimits } from './rate-limit/rate-limits.ts';
 import { createRoutes } from './routes/routes.ts';
 import { Gate } from './routing/gate.ts';
-import { createServer, type GatewayServer, type ServerOptions, stopMsMax } from './server.ts';
+import { createServer, type ServerOptions, stopMsMax } from './server.ts';
 
 export interface GatewayDependencies {
   readonly identity: Transport;
@@ -42,7 +42,7 @@ export function createGatewayService(config: GatewayConfig, deps: GatewayDepende
     await checkDependencies();
   };
   const options = { ...compose(config, deps, redis, logger), checkReady };
-  let server: GatewayServer | undefined;
+  let server: Awaited<ReturnType<typeof createServer>> | undefined;
   return {
     name: 'gateway' as const,
     logger,

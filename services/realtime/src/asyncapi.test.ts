@@ -5,10 +5,9 @@ import { ApplicationEventSchema } from '@latchkey/proto/latchkey/apps/v1/event_p
 import { Ajv, type AnySchema } from 'ajv';
 import addFormats from 'ajv-formats';
 import { expect, it } from 'vitest';
-import { asyncApiFor, asyncApiDocument as document } from './asyncapi.ts';
 import { errors } from './errors.ts';
 import { encodeEvent, encodeReady } from './frame/frame.ts';
-import { MESSAGE_BYTES_MAX } from './server.ts';
+import { asyncApiFor, asyncApiDocument as document, MESSAGE_BYTES_MAX } from './server.ts';
 import { CLOSE } from './socket/close-code.ts';
 import { FRAMES_MAX } from './socket/live-socket.ts';
 import { REALTIME_PATH } from './upgrade/upgrade-request.ts';

@@ -1,6 +1,5 @@
 import { defineErrors } from '@latchkey/kit/errors/errors';
 
-/** Rejections of the endpoint, before it upgrades. */
 export const errors = defineErrors({
   socket_key_invalid: { kind: 'unauthenticated', code: 'api_key_invalid', message: 'The socket key is not valid' },
   too_many_rejections: { kind: 'rate_limited', message: 'Too many rejected connections from this address' },

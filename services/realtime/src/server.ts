@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { commonErrors, type DomainError } from '@latchkey/kit/errors/errors';
@@ -8,7 +9,6 @@ import { findHeadProblem, requestIdOf } from '@latchkey/kit/http/request';
 import { errorEnvelope, STANDARD_HEADERS } from '@latchkey/kit/http/response';
 import type { Logger } from '@latchkey/kit/log/logger';
 import { WebSocketServer } from 'ws';
-import { asyncApiFor } from './asyncapi.ts';
 import { errors } from './errors.ts';
 import { CLOUDEVENTS_PROTOCOL, isUpgrade, pathOf, REALTIME_PATH } from './upgrade/upgrade-request.ts';
 
@@ -40,7 +40,6 @@ export function createWebSocketServer(): WebSocketServer {
   });
 }
 
-/** The HTTP server of the endpoint: upgrades, and the AsyncAPI document. */
 export function createEndpoint(
   onUpgrade: (req: IncomingMessage, socket: Socket, head: Buffer) => void,
   limits: ConnectionLimits,
@@ -63,6 +62,18 @@ export function createEndpoint(
   server.on('clientError', (err, socket) => onClientError(err, socket, logger));
   coverNodeDefaults(server);
   return server;
+}
+
+/** The AsyncAPI 3.0 document of the endpoint, which a test compares with the protocol. */
+export const asyncApiDocument = JSON.parse(readFileSync(new URL('./asyncapi.json', import.meta.url), 'utf8'));
+
+/** The document with the server that the client asked, as its headers name it. */
+export function asyncApiFor({ headers }: Pick<IncomingMessage, 'headers'>): object {
+  const protocol = headers['x-forwarded-proto'] === 'https' ? 'wss' : 'ws';
+  const url = `${protocol}://${headers.host}`;
+  const host = URL.canParse(url) ? new URL(url).host : 'localhost';
+  const { realtime } = asyncApiDocument.servers;
+  return { ...asyncApiDocument, servers: { realtime: { ...realtime, host, protocol } } };
 }
 
 /** Responds to requests that ask for no upgrade. */

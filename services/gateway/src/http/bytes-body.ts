@@ -89,7 +89,6 @@ export function boundBody(
   });
 }
 
-/** Responses to clients that wait for `100 Continue`. */
 const expecting = new WeakSet<ServerResponse>();
 
 /** Sends `100 Continue` (RFC 9110, 10.1.1) when the body is read. Node would not wait. */

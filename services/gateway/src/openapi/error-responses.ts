@@ -19,7 +19,6 @@ const SERVICES = [
   ...[AuthenticationService, OidcService, TwoFactorService],
 ];
 
-/** The errors of the services, by package and reason. */
 const catalogue = new Map(
   SERVICES.flatMap(({ file }) => file.enums.filter(({ name }) => name.endsWith('Error'))).flatMap((errorEnum) =>
     [...readDefinitions(errorEnum)].map(([reason, definition]) => {

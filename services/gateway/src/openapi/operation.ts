@@ -80,7 +80,6 @@ function mapValues<T>(record: Readonly<Record<string, T>>, map: (value: T) => ob
 
 type JsonSchema = Record<string, unknown>;
 
-/** Converts Zod schemas to JSON schemas. One with an `id` becomes a component. */
 export class SchemaCollection {
   readonly components: Record<string, JsonSchema> = {};
 

@@ -34,13 +34,11 @@ const LISTS_OF_ACCOUNT_MAX = 64;
 const LIST_WAIT_MS = 5_000;
 
 function createListQueue(): CallQueue {
+  const { max, windowMs } = CONCURRENT_LISTS;
   // The number of connections bounds the lists of all accounts.
   const allAccounts = { underWay: Number.POSITIVE_INFINITY, size: Number.POSITIVE_INFINITY };
-  const ofAccount = { underWayOfKey: CONCURRENT_LISTS.max, sizeOfKey: LISTS_OF_ACCOUNT_MAX };
-  const { max, windowMs } = CONCURRENT_LISTS;
-  return new CallQueue({ ...allAccounts, ...ofAccount, waitMs: LIST_WAIT_MS }, () =>
-    limitReached(toLimitState(CONCURRENT_LISTS, max + 1, windowMs)),
-  );
+  const limits = { ...allAccounts, underWayOfKey: max, sizeOfKey: LISTS_OF_ACCOUNT_MAX, waitMs: LIST_WAIT_MS };
+  return new CallQueue(limits, () => limitReached(toLimitState(CONCURRENT_LISTS, max + 1, windowMs)));
 }
 
 export function applicationRoutes({ clients }: RouteContext) {

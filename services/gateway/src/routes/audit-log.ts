@@ -108,20 +108,10 @@ function newestFirst(a: AuditEntry, b: AuditEntry): number {
 const msOf = ({ at }: AuditEntry) => (at ? timestampMs(at) : 0);
 
 function toJson(found: AuditEntry) {
-  return {
-    id: found.id,
-    at: toIso(found.at),
-    action: found.action,
-    actor: {
-      kind: ActorKind[found.actorKind].toLowerCase(),
-      credentialId: found.credentialId ?? null,
-      address: found.address ?? null,
-    },
-    requestId: found.requestId ?? null,
-    subject: { kind: found.subjectKind, id: found.subjectId },
-    applicationId: found.applicationId ?? null,
-    changes: toChanges(found),
-  };
+  const { id, action, credentialId = null, address = null, requestId = null, applicationId = null } = found;
+  const actor = { kind: ActorKind[found.actorKind].toLowerCase(), credentialId, address };
+  const subject = { kind: found.subjectKind, id: found.subjectId };
+  return { id, at: toIso(found.at), action, actor, requestId, subject, applicationId, changes: toChanges(found) };
 }
 
 /** The changes of an entry; the apps service names settings as the protocol does. */

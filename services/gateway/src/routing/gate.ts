@@ -9,7 +9,6 @@ import { type LimitState, limitReached, type RateLimits, setLimitHeaders, tighte
 import { currentRequest, type RequestContext } from '../request-context.ts';
 import type { Route, RouteLimit } from './route.ts';
 
-/** A request that passed the gate. */
 export interface AdmittedRequest {
   readonly principal: Principal | undefined;
   readonly clientIp: string;
@@ -20,7 +19,6 @@ interface GateOptions {
   readonly authenticator: Authenticator;
   readonly limiter: RateLimiter;
   readonly limits: RateLimits;
-  /** Origin of PUBLIC_URL. */
   readonly publicOrigin: string;
 }
 

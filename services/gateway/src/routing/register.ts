@@ -10,7 +10,6 @@ import { AlternativeSuccess, type Route } from './route.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Whether the handler reads the body. */
     readonly takesBytes?: boolean;
   }
 }

@@ -26,7 +26,6 @@ export interface RouteContext {
   readonly cursors: CursorSigner;
 }
 
-/** Groups of routes in the OpenAPI document. */
 export const TAGS = {
   Applications: 'Software products that are licensed through the service.',
   'Application settings': 'Status, version, license requirements and runtime keys of an application.',
@@ -41,7 +40,6 @@ export type Tag = keyof typeof TAGS;
 /** Who may call a route: a key with that scope or any session; a session alone; anyone. */
 export type Access = Scope | 'session' | 'public';
 
-/** Where the id of the application is. */
 export type ApplicationIn = 'query' | 'body';
 
 /** A called method, the response to a forwarded body, or an error of the gateway. */
@@ -53,7 +51,6 @@ type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
 export interface RouteLimit {
   readonly limit: Limit;
   readonly per: 'ip' | 'account';
-  /** Refunds requests that fail. */
   readonly successesOnly?: boolean;
 }
 
@@ -112,7 +109,6 @@ export interface RouteDefinition<
   readonly bytesResponse?: string;
   /** When the handler redirects instead of returning an envelope, and whether it always does. */
   readonly redirects?: { readonly when: string; readonly always: boolean };
-  /** Shape of `data` in the success envelope; none unless set. */
   readonly data?: z.ZodType;
   /** Fields beside `data` in the success envelope; the handler then returns `{ data, beside }`. */
   readonly beside?: Readonly<Record<string, z.ZodType>>;
@@ -120,9 +116,7 @@ export interface RouteDefinition<
   readonly successHeaders?: Readonly<Record<string, string>>;
   /** Sources of its errors, beside those that its access and schemas imply. */
   readonly failures?: readonly Failure[];
-  /** `message` of the success envelope. */
   readonly message: string;
-  /** `message` of an {@link AlternativeSuccess}. */
   readonly alternativeMessage?: string;
   /** Does the work and returns `data`, or what `beside` says. */
   readonly handle: (request: RouteRequest<A, In, z.output<B>, z.output<Q>, z.output<P>, z.output<H>>) => Promise<unknown>;

@@ -3,7 +3,6 @@ import { FILE_NAME, FILE_NAME_LENGTH_MAX } from '@latchkey/kit/validation/file-n
 import { hasLength, isStorable, withoutInvisible } from '@latchkey/kit/validation/text';
 import { z } from 'zod';
 
-/** Text of so many code points once trimmed. */
 export function trimmedText(min: number, max: number, description: string) {
   return lengthOf(z.string().trim(), min, max, description);
 }
@@ -19,7 +18,6 @@ function lengthOf(text: z.ZodString, min: number, max: number, description: stri
     .meta({ description, minLength: min, maxLength: max });
 }
 
-/** Any text that services accept. */
 export const anyText = z.string().refine(isStorable, 'must not have NUL');
 
 /** Text of up to so many code points, for values that may be older than today's rules. */

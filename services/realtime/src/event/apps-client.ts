@@ -46,7 +46,6 @@ export function createAppsClient(transport: Transport) {
           : [],
       );
     },
-    /** States by application id; deleted applications have none. */
     async getLiveStates(applicationIds: readonly string[]): Promise<Map<string, LiveState>> {
       const { states } = await client.batchGetLiveStates({ applicationIds: [...applicationIds] }, callFor());
       return new Map(

@@ -74,7 +74,6 @@ export class Hub implements FrameSource {
     void this.#broadcast();
   }
 
-  /** Calls back for each socket, in slices. */
   async each(callback: (socket: LiveSocket) => void): Promise<void> {
     let count = 0;
     for (const socket of this.sockets) {

@@ -21,7 +21,6 @@ export interface HubsOptions {
 export interface Start {
   /** Whether the client receives all that it missed. */
   readonly resumed: boolean;
-  /** The sequence of the last event that the client has. */
   readonly position: number;
   /** The first frames to send, where they were read from the event log. */
   readonly frames: readonly Frame[];

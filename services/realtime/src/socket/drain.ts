@@ -2,12 +2,10 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { CLOSE } from './close-code.ts';
 import type { LiveSocket } from './live-socket.ts';
 
-/** Longest time over which a stop spreads the closing of sockets, in milliseconds. */
 export const SPREAD_MS_MAX = 5_000;
 /** Time that closing one socket takes of the whole, in milliseconds. */
 const MS_PER_SOCKET = 1;
 const STEP_MS = 20;
-/** Time for clients to answer the close frame. */
 const CLOSE_MS_MAX = 2_000;
 
 /**

@@ -17,11 +17,9 @@ export interface LiveSocketOptions {
   readonly ws: WebSocket;
   readonly connection: Duplex;
   readonly source: FrameSource;
-  /** Of the key that it was opened with. */
   readonly keyFingerprint: string;
   /** When the key was verified, as `performance.now()` counts. */
   readonly verifiedAt: number;
-  /** The sequence of the last event that the client has. */
   readonly position: number;
   readonly requestId: string;
 }
@@ -33,11 +31,9 @@ const WAIT_MS_MAX = 10_000;
 /** Frames that a client may send per window, pings and pongs included. */
 export const FRAMES_MAX = 100;
 const FRAME_WINDOW_MS = 10_000;
-/** Time to send the close frame to a client that sends too much. */
 const FLOOD_CLOSE_MS = 1_000;
 const PING_INTERVAL_MS = 30_000;
 const PING_TOKEN_BYTES = 8;
-/** Pings that may go unanswered. */
 const PINGS_MISSED_MAX = 2;
 
 /**
@@ -53,7 +49,6 @@ export class LiveSocket {
   readonly #ws: WebSocket;
   readonly #options: LiveSocketOptions;
   #position: number;
-  /** Frames that the client sent in the current window. */
   #frameCount = 0;
   #windowEnd = 0;
   #pingsMissed = 0;
@@ -106,7 +101,6 @@ export class LiveSocket {
     this.#ws.terminate();
   }
 
-  /** Calls back with the close code once the connection is gone. */
   onGone(callback: (code: number) => void): void {
     this.#ws.once('close', callback);
   }

@@ -26,7 +26,6 @@ export class ConnectionQuota {
     throw errors.too_many_sockets_of_address(describe('sockets-per-address', this.#byNetwork.max));
   }
 
-  /** The same for an application, once it is known. */
   acquireFor(applicationId: string): () => void {
     const release = this.#byApplication.acquire(applicationId);
     if (release) return release;

@@ -39,7 +39,6 @@ interface Upgrade {
   readonly network: string;
   /** When the client must have its response, as `performance.now()` counts. */
   readonly deadline: number;
-  /** Release what it holds of the quota. */
   readonly releases: Array<() => void>;
 }
 
