@@ -9,7 +9,6 @@ import { abandonTicket, beginUpload } from '../upload/begin-upload.ts';
 import { getStorageUsage } from '../upload/usage.ts';
 import { deleteFile } from './delete-file.ts';
 import { checkFileName, createDownloadUrl, getFilesMetadata, renameFile } from './file.ts';
-import type { FileRow } from './file-page.store.ts';
 import { listFiles } from './list-files.ts';
 
 export function fileRpc(ctx: FilesContext): ServiceImpl<typeof FileService> {
@@ -68,7 +67,7 @@ function toRef(
   return { accountId, applicationId, requestId: requestHeader.get(REQUEST_ID_HEADER) ?? '' };
 }
 
-function toMessage(row: FileRow) {
+function toMessage(row: Awaited<ReturnType<typeof listFiles>>['rows'][number]) {
   return {
     id: row.id,
     displayName: row.display_name,

@@ -1,8 +1,8 @@
 /** Reads a body, at most one chunk ahead, into buffers of the caller. */
 export interface BodyReader {
   /**
-   * Fills a buffer, or less of it where the body ends; returns the number of bytes. Rejects when the
-   * body does, and when the signal aborts, even while the body hangs.
+   * Fills a buffer, or less of it where the body ends; returns the number of bytes. Rejects when
+   * the body does, and when the signal aborts, even while the body hangs.
    */
   fill(target: Uint8Array): Promise<number>;
   close(): void;

@@ -32,8 +32,8 @@ interface Write {
 }
 
 /**
- * Writes a body in one request if it is smaller than a part, else part by part from one buffer. Tries to
- * leave nothing when it fails.
+ * Writes a body in one request if it is smaller than a part, else part by part from one buffer.
+ * Tries to leave nothing when it fails.
  */
 export async function writeObject(
   bucket: S3Bucket,
