@@ -3,14 +3,9 @@ import {
   type ApplicationSettings,
   ApplicationSettingsSchema,
   ApplicationStatus,
-  RuntimeKeyType,
 } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { z } from 'zod';
-import { setLimitHeaders, tighter, toLimitState } from '../rate-limit/rate-limits.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
-import { trimmedText } from '../routing/schemas.ts';
-
-const HOUR_MS = 3_600_000;
 
 export const SETTINGS_URL = '/api/v1/panel/get-application-settings';
 
@@ -75,56 +70,6 @@ export function applicationSettingRoutes({ clients: { applications } }: RouteCon
         const typed =
           typeof value === 'boolean' ? { case: 'boolValue' as const, value } : { case: 'stringValue' as const, value };
         await applications.updateApplicationSetting({ ...application, field: fieldNameOf(field), value: typed });
-      },
-    }),
-    defineRoute('PATCH /api/v1/panel/update-api-keys', 'applications:update', {
-      operationId: 'rotateRuntimeKey',
-      application: 'query',
-      summary: 'Rotate a runtime key of an application',
-      description:
-        'The old key is rejected from then on, and connections opened with an old socket key are closed. Two rotations an hour for each application, both types together.',
-      body: z.strictObject({ type: z.enum(['socketKey', 'httpKey']) }),
-      examples: { socketKey: { type: 'socketKey' }, httpKey: { type: 'httpKey' } },
-      message: 'Successfully update api key',
-      failures: [ApplicationService.method.rotateRuntimeKey],
-      handle: async ({ application, body, limitState, reply }) => {
-        const type = body.type === 'socketKey' ? RuntimeKeyType.SOCKET : RuntimeKeyType.HTTP;
-        const { rotationsMax, rotationsLeft, resetSeconds } = await applications.rotateRuntimeKey({ ...application, type });
-        const limit = { name: 'rotations', max: rotationsMax, windowMs: HOUR_MS };
-        setLimitHeaders(reply, tighter(limitState, toLimitState(limit, rotationsMax - rotationsLeft, resetSeconds * 1_000)));
-      },
-    }),
-  ];
-}
-
-const levels = z
-  .array(trimmedText(1, 16, 'License level, 1 to 16 characters after trimming.'))
-  .min(1)
-  .refine((list) => new Set(list).size === list.length, 'must not have a level twice')
-  .meta({ uniqueItems: true });
-
-export function licenseLevelRoutes({ clients: { applications } }: RouteContext) {
-  return [
-    defineRoute('GET /api/v1/panel/get-application-license-levels', 'applications:read', {
-      operationId: 'listLicenseLevels',
-      application: 'query',
-      summary: 'List the license levels of an application',
-      data: z.array(z.string()).meta({ examples: [['Basic', 'Pro']] }),
-      message: 'Successfully fetched application license levels',
-      failures: [ApplicationService.method.listLicenseLevels],
-      handle: async ({ application }) => (await applications.listLicenseLevels(application)).levels,
-    }),
-    defineRoute('POST /api/v1/panel/create-application-license-levels', 'applications:update', {
-      operationId: 'saveLicenseLevels',
-      application: 'query',
-      summary: 'Replace the license levels of an application',
-      description: 'Replaces the whole set atomically, in the order given.',
-      body: z.strictObject({ levels }),
-      examples: { levels: { levels: ['Basic', 'Pro'] } },
-      message: 'License levels save successfully',
-      failures: [ApplicationService.method.replaceLicenseLevels],
-      handle: async ({ application, body }) => {
-        await applications.replaceLicenseLevels({ ...application, levels: body.levels });
       },
     }),
   ];

@@ -1,19 +1,23 @@
 import type { Route, RouteContext, Tag } from '../routing/route.ts';
 import { accountLimitsRoutes } from './account-limits.ts';
 import { apiKeyRoutes } from './api-keys.ts';
-import { applicationSettingRoutes, licenseLevelRoutes } from './application-settings.ts';
+import { applicationSettingRoutes } from './application-settings.ts';
 import { applicationRoutes } from './applications.ts';
 import { auditLogRoutes } from './audit-log.ts';
-import { authRoutes, twoFactorRoutes } from './auth.ts';
+import { authRoutes } from './auth.ts';
 import { avatarRoutes } from './avatar.ts';
 import { fileRoutes, uploadFileRoutes } from './files.ts';
+import { licenseLevelRoutes } from './license-levels.ts';
 import { oidcRoutes } from './oidc.ts';
 import { oidcLinkRoutes } from './oidc-links.ts';
+import { runtimeKeyRoutes } from './runtime-keys.ts';
+import { twoFactorRoutes } from './two-factor.ts';
 
 /** Route files in the order of the OpenAPI document, each with its tag there. */
 const ROUTES: ReadonlyArray<readonly [Tag, (context: RouteContext) => Array<Omit<Route, 'tag'>>]> = [
   ['Applications', applicationRoutes],
   ['Application settings', applicationSettingRoutes],
+  ['Application settings', runtimeKeyRoutes],
   ['License levels', licenseLevelRoutes],
   ['API keys', apiKeyRoutes],
   ['Accounts', authRoutes],

@@ -1,0 +1,37 @@
+import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
+import { z } from 'zod';
+import { defineRoute, type RouteContext } from '../routing/route.ts';
+import { trimmedText } from '../routing/schemas.ts';
+
+const levels = z
+  .array(trimmedText(1, 16, 'License level, 1 to 16 characters after trimming.'))
+  .min(1)
+  .refine((list) => new Set(list).size === list.length, 'must not have a level twice')
+  .meta({ uniqueItems: true });
+
+export function licenseLevelRoutes({ clients: { applications } }: RouteContext) {
+  return [
+    defineRoute('GET /api/v1/panel/get-application-license-levels', 'applications:read', {
+      operationId: 'listLicenseLevels',
+      application: 'query',
+      summary: 'List the license levels of an application',
+      data: z.array(z.string()).meta({ examples: [['Basic', 'Pro']] }),
+      message: 'Successfully fetched application license levels',
+      failures: [ApplicationService.method.listLicenseLevels],
+      handle: async ({ application }) => (await applications.listLicenseLevels(application)).levels,
+    }),
+    defineRoute('POST /api/v1/panel/create-application-license-levels', 'applications:update', {
+      operationId: 'saveLicenseLevels',
+      application: 'query',
+      summary: 'Replace the license levels of an application',
+      description: 'Replaces the whole set atomically, in the order given.',
+      body: z.strictObject({ levels }),
+      examples: { levels: { levels: ['Basic', 'Pro'] } },
+      message: 'License levels save successfully',
+      failures: [ApplicationService.method.replaceLicenseLevels],
+      handle: async ({ application, body }) => {
+        await applications.replaceLicenseLevels({ ...application, levels: body.levels });
+      },
+    }),
+  ];
+}

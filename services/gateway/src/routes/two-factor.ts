@@ -1,0 +1,64 @@
+import { TwoFactorService } from '@latchkey/proto/latchkey/identity/v1/two_factor_pb';
+import { z } from 'zod';
+import { verifyOwnPassword } from '../authentication/sign-in-failures.ts';
+import { defineRoute, type RouteContext } from '../routing/route.ts';
+import { twoFactorCode } from '../routing/schemas.ts';
+
+const enableBody = z.strictObject({
+  code: twoFactorCode.meta({ description: 'Code that the authenticator app shows, once it has the secret of `setUpTwoFactor`.' }),
+});
+
+const disableBody = z.strictObject({
+  password: z.string().max(1_000).optional().meta({ description: 'Password of the account; required if it has one.' }),
+  code: twoFactorCode.meta({ description: 'Code of the authenticator app, or a recovery code.' }),
+});
+
+export function twoFactorRoutes(context: RouteContext) {
+  const { clients, limits } = context;
+  const { twoFactor } = clients;
+  return [
+    defineRoute('POST /api/v1/auth/two-factor/set-up', 'session', {
+      operationId: 'setUpTwoFactor',
+      summary: 'Set up two-factor authentication',
+      description:
+        'Makes the secret for an authenticator app. Nothing changes before it is enabled; each call makes another secret.',
+      data: z.object({
+        secret: z.string().meta({ description: 'In base32, to type in.' }),
+        otpauthUrl: z.string().meta({ description: 'To show as a QR code.' }),
+      }),
+      message: 'Two-factor authentication set up.',
+      handle: async ({ principal }) => {
+        const { secret, otpauthUrl } = await twoFactor.setUpTwoFactor({ accountId: principal.accountId });
+        return { secret, otpauthUrl };
+      },
+    }),
+    defineRoute('POST /api/v1/auth/two-factor/enable', 'session', {
+      operationId: 'enableTwoFactor',
+      summary: 'Enable two-factor authentication',
+      description: 'Ends the other sessions of the account. The recovery codes are shown once; each can replace a code once.',
+      body: enableBody,
+      examples: { code: { code: '123456' } },
+      data: z.object({ recoveryCodes: z.array(z.string()).length(10) }),
+      failures: [TwoFactorService.method.enableTwoFactor],
+      message: 'Two-factor authentication enabled.',
+      handle: async ({ principal: { accountId, credentialId: sessionId }, body: { code } }) => {
+        const { recoveryCodes } = await twoFactor.enableTwoFactor({ accountId, sessionId, code });
+        return { recoveryCodes };
+      },
+    }),
+    defineRoute('POST /api/v1/auth/two-factor/disable', 'session', {
+      operationId: 'disableTwoFactor',
+      summary: 'Disable two-factor authentication',
+      description: 'Ends the other sessions of the account. The secret and the recovery codes are deleted.',
+      limit: { limit: limits.twoFactorDisabling, per: 'account' },
+      body: disableBody,
+      examples: { code: { password: 'correct horse battery staple', code: '123456' } },
+      failures: [TwoFactorService.method.disableTwoFactor],
+      message: 'Two-factor authentication disabled.',
+      handle: async ({ principal: { accountId, credentialId: sessionId }, body: { password = '', code }, clientIp }) => {
+        const request = { accountId, sessionId, password, code };
+        await verifyOwnPassword(context, { accountId, clientIp }, () => twoFactor.disableTwoFactor(request));
+      },
+    }),
+  ];
+}
