@@ -15,7 +15,7 @@ export interface RedisProgram {
 }
 
 /** The oldest version that the queues and limits work with. */
-const MAJOR_MIN = 6;
+const VERSION_MIN = 6.2;
 /** On Debian, `redis-check-rdb` of the package `redis-tools` is the server too, by another name. */
 const ON_PATH: readonly RedisProgram[] = [
   { command: 'redis-server' },
@@ -57,8 +57,8 @@ function isUsable(program: RedisProgram): boolean {
     timeout: 10_000,
     ...(program.argv0 !== undefined && { argv0: program.argv0 }),
   });
-  const [, major] = /^(?:Redis|Valkey) server v=(\d+)/.exec(stdout ?? '') ?? [];
-  return status === 0 && Number(major) >= MAJOR_MIN;
+  const [, version] = /^(?:Redis|Valkey) server v=(\d+\.\d)/.exec(stdout ?? '') ?? [];
+  return status === 0 && Number(version) >= VERSION_MIN;
 }
 
 async function findDownloaded(cacheDir: string): Promise<RedisProgram | undefined> {
