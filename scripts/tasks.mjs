@@ -52,7 +52,10 @@ Runs all checks or the named ones: lint, types, dependencies, protocol-lint, pro
 Measures all figures or the named ones, beside their baselines: F1 to F10.`,
   },
   'check-files': { run: command('check-files-main'), options: ['repair', 'skip-checksums'] },
-  accounts: { run: command('accounts-main'), options: ['username=', 'email=', 'generate', 'keep-links', 'json', 'limit=', 'after='] },
+  accounts: {
+    run: command('accounts-main'),
+    options: ['username=', 'email=', 'generate', 'keep-links', 'json', 'limit=', 'after='],
+  },
   backup: { run: command('backup-main') },
   restore: { run: command('restore-main') },
   listen: { run: command('listen-main'), options: ['url=', 'from=', 'json'] },
