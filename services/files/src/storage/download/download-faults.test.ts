@@ -24,9 +24,8 @@ let urls: string[];
 let url: string;
 beforeAll(async () => {
   const ref = files.createOwned();
-  urls = [];
-  for (let i = 0; i < 4; i += 1) urls.push(createUrl(await storeFile(files, ref, { bytes: BYTES })));
-  [url] = urls as [string];
+  urls = await Promise.all(Array.from({ length: 4 }, async () => createUrl(await storeFile(files, ref, { bytes: BYTES }))));
+  url = urls[0] as string;
 });
 
 /** Replaces the body of an object, for this test. */
