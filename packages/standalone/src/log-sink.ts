@@ -11,8 +11,8 @@ const WARNING = /^\{"level":[456]0,/;
  * Opens the log: JSON lines in `<dir>/latchkey.<number>.log`, five files of 20 MB at most.
  *
  * @param onProblem gets warnings and errors in readable form
- * @param onDiskFull called each time that a full disk rejected lines. They are written once there is
- *   space, up to a limit
+ * @param onDiskFull called each time that a full disk rejected lines. They are written once there
+ *   is space, up to a limit
  * @param fileSize where the next file begins, like `20m`
  */
 export async function openLogSink(

@@ -91,7 +91,7 @@ function hostileValue(random: SeededRandom, depth = 3): unknown {
   return random.pick<() => unknown>(kinds)();
 }
 
-/** A valid body with a part changed, removed or added, or another kind of body; sometimes with junk. */
+/** A valid body with a part changed, removed or added, or another body; sometimes with junk. */
 function hostileBody(random: SeededRandom, valid: object | undefined): string {
   if (!valid || random.oneIn(8)) return JSON.stringify(hostileValue(random));
   const body = { ...valid } as Record<string, unknown>;
