@@ -7,6 +7,8 @@ import { text } from 'node:stream/consumers';
 import { StartError } from './start-error.ts';
 
 const HOLDER_TIMEOUT_MS = 1_000;
+/** A holder that ends between the two calls is rare; more than this is another problem. */
+const TRIES_MAX = 20;
 
 /**
  * Locks a data folder for this process. The lock is a listening socket, which the kernel closes
@@ -21,7 +23,7 @@ export async function acquireDataDirLock(dataDir: string) {
   // Linux has names that are no files. Elsewhere a killed process leaves a file.
   const isAbstract = process.platform === 'linux';
   const path = isAbstract ? `\0${name}` : join(tmpdir(), `${name}.sock`);
-  for (;;) {
+  for (let tries = 1; ; tries += 1) {
     const server = createServer((socket) => socket.on('error', () => {}).end(String(process.pid)));
     try {
       await once(server.listen({ path }).unref(), 'listening');
@@ -30,11 +32,13 @@ export async function acquireDataDirLock(dataDir: string) {
       if ((err as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw err;
     }
     const pid = await readHolder(path);
-    if (pid === undefined) {
+    if (pid === undefined && tries < TRIES_MAX) {
       if (!isAbstract) await rm(path, { force: true });
       continue;
     }
-    throw new StartError(`Another Latchkey (pid ${pid}) is using ${dataDir}: stop it first, or set DATA_DIR to another folder.`);
+    throw new StartError(
+      `Another Latchkey (pid ${pid ?? 'unknown'}) is using ${dataDir}: stop it first, or set DATA_DIR to another folder.`,
+    );
   }
 }
 

@@ -1,5 +1,6 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { Code, ConnectError } from '@connectrpc/connect';
+import { SCOPES } from '@latchkey/kit/validation/scopes';
 import { refusalOf } from '@latchkey/testkit/refusal';
 import { expect, test } from 'vitest';
 import { MINUTE_MS, openTestIdentity, outcomeOf } from '../testing/identity.ts';
@@ -7,16 +8,6 @@ import { createSomeKey, type KeySettings, OPEN_KEY, someAccountId } from '../tes
 
 const identity = await openTestIdentity();
 
-const SCOPES = [
-  'applications:read',
-  'applications:create',
-  'applications:update',
-  'applications:delete',
-  'files:upload',
-  'files:read',
-  'files:delete',
-  'account:read',
-];
 const someUnknownId = '00000000-0000-7000-8000-000000000000';
 const inTheFuture = () => timestampFromDate(new Date(identity.clock.now().getTime() + MINUTE_MS));
 
