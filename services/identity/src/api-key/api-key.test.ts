@@ -14,7 +14,13 @@ const inTheFuture = () => timestampFromDate(new Date(identity.clock.now().getTim
 test('a new key has the record that was asked for, and the text of a key', async () => {
   const accountId = await someAccountId(identity);
   const applicationIds = identity.apps.createApplications(accountId, 2);
-  const settings = { name: '  Deploy key ', scopes: [...SCOPES], allApplications: false, applicationIds, expiresAt: inTheFuture() };
+  const settings = {
+    name: '  Deploy key ',
+    scopes: [...SCOPES],
+    allApplications: false,
+    applicationIds,
+    expiresAt: inTheFuture(),
+  };
   const { apiKey, plaintextKey } = await createSomeKey(identity, { ...settings, accountId });
   expect(plaintextKey).toMatch(/^lk_mgmt_[0-9A-Za-z]{16}_[0-9A-Za-z]{48}$/);
   const now = timestampFromDate(identity.clock.now());
