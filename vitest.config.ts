@@ -38,6 +38,9 @@ const unit = (name: string, isolate: boolean) => ({
     include: isolate ? ISOLATED : ['packages/*/src/**/*.test.ts', 'services/*/src/**/*.test.ts', 'deploy/test/**/*.test.ts'],
     exclude: ['**/node_modules/**', `${E2E}/**`, ...(isolate ? [] : ISOLATED)],
     isolate,
+    // With two cores, the default would be one, and tests mostly wait for servers.
+    maxWorkers: Math.max(3, availableParallelism()),
+    sequence: { groupOrder: 0 },
     globalSetup: ['./packages/testkit/src/global-setup.ts'],
   },
 });
@@ -55,6 +58,9 @@ const endToEnd = (shape: 'standalone' | 'deployed', include: readonly string[], 
     globalSetup: ['./packages/standalone/src/testing/e2e-setup.ts'],
     // The files share an instance in other processes, so isolation would only cost time.
     isolate: false,
+    // After the unit tests and fewer at a time, as each file may run ten processes.
+    maxWorkers: Math.max(2, Math.floor(availableParallelism() / 2)),
+    sequence: { groupOrder: 1 },
   },
 });
 
@@ -64,8 +70,6 @@ export default defineConfig({
     hookTimeout: 60_000,
     isolate: true,
     pool: 'forks',
-    // Tests mostly wait for servers. With two cores, the default would be one worker.
-    maxWorkers: Math.max(3, availableParallelism()),
     projects: [
       unit('unit', false),
       unit('unit-isolated', true),

@@ -1,4 +1,9 @@
+import { glob } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { matchDocument } from './document.ts';
+import { findLogLines } from './instance.ts';
 
 /** A body as it is sent: an object becomes JSON, bytes and text are sent unchanged. */
 export type Body = object | string | Uint8Array | null;
@@ -57,6 +62,7 @@ export class Api {
       redirect: 'manual',
     });
     const text = await response.text();
+    if (response.status >= 500 && !mayFail) await printLog(response.headers.get('x-request-id') ?? 'no request id');
     const answer = checkAnswer(`${method} ${path}`, { status: response.status, headers: response.headers, text }, mayFail);
     await matchDocument(this.baseUrl, { method, path, status: answer.status }, JSON.parse(text));
     return answer;
@@ -76,6 +82,14 @@ export class Api {
 
   delete(path: string, body: Body = null, options: SendOptions = {}): Promise<Answer> {
     return this.send('DELETE', path, { ...options, body });
+  }
+}
+
+/** Prints what the instances of the tests logged about a request that failed, once it is written. */
+async function printLog(requestId: string): Promise<void> {
+  await delay(1_000);
+  for await (const logDir of glob(join(tmpdir(), 'latchkey-*', 'logs'))) {
+    for (const line of await findLogLines(logDir, requestId)) process.stderr.write(`${line}\n`);
   }
 }
 
