@@ -9,8 +9,8 @@ const all = process.env.LATCHKEY_TESTS === 'all';
 /** Minutes of broken processes, networks, disks and object stores. */
 const FAULTS = `${E2E}/*.faults.test.ts`;
 
-/** Tests of separate processes: in the deployed shape alone. */
-const DEPLOYED = ['fleet', 'fleet-start', 'traces'].map((name) => `${E2E}/${name}.test.ts`);
+/** Tests of separate processes, and a test that starts what it needs: in the deployed shape alone. */
+const DEPLOYED = ['faults', 'fleet', 'fleet-start', 'traces'].map((name) => `${E2E}/${name}.test.ts`);
 
 /** Tests that `npm test` also runs in the deployed shape, as they depend on the network. */
 const OVER_THE_WIRE = ['connections', 'downloads', 'first-session', 'live-events', 'order-of-checks'].map(

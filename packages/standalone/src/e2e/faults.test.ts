@@ -6,8 +6,8 @@ import '../testing/provided.ts';
 
 const SEED = Number(process.env.FAULT_SEED ?? randomInt(2 ** 31));
 
-/** R1 to R6 in a short game. `npm run test:faults` plays longer ones; FAULT_SEED repeats one. */
-it.runIf(inject('latchkeyInstance').shape === 'standalone')(
+/** R1 to R6 in a short game. `npm run test:faults` plays longer ones; FAULT_SEED repeats one. It starts its own servers. */
+it.runIf(inject('latchkeyInstance').shape === 'deployed')(
   `what was answered holds and nothing is left over after everything is killed (FAULT_SEED=${SEED})`,
   async () => {
     const faults = ({ faults: all }: Awaited<ReturnType<typeof startStandaloneTarget>>) => all.slice(0, 1);
