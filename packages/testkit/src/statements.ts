@@ -35,11 +35,13 @@ export interface PlanNode {
   readonly Plans?: readonly PlanNode[];
 }
 
+export type PlanCacheMode = 'force_generic_plan' | 'force_custom_plan';
+
 /** All nodes of a statement's plan. It is run; its changes are rolled back. */
 export async function explain(
   client: pg.Client,
   { text, values }: Statement,
-  mode: 'force_generic_plan' | 'force_custom_plan' = 'force_generic_plan',
+  mode: PlanCacheMode = 'force_generic_plan',
 ): Promise<PlanNode[]> {
   const flatten = (node: PlanNode): PlanNode[] => [node, ...(node.Plans ?? []).flatMap(flatten)];
   try {

@@ -1,23 +1,23 @@
-import { defineErrors } from '@latchkey/kit/errors/errors';
+import { defineErrors, MALFORMED_MESSAGE } from '@latchkey/kit/errors/errors';
 
 export const errors = defineErrors({
-  request_invalid: { kind: 'malformed', message: 'Request does not match the schema' },
+  request_invalid: { kind: 'malformed', message: MALFORMED_MESSAGE },
   body_too_large: {
     kind: 'too_large',
     code: 'VALIDATION_ERROR',
-    message: 'Request does not match the schema',
+    message: MALFORMED_MESSAGE,
     path: 'body',
     rule: 'must be at most 64 KiB',
   },
   media_type_unsupported: {
     kind: 'unsupported_media_type',
-    message: 'Request does not match the schema',
+    message: MALFORMED_MESSAGE,
     path: 'header.content-type',
     rule: 'must be application/json',
   },
   encoding_unsupported: {
     kind: 'unsupported_media_type',
-    message: 'Request does not match the schema',
+    message: MALFORMED_MESSAGE,
     path: 'header.content-encoding',
     rule: 'must be identity or absent',
   },

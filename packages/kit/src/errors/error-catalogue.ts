@@ -1,9 +1,6 @@
 import { type DescEnum, type DescMessage, type DescMethod, getOption } from '@bufbuild/protobuf';
 import * as options from '@latchkey/proto/latchkey/rpc/v1/error_pb';
-import { type Catalogue, defineErrors, ERROR_KINDS, type ErrorDefinition, type ErrorKind } from './errors.ts';
-
-/** Message of malformed requests (specification 7). */
-const MALFORMED = 'Request does not match the schema';
+import { type Catalogue, defineErrors, ERROR_KINDS, type ErrorDefinition, type ErrorKind, MALFORMED_MESSAGE } from './errors.ts';
 
 /** Names of the errors of a generated enum, as reasons. */
 type ReasonOf<Values> = Lowercase<Exclude<keyof Values & string, 'UNSPECIFIED'>>;
@@ -27,7 +24,7 @@ export function readDefinitions(errorEnum: DescEnum): Map<string, ErrorDefinitio
       const { kind, code, message, path, rule } = getOption(value, options.error);
       if (!Object.hasOwn(ERROR_KINDS, kind)) throw new Error(`${value.name} has no known kind`);
       const texts = Object.entries({ code, path, rule }).filter(([, text]) => text !== '');
-      const definition = { kind: kind as ErrorKind, message: message || MALFORMED, ...Object.fromEntries(texts) };
+      const definition = { kind: kind as ErrorKind, message: message || MALFORMED_MESSAGE, ...Object.fromEntries(texts) };
       return [value.localName.toLowerCase(), definition];
     }),
   );

@@ -1,6 +1,9 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 import { ErrorInfoSchema } from '@latchkey/proto/latchkey/rpc/v1/error_pb';
 
+/** Message of malformed requests (specification 7). */
+export const MALFORMED_MESSAGE = 'Request does not match the schema';
+
 /** Connect code, HTTP status and default envelope code of each kind of failure. */
 export const ERROR_KINDS = {
   malformed: { connectCode: Code.InvalidArgument, httpStatus: 400, envelopeCode: 'VALIDATION_ERROR' },

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { type DomainError, ERROR_KINDS } from '../errors/errors.ts';
+import { type DomainError, ERROR_KINDS, MALFORMED_MESSAGE } from '../errors/errors.ts';
 
 /** Headers of every response but downloads: no cache may store keys and settings. */
 export const STANDARD_HEADERS = { 'x-content-type-options': 'nosniff', 'cache-control': 'no-store' } as const;
@@ -10,7 +10,6 @@ export function standardHeaders(publicUrl: string | undefined): Readonly<Record<
   return { ...STANDARD_HEADERS, ...(isSecure && { 'strict-transport-security': 'max-age=31536000' }) };
 }
 
-const VALIDATION_MESSAGE = 'Request does not match the schema';
 const DETAILS_MAX = 10;
 
 /** The envelope for a failure. Messages of internal errors have the request id. */
@@ -21,7 +20,7 @@ export function errorEnvelope(err: Pick<DomainError, 'code' | 'message' | 'detai
 }
 
 function publicMessage({ code, message }: Pick<DomainError, 'code' | 'message'>, requestId: string): string {
-  if (code === ERROR_KINDS.malformed.envelopeCode) return VALIDATION_MESSAGE;
+  if (code === ERROR_KINDS.malformed.envelopeCode) return MALFORMED_MESSAGE;
   return code === ERROR_KINDS.internal.envelopeCode ? `${message}. Error id: ${requestId}` : message;
 }
 
