@@ -1,3 +1,4 @@
+import type { PointReads } from '@latchkey/kit/database/point-reads';
 import type { CallQueue } from '@latchkey/kit/process/call-queue';
 import type { Kysely } from 'kysely';
 import type pg from 'pg';
@@ -7,6 +8,7 @@ import type { Vault } from './runtime-key/vault.ts';
 export interface AppsContext {
   readonly db: Kysely<AppsDatabase>;
   readonly pool: pg.Pool;
+  readonly reads: PointReads;
   readonly vault: Vault;
   readonly clock: () => Date;
   /** To be called after the commit of an event. */

@@ -34,7 +34,7 @@ export function createAppsService(config: AppsConfig, overrides: AppsOverrides =
   const { logger = createLogger('apps', config.LOG_LEVEL), clock = () => new Date() } = overrides;
   const { DATABASE_URL: databaseUrl, DATABASE_POOL_MAX: poolMax, REDIS_URL: redisUrl } = config;
   const database = createDatabase<AppsDatabase>({ url: databaseUrl, schema: SCHEMA, poolMax, logger });
-  const { db, pool } = database;
+  const { db, pool, reads } = database;
   const onReady = () => relay.wake();
   const producer = createQueueProducer({ url: redisUrl, name: 'latchkey-apps-relay', queues: QUEUES, logger, onReady });
   const relay = createRelay({ db, producer, clock }, logger);
@@ -42,6 +42,7 @@ export function createAppsService(config: AppsConfig, overrides: AppsOverrides =
   const ctx: AppsContext = {
     db,
     pool,
+    reads,
     vault: new Vault(config.SECRET_KEY),
     clock,
     wakeRelay: () => relay.wake(),

@@ -1,6 +1,6 @@
+import type { PointReads } from '@latchkey/kit/database/point-reads';
 import { ApplicationSettingsSchema } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { type Insertable, type Kysely, type Selectable, sql, type Updateable } from 'kysely';
-import type pg from 'pg';
 import type { ApplicationTable, AppsDatabase, SettingsRow } from '../db/schema.ts';
 import type { RuntimeKeyType } from '../runtime-key/vault.ts';
 import type { PageStart } from './page.ts';
@@ -100,8 +100,12 @@ const SELECT_SETTINGS = {
   text: `select ${SETTING_COLUMNS} from application where id = $1 and account_id = $2`,
 };
 
-export async function selectSettings(pool: pg.Pool, accountId: string, applicationId: string): Promise<SettingsRow | undefined> {
-  const { rows } = await pool.query<SettingsRow>({ ...SELECT_SETTINGS, values: [applicationId, accountId] });
+export async function selectSettings(
+  reads: PointReads,
+  accountId: string,
+  applicationId: string,
+): Promise<SettingsRow | undefined> {
+  const { rows } = await reads.query<SettingsRow>({ ...SELECT_SETTINGS, values: [applicationId, accountId] });
   return rows[0];
 }
 
@@ -116,8 +120,8 @@ const SELECT_BY_KEY = {
   httpKey: { name: 'select-by-http-key', text: `${SELECT_KEY_HOLDER} where http_key_hash = $1` },
 } as const;
 
-export async function selectByKeyHash(pool: pg.Pool, type: RuntimeKeyType, hash: Buffer): Promise<KeyHolderRow | undefined> {
-  const { rows } = await pool.query<KeyHolderRow>({ ...SELECT_BY_KEY[type], values: [hash] });
+export async function selectByKeyHash(reads: PointReads, type: RuntimeKeyType, hash: Buffer): Promise<KeyHolderRow | undefined> {
+  const { rows } = await reads.query<KeyHolderRow>({ ...SELECT_BY_KEY[type], values: [hash] });
   return rows[0];
 }
 

@@ -15,7 +15,7 @@ export async function lookUpApplication(
   text: string,
 ): Promise<{ row: KeyHolderRow; keyFingerprint: string }> {
   const hash = ctx.vault.hash(type, text);
-  const row = hash && (await selectByKeyHash(ctx.pool, type, hash));
+  const row = hash && (await selectByKeyHash(ctx.reads, type, hash));
   if (!row) throw errors.runtime_key_invalid();
   return { row, keyFingerprint: fingerprintOf(hash) };
 }

@@ -54,7 +54,7 @@ const SETTINGS: Readonly<Record<keyof SettingsRow, Setting>> = {
 /** The settings of an application of the account. Throws `application_not_found`. */
 export async function getSettings(ctx: AppsContext, ref: ApplicationRef): Promise<SettingsRow> {
   const { accountId, applicationId } = parseRef(ref);
-  const row = await selectSettings(ctx.pool, accountId, applicationId);
+  const row = await selectSettings(ctx.reads, accountId, applicationId);
   if (!row) throw errors.application_not_found();
   return row;
 }
