@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
 import { memoryLogger } from '../testing/memory-logger.ts';
+import { createRequestLog } from './logger.ts';
 
 it('writes facts unchanged', () => {
   const { logger, lines } = memoryLogger();
@@ -36,4 +37,24 @@ it('omits what is nested too deep to search, also in circles', () => {
   Object.assign(err, { context: { err } });
   logger.info({ loop, err, a: { b: { c: { d: { e: { f: { password: 'swordfish' } } } } } } }, 'deep');
   expect(JSON.stringify(lines)).not.toContain('swordfish');
+});
+
+it.each([undefined, '/api/v1/panel/get-applications'])(
+  'the line of a request is the one that pino writes (route %s)',
+  (route) => {
+    const { logger, lines } = memoryLogger();
+    const facts = { requestId: 'a-1', method: 'GET', route, status: 200, ms: 1.125 };
+    logger.info(facts, 'request');
+    createRequestLog(logger)(facts);
+    const [expected, line] = lines;
+    expect(line).toEqual({ ...expected, time: expect.any(Number) });
+    expect(Object.keys(line ?? {})).toEqual(Object.keys(expected ?? {}));
+  },
+);
+
+it('no line is written of a request below the level', () => {
+  const { logger, lines } = memoryLogger();
+  logger.level = 'warn';
+  createRequestLog(logger)({ requestId: 'a', method: 'GET', route: undefined, status: 200, ms: 1 });
+  expect(lines).toEqual([]);
 });

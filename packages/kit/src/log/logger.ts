@@ -1,4 +1,5 @@
 import { type DestinationStream, type Logger, pino } from 'pino';
+import { activeTracer } from '../telemetry/tracing.ts';
 import { lineFacts } from './request-context.ts';
 
 export type { Logger } from 'pino';
@@ -43,6 +44,33 @@ export function createLogger(name: string, level: string, destination?: Destinat
     serializers: { err: (err: unknown) => err },
   };
   return pino(options, stream);
+}
+
+export interface RequestFacts {
+  /** Of letters, digits and `._-`. */
+  readonly requestId: string;
+  readonly method: string;
+  /** Undefined where none takes the request. */
+  readonly route: string | undefined;
+  readonly status: number;
+  readonly ms: number;
+}
+
+/**
+ * Logs the line `request` of each request, built by hand: `logger.info` takes 8 µs, a tenth of a
+ * read. Nothing in it has to be escaped or redacted.
+ */
+export function createRequestLog(logger: Logger): (facts: RequestFacts) => void {
+  if (!logger.isLevelEnabled('info')) return () => undefined;
+  const { streamSym, chindingsSym } = pino.symbols;
+  const { [streamSym]: stream, [chindingsSym]: bindings } = logger as unknown as Record<symbol, DestinationStream & string>;
+  return ({ requestId, method, route, status, ms }) => {
+    const facts = activeTracer()?.facts();
+    const trace = facts ? `,${JSON.stringify(facts).slice(1, -1)}` : '';
+    const matched = route === undefined ? '' : `,"route":"${route}"`;
+    const what = `"requestId":"${requestId}","method":"${method}"${matched},"status":${status},"ms":${ms.toFixed(3)}`;
+    stream?.write(`{"level":30,"time":${Date.now()}${bindings},${what}${trace},"msg":"request"}\n`);
+  };
 }
 
 type Facts = Record<string, unknown>;
