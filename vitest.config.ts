@@ -13,7 +13,7 @@ const FAULTS = `${E2E}/*.faults.test.ts`;
 const DEPLOYED = ['faults', 'fleet', 'fleet-start', 'traces'].map((name) => `${E2E}/${name}.test.ts`);
 
 /** Tests that `npm test` also runs in the deployed shape, as they depend on the network. */
-const OVER_THE_WIRE = ['connections', 'downloads', 'first-session', 'live-events', 'order-of-checks'].map(
+const OVER_THE_WIRE = ['connections', 'downloads', 'first-session', 'live-events', 'order-of-checks', 'request-costs'].map(
   (name) => `${E2E}/${name}.test.ts`,
 );
 

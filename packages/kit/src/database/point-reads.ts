@@ -54,8 +54,10 @@ export class PointReads {
 
   #send<R extends pg.QueryResultRow>(read: PointRead): Promise<pg.QueryResult<R>> {
     this.#next = (this.#next + 1) % LANES;
-    const client = this.#clients[this.#next] ?? this.#connect(this.#next);
-    const { stream } = (client as unknown as { connection: pg.Connection }).connection;
+    const current = this.#clients[this.#next];
+    // One that a time-out has destroyed ends a moment later.
+    const client = current && !streamOf(current).destroyed ? current : this.#connect(this.#next);
+    const stream = streamOf(client);
     if (stream.writableCorked === 0) {
       stream.cork();
       setImmediate(() => stream.uncork());
@@ -76,6 +78,8 @@ export class PointReads {
     return client;
   }
 }
+
+const streamOf = (client: pg.Client) => (client as unknown as { connection: pg.Connection }).connection.stream;
 
 /** PostgreSQL has responded to a read that failed otherwise, or was asked for too long. */
 function isConnectionLost(err: unknown): boolean {
