@@ -9,7 +9,7 @@ import { measureFilesTable } from './files-table.ts';
 import { measureLiveLatency } from './live-latency.ts';
 import type { Servers } from './ours.ts';
 import { type Figure, printFigures } from './report.ts';
-import { measureSettings } from './settings.ts';
+import { measureSettings, measureThroughput } from './settings.ts';
 import { measureMemory, measureStart } from './start.ts';
 import { measureUploadCpu, measureUploadMemory } from './upload.ts';
 
@@ -38,6 +38,7 @@ const figures: Array<[string, (servers: Servers) => Promise<Figure | Figure[]>]>
   ['F7', (servers) => measureLiveLatency(servers, 'deployed')],
   ['F9', () => measureStart(dataDir, 3)],
   ['F10', (servers) => measureMemory(servers)],
+  ['F11', (servers) => measureThroughput(servers, ROUNDS)],
 ];
 const wanted = process.argv.slice(2);
 const unknown = wanted.filter((id) => !figures.some(([known]) => known === id));

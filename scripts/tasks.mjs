@@ -49,7 +49,7 @@ Runs all checks or the named ones: lint, types, dependencies, protocol-lint, pro
     run: (args) => runNode([`${root}bench/main.ts`, ...args]),
     usage: `npm run bench [-- <figure>...]
 
-Measures all figures or the named ones, beside their baselines: F1 to F10.`,
+Measures all figures or the named ones, beside their baselines: F1 to F11.`,
   },
   'check-files': { run: command('check-files-main'), options: ['repair', 'skip-checksums'] },
   accounts: {
