@@ -10,7 +10,7 @@ import { LingeringResponse } from '@latchkey/kit/http/lingering-close';
 import { coverNodeDefaults, onClientError } from '@latchkey/kit/http/raw-error';
 import { findHeadProblem, requestIdOf } from '@latchkey/kit/http/request';
 import { standardHeaders, waitForTurn } from '@latchkey/kit/http/response';
-import { createRequestLog, type Logger } from '@latchkey/kit/log/logger';
+import { createLineLog, type Logger } from '@latchkey/kit/log/logger';
 import { type FastifyHttpOptions, type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import type { Clients } from './clients.ts';
 import { type GatewayConfig, uploadMsMax } from './config.ts';
@@ -146,7 +146,7 @@ function addHooks(
   rejectUnrouted: (request: FastifyRequest, reply: FastifyReply) => never,
 ): void {
   const standard = standardHeaders(config.PUBLIC_URL);
-  const logRequest = createRequestLog(logger);
+  const logRequest = createLineLog(logger, 'info', 'request');
   const gated = new Set(routes.map((route) => route.url));
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id).headers(standard);
@@ -160,8 +160,9 @@ function addHooks(
     if (url === DOWNLOADS_URL && !(await waitForTurn(reply.raw))) reply.hijack();
   });
   app.addHook('onResponse', (request, reply, done) => {
-    const { id: requestId, method } = request;
-    logRequest({ requestId, method, route: request.routeOptions.url, status: reply.statusCode, ms: reply.elapsedTime });
+    const { id: requestId, method, routeOptions } = request;
+    const ms = Math.round(reply.elapsedTime * 1000) / 1000;
+    logRequest({ requestId, method, route: routeOptions.url, status: reply.statusCode, ms });
     done();
   });
 }

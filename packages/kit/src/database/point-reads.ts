@@ -7,7 +7,10 @@ export interface PointRead extends pg.QueryConfig {
   readonly query_timeout?: number;
 }
 
-/** One keeps a single process of PostgreSQL busy; more than two share fewer writes (ADR 24). */
+/**
+ * With more, fewer statements share a write; with one, a lost connection would stop all reads
+ * (ADR 17).
+ */
 export const LANES = 2;
 
 /**

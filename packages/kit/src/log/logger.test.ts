@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { memoryLogger } from '../testing/memory-logger.ts';
-import { createRequestLog } from './logger.ts';
+import { createLineLog } from './logger.ts';
 
 it('writes facts unchanged', () => {
   const { logger, lines } = memoryLogger();
@@ -39,22 +39,19 @@ it('omits what is nested too deep to search, also in circles', () => {
   expect(JSON.stringify(lines)).not.toContain('swordfish');
 });
 
-it.each([undefined, '/api/v1/panel/get-applications'])(
-  'the line of a request is the one that pino writes (route %s)',
-  (route) => {
-    const { logger, lines } = memoryLogger();
-    const facts = { requestId: 'a-1', method: 'GET', route, status: 200, ms: 1.125 };
-    logger.info(facts, 'request');
-    createRequestLog(logger)(facts);
-    const [expected, line] = lines;
-    expect(line).toEqual({ ...expected, time: expect.any(Number) });
-    expect(Object.keys(line ?? {})).toEqual(Object.keys(expected ?? {}));
-  },
-);
-
-it('no line is written of a request below the level', () => {
+it('a line built by hand is the one that pino writes', () => {
   const { logger, lines } = memoryLogger();
-  logger.level = 'warn';
-  createRequestLog(logger)({ requestId: 'a', method: 'GET', route: undefined, status: 200, ms: 1 });
+  const facts = { requestId: 'a"\\\n', method: 'GET', route: undefined, status: 200, ms: 1.125 };
+  logger.info(facts, 'a "line"');
+  createLineLog(logger, 'info', 'a "line"')(facts);
+  const [expected, line] = lines;
+  expect(line).toEqual({ ...expected, time: expect.any(Number) });
+  expect(Object.keys(line ?? {})).toEqual(Object.keys(expected ?? {}));
+});
+
+it('no line is built by hand below the level', () => {
+  const { logger, lines } = memoryLogger();
+  logger.level = 'info';
+  createLineLog(logger, 'debug', 'line')({});
   expect(lines).toEqual([]);
 });

@@ -46,31 +46,27 @@ export function createLogger(name: string, level: string, destination?: Destinat
   return pino(options, stream);
 }
 
-export interface RequestFacts {
-  /** Of letters, digits and `._-`. */
-  readonly requestId: string;
-  readonly method: string;
-  /** Undefined where none takes the request. */
-  readonly route: string | undefined;
-  readonly status: number;
-  readonly ms: number;
-}
-
 /**
- * Logs the line `request` of each request, built by hand: `logger.info` takes 8 µs, a tenth of a
- * read. Nothing in it has to be escaped or redacted.
+ * Logs one kind of line, such as that of each request. It is built by hand, as `logger.info` takes
+ * 8 µs, a tenth of a read. Facts are texts and numbers and are not redacted.
  */
-export function createRequestLog(logger: Logger): (facts: RequestFacts) => void {
-  if (!logger.isLevelEnabled('info')) return () => undefined;
+export function createLineLog(logger: Logger, level: 'info' | 'debug', msg: string) {
+  if (!logger.isLevelEnabled(level)) return () => undefined;
   const { streamSym, chindingsSym } = pino.symbols;
   const { [streamSym]: stream, [chindingsSym]: bindings } = logger as unknown as Record<symbol, DestinationStream & string>;
-  return ({ requestId, method, route, status, ms }) => {
-    const facts = activeTracer()?.facts();
-    const trace = facts ? `,${JSON.stringify(facts).slice(1, -1)}` : '';
-    const matched = route === undefined ? '' : `,"route":"${route}"`;
-    const what = `"requestId":"${requestId}","method":"${method}"${matched},"status":${status},"ms":${ms.toFixed(3)}`;
-    stream?.write(`{"level":30,"time":${Date.now()}${bindings},${what}${trace},"msg":"request"}\n`);
+  const head = `{"level":${pino.levels.values[level]},"time":`;
+  const end = `,"msg":${JSON.stringify(msg)}}\n`;
+  return (facts: Readonly<Record<string, string | number | undefined>>): void => {
+    stream?.write(`${head}${Date.now()}${bindings}${toMembers(facts)}${toMembers(activeTracer()?.facts())}${end}`);
   };
+}
+
+function toMembers(facts: object | undefined): string {
+  let members = '';
+  for (const [name, value] of Object.entries(facts ?? {})) {
+    if (value !== undefined) members += `,"${name}":${typeof value === 'string' ? JSON.stringify(value) : value}`;
+  }
+  return members;
 }
 
 type Facts = Record<string, unknown>;

@@ -3,7 +3,7 @@ import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt';
 import { Code, ConnectError, type ConnectRouter, type HandlerContext } from '@connectrpc/connect';
 import { isDatabaseUnavailable, isMissingTable } from '../../database/database.ts';
 import { commonErrors, DomainError, fromConnectError, toConnectError } from '../../errors/errors.ts';
-import type { Logger } from '../../log/logger.ts';
+import { createLineLog, type Logger } from '../../log/logger.ts';
 import { onBehalfOf } from '../../log/request-context.ts';
 import { activeTracer, type Span, type Tracer } from '../../telemetry/tracing.ts';
 import { endedBy, runCall, timeLeftMs } from '../call.ts';
@@ -50,11 +50,12 @@ export function bindMethods(
 
 function bindHandler(method: DescMethodUnary, handler: Handler, logger: Logger, level: 'info' | 'debug'): Invoke {
   const rpc = methodPath(method).slice(1);
+  const logCall = createLineLog(logger, level, 'rpc');
   return async (input, context, requestId) => {
     const startedAt = performance.now();
     try {
       const output = create(method.output, await handler(input, context));
-      if (logger.isLevelEnabled(level)) logger[level]({ requestId, rpc, ms: elapsedMs(startedAt) }, 'rpc');
+      logCall({ requestId, rpc, ms: elapsedMs(startedAt) });
       return output;
     } catch (err) {
       throw reject(err, context.signal, logger, { requestId, rpc, ms: elapsedMs(startedAt) });
