@@ -1,4 +1,5 @@
 import { Agent } from 'node:http';
+import type { DescMethod } from '@bufbuild/protobuf';
 import type { Interceptor, Transport } from '@connectrpc/connect';
 import {
   createConnectTransport,
@@ -61,6 +62,9 @@ const toOurs = (client: (url: string, credential: string) => Transport, port: 'u
   };
 };
 
+/** Of the others, health and reflection, the server takes no batches. */
+const isOurs = ({ parent }: DescMethod) => parent.typeName.startsWith('latchkey.');
+
 const connectDeadline = { 'connect-timeout-ms': '50' };
 const grpcDeadline = { 'grpc-timeout': '50m' };
 
@@ -73,6 +77,7 @@ export const GRPC_PATH: Path = {
 /** Paths to our server, each in another protocol or with another client. */
 export const PATHS_TO_OUR_SERVER: readonly Path[] = [
   { name: 'our client, our server', open: toOurs(openTransport) },
+  { name: 'our client with batches, our server', open: toOurs((...to) => openTransport(...to, undefined, isOurs)) },
   {
     name: 'Connect client, our server',
     open: toOurs((...to) => createConnectTransport({ ...http1(...to), useBinaryFormat: true })),

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type RequestListener, type Server, type ServerOptions } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net';
-import type { DescService } from '@bufbuild/protobuf';
+import type { DescMethod, DescService } from '@bufbuild/protobuf';
 import { type Code, ConnectError, type ServiceImpl, type Transport } from '@connectrpc/connect';
 import { connectNodeAdapter } from '@connectrpc/connect-node';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
@@ -70,8 +70,13 @@ export async function startTestServer(routes: readonly RpcRoute[], overrides: Pa
 }
 
 /** Our client's transport, closed at the end of the test. */
-export function openTransport(url: string, credential = CREDENTIAL, tls?: ServiceTls) {
-  const transport = createServiceTransport(url, credential, { tls });
+export function openTransport(
+  url: string,
+  credential = CREDENTIAL,
+  tls?: ServiceTls,
+  isBatched?: (method: DescMethod) => boolean,
+) {
+  const transport = createServiceTransport(url, credential, { tls, ...(isBatched && { isBatched }) });
   onTestFinished(() => transport.close());
   return transport satisfies Transport;
 }

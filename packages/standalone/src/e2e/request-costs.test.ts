@@ -61,9 +61,9 @@ const COSTS = {
   deployed: {
     'gateway > clients': EACH,
     'gateway > Redis': TOGETHER,
-    'gateway > services': { writes: READS, messages: READS },
-    'apps > clients': EACH,
-    'apps > PostgreSQL': { writes: expect.toSatisfy((writes: number) => writes <= READS), messages: READS },
+    'gateway > services': TOGETHER,
+    'apps > clients': { writes: 1, messages: 0 },
+    'apps > PostgreSQL': { writes: 2, messages: READS },
   },
 };
 

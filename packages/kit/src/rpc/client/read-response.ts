@@ -10,18 +10,30 @@ export interface WholeResponse {
   readonly body: Uint8Array;
 }
 
+export const MESSAGE_TYPE = 'application/proto';
+
 /**
- * The message of a response.
+ * The body of a response.
  *
- * @throws ConnectError the error that it contains instead, or `internal` if it is malformed
+ * @throws ConnectError the error that it contains instead, or `internal` if it has another type
  */
-export function readMessage<O extends DescMessage>(schema: O, { status, headers, body }: WholeResponse): MessageShape<O> {
+export function readBody({ status, headers, body }: WholeResponse, expectedType: string): Uint8Array {
   const contentType = headers['content-type'];
   if (status !== 200) {
     const error = new ConnectError(`HTTP ${status}`, codeFromHttpStatus(status));
     throw contentType?.startsWith('application/json') ? errorFromJsonBytes(body, undefined, error) : error;
   }
-  if (contentType !== 'application/proto') throw new ConnectError(`unsupported content type ${contentType}`, Code.Internal);
+  if (contentType !== expectedType) throw new ConnectError(`unsupported content type ${contentType}`, Code.Internal);
+  return body;
+}
+
+/**
+ * The message of a response.
+ *
+ * @throws ConnectError the error that it contains instead, or `internal` if it is malformed
+ */
+export function readMessage<O extends DescMessage>(schema: O, response: WholeResponse): MessageShape<O> {
+  const body = readBody(response, MESSAGE_TYPE);
   try {
     return fromBinary(schema, body);
   } catch (err) {

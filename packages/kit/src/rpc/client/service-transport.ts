@@ -1,4 +1,4 @@
-import { create, type DescMethodUnary } from '@bufbuild/protobuf';
+import { create, type DescMethodUnary, type MessageShape } from '@bufbuild/protobuf';
 import { Code, ConnectError, type Transport } from '@connectrpc/connect';
 import { Pool } from 'undici';
 import { isMeasuring } from '../../telemetry/metrics.ts';
@@ -9,14 +9,21 @@ import { clientTimeoutMs, type HeaderSource, runCall, toResponse } from '../call
 import { bearer } from '../credentials.ts';
 import { type CallTimer, callTimer, observed, rpcCalled, rpcSpan } from '../observe.ts';
 import { NO_TRACE, TRACEPARENT_HEADER } from '../route.ts';
-import { readMessage } from './read-response.ts';
-import { UnaryCall } from './unary-call.ts';
+import { BatchedCalls } from './batched-calls.ts';
+import { MESSAGE_TYPE, readMessage } from './read-response.ts';
+import { serialize, UnaryCall } from './unary-call.ts';
 
 /** More connections were slower. */
 const CONNECTIONS = 16;
 
 /** Age at which a connection is replaced, so that a balancer can use new processes. */
 const CONNECTION_AGE_MS_MAX = 60_000;
+
+interface ServiceTransportOptions {
+  readonly tls?: ServiceTls | undefined;
+  /** Whether the calls of one turn of the event loop to this method share a request. */
+  isBatched?(method: DescMethodUnary): boolean;
+}
 
 /**
  * A transport to a service: binary unary calls of the Connect protocol over an HTTP/1.1 pool
@@ -29,7 +36,7 @@ const CONNECTION_AGE_MS_MAX = 60_000;
 export function createServiceTransport(
   baseUrl: string,
   credential: string,
-  { tls }: { readonly tls?: ServiceTls | undefined } = {},
+  { tls, isBatched }: ServiceTransportOptions = {},
 ): Transport & { close(): Promise<void> } {
   const authorization = bearer(credential);
   const pool = new Pool(baseUrl, {
@@ -43,13 +50,20 @@ export function createServiceTransport(
     headersTimeout: 0,
     bodyTimeout: 0,
   });
+  const createCall = (timeoutMs: number) => new UnaryCall(pool, authorization, timeoutMs);
+  const batches = new BatchedCalls(createCall);
   const unary: Transport['unary'] = (method, signal, timeoutMs, header, input) => {
     const limits = { signal, timeoutMs: clientTimeoutMs(timeoutMs) };
-    const call = new UnaryCall(pool, authorization, limits.timeoutMs);
     const message = create(method.input, input);
-    return runCall(limits, call, async () =>
-      toResponse(method, readMessage(method.output, await call.send(method, message, header))),
-    );
+    if (isBatched?.(method)) {
+      const call = batches.add(method, message, header, limits.timeoutMs);
+      return runCall(limits, call, async () => toResponse(method, (await call.receive()) as MessageShape<typeof method.output>));
+    }
+    const call = createCall(limits.timeoutMs);
+    return runCall(limits, call, async () => {
+      const response = await call.send(method, serialize(method, message), header, MESSAGE_TYPE);
+      return toResponse(method, readMessage(method.output, response));
+    });
   };
   return {
     unary: observeCalls(unary),

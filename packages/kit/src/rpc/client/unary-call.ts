@@ -6,8 +6,6 @@ import { type HeaderSource, timeLeftMs, tooLarge } from '../call.ts';
 import { MESSAGE_BYTES_MAX, methodPath } from '../route.ts';
 import type { WholeResponse } from './read-response.ts';
 
-const PROTOCOL_HEADERS = ['content-type', 'application/proto', 'connect-protocol-version', '1'];
-
 /** A stopping service may close several connections of the pool one after the other. */
 const TRIES_MAX = 4;
 
@@ -22,6 +20,7 @@ export class UnaryCall implements Dispatcher.DispatchHandler {
   readonly #deadlineAt: number;
   #response: PromiseWithResolvers<WholeResponse> | undefined;
   #path = '';
+  #contentType = '';
   #body: Uint8Array | undefined;
   #header: HeaderSource;
   #controller: Dispatcher.DispatchController | undefined;
@@ -40,10 +39,12 @@ export class UnaryCall implements Dispatcher.DispatchHandler {
   }
 
   /** Rejects with a ConnectError: `unavailable` if the service can't be reached or goes away. */
-  send(method: DescMethodUnary, message: Message, header: HeaderSource): Promise<WholeResponse> {
+  send(method: DescMethodUnary, body: Uint8Array, header: HeaderSource, contentType: string): Promise<WholeResponse> {
+    if (body.byteLength > MESSAGE_BYTES_MAX) throw tooLarge('request');
     this.#path = methodPath(method);
     this.#header = header;
-    this.#body = serialize(method, message);
+    this.#body = body;
+    this.#contentType = contentType;
     this.#response = Promise.withResolvers();
     this.#dispatch();
     return this.#response.promise;
@@ -105,8 +106,8 @@ export class UnaryCall implements Dispatcher.DispatchHandler {
 
   #dispatch(): void {
     this.#tries += 1;
-    const headers = [...PROTOCOL_HEADERS, 'connect-timeout-ms', String(timeLeftMs(this.#deadlineAt))];
-    headers.push('authorization', this.#authorization);
+    const headers = ['content-type', this.#contentType, 'connect-protocol-version', '1'];
+    headers.push('connect-timeout-ms', String(timeLeftMs(this.#deadlineAt)), 'authorization', this.#authorization);
     const given = this.#header ?? {};
     const pairs = Array.isArray(given) || given instanceof Headers ? new Headers(given).entries() : Object.entries(given);
     for (const [name, value] of pairs) headers.push(name, String(value));
@@ -114,13 +115,11 @@ export class UnaryCall implements Dispatcher.DispatchHandler {
   }
 }
 
-function serialize(method: DescMethodUnary, message: Message): Uint8Array {
-  let body: Uint8Array;
+/** @throws ConnectError `internal` for a message that does not match its schema */
+export function serialize(method: DescMethodUnary, message: Message): Uint8Array {
   try {
-    body = toBinary(method.input, message);
+    return toBinary(method.input, message);
   } catch (err) {
     throw new ConnectError('the request is no valid message', Code.Internal, undefined, undefined, err);
   }
-  if (body.byteLength > MESSAGE_BYTES_MAX) throw tooLarge('request');
-  return body;
 }

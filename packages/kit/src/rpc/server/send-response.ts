@@ -14,15 +14,15 @@ import { MESSAGE_BYTES_MAX } from '../route.ts';
 export function sendMessage(res: ServerResponse, schema: DescMessage, message: Message): void {
   const body = toBinary(schema, message);
   if (body.byteLength > MESSAGE_BYTES_MAX) throw tooLarge('response');
-  send(res, 200, 'application/proto', body);
+  send(res, 'application/proto', body);
 }
 
 /** Answers a unary call of the Connect protocol with an error, unless the caller is gone. */
 export function sendError(res: ServerResponse, error: ConnectError, status = codeToHttpStatus(error.code)): void {
-  if (!res.headersSent && !res.destroyed) send(res, status, 'application/json', errorToJsonBytes(error, undefined));
+  if (!res.headersSent && !res.destroyed) send(res, 'application/json', errorToJsonBytes(error, undefined), status);
 }
 
-function send(res: ServerResponse, status: number, contentType: string, body: Uint8Array): void {
+export function send(res: ServerResponse, contentType: string, body: Uint8Array, status = 200): void {
   res.writeHead(status, ['content-type', contentType, 'content-length', String(body.byteLength)]);
   // Node joins text, and no bytes, with the head in one buffer, which saves 3 µs.
   res.end(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('latin1'), 'latin1');

@@ -1,11 +1,16 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { fromBinary, type Message } from '@bufbuild/protobuf';
+import { fromBinary, type Message, toBinary } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
+import { errorToJsonBytes } from '@connectrpc/connect/protocol-connect';
+import { ensureRequestId } from '../../http/request.ts';
 import type { Logger } from '../../log/logger.ts';
+import { BATCH_TYPE, type BatchPart, decodeBatch, encodeBatch } from '../batch.ts';
 import { runCall, tooLarge } from '../call.ts';
+import type { CallFacts, ResponseFacts } from '../client/batched-calls.ts';
+import { MESSAGE_TYPE } from '../client/read-response.ts';
 import { DEADLINE_MS_MAX, MESSAGE_BYTES_MAX, REQUEST_ID_HEADER } from '../route.ts';
 import type { CallCounter } from './call-counter.ts';
-import { sendError, sendMessage } from './send-response.ts';
+import { send, sendError, sendMessage } from './send-response.ts';
 import { UnaryContext } from './unary-context.ts';
 import { internalError, type UnaryMethod } from './unary-method.ts';
 
@@ -20,39 +25,82 @@ export function createUnaryHandler(methods: ReadonlyMap<string, UnaryMethod>, ca
   return (req: IncomingMessage, res: ServerResponse): boolean => {
     const bound = req.method === 'POST' ? methods.get(req.url ?? '') : undefined;
     const { 'content-type': contentType, 'content-encoding': encoding = 'identity' } = req.headers;
-    if (!bound || contentType !== 'application/proto' || encoding !== 'identity') return false;
-    answer(calls, logger, bound, req, res);
+    const isKnown = contentType === MESSAGE_TYPE || contentType === BATCH_TYPE;
+    if (!bound || !isKnown || encoding !== 'identity') return false;
+    const respond = contentType === BATCH_TYPE ? answerBatch(calls, bound, req, res) : answerCall(calls, bound, req, res);
+    respond.catch((err: unknown) => {
+      const isExpected = err instanceof ConnectError;
+      const facts = { requestId: req.headers[REQUEST_ID_HEADER], rpc: req.url?.slice(1) };
+      if (!isExpected) logger.error({ ...facts, err }, 'rpc failed');
+      sendError(res, isExpected ? err : internalError());
+    });
     return true;
   };
 }
 
-function answer(calls: CallCounter, logger: Logger, bound: UnaryMethod, req: IncomingMessage, res: ServerResponse): void {
+const callerGone = () => new ConnectError('the caller is gone', Code.Canceled);
+
+async function answerCall(calls: CallCounter, bound: UnaryMethod, req: IncomingMessage, res: ServerResponse): Promise<void> {
   const overload = calls.enter();
-  if (overload) {
-    sendError(res, overload);
-    return;
-  }
-  const path = req.url as string;
-  const requestId = String(req.headers[REQUEST_ID_HEADER] ?? '');
+  if (overload) throw overload;
   let context: UnaryContext | undefined;
   res.on('close', () => {
     calls.leave();
-    if (!res.writableFinished) context?.abort(new ConnectError('the caller is gone', Code.Canceled));
+    if (!res.writableFinished) context?.abort(callerGone());
   });
-  const respond = async () => {
-    const timeoutMs = parseTimeout(req.headers['connect-timeout-ms']);
-    const call = new UnaryContext(bound.method, path, req.headers as Record<string, string>, timeoutMs);
-    context = call;
-    const output = await runCall({ signal: undefined, timeoutMs }, call, async () =>
-      bound.invoke(parseMessage(bound.method, await readBody(req)), call, requestId),
-    );
-    sendMessage(res, bound.method.output, output);
-  };
-  respond().catch((err: unknown) => {
-    const isExpected = err instanceof ConnectError;
-    if (!isExpected) logger.error({ requestId, rpc: path.slice(1), err }, 'rpc failed');
-    sendError(res, isExpected ? err : internalError());
+  const timeoutMs = parseTimeout(req.headers['connect-timeout-ms']);
+  const call = new UnaryContext(bound.method, req.url as string, req.headers as Record<string, string>, timeoutMs);
+  context = call;
+  const output = await runCall({ signal: undefined, timeoutMs }, call, async () =>
+    bound.invoke(parseMessage(bound.method, await readBody(req)), call, String(req.headers[REQUEST_ID_HEADER] ?? '')),
+  );
+  sendMessage(res, bound.method.output, output);
+}
+
+/** Runs each call of a batch as if it had been sent alone. */
+async function answerBatch(calls: CallCounter, bound: UnaryMethod, req: IncomingMessage, res: ServerResponse): Promise<void> {
+  const contexts: UnaryContext[] = [];
+  res.on('close', () => {
+    if (!res.writableFinished) for (const context of contexts) context.abort(callerGone());
   });
+  const parts = parseBatch(await readBody(req)).map(({ facts: { headers, timeoutMs }, message }) => {
+    ensureRequestId({ headers });
+    const context = new UnaryContext(bound.method, req.url as string, headers, Math.min(timeoutMs, DEADLINE_MS_MAX));
+    contexts.push(context);
+    return answerPart(calls, bound, context, message, headers[REQUEST_ID_HEADER] ?? '');
+  });
+  send(res, BATCH_TYPE, encodeBatch(await Promise.all(parts)));
+}
+
+async function answerPart(
+  calls: CallCounter,
+  { method, invoke }: UnaryMethod,
+  context: UnaryContext,
+  message: Uint8Array,
+  requestId: string,
+): Promise<BatchPart<ResponseFacts>> {
+  const overload = calls.enter();
+  if (overload) return { facts: { isError: true }, message: errorToJsonBytes(overload, undefined) };
+  try {
+    const limits = { signal: undefined, timeoutMs: context.timeoutMs() };
+    const output = await runCall(limits, context, async () => invoke(parseMessage(method, message), context, requestId));
+    return { facts: { isError: false }, message: toBinary(method.output, output) };
+  } catch (err) {
+    const error = err instanceof ConnectError ? err : internalError();
+    return { facts: { isError: true }, message: errorToJsonBytes(error, undefined) };
+  } finally {
+    calls.leave();
+  }
+}
+
+function parseBatch(body: Buffer): BatchPart<CallFacts>[] {
+  try {
+    const parts = decodeBatch<CallFacts>(body);
+    if (parts.every(({ facts }) => facts.timeoutMs > 0 && typeof facts.headers === 'object')) return parts;
+    throw new Error('a call without facts');
+  } catch {
+    throw new ConnectError('the request is no valid batch', Code.InvalidArgument);
+  }
 }
 
 /** The caller's deadline in milliseconds, at most what a server allows. */
@@ -83,7 +131,7 @@ function readBody(req: IncomingMessage): Promise<Buffer> {
   });
 }
 
-function parseMessage(method: UnaryMethod['method'], body: Buffer): Message {
+function parseMessage(method: UnaryMethod['method'], body: Uint8Array): Message {
   try {
     return fromBinary(method.input, body);
   } catch {
