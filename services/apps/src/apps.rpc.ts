@@ -3,6 +3,7 @@ import type { ServiceImpl } from '@connectrpc/connect';
 import { actingFor } from '@latchkey/audit/actor';
 import { type ApplicationService, RuntimeKeyType } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import * as application from './application/application.ts';
+import * as licenseLevels from './application/license-levels.ts';
 import type { AppsContext } from './context.ts';
 import { errors } from './errors.ts';
 import * as event from './event/event.ts';
@@ -37,10 +38,10 @@ export function appsRpc(ctx: AppsContext): ServiceImpl<typeof ApplicationService
       return {};
     },
     async listLicenseLevels(ref) {
-      return { levels: await application.listLicenseLevels(ctx, ref) };
+      return { levels: await licenseLevels.listLicenseLevels(ctx, ref) };
     },
     async replaceLicenseLevels(request, call) {
-      await application.replaceLicenseLevels(actingFor(ctx, call), request, request.levels);
+      await licenseLevels.replaceLicenseLevels(actingFor(ctx, call), request, request.levels);
       return {};
     },
     async getApplicationSettings(ref) {

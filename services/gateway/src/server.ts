@@ -10,7 +10,7 @@ import { LingeringResponse } from '@latchkey/kit/http/lingering-close';
 import { coverNodeDefaults, onClientError } from '@latchkey/kit/http/raw-error';
 import { findHeadProblem, requestIdOf } from '@latchkey/kit/http/request';
 import { standardHeaders, waitForTurn } from '@latchkey/kit/http/response';
-import { createLineLog, type Logger } from '@latchkey/kit/log/logger';
+import type { Logger } from '@latchkey/kit/log/logger';
 import { type FastifyHttpOptions, type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import type { Clients } from './clients.ts';
 import { type GatewayConfig, uploadMsMax } from './config.ts';
@@ -22,6 +22,7 @@ import { compileValidator } from './http/error-details.ts';
 import { createErrorHandler, createNotFoundHandler } from './http/error-handler.ts';
 import { parseJsonBody } from './http/json-body.ts';
 import { observeRequests } from './http/observed-requests.ts';
+import { logRequests } from './http/request-log.ts';
 import { registerOpenApi } from './openapi/document.ts';
 import { provideRequestContext } from './request-context.ts';
 import type { Gate } from './routing/gate.ts';
@@ -89,6 +90,7 @@ export async function createServer(options: ServerOptions) {
   provideRequestContext(app);
   const rejectUnrouted = createNotFoundHandler([...routes, ...OWN_PATHS]);
   addHooks(app, options, rejectUnrouted);
+  logRequests(app, logger);
   await registerOpenApi(app, routes);
   for (const route of routes) registerRoute(app, gate, clients, route);
   registerDownloads(app, options.filesData, logger);
@@ -142,11 +144,10 @@ const OWN_PATHS = [...PROBES, '/openapi.json', '/docs', DOWNLOADS_URL].map((url)
 
 function addHooks(
   app: FastifyInstance,
-  { config, logger, gate, routes }: ServerOptions,
+  { config, gate, routes }: ServerOptions,
   rejectUnrouted: (request: FastifyRequest, reply: FastifyReply) => never,
 ): void {
   const standard = standardHeaders(config.PUBLIC_URL);
-  const logRequest = createLineLog(logger, 'info', 'request');
   const gated = new Set(routes.map((route) => route.url));
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id).headers(standard);
@@ -158,11 +159,5 @@ function addHooks(
     // Before the body is read: without a route, no schema bounds it.
     if (request.is404) rejectUnrouted(request, reply);
     if (url === DOWNLOADS_URL && !(await waitForTurn(reply.raw))) reply.hijack();
-  });
-  app.addHook('onResponse', (request, reply, done) => {
-    const { id: requestId, method, routeOptions } = request;
-    const ms = Math.round(reply.elapsedTime * 1000) / 1000;
-    logRequest({ requestId, method, route: routeOptions.url, status: reply.statusCode, ms });
-    done();
   });
 }

@@ -1,7 +1,7 @@
 import { ConcurrencyLimit } from '@latchkey/kit/http/concurrency-limit';
+import { acquireAll, createShare, limitMetadata } from '../concurrency.ts';
 import type { FilesConfig } from '../config.ts';
 import { errors } from '../errors.ts';
-import { acquireAll, createShare, limitMetadata } from '../quota.ts';
 
 export type AvatarLimits = Readonly<ReturnType<typeof createAvatarLimits>>;
 

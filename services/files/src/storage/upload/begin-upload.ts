@@ -1,9 +1,9 @@
 import { hash, randomBytes } from 'node:crypto';
 import { type Acting, formatActor } from '@latchkey/audit/actor';
 import { newId } from '@latchkey/kit/validation/id';
+import { limitMetadata } from '../../concurrency.ts';
 import type { FilesContext } from '../../context.ts';
 import { errors } from '../../errors.ts';
-import { limitMetadata } from '../../quota.ts';
 import { type ApplicationRef, parseRef, readOwned } from '../application/owned-application.ts';
 import { isNameTaken } from '../file/file.store.ts';
 import { parseFileName } from '../file/file.ts';
