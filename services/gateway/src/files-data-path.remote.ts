@@ -24,7 +24,7 @@ const OWN_HEADERS = new Set(['connection', 'keep-alive', 'transfer-encoding', 't
 const DOWNLOAD_TARGET = /^\/downloads\/([\w-]{1,200})(?:\?|$)/;
 
 /** Limits of downloads that wait for their head: a burst of one network delays no other. */
-const STARTS = { underWay: 32, underWayOfKey: 2, size: 2_000, sizeOfKey: 500, waitMs: 5_000 };
+const STARTS = { concurrency: 32, concurrencyPerKey: 2, size: 2_000, sizePerKey: 500, waitMs: 5_000 };
 
 const HEAD_TIMEOUT_MS = 4_500;
 

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { CallQueue } from './call-queue.ts';
 
-const LIMITS = { underWay: 4, underWayOfKey: 2, size: 10, sizeOfKey: 5, waitMs: 4_000 };
+const LIMITS = { concurrency: 4, concurrencyPerKey: 2, size: 10, sizePerKey: 5, waitMs: 4_000 };
 const REFUSED = { reason: 'dependency_unavailable' };
 
 let queue: CallQueue;

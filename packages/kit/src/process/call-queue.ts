@@ -2,11 +2,11 @@ import pLimit, { type LimitFunction } from 'p-limit';
 import { commonErrors, type DomainError } from '../errors/errors.ts';
 
 export interface CallQueueLimits {
-  readonly underWay: number;
-  readonly underWayOfKey: number;
+  readonly concurrency: number;
+  readonly concurrencyPerKey: number;
   /** Calls that wait or run. */
   readonly size: number;
-  readonly sizeOfKey: number;
+  readonly sizePerKey: number;
   readonly waitMs: number;
 }
 
@@ -22,19 +22,19 @@ export class CallQueue {
   constructor(limits: CallQueueLimits, createError: () => DomainError = commonErrors.dependency_unavailable) {
     this.#limits = limits;
     this.#createError = createError;
-    this.#limitAll = pLimit(limits.underWay);
+    this.#limitAll = pLimit(limits.concurrency);
   }
 
   /** Throws the queue's error if it is full for a key. */
   check(key: string): void {
-    const { size, sizeOfKey } = this.#limits;
-    if (this.#size >= size || (this.#keys.get(key)?.size ?? 0) >= sizeOfKey) throw this.#createError();
+    const { size, sizePerKey } = this.#limits;
+    if (this.#size >= size || (this.#keys.get(key)?.size ?? 0) >= sizePerKey) throw this.#createError();
   }
 
   /** Runs a call in turn, after {@link check}; rejects it after too long a wait. */
   async run<T>(key: string, call: () => Promise<T>): Promise<T> {
     const lateAt = performance.now() + this.#limits.waitMs;
-    const own = this.#keys.get(key) ?? { limit: pLimit(this.#limits.underWayOfKey), size: 0 };
+    const own = this.#keys.get(key) ?? { limit: pLimit(this.#limits.concurrencyPerKey), size: 0 };
     this.#keys.set(key, own);
     own.size += 1;
     this.#size += 1;

@@ -9,14 +9,14 @@ import { type EventBody, logEvent } from '../event/event.ts';
 import { type ApplicationRow, lockApplication } from './application.store.ts';
 
 /**
- * Concurrent writes wait only for those of their account or application. The gateway's rate limit
- * bounds them all.
+ * Concurrent writes wait only for those of their account or application. No limit on the total
+ * here: the gateway's rate limit bounds it.
  */
 export const WRITES = {
-  underWay: Number.POSITIVE_INFINITY,
-  underWayOfKey: 1,
+  concurrency: Number.POSITIVE_INFINITY,
+  concurrencyPerKey: 1,
   size: Number.POSITIVE_INFINITY,
-  sizeOfKey: 200,
+  sizePerKey: 200,
   waitMs: 4_000,
 };
 

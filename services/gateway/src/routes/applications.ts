@@ -36,8 +36,8 @@ const LIST_WAIT_MS = 5_000;
 function createListQueue(): CallQueue {
   const { max, windowMs } = CONCURRENT_LISTS;
   // The number of connections bounds the lists of all accounts.
-  const allAccounts = { underWay: Number.POSITIVE_INFINITY, size: Number.POSITIVE_INFINITY };
-  const limits = { ...allAccounts, underWayOfKey: max, sizeOfKey: LISTS_OF_ACCOUNT_MAX, waitMs: LIST_WAIT_MS };
+  const allAccounts = { concurrency: Number.POSITIVE_INFINITY, size: Number.POSITIVE_INFINITY };
+  const limits = { ...allAccounts, concurrencyPerKey: max, sizePerKey: LISTS_OF_ACCOUNT_MAX, waitMs: LIST_WAIT_MS };
   return new CallQueue(limits, () => limitReached(toLimitState(CONCURRENT_LISTS, max + 1, windowMs)));
 }
 

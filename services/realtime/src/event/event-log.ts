@@ -19,7 +19,7 @@ export interface LogRequest {
 type Page = readonly Frame[];
 
 /** Limits on reads for reconnecting clients, of which one application may have thousands. */
-const CLIENT_READS = { underWay: 16, underWayOfKey: 2, size: 4_000, sizeOfKey: 1_000, waitMs: 4_000 };
+const CLIENT_READS = { concurrency: 16, concurrencyPerKey: 2, size: 4_000, sizePerKey: 1_000, waitMs: 4_000 };
 /** How long pages are cached: events never change, but the log is trimmed. */
 const CACHE_MS = 1_000;
 const CACHE_BYTES_MAX = 16 * 1024 * 1024;

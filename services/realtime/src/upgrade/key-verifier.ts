@@ -10,7 +10,7 @@ export interface VerifiedKey {
 
 export const CALLS_PER_NETWORK = 1_000;
 /** A network has a quarter of all calls, so that made-up keys leave room for others. */
-const CALLS = { underWay: 32, underWayOfKey: 8, size: 4 * CALLS_PER_NETWORK, sizeOfKey: CALLS_PER_NETWORK };
+const CALLS = { concurrency: 32, concurrencyPerKey: 8, size: 4 * CALLS_PER_NETWORK, sizePerKey: CALLS_PER_NETWORK };
 
 export class KeyVerifier {
   readonly #apps: Pick<AppsClient, 'lookUp'>;
