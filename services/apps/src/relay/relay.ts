@@ -65,7 +65,8 @@ async function deliverBatch({ db, producer, clock }: Delivery): Promise<number> 
     const inOrder = rows.toSorted((a, b) => Number(a.sequence) - Number(b.sequence));
     for (const queue of QUEUES) {
       const jobs = inOrder.filter(({ type }) => queue === 'realtime' || type === CLEAN_UP_TYPE).map(toJob);
-      // A full queue takes none: its consumer reconciles missed events (ADR 6).
+      // A full queue takes none (`false`), which is ignored: its consumer reconciles missed events
+      // (ADR 6).
       if (jobs.length > 0) await producer.add(queue, jobs);
     }
     const ids = rows.map(({ id }) => id);
@@ -99,7 +100,7 @@ const waitingEvents = new Gauge({
 
 const oldestEvent = new Gauge({
   name: 'latchkey_outbox_oldest_seconds',
-  help: 'Age of the oldest of them; 0 without one.',
+  help: 'Age in seconds of the oldest event that is not in all queues yet; 0 if there is none.',
 });
 
 /** Reports the undelivered events to scrapes. Returns a function that ends it. */

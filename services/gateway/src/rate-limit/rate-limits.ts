@@ -24,6 +24,7 @@ export interface LimitState {
 
 export type RateLimits = ReturnType<typeof createRateLimits>;
 
+/** Apps counts the rotations of runtime keys itself (its `runtime-key/runtime-key.ts`). */
 export function createRateLimits(config: GatewayConfig) {
   const perMinute = (name: string, max: number): Limit => ({ name, max, windowMs: MINUTE_MS });
   const attempts = config.AUTH_ATTEMPTS_PER_MINUTE;

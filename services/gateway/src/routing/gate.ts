@@ -25,7 +25,10 @@ interface GateOptions {
 /** Makes the checks 2 to 7 of `registerRoute`, before the body of a request is read. */
 export class Gate {
   readonly #options: GateOptions;
-  /** Events to refund if their request fails, until their window ends at a `performance.now()`. */
+  /**
+   * Counts to take back if the request fails; `endsAt` is when their window ends, a
+   * `performance.now()`.
+   */
   readonly #refundable = new WeakMap<FastifyRequest, { readonly count: Count; readonly endsAt: number }>();
 
   constructor(options: GateOptions) {
@@ -56,7 +59,9 @@ export class Gate {
     return { principal, clientIp, limitState };
   }
 
-  /** Refunds a failed request to a limit of successes. The next window never counted it. */
+  /**
+   * Takes a failed request out of a limit that counts successes alone, unless its window is over.
+   */
   async refund(request: FastifyRequest): Promise<void> {
     const refundable = this.#refundable.get(request);
     this.#refundable.delete(request);

@@ -18,9 +18,9 @@ redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2], 'NX')
 return redis.call('GET', KEYS[1])`;
 
 /**
- * Epochs: a random value per credential in Redis that expires after a minute. A gateway may reuse a
- * principal only while the key holds the value that was read before the principal: deleting it
- * invalidates the principal at every gateway. Neither function rejects.
+ * Epochs: a random value per credential in Redis that expires after a minute. A principal is who a
+ * credential authenticates. A gateway may reuse it only while the key holds the value that was read
+ * before it: deleting the key invalidates the principal at every gateway. Neither function rejects.
  */
 export function createEpochs(redis: Pick<Redis, 'eval' | 'del'>, logger: Logger, wait: (ms: number) => Promise<unknown> = delay) {
   return {
@@ -38,7 +38,10 @@ export function createEpochs(redis: Pick<Redis, 'eval' | 'del'>, logger: Logger,
         return { key: '', value: '' };
       }
     },
-    /** Invalidates principals after a commit; without Redis waits until none is reused. */
+    /**
+     * Call after the commit. Deletes the epochs; if Redis fails, waits until no gateway reuses a
+     * cached principal.
+     */
     async end(...keys: string[]): Promise<void> {
       try {
         for (let i = 0; i < keys.length; i += BATCH_MAX) await redis.del(keys.slice(i, i + BATCH_MAX));

@@ -59,7 +59,8 @@ export class Hubs {
       hub.sockets.delete(socket);
       if (hub.sockets.size === 0) this.#close(hub);
     });
-    // Either may be outdated; an event in between may have been broadcast before the join.
+    // The hub's key or the socket's may be the older one, and the socket may have missed an event
+    // that was broadcast before it joined.
     if (hub.keyFingerprint !== application.keyFingerprint || hub.cursor > application.lastSequence) {
       void this.#reconciler.reconcile([hub]);
     }

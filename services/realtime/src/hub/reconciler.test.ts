@@ -157,7 +157,7 @@ describe('a rotated key', () => {
 describe('a failing apps service', () => {
   const reconcilerLines = ({ lines }: TestNode) =>
     lines.map(({ msg }) => msg as string).filter((msg) => msg.startsWith('reconciliation '));
-  const LOGGED = ['reconciliation fails, to be retried', 'reconciliation succeeds again'];
+  const LOGGED = ['reconciliation failed and will be retried', 'reconciliation succeeds again'];
 
   it('closes no socket, is logged once, and clients receive all events afterwards', async () => {
     const node = await startNode(apps, redisUrl, { reconcileMs: 100 });

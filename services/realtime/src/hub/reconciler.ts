@@ -52,7 +52,7 @@ export class Reconciler {
     } catch (err) {
       failure = err;
     }
-    if (failure && !this.#isFailing) logger.warn({ err: failure }, 'reconciliation fails, to be retried');
+    if (failure && !this.#isFailing) logger.warn({ err: failure }, 'reconciliation failed and will be retried');
     if (this.#isFailing && this.#failed.size === 0) logger.info('reconciliation succeeds again');
     this.#isFailing = this.#failed.size > 0;
   }
@@ -87,8 +87,8 @@ export class Reconciler {
   }
 
   /**
-   * Disconnects the clients of an application whose log lost events, as when a backup is restored;
-   * `ready` has the state when they reconnect.
+   * Disconnects the clients of an application whose log lost events, as when a backup is restored.
+   * When they reconnect, the `ready` frame has the current state.
    */
   async #disconnect(hub: Hub): Promise<void> {
     const { logger, closeHub } = this.#options;

@@ -36,7 +36,10 @@ const RIFF_HEADER_BYTES = 8;
 
 /**
  * Checks what sharp does not: that nothing but zeros follows the image, that a PNG is not animated,
- * and what would cost too much to decode. Returns the bytes to decode. Throws ImageRejected.
+ * and what would cost too much to decode. An animated WebP is rejected in convert-image.ts.
+ *
+ * @returns the bytes to decode
+ * @throws ImageRejected
  */
 export function checkImage(bytes: Buffer): Buffer {
   if (bytes.subarray(0, PNG_SIGNATURE.length).equals(PNG_SIGNATURE)) return checkPng(bytes);

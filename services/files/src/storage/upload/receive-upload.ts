@@ -20,11 +20,14 @@ import {
 } from './upload-intent.store.ts';
 import { VerifiedBody } from './verified-body.ts';
 
-/** Renewals of a lease in the time that one lasts. */
+/** How many times a lease is renewed within its length. */
 const RENEWALS = 3;
 /** Longest wait of a failed upload for its clean-up; the sweeper removes what takes longer. */
 const CLEAN_UP_MS_MAX = 2_000;
-/** When the sweeper removes again what a failed store may have finished late, in leases. */
+/**
+ * A failed store may still finish writing. The sweeper deletes the object once more after this many
+ * lease lengths.
+ */
 const SECOND_REMOVAL_LEASES = 6;
 
 export interface UploadResponse {

@@ -13,7 +13,8 @@ export async function runUploadCall<T extends object>(
   { facts = (stored) => stored, onEnd }: { facts?: (stored: T) => object; onEnd?: (outcome: string) => void } = {},
 ): Promise<T> {
   const startedAt = performance.now();
-  // It may break off before it is read and after.
+  // The body can emit an error before or after it is read; without a listener that would end the
+  // process.
   body.on('error', () => undefined);
   const base = () => ({ requestId, ms: Math.round(performance.now() - startedAt) });
   try {
@@ -55,7 +56,10 @@ export async function putWithDeadline(
   const { promise: overdue, reject } = Promise.withResolvers<never>();
   let timer: NodeJS.Timeout | undefined;
   const onAbort = () => {
-    timer = setTimeout(() => reject(new Overdue('not ended in time', { cause: signal.reason })), GRACE_MS);
+    timer = setTimeout(
+      () => reject(new Overdue('the store did not stop in time after an abort', { cause: signal.reason })),
+      GRACE_MS,
+    );
   };
   if (signal.aborted) onAbort();
   else signal.addEventListener('abort', onAbort, { once: true });

@@ -102,7 +102,9 @@ export async function claimAbandoned(db: Db, { limit, claimMs }: Claim): Promise
   return rows;
 }
 
-/** Abandons the upload to an application, of which an account has one at a time. */
+/**
+ * Abandons the account's running upload if it is to this application. An account has at most one.
+ */
 export async function abandonUpload(tx: Db, accountId: string, applicationId: string): Promise<void> {
   await sql`
     update upload_intent set state = 'abandoned'

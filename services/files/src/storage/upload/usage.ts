@@ -30,7 +30,7 @@ export function sumUsage(usages: readonly ApplicationUsage[], deleted: ReadonlyS
 
 /**
  * Applications that are deleted, so that their files no longer count (specification 4.2, decisions
- * 7). With a size, apps is queried only where a file of this size does not fit otherwise.
+ * 7). If a size is given, apps is asked only when a file of that size does not fit otherwise.
  */
 export async function findDeleted(
   { findOwned, limits }: Pick<FilesContext, 'findOwned' | 'limits'>,
@@ -53,6 +53,10 @@ export function checkFits(limits: FilesContext['limits'], usage: Usage, byteSize
   throw usage.fileCount < limits.fileCountMax ? errors.allowance_exceeded() : errors.file_count_exceeded();
 }
 
+/**
+ * Size of the largest file that fits, if any does. {@link chargeMib} rounds down, so this is one
+ * byte less than what is left plus 1 MiB.
+ */
 export function allowedBytes(limits: FilesContext['limits'], usage: Usage): number {
   return (limits.allowanceMib - usage.chargedMib + 1) * MIB - 1;
 }
