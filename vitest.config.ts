@@ -9,7 +9,7 @@ const all = process.env.LATCHKEY_TESTS === 'all';
 /** Minutes of broken processes, networks, disks and object stores. */
 const FAULTS = `${E2E}/*.faults.test.ts`;
 
-/** Tests of separate processes, and a test that starts what it needs: in the deployed shape alone. */
+/** Tests that start all their processes themselves: in the deployed shape alone. */
 const DEPLOYED = ['faults', 'fleet', 'fleet-start', 'traces'].map((name) => `${E2E}/${name}.test.ts`);
 
 /** Tests that `npm test` also runs in the deployed shape, as they depend on the network. */

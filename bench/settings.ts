@@ -35,8 +35,8 @@ async function startSides(servers: Servers, shape: Shape): Promise<Sides> {
 }
 
 /**
- * F1 and F2: CPU per authenticated `get-application-settings` of all our processes, over that of the
- * bare handler.
+ * F1 and F2: CPU per authenticated `get-application-settings` of all our processes, over that of
+ * the bare handler.
  */
 export async function measureSettings(servers: Servers, shape: Shape, rounds: number): Promise<Figure> {
   const { ours, target, baseline, bareTarget } = await startSides(servers, shape);

@@ -84,7 +84,7 @@ export class PointReads {
 
 const streamOf = (client: pg.Client) => (client as unknown as { connection: pg.Connection }).connection.stream;
 
-/** PostgreSQL has responded to a read that failed otherwise, or was asked for too long. */
+/** Not for an error that PostgreSQL sent, and not for a read that timed out. */
 function isConnectionLost(err: unknown): boolean {
   return !(err instanceof pg.DatabaseError) && (err as Error).message !== 'Query read timeout';
 }

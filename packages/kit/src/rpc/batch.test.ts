@@ -10,7 +10,7 @@ const PATH = '/latchkey.apps.v1.ApplicationService/CreateApplication';
 
 const codeOfError = (err: unknown) => ConnectError.from(err).code;
 
-/** A client whose calls of one turn share a request, and the number of requests that it has sent. */
+/** A client whose calls of one turn share a request, and a spy of these requests. */
 async function open(createApplication: (name: string) => Promise<{ applicationId: string }>) {
   const route = testRoute(ApplicationService, { createApplication: ({ name }) => createApplication(name) });
   const { url } = await startTestServer([route]);

@@ -1,4 +1,4 @@
-/** Content type of a request for a method's path whose body has several calls, and of its response. */
+/** Content type of a request to a method's path that has several calls, and of its response. */
 export const BATCH_TYPE = 'application/vnd.latchkey.batch';
 
 /** Calls in a batch at most. */

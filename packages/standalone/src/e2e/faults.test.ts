@@ -6,7 +6,10 @@ import '../testing/provided.ts';
 
 const SEED = Number(process.env.FAULT_SEED ?? randomInt(2 ** 31));
 
-/** R1 to R6 in a short game. `npm run test:faults` plays longer ones; FAULT_SEED repeats one. It starts its own servers. */
+/**
+ * R1 to R6 in a short game, with servers of its own. `npm run test:faults` plays longer ones;
+ * FAULT_SEED repeats one.
+ */
 it.runIf(inject('latchkeyInstance').shape === 'deployed')(
   `what was answered holds and nothing is left over after everything is killed (FAULT_SEED=${SEED})`,
   async () => {

@@ -18,7 +18,7 @@ const COUNTER = fileURLToPath(new URL('../testing/count-writes.mjs', import.meta
 /** By process and peer, like `apps > PostgreSQL`. */
 type Counts = Readonly<Record<string, { readonly writes: number; readonly messages: number }>>;
 
-/** What the processes have written since they started. Ports without a name are those of services. */
+/** What the processes have written since their start. Other ports than `peers` are of services. */
 async function readCounts(folder: string, peers: Readonly<Record<string, string>>): Promise<Counts> {
   const sums: Record<string, Counts[string]> = {};
   for (const file of (await readdir(folder)).filter((name) => name.endsWith('.json'))) {
@@ -41,7 +41,7 @@ function subtract(after: Counts, before: Counts): Counts {
   return Object.fromEntries(pairs.filter(([, { writes }]) => writes > 0));
 }
 
-/** Sends a request over each socket at the same time, to a process that is stopped meanwhile. */
+/** Pauses a process, writes a request to each socket, and resumes it: it reads all in one turn. */
 async function sendTogether(pid: number, sockets: readonly Socket[], request: string): Promise<void> {
   process.kill(pid, 'SIGSTOP');
   const answers = sockets.map((socket) => new Promise<Buffer>((resolve) => socket.once('data', resolve)));
@@ -83,9 +83,9 @@ it(`${READS} concurrent reads cost each process these writes, statements, comman
   const gateway = (await readdir(folder)).find((file) => file.startsWith(instance.shape === 'standalone' ? '' : 'gateway-'));
   const pid = Number(/\d+/.exec(gateway ?? '')?.[0]);
   const peers = { clients: 'clients', [new URL(database.url).port]: 'PostgreSQL', [new URL(redis.url).port]: 'Redis' };
-  // The first rounds open connections and prepare statements; background work may write in any.
+  // The first rounds also open connections, and background work may write in any.
   const playRound = async () => {
-    // Without it, each request might authenticate its key again.
+    // Otherwise, each request might authenticate its key again.
     await api.get(path);
     const before = await readCounts(folder, peers);
     await sendTogether(pid, sockets, request);

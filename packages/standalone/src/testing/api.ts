@@ -85,7 +85,7 @@ export class Api {
   }
 }
 
-/** Prints what the instances of the tests logged about a request that failed, once it is written. */
+/** Prints what the instances logged about a request that failed, once it is written. */
 async function printLog(requestId: string): Promise<void> {
   await delay(1_000);
   for await (const logDir of glob(join(tmpdir(), 'latchkey-*', 'logs'))) {

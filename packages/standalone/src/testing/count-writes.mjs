@@ -4,8 +4,9 @@ import { renameSync, writeFileSync } from 'node:fs';
 import { Socket } from 'node:net';
 import { basename, dirname } from 'node:path';
 
-/** What a statement of PostgreSQL ends with; what a command of Redis and a call of a service begin with. */
+/** The end of a statement of PostgreSQL. */
 const SYNC = 'S\0\0\0\u0004';
+/** The beginning of a command of Redis, or of a call of a service. */
 const HEAD = /^(?:\*\d+\r|POST \/)/gm;
 
 const service = basename(dirname(dirname(process.argv[1] ?? '')));

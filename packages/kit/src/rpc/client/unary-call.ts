@@ -10,9 +10,9 @@ import type { WholeResponse } from './read-response.ts';
 const TRIES_MAX = 4;
 
 /**
- * One unary call over a pool: one POST, and its response read whole. A request that no service has
- * read is sent again: it found no connection, or the service said so (408) as it closed the
- * connection. Nothing else is sent twice. An abort costs the connection.
+ * One unary call over a pool: one POST, and its response read whole. A request is sent again only
+ * if no service has read it: it got no connection, or the server answered 408 as it closed the
+ * connection. An abort closes the connection.
  */
 export class UnaryCall implements Dispatcher.DispatchHandler {
   readonly #pool: Pool;
@@ -76,7 +76,7 @@ export class UnaryCall implements Dispatcher.DispatchHandler {
   }
 
   onResponseEnd(): void {
-    // A handler never answers like this: its errors are JSON.
+    // From the server itself: the errors of a handler are JSON.
     if (this.#status === 408 && this.#headers['content-type'] === undefined) {
       if (!this.#sendAgain()) this.#response?.reject(new ConnectError('no service has read the call', Code.Unavailable));
       return;
