@@ -126,8 +126,8 @@ export async function endStored(tx: Db, avatar: Avatar, { state, refusal }: Endi
 export async function claimDueAvatars(db: Db, { limit, claimMs }: Claim): Promise<Avatar[]> {
   const { rows } = await sql<Avatar>`
     update avatar set due_at = ${afterMs(claimMs)}
-    where id in (
-      select id from avatar where due_at < now() and state <> 'recorded' order by due_at limit ${limit} for update skip locked)
+    where id = any(array(
+      select id from avatar where due_at < now() and state <> 'recorded' order by due_at limit ${limit} for update skip locked))
     returning *`.execute(db);
   return rows;
 }

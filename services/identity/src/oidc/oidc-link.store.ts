@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Insertable, Selectable } from 'kysely';
+import { type Insertable, type Selectable, sql } from 'kysely';
 import type { Db, OidcLinkTable } from '../db/schema.ts';
 
 /** Primary key, which a second link of a subject violates. */
@@ -63,6 +63,7 @@ export async function insertUsedFlow(db: Db, state: string, expiresAt: Date): Pr
 
 export async function deleteExpiredFlows(db: Db, now: Date, limit: number): Promise<number> {
   const expired = db.selectFrom('oidc_used_flow').select('state_hash').where('expires_at', '<=', now).limit(limit);
-  const flows = db.deleteFrom('oidc_used_flow').where('state_hash', 'in', expired.forUpdate().skipLocked());
+  const locked = expired.forUpdate().skipLocked();
+  const flows = db.deleteFrom('oidc_used_flow').where(sql<boolean>`state_hash = any(array(${locked}))`);
   return Number((await flows.executeTakeFirst()).numDeletedRows);
 }

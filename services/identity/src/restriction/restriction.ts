@@ -72,10 +72,10 @@ async function removeFromLists(db: Db, { applicationId, accountId }: DeletedAppl
   const { rows } = await sql<{ id: string; name: string }>`update api_key
     set application_ids = array_remove(application_ids, ${applicationId}::uuid),
       updated_at = greatest(updated_at, ${now}::timestamptz)
-    where id in (
+    where id = any(array(
       select id from api_key where account_id = ${accountId} and application_ids @> array[${applicationId}::uuid]
       order by id limit ${BATCH_MAX} for update
-    )
+    ))
     returning id, name`.execute(db);
   return rows;
 }

@@ -1,7 +1,7 @@
 import { createHash, type KeyObject, randomBytes } from 'node:crypto';
 import { hmac } from '@latchkey/kit/crypto/secrets';
 import { newId, parseId } from '@latchkey/kit/validation/id';
-import type { Selectable } from 'kysely';
+import { type Selectable, sql } from 'kysely';
 import { asSession, recordAction } from '../audit/actions.ts';
 import type { ActingContext, IdentityContext } from '../context.ts';
 import type { Db, SessionTable } from '../db/schema.ts';
@@ -110,7 +110,7 @@ export async function sweepSessions({ db, clock }: IdentityContext, signal: Abor
   while (deleted === SWEEP_BATCH && !signal.aborted) {
     const idle = db.selectFrom('session').select('id').where('last_seen_at', '<=', idleSince(clock())).orderBy('last_seen_at');
     const locked = idle.limit(SWEEP_BATCH).forUpdate().skipLocked();
-    const { numDeletedRows } = await db.deleteFrom('session').where('id', 'in', locked).executeTakeFirst();
+    const { numDeletedRows } = await db.deleteFrom('session').where(sql<boolean>`id = any(array(${locked}))`).executeTakeFirst();
     deleted = Number(numDeletedRows);
   }
 }

@@ -6,6 +6,7 @@ import { cleanedUp, insertFiles, remainsOf } from '../../testing/remains.ts';
 import { storeFile } from '../../testing/stored-file.ts';
 import { useTestFiles } from '../../testing/test-files.ts';
 import { createUploads, reasonOf } from '../../testing/uploads.ts';
+import { deleteFiles } from '../file/file.store.ts';
 import { cleanUpApplication, purgeTombstones } from './deleted-application.ts';
 
 const files = useTestFiles();
@@ -65,6 +66,14 @@ describe('the clean-up of a deleted application', () => {
     await eventually(async () => expect(await waitingForLocks()).toBe(2)).finally(() => holder.query('commit'));
     await Promise.all([sending, cleaning]);
     expect(await remains(ref)).toEqual(cleanedUp(1));
+  });
+
+  it('deletes no more files at once than a batch has, also where PostgreSQL expects few', async () => {
+    await ownedWith(600);
+    await files.db.query('analyze file');
+    // Later than the statistics, so a join that repeats the inner query seems cheap.
+    const { applicationId } = await ownedWith(600);
+    expect(await deleteFiles(files.ctx.db, applicationId, { limit: 500 })).toHaveLength(500);
   });
 
   it('abandons an upload to the application, and none to another of the account', async () => {

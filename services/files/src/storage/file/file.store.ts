@@ -104,9 +104,10 @@ export async function deleteFiles(
   const condition =
     'fileId' in which
       ? sql`id = ${which.fileId}`
-      : sql`id in (
+      : // An array is made once; PostgreSQL may repeat the query of an `in`, and exceed the limit.
+        sql`id = any(array(
           select id from file where application_id = ${applicationId}
-          order by created_at desc, id desc limit ${which.limit} for update)`;
+          order by created_at desc, id desc limit ${which.limit} for update))`;
   const { rows } = await sql<Pick<StoredFile, 'id' | 'displayName' | 'byteSize'> & { accountId: string }>`
     delete from file where application_id = ${applicationId} and ${condition}
     returning id, account_id as "accountId", display_name as "displayName", byte_size::float8 as "byteSize"`.execute(tx);

@@ -26,8 +26,8 @@ export async function insertObjectDeletions(tx: Db, keys: readonly string[], del
 export async function claimObjectDeletions(db: Db, { limit, claimMs }: Claim): Promise<string[]> {
   const { rows } = await sql<{ object_key: string }>`
     update object_deletion set due_at = ${afterMs(claimMs)}
-    where object_key in (
-      select object_key from object_deletion where due_at <= now() order by due_at limit ${limit} for update skip locked)
+    where object_key = any(array(
+      select object_key from object_deletion where due_at <= now() order by due_at limit ${limit} for update skip locked))
     returning object_key`.execute(db);
   return rows.map((row) => row.object_key);
 }

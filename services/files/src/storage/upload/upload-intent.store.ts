@@ -96,8 +96,8 @@ export async function deleteIntent(db: Db, id: string): Promise<void> {
 export async function claimAbandoned(db: Db, { limit, claimMs }: Claim): Promise<Array<{ id: string; applicationId: string }>> {
   const { rows } = await sql<{ id: string; applicationId: string }>`
     update upload_intent set state = 'abandoned', lease_until = ${afterMs(claimMs)}
-    where id in (
-      select id from upload_intent where lease_until < now() order by lease_until limit ${limit} for update skip locked)
+    where id = any(array(
+      select id from upload_intent where lease_until < now() order by lease_until limit ${limit} for update skip locked))
     returning id, application_id as "applicationId"`.execute(db);
   return rows;
 }
