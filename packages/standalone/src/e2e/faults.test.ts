@@ -7,8 +7,8 @@ import '../testing/provided.ts';
 const SEED = Number(process.env.FAULT_SEED ?? randomInt(2 ** 31));
 
 /**
- * R1 to R6 in a short game, with servers of its own. `npm run test:faults` plays longer ones;
- * FAULT_SEED repeats one.
+ * R1 to R6 in a short game, which starts its servers itself. `npm run test:faults` plays longer
+ * ones; FAULT_SEED repeats one.
  */
 it.runIf(inject('latchkeyInstance').shape === 'deployed')(
   `what was answered holds and nothing is left over after everything is killed (FAULT_SEED=${SEED})`,

@@ -100,7 +100,7 @@ const waitingEvents = new Gauge({
 
 const oldestEvent = new Gauge({
   name: 'latchkey_outbox_oldest_seconds',
-  help: 'Age in seconds of the oldest event that is not in all queues yet; 0 if there is none.',
+  help: 'Age in seconds of the oldest event that is not in all queues yet; 0 without such an event.',
 });
 
 /** Reports the undelivered events to scrapes. Returns a function that ends it. */

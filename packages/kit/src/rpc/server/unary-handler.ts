@@ -96,7 +96,7 @@ async function answerPart(
 function parseBatch(body: Buffer): BatchPart<CallFacts>[] {
   try {
     const parts = decodeBatch<CallFacts>(body);
-    if (parts.every(({ facts }) => facts.timeoutMs > 0 && typeof facts.headers === 'object')) return parts;
+    if (parts.every(({ facts }) => facts.timeoutMs > 0 && facts.headers)) return parts;
     throw new Error('a call without facts');
   } catch {
     throw new ConnectError('the request is no valid batch', Code.InvalidArgument);
