@@ -27,16 +27,20 @@ export function createUnaryHandler(methods: ReadonlyMap<string, UnaryMethod>, ca
     const { 'content-type': contentType, 'content-encoding': encoding = 'identity' } = req.headers;
     const isKnown = contentType === MESSAGE_TYPE || contentType === BATCH_TYPE;
     if (!bound || !isKnown || encoding !== 'identity') return false;
-    const respond = contentType === BATCH_TYPE ? answerBatch(calls, bound, req, res) : answerCall(calls, bound, req, res);
-    respond.catch((err: unknown) => {
-      const isExpected = err instanceof ConnectError;
-      const facts = { requestId: req.headers[REQUEST_ID_HEADER], rpc: req.url?.slice(1) };
-      if (!isExpected) logger.error({ ...facts, err }, 'rpc failed');
-      sendError(res, isExpected ? err : internalError());
-    });
+    const rejection = (err: unknown, requestId: unknown) => {
+      if (err instanceof ConnectError) return err;
+      logger.error({ requestId, rpc: req.url?.slice(1), err }, 'rpc failed');
+      return internalError();
+    };
+    const respond =
+      contentType === BATCH_TYPE ? answerBatch(calls, bound, req, res, rejection) : answerCall(calls, bound, req, res);
+    respond.catch((err: unknown) => sendError(res, rejection(err, req.headers[REQUEST_ID_HEADER])));
     return true;
   };
 }
+
+/** What a caller may know of a failure; a defect is logged. */
+type Rejection = (err: unknown, requestId: unknown) => ConnectError;
 
 const callerGone = () => new ConnectError('the caller is gone', Code.Canceled);
 
@@ -58,7 +62,13 @@ async function answerCall(calls: CallCounter, bound: UnaryMethod, req: IncomingM
 }
 
 /** Runs each call of a batch as if it had been sent alone. */
-async function answerBatch(calls: CallCounter, bound: UnaryMethod, req: IncomingMessage, res: ServerResponse): Promise<void> {
+async function answerBatch(
+  calls: CallCounter,
+  bound: UnaryMethod,
+  req: IncomingMessage,
+  res: ServerResponse,
+  rejection: Rejection,
+): Promise<void> {
   const contexts: UnaryContext[] = [];
   res.on('close', () => {
     if (!res.writableFinished) for (const context of contexts) context.abort(callerGone());
@@ -67,7 +77,11 @@ async function answerBatch(calls: CallCounter, bound: UnaryMethod, req: Incoming
     ensureRequestId({ headers });
     const context = new UnaryContext(bound.method, req.url as string, headers, Math.min(timeoutMs, DEADLINE_MS_MAX));
     contexts.push(context);
-    return answerPart(calls, bound, context, message, headers[REQUEST_ID_HEADER] ?? '');
+    const requestId = headers[REQUEST_ID_HEADER] ?? '';
+    return answerPart(calls, bound, context, message, requestId).catch((err: unknown) => ({
+      facts: { isError: true },
+      message: errorToJsonBytes(rejection(err, requestId), undefined),
+    }));
   });
   send(res, BATCH_TYPE, encodeBatch(await Promise.all(parts)));
 }
@@ -80,14 +94,11 @@ async function answerPart(
   requestId: string,
 ): Promise<BatchPart<ResponseFacts>> {
   const overload = calls.enter();
-  if (overload) return { facts: { isError: true }, message: errorToJsonBytes(overload, undefined) };
+  if (overload) throw overload;
   try {
     const limits = { signal: undefined, timeoutMs: context.timeoutMs() };
     const output = await runCall(limits, context, async () => invoke(parseMessage(method, message), context, requestId));
     return { facts: { isError: false }, message: toBinary(method.output, output) };
-  } catch (err) {
-    const error = err instanceof ConnectError ? err : internalError();
-    return { facts: { isError: true }, message: errorToJsonBytes(error, undefined) };
   } finally {
     calls.leave();
   }
