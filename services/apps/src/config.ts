@@ -6,7 +6,7 @@ import { z } from 'zod';
 /** Settings of the service in either shape. */
 const serviceSettings = z.object({
   DATABASE_URL: urlSetting('postgres:', 'postgresql:'),
-  DATABASE_POOL_MAX: integerSetting(3, 1_000).default(10),
+  DATABASE_POOL_MAX: integerSetting(1, 1_000).default(10),
   REDIS_URL: urlSetting('redis:', 'rediss:'),
   SECRET_KEY: secretSetting,
   // Bounded, since the application's row has the times of all of them.

@@ -1,14 +1,14 @@
-import type { PointReads } from '@latchkey/kit/database/point-reads';
 import type { CallQueue } from '@latchkey/kit/process/call-queue';
 import type { Kysely } from 'kysely';
 import type pg from 'pg';
+import type { createReads } from './application/application.store.ts';
 import type { AppsDatabase } from './db/schema.ts';
 import type { Vault } from './runtime-key/vault.ts';
 
 export interface AppsContext {
   readonly db: Kysely<AppsDatabase>;
   readonly pool: pg.Pool;
-  readonly reads: PointReads;
+  readonly reads: ReturnType<typeof createReads>;
   readonly vault: Vault;
   readonly clock: () => Date;
   /** To be called after the commit of an event. */

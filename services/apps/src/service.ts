@@ -9,6 +9,7 @@ import { createSweeper } from '@latchkey/kit/process/sweeper';
 import { createQueueProducer } from '@latchkey/kit/queue/producer';
 import { rpcRoute } from '@latchkey/kit/rpc/route';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
+import { createReads } from './application/application.store.ts';
 import { WRITES } from './application/change-application.ts';
 import { appsRpc } from './apps.rpc.ts';
 import type { AppsConfig } from './config.ts';
@@ -34,7 +35,7 @@ export function createAppsService(config: AppsConfig, overrides: AppsOverrides =
   const { logger = createLogger('apps', config.LOG_LEVEL), clock = () => new Date() } = overrides;
   const { DATABASE_URL: databaseUrl, DATABASE_POOL_MAX: poolMax, REDIS_URL: redisUrl } = config;
   const database = createDatabase<AppsDatabase>({ url: databaseUrl, schema: SCHEMA, poolMax, logger });
-  const { db, pool, reads } = database;
+  const { db, pool } = database;
   const onReady = () => relay.wake();
   const producer = createQueueProducer({ url: redisUrl, name: 'latchkey-apps-relay', queues: QUEUES, logger, onReady });
   const relay = createRelay({ db, producer, clock }, logger);
@@ -42,7 +43,7 @@ export function createAppsService(config: AppsConfig, overrides: AppsOverrides =
   const ctx: AppsContext = {
     db,
     pool,
-    reads,
+    reads: createReads(pool),
     vault: new Vault(config.SECRET_KEY),
     clock,
     wakeRelay: () => relay.wake(),

@@ -16,7 +16,7 @@ const limit = (fallback: number, max = 1_000_000_000) => integerSetting(1, max).
 
 const serviceSettings = z.object({
   DATABASE_URL: urlSetting('postgres:', 'postgresql:'),
-  DATABASE_POOL_MAX: integerSetting(3, 1_000).default(10),
+  DATABASE_POOL_MAX: integerSetting(1, 1_000).default(10),
   REDIS_URL: urlSetting('redis:', 'rediss:'),
   SECRET_KEY: secretSetting,
   PUBLIC_URL: urlSetting('http:', 'https:').default('http://localhost:8080'),

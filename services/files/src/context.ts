@@ -1,6 +1,5 @@
 import type { Transport } from '@connectrpc/connect';
 import { createDatabase } from '@latchkey/kit/database/database';
-import type { PointReads } from '@latchkey/kit/database/point-reads';
 import type { Logger } from '@latchkey/kit/log/logger';
 import { stopAll } from '@latchkey/kit/process/lifecycle';
 import type { Kysely } from 'kysely';
@@ -27,8 +26,8 @@ export type FileLimits = Readonly<ReturnType<typeof createLimits>>;
 
 export interface StorageContext {
   readonly db: Kysely<FilesDatabase>;
+  /** For prepared statements. */
   readonly pool: pg.Pool;
-  readonly reads: PointReads;
   readonly store: ObjectStore;
   readonly avatarLimits: AvatarLimits;
   readonly logger: Logger;
@@ -47,10 +46,7 @@ export function openStorage(config: AvatarWorkerConfig, logger: Logger): { ctx: 
   const database = createDatabase<FilesDatabase>({ url, schema: SCHEMA, poolMax, logger });
   const store = createObjectStore(config);
   const close = () => stopAll(store.close, () => database.close());
-  return {
-    ctx: { db: database.db, pool: database.pool, reads: database.reads, store, avatarLimits: createAvatarLimits(config), logger },
-    close,
-  };
+  return { ctx: { db: database.db, pool: database.pool, store, avatarLimits: createAvatarLimits(config), logger }, close };
 }
 
 export function openContext(config: FilesConfig, appsTransport: Transport, logger: Logger, clock = () => new Date()) {

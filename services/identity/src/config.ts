@@ -7,7 +7,7 @@ import { readWithIssuers } from './oidc/issuer-settings.ts';
 
 const serviceSettings = z.object({
   DATABASE_URL: urlSetting('postgres:', 'postgresql:'),
-  DATABASE_POOL_MAX: integerSetting(3, 1_000).default(10),
+  DATABASE_POOL_MAX: integerSetting(1, 1_000).default(10),
   REDIS_URL: urlSetting('redis:', 'rediss:'),
   SECRET_KEY: secretSetting,
   SIGN_UP: z.enum(['open', 'closed'], 'must be open or closed').default('open'),

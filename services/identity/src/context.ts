@@ -34,8 +34,8 @@ export function openContext(config: IdentityConfig, logger: Logger, deps: Contex
   const redis = createFailFastRedis(config.REDIS_URL, logger, { name: 'latchkey-identity' });
   const ctx = {
     db: database.db,
+    /** For the named statements of authentication, which nearly every request runs. */
     pool: database.pool,
-    reads: database.reads,
     epochs: deps.epochs ?? createEpochs(redis, logger, wait),
     passwords: deps.passwords ?? createPasswords(),
     credentialFailures: createCredentialFailureLog(database.db, logger),

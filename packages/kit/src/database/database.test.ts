@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-function open(url = database.url, poolMax = 6) {
+function open(url = database.url, poolMax = 4) {
   const opened = createDatabase<unknown>({ url, schema: 'public', logger: memoryLogger().logger, poolMax });
   onTestFinished(() => opened.close());
   return opened;

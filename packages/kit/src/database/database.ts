@@ -3,15 +3,11 @@ import pg from 'pg';
 import { commonErrors } from '../errors/errors.ts';
 import type { Logger } from '../log/logger.ts';
 import { Gauge } from '../telemetry/metrics.ts';
-import { activeTracer } from '../telemetry/tracing.ts';
-import { LANES, PointReads } from './point-reads.ts';
-import { inQuerySpan } from './query-spans.ts';
+import { activeTracer, inSpan } from '../telemetry/tracing.ts';
 
 export interface Database<T> {
   readonly db: Kysely<T>;
-  /** For statements that take long or change rows. */
   readonly pool: pg.Pool;
-  readonly reads: PointReads;
   close(): Promise<void>;
 }
 
@@ -56,12 +52,12 @@ export class BoundedClient extends pg.Client {
 
 const connections = new Gauge({
   name: 'latchkey_database_connections',
-  help: 'Connections of a service to PostgreSQL, by state: busy, idle, or shared by reads.',
+  help: "Connections of a service's pool to PostgreSQL, by state: busy or idle.",
   labels: ['schema', 'state'],
 });
 const connectionsMax = new Gauge({
   name: 'latchkey_database_connections_max',
-  help: 'Most connections that the pool may have (DATABASE_POOL_MAX, without those shared by reads).',
+  help: 'Most connections that the pool may have (DATABASE_POOL_MAX).',
   labels: ['schema'],
 });
 const waiting = new Gauge({
@@ -70,28 +66,25 @@ const waiting = new Gauge({
   labels: ['schema'],
 });
 
-interface DatabaseOptions {
+/** Creates a pool for one schema. Nothing is connected until the first query. */
+export function createDatabase<T>(options: {
   readonly url: string;
   readonly schema: string;
   readonly logger: Logger;
-  /** Most connections, of which reads share {@link LANES}; the pool has one at least. */
   readonly poolMax?: number;
-}
-
-/** Creates a pool for one schema. Nothing is connected until the first query. */
-export function createDatabase<T>({ url, schema, logger, poolMax = 10 }: DatabaseOptions): Database<T> {
-  const options = {
+}): Database<T> {
+  const { url, schema, logger, poolMax = 10 } = options;
+  const pool = new pg.Pool({
     connectionString: url,
+    max: poolMax,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     query_timeout: QUERY_TIMEOUT_MS,
     statement_timeout: STATEMENT_TIMEOUT_MS,
     idle_in_transaction_session_timeout: 10_000,
     application_name: `latchkey-${schema}`,
     options: `-c search_path=${schema}`,
-  };
-  const reads = new PointReads(options);
-  const max = Math.max(1, poolMax - LANES);
-  const pool = new pg.Pool({ ...options, max, Client: BoundedClient });
+    Client: BoundedClient,
+  });
   pool.on('error', (err) => logger.warn({ err }, 'database connection lost'));
   const db = new Kysely<T>({ dialect: new PostgresDialect({ pool }) });
   tracePool(pool);
@@ -99,18 +92,17 @@ export function createDatabase<T>({ url, schema, logger, poolMax = 10 }: Databas
     connections.watch(() => [
       [pool.totalCount - pool.idleCount, schema, 'busy'],
       [pool.idleCount, schema, 'idle'],
-      [reads.connections, schema, 'shared'],
     ]),
-    connectionsMax.watch(() => [[max, schema]]),
+    connectionsMax.watch(() => [[poolMax, schema]]),
     waiting.watch(() => [[pool.waitingCount, schema]]),
   ];
   const close = async () => {
     for (const end of unwatch) end();
-    await Promise.all([reads.close(), db.destroy()]);
+    await db.destroy();
     // Kysely ends a pool only if it has used it.
     if (!pool.ending) await pool.end();
   };
-  return { db, pool, reads, close };
+  return { db, pool, close };
 }
 
 /** Fails with `dependency_unavailable` unless the database answers a query now. */
@@ -153,6 +145,16 @@ function isReadTimeout(err: unknown): boolean {
   return err instanceof Error && err.message === 'Query read timeout';
 }
 
+const VERB = /^\s*(?:with\b[\s\S]*?\)\s*)?(select|insert|update|delete|begin|commit|rollback|set|alter|create)\b/i;
+const TABLE = /\b(?:from|into|update)\s+(?:only\s+)?"?([a-z_][a-z0-9_.]*)"?/i;
+
+/** Runs a query inside a span without text and parameters, if a trace is under way. */
+function inQuerySpan<T>(query: unknown, run: () => Promise<T>): Promise<T> {
+  if (activeTracer()?.traceparent() === undefined) return run();
+  const name = summarize(query as string | pg.QueryConfig);
+  return inSpan({ name, kind: 'client', attributes: { 'db.system.name': 'postgresql', 'db.query.summary': name } }, run);
+}
+
 /** Puts the pool's own queries into spans; the queries of its clients have their own. */
 function tracePool(pool: pg.Pool): void {
   if (!activeTracer()) return;
@@ -160,4 +162,12 @@ function tracePool(pool: pg.Pool): void {
   const traced = (...args: unknown[]) =>
     typeof args.at(-1) === 'function' ? query(...args) : inQuerySpan(args[0], () => query(...args));
   pool.query = traced as typeof pool.query;
+}
+
+function summarize(query: string | pg.QueryConfig): string {
+  const { name, text } = typeof query === 'string' ? { text: query } : query;
+  if (name !== undefined) return name;
+  const verb = VERB.exec(text)?.[1]?.toUpperCase() ?? 'QUERY';
+  const table = TABLE.exec(text)?.[1];
+  return table === undefined ? verb : `${verb} ${table}`;
 }

@@ -106,7 +106,7 @@ describe('metrics', () => {
       ['latchkey_socket_applications', 1],
       ['latchkey_events_sent_total', 1],
       ['latchkey_upgrades_refused_total', 1, { reason: 'socket_key_invalid' }],
-      ...['apps', 'identity', 'files'].map((schema) => ['latchkey_database_connections_max', 8, { schema }] as const),
+      ...['apps', 'identity', 'files'].map((schema) => ['latchkey_database_connections_max', 10, { schema }] as const),
       ['latchkey_redis_connections', 0, { state: 'down' }],
     ];
     await seen(({ sum }) => {

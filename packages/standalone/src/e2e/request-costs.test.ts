@@ -56,14 +56,14 @@ const COSTS = {
   standalone: {
     'standalone > clients': EACH,
     'standalone > Redis': TOGETHER,
-    'standalone > PostgreSQL': { writes: 2, messages: READS },
+    'standalone > PostgreSQL': TOGETHER,
   },
   deployed: {
     'gateway > clients': EACH,
     'gateway > Redis': TOGETHER,
     'gateway > services': TOGETHER,
     'apps > clients': { writes: 1, messages: 0 },
-    'apps > PostgreSQL': { writes: 2, messages: READS },
+    'apps > PostgreSQL': TOGETHER,
   },
 };
 

@@ -1,6 +1,7 @@
-import type { PointReads } from '@latchkey/kit/database/point-reads';
+import { createSharedRead } from '@latchkey/kit/database/shared-read';
 import { ApplicationSettingsSchema } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { type Insertable, type Kysely, type Selectable, sql, type Updateable } from 'kysely';
+import type pg from 'pg';
 import type { ApplicationTable, AppsDatabase, SettingsRow } from '../db/schema.ts';
 import type { RuntimeKeyType } from '../runtime-key/vault.ts';
 import type { PageStart } from './page.ts';
@@ -94,35 +95,27 @@ export async function selectLevels(db: Kysely<AppsDatabase>, accountId: string, 
   return row?.license_levels;
 }
 
-/** The most frequent statement of the service, named so that each connection plans it once. */
-const SELECT_SETTINGS = {
-  name: 'select-settings',
-  text: `select ${SETTING_COLUMNS} from application where id = $1 and account_id = $2`,
-};
-
-export async function selectSettings(
-  reads: PointReads,
-  accountId: string,
-  applicationId: string,
-): Promise<SettingsRow | undefined> {
-  const { rows } = await reads.query<SettingsRow>({ ...SELECT_SETTINGS, values: [applicationId, accountId] });
-  return rows[0];
-}
-
 /** The application behind a runtime key. */
 export type KeyHolderRow = SettingsRow & Pick<ApplicationRow, 'id' | 'account_id' | 'name' | 'last_sequence'>;
 
-const SELECT_KEY_HOLDER = `select id, account_id, name, last_sequence, ${SETTING_COLUMNS} from application`;
-
-/** Named: every runtime call makes one of these. */
-const SELECT_BY_KEY = {
-  socketKey: { name: 'select-by-socket-key', text: `${SELECT_KEY_HOLDER} where socket_key_hash = $1` },
-  httpKey: { name: 'select-by-http-key', text: `${SELECT_KEY_HOLDER} where http_key_hash = $1` },
-} as const;
-
-export async function selectByKeyHash(reads: PointReads, type: RuntimeKeyType, hash: Buffer): Promise<KeyHolderRow | undefined> {
-  const { rows } = await reads.query<KeyHolderRow>({ ...SELECT_BY_KEY[type], values: [hash] });
-  return rows[0];
+/** The most frequent reads of the service: settings, and the application of a runtime key. */
+export function createReads(pool: pg.Pool) {
+  const byKey = (type: 'socket' | 'http') =>
+    createSharedRead<KeyHolderRow>(pool, {
+      name: `select-by-${type}-key`,
+      key: { hash: 'bytea' },
+      select: `select id, account_id, name, last_sequence, ${SETTING_COLUMNS} from application where ${type}_key_hash = asked.hash`,
+    });
+  const selectByKeyHash: Record<RuntimeKeyType, (hash: Buffer) => Promise<KeyHolderRow | undefined>> = {
+    socketKey: byKey('socket'),
+    httpKey: byKey('http'),
+  };
+  const selectSettings: (id: string, accountId: string) => Promise<SettingsRow | undefined> = createSharedRead(pool, {
+    name: 'select-settings',
+    key: { id: 'uuid', account_id: 'uuid' },
+    select: `select ${SETTING_COLUMNS} from application where id = asked.id and account_id = asked.account_id`,
+  });
+  return { selectByKeyHash, selectSettings };
 }
 
 export async function selectFirstSealedKey(db: Kysely<AppsDatabase>) {

@@ -105,7 +105,7 @@ describe('the limit of applications', () => {
 
   it('leaves connections to other accounts while creations of one wait', async () => {
     const [accountId, other] = [randomUUID(), randomUUID()];
-    const instance = apps.connect({ env: { DATABASE_POOL_MAX: '4' } });
+    const instance = apps.connect({ env: { DATABASE_POOL_MAX: '2' } });
     const lock = `select pg_advisory_xact_lock(hashtextextended('applications/' || $1, 0))`;
     const release = await holdLocks(apps.db, lock, [accountId]);
     const creations = range(1, 3).map(() => create(accountId, 'Application', instance));
@@ -118,7 +118,7 @@ describe('the limit of applications', () => {
 
 it('concurrent changes of one application leave connections to other accounts', async () => {
   const ref = await apps.createOwned();
-  const instance = apps.connect({ env: { DATABASE_POOL_MAX: '4' } });
+  const instance = apps.connect({ env: { DATABASE_POOL_MAX: '2' } });
   const release = await holdRow(apps.db, ref);
   const changes = range(1, 3).map(() => instance.client.replaceLicenseLevels({ ...ref, levels: ['gold'] }));
   await waitersForLocks(apps.db, 1);

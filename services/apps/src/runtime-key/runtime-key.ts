@@ -1,6 +1,6 @@
 import type { Acting } from '@latchkey/audit/actor';
 import { isMissingTable } from '@latchkey/kit/database/database';
-import { type KeyHolderRow, selectByKeyHash, selectFirstSealedKey, updateApplication } from '../application/application.store.ts';
+import { type KeyHolderRow, selectFirstSealedKey, updateApplication } from '../application/application.store.ts';
 import { type ApplicationRef, changeApplication } from '../application/change-application.ts';
 import type { AppsContext } from '../context.ts';
 import { errors } from '../errors.ts';
@@ -15,7 +15,7 @@ export async function lookUpApplication(
   text: string,
 ): Promise<{ row: KeyHolderRow; keyFingerprint: string }> {
   const hash = ctx.vault.hash(type, text);
-  const row = hash && (await selectByKeyHash(ctx.reads, type, hash));
+  const row = hash && (await ctx.reads.selectByKeyHash[type](hash));
   if (!row) throw errors.runtime_key_invalid();
   return { row, keyFingerprint: fingerprintOf(hash) };
 }

@@ -2,7 +2,7 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { Acting } from '@latchkey/audit/actor';
 import { hasLength } from '@latchkey/kit/validation/text';
 import { ApplicationSettingsSchema, ApplicationStatus } from '@latchkey/proto/latchkey/apps/v1/application_pb';
-import { selectSettings, updateApplication } from '../application/application.store.ts';
+import { updateApplication } from '../application/application.store.ts';
 import { type ApplicationAction, type ApplicationRef, changeApplication, parseRef } from '../application/change-application.ts';
 import type { AppsContext } from '../context.ts';
 import type { SettingsRow } from '../db/schema.ts';
@@ -54,7 +54,7 @@ const SETTINGS: Readonly<Record<keyof SettingsRow, Setting>> = {
 /** The settings of an application of the account. Throws `application_not_found`. */
 export async function getSettings(ctx: AppsContext, ref: ApplicationRef): Promise<SettingsRow> {
   const { accountId, applicationId } = parseRef(ref);
-  const row = await selectSettings(ctx.reads, accountId, applicationId);
+  const row = await ctx.reads.selectSettings(applicationId, accountId);
   if (!row) throw errors.application_not_found();
   return row;
 }

@@ -45,7 +45,7 @@ export async function authenticateApiKey(ctx: IdentityContext, text: string, cli
   if (!key) throw errors.api_key_invalid();
   const epoch = await ctx.epochs.read(apiKeyEpoch(key.publicId));
   const values = [key.publicId, hmac(ctx.apiKeyPepper, key.text)];
-  const { rows } = await ctx.reads.query<StoredApiKey>({ name: 'select-api-key', text: SELECT_API_KEY, values });
+  const { rows } = await ctx.pool.query<StoredApiKey>({ name: 'select-api-key', text: SELECT_API_KEY, values });
   const [stored] = rows;
   if (!stored) throw errors.api_key_invalid();
   const now = ctx.clock();
@@ -64,7 +64,7 @@ export async function authenticateSession(ctx: IdentityContext, token: string) {
   const tokenHash = hashSessionToken(token);
   if (!tokenHash) throw errors.session_invalid();
   const epoch = await ctx.epochs.read(sessionEpoch(tokenHash));
-  const { rows } = await ctx.reads.query<StoredSession>({ name: 'select-session', text: SELECT_SESSION, values: [tokenHash] });
+  const { rows } = await ctx.pool.query<StoredSession>({ name: 'select-session', text: SELECT_SESSION, values: [tokenHash] });
   const [stored] = rows;
   const now = ctx.clock();
   if (!stored || !isSessionAlive(stored, now)) throw errors.session_invalid();

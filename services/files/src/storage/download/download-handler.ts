@@ -104,7 +104,7 @@ function networkOfCaller(req: IncomingMessage, isService: boolean): string {
 async function findFile(ctx: FilesContext, url: string): Promise<StoredFile> {
   const path = url.split('?', 1)[0] as string;
   const id = ctx.downloadUrls.read(path.slice(path.lastIndexOf('/') + 1), ctx.clock());
-  const file = id === undefined ? undefined : await selectFile(ctx.reads, id);
+  const file = id === undefined ? undefined : await selectFile(ctx.pool, id);
   if (!file) throw errors.download_not_found();
   return file;
 }
@@ -159,7 +159,7 @@ async function requireObject<T>(ctx: FilesContext, file: StoredFile, reading: Pr
     throw Object.assign(commonErrors.dependency_unavailable(), { cause });
   });
   if (found !== undefined) return found;
-  if (!(await selectFile(ctx.reads, file.id))) throw errors.download_not_found();
+  if (!(await selectFile(ctx.pool, file.id))) throw errors.download_not_found();
   throw new Error(`File ${file.id} has no object`);
 }
 

@@ -1,7 +1,6 @@
 import type { Origin } from '@latchkey/audit/actor';
 import { type Changes, recordAudit } from '@latchkey/audit/record';
 import { isMissingTable } from '@latchkey/kit/database/database';
-import type { PointReads } from '@latchkey/kit/database/point-reads';
 import { type Insertable, type Kysely, sql } from 'kysely';
 import type pg from 'pg';
 import type { FilesDatabase, FileTable } from '../../db/schema.ts';
@@ -54,8 +53,8 @@ const SELECT_FILE = {
       checksum, content_type as "contentType", created_at as "createdAt" from file where id = $1`,
 };
 
-export async function selectFile(reads: PointReads, id: string): Promise<StoredFile | undefined> {
-  return (await reads.query<StoredFile>({ ...SELECT_FILE, values: [id] })).rows[0];
+export async function selectFile(pool: pg.Pool, id: string): Promise<StoredFile | undefined> {
+  return (await pool.query<StoredFile>({ ...SELECT_FILE, values: [id] })).rows[0];
 }
 
 /** Whether the store should have any object. False where there are no tables yet. */

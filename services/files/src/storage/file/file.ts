@@ -83,7 +83,7 @@ export async function createDownloadUrl(
   if (lifetimeSeconds < 0 || lifetimeSeconds > LIFETIME_S_MAX) throw errors.lifetime_invalid();
   const lifetime = lifetimeSeconds || LIFETIME_S;
   const { applicationId, fileId } = await parseFileRef(ctx, given, fileIdText);
-  const file = await selectFile(ctx.reads, fileId);
+  const file = await selectFile(ctx.pool, fileId);
   if (file?.applicationId !== applicationId) throw errors.file_not_found();
   const now = ctx.clock();
   const expiresAt = new Date(now.getTime() + lifetime * 1_000);

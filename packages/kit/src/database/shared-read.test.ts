@@ -1,0 +1,49 @@
+import { createEmptyTestDatabase, type TestDatabase } from '@latchkey/testkit/database';
+import type pg from 'pg';
+import { afterAll, beforeAll, expect, it, onTestFinished, vi } from 'vitest';
+import { memoryLogger } from '../testing/memory-logger.ts';
+import { createDatabase } from './database.ts';
+import { createSharedRead } from './shared-read.ts';
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createEmptyTestDatabase();
+});
+afterAll(() => database.drop());
+
+/** Reads the square of an even number; there is no row for an odd one. */
+function open() {
+  const { pool, close } = createDatabase({ url: database.url, schema: 'public', logger: memoryLogger().logger });
+  onTestFinished(close);
+  const query = vi.spyOn(pool, 'query');
+  const select = 'select asked.a * asked.b as square where asked.a % 2 = 0';
+  const readSquare = createSharedRead<{ square: number }>(pool as pg.Pool, {
+    name: 'square',
+    key: { a: 'int', b: 'int' },
+    select,
+  });
+  return { query, read: async (n: number) => (await readSquare(n, n))?.square };
+}
+
+it('the reads of one turn share a statement, and each gets its own row or none', async () => {
+  const { query, read } = open();
+  const numbers = [4, 3, 2, 4, -6];
+  expect(await Promise.all(numbers.map(read))).toEqual([16, undefined, 4, 16, 36]);
+  expect(query).toHaveBeenCalledTimes(1);
+  expect(await read(8)).toBe(64);
+  expect(query).toHaveBeenCalledTimes(2);
+});
+
+it('a statement has 500 keys at most', async () => {
+  const { query, read } = open();
+  const numbers = Array.from({ length: 501 }, (_, n) => n * 2);
+  expect(await Promise.all(numbers.map(read))).toEqual(numbers.map((n) => n * n));
+  expect(query).toHaveBeenCalledTimes(2);
+});
+
+it('the reads of a statement that fails fail with its error', async () => {
+  const { read } = open();
+  const results = await Promise.allSettled([read(2), read(2_000_000)]);
+  expect(results).toMatchObject([{ reason: { code: '22003' } }, { reason: { code: '22003' } }]);
+  expect(await read(2)).toBe(4);
+});

@@ -1,0 +1,36 @@
+import DataLoader from 'dataloader';
+import type pg from 'pg';
+
+interface SharedReadOptions {
+  /** Names the statement: each connection plans it once. */
+  readonly name: string;
+  /** Name and PostgreSQL type of each part of a key, like `{ id: 'uuid' }`. */
+  readonly key: Readonly<Record<string, string>>;
+  /** Selects at most one row of the key `asked`, by an index: `… where id = asked.id`. */
+  readonly select: string;
+}
+
+/** Keys of one statement at most. */
+const KEYS_MAX = 500;
+
+/**
+ * Returns a function that reads the row of a key, undefined if there is none. The reads of one turn
+ * of the event loop share a statement (ADR 17), so they also fail together: what PostgreSQL cannot
+ * convert must be rejected before.
+ */
+export function createSharedRead<R extends object>(pool: pg.Pool, { name, key, select }: SharedReadOptions) {
+  const arrays = Object.values(key).map((type, index) => `$${index + 1}::${type}[]`);
+  // OFFSET 0 leaves the planner one way: a look-up for each key.
+  const text = `select asked.n, found.* from unnest(${arrays}) with ordinality as asked (${Object.keys(key)}, n)
+    cross join lateral (${select} offset 0) as found`;
+  const loader = new DataLoader<readonly unknown[], R | undefined>(
+    async (keys) => {
+      const values = arrays.map((_, part) => keys.map((parts) => parts[part]));
+      const { rows } = await pool.query<R & { readonly n: string }>({ name, text, values });
+      const found = new Map(rows.map((row) => [Number(row.n), row]));
+      return keys.map((_, index) => found.get(index + 1));
+    },
+    { cache: false, maxBatchSize: KEYS_MAX, batchScheduleFn: setImmediate },
+  );
+  return (...key: readonly unknown[]): Promise<R | undefined> => loader.load(key);
+}
