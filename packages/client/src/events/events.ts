@@ -1,0 +1,76 @@
+import type { CallOptions } from '../options.ts';
+
+interface CloudEvent<Type extends string, Data> {
+  readonly specversion: '1.0';
+  readonly id: string;
+  /** `/applications/<id>`. */
+  readonly source: string;
+  readonly type: Type;
+  readonly time: string;
+  readonly datacontenttype: string;
+  /** Number of the event in its application, in decimal. `latchkey.connection.ready` has none. */
+  readonly sequence?: string;
+  readonly data: Data;
+}
+
+/** The state of the application. It replaces the events that may have been missed before it. */
+export type ReadyEvent = CloudEvent<
+  'latchkey.connection.ready',
+  {
+    readonly applicationId: string;
+    readonly name: string;
+    readonly status: 'online' | 'paused';
+    readonly version: string;
+    readonly lastSequence: string;
+    readonly resumed: boolean;
+  }
+>;
+
+/** A CloudEvent of the service. Later services may add types and properties: ignore those. */
+export type LiveEvent =
+  | ReadyEvent
+  | CloudEvent<'latchkey.application.paused', { readonly status: 'paused' }>
+  | CloudEvent<'latchkey.application.resumed', { readonly status: 'online' }>
+  | CloudEvent<'latchkey.application.version_changed', { readonly version: string; readonly previousVersion: string }>
+  | CloudEvent<'latchkey.application.deleted', Readonly<Record<string, never>>>;
+
+/** What the listener does. `failures` counts the last connections that failed or ended early. */
+export type ConnectionState =
+  | { readonly state: 'connecting' }
+  | { readonly state: 'connected'; readonly ready: ReadyEvent }
+  | {
+      readonly state: 'waiting';
+      /** Milliseconds until the next attempt. */
+      readonly delayMs: number;
+      readonly reason: string;
+      /** Close code; 1006 without one. */
+      readonly code: number;
+      /** HTTP status of a rejected handshake, if known. */
+      readonly status: number | undefined;
+      readonly failures: number;
+    };
+
+export interface EventsOptions extends CallOptions {
+  /** `lk_sock_…` of the application. */
+  readonly socketKey: string;
+  /** The `sequence` of the last known event: later ones follow. */
+  readonly lastEventId?: string | undefined;
+  /** Called with every change of the connection. */
+  readonly onState?: ((state: ConnectionState) => void) | undefined;
+  /**
+   * Used instead of the global `WebSocket`. With the class of the package `ws`, the client also
+   * notices rejected keys and dead connections, which the global one hides. Node.js 20 has no
+   * global one.
+   */
+  readonly WebSocket?: WebSocketClass | undefined;
+  /** URL of live events, instead of that of the client. */
+  readonly url?: string | undefined;
+}
+
+/** A class as browsers have it, or that of `ws`. */
+export type WebSocketClass = new (url: string, protocols: string[], options?: object) => object;
+
+export interface ListenOptions extends EventsOptions {
+  /** URL of live events, such as `wss://live.example.com/api/v1/realtime`. */
+  readonly url: string;
+}

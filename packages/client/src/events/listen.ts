@@ -1,0 +1,118 @@
+import { LatchkeyError } from '../errors.ts';
+import type { Closed, Connection } from './connection.ts';
+import type { ListenOptions, LiveEvent, WebSocketClass } from './events.ts';
+import { connectWebSocket, onOnline } from './web-socket.ts';
+import { connectWs, isWs } from './ws.ts';
+
+/** Chance and time, replaced in tests. */
+export interface Clock {
+  readonly random?: () => number;
+  readonly now?: () => number;
+  readonly wait?: (delayMs: number, signal: AbortSignal | undefined) => Promise<void>;
+  readonly deadAfterMs?: number;
+}
+
+const APPLICATION_DELETED = 4102;
+const KEY_ROTATED = 4103;
+const WRONG_URL =
+  'Is the URL right? It ends in /api/v1/realtime, on port 8081 unless set otherwise, and not on that of the REST interface.';
+/** Statuses for which no further attempt helps. */
+const REJECTIONS = new Map([
+  [400, 'HTTP 400: the handshake was rejected. Is the URL right, with wss:// for TLS, and does a proxy pass all headers on?'],
+  [401, 'The socket key is rejected: it is mistyped, was rotated, or its application was deleted. applications.list has it.'],
+  [404, `HTTP 404: unknown path. ${WRONG_URL}`],
+  [405, `HTTP 405: this is no WebSocket endpoint. ${WRONG_URL}`],
+  [426, 'HTTP 426: the upgrade to a WebSocket did not arrive. Does a proxy in between pass it on?'],
+]);
+/** After a connection of this length, the next delay is short again. */
+const GOOD_AFTER_MS = 10_000;
+const DELAY_MS = 1_000;
+const DELAY_MS_MAX = 30_000;
+/** Where a rejected key looks like an unreachable service: after so many failures, it tries rarely. */
+const FAILURES_MANY = 10;
+const RARE_DELAY_MS_MAX = 300_000;
+
+/** Yields live events as `Latchkey.events` does, without a client of the REST interface. */
+export async function* listen(options: ListenOptions, clock: Clock = {}): AsyncGenerator<LiveEvent, void> {
+  const { onState = () => undefined, signal } = options;
+  const { random = Math.random, wait = sleep, now = () => performance.now() } = clock;
+  const WebSocket = readWebSocketClass(options);
+  let { lastEventId } = options;
+  let failures = 0;
+  while (!signal?.aborted) {
+    onState({ state: 'connecting' });
+    let readyAt = Number.POSITIVE_INFINITY;
+    const connection = connect(WebSocket, options, lastEventId, clock);
+    try {
+      for await (const event of connection.events()) {
+        if (event.type === 'latchkey.connection.ready') {
+          readyAt = now();
+          onState({ state: 'connected', ready: event });
+          // The missed events follow, and end with this snapshot.
+          if (event.data.resumed) continue;
+          lastEventId = event.data.lastSequence;
+        } else if (event.sequence !== undefined) {
+          // Events are delivered at least once.
+          if (lastEventId !== undefined && Number(event.sequence) <= Number(lastEventId)) continue;
+          lastEventId = event.sequence;
+        }
+        yield event;
+        if (signal?.aborted) return;
+      }
+    } finally {
+      connection.end({ code: 1000, reason: 'the reader has ended' });
+    }
+    const closed = connection.closed as Closed;
+    if (signal?.aborted || closed.code === APPLICATION_DELETED) return;
+    throwIfFinal(closed);
+    if (now() - readyAt >= GOOD_AFTER_MS) failures = 0;
+    const limitMs = isWs(WebSocket) || failures < FAILURES_MANY ? DELAY_MS_MAX : RARE_DELAY_MS_MAX;
+    // Random, so that the clients of a stopped node do not all reconnect in the same moment.
+    const delayMs = (closed.retryAfterMs ?? 0) + Math.round(random() * Math.min(limitMs, DELAY_MS * 2 ** failures));
+    failures += 1;
+    const { reason, code, status } = closed;
+    onState({ state: 'waiting', delayMs, reason, code, status, failures });
+    await wait(delayMs, signal);
+  }
+}
+
+function readWebSocketClass({ WebSocket, socketKey }: ListenOptions): WebSocketClass {
+  const found = WebSocket ?? (globalThis as { readonly WebSocket?: WebSocketClass }).WebSocket;
+  if (!found) throw new TypeError('This Node.js has no WebSocket: pass the option WebSocket, the class of the package ws');
+  // An invalid header or sub-protocol would appear in the error of the socket.
+  if (!/^[\x21-\x7e]+$/.test(socketKey)) throw new TypeError('socketKey has characters that no key has, or is empty');
+  return found;
+}
+
+function connect(
+  WebSocket: WebSocketClass,
+  options: ListenOptions,
+  lastEventId: string | undefined,
+  { deadAfterMs }: Clock,
+): Connection {
+  if (!isWs(WebSocket)) return connectWebSocket(WebSocket, options, lastEventId);
+  return connectWs(WebSocket, options, { lastEventId, ...(deadAfterMs !== undefined && { deadAfterMs }) });
+}
+
+function throwIfFinal({ code, status = 0 }: Closed): void {
+  const rejection = REJECTIONS.get(status);
+  if (rejection !== undefined)
+    throw new LatchkeyError(rejection, { code: status === 401 ? 'socket_key_rejected' : 'live_events_rejected', status });
+  if (code === KEY_ROTATED)
+    throw new LatchkeyError('The socket key was rotated: applications.list has the new one.', { code: 'socket_key_rotated' });
+}
+
+/** Waits, but no longer than until a browser is online again or the signal is aborted. */
+function sleep(delayMs: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve) => {
+    const ended = new AbortController();
+    const end = () => {
+      ended.abort();
+      clearTimeout(timer);
+      resolve();
+    };
+    const timer = setTimeout(end, delayMs);
+    onOnline(end, ended.signal);
+    signal?.addEventListener('abort', end, { signal: ended.signal });
+  });
+}

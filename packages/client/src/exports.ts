@@ -1,0 +1,9 @@
+/** What both entries export beside the client. */
+export { ConnectionError, type ErrorCode, type ErrorDetail, LatchkeyError } from './errors.ts';
+export type * from './events/events.ts';
+export { listen } from './events/listen.ts';
+export type { CallOptions, LatchkeyOptions } from './options.ts';
+export type { AuditQuery } from './resources/audit-log.ts';
+export type { ListFilesOptions } from './resources/files.ts';
+export type * from './types.ts';
+export type { UploadOptions, UploadProgress } from './upload/upload.ts';

@@ -1,0 +1,138 @@
+import { LatchkeyError } from '../errors.ts';
+import type { CallOptions, CheckedOptions } from '../options.ts';
+import { type Envelope, fromFetch, type RawResponse, readEnvelope, toConnectionError, withTimeout } from './response.ts';
+import { withRetries } from './retry.ts';
+import type { DataOf, EnvelopeOf, InputOf, Target } from './routes.ts';
+import { Session } from './session.ts';
+
+/** A request as it is sent. */
+export interface HttpRequest {
+  readonly method: string;
+  /** Path with its parameters, without the query. */
+  readonly path: string;
+  readonly url: string;
+  readonly headers: Record<string, string>;
+}
+
+/** A success: the envelope, and the path in its `Location`. */
+export interface Success<E = Envelope> {
+  readonly envelope: E;
+  readonly location: string | undefined;
+}
+
+interface Parts {
+  readonly path?: Readonly<Record<string, string>>;
+  readonly query?: Readonly<Record<string, unknown>>;
+  readonly body?: unknown;
+}
+
+export interface SendOptions extends CallOptions {
+  /** Whether a second request changes nothing more than the first one; true for GET. */
+  readonly idempotent?: boolean;
+}
+
+export interface RepeatOptions extends SendOptions {
+  /** Whether every response but a success says that nothing changed. */
+  readonly atomic?: boolean;
+  /** Whether the body can be sent twice; true unless given. */
+  readonly repeatable?: boolean;
+}
+
+/** Sends requests: credential, retries, envelope and errors. */
+export class Http {
+  readonly options: CheckedOptions;
+  readonly session: Session | undefined;
+  readonly #fetch: typeof fetch;
+
+  constructor(options: CheckedOptions) {
+    this.options = options;
+    this.session = options.key === undefined ? new Session() : undefined;
+    // Browsers accept no other `this`.
+    this.#fetch = options.fetch ?? ((...args) => fetch(...args));
+  }
+
+  /** Calls a route, and resolves with `data`. */
+  async call<T extends Target>(target: T, input: InputOf<T>, options: SendOptions = {}): Promise<DataOf<T>> {
+    const { envelope } = await this.send(target, input, options);
+    return (envelope as { readonly data?: unknown }).data as DataOf<T>;
+  }
+
+  /** Calls a route. */
+  async send<T extends Target>(target: T, input: InputOf<T>, options: SendOptions = {}): Promise<Success<EnvelopeOf<T>>> {
+    const { body } = input as Parts;
+    const request = this.toRequest(target, input);
+    if (body !== undefined) request.headers['content-type'] = 'application/json';
+    const init = body === undefined ? {} : { body: JSON.stringify(body) };
+    const idempotent = options.idempotent ?? request.method === 'GET';
+    const success = await this.repeat(request, { ...options, idempotent }, () => this.attempt(request, init, options.signal));
+    return success as Success<EnvelopeOf<T>>;
+  }
+
+  /** The request of a route, without its body. */
+  toRequest<T extends Target>(target: T, input: InputOf<T> | Parts): HttpRequest {
+    const { path: parameters = {}, query = {} } = input as Parts;
+    const [method = '', pattern = ''] = target.split(' ');
+    const path = pattern.replaceAll(/\{(\w+)\}/g, (_all, name: string) => encodeURIComponent(parameters[name] ?? ''));
+    const given = Object.entries(query).filter(([, value]) => value !== undefined);
+    const search = new URLSearchParams(Object.fromEntries(given.map(([name, value]) => [name, String(value)]))).toString();
+    return { method, path, url: `${this.options.baseUrl}${path}${search && `?${search}`}`, headers: {} };
+  }
+
+  /** Adds the credential to the headers of a request. */
+  authorize({ method, path, headers }: HttpRequest): Record<string, string> {
+    const { key } = this.options;
+    return { ...headers, ...(this.session ? this.session.headers(method, path) : { authorization: `Bearer ${key}` }) };
+  }
+
+  /** Runs the attempts of a request, each with the CSRF token that it may need. */
+  repeat<T>(request: HttpRequest, options: RepeatOptions, attempt: () => Promise<T>): Promise<T> {
+    const { signal, idempotent = false, atomic, repeatable = true } = options;
+    const retries = repeatable ? this.options.retries : 0;
+    return withRetries(() => this.#withCsrfToken(request, options, attempt), { retries, idempotent, atomic, signal });
+  }
+
+  /** Sends a request with `fetch`. */
+  async fetch(request: HttpRequest, init: RequestInit & { readonly duplex?: 'half' }): Promise<Response> {
+    const credentials = this.session ? 'same-origin' : 'omit';
+    const headers = this.authorize(request);
+    // A redirect would turn a POST into a GET, and could take the key to another host.
+    return this.#fetch(request.url, { ...init, method: request.method, headers, credentials, redirect: 'manual' });
+  }
+
+  /** Sends a request once. */
+  async attempt(request: HttpRequest, init: RequestInit, signal: AbortSignal | undefined): Promise<Success> {
+    try {
+      const response = await this.fetch(request, { ...init, signal: withTimeout(signal, this.options.timeoutMs) });
+      return this.read(await fromFetch(response));
+    } catch (err) {
+      throw toConnectionError(err, this.options.baseUrl, signal);
+    }
+  }
+
+  /** @throws LatchkeyError for every response that is no success */
+  read(response: RawResponse): Success {
+    const envelope = readEnvelope(response);
+    this.session?.take(response.setCookies, envelope.data);
+    return { envelope, location: response.header('location') };
+  }
+
+  async #withCsrfToken<T>(
+    request: HttpRequest,
+    { signal, repeatable = true }: RepeatOptions,
+    attempt: () => Promise<T>,
+  ): Promise<T> {
+    const { session } = this;
+    if (!session?.needsCsrfToken(request.method, request.path)) return attempt();
+    const known = session.csrfToken;
+    if (known === undefined) await this.call('GET /api/v1/auth/session', {}, { signal });
+    try {
+      return await attempt();
+    } catch (err) {
+      // Another tab of the browser has opened another session.
+      if (known === undefined || !repeatable || !(err instanceof LatchkeyError) || err.code !== 'csrf_invalid') throw err;
+      session.forgetCsrfToken();
+      await this.call('GET /api/v1/auth/session', {}, { signal });
+      return attempt();
+    }
+  }
+}

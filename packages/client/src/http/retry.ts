@@ -1,0 +1,59 @@
+import { ConnectionError, LatchkeyError } from '../errors.ts';
+
+/** Longer waits are left to the caller, who gets the error with `retryAfterSeconds`. */
+const RETRY_AFTER_SECONDS_MAX = 30;
+const BACKOFF_MS = 500;
+const BACKOFF_MS_MAX = 8_000;
+
+export interface RetryPolicy {
+  /** How often a call is repeated. */
+  readonly retries: number;
+  /** Whether a second request changes nothing more than the first one. */
+  readonly idempotent: boolean;
+  /** Whether every response but a success says that nothing changed. */
+  readonly atomic?: boolean | undefined;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** Repeats a call where that is safe. The wait has jitter, so that clients do not return together. */
+export async function withRetries<T>(call: () => Promise<T>, policy: RetryPolicy): Promise<T> {
+  for (let attempt = 0; ; attempt += 1) {
+    try {
+      return await call();
+    } catch (err) {
+      const delayMs = attempt < policy.retries ? retryDelayMs(err, attempt, policy) : undefined;
+      if (delayMs === undefined) throw err;
+      await sleep(delayMs, policy.signal);
+    }
+  }
+}
+
+/** Milliseconds until a failed call is repeated; undefined if it is not. */
+function retryDelayMs(err: unknown, attempt: number, { idempotent, atomic = false }: RetryPolicy): number | undefined {
+  if (err instanceof ConnectionError)
+    return idempotent || err.unsent ? Math.random() * Math.min(BACKOFF_MS_MAX, BACKOFF_MS * 2 ** attempt) : undefined;
+  if (!(err instanceof LatchkeyError)) return undefined;
+  // A limit rejects before any effect; a dependency may fail after one.
+  const isSafe = err.status === 429 || (err.status === 503 && (idempotent || atomic));
+  const { retryAfterSeconds = Number.POSITIVE_INFINITY } = err;
+  return isSafe && retryAfterSeconds <= RETRY_AFTER_SECONDS_MAX ? retryAfterSeconds * 1_000 + Math.random() * 1_000 : undefined;
+}
+
+/** Waits, and rejects with the reason of the signal once it is aborted. */
+export function sleep(delayMs: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted) {
+      reject(signal.reason);
+      return;
+    }
+    const abort = () => {
+      clearTimeout(timer);
+      reject(signal?.reason);
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener('abort', abort);
+      resolve();
+    }, delayMs);
+    signal?.addEventListener('abort', abort, { once: true });
+  });
+}

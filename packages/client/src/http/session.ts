@@ -1,0 +1,44 @@
+/** Opens a session, so that they need none and no CSRF token. */
+const OPENING = /^\/api\/v1\/auth\/(sign-up|sign-in|oidc\/complete)$/;
+
+/**
+ * The session of a client without a key. Browsers store and send the cookie themselves, and hide
+ * it; elsewhere it is held here, in memory.
+ */
+export class Session {
+  #cookie: string | undefined;
+  #csrfToken: string | undefined;
+
+  /** Whether a request needs a CSRF token. */
+  needsCsrfToken(method: string, path: string): boolean {
+    return method !== 'GET' && !OPENING.test(path);
+  }
+
+  get csrfToken(): string | undefined {
+    return this.#csrfToken;
+  }
+
+  forgetCsrfToken(): void {
+    this.#csrfToken = undefined;
+  }
+
+  /** The headers of a request. */
+  headers(method: string, path: string): Record<string, string> {
+    return {
+      ...(this.#cookie !== undefined && { cookie: this.#cookie }),
+      ...(this.#csrfToken !== undefined && this.needsCsrfToken(method, path) && { 'x-csrf-token': this.#csrfToken }),
+    };
+  }
+
+  /** Takes the cookies that a response sets, as a program sees them, and a token in its data. */
+  take(setCookies: readonly string[], data: unknown): void {
+    for (const line of setCookies) {
+      const [, token] = /^session=([^;]*)/.exec(line) ?? [];
+      if (token === undefined) continue;
+      this.#cookie = token === '' ? undefined : `session=${token}`;
+      if (token === '') this.#csrfToken = undefined;
+    }
+    const { csrfToken } = (data ?? {}) as { readonly csrfToken?: unknown };
+    if (typeof csrfToken === 'string') this.#csrfToken = csrfToken;
+  }
+}

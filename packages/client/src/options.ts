@@ -1,0 +1,45 @@
+/** Options of every call. */
+export interface CallOptions {
+  /** Ends the call, which rejects with the reason of the signal. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface LatchkeyOptions {
+  /** Base URL of the interface, such as `https://panel.example.com`. */
+  readonly url: string;
+  /**
+   * Management API key, `lk_mgmt_…`. Without one the client uses a session: that of the browser,
+   * or in other programs the one that `account.signIn` opened, which is held in memory.
+   */
+  readonly key?: string | undefined;
+  /** Used instead of the global `fetch`, also for uploads. */
+  readonly fetch?: typeof fetch | undefined;
+  /** How often a call is repeated where that is safe: 2 unless given, 10 at most; 0 for never. */
+  readonly retries?: number | undefined;
+  /** Longest time of one request, in milliseconds: 30,000 unless given. Uploads have their own. */
+  readonly timeoutMs?: number | undefined;
+  /**
+   * URL of live events. Without it they are expected at `/api/v1/realtime` of `url`, or, if `url`
+   * has a port, on the port after it.
+   */
+  readonly realtimeUrl?: string | undefined;
+}
+
+const RETRIES_MAX = 10;
+
+/** Checked options. Messages never repeat the key. */
+export function readOptions({ url, key, retries = 2, timeoutMs = 30_000, ...others }: LatchkeyOptions) {
+  if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol))
+    throw new TypeError('url must be an http:// or https:// URL, such as https://panel.example.com');
+  const { origin, pathname, username, password } = new URL(url);
+  if (username !== '' || password !== '') throw new TypeError('url must not have a user name or a password: pass a key');
+  const text = key?.trim();
+  // An invalid header would appear in the error of fetch.
+  if (text !== undefined && !/^[\x21-\x7e]+$/.test(text)) throw new TypeError('key has characters that no key has, or is empty');
+  if (!Number.isInteger(retries) || retries < 0 || retries > RETRIES_MAX)
+    throw new TypeError(`retries must be a whole number from 0 to ${RETRIES_MAX}`);
+  if (!(timeoutMs > 0)) throw new TypeError('timeoutMs must be a positive number');
+  return { ...others, baseUrl: origin + pathname.replace(/\/+$/, ''), key: text, retries, timeoutMs };
+}
+
+export type CheckedOptions = ReturnType<typeof readOptions>;

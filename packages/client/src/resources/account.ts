@@ -1,0 +1,55 @@
+import type { Http } from '../http/http.ts';
+import type { CallOptions } from '../options.ts';
+import type { AccountLimits, Credentials, NewAccount, Session } from '../types.ts';
+
+/** Accounts and sessions, for a client without a key. */
+export class Account {
+  readonly #http: Http;
+
+  constructor(http: Http) {
+    this.#http = http;
+  }
+
+  /** Creates an account, and opens a session. */
+  signUp(account: NewAccount, options?: CallOptions): Promise<Session> {
+    return this.#http.call('POST /api/v1/auth/sign-up', { body: account }, options);
+  }
+
+  /**
+   * Opens a session.
+   *
+   * @throws LatchkeyError `two_factor_required` if a `code` is needed, `unauth` if the email or the
+   * password is wrong
+   */
+  signIn(credentials: Credentials, options?: CallOptions): Promise<Session> {
+    return this.#http.call('POST /api/v1/auth/sign-in', { body: credentials }, options);
+  }
+
+  /** The session and its account. */
+  session(options?: CallOptions): Promise<Session> {
+    return this.#http.call('GET /api/v1/auth/session', {}, options);
+  }
+
+  /** Ends the session. */
+  async signOut(options?: CallOptions): Promise<void> {
+    await this.#http.call('POST /api/v1/auth/sign-out', {}, options);
+  }
+
+  /** Ends all sessions of the account. Management keys stay valid. */
+  async signOutEverywhere(options?: CallOptions): Promise<void> {
+    await this.#http.call('POST /api/v1/auth/sign-out-everywhere', {}, options);
+  }
+}
+
+/** What an account uses, and how much it may. */
+export class Limits {
+  readonly #http: Http;
+
+  constructor(http: Http) {
+    this.#http = http;
+  }
+
+  get(options?: CallOptions): Promise<AccountLimits> {
+    return this.#http.call('GET /api/v1/panel/get-account-limits', {}, options);
+  }
+}

@@ -1,0 +1,32 @@
+import type { Http } from '../http/http.ts';
+import type { CallOptions } from '../options.ts';
+import type { ApiKey, ApiKeyChanges, CreatedApiKey, NewApiKey } from '../types.ts';
+
+/** Management API keys. Needs a session. */
+export class ApiKeys {
+  readonly #http: Http;
+
+  constructor(http: Http) {
+    this.#http = http;
+  }
+
+  list(options?: CallOptions): Promise<ApiKey[]> {
+    return this.#http.call('GET /api/v1/panel/api-keys', {}, options);
+  }
+
+  /** Creates a key. Its `plaintextKey` is shown this once. */
+  create(key: NewApiKey, options?: CallOptions): Promise<CreatedApiKey> {
+    return this.#http.call('POST /api/v1/panel/api-keys', { body: key }, options);
+  }
+
+  /** Changes the given properties. */
+  update(id: string, changes: ApiKeyChanges, options?: CallOptions): Promise<ApiKey> {
+    const input = { path: { id }, body: changes };
+    return this.#http.call('PATCH /api/v1/panel/api-keys/{id}', input, { ...options, idempotent: true });
+  }
+
+  /** Revokes a key, which is rejected from the next request on. */
+  revoke(id: string, options?: CallOptions): Promise<ApiKey> {
+    return this.#http.call('POST /api/v1/panel/api-keys/{id}/revoke', { path: { id } }, { ...options, idempotent: true });
+  }
+}

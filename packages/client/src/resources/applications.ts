@@ -1,0 +1,100 @@
+import type { Http } from '../http/http.ts';
+import type { CallOptions } from '../options.ts';
+import type { Application, ApplicationChanges, ApplicationSettings } from '../types.ts';
+
+const APPLICATION_ID = /[?&]applicationId=([^&]+)/;
+
+export class Applications {
+  readonly #http: Http;
+
+  constructor(http: Http) {
+    this.#http = http;
+  }
+
+  /** All applications of the account, oldest first; with a restricted key, those that it may use. */
+  list(options?: CallOptions): Promise<Application[]> {
+    return this.#http.call('GET /api/v1/panel/get-applications', {}, options);
+  }
+
+  /** Creates an application, which is online and has version `1.0` and both runtime keys. */
+  async create(application: { readonly name: string }, options?: CallOptions): Promise<{ readonly id: string }> {
+    const { location } = await this.#http.send('POST /api/v1/panel/create-application', { body: application }, options);
+    const [, id = ''] = APPLICATION_ID.exec(location ?? '') ?? [];
+    return { id };
+  }
+
+  /** Status, version and license requirements. */
+  settings(applicationId: string, options?: CallOptions): Promise<ApplicationSettings> {
+    return this.#http.call('GET /api/v1/panel/get-application-settings', { query: { applicationId } }, options);
+  }
+
+  /**
+   * Sets the given settings, one request each and in that order: if one fails, those before it are
+   * set. Live clients are notified of a new `status` and a new `version`.
+   */
+  async update(applicationId: string, changes: ApplicationChanges, options?: CallOptions): Promise<void> {
+    for (const [field, value] of Object.entries(changes) as Array<[keyof ApplicationSettings, string | boolean | undefined]>) {
+      if (value === undefined) continue;
+      const input = { query: { applicationId }, body: { field, value } };
+      await this.#http.call('PATCH /api/v1/panel/update-application-settings', input, { ...options, idempotent: true });
+    }
+  }
+
+  /** Sets the status to `paused`. */
+  pause(applicationId: string, options?: CallOptions): Promise<void> {
+    return this.update(applicationId, { status: 'paused' }, options);
+  }
+
+  /** Sets the status to `online`. */
+  resume(applicationId: string, options?: CallOptions): Promise<void> {
+    return this.update(applicationId, { status: 'online' }, options);
+  }
+
+  /**
+   * Deletes an application with its files and keys. Live clients are notified and disconnected.
+   *
+   * @param options `code` of the second factor: with a session of an account that has one
+   */
+  async delete(applicationId: string, { code = '', ...options }: CallOptions & { readonly code?: string } = {}): Promise<void> {
+    await this.#http.call('DELETE /api/v1/panel/delete-application', { body: { applicationId, code } }, options);
+  }
+}
+
+/** License levels of applications. */
+export class Levels {
+  readonly #http: Http;
+
+  constructor(http: Http) {
+    this.#http = http;
+  }
+
+  /** The names of the levels, in their order. */
+  get(applicationId: string, options?: CallOptions): Promise<string[]> {
+    return this.#http.call('GET /api/v1/panel/get-application-license-levels', { query: { applicationId } }, options);
+  }
+
+  /** Replaces all levels: one or more names of 1 to 16 characters. */
+  async set(applicationId: string, levels: readonly string[], options?: CallOptions): Promise<void> {
+    const input = { query: { applicationId }, body: { levels: [...levels] } };
+    const target = 'POST /api/v1/panel/create-application-license-levels';
+    await this.#http.call(target, input, { ...options, idempotent: true });
+  }
+}
+
+/** Runtime keys of applications. `applications.list` has them. */
+export class RuntimeKeys {
+  readonly #http: Http;
+
+  constructor(http: Http) {
+    this.#http = http;
+  }
+
+  /**
+   * Replaces a runtime key; the old one is rejected from then on. Twice an hour for each
+   * application.
+   */
+  async rotate(applicationId: string, key: 'socket' | 'http', options?: CallOptions): Promise<void> {
+    const input = { query: { applicationId }, body: { type: `${key}Key` as const } };
+    await this.#http.call('PATCH /api/v1/panel/update-api-keys', input, options);
+  }
+}

@@ -1,0 +1,46 @@
+import type { Http } from '../http/http.ts';
+import { fromFetch, readEnvelope, toConnectionError, withTimeout } from '../http/response.ts';
+import type { CallOptions } from '../options.ts';
+import { BYTES } from '../upload/upload.ts';
+
+/** The avatar of the account. Needs a session. */
+export class Avatar {
+  readonly #http: Http;
+
+  constructor(http: Http) {
+    this.#http = http;
+  }
+
+  /**
+   * Replaces the avatar by a PNG, JPEG or WebP image of up to 3 MiB. Resolves with the path of the
+   * new one.
+   */
+  async upload(image: Blob | Uint8Array<ArrayBuffer>, { signal }: CallOptions = {}): Promise<{ readonly avatarUrl: string }> {
+    const http = this.#http;
+    const request = http.toRequest('POST /api/v1/panel/upload-avatar', {});
+    request.headers['content-type'] = BYTES;
+    const { envelope } = await http.repeat(request, { signal }, () => http.attempt(request, { body: image }, signal));
+    return envelope.data as { readonly avatarUrl: string };
+  }
+
+  /**
+   * The image, as WebP.
+   *
+   * @param options `v` of `avatarUrl`, to get no other avatar than that
+   */
+  get({ v, signal }: CallOptions & { readonly v?: string } = {}): Promise<Blob> {
+    const http = this.#http;
+    const { baseUrl, timeoutMs } = http.options;
+    const request = http.toRequest('GET /api/v1/panel/avatar', { query: { v } });
+    return http.repeat(request, { signal, idempotent: true }, async () => {
+      try {
+        const response = await http.fetch(request, { signal: withTimeout(signal, timeoutMs) });
+        if (response.ok) return await response.blob();
+        readEnvelope(await fromFetch(response));
+        throw new TypeError('no image');
+      } catch (err) {
+        throw toConnectionError(err, baseUrl, signal);
+      }
+    });
+  }
+}

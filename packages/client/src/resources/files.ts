@@ -1,0 +1,80 @@
+import { LatchkeyError } from '../errors.ts';
+import type { Http } from '../http/http.ts';
+import type { CallOptions } from '../options.ts';
+import type { FilePage, FilesMetadata, StoredFile, UploadedFile } from '../types.ts';
+import type { Prepare, UploadOptions } from '../upload/upload.ts';
+import { uploadFile } from '../upload/upload.ts';
+
+export interface ListFilesOptions extends CallOptions {
+  /** Page number, from 1. A page has 10 files. */
+  readonly page?: number | undefined;
+  /** Text that the name contains, without regard to case. */
+  readonly search?: string | undefined;
+}
+
+/** Private files of applications. */
+export class Files<Source> {
+  readonly #http: Http;
+  readonly #prepare: Prepare<Source>;
+
+  constructor(http: Http, prepare: Prepare<Source>) {
+    this.#http = http;
+    this.#prepare = prepare;
+  }
+
+  /** A page of the files of an application, newest first. */
+  async list(applicationId: string, { page = 1, search = '', ...options }: ListFilesOptions = {}): Promise<FilePage> {
+    const filter = search === '' ? {} : { searchParams: JSON.stringify({ searchString: search, categories: ['Name'] }) };
+    const input = { query: { applicationId, currentPage: page, ...filter } };
+    const { envelope } = await this.#http.send('GET /api/v1/panel/get-files-table', input, options);
+    return { files: envelope.data, totalPages: envelope.totalPages };
+  }
+
+  /** All files of an application, newest first. Reads the pages as they are needed. */
+  async *iterate(applicationId: string, options: Omit<ListFilesOptions, 'page'> = {}): AsyncGenerator<StoredFile, void> {
+    for (let page = 1, totalPages = 1; page <= totalPages; page += 1) {
+      const found = await this.list(applicationId, { ...options, page });
+      yield* found.files;
+      totalPages = found.totalPages;
+    }
+  }
+
+  /** How many files an application has, and when the last one was uploaded. */
+  metadata(applicationId: string, options?: CallOptions): Promise<FilesMetadata> {
+    return this.#http.call('GET /api/v1/panel/get-files-metadata', { query: { applicationId } }, options);
+  }
+
+  /** Whether no file of the application has this name. */
+  async isNameFree(applicationId: string, name: string, options?: CallOptions): Promise<boolean> {
+    try {
+      const input = { query: { applicationId }, body: { fileName: name } };
+      await this.#http.call('POST /api/v1/panel/check-file-name', input, { ...options, idempotent: true });
+      return true;
+    } catch (err) {
+      if (err instanceof LatchkeyError && err.code === 'file_name_taken') return false;
+      throw err;
+    }
+  }
+
+  /**
+   * Uploads a file, and checks that the service stored these bytes. Sources other than streams are
+   * hashed first, so that the service stores no others.
+   *
+   * @throws LatchkeyError such as `file_name_taken`, or `limit_exceeded` for a file that is too large
+   */
+  upload(applicationId: string, source: Source, options: UploadOptions = {}): Promise<UploadedFile> {
+    return uploadFile(this.#http, this.#prepare, { applicationId, source, options });
+  }
+
+  /** Gives a file another name. */
+  async rename(applicationId: string, fileId: string, name: string, options?: CallOptions): Promise<void> {
+    const body = { action: 'change_file_name' as const, fileId, fileName: name };
+    await this.#http.call('POST /api/v1/panel/file-action', { query: { applicationId }, body }, options);
+  }
+
+  /** Deletes a file. */
+  async delete(applicationId: string, fileId: string, options?: CallOptions): Promise<void> {
+    const body = { action: 'delete_file' as const, fileId };
+    await this.#http.call('POST /api/v1/panel/file-action', { query: { applicationId }, body }, options);
+  }
+}

@@ -1,0 +1,35 @@
+import type { components } from './generated/openapi.ts';
+import type { BodyOf, DataOf } from './http/routes.ts';
+
+type Schemas = components['schemas'];
+
+export type Application = Schemas['Application'];
+export type ApplicationSettings = Schemas['ApplicationSettings'];
+/** The settings to change. */
+export type ApplicationChanges = { readonly [Name in keyof ApplicationSettings]?: ApplicationSettings[Name] | undefined };
+
+/** A file as the table of files has it. */
+export type StoredFile = Schemas['File'];
+export type UploadedFile = Schemas['UploadedFile'];
+export type FilesMetadata = Schemas['FilesMetadata'];
+export interface FilePage {
+  readonly files: StoredFile[];
+  readonly totalPages: number;
+}
+
+export type Scope = Schemas['Scope'];
+export type ApiKey = Schemas['ApiKey'];
+/** A key with its text, `plaintextKey`. */
+export type CreatedApiKey = Schemas['CreatedApiKey'];
+export type NewApiKey = BodyOf<'POST /api/v1/panel/api-keys'>;
+export type ApiKeyChanges = BodyOf<'PATCH /api/v1/panel/api-keys/{id}'>;
+
+export type AccountProfile = Schemas['Account'];
+export type Session = Schemas['Session'];
+export type NewAccount = BodyOf<'POST /api/v1/auth/sign-up'>;
+export type Credentials = BodyOf<'POST /api/v1/auth/sign-in'>;
+export type OidcLink = Schemas['OidcLink'];
+
+export type AccountLimits = Schemas['AccountLimits'];
+export type AuditEntry = Schemas['AuditEntry'];
+export type AuditPage = DataOf<'GET /api/v1/panel/audit-log'>;

@@ -1,0 +1,96 @@
+import { createHash } from 'node:crypto';
+import { type FileHandle, open } from 'node:fs/promises';
+import { basename } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Http, HttpRequest } from '../http/http.ts';
+import { sendBytes } from './node-send.ts';
+import type { ByteSource, Content, ContentOptions, Sent } from './upload.ts';
+
+/** A path, a `file:` URL, bytes, a `Blob`, or a stream. */
+export type NodeSource = string | URL | Uint8Array | Blob | ReadableStream<Uint8Array> | AsyncIterable<Uint8Array>;
+
+/** Few calls of the system for a large file, and little memory. */
+const BUFFER_BYTES = 1024 * 1024;
+
+export async function prepareContent(source: NodeSource, signal: AbortSignal | undefined): Promise<Content> {
+  if (typeof source === 'string' || source instanceof URL) return prepareFile(source, signal);
+  if (source instanceof Uint8Array) {
+    const chunks = async function* () {
+      yield source;
+    };
+    return prepareRepeatable({ byteSize: source.byteLength, chunks }, signal);
+  }
+  if (source instanceof Blob) {
+    const name = (source as { readonly name?: unknown }).name;
+    const bytes = { byteSize: source.size, chunks: () => source.stream() as AsyncIterable<Uint8Array> };
+    return prepareRepeatable(bytes, signal, { name: typeof name === 'string' ? name : undefined });
+  }
+  return streamContent(source as AsyncIterable<Uint8Array>);
+}
+
+async function prepareFile(path: string | URL, signal: AbortSignal | undefined): Promise<Content> {
+  const handle = await open(path);
+  try {
+    const stats = await handle.stat();
+    if (!stats.isFile()) throw new TypeError(`${path} is not a file`);
+    const bytes = { byteSize: stats.size, chunks: () => readFileChunks(handle, stats.size) };
+    const name = basename(path instanceof URL ? fileURLToPath(path) : path);
+    return await prepareRepeatable(bytes, signal, { name, close: () => handle.close() });
+  } catch (err) {
+    await handle.close();
+    throw err;
+  }
+}
+
+/** Reads so many bytes into one buffer. */
+async function* readFileChunks(handle: FileHandle, byteSize: number): AsyncGenerator<Uint8Array, void> {
+  const buffer = Buffer.allocUnsafeSlow(Math.max(1, Math.min(BUFFER_BYTES, byteSize)));
+  for (let position = 0; position < byteSize; ) {
+    const length = Math.min(buffer.length, byteSize - position);
+    const { bytesRead } = await handle.read(buffer, 0, length, position);
+    if (bytesRead === 0) throw new Error('The file became shorter while it was uploaded');
+    position += bytesRead;
+    yield buffer.subarray(0, bytesRead);
+  }
+}
+
+interface Facts {
+  readonly name?: string | undefined;
+  readonly close?: () => Promise<void>;
+}
+
+async function prepareRepeatable(bytes: ByteSource, signal: AbortSignal | undefined, facts: Facts = {}): Promise<Content> {
+  const hash = createHash('sha256');
+  for await (const chunk of bytes.chunks()) {
+    signal?.throwIfAborted();
+    hash.update(chunk);
+  }
+  return {
+    name: facts.name,
+    sha256: hash.digest(),
+    repeatable: true,
+    send: async (http, request, options) => ({ success: await sendBytes(http, request, bytes, options) }),
+    close: facts.close ?? (async () => undefined),
+  };
+}
+
+/** A stream is hashed while it is sent. */
+function streamContent(stream: AsyncIterable<Uint8Array>): Content {
+  return {
+    name: undefined,
+    sha256: undefined,
+    repeatable: false,
+    async send(http: Http, request: HttpRequest, options: ContentOptions): Promise<Sent> {
+      const hash = createHash('sha256');
+      const chunks = async function* () {
+        for await (const chunk of stream) {
+          hash.update(chunk);
+          yield chunk;
+        }
+      };
+      const success = await sendBytes(http, request, { byteSize: undefined, chunks }, options);
+      return { success, sha256: hash.digest() };
+    },
+    close: async () => undefined,
+  };
+}

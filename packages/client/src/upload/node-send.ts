@@ -1,0 +1,121 @@
+import { once } from 'node:events';
+import { type ClientRequest, type IncomingMessage, request as requestHttp } from 'node:http';
+import { request as requestHttps } from 'node:https';
+import type { Http, HttpRequest, Success } from '../http/http.ts';
+import { fromFetch, type RawResponse, toConnectionError, withTimeout } from '../http/response.ts';
+import type { ByteSource, ContentOptions, UploadProgress } from './upload.ts';
+
+/** A server or proxy that does not know `Expect` is not waited for any longer. */
+const CONTINUE_WAIT_MS = 1_000;
+/** No envelope is longer. */
+const RESPONSE_BYTES_MAX = 1024 * 1024;
+
+/** Sends bytes with the HTTP client of Node.js, or with the `fetch` that the client was given. */
+export async function sendBytes(http: Http, request: HttpRequest, bytes: ByteSource, options: ContentOptions): Promise<Success> {
+  const signal = withTimeout(options.signal, options.timeoutMs);
+  const report = createReport(bytes, options.onProgress);
+  try {
+    if (http.options.fetch) {
+      const init = { body: toStream(bytes, report), duplex: 'half' as const, signal };
+      return http.read(await fromFetch(await http.fetch(request, init)));
+    }
+    return http.read(await sendRequest({ ...request, headers: http.authorize(request) }, bytes, { signal, report }));
+  } catch (err) {
+    throw toConnectionError(signal.aborted ? signal.reason : err, http.options.baseUrl, options.signal);
+  }
+}
+
+function createReport({ byteSize: totalBytes }: ByteSource, onProgress: (progress: UploadProgress) => void) {
+  let sentBytes = 0;
+  return (chunk: Uint8Array) => {
+    sentBytes += chunk.byteLength;
+    onProgress({ sentBytes, totalBytes });
+  };
+}
+
+/** A stream that reads a chunk when it is needed. It may outlive its buffer, so it is copied. */
+function toStream(bytes: ByteSource, report: (chunk: Uint8Array) => void): ReadableStream<Uint8Array> {
+  const iterator = bytes.chunks()[Symbol.asyncIterator]();
+  const pull = async (controller: ReadableStreamDefaultController<Uint8Array>) => {
+    const { done, value } = await iterator.next();
+    if (done) return controller.close();
+    controller.enqueue(value.slice());
+    report(value);
+  };
+  const cancel = async () => void (await iterator.return?.());
+  return new ReadableStream({ pull, cancel }, { highWaterMark: 0 });
+}
+
+interface SendOptions {
+  readonly signal: AbortSignal;
+  readonly report: (chunk: Uint8Array) => void;
+}
+
+async function sendRequest(
+  { url, method, headers }: HttpRequest,
+  bytes: ByteSource,
+  { signal, report }: SendOptions,
+): Promise<RawResponse> {
+  const length = bytes.byteSize === undefined ? {} : { 'content-length': bytes.byteSize };
+  const send = url.startsWith('https:') ? requestHttps : requestHttp;
+  // The service then rejects an upload before its bytes are sent.
+  const outgoing = send(url, { method, headers: { ...headers, ...length, expect: '100-continue' }, signal });
+  const responded = once(outgoing, 'response') as Promise<[IncomingMessage]>;
+  try {
+    outgoing.flushHeaders();
+    if ((await waitForContinue(outgoing, responded)) === 'send') await writeBody(outgoing, bytes, { responded, report });
+    const [response] = await responded;
+    return await readResponse(response);
+  } finally {
+    if (!outgoing.writableFinished) outgoing.destroy();
+  }
+}
+
+/** Resolves with whether to send the body. */
+function waitForContinue(outgoing: ClientRequest, responded: Promise<unknown>): Promise<'send' | 'stop'> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => resolve('send'), CONTINUE_WAIT_MS);
+    const end = (what: 'send' | 'stop') => {
+      clearTimeout(timer);
+      resolve(what);
+    };
+    outgoing.once('continue', () => end('send'));
+    responded.then(
+      () => end('stop'),
+      () => end('stop'),
+    );
+  });
+}
+
+interface BodyOptions {
+  readonly responded: Promise<unknown>;
+  readonly report: (chunk: Uint8Array) => void;
+}
+
+/** Writes chunk after chunk until there is a response, or the connection broke. */
+async function writeBody(outgoing: ClientRequest, bytes: ByteSource, { responded, report }: BodyOptions): Promise<void> {
+  const ended = responded.then(
+    () => true,
+    () => true,
+  );
+  for await (const chunk of bytes.chunks()) {
+    // The chunk must be out before the next one overwrites its buffer.
+    const written = new Promise<boolean>((resolve) => outgoing.write(chunk, (err) => resolve(err instanceof Error)));
+    if (await Promise.race([written, ended])) return;
+    report(chunk);
+  }
+  outgoing.end();
+}
+
+async function readResponse(response: IncomingMessage): Promise<RawResponse> {
+  const chunks: Buffer[] = [];
+  let byteSize = 0;
+  for await (const chunk of response as AsyncIterable<Buffer>) {
+    byteSize += chunk.length;
+    if (byteSize > RESPONSE_BYTES_MAX) throw new Error('the response is too long');
+    chunks.push(chunk);
+  }
+  const { headers, statusCode: status = 0 } = response;
+  const header = (name: string) => headers[name]?.toString();
+  return { status, text: Buffer.concat(chunks).toString('utf8'), header, setCookies: headers['set-cookie'] ?? [] };
+}

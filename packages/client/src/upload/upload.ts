@@ -1,0 +1,98 @@
+import { LatchkeyError } from '../errors.ts';
+import type { Http, HttpRequest, Success } from '../http/http.ts';
+import type { CallOptions } from '../options.ts';
+import type { UploadedFile } from '../types.ts';
+
+export interface UploadProgress {
+  readonly sentBytes: number;
+  /** Undefined for a stream. */
+  readonly totalBytes: number | undefined;
+}
+
+export interface UploadOptions extends CallOptions {
+  /** Name of the file; that of the source if it has one. */
+  readonly name?: string | undefined;
+  /** Called while the bytes are sent; from 0 again if the upload is repeated. */
+  readonly onProgress?: ((progress: UploadProgress) => void) | undefined;
+  /** Longest time of an upload, in milliseconds: 300,000 unless given. */
+  readonly timeoutMs?: number | undefined;
+}
+
+export interface ContentOptions {
+  readonly signal: AbortSignal | undefined;
+  readonly timeoutMs: number;
+  readonly onProgress: (progress: UploadProgress) => void;
+}
+
+export interface Sent {
+  readonly success: Success;
+  /** SHA-256 of what was sent, if it is known only then. */
+  readonly sha256?: Uint8Array | undefined;
+}
+
+/** Bytes whose chunks are used before the next one is asked for, as they may share a buffer. */
+export interface ByteSource {
+  readonly byteSize: number | undefined;
+  chunks(): AsyncIterable<Uint8Array>;
+}
+
+/** The bytes of an upload. */
+export interface Content {
+  readonly name: string | undefined;
+  /** SHA-256 of the bytes; undefined if they have to be sent to know it. */
+  readonly sha256: Uint8Array | undefined;
+  /** Whether they can be sent again. */
+  readonly repeatable: boolean;
+  /** Sends them. Every time that it waits is bounded by `timeoutMs`. */
+  send(http: Http, request: HttpRequest, options: ContentOptions): Promise<Sent>;
+  close(): Promise<void>;
+}
+
+/** Opens a source, and hashes it if it can be read twice. */
+export type Prepare<Source> = (source: Source, signal: AbortSignal | undefined) => Promise<Content>;
+
+/** Longer than the service lets an upload take, unless it was told otherwise. */
+const TIMEOUT_MS = 300_000;
+const TARGET = 'POST /api/v1/panel/upload-file';
+export const BYTES = 'application/octet-stream';
+
+interface Upload<Source> {
+  readonly applicationId: string;
+  readonly source: Source;
+  readonly options: UploadOptions;
+}
+
+export async function uploadFile<Source>(
+  http: Http,
+  prepare: Prepare<Source>,
+  { applicationId, source, options }: Upload<Source>,
+): Promise<UploadedFile> {
+  const { signal, timeoutMs = TIMEOUT_MS, onProgress = () => undefined } = options;
+  signal?.throwIfAborted();
+  const content = await prepare(source, signal);
+  try {
+    const fileName = options.name ?? content.name;
+    if (fileName === undefined) throw new TypeError('The source has no name: pass the option name');
+    const request = http.toRequest(TARGET, { query: { applicationId, fileName } });
+    request.headers['content-type'] = BYTES;
+    if (content.sha256) request.headers['content-digest'] = `sha-256=:${toBase64(content.sha256)}:`;
+    const { repeatable } = content;
+    // A failed upload leaves nothing, so it may be repeated after every response.
+    const sent = await http.repeat(request, { signal, atomic: true, repeatable }, () =>
+      content.send(http, request, { signal, timeoutMs, onProgress }),
+    );
+    return checkStored(sent, content.sha256 ?? sent.sha256);
+  } finally {
+    await content.close();
+  }
+}
+
+function checkStored({ success }: Sent, sha256: Uint8Array | undefined): UploadedFile {
+  const stored = success.envelope.data as UploadedFile;
+  if (sha256 === undefined || toHex(sha256) === stored.checksum) return stored;
+  const message = `The service stored other bytes than were sent, as file ${stored.id}: delete it, and upload again.`;
+  throw new LatchkeyError(message, { code: 'checksum_mismatch' });
+}
+
+const toHex = (bytes: Uint8Array) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
+const toBase64 = (bytes: Uint8Array) => btoa(String.fromCharCode(...bytes));
