@@ -16,7 +16,7 @@ module.exports = {
       name: 'no-dev-dependency-at-run-time',
       comment: 'npm start installs no development dependencies.',
       severity: 'error',
-      from: { pathNot: `(${TESTS}|^bench/|^packages/testkit/|^proto/)` },
+      from: { pathNot: `(${TESTS}|^bench/|^packages/(testkit|client/scripts)/|^proto/)` },
       to: { dependencyTypes: ['npm-dev'], dependencyTypesNot: ['type-only'] },
     },
     { name: 'not-unresolvable', severity: 'error', from: {}, to: { couldNotResolve: true, pathNot: '^node:' } },
@@ -50,6 +50,13 @@ module.exports = {
       severity: 'error',
       from: { path: '^packages/embedded/' },
       to: { path: '^(services|packages/(?!embedded/))' },
+    },
+    {
+      name: 'client-stands-alone',
+      comment: 'It is published without dependencies.',
+      severity: 'error',
+      from: { path: '^packages/client/src/', pathNot: TESTS },
+      to: { pathNot: '^packages/client/src/', dependencyTypesNot: ['core'] },
     },
     {
       name: 'test-helpers-in-tests-only',

@@ -2,10 +2,11 @@ import { spawn, spawnSync } from 'node:child_process';
 import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Failure, root } from './checkout.mjs';
+import { Failure, pinnedNode, root } from './checkout.mjs';
 import { childEnv, toolPath } from './run-child.mjs';
 
 const protoDir = `${root}proto`;
+export const clientGenerator = `${root}packages/client/scripts/generate.ts`;
 
 /** What must hold besides the tests. A check that fails gives the output of its tool. */
 export const checks = [
@@ -15,6 +16,7 @@ export const checks = [
   { name: 'protocol-lint', run: () => tool('buf', ['lint'], protoDir) },
   { name: 'protocol-breaking', run: checkBreaking },
   { name: 'protocol-generated', run: checkGenerated },
+  { name: 'client-generated', run: () => command(pinnedNode, [clientGenerator, '--check'], root) },
 ];
 
 /** @returns the checks that failed */

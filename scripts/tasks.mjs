@@ -1,5 +1,5 @@
 import { Failure, modulesDir, root } from './checkout.mjs';
-import { checks, runChecks } from './checks.mjs';
+import { checks, clientGenerator, runChecks } from './checks.mjs';
 import { ensureInstalled } from './install.mjs';
 import { runNode, runTool } from './run-child.mjs';
 
@@ -43,7 +43,8 @@ with fleet: FAULT_SEED, FAULT_SECONDS (8), FAULT_NAME.`,
     run: async (args) => ((await runChecks(selectChecks(args))).length === 0 ? 0 : 1),
     usage: `npm run check [-- <name>...]
 
-Runs all checks or the named ones: lint, types, dependencies, protocol-lint, protocol-breaking, protocol-generated.`,
+Runs all checks or the named ones: lint, types, dependencies, protocol-lint, protocol-breaking, protocol-generated,
+client-generated.`,
   },
   bench: {
     run: (args) => runNode([`${root}bench/main.ts`, ...args]),
@@ -60,10 +61,10 @@ Measures all figures or the named ones, beside their baselines: F1 to F11.`,
   restore: { run: command('restore-main') },
   listen: { run: command('listen-main'), options: ['url=', 'from=', 'json'] },
   generate: {
-    run: (args) => runTool('buf', ['generate', ...args], { cwd: `${root}proto` }),
-    usage: `npm run generate [-- <options of buf generate>]
+    run: async () => (await runTool('buf', ['generate'], { cwd: `${root}proto` })) || runNode([clientGenerator]),
+    usage: `npm run generate
 
-Generates the code of the protocol.`,
+Generates the code of the protocol, and the types of the client from the OpenAPI document.`,
   },
   format: {
     run: (args) => runTool('biome', ['check', '--write', ...(args.length > 0 ? args : ['.'])]),

@@ -10,7 +10,7 @@ import type { ByteSource, Content, ContentOptions, Sent } from './upload.ts';
 export type NodeSource = string | URL | Uint8Array | Blob | ReadableStream<Uint8Array> | AsyncIterable<Uint8Array>;
 
 /** Few calls of the system for a large file, and little memory. */
-const BUFFER_BYTES = 1024 * 1024;
+const BUFFER_BYTES = 2 * 1024 * 1024;
 
 export async function prepareContent(source: NodeSource, signal: AbortSignal | undefined): Promise<Content> {
   if (typeof source === 'string' || source instanceof URL) return prepareFile(source, signal);

@@ -1,0 +1,29 @@
+// Around npm pack: builds JavaScript and type declarations, and makes package.json that of the
+// published package for as long as npm reads it. In the checkout it points to the sources. pnpm
+// does the latter by itself. Plain JavaScript, as it runs on whatever Node.js npm runs on.
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+
+const dir = fileURLToPath(new URL('..', import.meta.url));
+const manifest = `${dir}package.json`;
+const saved = `${dir}node_modules/.package.json`;
+
+/** Puts the manifest of the checkout back; also one that an interrupted npm pack left. */
+function restore() {
+  if (existsSync(saved)) renameSync(saved, manifest);
+}
+
+function build() {
+  restore();
+  rmSync(`${dir}dist`, { recursive: true, force: true });
+  execFileSync(`${dir}../../node_modules/.bin/tsc`, ['-p', dir, '--pretty', 'false'], { stdio: ['ignore', 2, 2] });
+  const text = readFileSync(manifest, 'utf8');
+  writeFileSync(saved, text);
+  const { publishConfig, scripts: _scripts, devDependencies: _dependencies, ...published } = JSON.parse(text);
+  writeFileSync(`${saved}.new`, `${JSON.stringify({ ...published, ...publishConfig }, null, 2)}\n`);
+  renameSync(`${saved}.new`, manifest);
+}
+
+if (process.argv[2] === 'build') build();
+else restore();
