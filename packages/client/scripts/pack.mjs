@@ -2,7 +2,7 @@
 // published package for as long as npm reads it. In the checkout it points to the sources. pnpm
 // does the latter by itself. Plain JavaScript, as it runs on whatever Node.js npm runs on.
 import { execFileSync } from 'node:child_process';
-import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
 const dir = fileURLToPath(new URL('..', import.meta.url));
@@ -19,6 +19,7 @@ function build() {
   rmSync(`${dir}dist`, { recursive: true, force: true });
   execFileSync(`${dir}../../node_modules/.bin/tsc`, ['-p', dir, '--pretty', 'false'], { stdio: ['ignore', 2, 2] });
   const text = readFileSync(manifest, 'utf8');
+  mkdirSync(`${dir}node_modules`, { recursive: true });
   writeFileSync(saved, text);
   const { publishConfig, scripts: _scripts, devDependencies: _dependencies, ...published } = JSON.parse(text);
   writeFileSync(`${saved}.new`, `${JSON.stringify({ ...published, ...publishConfig }, null, 2)}\n`);

@@ -1,14 +1,7 @@
-import { type End, type LiveEvent, listen, type State } from '@latchkey/examples/live-events.node.mjs';
+import { type ConnectionState, LatchkeyError, type LiveEvent, listen } from '@latchkey/client';
+import { WebSocket } from 'ws';
 import { onExitSignal } from './exit-signals.ts';
-import { describeEvent, describeState, LISTEN_HELP, type ListenCommand, readListenArguments } from './listen.ts';
-
-const ENDS: Record<End, { readonly code: number; readonly sentence?: string }> = {
-  aborted: { code: 0 },
-  deleted: { code: 0, sentence: 'The application was deleted.' },
-  rotated: { code: 1, sentence: 'The socket key was rotated: take the new one from get-applications.' },
-  // The state gives the reason.
-  refused: { code: 1 },
-};
+import { describeEvent, describeState, LISTEN_HELP, type ListenCommand, printable, readListenArguments } from './listen.ts';
 
 // The reader of our output may go away, as `head` does.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => process.exit(0));
@@ -39,7 +32,7 @@ async function run({ json, ...options }: ListenCommand & { help: false }): Promi
     if (json) process.stdout.write(`${JSON.stringify(event)}\n`);
     else if (event.sequence !== undefined) process.stdout.write(`${describeEvent(event)}\n`);
   };
-  const onState = (state: State) => {
+  const onState = (state: ConnectionState) => {
     const line = describeState(state, lastEventId);
     if (line !== undefined) process.stderr.write(`${line}\n`);
     if (state.state !== 'connected') return;
@@ -47,7 +40,12 @@ async function run({ json, ...options }: ListenCommand & { help: false }): Promi
     if (state.ready.data.resumed) print(state.ready);
     else lastEventId = state.ready.data.lastSequence;
   };
-  const { code, sentence } = ENDS[await listen({ ...options, onEvent: print, onState, signal: stop.signal })];
-  if (sentence !== undefined) process.stderr.write(`${sentence}\n`);
-  process.exitCode = code;
+  try {
+    for await (const event of listen({ ...options, WebSocket, onState, signal: stop.signal })) print(event);
+    if (!stop.signal.aborted) process.stderr.write('The application was deleted.\n');
+  } catch (err) {
+    if (!(err instanceof LatchkeyError)) throw err;
+    process.stderr.write(`${printable(err.message)}\n`);
+    process.exitCode = 1;
+  }
 }

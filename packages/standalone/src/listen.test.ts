@@ -3,15 +3,15 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { eventually } from '@latchkey/testkit/eventually';
 import { programEnv } from '@latchkey/testkit/program-env';
-import { afterEach, describe, expect, it } from 'vitest';
-import { describeState, readListenArguments } from './listen.ts';
 import {
   eventText,
   readyText,
   type ScriptedLiveServer,
   startScriptedLiveServer,
   type Turn,
-} from './testing/scripted-live-server.ts';
+} from '@latchkey/testkit/scripted-live-server';
+import { afterEach, describe, expect, it } from 'vitest';
+import { describeState, readListenArguments } from './listen.ts';
 
 const KEY = 'lk_sock_00000000000000000000000000000000';
 
@@ -84,7 +84,7 @@ describe('npm run listen', { timeout: 30_000 }, () => {
   });
 
   it.each([
-    [[{ status: 401 }], /^The socket key is refused: .*\n$/],
+    [[{ status: 401 }], /^The socket key is rejected: .*\n$/],
     [[send([readyText(0, false)], 4103)], /\nThe socket key was rotated: .*\n$/],
   ])('ends with code 1 and a sentence where its key is no longer good', async (turns, sentence) => {
     expect(await (await listen(turns)).ended).toMatchObject({ code: 1, stdout: '', stderr: expect.stringMatching(sentence) });

@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import type { LiveEvent, State } from '@latchkey/examples/live-events.node.mjs';
+import type { ConnectionState, LiveEvent } from '@latchkey/client';
 
 const urlAt = (port: string) => `ws://localhost:${port}/api/v1/realtime`;
 /** The default of `npm start`. */
@@ -56,9 +56,8 @@ export function describeEvent({ time, sequence, type, data }: LiveEvent): string
 }
 
 /** @param lastEventId `sequence` of the last known event */
-export function describeState(state: State, lastEventId: string | undefined): string | undefined {
+export function describeState(state: ConnectionState, lastEventId: string | undefined): string | undefined {
   if (state.state === 'connecting') return undefined;
-  if (state.state === 'refused') return printable(state.reason);
   if (state.state === 'waiting') {
     return printable(`Not connected: ${state.reason}. Trying again in ${(state.delayMs / 1_000).toFixed(1)} s.`);
   }
@@ -75,6 +74,6 @@ function describeStart(lastSequence: string, lastEventId: string | undefined): s
 }
 
 /** Escapes control characters, which a terminal would interpret. */
-function printable(line: string): string {
+export function printable(line: string): string {
   return line.replace(/\p{Cc}/gu, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }

@@ -19,7 +19,10 @@ const WRONG_URL =
 /** Statuses for which no further attempt helps. */
 const REJECTIONS = new Map([
   [400, 'HTTP 400: the handshake was rejected. Is the URL right, with wss:// for TLS, and does a proxy pass all headers on?'],
-  [401, 'The socket key is rejected: it is mistyped, was rotated, or its application was deleted. applications.list has it.'],
+  [
+    401,
+    'The socket key is rejected: it is mistyped, was rotated, or its application was deleted. The list of applications has the current one.',
+  ],
   [404, `HTTP 404: unknown path. ${WRONG_URL}`],
   [405, `HTTP 405: this is no WebSocket endpoint. ${WRONG_URL}`],
   [426, 'HTTP 426: the upgrade to a WebSocket did not arrive. Does a proxy in between pass it on?'],
@@ -99,7 +102,9 @@ function throwIfFinal({ code, status = 0 }: Closed): void {
   if (rejection !== undefined)
     throw new LatchkeyError(rejection, { code: status === 401 ? 'socket_key_rejected' : 'live_events_rejected', status });
   if (code === KEY_ROTATED)
-    throw new LatchkeyError('The socket key was rotated: applications.list has the new one.', { code: 'socket_key_rotated' });
+    throw new LatchkeyError('The socket key was rotated: the list of applications has the new one.', {
+      code: 'socket_key_rotated',
+    });
 }
 
 /** Waits, but no longer than until a browser is online again or the signal is aborted. */

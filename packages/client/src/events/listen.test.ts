@@ -1,19 +1,17 @@
-import { listen as listenInBrowser } from '@latchkey/examples/live-events.browser.js';
-import { type LiveEvent, listen as listenInNode } from '@latchkey/examples/live-events.node.mjs';
 import { eventually } from '@latchkey/testkit/eventually';
-import { afterEach, describe, expect, it } from 'vitest';
-import type { WebSocket } from 'ws';
 import {
   eventText,
   readyText,
   type ScriptedLiveServer,
   startScriptedLiveServer,
   type Turn,
-} from './testing/scripted-live-server.ts';
+} from '@latchkey/testkit/scripted-live-server';
+import { afterEach, describe, expect, it } from 'vitest';
+import { WebSocket as Ws } from 'ws';
+import type { ConnectionState, LiveEvent, WebSocketClass } from './events.ts';
+import { type Clock, listen } from './listen.ts';
 
 const KEY = 'lk_sock_00000000000000000000000000000000';
-/** The part of a state that both examples have. */
-type AnyState = { readonly state: string; readonly code?: number; readonly ready?: LiveEvent };
 
 let server: ScriptedLiveServer;
 const stops: AbortController[] = [];
@@ -22,41 +20,37 @@ afterEach(async () => {
   await server.stop();
 });
 
-interface Options {
+interface Options extends Omit<Clock, 'wait'> {
   readonly lastEventId?: string;
-  readonly onEvent?: (event: LiveEvent) => void;
-  readonly random?: () => number;
-  readonly now?: () => number;
-  readonly deadAfterMs?: number;
+  readonly onEvent?: (event: LiveEvent) => unknown;
   /** From this wait on, waits for the signal instead of not at all. */
   readonly waitsMax?: number;
 }
 
 /** Lets a client listen to a server that takes these turns. */
-async function start(listen: typeof listenInNode | typeof listenInBrowser, turns: readonly Turn[], options: Options = {}) {
+async function start(WebSocket: WebSocketClass, turns: readonly Turn[], options: Options = {}) {
   server = await startScriptedLiveServer(turns);
   const { lastEventId, onEvent, waitsMax = Number.POSITIVE_INFINITY, ...clock } = options;
   const stop = new AbortController();
   stops.push(stop);
   const events: LiveEvent[] = [];
-  const states: AnyState[] = [];
+  const states: ConnectionState[] = [];
   const delays: number[] = [];
   const aborted = new Promise<void>((resolve) => stop.signal.addEventListener('abort', () => resolve()));
   const wait = async (delayMs: number) => {
     delays.push(delayMs);
     if (delays.length >= waitsMax) await aborted;
   };
-  const ended = listen(
-    {
-      url: server.url,
-      socketKey: KEY,
-      onEvent: onEvent ?? ((event) => events.push(event)),
-      onState: (state: AnyState) => void states.push(state),
-      signal: stop.signal,
-      ...(lastEventId !== undefined && { lastEventId }),
-    },
+  const { url } = server;
+  const onState = (state: ConnectionState) => void states.push(state);
+  const heard = listen(
+    { url, socketKey: KEY, WebSocket, onState, signal: stop.signal, ...(lastEventId !== undefined && { lastEventId }) },
     { ...clock, wait },
   );
+  const ended = (async () => {
+    for await (const event of heard) await (onEvent ?? ((one) => events.push(one)))(event);
+    return 'ended';
+  })();
   ended.catch(() => undefined);
   const sequences = () => events.map(({ sequence }) => sequence ?? 'ready');
   return { ended, stop, events, sequences, states, delays };
@@ -65,7 +59,7 @@ async function start(listen: typeof listenInNode | typeof listenInBrowser, turns
 /** A turn that sends these frames and closes. */
 const send =
   (texts: readonly string[], closeCode?: number): Turn =>
-  (socket: WebSocket) => {
+  (socket: Ws) => {
     for (const text of texts) socket.send(text);
     if (closeCode !== undefined) socket.close(closeCode);
   };
@@ -76,18 +70,20 @@ const lastEventIdOf = (at: number) => {
 };
 
 describe.each([
-  ['Node.js', listenInNode],
-  ['browsers', listenInBrowser],
-])('the example for %s', (name, listen) => {
-  const isBrowser = name === 'browsers';
+  ['of ws', Ws],
+  ['of browsers', WebSocket as unknown as WebSocketClass],
+])('live events by the WebSocket %s', (_name, Class) => {
+  const isBrowser = Class !== Ws;
 
   it('shows its key, and resumes after the last event that it has seen', async () => {
-    const { ended, sequences, states } = await start(listen, [
+    const { ended, sequences, states } = await start(Class, [
       send([readyText(4, false), eventText(5), eventText(6)], 1001),
       send([readyText(8, true), eventText(7), eventText(8)], 4102),
     ]);
-    expect(await ended).toBe('deleted');
-    expect(states.map(({ state, ready, code }) => [state, ready?.data.resumed ?? code])).toEqual([
+    expect(await ended).toBe('ended');
+    expect(
+      states.map((one) => [one.state, one.state === 'connected' ? one.ready.data.resumed : 'code' in one ? one.code : undefined]),
+    ).toEqual([
       ['connecting', undefined],
       ['connected', false],
       ['waiting', 1001],
@@ -103,14 +99,14 @@ describe.each([
 
   it('begins after the event that it is told, and drops events that it has seen', async () => {
     const texts = [3, 3, 2, 4].map(eventText);
-    const { ended, sequences } = await start(listen, [send([readyText(4, true), ...texts], 4102)], { lastEventId: '2' });
+    const { ended, sequences } = await start(Class, [send([readyText(4, true), ...texts], 4102)], { lastEventId: '2' });
     await ended;
     expect([lastEventIdOf(0), sequences()]).toEqual(['2', ['3', '4']]);
   });
 
   it('takes the snapshot where events are no longer held, also one that is older than what it knows', async () => {
     const { ended, sequences } = await start(
-      listen,
+      Class,
       [send([readyText(20, false), eventText(21)], 1001), send([readyText(2, false), eventText(3)], 1001), send([], 4102)],
       { lastEventId: '7' },
     );
@@ -120,17 +116,17 @@ describe.each([
   });
 
   it('stops for good when the key was rotated', async () => {
-    const { ended, delays } = await start(listen, [send([readyText(0, false)], 4103)]);
-    expect(await ended).toBe('rotated');
+    const { ended, delays } = await start(Class, [send([readyText(0, false)], 4103)]);
+    await expect(ended).rejects.toMatchObject({ code: 'socket_key_rotated', message: expect.stringMatching(/[.]$/) });
     expect([server.requests.length, delays]).toEqual([1, []]);
   });
 
   it('waits at random for longer and longer, up to 30 s', async () => {
-    const longest = await start(listen, [send([readyText(0, false)], 1001)], { random: () => 1, now: () => 0, waitsMax: 8 });
+    const longest = await start(Class, [send([readyText(0, false)], 1001)], { random: () => 1, now: () => 0, waitsMax: 8 });
     await eventually(() => longest.delays.length === 8);
     expect(longest.delays).toEqual([1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000, 30_000]);
     await server.stop();
-    const half = await start(listen, [send([], 4202)], { random: () => 0.5, waitsMax: 2 });
+    const half = await start(Class, [send([], 4202)], { random: () => 0.5, waitsMax: 2 });
     await eventually(() => half.delays.length === 2);
     expect(half.delays).toEqual([500, 1_000]);
   });
@@ -140,31 +136,55 @@ describe.each([
     const lastingMs = [0, 9_999, 10_000, 0];
     const times = lastingMs.flatMap((ms) => [0, ms]);
     const options = { random: () => 1, now: () => times.shift() ?? Number.NaN, waitsMax: lastingMs.length };
-    const { delays } = await start(listen, [send([readyText(0, false)], 1001)], options);
+    const { delays } = await start(Class, [send([readyText(0, false)], 1001)], options);
     await eventually(() => delays.length === lastingMs.length);
     expect(delays).toEqual([1_000, 2_000, 1_000, 2_000]);
   });
 
   it('goes on where nothing listens', async () => {
-    const { delays, states } = await start(listen, [send([], 1001)], { waitsMax: 5 });
+    const { delays, states } = await start(Class, [send([], 1001)], { waitsMax: 5 });
     await server.stop();
     await eventually(() => delays.length === 5);
     expect(states.at(-1)).toMatchObject({ state: 'waiting', code: 1006 });
   });
 
   it('ends when it is told to, while it listens and while it waits', async () => {
-    const listening = await start(listen, [send([readyText(0, false)])]);
+    const listening = await start(Class, [send([readyText(0, false)])]);
     await eventually(() => listening.events.length === 1);
     listening.stop.abort();
-    expect(await listening.ended).toBe('aborted');
+    expect(await listening.ended).toBe('ended');
     await eventually(() => server.open.size === 0);
     expect(server.requests).toHaveLength(1);
     await server.stop();
-    const waiting = await start(listen, [send([], 1001)], { waitsMax: 1 });
+    const waiting = await start(Class, [send([], 1001)], { waitsMax: 1 });
     await eventually(() => waiting.delays.length === 1);
     waiting.stop.abort();
-    expect(await waiting.ended).toBe('aborted');
+    expect(await waiting.ended).toBe('ended');
     expect(server.requests).toHaveLength(1);
+  });
+
+  it('stores a bounded number of events for a slow reader, and loses none', async () => {
+    const COUNT = 2_500;
+    const turn: Turn = (socket) => {
+      const last = Number(lastEventIdOf(server.requests.length - 1) ?? 0);
+      socket.send(readyText(COUNT, true));
+      for (let sequence = last + 1; sequence <= COUNT; sequence += 1) socket.send(eventText(sequence));
+      if (last > 0) socket.close(4102);
+    };
+    const read: string[] = [];
+    const readSlowly = async (event: LiveEvent) => {
+      read.push(event.sequence ?? 'ready');
+      if (read.length === 2) await eventually(() => server.open.size === 0);
+    };
+    const { ended, states } = await start(Class, [turn], { onEvent: readSlowly, lastEventId: '0' });
+    await ended;
+    expect(states).toContainEqual(expect.objectContaining({ state: 'waiting', reason: 'events were read too slowly' }));
+    expect(read).toEqual(Array.from({ length: COUNT }, (_, i) => String(i + 1)));
+  });
+
+  it('rejects a key that would break a header, without repeating it', async () => {
+    const wrong = listen({ url: 'ws://localhost:1', socketKey: 'lk_sock_secret\n', WebSocket: Class });
+    await expect(wrong.next()).rejects.toThrow(expect.objectContaining({ message: expect.not.stringContaining('secret') }));
   });
 
   it('ends with what its caller throws, and handles no further event', async () => {
@@ -173,19 +193,19 @@ describe.each([
       calls += 1;
       throw new Error('of the caller');
     };
-    const { ended } = await start(listen, [send([readyText(0, false), eventText(1), eventText(2)])], { onEvent });
+    const { ended } = await start(Class, [send([readyText(0, false), eventText(1), eventText(2)])], { onEvent });
     await expect(ended).rejects.toThrow('of the caller');
     await eventually(() => server.open.size === 0);
     expect([calls, server.requests.length]).toEqual([1, 1]);
   });
 });
 
-describe('the example for Node.js', () => {
+describe('live events by ws', () => {
   it.each([400, 401, 404, 405, 426])('stops for good at %i, and says why', async (status) => {
-    const { ended, states } = await start(listenInNode, [{ status }]);
-    expect(await ended).toBe('refused');
+    const { ended } = await start(Ws, [{ status }]);
+    const code = status === 401 ? 'socket_key_rejected' : 'live_events_rejected';
+    await expect(ended).rejects.toMatchObject({ code, status, message: expect.stringMatching(/[.?]$/) });
     expect(server.requests).toHaveLength(1);
-    expect(states.at(-1)).toEqual({ state: 'refused', status, reason: expect.stringMatching(/[.?]$/) });
   });
 
   it.each([
@@ -196,7 +216,7 @@ describe('the example for Node.js', () => {
     [502, '7', 500],
   ])('after %i with Retry-After: %s waits %i ms', async (status, retryAfter, expected) => {
     const options = { random: () => 0.5, waitsMax: 1 };
-    const { delays, states } = await start(listenInNode, [{ status, headers: { 'Retry-After': retryAfter } }], options);
+    const { delays, states } = await start(Ws, [{ status, headers: { 'Retry-After': retryAfter } }], options);
     await eventually(() => delays.length === 1);
     expect(delays).toEqual([expected]);
     expect(states.at(-1)).toMatchObject({ state: 'waiting', reason: `HTTP ${status}`, status });
@@ -214,7 +234,7 @@ describe('the example for Node.js', () => {
       socket.on('close', () => (stoodMs = performance.now() - startedAt));
       ping();
     };
-    const { delays, states } = await start(listenInNode, [turn], { deadAfterMs, waitsMax: 1 });
+    const { delays, states } = await start(Ws, [turn], { deadAfterMs, waitsMax: 1 });
     await eventually(() => delays.length === 1, { timeoutMs: 15_000 });
     await eventually(() => stoodMs > 0);
     expect(stoodMs).toBeGreaterThanOrEqual(3 * deadAfterMs - 100);
@@ -222,9 +242,12 @@ describe('the example for Node.js', () => {
   });
 });
 
-describe('the example for browsers', () => {
+describe('live events by the WebSocket of browsers', () => {
   it('tries rarely after many failures, and says how many', async () => {
-    const { delays, states } = await start(listenInBrowser, [{ status: 401 }], { random: () => 1, waitsMax: 12 });
+    const { delays, states } = await start(WebSocket as unknown as WebSocketClass, [{ status: 401 }], {
+      random: () => 1,
+      waitsMax: 12,
+    });
     await eventually(() => delays.length === 12);
     expect(delays.slice(8)).toEqual([30_000, 30_000, 300_000, 300_000]);
     expect(states.at(-1)).toMatchObject({ failures: 12 });
