@@ -1,0 +1,128 @@
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { ConnectionError, Latchkey, LatchkeyError, type LatchkeyOptions } from './index.ts';
+
+const KEY = 'lk_mgmt_secret';
+const OPTIONS = { url: 'https://panel.example.com/latchkey/', key: KEY };
+
+type Answer = Response | Error;
+interface Request {
+  readonly url: string;
+  readonly init: RequestInit & { readonly headers: Readonly<Record<string, string>> };
+}
+
+// Without jitter, a retry waits for what the service said.
+beforeEach(() => void vi.spyOn(Math, 'random').mockReturnValue(0));
+afterEach(() => vi.restoreAllMocks());
+
+const ok = (data?: unknown, headers: Record<string, string> = {}) =>
+  Response.json({ success: true, message: 'Done.', data }, { headers });
+const rejected = (status: number, code: string, headers: Record<string, string> = {}) =>
+  Response.json({ success: false, code, message: 'In words.' }, { status, headers });
+const unreachable = (code: string) => Object.assign(new TypeError('fetch failed'), { cause: { code, message: code } });
+
+/** A client, and the requests that it sends; each gets the next answer, or the last one again. */
+function start(answers: readonly Answer[], options: Partial<LatchkeyOptions> = {}) {
+  const requests: Request[] = [];
+  const send = async (url: unknown, init: unknown) => {
+    const answer = answers[Math.min(requests.push({ url, init } as Request), answers.length) - 1] as Answer;
+    if (answer instanceof Error) throw answer;
+    return answer.clone();
+  };
+  return { latchkey: new Latchkey({ ...OPTIONS, fetch: send as typeof fetch, ...options }), requests };
+}
+
+const read = (latchkey: Latchkey) => latchkey.applications.list();
+const write = (latchkey: Latchkey) => latchkey.applications.create({ name: 'Photo Editor' });
+const BUSY = rejected(503, 'INTERNAL_ERROR', { 'retry-after': '0' });
+
+it('sends the key in a header, to the URL with its path, and follows no redirect', async () => {
+  const { latchkey, requests } = start([ok([])]);
+  await latchkey.files.list('1', { search: 'a"b' });
+  const [{ url, init } = { url: '', init: {} }] = requests;
+  const search = new URL(url).searchParams;
+  expect(url).toMatch(/^https:\/\/panel\.example\.com\/latchkey\/api\/v1\/panel\/get-files-table\?/);
+  expect(JSON.parse(search.get('searchParams') ?? '')).toEqual({ searchString: 'a"b', categories: ['Name'] });
+  expect(init).toMatchObject({ headers: { authorization: `Bearer ${KEY}` }, redirect: 'manual', credentials: 'omit' });
+});
+
+it.each([
+  ['a read after 503', read, BUSY, 3],
+  ['a read after a lost connection', read, unreachable('ECONNRESET'), 3],
+  ['a write after 429', write, rejected(429, 'rate_limit_reached', { 'retry-after': '0' }), 3],
+  ['a write that was not sent', write, unreachable('ECONNREFUSED'), 3],
+  ['no write after 503', write, BUSY, 1],
+  ['no write after a lost connection', write, unreachable('ECONNRESET'), 1],
+  ['no read after 503 without Retry-After', read, rejected(503, 'INTERNAL_ERROR'), 1],
+  ['no read after a wait of more than 30 s', read, rejected(429, 'rate_limit_reached', { 'retry-after': '31' }), 1],
+  ['no read after 500', read, rejected(500, 'INTERNAL_ERROR'), 1],
+] as const)('repeats %s', async (_name, call, answer, expected) => {
+  const { latchkey, requests } = start([answer]);
+  await expect(call(latchkey)).rejects.toBeInstanceOf(LatchkeyError);
+  expect(requests).toHaveLength(expected);
+});
+
+it('waits as long as the service says, and no longer once it is aborted', async () => {
+  const stop = new AbortController();
+  const { latchkey, requests } = start([rejected(429, 'rate_limit_reached', { 'retry-after': '20' })]);
+  const call = latchkey.limits.get({ signal: stop.signal });
+  await vi.waitFor(() => expect(requests).toHaveLength(1));
+  stop.abort(new Error('enough'));
+  await expect(call).rejects.toThrow('enough');
+  expect(requests).toHaveLength(1);
+});
+
+it('reports what the service said', async () => {
+  const details = [{ path: 'body.name', message: 'must be 6 to 32 characters' }];
+  const body = { success: false, code: 'VALIDATION_ERROR', message: 'Request does not match the schema', details };
+  const { latchkey } = start([Response.json(body, { status: 400, headers: { 'x-request-id': 'r1', 'retry-after': '7' } })]);
+  const facts = { code: body.code, status: 400, message: body.message, details, requestId: 'r1', retryAfterSeconds: 7 };
+  await expect(write(latchkey)).rejects.toMatchObject(facts);
+});
+
+it.each([
+  ['a page', new Response('<html>', { status: 502 }), LatchkeyError, 'unexpected_response', 502],
+  ['a redirect', new Response(null, { status: 301, headers: { location: '/' } }), LatchkeyError, 'unexpected_response', 301],
+  ['a page with 200', new Response('<html>'), LatchkeyError, 'unexpected_response', 200],
+  ['no response', unreachable('EHOSTUNREACH'), ConnectionError, 'connection_failed', 0],
+  ['none in time', new DOMException('late', 'TimeoutError'), ConnectionError, 'timeout', 0],
+])('reports %s as an error of this client', async (_name, answer, type, code, status) => {
+  const { latchkey } = start([answer], { retries: 0 });
+  const err = await read(latchkey).catch((one) => one);
+  expect(err).toBeInstanceOf(type);
+  expect(err).toMatchObject({ code, status, details: [] });
+});
+
+it('ends a request that takes too long', async () => {
+  const send = (_url: unknown, { signal }: RequestInit) =>
+    new Promise<Response>((_resolve, reject) => signal?.addEventListener('abort', () => reject(signal.reason)));
+  const latchkey = new Latchkey({ ...OPTIONS, fetch: send as typeof fetch, timeoutMs: 1, retries: 0 });
+  await expect(read(latchkey)).rejects.toMatchObject({ code: 'timeout' });
+});
+
+it('reads the CSRF token before the first write of a session, and again when it is no longer valid', async () => {
+  const renewed = ok({ csrfToken: 'new' }, { 'set-cookie': 'session=s; Path=/' });
+  const answers = [ok({ csrfToken: 'old' }), ok(), rejected(403, 'csrf_invalid'), renewed, ok()];
+  const { latchkey, requests } = start(answers, { key: undefined });
+  await latchkey.levels.set('1', ['Basic']);
+  await latchkey.levels.set('1', ['Pro']);
+  const sent = requests.map(({ init }) => [init.method, init.headers['x-csrf-token'], init.headers.cookie]);
+  expect(sent).toEqual([
+    ['GET', undefined, undefined],
+    ['POST', 'old', undefined],
+    ['POST', 'old', undefined],
+    ['GET', undefined, undefined],
+    ['POST', 'new', 'session=s'],
+  ]);
+});
+
+it.each([
+  [{ key: 'lk_mgmt_secret\nx' }, 'key has characters'],
+  [{ key: '' }, 'key has characters'],
+  [{ url: 'https://ada:secret@panel.example.com' }, 'user name or a password'],
+  [{ url: 'panel.example.com' }, 'url must be'],
+  [{ retries: 11 }, 'retries must be'],
+])('rejects %j, and repeats no secret', (options, message) => {
+  const create = () => new Latchkey({ ...OPTIONS, ...options });
+  expect(create).toThrow(message);
+  expect(create).not.toThrow('secret');
+});
