@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
@@ -30,16 +30,14 @@ beforeAll(async () => {
 afterAll(() => rm(folder, { recursive: true }));
 
 describe('the packed client, in an empty project,', () => {
-  it('uploads a file from JavaScript', async () => {
-    const { text } = await createKey(owner);
-    await writeFile(join(project, 'setup.txt'), 'content');
-    const script = `
-      import { Latchkey } from '@latchkey/client';
-      const latchkey = new Latchkey({ url: process.env.URL, key: process.env.KEY });
-      const { id } = await latchkey.applications.create({ name: 'Packed client' });
-      console.log((await latchkey.files.upload(id, 'setup.txt')).byteSize);`;
-    const options = { cwd: project, env: { URL: baseUrl, KEY: text } };
-    expect((await run(process.execPath, ['--input-type=module', '--eval', script], options)).stdout).toBe('7\n');
+  it('runs the first script of its documentation', async () => {
+    const text = await readFile(join(ROOT, 'docs/client.md'), 'utf8');
+    const [, script = '', output] = /^```js\n([\s\S]*?)^```\n\n```\n([\s\S]*?)^```/m.exec(text) ?? [];
+    await mkdir(join(project, 'dist'));
+    await writeFile(join(project, 'dist/engine.zip'), 'a release\n');
+    const args = ['--input-type=module', '--eval', script.replace('http://localhost:8080', baseUrl)];
+    const options = { cwd: project, env: { LATCHKEY_KEY: (await createKey(owner)).text } };
+    expect((await run(process.execPath, args, options)).stdout).toBe(output);
   });
 
   it.each([
