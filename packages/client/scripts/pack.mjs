@@ -9,14 +9,14 @@ const dir = fileURLToPath(new URL('..', import.meta.url));
 const manifest = `${dir}package.json`;
 const saved = `${dir}node_modules/.package.json`;
 
-/** Puts the manifest of the checkout back; also one that an interrupted npm pack left. */
+/** Makes the checkout what it was; also after an interrupted npm pack. */
 function restore() {
   if (existsSync(saved)) renameSync(saved, manifest);
+  rmSync(`${dir}dist`, { recursive: true, force: true });
 }
 
 function build() {
   restore();
-  rmSync(`${dir}dist`, { recursive: true, force: true });
   execFileSync(`${dir}../../node_modules/.bin/tsc`, ['-p', dir, '--pretty', 'false'], { stdio: ['ignore', 2, 2] });
   const text = readFileSync(manifest, 'utf8');
   mkdirSync(`${dir}node_modules`, { recursive: true });
