@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { ConnectionError, Latchkey, LatchkeyError, type LatchkeyOptions } from './index.ts';
 
@@ -33,6 +34,8 @@ function start(answers: readonly Answer[], options: Partial<LatchkeyOptions> = {
 
 const read = (latchkey: Latchkey) => latchkey.applications.list();
 const write = (latchkey: Latchkey) => latchkey.applications.create({ name: 'Photo Editor' });
+const upload = (latchkey: Latchkey) => latchkey.files.upload('1', new Uint8Array(3), { name: 'a' });
+const uploadStream = (latchkey: Latchkey) => latchkey.files.upload('1', new Blob(['abc']).stream(), { name: 'a' });
 const BUSY = rejected(503, 'INTERNAL_ERROR', { 'retry-after': '0' });
 
 it('sends the key in a header, to the URL with its path, and follows no redirect', async () => {
@@ -43,6 +46,7 @@ it('sends the key in a header, to the URL with its path, and follows no redirect
   expect(url).toMatch(/^https:\/\/panel\.example\.com\/latchkey\/api\/v1\/panel\/get-files-table\?/);
   expect(JSON.parse(search.get('searchParams') ?? '')).toEqual({ searchString: 'a"b', categories: ['Name'] });
   expect(init).toMatchObject({ headers: { authorization: `Bearer ${KEY}` }, redirect: 'manual', credentials: 'omit' });
+  expect(inspect(latchkey, { depth: 9, showHidden: true })).not.toContain(KEY);
 });
 
 it.each([
@@ -50,6 +54,9 @@ it.each([
   ['a read after a lost connection', read, unreachable('ECONNRESET'), 3],
   ['a write after 429', write, rejected(429, 'rate_limit_reached', { 'retry-after': '0' }), 3],
   ['a write that was not sent', write, unreachable('ECONNREFUSED'), 3],
+  ['an upload after 503', upload, BUSY, 3],
+  ['no upload after a lost connection', upload, unreachable('ECONNRESET'), 1],
+  ['no upload of a stream', uploadStream, BUSY, 1],
   ['no write after 503', write, BUSY, 1],
   ['no write after a lost connection', write, unreachable('ECONNRESET'), 1],
   ['no read after 503 without Retry-After', read, rejected(503, 'INTERNAL_ERROR'), 1],
