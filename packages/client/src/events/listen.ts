@@ -19,10 +19,7 @@ const WRONG_URL =
 /** Statuses for which no further attempt helps. */
 const REJECTIONS = new Map([
   [400, 'HTTP 400: the handshake was rejected. Is the URL right, with wss:// for TLS, and does a proxy pass all headers on?'],
-  [
-    401,
-    'The socket key is rejected: it is mistyped, was rotated, or its application was deleted. The list of applications has the current one.',
-  ],
+  [401, 'The socket key is rejected: it is mistyped, was rotated, or its application was deleted. Get the current one.'],
   [404, `HTTP 404: unknown path. ${WRONG_URL}`],
   [405, `HTTP 405: this is no WebSocket endpoint. ${WRONG_URL}`],
   [426, 'HTTP 426: the upgrade to a WebSocket did not arrive. Does a proxy in between pass it on?'],

@@ -51,7 +51,8 @@ describe('the packed client, in an empty project,', () => {
       const first: StoredFile | undefined = (await latchkey.files.list('1', { page: 1 })).files[0];
       const online: 'online' | 'paused' = (await latchkey.applications.settings('1')).status;
       const describe = (event: LiveEvent) => event.type === 'latchkey.application.version_changed' && event.data.previousVersion;
-      const retryable = (err: unknown) => err instanceof ConnectionError || (err instanceof LatchkeyError && err.code === 'rate_limit_reached');
+      const isLimit = (err: unknown) => err instanceof LatchkeyError && err.code === 'rate_limit_reached';
+      const retryable = (err: unknown) => err instanceof ConnectionError || isLimit(err);
       // @ts-expect-error There is no such status.
       await latchkey.applications.update('1', { status: 'gone' });
       export { describe, first, online, retryable };`,
