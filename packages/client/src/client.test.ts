@@ -133,3 +133,13 @@ it.each([
   expect(create).toThrow(message);
   expect(create).not.toThrow('secret');
 });
+
+it('rejects a socket key that would break a header, and does not repeat it', async () => {
+  const socketKey = 'lk_sock_secret\n';
+  const err = await new Latchkey(OPTIONS)
+    .events({ socketKey })
+    .next()
+    .catch((one) => one);
+  expect(err.message).toMatch(/^socketKey has characters/);
+  expect(err.message).not.toContain('secret');
+});
