@@ -1,0 +1,28 @@
+import type { Command } from 'commander';
+import { Context, type GlobalOptions } from './context.ts';
+import type { Io } from './io.ts';
+
+/** Lines of help that show how a command is used: the command, then what it does. */
+export type Example = readonly [line: string, purpose: string];
+
+const examplesOf = new WeakMap<Command, readonly Example[]>();
+
+/** Adds examples to the help and the documentation of a command. */
+export function examples(command: Command, list: readonly Example[]): Command {
+  examplesOf.set(command, list);
+  const lines = list.map(([line, purpose]) => `  # ${purpose}\n  $ ${line}`);
+  return command.addHelpText('after', `\nExamples:\n${lines.join('\n')}`);
+}
+
+export function readExamples(command: Command): readonly Example[] {
+  return examplesOf.get(command) ?? [];
+}
+
+/** Turns a handler into an action of commander: the context comes before its arguments and options. */
+// biome-ignore lint/suspicious/noExplicitAny: commander does not type the arguments of actions.
+export function withContext(io: Io, handler: (context: Context, ...args: any[]) => Promise<void> | void) {
+  return async (...args: unknown[]): Promise<void> => {
+    const command = args.pop() as Command;
+    await handler(new Context(io, command.optsWithGlobals<GlobalOptions>()), ...args);
+  };
+}

@@ -1,0 +1,88 @@
+import pc from 'picocolors';
+import { type Profile, profilesPath, readProfiles } from './config/profiles.ts';
+import { CliError } from './errors.ts';
+import type { Io } from './io.ts';
+import { createPrompts } from './output/prompts.ts';
+import { formatTable, printable } from './output/text.ts';
+
+/** Options of every command. */
+export interface GlobalOptions {
+  readonly json?: boolean;
+  readonly verbose?: boolean;
+  readonly profile?: string;
+  /** Of the commands that ask before they act. */
+  readonly yes?: boolean;
+}
+
+/** Where requests go, and the management key that they carry. */
+export interface Connection {
+  readonly url: string;
+  readonly key: string;
+}
+
+/** What a command gets: its client, its output and its questions. */
+export class Context {
+  readonly io: Io;
+  readonly options: GlobalOptions;
+  readonly prompts;
+  readonly colors;
+  readonly profileName: string;
+  readonly profilesPath: string;
+
+  constructor(io: Io, options: GlobalOptions) {
+    this.io = io;
+    this.options = options;
+    this.prompts = createPrompts(io);
+    this.colors = pc.createColors(hasColors(io));
+    this.profileName = options.profile ?? io.env.LATCHKEY_PROFILE ?? 'default';
+    this.profilesPath = profilesPath(io.env);
+  }
+
+  async readProfile(): Promise<Profile | undefined> {
+    const profiles = await readProfiles(this.profilesPath);
+    return Object.hasOwn(profiles, this.profileName) ? profiles[this.profileName] : undefined;
+  }
+
+  /** LATCHKEY_URL and LATCHKEY_KEY win over the profile. */
+  async readConnection(): Promise<Connection> {
+    const { LATCHKEY_URL, LATCHKEY_KEY } = this.io.env;
+    const profile = await this.readProfile();
+    // The key of a profile is for its own server only.
+    const key = LATCHKEY_KEY?.trim() || (LATCHKEY_URL && LATCHKEY_URL !== profile?.url ? undefined : profile?.key);
+    const url = LATCHKEY_URL || profile?.url;
+    if (!key || !url) {
+      const missing = LATCHKEY_KEY ? 'LATCHKEY_URL' : LATCHKEY_URL ? 'LATCHKEY_KEY' : 'LATCHKEY_URL and LATCHKEY_KEY';
+      const profileOption = this.profileName === 'default' ? '' : ` --profile ${this.profileName}`;
+      throw new CliError('forbidden', `Not signed in. Run "latchkey login${profileOption}", or set ${missing}.`);
+    }
+    return { url, key };
+  }
+
+  /** Prints the result: `data` as one JSON document for --json, else the text. */
+  print(data: unknown, text: string): void {
+    this.io.stdout.write(this.options.json ? `${JSON.stringify(data, null, 2)}\n` : text.endsWith('\n') ? text : `${text}\n`);
+  }
+
+  /** A table that fits the terminal. */
+  table(headings: readonly string[], rows: readonly (readonly string[])[]): string {
+    const { stdout } = this.io;
+    return formatTable(headings, rows, { columns: stdout.isTTY ? stdout.columns : undefined, heading: this.colors.dim });
+  }
+
+  /** Says on standard error what was done or is going on. */
+  note(line: string): void {
+    this.io.stderr.write(`${printable(line)}\n`);
+  }
+
+  /** Asks before something that can't be undone; --yes answers. */
+  async confirm(message: string): Promise<void> {
+    if (this.options.yes) return;
+    const question = { message: printable(message), option: '--yes', what: 'a confirmation' };
+    if (!(await this.prompts.confirm(question))) throw new CliError('failed', 'Not confirmed. Nothing was changed.');
+  }
+}
+
+/** NO_COLOR with any value turns colours off: https://no-color.org */
+function hasColors({ env, stdout, stderr }: Io): boolean {
+  return Boolean(stdout.isTTY && stderr.isTTY && !env.NO_COLOR && env.TERM !== 'dumb');
+}

@@ -1,0 +1,7 @@
+import { runProgram } from './program.ts';
+
+// The reader of our output may go away, as `head` does.
+for (const stream of [process.stdout, process.stderr]) stream.on('error', () => process.exit(0));
+
+// A failed command sets the code, and output that is still buffered is written.
+process.exitCode = await runProgram(process.argv.slice(2), process);

@@ -1,0 +1,33 @@
+import { confirm, isCancel, password, text } from '@clack/prompts';
+import { CliError, missingOption } from '../errors.ts';
+import type { Io } from '../io.ts';
+
+/** A question, and the option that answers it where there is no terminal. */
+export interface Question {
+  readonly message: string;
+  readonly option: string;
+  readonly what: string;
+}
+
+/** Asks on standard error, so that standard output holds results only. */
+export function createPrompts({ stdin, stderr }: Io) {
+  const isTerminal = Boolean(stdin.isTTY && stderr.isTTY);
+  const streams = { input: stdin, output: stderr };
+  const ask = async <T>({ option, what }: Question, prompt: () => Promise<T | symbol>): Promise<T> => {
+    if (!isTerminal) throw missingOption(option, what);
+    const answer = await prompt();
+    if (isCancel(answer)) throw new CliError('failed', 'Cancelled. Nothing was changed.');
+    return answer as T;
+  };
+  const validate = (value: string | undefined) => (value?.trim() ? undefined : 'Enter a value.');
+  return {
+    isTerminal,
+    text: (question: Question, initialValue = '') =>
+      ask<string>(question, () => text({ message: question.message, initialValue, validate, ...streams })).then((answer) =>
+        answer.trim(),
+      ),
+    password: (question: Question) => ask<string>(question, () => password({ message: question.message, validate, ...streams })),
+    confirm: (question: Question) =>
+      ask<boolean>(question, () => confirm({ message: question.message, initialValue: false, ...streams })),
+  };
+}

@@ -1,0 +1,55 @@
+import stringWidth from 'fast-string-width';
+
+/** Escapes control characters, which a terminal would interpret. */
+export function printable(text: string): string {
+  return text.replace(/[\p{Cc}\p{Bidi_Control}]/gu, (char) => `\\u${(char.codePointAt(0) ?? 0).toString(16).padStart(4, '0')}`);
+}
+
+export function formatBytes(bytes: number): string {
+  if (bytes < 1_024) return `${bytes} B`;
+  const kib = bytes / 1_024;
+  return kib < 1_024 ? `${kib.toFixed(1)} KiB` : `${(kib / 1_024).toFixed(1)} MiB`;
+}
+
+/** In UTC, to the minute: `2026-05-12 09:00`. */
+export function formatTime(iso: string | null | undefined): string {
+  return iso ? iso.slice(0, 16).replace('T', ' ') : 'never';
+}
+
+/** Shortens in the middle, so that the beginning and a file's extension stay. */
+export function shorten(text: string, width: number): string {
+  if (stringWidth(text) <= width) return text;
+  const chars = [...text];
+  const half = Math.floor((width - 1) / 2);
+  // Wide characters take two columns.
+  const widthMax = stringWidth(text) > chars.length ? Math.floor(half / 2) : half;
+  return `${chars.slice(0, widthMax + ((width - 1) % 2)).join('')}…${chars.slice(chars.length - widthMax).join('')}`;
+}
+
+/**
+ * Aligned columns under headings.
+ *
+ * @param columns of the terminal: the widest column is shortened to fit; undefined shortens nothing
+ * @param heading colours the headings
+ */
+export function formatTable(
+  headings: readonly string[],
+  rows: readonly (readonly string[])[],
+  { columns, heading = (text) => text }: { columns?: number | undefined; heading?: (text: string) => string } = {},
+): string {
+  const cells = [headings, ...rows.map((row) => row.map(printable))];
+  const widths = headings.map((_, i) => Math.max(...cells.map((row) => stringWidth(row[i] ?? ''))));
+  const total = widths.reduce((sum, width) => sum + width + 2, -2);
+  const widest = widths.indexOf(Math.max(...widths));
+  if (columns !== undefined && total > columns) widths[widest] = Math.max(10, (widths[widest] ?? 0) - (total - columns));
+  const lines = cells.map((row) =>
+    row
+      .map((cell, i) => {
+        const text = i === widest ? shorten(cell, widths[i] ?? 0) : cell;
+        return text + ' '.repeat(Math.max(0, (widths[i] ?? 0) - stringWidth(text)));
+      })
+      .join('  ')
+      .trimEnd(),
+  );
+  return lines.map((line, i) => `${i === 0 ? heading(line) : line}\n`).join('');
+}

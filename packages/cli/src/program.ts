@@ -1,0 +1,61 @@
+// To add a command: write src/commands/<noun>.ts with `export function <noun>Command(io: Io)` that
+// returns a commander `Command`, and add it to `createProgram`. Each verb ends in
+//   .action(withContext(io, async (context, argument: string, options: Options) => { … }))
+// The context has the client (`await context.client()`), `print(data, text)` for the result (stdout;
+// `data` for --json), `note(line)` for progress (stderr), `confirm(message)` and `prompts`. Throw a
+// `CliError(outcome, 'What happened. What to do.')`; its outcome decides the exit code. Errors of the
+// client need no handling. Give each command `examples(command, […])`: they are in --help and in
+// docs/cli.md, which `npm run generate` writes.
+import { Command, CommanderError } from 'commander';
+import { loginGroup } from './commands/login.ts';
+import { CliError, EXIT } from './errors.ts';
+import type { Io } from './io.ts';
+import { printable } from './output/text.ts';
+
+export function createProgram(io: Io): Command {
+  const program = new Command('latchkey')
+    .description('Command line of Latchkey: applications, their files and live events.')
+    .option('--json', 'print the response as one JSON document')
+    .option('--profile <name>', 'use this profile of "latchkey login" (LATCHKEY_PROFILE; default)')
+    .option('-v, --verbose', 'print each request with its id, and the response of an error')
+    .configureHelp({ showGlobalOptions: true })
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => void io.stdout.write(text),
+      writeErr: (text) => void io.stderr.write(text),
+      // The error is printed once it is caught.
+      outputError: () => undefined,
+    });
+  for (const command of loginGroup(io)) program.addCommand(command);
+  return inheritSettings(program);
+}
+
+/** Commands that are added do not inherit the settings of the program by themselves. */
+function inheritSettings(command: Command): Command {
+  for (const child of command.commands) inheritSettings(child.copyInheritedSettings(command));
+  return command;
+}
+
+/** @returns the exit code */
+export async function runProgram(args: readonly string[], io: Io): Promise<number> {
+  const program = createProgram(io);
+  try {
+    if (args.length === 0) program.outputHelp();
+    else await program.parseAsync([...args], { from: 'user' });
+    return 0;
+  } catch (err) {
+    if (err instanceof CommanderError) return reportUsage(err, io);
+    if (!(err instanceof CliError)) throw err;
+    io.stderr.write(`${printable(err.message)}\n`);
+    return EXIT[err.outcome];
+  }
+}
+
+/** Commander ends with an error after help, too. */
+function reportUsage({ exitCode, message, code }: CommanderError, io: Io): number {
+  if (exitCode === 0) return 0;
+  if (code === 'commander.help') return EXIT.usage;
+  const text = message.replace(/^error: /, '').replace(/\s*\n\s*/g, ' ');
+  io.stderr.write(`${printable(text.charAt(0).toUpperCase() + text.slice(1))}. Run "latchkey --help".\n`);
+  return EXIT.usage;
+}
