@@ -5,8 +5,9 @@ import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
 const source = new URL('../src/main.ts', import.meta.url);
+const bundle = new URL('../dist/latchkey.js', import.meta.url);
 if (!existsSync(source)) {
-  await import('../dist/latchkey.js');
+  await import(bundle.href);
 } else if (process.features.typescript) {
   await import(source.href);
 } else {

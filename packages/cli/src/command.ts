@@ -1,4 +1,4 @@
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import { Context, type GlobalOptions } from './context.ts';
 import type { Io } from './io.ts';
 
@@ -26,3 +26,6 @@ export function withContext(io: Io, handler: (context: Context, ...args: any[]) 
     await handler(new Context(io, command.optsWithGlobals<GlobalOptions>()), ...args);
   };
 }
+
+/** For commands that ask before they act. */
+export const yesOption = () => new Option('-y, --yes', 'do not ask');

@@ -1,9 +1,11 @@
+import { Latchkey, type LatchkeyOptions } from '@latchkey/client';
 import pc from 'picocolors';
 import { type Profile, profilesPath, readProfiles } from './config/profiles.ts';
 import { CliError } from './errors.ts';
 import type { Io } from './io.ts';
 import { createPrompts } from './output/prompts.ts';
 import { formatTable, printable } from './output/text.ts';
+import { verboseFetch } from './output/verbose-fetch.ts';
 
 /** Options of every command. */
 export interface GlobalOptions {
@@ -58,15 +60,65 @@ export class Context {
     return { url, key };
   }
 
-  /** Prints the result: `data` as one JSON document for --json, else the text. */
-  print(data: unknown, text: string): void {
-    this.io.stdout.write(this.options.json ? `${JSON.stringify(data, null, 2)}\n` : text.endsWith('\n') ? text : `${text}\n`);
+  /** The URL for commands that sign in by themselves. */
+  async readUrl(): Promise<string> {
+    const url = this.io.env.LATCHKEY_URL || (await this.readProfile())?.url;
+    if (!url) throw new CliError('usage', 'The URL is unknown. Run "latchkey login", or set LATCHKEY_URL.');
+    return url;
   }
 
-  /** A table that fits the terminal. */
-  table(headings: readonly string[], rows: readonly (readonly string[])[]): string {
+  /** The client with the key of the environment or the profile. */
+  async client(): Promise<Latchkey> {
+    return this.keyClient(await this.readConnection());
+  }
+
+  keyClient({ url, key }: Connection): Latchkey {
+    return this.#createClient({ url, key });
+  }
+
+  /** A client that opens a session. */
+  sessionClient(url: string): Latchkey {
+    return this.#createClient({ url });
+  }
+
+  #createClient(options: LatchkeyOptions): Latchkey {
+    const fetch = this.options.verbose ? verboseFetch((line) => this.note(line)) : undefined;
+    try {
+      return new Latchkey({ ...options, fetch, realtimeUrl: this.#realtimeUrl(options.url) });
+    } catch (err) {
+      throw new CliError('usage', `${(err as Error).message}.`);
+    }
+  }
+
+  /** With REALTIME_PORT, as for `npm start`; else the client's default. */
+  #realtimeUrl(url: string): string | undefined {
+    const port = this.io.env.REALTIME_PORT;
+    if (!port || !URL.canParse(url)) return undefined;
+    const { protocol, hostname } = new URL(url);
+    return `${protocol.replace('http', 'ws')}//${hostname}:${port}/api/v1/realtime`;
+  }
+
+  /** Prints the result: `data` as one JSON document for --json, else the text. */
+  print(data: unknown, text: string): void {
+    this.#write(data, text === '' ? '' : `${text.split('\n').map(printable).join('\n')}\n`);
+  }
+
+  /** Prints rows under headings, fitted to the terminal. */
+  printTable(data: unknown, headings: readonly string[], rows: readonly (readonly string[])[]): void {
     const { stdout } = this.io;
-    return formatTable(headings, rows, { columns: stdout.isTTY ? stdout.columns : undefined, heading: this.colors.dim });
+    this.#write(
+      data,
+      formatTable(rows, { headings, columns: stdout.isTTY ? stdout.columns : undefined, style: this.colors.dim }),
+    );
+  }
+
+  /** Prints a name and its value on each line. */
+  printFields(data: unknown, fields: readonly (readonly string[])[]): void {
+    this.#write(data, formatTable(fields, {}));
+  }
+
+  #write(data: unknown, text: string): void {
+    this.io.stdout.write(this.options.json ? `${JSON.stringify(data, null, 2)}\n` : text);
   }
 
   /** Says on standard error what was done or is going on. */

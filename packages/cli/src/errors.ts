@@ -1,3 +1,5 @@
+import { ConnectionError, LatchkeyError } from '@latchkey/client';
+
 /** What the command exits with. Documented in docs/cli.md. */
 export const EXIT = { failed: 1, usage: 2, forbidden: 3, notFound: 4, rateLimited: 5, unreachable: 6 } as const;
 
@@ -16,4 +18,54 @@ export class CliError extends Error {
 /** A prompt is needed, but there is no terminal. */
 export function missingOption(option: string, what: string): CliError {
   return new CliError('usage', `There is no terminal to ask for ${what}. Add ${option}.`);
+}
+
+/** What to do about the errors of the interface, by code. */
+const NEXT_STEPS: Readonly<Record<string, string>> = {
+  api_key_invalid: 'Run "latchkey login", or check LATCHKEY_KEY.',
+  api_key_expired: 'Run "latchkey login" for a new key.',
+  api_key_revoked: 'Run "latchkey login" for a new key.',
+  insufficient_scope: 'Widen the key with "latchkey api-keys edit", or use another one.',
+  application_forbidden: 'Widen the key with "latchkey api-keys edit", or use another one.',
+  account_exists: 'Sign in without --sign-up, or choose other names.',
+  sign_up_closed: 'Ask the operator for an account.',
+  file_name_taken: 'Add --replace, or choose another name.',
+  limit_exceeded: 'Run "latchkey limits", then delete something or ask the operator.',
+  upload_timeout: 'Use a faster connection, or ask the operator to raise UPLOAD_DEADLINE_SECONDS.',
+  not_found: 'Check the id, and that the key may use it.',
+  socket_key_rotated: 'Start it again with the new one.',
+  socket_key_rejected: 'Check LATCHKEY_SOCKET_KEY.',
+  live_events_rejected: 'Set --url.',
+};
+
+/** Turns any error into one for the user. Those of programming are passed on. */
+export function toCliError(err: unknown): CliError {
+  if (err instanceof CliError) return err;
+  if (err instanceof ConnectionError)
+    return new CliError('unreachable', sentences(err.message, 'Check the URL, and that the server runs.'));
+  // Of the file system, such as a file that can't be read.
+  if (err instanceof Error && 'syscall' in err) return new CliError('failed', sentences(err.message, 'Check the path.'));
+  if (!(err instanceof LatchkeyError)) throw err;
+  const { code, status, details, message, retryAfterSeconds } = err;
+  if (code === 'VALIDATION_ERROR' || code === 'bad_request') {
+    const rules = details.map((detail) => `${detail.path.replace(/^(body|query|params|header)\./, '')} ${detail.message}`);
+    return new CliError('usage', sentences(message, rules.length > 0 ? `Correct this: ${rules.join('; ')}.` : 'See --help.'));
+  }
+  if (status === 429) {
+    const next = retryAfterSeconds === undefined ? 'Try again later.' : `Try again in ${retryAfterSeconds} s.`;
+    return new CliError('rateLimited', sentences(message, next));
+  }
+  const next = NEXT_STEPS[code] ?? 'Run it again with --verbose for the response.';
+  return new CliError(toOutcome(status, code), sentences(message, next));
+}
+
+function toOutcome(status: number, code: string): Outcome {
+  if (status === 401 || (status === 403 && code !== 'limit_exceeded')) return 'forbidden';
+  if (status === 404) return 'notFound';
+  // A proxy in front of a server that is down answers so, too.
+  return status === 502 || status === 503 || status === 504 ? 'unreachable' : 'failed';
+}
+
+function sentences(first: string, second: string): string {
+  return `${first.trim().replace(/[.!]?$/, '.')} ${second}`;
 }

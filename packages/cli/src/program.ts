@@ -7,8 +7,20 @@
 // client need no handling. Give each command `examples(command, […])`: they are in --help and in
 // docs/cli.md, which `npm run generate` writes.
 import { Command, CommanderError } from 'commander';
-import { loginGroup } from './commands/login.ts';
-import { CliError, EXIT } from './errors.ts';
+import { examples } from './command.ts';
+import { apiKeysCommand } from './commands/api-keys.ts';
+import { appsCommand } from './commands/apps.ts';
+import { auditCommand } from './commands/audit.ts';
+import { completeCommand, completionCommand } from './commands/completion.ts';
+import { filesCommand } from './commands/files.ts';
+import { keysCommand } from './commands/keys.ts';
+import { levelsCommand } from './commands/levels.ts';
+import { limitsCommand } from './commands/limits.ts';
+import { listenCommand } from './commands/listen.ts';
+import { loginCommand } from './commands/login.ts';
+import { logoutCommand } from './commands/logout.ts';
+import { whoamiCommand } from './commands/whoami.ts';
+import { EXIT, toCliError } from './errors.ts';
 import type { Io } from './io.ts';
 import { printable } from './output/text.ts';
 
@@ -26,7 +38,17 @@ export function createProgram(io: Io): Command {
       // The error is printed once it is caught.
       outputError: () => undefined,
     });
-  for (const command of loginGroup(io)) program.addCommand(command);
+  program.commandsGroup('Most used:');
+  for (const create of [loginCommand, appsCommand, filesCommand, listenCommand, limitsCommand]) program.addCommand(create(io));
+  program.commandsGroup('More:');
+  const more = [levelsCommand, keysCommand, apiKeysCommand, auditCommand, whoamiCommand, logoutCommand, completionCommand];
+  for (const create of more) program.addCommand(create(io));
+  program.addCommand(completeCommand(io, program), { hidden: true });
+  program.helpCommand(false);
+  examples(program, [
+    ['latchkey login', 'Sign in on this machine'],
+    ['latchkey files upload dist/* --app "Difference Engine"', 'Upload a release'],
+  ]);
   return inheritSettings(program);
 }
 
@@ -45,9 +67,9 @@ export async function runProgram(args: readonly string[], io: Io): Promise<numbe
     return 0;
   } catch (err) {
     if (err instanceof CommanderError) return reportUsage(err, io);
-    if (!(err instanceof CliError)) throw err;
-    io.stderr.write(`${printable(err.message)}\n`);
-    return EXIT[err.outcome];
+    const { message, outcome } = toCliError(err);
+    io.stderr.write(`${printable(message)}\n`);
+    return EXIT[outcome];
   }
 }
 

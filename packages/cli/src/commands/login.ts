@@ -1,18 +1,103 @@
-import { Command } from 'commander';
+import { hostname } from 'node:os';
+import type { AccountProfile, Latchkey } from '@latchkey/client';
+import { Command, Option } from 'commander';
 import { examples, withContext } from '../command.ts';
-import { readProfiles, writeProfiles } from '../config/profiles.ts';
+import { type Profile, readProfiles, writeProfiles } from '../config/profiles.ts';
+import type { Context } from '../context.ts';
 import { CliError } from '../errors.ts';
 import type { Io } from '../io.ts';
+import { checkKey } from '../key.ts';
+import { readStdin } from '../output/stdin.ts';
+import { SCOPES } from '../scopes.ts';
+import { addSessionOptions, endSessionAfter, readPassword, type SessionOptions, signIn } from '../session.ts';
 
-export function loginGroup(io: Io): readonly Command[] {
-  const logout = new Command('logout').description('Forget the key of a profile on this machine').action(
-    withContext(io, async (context) => {
-      const { [context.profileName]: profile, ...others } = await readProfiles(context.profilesPath);
-      if (!profile) throw new CliError('forbidden', `Not signed in: there is no profile "${context.profileName}".`);
-      await writeProfiles(context.profilesPath, others);
-      context.print({ profile: context.profileName, url: profile.url }, `Signed out of ${profile.url}.`);
-    }),
-  );
-  examples(logout, [['latchkey logout --profile staging', 'Forget the key of the profile "staging"']]);
-  return [logout];
+const DEFAULT_URL = 'http://localhost:8080';
+const KEY_NAME_MAX = 64;
+
+interface LoginOptions extends SessionOptions {
+  readonly url?: string;
+  readonly signUp?: boolean;
+  readonly username?: string;
+  readonly keyStdin?: boolean;
+}
+
+export function loginCommand(io: Io): Command {
+  const command = new Command('login')
+    .description('Create a management key for this machine and store it in a profile')
+    .addOption(new Option('--url <url>', 'URL of the REST interface').env('LATCHKEY_URL'))
+    .addOption(new Option('--sign-up', 'create the account first'))
+    .addOption(new Option('--username <name>', 'name of the new account, with --sign-up'))
+    .addOption(new Option('--key-stdin', 'read an existing key from standard input instead of creating one'));
+  addSessionOptions(command).action(withContext(io, (context, options: LoginOptions) => login(context, options)));
+  return examples(command, [
+    ['latchkey login', 'Ask for URL, email and password'],
+    ['latchkey login --profile staging --url https://panel.example.com', 'Store it in a profile of its own'],
+    ['latchkey login --url https://panel.example.com --key-stdin < key.txt', 'Use an existing, perhaps restricted key'],
+  ]);
+}
+
+async function login(context: Context, options: LoginOptions): Promise<void> {
+  const stored = await context.readProfile();
+  const url = await readUrl(context, options, stored);
+  if (options.keyStdin) return loginWithKey(context, url, (await readStdin(context.io.stdin)).trim());
+  const { client, account } = await openSession(context, url, options, stored);
+  await endSessionAfter(client, async () => {
+    const key = await client.apiKeys.create({ name: keyName(), scopes: [...SCOPES], allApplications: true });
+    const { username, email } = account;
+    const profile = { url, key: key.plaintextKey, keyId: key.id, keyName: key.name, username, email };
+    try {
+      await store(context, profile);
+    } catch (err) {
+      // A key that is stored nowhere is of no use to anyone but a thief.
+      await client.apiKeys.revoke(key.id);
+      throw err;
+    }
+    await revokeFormer(client, stored, profile);
+    const { plaintextKey: _, ...record } = key;
+    context.print(record, `Signed in to ${url} as ${username}. Key "${key.name}" is stored in ${context.profilesPath}.`);
+  });
+}
+
+async function readUrl(context: Context, { url }: LoginOptions, stored: Profile | undefined): Promise<string> {
+  const question = { message: 'URL of Latchkey', option: '--url <url>', what: 'the URL' };
+  const text = url ?? (await context.prompts.text(question, stored?.url ?? DEFAULT_URL));
+  // Throws for an URL that is none.
+  context.sessionClient(text);
+  return text.replace(/\/+$/, '');
+}
+
+/** Signs up or in. */
+async function openSession(context: Context, url: string, options: LoginOptions, stored: Profile | undefined) {
+  const client = context.sessionClient(url);
+  const askUsername = { message: 'User name', option: '--username <name>', what: 'the user name' };
+  const username = options.signUp ? (options.username ?? (await context.prompts.text(askUsername))) : '';
+  const askEmail = { message: 'Email', option: '--email <email>', what: 'the email' };
+  const email = options.email ?? (await context.prompts.text(askEmail, stored?.email));
+  const proof = await readPassword(context, options);
+  const account: AccountProfile = options.signUp
+    ? (await client.account.signUp({ username, email, password: proof.password })).account
+    : await signIn(context, client, { email, ...proof });
+  return { client, account };
+}
+
+/** A new login replaces the key that the profile had for the same account. */
+async function revokeFormer(client: Latchkey, former: Profile | undefined, { url, email }: Profile): Promise<void> {
+  if (former?.keyId === undefined || former.url !== url || former.email !== email) return;
+  await client.apiKeys.revoke(former.keyId).catch(() => undefined);
+}
+
+async function loginWithKey(context: Context, url: string, key: string): Promise<void> {
+  if (key === '') throw new CliError('usage', 'Standard input is empty. Pipe the key: latchkey login --key-stdin < key.txt');
+  await checkKey(context.keyClient({ url, key }));
+  await store(context, { url, key });
+  context.print({ url }, `The key for ${url} is stored in ${context.profilesPath}.`);
+}
+
+async function store(context: Context, profile: Profile): Promise<void> {
+  const profiles = await readProfiles(context.profilesPath);
+  await writeProfiles(context.profilesPath, { ...profiles, [context.profileName]: profile });
+}
+
+function keyName(): string {
+  return [...`latchkey on ${hostname()}`].slice(0, KEY_NAME_MAX).join('').trim();
 }

@@ -27,29 +27,26 @@ export function shorten(text: string, width: number): string {
 }
 
 /**
- * Aligned columns under headings.
+ * Aligned columns.
  *
  * @param columns of the terminal: the widest column is shortened to fit; undefined shortens nothing
- * @param heading colours the headings
+ * @param style colours the headings
  */
 export function formatTable(
-  headings: readonly string[],
   rows: readonly (readonly string[])[],
-  { columns, heading = (text) => text }: { columns?: number | undefined; heading?: (text: string) => string } = {},
+  options: { headings?: readonly string[]; columns?: number | undefined; style?: (text: string) => string },
 ): string {
-  const cells = [headings, ...rows.map((row) => row.map(printable))];
-  const widths = headings.map((_, i) => Math.max(...cells.map((row) => stringWidth(row[i] ?? ''))));
+  const { headings = [], columns = Number.POSITIVE_INFINITY, style = (text) => text } = options;
+  const cells = [headings, ...rows].filter((row) => row.length > 0).map((row) => row.map(printable));
+  const widths = (cells[0] ?? []).map((_, i) => Math.max(...cells.map((row) => stringWidth(row[i] ?? ''))));
   const total = widths.reduce((sum, width) => sum + width + 2, -2);
   const widest = widths.indexOf(Math.max(...widths));
-  if (columns !== undefined && total > columns) widths[widest] = Math.max(10, (widths[widest] ?? 0) - (total - columns));
-  const lines = cells.map((row) =>
-    row
-      .map((cell, i) => {
-        const text = i === widest ? shorten(cell, widths[i] ?? 0) : cell;
-        return text + ' '.repeat(Math.max(0, (widths[i] ?? 0) - stringWidth(text)));
-      })
-      .join('  ')
-      .trimEnd(),
-  );
-  return lines.map((line, i) => `${i === 0 ? heading(line) : line}\n`).join('');
+  if (total > columns) widths[widest] = Math.max(10, (widths[widest] ?? 0) - (total - columns));
+  const lines = cells.map((row) => row.map((cell, i) => pad(cell, widths[i] ?? 0)).join('  '));
+  return lines.map((line, i) => `${i === 0 && headings.length > 0 ? style(line.trimEnd()) : line.trimEnd()}\n`).join('');
+}
+
+function pad(cell: string, width: number): string {
+  const text = shorten(cell, width);
+  return text + ' '.repeat(Math.max(0, width - stringWidth(text)));
 }

@@ -1,0 +1,163 @@
+import type { ApiKey, Latchkey, Scope } from '@latchkey/client';
+import { Command, InvalidArgumentError, Option } from 'commander';
+import { examples, withContext, yesOption } from '../command.ts';
+import type { Context } from '../context.ts';
+import { CliError } from '../errors.ts';
+import { findByNameOrId } from '../find.ts';
+import type { Io } from '../io.ts';
+import { formatTime } from '../output/text.ts';
+import { resolveApplication } from '../resolve.ts';
+import { SCOPES } from '../scopes.ts';
+import { addSessionOptions, type SessionOptions, withSession } from '../session.ts';
+
+const DAY_MS = 86_400_000;
+
+interface KeyOptions extends SessionOptions {
+  readonly name?: string;
+  readonly scopes?: Scope[];
+  readonly app?: string[];
+  readonly allApps?: boolean;
+  readonly expires?: string | null;
+}
+
+export function apiKeysCommand(io: Io): Command {
+  const keys = new Command('api-keys').description('Manage management keys; asks for the password, as keys may not');
+  const list = keys.command('list').description('List all keys of the account');
+  addSessionOptions(list).action(withContext(io, (context, options: SessionOptions) => listKeys(context, options)));
+  examples(list, [['latchkey api-keys list', 'Names, last use, expiry']]);
+
+  const create = keys
+    .command('create')
+    .description('Create a key and print it: it is shown this once')
+    .argument('<name>', '3 to 64 characters');
+  addKeyOptions(create).action(
+    withContext(io, (context, name: string, options: KeyOptions) => createKey(context, name, options)),
+  );
+  examples(create, [
+    ['latchkey api-keys create ci --scopes files:upload --app "Difference Engine"', 'A key that uploads, and nothing else'],
+    ['latchkey api-keys create laptop --all-apps --expires 90d', 'Every scope and application, for 90 days'],
+  ]);
+
+  const edit = keys
+    .command('edit')
+    .description('Change a key; it holds from its next request on')
+    .argument('<key>', 'name or id');
+  addKeyOptions(edit.option('--name <name>', 'new name, 3 to 64 characters')).action(
+    withContext(io, (context, key: string, options: KeyOptions) => editKey(context, key, options)),
+  );
+  examples(edit, [['latchkey api-keys edit ci --scopes files:upload,files:read,files:delete', 'Replace its scopes']]);
+
+  const revoke = keys
+    .command('revoke')
+    .description('Revoke a key, which is rejected from its next request on')
+    .argument('<key>', 'name or id')
+    .addOption(yesOption());
+  addSessionOptions(revoke).action(
+    withContext(io, (context, key: string, options: SessionOptions) => revokeKey(context, key, options)),
+  );
+  examples(revoke, [['latchkey api-keys revoke ci', 'Revoke it by its name']]);
+  return keys;
+}
+
+function addKeyOptions(command: Command): Command {
+  const readScopes = (text: string): Scope[] => {
+    const scopes = text.split(',').map((scope) => scope.trim());
+    const unknown = scopes.find((scope) => !SCOPES.includes(scope as Scope));
+    if (unknown !== undefined) throw new InvalidArgumentError(`There is no scope ${unknown}. Scopes: ${SCOPES.join(', ')}.`);
+    return scopes as Scope[];
+  };
+  const collect = (app: string, apps: string[] = []) => [...apps, app];
+  command
+    .addOption(
+      new Option('--scopes <scopes>', 'what it may do, separated by commas; all scopes for a new key').argParser(readScopes),
+    )
+    .addOption(
+      new Option('-a, --app <app>', 'an application that it may use; repeatable').argParser(collect).conflicts('allApps'),
+    )
+    .option('--all-apps', 'it may use all applications')
+    .addOption(new Option('--expires <when>', 'days such as 90d, a date such as 2027-01-31, or never').argParser(readExpiry));
+  return addSessionOptions(command);
+}
+
+function readExpiry(text: string): string | null {
+  if (text === 'never') return null;
+  const [, days] = /^([1-9]\d{0,4})d$/.exec(text) ?? [];
+  const date = days === undefined ? new Date(text) : new Date(Date.now() + Number(days) * DAY_MS);
+  if (Number.isNaN(date.getTime())) throw new InvalidArgumentError('It must be days such as 90d, a date, or never.');
+  return date.toISOString();
+}
+
+/** The fields of the request that the options set. */
+async function toFields(client: Latchkey, { scopes, app, allApps, expires }: KeyOptions) {
+  const applicationIds: string[] = [];
+  for (const wanted of app ?? []) applicationIds.push((await resolveApplication(client, wanted)).id);
+  return {
+    ...(scopes && { scopes }),
+    ...(allApps && { allApplications: true, applicationIds: [] }),
+    ...(app && { allApplications: false, applicationIds }),
+    ...(expires !== undefined && { expiresAt: expires }),
+  };
+}
+
+function listKeys(context: Context, options: SessionOptions): Promise<void> {
+  return withSession(context, options, async (client) => {
+    const keys = await client.apiKeys.list();
+    const rows = keys.map((key) => [
+      key.name,
+      `…${key.keyLast4}`,
+      key.allApplications ? 'all' : String(key.applicationIds.length),
+      formatTime(key.lastUsedAt),
+      toState(key),
+    ]);
+    context.printTable(keys, ['NAME', 'KEY', 'APPS', 'LAST USED (UTC)', 'STATE'], rows);
+  });
+}
+
+function toState({ revokedAt, expiresAt }: ApiKey): string {
+  if (revokedAt !== null) return 'revoked';
+  if (expiresAt === null) return 'valid';
+  return Date.parse(expiresAt) <= Date.now() ? 'expired' : `until ${expiresAt.slice(0, 10)}`;
+}
+
+function createKey(context: Context, name: string, options: KeyOptions): Promise<void> {
+  if (options.app === undefined && !options.allApps) {
+    throw new CliError('usage', 'Which applications may the key use? Add --app <app> or --all-apps.');
+  }
+  return withSession(context, options, async (client) => {
+    const fields = { scopes: [...SCOPES], allApplications: true, ...(await toFields(client, options)) };
+    const key = await client.apiKeys.create({ name, ...fields });
+    context.note(`Created key "${key.name}". Store it now: it is not shown again.`);
+    context.print(key, key.plaintextKey);
+  });
+}
+
+function editKey(context: Context, wanted: string, options: KeyOptions): Promise<void> {
+  return withSession(context, options, async (client) => {
+    const { name } = options;
+    const changes = { ...(await toFields(client, options)), ...(name !== undefined && { name }) };
+    if (Object.keys(changes).length === 0) {
+      throw new CliError('usage', 'Nothing to change. Add --name, --scopes, --app, --all-apps or --expires.');
+    }
+    const key = await client.apiKeys.update((await findKey(client, wanted)).id, changes);
+    context.print(key, `Changed key "${key.name}".`);
+  });
+}
+
+function revokeKey(context: Context, wanted: string, options: SessionOptions): Promise<void> {
+  return withSession(context, options, async (client) => {
+    const { id, name } = await findKey(client, wanted);
+    await context.confirm(`Revoke key "${name}"? Programs that use it are rejected from their next request on.`);
+    context.print(await client.apiKeys.revoke(id), `Revoked key "${name}".`);
+  });
+}
+
+/** Revoked keys keep their names, which may be used again. */
+async function findKey(client: Latchkey, wanted: string): Promise<ApiKey> {
+  const keys = await client.apiKeys.list();
+  return findByNameOrId(
+    keys.filter(({ id, revokedAt }) => revokedAt === null || id === wanted),
+    wanted,
+    'valid key',
+    'latchkey api-keys list',
+  );
+}

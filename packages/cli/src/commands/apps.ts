@@ -1,0 +1,198 @@
+import type { Application } from '@latchkey/client';
+import { Command, Option } from 'commander';
+import { examples, withContext, yesOption } from '../command.ts';
+import type { Context } from '../context.ts';
+import type { Io } from '../io.ts';
+import { formatTime } from '../output/text.ts';
+import { resolveApplication } from '../resolve.ts';
+
+/** The settings that are flags, and what `apps flags` calls them. */
+const FLAGS = {
+  licenseRequiresClientId: 'applicationLicenseRequiresClientId',
+  userRequiresClientId: 'applicationUserRequiresClientId',
+  userRequiresLicense: 'applicationUserRequiresLicense',
+} as const;
+
+const APP = ['<app>', 'name or id of the application'] as const;
+const showKeysOption = () => new Option('--show-keys', 'print both runtime keys instead of masking them');
+
+export function appsCommand(io: Io): Command {
+  const apps = new Command('apps').description('Manage applications');
+  examples(apps, [
+    ['latchkey apps create "Difference Engine"', 'Create an application'],
+    ['latchkey apps pause "Difference Engine"', 'Pause it; its live clients are notified'],
+  ]);
+  addReads(apps, io);
+  addCreateAndDelete(apps, io);
+  addStatus(apps, io);
+  addVersion(apps, io);
+  addFlags(apps, io);
+  return apps;
+}
+
+function addReads(apps: Command, io: Io): void {
+  const list = apps
+    .command('list')
+    .description('List all applications, oldest first')
+    .addOption(showKeysOption())
+    .action(withContext(io, async (context, { showKeys }: { showKeys?: boolean }) => listApps(context, showKeys)));
+  examples(list, [['latchkey apps list --json | jq -r ".[].id"', 'Print the ids']]);
+  const show = apps
+    .command('show')
+    .description('Show an application: status, version, flags, levels, files and keys')
+    .argument(...APP)
+    .addOption(showKeysOption())
+    .action(
+      withContext(io, async (context, app: string, { showKeys }: { showKeys?: boolean }) => showApp(context, app, showKeys)),
+    );
+  examples(show, [['latchkey apps show "Difference Engine" --show-keys', 'With its socket key and HTTP key']]);
+}
+
+async function listApps(context: Context, showKeys = false): Promise<void> {
+  const applications = (await (await context.client()).applications.list()).map((application) => withKeys(application, showKeys));
+  const headings = ['NAME', 'ID', ...(showKeys ? ['SOCKET KEY', 'HTTP KEY'] : [])];
+  const rows = applications.map(({ id, name, applicationApiKeys: { socketKey, httpKey } }) => [
+    name,
+    id,
+    ...(showKeys ? [socketKey, httpKey] : []),
+  ]);
+  context.printTable(applications, headings, rows);
+  if (rows.length === 0) context.note('No applications. Create one: latchkey apps create <name>');
+}
+
+async function showApp(context: Context, app: string, showKeys = false): Promise<void> {
+  const client = await context.client();
+  const application = withKeys(await resolveApplication(client, app, { full: true }), showKeys);
+  const { id, name, applicationApiKeys } = application;
+  const [settings, levels, files] = await Promise.all([
+    client.applications.settings(id),
+    client.levels.get(id),
+    client.files.metadata(id),
+  ]);
+  const flags = Object.entries(FLAGS).flatMap(([flag, field]) => (settings[field] ? [toOption(flag).slice(2)] : []));
+  const lines = [
+    ['Name', name],
+    ['Id', id],
+    ['Status', settings.status],
+    ['Version', settings.version],
+    ['Flags', flags.join(', ') || 'none'],
+    ['Levels', levels.join(', ') || 'none'],
+    ['Files', files.totalFiles === 0 ? 'none' : `${files.totalFiles}, last uploaded ${formatTime(files.lastUploadedAt)}`],
+    ['Socket key', applicationApiKeys.socketKey],
+    ['HTTP key', applicationApiKeys.httpKey],
+  ];
+  context.printFields({ ...application, settings, levels, files }, lines);
+}
+
+function addCreateAndDelete(apps: Command, io: Io): void {
+  const create = apps
+    .command('create')
+    .description('Create an application: online, with version 1.0 and both runtime keys')
+    .argument('<name>', '6 to 32 characters')
+    .action(
+      withContext(io, async (context, name: string) => {
+        const created = await (await context.client()).applications.create({ name });
+        context.print(created, `Created ${name} (${created.id}).`);
+      }),
+    );
+  examples(create, [['latchkey apps create "Difference Engine"', 'Create an application']]);
+  const remove = apps
+    .command('delete')
+    .description('Delete an application with its files and keys; its live clients are disconnected')
+    .argument(...APP)
+    .addOption(yesOption())
+    .action(
+      withContext(io, async (context, app: string) => {
+        const client = await context.client();
+        const { id, name } = await resolveApplication(client, app, { full: true });
+        const { totalFiles } = await client.files.metadata(id);
+        const files = totalFiles === 1 ? '1 file' : `${totalFiles} files`;
+        await context.confirm(`Delete ${name}? ${files} and both keys are deleted. Connected clients are disconnected.`);
+        await client.applications.delete(id);
+        context.print({ id, name, deleted: true }, `Deleted ${name}.`);
+      }),
+    );
+  examples(remove, [['latchkey apps delete "Difference Engine" --yes', 'Delete it without a question']]);
+}
+
+function addStatus(apps: Command, io: Io): void {
+  for (const [verb, status, done] of [
+    ['pause', 'paused', 'Paused'],
+    ['resume', 'online', 'Resumed'],
+  ] as const) {
+    const command = apps
+      .command(verb)
+      .description(`${verb === 'pause' ? 'Pause' : 'Resume'} an application; its live clients are notified`)
+      .argument(...APP)
+      .action(
+        withContext(io, async (context, app: string) => {
+          const client = await context.client();
+          const { id, name } = await resolveApplication(client, app);
+          await client.applications[verb](id);
+          context.print({ id, status }, `${done} ${name}.`);
+        }),
+      );
+    examples(command, [[`latchkey apps ${verb} "Difference Engine"`, `${verb === 'pause' ? 'Pause' : 'Resume'} it by its name`]]);
+  }
+}
+
+function addVersion(apps: Command, io: Io): void {
+  const command = apps
+    .command('version')
+    .description('Print the version of an application, or set it; its live clients are notified')
+    .argument(...APP)
+    .argument('[version]', '1 to 64 characters')
+    .action(
+      withContext(io, async (context, app: string, version: string | undefined) => {
+        const client = await context.client();
+        const { id, name } = await resolveApplication(client, app);
+        if (version === undefined) {
+          const { version: current } = await client.applications.settings(id);
+          context.print({ id, version: current }, current);
+        } else {
+          await client.applications.update(id, { version });
+          context.print({ id, version }, `Set the version of ${name} to ${version}.`);
+        }
+      }),
+    );
+  examples(command, [
+    ['latchkey apps version "Difference Engine"', 'Print the version'],
+    ['latchkey apps version "Difference Engine" 1.4.2', 'Set it'],
+  ]);
+}
+
+function addFlags(apps: Command, io: Io): void {
+  const onOff = (flag: string, what: string) => new Option(`${toOption(flag)} <on|off>`, what).choices(['on', 'off']);
+  const command = apps
+    .command('flags')
+    .description('Print the flags of an application, or set them')
+    .argument(...APP)
+    .addOption(onOff('licenseRequiresClientId', 'licenses need a client id'))
+    .addOption(onOff('userRequiresClientId', 'users need a client id'))
+    .addOption(onOff('userRequiresLicense', 'users need a license'))
+    .action(
+      withContext(io, async (context, app: string, options: Partial<Record<keyof typeof FLAGS, 'on' | 'off'>>) => {
+        const client = await context.client();
+        const { id } = await resolveApplication(client, app);
+        const given = Object.entries(FLAGS).filter(([flag]) => options[flag as keyof typeof FLAGS] !== undefined);
+        const changes = given.map(([flag, field]) => [field, options[flag as keyof typeof FLAGS] === 'on']);
+        if (changes.length > 0) await client.applications.update(id, Object.fromEntries(changes));
+        const settings = await client.applications.settings(id);
+        const flags = Object.entries(FLAGS).map(([flag, field]) => [toOption(flag).slice(2), settings[field] ? 'on' : 'off']);
+        context.printFields(settings, flags);
+      }),
+    );
+  examples(command, [['latchkey apps flags "Difference Engine" --user-requires-license on', 'Set one of the flags']]);
+}
+
+/** `userRequiresLicense` as `--user-requires-license`. */
+function toOption(name: string): string {
+  return `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+}
+
+/** Runtime keys are secrets of deployed clients: they are printed where they are asked for only. */
+function withKeys(application: Application, show: boolean): Application {
+  const { socketKey, httpKey, updatedAt } = application.applicationApiKeys;
+  const mask = (key: string) => (show ? key : `${key.slice(0, 8)}••••${key.slice(-4)}`);
+  return { ...application, applicationApiKeys: { socketKey: mask(socketKey), httpKey: mask(httpKey), updatedAt } };
+}

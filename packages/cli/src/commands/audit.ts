@@ -1,0 +1,140 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { AuditEntry, Latchkey } from '@latchkey/client';
+import { Command, InvalidArgumentError, Option } from 'commander';
+import { examples, withContext } from '../command.ts';
+import type { Context } from '../context.ts';
+import type { Io } from '../io.ts';
+import { toCsvLine } from '../output/csv.ts';
+import { formatTime, printable } from '../output/text.ts';
+import { resolveApplication } from '../resolve.ts';
+import { addSessionOptions, type SessionOptions, withSession } from '../session.ts';
+
+const POLL_MS = 5_000;
+const PAGE_SIZE = 100;
+/** Entries that `--follow` remembers, so as not to print them twice. */
+const SEEN_MAX = 4_000;
+const DEFAULT_LIMIT = 50;
+
+interface AuditOptions extends SessionOptions {
+  readonly app?: string;
+  readonly action?: string;
+  readonly limit: number;
+  readonly follow?: boolean;
+  readonly csv?: boolean;
+}
+
+type Filter = { readonly applicationId?: string; readonly action?: string };
+
+const CSV_HEADER = [
+  'at',
+  'action',
+  'actor',
+  'credentialId',
+  'address',
+  'requestId',
+  'subject',
+  'subjectId',
+  'applicationId',
+  'changes',
+];
+
+export function auditCommand(io: Io): Command {
+  const command = new Command('audit')
+    .description('Read the audit log, newest first; asks for the password, as keys may not read it')
+    .addOption(new Option('-a, --app <app>', 'only changes of this application and its files').conflicts('action'))
+    .option('--action <action>', 'only this action, such as application.paused')
+    .addOption(new Option('-n, --limit <count>', 'number of entries').argParser(readCount).default(DEFAULT_LIMIT))
+    .option('--follow', 'then print new entries as they come, until Ctrl-C; oldest first')
+    .addOption(new Option('--csv', 'print comma-separated values').conflicts('json'));
+  addSessionOptions(command).action(withContext(io, (context, options: AuditOptions) => audit(context, options)));
+  return examples(command, [
+    ['latchkey audit --app "Difference Engine" --follow', 'Watch the changes of an application'],
+    ['latchkey audit --csv --limit 10000 > audit.csv', 'Export the log'],
+  ]);
+}
+
+function readCount(text: string): number {
+  const count = Number(text);
+  if (!Number.isInteger(count) || count < 1) throw new InvalidArgumentError('It must be a whole number from 1.');
+  return count;
+}
+
+function audit(context: Context, options: AuditOptions): Promise<void> {
+  return withSession(context, options, async (client, signal) => {
+    const { app, action, follow } = options;
+    const filter: Filter = {
+      ...(app !== undefined && { applicationId: (await resolveApplication(client, app)).id }),
+      ...(action !== undefined && { action }),
+    };
+    if (options.csv) context.io.stdout.write(toCsvLine(CSV_HEADER));
+    if (follow) return followEntries(context, client, { filter, options, signal });
+    const entries = await readEntries(client, filter, options.limit);
+    if (options.csv) for (const entry of entries) writeEntry(context, options, entry);
+    else context.printTable(entries, ['TIME (UTC)', 'ACTION', 'BY', 'CHANGES'], entries.map(toRow));
+  });
+}
+
+async function readEntries(client: Latchkey, filter: Filter, limit: number): Promise<readonly AuditEntry[]> {
+  const entries: AuditEntry[] = [];
+  for await (const entry of client.auditLog.iterate(filter)) {
+    entries.push(entry);
+    if (entries.length >= limit) break;
+  }
+  return entries;
+}
+
+interface Following {
+  readonly filter: Filter;
+  readonly options: AuditOptions;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Three services store the log, so an entry may appear after others that are newer: every poll
+ * reads a page, and prints what was not there before.
+ */
+async function followEntries(context: Context, client: Latchkey, { filter, options, signal }: Following): Promise<void> {
+  const first = await readEntries(client, filter, Math.max(options.limit, PAGE_SIZE));
+  const seen = new Set(first.map(({ id }) => id));
+  for (const entry of first.slice(0, options.limit).reverse()) writeEntry(context, options, entry);
+  while (!signal.aborted) {
+    await sleep(POLL_MS, undefined, { signal }).catch(() => undefined);
+    if (signal.aborted) return;
+    const unseen = await readUnseen(client, filter, seen);
+    for (const entry of unseen.reverse()) {
+      writeEntry(context, options, entry);
+      seen.add(entry.id);
+    }
+    for (const id of seen) if (seen.size > SEEN_MAX) seen.delete(id);
+  }
+}
+
+/** Entries that were not printed, newest first. Reads a whole page beyond the first known one. */
+async function readUnseen(client: Latchkey, filter: Filter, seen: ReadonlySet<string>): Promise<AuditEntry[]> {
+  const unseen: AuditEntry[] = [];
+  let known = 0;
+  for await (const entry of client.auditLog.iterate(filter)) {
+    if (seen.has(entry.id)) known += 1;
+    else unseen.push(entry);
+    if (known + unseen.length >= PAGE_SIZE && (known > 0 || unseen.length >= SEEN_MAX / 2)) break;
+  }
+  return unseen;
+}
+
+function writeEntry({ io: { stdout }, options: { json } }: Context, { csv }: AuditOptions, entry: AuditEntry): void {
+  if (json) stdout.write(`${JSON.stringify(entry)}\n`);
+  else if (csv) stdout.write(toCsvLine(toCsv(entry)));
+  else stdout.write(`${toRow(entry).map(printable).join('  ')}\n`);
+}
+
+function toRow({ at, action, actor, changes }: AuditEntry): string[] {
+  const texts = Object.entries(changes).map(
+    ([name, value]) => `${name} ${typeof value === 'string' ? value : JSON.stringify(value)}`,
+  );
+  return [formatTime(at), action, `${actor.kind} ${actor.address ?? ''}`.trim(), texts.join(', ')];
+}
+
+function toCsv({ at, action, actor, requestId, subject, applicationId, changes }: AuditEntry): string[] {
+  const who = [actor.kind, actor.credentialId ?? '', actor.address ?? ''];
+  return [at, action, ...who, requestId ?? '', subject.kind, subject.id, applicationId ?? '', JSON.stringify(changes)];
+}

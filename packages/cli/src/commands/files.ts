@@ -1,0 +1,98 @@
+import { Command, Option } from 'commander';
+import { examples, withContext, yesOption } from '../command.ts';
+import type { Io } from '../io.ts';
+import { formatBytes, formatTime } from '../output/text.ts';
+import { resolveApplication, resolveFile } from '../resolve.ts';
+import { type UploadCommandOptions, uploadFiles } from '../upload/upload-files.ts';
+
+const CHECKSUM_SHOWN = 12;
+
+interface AppOption {
+  readonly app: string;
+}
+
+export function filesCommand(io: Io): Command {
+  const files = new Command('files').description('Manage the private files of an application');
+  addList(files, io);
+  addUpload(files, io);
+  addRename(files, io);
+  addDelete(files, io);
+  return files;
+}
+
+function withApp(command: Command): Command {
+  return command.addOption(new Option('-a, --app <app>', 'name or id of the application').makeOptionMandatory());
+}
+
+function addList(files: Command, io: Io): void {
+  const command = withApp(files.command('list'))
+    .description('List the files of an application, newest first')
+    .option('--search <text>', 'only names that contain this')
+    .action(
+      withContext(io, async (context, { app, search = '' }: AppOption & { search?: string }) => {
+        const client = await context.client();
+        const { id } = await resolveApplication(client, app);
+        const found = [];
+        for await (const file of client.files.iterate(id, { search })) found.push(file);
+        const rows = found.map(({ displayName, byteSize, createdAt, checksum }) => [
+          displayName,
+          formatBytes(byteSize),
+          formatTime(createdAt),
+          `${checksum.slice(0, CHECKSUM_SHOWN)}…`,
+        ]);
+        context.printTable(found, ['NAME', 'SIZE', 'UPLOADED (UTC)', 'SHA-256'], rows);
+      }),
+    );
+  examples(command, [['latchkey files list --app "Difference Engine"', 'List its files']]);
+}
+
+function addUpload(files: Command, io: Io): void {
+  const command = withApp(files.command('upload'))
+    .description('Upload files, one after the other, and print their SHA-256 as sha256sum does')
+    .argument('<path...>', 'files; their names on the server are those without the folder')
+    .option('--name <name>', 'name on the server, for a single file: 1 to 16 characters')
+    .option('--replace', 'replace files of the same name; those with the same content are left as they are')
+    .action(withContext(io, (context, paths: string[], options: UploadCommandOptions) => uploadFiles(context, paths, options)));
+  examples(command, [
+    ['latchkey files upload dist/*.zip --app "Difference Engine"', 'Upload several files'],
+    ['latchkey files upload dist/* --app "Difference Engine" --replace', 'Upload what is new or has changed'],
+  ]);
+}
+
+function addRename(files: Command, io: Io): void {
+  const command = withApp(files.command('rename'))
+    .description('Give a file another name')
+    .argument('<file>', 'name or id of the file')
+    .argument('<name>', 'new name, 1 to 16 characters')
+    .action(
+      withContext(io, async (context, wanted: string, name: string, { app }: AppOption) => {
+        const client = await context.client();
+        const { id: applicationId } = await resolveApplication(client, app);
+        const { id, displayName } = await resolveFile(client, applicationId, wanted);
+        await client.files.rename(applicationId, id, name);
+        context.print({ id, displayName: name }, `Renamed ${displayName} to ${name}.`);
+      }),
+    );
+  examples(command, [['latchkey files rename setup.exe setup-1.4.exe --app "Difference Engine"', 'Rename a file']]);
+}
+
+function addDelete(files: Command, io: Io): void {
+  const command = withApp(files.command('delete'))
+    .description('Delete files')
+    .argument('<file...>', 'names or ids of the files')
+    .addOption(yesOption())
+    .action(
+      withContext(io, async (context, wanted: string[], { app }: AppOption) => {
+        const client = await context.client();
+        const { id: applicationId } = await resolveApplication(client, app);
+        const found = [];
+        for (const name of wanted) found.push(await resolveFile(client, applicationId, name));
+        const names = found.map(({ displayName }) => displayName).join(', ');
+        await context.confirm(`Delete ${names}? Downloads of ${found.length === 1 ? 'it' : 'them'} stop working.`);
+        for (const { id } of found) await client.files.delete(applicationId, id);
+        const deleted = found.map(({ id, displayName }) => ({ id, displayName }));
+        context.print(deleted, `Deleted ${names}.`);
+      }),
+    );
+  examples(command, [['latchkey files delete setup.exe --app "Difference Engine" --yes', 'Delete without a question']]);
+}

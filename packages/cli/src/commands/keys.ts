@@ -1,0 +1,30 @@
+import { Argument, Command } from 'commander';
+import { examples, withContext, yesOption } from '../command.ts';
+import type { Io } from '../io.ts';
+import { resolveApplication } from '../resolve.ts';
+
+const CONSEQUENCES = {
+  socket: 'The current key stops working immediately, and connected clients are disconnected.',
+  http: 'The current key stops working immediately.',
+};
+
+export function keysCommand(io: Io): Command {
+  const keys = new Command('keys').description('Rotate the runtime keys of an application');
+  const rotate = keys
+    .command('rotate')
+    .description('Replace a runtime key; the current one stops working immediately')
+    .argument('<app>', 'name or id of the application')
+    .addArgument(new Argument('<type>', 'which key').choices(['socket', 'http']))
+    .addOption(yesOption())
+    .action(
+      withContext(io, async (context, app: string, type: 'socket' | 'http') => {
+        const client = await context.client();
+        const { id, name } = await resolveApplication(client, app, { full: true });
+        await context.confirm(`Rotate the ${type} key of ${name}? ${CONSEQUENCES[type]}`);
+        await client.keys.rotate(id, type);
+        context.print({ id, type }, `Rotated the ${type} key of ${name}. Print it: latchkey apps show "${name}" --show-keys`);
+      }),
+    );
+  examples(rotate, [['latchkey keys rotate "Difference Engine" socket', 'Replace the key of its live clients']]);
+  return keys;
+}

@@ -1,0 +1,106 @@
+import type { ConnectionState, LiveEvent } from '@latchkey/client';
+import { Command, InvalidArgumentError, Option } from 'commander';
+import { WebSocket } from 'ws';
+import { examples, withContext } from '../command.ts';
+import type { Context } from '../context.ts';
+import { CliError } from '../errors.ts';
+import type { Io } from '../io.ts';
+import { printable } from '../output/text.ts';
+import { resolveApplication } from '../resolve.ts';
+import { abortOnSignal } from '../signals.ts';
+
+interface ListenOptions {
+  readonly url?: string;
+  readonly from?: string;
+}
+
+export function listenCommand(io: Io): Command {
+  const command = new Command('listen')
+    .description('Print the live events of an application as they come, and reconnect; Ctrl-C ends it')
+    .argument('[app]', 'name or id of the application; without it LATCHKEY_SOCKET_KEY has its socket key')
+    .addOption(new Option('--url <url>', 'URL of live events').env('LATCHKEY_REALTIME_URL').argParser(readUrl))
+    .addOption(new Option('--from <sequence>', 'first print what came after this event').argParser(readSequence))
+    .action(withContext(io, (context, app: string | undefined, options: ListenOptions) => listen(context, app, options)));
+  return examples(command, [
+    ['latchkey listen "Difference Engine" --from 0', 'From the first event that is still stored'],
+    ['latchkey listen "Difference Engine" --json | jq .type', 'Process each event'],
+  ]);
+}
+
+function readUrl(text: string): string {
+  if (!/^(wss?|https?):\/\//.test(text) || !URL.canParse(text))
+    throw new InvalidArgumentError('It must be a ws:// or wss:// URL.');
+  return text;
+}
+
+function readSequence(text: string): string {
+  if (!/^\d{1,15}$/.test(text)) throw new InvalidArgumentError('It must be the sequence of an event, such as 0 or 17.');
+  return text;
+}
+
+async function listen(context: Context, app: string | undefined, { url, from }: ListenOptions): Promise<void> {
+  const { socketKey, client } = await findSocketKey(context, app);
+  let lastEventId = from;
+  const onState = (state: ConnectionState) => {
+    const line = describeState(state, lastEventId);
+    if (line !== undefined) context.note(line);
+    // The client reports the others as events.
+    if (state.state === 'connected' && state.ready.data.resumed) printEvent(context, state.ready);
+  };
+  const { signal, release } = abortOnSignal();
+  try {
+    const options = { socketKey, onState, signal, WebSocket, lastEventId: from, ...(url !== undefined && { url }) };
+    for await (const event of client.events(options)) {
+      lastEventId = event.type === 'latchkey.connection.ready' ? event.data.lastSequence : (event.sequence ?? lastEventId);
+      printEvent(context, event);
+    }
+  } finally {
+    release();
+  }
+  if (!signal.aborted) context.note('The application was deleted.');
+}
+
+/** Of the application, by the management key; or of the environment, where there is none. */
+async function findSocketKey(context: Context, app: string | undefined) {
+  if (app?.startsWith('lk_')) {
+    throw new CliError(
+      'usage',
+      'Keys among the arguments are visible to others. Name the application, or set LATCHKEY_SOCKET_KEY.',
+    );
+  }
+  if (app !== undefined) {
+    const client = await context.client();
+    const application = await resolveApplication(client, app, { full: true });
+    return { client, socketKey: application.applicationApiKeys.socketKey };
+  }
+  const socketKey = context.io.env.LATCHKEY_SOCKET_KEY?.trim();
+  if (!socketKey) throw new CliError('usage', 'Which application? Name it, or set LATCHKEY_SOCKET_KEY to its socket key.');
+  return { client: context.sessionClient(context.io.env.LATCHKEY_URL || 'http://localhost:8080'), socketKey };
+}
+
+function printEvent({ io: { stdout }, options: { json } }: Context, event: LiveEvent): void {
+  if (json) stdout.write(`${JSON.stringify(event)}\n`);
+  // Its state was reported as a note.
+  else if (event.sequence !== undefined) stdout.write(`${describeEvent(event)}\n`);
+}
+
+function describeEvent({ time, sequence, type, data }: LiveEvent): string {
+  return printable(`${time}  #${sequence}  ${type}  ${JSON.stringify(data)}`);
+}
+
+/** @param lastEventId `sequence` of the last known event */
+export function describeState(state: ConnectionState, lastEventId: string | undefined): string | undefined {
+  if (state.state === 'connecting') return undefined;
+  if (state.state === 'waiting')
+    return `Not connected: ${state.reason}. Trying again in ${(state.delayMs / 1_000).toFixed(1)} s.`;
+  const { name, status, version, lastSequence, resumed } = state.ready.data;
+  const start = resumed ? 'Resumed: nothing is missed.' : describeStart(lastSequence, lastEventId);
+  return `Connected to ${name}: ${status}, version ${version}. ${start}`;
+}
+
+function describeStart(lastSequence: string, lastEventId: string | undefined): string {
+  if (lastEventId === undefined) return `Begins after #${lastSequence}.`;
+  // The number was mistyped, or the events were lost with a restore.
+  if (Number(lastEventId) > Number(lastSequence)) return `There is no #${lastEventId}: begins after #${lastSequence}.`;
+  return `Missed what is no longer stored, and goes on after #${lastSequence}.`;
+}

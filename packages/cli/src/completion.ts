@@ -1,0 +1,71 @@
+import type { Argument, Command, Option } from 'commander';
+
+/** The scripts ask the program itself, so that they never go stale. No candidate means a path. */
+export const COMPLETION_SCRIPTS: Readonly<Record<string, string>> = {
+  bash: `_latchkey() {
+  local IFS=$'\\n'
+  COMPREPLY=($(latchkey complete -- "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null | cut -f1))
+}
+complete -o default -F _latchkey latchkey
+`,
+  zsh: `#compdef latchkey
+_latchkey() {
+  local -a found=(\${(f)"$(latchkey complete -- "\${(@)words[2,CURRENT]}" 2>/dev/null)"})
+  found=("\${(@)found//$'\\t'/:}")
+  if (( $#found )); then _describe command found; else _files; fi
+}
+compdef _latchkey latchkey
+`,
+  fish: `function __latchkey
+  set -l found (latchkey complete -- (commandline -opc)[2..] (commandline -ct) 2>/dev/null)
+  if set -q found[1]
+    printf '%s\\n' $found
+  else
+    __fish_complete_path (commandline -ct)
+  end
+end
+complete -c latchkey -f -a '(__latchkey)'
+`,
+};
+
+/** @param words after the program's name, up to the one at the cursor, which may be empty */
+export function findCandidates(program: Command, words: readonly string[]): readonly string[] {
+  const current = words.at(-1) ?? '';
+  let command = program;
+  let positionals = 0;
+  let optionOf: Option | undefined;
+  for (const word of words.slice(0, -1)) {
+    const option = word.startsWith('-') ? findOption(command, word) : undefined;
+    if (optionOf) optionOf = undefined;
+    else if (word.startsWith('-')) optionOf = option && (option.required || option.optional) ? option : undefined;
+    else {
+      const child = visibleCommands(command).find((candidate) => candidate.name() === word);
+      if (child) [command, positionals] = [child, 0];
+      else positionals += 1;
+    }
+  }
+  return candidatesAt(command, optionOf, positionals, current).filter((candidate) => candidate.startsWith(current));
+}
+
+function candidatesAt(command: Command, optionOf: Option | undefined, positionals: number, current: string): readonly string[] {
+  if (optionOf) return optionOf.argChoices ?? [];
+  if (current.startsWith('-')) {
+    const options = lineage(command).flatMap((ancestor) => ancestor.options.filter((option) => !option.hidden));
+    return options.map((option) => `${option.long}\t${option.description}`);
+  }
+  const children = visibleCommands(command).map((child) => `${child.name()}\t${child.summary() || child.description()}`);
+  if (children.length > 0) return children;
+  const argument: Argument | undefined = command.registeredArguments[positionals];
+  return argument?.argChoices ?? [];
+}
+
+export function visibleCommands(command: Command): readonly Command[] {
+  return command.createHelp().visibleCommands(command);
+}
+
+const lineage = (command: Command): readonly Command[] => [command, ...(command.parent ? lineage(command.parent) : [])];
+
+function findOption(command: Command, flag: string): Option | undefined {
+  const all = lineage(command).flatMap((ancestor) => ancestor.options);
+  return all.find((option) => option.short === flag || option.long === flag);
+}

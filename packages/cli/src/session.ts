@@ -1,0 +1,86 @@
+import { type AccountProfile, type Latchkey, LatchkeyError } from '@latchkey/client';
+import { type Command, Option } from 'commander';
+import type { Context } from './context.ts';
+import { CliError } from './errors.ts';
+import { readStdin } from './output/stdin.ts';
+import { abortOnSignal } from './signals.ts';
+
+/** Options of commands that only a session may do. */
+export interface SessionOptions {
+  readonly email?: string;
+  readonly passwordStdin?: boolean;
+}
+
+/** What a person proves who they are with. The code is asked for where it is needed. */
+interface Credentials {
+  readonly email: string;
+  readonly password: string;
+  readonly code?: string | undefined;
+}
+
+export function addSessionOptions(command: Command): Command {
+  return command
+    .addOption(new Option('--email <email>', 'email of the account (that of the profile)'))
+    .addOption(new Option('--password-stdin', 'read the password from standard input, and the code from its second line'));
+}
+
+/**
+ * Signs in, runs this, and signs out: management keys can neither manage keys nor read the audit
+ * log, and nothing that can is stored.
+ */
+export async function withSession<T>(
+  context: Context,
+  options: SessionOptions,
+  use: (client: Latchkey, signal: AbortSignal) => Promise<T>,
+  url?: string,
+): Promise<T> {
+  const profile = await context.readProfile();
+  const client = context.sessionClient(url ?? (await context.readUrl()));
+  const email =
+    options.email ??
+    profile?.email ??
+    (await context.prompts.text({ message: 'Email', option: '--email <email>', what: 'the email' }));
+  await signIn(context, client, { email, ...(await readPassword(context, options)) });
+  return endSessionAfter(client, (signal) => use(client, signal));
+}
+
+export async function readPassword(context: Context, { passwordStdin }: SessionOptions): Promise<Omit<Credentials, 'email'>> {
+  if (passwordStdin) {
+    const [password = '', code] = (await readStdin(context.io.stdin)).split(/\r?\n/);
+    return { password, code: code?.trim() || undefined };
+  }
+  return { password: await context.prompts.password({ message: 'Password', option: '--password-stdin', what: 'the password' }) };
+}
+
+/** Signs in, and asks for a code of the second factor where the account has one. */
+export async function signIn(context: Context, client: Latchkey, credentials: Credentials): Promise<AccountProfile> {
+  try {
+    return (await client.account.signIn(credentials)).account;
+  } catch (err) {
+    if (!(err instanceof LatchkeyError)) throw err;
+    if (err.code === 'two_factor_required' && credentials.code === undefined) {
+      const question = {
+        message: 'Code of the authenticator app',
+        option: 'the code as second line of standard input',
+        what: 'the code',
+      };
+      return signIn(context, client, { ...credentials, code: await context.prompts.password(question) });
+    }
+    if (err.code === 'unauth') throw new CliError('forbidden', 'The email or the password is wrong. Try again.');
+    if (err.code === 'bad_request' && credentials.code !== undefined)
+      throw new CliError('forbidden', 'The code is wrong or was used before. Wait for the next one.');
+    throw err;
+  }
+}
+
+/** The session also ends when this fails or is interrupted, which aborts the signal. */
+export async function endSessionAfter<T>(client: Latchkey, use: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const { signal, release } = abortOnSignal();
+  try {
+    return await use(signal);
+  } finally {
+    // It expires by itself, and an error before this one matters more.
+    await client.account.signOut().catch(() => undefined);
+    release();
+  }
+}

@@ -1,0 +1,22 @@
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+/** A Ctrl-C arrives from the terminal, and again through npm and the script that started us. */
+const ECHO_MS = 500;
+
+/** A signal that is aborted by the first Ctrl-C; a second one ends the process. */
+export function abortOnSignal(): { readonly signal: AbortSignal; release(): void } {
+  const controller = new AbortController();
+  let firstAt: number | undefined;
+  const onSignal = () => {
+    firstAt ??= performance.now();
+    if (performance.now() - firstAt > ECHO_MS) process.exit(130);
+    controller.abort();
+  };
+  for (const name of SIGNALS) process.on(name, onSignal);
+  process.once('disconnect', onSignal);
+  process.channel?.unref();
+  const release = () => {
+    for (const name of SIGNALS) process.off(name, onSignal);
+    process.off('disconnect', onSignal);
+  };
+  return { signal: controller.signal, release };
+}

@@ -1,0 +1,123 @@
+import { stat } from 'node:fs/promises';
+import { basename } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Latchkey, LatchkeyError, type StoredFile } from '@latchkey/client';
+import type { Context } from '../context.ts';
+import { CliError, toCliError } from '../errors.ts';
+import { formatBytes } from '../output/text.ts';
+import { resolveApplication } from '../resolve.ts';
+import { abortOnSignal } from '../signals.ts';
+import { findUnchanged, replaceFile } from './replace-file.ts';
+import { UploadProgress } from './upload-progress.ts';
+
+export interface UploadCommandOptions {
+  readonly app: string;
+  readonly name?: string;
+  readonly replace?: boolean;
+}
+
+interface LocalFile {
+  readonly path: string;
+  readonly name: string;
+  readonly byteSize: number;
+}
+
+interface Target {
+  readonly client: Latchkey;
+  readonly applicationId: string;
+  /** Files of the application by name, with --replace. */
+  readonly existing: ReadonlyMap<string, StoredFile>;
+  readonly signal: AbortSignal;
+}
+
+/** Waits of one file for a rate limit, and their length: 10 uploads in a minute are the default. */
+const WAITS_MAX = 5;
+const WAIT_SECONDS_MAX = 120;
+
+/** Uploads one file after the other, as the server takes one at a time; a failed one stops none. */
+export async function uploadFiles(context: Context, paths: readonly string[], options: UploadCommandOptions): Promise<void> {
+  const files = await readLocalFiles(paths, options.name);
+  const client = await context.client();
+  const { id: applicationId } = await resolveApplication(client, options.app);
+  const existing = options.replace ? await listByName(client, applicationId) : new Map<string, StoredFile>();
+  const { signal, release } = abortOnSignal();
+  const results = [];
+  const errors: CliError[] = [];
+  try {
+    for (const file of files) {
+      try {
+        const { id, byteSize, checksum } = await uploadOne(context, { client, applicationId, existing, signal }, file);
+        results.push({ name: file.name, id, byteSize, checksum });
+      } catch (err) {
+        if (signal.aborted) throw new CliError('failed', 'Interrupted. Run it again with --replace to upload the rest.');
+        errors.push(toCliError(err));
+      }
+    }
+  } finally {
+    release();
+  }
+  context.print(results, results.map(({ checksum, name }) => `${checksum}  ${name}`).join('\n'));
+  const [first] = errors;
+  if (files.length === 1 && first) throw first;
+  if (first) throw new CliError('failed', `${errors.length} of ${files.length} files failed. Run it again for these.`);
+}
+
+/** Finds every problem before anything is sent. */
+async function readLocalFiles(paths: readonly string[], name: string | undefined): Promise<readonly LocalFile[]> {
+  if (name !== undefined && paths.length > 1)
+    throw new CliError('usage', '--name is for a single file. Upload the others separately.');
+  const files = await Promise.all(
+    paths.map(async (path) => {
+      const stats = await stat(path).catch(() => undefined);
+      if (!stats) throw new CliError('usage', `${path} does not exist or can't be read. Check the path.`);
+      if (!stats.isFile()) throw new CliError('usage', `${path} is not a file. Name files only.`);
+      return { path, name: name ?? basename(path), byteSize: stats.size };
+    }),
+  );
+  const twice = files.find((file, i) => files.findIndex((other) => other.name === file.name) !== i);
+  if (twice) throw new CliError('usage', `Two files are called ${twice.name}. Upload one of them with --name.`);
+  return files;
+}
+
+async function listByName(client: Latchkey, applicationId: string): Promise<ReadonlyMap<string, StoredFile>> {
+  const byName = new Map<string, StoredFile>();
+  for await (const file of client.files.iterate(applicationId)) byName.set(file.displayName, file);
+  return byName;
+}
+
+async function uploadOne(context: Context, target: Target, file: LocalFile) {
+  const { client, applicationId, existing, signal } = target;
+  const progress = new UploadProgress(context, file.name);
+  const options = { signal, onProgress: ({ sentBytes }: { sentBytes: number }) => progress.update(sentBytes, file.byteSize) };
+  const former = existing.get(file.name);
+  try {
+    const unchanged = former && (await findUnchanged(former, file));
+    const stored =
+      unchanged ??
+      (await withRateLimit(progress, signal, () =>
+        former
+          ? replaceFile(client, applicationId, { path: file.path, former, options })
+          : client.files.upload(applicationId, file.path, { ...options, name: file.name }),
+      ));
+    const what = unchanged ? 'unchanged' : former ? 'replaced ' : 'uploaded ';
+    progress.end(`${formatBytes(file.byteSize)}  ${what}  sha256 ${stored.checksum.slice(0, 8)}…`);
+    return stored;
+  } catch (err) {
+    progress.end(signal.aborted ? 'interrupted' : `failed: ${toCliError(err).message}`);
+    throw err;
+  }
+}
+
+/** Waits where the server limits uploads, instead of failing the rest of the files. */
+async function withRateLimit<T>(progress: UploadProgress, signal: AbortSignal, upload: () => Promise<T>): Promise<T> {
+  for (let waits = 0; ; waits += 1) {
+    try {
+      return await upload();
+    } catch (err) {
+      const seconds = err instanceof LatchkeyError && err.status === 429 ? err.retryAfterSeconds : undefined;
+      if (seconds === undefined || seconds > WAIT_SECONDS_MAX || waits >= WAITS_MAX) throw err;
+      progress.wait(`waits ${seconds} s: the server limits uploads`);
+      await sleep(seconds * 1_000, undefined, { signal });
+    }
+  }
+}
