@@ -1,4 +1,4 @@
-import { type AccountProfile, type Latchkey, LatchkeyError } from '@latchkey/client';
+import { type AccountProfile, type Credentials, type Latchkey, LatchkeyError } from '@latchkey/client';
 import { type Command, Option } from 'commander';
 import type { Context } from './context.ts';
 import { CliError } from './errors.ts';
@@ -9,13 +9,6 @@ import { abortOnSignal } from './signals.ts';
 export interface SessionOptions {
   readonly email?: string;
   readonly passwordStdin?: boolean;
-}
-
-/** What a person proves who they are with. The code is asked for where it is needed. */
-interface Credentials {
-  readonly email: string;
-  readonly password: string;
-  readonly code?: string | undefined;
 }
 
 export function addSessionOptions(command: Command): Command {
@@ -47,7 +40,7 @@ export async function withSession<T>(
 export async function readPassword(context: Context, { passwordStdin }: SessionOptions): Promise<Omit<Credentials, 'email'>> {
   if (passwordStdin) {
     const [password = '', code] = (await readStdin(context.io.stdin)).split(/\r?\n/);
-    return { password, code: code?.trim() || undefined };
+    return { password, ...(code?.trim() && { code: code.trim() }) };
   }
   return { password: await context.prompts.password({ message: 'Password', option: '--password-stdin', what: 'the password' }) };
 }
