@@ -134,7 +134,9 @@ export class Context {
   }
 }
 
+export type Colors = ReturnType<typeof pc.createColors>;
+
 /** NO_COLOR with any value turns colours off: https://no-color.org */
-function hasColors({ env, stdout, stderr }: Io): boolean {
+export function hasColors({ env, stdout, stderr }: Io): boolean {
   return Boolean(stdout.isTTY && stderr.isTTY && !env.NO_COLOR && env.TERM !== 'dumb');
 }

@@ -7,6 +7,7 @@
 // client need no handling. Give each command `examples(command, […])`: they are in --help and in
 // docs/cli.md, which `npm run generate` writes.
 import { Command, CommanderError } from 'commander';
+import pc from 'picocolors';
 import { examples } from './command.ts';
 import { apiKeysCommand } from './commands/api-keys.ts';
 import { appsCommand } from './commands/apps.ts';
@@ -20,21 +21,26 @@ import { listenCommand } from './commands/listen.ts';
 import { loginCommand } from './commands/login.ts';
 import { logoutCommand } from './commands/logout.ts';
 import { whoamiCommand } from './commands/whoami.ts';
+import { hasColors } from './context.ts';
 import { EXIT, toCliError } from './errors.ts';
 import type { Io } from './io.ts';
+import { helpConfiguration } from './output/help.ts';
 import { printable } from './output/text.ts';
 
 export function createProgram(io: Io): Command {
   const program = new Command('latchkey')
-    .description('Command line of Latchkey: applications, their files and live events.')
+    .description('Applications, their files and live events, from the command line.')
     .option('--json', 'print the response as one JSON document')
-    .option('--profile <name>', 'use this profile of "latchkey login" (LATCHKEY_PROFILE; default)')
-    .option('-v, --verbose', 'print each request with its id, and the response of an error')
-    .configureHelp({ showGlobalOptions: true })
+    .option('--profile <name>', 'use this profile of "latchkey login"')
+    .option('-v, --verbose', 'print requests with their ids, and error responses')
+    .configureHelp(helpConfiguration(pc.createColors(hasColors(io))))
     .exitOverride()
     .configureOutput({
       writeOut: (text) => void io.stdout.write(text),
       writeErr: (text) => void io.stderr.write(text),
+      getOutHasColors: () => hasColors(io),
+      getErrHasColors: () => hasColors(io),
+      getOutHelpWidth: () => io.stdout.columns || 80,
       // The error is printed once it is caught.
       outputError: () => undefined,
     });
@@ -44,7 +50,6 @@ export function createProgram(io: Io): Command {
   const more = [levelsCommand, keysCommand, apiKeysCommand, auditCommand, whoamiCommand, logoutCommand, completionCommand];
   for (const create of more) program.addCommand(create(io));
   program.addCommand(completeCommand(io, program), { hidden: true });
-  program.helpCommand(false);
   examples(program, [
     ['latchkey login', 'Sign in on this machine'],
     ['latchkey files upload dist/* --app "Difference Engine"', 'Upload a release'],
@@ -54,8 +59,9 @@ export function createProgram(io: Io): Command {
 
 /** Commands that are added do not inherit the settings of the program by themselves. */
 function inheritSettings(command: Command): Command {
+  if (command.commands.length > 0) command.helpCommand(false).usage('<command>');
   for (const child of command.commands) inheritSettings(child.copyInheritedSettings(command));
-  return command;
+  return command.helpOption('-h, --help', 'print this help');
 }
 
 /** @returns the exit code */
@@ -66,7 +72,7 @@ export async function runProgram(args: readonly string[], io: Io): Promise<numbe
     else await program.parseAsync([...args], { from: 'user' });
     return 0;
   } catch (err) {
-    if (err instanceof CommanderError) return reportUsage(err, io);
+    if (err instanceof CommanderError) return reportUsage(err, program, args, io);
     const { message, outcome } = toCliError(err);
     io.stderr.write(`${printable(message)}\n`);
     return EXIT[outcome];
@@ -74,10 +80,27 @@ export async function runProgram(args: readonly string[], io: Io): Promise<numbe
 }
 
 /** Commander ends with an error after help, too. */
-function reportUsage({ exitCode, message, code }: CommanderError, io: Io): number {
+function reportUsage({ exitCode, message, code }: CommanderError, program: Command, args: readonly string[], io: Io): number {
   if (exitCode === 0) return 0;
   if (code === 'commander.help') return EXIT.usage;
-  const text = message.replace(/^error: /, '').replace(/\s*\n\s*/g, ' ');
-  io.stderr.write(`${printable(text.charAt(0).toUpperCase() + text.slice(1))}. Run "latchkey --help".\n`);
+  const text = message
+    .replace(/^error: /, '')
+    .replace(/\s*\n\s*/g, ' ')
+    .replace(/\.+$/, '');
+  const help = `${findCommandPath(program, args)} --help`;
+  io.stderr.write(`${printable(text.charAt(0).toUpperCase() + text.slice(1))}. See "${help}".\n`);
   return EXIT.usage;
+}
+
+/** The command that the arguments name, as far as there is one. */
+function findCommandPath(program: Command, args: readonly string[]): string {
+  let command = program;
+  const path = [program.name()];
+  for (const arg of args) {
+    const child = command.commands.find((candidate) => candidate.name() === arg);
+    if (!child) continue;
+    command = child;
+    path.push(arg);
+  }
+  return path.join(' ');
 }

@@ -21,7 +21,9 @@ interface KeyOptions extends SessionOptions {
 }
 
 export function apiKeysCommand(io: Io): Command {
-  const keys = new Command('api-keys').description('Manage management keys; asks for the password, as keys may not');
+  const keys = new Command('api-keys')
+    .summary('Manage management keys (asks for the password)')
+    .description('Manage management keys; asks for the password, as keys may not manage keys');
   const list = keys.command('list').description('List all keys of the account');
   addSessionOptions(list).action(withContext(io, (context, options: SessionOptions) => listKeys(context, options)));
   examples(list, [['latchkey api-keys list', 'Names, last use, expiry']]);

@@ -40,6 +40,7 @@ const CSV_HEADER = [
 
 export function auditCommand(io: Io): Command {
   const command = new Command('audit')
+    .summary('Read the audit log (asks for the password)')
     .description('Read the audit log, newest first; asks for the password, as keys may not read it')
     .addOption(new Option('-a, --app <app>', 'only changes of this application and its files').conflicts('action'))
     .option('--action <action>', 'only this action, such as application.paused')

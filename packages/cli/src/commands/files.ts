@@ -12,7 +12,7 @@ interface AppOption {
 }
 
 export function filesCommand(io: Io): Command {
-  const files = new Command('files').description('Manage the private files of an application');
+  const files = new Command('files').description('Upload and manage private files');
   addList(files, io);
   addUpload(files, io);
   addRename(files, io);

@@ -9,7 +9,7 @@ const CONSEQUENCES = {
 };
 
 export function keysCommand(io: Io): Command {
-  const keys = new Command('keys').description('Rotate the runtime keys of an application');
+  const keys = new Command('keys').description('Rotate runtime keys');
   const rotate = keys
     .command('rotate')
     .description('Replace a runtime key; the current one stops working immediately')

@@ -4,7 +4,7 @@ import type { Io } from '../io.ts';
 import { resolveApplication } from '../resolve.ts';
 
 export function levelsCommand(io: Io): Command {
-  const levels = new Command('levels').description('Read and replace the license levels of an application');
+  const levels = new Command('levels').description('Read and replace license levels');
   const get = levels
     .command('get')
     .description('Print the levels in their order, one a line')

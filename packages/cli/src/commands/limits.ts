@@ -3,7 +3,7 @@ import { examples, withContext } from '../command.ts';
 import type { Io } from '../io.ts';
 
 export function limitsCommand(io: Io): Command {
-  const command = new Command('limits').description('Show what the account uses and may use').action(
+  const command = new Command('limits').description('Show usage and limits of the account').action(
     withContext(io, async (context) => {
       const limits = await (await context.client()).limits.get();
       const rows = (

@@ -16,6 +16,7 @@ interface ListenOptions {
 
 export function listenCommand(io: Io): Command {
   const command = new Command('listen')
+    .summary('Print live events of an application')
     .description('Print the live events of an application as they come, and reconnect; Ctrl-C ends it')
     .argument('[app]', 'name or id of the application; without it LATCHKEY_SOCKET_KEY has its socket key')
     .addOption(new Option('--url <url>', 'URL of live events').env('LATCHKEY_REALTIME_URL').argParser(readUrl))

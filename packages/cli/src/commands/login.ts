@@ -23,6 +23,7 @@ interface LoginOptions extends SessionOptions {
 
 export function loginCommand(io: Io): Command {
   const command = new Command('login')
+    .summary('Sign in on this machine')
     .description('Create a management key for this machine and store it in a profile')
     .addOption(new Option('--url <url>', 'URL of the REST interface').env('LATCHKEY_URL'))
     .addOption(new Option('--sign-up', 'create the account first'))

@@ -4,7 +4,7 @@ import type { Io } from '../io.ts';
 import { checkKey } from '../key.ts';
 
 export function whoamiCommand(io: Io): Command {
-  const command = new Command('whoami').description('Show the server, the account and the key that commands use').action(
+  const command = new Command('whoami').description('Show the server, account and key in use').action(
     withContext(io, async (context) => {
       const connection = await context.readConnection();
       await checkKey(context.keyClient(connection));
