@@ -29,10 +29,11 @@ const NEXT_STEPS: Readonly<Record<string, string>> = {
   application_forbidden: 'Widen the key with "latchkey api-keys edit", or use another one.',
   account_exists: 'Sign in without --sign-up, or choose other names.',
   sign_up_closed: 'Ask the operator for an account.',
+  invalid_file: 'Choose another file.',
   file_name_taken: 'Add --replace, or choose another name.',
   limit_exceeded: 'Run "latchkey limits", then delete something or ask the operator.',
   upload_timeout: 'Use a faster connection, or ask the operator to raise UPLOAD_DEADLINE_SECONDS.',
-  not_found: 'Check the id, and that the key may use it.',
+  not_found: 'Check the id, the key and the URL.',
   socket_key_rotated: 'Start it again with the new one.',
   socket_key_rejected: 'Check LATCHKEY_SOCKET_KEY.',
   live_events_rejected: 'Set --url.',
@@ -55,8 +56,10 @@ export function toCliError(err: unknown): CliError {
     const next = retryAfterSeconds === undefined ? 'Try again later.' : `Try again in ${retryAfterSeconds} s.`;
     return new CliError('rateLimited', sentences(message, next));
   }
-  const next = NEXT_STEPS[code] ?? 'Run it again with --verbose for the response.';
-  return new CliError(toOutcome(status, code), sentences(message, next));
+  const next = NEXT_STEPS[code];
+  // What else a response says is for programs, such as which header to send.
+  const [happened = ''] = next === undefined ? [message] : message.split(/(?<=[.]) /);
+  return new CliError(toOutcome(status, code), sentences(happened, next ?? 'Run it again with --verbose for the response.'));
 }
 
 function toOutcome(status: number, code: string): Outcome {

@@ -28,6 +28,8 @@ interface Target {
   /** Files of the application by name, with --replace. */
   readonly existing: ReadonlyMap<string, StoredFile>;
   readonly signal: AbortSignal;
+  /** Whether no other file is uploaded. */
+  readonly isOnly: boolean;
 }
 
 /** Waits of one file for a rate limit, and their length: 10 uploads in a minute are the default. */
@@ -41,15 +43,16 @@ export async function uploadFiles(context: Context, paths: readonly string[], op
   const { id: applicationId } = await resolveApplication(client, options.app);
   const existing = options.replace ? await listByName(client, applicationId) : new Map<string, StoredFile>();
   const { signal, release } = abortOnSignal();
+  const target = { client, applicationId, existing, signal, isOnly: files.length === 1 };
   const results = [];
   const errors: CliError[] = [];
   try {
     for (const file of files) {
       try {
-        const { id, byteSize, checksum } = await uploadOne(context, { client, applicationId, existing, signal }, file);
+        const { id, byteSize, checksum } = await uploadOne(context, target, file);
         results.push({ name: file.name, id, byteSize, checksum });
       } catch (err) {
-        if (signal.aborted) throw new CliError('failed', 'Interrupted. Run it again with --replace to upload the rest.');
+        if (signal.aborted || target.isOnly) throw err;
         errors.push(toCliError(err));
       }
     }
@@ -57,9 +60,19 @@ export async function uploadFiles(context: Context, paths: readonly string[], op
     release();
   }
   context.print(results, results.map(({ checksum, name }) => `${checksum}  ${name}`).join('\n'));
-  const [first] = errors;
-  if (files.length === 1 && first) throw first;
-  if (first) throw new CliError('failed', `${errors.length} of ${files.length} files failed. Run it again for these.`);
+  if (errors.length === 0) return;
+  throw new CliError(
+    'failed',
+    `${errors.length} of ${files.length} files failed. Correct this, and run it again with --replace.`,
+  );
+}
+
+const interrupted = () => new CliError('failed', 'Interrupted. Run it again with --replace to upload the rest.');
+
+function toUploadError(err: unknown): CliError {
+  const name = err instanceof LatchkeyError && err.details.find(({ path }) => path === 'query.fileName');
+  if (name) return new CliError('usage', `The name ${name.message}. Upload it alone, with --name.`);
+  return toCliError(err);
 }
 
 /** Finds every problem before anything is sent. */
@@ -86,7 +99,7 @@ async function listByName(client: Latchkey, applicationId: string): Promise<Read
 }
 
 async function uploadOne(context: Context, target: Target, file: LocalFile) {
-  const { client, applicationId, existing, signal } = target;
+  const { client, applicationId, existing, signal, isOnly } = target;
   const progress = new UploadProgress(context, file.name);
   const options = { signal, onProgress: ({ sentBytes }: { sentBytes: number }) => progress.update(sentBytes, file.byteSize) };
   const former = existing.get(file.name);
@@ -103,8 +116,11 @@ async function uploadOne(context: Context, target: Target, file: LocalFile) {
     progress.end(`${formatBytes(file.byteSize)}  ${what}  sha256 ${stored.checksum.slice(0, 8)}…`);
     return stored;
   } catch (err) {
-    progress.end(signal.aborted ? 'interrupted' : `failed: ${toCliError(err).message}`);
-    throw err;
+    const error = signal.aborted ? interrupted() : toUploadError(err);
+    // The error that ends the command is printed by itself.
+    if (signal.aborted || isOnly) progress.clear();
+    else progress.end(`failed: ${error.message}`);
+    throw error;
   }
 }
 

@@ -3,6 +3,7 @@ import { formatBytes, printable, shorten } from '../output/text.ts';
 
 const BAR_WIDTH = 20;
 const REDRAW_MS = 100;
+const CLEAR_LINE = '\r\u001b[2K';
 /** Columns of all but the name and the bar. */
 const FIGURES_WIDTH = 44;
 
@@ -39,6 +40,10 @@ export class UploadProgress {
     else this.#context.note(`${this.#name}: ${result}`);
   }
 
+  clear(): void {
+    if (this.#isLive) this.#context.io.stderr.write(CLEAR_LINE);
+  }
+
   get #isLive(): boolean {
     return Boolean(this.#context.io.stderr.isTTY);
   }
@@ -49,7 +54,7 @@ export class UploadProgress {
     const nameWidth = Math.max(10, Math.min(40, columns - BAR_WIDTH - FIGURES_WIDTH));
     const name = shorten(printable(this.#name), nameWidth);
     // A line that wraps could not be redrawn.
-    stderr.write(`\r\u001b[2K${shorten(`  ${name}  ${printable(text)}`, columns - 1)}${end}`);
+    stderr.write(`${CLEAR_LINE}${shorten(`  ${name}  ${printable(text)}`, columns - 1)}${end}`);
   }
 }
 
