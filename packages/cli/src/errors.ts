@@ -50,7 +50,10 @@ export function toCliError(err: unknown): CliError {
   const { code, status, details, message, retryAfterSeconds } = err;
   if (code === 'VALIDATION_ERROR' || code === 'bad_request') {
     const rules = details.map((detail) => `${detail.path.replace(/^(body|query|params|header)\./, '')} ${detail.message}`);
-    return new CliError('usage', sentences(message, rules.length > 0 ? `Correct this: ${rules.join('; ')}.` : 'See --help.'));
+    return new CliError(
+      'usage',
+      sentences(rules.length > 0 ? `Rejected: ${rules.join('; ')}` : message, 'Correct it, or see --help.'),
+    );
   }
   if (status === 429) {
     const next = retryAfterSeconds === undefined ? 'Try again later.' : `Try again in ${retryAfterSeconds} s.`;

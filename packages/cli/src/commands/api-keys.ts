@@ -36,7 +36,10 @@ export function apiKeysCommand(io: Io): Command {
     withContext(io, (context, name: string, options: KeyOptions) => createKey(context, name, options)),
   );
   examples(create, [
-    ['latchkey api-keys create ci --scopes files:upload --app "Difference Engine"', 'A key that uploads, and nothing else'],
+    [
+      'latchkey api-keys create ci-upload --scopes files:upload --app "Difference Engine"',
+      'A key that uploads, and nothing else',
+    ],
     ['latchkey api-keys create laptop --all-apps --expires 90d', 'Every scope and application, for 90 days'],
   ]);
 
@@ -47,7 +50,7 @@ export function apiKeysCommand(io: Io): Command {
   addKeyOptions(edit.option('--name <name>', 'new name, 3 to 64 characters')).action(
     withContext(io, (context, key: string, options: KeyOptions) => editKey(context, key, options)),
   );
-  examples(edit, [['latchkey api-keys edit ci --scopes files:upload,files:read,files:delete', 'Replace its scopes']]);
+  examples(edit, [['latchkey api-keys edit ci-upload --scopes files:upload,files:read,files:delete', 'Replace its scopes']]);
 
   const revoke = keys
     .command('revoke')
@@ -57,7 +60,7 @@ export function apiKeysCommand(io: Io): Command {
   addSessionOptions(revoke).action(
     withContext(io, (context, key: string, options: SessionOptions) => revokeKey(context, key, options)),
   );
-  examples(revoke, [['latchkey api-keys revoke ci', 'Revoke it by its name']]);
+  examples(revoke, [['latchkey api-keys revoke ci-upload', 'Revoke it by its name']]);
   return keys;
 }
 

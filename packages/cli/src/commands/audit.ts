@@ -125,7 +125,7 @@ async function readUnseen(client: Latchkey, filter: Filter, seen: ReadonlySet<st
 function writeEntry({ io: { stdout }, options: { json } }: Context, { csv }: AuditOptions, entry: AuditEntry): void {
   if (json) stdout.write(`${JSON.stringify(entry)}\n`);
   else if (csv) stdout.write(toCsvLine(toCsv(entry)));
-  else stdout.write(`${toRow(entry).map(printable).join('  ')}\n`);
+  else stdout.write(`${toRow(entry).map(printable).join('  ').trimEnd()}\n`);
 }
 
 function toRow({ at, action, actor, changes }: AuditEntry): string[] {

@@ -55,7 +55,7 @@ async function login(context: Context, options: LoginOptions): Promise<void> {
     }
     await revokeFormer(client, stored, profile);
     const { plaintextKey: _, ...record } = key;
-    context.print(record, `Signed in to ${url} as ${username}. Key "${key.name}" is stored in ${context.profilesPath}.`);
+    context.print(record, `Signed in to ${url} as ${username}.\nKey "${key.name}" is stored in ${context.profilesPath}.`);
   });
 }
 

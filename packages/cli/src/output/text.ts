@@ -11,6 +11,13 @@ export function formatBytes(bytes: number): string {
   return kib < 1_024 ? `${kib.toFixed(1)} KiB` : `${(kib / 1_024).toFixed(1)} MiB`;
 }
 
+/** A part of a whole, in the unit of the whole: `29.0 of 51.7 MiB`. */
+export function formatPart(part: number, whole: number): string {
+  const [, unit = 'B'] = formatBytes(whole).split(' ');
+  const divisor = { B: 1, KiB: 1_024 }[unit] ?? 1_048_576;
+  return `${(part / divisor).toFixed(unit === 'B' ? 0 : 1)} of ${formatBytes(whole)}`;
+}
+
 /** In UTC, to the minute: `2026-05-12 09:00`. */
 export function formatTime(iso: string | null | undefined): string {
   return iso ? iso.slice(0, 16).replace('T', ' ') : 'never';
@@ -46,7 +53,8 @@ export function formatTable(
   return lines.map((line, i) => `${i === 0 && headings.length > 0 ? style(line.trimEnd()) : line.trimEnd()}\n`).join('');
 }
 
-function pad(cell: string, width: number): string {
+/** Shortens or fills to this width. */
+export function pad(cell: string, width: number): string {
   const text = shorten(cell, width);
   return text + ' '.repeat(Math.max(0, width - stringWidth(text)));
 }

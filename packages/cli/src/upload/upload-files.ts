@@ -30,6 +30,7 @@ interface Target {
   readonly signal: AbortSignal;
   /** Whether no other file is uploaded. */
   readonly isOnly: boolean;
+  readonly nameWidth: number;
 }
 
 /** Waits of one file for a rate limit, and their length: 10 uploads in a minute are the default. */
@@ -43,7 +44,8 @@ export async function uploadFiles(context: Context, paths: readonly string[], op
   const { id: applicationId } = await resolveApplication(client, options.app);
   const existing = options.replace ? await listByName(client, applicationId) : new Map<string, StoredFile>();
   const { signal, release } = abortOnSignal();
-  const target = { client, applicationId, existing, signal, isOnly: files.length === 1 };
+  const nameWidth = Math.max(...files.map(({ name }) => name.length));
+  const target = { client, applicationId, existing, signal, isOnly: files.length === 1, nameWidth };
   const results = [];
   const errors: CliError[] = [];
   try {
@@ -99,8 +101,8 @@ async function listByName(client: Latchkey, applicationId: string): Promise<Read
 }
 
 async function uploadOne(context: Context, target: Target, file: LocalFile) {
-  const { client, applicationId, existing, signal, isOnly } = target;
-  const progress = new UploadProgress(context, file.name);
+  const { client, applicationId, existing, signal, isOnly, nameWidth } = target;
+  const progress = new UploadProgress(context, file.name, nameWidth);
   const options = { signal, onProgress: ({ sentBytes }: { sentBytes: number }) => progress.update(sentBytes, file.byteSize) };
   const former = existing.get(file.name);
   try {
@@ -112,8 +114,8 @@ async function uploadOne(context: Context, target: Target, file: LocalFile) {
           ? replaceFile(client, applicationId, { path: file.path, former, options })
           : client.files.upload(applicationId, file.path, { ...options, name: file.name }),
       ));
-    const what = unchanged ? 'unchanged' : former ? 'replaced ' : 'uploaded ';
-    progress.end(`${formatBytes(file.byteSize)}  ${what}  sha256 ${stored.checksum.slice(0, 8)}…`);
+    const what = unchanged ? 'unchanged' : former ? 'replaced' : 'uploaded';
+    progress.end(`${what}, ${formatBytes(file.byteSize)}`);
     return stored;
   } catch (err) {
     const error = signal.aborted ? interrupted() : toUploadError(err);

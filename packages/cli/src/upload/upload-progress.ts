@@ -1,60 +1,62 @@
 import type { Context } from '../context.ts';
-import { formatBytes, printable, shorten } from '../output/text.ts';
+import { formatBytes, formatPart, pad, printable, shorten } from '../output/text.ts';
 
 const BAR_WIDTH = 20;
+const NAME_WIDTH_MAX = 20;
 const REDRAW_MS = 100;
 const CLEAR_LINE = '\r\u001b[2K';
-/** Columns of all but the name and the bar. */
-const FIGURES_WIDTH = 44;
 
 /** Shows an upload: a line that is redrawn on a terminal, else one line once it has ended. */
 export class UploadProgress {
   readonly #context: Context;
   readonly #name: string;
-  readonly #startedAt = performance.now();
+  readonly #isLive: boolean;
+  #startedAt: number | undefined;
   #drawnAt = Number.NEGATIVE_INFINITY;
 
-  constructor(context: Context, name: string) {
+  /** @param nameWidth of the longest name, so that the lines of all files are aligned */
+  constructor(context: Context, name: string, nameWidth: number) {
     this.#context = context;
-    this.#name = name;
+    this.#isLive = Boolean(context.io.stderr.isTTY);
+    this.#name = this.#isLive ? pad(printable(name), Math.min(NAME_WIDTH_MAX, nameWidth)) : printable(name);
+    this.#draw('computing SHA-256');
   }
 
   update(sentBytes: number, totalBytes: number): void {
     const now = performance.now();
-    if (!this.#isLive || now - this.#drawnAt < REDRAW_MS) return;
+    this.#startedAt ??= now;
+    if (now - this.#drawnAt < REDRAW_MS) return;
     this.#drawnAt = now;
-    const bytesPerSecond = sentBytes / Math.max(0.001, (now - this.#startedAt) / 1_000);
-    const figures = `${formatBytes(sentBytes)} of ${formatBytes(totalBytes)}  ${formatBytes(Math.round(bytesPerSecond))}/s`;
-    const left = sentBytes === 0 ? '' : `  ${formatSeconds((totalBytes - sentBytes) / bytesPerSecond)} left`;
-    this.#draw(`${bar(sentBytes / totalBytes)}  ${figures}${left}`);
+    const bytesPerSecond = sentBytes / Math.max(0.1, (now - this.#startedAt) / 1_000);
+    const rate = `${formatBytes(Math.round(bytesPerSecond))}/s`;
+    const left = formatSeconds((totalBytes - sentBytes) / Math.max(1, bytesPerSecond));
+    this.#draw(`${bar(sentBytes / totalBytes)}  ${formatPart(sentBytes, totalBytes)}  ${rate}  ${left} left`);
   }
 
   /** Says why nothing happens. */
   wait(reason: string): void {
     if (this.#isLive) this.#draw(reason);
-    else this.#context.note(`${this.#name}: ${reason}`);
+    else this.#print(reason);
   }
 
   end(result: string): void {
-    if (this.#isLive) this.#draw(result, '\n');
-    else this.#context.note(`${this.#name}: ${result}`);
+    this.clear();
+    this.#print(result);
   }
 
   clear(): void {
     if (this.#isLive) this.#context.io.stderr.write(CLEAR_LINE);
   }
 
-  get #isLive(): boolean {
-    return Boolean(this.#context.io.stderr.isTTY);
+  #print(text: string): void {
+    this.#context.note(this.#isLive ? `  ${this.#name}  ${text}` : `${this.#name}: ${text}`);
   }
 
-  #draw(text: string, end = ''): void {
+  #draw(text: string): void {
+    if (!this.#isLive) return;
     const { stderr } = this.#context.io;
-    const columns = stderr.columns || 80;
-    const nameWidth = Math.max(10, Math.min(40, columns - BAR_WIDTH - FIGURES_WIDTH));
-    const name = shorten(printable(this.#name), nameWidth);
     // A line that wraps could not be redrawn.
-    stderr.write(`${CLEAR_LINE}${shorten(`  ${name}  ${printable(text)}`, columns - 1)}${end}`);
+    stderr.write(`${CLEAR_LINE}${shorten(`  ${this.#name}  ${printable(text)}`, (stderr.columns || 80) - 1)}`);
   }
 }
 
@@ -65,5 +67,5 @@ function bar(part: number): string {
 }
 
 function formatSeconds(seconds: number): string {
-  return seconds < 60 ? `${Math.ceil(seconds)} s` : `${Math.floor(seconds / 60)} min ${Math.ceil(seconds % 60)} s`;
+  return seconds < 60 ? `${Math.ceil(seconds)} s` : `${Math.ceil(seconds / 60)} min`;
 }
