@@ -1,14 +1,10 @@
 #!/usr/bin/env node
-// The package has one bundled file. A checkout runs the sources, which need its own Node.js where
-// the machine's is older.
-import { existsSync } from 'node:fs';
+// Of the checkout and the image: runs the sources, on the Node.js of the checkout where the one of
+// the machine can't run TypeScript.
 import { fileURLToPath } from 'node:url';
 
 const source = new URL('../src/main.ts', import.meta.url);
-const bundle = new URL('../dist/latchkey.js', import.meta.url);
-if (!existsSync(source)) {
-  await import(bundle.href);
-} else if (process.features.typescript) {
+if (process.features.typescript) {
   await import(source.href);
 } else {
   const { runNode } = await import('../../../scripts/run-child.mjs');

@@ -8,6 +8,7 @@
 // docs/cli.md, which `npm run generate` writes.
 import { Command, CommanderError } from 'commander';
 import pc from 'picocolors';
+import manifest from '../package.json' with { type: 'json' };
 import { examples } from './command.ts';
 import { apiKeysCommand } from './commands/api-keys.ts';
 import { appsCommand } from './commands/apps.ts';
@@ -30,6 +31,7 @@ import { printable } from './output/text.ts';
 export function createProgram(io: Io): Command {
   const program = new Command('latchkey')
     .description('Applications, their files and live events, from the command line.')
+    .version(manifest.version, '-V, --version', 'print the version')
     .option('--json', 'print the response as one JSON document')
     .option('--profile <name>', 'use this profile of "latchkey login"')
     .option('-v, --verbose', 'print requests with their ids, and error responses')

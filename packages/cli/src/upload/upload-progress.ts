@@ -1,8 +1,8 @@
 import type { Context } from '../context.ts';
 import { formatBytes, formatPart, pad, printable, shorten } from '../output/text.ts';
 
-const BAR_WIDTH = 20;
-const NAME_WIDTH_MAX = 20;
+const BAR_WIDTH = 14;
+const NAME_WIDTH_MAX = 16;
 const REDRAW_MS = 100;
 const CLEAR_LINE = '\r\u001b[2K';
 
