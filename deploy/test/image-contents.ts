@@ -84,5 +84,5 @@ function pathOf(from: string, name: string): string | undefined {
   const [scope, short, ...rest] = name.split('/');
   const folder = workspaces.get(`${scope}/${short}`);
   if (!folder) return undefined;
-  return folder === 'proto' ? `proto/gen/${rest.join('/')}.js` : `${folder}/src/${rest.join('/')}.ts`;
+  return folder === 'proto' ? `proto/gen/${rest.join('/')}.js` : `${folder}/src/${rest.join('/') || 'index'}.ts`;
 }

@@ -11,7 +11,7 @@ await build({
   input: `${packageDir}/src/main.ts`,
   platform: 'node',
   transform: { target: 'node20' },
-  output: { file: `${outDir}/latchkey.js`, format: 'esm', banner: '#!/usr/bin/env node', minify: true, codeSplitting: false },
+  output: { file: `${outDir}/latchkey.js`, format: 'esm', minify: true, codeSplitting: false },
 });
 const { name, version, description, license, type, engines } = JSON.parse(await readFile(`${packageDir}/package.json`, 'utf8'));
 const manifest = { name, version, description, license, type, bin: { latchkey: 'latchkey.js' }, engines };

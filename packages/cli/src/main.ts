@@ -1,3 +1,4 @@
+#!/usr/bin/env node
 import { runProgram } from './program.ts';
 
 // The reader of our output may go away, as `head` does.
