@@ -1,4 +1,4 @@
-import type { Command, Option } from 'commander';
+import type { Command } from 'commander';
 import { readExamples } from './command.ts';
 import { visibleCommands } from './completion.ts';
 
@@ -28,8 +28,15 @@ function renderCommand(command: Command, heading: string): string {
   const isGroup = command.commands.length > 0;
   const usage = isGroup ? '' : ` ${command.usage()}`.replace(' [options]', '');
   const parts = [`${heading} \`${path(command)}${usage}\`\n`, `${wrap(`${command.description()}.`)}\n`];
-  const options = command.options.filter((option) => !option.hidden);
-  if (options.length > 0) parts.push(['| option | |', '|---|---|', ...options.map(renderOption), ''].join('\n'));
+  const { registeredArguments, options } = command;
+  const rows = [
+    ...registeredArguments.map(({ description, argChoices }, i) => [
+      usage.split(' ')[i + 1] ?? '',
+      argChoices?.join(' or ') ?? description,
+    ]),
+    ...options.map(({ flags, description, mandatory }) => [flags, `${description}${mandatory ? ' (required)' : ''}`]),
+  ];
+  if (rows.length > 0) parts.push(['| | |', '|---|---|', ...rows.map(renderRow), ''].join('\n'));
   const examples = readExamples(command);
   if (examples.length > 0) {
     const lines = examples.map(([line, purpose]) => `# ${purpose}\n${line}\n`);
@@ -40,8 +47,8 @@ function renderCommand(command: Command, heading: string): string {
 
 const path = (command: Command): string => (command.parent ? `${path(command.parent)} ${command.name()}` : command.name());
 
-function renderOption({ flags, description, mandatory }: Option): string {
-  return `| \`${flags.replaceAll('|', '\\|')}\` | ${description.replaceAll('|', '\\|')}${mandatory ? ' (required)' : ''} |`;
+function renderRow([term = '', description = '']: readonly string[]): string {
+  return `| \`${term.replaceAll('|', '\\|')}\` | ${description.replaceAll('|', '\\|')} |`;
 }
 
 /** Wraps at 120 columns. */

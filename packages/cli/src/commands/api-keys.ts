@@ -74,7 +74,9 @@ function addKeyOptions(command: Command): Command {
   const collect = (app: string, apps: string[] = []) => [...apps, app];
   command
     .addOption(
-      new Option('--scopes <scopes>', 'what it may do, separated by commas; all scopes for a new key').argParser(readScopes),
+      new Option('--scopes <scopes>', 'what it may do, separated by commas; a new key has all scopes without it').argParser(
+        readScopes,
+      ),
     )
     .addOption(
       new Option('-a, --app <app>', 'an application that it may use; repeatable').argParser(collect).conflicts('allApps'),

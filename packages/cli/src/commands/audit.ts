@@ -3,6 +3,7 @@ import type { AuditEntry, Latchkey } from '@latchkey/client';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { examples, withContext } from '../command.ts';
 import type { Context } from '../context.ts';
+import { CliError } from '../errors.ts';
 import type { Io } from '../io.ts';
 import { toCsvLine } from '../output/csv.ts';
 import { formatTime, printable } from '../output/text.ts';
@@ -46,7 +47,7 @@ export function auditCommand(io: Io): Command {
     .option('--action <action>', 'only this action, such as application.paused')
     .addOption(new Option('-n, --limit <count>', 'number of entries').argParser(readCount).default(DEFAULT_LIMIT))
     .option('--follow', 'then print new entries as they come, until Ctrl-C; oldest first')
-    .addOption(new Option('--csv', 'print comma-separated values').conflicts('json'));
+    .option('--csv', 'print comma-separated values');
   addSessionOptions(command).action(withContext(io, (context, options: AuditOptions) => audit(context, options)));
   return examples(command, [
     ['latchkey audit --app "Difference Engine" --follow', 'Watch the changes of an application'],
@@ -61,6 +62,7 @@ function readCount(text: string): number {
 }
 
 function audit(context: Context, options: AuditOptions): Promise<void> {
+  if (options.csv && context.options.json) throw new CliError('usage', 'Both --csv and --json were given. Choose one of them.');
   return withSession(context, options, async (client, signal) => {
     const { app, action, follow } = options;
     const filter: Filter = {

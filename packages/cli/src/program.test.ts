@@ -1,0 +1,100 @@
+import { readFileSync } from 'node:fs';
+import { Writable } from 'node:stream';
+import { findFreePort } from '@latchkey/testkit/free-port';
+import { describe, expect, it } from 'vitest';
+import { readExamples } from './command.ts';
+import { findCandidates, visibleCommands } from './completion.ts';
+import type { Io } from './io.ts';
+import { createProgram, runProgram } from './program.ts';
+import { updateDocument } from './render-docs.ts';
+
+/** Runs a command without a terminal, a profile or a server. */
+async function run(args: readonly string[], env: NodeJS.ProcessEnv = {}) {
+  const printed = { stdout: '', stderr: '' };
+  const stream = (name: keyof typeof printed) =>
+    new Writable({
+      write: (chunk, _encoding, done) => {
+        printed[name] += chunk;
+        done();
+      },
+    });
+  const io = { env: { HOME: '/nonexistent', ...env }, stdin: process.stdin, stdout: stream('stdout'), stderr: stream('stderr') };
+  return { code: await runProgram(args, io as unknown as Io), ...printed };
+}
+
+const program = createProgram(process);
+const all = (command = program): (typeof program)[] => visibleCommands(command).flatMap((child) => [child, ...all(child)]);
+
+it('prints help with the most used commands first', async () => {
+  const { code, stdout } = await run([]);
+  expect(code).toBe(0);
+  expect(stdout).toMatch(/^Usage: latchkey <command>\n\n.*\n\nMost used:\n {2}login .*\n {2}apps .*\n/);
+  expect(stdout.split('\n').filter((line) => line.length > 80)).toEqual([]);
+});
+
+it('has an example for every command, and each is a command line that the program accepts', async () => {
+  const leaves = all().filter((command) => command.commands.length === 0);
+  expect(leaves.filter((command) => readExamples(command).length === 0).map((command) => command.name())).toEqual([]);
+  for (const [line] of [program, ...all()].flatMap(readExamples)) {
+    const [, command = ''] = /latchkey ([^|<>)]*)/.exec(line) ?? [];
+    const args = [...command.matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain ?? '');
+    const parser = createProgram(process);
+    for (const leaf of all(parser)) leaf.action(() => undefined);
+    await expect(parser.parseAsync(args, { from: 'user' }), line).resolves.toBe(parser);
+  }
+});
+
+describe('without a terminal', () => {
+  it.each([
+    [['apps', 'pase', 'x'], 2, `Unknown command 'pase' (Did you mean pause?). See "latchkey apps --help".`],
+    [['files', 'list'], 2, `Required option '-a, --app <app>' not specified. See "latchkey files list --help".`],
+    [['apps', 'list'], 3, 'Not signed in. Run "latchkey login", or set LATCHKEY_URL and LATCHKEY_KEY.'],
+    [
+      ['apps', 'list', '--profile', 'b'],
+      3,
+      'Not signed in. Run "latchkey login --profile b", or set LATCHKEY_URL and LATCHKEY_KEY.',
+    ],
+    [['login'], 2, 'There is no terminal to ask for the URL. Add --url <url>.'],
+    [['login', '--url', 'x'], 2, 'url must be an http:// or https:// URL, such as https://panel.example.com.'],
+    [
+      ['listen', 'lk_sock_1'],
+      2,
+      'Keys among the arguments are visible to others. Name the application, or set LATCHKEY_SOCKET_KEY.',
+    ],
+    [['audit', '--csv', '--json'], 2, 'Both --csv and --json were given. Choose one of them.'],
+  ])('%j ends with code %i and one line', async (args, code, line) => {
+    expect(await run(args)).toEqual({ code, stdout: '', stderr: `${line}\n` });
+  });
+
+  it('reports a server that is unreachable with code 6, and never repeats the key', async () => {
+    const url = `http://127.0.0.1:${await findFreePort()}`;
+    const { code, stdout, stderr } = await run(['apps', 'list', '-v'], { LATCHKEY_URL: url, LATCHKEY_KEY: 'lk_mgmt_secret' });
+    const line = `Cannot reach ${url}: connect ECONNREFUSED ${url.slice(7)}. Check the URL, and that the server runs.\n`;
+    expect({ code, stdout, stderr }).toEqual({ code: 6, stdout: '', stderr: line });
+  });
+
+  it('does not send the key of a profile to another server', async () => {
+    const { code, stderr } = await run(['apps', 'list'], { LATCHKEY_URL: 'http://127.0.0.1:9' });
+    expect({ code, stderr }).toMatchObject({ code: 3, stderr: expect.stringContaining('set LATCHKEY_KEY') });
+  });
+});
+
+describe('completion', () => {
+  const complete = (...words: string[]) => findCandidates(program, words).map((candidate) => candidate.split('\t')[0]);
+
+  it('offers commands, options and fixed values, and leaves paths to the shell', () => {
+    expect(complete('ap')).toEqual(['apps', 'api-keys']);
+    expect(complete('apps', 'p')).toEqual(['pause']);
+    expect(complete('--profile', 'x', 'levels', '')).toEqual(['get', 'set']);
+    expect(complete('files', 'upload', '--r')).toEqual(['--replace']);
+    expect(complete('apps', 'list', '--j')).toEqual(['--json']);
+    expect(complete('keys', 'rotate', 'app', '')).toEqual(['socket', 'http']);
+    expect(complete('apps', 'flags', 'app', '--user-requires-license', '')).toEqual(['on', 'off']);
+    expect(complete('files', 'upload', '--app', 'x', '')).toEqual([]);
+  });
+});
+
+it('docs/cli.md has the commands of the program; npm run generate updates it', () => {
+  const document = readFileSync(new URL('../../../docs/cli.md', import.meta.url), 'utf8');
+  expect(updateDocument(document, program)).toBe(document);
+});
