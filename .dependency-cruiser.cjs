@@ -16,7 +16,7 @@ module.exports = {
       name: 'no-dev-dependency-at-run-time',
       comment: 'npm start installs no development dependencies.',
       severity: 'error',
-      from: { pathNot: `(${TESTS}|^bench/|^packages/(testkit|client/scripts)/|^proto/)` },
+      from: { pathNot: `(${TESTS}|^bench/|^packages/(testkit|client/scripts|cli/scripts)/|^proto/)` },
       to: { dependencyTypes: ['npm-dev'], dependencyTypesNot: ['type-only'] },
     },
     { name: 'not-unresolvable', severity: 'error', from: {}, to: { couldNotResolve: true, pathNot: '^node:' } },

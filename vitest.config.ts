@@ -13,9 +13,15 @@ const FAULTS = `${E2E}/*.faults.test.ts`;
 const DEPLOYED = ['faults', 'fleet', 'fleet-start', 'traces'].map((name) => `${E2E}/${name}.test.ts`);
 
 /** Tests that `npm test` also runs in the deployed shape, as they depend on the network. */
-const OVER_THE_WIRE = ['connections', 'downloads', 'first-session', 'live-events', 'order-of-checks', 'request-costs'].map(
-  (name) => `${E2E}/${name}.test.ts`,
-);
+const OVER_THE_WIRE = [
+  'command-line',
+  'connections',
+  'downloads',
+  'first-session',
+  'live-events',
+  'order-of-checks',
+  'request-costs',
+].map((name) => `${E2E}/${name}.test.ts`);
 
 /**
  * Unit tests that measure or change what belongs to a whole process: memory, CPU time, telemetry,

@@ -61,10 +61,13 @@ Measures all figures or the named ones, beside their baselines: F1 to F11.`,
   restore: { run: command('restore-main') },
   listen: { run: command('listen-main'), options: ['url=', 'from=', 'json'] },
   generate: {
-    run: async () => (await runTool('buf', ['generate'], { cwd: `${root}proto` })) || runNode([clientGenerator]),
+    run: async () =>
+      (await runTool('buf', ['generate'], { cwd: `${root}proto` })) ||
+      (await runNode([clientGenerator])) ||
+      runNode([`${root}packages/cli/scripts/generate.ts`]),
     usage: `npm run generate
 
-Generates the code of the protocol, and the types of the client from the OpenAPI document.`,
+Generates the code of the protocol, the types of the client from the OpenAPI document, and the commands in docs/cli.md.`,
   },
   format: {
     run: (args) => runTool('biome', ['check', '--write', ...(args.length > 0 ? args : ['.'])]),

@@ -51,7 +51,7 @@ describe('the commands of documents, against a running Latchkey,', { timeout: 12
     shell = await openDocumentShell(dir.path, { ...settings, HOME: process.env.HOME, TMPDIR: dir.path });
     cleanUps.push(() => shell.stop());
     checkout = join(dir.path, 'checkout');
-    const session = block('README.md', 2, { 'http://localhost:8080': base });
+    const session = block('README.md', 3, { 'http://localhost:8080': base });
     const listening = session.lastIndexOf('LATCHKEY_SOCKET_KEY=');
     await shell.run(`${session.slice(0, listening)}\ncp "$DIR/jar" jar`);
     await shell.runUntil(session.slice(listening), /latchkey\.application\.paused {2}\{"status":"paused"\}/);

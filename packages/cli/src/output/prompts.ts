@@ -22,10 +22,11 @@ export function createPrompts({ stdin, stderr }: Io) {
   const validate = (value: string | undefined) => (value?.trim() ? undefined : 'Enter a value.');
   return {
     isTerminal,
-    text: (question: Question, initialValue = '') =>
-      ask<string>(question, () => text({ message: question.message, initialValue, validate, ...streams })).then((answer) =>
-        answer.trim(),
-      ),
+    /** An empty answer stands for `defaultValue`. */
+    text: async (question: Question, defaultValue?: string): Promise<string> => {
+      const options = defaultValue === undefined ? { validate } : { placeholder: defaultValue, defaultValue };
+      return (await ask<string>(question, () => text({ message: question.message, ...options, ...streams }))).trim();
+    },
     password: (question: Question) => ask<string>(question, () => password({ message: question.message, validate, ...streams })),
     confirm: (question: Question) =>
       ask<boolean>(question, () => confirm({ message: question.message, initialValue: false, ...streams })),
