@@ -3,6 +3,8 @@ import { checks, clientGenerator, runChecks } from './checks.mjs';
 import { ensureInstalled } from './install.mjs';
 import { runNode, runTool } from './run-child.mjs';
 
+/** When we are killed, the channel closes, and the program ends. */
+const STDIO = ['inherit', 'inherit', 'inherit', 'ipc'];
 const TEST_OPTIONS = ['project=', 'reporter=', 'bail='];
 
 /**
@@ -59,7 +61,13 @@ Measures all figures or the named ones, beside their baselines: F1 to F11.`,
   },
   backup: { run: command('backup-main') },
   restore: { run: command('restore-main') },
-  listen: { run: command('listen-main'), options: ['url=', 'from=', 'json'] },
+  listen: {
+    run: (args) => runNode([`${root}packages/cli/src/main.ts`, 'listen', ...args], { stdio: STDIO }),
+    options: ['url=', 'from=', 'json', 'profile=', 'verbose'],
+    usage: `npm run listen [-- <application>] [options]
+
+As npx latchkey listen, whose --help lists the options.`,
+  },
   generate: {
     run: async () =>
       (await runTool('buf', ['generate'], { cwd: `${root}proto` })) ||
@@ -111,10 +119,8 @@ function rejectDroppedOptions(name, args, options) {
   throw new Failure(`npm took ${names} for its own: write \`${line}\`.`, 2);
 }
 
-/** When we are killed, the channel closes, and the program ends. */
 function command(name) {
-  const stdio = ['inherit', 'inherit', 'inherit', 'ipc'];
-  return (args) => runNode([`${root}packages/standalone/src/${name}.ts`, ...args], { stdio });
+  return (args) => runNode([`${root}packages/standalone/src/${name}.ts`, ...args], { stdio: STDIO });
 }
 
 async function test(args) {

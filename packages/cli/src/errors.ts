@@ -34,7 +34,6 @@ const NEXT_STEPS: Readonly<Record<string, string>> = {
   limit_exceeded: 'Run "latchkey limits", then delete something or ask the operator.',
   upload_timeout: 'Use a faster connection, or ask the operator to raise UPLOAD_DEADLINE_SECONDS.',
   not_found: 'Check the id, the key and the URL.',
-  socket_key_rotated: 'Start it again with the new one.',
   socket_key_rejected: 'Check LATCHKEY_SOCKET_KEY.',
   live_events_rejected: 'Set --url.',
 };

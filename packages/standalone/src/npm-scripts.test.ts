@@ -33,7 +33,7 @@ it.each([
     'npm run check-files -- --repair --skip-checksums',
   ],
   ['start', [], { npm_config_deployed: 'true' }, 'npm start -- --deployed'],
-  ['listen', ['lk_sock_1'], { npm_config_from: '3' }, 'npm run listen -- lk_sock_1 --from=3'],
+  ['listen', ['Engine'], { npm_config_from: '3' }, 'npm run listen -- Engine --from=3'],
   ['listen', ['3'], { npm_config_from: 'true' }, 'npm run listen -- … --from=…'],
 ] as const)('says how to write options of npm run %s that npm took for its own', (name, args, env, command) => {
   const { status, stdout, stderr } = run(name, args, env);

@@ -25,9 +25,11 @@ it('the welcome names the addresses and a first call', () => {
   expect(text).toMatch(/^ {2}Base URL {4}https:\/\/latchkey\.example$/m);
   expect(text).toMatch(/^ {2}apps {8}gRPC 127\.0\.0\.1:9082, Connect http:\/\/127\.0\.0\.1:8082$/m);
   expect(text).toMatch(/^ {4}https:\/\/latchkey\.example\/api\/v1\/auth\/sign-up$/m);
-  expect(text).toMatch(/: LATCHKEY_SOCKET_KEY=<socketKey> npm run listen$/m);
+  expect(text).toMatch(
+    /: npx latchkey login --sign-up --url https:\/\/latchkey\.example\nLive .*: npx latchkey listen <application>$/m,
+  );
   const url = 'ws://localhost:9081/api/v1/realtime';
-  expect(textOf({ realtimeUrl: url })).toContain(`npm run listen -- --url ${url}\n`);
+  expect(textOf({ realtimeUrl: url })).toContain(`npx latchkey listen <application> --url ${url}\n`);
 });
 
 it('the welcome suggests the accounts command where sign-up is closed', () => {

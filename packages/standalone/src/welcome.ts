@@ -1,7 +1,9 @@
 import pc from 'picocolors';
 import type { Latchkey } from './latchkey.ts';
-import { DEFAULT_URL } from './listen.ts';
 import type { Shape } from './settings.ts';
+
+/** What the command line derives from the default of the base URL. */
+const DEFAULT_REALTIME_URL = 'ws://localhost:8081/api/v1/realtime';
 
 /** Printed once everything runs: the addresses, and a first call to paste. */
 export function welcome(latchkey: Latchkey, shape: Shape, seconds: string): string {
@@ -11,7 +13,7 @@ export function welcome(latchkey: Latchkey, shape: Shape, seconds: string): stri
     ([service, { grpc, connect }]) => `  ${service.padEnd(10)}  gRPC ${pc.cyan(grpc)}, Connect ${pc.cyan(connect)}\n`,
   );
   const metricsLines = Object.entries(metrics).map(([service, url]) => `  Metrics     ${pc.cyan(url)} (${service})\n`);
-  const listenCommand = `npm run listen${realtimeUrl === DEFAULT_URL ? '' : ` -- --url ${realtimeUrl}`}`;
+  const listenOptions = realtimeUrl === DEFAULT_REALTIME_URL ? '' : ` --url ${realtimeUrl}`;
   return `
 ${pc.bold('Latchkey is running')} ${pc.dim(`(${shape}, ready in ${seconds} s)`)}
 
@@ -23,7 +25,8 @@ ${callLines.join('')}${metricsLines.join('')}  Data        ${dataDir}
 
 ${signUpOpen ? firstSignUp(publicUrl) : firstSignIn(publicUrl)}
 
-Live events of an application: LATCHKEY_SOCKET_KEY=<socketKey> ${listenCommand}
+By command line: npx latchkey login${signUpOpen ? ' --sign-up' : ''} --url ${publicUrl}
+Live events of an application: npx latchkey listen <application>${listenOptions}
 
 Ctrl-C stops it.
 `;

@@ -1,4 +1,4 @@
-import type { ConnectionState, LiveEvent } from '@latchkey/client';
+import { type ConnectionState, LatchkeyError, type LiveEvent } from '@latchkey/client';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { WebSocket } from 'ws';
 import { examples, withContext } from '../command.ts';
@@ -55,6 +55,9 @@ async function listen(context: Context, app: string | undefined, { url, from }: 
       lastEventId = event.type === 'latchkey.connection.ready' ? event.data.lastSequence : (event.sequence ?? lastEventId);
       printEvent(context, event);
     }
+  } catch (err) {
+    if (!(err instanceof LatchkeyError) || err.code !== 'socket_key_rotated') throw err;
+    throw new CliError('failed', 'The socket key was rotated. Start it again with the new one.');
   } finally {
     release();
   }

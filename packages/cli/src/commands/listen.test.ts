@@ -11,7 +11,7 @@ import {
   type Turn,
 } from '@latchkey/testkit/scripted-live-server';
 import { afterEach, describe, expect, it } from 'vitest';
-import { describeState, readListenArguments } from './listen.ts';
+import { describeState } from './listen.ts';
 
 const KEY = 'lk_sock_00000000000000000000000000000000';
 
@@ -25,8 +25,9 @@ afterEach(async () => {
 async function listen(turns: readonly Turn[], ...args: string[]) {
   server = await startScriptedLiveServer(turns);
   cleanUps.push(() => server.stop());
-  const command = [join(import.meta.dirname, 'listen-main.ts'), KEY, '--url', server.url, ...args];
-  const child = spawn(process.execPath, command, { env: programEnv(), stdio: 'pipe' });
+  const command = [join(import.meta.dirname, '../main.ts'), 'listen', '--url', server.url, ...args];
+  const env = { ...programEnv(), LATCHKEY_SOCKET_KEY: ` ${KEY}\n` };
+  const child = spawn(process.execPath, command, { env, stdio: 'pipe' });
   const printed = { stdout: '', stderr: '' };
   for (const name of ['stdout', 'stderr'] as const) child[name].on('data', (chunk: Buffer) => (printed[name] += chunk));
   const ended = once(child, 'close').then(([code]) => ({ code, ...printed }));
@@ -44,7 +45,7 @@ const send =
     if (closeCode !== undefined) socket.close(closeCode);
   };
 
-describe('npm run listen', { timeout: 30_000 }, () => {
+describe('latchkey listen', { timeout: 30_000 }, () => {
   it('prints a line for each event, and what it does on standard error', async () => {
     const { ended } = await listen([
       send([readyText(4, false), eventText(5)], 1001),
@@ -67,7 +68,7 @@ describe('npm run listen', { timeout: 30_000 }, () => {
       'Not connected: the service is stopping. Trying again in N s.',
       `${connected} Resumed: nothing is missed.`,
       'Not connected: the connection was lost. Trying again in N s.',
-      `${connected} Missed what is no longer held, and goes on after #9.`,
+      `${connected} Missed what is no longer stored, and goes on after #9.`,
       'The application was deleted.',
       '',
     ]);
@@ -84,10 +85,10 @@ describe('npm run listen', { timeout: 30_000 }, () => {
   });
 
   it.each([
-    [[{ status: 401 }], /^The socket key is rejected: .*\n$/],
-    [[send([readyText(0, false)], 4103)], /\nThe socket key was rotated: .*\n$/],
-  ])('ends with code 1 and a sentence where its key is no longer good', async (turns, sentence) => {
-    expect(await (await listen(turns)).ended).toMatchObject({ code: 1, stdout: '', stderr: expect.stringMatching(sentence) });
+    [3, [{ status: 401 }], /^The socket key is rejected: .* Check LATCHKEY_SOCKET_KEY\.\n$/],
+    [1, [send([readyText(0, false)], 4103)], /\nThe socket key was rotated\. .*\n$/],
+  ])('ends with code %i and a sentence where its key is no longer good', async (code, turns, sentence) => {
+    expect(await (await listen(turns)).ended).toMatchObject({ code, stdout: '', stderr: expect.stringMatching(sentence) });
   });
 
   it('ends with code 0 at a signal, and when its reader goes away', async () => {
@@ -106,29 +107,8 @@ describe('npm run listen', { timeout: 30_000 }, () => {
   });
 });
 
-const data = { name: 'Engine \u001b[2J\u009b31m\r', status: 'online', version: '1.0', lastSequence: '4', resumed: false };
-
-it('escapes control characters of the service, and names a sequence that does not exist', () => {
-  expect(describeState({ state: 'connected', ready: { ...JSON.parse(readyText(4, false)), data } }, '99')).toBe(
-    'Connected to Engine \\u001b[2J\\u009b31m\\u000d: online, version 1.0. There is no #99: begins after #4.',
+it('names a sequence that does not exist', () => {
+  expect(describeState({ state: 'connected', ready: JSON.parse(readyText(4, false)) }, '99')).toBe(
+    'Connected to Difference Engine: online, version 1.0. There is no #99: begins after #4.',
   );
-});
-
-it('takes the key and the port from the environment', () => {
-  expect(readListenArguments([], { LATCHKEY_SOCKET_KEY: ` ${KEY}\r\n`, REALTIME_PORT: '9081' })).toMatchObject({
-    socketKey: KEY,
-    url: 'ws://localhost:9081/api/v1/realtime',
-  });
-  expect(() => readListenArguments([KEY], { REALTIME_PORT: 'many' })).toThrow('REALTIME_PORT is no port');
-});
-
-it.each([
-  [[], 'There is no socket key.'],
-  [[KEY, KEY], 'There is more than one socket key.'],
-  [['lk_sock_\n'], 'The socket key has characters that no key has.'],
-  [[KEY, '--url', 'localhost:8081'], '--url must be a ws:// or wss:// URL.'],
-  [[KEY, '--from', 'first'], '--from must be the sequence of an event, such as 0 or 17.'],
-  [[KEY, '--wrong'], "Unknown option '--wrong'"],
-])('rejects the arguments %j', (args, sentence) => {
-  expect(() => readListenArguments(args, {})).toThrow(sentence);
 });
