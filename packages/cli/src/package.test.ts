@@ -1,0 +1,24 @@
+import { spawnSync } from 'node:child_process';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, it, onTestFinished } from 'vitest';
+
+const BUILD = join(import.meta.dirname, '../scripts/build.ts');
+
+it('the published package runs by itself, and its completion scripts are valid', async () => {
+  const dir = await mkdtemp(join(tmpdir(), 'latchkey-cli-'));
+  onTestFinished(() => rm(dir, { recursive: true }));
+  expect(spawnSync(process.execPath, [BUILD, dir], { encoding: 'utf8' })).toMatchObject({ status: 0, stderr: '' });
+  const { version, dependencies, bin } = JSON.parse(await readFile(join(dir, 'package.json'), 'utf8'));
+  expect(dependencies).toBeUndefined();
+  const run = (...args: string[]) =>
+    spawnSync(process.execPath, [join(dir, bin.latchkey), ...args], { cwd: dir, env: { HOME: dir }, encoding: 'utf8' });
+  expect(run('--version')).toMatchObject({ status: 0, stdout: `${version}\n` });
+  expect(run('listen')).toMatchObject({ status: 2, stdout: '', stderr: expect.stringContaining('Which application?') });
+  expect(run('complete', '--', 'apps', 'pa')).toMatchObject({ status: 0, stdout: expect.stringMatching(/^pause\t.*\n$/) });
+  expect(spawnSync('bash', ['-n'], { input: run('completion', 'bash').stdout, encoding: 'utf8' })).toMatchObject({
+    status: 0,
+    stderr: '',
+  });
+});
