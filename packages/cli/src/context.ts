@@ -90,9 +90,13 @@ export class Context {
     }
   }
 
-  /** With REALTIME_PORT, as for `npm start`; else the client's default. */
+  /** REALTIME_PORT is a setting of `npm start`. Without any, the client has a default. */
   #realtimeUrl(url: string): string | undefined {
-    const port = this.io.env.REALTIME_PORT;
+    const { LATCHKEY_REALTIME_URL, REALTIME_PORT: port } = this.io.env;
+    if (LATCHKEY_REALTIME_URL) {
+      if (/^(wss?|https?):\/\//.test(LATCHKEY_REALTIME_URL) && URL.canParse(LATCHKEY_REALTIME_URL)) return LATCHKEY_REALTIME_URL;
+      throw new CliError('usage', 'LATCHKEY_REALTIME_URL is not a ws:// or wss:// URL. Correct it.');
+    }
     if (!port || !URL.canParse(url)) return undefined;
     const { protocol, hostname } = new URL(url);
     return `${protocol.replace('http', 'ws')}//${hostname}:${port}/api/v1/realtime`;

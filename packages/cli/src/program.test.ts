@@ -1,26 +1,11 @@
 import { readFileSync } from 'node:fs';
-import { Writable } from 'node:stream';
 import { findFreePort } from '@latchkey/testkit/free-port';
 import { describe, expect, it } from 'vitest';
 import { readExamples } from './command.ts';
 import { findCandidates, visibleCommands } from './completion.ts';
-import type { Io } from './io.ts';
-import { createProgram, runProgram } from './program.ts';
+import { createProgram } from './program.ts';
 import { updateDocument } from './render-docs.ts';
-
-/** Runs a command without a terminal, a profile or a server. */
-async function run(args: readonly string[], env: NodeJS.ProcessEnv = {}) {
-  const printed = { stdout: '', stderr: '' };
-  const stream = (name: keyof typeof printed) =>
-    new Writable({
-      write: (chunk, _encoding, done) => {
-        printed[name] += chunk;
-        done();
-      },
-    });
-  const io = { env: { HOME: '/nonexistent', ...env }, stdin: process.stdin, stdout: stream('stdout'), stderr: stream('stderr') };
-  return { code: await runProgram(args, io as unknown as Io), ...printed };
-}
+import { run } from './testing/run.ts';
 
 const program = createProgram(process);
 const all = (command = program): (typeof program)[] => visibleCommands(command).flatMap((child) => [child, ...all(child)]);

@@ -12,11 +12,8 @@ export function abortOnSignal(): { readonly signal: AbortSignal; release(): void
     controller.abort();
   };
   for (const name of SIGNALS) process.on(name, onSignal);
-  process.once('disconnect', onSignal);
-  process.channel?.unref();
   const release = () => {
     for (const name of SIGNALS) process.off(name, onSignal);
-    process.off('disconnect', onSignal);
   };
   return { signal: controller.signal, release };
 }

@@ -19,7 +19,7 @@ export function listenCommand(io: Io): Command {
     .summary('Print live events of an application')
     .description('Print the live events of an application as they come, and reconnect; Ctrl-C ends it')
     .argument('[app]', 'name or id of the application; without it LATCHKEY_SOCKET_KEY has its socket key')
-    .addOption(new Option('--url <url>', 'URL of live events').env('LATCHKEY_REALTIME_URL').argParser(readUrl))
+    .addOption(new Option('--url <url>', 'URL of live events (LATCHKEY_REALTIME_URL)').argParser(readUrl))
     .addOption(new Option('--from <sequence>', 'first print what came after this event').argParser(readSequence))
     .action(withContext(io, (context, app: string | undefined, options: ListenOptions) => listen(context, app, options)));
   return examples(command, [

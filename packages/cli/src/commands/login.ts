@@ -13,6 +13,7 @@ import { addSessionOptions, endSessionAfter, readPassword, type SessionOptions, 
 
 const DEFAULT_URL = 'http://localhost:8080';
 const KEY_NAME_MAX = 64;
+const LOOPBACK = /^(localhost|127\.[\d.]+|\[::1\])$/;
 
 interface LoginOptions extends SessionOptions {
   readonly url?: string;
@@ -25,7 +26,7 @@ export function loginCommand(io: Io): Command {
   const command = new Command('login')
     .summary('Sign in on this machine')
     .description('Create a management key for this machine and store it in a profile')
-    .addOption(new Option('--url <url>', 'URL of the REST interface').env('LATCHKEY_URL'))
+    .option('--url <url>', 'URL of the REST interface (LATCHKEY_URL)')
     .addOption(new Option('--sign-up', 'create the account first'))
     .addOption(new Option('--username <name>', 'name of the new account, with --sign-up'))
     .addOption(new Option('--key-stdin', 'read an existing key from standard input instead of creating one'));
@@ -61,9 +62,13 @@ async function login(context: Context, options: LoginOptions): Promise<void> {
 
 async function readUrl(context: Context, { url }: LoginOptions, stored: Profile | undefined): Promise<string> {
   const question = { message: 'URL of Latchkey', option: '--url <url>', what: 'the URL' };
-  const text = url ?? (await context.prompts.text(question, stored?.url ?? DEFAULT_URL));
+  const text =
+    url ?? (context.io.env.LATCHKEY_URL || undefined) ?? (await context.prompts.text(question, stored?.url ?? DEFAULT_URL));
   // Throws for an URL that is none.
   context.sessionClient(text);
+  const { protocol, hostname } = new URL(text);
+  if (protocol === 'http:' && !LOOPBACK.test(hostname))
+    context.note(`Warning: ${text} is not encrypted. Use https:// if you can.`);
   return text.replace(/\/+$/, '');
 }
 
