@@ -83,8 +83,9 @@ export class Context {
 
   #createClient(options: LatchkeyOptions): Latchkey {
     const fetch = this.options.verbose ? verboseFetch((line) => this.note(line)) : undefined;
+    const realtimeUrl = this.#realtimeUrl(options.url);
     try {
-      return new Latchkey({ ...options, fetch, realtimeUrl: this.#realtimeUrl(options.url) });
+      return new Latchkey({ ...options, fetch, realtimeUrl });
     } catch (err) {
       throw new CliError('usage', `${(err as Error).message}.`);
     }
@@ -97,7 +98,7 @@ export class Context {
       if (/^(wss?|https?):\/\//.test(LATCHKEY_REALTIME_URL) && URL.canParse(LATCHKEY_REALTIME_URL)) return LATCHKEY_REALTIME_URL;
       throw new CliError('usage', 'LATCHKEY_REALTIME_URL is not a ws:// or wss:// URL. Correct it.');
     }
-    if (!port || !URL.canParse(url)) return undefined;
+    if (!/^\d{1,5}$/.test(port ?? '') || !URL.canParse(url)) return undefined;
     const { protocol, hostname } = new URL(url);
     return `${protocol.replace('http', 'ws')}//${hostname}:${port}/api/v1/realtime`;
   }

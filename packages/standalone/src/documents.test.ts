@@ -48,7 +48,12 @@ describe('the commands of documents, against a running Latchkey,', { timeout: 12
       await launched.exited;
     });
     base = await launched.running;
-    shell = await openDocumentShell(dir.path, { ...settings, HOME: process.env.HOME, TMPDIR: dir.path });
+    shell = await openDocumentShell(dir.path, {
+      ...settings,
+      HOME: process.env.HOME,
+      XDG_CONFIG_HOME: dir.path,
+      TMPDIR: dir.path,
+    });
     cleanUps.push(() => shell.stop());
     checkout = join(dir.path, 'checkout');
     const session = block('README.md', 3, { 'http://localhost:8080': base });

@@ -9,6 +9,8 @@ import { printable } from '../output/text.ts';
 import { resolveApplication } from '../resolve.ts';
 import { abortOnSignal } from '../signals.ts';
 
+const DEFAULT_URL = 'http://localhost:8080';
+
 interface ListenOptions {
   readonly url?: string;
   readonly from?: string;
@@ -79,7 +81,8 @@ async function findSocketKey(context: Context, app: string | undefined) {
   }
   const socketKey = context.io.env.LATCHKEY_SOCKET_KEY?.trim();
   if (!socketKey) throw new CliError('usage', 'Which application? Name it, or set LATCHKEY_SOCKET_KEY to its socket key.');
-  return { client: context.sessionClient(context.io.env.LATCHKEY_URL || 'http://localhost:8080'), socketKey };
+  const url = context.io.env.LATCHKEY_URL || (await context.readProfile())?.url || DEFAULT_URL;
+  return { client: context.sessionClient(url), socketKey };
 }
 
 function printEvent({ io: { stdout }, options: { json } }: Context, event: LiveEvent): void {
