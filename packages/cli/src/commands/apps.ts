@@ -1,10 +1,11 @@
-import type { Application } from '@latchkey/client';
+import type { Application, Latchkey } from '@latchkey/client';
 import { Command, Option } from 'commander';
 import { examples, withContext, yesOption } from '../command.ts';
 import type { Context } from '../context.ts';
+import type { Named } from '../find.ts';
 import type { Io } from '../io.ts';
 import { formatTime } from '../output/text.ts';
-import { resolveApplication } from '../resolve.ts';
+import { findApplication, resolveApplication } from '../resolve.ts';
 
 /** The settings that are flags, and what `apps flags` calls them. */
 const FLAGS = {
@@ -62,7 +63,7 @@ async function listApps(context: Context, showKeys = false): Promise<void> {
 
 async function showApp(context: Context, app: string, showKeys = false): Promise<void> {
   const client = await context.client();
-  const application = withKeys(await resolveApplication(client, app, { full: true }), showKeys);
+  const application = withKeys(await findApplication(client, app), showKeys);
   const { id, name, applicationApiKeys } = application;
   const [settings, levels, files] = await Promise.all([
     client.applications.settings(id),
@@ -104,15 +105,19 @@ function addCreateAndDelete(apps: Command, io: Io): void {
     .action(
       withContext(io, async (context, app: string) => {
         const client = await context.client();
-        const { id, name } = await resolveApplication(client, app, { full: true });
-        const { totalFiles } = await client.files.metadata(id);
-        const files = totalFiles === 1 ? '1 file' : `${totalFiles} files`;
-        await context.confirm(`Delete ${name}? ${files} and both keys are deleted. Connected clients are disconnected.`);
+        const { id, name } = await (context.options.yes ? resolveApplication : findApplication)(client, app);
+        if (!context.options.yes) await confirmDeletion(context, client, { id, name });
         await client.applications.delete(id);
         context.print({ id, name, deleted: true }, `Deleted ${name}.`);
       }),
     );
   examples(remove, [['latchkey apps delete "Difference Engine" --yes', 'Delete it without a question']]);
+}
+
+async function confirmDeletion(context: Context, client: Latchkey, { id, name }: Named): Promise<void> {
+  const { totalFiles } = await client.files.metadata(id);
+  const files = totalFiles === 1 ? '1 file' : `${totalFiles} files`;
+  await context.confirm(`Delete ${name}? ${files} and both keys are deleted. Connected clients are disconnected.`);
 }
 
 function addStatus(apps: Command, io: Io): void {

@@ -68,9 +68,9 @@ function addRename(files: Command, io: Io): void {
       withContext(io, async (context, wanted: string, name: string, { app }: AppOption) => {
         const client = await context.client();
         const { id: applicationId } = await resolveApplication(client, app);
-        const { id, displayName } = await resolveFile(client, applicationId, wanted);
+        const { id, name: former } = await resolveFile(client, applicationId, wanted);
         await client.files.rename(applicationId, id, name);
-        context.print({ id, displayName: name }, `Renamed ${displayName} to ${name}.`);
+        context.print({ id, displayName: name }, `Renamed ${former} to ${name}.`);
       }),
     );
   examples(command, [['latchkey files rename setup.exe setup-1.4.exe --app "Difference Engine"', 'Rename a file']]);
@@ -87,11 +87,10 @@ function addDelete(files: Command, io: Io): void {
         const { id: applicationId } = await resolveApplication(client, app);
         const found = [];
         for (const name of wanted) found.push(await resolveFile(client, applicationId, name));
-        const names = found.map(({ displayName }) => displayName).join(', ');
+        const names = found.map(({ name }) => name).join(', ');
         await context.confirm(`Delete ${names}? Downloads of ${found.length === 1 ? 'it' : 'them'} stop working.`);
         for (const { id } of found) await client.files.delete(applicationId, id);
-        const deleted = found.map(({ id, displayName }) => ({ id, displayName }));
-        context.print(deleted, `Deleted ${names}.`);
+        context.print(found, `Deleted ${names}.`);
       }),
     );
   examples(command, [['latchkey files delete setup.exe --app "Difference Engine" --yes', 'Delete without a question']]);

@@ -1,7 +1,7 @@
 import { Argument, Command } from 'commander';
 import { examples, withContext, yesOption } from '../command.ts';
 import type { Io } from '../io.ts';
-import { resolveApplication } from '../resolve.ts';
+import { findApplication, resolveApplication } from '../resolve.ts';
 
 const CONSEQUENCES = {
   socket: 'The current key stops working immediately, and connected clients are disconnected.',
@@ -19,7 +19,7 @@ export function keysCommand(io: Io): Command {
     .action(
       withContext(io, async (context, app: string, type: 'socket' | 'http') => {
         const client = await context.client();
-        const { id, name } = await resolveApplication(client, app, { full: true });
+        const { id, name } = await (context.options.yes ? resolveApplication : findApplication)(client, app);
         await context.confirm(`Rotate the ${type} key of ${name}? ${CONSEQUENCES[type]}`);
         await client.keys.rotate(id, type);
         context.print({ id, type }, `Rotated the ${type} key of ${name}. Print it: latchkey apps show "${name}" --show-keys`);

@@ -6,7 +6,7 @@ import type { Context } from '../context.ts';
 import { CliError } from '../errors.ts';
 import type { Io } from '../io.ts';
 import { printable } from '../output/text.ts';
-import { resolveApplication } from '../resolve.ts';
+import { findApplication } from '../resolve.ts';
 import { abortOnSignal } from '../signals.ts';
 
 const DEFAULT_URL = 'http://localhost:8080';
@@ -76,7 +76,7 @@ async function findSocketKey(context: Context, app: string | undefined) {
   }
   if (app !== undefined) {
     const client = await context.client();
-    const application = await resolveApplication(client, app, { full: true });
+    const application = await findApplication(client, app);
     return { client, socketKey: application.applicationApiKeys.socketKey };
   }
   const socketKey = context.io.env.LATCHKEY_SOCKET_KEY?.trim();
