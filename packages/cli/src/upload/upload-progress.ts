@@ -17,7 +17,7 @@ export class UploadProgress {
   /** @param nameWidth of the longest name, so that the lines of all files are aligned */
   constructor(context: Context, name: string, nameWidth: number) {
     this.#context = context;
-    this.#isLive = Boolean(context.io.stderr.isTTY);
+    this.#isLive = Boolean(context.io.stderr.isTTY) && context.io.env.TERM !== 'dumb';
     this.#name = this.#isLive ? pad(printable(name), Math.min(NAME_WIDTH_MAX, nameWidth)) : printable(name);
     this.#draw('computing SHA-256');
   }

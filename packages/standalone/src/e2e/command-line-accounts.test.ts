@@ -17,6 +17,7 @@ beforeEach(async () => {
   env = { XDG_CONFIG_HOME: folder, LATCHKEY_URL: baseUrl };
 });
 const withPassword = ({ email }: Owner) => ['--email', email, '--password-stdin'];
+const isValid = ({ revokedAt }: { revokedAt: string | null }) => revokedAt === null;
 const readKeys = async ({ session }: Owner) => (await session.get('/api/v1/panel/api-keys')).data;
 
 it('login creates a key with a second factor and ends its session; the next login and logout --revoke revoke it', async () => {
@@ -39,12 +40,21 @@ it('login creates a key with a second factor and ends its session; the next logi
   const signedOut = (await owner.session.get('/api/v1/panel/audit-log', { action: 'account.signed_out' })).data.entries;
   expect(signedOut).toHaveLength(1);
   expect(await login(password, recoveryCodes[0] ?? '')).toMatchObject({ code: 0 });
-  expect((await readKeys(owner)).filter(({ revokedAt }: { revokedAt: unknown }) => revokedAt === null)).toHaveLength(1);
+  expect((await readKeys(owner)).filter(isValid)).toHaveLength(1);
 
   const logout = await run(['logout', '--revoke', ...withPassword(owner)], env, `${password}\n${recoveryCodes[1]}\n`);
   expect(logout).toMatchObject({ code: 0, stderr: '' });
-  expect((await readKeys(owner)).filter(({ revokedAt }: { revokedAt: unknown }) => revokedAt === null)).toEqual([]);
+  expect((await readKeys(owner)).filter(isValid)).toEqual([]);
   expect(await readFile(join(folder, 'latchkey', 'profiles.json'), 'utf8')).toBe('{}\n');
+});
+
+it('login leaves no valid key behind that it could not store', async () => {
+  const owner = await signUp();
+  const file = join(folder, 'file');
+  await writeFile(file, '');
+  const { code, stderr } = await run(['login', ...withPassword(owner)], { ...env, XDG_CONFIG_HOME: file }, owner.password);
+  expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringMatching(/profiles\.json can't be written .*\n$/) });
+  expect((await readKeys(owner)).map(isValid)).toEqual([false]);
 });
 
 it('api-keys creates a restricted key, which commands may use by id, and revokes it', async () => {
