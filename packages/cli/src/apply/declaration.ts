@@ -1,0 +1,110 @@
+import { basename } from 'node:path';
+import { z } from 'zod';
+
+/** Names of settings, in the order in which they are shown and exported. */
+export const SETTING_NAMES = [
+  'version',
+  'status',
+  'applicationLicenseRequiresClientId',
+  'applicationUserRequiresClientId',
+  'applicationUserRequiresLicense',
+] as const;
+
+const FILE_NAME = /^[A-Za-z0-9_-]+(?:[ .][A-Za-z0-9_-]+)*$/;
+const FILE_NAME_RULE =
+  'must be 1 to 16 characters: ASCII letters, digits, underscores and dashes, with single spaces or dots between them';
+const INVISIBLE = /[\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}]/u;
+
+/** Text that the server stores unchanged, of so many code points. */
+const textOf = (min: number, max: number, description: string) =>
+  z
+    .string({ error: ({ input }) => (typeof input === 'string' ? undefined : 'must be text: put it in quotes') })
+    .refine((text) => {
+      const { length } = Array.from(text);
+      return length >= min && length <= max && text === text.trim().normalize('NFC') && !INVISIBLE.test(text);
+    }, `must be ${min} to ${max} characters in Unicode NFC, without invisible ones and white space around`)
+    .meta({ description, minLength: min, maxLength: max });
+
+const fileName = z.string().max(16, FILE_NAME_RULE).regex(FILE_NAME, FILE_NAME_RULE);
+const licenseLevel = textOf(1, 16, 'License level.');
+const flag = (description: string) => z.boolean().optional().meta({ description });
+
+const settings = z.strictObject({
+  version: textOf(1, 64, 'Version that live clients are notified of. Put it in quotes: 1.10 is a number.').optional(),
+  status: z.enum(['online', 'paused']).optional(),
+  applicationLicenseRequiresClientId: flag('Whether a license needs a client id.'),
+  applicationUserRequiresClientId: flag('Whether a user needs a client id.'),
+  applicationUserRequiresLicense: flag('Whether a user needs a license.'),
+});
+
+const localFile = z.strictObject({
+  path: z.string().min(1).meta({ description: 'Path of the file to upload, relative to this document.' }),
+  name: fileName.optional().meta({ description: 'Name on the server. Default: the last part of the path.' }),
+});
+
+const storedFile = z.strictObject({
+  name: fileName.meta({ description: 'Name on the server.' }),
+  sha256: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/, 'must be 64 lower-case hexadecimal digits')
+    .meta({ description: 'SHA-256 of a file that the server already has, as export writes it.' }),
+});
+
+const file = z
+  .union([localFile, storedFile], { error: 'must have a path to upload, or the name and sha256 of a stored file' })
+  .superRefine((declared, ctx) => {
+    if (fileName.safeParse(nameOf(declared)).success) return;
+    ctx.addIssue({ code: 'custom', path: ['path'], message: `ends in a name that the server rejects: add a name. It ${FILE_NAME_RULE}` });
+  });
+
+const application = z.strictObject({
+  name: textOf(6, 32, 'Identifies the application, unless an id does.'),
+  id: z.uuid().optional().meta({ description: 'Needed where several applications have the same name.' }),
+  settings: settings.optional().meta({ description: 'Settings that are absent stay as they are.' }),
+  levels: z
+    .array(licenseLevel)
+    .min(1)
+    .superRefine(rejectDuplicates((level: string) => level, 'is a level twice'))
+    .optional()
+    .meta({ description: 'All license levels, in their order. If absent, they stay as they are.', uniqueItems: true }),
+  files: z
+    .array(file)
+    .superRefine(rejectDuplicates(nameOf, 'has the name of another file'))
+    .optional()
+    .meta({ description: 'All files. Others are deleted with --prune only. If absent, files stay as they are.' }),
+});
+
+/** What `latchkey.yaml` declares. */
+export const declaration = z
+  .strictObject({
+    applications: z
+      .array(application)
+      .superRefine(rejectDuplicates(({ id, name }) => id ?? name, 'is declared twice: give each application its id')),
+  })
+  .meta({ title: 'Applications of a Latchkey account', description: 'Read by `latchkey apply`, written by `latchkey export`.' });
+
+export type Declaration = z.infer<typeof declaration>;
+export type DeclaredApplication = Declaration['applications'][number];
+export type DeclaredFile = NonNullable<DeclaredApplication['files']>[number];
+export type SettingName = (typeof SETTING_NAMES)[number];
+
+/** The name of a declared file on the server. */
+export function nameOf(declared: DeclaredFile): string {
+  return declared.name ?? ('path' in declared ? basename(declared.path) : '');
+}
+
+function rejectDuplicates<T>(keyOf: (item: T) => string, message: string) {
+  return (items: readonly T[], ctx: z.core.$RefinementCtx<readonly T[]>) => {
+    const seen = new Set<string>();
+    for (const [index, item] of items.entries()) {
+      const key = keyOf(item);
+      if (seen.has(key)) ctx.addIssue({ code: 'custom', path: [index], message });
+      seen.add(key);
+    }
+  };
+}
+
+/** The JSON Schema of the document, for editors. */
+export function declarationSchema(): object {
+  return z.toJSONSchema(declaration, { io: 'input' });
+}

@@ -1,0 +1,50 @@
+import { LineCounter, parseDocument } from 'yaml';
+import { type Declaration, declaration } from './declaration.ts';
+
+/** Problems shown of one document; the others follow from them, or wait. */
+const PROBLEMS_MAX = 10;
+
+/** What is wrong with a document, one problem a line, each with the line of the document. */
+export class DeclarationError extends Error {
+  override readonly name = 'DeclarationError';
+}
+
+/**
+ * Parses the YAML of a declaration.
+ *
+ * @param source the name of the document, for errors
+ * @throws {DeclarationError} naming line, path and rule of each problem
+ */
+export function parseDeclaration(text: string, source: string): Declaration {
+  const lineCounter = new LineCounter();
+  const document = parseDocument(text, { lineCounter, prettyErrors: false });
+  const at = (offset: number) => `${source}:${lineCounter.linePos(offset).line}`;
+  // Syntax errors come with a second part, an excerpt of the document.
+  fail(document.errors.map(({ pos, message }) => `${at(pos[0])}: ${message.split('\n')[0]}`));
+
+  const parsed = declaration.safeParse(document.toJS());
+  if (parsed.success) return parsed.data;
+  const problems = parsed.error.issues.map(({ path, message }) => {
+    const name = path.map((part) => (typeof part === 'number' ? `[${part}]` : `.${String(part)}`)).join('');
+    return `${at(offsetOf(document, path))}: ${name.replace(/^\./, '') || 'the document'}: ${message}`;
+  });
+  return fail(problems);
+}
+
+function fail(problems: readonly string[]): never;
+function fail(problems: readonly string[]): void;
+function fail(problems: readonly string[]): void {
+  if (problems.length === 0) return;
+  const left = problems.length - PROBLEMS_MAX;
+  const shown = problems.slice(0, PROBLEMS_MAX);
+  throw new DeclarationError([...shown, ...(left > 0 ? [`… and ${left} more problems.`] : [])].join('\n'));
+}
+
+/** Where the deepest part of a path that exists begins: an absent property has no place. */
+function offsetOf(document: ReturnType<typeof parseDocument>, path: readonly PropertyKey[]): number {
+  for (let length = path.length; length > 0; length -= 1) {
+    const node = document.getIn(path.slice(0, length), true) as { readonly range?: readonly number[] } | undefined;
+    if (node?.range?.[0] !== undefined) return node.range[0];
+  }
+  return document.contents?.range[0] ?? 0;
+}

@@ -1,0 +1,35 @@
+import type { SettingName } from './declaration.ts';
+
+export type Settings = Readonly<Record<SettingName, string | boolean>>;
+
+/** A file on the server. */
+export interface StoredFile {
+  readonly id: string;
+  readonly name: string;
+  readonly sha256: string;
+}
+
+/** An application on the server. */
+export interface CurrentApplication {
+  readonly id: string;
+  readonly name: string;
+  readonly settings: Settings;
+  readonly levels: readonly string[];
+  readonly files: readonly StoredFile[];
+}
+
+/** A declared file. Without a path, the server has to have it already. */
+export interface WantedFile {
+  readonly name: string;
+  readonly sha256: string;
+  readonly source?: { readonly path: string; readonly byteSize: number };
+}
+
+/** A declared application whose files have been read. What is absent stays as it is. */
+export interface WantedApplication {
+  readonly name: string;
+  readonly id?: string;
+  readonly settings: Partial<Settings>;
+  readonly levels?: readonly string[];
+  readonly files?: readonly WantedFile[];
+}
