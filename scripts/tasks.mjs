@@ -54,13 +54,13 @@ client-generated.`,
 
 Measures all figures or the named ones, beside their baselines: F1 to F11.`,
   },
-  'check-files': { run: command('check-files-main'), options: ['repair', 'skip-checksums'] },
+  'check-files': { run: admin('check-files'), options: ['repair', 'skip-checksums'] },
   accounts: {
-    run: command('accounts-main'),
+    run: admin('accounts'),
     options: ['username=', 'email=', 'generate', 'keep-links', 'json', 'limit=', 'after='],
   },
-  backup: { run: command('backup-main') },
-  restore: { run: command('restore-main') },
+  backup: { run: admin('backup') },
+  restore: { run: admin('restore') },
   listen: {
     run: (args) => runNode([`${root}packages/cli/src/main.ts`, 'listen', ...args], { stdio: STDIO }),
     options: ['url=', 'from=', 'json', 'profile=', 'verbose'],
@@ -121,6 +121,12 @@ function rejectDroppedOptions(name, args, options) {
 
 function command(name) {
   return (args) => runNode([`${root}packages/standalone/src/${name}.ts`, ...args], { stdio: STDIO });
+}
+
+/** The same as `latchkey admin`. */
+function admin(name) {
+  const run = command('latchkey-cli');
+  return (args) => run(['admin', name, ...args]);
 }
 
 async function test(args) {

@@ -25,7 +25,7 @@ const copies = (stage: Instruction[]) =>
 
 /** What can be started in a container. */
 const services = SERVICES.map((name) => `services/${name}/src/main.ts`);
-const programs = [...services, 'packages/cli/src/main.ts', ...filesBelow('deploy/setup'), ...filesBelow('deploy/container')];
+const programs = [...services, ...filesBelow('deploy/bin'), ...filesBelow('deploy/setup'), ...filesBelow('deploy/container')];
 const needed = neededBy(programs);
 const compose = readComposeFile(makeEnv());
 

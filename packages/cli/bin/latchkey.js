@@ -1,9 +1,9 @@
 #!/usr/bin/env node
-// Of the checkout and the image: runs the sources, on the Node.js of the checkout where the one of
+// Of the checkout: runs the sources, on the Node.js of the checkout where the one of
 // the machine can't run TypeScript.
 import { fileURLToPath } from 'node:url';
 
-const source = new URL('../src/main.ts', import.meta.url);
+const source = new URL('../../standalone/src/latchkey-cli.ts', import.meta.url);
 if (process.features.typescript) {
   await import(source.href);
 } else {

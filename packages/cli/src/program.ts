@@ -10,6 +10,7 @@ import { Command, CommanderError } from 'commander';
 import pc from 'picocolors';
 import manifest from '../package.json' with { type: 'json' };
 import { examples } from './command.ts';
+import { type AdminPrograms, adminCommand } from './commands/admin.ts';
 import { apiKeysCommand } from './commands/api-keys.ts';
 import { appsCommand } from './commands/apps.ts';
 import { auditCommand } from './commands/audit.ts';
@@ -28,7 +29,8 @@ import type { Io } from './io.ts';
 import { helpConfiguration } from './output/help.ts';
 import { printable } from './output/text.ts';
 
-export function createProgram(io: Io): Command {
+/** @param admin what `latchkey admin` can run here */
+export function createProgram(io: Io, admin: AdminPrograms = {}): Command {
   const program = new Command('latchkey')
     .description('Applications, their files and live events, from the command line.')
     .version(manifest.version, '-V, --version', 'print the version')
@@ -51,6 +53,7 @@ export function createProgram(io: Io): Command {
   program.commandsGroup('More:');
   const more = [levelsCommand, keysCommand, apiKeysCommand, auditCommand, whoamiCommand, logoutCommand, completionCommand];
   for (const create of more) program.addCommand(create(io));
+  program.addCommand(adminCommand(io, admin));
   program.addCommand(completeCommand(io, program), { hidden: true });
   examples(program, [
     ['latchkey login', 'Sign in on this machine'],
@@ -67,8 +70,8 @@ function inheritSettings(command: Command): Command {
 }
 
 /** @returns the exit code */
-export async function runProgram(args: readonly string[], io: Io): Promise<number> {
-  const program = createProgram(io);
+export async function runProgram(args: readonly string[], io: Io, admin: AdminPrograms = {}): Promise<number> {
+  const program = createProgram(io, admin);
   try {
     if (args.length === 0) program.outputHelp();
     else await program.parseAsync([...args], { from: 'user' });

@@ -128,7 +128,7 @@ it('the commands reject what they do not cover, and change nothing', async () =>
   await expect(run(backUp, dir, join(dir, 'file'))).rejects.toThrow('file exists already');
   await expect(run(restore, dir, dir)).rejects.toThrow('is not empty');
   const env = { ...programEnv(), DATA_DIR: dir, DATABASE_URL: 'postgres://elsewhere/latchkey' };
-  const args = [join(import.meta.dirname, 'backup-main.ts'), join(dir, 'backup')];
+  const args = [join(import.meta.dirname, 'latchkey-cli.ts'), 'admin', 'backup', join(dir, 'backup')];
   const { status, stderr } = spawnSync(process.execPath, args, { env, encoding: 'utf8' });
   expect([status, stderr]).toEqual([1, expect.stringContaining('docs/backup.md')]);
   expect(await readdir(dir)).toEqual(['file']);

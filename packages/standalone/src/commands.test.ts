@@ -55,7 +55,7 @@ afterAll(() => stops.disposeAsync());
 
 /** Starts a command on the data folder. */
 function run(name: 'accounts' | 'check-files', ...args: string[]) {
-  const child = spawn(process.execPath, [join(import.meta.dirname, `${name}-main.ts`), ...args], {
+  const child = spawn(process.execPath, [join(import.meta.dirname, 'latchkey-cli.ts'), 'admin', name, ...args], {
     env: { ...programEnv(), HOME: process.env.HOME, DATA_DIR: dir },
   });
   const closed = new Promise<number | null>((resolve) => child.once('close', resolve));

@@ -4,27 +4,15 @@ import { migrateCommand } from '@latchkey/kit/process/migrate-command';
 import { runService } from '@latchkey/kit/process/run-service';
 import { requireCredentialAccepted } from '@latchkey/kit/rpc/client/peer-readiness';
 import { createServiceTransport } from '@latchkey/kit/rpc/client/service-transport';
-import { readAvatarWorkerConfig, readFilesConfig, readFilesProcessConfig } from './config.ts';
+import { readAvatarWorkerConfig, readFilesProcessConfig } from './config.ts';
 import { SCHEMA } from './context.ts';
 import { migrations } from './db/migrations.ts';
 import { createAvatarWorkerService, createFilesService } from './service.ts';
-import { runCheckCommand } from './storage/reconciler/check-command.ts';
-
-const PROGRAM = 'node services/files/src/main.ts';
 
 await runProgram({
-  program: PROGRAM,
+  program: 'node services/files/src/main.ts',
   commands: {
     'avatar-worker': { summary: 'starts the worker that makes avatars apart from the service', run: serveAvatarWorker },
-    check: {
-      summary: 'compares files, objects and checksums; see check --help',
-      takesArguments: true,
-      run: (args) =>
-        runCheckCommand(`${PROGRAM} check`, args, async () => ({
-          config: readFilesConfig(process.env),
-          close: async () => undefined,
-        })),
-    },
     migrate: migrateCommand(SCHEMA, migrations),
   },
   serve: serveFiles,

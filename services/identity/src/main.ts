@@ -4,27 +4,14 @@ import { migrateCommand } from '@latchkey/kit/process/migrate-command';
 import { runService } from '@latchkey/kit/process/run-service';
 import { requireCredentialAccepted } from '@latchkey/kit/rpc/client/peer-readiness';
 import { createServiceTransport } from '@latchkey/kit/rpc/client/service-transport';
-import { readIdentityConfig, readIdentityProcessConfig } from './config.ts';
+import { readIdentityProcessConfig } from './config.ts';
 import { SCHEMA } from './context.ts';
 import { migrations } from './db/migrations.ts';
-import { runAccountsProcess } from './operator/accounts-process.ts';
 import { createIdentityService } from './service.ts';
 
-const PROGRAM = 'node services/identity/src/main.ts';
-
 await runProgram({
-  program: PROGRAM,
+  program: 'node services/identity/src/main.ts',
   commands: {
-    accounts: {
-      summary: 'creates accounts, resets passwords and more; see accounts --help',
-      takesArguments: true,
-      run: (args) =>
-        runAccountsProcess({
-          command: `${PROGRAM} accounts`,
-          args,
-          open: async () => ({ config: readIdentityConfig(process.env), listeners: 'by-redis', close: async () => undefined }),
-        }),
-    },
     migrate: migrateCommand(SCHEMA, migrations),
   },
   serve: () =>

@@ -54,7 +54,11 @@ const file = z
   .union([localFile, storedFile], { error: 'must have a path to upload, or the name and sha256 of a stored file' })
   .superRefine((declared, ctx) => {
     if (fileName.safeParse(nameOf(declared)).success) return;
-    ctx.addIssue({ code: 'custom', path: ['path'], message: `ends in a name that the server rejects: add a name. It ${FILE_NAME_RULE}` });
+    ctx.addIssue({
+      code: 'custom',
+      path: ['path'],
+      message: `ends in a name that the server rejects: add a name. It ${FILE_NAME_RULE}`,
+    });
   });
 
 const application = z.strictObject({
@@ -85,7 +89,7 @@ export const declaration = z
 
 export type Declaration = z.infer<typeof declaration>;
 export type DeclaredApplication = Declaration['applications'][number];
-export type DeclaredFile = NonNullable<DeclaredApplication['files']>[number];
+export type DeclaredFile = z.infer<typeof localFile> | z.infer<typeof storedFile>;
 export type SettingName = (typeof SETTING_NAMES)[number];
 
 /** The name of a declared file on the server. */

@@ -26,7 +26,9 @@ function describeChange({ action, settings, levels }: ApplicationChange): string
 
 function formatFiles(files: readonly FileChange[], formatBytes: (bytes: number) => string): string[] {
   const width = Math.max(0, ...files.map(({ name }) => name.length));
-  return files.map((file) => `    ${MARKERS[file.action]} ${file.name.padEnd(width)}   ${describeFile(file, formatBytes)}`.trimEnd());
+  return files.map((file) =>
+    `    ${MARKERS[file.action]} ${file.name.padEnd(width)}   ${describeFile(file, formatBytes)}`.trimEnd(),
+  );
 }
 
 function describeFile({ action, source, stagedId }: FileChange, formatBytes: (bytes: number) => string): string {

@@ -20,7 +20,8 @@ export function parseDeclaration(text: string, source: string): Declaration {
   const document = parseDocument(text, { lineCounter, prettyErrors: false });
   const at = (offset: number) => `${source}:${lineCounter.linePos(offset).line}`;
   // Syntax errors come with a second part, an excerpt of the document.
-  fail(document.errors.map(({ pos, message }) => `${at(pos[0])}: ${message.split('\n')[0]}`));
+  const syntax = document.errors.map(({ pos, message }) => `${at(pos[0])}: ${message.split('\n')[0]}`);
+  if (syntax.length > 0) throw declarationError(syntax);
 
   const parsed = declaration.safeParse(document.toJS());
   if (parsed.success) return parsed.data;
@@ -28,16 +29,13 @@ export function parseDeclaration(text: string, source: string): Declaration {
     const name = path.map((part) => (typeof part === 'number' ? `[${part}]` : `.${String(part)}`)).join('');
     return `${at(offsetOf(document, path))}: ${name.replace(/^\./, '') || 'the document'}: ${message}`;
   });
-  return fail(problems);
+  throw declarationError(problems);
 }
 
-function fail(problems: readonly string[]): never;
-function fail(problems: readonly string[]): void;
-function fail(problems: readonly string[]): void {
-  if (problems.length === 0) return;
+function declarationError(problems: readonly string[]): DeclarationError {
   const left = problems.length - PROBLEMS_MAX;
   const shown = problems.slice(0, PROBLEMS_MAX);
-  throw new DeclarationError([...shown, ...(left > 0 ? [`… and ${left} more problems.`] : [])].join('\n'));
+  return new DeclarationError([...shown, ...(left > 0 ? [`… and ${left} more problems.`] : [])].join('\n'));
 }
 
 /** Where the deepest part of a path that exists begins: an absent property has no place. */
@@ -46,5 +44,5 @@ function offsetOf(document: ReturnType<typeof parseDocument>, path: readonly Pro
     const node = document.getIn(path.slice(0, length), true) as { readonly range?: readonly number[] } | undefined;
     if (node?.range?.[0] !== undefined) return node.range[0];
   }
-  return document.contents?.range[0] ?? 0;
+  return document.contents?.range?.[0] ?? 0;
 }

@@ -64,7 +64,8 @@ export function planChanges(wanted: readonly WantedApplication[], current: reado
     }
   }
   if (problems.length > 0) throw new PlanError(problems.join('\n'));
-  if (prune) changes.push(...undeclared.map(({ name, id }) => ({ action: 'delete' as const, name, id, settings: [], files: [] })));
+  if (prune)
+    changes.push(...undeclared.map(({ name, id }) => ({ action: 'delete' as const, name, id, settings: [], files: [] })));
   return { changes, undeclared: { applications: prune ? 0 : undeclared.length, files: undeclaredFiles } };
 }
 
@@ -74,7 +75,8 @@ function matchApplications(wanted: readonly WantedApplication[], current: readon
   for (const application of wanted.filter(({ id }) => id !== undefined)) {
     const found = current.find(({ id }) => id === application.id);
     if (found?.name === application.name) matched.set(application, found);
-    else if (found) problems.push(`${application.name}: the application ${found.id} is called ${found.name}, and can't be renamed.`);
+    else if (found)
+      problems.push(`${application.name}: the application ${found.id} is called ${found.name}, and can't be renamed.`);
     else problems.push(`${application.name}: no application has the id ${application.id}. Remove the id to create one.`);
   }
   const withId = new Set(matched.values());

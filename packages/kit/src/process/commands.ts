@@ -1,8 +1,6 @@
 export interface Command {
   readonly summary: string;
-  /** Whether it parses arguments, and its own `--help`; none are passed unless set. */
-  readonly takesArguments?: boolean;
-  run(args: readonly string[]): Promise<void>;
+  run(): Promise<void>;
 }
 
 export interface Program {
@@ -20,11 +18,11 @@ export async function runProgram(program: Program, [name, ...args] = process.arg
   if (name === undefined) return program.serve();
   const { commands } = program;
   const command = Object.hasOwn(commands, name) ? commands[name] : undefined;
-  const wantsHelp = HELP.has(name) || (command && !command.takesArguments && HELP.has(args[0] ?? ''));
+  const wantsHelp = HELP.has(name) || (command && HELP.has(args[0] ?? ''));
   if (wantsHelp) process.stdout.write(formatHelp(program));
   else if (!command) fail(`Unknown command ${name}. Commands: ${Object.keys(commands).join(', ') || 'none'}. See --help.`);
-  else if (args.length > 0 && !command.takesArguments) fail(`${name} takes no arguments.`);
-  else await command.run(args);
+  else if (args.length > 0) fail(`${name} takes no arguments.`);
+  else await command.run();
 }
 
 function fail(message: string): void {

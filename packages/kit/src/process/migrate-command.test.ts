@@ -13,8 +13,8 @@ it('the command migrate brings the schema up to date, and says what it did', asy
   onTestFinished(() => write.mockRestore());
   vi.stubEnv('DATABASE_URL', database.url);
   const { command } = await import('../testing/migrate-command-process.ts');
-  await command.run([]);
-  await command.run([]);
+  await command.run();
+  await command.run();
   expect(write.mock.calls.flat()).toEqual(['Applied 20250101_a.\n', 'The schema is up to date.\n']);
 });
 

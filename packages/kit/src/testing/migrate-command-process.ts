@@ -5,4 +5,4 @@ import { migrateCommand } from '../process/migrate-command.ts';
 export const command = migrateCommand('test', {
   '20250101_a': { up: async (db) => void (await sql`create table a (id int)`.execute(db)) },
 });
-if (import.meta.main) await command.run([]);
+if (import.meta.main) await command.run();

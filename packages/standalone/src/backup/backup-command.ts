@@ -25,12 +25,36 @@ export interface BackupTarget {
   readonly stops: AsyncDisposableStack;
 }
 
+export const BACKUP_HELP = `<folder or file.tar>
+
+Backs up the data folder of npm start: database, files and secrets. Latchkey may run meanwhile. The backup
+shows one moment; it is started and compared with its files before it gets its name. Nothing is overwritten.
+
+  DATA_DIR   the data folder (.data)
+`;
+
+export const RESTORE_HELP = `<folder or file.tar>
+
+Restores a backup. Verifies its checksums first, and compares the database with the files afterwards. Nothing
+is overwritten.
+
+  DATA_DIR   the data folder to restore to (.data); it has to be empty or absent
+`;
+
 /**
- * Runs `npm run backup` or `npm run restore` as this process and sets its exit code. A signal ends
- * it and removes what is unfinished.
+ * Runs a backup or a restore as this process and sets its exit code. A signal ends it and removes
+ * what is unfinished.
+ *
+ * @param command how it is run, for the help
+ * @param help its usage, without the command
  */
-export async function runBackupCommand(help: string, run: (target: BackupTarget) => Promise<void>): Promise<void> {
-  const path = readPath(help);
+export async function runBackupCommand(
+  command: string,
+  args: readonly string[],
+  help: string,
+  run: (target: BackupTarget) => Promise<void>,
+): Promise<void> {
+  const path = readPath(args, `Usage: ${command} ${help}`);
   if (path === undefined) return;
   const stops = new AsyncDisposableStack();
   const ending = endOnSignal(() => stops.disposeAsync(), EXIT.failed);
@@ -48,9 +72,13 @@ function fail(err: unknown): void {
   process.exitCode = EXIT.failed;
 }
 
-function readPath(help: string): string | undefined {
+function readPath(args: readonly string[], help: string): string | undefined {
   try {
-    const { values, positionals } = parseArgs({ options: { help: { type: 'boolean', short: 'h' } }, allowPositionals: true });
+    const { values, positionals } = parseArgs({
+      args: [...args],
+      options: { help: { type: 'boolean', short: 'h' } },
+      allowPositionals: true,
+    });
     if (values.help) process.stdout.write(help);
     else if (positionals.length !== 1) throw new Error('Name one folder or .tar file.');
     return positionals[0];

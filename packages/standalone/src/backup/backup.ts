@@ -138,10 +138,10 @@ async function copyKnownObjects(url: string, snapshot: ObjectSnapshot, targetDir
 export async function checkCopy(databaseUrl: string, objectsDir: string, note: (line: string) => void): Promise<void> {
   note('  Comparing the database with the files, checksums included.');
   const config = filesConfigFor({}, databaseUrl, objectsDir);
-  const output = { command: 'npm run check-files --', out: process.stderr, err: process.stderr };
+  const output = { command: 'latchkey admin check-files', out: process.stderr, err: process.stderr };
   const code = await runCheck(config, { repair: false, skipChecksums: false, force: false }, output);
   if (code !== EXIT.done) {
-    throw new BackupError('The copy is not intact, as shown above. Run npm run check-files, then try again.');
+    throw new BackupError('The copy is not intact, as shown above. Run "latchkey admin check-files", then try again.');
   }
 }
 

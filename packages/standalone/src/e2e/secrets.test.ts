@@ -18,7 +18,7 @@ import { codeAt, signInTo } from '../testing/two-factor.ts';
 
 /** S3: uses every secret, then searches logs, Redis and the database for each. */
 const SECRET_KEY = unique('a secret key of the tests ');
-const ACCOUNTS = fileURLToPath(new URL('../accounts-main.ts', import.meta.url));
+const LATCHKEY = fileURLToPath(new URL('../latchkey-cli.ts', import.meta.url));
 
 /** Secrets by name; codes of six digits apart, as they may be part of other numbers. */
 const secrets: Record<string, string> = {
@@ -171,7 +171,7 @@ async function useOidc({ api, baseUrl }: OwnInstance, issuer: TestIssuer, owner:
 /** Sets passwords as an operator does. */
 async function useCommands(owner: Owner, env: Record<string, string>): Promise<void> {
   const run = async (input: string, ...args: string[]) => {
-    const child = spawn(process.execPath, [ACCOUNTS, 'reset-password', owner.email, ...args], {
+    const child = spawn(process.execPath, [LATCHKEY, 'admin', 'accounts', 'reset-password', owner.email, ...args], {
       env: { ...env, LOG_LEVEL: 'trace' },
     });
     let output = '';

@@ -14,10 +14,16 @@ export interface Command {
 }
 
 const MAIN = fileURLToPath(new URL('../main.ts', import.meta.url));
+const LATCHKEY = fileURLToPath(new URL('../../../../deploy/bin/latchkey.ts', import.meta.url));
 
-/** Runs `main.ts` with these environment variables only; it is killed when the test is over. */
-export function runMain(env: Readonly<Record<string, string>>, ...args: string[]): Command {
-  const child = spawn(process.execPath, [MAIN, ...args], { env: { ...programEnv(), ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
+export const runMain = (env: Readonly<Record<string, string>>, ...args: string[]) => run(env, MAIN, ...args);
+
+/** Runs `latchkey admin`, as in the image. */
+export const runAdmin = (env: Readonly<Record<string, string>>, ...args: string[]) => run(env, LATCHKEY, 'admin', ...args);
+
+/** Runs a program with these environment variables only; it is killed when the test is over. */
+function run(env: Readonly<Record<string, string>>, ...args: string[]): Command {
+  const child = spawn(process.execPath, args, { env: { ...programEnv(), ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
   const text = { stdout: '', stderr: '' };
   for (const name of ['stdout', 'stderr'] as const) {
     child[name].setEncoding('utf8').on('data', (chunk: string) => {

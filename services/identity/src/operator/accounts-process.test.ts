@@ -12,16 +12,16 @@ import { someSignUp } from '../testing/sample.ts';
 import { explain, parseAccountsCall } from './accounts-process.ts';
 import { readNewPassword } from './password-prompt.ts';
 
-const MAIN = fileURLToPath(new URL('../main.ts', import.meta.url));
+const LATCHKEY = fileURLToPath(new URL('../../../../deploy/bin/latchkey.ts', import.meta.url));
 const PASSWORD = 'correct horse battery';
 
 const identity = await openTestIdentity();
 // Log lines would mix with the output.
 const settings = { ...identity.env, SIGN_UP: 'closed', LOG_LEVEL: 'trace' };
 
-/** Runs `main.ts accounts`; standard input stays open. */
+/** Runs `latchkey admin accounts` as in the image; standard input stays open. */
 async function run(args: readonly string[], input = '') {
-  const child = spawn(process.execPath, [MAIN, 'accounts', ...args], { env: { ...programEnv(), ...settings } });
+  const child = spawn(process.execPath, [LATCHKEY, 'admin', 'accounts', ...args], { env: { ...programEnv(), ...settings } });
   const output = { stdout: '', stderr: '' };
   for (const name of ['stdout', 'stderr'] as const) child[name].on('data', (chunk) => (output[name] += chunk));
   child.stdin.on('error', () => undefined);
@@ -41,7 +41,7 @@ test('a process ends with the result on stdout and code 0, or a sentence on stde
   expect(created).toEqual({ code: 0, stdout: expect.stringMatching(/^Created the account [^\n]+\.\n$/), stderr: '' });
   expect(failed).toEqual({ code: 1, stdout: expect.stringMatching(/^.+\n$/), stderr: `${message}\n` });
   expect(JSON.parse(failed.stdout)).toEqual({ error: { reason: 'account_not_found', message } });
-  const usage = 'There is no such command.\nSee node services/identity/src/main.ts accounts --help\n';
+  const usage = 'There is no such command.\nSee latchkey admin accounts --help\n';
   expect(misused).toEqual({ code: 2, stdout: '', stderr: usage });
 }, 60_000);
 

@@ -3,7 +3,7 @@ import { createEmptyTestDatabase } from '@latchkey/testkit/database';
 import { eventually } from '@latchkey/testkit/eventually';
 import { beforeEach, expect, it, onTestFinished, vi } from 'vitest';
 import { readFilesConfig } from '../../config.ts';
-import { runMain } from '../../testing/command.ts';
+import { runAdmin } from '../../testing/command.ts';
 import { damageObject, loseObject, pathOf, putOrphan, putUnfinished, removeAll } from '../../testing/damage.ts';
 import type { OwnedRef } from '../../testing/fake-apps.ts';
 import { storeFile } from '../../testing/stored-file.ts';
@@ -116,7 +116,7 @@ it('shows its progress, and ends immediately on SIGINT with nothing half done', 
   await loseObject(files, ref, lost);
   // With holes only, and too long to be read.
   await truncate(pathOf(files, ref, await storeFile(files, ref)), 64 * 1024 ** 3);
-  const { child, stdout, stderr, ended } = runMain(settings(), 'check', '--repair');
+  const { child, stdout, stderr, ended } = runAdmin(settings(), 'check-files', '--repair');
   await eventually(() => stdout().includes(lost) && stderr() !== '', { timeoutMs: 25_000 });
   expect(stderr()).toMatch(/^1 file, \d+\.\d [MG]iB read, 0 objects, 1 problem\n/);
   child.kill('SIGINT');

@@ -1,0 +1,77 @@
+import { Command } from 'commander';
+import { type Example, examples } from '../command.ts';
+import { CliError } from '../errors.ts';
+import type { Io } from '../io.ts';
+
+/**
+ * Runs a command beside the data, with arguments, help and exit codes of its own.
+ *
+ * @param command how it is called, for its help
+ */
+export type AdminProgram = (command: string, args: readonly string[]) => Promise<void>;
+
+/** What a checkout or the image has of the server. The published package has none of it. */
+export type AdminPrograms = Readonly<Partial<Record<AdminName, AdminProgram>>>;
+
+export type AdminName = keyof typeof SUMMARIES;
+
+const SUMMARIES = {
+  accounts: 'List and create accounts, reset passwords, end sessions, revoke keys',
+  'check-files': 'Compare the files in the database with the object store, and repair',
+  backup: 'Back up the data folder of npm start',
+  restore: 'Restore a backup into an empty data folder',
+} as const;
+
+const EXAMPLES: Readonly<Record<AdminName, readonly Example[]>> = {
+  accounts: [
+    ['latchkey admin accounts list', 'The accounts'],
+    ['latchkey admin accounts --help', 'All its commands and options'],
+  ],
+  'check-files': [['latchkey admin check-files --repair', 'Compare, and repair what is wrong']],
+  backup: [['latchkey admin backup backups/today.tar', 'Back up DATA_DIR while Latchkey runs']],
+  restore: [['DATA_DIR=restored latchkey admin restore backups/today.tar', 'Restore to another folder']],
+};
+
+/** Its program answers --help. */
+class PassingCommand extends Command {
+  override copyInheritedSettings(parent: Command): this {
+    return super.copyInheritedSettings(parent).helpOption(false);
+  }
+}
+
+export function adminCommand(io: Io, programs: AdminPrograms): Command {
+  const admin = new Command('admin').description('Operate the server, beside its data: in a checkout or a container');
+  for (const name of Object.keys(SUMMARIES) as AdminName[]) {
+    const command = new PassingCommand(name)
+      .description(SUMMARIES[name])
+      .argument('[arguments...]', 'its own arguments and options; see --help')
+      .allowUnknownOption()
+      .action((...parameters) => run(name, programs, parameters.at(-1) as Command, io));
+    examples(command, EXAMPLES[name]);
+    admin.addCommand(command);
+  }
+  examples(admin, [['docker compose exec identity latchkey admin accounts list', 'The accounts of a deployment']]);
+  return admin;
+}
+
+async function run(name: AdminName, programs: AdminPrograms, command: Command, { env }: Io): Promise<void> {
+  const program = programs[name];
+  if (!program) throw new CliError('failed', whereToRun(name, programs));
+  // The arguments as they were given: commander takes options of its own out of them.
+  const given = (command.parent?.parent as (Command & { readonly rawArgs: readonly string[] }) | null)?.rawArgs ?? [];
+  const start = given.findIndex((arg, index) => arg === name && given[index - 1] === 'admin') + 1;
+  if (start === 0) throw new CliError('usage', `Write options after "latchkey admin ${name}".`);
+  // The program stops what it started before it ends, also when its output is closed.
+  for (const stream of [process.stdout, process.stderr]) stream.removeAllListeners('error');
+  await program(env.npm_lifecycle_event === name ? `npm run ${name} --` : `latchkey admin ${name}`, given.slice(start));
+}
+
+function whereToRun(name: AdminName, programs: AdminPrograms): string {
+  if (Object.keys(programs).length > 0) {
+    return `"latchkey admin ${name}" covers the data folder of npm start. docs/backup.md says how to save your own servers.`;
+  }
+  const service = name === 'check-files' ? 'files' : 'identity';
+  const container =
+    name === 'accounts' || name === 'check-files' ? `, or "docker compose exec ${service} latchkey admin ${name}"` : '';
+  return `This needs the server's code and data: run "npx latchkey admin ${name}" in the server's checkout${container}.`;
+}
