@@ -80,11 +80,14 @@ const application = z.strictObject({
 
 /** What `latchkey.yaml` declares. */
 export const declaration = z
-  .strictObject({
-    applications: z
-      .array(application)
-      .superRefine(rejectDuplicates(({ id, name }) => id ?? name, 'is declared twice: give each application its id')),
-  })
+  .strictObject(
+    {
+      applications: z
+        .array(application)
+        .superRefine(rejectDuplicates(({ id, name }) => id ?? name, 'is declared twice: give each application its id')),
+    },
+    { error: ({ code }) => (code === 'invalid_type' ? 'must begin with "applications:"' : undefined) },
+  )
   .meta({ title: 'Applications of a Latchkey account', description: 'Read by `latchkey apply`, written by `latchkey export`.' });
 
 export type Declaration = z.infer<typeof declaration>;

@@ -23,13 +23,22 @@ export function parseDeclaration(text: string, source: string): Declaration {
   const syntax = document.errors.map(({ pos, message }) => `${at(pos[0])}: ${message.split('\n')[0]}`);
   if (syntax.length > 0) throw declarationError(syntax);
 
-  const parsed = declaration.safeParse(document.toJS());
+  const parsed = declaration.safeParse(toValue(document, source));
   if (parsed.success) return parsed.data;
   const problems = parsed.error.issues.map(({ path, message }) => {
     const name = path.map((part) => (typeof part === 'number' ? `[${part}]` : `.${String(part)}`)).join('');
     return `${at(offsetOf(document, path))}: ${name.replace(/^\./, '') || 'the document'}: ${message}`;
   });
   throw declarationError(problems);
+}
+
+/** Fails where aliases expand to too much. */
+function toValue(document: ReturnType<typeof parseDocument>, source: string): unknown {
+  try {
+    return document.toJS();
+  } catch (err) {
+    throw new DeclarationError(`${source}: ${(err as Error).message}`);
+  }
 }
 
 function declarationError(problems: readonly string[]): DeclarationError {

@@ -20,14 +20,13 @@ export function stagingName(sha256: string): string {
   return `apply-${sha256.slice(0, 10)}`;
 }
 
-/** @param wanted undefined where the files of the application are not declared */
-export function planFiles(wanted: readonly WantedFile[] | undefined, stored: readonly StoredFile[], prune: boolean) {
-  const names = new Set(wanted?.map(({ name }) => name));
+export function planFiles(wanted: readonly WantedFile[], stored: readonly StoredFile[], prune: boolean) {
+  const names = new Set(wanted.map(({ name }) => name));
   const isStaged = ({ name, sha256 }: StoredFile) => name === stagingName(sha256) && !names.has(name);
   const staged = new Map(stored.filter(isStaged).map((file) => [file.sha256, file]));
   const problems: string[] = [];
   const changes: FileChange[] = [];
-  for (const { name, sha256, source } of wanted ?? []) {
+  for (const { name, sha256, source } of wanted) {
     const found = stored.find((file) => file.name === name);
     if (found?.sha256 === sha256) continue;
     const ready = staged.get(sha256);
@@ -43,7 +42,6 @@ export function planFiles(wanted: readonly WantedFile[] | undefined, stored: rea
     });
   }
   const others = stored.filter((file) => !names.has(file.name) && !isStaged(file));
-  const deleted = wanted && prune ? others : [];
-  for (const { name, id } of [...staged.values(), ...deleted]) changes.push({ action: 'delete', name, id });
-  return { changes, problems, undeclared: wanted && !prune ? others.length : 0 };
+  for (const { name, id } of [...staged.values(), ...(prune ? others : [])]) changes.push({ action: 'delete', name, id });
+  return { changes, problems, undeclared: prune ? 0 : others.length };
 }

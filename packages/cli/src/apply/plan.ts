@@ -39,6 +39,9 @@ const NEW_SETTINGS = {
   applicationUserRequiresLicense: false,
 } as const;
 
+/** Files that are not declared at all stay as they are. */
+const UNPLANNED_FILES = { changes: [], problems: [], undeclared: 0 };
+
 /**
  * Compares what is declared with what the server has.
  *
@@ -54,7 +57,7 @@ export function planChanges(wanted: readonly WantedApplication[], current: reado
   let undeclaredFiles = 0;
   for (const application of wanted) {
     const found = matched.get(application);
-    const files = planFiles(application.files, found?.files ?? [], prune);
+    const files = application.files ? planFiles(application.files, found?.files ?? [], prune) : UNPLANNED_FILES;
     problems.push(...files.problems.map((problem) => `${application.name}: ${problem}`));
     undeclaredFiles += files.undeclared;
     const change = { ...planSettings(application, found), files: files.changes };

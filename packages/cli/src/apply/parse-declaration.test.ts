@@ -1,0 +1,65 @@
+import { expect, it } from 'vitest';
+import { parseDeclaration } from './parse-declaration.ts';
+
+const problemsOf = (text: string): string[] => {
+  try {
+    parseDeclaration(text, 'latchkey.yaml');
+    return [];
+  } catch (err) {
+    return (err as Error).message.split('\n');
+  }
+};
+
+it('reads applications with settings, levels and files', () => {
+  const text = `applications:
+  - name: Difference Engine
+    settings: { version: "1.10", status: paused }
+    levels: [basic, pro]
+    files:
+      - path: dist/engine.zip
+      - path: dist/engine-1.10-linux.zip
+        name: linux.zip
+`;
+  expect(problemsOf(text)).toEqual([]);
+});
+
+it('names line, path and rule of each problem', () => {
+  const text = `applications:
+  - name: Ada
+    settings:
+      version: 1.10
+      satus: paused
+    levels: [basic, pro, basic]
+    files:
+      - path: dist/a-name-that-is-too-long.zip
+      - path: a.zip
+      - { name: a.zip, sha256: ${'a'.repeat(64)} }
+      - { name: b.zip }
+`;
+  expect(problemsOf(text)).toEqual([
+    expect.stringMatching(/^latchkey\.yaml:2: applications\[0\]\.name: must be 6 to 32 characters/),
+    'latchkey.yaml:4: applications[0].settings.version: must be text: put it in quotes',
+    'latchkey.yaml:4: applications[0].settings: Unrecognized key: "satus"',
+    'latchkey.yaml:6: applications[0].levels[2]: is a level twice',
+    expect.stringMatching(/^latchkey\.yaml:8: applications\[0\]\.files\[0\]\.path: ends in a name that the server rejects/),
+    'latchkey.yaml:11: applications[0].files[3]: must have a path to upload, or the name and sha256 of a stored file',
+  ]);
+});
+
+it.each([
+  ['', ['latchkey.yaml:1: the document: must begin with "applications:"']],
+  [
+    'applications:\n  - name: Difference Engine\n  - name: Difference Engine\n',
+    ['latchkey.yaml:3: applications[1]: is declared twice: give each application its id'],
+  ],
+  ['applications: [', [expect.stringMatching(/^latchkey\.yaml:1: /)]],
+  ['applications: []\napplications: []\n', ['latchkey.yaml:2: Map keys must be unique']],
+])('rejects %j', (text, problems) => {
+  expect(problemsOf(text)).toEqual(problems);
+});
+
+it('rejects a document whose aliases would expand without bound', () => {
+  const lines = ['a: &a [x, x, x, x, x, x, x, x, x]'];
+  for (let i = 1; i < 9; i += 1) lines.push(`${'abcdefghi'[i]}: &${'abcdefghi'[i]} [${`*${'abcdefghi'[i - 1]}, `.repeat(9)}]`);
+  expect(problemsOf(lines.join('\n'))).toEqual([expect.stringMatching(/^latchkey\.yaml: Excessive alias count/)]);
+});
