@@ -13,18 +13,20 @@ export const SETTING_NAMES = [
 const FILE_NAME = /^[A-Za-z0-9_-]+(?:[ .][A-Za-z0-9_-]+)*$/;
 const FILE_NAME_RULE =
   'must be 1 to 16 characters: ASCII letters, digits, underscores and dashes, with single spaces or dots between them';
-const INVISIBLE = /[\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}]/u;
-
-/** Text that the server stores unchanged, of so many code points. */
+/** Text of so many code points that the server stores unchanged. */
 const textOf = (min: number, max: number, description: string) =>
   z
     .string({ error: ({ input }) => (typeof input === 'string' ? undefined : 'must be text: put it in quotes') })
     .refine((text) => {
       const { length } = Array.from(text);
-      return length >= min && length <= max && text === text.trim().normalize('NFC') && !INVISIBLE.test(text);
-    }, `must be ${min} to ${max} characters in Unicode NFC, without invisible ones and white space around`)
+      return length >= min && length <= max && text === text.trim() && text.isWellFormed();
+    }, `must be ${min} to ${max} characters without white space around`)
     .meta({ description, minLength: min, maxLength: max });
 
+const applicationName = textOf(6, 32, 'Identifies the application, unless an id does.').refine(
+  (name) => name === name.normalize('NFC') && !/[\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}]/u.test(name),
+  'must be in Unicode NFC and have no invisible characters',
+);
 const fileName = z.string().max(16, FILE_NAME_RULE).regex(FILE_NAME, FILE_NAME_RULE);
 const licenseLevel = textOf(1, 16, 'License level.');
 const flag = (description: string) => z.boolean().optional().meta({ description });
@@ -62,7 +64,7 @@ const file = z
   });
 
 const application = z.strictObject({
-  name: textOf(6, 32, 'Identifies the application, unless an id does.'),
+  name: applicationName,
   id: z.uuid().optional().meta({ description: 'Needed where several applications have the same name.' }),
   settings: settings.optional().meta({ description: 'Settings that are absent stay as they are.' }),
   levels: z

@@ -37,7 +37,7 @@ it('names line, path and rule of each problem', () => {
       - { name: b.zip }
 `;
   expect(problemsOf(text)).toEqual([
-    expect.stringMatching(/^latchkey\.yaml:2: applications\[0\]\.name: must be 6 to 32 characters/),
+    'latchkey.yaml:2: applications[0].name: must be 6 to 32 characters without white space around',
     'latchkey.yaml:4: applications[0].settings.version: must be text: put it in quotes',
     'latchkey.yaml:4: applications[0].settings: Unrecognized key: "satus"',
     'latchkey.yaml:6: applications[0].levels[2]: is a level twice',

@@ -31,7 +31,7 @@ export class PlanError extends Error {
 }
 
 /** What a new application has; what differs from it takes a change. */
-const NEW_SETTINGS = {
+export const NEW_SETTINGS = {
   version: '1.0',
   status: 'online',
   applicationLicenseRequiresClientId: false,

@@ -22,7 +22,7 @@ export interface CurrentApplication {
 export interface WantedFile {
   readonly name: string;
   readonly sha256: string;
-  readonly source?: { readonly path: string; readonly byteSize: number };
+  readonly source?: { readonly path: string; readonly declaredPath: string; readonly byteSize: number };
 }
 
 /** A declared application whose files have been read. What is absent stays as it is. */

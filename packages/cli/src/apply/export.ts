@@ -1,0 +1,24 @@
+import { Document } from 'yaml';
+import { SETTING_NAMES } from './declaration.ts';
+import type { CurrentApplication } from './state.ts';
+
+const HEADER = ` yaml-language-server: $schema=latchkey.schema.json
+ Written by "latchkey export". To upload a file, replace its sha256 by the path of a local file.`;
+
+/** The YAML that declares applications as they are. An id is only there where a name is not unique. */
+export function formatDeclaration(applications: readonly CurrentApplication[]): string {
+  const names = applications.map(({ name }) => name);
+  const isUnique = (name: string) => names.indexOf(name) === names.lastIndexOf(name);
+  const declared = applications.map(({ id, name, settings, levels, files }) => ({
+    name,
+    ...(!isUnique(name) && { id }),
+    settings: Object.fromEntries(SETTING_NAMES.map((setting) => [setting, settings[setting]])),
+    // The interface accepts no empty list.
+    ...(levels.length > 0 && { levels }),
+    files: files.map(({ name, sha256 }) => ({ name, sha256 })).sort((a, b) => (a.name < b.name ? -1 : 1)),
+  }));
+  // An alias would be read as a person's intent.
+  const document = new Document({ applications: declared }, { aliasDuplicateObjects: false });
+  document.commentBefore = HEADER;
+  return document.toString({ lineWidth: 0 });
+}

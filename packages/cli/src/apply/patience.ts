@@ -1,0 +1,25 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { LatchkeyError } from '@latchkey/client';
+
+/** The limit of uploads lets one more through within a minute. */
+const WAIT_SECONDS_MAX = 120;
+const TRIES_MAX = 10;
+
+/** Runs a call, again after each wait that a rate limit asks for. */
+export type Patiently = <T>(call: () => Promise<T>) => Promise<T>;
+
+/** The client itself waits out short limits only. */
+export function createPatience(note: (line: string) => void): Patiently {
+  return async (call) => {
+    for (let tries = 1; ; tries += 1) {
+      try {
+        return await call();
+      } catch (err) {
+        const seconds = err instanceof LatchkeyError && err.status === 429 ? err.retryAfterSeconds : undefined;
+        if (seconds === undefined || seconds > WAIT_SECONDS_MAX || tries === TRIES_MAX) throw err;
+        note(`Rate limit reached: waiting ${seconds} s.`);
+        await delay(seconds * 1_000);
+      }
+    }
+  };
+}

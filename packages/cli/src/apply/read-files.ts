@@ -1,0 +1,51 @@
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { type DeclaredApplication, type DeclaredFile, nameOf } from './declaration.ts';
+import { PlanError } from './plan.ts';
+import type { WantedApplication, WantedFile } from './state.ts';
+
+/**
+ * Reads sizes and checksums of declared files, one after the other: hashing is faster than most disks.
+ *
+ * @param baseDir what their paths are relative to
+ * @throws {PlanError} naming every file that can't be uploaded
+ */
+export async function readFiles(declared: readonly DeclaredApplication[], baseDir: string): Promise<WantedApplication[]> {
+  const problems: string[] = [];
+  const wanted: WantedApplication[] = [];
+  for (const { files, ...application } of declared) {
+    const found: WantedFile[] = [];
+    for (const file of files ?? []) {
+      try {
+        found.push(await readFile(file, baseDir));
+      } catch (err) {
+        problems.push(`${application.name}: ${(err as Error).message}`);
+      }
+    }
+    wanted.push({ ...withoutUndefined(application), ...(files && { files: found }) });
+  }
+  if (problems.length > 0) throw new PlanError(problems.join('\n'));
+  return wanted;
+}
+
+function withoutUndefined({ name, id, levels, settings = {} }: Omit<DeclaredApplication, 'files'>): WantedApplication {
+  const given = Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== undefined));
+  return { name, settings: given, ...(id !== undefined && { id }), ...(levels && { levels }) };
+}
+
+async function readFile(file: DeclaredFile, baseDir: string): Promise<WantedFile> {
+  const name = nameOf(file);
+  if (!('path' in file)) return { name, sha256: file.sha256 };
+  const path = resolve(baseDir, file.path);
+  const found = await stat(path).catch(({ code }: NodeJS.ErrnoException) => {
+    throw new Error(`${file.path} can't be read (${code}). Correct its path, which is relative to the document.`);
+  });
+  if (!found.isFile()) throw new Error(`${file.path} is not a file.`);
+  if (found.size === 0) throw new Error(`${file.path} is empty, which the server rejects.`);
+  const hash = createHash('sha256');
+  await pipeline(createReadStream(path), hash);
+  return { name, sha256: hash.digest('hex'), source: { path, declaredPath: file.path, byteSize: found.size } };
+}

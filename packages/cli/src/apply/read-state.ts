@@ -1,0 +1,47 @@
+import type { Application, Latchkey } from '@latchkey/client';
+import type { Patiently } from './patience.ts';
+import { NEW_SETTINGS } from './plan.ts';
+import type { CurrentApplication, StoredFile } from './state.ts';
+
+/** Applications whose details are read concurrently. */
+const CONCURRENCY = 4;
+
+export interface ReadOptions {
+  readonly patiently: Patiently;
+  /** Whether the details of an application matter. Others are given as they are created. */
+  readonly isNeeded?: (application: { readonly id: string; readonly name: string }) => boolean;
+}
+
+/** Reads the applications of the account, or those that a restricted key may use, oldest first. */
+export async function readState(
+  client: Latchkey,
+  { patiently, isNeeded = () => true }: ReadOptions,
+): Promise<readonly CurrentApplication[]> {
+  const listed = await patiently(() => client.applications.list());
+  const state: CurrentApplication[] = listed.map(({ id, name }) => ({ id, name, settings: NEW_SETTINGS, levels: [], files: [] }));
+  const queue = state.entries();
+  const work = async () => {
+    // The workers share the iterator, so each entry is read once.
+    for (const [index, application] of queue) {
+      if (isNeeded(application)) state[index] = await readDetails(client, patiently, application);
+    }
+  };
+  await Promise.all(Array.from({ length: CONCURRENCY }, work));
+  return state;
+}
+
+async function readDetails(
+  client: Latchkey,
+  patiently: Patiently,
+  { id, name }: Pick<Application, 'id' | 'name'>,
+): Promise<CurrentApplication> {
+  const settings = await patiently(() => client.applications.settings(id));
+  const levels = await patiently(() => client.levels.get(id));
+  const files: StoredFile[] = [];
+  for (let page = 1, totalPages = 1; page <= totalPages; page += 1) {
+    const found = await patiently(() => client.files.list(id, { page }));
+    files.push(...found.files.map((file) => ({ id: file.id, name: file.displayName, sha256: file.checksum })));
+    totalPages = found.totalPages;
+  }
+  return { id, name, settings, levels, files };
+}
