@@ -15,7 +15,7 @@ const NEW_SETTINGS = {
 } as const;
 
 const stored = (name: string, sha256 = OLD): StoredFile => ({ id: `id of ${name}`, name, sha256 });
-const local = (name: string, sha256 = NEW): WantedFile => ({ name, sha256, source: { path: `dist/${name}`, byteSize: 1_536 } });
+const local = (name: string, sha256 = NEW): WantedFile => ({ name, sha256, source: { path: `/work/dist/${name}`, declaredPath: `dist/${name}`, byteSize: 1_536 } });
 const current = (name: string, others: Partial<CurrentApplication> = {}): CurrentApplication => ({
   id: `id of ${name}`,
   name,
@@ -49,11 +49,11 @@ it('shows what is created, changed and deleted', () => {
   ];
   const expected = [
     '~ Difference Engine   version 1.4.1 → 1.4.2, status paused → online',
-    '    ~ engine.zip   1536 B, replaces other content',
-    '    + notes.txt    1536 B',
+    '    ~ engine.zip   1536 B from dist/engine.zip, replaces other content',
+    '    + notes.txt    1536 B from dist/notes.txt',
     '+ Analytical Engine   applicationUserRequiresLicense true, levels basic, pro',
     '  Only files',
-    '    + engine.zip   1536 B',
+    '    + engine.zip   1536 B from dist/engine.zip',
   ];
   expect(lines(declared, found)).toEqual(expected);
   const plan = planChanges(declared, found, false);
