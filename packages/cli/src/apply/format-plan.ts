@@ -33,7 +33,8 @@ function formatFiles(files: readonly FileChange[], formatBytes: (bytes: number) 
 
 function describeFile({ action, source, stagedId }: FileChange, formatBytes: (bytes: number) => string): string {
   if (action === 'delete') return '';
-  const size = stagedId !== undefined || !source ? 'uploaded already' : `${formatBytes(source.byteSize)} from ${source.declaredPath}`;
+  const size =
+    stagedId !== undefined || !source ? 'uploaded already' : `${formatBytes(source.byteSize)} from ${source.declaredPath}`;
   return action === 'replace' ? `${size}, replaces other content` : size;
 }
 

@@ -15,7 +15,11 @@ const NEW_SETTINGS = {
 } as const;
 
 const stored = (name: string, sha256 = OLD): StoredFile => ({ id: `id of ${name}`, name, sha256 });
-const local = (name: string, sha256 = NEW): WantedFile => ({ name, sha256, source: { path: `/work/dist/${name}`, declaredPath: `dist/${name}`, byteSize: 1_536 } });
+const local = (name: string, sha256 = NEW): WantedFile => ({
+  name,
+  sha256,
+  source: { path: `/work/dist/${name}`, declaredPath: `dist/${name}`, byteSize: 1_536 },
+});
 const current = (name: string, others: Partial<CurrentApplication> = {}): CurrentApplication => ({
   id: `id of ${name}`,
   name,
