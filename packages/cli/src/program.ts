@@ -12,6 +12,7 @@ import manifest from '../package.json' with { type: 'json' };
 import { examples } from './command.ts';
 import { type AdminPrograms, adminCommand } from './commands/admin.ts';
 import { apiKeysCommand } from './commands/api-keys.ts';
+import { applyCommand, exportCommand } from './commands/apply.ts';
 import { appsCommand } from './commands/apps.ts';
 import { auditCommand } from './commands/audit.ts';
 import { completeCommand, completionCommand } from './commands/completion.ts';
@@ -51,8 +52,8 @@ export function createProgram(io: Io, admin: AdminPrograms = {}): Command {
   program.commandsGroup('Most used:');
   for (const create of [loginCommand, appsCommand, filesCommand, listenCommand, limitsCommand]) program.addCommand(create(io));
   program.commandsGroup('More:');
-  const more = [levelsCommand, keysCommand, apiKeysCommand, auditCommand, whoamiCommand, logoutCommand, completionCommand];
-  for (const create of more) program.addCommand(create(io));
+  const more = [levelsCommand, keysCommand, applyCommand, exportCommand, apiKeysCommand, auditCommand, whoamiCommand];
+  for (const create of [...more, logoutCommand, completionCommand]) program.addCommand(create(io));
   program.addCommand(adminCommand(io, admin));
   program.addCommand(completeCommand(io, program), { hidden: true });
   examples(program, [

@@ -1,12 +1,17 @@
-import type { ApplicationChanges, Latchkey } from '@latchkey/client';
+import type { ApplicationChanges, Latchkey, UploadProgress as UploadProgressFacts } from '@latchkey/client';
+import { CliError } from '../errors.ts';
+import type { UploadProgress } from '../upload/upload-progress.ts';
 import type { Patiently } from './patience.ts';
 import { type ApplicationChange, changesItself, type Plan, type SettingChange } from './plan.ts';
 import { type FileChange, stagingName } from './plan-files.ts';
 
+type Progress = Pick<UploadProgress, 'update' | 'end'>;
+
 export interface ExecuteOptions {
   readonly patiently: Patiently;
-  /** Called after each change. */
-  readonly onDone: (line: string) => void;
+  /** Called after each change; those of uploads have a progress instead of a line. */
+  readonly onDone: (line?: string) => void;
+  readonly startUpload: (name: string) => Progress;
 }
 
 /**
@@ -43,27 +48,45 @@ async function executeChange(client: Latchkey, change: ApplicationChange, option
   await setSettings('middle');
   if (levels) await patiently(() => client.levels.set(id, levels.to));
   for (const file of files) {
-    await executeFile(client, id, file, patiently);
-    onDone(`${{ create: 'Uploaded', replace: 'Replaced', delete: 'Deleted' }[file.action]} ${file.name} of ${name}.`);
+    await executeFile(client, id, file, options);
+    onDone(file.action === 'delete' ? `Deleted ${file.name} of ${name}.` : undefined);
   }
   await setSettings('last');
   if (changesItself(change)) onDone(`${change.action === 'create' ? 'Created' : 'Changed'} ${name}.`);
 }
 
-async function executeFile(client: Latchkey, applicationId: string, file: FileChange, patiently: Patiently): Promise<void> {
-  const { files } = client;
-  const { action, name, id, sha256 = '', source, stagedId } = file;
-  // A new file needs no other name while it is uploaded.
-  const isStaged = action === 'replace' || stagedId !== undefined;
-  const newId = action === 'delete' ? undefined : (stagedId ?? (await upload(isStaged ? stagingName(sha256) : name)));
-  if (id !== undefined) await patiently(() => files.delete(applicationId, id));
-  if (newId !== undefined && isStaged) await patiently(() => files.rename(applicationId, newId, name));
-
-  async function upload(as: string): Promise<string> {
-    const { path = '', declaredPath = '' } = source ?? {};
-    const stored = await patiently(() => files.upload(applicationId, path, { name: as }));
-    if (stored.checksum === sha256) return stored.id;
-    await patiently(() => files.delete(applicationId, stored.id));
-    throw new Error(`${declaredPath} was changed while it was uploaded. Run the command again.`);
+async function executeFile(client: Latchkey, applicationId: string, file: FileChange, options: ExecuteOptions): Promise<void> {
+  const { patiently, startUpload } = options;
+  const { action, name, id, sha256 = '', stagedId } = file;
+  if (action === 'delete') return patiently(() => client.files.delete(applicationId, id ?? ''));
+  const progress = startUpload(name);
+  try {
+    // A new file needs no other name while it is uploaded.
+    const isStaged = action === 'replace' || stagedId !== undefined;
+    const as = isStaged ? stagingName(sha256) : name;
+    const newId = stagedId ?? (await upload(client, applicationId, { file, as, progress, patiently }));
+    if (id !== undefined) await patiently(() => client.files.delete(applicationId, id));
+    if (isStaged) await patiently(() => client.files.rename(applicationId, newId, name));
+    progress.end(action === 'replace' ? 'replaced' : 'uploaded');
+  } catch (err) {
+    progress.end('failed');
+    throw err;
   }
+}
+
+interface Upload {
+  readonly file: FileChange;
+  readonly as: string;
+  readonly progress: Progress;
+  readonly patiently: Patiently;
+}
+
+/** @returns the id of the file */
+async function upload(client: Latchkey, applicationId: string, { file, as, progress, patiently }: Upload): Promise<string> {
+  const { path = '', declaredPath = '', byteSize = 0 } = file.source ?? {};
+  const onProgress = ({ sentBytes }: UploadProgressFacts) => progress.update(sentBytes, byteSize);
+  const stored = await patiently(() => client.files.upload(applicationId, path, { name: as, onProgress }));
+  if (stored.checksum === file.sha256) return stored.id;
+  await patiently(() => client.files.delete(applicationId, stored.id));
+  throw new CliError('failed', `${declaredPath} was changed since the plan was made. Run the command again.`);
 }

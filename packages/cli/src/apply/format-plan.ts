@@ -1,3 +1,4 @@
+import { formatBytes } from '../output/text.ts';
 import { type ApplicationChange, changesItself, countChanges, type Plan } from './plan.ts';
 import type { FileChange } from './plan-files.ts';
 
@@ -5,12 +6,12 @@ const MARKERS = { create: '+', change: '~', replace: '~', delete: '-' } as const
 const NAME_WIDTH_MAX = 32;
 
 /** The lines of a plan, each with its marker. */
-export function formatPlan({ changes }: Plan, formatBytes: (bytes: number) => string): string[] {
+export function formatPlan({ changes }: Plan): string[] {
   const width = Math.min(NAME_WIDTH_MAX, Math.max(0, ...changes.map(({ name }) => name.length)));
   return changes.flatMap((change) => {
     const marker = changesItself(change) ? MARKERS[change.action] : ' ';
     const head = `${marker} ${change.name.padEnd(width)}   ${describeChange(change)}`.trimEnd();
-    return [head, ...formatFiles(change.files, formatBytes)];
+    return [head, ...formatFiles(change.files)];
   });
 }
 
@@ -24,14 +25,12 @@ function describeChange({ action, settings, levels }: ApplicationChange): string
   return parts.join(', ');
 }
 
-function formatFiles(files: readonly FileChange[], formatBytes: (bytes: number) => string): string[] {
+function formatFiles(files: readonly FileChange[]): string[] {
   const width = Math.max(0, ...files.map(({ name }) => name.length));
-  return files.map((file) =>
-    `    ${MARKERS[file.action]} ${file.name.padEnd(width)}   ${describeFile(file, formatBytes)}`.trimEnd(),
-  );
+  return files.map((file) => `    ${MARKERS[file.action]} ${file.name.padEnd(width)}   ${describeFile(file)}`.trimEnd());
 }
 
-function describeFile({ action, source, stagedId }: FileChange, formatBytes: (bytes: number) => string): string {
+function describeFile({ action, source, stagedId }: FileChange): string {
   if (action === 'delete') return '';
   const size =
     stagedId !== undefined || !source ? 'uploaded already' : `${formatBytes(source.byteSize)} from ${source.declaredPath}`;

@@ -30,7 +30,7 @@ const current = (name: string, others: Partial<CurrentApplication> = {}): Curren
 });
 const wanted = (name: string, others: Partial<WantedApplication> = {}): WantedApplication => ({ name, settings: {}, ...others });
 const lines = (declared: WantedApplication[], found: CurrentApplication[], prune = false) =>
-  formatPlan(planChanges(declared, found, prune), (bytes) => `${bytes} B`);
+  formatPlan(planChanges(declared, found, prune));
 
 it('shows what is created, changed and deleted', () => {
   const declared = [
@@ -53,11 +53,11 @@ it('shows what is created, changed and deleted', () => {
   ];
   const expected = [
     '~ Difference Engine   version 1.4.1 → 1.4.2, status paused → online',
-    '    ~ engine.zip   1536 B from dist/engine.zip, replaces other content',
-    '    + notes.txt    1536 B from dist/notes.txt',
+    '    ~ engine.zip   1.5 KiB from dist/engine.zip, replaces other content',
+    '    + notes.txt    1.5 KiB from dist/notes.txt',
     '+ Analytical Engine   applicationUserRequiresLicense true, levels basic, pro',
     '  Only files',
-    '    + engine.zip   1536 B from dist/engine.zip',
+    '    + engine.zip   1.5 KiB from dist/engine.zip',
   ];
   expect(lines(declared, found)).toEqual(expected);
   const plan = planChanges(declared, found, false);

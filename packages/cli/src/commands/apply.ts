@@ -11,11 +11,12 @@ import { createPatience } from '../apply/patience.ts';
 import { countChanges, type Plan, PlanError, planChanges } from '../apply/plan.ts';
 import { readFiles } from '../apply/read-files.ts';
 import { readState } from '../apply/read-state.ts';
-import { examples, withContext } from '../command.ts';
+import { examples, withContext, yesOption } from '../command.ts';
 import type { Context } from '../context.ts';
 import { CliError } from '../errors.ts';
 import type { Io } from '../io.ts';
-import { formatBytes, printable } from '../output/text.ts';
+import { printable } from '../output/text.ts';
+import { UploadProgress } from '../upload/upload-progress.ts';
 
 interface ApplyOptions {
   readonly file: string;
@@ -29,7 +30,7 @@ export function applyCommand(io: Io): Command {
     .option('-f, --file <path>', 'the file, or - for standard input', 'latchkey.yaml')
     .option('--dry-run', 'show what would change, and change nothing')
     .option('--prune', 'also delete applications and files that are not declared')
-    .option('-y, --yes', 'do not ask')
+    .addOption(yesOption())
     .action(withContext(io, applyFile));
   return examples(apply, [
     ['latchkey apply --dry-run', 'Show what latchkey.yaml would change'],
@@ -69,14 +70,16 @@ async function applyFile(context: Context, { file, dryRun = false, prune = false
   const baseDir = file === '-' ? process.cwd() : dirname(resolve(file));
   const plan = await reportProblems(context, async () => planChanges(await readFiles(applications, baseDir), state, prune));
 
-  const lines = formatPlan(plan, formatBytes).map((line) => `${printable(line)}\n`);
+  const lines = formatPlan(plan).map((line) => `${printable(line)}\n`);
   (options.json ? io.stderr : io.stdout).write(lines.join(''));
   const undeclared = describeUndeclared(plan);
   if (undeclared !== undefined) context.note(undeclared);
   const isApplied = !dryRun && countChanges(plan) > 0;
   if (isApplied) {
     await context.confirm(`Apply ${describeCount(plan)} to ${(await context.readConnection()).url}?`);
-    await execute(context, plan, (onDone) => executePlan(client, plan, { patiently, onDone }));
+    await execute(context, plan, (onDone) =>
+      executePlan(client, plan, { patiently, onDone, startUpload: (name) => new UploadProgress(context, name) }),
+    );
   }
   context.print({ ...plan, applied: isApplied }, describeEnd(plan, isApplied));
 }
@@ -99,12 +102,12 @@ async function reportProblems<T>(context: Context, run: () => Promise<T>): Promi
   }
 }
 
-async function execute(context: Context, plan: Plan, run: (onDone: (line: string) => void) => Promise<void>): Promise<void> {
+async function execute(context: Context, plan: Plan, run: (onDone: (line?: string) => void) => Promise<void>): Promise<void> {
   let done = 0;
   try {
     await run((line) => {
       done += 1;
-      context.note(line);
+      if (line !== undefined) context.note(line);
     });
   } catch (err) {
     context.note(`Stopped after ${done} of ${describeCount(plan)}. Run the command again to continue.`);

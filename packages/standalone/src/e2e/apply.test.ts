@@ -63,7 +63,7 @@ describe('the commands', () => {
     expect(await run(['apply', '--yes'])).toEqual({
       code: 0,
       out: `${plan}2 changes applied.\n`,
-      err: 'Uploaded engine.zip of Difference Engine.\nCreated Difference Engine.\n',
+      err: 'engine.zip: uploaded\nCreated Difference Engine.\n',
     });
     expect(await run(['apply', '--yes'])).toEqual({ code: 0, out: 'No changes.\n', err: '' });
 
@@ -110,7 +110,11 @@ describe('interrupted anywhere and run again', () => {
     proxy.arm(undefined);
     const planned = await plan(client, declaration, prune);
     proxy.arm(choose(planned));
-    const execution = executePlan(client, planned, { patiently: createPatience(() => {}), onDone: () => {} });
+    const execution = executePlan(client, planned, {
+      patiently: createPatience(() => {}),
+      onDone: () => {},
+      startUpload: () => ({ update: () => {}, end: () => {} }),
+    });
     if ((await Promise.allSettled([execution]))[0].status === 'rejected' && !proxy.hasInterrupted()) await execution;
     return proxy.hasInterrupted();
   }
