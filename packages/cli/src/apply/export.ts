@@ -1,9 +1,12 @@
-import { Document } from 'yaml';
+import { Document, Scalar } from 'yaml';
 import { SETTING_NAMES } from './declaration.ts';
 import type { CurrentApplication } from './state.ts';
 
 const HEADER = ` yaml-language-server: $schema=latchkey.schema.json
  Written by "latchkey export". To upload a file, replace its sha256 by the path of a local file.`;
+
+/** A version without quotes may become a number when it is edited. */
+const quoted = (value: unknown) => Object.assign(new Scalar(value), { type: Scalar.QUOTE_DOUBLE });
 
 /** The YAML that declares applications as they are. An id is only there where a name is not unique. */
 export function formatDeclaration(applications: readonly CurrentApplication[]): string {
@@ -12,7 +15,9 @@ export function formatDeclaration(applications: readonly CurrentApplication[]): 
   const declared = applications.map(({ id, name, settings, levels, files }) => ({
     name,
     ...(!isUnique(name) && { id }),
-    settings: Object.fromEntries(SETTING_NAMES.map((setting) => [setting, settings[setting]])),
+    settings: Object.fromEntries(
+      SETTING_NAMES.map((setting) => [setting, setting === 'version' ? quoted(settings.version) : settings[setting]]),
+    ),
     // The interface accepts no empty list.
     ...(levels.length > 0 && { levels }),
     files: files.map(({ name, sha256 }) => ({ name, sha256 })).sort((a, b) => (a.name < b.name ? -1 : 1)),

@@ -1,17 +1,42 @@
-import { formatBytes } from '../output/text.ts';
+import stringWidth from 'fast-string-width';
+import { formatBytes, printable } from '../output/text.ts';
 import { type ApplicationChange, changesItself, countChanges, type Plan } from './plan.ts';
 import type { FileChange } from './plan-files.ts';
 
 const MARKERS = { create: '+', change: '~', replace: '~', delete: '-' } as const;
 const NAME_WIDTH_MAX = 32;
 
+/** How each marker is coloured. */
+export type Colors = Readonly<Record<string, (text: string) => string>>;
+
+type Line = readonly [marker: string, name: string, description: string];
+
 /** The lines of a plan, each with its marker. */
-export function formatPlan({ changes }: Plan): string[] {
-  const width = Math.min(NAME_WIDTH_MAX, Math.max(0, ...changes.map(({ name }) => name.length)));
-  return changes.flatMap((change) => {
-    const marker = changesItself(change) ? MARKERS[change.action] : ' ';
-    const head = `${marker} ${change.name.padEnd(width)}   ${describeChange(change)}`.trimEnd();
-    return [head, ...formatFiles(change.files)];
+export function formatPlan({ changes }: Plan, colors: Colors = {}): string[] {
+  const markerOf = (change: ApplicationChange) => (changesItself(change) ? MARKERS[change.action] : ' ');
+  const heads = formatLines(
+    changes.map((change) => [markerOf(change), change.name, describeChange(change)]),
+    '',
+    colors,
+  );
+  return changes.flatMap(({ files }, index) => [
+    heads[index] ?? '',
+    ...formatLines(
+      files.map((file) => [MARKERS[file.action], file.name, describeFile(file)]),
+      '    ',
+      colors,
+    ),
+  ]);
+}
+
+/** Names are padded to the same width. */
+function formatLines(lines: readonly Line[], indent: string, colors: Colors): string[] {
+  const texts = lines.map(([marker, name, description]) => [marker, printable(name), printable(description)] as const);
+  const width = Math.min(NAME_WIDTH_MAX, Math.max(0, ...texts.map(([, name]) => stringWidth(name))));
+  return texts.map(([marker, name, description]) => {
+    const padding = ' '.repeat(Math.max(0, width - stringWidth(name)));
+    const { [marker]: color = (text: string) => text } = colors;
+    return `${indent}${color(marker)} ${name}${padding}   ${description}`.trimEnd();
   });
 }
 
@@ -23,11 +48,6 @@ function describeChange({ action, settings, levels }: ApplicationChange): string
     parts.push(`levels ${from}${levels.to.join(', ')}`);
   }
   return parts.join(', ');
-}
-
-function formatFiles(files: readonly FileChange[]): string[] {
-  const width = Math.max(0, ...files.map(({ name }) => name.length));
-  return files.map((file) => `    ${MARKERS[file.action]} ${file.name.padEnd(width)}   ${describeFile(file)}`.trimEnd());
 }
 
 function describeFile({ action, source, stagedId }: FileChange): string {
@@ -43,12 +63,21 @@ export function describeCount(plan: Plan): string {
   return `${count} change${count === 1 ? '' : 's'}`;
 }
 
+/** What can't be undone, as a sentence after another one; empty where nothing is deleted. */
+export function describeDeletions({ changes }: Plan): string {
+  const applications = changes.filter(({ action }) => action === 'delete').length;
+  const files = changes.flatMap((change) => change.files.filter(({ action }) => action === 'delete')).length;
+  const counts = describeCounts(applications, files);
+  return counts === '' ? '' : ` This deletes ${counts} for good.`;
+}
+
 /** What stays although it is not declared; undefined where nothing does. */
 export function describeUndeclared({ undeclared: { applications, files } }: Plan): string | undefined {
-  const counts = [
-    ...(applications > 0 ? [`${applications} application${applications === 1 ? '' : 's'}`] : []),
-    ...(files > 0 ? [`${files} file${files === 1 ? '' : 's'}`] : []),
-  ];
-  if (counts.length === 0) return undefined;
-  return `Not declared, and left alone: ${counts.join(' and ')}. --prune deletes what is not declared.`;
+  const counts = describeCounts(applications, files);
+  return counts === '' ? undefined : `Not declared, and left alone: ${counts}. --prune deletes what is not declared.`;
+}
+
+function describeCounts(applications: number, files: number): string {
+  const describe = (count: number, noun: string) => (count === 0 ? [] : [`${count} ${noun}${count === 1 ? '' : 's'}`]);
+  return [...describe(applications, 'application'), ...describe(files, 'file')].join(' and ');
 }

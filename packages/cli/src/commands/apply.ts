@@ -5,7 +5,7 @@ import { Command } from 'commander';
 import { declarationSchema } from '../apply/declaration.ts';
 import { executePlan } from '../apply/execute.ts';
 import { formatDeclaration } from '../apply/export.ts';
-import { describeCount, describeUndeclared, formatPlan } from '../apply/format-plan.ts';
+import { describeCount, describeDeletions, describeUndeclared, formatPlan } from '../apply/format-plan.ts';
 import { DeclarationError, parseDeclaration } from '../apply/parse-declaration.ts';
 import { createPatience } from '../apply/patience.ts';
 import { countChanges, type Plan, PlanError, planChanges } from '../apply/plan.ts';
@@ -15,7 +15,6 @@ import { examples, withContext, yesOption } from '../command.ts';
 import type { Context } from '../context.ts';
 import { CliError } from '../errors.ts';
 import type { Io } from '../io.ts';
-import { printable } from '../output/text.ts';
 import { UploadProgress } from '../upload/upload-progress.ts';
 
 interface ApplyOptions {
@@ -70,13 +69,14 @@ async function applyFile(context: Context, { file, dryRun = false, prune = false
   const baseDir = file === '-' ? process.cwd() : dirname(resolve(file));
   const plan = await reportProblems(context, async () => planChanges(await readFiles(applications, baseDir), state, prune));
 
-  const lines = formatPlan(plan).map((line) => `${printable(line)}\n`);
+  const { green, yellow, red } = context.colors;
+  const lines = formatPlan(plan, { '+': green, '~': yellow, '-': red }).map((line) => `${line}\n`);
   (options.json ? io.stderr : io.stdout).write(lines.join(''));
   const undeclared = describeUndeclared(plan);
   if (undeclared !== undefined) context.note(undeclared);
   const isApplied = !dryRun && countChanges(plan) > 0;
   if (isApplied) {
-    await context.confirm(`Apply ${describeCount(plan)} to ${(await context.readConnection()).url}?`);
+    await context.confirm(`Apply ${describeCount(plan)} to ${(await context.readConnection()).url}?${describeDeletions(plan)}`);
     await execute(context, plan, (onDone) =>
       executePlan(client, plan, { patiently, onDone, startUpload: (name) => new UploadProgress(context, name) }),
     );
@@ -118,5 +118,7 @@ async function execute(context: Context, plan: Plan, run: (onDone: (line?: strin
 function describeEnd(plan: Plan, isApplied: boolean): string {
   const count = describeCount(plan);
   if (countChanges(plan) === 0) return 'No changes.';
-  return isApplied ? `${count} applied.` : `${count}. Run without --dry-run to apply them.`;
+  return isApplied
+    ? `${count} applied.`
+    : `${count}. Run without --dry-run to apply ${countChanges(plan) === 1 ? 'it' : 'them'}.`;
 }
