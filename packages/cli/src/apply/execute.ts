@@ -1,11 +1,11 @@
 import type { ApplicationChanges, Latchkey, UploadProgress as UploadProgressFacts } from '@latchkey/client';
 import { CliError } from '../errors.ts';
 import type { UploadProgress } from '../upload/upload-progress.ts';
-import type { Patiently } from './patience.ts';
+import { createPatience, type Patiently } from './patience.ts';
 import { type ApplicationChange, changesItself, type Plan, type SettingChange } from './plan.ts';
 import { type FileChange, stagingName } from './plan-files.ts';
 
-type Progress = Pick<UploadProgress, 'update' | 'end'>;
+type Progress = Pick<UploadProgress, 'update' | 'wait' | 'end'>;
 
 export interface ExecuteOptions {
   readonly patiently: Patiently;
@@ -64,7 +64,7 @@ async function executeFile(client: Latchkey, applicationId: string, file: FileCh
     // A new file needs no other name while it is uploaded.
     const isStaged = action === 'replace' || stagedId !== undefined;
     const as = isStaged ? stagingName(sha256) : name;
-    const newId = stagedId ?? (await upload(client, applicationId, { file, as, progress, patiently }));
+    const newId = stagedId ?? (await upload(client, applicationId, { file, as, progress }));
     if (id !== undefined) await patiently(() => client.files.delete(applicationId, id));
     if (isStaged) await patiently(() => client.files.rename(applicationId, newId, name));
     progress.end(action === 'replace' ? 'replaced' : 'uploaded');
@@ -78,12 +78,12 @@ interface Upload {
   readonly file: FileChange;
   readonly as: string;
   readonly progress: Progress;
-  readonly patiently: Patiently;
 }
 
 /** @returns the id of the file */
-async function upload(client: Latchkey, applicationId: string, { file, as, progress, patiently }: Upload): Promise<string> {
+async function upload(client: Latchkey, applicationId: string, { file, as, progress }: Upload): Promise<string> {
   const { path = '', declaredPath = '', byteSize = 0 } = file.source ?? {};
+  const patiently = createPatience((line) => progress.wait(line));
   const onProgress = ({ sentBytes }: UploadProgressFacts) => progress.update(sentBytes, byteSize);
   const stored = await patiently(() => client.files.upload(applicationId, path, { name: as, onProgress }));
   if (stored.checksum === file.sha256) return stored.id;

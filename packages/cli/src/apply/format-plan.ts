@@ -1,5 +1,5 @@
 import stringWidth from 'fast-string-width';
-import { formatBytes, printable } from '../output/text.ts';
+import { formatBytes, pad, printable } from '../output/text.ts';
 import { type ApplicationChange, changesItself, countChanges, type Plan } from './plan.ts';
 import type { FileChange } from './plan-files.ts';
 
@@ -34,9 +34,8 @@ function formatLines(lines: readonly Line[], indent: string, colors: Colors): st
   const texts = lines.map(([marker, name, description]) => [marker, printable(name), printable(description)] as const);
   const width = Math.min(NAME_WIDTH_MAX, Math.max(0, ...texts.map(([, name]) => stringWidth(name))));
   return texts.map(([marker, name, description]) => {
-    const padding = ' '.repeat(Math.max(0, width - stringWidth(name)));
     const { [marker]: color = (text: string) => text } = colors;
-    return `${indent}${color(marker)} ${name}${padding}   ${description}`.trimEnd();
+    return `${indent}${color(marker)} ${pad(name, width)}   ${description}`.trimEnd();
   });
 }
 

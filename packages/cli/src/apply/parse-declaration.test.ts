@@ -39,7 +39,7 @@ it('names line, path and rule of each problem', () => {
   expect(problemsOf(text)).toEqual([
     'latchkey.yaml:2: applications[0].name: must be 6 to 32 characters without white space around',
     'latchkey.yaml:4: applications[0].settings.version: must be text: put it in quotes',
-    'latchkey.yaml:4: applications[0].settings: Unrecognized key: "satus"',
+    'latchkey.yaml:5: applications[0].settings: Unrecognized key: "satus"',
     'latchkey.yaml:6: applications[0].levels[2]: is a level twice',
     expect.stringMatching(/^latchkey\.yaml:8: applications\[0\]\.files\[0\]\.path: ends in a name that the server rejects/),
     'latchkey.yaml:11: applications[0].files[3]: must have a path to upload, or the name and sha256 of a stored file',

@@ -25,9 +25,13 @@ export function parseDeclaration(text: string, source: string): Declaration {
 
   const parsed = declaration.safeParse(toValue(document, source));
   if (parsed.success) return parsed.data;
-  const problems = parsed.error.issues.map(({ path, message }) => {
+  const problems = parsed.error.issues.map((issue) => {
+    const { path, message } = issue;
+    // An unknown key is in no path.
+    const [key] = issue.code === 'unrecognized_keys' ? issue.keys : [];
+
     const name = path.map((part) => (typeof part === 'number' ? `[${part}]` : `.${String(part)}`)).join('');
-    return `${at(offsetOf(document, path))}: ${name.replace(/^\./, '') || 'the document'}: ${message}`;
+    return `${at(offsetOf(document, key === undefined ? path : [...path, key]))}: ${name.replace(/^\./, '') || 'the document'}: ${message}`;
   });
   throw declarationError(problems);
 }

@@ -17,7 +17,7 @@ export function createPatience(note: (line: string) => void): Patiently {
       } catch (err) {
         const seconds = err instanceof LatchkeyError && err.status === 429 ? err.retryAfterSeconds : undefined;
         if (seconds === undefined || seconds > WAIT_SECONDS_MAX || tries === TRIES_MAX) throw err;
-        note(`Rate limit reached: waiting ${seconds} s.`);
+        note(`rate limit reached, waiting ${seconds} s`);
         await delay(seconds * 1_000);
       }
     }

@@ -16,10 +16,10 @@ export type AdminPrograms = Readonly<Partial<Record<AdminName, AdminProgram>>>;
 export type AdminName = keyof typeof SUMMARIES;
 
 const SUMMARIES = {
-  accounts: 'List and create accounts, reset passwords, end sessions, revoke keys',
-  'check-files': 'Compare the files in the database with the object store, and repair',
+  accounts: 'Create and list accounts, reset passwords',
+  'check-files': 'Compare the database with the object store',
   backup: 'Back up the data folder of npm start',
-  restore: 'Restore a backup into an empty data folder',
+  restore: 'Restore a backup to an empty data folder',
 } as const;
 
 const EXAMPLES: Readonly<Record<AdminName, readonly Example[]>> = {
@@ -34,13 +34,15 @@ const EXAMPLES: Readonly<Record<AdminName, readonly Example[]>> = {
 
 /** Its program answers --help. */
 class PassingCommand extends Command {
-  override copyInheritedSettings(parent: Command): this {
-    return super.copyInheritedSettings(parent).helpOption(false);
+  override helpOption(): this {
+    return super.helpOption(false);
   }
 }
 
 export function adminCommand(io: Io, programs: AdminPrograms): Command {
-  const admin = new Command('admin').description('Operate the server, beside its data: in a checkout or a container');
+  const admin = new Command('admin')
+    .summary('Operate the server')
+    .description('Operate the server, beside its data: in a checkout or a container.');
   for (const name of Object.keys(SUMMARIES) as AdminName[]) {
     const command = new PassingCommand(name)
       .description(SUMMARIES[name])

@@ -25,7 +25,8 @@ interface ApplyOptions {
 
 export function applyCommand(io: Io): Command {
   const apply = new Command('apply')
-    .description('Create, change and delete applications as a YAML file declares them')
+    .summary('Apply a YAML file of applications')
+    .description('Create, change and delete applications, settings, levels and files as a YAML file declares them.')
     .option('-f, --file <path>', 'the file, or - for standard input', 'latchkey.yaml')
     .option('--dry-run', 'show what would change, and change nothing')
     .option('--prune', 'also delete applications and files that are not declared')
@@ -40,7 +41,8 @@ export function applyCommand(io: Io): Command {
 
 export function exportCommand(io: Io): Command {
   const command = new Command('export')
-    .description('Print the YAML that declares all applications as they are')
+    .summary('Print all applications as YAML')
+    .description('Print the YAML that declares all applications as they are, for "latchkey apply".')
     .option('--schema', 'print the JSON Schema of the YAML instead')
     .action(
       withContext(io, async (context, { schema }: { schema?: boolean }) => {
@@ -77,8 +79,9 @@ async function applyFile(context: Context, { file, dryRun = false, prune = false
   const isApplied = !dryRun && countChanges(plan) > 0;
   if (isApplied) {
     await context.confirm(`Apply ${describeCount(plan)} to ${(await context.readConnection()).url}?${describeDeletions(plan)}`);
+    const nameWidth = Math.max(0, ...plan.changes.flatMap(({ files }) => files.map(({ name }) => name.length)));
     await execute(context, plan, (onDone) =>
-      executePlan(client, plan, { patiently, onDone, startUpload: (name) => new UploadProgress(context, name) }),
+      executePlan(client, plan, { patiently, onDone, startUpload: (name) => new UploadProgress(context, name, nameWidth) }),
     );
   }
   context.print({ ...plan, applied: isApplied }, describeEnd(plan, isApplied));

@@ -113,7 +113,7 @@ describe('interrupted anywhere and run again', () => {
     const execution = executePlan(client, planned, {
       patiently: createPatience(() => {}),
       onDone: () => {},
-      startUpload: () => ({ update: () => {}, end: () => {} }),
+      startUpload: () => ({ update: () => {}, wait: () => {}, end: () => {} }),
     });
     if ((await Promise.allSettled([execution]))[0].status === 'rejected' && !proxy.hasInterrupted()) await execution;
     return proxy.hasInterrupted();
