@@ -46,6 +46,13 @@ module.exports = {
       to: { path: '^packages/(standalone|embedded|testkit)/' },
     },
     {
+      name: 'published-packages-stand-alone',
+      comment: 'What `latchkey admin` needs of the server is given to it.',
+      severity: 'error',
+      from: { path: '^packages/(cli|client)/src/', pathNot: TESTS },
+      to: { path: '^(services|proto|packages/(?!(cli|client)/))' },
+    },
+    {
       name: 'embedded-stands-alone',
       severity: 'error',
       from: { path: '^packages/embedded/' },

@@ -75,7 +75,8 @@ As npx latchkey listen, whose --help lists the options.`,
       runNode([`${root}packages/cli/scripts/generate.ts`]),
     usage: `npm run generate
 
-Generates the code of the protocol, the types of the client from the OpenAPI document, and the JSON Schema of latchkey.yaml.`,
+Generates the code of the protocol, the types of the client from the OpenAPI document, the commands in docs/cli.md and the
+JSON Schema of latchkey.yaml.`,
   },
   format: {
     run: (args) => runTool('biome', ['check', '--write', ...(args.length > 0 ? args : ['.'])]),

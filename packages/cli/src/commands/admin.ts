@@ -13,24 +13,39 @@ export type AdminProgram = (command: string, args: readonly string[]) => Promise
 /** What a checkout or the image has of the server. The published package has none of it. */
 export type AdminPrograms = Readonly<Partial<Record<AdminName, AdminProgram>>>;
 
-export type AdminName = keyof typeof SUMMARIES;
+export type AdminName = keyof typeof COMMANDS;
 
-const SUMMARIES = {
-  accounts: 'Create and list accounts, reset passwords',
-  'check-files': 'Compare the database with the object store',
-  backup: 'Back up the data folder of npm start',
-  restore: 'Restore a backup to an empty data folder',
-} as const;
+interface AdminCommand {
+  readonly summary: string;
+  readonly argument: readonly [name: string, description: string];
+  readonly examples: readonly Example[];
+}
 
-const EXAMPLES: Readonly<Record<AdminName, readonly Example[]>> = {
-  accounts: [
-    ['latchkey admin accounts list', 'The accounts'],
-    ['latchkey admin accounts --help', 'All its commands and options'],
-  ],
-  'check-files': [['latchkey admin check-files --repair', 'Compare, and repair what is wrong']],
-  backup: [['latchkey admin backup backups/today.tar', 'Back up DATA_DIR while Latchkey runs']],
-  restore: [['DATA_DIR=restored latchkey admin restore backups/today.tar', 'Restore to another folder']],
-};
+const COMMANDS = {
+  accounts: {
+    summary: 'Create and list accounts, reset passwords',
+    argument: ['[command...]', 'list, create, reset-password, two-factor-off, sign-out or revoke-key; see --help'],
+    examples: [
+      ['latchkey admin accounts list', 'The accounts'],
+      ['latchkey admin accounts reset-password ada --generate', 'Give an account another password'],
+    ],
+  },
+  'check-files': {
+    summary: 'Compare the database with the object store',
+    argument: ['[options...]', '--repair, --skip-checksums or --force; see --help'],
+    examples: [['latchkey admin check-files --repair', 'Compare, and repair what is wrong']],
+  },
+  backup: {
+    summary: 'Back up the data folder of npm start',
+    argument: ['[path]', 'folder or .tar file, which must not exist'],
+    examples: [['latchkey admin backup backups/today.tar', 'Back up DATA_DIR while Latchkey runs']],
+  },
+  restore: {
+    summary: 'Restore a backup to an empty data folder',
+    argument: ['[path]', 'folder or .tar file of the backup'],
+    examples: [['DATA_DIR=restored latchkey admin restore backups/today.tar', 'Restore to another folder']],
+  },
+} as const satisfies Readonly<Record<string, AdminCommand>>;
 
 /** Its program answers --help. */
 class PassingCommand extends Command {
@@ -42,14 +57,15 @@ class PassingCommand extends Command {
 export function adminCommand(io: Io, programs: AdminPrograms): Command {
   const admin = new Command('admin')
     .summary('Operate the server')
-    .description('Operate the server, beside its data: in a checkout or a container.');
-  for (const name of Object.keys(SUMMARIES) as AdminName[]) {
+    .description('Operate the server, beside its data: in a checkout or a container');
+  for (const [name, { summary, argument, examples: list }] of Object.entries(COMMANDS) as Array<[AdminName, AdminCommand]>) {
     const command = new PassingCommand(name)
-      .description(SUMMARIES[name])
-      .argument('[arguments...]', 'its own arguments and options; see --help')
+      .description(summary)
+      .argument(...argument)
       .allowUnknownOption()
+      .allowExcessArguments()
       .action((...parameters) => run(name, programs, parameters.at(-1) as Command, io));
-    examples(command, EXAMPLES[name]);
+    examples(command, list);
     admin.addCommand(command);
   }
   examples(admin, [['docker compose exec identity latchkey admin accounts list', 'The accounts of a deployment']]);

@@ -26,7 +26,7 @@ interface ApplyOptions {
 export function applyCommand(io: Io): Command {
   const apply = new Command('apply')
     .summary('Apply a YAML file of applications')
-    .description('Create, change and delete applications, settings, levels and files as a YAML file declares them.')
+    .description('Create, change and delete applications, settings, levels and files as a YAML file declares them')
     .option('-f, --file <path>', 'the file, or - for standard input', 'latchkey.yaml')
     .option('--dry-run', 'show what would change, and change nothing')
     .option('--prune', 'also delete applications and files that are not declared')
@@ -42,7 +42,7 @@ export function applyCommand(io: Io): Command {
 export function exportCommand(io: Io): Command {
   const command = new Command('export')
     .summary('Print all applications as YAML')
-    .description('Print the YAML that declares all applications as they are, for "latchkey apply".')
+    .description('Print the YAML that declares all applications as they are, for "latchkey apply"')
     .option('--schema', 'print the JSON Schema of the YAML instead')
     .action(
       withContext(io, async (context, { schema }: { schema?: boolean }) => {
