@@ -54,15 +54,15 @@ client-generated.`,
 
 Measures all figures or the named ones, beside their baselines: F1 to F11.`,
   },
-  'check-files': { run: admin('check-files'), options: ['repair', 'skip-checksums'] },
+  'check-files': { run: latchkey('admin', 'check-files'), options: ['repair', 'skip-checksums'] },
   accounts: {
-    run: admin('accounts'),
+    run: latchkey('admin', 'accounts'),
     options: ['username=', 'email=', 'generate', 'keep-links', 'json', 'limit=', 'after='],
   },
-  backup: { run: admin('backup') },
-  restore: { run: admin('restore') },
+  backup: { run: latchkey('admin', 'backup') },
+  restore: { run: latchkey('admin', 'restore') },
   listen: {
-    run: (args) => runNode([`${root}packages/cli/src/main.ts`, 'listen', ...args], { stdio: STDIO }),
+    run: latchkey('listen'),
     options: ['url=', 'from=', 'json', 'profile=', 'verbose'],
     usage: `npm run listen [-- <application>] [options]
 
@@ -124,10 +124,10 @@ function command(name) {
   return (args) => runNode([`${root}packages/standalone/src/${name}.ts`, ...args], { stdio: STDIO });
 }
 
-/** The same as `latchkey admin`. */
-function admin(name) {
+/** A command of `latchkey`. */
+function latchkey(...words) {
   const run = command('latchkey-cli');
-  return (args) => run(['admin', name, ...args]);
+  return (args) => run([...words, ...args]);
 }
 
 async function test(args) {

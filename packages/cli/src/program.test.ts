@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { findFreePort } from '@latchkey/testkit/free-port';
 import { describe, expect, it } from 'vitest';
 import { readExamples } from './command.ts';
+import type { AdminPrograms } from './commands/admin.ts';
 import { findCandidates, visibleCommands } from './completion.ts';
 import { createProgram } from './program.ts';
 import { updateDocument } from './render-docs.ts';
@@ -46,6 +47,11 @@ describe('without a terminal', () => {
       2,
       'Keys among the arguments are visible to others. Name the application, or set LATCHKEY_SOCKET_KEY.',
     ],
+    [
+      ['admin', 'backup', 'x'],
+      1,
+      `This needs the server's code and data: run "npx latchkey admin backup" in the server's checkout.`,
+    ],
     [['audit', '--csv', '--json'], 2, 'Both --csv and --json were given. Choose one of them.'],
   ])('%j ends with code %i and one line', async (args, code, line) => {
     expect(await run(args)).toEqual({ code, stdout: '', stderr: `${line}\n` });
@@ -64,11 +70,23 @@ describe('without a terminal', () => {
   });
 });
 
+it('gives a program of admin all its arguments, those of latchkey itself, too', async () => {
+  const calls: unknown[] = [];
+  const admin: AdminPrograms = { accounts: async (...call) => void calls.push(call) };
+  const args = ['list', '--limit', '3', '--json', '--help', '--', '-v'];
+  expect(await run(['admin', 'accounts', ...args], {}, '', admin)).toEqual({ code: 0, stdout: '', stderr: '' });
+  await run(['admin', 'accounts'], { npm_lifecycle_event: 'accounts' }, '', admin);
+  expect(calls).toEqual([
+    ['latchkey admin accounts', args],
+    ['npm run accounts --', []],
+  ]);
+});
+
 describe('completion', () => {
   const complete = (...words: string[]) => findCandidates(program, words).map((candidate) => candidate.split('\t')[0]);
 
   it('offers commands, options and fixed values, and leaves paths to the shell', () => {
-    expect(complete('ap')).toEqual(['apps', 'api-keys']);
+    expect(complete('ap')).toEqual(['apps', 'apply', 'api-keys']);
     expect(complete('apps', 'p')).toEqual(['pause']);
     expect(complete('--profile', 'x', 'levels', '')).toEqual(['get', 'set']);
     expect(complete('files', 'upload', '--r')).toEqual(['--replace']);

@@ -72,7 +72,7 @@ export function adminCommand(io: Io, programs: AdminPrograms): Command {
   return admin;
 }
 
-async function run(name: AdminName, programs: AdminPrograms, command: Command, { env }: Io): Promise<void> {
+async function run(name: AdminName, programs: AdminPrograms, command: Command, { env, stdout, stderr }: Io): Promise<void> {
   const program = programs[name];
   if (!program) throw new CliError('failed', whereToRun(name, programs));
   // The arguments as they were given: commander takes options of its own out of them.
@@ -80,7 +80,7 @@ async function run(name: AdminName, programs: AdminPrograms, command: Command, {
   const start = given.findIndex((arg, index) => arg === name && given[index - 1] === 'admin') + 1;
   if (start === 0) throw new CliError('usage', `Write options after "latchkey admin ${name}".`);
   // The program stops what it started before it ends, also when its output is closed.
-  for (const stream of [process.stdout, process.stderr]) stream.removeAllListeners('error');
+  for (const stream of [stdout, stderr]) stream.removeAllListeners('error');
   await program(env.npm_lifecycle_event === name ? `npm run ${name} --` : `latchkey admin ${name}`, given.slice(start));
 }
 

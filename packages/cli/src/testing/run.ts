@@ -1,9 +1,10 @@
 import { Readable, Writable } from 'node:stream';
+import type { AdminPrograms } from '../commands/admin.ts';
 import type { Io } from '../io.ts';
 import { runProgram } from '../program.ts';
 
 /** Runs a command in this process, without a terminal and without a profile of this machine. */
-export async function run(args: readonly string[], env: NodeJS.ProcessEnv = {}, stdin = '') {
+export async function run(args: readonly string[], env: NodeJS.ProcessEnv = {}, stdin = '', admin?: AdminPrograms) {
   const printed = { stdout: '', stderr: '' };
   const stream = (name: keyof typeof printed) =>
     new Writable({
@@ -18,5 +19,5 @@ export async function run(args: readonly string[], env: NodeJS.ProcessEnv = {}, 
     stdout: stream('stdout'),
     stderr: stream('stderr'),
   };
-  return { code: await runProgram(args, io as unknown as Io), ...printed };
+  return { code: await runProgram(args, io as unknown as Io, admin), ...printed };
 }
