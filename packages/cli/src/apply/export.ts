@@ -8,7 +8,7 @@ const HEADER = ` yaml-language-server: $schema=latchkey.schema.json
 /** A version without quotes may become a number when it is edited. */
 const quoted = (value: unknown) => Object.assign(new Scalar(value), { type: Scalar.QUOTE_DOUBLE });
 
-/** The YAML that declares applications as they are. An id is only there where a name is not unique. */
+/** The YAML that declares applications as they are; with an id where a name is not unique. */
 export function formatDeclaration(applications: readonly CurrentApplication[]): string {
   const names = applications.map(({ name }) => name);
   const isUnique = (name: string) => names.indexOf(name) === names.lastIndexOf(name);

@@ -31,7 +31,8 @@ export function parseDeclaration(text: string, source: string): Declaration {
     const [key] = issue.code === 'unrecognized_keys' ? issue.keys : [];
 
     const name = path.map((part) => (typeof part === 'number' ? `[${part}]` : `.${String(part)}`)).join('');
-    return `${at(offsetOf(document, key === undefined ? path : [...path, key]))}: ${name.replace(/^\./, '') || 'the document'}: ${message}`;
+    const offset = offsetOf(document, key === undefined ? path : [...path, key]);
+    return `${at(offset)}: ${name.replace(/^\./, '') || 'the document'}: ${message}`;
   });
   throw declarationError(problems);
 }

@@ -8,7 +8,8 @@ import { PlanError } from './plan.ts';
 import type { WantedApplication, WantedFile } from './state.ts';
 
 /**
- * Reads sizes and checksums of declared files, one after the other: hashing is faster than most disks.
+ * Reads sizes and checksums of declared files, one after the other, as one core hashes faster than
+ * most disks read.
  *
  * @param baseDir what their paths are relative to
  * @throws {PlanError} naming every file that can't be uploaded

@@ -129,8 +129,8 @@ describe('interrupted anywhere and run again', () => {
         const writes = countWrites(planned);
         return writes === 0 ? undefined : { write: 1 + random.below(writes), when: random.pick(['before', 'during', 'after']) };
       };
-      // The second one interrupts what continues.
-      for (let tries = 0; tries < 2; tries += 1) interruptions += Number(await apply(declaration, prune, interrupt));
+      // The later ones interrupt what continues.
+      for (let tries = 0; tries < 3; tries += 1) interruptions += Number(await apply(declaration, prune, interrupt));
       await apply(declaration, prune, () => undefined);
       expect((await plan(new Latchkey({ url: baseUrl, key: key.text }), declaration, prune)).changes, `seed ${seed}`).toEqual([]);
       await expectDeclared(declaration, prune);

@@ -1,14 +1,14 @@
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** The write that is interrupted, and whether before it was sent, within its body, or before its response. */
+/** The write that is interrupted: before it is sent, within its body, or before its response. */
 export interface Interruption {
   /** From 1. */
   readonly write: number;
   readonly when: 'before' | 'during' | 'after';
 }
 
-/** Forwards requests until one is interrupted, and then none, as if their client had been killed. */
+/** Forwards requests until one is interrupted, then none, as if their client had been killed. */
 export async function startInterruptingProxy(targetUrl: string) {
   let interruption: Interruption | undefined;
   let writes = 0;
