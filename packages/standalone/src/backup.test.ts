@@ -120,7 +120,7 @@ it('no deletion commits while a backup ends, and an object in the snapshot outli
   expect((await stat(snapshot.pathOf('application/file'))).size).toBe(5);
 });
 
-it('the commands reject what they do not cover, and change nothing', async () => {
+it('the commands reject what they do not cover, and change nothing', { timeout: 60_000 }, async () => {
   await expect(run(backUp, dir, join(dir, 'backup'))).rejects.toThrow('no database in');
   await expect(run(restore, join(dir, 'new'), join(dir, 'backup'))).rejects.toThrow('no backup at');
   await expect(run(restore, join(dir, 'new'), dir)).rejects.toThrow('no manifest.json');

@@ -1,27 +1,10 @@
-import { readFile } from 'node:fs/promises';
-import { basename, dirname, resolve } from 'node:path';
-import { text } from 'node:stream/consumers';
 import { Command } from 'commander';
-import { declarationSchema } from '../apply/declaration.ts';
-import { executePlan } from '../apply/execute.ts';
-import { formatDeclaration } from '../apply/export.ts';
-import { describeCount, describeDeletions, describeUndeclared, formatPlan } from '../apply/format-plan.ts';
-import { DeclarationError, parseDeclaration } from '../apply/parse-declaration.ts';
-import { createPatience } from '../apply/patience.ts';
-import { countChanges, type Plan, PlanError, planChanges } from '../apply/plan.ts';
-import { readFiles } from '../apply/read-files.ts';
-import { readState } from '../apply/read-state.ts';
+import type { ApplyOptions } from '../apply/run-apply.ts';
 import { examples, withContext, yesOption } from '../command.ts';
-import type { Context } from '../context.ts';
-import { CliError } from '../errors.ts';
 import type { Io } from '../io.ts';
-import { UploadProgress } from '../upload/upload-progress.ts';
 
-interface ApplyOptions {
-  readonly file: string;
-  readonly dryRun?: boolean;
-  readonly prune?: boolean;
-}
+/** Loaded when it is needed, as parsing and schemas double the start-up time of other commands. */
+const loadApply = () => import('../apply/run-apply.ts');
 
 export function applyCommand(io: Io): Command {
   const apply = new Command('apply')
@@ -31,7 +14,7 @@ export function applyCommand(io: Io): Command {
     .option('--dry-run', 'show what would change, and change nothing')
     .option('--prune', 'also delete applications and files that are not declared')
     .addOption(yesOption())
-    .action(withContext(io, applyFile));
+    .action(withContext(io, async (context, options: ApplyOptions) => (await loadApply()).applyFile(context, options)));
   return examples(apply, [
     ['latchkey apply --dry-run', 'Show what latchkey.yaml would change'],
     ['latchkey apply -f release.yaml --yes', 'Apply another file, in a script'],
@@ -44,84 +27,9 @@ export function exportCommand(io: Io): Command {
     .summary('Print all applications as YAML')
     .description('Print the YAML that declares all applications as they are, for "latchkey apply"')
     .option('--schema', 'print the JSON Schema of the YAML instead')
-    .action(
-      withContext(io, async (context, { schema }: { schema?: boolean }) => {
-        if (schema) {
-          io.stdout.write(`${JSON.stringify(declarationSchema(), null, 2)}\n`);
-          return;
-        }
-        const state = await readState(await context.client(), { patiently: createPatience((line) => context.note(line)) });
-        if (context.options.json) context.print(state, '');
-        else io.stdout.write(formatDeclaration(state));
-      }),
-    );
+    .action(withContext(io, async (context, options: { schema?: boolean }) => (await loadApply()).exportState(context, options)));
   return examples(command, [
     ['latchkey export > latchkey.yaml', 'Write the file for "latchkey apply"'],
     ['latchkey export --schema > latchkey.schema.json', 'Let an editor check and complete it'],
   ]);
-}
-
-async function applyFile(context: Context, { file, dryRun = false, prune = false }: ApplyOptions): Promise<void> {
-  const { io, options } = context;
-  const patiently = createPatience((line) => context.note(line));
-  const { applications } = await reportProblems(context, async () => parseDeclaration(await readText(file, io), basename(file)));
-  const client = await context.client();
-  const names = new Set(applications.flatMap(({ id, name }) => [id, name]));
-  const state = await readState(client, { patiently, isNeeded: ({ id, name }) => names.has(id) || names.has(name) });
-  const baseDir = file === '-' ? process.cwd() : dirname(resolve(file));
-  const plan = await reportProblems(context, async () => planChanges(await readFiles(applications, baseDir), state, prune));
-
-  const { green, yellow, red } = context.colors;
-  const lines = formatPlan(plan, { '+': green, '~': yellow, '-': red }).map((line) => `${line}\n`);
-  (options.json ? io.stderr : io.stdout).write(lines.join(''));
-  const undeclared = describeUndeclared(plan);
-  if (undeclared !== undefined) context.note(undeclared);
-  const isApplied = !dryRun && countChanges(plan) > 0;
-  if (isApplied) {
-    await context.confirm(`Apply ${describeCount(plan)} to ${(await context.readConnection()).url}?${describeDeletions(plan)}`);
-    const nameWidth = Math.max(0, ...plan.changes.flatMap(({ files }) => files.map(({ name }) => name.length)));
-    await execute(context, plan, (onDone) =>
-      executePlan(client, plan, { patiently, onDone, startUpload: (name) => new UploadProgress(context, name, nameWidth) }),
-    );
-  }
-  context.print({ ...plan, applied: isApplied }, describeEnd(plan, isApplied));
-}
-
-async function readText(file: string, { stdin }: Io): Promise<string> {
-  if (file === '-') return text(stdin);
-  return readFile(file, 'utf8').catch(({ code }: NodeJS.ErrnoException) => {
-    throw new CliError('failed', `${file} can't be read (${code}). Name the file with -f, or write one with "latchkey export".`);
-  });
-}
-
-/** Prints each problem of a declaration on a line. */
-async function reportProblems<T>(context: Context, run: () => Promise<T>): Promise<T> {
-  try {
-    return await run();
-  } catch (err) {
-    if (!(err instanceof DeclarationError || err instanceof PlanError)) throw err;
-    for (const problem of err.message.split('\n')) context.note(problem);
-    throw new CliError('failed', 'Nothing was changed. Correct this and run the command again.');
-  }
-}
-
-async function execute(context: Context, plan: Plan, run: (onDone: (line?: string) => void) => Promise<void>): Promise<void> {
-  let done = 0;
-  try {
-    await run((line) => {
-      done += 1;
-      if (line !== undefined) context.note(line);
-    });
-  } catch (err) {
-    context.note(`Stopped after ${done} of ${describeCount(plan)}. Run the command again to continue.`);
-    throw err;
-  }
-}
-
-function describeEnd(plan: Plan, isApplied: boolean): string {
-  const count = describeCount(plan);
-  if (countChanges(plan) === 0) return 'No changes.';
-  return isApplied
-    ? `${count} applied.`
-    : `${count}. Run without --dry-run to apply ${countChanges(plan) === 1 ? 'it' : 'them'}.`;
 }

@@ -1,0 +1,100 @@
+import { readFile } from 'node:fs/promises';
+import { basename, dirname, resolve } from 'node:path';
+import { text } from 'node:stream/consumers';
+import type { Context } from '../context.ts';
+import { CliError } from '../errors.ts';
+import type { Io } from '../io.ts';
+import { UploadProgress } from '../upload/upload-progress.ts';
+import { declarationSchema } from './declaration.ts';
+import { executePlan } from './execute.ts';
+import { formatDeclaration } from './export.ts';
+import { describeCount, describeDeletions, describeUndeclared, formatPlan } from './format-plan.ts';
+import { DeclarationError, parseDeclaration } from './parse-declaration.ts';
+import { createPatience } from './patience.ts';
+import { countChanges, type Plan, PlanError, planChanges } from './plan.ts';
+import { readFiles } from './read-files.ts';
+import { readState } from './read-state.ts';
+
+export interface ApplyOptions {
+  readonly file: string;
+  readonly dryRun?: boolean;
+  readonly prune?: boolean;
+}
+
+/** Plans, asks, and carries out. */
+export async function applyFile(context: Context, { file, dryRun = false, prune = false }: ApplyOptions): Promise<void> {
+  const { io, options } = context;
+  const patiently = createPatience((line) => context.note(line));
+  const { applications } = await reportProblems(context, async () => parseDeclaration(await readText(file, io), basename(file)));
+  const client = await context.client();
+  const names = new Set(applications.flatMap(({ id, name }) => [id, name]));
+  const state = await readState(client, { patiently, isNeeded: ({ id, name }) => names.has(id) || names.has(name) });
+  const baseDir = file === '-' ? process.cwd() : dirname(resolve(file));
+  const plan = await reportProblems(context, async () => planChanges(await readFiles(applications, baseDir), state, prune));
+
+  const { green, yellow, red } = context.colors;
+  const lines = formatPlan(plan, { '+': green, '~': yellow, '-': red }).map((line) => `${line}\n`);
+  (options.json ? io.stderr : io.stdout).write(lines.join(''));
+  const undeclared = describeUndeclared(plan);
+  if (undeclared !== undefined) context.note(undeclared);
+  const isApplied = !dryRun && countChanges(plan) > 0;
+  if (isApplied) {
+    await context.confirm(`Apply ${describeCount(plan)} to ${(await context.readConnection()).url}?${describeDeletions(plan)}`);
+    const nameWidth = Math.max(0, ...plan.changes.flatMap(({ files }) => files.map(({ name }) => name.length)));
+    await execute(context, plan, (onDone) =>
+      executePlan(client, plan, { patiently, onDone, startUpload: (name) => new UploadProgress(context, name, nameWidth) }),
+    );
+  }
+  context.print({ ...plan, applied: isApplied }, describeEnd(plan, isApplied));
+}
+
+async function readText(file: string, { stdin }: Io): Promise<string> {
+  if (file === '-') return text(stdin);
+  return readFile(file, 'utf8').catch(({ code }: NodeJS.ErrnoException) => {
+    throw new CliError('failed', `${file} can't be read (${code}). Name the file with -f, or write one with "latchkey export".`);
+  });
+}
+
+/** Prints each problem of a declaration on a line. */
+async function reportProblems<T>(context: Context, run: () => Promise<T>): Promise<T> {
+  try {
+    return await run();
+  } catch (err) {
+    if (!(err instanceof DeclarationError || err instanceof PlanError)) throw err;
+    for (const problem of err.message.split('\n')) context.note(problem);
+    throw new CliError('failed', 'Nothing was changed. Correct this and run the command again.');
+  }
+}
+
+async function execute(context: Context, plan: Plan, run: (onDone: (line?: string) => void) => Promise<void>): Promise<void> {
+  let done = 0;
+  try {
+    await run((line) => {
+      done += 1;
+      if (line !== undefined) context.note(line);
+    });
+  } catch (err) {
+    context.note(`Stopped after ${done} of ${describeCount(plan)}. Run the command again to continue.`);
+    throw err;
+  }
+}
+
+function describeEnd(plan: Plan, isApplied: boolean): string {
+  const count = describeCount(plan);
+  if (countChanges(plan) === 0) return 'No changes.';
+  return isApplied
+    ? `${count} applied.`
+    : `${count}. Run without --dry-run to apply ${countChanges(plan) === 1 ? 'it' : 'them'}.`;
+}
+
+/** Prints what `latchkey apply` reads, or its JSON Schema. */
+export async function exportState(context: Context, { schema = false }: { readonly schema?: boolean }): Promise<void> {
+  const { io, options } = context;
+  if (schema) {
+    io.stdout.write(`${JSON.stringify(declarationSchema(), null, 2)}\n`);
+    return;
+  }
+  const state = await readState(await context.client(), { patiently: createPatience((line) => context.note(line)) });
+  if (options.json) context.print(state, '');
+  else io.stdout.write(formatDeclaration(state));
+}
