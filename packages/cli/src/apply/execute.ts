@@ -1,7 +1,7 @@
 import type { ApplicationChanges, Latchkey, UploadProgress as UploadProgressFacts } from '@latchkey/client';
 import { CliError } from '../errors.ts';
+import { createPatience, type Patiently } from '../patience.ts';
 import type { UploadProgress } from '../upload/upload-progress.ts';
-import { createPatience, type Patiently } from './patience.ts';
 import { type ApplicationChange, changesItself, type Plan, type SettingChange } from './plan.ts';
 import { type FileChange, stagingName } from './plan-files.ts';
 

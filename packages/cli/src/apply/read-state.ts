@@ -1,5 +1,5 @@
 import type { Application, Latchkey } from '@latchkey/client';
-import type { Patiently } from './patience.ts';
+import type { Patiently } from '../patience.ts';
 import { NEW_SETTINGS } from './plan.ts';
 import type { CurrentApplication, StoredFile } from './state.ts';
 

@@ -1,10 +1,10 @@
 import { stat } from 'node:fs/promises';
 import { basename } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { type Latchkey, LatchkeyError, type StoredFile } from '@latchkey/client';
 import type { Context } from '../context.ts';
 import { CliError, toCliError } from '../errors.ts';
 import { formatBytes } from '../output/text.ts';
+import { createPatience } from '../patience.ts';
 import { resolveApplication } from '../resolve.ts';
 import { abortOnSignal } from '../signals.ts';
 import { findUnchanged, replaceFile } from './replace-file.ts';
@@ -32,10 +32,6 @@ interface Target {
   readonly isOnly: boolean;
   readonly nameWidth: number;
 }
-
-/** Waits of one file for a rate limit, and their length: 10 uploads in a minute are the default. */
-const WAITS_MAX = 5;
-const WAIT_SECONDS_MAX = 120;
 
 /** Uploads one file after the other, as the server takes one at a time; a failed one stops none. */
 export async function uploadFiles(context: Context, paths: readonly string[], options: UploadCommandOptions): Promise<void> {
@@ -109,7 +105,10 @@ async function uploadOne(context: Context, target: Target, file: LocalFile) {
     const unchanged = former && (await findUnchanged(former, file));
     const stored =
       unchanged ??
-      (await withRateLimit(progress, signal, () =>
+      (await createPatience(
+        (line) => progress.wait(line),
+        signal,
+      )(() =>
         former
           ? replaceFile(client, applicationId, { path: file.path, former, options })
           : client.files.upload(applicationId, file.path, { ...options, name: file.name }),
@@ -123,19 +122,5 @@ async function uploadOne(context: Context, target: Target, file: LocalFile) {
     if (signal.aborted || isOnly) progress.clear();
     else progress.end(`failed: ${error.message}`);
     throw error;
-  }
-}
-
-/** Waits where the server limits uploads, instead of failing the rest of the files. */
-async function withRateLimit<T>(progress: UploadProgress, signal: AbortSignal, upload: () => Promise<T>): Promise<T> {
-  for (let waits = 0; ; waits += 1) {
-    try {
-      return await upload();
-    } catch (err) {
-      const seconds = err instanceof LatchkeyError && err.status === 429 ? err.retryAfterSeconds : undefined;
-      if (seconds === undefined || seconds > WAIT_SECONDS_MAX || waits >= WAITS_MAX) throw err;
-      progress.wait(`waits ${seconds} s: the server limits uploads`);
-      await sleep(seconds * 1_000, undefined, { signal });
-    }
   }
 }

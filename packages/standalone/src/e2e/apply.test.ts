@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import type { Declaration, DeclaredApplication } from '@latchkey/cli/apply/declaration';
 import { executePlan } from '@latchkey/cli/apply/execute';
-import { createPatience } from '@latchkey/cli/apply/patience';
+import { createPatience } from '@latchkey/cli/patience';
 import { type Plan, planChanges } from '@latchkey/cli/apply/plan';
 import { readFiles } from '@latchkey/cli/apply/read-files';
 import { readState } from '@latchkey/cli/apply/read-state';

@@ -9,7 +9,7 @@ const TRIES_MAX = 10;
 export type Patiently = <T>(call: () => Promise<T>) => Promise<T>;
 
 /** The client itself waits out short limits only. */
-export function createPatience(note: (line: string) => void): Patiently {
+export function createPatience(note: (line: string) => void, signal?: AbortSignal): Patiently {
   return async (call) => {
     for (let tries = 1; ; tries += 1) {
       try {
@@ -17,8 +17,8 @@ export function createPatience(note: (line: string) => void): Patiently {
       } catch (err) {
         const seconds = err instanceof LatchkeyError && err.status === 429 ? err.retryAfterSeconds : undefined;
         if (seconds === undefined || seconds > WAIT_SECONDS_MAX || tries === TRIES_MAX) throw err;
-        note(`rate limit reached, waiting ${seconds} s`);
-        await delay(seconds * 1_000);
+        note(`waits ${seconds} s: the server limits requests`);
+        await delay(seconds * 1_000, undefined, { signal });
       }
     }
   };
