@@ -1,10 +1,7 @@
-import { commonErrors, fromConnectError } from '@latchkey/kit/errors/errors';
 import { hasLength } from '@latchkey/kit/validation/text';
-import { type File, FileService, UploadFileResponseSchema } from '@latchkey/proto/latchkey/files/v1/file_pb';
-import { parseDictionary } from 'structured-headers';
+import { type File, FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import { z } from 'zod';
 import { errors } from '../errors.ts';
-import { announcedByteSize, sendContinue } from '../http/bytes-body.ts';
 import { parseJsonBody } from '../http/json-body.ts';
 import { checkOwned } from '../routing/application.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
@@ -167,68 +164,3 @@ function toRow(file: File, username: string): z.input<typeof fileRow> {
     checksum: Buffer.from(file.checksum).toString('hex'),
   };
 }
-
-const SHA256_BYTES = 32;
-
-/** The SHA-256 of digests (RFC 9530, RFC 9651); empty without one, undefined if malformed. */
-function parseContentDigest(field: string): Buffer | undefined {
-  try {
-    const sha256 = parseDictionary(field).get('sha-256');
-    if (!sha256) return Buffer.alloc(0);
-    const [digest] = sha256;
-    return digest instanceof ArrayBuffer && digest.byteLength === SHA256_BYTES ? Buffer.from(digest) : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-const contentDigest = z
-  .string()
-  .transform((text, ctx) => {
-    const sha256 = parseContentDigest(text);
-    if (!sha256)
-      ctx.issues.push({ code: 'custom', message: 'must be RFC 9530 digests, with a sha-256 of 32 bytes', input: text });
-    return sha256 ?? z.NEVER;
-  })
-  .meta({
-    description: 'Digests of the body (RFC 9530). A body with another SHA-256 is rejected; other algorithms are ignored.',
-    examples: ['sha-256=:UhF+2GR+/V3RZgdu3lQR0exGg/IAOsLllxtfDhJDRhY=:'],
-  });
-
-export const uploadFileRoutes = ({ clients: { files }, filesData, limits }: RouteContext) => [
-  defineRoute('POST /api/v1/panel/upload-file', 'files:upload', {
-    operationId: 'uploadFile',
-    application: 'query',
-    summary: 'Upload a file',
-    description:
-      'The body is the content of the file, of any declared or unknown size. Limits are checked before and while it is read. One upload at a time for each account.',
-    limit: { limit: limits.uploads, per: 'account' },
-    bytesBody: 'plain',
-    examples: { text: 'Hello, Latchkey!\n' },
-    query: applicationQuery.extend({ fileName }),
-    headers: z.object({ 'content-digest': contentDigest.optional() }),
-    data: z
-      .object({ id: idOf('file', 'File id.'), byteSize: z.int().meta({ examples: [17] }), checksum })
-      .meta({ id: 'UploadedFile' }),
-    failures: [FileService.method.beginUpload, UploadFileResponseSchema],
-    message: 'File uploaded.',
-    handle: async ({ application, raw, reply, query, headers }) => {
-      const byteSize = announcedByteSize(raw);
-      const { ticket } = await files.beginUpload({
-        ...application,
-        fileName: query.fileName,
-        ...(byteSize !== undefined && { byteSize: BigInt(byteSize) }),
-        expectedChecksum: headers['content-digest'] ?? new Uint8Array(),
-      });
-      sendContinue(reply.raw);
-      const stored = await filesData.upload(ticket, raw, reply.request.id).catch(async (err: unknown) => {
-        // The body may have broken off early. Its ticket would delay the next upload.
-        await files.abandonUpload({ ticket }).catch(() => undefined);
-        // Clients see no tickets. One expires if a process hung before the bytes arrived.
-        const isExpired = fromConnectError(err)?.reason === 'upload_ticket_invalid';
-        throw isExpired ? commonErrors.dependency_unavailable() : err;
-      });
-      return { id: stored.id, byteSize: Number(stored.byteSize), checksum: Buffer.from(stored.checksum).toString('hex') };
-    },
-  }),
-];

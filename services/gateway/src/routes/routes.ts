@@ -6,12 +6,13 @@ import { applicationRoutes } from './applications.ts';
 import { auditLogRoutes } from './audit-log.ts';
 import { authRoutes } from './auth.ts';
 import { avatarRoutes } from './avatar.ts';
-import { fileRoutes, uploadFileRoutes } from './files.ts';
+import { fileRoutes } from './files.ts';
 import { licenseLevelRoutes } from './license-levels.ts';
 import { oidcRoutes } from './oidc.ts';
 import { oidcLinkRoutes } from './oidc-links.ts';
 import { runtimeKeyRoutes } from './runtime-keys.ts';
 import { twoFactorRoutes } from './two-factor.ts';
+import { uploadFileRoutes } from './upload-file.ts';
 
 /** Route files in the order of the OpenAPI document, each with its tag there. */
 const ROUTES: ReadonlyArray<readonly [Tag, (context: RouteContext) => Array<Omit<Route, 'tag'>>]> = [
