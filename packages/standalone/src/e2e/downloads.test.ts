@@ -1,12 +1,11 @@
 import { beforeAll, describe, expect, inject, it } from 'vitest';
 import { createApplication, type Owner, signUp } from '../testing/caller.ts';
-import { deleteFile, type FileRow, listFiles, upload } from '../testing/files.ts';
-import { SERVICE_CREDENTIAL } from '../testing/instance.ts';
+import { deleteFile, type FileRow, listFiles, outcome, upload } from '../testing/files.ts';
 
-const { filesUrl, baseUrl, port } = inject('latchkeyInstance');
+const CREATE_URL = '/api/v1/panel/create-download-url';
+const { port } = inject('latchkeyInstance');
 
-/** Only other services get URLs; in one process nothing listens for them. */
-describe.skipIf(filesUrl === undefined)('a download', () => {
+describe('a download', () => {
   const content = Buffer.from(Array.from({ length: 5_000 }, (_, i) => i % 251));
   let owner: Owner;
   let applicationId: string;
@@ -18,14 +17,9 @@ describe.skipIf(filesUrl === undefined)('a download', () => {
     [file] = (await listFiles(owner.session, applicationId)) as [FileRow];
   });
 
-  /** Calls CreateDownloadUrl as another service does, in JSON. */
-  const call = (change: object = {}, credential = SERVICE_CREDENTIAL) =>
-    fetch(`${filesUrl}/latchkey.files.v1.FileService/CreateDownloadUrl`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', authorization: `Bearer ${credential}` },
-      body: JSON.stringify({ accountId: owner.accountId, applicationId, fileId: file.id, ...change }),
-    });
-  const createUrl = async (change?: object): Promise<string> => ((await (await call(change)).json()) as { url: string }).url;
+  const create = (body: object = {}, named = applicationId) =>
+    owner.session.post(CREATE_URL, { fileId: file.id, ...body }, { applicationId: named });
+  const createUrl = async (...args: Parameters<typeof create>): Promise<string> => (await create(...args)).data.url;
   const bytesOf = async (response: Response) => Buffer.from(await response.arrayBuffer());
 
   it('goes through the gateway and gives the bytes, or a part of them', async () => {
@@ -54,14 +48,14 @@ describe.skipIf(filesUrl === undefined)('a download', () => {
     const gone = await fetch(url);
     expect([gone.status, await gone.json()]).toEqual([404, expect.objectContaining({ success: false, code: 'not_found' })]);
     const id = await createApplication(owner.session);
-    const doomed = { applicationId: id, fileId: (await upload(owner.session, id, 'doomed')).data.id };
-    const doomedUrl = await createUrl(doomed);
+    const { data: doomed } = await upload(owner.session, id, 'doomed');
+    const doomedUrl = await createUrl({ fileId: doomed.id }, id);
     await owner.session.delete('/api/v1/panel/delete-application', { applicationId: id, code: '' });
-    expect((await call(doomed)).status).toBe(404);
+    expect(outcome(await create({ fileId: doomed.id }, id))).toBe('404 not_found');
     await expect.poll(async () => (await fetch(doomedUrl)).status, { timeout: 5_000 }).toBe(404);
   });
 
-  it('is refused for a URL that was changed, and without a right to make one', async () => {
+  it('is refused for a URL that was changed', async () => {
     const url = await createUrl();
     const at = url.length - 10;
     const changed = `${url.slice(0, at)}${url[at] === 'a' ? 'b' : 'a'}${url.slice(at + 1)}`;
@@ -69,13 +63,27 @@ describe.skipIf(filesUrl === undefined)('a download', () => {
       const response = await fetch(other);
       expect([response.status, await response.json()], other).toEqual([404, expect.objectContaining({ code: 'not_found' })]);
     }
-    expect((await call({}, 'a-credential-that-no-one-has')).status).toBe(401);
-    for (const change of [{ accountId: (await signUp()).accountId }, { fileId: 'abc' }])
-      expect((await call(change)).status).toBe(404);
   });
-});
 
-it.runIf(filesUrl === undefined)('in one process, no URL can be asked for from outside', async () => {
-  const response = await fetch(`${baseUrl}/latchkey.files.v1.FileService/CreateDownloadUrl`, { method: 'POST' });
-  expect(response.status).toBe(404);
+  it('has a URL for 300 seconds or as long as requested, which the file counts', async () => {
+    const { data } = await upload(owner.session, applicationId, 'counted');
+    const row = async () => (await listFiles(owner.session, applicationId)).find(({ id }) => id === data.id);
+    for (const [lifetimeSeconds, seconds] of [
+      [undefined, 300],
+      [30, 30],
+      [3_600, 3_600],
+    ]) {
+      const before = Date.now();
+      const { message, data: created } = await create({ fileId: data.id, lifetimeSeconds });
+      expect([message, Object.keys(created)]).toEqual(['Download URL created.', ['url', 'expiresAt']]);
+      const startMs = Date.parse(created.expiresAt) - (seconds as number) * 1_000;
+      expect(startMs).toBeGreaterThanOrEqual(before);
+      expect(startMs).toBeLessThanOrEqual(Date.now());
+    }
+    for (const lifetimeSeconds of [29, 3_601, 60.5, '60', null])
+      expect(outcome(await create({ fileId: data.id, lifetimeSeconds }))).toBe('400 VALIDATION_ERROR');
+    for (const fileId of [(await signUp()).accountId, 'abc', ''])
+      expect(outcome(await create({ fileId })), fileId).toBe('404 not_found');
+    expect(await row()).toMatchObject({ presignedUrlsCount: 3, lastPresignedUrlCreatedAt: expect.any(String) });
+  });
 });

@@ -17,6 +17,7 @@ const VARIABLES = {
   KEY_ID: /"data":{"id":"(.*?)","name":"laptop"/,
   APP: /"data":\[{"id":"(.*?)","name":"Diff/,
   FILE: /"data":{"id":"(.*?)","byteSize"/,
+  URL: /"data":{"url":"(.*?)"/,
 };
 
 /** A matcher for a documented response: `…` is any text, and objects may have more properties. */

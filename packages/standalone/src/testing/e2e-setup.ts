@@ -29,9 +29,9 @@ export default async function setUp(project: TestProject): Promise<() => Promise
     await release();
     throw err;
   });
-  const { baseUrl, port, realtimeUrl, logDir, objectsDir, filesUrl } = instance;
+  const { baseUrl, port, realtimeUrl, logDir, objectsDir } = instance;
   const tracesUrl = receiver.url;
-  project.provide('latchkeyInstance', { shape, baseUrl, port, realtimeUrl, logDir, objectsDir, filesUrl, tracesUrl });
+  project.provide('latchkeyInstance', { shape, baseUrl, port, realtimeUrl, logDir, objectsDir, tracesUrl });
   return async () => {
     await instance.stop();
     await release();

@@ -8,8 +8,6 @@ export interface SharedInstance {
   readonly realtimeUrl: string;
   readonly logDir: string;
   readonly objectsDir: string;
-  /** Where the files service answers other services, in the shape in which it does. */
-  readonly filesUrl: string | undefined;
   /** What the instance sends its traces to; see `OtlpReader`. */
   readonly tracesUrl: string;
 }

@@ -60,6 +60,13 @@ export const KEY_ROUTES: readonly RouteCase[] = [
   onApplication('GET get-files-metadata', 'files:read'),
   onApplication('GET get-files-table', 'files:read', () => ({ query: { currentPage: '1' } })),
   {
+    ...onApplication('POST create-download-url', 'files:read', () => ({ body: { fileId: NOTHING } })),
+    prepare: async (api, applicationId) => {
+      await upload(api, applicationId, 'to-be-fetched');
+      return { query: { applicationId }, body: { fileId: await findFileId(api, applicationId, 'to-be-fetched') } };
+    },
+  },
+  {
     ...onApplication('POST file-action', 'files:delete', () => deletion(NOTHING)),
     prepare: async (api, applicationId) => {
       await upload(api, applicationId, 'to-be-deleted');

@@ -54,6 +54,19 @@ function parseOrUndefined(text: string): unknown {
   }
 }
 
+const LIFETIME_RULE = 'must be a whole number from 30 to 3,600';
+const LIFETIME_SECONDS_DEFAULT = 300;
+
+const downloadUrlBody = z.strictObject({
+  fileId,
+  lifetimeSeconds: z
+    .int(LIFETIME_RULE)
+    .min(30, LIFETIME_RULE)
+    .max(3_600, LIFETIME_RULE)
+    .optional()
+    .meta({ description: `How long the URL is valid, in seconds; ${LIFETIME_SECONDS_DEFAULT} unless set.` }),
+});
+
 /** Largest number that the protocol can carry; no table has so many pages. */
 const PAGE_MAX = 2n ** 63n - 1n;
 const PAGE_RULE = 'must be a whole number from 1';
@@ -121,6 +134,29 @@ export function fileRoutes({ clients }: RouteContext) {
         const found = await files.listFiles({ ...application, pageSize: PAGE_SIZE, page, nameContains });
         const totalPages = Math.ceil(Number(found.totalFiles) / PAGE_SIZE);
         return { data: found.files.map((file) => toRow(file, username)), beside: { totalPages } };
+      },
+    }),
+    defineRoute('POST /api/v1/panel/create-download-url', 'files:read', {
+      operationId: 'createDownloadUrl',
+      application: 'query',
+      summary: 'Create a download URL',
+      description: [
+        'The URL serves the bytes of one file, with ranges and without a credential: treat it as a secret.',
+        'The file counts its URLs as `presignedUrlsCount`.',
+      ].join(' '),
+      body: downloadUrlBody,
+      examples: { tenMinutes: { fileId: EXAMPLE_IDS.file, lifetimeSeconds: 600 } },
+      data: z
+        .object({
+          url: z.string().meta({ format: 'uri', description: 'Absolute URL, for GET and HEAD.' }),
+          expiresAt: timestamp,
+        })
+        .meta({ id: 'DownloadUrl' }),
+      failures: [FileService.method.createDownloadUrl],
+      message: 'Download URL created.',
+      handle: async ({ application, body: { fileId, lifetimeSeconds = LIFETIME_SECONDS_DEFAULT } }) => {
+        const { url, expiresAt } = await files.createDownloadUrl({ ...application, fileId, lifetimeSeconds });
+        return { url, expiresAt: toIso(expiresAt) };
       },
     }),
     defineRoute('POST /api/v1/panel/file-action', 'files:delete', {
