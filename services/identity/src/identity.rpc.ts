@@ -17,6 +17,7 @@ import { errors } from './errors.ts';
 import { listLinks, unlink } from './oidc/links.ts';
 import { completeSignIn, type FlowOutcome, finishFlow, startFlow } from './oidc/oidc.ts';
 import { endAllSessions, endSession } from './session/session.ts';
+import { endSessionOf, listSessions } from './session/sessions-of-account.ts';
 import * as twoFactor from './two-factor/two-factor.ts';
 
 /** The RPC services of identity: messages to use cases and back. */
@@ -51,6 +52,13 @@ const accountService = (ctx: IdentityContext): ServiceImpl<typeof AccountService
   async setAvatar({ accountId, avatarId, uploadedAt }, call) {
     return setAvatar(actingFor(ctx, call), accountId, avatarId, uploadedAt && timestampDate(uploadedAt));
   },
+  async listSessions({ accountId, sessionId }) {
+    return { sessions: (await listSessions(ctx, accountId, sessionId)).map(toOpenSession) };
+  },
+  async endSession({ accountId, sessionId }, call) {
+    await endSessionOf(actingFor(ctx, call), accountId, sessionId);
+    return {};
+  },
 });
 
 const apiKeyService = (ctx: IdentityContext, findOwned: keys.FindOwned): ServiceImpl<typeof ApiKeyService> => ({
@@ -76,12 +84,12 @@ const apiKeyService = (ctx: IdentityContext, findOwned: keys.FindOwned): Service
 });
 
 const authenticationService = (ctx: IdentityContext): ServiceImpl<typeof AuthenticationService> => ({
-  async authenticate({ credential, clientIp }) {
+  async authenticate({ credential, ...client }) {
     if (credential.case === undefined) throw errors.session_invalid();
     const isKey = credential.case === 'apiKey';
     const { principal, epoch } = await (isKey
-      ? authenticateApiKey(ctx, credential.value, clientIp)
-      : authenticateSession(ctx, credential.value));
+      ? authenticateApiKey(ctx, credential.value, client.clientIp)
+      : authenticateSession(ctx, credential.value, client));
     const kind = isKey ? PrincipalKind.API_KEY : PrincipalKind.SESSION;
     const message = { ...principal, kind, expiresAt: toTimestamp(principal.expiresAt) };
     return { principal: message, epochKey: epoch.key, epoch: epoch.value };
@@ -123,6 +131,16 @@ const twoFactorService = (ctx: IdentityContext): ServiceImpl<typeof TwoFactorSer
     return { twoFactorEnabled: await twoFactor.verifyTwoFactorCode(actingFor(ctx, call), accountId, code) };
   },
 });
+
+function toOpenSession({ id, ...session }: Awaited<ReturnType<typeof listSessions>>[number]) {
+  return {
+    id,
+    createdAt: timestampFromDate(session.created_at),
+    lastUsedAt: timestampFromDate(session.last_seen_at),
+    lastUsedIp: session.last_used_ip ?? undefined,
+    userAgent: session.user_agent ?? undefined,
+  };
+}
 
 function toSignedIn({ account, session: { token, csrfToken, expiresAt } }: SignedIn) {
   return { account: toAccount(account), session: { token, csrfToken, expiresAt: timestampFromDate(expiresAt) } };

@@ -80,6 +80,35 @@ describe('signing in', () => {
   });
 });
 
+describe('the sessions of an account', () => {
+  const SESSIONS = '/api/v1/auth/sessions';
+
+  it('are listed with their clients, without their tokens, and end one by one', async () => {
+    const { session: api, email, password, cookie } = await signUp(sharedApi().with({ 'user-agent': 'Signing up' }));
+    const second = await sharedApi().with({ 'user-agent': '<b>café</b>' }).post(SIGN_IN, { email, password });
+    const secondCookie = cookieOf(second.headers);
+    const listed = await api.get(SESSIONS);
+    expect(listed.message).toBe('Successfully fetched sessions.');
+    const record = (current: boolean, userAgent: string) => ({
+      ...{ id: expect.stringMatching(/^[0-9a-f-]{36}$/), current, userAgent, lastUsedIp: '127.0.0.1' },
+      ...{ createdAt: expect.stringMatching(/Z$/), lastUsedAt: expect.stringMatching(/Z$/) },
+    });
+    expect(listed.data).toEqual([record(true, 'Signing up'), record(false, '<b>café</b>')]);
+    for (const one of [cookie, secondCookie]) expect(listed.text).not.toContain(one.slice('session='.length));
+    const [{ id: ownId }, { id: secondId }] = listed.data;
+    for (const id of [secondId, ownId, 'x'])
+      expect(outcome(await other.session.delete(`${SESSIONS}/${id}`)), id).toBe('404 not_found');
+    const ended = await api.delete(`${SESSIONS}/${secondId}`);
+    expect([outcome(ended), ended.message, ended.headers.get('set-cookie')]).toEqual(['200', 'Session ended.', null]);
+    expect(outcome(await readSession(secondCookie))).toBe('401 unauth');
+    expect(outcome(await api.delete(`${SESSIONS}/${secondId}`))).toBe('404 not_found');
+    expect((await api.get(SESSIONS)).data).toEqual([listed.data[0]]);
+    const signedOut = await api.delete(`${SESSIONS}/${ownId}`);
+    expect([outcome(signedOut), cookieOf(signedOut.headers)]).toEqual(['200', 'session=']);
+    expect(outcome(await readSession(cookie))).toBe('401 unauth');
+  });
+});
+
 describe('a session changes nothing', () => {
   const { port, baseUrl } = inject('latchkeyInstance');
   const FOREIGN = [

@@ -97,6 +97,8 @@ export const SESSION_ROUTES: readonly RouteCase[] = [
   { ...route(`POST ${PANEL}/upload-avatar`), request: () => ({ body: SMALLEST_PNG, headers: { 'content-type': 'image/png' } }) },
   route(`GET ${PANEL}/avatar`),
   route(`GET ${AUTH}/session`),
+  route(`GET ${AUTH}/sessions`),
+  route(`DELETE ${AUTH}/sessions/${NOTHING}`),
   route(`POST ${AUTH}/two-factor/set-up`),
   route(`POST ${AUTH}/two-factor/enable`, () => ({ code: '123456' })),
   route(`POST ${AUTH}/two-factor/disable`, wrongProof({ code: '123456' })),

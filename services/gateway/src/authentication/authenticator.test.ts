@@ -37,7 +37,7 @@ async function authenticated(response: Response = RESPONSE, latencyMs = 0) {
     return create(AuthenticateResponseSchema, response);
   };
   const authenticator = new Authenticator({ authentication: { authenticate } } as unknown as Pick<Clients, 'authentication'>);
-  await authenticator.authenticate(KEY, IP);
+  await authenticator.authenticate(KEY, IP, '');
   return { authenticator, recalls: () => authenticator.recall(KEY, IP) !== undefined };
 }
 

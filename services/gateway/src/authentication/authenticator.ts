@@ -37,7 +37,7 @@ export class Authenticator {
   }
 
   /** Asks identity. Throws ConnectError with identity's reason. */
-  async authenticate(credential: GivenCredential, clientIp: string): Promise<Principal> {
+  async authenticate(credential: GivenCredential, clientIp: string, userAgent: string): Promise<Principal> {
     // The age counts from before the call.
     const start = performance.now();
     const {
@@ -47,6 +47,7 @@ export class Authenticator {
     } = await this.#clients.authentication.authenticate({
       credential: { case: credential.kind === 'key' ? 'apiKey' : 'sessionToken', value: credential.text },
       clientIp,
+      userAgent,
     });
     const principal = toPrincipal(message);
     if (epochKey !== '' && epoch !== '')

@@ -41,10 +41,15 @@ export function readCredential(req: IncomingMessage): Credential {
   return { kind: 'session', text: SESSION_TOKEN.test(token) ? token : '' };
 }
 
-/** The session token of a request; empty without one. */
-export function readSessionToken(req: IncomingMessage): string {
+/** The client of a sign-in: the token of its session, and its `User-Agent`; empty without one. */
+export function readSessionClient(req: IncomingMessage) {
   const credential = readCredential(req);
-  return credential.kind === 'session' ? credential.text : '';
+  return { previousSessionToken: credential.kind === 'session' ? credential.text : '', userAgent: readUserAgent(req) };
+}
+
+/** The `User-Agent` of a request; empty without one. */
+export function readUserAgent({ headers }: IncomingMessage): string {
+  return headers['user-agent'] ?? '';
 }
 
 /** Cache key of a credential: a hash, so that the heap holds no list of secrets. */

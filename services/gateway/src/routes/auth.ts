@@ -10,7 +10,7 @@ import {
 import type { OidcSignedIn } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
 import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
-import { readSessionToken } from '../authentication/credential.ts';
+import { readSessionClient } from '../authentication/credential.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
 import { idOf, nonEmptyText, timestamp, toIso, twoFactorCode } from '../routing/schemas.ts';
 import { avatarUrlOf } from './avatar.ts';
@@ -72,7 +72,7 @@ export function authRoutes(context: RouteContext) {
       failures: [AccountService.method.signUp],
       message: 'Signed up.',
       handle: async ({ body, raw, clientIp, reply }) => {
-        const opened = await clients.accounts.signUp({ ...body, previousSessionToken: readSessionToken(raw) });
+        const opened = await clients.accounts.signUp({ ...body, ...readSessionClient(raw) });
         return openSession(context, { reply, clientIp }, opened, body.email);
       },
     }),
@@ -92,7 +92,7 @@ export function authRoutes(context: RouteContext) {
       failures: [AccountService.method.signIn],
       message: 'Signed in.',
       handle: async ({ body, raw, clientIp, reply }) => {
-        const request = { ...body, previousSessionToken: readSessionToken(raw) };
+        const request = { ...body, ...readSessionClient(raw) };
         const opened = await signInFailures.count(body.email, clientIp, () =>
           clients.accounts.signIn(request).catch((err) => {
             failures.add(1, fromConnectError(err)?.reason ?? 'unavailable');

@@ -10,7 +10,7 @@ import {
 import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
 import { OIDC_PATH, readCookie } from '../authentication/cookies.ts';
-import { readSessionToken } from '../authentication/credential.ts';
+import { readSessionClient } from '../authentication/credential.ts';
 import { checkNavigation, checkReferringSite } from '../authentication/csrf.ts';
 import { errors } from '../errors.ts';
 import { AlternativeSuccess, defineRoute, type RouteContext } from '../routing/route.ts';
@@ -93,7 +93,8 @@ function callbackRoutes(context: RouteContext) {
     // The URL of this page contains the code.
     reply.header('referrer-policy', 'no-referrer');
     const flow = readCookie(raw, 'oidc_flow') ?? '';
-    const browser = { flow, redirectUri: usedUri, sessionToken: readSessionToken(raw) };
+    const { previousSessionToken: sessionToken, userAgent } = readSessionClient(raw);
+    const browser = { flow, redirectUri: usedUri, sessionToken, userAgent };
     try {
       const { outcome } = await clients.oidc.finishOidc({ ...(query as Record<string, string>), ...browser }, ISSUER_CALL);
       const data = await applyOutcome(context, { reply, clientIp }, outcome);
@@ -178,7 +179,7 @@ function completeRoute(context: RouteContext) {
     message: 'Signed in.',
     handle: async ({ body: { code }, raw, clientIp, reply }) => {
       const pending = readCookie(raw, 'oidc_pending') ?? '';
-      const request = { pending, code, previousSessionToken: readSessionToken(raw) };
+      const request = { pending, code, ...readSessionClient(raw) };
       const signedIn = (await clients.oidc.completeOidc(request)).signedIn as OidcSignedIn;
       cookies.clear(reply, 'oidc_pending');
       return openSession(context, { reply, clientIp }, signedIn, emailOf(signedIn));

@@ -11,6 +11,7 @@ import { licenseLevelRoutes } from './license-levels.ts';
 import { oidcRoutes } from './oidc.ts';
 import { oidcLinkRoutes } from './oidc-links.ts';
 import { runtimeKeyRoutes } from './runtime-keys.ts';
+import { sessionRoutes } from './sessions.ts';
 import { twoFactorRoutes } from './two-factor.ts';
 import { uploadFileRoutes } from './upload-file.ts';
 
@@ -22,6 +23,7 @@ const ROUTES: ReadonlyArray<readonly [Tag, (context: RouteContext) => Array<Omit
   ['License levels', licenseLevelRoutes],
   ['API keys', apiKeyRoutes],
   ['Accounts', authRoutes],
+  ['Accounts', sessionRoutes],
   ['Accounts', twoFactorRoutes],
   ['Accounts', oidcRoutes],
   ['Accounts', oidcLinkRoutes],

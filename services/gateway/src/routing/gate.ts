@@ -1,7 +1,7 @@
 import { networkOf } from '@latchkey/kit/http/client-ip';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Authenticator } from '../authentication/authenticator.ts';
-import { type GivenCredential, type Principal, readCredential } from '../authentication/credential.ts';
+import { type GivenCredential, type Principal, readCredential, readUserAgent } from '../authentication/credential.ts';
 import { checkCsrfToken, checkOrigin, isStateChanging } from '../authentication/csrf.ts';
 import { errors } from '../errors.ts';
 import type { Count, RateLimiter } from '../rate-limit/rate-limiter.ts';
@@ -79,18 +79,18 @@ export class Gate {
       const [first, counted] = await limiter.admit(this.#ipCount(clientIp), epochKey, epoch, count);
       if (!first.allowed) return { principal: undefined, limitState: first };
       if (counted) return { principal, limitState: tighter(first, counted) };
-      return this.#authenticate(given, clientIp, first);
+      return this.#authenticate(given, request, clientIp, first);
     }
     const limitState = await limiter.hit(this.#ipCount(clientIp));
     if (!limitState.allowed || credential === undefined) return { principal: undefined, limitState };
-    if (given) return this.#authenticate(given, clientIp, limitState);
+    if (given) return this.#authenticate(given, request, clientIp, limitState);
     if (credential.kind === 'malformed_key') throw errors.api_key_malformed();
     throw route.access === 'session' ? errors.session_missing() : errors.credential_missing();
   }
 
-  async #authenticate(given: GivenCredential, clientIp: string, first: LimitState) {
+  async #authenticate(given: GivenCredential, { raw }: FastifyRequest, clientIp: string, first: LimitState) {
     const { limiter, limits, authenticator } = this.#options;
-    const principal = await authenticator.authenticate(given, clientIp);
+    const principal = await authenticator.authenticate(given, clientIp, readUserAgent(raw));
     const limitState = await limiter.hit({ limit: limits.principal, subject: principal.credentialId });
     return { principal, limitState: tighter(first, limitState) };
   }

@@ -30,7 +30,7 @@ export async function signUp(ctx: ActingContext, request: SignUpRequest): Promis
   checkNewAccount(request);
   if (ctx.signUp === 'closed') throw errors.sign_up_closed();
   const signedIn = await addAccount(ctx, request, async (tx, account) => {
-    const session = await openSession(ctx, tx, account.id);
+    const session = await openSession(ctx, tx, account.id, request.userAgent);
     const changes = { username: account.username, by: 'sign_up' };
     await recordAction(asSession(ctx, session.id), tx, { accountId: account.id }, 'account.created', changes);
     return { account, session };

@@ -4,7 +4,7 @@ import { recordFailures } from '../audit/credential-failures.ts';
 import type { ActingContext } from '../context.ts';
 import type { Db } from '../db/schema.ts';
 import { errors } from '../errors.ts';
-import { endPreviousSession, type OpenedSession, openSession } from '../session/session.ts';
+import { endPreviousSession, type OpenedSession, openSession, type SessionClient } from '../session/session.ts';
 import { attempt, takeCode } from '../two-factor/take-code.ts';
 import { lockTwoFactor } from '../two-factor/two-factor.store.ts';
 import { lockAccountShared, selectAccountBy } from './account.store.ts';
@@ -31,10 +31,9 @@ export async function signIn(ctx: ActingContext, { email, password, ...more }: S
   return { account, session: await openSessionFor(ctx, verified) };
 }
 
-export interface VerifiedSignIn {
+export interface VerifiedSignIn extends SessionClient {
   readonly accountId: string;
   readonly code?: string | undefined;
-  readonly previousSessionToken: string;
   /** Hash that the password was verified against; undefined for another first factor. */
   readonly passwordHash?: string | null;
   /** OpenID Connect issuer that verified the first factor, for the audit log. */
@@ -64,7 +63,7 @@ export async function openSessionFor(ctx: ActingContext, request: VerifiedSignIn
       if (error) return error;
     }
     await useUp?.(tx);
-    const opened = await openSession(ctx, tx, accountId);
+    const opened = await openSession(ctx, tx, accountId, request.userAgent);
     const by = passwordHash === undefined ? 'oidc' : 'password';
     await recordAction(asSession(ctx, opened.id), tx, { accountId }, 'account.signed_in', { by, issuer });
     return opened;

@@ -9,6 +9,7 @@ export type Action =
   | 'account.proof_failed'
   | 'account.signed_out'
   | 'account.signed_out_everywhere'
+  | 'account.session_ended'
   | 'account.two_factor_enabled'
   | 'account.two_factor_disabled'
   | 'account.recovery_code_used'

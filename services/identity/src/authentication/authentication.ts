@@ -7,7 +7,7 @@ import type { IdentityContext } from '../context.ts';
 import type { ApiKeyTable, SessionTable } from '../db/schema.ts';
 import { apiKeyEpoch, sessionEpoch } from '../epoch/epoch.ts';
 import { errors } from '../errors.ts';
-import { csrfTokenOf, hashSessionToken, isSessionAlive } from '../session/session.ts';
+import { csrfTokenOf, hashSessionToken, isSessionAlive, toStoredUserAgent } from '../session/session.ts';
 
 /** A use from the same address is recorded once in this time (authentication.proto). */
 const USE_INTERVAL_MS = 60_000;
@@ -26,14 +26,16 @@ const SELECT_API_KEY = `
   select id, account_id, ${USERNAME}, scopes, all_applications, application_ids, expires_at, revoked_at, last_used_at, last_used_ip
   from api_key where public_id = $1 and key_hash = $2`;
 
-const SELECT_SESSION = `select id, account_id, ${USERNAME}, last_seen_at, expires_at from session where token_hash = $1`;
+const SELECT_SESSION = `select id, account_id, ${USERNAME}, last_seen_at, expires_at, last_used_ip from session where token_hash = $1`;
 
 /** Of concurrent uses the first one writes. */
 const UPDATE_API_KEY_USE = `
   update api_key set last_used_at = $2, last_used_ip = coalesce($3, last_used_ip)
   where id = $1 and (last_used_at is null or last_used_at <= $4 or last_used_ip is distinct from coalesce($3, last_used_ip))`;
 
-const UPDATE_SESSION_USE = 'update session set last_seen_at = $2 where id = $1 and last_seen_at <= $3';
+const UPDATE_SESSION_USE = `
+  update session set last_seen_at = greatest(last_seen_at, $2), last_used_ip = coalesce($3, last_used_ip), user_agent = coalesce($5, user_agent)
+  where id = $1 and (last_seen_at <= $4 or last_used_ip is distinct from coalesce($3, last_used_ip))`;
 
 /**
  * Verifies a management key. Malformed keys cost no query; unknown keys cost the same as wrong
@@ -58,9 +60,10 @@ export async function authenticateApiKey(ctx: IdentityContext, text: string, cli
 
 /**
  * Verifies a session's token, whose use prevents the session from becoming idle.
+ * @param client its address, as for a key, and its `User-Agent`
  * @returns the principal, without scopes, as a session has every one
  */
-export async function authenticateSession(ctx: IdentityContext, token: string) {
+export async function authenticateSession(ctx: IdentityContext, token: string, client = { clientIp: '', userAgent: '' }) {
   const tokenHash = hashSessionToken(token);
   if (!tokenHash) throw errors.session_invalid();
   const epoch = await ctx.epochs.read(sessionEpoch(tokenHash));
@@ -68,10 +71,7 @@ export async function authenticateSession(ctx: IdentityContext, token: string) {
   const [stored] = rows;
   const now = ctx.clock();
   if (!stored || !isSessionAlive(stored, now)) throw errors.session_invalid();
-  const recentAfter = new Date(now.getTime() - USE_INTERVAL_MS);
-  if (stored.last_seen_at <= recentAfter) {
-    await recordUse(ctx, { name: 'update-session-use', text: UPDATE_SESSION_USE, values: [stored.id, now, recentAfter] });
-  }
+  await recordSessionUse(ctx, stored, client, now);
   const rights = { scopes: [], allApplications: true, applicationIds: [] };
   return { principal: { ...principalOf(stored), ...rights, csrfToken: csrfTokenOf(ctx.csrfKey, stored.id) }, epoch };
 }
@@ -81,12 +81,29 @@ function principalOf({ account_id: accountId, username, id: credentialId, expire
 }
 
 async function recordApiKeyUse(ctx: IdentityContext, key: StoredApiKey, clientIp: string, at: Date): Promise<void> {
-  // A zone identifier means something on the client's own host only.
-  const ip = isIP(clientIp) === 0 ? null : clientIp.replace(/%.*/s, '');
+  const ip = toStoredIp(clientIp);
   const recentAfter = new Date(at.getTime() - USE_INTERVAL_MS);
   const isRecent = key.last_used_at !== null && key.last_used_at > recentAfter;
   if (isRecent && (ip === null || ip === key.last_used_ip)) return;
   await recordUse(ctx, { name: 'update-api-key-use', text: UPDATE_API_KEY_USE, values: [key.id, at, ip, recentAfter] });
+}
+
+async function recordSessionUse(
+  ctx: IdentityContext,
+  session: StoredSession,
+  { clientIp, userAgent }: { readonly clientIp: string; readonly userAgent: string },
+  at: Date,
+): Promise<void> {
+  const ip = toStoredIp(clientIp);
+  const recentAfter = new Date(at.getTime() - USE_INTERVAL_MS);
+  if (session.last_seen_at > recentAfter && (ip === null || ip === session.last_used_ip)) return;
+  const values = [session.id, at, ip, recentAfter, toStoredUserAgent(userAgent)];
+  await recordUse(ctx, { name: 'update-session-use', text: UPDATE_SESSION_USE, values });
+}
+
+function toStoredIp(clientIp: string): string | null {
+  // A zone identifier means something on the client's own host only.
+  return isIP(clientIp) === 0 ? null : clientIp.replace(/%.*/s, '');
 }
 
 /** The credential is valid, whether or not its use can be recorded. */

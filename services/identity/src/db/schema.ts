@@ -23,8 +23,10 @@ export interface SessionTable {
   account_id: string;
   token_hash: Buffer;
   created_at: Date;
-  /** Written at most once a minute. */
+  /** Written at most once a minute and address, with the two columns below. */
   last_seen_at: Date;
+  last_used_ip: Generated<string | null>;
+  user_agent: Generated<string | null>;
   expires_at: Date;
 }
 

@@ -4,7 +4,7 @@ import { insertAccount } from '../account/account.store.ts';
 import { asSession, recordAction } from '../audit/actions.ts';
 import type { ActingContext } from '../context.ts';
 import { errors } from '../errors.ts';
-import { endPreviousSession, openSession } from '../session/session.ts';
+import { endPreviousSession, openSession, type SessionClient } from '../session/session.ts';
 import { type Person, withSuffix } from './claims.ts';
 import { insertLink, SUBJECT_INDEX, selectLinkedAccount } from './oidc-link.store.ts';
 
@@ -16,29 +16,29 @@ const USERNAMES_TRIED_MAX = 5;
  * never links an existing account by email: an issuer could claim any email.
  * @returns undefined where the person was linked meanwhile
  */
-export async function createLinkedAccount(ctx: ActingContext, person: Person, previousSessionToken: string) {
+export async function createLinkedAccount(ctx: ActingContext, person: Person, client: SessionClient) {
   const { email } = person;
   if (ctx.signUp === 'closed') throw errors.sign_up_closed();
   if (email === undefined) throw errors.oidc_email_unverified();
   for (let tried = 0; tried < USERNAMES_TRIED_MAX; tried += 1) {
     const username = tried === 0 ? person.username : withSuffix(person.username);
-    const signedIn = await insert(ctx, { ...person, email, username });
+    const signedIn = await insert(ctx, { ...person, email, username }, client.userAgent);
     if (signedIn === 'username taken') continue;
     if (signedIn === 'linked') return undefined;
-    await endPreviousSession(ctx, previousSessionToken);
+    await endPreviousSession(ctx, client.previousSessionToken);
     return signedIn;
   }
   throw errors.account_exists();
 }
 
-async function insert(ctx: ActingContext, person: Person & { readonly email: string }) {
+async function insert(ctx: ActingContext, person: Person & { readonly email: string }, userAgent: string) {
   const { username, email, issuer, subject, pictureUrl: picture_url = null } = person;
   const [id, created_at] = [newId(), ctx.clock()];
   try {
     return await ctx.db.transaction().execute(async (tx) => {
       const account = await insertAccount(tx, { id, username, email, password_hash: null, picture_url, created_at });
       await insertLink(tx, { issuer, subject, account_id: id, created_at });
-      const session = await openSession(ctx, tx, id);
+      const session = await openSession(ctx, tx, id, userAgent);
       const changes = { username, by: 'oidc', issuer };
       await recordAction(asSession(ctx, session.id), tx, { accountId: id }, 'account.created', changes);
       return { account, session };

@@ -12,7 +12,7 @@ import { authenticateSession } from '../authentication/authentication.ts';
 import type { ActingContext, IdentityContext } from '../context.ts';
 import type { Db } from '../db/schema.ts';
 import { errors } from '../errors.ts';
-import { lockSession } from '../session/session.ts';
+import { lockSession, type SessionClient } from '../session/session.ts';
 import { type Person, toPerson } from './claims.ts';
 import { createLinkedAccount } from './oidc-account.ts';
 import { deleteExpiredFlows, insertLinkOnce, insertUsedFlow, selectLinkedAccount, updatePictureUrl } from './oidc-link.store.ts';
@@ -50,7 +50,7 @@ export async function startFlow(ctx: ActingContext, request: StartOidcRequest) {
  * account, and the issuer's response is valid.
  */
 export async function finishFlow(ctx: ActingContext, request: FinishOidcRequest): Promise<FlowOutcome> {
-  const { sessionToken } = request;
+  const { sessionToken, userAgent } = request;
   const flow = unseal(ctx.oidcKey, 'flow', request.flow, ctx.clock());
   const issuer = flow && ctx.oidcIssuers.get(flow.issuer);
   if (!flow || !issuer || !constantTimeEqual(flow.state, request.state ?? '')) throw errors.oidc_flow_invalid();
@@ -59,17 +59,17 @@ export async function finishFlow(ctx: ActingContext, request: FinishOidcRequest)
   if (session?.accountId !== flow.link?.accountId) throw errors.session_invalid();
   const person = toPerson(...(await issuer.redeem(flow, request, () => useUp(ctx, ctx.db, flow.state))));
   if (!person) throw errors.oidc_refused();
-  if (!flow.link || !session) return signInAs(ctx, person, sessionToken);
+  if (!flow.link || !session) return signInAs(ctx, person, { previousSessionToken: sessionToken, userAgent });
   await link(ctx, person, session, flow.link.generation);
   return { case: 'linked', account: await getAccount(ctx, session.accountId), csrfToken: session.csrfToken };
 }
 
 /** Completes a sign-in with the second factor, once. */
 export async function completeSignIn(ctx: ActingContext, request: CompleteOidcRequest): Promise<SignedIn> {
-  const { code, previousSessionToken } = request;
+  const { code, previousSessionToken, userAgent } = request;
   const pending = unseal(ctx.oidcKey, 'pending', request.pending, ctx.clock());
   if (!pending) throw errors.oidc_flow_invalid();
-  return open(ctx, pending, { code, previousSessionToken, useUp: (tx) => useUp(ctx, tx, pending.id) });
+  return open(ctx, pending, { code, previousSessionToken, userAgent, useUp: (tx) => useUp(ctx, tx, pending.id) });
 }
 
 export async function sweepUsedFlows({ db, clock }: IdentityContext, signal: AbortSignal): Promise<void> {
@@ -81,20 +81,20 @@ async function useUp(ctx: IdentityContext, db: Db, id: string): Promise<void> {
   if (!(await insertUsedFlow(db, id, sealedUntil(ctx.clock())))) throw errors.oidc_flow_invalid();
 }
 
-async function signInAs(ctx: ActingContext, person: Person, previousSessionToken: string): Promise<FlowOutcome> {
+async function signInAs(ctx: ActingContext, person: Person, client: SessionClient): Promise<FlowOutcome> {
   const known = await selectLinkedAccount(ctx.db, person);
   if (!known) {
     // A page that sent a signed-in browser to the issuer must not move it to another account.
-    const session = await authenticateSession(ctx, previousSessionToken).catch(undefinedFor('session_invalid'));
+    const session = await authenticateSession(ctx, client.previousSessionToken).catch(undefinedFor('session_invalid'));
     if (session) throw errors.oidc_signed_in_already();
-    const created = await createLinkedAccount(ctx, person, previousSessionToken);
+    const created = await createLinkedAccount(ctx, person, client);
     if (created) return { case: 'signedIn', ...created };
   }
   // Of two concurrent first sign-ins, the second finds the account of the first.
   const linked = known ?? (await selectLinkedAccount(ctx.db, person));
   if (!linked) throw errors.account_exists();
   const factor = { ...linked, issuer: person.issuer, pictureUrl: person.pictureUrl };
-  const opened = await open(ctx, factor, { previousSessionToken }).catch(undefinedFor('two_factor_required'));
+  const opened = await open(ctx, factor, client).catch(undefinedFor('two_factor_required'));
   if (opened) return { case: 'signedIn', ...opened };
   return { case: 'pending', pending: sealPending(ctx.oidcKey, { id: randomState(), ...factor }, ctx.clock()) };
 }
@@ -109,7 +109,7 @@ function undefinedFor(reason: string): (err: unknown) => undefined {
 async function open(
   ctx: ActingContext,
   { accountId, generation, issuer, pictureUrl }: Omit<PendingSignIn, 'id'>,
-  more: Pick<VerifiedSignIn, 'code' | 'previousSessionToken' | 'useUp'>,
+  more: SessionClient & Pick<VerifiedSignIn, 'code' | 'useUp'>,
 ): Promise<SignedIn> {
   const session = await openSessionFor(ctx, { accountId, generation, issuer, ...more });
   await updatePictureUrl(ctx.db, accountId, pictureUrl);

@@ -1,6 +1,7 @@
 import { createHash, type KeyObject, randomBytes } from 'node:crypto';
 import { hmac } from '@latchkey/kit/crypto/secrets';
 import { newId, parseId } from '@latchkey/kit/validation/id';
+import { withoutInvisible } from '@latchkey/kit/validation/text';
 import { type Selectable, sql } from 'kysely';
 import { asSession, recordAction } from '../audit/actions.ts';
 import type { ActingContext, IdentityContext } from '../context.ts';
@@ -26,17 +27,31 @@ export interface OpenedSession {
   readonly expiresAt: Date;
 }
 
-export async function openSession(ctx: IdentityContext, db: Db, accountId: string): Promise<OpenedSession> {
+/** The client that signs in. */
+export interface SessionClient {
+  readonly previousSessionToken: string;
+  readonly userAgent: string;
+}
+
+export async function openSession(ctx: ActingContext, db: Db, accountId: string, userAgent: string): Promise<OpenedSession> {
   const id = newId();
   const now = ctx.clock();
   const token = randomBytes(TOKEN_BYTES).toString('base64url');
   const expiresAt = new Date(now.getTime() + ABSOLUTE_LIFETIME_MS);
   const times = { created_at: now, last_seen_at: now, expires_at: expiresAt };
+  const client = { last_used_ip: ctx.origin.address ?? null, user_agent: toStoredUserAgent(userAgent) };
   await db
     .insertInto('session')
-    .values({ id, account_id: accountId, token_hash: sha256(token), ...times })
+    .values({ id, account_id: accountId, token_hash: sha256(token), ...times, ...client })
     .execute();
   return { id, token, csrfToken: csrfTokenOf(ctx.csrfKey, id), expiresAt };
+}
+
+const USER_AGENT_LENGTH_MAX = 256;
+
+/** A client's `User-Agent`, which may be any text, as it is stored; null if nothing visible is left. */
+export function toStoredUserAgent(text: string): string | null {
+  return withoutInvisible(text.slice(0, USER_AGENT_LENGTH_MAX)).toWellFormed() || null;
 }
 
 export function isSessionAlive(session: Pick<SessionRow, 'last_seen_at' | 'expires_at'>, now: Date): boolean {
@@ -115,7 +130,7 @@ export async function sweepSessions({ db, clock }: IdentityContext, signal: Abor
   }
 }
 
-function idleSince(now: Date): Date {
+export function idleSince(now: Date): Date {
   return new Date(now.getTime() - IDLE_LIFETIME_MS);
 }
 

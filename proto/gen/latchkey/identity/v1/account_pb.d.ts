@@ -144,6 +144,14 @@ export declare type SignUpRequest = Message<"latchkey.identity.v1.SignUpRequest"
    * @generated from field: string previous_session_token = 4;
    */
   previousSessionToken: string;
+
+  /**
+   * `User-Agent` of the client, for the list of sessions; of longer text the first 256 characters
+   * count. Empty means unknown.
+   *
+   * @generated from field: string user_agent = 5;
+   */
+  userAgent: string;
 };
 
 /**
@@ -214,6 +222,14 @@ export declare type SignInRequest = Message<"latchkey.identity.v1.SignInRequest"
    * @generated from field: string previous_session_token = 4;
    */
   previousSessionToken: string;
+
+  /**
+   * `User-Agent` of the client, for the list of sessions; of longer text the first 256 characters
+   * count. Empty means unknown.
+   *
+   * @generated from field: string user_agent = 5;
+   */
+  userAgent: string;
 };
 
 /**
@@ -428,6 +444,143 @@ export declare type SetAvatarResponse = Message<"latchkey.identity.v1.SetAvatarR
 export declare const SetAvatarResponseSchema: GenMessage<SetAvatarResponse>;
 
 /**
+ * ListSessionsRequest names an account.
+ *
+ * @generated from message latchkey.identity.v1.ListSessionsRequest
+ */
+export declare type ListSessionsRequest = Message<"latchkey.identity.v1.ListSessionsRequest"> & {
+  /**
+   * Account, a UUID. One that there is not has no sessions.
+   *
+   * @generated from field: string account_id = 1;
+   */
+  accountId: string;
+
+  /**
+   * Id of the calling session: it comes first. Empty means none.
+   *
+   * @generated from field: string session_id = 2;
+   */
+  sessionId: string;
+};
+
+/**
+ * Describes the message latchkey.identity.v1.ListSessionsRequest.
+ * Use `create(ListSessionsRequestSchema)` to create a new message.
+ */
+export declare const ListSessionsRequestSchema: GenMessage<ListSessionsRequest>;
+
+/**
+ * ListSessionsResponse is the open sessions.
+ *
+ * @generated from message latchkey.identity.v1.ListSessionsResponse
+ */
+export declare type ListSessionsResponse = Message<"latchkey.identity.v1.ListSessionsResponse"> & {
+  /**
+   * The calling session, then the others, those used last first. Up to 100.
+   *
+   * @generated from field: repeated latchkey.identity.v1.OpenSession sessions = 1;
+   */
+  sessions: OpenSession[];
+};
+
+/**
+ * Describes the message latchkey.identity.v1.ListSessionsResponse.
+ * Use `create(ListSessionsResponseSchema)` to create a new message.
+ */
+export declare const ListSessionsResponseSchema: GenMessage<ListSessionsResponse>;
+
+/**
+ * OpenSession is the record of a session, without its secrets.
+ *
+ * @generated from message latchkey.identity.v1.OpenSession
+ */
+export declare type OpenSession = Message<"latchkey.identity.v1.OpenSession"> & {
+  /**
+   * Id, a UUID: the principal's `credential_id`. Never empty.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * When it was opened. Always set.
+   *
+   * @generated from field: google.protobuf.Timestamp created_at = 2;
+   */
+  createdAt?: Timestamp | undefined;
+
+  /**
+   * When it was last used, exact to a minute. Always set.
+   *
+   * @generated from field: google.protobuf.Timestamp last_used_at = 3;
+   */
+  lastUsedAt?: Timestamp | undefined;
+
+  /**
+   * Address it was last used from. Absent means unknown.
+   *
+   * @generated from field: optional string last_used_ip = 4;
+   */
+  lastUsedIp?: string | undefined;
+
+  /**
+   * `User-Agent` of the client that last used it, up to 256 characters, chosen by the client.
+   * Absent means unknown.
+   *
+   * @generated from field: optional string user_agent = 5;
+   */
+  userAgent?: string | undefined;
+};
+
+/**
+ * Describes the message latchkey.identity.v1.OpenSession.
+ * Use `create(OpenSessionSchema)` to create a new message.
+ */
+export declare const OpenSessionSchema: GenMessage<OpenSession>;
+
+/**
+ * EndSessionRequest names a session to end.
+ *
+ * @generated from message latchkey.identity.v1.EndSessionRequest
+ */
+export declare type EndSessionRequest = Message<"latchkey.identity.v1.EndSessionRequest"> & {
+  /**
+   * Account that owns the session, a UUID. Required.
+   *
+   * @generated from field: string account_id = 1;
+   */
+  accountId: string;
+
+  /**
+   * Id of the session. What is no UUID names nothing. Required.
+   *
+   * @generated from field: string session_id = 2;
+   */
+  sessionId: string;
+};
+
+/**
+ * Describes the message latchkey.identity.v1.EndSessionRequest.
+ * Use `create(EndSessionRequestSchema)` to create a new message.
+ */
+export declare const EndSessionRequestSchema: GenMessage<EndSessionRequest>;
+
+/**
+ * EndSessionResponse is empty.
+ *
+ * @generated from message latchkey.identity.v1.EndSessionResponse
+ */
+export declare type EndSessionResponse = Message<"latchkey.identity.v1.EndSessionResponse"> & {
+};
+
+/**
+ * Describes the message latchkey.identity.v1.EndSessionResponse.
+ * Use `create(EndSessionResponseSchema)` to create a new message.
+ */
+export declare const EndSessionResponseSchema: GenMessage<EndSessionResponse>;
+
+/**
  * AccountError is why a call about accounts fails.
  *
  * @generated from enum latchkey.identity.v1.AccountError
@@ -495,6 +648,13 @@ export enum AccountError {
    * @generated from enum value: ACCOUNT_ERROR_AVATAR_INVALID = 8;
    */
   AVATAR_INVALID = 8,
+
+  /**
+   * The account has no such session.
+   *
+   * @generated from enum value: ACCOUNT_ERROR_SESSION_NOT_FOUND = 20;
+   */
+  SESSION_NOT_FOUND = 20,
 }
 
 /**
@@ -571,6 +731,26 @@ export declare const AccountService: GenService<{
     methodKind: "unary";
     input: typeof SetAvatarRequestSchema;
     output: typeof SetAvatarResponseSchema;
+  },
+  /**
+   * ListSessions returns the open sessions of an account: the 100 used last.
+   *
+   * @generated from rpc latchkey.identity.v1.AccountService.ListSessions
+   */
+  listSessions: {
+    methodKind: "unary";
+    input: typeof ListSessionsRequestSchema;
+    output: typeof ListSessionsResponseSchema;
+  },
+  /**
+   * EndSession ends one session of an account, from the next request on.
+   *
+   * @generated from rpc latchkey.identity.v1.AccountService.EndSession
+   */
+  endSession: {
+    methodKind: "unary";
+    input: typeof EndSessionRequestSchema;
+    output: typeof EndSessionResponseSchema;
   },
 }>;
 

@@ -43,13 +43,21 @@ export declare type AuthenticateRequest = Message<"latchkey.identity.v1.Authenti
   } | { case: undefined; value?: undefined };
 
   /**
-   * Address of the client that presented the credential, IPv4 or IPv6 text, recorded as the key's
-   * last used address. Empty means unknown: the use is recorded, and the address of the one before
-   * stays.
+   * Address of the client that presented the credential, IPv4 or IPv6 text, recorded as the
+   * credential's last used address. Empty means unknown: the use is recorded, and the address of
+   * the one before stays.
    *
    * @generated from field: string client_ip = 3;
    */
   clientIp: string;
+
+  /**
+   * `User-Agent` of the client, recorded with the use of a session; of longer text the first 256
+   * characters count. Empty means unknown: the one before stays.
+   *
+   * @generated from field: string user_agent = 4;
+   */
+  userAgent: string;
 };
 
 /**

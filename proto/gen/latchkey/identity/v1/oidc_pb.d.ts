@@ -320,6 +320,14 @@ export declare type FinishOidcRequest = Message<"latchkey.identity.v1.FinishOidc
    * @generated from field: string redirect_uri = 7;
    */
   redirectUri: string;
+
+  /**
+   * `User-Agent` of the client, for the list of sessions; of longer text the first 256 characters
+   * count. Empty means unknown.
+   *
+   * @generated from field: string user_agent = 8;
+   */
+  userAgent: string;
 };
 
 /**
@@ -480,6 +488,14 @@ export declare type CompleteOidcRequest = Message<"latchkey.identity.v1.Complete
    * @generated from field: string previous_session_token = 3;
    */
   previousSessionToken: string;
+
+  /**
+   * `User-Agent` of the client, for the list of sessions; of longer text the first 256 characters
+   * count. Empty means unknown.
+   *
+   * @generated from field: string user_agent = 4;
+   */
+  userAgent: string;
 };
 
 /**

@@ -1,0 +1,67 @@
+import { AccountService, type OpenSession } from '@latchkey/proto/latchkey/identity/v1/account_pb';
+import { z } from 'zod';
+import { defineRoute, type RouteContext } from '../routing/route.ts';
+import { idOf, timestamp, toIso } from '../routing/schemas.ts';
+
+const URL = '/api/v1/auth/sessions';
+
+const openSession = z
+  .object({
+    id: idOf('session', 'Session id. It is no secret.'),
+    current: z.boolean().meta({ description: 'Whether the request was made with this session.' }),
+    createdAt: timestamp,
+    lastUsedAt: timestamp.meta({ description: 'Exact to a minute.' }),
+    lastUsedIp: z
+      .string()
+      .nullable()
+      .meta({ examples: ['203.0.113.7'] }),
+    userAgent: z
+      .string()
+      .nullable()
+      .meta({
+        description: '`User-Agent` of the client, up to 256 characters without invisible ones. Any client may send any text.',
+        examples: ['Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0'],
+      }),
+  })
+  .meta({ id: 'OpenSession', description: 'A session of the account, without its secrets.' });
+
+const params = z.object({ id: idOf('session', 'Id of the session, from `listSessions`.') });
+
+export function sessionRoutes({ clients: { accounts }, cookies }: RouteContext) {
+  return [
+    defineRoute(`GET ${URL}`, 'session', {
+      operationId: 'listSessions',
+      summary: 'List sessions',
+      description: 'The sessions of the account that have not ended, up to 100: this one, then those used last.',
+      data: z.array(openSession),
+      message: 'Successfully fetched sessions.',
+      handle: async ({ principal: { accountId, credentialId: sessionId } }) => {
+        const { sessions } = await accounts.listSessions({ accountId, sessionId });
+        return sessions.map((one) => toRecord(one, sessionId));
+      },
+    }),
+    defineRoute(`DELETE ${URL}/:id`, 'session', {
+      operationId: 'endSession',
+      summary: 'End a session',
+      description: 'The session is rejected from the next request on. If it is this one, its cookie is cleared.',
+      params,
+      failures: [AccountService.method.endSession],
+      message: 'Session ended.',
+      handle: async ({ principal: { accountId, credentialId }, params: { id: sessionId }, reply }) => {
+        await accounts.endSession({ accountId, sessionId });
+        if (sessionId.toLowerCase() === credentialId) cookies.clear(reply, 'session');
+      },
+    }),
+  ];
+}
+
+function toRecord({ id, lastUsedIp, userAgent, ...times }: OpenSession, currentId: string) {
+  return {
+    id,
+    current: id === currentId,
+    createdAt: toIso(times.createdAt),
+    lastUsedAt: toIso(times.lastUsedAt),
+    lastUsedIp: lastUsedIp ?? null,
+    userAgent: userAgent ?? null,
+  };
+}
