@@ -42,7 +42,7 @@ export function createFilesService(
     pool: ctx.pool,
     migrations,
     logger,
-    routes: [rpcRoute(FileService, fileRpc(ctx)), rpcRoute(AvatarService, avatarRpc(ctx)), auditRoute(ctx.pool)],
+    routes: [rpcRoute(FileService, fileRpc(ctx)), rpcRoute(AvatarService, avatarRpc(ctx, avatars)), auditRoute(ctx.pool)],
     prepare: () => checkStore(ctx, config),
     background: [...createSweepers(ctx, avatars, config, deps.appsTransport), avatars],
     close,

@@ -7,7 +7,8 @@ import { ApiKeyService, type UpdateApiKeyRequest } from '@latchkey/proto/latchke
 import { AuthenticationService, PrincipalKind } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
 import { OidcService } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
 import { TwoFactorService } from '@latchkey/proto/latchkey/identity/v1/two_factor_pb';
-import { getAccount, type SignedIn, setAvatar, signUp } from './account/account.ts';
+import { getAccount, type SignedIn, signUp } from './account/account.ts';
+import { setAvatar } from './account/avatar.ts';
 import { signIn } from './account/sign-in.ts';
 import * as keys from './api-key/api-key.ts';
 import type { ApiKeyChange } from './api-key/api-key-rules.ts';
@@ -49,8 +50,9 @@ const accountService = (ctx: IdentityContext): ServiceImpl<typeof AccountService
   async getAccount({ accountId }) {
     return { account: toAccount(await getAccount(ctx, accountId)) };
   },
-  async setAvatar({ accountId, avatarId, uploadedAt }, call) {
-    return setAvatar(actingFor(ctx, call), accountId, avatarId, uploadedAt && timestampDate(uploadedAt));
+  async setAvatar({ accountId, avatarId, uploadedAt, removed }, call) {
+    const change = { avatarId, uploadedAt: uploadedAt && timestampDate(uploadedAt), removed };
+    return setAvatar(actingFor(ctx, call), accountId, change);
   },
   async listSessions({ accountId, sessionId }) {
     return { sessions: (await listSessions(ctx, accountId, sessionId)).map(toOpenSession) };
@@ -153,7 +155,7 @@ function toAccount({ id, username, email, ...account }: SignedIn['account']) {
     email,
     twoFactorEnabled: account.two_factor_enabled,
     pictureUrl: account.picture_url ?? undefined,
-    avatarId: account.avatar_id ?? undefined,
+    avatarId: account.avatar_removed ? undefined : (account.avatar_id ?? undefined),
     createdAt: timestampFromDate(account.created_at),
   };
 }

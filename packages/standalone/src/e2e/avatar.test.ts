@@ -35,6 +35,18 @@ describe('an avatar', () => {
     for (const url of [second.data.avatarUrl, AVATAR]) expect((await getAvatar(session, url)).status).toBe(200);
   });
 
+  it('is removed, also where there is none', async () => {
+    const { session } = await signUp();
+    const { data } = await uploadAvatar(session, png);
+    for (const _time of [1, 2]) {
+      const removed = await session.delete(AVATAR);
+      expect([outcome(removed), removed.message, await urlOf(session)]).toEqual(['200', 'Avatar removed.', null]);
+      for (const url of [AVATAR, data.avatarUrl]) expect((await getAvatar(session, url)).code).toBe('not_found');
+    }
+    await uploadAvatar(session, png);
+    expect((await getAvatar(session)).status).toBe(200);
+  });
+
   it('is WebP of 256 x 256 at most, private, and not sent again to a client that has it', async () => {
     const { data } = await uploadAvatar(owner.session, await noise(800, 600).jpeg().toBuffer(), { 'content-type': 'image/jpeg' });
     const { status, headers, image } = await getAvatar(owner.session, data.avatarUrl);

@@ -96,6 +96,7 @@ export const SESSION_ROUTES: readonly RouteCase[] = [
   route(`GET ${PANEL}/audit-log`),
   { ...route(`POST ${PANEL}/upload-avatar`), request: () => ({ body: SMALLEST_PNG, headers: { 'content-type': 'image/png' } }) },
   route(`GET ${PANEL}/avatar`),
+  route(`DELETE ${PANEL}/avatar`),
   route(`GET ${AUTH}/session`),
   route(`GET ${AUTH}/sessions`),
   route(`DELETE ${AUTH}/sessions/${NOTHING}`),

@@ -1,4 +1,5 @@
 import type { Transport } from '@connectrpc/connect';
+import type { Origin } from '@latchkey/audit/actor';
 import { stopAll } from '@latchkey/kit/process/lifecycle';
 import { createQueueProducer } from '@latchkey/kit/queue/producer';
 import { createQueueWorker, type QueueWorker } from '@latchkey/kit/queue/worker';
@@ -7,6 +8,7 @@ import { createDecoderPool } from './decoder/decoder.ts';
 import { makeAvatar } from './make-avatar.ts';
 import { createReceiveAvatar } from './receive-avatar.ts';
 import { type AvatarContext, sweepAvatars } from './record-avatar.ts';
+import { removeAvatar } from './remove-avatar.ts';
 import { createSetAvatar } from './set-avatar.client.ts';
 
 const QUEUE = 'avatar';
@@ -27,10 +29,11 @@ export function createAvatars(ctx: FilesContext, deps: AvatarDeps, workerAt: 'in
     if (!(await queue.add(QUEUE, [{ id, name: 'make', data: {}, priority }]))) throw new Error('The avatar queue is full');
   };
   const worker = workerAt === 'inside' ? createAvatarWorker(ctx, deps) : undefined;
-  const sweepCtx = { ...ctx, setAvatar: createSetAvatar(deps.identityTransport) };
+  const recordCtx = { ...ctx, setAvatar: createSetAvatar(deps.identityTransport) };
   return {
     receive: createReceiveAvatar({ ...ctx, enqueue }),
-    sweep: (signal: AbortSignal) => sweepAvatars(sweepCtx, limits.sweepIntervalMs, signal),
+    remove: (accountId: string, origin: Origin) => removeAvatar(recordCtx, accountId, origin),
+    sweep: (signal: AbortSignal) => sweepAvatars(recordCtx, limits.sweepIntervalMs, signal),
     start() {
       queue.connect();
       worker?.start();

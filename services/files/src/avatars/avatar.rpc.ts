@@ -1,13 +1,22 @@
 import type { ServiceImpl } from '@connectrpc/connect';
+import { actingFor } from '@latchkey/audit/actor';
 import type { AvatarService } from '@latchkey/proto/latchkey/files/v1/avatar_pb';
 import type { FilesContext } from '../context.ts';
+import type { Avatars } from './avatar.queue.ts';
 import { getAvatar } from './get-avatar.ts';
 
-export function avatarRpc(ctx: Pick<FilesContext, 'db' | 'store'>): ServiceImpl<typeof AvatarService> {
+export function avatarRpc(
+  ctx: Pick<FilesContext, 'db' | 'store'>,
+  { remove }: Pick<Avatars, 'remove'>,
+): ServiceImpl<typeof AvatarService> {
   return {
     async getAvatar({ accountId, avatarId }) {
       const found = await getAvatar(ctx, accountId, avatarId);
       return { avatarId: found.avatarId, image: new Uint8Array(found.image) };
+    },
+    async removeAvatar({ accountId }, call) {
+      await remove(accountId, actingFor({}, call).origin);
+      return {};
     },
   };
 }

@@ -123,6 +123,37 @@ export async function endStored(tx: Db, avatar: Avatar, { state, refusal }: Endi
   return rows.map((row) => row.object_key);
 }
 
+/** Adds the removal of an account's avatar. The sweeper completes it unless the caller does. */
+export async function insertRemoval(
+  db: Db,
+  { id, accountId, origin }: { readonly id: string; readonly accountId: string; readonly origin: Origin },
+): Promise<Avatar> {
+  const { rows } = await sql<Avatar>`
+    insert into avatar (id, account_id, raw_id, state, actor, request_id, due_at)
+    values (${id}, ${accountId}, ${id}, 'removing', ${formatActor(origin) ?? null}, ${origin.requestId ?? null}, ${afterMs(RECORD_MS)})
+    returning *`.execute(db);
+  return rows[0] as Avatar;
+}
+
+/**
+ * Ends a removal that identity knows of, and the avatars before it. A statement before this one
+ * takes the account's lock. Returns the keys of objects whose deletion is scheduled.
+ */
+export async function endRemoval(tx: Db, { id, account_id: accountId, created_at: createdAt }: Avatar): Promise<string[]> {
+  const { rows } = await sql<{ object_key: string }>`
+    with ended as (
+      update avatar set state = 'replaced', due_at = ${afterMs(ENDED_MS)} where id = ${id} and state = 'removing'),
+    earlier as (
+      update avatar set state = 'replaced', due_at = ${afterMs(ENDED_MS)}
+      where account_id = ${accountId} and state in ('stored', 'recorded')
+        and (created_at, id) < (${createdAt}::timestamptz, ${id}::uuid)
+      returning image_id)
+    insert into object_deletion (object_key, due_at)
+    select ${accountId}::text || '/' || image_id, ${afterMs(OWN_REMOVAL_MS)} from earlier
+    returning object_key`.execute(tx);
+  return rows.map((row) => row.object_key);
+}
+
 export async function claimDueAvatars(db: Db, { limit, claimMs }: Claim): Promise<Avatar[]> {
   const { rows } = await sql<Avatar>`
     update avatar set due_at = ${afterMs(claimMs)}

@@ -2,12 +2,13 @@ import type { FilesContext } from '../context.ts';
 import { sweepFailures, sweepRemoved } from '../files-metrics.ts';
 import { removeObjects } from '../storage/object-deletion/object-deletion.ts';
 import { type Avatar, claimDueAvatars, deleteEnded, type Ending, endStored, endWaiting, lockAvatars } from './avatar.store.ts';
+import { recordRemoval } from './remove-avatar.ts';
 
 const BATCH = 100;
 
 /**
- * Sets an account's avatar at the identity service; safe to repeat. Returns the id of the account's
- * avatar: this one, or one that was uploaded later. Throws `account_not_found`,
+ * Sets or removes an account's avatar at the identity service; safe to repeat. Returns the id of
+ * the account's avatar or removal: this one, or one that began later. Throws `account_not_found`,
  * `dependency_unavailable`.
  */
 export type SetAvatar = (avatar: Avatar) => Promise<string>;
@@ -47,6 +48,7 @@ export async function sweepAvatars(ctx: AvatarContext, claimMs: number, signal: 
       try {
         if (avatar.state === 'waiting') await endWaiting(ctx.db, avatar.id, 'abandoned');
         else if (avatar.state === 'stored') await removeObjects(ctx, await recordAvatar(ctx, avatar));
+        else if (avatar.state === 'removing') await removeObjects(ctx, await recordRemoval(ctx, avatar));
         else await deleteEnded(ctx.db, avatar.id);
         done += 1;
         sweepRemoved.add(1, 'avatar');

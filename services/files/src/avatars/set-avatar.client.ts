@@ -10,10 +10,10 @@ const TIMEOUT_MS = 3_000;
 
 export function createSetAvatar(identityTransport: Transport): SetAvatar {
   const identity = createClient(AccountService, identityTransport);
-  return async ({ id, account_id: accountId, created_at: createdAt, actor, request_id: requestId }) => {
+  return async ({ id, state, account_id: accountId, created_at: createdAt, actor, request_id: requestId }) => {
     // The audit log names who sent the image, however much later a worker records it.
     const headers = { ...(actor && { [ACTOR_HEADER]: actor }), ...(requestId && { [REQUEST_ID_HEADER]: requestId }) };
-    const message = { accountId, avatarId: id, uploadedAt: timestampFromDate(createdAt) };
+    const message = { accountId, avatarId: id, uploadedAt: timestampFromDate(createdAt), removed: state === 'removing' };
     try {
       return (await identity.setAvatar(message, { headers, timeoutMs: TIMEOUT_MS })).avatarId;
     } catch (err) {

@@ -68,9 +68,10 @@ export interface DeletedApplicationTable {
 /**
  * `waiting` for its image; `stored`, before identity knows of it; `recorded` as the account's;
  * `replaced` by another; `refused` because of what was sent; `abandoned` as no worker made it in
- * time.
+ * time. A row `removing` is no avatar but the removal of those before it, which identity may not
+ * know of; it ends as `replaced`.
  */
-export type AvatarState = 'waiting' | 'stored' | 'recorded' | 'replaced' | 'refused' | 'abandoned';
+export type AvatarState = 'waiting' | 'stored' | 'recorded' | 'removing' | 'replaced' | 'refused' | 'abandoned';
 
 /**
  * An uploaded avatar. Its objects are `<account_id>/<raw_id>`, whose deletion is scheduled before

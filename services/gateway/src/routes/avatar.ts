@@ -79,6 +79,16 @@ export function avatarRoutes({ clients, filesData, limits }: RouteContext) {
         sendImage(reply, found, raw.headers['if-none-match']);
       },
     }),
+    defineRoute(`DELETE ${AVATAR_URL}`, 'session', {
+      operationId: 'removeAvatar',
+      summary: 'Remove the avatar',
+      description:
+        '`avatarUrl` of the account is the OpenID Connect issuer’s image again, or null. Succeeds also where there is no avatar.',
+      message: 'Avatar removed.',
+      handle: async ({ principal: { accountId } }) => {
+        await clients.avatars.removeAvatar({ accountId });
+      },
+    }),
   ];
 }
 

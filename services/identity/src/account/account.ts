@@ -111,27 +111,3 @@ export async function resetPassword(ctx: ActingContext, accountId: string, passw
   await endEpochs(ctx, ended);
   return counts;
 }
-
-/**
- * Records an account's avatar, unless a later upload is recorded. It may be repeated, in any order.
- * @param uploadedAt when the upload began; of two at the same time the greater id is the later
- * @returns the account's avatar, and the one that it replaced
- */
-export async function setAvatar(ctx: ActingContext, accountText: string, avatarText: string, uploadedAt: Date | undefined) {
-  const [accountId, avatarId] = [parseId(accountText), parseId(avatarText)];
-  if (!avatarId || !uploadedAt) throw errors.avatar_invalid();
-  if (!accountId) throw errors.account_not_found();
-  return ctx.db.transaction().execute(async (tx) => {
-    const account = await lockAccount(tx, accountId);
-    if (!account) throw errors.account_not_found();
-    const { avatar_id: currentId, avatar_uploaded_at: currentAt } = account;
-    if (currentId && currentAt) {
-      const apartMs = uploadedAt.getTime() - currentAt.getTime();
-      const isLater = apartMs > 0 || (apartMs === 0 && avatarId > currentId);
-      if (!isLater) return { avatarId: currentId };
-    }
-    await updateAccount(tx, accountId, { avatar_id: avatarId, avatar_uploaded_at: uploadedAt });
-    await recordAction(ctx, tx, { accountId }, 'account.avatar_changed', { avatarId });
-    return { avatarId, previousAvatarId: currentId ?? undefined };
-  });
-}

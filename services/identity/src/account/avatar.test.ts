@@ -1,4 +1,5 @@
 import { timestampFromDate, timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { auditReader } from '@latchkey/audit/testing/audit-reader';
 import { newId } from '@latchkey/kit/validation/id';
 import { refusalOf } from '@latchkey/testkit/refusal';
 import { describe, expect, it } from 'vitest';
@@ -39,6 +40,23 @@ describe('SetAvatar', () => {
     const shuffled = ids.toSorted((a, b) => a.slice(-6).localeCompare(b.slice(-6)));
     await Promise.all(shuffled.map((id) => set(accountId, id)));
     expect(await avatarOf(accountId)).toBe(ids.at(-1));
+  });
+
+  it('removes the avatar, and no upload that began before brings one back', async () => {
+    const accountId = await someAccountId(identity);
+    const [first, removal, late, second] = [newId(), newId(), newId(), newId()];
+    const remove = (avatarId: string, atMs: number) =>
+      identity.accounts.setAvatar({ accountId, avatarId, uploadedAt: timestampFromMs(atMs), removed: true });
+    await set(accountId, first);
+    expect(await remove(removal, AT_MS + 2)).toMatchObject({ avatarId: removal, previousAvatarId: first });
+    await remove(removal, AT_MS + 2);
+    for (const id of [first, late]) expect(await set(accountId, id, AT_MS + 1)).toMatchObject({ avatarId: removal });
+    expect(await avatarOf(accountId)).toBe(undefined);
+    await remove(newId(), AT_MS + 3);
+    const entries = await auditReader(identity.service.routes)(accountId);
+    expect(entries.filter(({ action }) => action === 'account.avatar_removed')).toHaveLength(1);
+    expect(await set(accountId, second, AT_MS + 4)).toEqual({ avatarId: second, previousAvatarId: undefined });
+    expect(await avatarOf(accountId)).toBe(second);
   });
 
   it('rejects an invalid avatar and an unknown account', async () => {

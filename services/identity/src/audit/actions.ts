@@ -17,6 +17,7 @@ export type Action =
   | 'account.oidc_unlinked'
   | 'account.password_reset'
   | 'account.avatar_changed'
+  | 'account.avatar_removed'
   | 'api_key.created'
   | 'api_key.updated'
   | 'api_key.revoked'

@@ -67,6 +67,40 @@ export declare type GetAvatarResponse = Message<"latchkey.files.v1.GetAvatarResp
 export declare const GetAvatarResponseSchema: GenMessage<GetAvatarResponse>;
 
 /**
+ * RemoveAvatarRequest names an account.
+ *
+ * @generated from message latchkey.files.v1.RemoveAvatarRequest
+ */
+export declare type RemoveAvatarRequest = Message<"latchkey.files.v1.RemoveAvatarRequest"> & {
+  /**
+   * Account, a UUID. Required.
+   *
+   * @generated from field: string account_id = 1;
+   */
+  accountId: string;
+};
+
+/**
+ * Describes the message latchkey.files.v1.RemoveAvatarRequest.
+ * Use `create(RemoveAvatarRequestSchema)` to create a new message.
+ */
+export declare const RemoveAvatarRequestSchema: GenMessage<RemoveAvatarRequest>;
+
+/**
+ * RemoveAvatarResponse is empty.
+ *
+ * @generated from message latchkey.files.v1.RemoveAvatarResponse
+ */
+export declare type RemoveAvatarResponse = Message<"latchkey.files.v1.RemoveAvatarResponse"> & {
+};
+
+/**
+ * Describes the message latchkey.files.v1.RemoveAvatarResponse.
+ * Use `create(RemoveAvatarResponseSchema)` to create a new message.
+ */
+export declare const RemoveAvatarResponseSchema: GenMessage<RemoveAvatarResponse>;
+
+/**
  * UploadAvatarResponse is the response to the body of an upload, once the avatar is durable and the
  * account's. Errors have the form of a failed unary Connect call. After `dependency_unavailable`
  * the avatar may still become the account's; other errors leave nothing behind.
@@ -202,6 +236,17 @@ export declare const AvatarService: GenService<{
     methodKind: "unary";
     input: typeof GetAvatarRequestSchema;
     output: typeof GetAvatarResponseSchema;
+  },
+  /**
+   * RemoveAvatar takes the avatar from an account, and that of every upload begun before. Without
+   * one it changes nothing. After an error the avatar may still be removed a moment later.
+   *
+   * @generated from rpc latchkey.files.v1.AvatarService.RemoveAvatar
+   */
+  removeAvatar: {
+    methodKind: "unary";
+    input: typeof RemoveAvatarRequestSchema;
+    output: typeof RemoveAvatarResponseSchema;
   },
 }>;
 

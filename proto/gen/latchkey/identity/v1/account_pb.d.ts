@@ -63,7 +63,7 @@ export declare type Account = Message<"latchkey.identity.v1.Account"> & {
   createdAt?: Timestamp | undefined;
 
   /**
-   * Id of the avatar, a UUID. Absent means that none was uploaded.
+   * Id of the avatar, a UUID. Absent means that none was uploaded, or that it was removed.
    *
    * @generated from field: optional string avatar_id = 7;
    */
@@ -407,6 +407,14 @@ export declare type SetAvatarRequest = Message<"latchkey.identity.v1.SetAvatarRe
    * @generated from field: google.protobuf.Timestamp uploaded_at = 3;
    */
   uploadedAt?: Timestamp | undefined;
+
+  /**
+   * Whether the avatar is removed: `avatar_id` and `uploaded_at` are then those of the removal.
+   * False by default.
+   *
+   * @generated from field: bool removed = 4;
+   */
+  removed: boolean;
 };
 
 /**
@@ -422,7 +430,7 @@ export declare const SetAvatarRequestSchema: GenMessage<SetAvatarRequest>;
  */
 export declare type SetAvatarResponse = Message<"latchkey.identity.v1.SetAvatarResponse"> & {
   /**
-   * Id of the account's avatar from now on: the one asked for, or a later one.
+   * Id of the account's avatar or removal from now on: the one asked for, or a later one.
    *
    * @generated from field: string avatar_id = 1;
    */
@@ -722,8 +730,8 @@ export declare const AccountService: GenService<{
     output: typeof GetAccountResponseSchema;
   },
   /**
-   * SetAvatar records a stored avatar. An earlier upload never replaces a later one, so it may be
-   * called again at any time.
+   * SetAvatar records a stored avatar, or that the avatar was removed. An earlier upload or removal
+   * never replaces a later one, so it may be called again at any time.
    *
    * @generated from rpc latchkey.identity.v1.AccountService.SetAvatar
    */

@@ -15,13 +15,13 @@ export interface FakeIdentity {
 }
 
 export function createFakeIdentity(): FakeIdentity {
-  const avatars = new Map<string, { readonly id: string; readonly at: number }>();
+  const avatars = new Map<string, { readonly id: string; readonly at: number; readonly removed: boolean }>();
   const impl: FakeIdentity['impl'] = {
-    async setAvatar({ accountId, avatarId, uploadedAt }, { requestHeader }) {
+    async setAvatar({ accountId, avatarId, uploadedAt, removed }, { requestHeader }) {
       fake.calls.push(['x-latchkey-actor', 'x-request-id'].map((name) => requestHeader.get(name)));
       await fake.before();
-      const given = { id: avatarId, at: uploadedAt ? timestampMs(uploadedAt) : 0 };
-      const stored = avatars.get(accountId) ?? { id: '', at: 0 };
+      const given = { id: avatarId, at: uploadedAt ? timestampMs(uploadedAt) : 0, removed };
+      const stored = avatars.get(accountId) ?? { id: '', at: 0, removed: true };
       const isLater = given.at > stored.at || (given.at === stored.at && given.id > stored.id);
       const current = isLater ? given : stored;
       avatars.set(accountId, current);
@@ -32,7 +32,10 @@ export function createFakeIdentity(): FakeIdentity {
   const fake: FakeIdentity = {
     impl,
     transport: createRouterTransport(({ service }) => void service(AccountService, impl)),
-    avatarOf: (accountId) => avatars.get(accountId)?.id,
+    avatarOf(accountId) {
+      const { id, removed = true } = avatars.get(accountId) ?? {};
+      return removed ? undefined : id;
+    },
     before: async () => undefined,
     after: async () => undefined,
     calls: [],

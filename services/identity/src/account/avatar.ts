@@ -1,0 +1,40 @@
+import { parseId } from '@latchkey/kit/validation/id';
+import { recordAction } from '../audit/actions.ts';
+import type { ActingContext } from '../context.ts';
+import { errors } from '../errors.ts';
+import { lockAccount, updateAccount } from './account.store.ts';
+
+interface AvatarChange {
+  /** Id of the upload or of the removal. */
+  readonly avatarId: string;
+  /** When it began; of two at the same time the greater id is the later. */
+  readonly uploadedAt: Date | undefined;
+  readonly removed: boolean;
+}
+
+/**
+ * Records an account's avatar or its removal, unless a later one is recorded. It may be repeated,
+ * in any order.
+ * @returns the account's avatar or removal, and the avatar that it replaced
+ * @throws `avatar_invalid`, `account_not_found`
+ */
+export async function setAvatar(ctx: ActingContext, accountText: string, { uploadedAt, removed, ...change }: AvatarChange) {
+  const [accountId, avatarId] = [parseId(accountText), parseId(change.avatarId)];
+  if (!avatarId || !uploadedAt) throw errors.avatar_invalid();
+  if (!accountId) throw errors.account_not_found();
+  return ctx.db.transaction().execute(async (tx) => {
+    const account = await lockAccount(tx, accountId);
+    if (!account) throw errors.account_not_found();
+    const { avatar_id: currentId, avatar_uploaded_at: currentAt } = account;
+    if (currentId && currentAt) {
+      const apartMs = uploadedAt.getTime() - currentAt.getTime();
+      const isLater = apartMs > 0 || (apartMs === 0 && avatarId > currentId);
+      if (!isLater) return { avatarId: currentId };
+    }
+    await updateAccount(tx, accountId, { avatar_id: avatarId, avatar_uploaded_at: uploadedAt, avatar_removed: removed });
+    const previousAvatarId = account.avatar_removed ? undefined : (currentId ?? undefined);
+    if (!removed) await recordAction(ctx, tx, { accountId }, 'account.avatar_changed', { avatarId });
+    else if (previousAvatarId) await recordAction(ctx, tx, { accountId }, 'account.avatar_removed');
+    return { avatarId, previousAvatarId };
+  });
+}
