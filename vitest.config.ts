@@ -16,6 +16,7 @@ const DEPLOYED = ['faults', 'fleet', 'fleet-start', 'traces'].map((name) => `${E
 const OVER_THE_WIRE = [
   'command-line',
   'connections',
+  'delete-account',
   'downloads',
   'first-session',
   'live-events',

@@ -37,6 +37,9 @@ export function appsRpc(ctx: AppsContext): ServiceImpl<typeof ApplicationService
       await application.deleteApplication(actingFor(ctx, call), ref);
       return {};
     },
+    async deleteAccountApplications({ accountId }, call) {
+      return { hasMore: await application.deleteAccountApplications(actingFor(ctx, call), accountId) };
+    },
     async listLicenseLevels(ref) {
       return { levels: await licenseLevels.listLicenseLevels(ctx, ref) };
     },

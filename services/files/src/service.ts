@@ -11,6 +11,7 @@ import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import { type Avatars, createAvatars, createAvatarWorker } from './avatars/avatar.queue.ts';
 import { avatarRpc } from './avatars/avatar.rpc.ts';
 import { DECODE_MS } from './avatars/avatar-limits.ts';
+import { createDeletedAccountsSweep } from './avatars/deleted-accounts.consumer.ts';
 import type { AvatarWorkerConfig, FilesConfig } from './config.ts';
 import { type FilesContext, openContext, openStorage, SCHEMA } from './context.ts';
 import { createDataPath, dataPathRoutes } from './data-path.ts';
@@ -44,7 +45,7 @@ export function createFilesService(
     logger,
     routes: [rpcRoute(FileService, fileRpc(ctx)), rpcRoute(AvatarService, avatarRpc(ctx, avatars)), auditRoute(ctx.pool)],
     prepare: () => checkStore(ctx, config),
-    background: [...createSweepers(ctx, avatars, config, deps.appsTransport), avatars],
+    background: [...createSweepers(ctx, avatars, config, deps), avatars],
     close,
   });
   return {
@@ -82,7 +83,7 @@ function createSweepers(
   ctx: FilesContext,
   avatars: Avatars,
   { REDIS_URL: redisUrl, AUDIT_RETENTION_DAYS: retentionDays }: FilesConfig,
-  appsTransport: Transport,
+  { appsTransport, identityTransport }: { readonly appsTransport: Transport; readonly identityTransport: Transport },
 ): DataServiceParts['background'] {
   const { pool, logger, limits } = ctx;
   const every = (intervalMs: number, ...sweeps: Sweep[]) => createSweeper({ intervalMs, logger, sweeps });
@@ -94,6 +95,7 @@ function createSweepers(
     (signal) => sweepAbandonedUploads(ctx, signal),
     avatars.sweep,
     deletions.reconcile,
+    createDeletedAccountsSweep(ctx, identityTransport, objects.wake),
     () => purgeTombstones(ctx),
   );
   const reconciler = every(RECONCILE_INTERVAL_MS, (signal) => reportUnknownObjects(ctx, signal));

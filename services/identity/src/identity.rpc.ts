@@ -14,6 +14,8 @@ import * as keys from './api-key/api-key.ts';
 import type { ApiKeyChange } from './api-key/api-key-rules.ts';
 import { authenticateApiKey, authenticateSession } from './authentication/authentication.ts';
 import type { IdentityContext } from './context.ts';
+import { deleteAccount, listDeletedAccounts } from './deletion/delete-account.ts';
+import type { DeleteApplications } from './deletion/delete-applications.client.ts';
 import { errors } from './errors.ts';
 import { listLinks, unlink } from './oidc/links.ts';
 import { completeSignIn, type FlowOutcome, finishFlow, startFlow } from './oidc/oidc.ts';
@@ -21,10 +23,16 @@ import { endAllSessions, endSession } from './session/session.ts';
 import { endSessionOf, listSessions } from './session/sessions-of-account.ts';
 import * as twoFactor from './two-factor/two-factor.ts';
 
+/** Calls of the apps service. */
+export interface AppsCalls {
+  readonly findOwned: keys.FindOwned;
+  readonly deleteApplications: DeleteApplications;
+}
+
 /** The RPC services of identity: messages to use cases and back. */
-export function identityRoutes(ctx: IdentityContext, findOwned: keys.FindOwned): RpcRoute[] {
+export function identityRoutes(ctx: IdentityContext, { findOwned, deleteApplications }: AppsCalls): RpcRoute[] {
   return [
-    rpcRoute(AccountService, accountService(ctx)),
+    rpcRoute(AccountService, accountService(ctx, deleteApplications)),
     rpcRoute(ApiKeyService, apiKeyService(ctx, findOwned)),
     rpcRoute(AuthenticationService, authenticationService(ctx)),
     rpcRoute(OidcService, oidcService(ctx)),
@@ -32,7 +40,7 @@ export function identityRoutes(ctx: IdentityContext, findOwned: keys.FindOwned):
   ];
 }
 
-const accountService = (ctx: IdentityContext): ServiceImpl<typeof AccountService> => ({
+const accountService = (ctx: IdentityContext, deleteApplications: DeleteApplications): ServiceImpl<typeof AccountService> => ({
   async signUp(request, call) {
     return toSignedIn(await signUp(actingFor(ctx, call), request));
   },
@@ -60,6 +68,15 @@ const accountService = (ctx: IdentityContext): ServiceImpl<typeof AccountService
   async endSession({ accountId, sessionId }, call) {
     await endSessionOf(actingFor(ctx, call), accountId, sessionId);
     return {};
+  },
+  async deleteAccount(request, call) {
+    await deleteAccount(actingFor(ctx, call), request, deleteApplications);
+    return {};
+  },
+  async listDeletedAccounts({ deletedSince, afterAccountId }) {
+    const rows = await listDeletedAccounts(ctx, deletedSince && timestampDate(deletedSince), afterAccountId);
+    const accounts = rows.map((row) => ({ accountId: row.account_id, deletedAt: timestampFromDate(row.deleted_at) }));
+    return { accounts };
   },
 });
 

@@ -8,6 +8,8 @@ import { createFindOwnedApplications } from './api-key/owned-applications.client
 import type { IdentityConfig } from './config.ts';
 import { type ContextDeps, openContext, SCHEMA } from './context.ts';
 import { migrations } from './db/migrations.ts';
+import { sweepDeletedAccounts } from './deletion/delete-account.ts';
+import { createDeleteApplications } from './deletion/delete-applications.client.ts';
 import { identityRoutes } from './identity.rpc.ts';
 import { sweepUsedFlows } from './oidc/oidc.ts';
 import { createDeletionFollower } from './restriction/restriction.ts';
@@ -28,10 +30,16 @@ export function createIdentityService(config: IdentityConfig, deps: IdentityDeps
   const { ctx, connect, close } = openContext(config, logger, deps);
   const { pool } = ctx;
   const deletions = createDeletionFollower(ctx, { redisUrl: config.REDIS_URL, appsTransport });
+  const deleteApplications = createDeleteApplications(appsTransport);
   const sweeper = createSweeper({
     intervalMs: SWEEP_INTERVAL_MS,
-    logger: logger.child({ sweep: 'sessions, flows and deleted applications' }),
-    sweeps: [(signal) => sweepSessions(ctx, signal), (signal) => sweepUsedFlows(ctx, signal), deletions.reconcile],
+    logger: logger.child({ sweep: 'sessions, flows, deleted applications and accounts' }),
+    sweeps: [
+      (signal) => sweepSessions(ctx, signal),
+      (signal) => sweepUsedFlows(ctx, signal),
+      deletions.reconcile,
+      (signal) => sweepDeletedAccounts(ctx, deleteApplications, signal),
+    ],
   });
   const auditSweeper = createAuditSweeper({ pool, retentionDays: config.AUDIT_RETENTION_DAYS, logger });
   const service = createDataService({
@@ -40,7 +48,10 @@ export function createIdentityService(config: IdentityConfig, deps: IdentityDeps
     pool,
     migrations,
     logger,
-    routes: [...identityRoutes(ctx, createFindOwnedApplications(appsTransport)), auditRoute(pool)],
+    routes: [
+      ...identityRoutes(ctx, { findOwned: createFindOwnedApplications(appsTransport), deleteApplications }),
+      auditRoute(pool),
+    ],
     prepare: connect,
     background: [deletions.worker, sweeper, auditSweeper],
     close,

@@ -106,6 +106,7 @@ export const SESSION_ROUTES: readonly RouteCase[] = [
   route(`POST ${AUTH}/oidc/link`, wrongProof({ issuer: 'nowhere' })),
   route(`GET ${AUTH}/oidc/links`),
   route(`POST ${AUTH}/oidc/unlink`, wrongProof({ issuer: 'nowhere' })),
+  route(`DELETE ${AUTH}/account`, wrongProof({})),
   route(`POST ${AUTH}/sign-out`),
   route(`POST ${AUTH}/sign-out-everywhere`),
 ];

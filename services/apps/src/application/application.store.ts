@@ -54,6 +54,11 @@ export async function selectOwnedIds(db: Kysely<AppsDatabase>, accountId: string
   return rows.map((row) => row.id);
 }
 
+export async function selectIdsOf(db: Kysely<AppsDatabase>, accountId: string, limit: number): Promise<string[]> {
+  const rows = await db.selectFrom('application').select('id').where('account_id', '=', accountId).limit(limit).execute();
+  return rows.map((row) => row.id);
+}
+
 export async function countApplications(db: Kysely<AppsDatabase>, accountId: string): Promise<number> {
   const { rows } = await sql<{ count: number }>`
     select count(*)::int as count from application where account_id = ${accountId}`.execute(db);

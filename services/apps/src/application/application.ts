@@ -1,4 +1,5 @@
 import type { Acting } from '@latchkey/audit/actor';
+import { DomainError } from '@latchkey/kit/errors/errors';
 import { newId, parseId } from '@latchkey/kit/validation/id';
 import { hasLength, withoutInvisible } from '@latchkey/kit/validation/text';
 import type { AppsContext } from '../context.ts';
@@ -101,6 +102,27 @@ export async function deleteApplication(ctx: Acting<AppsContext>, ref: Applicati
     await store.removeApplication(tx, row.id);
     await record('application.deleted', { name: row.name });
   });
+}
+
+/** A call of 4 s deletes so many on a busy server too. */
+const DELETED_AT_ONCE_MAX = 20;
+
+/**
+ * Deletes applications of an account, each as {@link deleteApplication} does. May be repeated, and
+ * run concurrently.
+ *
+ * @returns whether the account may have more
+ * @throws `account_id_invalid`
+ */
+export async function deleteAccountApplications(ctx: Acting<AppsContext>, accountText: string): Promise<boolean> {
+  const accountId = parseAccountId(accountText);
+  const ids = await store.selectIdsOf(ctx.db, accountId, DELETED_AT_ONCE_MAX);
+  for (const applicationId of ids) {
+    await deleteApplication(ctx, { accountId, applicationId }).catch((err: unknown) => {
+      if (!(err instanceof DomainError) || err.reason !== 'application_not_found') throw err;
+    });
+  }
+  return ids.length === DELETED_AT_ONCE_MAX;
 }
 
 function parseAccountId(text: string): string {

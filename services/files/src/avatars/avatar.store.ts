@@ -154,6 +154,19 @@ export async function endRemoval(tx: Db, { id, account_id: accountId, created_at
   return rows.map((row) => row.object_key);
 }
 
+/** Ends the avatars of accounts that are gone. Returns how many had an image, whose deletion is scheduled. */
+export async function endAvatarsOf(db: Db, accountIds: readonly string[]): Promise<number> {
+  const { numAffectedRows = 0n } = await sql`
+    with ended as (
+      update avatar set state = 'replaced', due_at = ${afterMs(ENDED_MS)}
+      where account_id = any(${accountIds}::uuid[]) and state in ('stored', 'recorded', 'removing')
+      returning account_id, image_id)
+    insert into object_deletion (object_key) select account_id || '/' || image_id from ended where image_id is not null`.execute(
+    db,
+  );
+  return Number(numAffectedRows);
+}
+
 export async function claimDueAvatars(db: Db, { limit, claimMs }: Claim): Promise<Avatar[]> {
   const { rows } = await sql<Avatar>`
     update avatar set due_at = ${afterMs(claimMs)}

@@ -1,8 +1,16 @@
 import type { FilesContext } from '../context.ts';
 import { sweepFailures, sweepRemoved } from '../files-metrics.ts';
 import { removeObjects } from '../storage/object-deletion/object-deletion.ts';
-import { type Avatar, claimDueAvatars, deleteEnded, type Ending, endStored, endWaiting, lockAvatars } from './avatar.store.ts';
-import { recordRemoval } from './remove-avatar.ts';
+import {
+  type Avatar,
+  claimDueAvatars,
+  deleteEnded,
+  type Ending,
+  endRemoval,
+  endStored,
+  endWaiting,
+  lockAvatars,
+} from './avatar.store.ts';
 
 const BATCH = 100;
 
@@ -33,6 +41,20 @@ export async function recordAvatar(ctx: AvatarContext, avatar: Avatar): Promise<
   return ctx.db.transaction().execute(async (tx) => {
     await lockAvatars(tx, avatar.account_id);
     return endStored(tx, avatar, ending);
+  });
+}
+
+/**
+ * Records a removal at identity, then ends the avatars before it; safe to repeat. Returns the keys
+ * of objects whose deletion is scheduled.
+ */
+export async function recordRemoval(ctx: AvatarContext, removal: Avatar): Promise<string[]> {
+  await ctx.setAvatar(removal).catch((err: { readonly reason?: unknown }) => {
+    if (err.reason !== 'account_not_found') throw err;
+  });
+  return ctx.db.transaction().execute(async (tx) => {
+    await lockAvatars(tx, removal.account_id);
+    return endRemoval(tx, removal);
   });
 }
 

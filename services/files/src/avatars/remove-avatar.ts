@@ -2,8 +2,8 @@ import type { Origin } from '@latchkey/audit/actor';
 import { newId, parseId } from '@latchkey/kit/validation/id';
 import { errors } from '../errors.ts';
 import { removeObjects } from '../storage/object-deletion/object-deletion.ts';
-import { type Avatar, endRemoval, insertRemoval, lockAvatars } from './avatar.store.ts';
-import type { AvatarContext } from './record-avatar.ts';
+import { insertRemoval } from './avatar.store.ts';
+import { type AvatarContext, recordRemoval } from './record-avatar.ts';
 
 /**
  * Takes the avatar from an account, and that of every upload begun before; without one it succeeds
@@ -15,18 +15,4 @@ export async function removeAvatar(ctx: AvatarContext, accountText: string, orig
   if (!accountId) throw errors.avatar_not_found();
   const removal = await insertRemoval(ctx.db, { id: newId(), accountId, origin });
   await removeObjects(ctx, await recordRemoval(ctx, removal));
-}
-
-/**
- * Records a removal at identity, then ends the avatars before it; safe to repeat. Returns the keys
- * of objects whose deletion is scheduled.
- */
-export async function recordRemoval(ctx: AvatarContext, removal: Avatar): Promise<string[]> {
-  await ctx.setAvatar(removal).catch((err: { readonly reason?: unknown }) => {
-    if (err.reason !== 'account_not_found') throw err;
-  });
-  return ctx.db.transaction().execute(async (tx) => {
-    await lockAvatars(tx, removal.account_id);
-    return endRemoval(tx, removal);
-  });
 }

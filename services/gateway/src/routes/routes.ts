@@ -1,4 +1,5 @@
 import type { Route, RouteContext, Tag } from '../routing/route.ts';
+import { accountRoutes } from './account.ts';
 import { accountLimitsRoutes } from './account-limits.ts';
 import { apiKeyRoutes } from './api-keys.ts';
 import { applicationSettingRoutes } from './application-settings.ts';
@@ -27,6 +28,7 @@ const ROUTES: ReadonlyArray<readonly [Tag, (context: RouteContext) => Array<Omit
   ['Accounts', twoFactorRoutes],
   ['Accounts', oidcRoutes],
   ['Accounts', oidcLinkRoutes],
+  ['Accounts', accountRoutes],
   ['Files', fileRoutes],
   ['Accounts', accountLimitsRoutes],
   ['Accounts', auditLogRoutes],

@@ -23,6 +23,7 @@ const link = ({ accountId, ...proof }: Proof) =>
   outcomeOf(instance.oidc.startOidc({ issuer: 'test', redirectUri: REDIRECT_URI, linkAccountId: accountId, ...proof }));
 const unlink = (proof: Proof) => outcomeOf(instance.oidc.unlinkOidc({ issuer: 'test', ...proof }));
 const disable = (proof: Proof) => outcomeOf(instance.twoFactor.disableTwoFactor(proof));
+const remove = (proof: Proof) => outcomeOf(instance.accounts.deleteAccount(proof));
 
 /** An account with a link and a second factor, of which only recovery codes are accepted now. */
 async function withoutAttempts(): Promise<Guarded & { readonly recoveryCode: string }> {
@@ -38,6 +39,7 @@ describe.each([
   ['link', link],
   ['unlink', unlink],
   ['disable the second factor', disable],
+  ['delete the account', remove],
 ])('to %s', (_what, prove) => {
   test('10 concurrent wrong passwords in 15 minutes are verified, also with a recovery code', async () => {
     const { accountId, recoveryCode: code } = await withoutAttempts();
@@ -57,7 +59,7 @@ test('wrong passwords count for the account, whatever they are for', async () =>
   const { accountId, recoveryCode: code } = await withoutAttempts();
   const outcomes = [];
   for (let i = 0; i < 11; i += 1) {
-    outcomes.push(await present([link, unlink, disable][i % 3])({ accountId, password: 'a guess', code }));
+    outcomes.push(await present([link, unlink, disable, remove][i % 4])({ accountId, password: 'a guess', code }));
   }
   expect(outcomes).toEqual([...Array(10).fill(expect.stringMatching(WRONG)), REACHED]);
 });

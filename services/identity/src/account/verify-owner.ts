@@ -31,13 +31,20 @@ interface OwnerProof {
  */
 export async function verifyOwner(ctx: ActingContext, accountId: string, proof: OwnerProof & { readonly sessionId: string }) {
   const account = await getAccount(ctx, accountId);
-  if (account.password_hash === null) {
-    const id = parseId(proof.sessionId);
-    const session = id && (await lockSession(ctx.db, { account_id: account.id, id }));
-    if (!session) throw errors.session_invalid();
-    if (session.created_at.getTime() <= ctx.clock().getTime() - FRESH_MS) throw errors.oidc_session_too_old();
-  }
+  await requireFreshSession(ctx, account, proof.sessionId);
   return runAsOwner(ctx, account, proof, errors.oidc_password_wrong, async (_tx, current) => current.sign_in_generation);
+}
+
+/**
+ * Requires that an account without a password was signed in to within 10 minutes.
+ * @throws `session_invalid`, `oidc_session_too_old`
+ */
+export async function requireFreshSession(ctx: IdentityContext, account: Account, sessionText: string): Promise<void> {
+  if (account.password_hash !== null) return;
+  const id = parseId(sessionText);
+  const session = id && (await lockSession(ctx.db, { account_id: account.id, id }));
+  if (!session) throw errors.session_invalid();
+  if (session.created_at.getTime() <= ctx.clock().getTime() - FRESH_MS) throw errors.oidc_session_too_old();
 }
 
 /**

@@ -4,6 +4,7 @@ import type { Db } from '../db/schema.ts';
 
 export type Action =
   | 'account.created'
+  | 'account.deleted'
   | 'account.signed_in'
   | 'account.sign_in_failed'
   | 'account.proof_failed'

@@ -70,6 +70,14 @@ export interface ApiKeyTable {
   updated_at: Date;
 }
 
+/** A deleted account, for the removal of what other services store of it. */
+export interface DeletedAccountTable {
+  account_id: string;
+  deleted_at: Date;
+  /** When its applications were deleted, late enough that no request creates another. */
+  completed_at: Generated<Date | null>;
+}
+
 export interface IdentityDatabase {
   account: AccountTable;
   session: SessionTable;
@@ -78,6 +86,7 @@ export interface IdentityDatabase {
   oidc_link: OidcLinkTable;
   oidc_used_flow: { state_hash: Buffer; expires_at: Date };
   api_key: ApiKeyTable;
+  deleted_account: DeletedAccountTable;
 }
 
 export type Db = Kysely<IdentityDatabase>;

@@ -4,7 +4,10 @@ import type { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/applic
 
 const PAGE_SIZE = 3;
 
-type Impl = Pick<ServiceImpl<typeof ApplicationService>, 'findOwnedApplications' | 'listDeletedApplications'>;
+type Impl = Pick<
+  ServiceImpl<typeof ApplicationService>,
+  'findOwnedApplications' | 'listDeletedApplications' | 'deleteAccountApplications'
+>;
 export type FakeApps = ReturnType<typeof createFakeApps>;
 
 /** The apps service as far as identity calls it: owners and deletions of applications. */
@@ -25,9 +28,18 @@ export function createFakeApps() {
       const applications = page.map((deletion) => ({ ...deletion, deletedAt: timestampFromDate(deletion.deletedAt) }));
       return { applications, nextPageToken: next < found.length ? String(next) : '' };
     },
+    deleteAccountApplications({ accountId }, call) {
+      if (fake.failure) throw fake.failure;
+      fake.actors.push(call.requestHeader.get('x-latchkey-actor'));
+      const [id] = [...owners].find(([, owner]) => owner === accountId) ?? [];
+      if (id !== undefined) owners.delete(id);
+      return { hasMore: id !== undefined };
+    },
   };
   const fake = {
     impl,
+    /** Applications of an account. */
+    countOf: (accountId: string) => [...owners.values()].filter((owner) => owner === accountId).length,
     createApplications(accountId: string, count: number): string[] {
       const ids = Array.from({ length: count }, () => crypto.randomUUID());
       for (const id of ids) owners.set(id, accountId);
@@ -37,10 +49,12 @@ export function createFakeApps() {
       owners.delete(applicationId);
       deletions.push({ accountId, applicationId, deletedAt });
     },
-    /** The error of calls for owners. */
+    /** The error of calls for owners and of deletions. */
     failure: undefined as Error | undefined,
     /** `x-request-id` of the calls for owners. */
     requestIds: [] as string[],
+    /** `x-latchkey-actor` of the deletions. */
+    actors: [] as (string | null)[],
   };
   return fake;
 }

@@ -1045,6 +1045,46 @@ export declare type LiveState = Message<"latchkey.apps.v1.LiveState"> & {
 export declare const LiveStateSchema: GenMessage<LiveState>;
 
 /**
+ * DeleteAccountApplicationsRequest names an account.
+ *
+ * @generated from message latchkey.apps.v1.DeleteAccountApplicationsRequest
+ */
+export declare type DeleteAccountApplicationsRequest = Message<"latchkey.apps.v1.DeleteAccountApplicationsRequest"> & {
+  /**
+   * Account, a UUID. Required.
+   *
+   * @generated from field: string account_id = 1;
+   */
+  accountId: string;
+};
+
+/**
+ * Describes the message latchkey.apps.v1.DeleteAccountApplicationsRequest.
+ * Use `create(DeleteAccountApplicationsRequestSchema)` to create a new message.
+ */
+export declare const DeleteAccountApplicationsRequestSchema: GenMessage<DeleteAccountApplicationsRequest>;
+
+/**
+ * DeleteAccountApplicationsResponse says whether to call again.
+ *
+ * @generated from message latchkey.apps.v1.DeleteAccountApplicationsResponse
+ */
+export declare type DeleteAccountApplicationsResponse = Message<"latchkey.apps.v1.DeleteAccountApplicationsResponse"> & {
+  /**
+   * Whether the account may have more applications.
+   *
+   * @generated from field: bool has_more = 1;
+   */
+  hasMore: boolean;
+};
+
+/**
+ * Describes the message latchkey.apps.v1.DeleteAccountApplicationsResponse.
+ * Use `create(DeleteAccountApplicationsResponseSchema)` to create a new message.
+ */
+export declare const DeleteAccountApplicationsResponseSchema: GenMessage<DeleteAccountApplicationsResponse>;
+
+/**
  * ApplicationError is why a call of the apps service fails.
  *
  * @generated from enum latchkey.apps.v1.ApplicationError
@@ -1365,6 +1405,17 @@ export declare const ApplicationService: GenService<{
     methodKind: "unary";
     input: typeof BatchGetLiveStatesRequestSchema;
     output: typeof BatchGetLiveStatesResponseSchema;
+  },
+  /**
+   * DeleteAccountApplications deletes applications of an account, each as DeleteApplication does.
+   * One call deletes some of them: repeat it until none is left.
+   *
+   * @generated from rpc latchkey.apps.v1.ApplicationService.DeleteAccountApplications
+   */
+  deleteAccountApplications: {
+    methodKind: "unary";
+    input: typeof DeleteAccountApplicationsRequestSchema;
+    output: typeof DeleteAccountApplicationsResponseSchema;
   },
 }>;
 

@@ -589,6 +589,138 @@ export declare type EndSessionResponse = Message<"latchkey.identity.v1.EndSessio
 export declare const EndSessionResponseSchema: GenMessage<EndSessionResponse>;
 
 /**
+ * DeleteAccountRequest shows that the owner calls.
+ *
+ * @generated from message latchkey.identity.v1.DeleteAccountRequest
+ */
+export declare type DeleteAccountRequest = Message<"latchkey.identity.v1.DeleteAccountRequest"> & {
+  /**
+   * Account, a UUID. Required.
+   *
+   * @generated from field: string account_id = 1;
+   */
+  accountId: string;
+
+  /**
+   * The calling session, a UUID: the principal's `credential_id`. Of an account without a password
+   * it must have been opened within the last 10 minutes.
+   *
+   * @generated from field: string session_id = 2;
+   */
+  sessionId: string;
+
+  /**
+   * Password of the account. Ignored for an account that has none.
+   *
+   * @generated from field: string password = 3;
+   */
+  password: string;
+
+  /**
+   * One-time or recovery code, ignored for accounts without a second factor. Absent means that none
+   * was given; empty is a wrong one.
+   *
+   * @generated from field: optional string code = 4;
+   */
+  code?: string | undefined;
+};
+
+/**
+ * Describes the message latchkey.identity.v1.DeleteAccountRequest.
+ * Use `create(DeleteAccountRequestSchema)` to create a new message.
+ */
+export declare const DeleteAccountRequestSchema: GenMessage<DeleteAccountRequest>;
+
+/**
+ * DeleteAccountResponse is empty.
+ *
+ * @generated from message latchkey.identity.v1.DeleteAccountResponse
+ */
+export declare type DeleteAccountResponse = Message<"latchkey.identity.v1.DeleteAccountResponse"> & {
+};
+
+/**
+ * Describes the message latchkey.identity.v1.DeleteAccountResponse.
+ * Use `create(DeleteAccountResponseSchema)` to create a new message.
+ */
+export declare const DeleteAccountResponseSchema: GenMessage<DeleteAccountResponse>;
+
+/**
+ * ListDeletedAccountsRequest says where to begin.
+ *
+ * @generated from message latchkey.identity.v1.ListDeletedAccountsRequest
+ */
+export declare type ListDeletedAccountsRequest = Message<"latchkey.identity.v1.ListDeletedAccountsRequest"> & {
+  /**
+   * Only deletions at this time or later. Absent means all.
+   *
+   * @generated from field: google.protobuf.Timestamp deleted_since = 1;
+   */
+  deletedSince?: Timestamp | undefined;
+
+  /**
+   * Of the deletions at exactly `deleted_since`, only those of a greater account id, a UUID: with
+   * the last account of a page, the next page begins after it. Empty means all.
+   *
+   * @generated from field: string after_account_id = 2;
+   */
+  afterAccountId: string;
+};
+
+/**
+ * Describes the message latchkey.identity.v1.ListDeletedAccountsRequest.
+ * Use `create(ListDeletedAccountsRequestSchema)` to create a new message.
+ */
+export declare const ListDeletedAccountsRequestSchema: GenMessage<ListDeletedAccountsRequest>;
+
+/**
+ * ListDeletedAccountsResponse is a page of deletions.
+ *
+ * @generated from message latchkey.identity.v1.ListDeletedAccountsResponse
+ */
+export declare type ListDeletedAccountsResponse = Message<"latchkey.identity.v1.ListDeletedAccountsResponse"> & {
+  /**
+   * The deletions by time and account id. Empty when there are no more.
+   *
+   * @generated from field: repeated latchkey.identity.v1.DeletedAccount accounts = 1;
+   */
+  accounts: DeletedAccount[];
+};
+
+/**
+ * Describes the message latchkey.identity.v1.ListDeletedAccountsResponse.
+ * Use `create(ListDeletedAccountsResponseSchema)` to create a new message.
+ */
+export declare const ListDeletedAccountsResponseSchema: GenMessage<ListDeletedAccountsResponse>;
+
+/**
+ * DeletedAccount is an account that is gone.
+ *
+ * @generated from message latchkey.identity.v1.DeletedAccount
+ */
+export declare type DeletedAccount = Message<"latchkey.identity.v1.DeletedAccount"> & {
+  /**
+   * Id it had, a UUID. Never empty.
+   *
+   * @generated from field: string account_id = 1;
+   */
+  accountId: string;
+
+  /**
+   * When it was deleted. Always set.
+   *
+   * @generated from field: google.protobuf.Timestamp deleted_at = 2;
+   */
+  deletedAt?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message latchkey.identity.v1.DeletedAccount.
+ * Use `create(DeletedAccountSchema)` to create a new message.
+ */
+export declare const DeletedAccountSchema: GenMessage<DeletedAccount>;
+
+/**
  * AccountError is why a call about accounts fails.
  *
  * @generated from enum latchkey.identity.v1.AccountError
@@ -759,6 +891,30 @@ export declare const AccountService: GenService<{
     methodKind: "unary";
     input: typeof EndSessionRequestSchema;
     output: typeof EndSessionResponseSchema;
+  },
+  /**
+   * DeleteAccount deletes an account for its owner, proven by password and, where it is on, second
+   * factor. Its sessions and keys are rejected from the next request on, and its username and email
+   * are free. Its applications are deleted at the same time, or within minutes if the apps service
+   * does not respond; files and avatar follow.
+   *
+   * @generated from rpc latchkey.identity.v1.AccountService.DeleteAccount
+   */
+  deleteAccount: {
+    methodKind: "unary";
+    input: typeof DeleteAccountRequestSchema;
+    output: typeof DeleteAccountResponseSchema;
+  },
+  /**
+   * ListDeletedAccounts returns the accounts deleted in the last 30 days, oldest first, up to 500.
+   * Services that store something of accounts use it to remove that.
+   *
+   * @generated from rpc latchkey.identity.v1.AccountService.ListDeletedAccounts
+   */
+  listDeletedAccounts: {
+    methodKind: "unary";
+    input: typeof ListDeletedAccountsRequestSchema;
+    output: typeof ListDeletedAccountsResponseSchema;
   },
 }>;
 

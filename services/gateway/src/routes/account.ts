@@ -1,0 +1,38 @@
+import { AccountService } from '@latchkey/proto/latchkey/identity/v1/account_pb';
+import { z } from 'zod';
+import { verifyOwnPassword } from '../authentication/sign-in-failures.ts';
+import { defineRoute, type RouteContext } from '../routing/route.ts';
+import { twoFactorCode } from '../routing/schemas.ts';
+
+const deleteBody = z.strictObject({
+  password: z.string().max(1_000).optional().meta({
+    description: 'Password of the account. If it has none, the session must have been opened within the last 10 minutes.',
+  }),
+  code: twoFactorCode
+    .optional()
+    .meta({ description: 'Code of the second factor, or a recovery code; ignored where there is none.' }),
+});
+
+export function accountRoutes(context: RouteContext) {
+  const { clients, limits, cookies } = context;
+  return [
+    defineRoute('DELETE /api/v1/auth/account', 'session', {
+      operationId: 'deleteAccount',
+      summary: 'Delete the account',
+      description: [
+        'The account and all it owns are gone for every route: sessions, management keys, applications with their runtime keys, files, avatar.',
+        'Live clients of its applications are notified and disconnected. The username and the email are free again.',
+      ].join(' '),
+      limit: { limit: limits.signIn, per: 'ip' },
+      body: deleteBody,
+      examples: { withCode: { password: 'analytical engine', code: '123456' } },
+      failures: [AccountService.method.deleteAccount],
+      message: 'Account deleted.',
+      handle: async ({ principal: { accountId, credentialId: sessionId }, body: { password = '', code }, clientIp, reply }) => {
+        const request = { accountId, sessionId, password, ...(code !== undefined && { code }) };
+        await verifyOwnPassword(context, { accountId, clientIp }, () => clients.accounts.deleteAccount(request));
+        cookies.clear(reply, 'session');
+      },
+    }),
+  ];
+}

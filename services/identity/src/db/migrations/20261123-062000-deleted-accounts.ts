@@ -1,0 +1,11 @@
+import { type Kysely, sql } from 'kysely';
+
+export async function up(db: Kysely<unknown>): Promise<void> {
+  await sql`
+    create table if not exists deleted_account (
+      account_id uuid primary key,
+      deleted_at timestamptz(3) not null,
+      completed_at timestamptz(3)
+    )`.execute(db);
+  await sql`create index if not exists deleted_account_time on deleted_account (deleted_at, account_id)`.execute(db);
+}

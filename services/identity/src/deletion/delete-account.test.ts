@@ -1,0 +1,116 @@
+import { ACTOR_HEADER } from '@latchkey/audit/actor';
+import { auditReader } from '@latchkey/audit/testing/audit-reader';
+import { eventually } from '@latchkey/testkit/eventually';
+import { afterEach, expect, test } from 'vitest';
+import { DAY_MS, MINUTE_MS, openTestIdentity, outcomeOf } from '../testing/identity.ts';
+import { createSomeKey, keyCredential, PASSWORD, present, sessionCredential, signUpSomeone } from '../testing/sample.ts';
+import { guardSomeone, sessionIdOf } from '../testing/two-factor.ts';
+
+const identity = await openTestIdentity();
+afterEach(() => {
+  identity.apps.failure = undefined;
+});
+
+const remove = (request: object, options = {}) => outcomeOf(identity.accounts.deleteAccount(request, options));
+const authenticate = (credential: ReturnType<typeof keyCredential> | ReturnType<typeof sessionCredential>) =>
+  identity.authentication.authenticate({ credential });
+
+async function listed() {
+  const { accounts } = await identity.accounts.listDeletedAccounts({});
+  return accounts.map(({ accountId }) => accountId);
+}
+
+/** Starts another instance, whose sweep runs immediately. */
+async function sweep(until: () => Promise<void>) {
+  const { service } = identity.connect();
+  await service.start();
+  await eventually(until).finally(service.stop);
+}
+
+test('the sessions and keys of a deleted account are rejected on the next request, and its names are free', async () => {
+  const { account, session } = await signUpSomeone(identity);
+  const { plaintextKey } = await createSomeKey(identity, { accountId: account.id });
+  const bystander = await signUpSomeone(identity);
+  const credentials = [sessionCredential(session.token), keyCredential(plaintextKey)];
+  const epochs = await Promise.all(credentials.map(async (one) => (await authenticate(one)).epochKey));
+  identity.apps.createApplications(account.id, 3);
+  const actor = `session ${await sessionIdOf(identity, session)} 192.0.2.1`;
+  expect(await remove({ accountId: account.id, password: PASSWORD }, { headers: { [ACTOR_HEADER]: actor } })).toBe('done');
+  for (const key of epochs) expect(await identity.redis.get(key)).toBeNull();
+  expect(await Promise.all(credentials.map((one) => outcomeOf(authenticate(one))))).toEqual([
+    'session_invalid',
+    'api_key_invalid',
+  ]);
+  expect([identity.apps.countOf(account.id), new Set(identity.apps.actors)]).toEqual([0, new Set([actor])]);
+  const { username, email } = account;
+  expect(await outcomeOf(identity.accounts.signIn({ email, password: PASSWORD }))).toBe('sign_in_failed');
+  expect(await outcomeOf(identity.accounts.getAccount({ accountId: account.id }))).toBe('account_not_found');
+  expect(await outcomeOf(identity.accounts.signUp({ username, email, password: PASSWORD }))).toBe('done');
+  expect(await outcomeOf(authenticate(sessionCredential(bystander.session.token)))).toBe('done');
+  expect((await auditReader(identity.service.routes)(account.id)).at(-1)).toMatchObject({
+    action: 'account.deleted',
+    changes: {},
+  });
+  for (const accountId of [account.id, '', 'x'])
+    expect(await remove({ accountId, password: PASSWORD })).toBe('account_not_found');
+});
+
+test('an account is deleted by its owner alone', async () => {
+  const { accountId, code, wrongCode } = await guardSomeone(identity);
+  expect(await remove({ accountId })).toBe('password_missing');
+  expect(await remove({ accountId, password: 'a guess', code: code() })).toBe('two_factor_password_wrong');
+  expect(await remove({ accountId, password: PASSWORD })).toBe('two_factor_required');
+  expect(await remove({ accountId, password: PASSWORD, code: wrongCode() })).toBe('two_factor_code_invalid');
+  expect(await listed()).not.toContain(accountId);
+  expect(await remove({ accountId, password: PASSWORD, code: code() })).toBe('done');
+  expect(await listed()).toContain(accountId);
+});
+
+test('an account without a password is deleted within 10 minutes after signing in', async () => {
+  const { account, session } = await signUpSomeone(identity);
+  const other = await signUpSomeone(identity);
+  const sessionId = await sessionIdOf(identity, session);
+  await identity.db.query('update account set password_hash = null where id = $1', [account.id]);
+  const foreign = await sessionIdOf(identity, other.session);
+  for (const id of ['', foreign]) expect(await remove({ accountId: account.id, sessionId: id })).toBe('session_invalid');
+  identity.clock.advance(10 * MINUTE_MS);
+  expect(await remove({ accountId: account.id, sessionId })).toBe('oidc_session_too_old');
+  await identity.db.query('update session set created_at = $2 where id = $1', [sessionId, identity.clock.now()]);
+  expect(await remove({ accountId: account.id, sessionId })).toBe('done');
+});
+
+test('applications that a failing apps service keeps, or that are created late, are deleted by the sweeper', async () => {
+  const { account } = await signUpSomeone(identity);
+  identity.apps.createApplications(account.id, 2);
+  identity.apps.failure = new Error('not now');
+  expect(await remove({ accountId: account.id, password: PASSWORD })).toBe('done');
+  expect(identity.apps.countOf(account.id)).toBe(2);
+  identity.apps.failure = undefined;
+  const gone = async () => expect(identity.apps.countOf(account.id)).toBe(0);
+  await sweep(gone);
+  identity.apps.createApplications(account.id, 1);
+  await sweep(gone);
+  identity.clock.advance(5 * MINUTE_MS);
+  const pending = 'select from deleted_account where completed_at is null';
+  await sweep(async () => expect((await identity.db.query(pending)).rowCount).toBe(0));
+  expect(await listed()).toContain(account.id);
+  identity.clock.advance(30 * DAY_MS);
+  await sweep(async () => expect(await listed()).toEqual([]));
+});
+
+test('deletions are listed page by page, each once', async () => {
+  await identity.db.query(
+    `insert into deleted_account select gen_random_uuid(), $1::timestamptz + (i / 300) * interval '1 ms', now() from generate_series(1, 1100) i`,
+    [identity.clock.now()],
+  );
+  const seen: string[] = [];
+  let page = (await identity.accounts.listDeletedAccounts({})).accounts;
+  for (; page.length > 0; ) {
+    seen.push(...page.map(({ accountId }) => accountId));
+    const { deletedAt, accountId: afterAccountId } = present(page.at(-1));
+    page = (await identity.accounts.listDeletedAccounts({ deletedSince: present(deletedAt), afterAccountId })).accounts;
+  }
+  expect([seen.length, new Set(seen).size]).toEqual([1100, 1100]);
+  const deletedSince = { seconds: BigInt(Math.floor(identity.clock.now().getTime() / 1_000) + 60), nanos: 0 };
+  expect((await identity.accounts.listDeletedAccounts({ deletedSince })).accounts).toEqual([]);
+});

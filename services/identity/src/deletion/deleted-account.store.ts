@@ -1,0 +1,45 @@
+import type { Selectable } from 'kysely';
+import type { Db, DeletedAccountTable } from '../db/schema.ts';
+import { apiKeyEpoch, sessionEpoch } from '../epoch/epoch.ts';
+
+export type DeletedAccountRow = Pick<Selectable<DeletedAccountTable>, 'account_id' | 'deleted_at'>;
+
+/**
+ * Deletes an account with all that identity stores of it but its audit log, and announces that to
+ * the other services.
+ * @returns the epochs of its credentials, to be ended after the commit
+ */
+export async function deleteAccountRow(tx: Db, accountId: string, now: Date): Promise<string[]> {
+  const sessions = await tx.deleteFrom('session').where('account_id', '=', accountId).returning('token_hash').execute();
+  const keys = await tx.deleteFrom('api_key').where('account_id', '=', accountId).returning('public_id').execute();
+  await tx.deleteFrom('account').where('id', '=', accountId).execute();
+  await tx.insertInto('deleted_account').values({ account_id: accountId, deleted_at: now }).execute();
+  return [...sessions.map((row) => sessionEpoch(row.token_hash)), ...keys.map((row) => apiKeyEpoch(row.public_id))];
+}
+
+/** Deleted accounts that may still have applications, the oldest first. */
+export async function selectIncomplete(db: Db, limit: number): Promise<DeletedAccountRow[]> {
+  const incomplete = db.selectFrom('deleted_account').where('completed_at', 'is', null);
+  return incomplete.select(['account_id', 'deleted_at']).orderBy('deleted_at').limit(limit).execute();
+}
+
+export async function completeDeletion(db: Db, accountId: string, now: Date): Promise<void> {
+  await db.updateTable('deleted_account').set({ completed_at: now }).where('account_id', '=', accountId).execute();
+}
+
+/** Forgets accounts that were deleted before a time. */
+export async function deleteCompleted(db: Db, deletedBefore: Date): Promise<void> {
+  const old = db.deleteFrom('deleted_account').where('deleted_at', '<', deletedBefore);
+  await old.where('completed_at', 'is not', null).execute();
+}
+
+/** Deletions from a time on; of those at exactly that time, the ones after an account. */
+export async function selectDeletedSince(db: Db, since: Date, after: string | undefined, limit: number) {
+  const all = db.selectFrom('deleted_account').select(['account_id', 'deleted_at']);
+  const page = all.where(({ and, or, eb }) =>
+    after === undefined
+      ? eb('deleted_at', '>=', since)
+      : or([eb('deleted_at', '>', since), and([eb('deleted_at', '=', since), eb('account_id', '>', after)])]),
+  );
+  return page.orderBy('deleted_at').orderBy('account_id').limit(limit).execute();
+}
