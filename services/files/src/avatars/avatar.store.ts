@@ -154,7 +154,7 @@ export async function endRemoval(tx: Db, { id, account_id: accountId, created_at
   return rows.map((row) => row.object_key);
 }
 
-/** Ends the avatars of accounts that are gone. Returns how many had an image, whose deletion is scheduled. */
+/** Ends the avatars of accounts that are gone. Returns how many images are to be removed. */
 export async function endAvatarsOf(db: Db, accountIds: readonly string[]): Promise<number> {
   const { numAffectedRows = 0n } = await sql`
     with ended as (

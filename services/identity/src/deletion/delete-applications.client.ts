@@ -3,7 +3,7 @@ import { ACTOR_HEADER, formatActor, type Origin } from '@latchkey/audit/actor';
 import { REQUEST_ID_HEADER } from '@latchkey/kit/rpc/route';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 
-/** Deletes all applications of an account. Rejects if the apps service fails or the signal aborts. */
+/** Deletes all applications of an account. Rejects if apps fails or the signal aborts. */
 export type DeleteApplications = (accountId: string, origin: Origin, signal: AbortSignal) => Promise<void>;
 
 const TIMEOUT_MS = 4_000;

@@ -49,7 +49,7 @@ export async function openSession(ctx: ActingContext, db: Db, accountId: string,
 
 const USER_AGENT_LENGTH_MAX = 256;
 
-/** A client's `User-Agent`, which may be any text, as it is stored; null if nothing visible is left. */
+/** A client's `User-Agent`, which may be any text, as it is stored; null if nothing is visible. */
 export function toStoredUserAgent(text: string): string | null {
   return withoutInvisible(text.slice(0, USER_AGENT_LENGTH_MAX)).toWellFormed() || null;
 }
