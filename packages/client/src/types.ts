@@ -12,6 +12,7 @@ export type ApplicationChanges = { readonly [Name in keyof ApplicationSettings]?
 export type StoredFile = Schemas['File'];
 export type UploadedFile = Schemas['UploadedFile'];
 export type FilesMetadata = Schemas['FilesMetadata'];
+export type DownloadUrl = Schemas['DownloadUrl'];
 export interface FilePage {
   readonly files: StoredFile[];
   readonly totalPages: number;
@@ -28,6 +29,9 @@ export type AccountProfile = Schemas['Account'];
 export type Session = Schemas['Session'];
 export type NewAccount = BodyOf<'POST /api/v1/auth/sign-up'>;
 export type Credentials = BodyOf<'POST /api/v1/auth/sign-in'>;
+export type OpenSession = Schemas['OpenSession'];
+/** What proves the owner of the account. */
+export type OwnerProof = BodyOf<'DELETE /api/v1/auth/account'>;
 export type OidcLink = Schemas['OidcLink'];
 
 export type AccountLimits = Schemas['AccountLimits'];

@@ -345,6 +345,50 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/auth/sessions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List sessions
+         * @description The sessions of the account that have not ended, up to 100: this one, then those used last.
+         *
+         *     Needs a dashboard session.
+         */
+        get: operations["listSessions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/auth/sessions/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * End a session
+         * @description The session is rejected from the next request on. If it is this one, its cookie is cleared.
+         *
+         *     Needs a dashboard session.
+         */
+        delete: operations["endSession"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/auth/two-factor/set-up": {
         parameters: {
             query?: never;
@@ -555,6 +599,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/auth/account": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Delete the account
+         * @description The account and all it owns are gone for every route: sessions, management keys, applications with their runtime keys, files, avatar. Live clients of its applications are notified and disconnected. The username and the email are free again.
+         *
+         *     Needs a dashboard session.
+         */
+        delete: operations["deleteAccount"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/panel/check-file-name": {
         parameters: {
             query?: never;
@@ -611,6 +677,28 @@ export interface paths {
         get: operations["getFilesTable"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/panel/create-download-url": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Create a download URL
+         * @description The URL serves the bytes of one file, with ranges and without a credential: treat it as a secret. The file counts its URLs as `presignedUrlsCount`.
+         *
+         *     Needs the scope `files:read`, or a dashboard session.
+         */
+        post: operations["createDownloadUrl"];
         delete?: never;
         options?: never;
         head?: never;
@@ -743,7 +831,13 @@ export interface paths {
         get: operations["getAvatar"];
         put?: never;
         post?: never;
-        delete?: never;
+        /**
+         * Remove the avatar
+         * @description `avatarUrl` of the account is the OpenID Connect issuer’s image again, or null. Succeeds also where there is no avatar.
+         *
+         *     Needs a dashboard session.
+         */
+        delete: operations["removeAvatar"];
         options?: never;
         head?: never;
         patch?: never;
@@ -851,6 +945,26 @@ export interface components {
             /** Format: date-time */
             createdAt: string;
         };
+        /** @description A session of the account, without its secrets. */
+        OpenSession: {
+            /**
+             * Format: uuid
+             * @description Session id. It is no secret.
+             */
+            id: string;
+            /** @description Whether the request was made with this session. */
+            current: boolean;
+            /** Format: date-time */
+            createdAt: string;
+            /**
+             * Format: date-time
+             * @description Exact to a minute.
+             */
+            lastUsedAt: string;
+            lastUsedIp: string | null;
+            /** @description `User-Agent` of the client, up to 256 characters without invisible ones. Any client may send any text. */
+            userAgent: string | null;
+        };
         OidcLink: {
             /** @description The issuer's identifier. */
             issuer: string;
@@ -885,6 +999,15 @@ export interface components {
             };
             /** @description SHA-256 of the content, in lower-case hex. */
             checksum: string;
+        };
+        DownloadUrl: {
+            /**
+             * Format: uri
+             * @description Absolute URL, for GET and HEAD.
+             */
+            url: string;
+            /** Format: date-time */
+            expiresAt: string;
         };
         AccountLimits: {
             planName: string;
@@ -1527,6 +1650,63 @@ export interface operations {
             };
         };
     };
+    listSessions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description What was done, in words: always one of the examples. */
+                        message: string;
+                        data: components["schemas"]["OpenSession"][];
+                    };
+                };
+            };
+        };
+    };
+    endSession: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Id of the session, from `listSessions`.
+                 * @example 019a9e46-2c60-7f15-b8d4-6a0c9e3f7b12
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description What was done, in words: always one of the examples. */
+                        message: string;
+                    };
+                };
+            };
+        };
+    };
     setUpTwoFactor: {
         parameters: {
             query?: never;
@@ -1867,6 +2047,40 @@ export interface operations {
             };
         };
     };
+    deleteAccount: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description Password of the account. If it has none, the session must have been opened within the last 10 minutes. */
+                    password?: string;
+                    /** @description Code of the second factor, or a recovery code; ignored where there is none. */
+                    code?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description What was done, in words: always one of the examples. */
+                        message: string;
+                    };
+                };
+            };
+        };
+    };
     checkFileName: {
         parameters: {
             query: {
@@ -1969,6 +2183,50 @@ export interface operations {
                         message: string;
                         data: components["schemas"]["File"][];
                         totalPages: number;
+                    };
+                };
+            };
+        };
+    };
+    createDownloadUrl: {
+        parameters: {
+            query: {
+                /**
+                 * @description Id of the application, from `listApplications`.
+                 * @example 019a9e41-0b7d-7a06-9f52-3c8e1d4b7a15
+                 */
+                applicationId: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /**
+                     * Format: uuid
+                     * @description Id of the file, from `getFilesTable` or `uploadFile`.
+                     */
+                    fileId: string;
+                    /** @description How long the URL is valid, in seconds; 300 unless set. */
+                    lifetimeSeconds?: number;
+                };
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description What was done, in words: always one of the examples. */
+                        message: string;
+                        data: components["schemas"]["DownloadUrl"];
                     };
                 };
             };
@@ -2188,6 +2446,31 @@ export interface operations {
                 };
                 content: {
                     "image/webp": string;
+                };
+            };
+        };
+    };
+    removeAvatar: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description What was done, in words: always one of the examples. */
+                        message: string;
+                    };
                 };
             };
         };

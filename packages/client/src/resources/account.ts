@@ -1,6 +1,6 @@
 import type { Http } from '../http/http.ts';
 import type { CallOptions } from '../options.ts';
-import type { AccountLimits, Credentials, NewAccount, Session } from '../types.ts';
+import type { AccountLimits, Credentials, NewAccount, OpenSession, OwnerProof, Session } from '../types.ts';
 
 /** Accounts and sessions, for a client without a key. */
 export class Account {
@@ -38,6 +38,26 @@ export class Account {
   /** Ends all sessions of the account. Management keys stay valid. */
   async signOutEverywhere(options?: CallOptions): Promise<void> {
     await this.#http.call('POST /api/v1/auth/sign-out-everywhere', {}, options);
+  }
+
+  /** The sessions of the account: this one, then those used last. */
+  sessions(options?: CallOptions): Promise<OpenSession[]> {
+    return this.#http.call('GET /api/v1/auth/sessions', {}, options);
+  }
+
+  /** Ends one session of the account, from the next request on. */
+  async endSession(id: string, options?: CallOptions): Promise<void> {
+    await this.#http.call('DELETE /api/v1/auth/sessions/{id}', { path: { id } }, options);
+  }
+
+  /**
+   * Deletes the account with all it owns.
+   *
+   * @throws LatchkeyError `two_factor_required` if a `code` is needed, `bad_request` if the password
+   * or the code is wrong
+   */
+  async delete(proof: OwnerProof, options?: CallOptions): Promise<void> {
+    await this.#http.call('DELETE /api/v1/auth/account', { body: proof }, options);
   }
 }
 

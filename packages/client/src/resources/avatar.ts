@@ -43,4 +43,8 @@ export class Avatar {
       }
     });
   }
+  /** Removes the avatar, if there is one. */
+  async remove(options?: CallOptions): Promise<void> {
+    await this.#http.call('DELETE /api/v1/panel/avatar', {}, { ...options, idempotent: true });
+  }
 }

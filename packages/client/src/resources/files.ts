@@ -1,7 +1,7 @@
 import { LatchkeyError } from '../errors.ts';
 import type { Http } from '../http/http.ts';
 import type { CallOptions } from '../options.ts';
-import type { FilePage, FilesMetadata, StoredFile, UploadedFile } from '../types.ts';
+import type { DownloadUrl, FilePage, FilesMetadata, StoredFile, UploadedFile } from '../types.ts';
 import type { Prepare, UploadOptions } from '../upload/upload.ts';
 import { uploadFile } from '../upload/upload.ts';
 
@@ -64,6 +64,16 @@ export class Files<Source> {
    */
   upload(applicationId: string, source: Source, options: UploadOptions = {}): Promise<UploadedFile> {
     return uploadFile(this.#http, this.#prepare, { applicationId, source, options });
+  }
+
+  /** A URL that serves the bytes of a file to anyone, for 300 seconds unless `lifetimeSeconds` is set. */
+  createDownloadUrl(
+    applicationId: string,
+    fileId: string,
+    { lifetimeSeconds, ...options }: CallOptions & { readonly lifetimeSeconds?: number | undefined } = {},
+  ): Promise<DownloadUrl> {
+    const body = { fileId, ...(lifetimeSeconds !== undefined && { lifetimeSeconds }) };
+    return this.#http.call('POST /api/v1/panel/create-download-url', { query: { applicationId }, body }, options);
   }
 
   /** Gives a file another name. */

@@ -61,6 +61,7 @@ describe('the client', () => {
     expect(secret).toMatch(/^[A-Z2-7]+$/);
     await expect(browser.twoFactor.enable('000000')).rejects.toMatchObject({ code: 'bad_request' });
     expect(await browser.oidc.links()).toEqual([]);
+    await browser.avatar.remove();
     await expect(browser.avatar.get()).rejects.toMatchObject({ code: 'not_found' });
     expect((await browser.limits.get()).createdApplicationsCount.currentValue).toBe(1);
     const actions = [];
@@ -72,6 +73,14 @@ describe('the client', () => {
     await browser.account.signIn({ email, password });
     expect(await browser.applications.list()).toEqual([]);
     await browser.account.signOutEverywhere();
+    await browser.account.signIn({ email, password });
+    const [session, ...others] = await browser.account.sessions();
+    expect([session?.current, others]).toEqual([true, []]);
+    await browser.account.endSession(session?.id ?? '');
+    await expect(browser.account.sessions()).rejects.toMatchObject({ code: 'unauth' });
+    await browser.account.signIn({ email, password });
+    await browser.account.delete({ password });
+    await expect(browser.account.signIn({ email, password })).rejects.toMatchObject({ code: 'unauth' });
   });
 
   it('uploads paths, bytes, blobs and streams, reports progress, and lists, renames and deletes files', async () => {
@@ -91,6 +100,8 @@ describe('the client', () => {
     const { files, totalPages } = await latchkey.files.list(applicationId);
     expect([files.map((file) => file.displayName), totalPages]).toEqual([['fetch', 'stream', 'named', 'bytes', 'setup.bin'], 1]);
     expect(new Set(files.slice(1, 4).map((file) => file.checksum)).size).toBe(1);
+    const { url } = await latchkey.files.createDownloadUrl(applicationId, files[3]?.id ?? '', { lifetimeSeconds: 30 });
+    expect(await (await fetch(url)).text()).toBe('bytes');
     expect(await latchkey.files.isNameFree(applicationId, 'stream')).toBe(false);
     await latchkey.files.rename(applicationId, files[1]?.id ?? '', 'renamed');
     await latchkey.files.delete(applicationId, files[0]?.id ?? '');
