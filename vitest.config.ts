@@ -17,6 +17,7 @@ const OVER_THE_WIRE = [
   'command-line',
   'connections',
   'delete-account',
+  'credential-changes',
   'downloads',
   'first-session',
   'live-events',

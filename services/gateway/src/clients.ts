@@ -10,6 +10,7 @@ import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import { AccountService } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import { ApiKeyService } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
 import { AuthenticationService } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
+import { CredentialService } from '@latchkey/proto/latchkey/identity/v1/credential_pb';
 import { OidcService } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
 import { TwoFactorService } from '@latchkey/proto/latchkey/identity/v1/two_factor_pb';
 import { currentRequest, formatRequestActor } from './request-context.ts';
@@ -23,6 +24,7 @@ export function createClients(...transports: readonly [identity: Transport, apps
     authentication: createClient(AuthenticationService, identity),
     accounts: createClient(AccountService, identity),
     apiKeys: createClient(ApiKeyService, identity),
+    credentials: createClient(CredentialService, identity),
     oidc: createClient(OidcService, identity),
     twoFactor: createClient(TwoFactorService, identity),
     applications: createClient(ApplicationService, apps),

@@ -12,6 +12,7 @@ test('all wrong settings are reported, without their values', () => {
     SERVICE_CREDENTIALS: `${CREDENTIAL},${CREDENTIAL},${CREDENTIAL}`,
     APPS_URL: 'apps:8082',
     MIGRATE_ON_START: 'yes',
+    SMTP_URL: 'mail.example.test:25',
   };
   let problems = '';
   try {
@@ -25,9 +26,11 @@ test('all wrong settings are reported, without their values', () => {
     'SECRET_KEY is required',
     'SIGN_UP must be open or closed',
     expect.stringContaining('ACTIVE_API_KEYS_LIMIT must be a whole number'),
+    expect.stringContaining('SMTP_URL must be a URL'),
     expect.stringContaining('SERVICE_CREDENTIALS must hold one or two'),
     'MIGRATE_ON_START must be true or false',
     expect.stringContaining('APPS_URL must be a URL'),
+    'MAIL_FROM is required with SMTP_URL',
   ]);
   for (const value of ['hunter2', CREDENTIAL]) expect(problems).not.toContain(value);
 });

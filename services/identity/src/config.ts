@@ -1,9 +1,18 @@
 import { auditRetentionSetting } from '@latchkey/audit/sweeper';
 import { processSettings, readProcessConfig } from '@latchkey/kit/config/process-settings';
-import { integerSetting, logLevelSetting, secretSetting, urlSetting } from '@latchkey/kit/config/settings';
+import {
+  ConfigError,
+  integerSetting,
+  logLevelSetting,
+  readTogether,
+  secretSetting,
+  urlSetting,
+} from '@latchkey/kit/config/settings';
 import { serviceUrlSetting } from '@latchkey/kit/tls/tls-settings';
 import { z } from 'zod';
 import { readWithIssuers } from './oidc/issuer-settings.ts';
+
+const MAIL_ADDRESS = /^(?:[^<>\r\n]*<[^<>\s@]+@[^<>\s@]+>|[^<>\s@]+@[^<>\s@]+)$/;
 
 const serviceSettings = z.object({
   DATABASE_URL: urlSetting('postgres:', 'postgresql:'),
@@ -13,6 +22,11 @@ const serviceSettings = z.object({
   SIGN_UP: z.enum(['open', 'closed'], 'must be open or closed').default('open'),
   ACTIVE_API_KEYS_LIMIT: integerSetting(0, 1_000_000).default(20),
   TWO_FACTOR_FAILURES_PER_15_MINUTES: integerSetting(1, 1_000).default(5),
+  /** Where the links in mails lead. */
+  PUBLIC_URL: urlSetting('http:', 'https:').default('http://localhost:8080'),
+  /** Unset means that no mail is sent. */
+  SMTP_URL: urlSetting('smtp:', 'smtps:').optional(),
+  MAIL_FROM: z.string().regex(MAIL_ADDRESS, 'must be an address, or a name and an <address>').optional(),
   AUDIT_RETENTION_DAYS: auditRetentionSetting,
   LOG_LEVEL: logLevelSetting.default('info'),
 });
@@ -25,9 +39,19 @@ const processConfig = serviceSettings.extend({
 export type IdentityConfig = ReturnType<typeof readIdentityConfig>;
 
 export function readIdentityConfig(env: NodeJS.ProcessEnv) {
-  return readWithIssuers(serviceSettings, env);
+  return readAll(serviceSettings, env);
 }
 
 export function readIdentityProcessConfig(env: NodeJS.ProcessEnv) {
-  return readProcessConfig(processConfig, env, () => readWithIssuers(processConfig, env));
+  return readProcessConfig(processConfig, env, () => readAll(processConfig, env));
+}
+
+function readAll<T extends z.ZodObject>(schema: T, env: NodeJS.ProcessEnv) {
+  const [config] = readTogether(
+    () => readWithIssuers(schema, env),
+    () => {
+      if (env.SMTP_URL && !env.MAIL_FROM) throw new ConfigError('MAIL_FROM is required with SMTP_URL');
+    },
+  );
+  return config;
 }

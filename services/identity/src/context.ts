@@ -46,6 +46,7 @@ export function openContext(config: IdentityConfig, logger: Logger, deps: Contex
     twoFactorKey: deriveKey(SECRET_KEY, 'identity/two-factor'),
     recoveryCodeKey: deriveKey(SECRET_KEY, 'identity/recovery-code'),
     oidcKey: deriveKey(SECRET_KEY, 'identity/oidc'),
+    mailLinkKey: deriveKey(SECRET_KEY, 'identity/mail-link'),
     twoFactorFailuresMax: config.TWO_FACTOR_FAILURES_PER_15_MINUTES,
     oidcIssuers: createIssuers(config.oidcIssuers, { clock, logger, callTimeoutMs: oidcTimeoutMs }),
     signUp: config.SIGN_UP,

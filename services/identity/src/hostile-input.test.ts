@@ -4,7 +4,7 @@ import { openTestIdentity } from './testing/identity.ts';
 import { createSomeKey, keyCredential, OPEN_KEY, PASSWORD, sessionCredential, someSignUp } from './testing/sample.ts';
 import { guardSomeone } from './testing/two-factor.ts';
 
-const identity = await openTestIdentity();
+const identity = await openTestIdentity({ SMTP_URL: 'smtp://127.0.0.1:1', MAIL_FROM: 'latchkey@example.test' });
 
 /** Text that has broken services before. */
 const TEXTS: Array<[string, string]> = [
@@ -19,7 +19,7 @@ const TEXTS: Array<[string, string]> = [
 ];
 
 test.each(TEXTS)('%s in any field is accepted or rejected by a rule', async (_what, text) => {
-  const { accounts, apiKeys, authentication, twoFactor } = identity;
+  const { accounts, apiKeys, authentication, credentials, twoFactor } = identity;
   const guarded = await guardSomeone(identity);
   const { accountId, apiKey, plaintextKey } = await createSomeKey(identity);
   const ref = { accountId, apiKeyId: apiKey.id };
@@ -43,6 +43,15 @@ test.each(TEXTS)('%s in any field is accepted or rejected by a rule', async (_wh
     accounts.signOut({ accountId: text, sessionId: apiKey.id }),
     accounts.signOut({ accountId, sessionId: text }),
     accounts.getAccount({ accountId: text }),
+    credentials.changePassword({ accountId: text, password: PASSWORD, newPassword: PASSWORD }),
+    credentials.changePassword({ accountId, sessionId: text, password: PASSWORD, newPassword: text }),
+    credentials.changePassword({ accountId: guarded.accountId, password: PASSWORD, newPassword: PASSWORD, code: text }),
+    credentials.startPasswordReset({ email: text }),
+    credentials.resetPassword({ token: text, newPassword: PASSWORD }),
+    credentials.startEmailChange({ accountId, email: text, password: PASSWORD }),
+    credentials.startEmailChange({ accountId, email: 'someone@example.test', password: text }),
+    credentials.confirmEmailChange({ accountId: text, token: 'x'.repeat(32) }),
+    credentials.confirmEmailChange({ accountId, token: text }),
     apiKeys.listApiKeys({ accountId: text }),
     apiKeys.createApiKey({ ...OPEN_KEY, accountId: text }),
     apiKeys.createApiKey({ ...OPEN_KEY, accountId, name: text }),

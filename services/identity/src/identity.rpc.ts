@@ -5,6 +5,7 @@ import { type RpcRoute, rpcRoute } from '@latchkey/kit/rpc/route';
 import { AccountService } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import { ApiKeyService, type UpdateApiKeyRequest } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
 import { AuthenticationService, PrincipalKind } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
+import { CredentialService } from '@latchkey/proto/latchkey/identity/v1/credential_pb';
 import { OidcService } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
 import { TwoFactorService } from '@latchkey/proto/latchkey/identity/v1/two_factor_pb';
 import { getAccount, type SignedIn, signUp } from './account/account.ts';
@@ -16,7 +17,10 @@ import { authenticateApiKey, authenticateSession } from './authentication/authen
 import type { IdentityContext } from './context.ts';
 import { deleteAccount, listDeletedAccounts } from './deletion/delete-account.ts';
 import type { DeleteApplications } from './deletion/delete-applications.client.ts';
+import * as emails from './credential/change-email.ts';
+import * as passwords from './credential/change-password.ts';
 import { errors } from './errors.ts';
+import type { MailQueue } from './mail/mail-queue.ts';
 import { listLinks, unlink } from './oidc/links.ts';
 import { completeSignIn, type FlowOutcome, finishFlow, startFlow } from './oidc/oidc.ts';
 import { endAllSessions, endSession } from './session/session.ts';
@@ -30,11 +34,12 @@ export interface AppsCalls {
 }
 
 /** The RPC services of identity: messages to use cases and back. */
-export function identityRoutes(ctx: IdentityContext, { findOwned, deleteApplications }: AppsCalls): RpcRoute[] {
+export function identityRoutes(ctx: IdentityContext, { findOwned, deleteApplications }: AppsCalls, mails: MailQueue | undefined): RpcRoute[] {
   return [
     rpcRoute(AccountService, accountService(ctx, deleteApplications)),
     rpcRoute(ApiKeyService, apiKeyService(ctx, findOwned)),
     rpcRoute(AuthenticationService, authenticationService(ctx)),
+    rpcRoute(CredentialService, credentialService(ctx, mails)),
     rpcRoute(OidcService, oidcService(ctx)),
     rpcRoute(TwoFactorService, twoFactorService(ctx)),
   ];
@@ -112,6 +117,30 @@ const authenticationService = (ctx: IdentityContext): ServiceImpl<typeof Authent
     const kind = isKey ? PrincipalKind.API_KEY : PrincipalKind.SESSION;
     const message = { ...principal, kind, expiresAt: toTimestamp(principal.expiresAt) };
     return { principal: message, epochKey: epoch.key, epoch: epoch.value };
+  },
+});
+
+type CredentialImpl = ServiceImpl<typeof CredentialService>;
+const credentialService = (ctx: IdentityContext, mails: MailQueue | undefined): CredentialImpl => ({
+  async changePassword(request, call) {
+    await passwords.changePassword(actingFor(ctx, call), request);
+    return {};
+  },
+  async startPasswordReset({ email }) {
+    await passwords.startPasswordReset(ctx, mails, email);
+    return {};
+  },
+  async resetPassword(request, call) {
+    await passwords.resetPasswordByLink(actingFor(ctx, call), request);
+    return {};
+  },
+  async startEmailChange(request, call) {
+    await emails.startEmailChange(actingFor(ctx, call), mails, request);
+    return {};
+  },
+  async confirmEmailChange(request, call) {
+    await emails.confirmEmailChange(actingFor(ctx, call), mails, request);
+    return {};
   },
 });
 

@@ -1,7 +1,8 @@
 import { Writable } from 'node:stream';
 import { createLogger } from '@latchkey/kit/log/logger';
-import { expect, test } from 'vitest';
+import { afterAll, expect, test } from 'vitest';
 import { openTestIdentity } from './testing/identity.ts';
+import { MAIL_USER, startMailServer } from './testing/mail-server.ts';
 import { createSomeKey, keyCredential, PASSWORD, present, sessionCredential, someSignUp } from './testing/sample.ts';
 import { codeAt } from './testing/two-factor.ts';
 
@@ -12,9 +13,12 @@ const COLUMNS = {
   api_key: 'account_id',
   two_factor: 'account_id',
   recovery_code: 'account_id',
+  mail: 'id',
 };
 
-const identity = await openTestIdentity();
+const server = await startMailServer();
+afterAll(server.stop);
+const identity = await openTestIdentity(server.env);
 
 test('no log line holds a password, a token or a key, also when the database fails', async () => {
   let log = '';
@@ -26,7 +30,8 @@ test('no log line holds a password, a token or a key, also when the database fai
   });
   const logger = createLogger('identity', 'trace', destination);
   const instance = identity.connect({ logger });
-  const { accounts, apiKeys, authentication, twoFactor } = instance;
+  const { accounts, apiKeys, authentication, credentials, twoFactor } = instance;
+  await instance.service.start();
   const request = someSignUp();
   const { account, session } = await accounts.signUp(request);
   const accountId = present(account).id;
@@ -36,6 +41,9 @@ test('no log line holds a password, a token or a key, also when the database fai
   const code = codeAt(secret, identity.clock.now());
   const { recoveryCodes } = await twoFactor.enableTwoFactor({ accountId, code });
   const [recoveryCode = ''] = recoveryCodes;
+  await credentials.startPasswordReset(request);
+  const [mail] = await server.waitForMails(request.email);
+  const newPassword = `${PASSWORD} to come`;
   const use = async () => {
     const calls = [
       accounts.signUp(request),
@@ -48,6 +56,9 @@ test('no log line holds a password, a token or a key, also when the database fai
       authentication.authenticate({ credential: keyCredential(plaintextKey), clientIp: '192.0.2.1' }),
       authentication.authenticate({ credential: keyCredential(`${plaintextKey}x`) }),
       authentication.authenticate({ credential: sessionCredential(token) }),
+      credentials.changePassword({ accountId, password: `${PASSWORD} and more`, newPassword, code: recoveryCode }),
+      credentials.startPasswordReset(request),
+      credentials.resetPassword({ token: present(mail).token, newPassword }),
       apiKeys.revokeApiKey({ accountId, apiKeyId: apiKey.id }),
     ];
     await Promise.allSettled(calls);
@@ -62,7 +73,17 @@ test('no log line holds a password, a token or a key, also when the database fai
   }
   expect(log).toContain('rpc failed');
   const csrfToken = present(session).csrfToken;
-  const texts = [PASSWORD, token, csrfToken, plaintextKey, plaintextKey.slice(25), secret, ...recoveryCodes];
+  const texts = [
+    PASSWORD,
+    token,
+    csrfToken,
+    plaintextKey,
+    plaintextKey.slice(25),
+    secret,
+    ...recoveryCodes,
+    present(mail).token,
+    MAIL_USER.pass,
+  ];
   for (const text of texts) expect(log).not.toContain(text);
   // Six digits alone are in many a number.
   expect(log).not.toMatch(new RegExp(`\\b${code}\\b`));

@@ -6,11 +6,14 @@ import { createLogger, type Logger } from '@latchkey/kit/log/logger';
 import { createSweeper } from '@latchkey/kit/process/sweeper';
 import { createFindOwnedApplications } from './api-key/owned-applications.client.ts';
 import type { IdentityConfig } from './config.ts';
-import { type ContextDeps, openContext, SCHEMA } from './context.ts';
+import { type ContextDeps, type IdentityContext, openContext, SCHEMA } from './context.ts';
 import { migrations } from './db/migrations.ts';
 import { sweepDeletedAccounts } from './deletion/delete-account.ts';
 import { createDeleteApplications } from './deletion/delete-applications.client.ts';
 import { identityRoutes } from './identity.rpc.ts';
+import { sweepMails } from './mail/link.ts';
+import { createMailQueue } from './mail/mail-queue.ts';
+import { createSmtp } from './mail/smtp.ts';
 import { sweepUsedFlows } from './oidc/oidc.ts';
 import { createDeletionFollower } from './restriction/restriction.ts';
 import { sweepSessions } from './session/session.ts';
@@ -31,15 +34,12 @@ export function createIdentityService(config: IdentityConfig, deps: IdentityDeps
   const { pool } = ctx;
   const deletions = createDeletionFollower(ctx, { redisUrl: config.REDIS_URL, appsTransport });
   const deleteApplications = createDeleteApplications(appsTransport);
+  const mails = openMailQueue(config, ctx);
+  const sweeps = [sweepSessions, sweepUsedFlows, sweepMails].map((sweep) => (signal: AbortSignal) => sweep(ctx, signal));
   const sweeper = createSweeper({
     intervalMs: SWEEP_INTERVAL_MS,
-    logger: logger.child({ sweep: 'sessions, flows, deleted applications and accounts' }),
-    sweeps: [
-      (signal) => sweepSessions(ctx, signal),
-      (signal) => sweepUsedFlows(ctx, signal),
-      deletions.reconcile,
-      (signal) => sweepDeletedAccounts(ctx, deleteApplications, signal),
-    ],
+    logger: logger.child({ sweep: 'sessions, flows, mails, deleted applications and accounts' }),
+    sweeps: [...sweeps, deletions.reconcile, (signal) => sweepDeletedAccounts(ctx, deleteApplications, signal)],
   });
   const auditSweeper = createAuditSweeper({ pool, retentionDays: config.AUDIT_RETENTION_DAYS, logger });
   const service = createDataService({
@@ -49,12 +49,20 @@ export function createIdentityService(config: IdentityConfig, deps: IdentityDeps
     migrations,
     logger,
     routes: [
-      ...identityRoutes(ctx, { findOwned: createFindOwnedApplications(appsTransport), deleteApplications }),
+      ...identityRoutes(ctx, { findOwned: createFindOwnedApplications(appsTransport), deleteApplications }, mails),
       auditRoute(pool),
     ],
     prepare: connect,
-    background: [deletions.worker, sweeper, auditSweeper],
+    background: [deletions.worker, sweeper, auditSweeper, ...(mails ? [mails] : [])],
     close,
   });
   return { name: 'identity' as const, ...service };
+}
+
+function openMailQueue(
+  { SMTP_URL, MAIL_FROM, REDIS_URL: redisUrl, PUBLIC_URL: publicUrl }: IdentityConfig,
+  ctx: IdentityContext,
+) {
+  if (SMTP_URL === undefined || MAIL_FROM === undefined) return undefined;
+  return createMailQueue(ctx, { redisUrl, publicUrl, send: createSmtp(SMTP_URL, MAIL_FROM) });
 }

@@ -139,7 +139,7 @@ it('all of this changed nothing', async () => {
   expect(account).toMatchObject({ avatarUrl: null, twoFactorEnabled: false });
 });
 
-it('every route of the OpenAPI document needs a credential, but those that begin a session', async () => {
+it('every route of the OpenAPI document needs a credential, but those that begin a session or reset a password', async () => {
   const { paths } = await readDocument(sharedApi().baseUrl);
   const open: string[] = [];
   for (const [path, operations] of Object.entries(paths)) {
@@ -159,6 +159,8 @@ it('every route of the OpenAPI document needs a credential, but those that begin
   expect(open.filter((name) => !name.includes('/auth/oidc/'))).toEqual([
     'POST /api/v1/auth/sign-up',
     'POST /api/v1/auth/sign-in',
+    'POST /api/v1/auth/password/forgot',
+    'POST /api/v1/auth/password/reset',
   ]);
 });
 

@@ -12,7 +12,9 @@ const { baseUrl } = sharedApi();
 const ROOT = join(import.meta.dirname, '../../../..');
 /** The one route whose success is no envelope. */
 const REDIRECT = '/api/v1/auth/oidc/start';
-const OPEN_ROUTES = ['sign-up', 'sign-in', 'oidc/complete'].map((name) => `POST /api/v1/auth/${name}`);
+const OPEN_ROUTES = ['sign-up', 'sign-in', 'oidc/complete', 'password/forgot', 'password/reset'].map(
+  (name) => `POST /api/v1/auth/${name}`,
+);
 const OIDC_ROUTES = ['start', 'callback', 'callback/{issuer}'].map((name) => `GET /api/v1/auth/oidc/${name}`);
 
 let document: OpenApiDocument;

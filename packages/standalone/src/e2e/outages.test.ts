@@ -151,3 +151,15 @@ describe.each([
     client.ws.terminate();
   });
 });
+
+it('without a mail server, what needs one is rejected as not configured', async () => {
+  const { session } = await signUp(instance.api);
+  const send = async (path: string, body: object) =>
+    outcome(await session.post(`/api/v1/auth/${path}`, body, undefined, mayFail));
+  const outcomes = [
+    await send('password/forgot', { email: 'ada@example.com' }),
+    await send('email/change', { email: 'ada@example.com', password: PASSWORD }),
+    await send('email/confirm', { token: 'a token' }),
+  ];
+  expect(outcomes).toEqual(Array(3).fill('503 mail_not_configured'));
+});

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { CLIENT_SECRET, sendJson, startTestIssuer, type TestIssuer } from '@latchkey/identity/testing/issuer';
+import { MAIL_USER, startMailServer, type TestMailServer } from '@latchkey/identity/testing/mail-server';
 import { createEmptyTestDatabase } from '@latchkey/testkit/database';
 import { testRedis } from '@latchkey/testkit/redis';
 import { beforeAll, expect, it } from 'vitest';
@@ -25,6 +26,7 @@ const secrets: Record<string, string> = {
   secretKey: SECRET_KEY,
   serviceCredential: SERVICE_CREDENTIAL,
   clientSecret: CLIENT_SECRET,
+  mailPassword: MAIL_USER.pass,
 };
 const codes: string[] = [];
 /** What names a person, which only the database may hold. */
@@ -168,6 +170,22 @@ async function useOidc({ api, baseUrl }: OwnInstance, issuer: TestIssuer, owner:
   }
 }
 
+/** Changes the email and resets the password by mail, after a failure of the mail server. */
+async function useMails({ api }: OwnInstance, server: TestMailServer, owner: Owner, code = ''): Promise<void> {
+  const email = `${unique('new')}@example.com`;
+  names.push(email);
+  server.control.failures.push(451);
+  const changed = await owner.session.post('/api/v1/auth/email/change', { email, password: owner.password, code });
+  expect(changed.status, changed.text).toBe(200);
+  const [confirmation] = await server.waitForMails(email);
+  plant('token of a new email', confirmation?.token ?? '');
+  expect((await api.post('/api/v1/auth/password/forgot', { email: owner.email })).status).toBe(200);
+  const mails = await server.waitForMails(owner.email, 2);
+  const token = plant('token of a reset', mails.find((mail) => mail.token !== '')?.token ?? '');
+  const newPassword = plant('password of a reset', unique('a reset password '));
+  expect((await api.post('/api/v1/auth/password/reset', { token, newPassword })).status).toBe(200);
+}
+
 /** Sets passwords as an operator does. */
 async function useCommands(owner: Owner, env: Record<string, string>): Promise<void> {
   const run = async (input: string, ...args: string[]) => {
@@ -191,13 +209,15 @@ let sources: Record<'log' | 'redis' | 'commands' | 'database', string>;
 beforeAll(async () => {
   const database = await createEmptyTestDatabase();
   const { url: redisUrl } = await testRedis();
-  const issuer = await startTestIssuer();
-  const env = { LOG_LEVEL: 'trace', SECRET_KEY, ...issuer.env() };
+  const [issuer, mailServer] = await Promise.all([startTestIssuer(), startMailServer()]);
+  const env = { LOG_LEVEL: 'trace', SECRET_KEY, ...issuer.env(), ...mailServer.env };
   const instance = await startOwnInstance({ databaseUrl: database.url, redisUrl, env });
   const commands = await recordRedis(redisUrl);
   try {
     const owner = await usePasswordsAndKeys(instance);
-    await useOidc(instance, issuer, owner, await useTwoFactor(instance, owner));
+    const recoveryCodes = await useTwoFactor(instance, owner);
+    await useOidc(instance, issuer, owner, recoveryCodes);
+    await useMails(instance, mailServer, owner, recoveryCodes[2]);
     names.push(owner.username);
     const processes = process.platform === 'linux' ? serviceProcessesOf(instance.pid) : [];
     for (const [name, pid] of processes) environments.set(name, await readFile(`/proc/${pid}/environ`, 'utf8'));
@@ -207,7 +227,7 @@ beforeAll(async () => {
   } finally {
     commands.stop();
     await instance.stop();
-    await issuer.stop();
+    await Promise.all([issuer.stop(), mailServer.stop()]);
     await database.drop();
   }
 });
@@ -244,6 +264,6 @@ it('no hash of a session token, and nothing that names a person, is outside of t
 it('no service gets a secret of another', () => {
   const isDeployed = environments.size > 0;
   const knownTo = (secret: string) => [...environments].flatMap(([name, text]) => (text.includes(secret) ? [name] : [])).sort();
-  expect(knownTo(CLIENT_SECRET)).toEqual(isDeployed ? ['identity'] : []);
+  for (const secret of [CLIENT_SECRET, MAIL_USER.pass]) expect(knownTo(secret)).toEqual(isDeployed ? ['identity'] : []);
   expect(knownTo('SECRET_KEY=')).toEqual(isDeployed ? ['apps', 'files', 'identity'] : []);
 });

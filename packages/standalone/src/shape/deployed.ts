@@ -23,12 +23,13 @@ const NOT_SHARED = [
   'SERVICE_CREDENTIALS',
   'S3_ACCESS_KEY_ID',
   'S3_SECRET_ACCESS_KEY',
+  'SMTP_URL',
 ];
 const OIDC_CLIENT_SECRET = /^OIDC_.+_CLIENT_SECRET$/;
 /** What of these is passed on to a service as it was set. */
 const PASSED_ON: Partial<Record<Service, RegExp>> = {
   files: /^S3_(ACCESS_KEY_ID|SECRET_ACCESS_KEY)$/,
-  identity: OIDC_CLIENT_SECRET,
+  identity: /^(OIDC_.+_CLIENT_SECRET|SMTP_URL)$/,
 };
 
 /** Starts each service as a process. They call one another on 127.0.0.1. */
@@ -99,7 +100,7 @@ function connectingSettings(service: Service, launch: Launch, servers: Servers, 
   const stored = (name: DatabaseService) => ({ SECRET_KEY: secretKey, DATABASE_URL: servers.databaseUrls[name] });
   const own: Readonly<Record<Service, NodeJS.ProcessEnv>> = {
     apps: stored('apps'),
-    identity: { ...stored('identity'), APPS_URL },
+    identity: { ...stored('identity'), APPS_URL, PUBLIC_URL: launch.publicUrl },
     files: { ...stored('files'), APPS_URL, IDENTITY_URL, PUBLIC_URL: launch.publicUrl, OBJECTS_DIR: launch.objectsDir },
     gateway: { APPS_URL, IDENTITY_URL, FILES_URL },
     realtime: { APPS_URL },

@@ -21,10 +21,10 @@ const PROGRAM = `
   process.exit();
 `;
 
-it('npm start loads no library in its process that only deployments, metrics, traces or S3 need, as each takes memory at rest', async () => {
+it('npm start loads no library in its process that only deployments, metrics, traces, mails or S3 need, as each takes memory at rest', async () => {
   const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '--eval', PROGRAM]);
   const loaded = JSON.parse(stdout) as string[];
   expect(loaded).toEqual(expect.arrayContaining(['fastify', 'pg', 'bullmq', 'ws']));
-  const late = /^(undici|prom-client|sharp|@grpc\/.*|@opentelemetry\/(?!api$).*|@aws-sdk\/.*|@smithy\/.*)$/;
+  const late = /^(undici|prom-client|sharp|nodemailer|@grpc\/.*|@opentelemetry\/(?!api$).*|@aws-sdk\/.*|@smithy\/.*)$/;
   expect(loaded.filter((name) => late.test(name))).toEqual([]);
 }, 30_000);

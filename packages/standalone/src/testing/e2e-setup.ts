@@ -1,4 +1,8 @@
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { startMailServer } from '@latchkey/identity/testing/mail-server';
 import setUpServers from '@latchkey/testkit/global-setup';
 import type { TestServers } from '@latchkey/testkit/provided';
 import { TEST_ROLE } from '@latchkey/testkit/test-role';
@@ -15,8 +19,12 @@ export default async function setUp(project: TestProject): Promise<() => Promise
   const servers = project.getProvidedContext().latchkeyTestServers;
   const database = await createDatabase(servers);
   const receiver = await startOtlpReceiver();
+  const mailDir = await mkdtemp(join(tmpdir(), 'latchkey-mail-'));
+  const mailServer = await startMailServer((mail) => void writeFile(join(mailDir, randomUUID()), JSON.stringify(mail)));
   const release = async () => {
     receiver.close();
+    await mailServer.stop();
+    await rm(mailDir, { recursive: true });
     await database.drop();
     await releaseServers();
   };
@@ -24,14 +32,14 @@ export default async function setUp(project: TestProject): Promise<() => Promise
   const redisUrl = `${servers.redisUrl}/${servers.redisDatabases - (shape === 'deployed' ? 1 : 2)}`;
   // Traces of one process would cost time alone.
   const traces = { OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url, OTEL_BSP_SCHEDULE_DELAY: '300', LOG_LEVEL: 'debug' };
-  const env = shape === 'deployed' ? traces : {};
+  const env = { ...mailServer.env, ...(shape === 'deployed' && traces) };
   const instance = await startInstance({ shape, databaseUrl: database.url, redisUrl, env }).catch(async (err: unknown) => {
     await release();
     throw err;
   });
   const { baseUrl, port, realtimeUrl, logDir, objectsDir } = instance;
   const tracesUrl = receiver.url;
-  project.provide('latchkeyInstance', { shape, baseUrl, port, realtimeUrl, logDir, objectsDir, tracesUrl });
+  project.provide('latchkeyInstance', { shape, baseUrl, port, realtimeUrl, logDir, objectsDir, tracesUrl, mailDir });
   return async () => {
     await instance.stop();
     await release();

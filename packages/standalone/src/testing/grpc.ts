@@ -7,6 +7,7 @@ import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import { AccountService } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import { ApiKeyService } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
 import { AuthenticationService } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
+import { CredentialService } from '@latchkey/proto/latchkey/identity/v1/credential_pb';
 import { OidcService } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
 import { TwoFactorService } from '@latchkey/proto/latchkey/identity/v1/two_factor_pb';
 import type { TestCertificate } from '@latchkey/testkit/certificates';
@@ -14,7 +15,9 @@ import type { TestCertificate } from '@latchkey/testkit/certificates';
 /** The services of our protocol by process. */
 export const RPC_SERVICES = {
   apps: [ApplicationService, AuditService],
-  identity: [AccountService, ApiKeyService, AuthenticationService, OidcService, TwoFactorService, AuditService],
+  identity: [
+    ...[AccountService, ApiKeyService, AuthenticationService, CredentialService, OidcService, TwoFactorService, AuditService],
+  ],
   files: [FileService, AvatarService, AuditService],
   realtime: [],
   'avatar-worker': [],

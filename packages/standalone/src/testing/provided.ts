@@ -10,6 +10,8 @@ export interface SharedInstance {
   readonly objectsDir: string;
   /** What the instance sends its traces to; see `OtlpReader`. */
   readonly tracesUrl: string;
+  /** Folder of the mails that the instance sent; see `waitForMail`. */
+  readonly mailDir: string;
 }
 
 declare module 'vitest' {

@@ -107,6 +107,9 @@ export const SESSION_ROUTES: readonly RouteCase[] = [
   route(`GET ${AUTH}/oidc/links`),
   route(`POST ${AUTH}/oidc/unlink`, wrongProof({ issuer: 'nowhere' })),
   route(`DELETE ${AUTH}/account`, wrongProof({})),
+  route(`POST ${AUTH}/password/change`, wrongProof({ newPassword: 'another long passphrase' })),
+  route(`POST ${AUTH}/email/change`, wrongProof({ email: 'another@example.com' })),
+  route(`POST ${AUTH}/email/confirm`, () => ({ token: 'not a token' })),
   route(`POST ${AUTH}/sign-out`),
   route(`POST ${AUTH}/sign-out-everywhere`),
 ];

@@ -7,6 +7,7 @@ import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import { AccountService } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import { ApiKeyService } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
 import { AuthenticationService } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
+import { CredentialService } from '@latchkey/proto/latchkey/identity/v1/credential_pb';
 import { OidcService } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
 import { TwoFactorService } from '@latchkey/proto/latchkey/identity/v1/two_factor_pb';
 import { z } from 'zod';
@@ -16,7 +17,7 @@ import type { Failure, Route } from '../routing/route.ts';
 
 const SERVICES = [
   ...[ApplicationService, AvatarService, FileService, AccountService, ApiKeyService],
-  ...[AuthenticationService, OidcService, TwoFactorService],
+  ...[AuthenticationService, CredentialService, OidcService, TwoFactorService],
 ];
 
 const catalogue = new Map(
@@ -152,7 +153,7 @@ function accessRules({ access, application, method }: Route): Rule[] {
 function failureRules(failure: Failure): Rule[] {
   const declared = typeof failure === 'string' ? [errors[failure]()] : declaredErrors(failure);
   return declared
-    .filter(({ kind, httpStatus }) => kind !== 'malformed' && !ANY_ROUTE.some(([status]) => status === httpStatus))
+    .filter(({ kind, code }) => kind !== 'malformed' && !ANY_ROUTE.some(([, , ...codes]) => codes.includes(code)))
     .map(({ httpStatus, message, code }) => [httpStatus, `${message.replace(/[.]$/, '')}.`, code]);
 }
 

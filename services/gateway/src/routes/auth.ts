@@ -1,6 +1,5 @@
 import { fromConnectError } from '@latchkey/kit/errors/errors';
 import { Counter } from '@latchkey/kit/telemetry/metrics';
-import { hasLength } from '@latchkey/kit/validation/text';
 import {
   type Account,
   AccountService,
@@ -12,7 +11,7 @@ import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
 import { readSessionClient } from '../authentication/credential.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
-import { idOf, nonEmptyText, timestamp, toIso, twoFactorCode } from '../routing/schemas.ts';
+import { idOf, newPassword, nonEmptyText, timestamp, toIso, twoFactorCode } from '../routing/schemas.ts';
 import { avatarUrlOf } from './avatar.ts';
 
 const failures = new Counter({
@@ -43,10 +42,7 @@ export const sessionCookieHeader = { 'Set-Cookie': 'The cookie of the session.' 
 const signUpBody = z.strictObject({
   username: z.string().regex(/^[A-Za-z0-9_-]{3,32}$/, 'must be 3 to 32 ASCII letters, digits, underscores and dashes'),
   email: z.email().max(254),
-  password: z
-    .string()
-    .refine((text) => hasLength(text, 10, 128), 'must be 10 to 128 characters without NUL')
-    .meta({ minLength: 10, maxLength: 128, description: '10 to 128 characters.' }),
+  password: newPassword,
 });
 
 const signInBody = z.strictObject({

@@ -3,27 +3,17 @@ import { z } from 'zod';
 import { OIDC_PATH } from '../authentication/cookies.ts';
 import { verifyOwnPassword } from '../authentication/sign-in-failures.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
-import { anyText, timestamp, toIso, twoFactorCode } from '../routing/schemas.ts';
+import { anyText, ownerProof, timestamp, toIso } from '../routing/schemas.ts';
 import { issuerName, startFlow } from './oidc.ts';
 
 const EXAMPLE_PROOF = { issuer: 'acme', password: 'correct horse battery staple' };
 
-/** Proves that the owner uses the session. */
-const proof = {
-  password: z.string().max(1_000).optional().meta({
-    description: 'Password of the account. If it has none, the session must have been opened within the last 10 minutes.',
-  }),
-  code: twoFactorCode
-    .optional()
-    .meta({ description: 'Code of the second factor, or a recovery code; ignored where there is none.' }),
-};
-
-const linkBody = z.strictObject({ issuer: issuerName, ...proof });
+const linkBody = z.strictObject({ issuer: issuerName, ...ownerProof });
 
 const unlinkBody = z.strictObject({
   issuer: anyText.min(1).max(2_048).meta({ description: "The issuer's identifier, or its name in the settings." }),
   subject: anyText.max(255).optional().meta({ description: 'Subject to remove; absent means all of the issuer.' }),
-  ...proof,
+  ...ownerProof,
 });
 
 const links = z.array(

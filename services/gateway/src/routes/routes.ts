@@ -7,10 +7,12 @@ import { applicationRoutes } from './applications.ts';
 import { auditLogRoutes } from './audit-log.ts';
 import { authRoutes } from './auth.ts';
 import { avatarRoutes } from './avatar.ts';
+import { emailRoutes } from './email.ts';
 import { fileRoutes } from './files.ts';
 import { licenseLevelRoutes } from './license-levels.ts';
 import { oidcRoutes } from './oidc.ts';
 import { oidcLinkRoutes } from './oidc-links.ts';
+import { passwordRoutes } from './password.ts';
 import { runtimeKeyRoutes } from './runtime-keys.ts';
 import { sessionRoutes } from './sessions.ts';
 import { twoFactorRoutes } from './two-factor.ts';
@@ -25,6 +27,8 @@ const ROUTES: ReadonlyArray<readonly [Tag, (context: RouteContext) => Array<Omit
   ['API keys', apiKeyRoutes],
   ['Accounts', authRoutes],
   ['Accounts', sessionRoutes],
+  ['Accounts', passwordRoutes],
+  ['Accounts', emailRoutes],
   ['Accounts', twoFactorRoutes],
   ['Accounts', oidcRoutes],
   ['Accounts', oidcLinkRoutes],

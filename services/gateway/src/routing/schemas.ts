@@ -28,8 +28,25 @@ export function nonEmptyText(max: number) {
     .meta({ minLength: 1, maxLength: max });
 }
 
+/** A password that is to be set. */
+export const newPassword = z
+  .string()
+  .refine((text) => hasLength(text, 10, 128), 'must be 10 to 128 characters without NUL')
+  .meta({ minLength: 10, maxLength: 128, description: '10 to 128 characters.' });
+
 /** A code of a second factor. The service rejects malformed ones. */
 export const twoFactorCode = z.string();
+
+/** Proves that the owner uses the session. */
+export const ownerProof = {
+  password: z.string().max(1_000).optional().meta({
+    description: 'Password of the account. If it has none, the session must have been opened within the last 10 minutes.',
+  }),
+  code: twoFactorCode
+    .optional()
+    .meta({ description: 'Code of the second factor, or a recovery code; ignored where there is none.' }),
+};
+
 const FILE_NAME_RULE =
   'must be 1 to 16 characters: ASCII letters, digits, underscores and dashes, with single spaces or dots between them';
 

@@ -5,6 +5,7 @@ import { asSession, recordAction } from '../audit/actions.ts';
 import type { ActingContext, IdentityContext } from '../context.ts';
 import type { Db } from '../db/schema.ts';
 import { errors } from '../errors.ts';
+import { expireLinks } from '../mail/mail.store.ts';
 import { deleteLinksOf } from '../oidc/oidc-link.store.ts';
 import { deleteSessionsOf, endEpochs, endPreviousSession, type OpenedSession, openSession } from '../session/session.ts';
 import {
@@ -102,6 +103,7 @@ export async function resetPassword(ctx: ActingContext, accountId: string, passw
   const { ended, counts } = await ctx.db.transaction().execute(async (tx) => {
     if (!(await lockAccount(tx, accountId))) throw errors.account_not_found();
     await updateAccount(tx, accountId, { password_hash });
+    await expireLinks(tx, accountId);
     const removedLinks = keepLinks ? 0 : await deleteLinksOf(tx, accountId);
     const sessions = await deleteSessionsOf(tx, accountId);
     const changes = { endedSessions: sessions.length, removedLinks };

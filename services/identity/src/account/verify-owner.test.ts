@@ -22,6 +22,7 @@ interface Proof {
 const link = ({ accountId, ...proof }: Proof) =>
   outcomeOf(instance.oidc.startOidc({ issuer: 'test', redirectUri: REDIRECT_URI, linkAccountId: accountId, ...proof }));
 const unlink = (proof: Proof) => outcomeOf(instance.oidc.unlinkOidc({ issuer: 'test', ...proof }));
+const change = (proof: Proof) => outcomeOf(instance.credentials.changePassword({ ...proof, newPassword: 'another passphrase' }));
 const disable = (proof: Proof) => outcomeOf(instance.twoFactor.disableTwoFactor(proof));
 const remove = (proof: Proof) => outcomeOf(instance.accounts.deleteAccount(proof));
 
@@ -40,6 +41,7 @@ describe.each([
   ['unlink', unlink],
   ['disable the second factor', disable],
   ['delete the account', remove],
+  ['change the password', change],
 ])('to %s', (_what, prove) => {
   test('10 concurrent wrong passwords in 15 minutes are verified, also with a recovery code', async () => {
     const { accountId, recoveryCode: code } = await withoutAttempts();
@@ -59,7 +61,7 @@ test('wrong passwords count for the account, whatever they are for', async () =>
   const { accountId, recoveryCode: code } = await withoutAttempts();
   const outcomes = [];
   for (let i = 0; i < 11; i += 1) {
-    outcomes.push(await present([link, unlink, disable, remove][i % 4])({ accountId, password: 'a guess', code }));
+    outcomes.push(await present([link, unlink, disable, remove, change][i % 5])({ accountId, password: 'a guess', code }));
   }
   expect(outcomes).toEqual([...Array(10).fill(expect.stringMatching(WRONG)), REACHED]);
 });

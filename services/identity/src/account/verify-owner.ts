@@ -21,18 +21,31 @@ interface OwnerProof {
   readonly code?: string | undefined;
 }
 
+type OwnersChange<T> = (tx: Db, current: AccountRow, twoFactor: TwoFactorRow | undefined) => Promise<T | DomainError>;
+
 /**
- * Verifies the owner for what a session alone must not do, such as linking. An account without a
+ * Verifies the owner as {@link runAsVerifiedOwner} does.
+ * @returns the epoch of sign-ins in which the owner was verified
+ */
+export async function verifyOwner(ctx: ActingContext, accountId: string, proof: OwnerProof & { readonly sessionId: string }) {
+  return runAsVerifiedOwner(ctx, { ...proof, accountId }, async (_tx, current) => current.sign_in_generation);
+}
+
+/**
+ * Runs a transaction for what a session alone must not do, such as linking. An account without a
  * password needs a session opened within 10 minutes, also where it has a second factor, which an
  * intruder with a session could have turned on.
- * @returns the epoch of sign-ins in which the owner was verified
  * @throws `account_not_found`, `session_invalid`, `oidc_session_too_old`, `oidc_password_wrong`,
  * and what {@link runAsOwner} throws
  */
-export async function verifyOwner(ctx: ActingContext, accountId: string, proof: OwnerProof & { readonly sessionId: string }) {
-  const account = await getAccount(ctx, accountId);
+export async function runAsVerifiedOwner<T>(
+  ctx: ActingContext,
+  proof: OwnerProof & { readonly accountId: string; readonly sessionId: string },
+  run: OwnersChange<T>,
+): Promise<T> {
+  const account = await getAccount(ctx, proof.accountId);
   await requireFreshSession(ctx, account, proof.sessionId);
-  return runAsOwner(ctx, account, proof, errors.oidc_password_wrong, async (_tx, current) => current.sign_in_generation);
+  return runAsOwner(ctx, account, proof, errors.oidc_password_wrong, run);
 }
 
 /**
@@ -61,7 +74,7 @@ export async function runAsOwner<T>(
   account: Account,
   proof: OwnerProof,
   wrongPassword: () => DomainError,
-  run: (tx: Db, current: AccountRow, twoFactor: TwoFactorRow | undefined) => Promise<T | DomainError>,
+  run: OwnersChange<T>,
 ): Promise<T> {
   return recordFailures(ctx, { accountId: account.id, action: 'account.proof_failed' }, async () => {
     const matches = await verifyPassword(ctx, account, proof);

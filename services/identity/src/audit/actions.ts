@@ -17,6 +17,8 @@ export type Action =
   | 'account.oidc_linked'
   | 'account.oidc_unlinked'
   | 'account.password_reset'
+  | 'account.password_changed'
+  | 'account.email_changed'
   | 'account.avatar_changed'
   | 'account.avatar_removed'
   | 'api_key.created'

@@ -50,6 +50,22 @@ export interface OidcLinkTable {
   created_at: Date;
 }
 
+export interface MailTable {
+  id: string;
+  /** A link to reset the password, one to confirm a new email, or a notice of a new email. */
+  kind: 'password_reset' | 'email_change' | 'email_notice';
+  /** Null for a password reset until its mail is sent, and if no account has the address. */
+  account_id: string | null;
+  recipient: string;
+  /** SHA-256 of the link's token. */
+  token_hash: Buffer;
+  created_at: Date;
+  /** When the mail is too late to be sent, and its link becomes invalid. */
+  expires_at: Date;
+  /** When the mail was sent, or found to have no recipient. */
+  done_at: Generated<Date | null>;
+}
+
 export interface ApiKeyTable {
   id: string;
   account_id: string;
@@ -87,6 +103,7 @@ export interface IdentityDatabase {
   oidc_used_flow: { state_hash: Buffer; expires_at: Date };
   api_key: ApiKeyTable;
   deleted_account: DeletedAccountTable;
+  mail: MailTable;
 }
 
 export type Db = Kysely<IdentityDatabase>;

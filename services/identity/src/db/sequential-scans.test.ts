@@ -1,13 +1,21 @@
 import { eventually } from '@latchkey/testkit/eventually';
 import { beforeAll, expect, test } from 'vitest';
 import { MINUTE_MS, openTestIdentity, outcomeOf, type TestInstance } from '../testing/identity.ts';
-import { createSomeKey, keyCredential, OPEN_KEY, PASSWORD, sessionCredential, signUpSomeone } from '../testing/sample.ts';
+import {
+  createSomeKey,
+  keyCredential,
+  OPEN_KEY,
+  PASSWORD,
+  sessionCredential,
+  signUpSomeone,
+  someSignUp,
+} from '../testing/sample.ts';
 import { guardSomeone } from '../testing/two-factor.ts';
 
-const identity = await openTestIdentity();
+const identity = await openTestIdentity({ SMTP_URL: 'smtp://127.0.0.1:1', MAIL_FROM: 'latchkey@example.test' });
 
 const ROWS = 5_000;
-const TABLES = ['account', 'session', 'api_key', 'two_factor', 'recovery_code'];
+const TABLES = ['account', 'session', 'api_key', 'two_factor', 'recovery_code', 'mail'];
 
 beforeAll(async () => {
   const client = await identity.db.connect();
@@ -29,6 +37,10 @@ beforeAll(async () => {
     `insert into two_factor (account_id, secret_sealed, enabled_at, created_at) select id, '-', now(), now() from account`,
   );
   await client.query(`insert into recovery_code (account_id, code_hash) select id, '-' from account`);
+  await client.query(
+    `insert into mail (id, kind, account_id, recipient, token_hash, created_at, expires_at)
+     select gen_random_uuid(), 'email_change', id, email, sha256(email::bytea), now(), now() from account`,
+  );
   await client.query('analyze');
   // Or the scans that the filling made would be counted up to a second later, as some test's.
   await client.query('select pg_stat_force_next_flush()');
@@ -71,7 +83,7 @@ async function scansOf(run: (instance: TestInstance) => Promise<unknown>) {
 
 test('no call scans a table sequentially', async () => {
   const counted = await scansOf(async (instance) => {
-    const { accounts, apiKeys, authentication, twoFactor } = instance;
+    const { accounts, apiKeys, authentication, credentials, twoFactor } = instance;
     const { account, session } = await signUpSomeone(instance);
     const guarded = await guardSomeone({ ...identity, ...instance });
     await guarded.signIn(guarded.code());
@@ -91,6 +103,12 @@ test('no call scans a table sequentially', async () => {
     const { principal } = await authentication.authenticate({ credential: sessionCredential(session.token) });
     await accounts.signOut({ accountId: account.id, sessionId: principal?.credentialId ?? '' });
     expect(await outcomeOf(apiKeys.createApiKey({ ...OPEN_KEY, accountId: account.id }))).toBe('done');
+    await credentials.startPasswordReset({ email: account.email });
+    const owner = { accountId: account.id, password: PASSWORD };
+    await credentials.startEmailChange({ ...owner, email: someSignUp().email });
+    await credentials.changePassword({ ...owner, newPassword: PASSWORD });
+    const token = 'x'.repeat(32);
+    expect(await outcomeOf(credentials.resetPassword({ token, newPassword: PASSWORD }))).toBe('link_invalid');
   });
   expect(counted).toMatchObject(TABLES.map((table) => ({ table, whole: 0 })));
   for (const { byIndex } of counted) expect(byIndex).toBeGreaterThan(0);

@@ -6,6 +6,7 @@ import { createAccount, findAccount, listAccounts, resetPassword } from '../acco
 import { isEmail, isPassword, isUsername } from '../account/account-rules.ts';
 import { findApiKey, revokeApiKey } from '../api-key/api-key.ts';
 import type { ActingContext } from '../context.ts';
+import { changeEmail } from '../credential/change-email.ts';
 import { endAllSessions } from '../session/session.ts';
 import { turnTwoFactorOff } from '../two-factor/two-factor.ts';
 
@@ -73,7 +74,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
       if (!isUsername(username)) {
         throw new CommandError('username_invalid', 'The username must have 3 to 32 characters: A to Z, a to z, 0 to 9, _ and -.');
       }
-      if (!isEmail(email)) throw new CommandError('email_invalid', 'The email must be an address of at most 254 characters.');
+      checkEmail(email);
       const password = await chooseNewPassword(call);
       const account = await createAccount(call.ctx, { username, email, password });
       return withPassword(call, password, {
@@ -95,6 +96,17 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
       const ended = count(counts.endedSessions, 'session');
       const text = `Set another password for ${nameOf(account)}, ended ${ended} and ${links}.`;
       return withPassword(call, password, { text, json: counts });
+    }),
+  },
+  'change-email': {
+    usage: 'ACCOUNT ADDRESS',
+    summary: 'set another email, without a mail that confirms it',
+    argCount: 2,
+    run: onAccount(async (account, { ctx, args: [, email = ''] }) => {
+      checkEmail(email);
+      await changeEmail(ctx, account.id, email);
+      const now = { ...account, email };
+      return { text: `The email of ${account.username} is ${email} now.`, json: { account: accountJson(now) } };
     }),
   },
   'two-factor-off': {
@@ -143,6 +155,10 @@ function onAccount(run: (account: Account, call: CommandCall) => Promise<Command
     const { text, json } = await run(account, call);
     return { text, json: { account: accountJson(account), ...json } };
   };
+}
+
+function checkEmail(email: string): void {
+  if (!isEmail(email)) throw new CommandError('email_invalid', 'The email must be an address of at most 254 characters.');
 }
 
 /** Without letters and digits that resemble each other. */

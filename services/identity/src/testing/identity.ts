@@ -7,6 +7,7 @@ import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application
 import { AccountService } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import { ApiKeyService } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
 import { AuthenticationService } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
+import { CredentialService } from '@latchkey/proto/latchkey/identity/v1/credential_pb';
 import { OidcService } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
 import { TwoFactorService } from '@latchkey/proto/latchkey/identity/v1/two_factor_pb';
 import { createTestDatabase } from '@latchkey/testkit/database';
@@ -36,6 +37,7 @@ export interface TestInstance {
   readonly accounts: Client<typeof AccountService>;
   readonly apiKeys: Client<typeof ApiKeyService>;
   readonly authentication: Client<typeof AuthenticationService>;
+  readonly credentials: Client<typeof CredentialService>;
   readonly oidc: Client<typeof OidcService>;
   readonly twoFactor: Client<typeof TwoFactorService>;
 }
@@ -102,6 +104,7 @@ function createInstance(env: Readonly<Record<string, string>>, apps: FakeApps, d
     accounts: createClient(AccountService, transport),
     apiKeys: createClient(ApiKeyService, transport),
     authentication: createClient(AuthenticationService, transport),
+    credentials: createClient(CredentialService, transport),
     oidc: createClient(OidcService, transport),
     twoFactor: createClient(TwoFactorService, transport),
   };

@@ -1,0 +1,64 @@
+import { CredentialService } from '@latchkey/proto/latchkey/identity/v1/credential_pb';
+import { z } from 'zod';
+import { verifyOwnPassword } from '../authentication/sign-in-failures.ts';
+import { defineRoute, type RouteContext } from '../routing/route.ts';
+import { anyText, newPassword, ownerProof } from '../routing/schemas.ts';
+
+const EXAMPLE_PASSWORD = 'correct horse battery staple';
+
+export const EXAMPLE_TOKEN = 'u8Yb0cJqv3mWzK5xT2nRfLdA7hGsEpQi';
+
+export const linkTokenText = anyText.max(1_000).meta({ description: "Token of the mail's link, after `#token=`." });
+
+const changeBody = z.strictObject({ ...ownerProof, newPassword });
+
+const forgotBody = z.strictObject({ email: z.email({ pattern: z.regexes.html5Email }).max(254) });
+
+const resetBody = z.strictObject({ token: linkTokenText, newPassword });
+
+export function passwordRoutes(context: RouteContext) {
+  const { credentials } = context.clients;
+  const limit = { limit: context.limits.signIn, per: 'ip' } as const;
+  return [
+    defineRoute('POST /api/v1/auth/password/change', 'session', {
+      operationId: 'changePassword',
+      summary: 'Change the password',
+      description: 'Ends the other sessions of the account. An account without a password gets one.',
+      limit,
+      body: changeBody,
+      examples: { password: { password: EXAMPLE_PASSWORD, newPassword: 'another long passphrase' } },
+      failures: [CredentialService.method.changePassword],
+      message: 'Password changed.',
+      handle: async ({ principal, body: { password = '', newPassword, code }, clientIp }) => {
+        const { accountId, credentialId: sessionId } = principal;
+        const request = { accountId, sessionId, password, newPassword, ...(code !== undefined && { code }) };
+        await verifyOwnPassword(context, { accountId, clientIp }, () => credentials.changePassword(request));
+      },
+    }),
+    defineRoute('POST /api/v1/auth/password/forgot', 'public', {
+      operationId: 'forgotPassword',
+      summary: 'Send a mail to reset the password',
+      description: [
+        'The response is the same whether or not an account has the email.',
+        'The link in the mail is valid once for 30 minutes. An account gets 5 such mails an hour; further ones are not sent.',
+      ].join(' '),
+      limit,
+      body: forgotBody,
+      examples: { email: { email: 'ada@example.com' } },
+      failures: [CredentialService.method.startPasswordReset],
+      message: 'If an account has this email, a mail is on its way.',
+      handle: async ({ body: { email } }) => void (await credentials.startPasswordReset({ email })),
+    }),
+    defineRoute('POST /api/v1/auth/password/reset', 'public', {
+      operationId: 'resetPassword',
+      summary: 'Reset the password with the link of a mail',
+      description: 'Ends all sessions of the account. Two-factor authentication, linked issuers and management keys stay.',
+      limit,
+      body: resetBody,
+      examples: { link: { token: EXAMPLE_TOKEN, newPassword: 'another long passphrase' } },
+      failures: [CredentialService.method.resetPassword],
+      message: 'Password reset. Sign in with it.',
+      handle: async ({ body }) => void (await credentials.resetPassword(body)),
+    }),
+  ];
+}

@@ -1,0 +1,66 @@
+import { createHash } from 'node:crypto';
+import { hmac } from '@latchkey/kit/crypto/secrets';
+import { newId } from '@latchkey/kit/validation/id';
+import type { IdentityContext } from '../context.ts';
+import type { Db } from '../db/schema.ts';
+import { errors } from '../errors.ts';
+import { deleteMails, insertMail, type LinkHolder, type MailRow, selectLatestLink, selectLink } from './mail.store.ts';
+
+const LIFETIME_MS = 30 * 60_000;
+const WINDOW_MS = 60 * 60_000;
+/** Mails with a link in a window, for an account and for an address. */
+const LINKS_MAX = 5;
+/** 192 bits: a link to a local server then fits in an unfolded line of a mail (76 characters). */
+const TOKEN_BYTES = 24;
+const TOKEN = /^[A-Za-z0-9_-]{32}$/;
+const SWEEP_BATCH = 100;
+
+/** The token of a mail's link. It is derived when the mail is sent, so that Redis never has it. */
+export function linkToken({ mailLinkKey }: Pick<IdentityContext, 'mailLinkKey'>, mailId: string): string {
+  return hmac(mailLinkKey, mailId).subarray(0, TOKEN_BYTES).toString('base64url');
+}
+
+/** Adds a mail to the outbox; returns its id. Only the hash of its token is stored. */
+export async function addMail(
+  ctx: IdentityContext,
+  tx: Db,
+  { kind, recipient, accountId }: Pick<MailRow, 'kind' | 'recipient'> & { readonly accountId?: string },
+): Promise<string> {
+  const [id, created_at] = [newId(), ctx.clock()];
+  const expires_at = new Date(created_at.getTime() + LIFETIME_MS);
+  const token_hash = sha256(linkToken(ctx, id));
+  await insertMail(tx, { id, kind, account_id: accountId ?? null, recipient, token_hash, created_at, expires_at });
+  return id;
+}
+
+/** The rate-limit error of a further mail with a link; undefined below the limit. */
+export async function linkLimitReached({ clock }: IdentityContext, tx: Db, holder: LinkHolder) {
+  const nowMs = clock().getTime();
+  const blocking = await selectLatestLink(tx, holder, LINKS_MAX, new Date(nowMs - WINDOW_MS));
+  if (!blocking) return undefined;
+  const retryAfterSeconds = Math.max(1, Math.ceil((blocking.getTime() + WINDOW_MS - nowMs) / 1_000));
+  const policy = { policy: 'mails', limit: `${LINKS_MAX}`, windowSeconds: `${WINDOW_MS / 1_000}`, remaining: '0' };
+  return errors.mail_limit_reached({ ...policy, retryAfterSeconds: `${retryAfterSeconds}` });
+}
+
+/**
+ * The account and the address of a valid link. To use it, lock the account before, and make all its
+ * links invalid with `expireLinks` after, as each change of a password or an email does.
+ * @throws `link_invalid`
+ */
+export async function findLink({ clock }: IdentityContext, db: Db, kind: MailRow['kind'], token: string) {
+  const link = TOKEN.test(token) ? await selectLink(db, kind, sha256(token), clock()) : undefined;
+  if (!link) throw errors.link_invalid();
+  return link;
+}
+
+/** Deletes mails that count for no limit any more. */
+export async function sweepMails({ db, clock }: IdentityContext, signal: AbortSignal): Promise<void> {
+  let deleted = SWEEP_BATCH;
+  while (deleted === SWEEP_BATCH && !signal.aborted)
+    deleted = await deleteMails(db, new Date(clock().getTime() - WINDOW_MS), SWEEP_BATCH);
+}
+
+function sha256(text: string): Buffer {
+  return createHash('sha256').update(text).digest();
+}
