@@ -14,11 +14,12 @@ if (!canRender) process.stderr.write('The manifests for Kubernetes are not teste
 
 const settings = (...literals: string[]) => [{ name: 'latchkey-settings', behavior: 'merge', literals }];
 const OIDC = ['OIDC_ISSUERS=acme', 'OIDC_ACME_ISSUER=https://id.acme.example', 'OIDC_ACME_CLIENT_ID=latchkey'];
+const MAIL = ['SMTP_URL=smtp://latchkey:secret@mail.example.com', 'MAIL_FROM=latchkey@example.com'];
 const COLLECTOR = 'OTEL_EXPORTER_OTLP_ENDPOINT=http://collector.observability:4318';
 const METRICS_TOKEN = { name: 'latchkey-metrics', literals: ['METRICS_TOKEN=CHANGE_ME'] };
 const ALL: Extension = {
-  components: ['disk', 'gateway-api', 'grpc-callers', 'oidc', 'tracing', 'metrics'],
-  secretGenerator: [{ name: 'latchkey-oidc', literals: OIDC }, METRICS_TOKEN],
+  components: ['disk', 'gateway-api', 'grpc-callers', 'mail', 'oidc', 'tracing', 'metrics'],
+  secretGenerator: [{ name: 'latchkey-oidc', literals: OIDC }, { name: 'latchkey-mail', literals: MAIL }, METRICS_TOKEN],
   configMapGenerator: settings(COLLECTOR),
 };
 const renderOnce = (extension?: Extension) => (canRender ? renderExample(extension) : Promise.resolve([]));

@@ -19,6 +19,7 @@ const OUTSIDE: Readonly<Record<string, number>> = {
   REDIS_URL: 6379,
   S3_BUCKET: 443,
   OIDC_ISSUERS: 443,
+  SMTP_URL: 587,
   OTEL_EXPORTER_OTLP_ENDPOINT: 4318,
 };
 
