@@ -15,10 +15,10 @@ import * as keys from './api-key/api-key.ts';
 import type { ApiKeyChange } from './api-key/api-key-rules.ts';
 import { authenticateApiKey, authenticateSession } from './authentication/authentication.ts';
 import type { IdentityContext } from './context.ts';
-import { deleteAccount, listDeletedAccounts } from './deletion/delete-account.ts';
-import type { DeleteApplications } from './deletion/delete-applications.client.ts';
 import * as emails from './credential/change-email.ts';
 import * as passwords from './credential/change-password.ts';
+import { deleteAccount, listDeletedAccounts } from './deletion/delete-account.ts';
+import type { DeleteApplications } from './deletion/delete-applications.client.ts';
 import { errors } from './errors.ts';
 import type { MailQueue } from './mail/mail-queue.ts';
 import { listLinks, unlink } from './oidc/links.ts';
@@ -34,7 +34,11 @@ export interface AppsCalls {
 }
 
 /** The RPC services of identity: messages to use cases and back. */
-export function identityRoutes(ctx: IdentityContext, { findOwned, deleteApplications }: AppsCalls, mails: MailQueue | undefined): RpcRoute[] {
+export function identityRoutes(
+  ctx: IdentityContext,
+  { findOwned, deleteApplications }: AppsCalls,
+  mails: MailQueue | undefined,
+): RpcRoute[] {
   return [
     rpcRoute(AccountService, accountService(ctx, deleteApplications)),
     rpcRoute(ApiKeyService, apiKeyService(ctx, findOwned)),
