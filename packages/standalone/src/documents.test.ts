@@ -113,6 +113,6 @@ describe('the commands of documents, against a running Latchkey,', { timeout: 12
       '4fR0aZ7hQmW2xK9c': keyId,
     });
     // Each command is a process of seconds: those of one account's state are tested in identity.
-    await shell.run(operating.replaceAll(/^.* (?:reset-password|two-factor-off|sign-out) .*\n/gm, ''));
+    await shell.run(operating.replaceAll(/^.* (?:reset-password|change-email|two-factor-off|sign-out) .*\n/gm, ''));
   });
 });

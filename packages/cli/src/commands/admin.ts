@@ -24,7 +24,7 @@ interface AdminCommand {
 const COMMANDS = {
   accounts: {
     summary: 'Create and list accounts, reset passwords',
-    argument: ['[command...]', 'list, create, reset-password, two-factor-off, sign-out or revoke-key; see --help'],
+    argument: ['[command...]', 'list, create, reset-password, change-email, two-factor-off, sign-out or revoke-key; see --help'],
     examples: [
       ['latchkey admin accounts list', 'The accounts'],
       ['latchkey admin accounts reset-password ada --generate', 'Give an account another password'],
