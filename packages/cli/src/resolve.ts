@@ -1,4 +1,4 @@
-import type { Application, Latchkey } from '@latchkey/client';
+import type { Application, Latchkey, StoredFile } from '@latchkey/client';
 import { findByNameOrId, isId, type Named } from './find.ts';
 
 /** The application with this name or id. Needs a key with `applications:read`. */
@@ -13,8 +13,12 @@ export async function resolveApplication(client: Latchkey, wanted: string): Prom
 
 /** The file of the application with this name or id. An id is not looked up. */
 export async function resolveFile(client: Latchkey, applicationId: string, wanted: string): Promise<Named> {
-  if (isId(wanted)) return { id: wanted, name: wanted };
-  const files: Named[] = [];
-  for await (const { id, displayName } of client.files.iterate(applicationId)) files.push({ id, name: displayName });
+  return isId(wanted) ? { id: wanted, name: wanted } : findFile(client, applicationId, wanted);
+}
+
+/** The file of the application with this name or id. */
+export async function findFile(client: Latchkey, applicationId: string, wanted: string): Promise<StoredFile & Named> {
+  const files: Array<StoredFile & Named> = [];
+  for await (const file of client.files.iterate(applicationId)) files.push({ ...file, name: file.displayName });
   return findByNameOrId(files, wanted, 'file', `latchkey files list --app ${applicationId}`);
 }

@@ -32,6 +32,9 @@ export type Credentials = BodyOf<'POST /api/v1/auth/sign-in'>;
 export type OpenSession = Schemas['OpenSession'];
 /** What proves the owner of the account. */
 export type OwnerProof = BodyOf<'DELETE /api/v1/auth/account'>;
+export type PasswordChange = BodyOf<'POST /api/v1/auth/password/change'>;
+export type PasswordReset = BodyOf<'POST /api/v1/auth/password/reset'>;
+export type EmailChange = BodyOf<'POST /api/v1/auth/email/change'>;
 export type OidcLink = Schemas['OidcLink'];
 
 export type AccountLimits = Schemas['AccountLimits'];

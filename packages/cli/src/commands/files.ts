@@ -1,8 +1,9 @@
 import { Command, Option } from 'commander';
 import { examples, withContext, yesOption } from '../command.ts';
+import { type DownloadOptions, downloadFile } from '../download/download-file.ts';
 import type { Io } from '../io.ts';
 import { formatBytes, formatTime } from '../output/text.ts';
-import { resolveApplication, resolveFile } from '../resolve.ts';
+import { findFile, resolveApplication, resolveFile } from '../resolve.ts';
 import { type UploadCommandOptions, uploadFiles } from '../upload/upload-files.ts';
 
 const CHECKSUM_SHOWN = 12;
@@ -15,6 +16,7 @@ export function filesCommand(io: Io): Command {
   const files = new Command('files').description('Upload and manage private files');
   addList(files, io);
   addUpload(files, io);
+  addDownload(files, io);
   addRename(files, io);
   addDelete(files, io);
   return files;
@@ -57,6 +59,24 @@ function addUpload(files: Command, io: Io): void {
     ['latchkey files upload dist/*.zip --app "Difference Engine"', 'Upload several files'],
     ['latchkey files upload dist/* --app "Difference Engine" --replace', 'Upload what is new or has changed'],
   ]);
+}
+
+function addDownload(files: Command, io: Io): void {
+  const command = withApp(files.command('download'))
+    .description('Download a file, and compare its SHA-256 with that of the upload')
+    .argument('<file>', 'name or id of the file')
+    .option('-o, --output <path>', 'where to write it; the name of the file in this folder unless set')
+    .option('--force', 'replace a file that exists')
+    .action(
+      withContext(io, async (context, wanted: string, options: DownloadOptions) => {
+        const client = await context.client();
+        const { id: applicationId } = await resolveApplication(client, options.app);
+        const { name: _, ...file } = await findFile(client, applicationId, wanted);
+        const path = await downloadFile(context, client, applicationId, file, options);
+        context.print({ ...file, path }, `${file.checksum}  ${path}`);
+      }),
+    );
+  examples(command, [['latchkey files download setup.exe --app "Difference Engine"', 'Download into this folder']]);
 }
 
 function addRename(files: Command, io: Io): void {

@@ -6,7 +6,7 @@ const NAME_WIDTH_MAX = 16;
 const REDRAW_MS = 100;
 const CLEAR_LINE = '\r\u001b[2K';
 
-/** Shows an upload: a line that is redrawn on a terminal, else one line once it has ended. */
+/** Shows an upload or a download: a line that is redrawn on a terminal, else one line once it has ended. */
 export class UploadProgress {
   readonly #context: Context;
   readonly #name: string;
@@ -15,11 +15,11 @@ export class UploadProgress {
   #drawnAt = Number.NEGATIVE_INFINITY;
 
   /** @param nameWidth of the longest name, so that the lines of all files are aligned */
-  constructor(context: Context, name: string, nameWidth: number) {
+  constructor(context: Context, name: string, nameWidth: number, first = 'computing SHA-256') {
     this.#context = context;
     this.#isLive = Boolean(context.io.stderr.isTTY) && context.io.env.TERM !== 'dumb';
     this.#name = this.#isLive ? pad(printable(name), Math.min(NAME_WIDTH_MAX, nameWidth)) : printable(name);
-    this.#draw('computing SHA-256');
+    this.#draw(first);
   }
 
   update(sentBytes: number, totalBytes: number): void {

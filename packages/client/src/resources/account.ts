@@ -1,6 +1,16 @@
 import type { Http } from '../http/http.ts';
 import type { CallOptions } from '../options.ts';
-import type { AccountLimits, Credentials, NewAccount, OpenSession, OwnerProof, Session } from '../types.ts';
+import type {
+  AccountLimits,
+  Credentials,
+  EmailChange,
+  NewAccount,
+  OpenSession,
+  OwnerProof,
+  PasswordChange,
+  PasswordReset,
+  Session,
+} from '../types.ts';
 
 /** Accounts and sessions, for a client without a key. */
 export class Account {
@@ -48,6 +58,31 @@ export class Account {
   /** Ends one session of the account, from the next request on. */
   async endSession(id: string, options?: CallOptions): Promise<void> {
     await this.#http.call('DELETE /api/v1/auth/sessions/{id}', { path: { id } }, options);
+  }
+
+  /** Sets another password, and ends the other sessions of the account. */
+  async changePassword(change: PasswordChange, options?: CallOptions): Promise<void> {
+    await this.#http.call('POST /api/v1/auth/password/change', { body: change }, options);
+  }
+
+  /** Sends a mail with a link that is valid once for 30 minutes, if an account has the email. */
+  async forgotPassword(email: string, options?: CallOptions): Promise<void> {
+    await this.#http.call('POST /api/v1/auth/password/forgot', { body: { email } }, options);
+  }
+
+  /** Sets another password with the token of such a link, and ends all sessions of the account. */
+  async resetPassword(reset: PasswordReset, options?: CallOptions): Promise<void> {
+    await this.#http.call('POST /api/v1/auth/password/reset', { body: reset }, options);
+  }
+
+  /** Sends a mail with a link to the new address. The email changes when its token is confirmed. */
+  async changeEmail(change: EmailChange, options?: CallOptions): Promise<void> {
+    await this.#http.call('POST /api/v1/auth/email/change', { body: change }, options);
+  }
+
+  /** Changes the email with the token of such a link. */
+  async confirmEmail(token: string, options?: CallOptions): Promise<void> {
+    await this.#http.call('POST /api/v1/auth/email/confirm', { body: { token } }, options);
   }
 
   /**

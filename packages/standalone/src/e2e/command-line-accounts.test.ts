@@ -86,7 +86,7 @@ it('api-keys creates a restricted key, which commands may use by id, and revokes
   );
 });
 
-it('files upload goes on after a failed file, and replaces only what has changed', async () => {
+it('files upload goes on after a failed file, replaces only what has changed, and download gets it', async () => {
   const owner = await signUp();
   const applicationId = await createApplication(owner.session);
   const keyEnv = { ...env, LATCHKEY_KEY: (await createKey(owner)).text };
@@ -116,4 +116,10 @@ it('files upload goes on after a failed file, and replaces only what has changed
     (file: { displayName: string; checksum: string }) => `${file.checksum}  ${file.displayName}`,
   );
   expect(names.sort()).toEqual(second.stdout.trim().split('\n').sort());
+
+  const output = join(folder, 'downloaded.txt');
+  const download = ['files', 'download', 'changed.txt', '--app', applicationId, '--output', output];
+  expect(await run(download, keyEnv)).toMatchObject({ code: 0, stderr: 'changed.txt: downloaded, 3 B\n' });
+  expect(await readFile(output, 'utf8')).toBe('new');
+  expect(await run(download, keyEnv)).toMatchObject({ code: 2, stderr: expect.stringContaining('exists. Use --force') });
 });
