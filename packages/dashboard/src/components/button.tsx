@@ -1,0 +1,69 @@
+import type { ComponentPropsWithRef } from 'react';
+import styles from './button.module.css';
+import { classes } from './classes.ts';
+import { Icon, type IconName } from './icon.tsx';
+
+interface Look {
+  readonly variant?: 'primary' | 'secondary' | 'ghost' | 'danger' | 'dangerOutline' | undefined;
+  readonly small?: boolean | undefined;
+  readonly wide?: boolean | undefined;
+}
+
+/** The classes of a button, for links that look like one. */
+export function buttonClass({ variant = 'secondary', small, wide }: Look = {}): string {
+  return classes(styles.button, variant !== 'secondary' && styles[variant], small && styles.small, wide && styles.wide);
+}
+
+type ButtonProps = Omit<ComponentPropsWithRef<'button'>, 'className'> &
+  Look & {
+    readonly icon?: IconName | undefined;
+    /** While its action runs: it stays focused and does nothing. */
+    readonly pending?: boolean | undefined;
+  };
+
+export function Button({
+  variant,
+  small,
+  wide,
+  icon,
+  pending = false,
+  children,
+  onClick,
+  type = 'button',
+  ...props
+}: ButtonProps) {
+  return (
+    <button
+      {...props}
+      type={pending ? 'button' : type}
+      className={buttonClass({ variant, small, wide })}
+      aria-disabled={pending || undefined}
+      aria-busy={pending || undefined}
+      onClick={pending ? undefined : onClick}
+    >
+      {icon && <Icon name={icon} />}
+      {children}
+    </button>
+  );
+}
+
+type IconButtonProps = Omit<ComponentPropsWithRef<'button'>, 'className' | 'aria-label' | 'title' | 'children'> & {
+  /** What it does, for people who point at it and for screen readers. */
+  readonly label: string;
+  readonly icon: IconName;
+  readonly small?: boolean | undefined;
+};
+
+export function IconButton({ label, icon, small, ...props }: IconButtonProps) {
+  return (
+    <button
+      type="button"
+      {...props}
+      aria-label={label}
+      title={label}
+      className={classes(styles.button, styles.ghost, styles.icon, small && styles.small)}
+    >
+      <Icon name={icon} />
+    </button>
+  );
+}

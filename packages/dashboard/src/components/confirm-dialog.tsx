@@ -1,0 +1,71 @@
+import { useMutation } from '@tanstack/react-query';
+import { type ReactNode, useState } from 'react';
+import { useAccount } from '../session/session.ts';
+import { Button } from './button.tsx';
+import { Dialog } from './dialog.tsx';
+import { Form } from './form.tsx';
+import { CodeField, TextField } from './text-field.tsx';
+
+interface ConfirmDialogProps {
+  readonly open: boolean;
+  readonly onClose: () => void;
+  /** The question, which names the thing: "Delete Difference Engine?" */
+  readonly title: string;
+  /** The consequence. */
+  readonly children: ReactNode;
+  /** The button: "Delete application". */
+  readonly action: string;
+  readonly danger?: boolean | undefined;
+  /** Name to type, for what cannot be undone. */
+  readonly typeName?: string | undefined;
+  /** Whether accounts with two-factor authentication have to enter a code. */
+  readonly needsCode?: boolean | undefined;
+  /** The dialog closes when it resolves, and shows the error when it rejects. */
+  readonly onConfirm: (input: { readonly code: string }) => Promise<unknown>;
+}
+
+export function ConfirmDialog({ open, onClose, title, children, ...props }: ConfirmDialogProps) {
+  return (
+    <Dialog open={open} onClose={onClose} title={title} description={children}>
+      <ConfirmForm {...props} onClose={onClose} />
+    </Dialog>
+  );
+}
+
+function ConfirmForm({
+  action,
+  danger,
+  typeName,
+  needsCode,
+  onConfirm,
+  onClose,
+}: Omit<ConfirmDialogProps, 'open' | 'title' | 'children'>) {
+  const { twoFactorEnabled } = useAccount();
+  const [typed, setTyped] = useState('');
+  const confirmation = useMutation({ mutationFn: onConfirm, onSuccess: onClose });
+  const isTyped = typeName === undefined || typed.trim() === typeName.trim();
+  return (
+    <Form
+      onSubmit={(values) => isTyped && confirmation.mutate({ code: String(values.get('code') ?? '').trim() })}
+      error={confirmation.error}
+      actions={
+        <>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button type="submit" variant={danger ? 'danger' : 'primary'} disabled={!isTyped} pending={confirmation.isPending}>
+            {action}
+          </Button>
+        </>
+      }
+    >
+      {typeName !== undefined && (
+        <TextField
+          name="confirmation"
+          label={`Type “${typeName}” to confirm`}
+          value={typed}
+          onChange={(event) => setTyped(event.currentTarget.value)}
+        />
+      )}
+      {needsCode && twoFactorEnabled && <CodeField hint="From your authenticator app, or a recovery code." />}
+    </Form>
+  );
+}

@@ -1,0 +1,36 @@
+import { Dialog as BaseDialog } from '@base-ui/react/dialog';
+import type { ReactNode } from 'react';
+import { classes } from './classes.ts';
+import styles from './dialog.module.css';
+
+interface DialogProps {
+  readonly open: boolean;
+  readonly onClose: () => void;
+  readonly title: ReactNode;
+  readonly description?: ReactNode;
+  readonly wide?: boolean | undefined;
+  /** Whether a click beside it leaves it open, as inputs would be lost. */
+  readonly stays?: boolean | undefined;
+  /** Mounted while it is open, so that inputs begin empty. */
+  readonly children: ReactNode;
+}
+
+/** A modal dialog. Escape closes it, and the focus returns to where it was. */
+export function Dialog({ open, onClose, title, description, wide, stays = false, children }: DialogProps) {
+  return (
+    <BaseDialog.Root open={open} onOpenChange={(isOpen) => !isOpen && onClose()} disablePointerDismissal={stays}>
+      <BaseDialog.Portal>
+        <BaseDialog.Backdrop className={styles.backdrop} />
+        <BaseDialog.Popup className={classes(styles.popup, wide && styles.wide)}>
+          <BaseDialog.Title className={styles.title}>{title}</BaseDialog.Title>
+          {description && (
+            <BaseDialog.Description className={styles.description} render={<div />}>
+              {description}
+            </BaseDialog.Description>
+          )}
+          {children}
+        </BaseDialog.Popup>
+      </BaseDialog.Portal>
+    </BaseDialog.Root>
+  );
+}

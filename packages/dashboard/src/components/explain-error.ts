@@ -1,0 +1,48 @@
+import { LatchkeyError } from '@latchkey/client';
+
+export interface Explanation {
+  /** What happened. */
+  readonly title: string;
+  /** What to do. */
+  readonly advice: string;
+  /** For the operator, who finds the request in the logs with it. */
+  readonly requestId?: string | undefined;
+  /** When to try again, in milliseconds since 1970. */
+  readonly retryAt?: number | undefined;
+}
+
+const EXPLANATIONS: Readonly<Record<string, readonly [title: string, advice: string]>> = {
+  connection_failed: ['Latchkey is unreachable', 'Check your connection, then try again.'],
+  timeout: ['Latchkey took too long to respond', 'Try again in a moment.'],
+  unexpected_response: ['Something else than Latchkey responded', 'A proxy may be in the way. Try again, or ask the operator.'],
+  unauth: ['You are signed out', 'Sign in again.'],
+  not_found: ['Not found', 'It may have been deleted, or belong to another account.'],
+  insufficient_scope: ['You may not do this', 'Ask the owner of the account.'],
+  application_forbidden: ['You may not use this application', 'Ask the owner of the account.'],
+  csrf_invalid: ['The session has changed', 'Reload the page, then try again.'],
+  INTERNAL_ERROR: ['Something went wrong on the server', 'Try again. If it stays, give the request id to the operator.'],
+  VALIDATION_ERROR: ['Some inputs are not valid', 'Correct them, then try again.'],
+};
+
+/** When each error arrived: a countdown goes on when the page shows the error again. */
+const arrivals = new WeakMap<LatchkeyError, number>();
+
+function retryAtOf(error: LatchkeyError): number | undefined {
+  if (error.retryAfterSeconds === undefined) return undefined;
+  const arrivedAt = arrivals.get(error) ?? Date.now();
+  arrivals.set(error, arrivedAt);
+  return arrivedAt + error.retryAfterSeconds * 1_000;
+}
+
+/** An error in words for people: what happened, and what to do. */
+export function explainError(error: unknown): Explanation {
+  if (!(error instanceof LatchkeyError)) {
+    return { title: 'This page has a defect', advice: 'Reload it. If that does not help, tell the operator.' };
+  }
+  const { code, status, requestId } = error;
+  const facts = { requestId, retryAt: retryAtOf(error) };
+  if (code === 'rate_limit_reached') return { ...facts, title: 'Too many requests', advice: 'Wait a moment.' };
+  if (status === 503) return { ...facts, title: 'Latchkey is busy or restarting', advice: 'Try again in a few seconds.' };
+  const [title, advice] = EXPLANATIONS[code] ?? [error.message, ''];
+  return { ...facts, title, advice };
+}

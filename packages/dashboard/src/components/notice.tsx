@@ -1,0 +1,59 @@
+import type { ReactNode } from 'react';
+import { classes } from './classes.ts';
+import { CopyButton } from './copy-button.tsx';
+import { formatSeconds, useSecondsUntil } from './countdown.tsx';
+import { explainError } from './explain-error.ts';
+import { Icon } from './icon.tsx';
+import styles from './notice.module.css';
+
+interface NoticeProps {
+  readonly kind?: 'info' | 'warning' | 'danger' | 'success';
+  readonly title?: ReactNode;
+  readonly children?: ReactNode;
+}
+
+/** A message in the flow of a page. Those of kind danger are announced. */
+export function Notice({ kind = 'info', title, children }: NoticeProps) {
+  const icon = kind === 'success' ? 'check' : kind === 'info' ? 'info' : 'warning';
+  return (
+    <div className={classes(styles.notice, kind !== 'info' && styles[kind])} role={kind === 'danger' ? 'alert' : undefined}>
+      <Icon name={icon} />
+      <div className={styles.body}>
+        {title && <p className={styles.title}>{title}</p>}
+        {children}
+      </div>
+    </div>
+  );
+}
+
+/** An error beside what it stopped: what happened, what to do, the request id to copy. */
+export function ErrorNotice({ error }: { readonly error: unknown }) {
+  const { title, advice, requestId, retryAt } = explainError(error);
+  return (
+    <Notice kind="danger" title={title}>
+      <p>
+        {advice} <RetryTime at={retryAt} />
+      </p>
+      <RequestId id={requestId} />
+    </Notice>
+  );
+}
+
+/** "You can try again in 12 s." */
+export function RetryTime({ at }: { readonly at: number | undefined }) {
+  const seconds = useSecondsUntil(at);
+  if (at === undefined) return null;
+  // Announced once, not every second.
+  return (
+    <span aria-live="off">{seconds > 0 ? `You can try again in ${formatSeconds(seconds)}.` : 'You can try again now.'}</span>
+  );
+}
+
+export function RequestId({ id }: { readonly id: string | undefined }) {
+  if (id === undefined) return null;
+  return (
+    <p className={styles.request}>
+      Request <code>{id}</code> <CopyButton value={id} label="Copy request id" />
+    </p>
+  );
+}

@@ -1,0 +1,62 @@
+import { type ReactNode, useId } from 'react';
+import { classes } from './classes.ts';
+import styles from './page.module.css';
+
+interface PageHeaderProps {
+  readonly title: string;
+  /** Title of the tab of the browser, where it differs. */
+  readonly tabTitle?: string;
+  readonly description?: ReactNode;
+  /** The primary action, and a menu for others. */
+  readonly action?: ReactNode;
+}
+
+export function PageHeader({ title, tabTitle = title, description, action }: PageHeaderProps) {
+  return (
+    <header className={styles.header}>
+      <title>{`${tabTitle} · Latchkey`}</title>
+      <div className={styles.titles}>
+        {/* The name of a thing may be in any script and direction. */}
+        <h1 className={styles.title} tabIndex={-1} dir="auto">
+          {title}
+        </h1>
+        {description && <div className={styles.description}>{description}</div>}
+      </div>
+      {action && <div className={styles.actions}>{action}</div>}
+    </header>
+  );
+}
+
+interface SectionProps {
+  readonly title: string;
+  readonly description?: ReactNode;
+  readonly dangerous?: boolean;
+  readonly children: ReactNode;
+}
+
+/** A part of a page in a frame. */
+export function Section({ title, description, dangerous, children }: SectionProps) {
+  const id = useId();
+  return (
+    <section className={classes(styles.section, dangerous && styles.dangerous)} aria-labelledby={id}>
+      <div>
+        <h2 id={id}>{title}</h2>
+        {description && <div className={styles.description}>{description}</div>}
+      </div>
+      {children}
+    </section>
+  );
+}
+
+/** Search and filters above a table. */
+export const Toolbar = ({ children }: { readonly children: ReactNode }) => <div className={styles.toolbar}>{children}</div>;
+
+interface BadgeProps {
+  readonly kind?: 'neutral' | 'success' | 'warning' | 'danger';
+  readonly children: ReactNode;
+}
+
+/** A state in one or two words. */
+export function Badge({ kind = 'neutral', children }: BadgeProps) {
+  return <span className={classes(styles.badge, kind !== 'neutral' && styles[kind])}>{children}</span>;
+}

@@ -1,0 +1,28 @@
+import { Button } from './button.tsx';
+import styles from './table.module.css';
+
+interface PaginationProps {
+  /** Counts from 1. */
+  readonly page: number;
+  readonly totalPages: number;
+  readonly onPage: (page: number) => void;
+}
+
+export function Pagination({ page, totalPages, onPage }: PaginationProps) {
+  if (totalPages <= 1 && page <= 1) return null;
+  return (
+    <nav className={styles.pages} aria-label="Pages">
+      <span aria-live="polite">
+        Page {page} of {totalPages}
+      </span>
+      <span>
+        <Button small icon="chevronLeft" disabled={page <= 1} onClick={() => onPage(page - 1)}>
+          Previous
+        </Button>
+        <Button small disabled={page >= totalPages} onClick={() => onPage(page + 1)}>
+          Next
+        </Button>
+      </span>
+    </nav>
+  );
+}

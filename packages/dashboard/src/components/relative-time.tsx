@@ -1,0 +1,40 @@
+import { useEffect, useState } from 'react';
+
+const UNITS = [
+  ['year', 31_557_600],
+  ['month', 2_629_800],
+  ['week', 604_800],
+  ['day', 86_400],
+  ['hour', 3_600],
+  ['minute', 60],
+] as const;
+
+const REFRESH_MS = 30_000;
+
+const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto' });
+const exact = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
+
+export const formatExact = (at: string) => exact.format(new Date(at));
+
+export function formatRelative(at: string, now = Date.now()): string {
+  const seconds = Math.round((Date.parse(at) - now) / 1_000);
+  for (const [unit, length] of UNITS) {
+    if (Math.abs(seconds) >= length) return relative.format(Math.trunc(seconds / length), unit);
+  }
+  return seconds > 0 ? 'in less than a minute' : 'just now';
+}
+
+/** "3 hours ago", with the exact time on hover and for screen readers. */
+export function RelativeTime({ at }: { readonly at: string }) {
+  const [now, setNow] = useState(Date.now);
+  useEffect(() => {
+    const timer = setInterval(() => setNow(Date.now()), REFRESH_MS);
+    return () => clearInterval(timer);
+  }, []);
+  return (
+    <time dateTime={at} title={formatExact(at)}>
+      {formatRelative(at, now)}
+      <span className="visually-hidden"> ({formatExact(at)})</span>
+    </time>
+  );
+}

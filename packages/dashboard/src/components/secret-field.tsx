@@ -1,0 +1,34 @@
+import { type ReactNode, useState } from 'react';
+import { Button } from './button.tsx';
+import { CopyButton } from './copy-button.tsx';
+import styles from './secret-field.module.css';
+
+interface SecretFieldProps {
+  /** "socket key". */
+  readonly name: string;
+  readonly value: string;
+  /** How many characters stay visible: those that say what it is. */
+  readonly prefixLength?: number | undefined;
+  /** Further buttons, such as to rotate. */
+  readonly children?: ReactNode;
+}
+
+/** A secret: masked, shown on demand, copied without showing. */
+export function SecretField({ name, value, prefixLength = 0, children }: SecretFieldProps) {
+  const [isShown, setShown] = useState(false);
+  return (
+    <div className={styles.secret}>
+      <code className={styles.value}>{isShown ? value : `${value.slice(0, prefixLength)}••••••••••••`}</code>
+      <Button
+        small
+        icon={isShown ? 'eyeOff' : 'eye'}
+        aria-label={`${isShown ? 'Hide' : 'Reveal'} ${name}`}
+        onClick={() => setShown(!isShown)}
+      >
+        {isShown ? 'Hide' : 'Reveal'}
+      </Button>
+      <CopyButton value={value} label={`Copy ${name}`} text="Copy" />
+      {children}
+    </div>
+  );
+}

@@ -1,0 +1,71 @@
+import type { UseQueryResult } from '@tanstack/react-query';
+import type { ReactNode } from 'react';
+import { Button } from './button.tsx';
+import { useSecondsUntil } from './countdown.tsx';
+import { explainError } from './explain-error.ts';
+import { Icon, type IconName } from './icon.tsx';
+import styles from './notice.module.css';
+import { RequestId, RetryTime } from './notice.tsx';
+import { Skeleton } from './skeleton.tsx';
+
+interface EmptyStateProps {
+  readonly icon: IconName;
+  readonly title: string;
+  /** What this is, in one or two sentences. */
+  readonly children: ReactNode;
+  /** The button to begin. */
+  readonly action?: ReactNode;
+}
+
+export function EmptyState({ icon, title, children, action }: EmptyStateProps) {
+  return (
+    <div className={styles.state}>
+      <Icon name={icon} size={28} />
+      <h2>{title}</h2>
+      <p>{children}</p>
+      {action}
+    </div>
+  );
+}
+
+interface ErrorStateProps {
+  readonly error: unknown;
+  readonly onRetry?: (() => unknown) | undefined;
+  readonly action?: ReactNode;
+}
+
+/** In place of a view that could not be loaded. */
+export function ErrorState({ error, onRetry, action }: ErrorStateProps) {
+  const { title, advice, requestId, retryAt } = explainError(error);
+  const seconds = useSecondsUntil(retryAt);
+  return (
+    <div className={styles.state} role="alert">
+      <Icon name="warning" size={28} />
+      <h2>{title}</h2>
+      <p>
+        {advice} <RetryTime at={retryAt} />
+      </p>
+      {onRetry && (
+        <Button onClick={() => onRetry()} disabled={seconds > 0}>
+          Try again
+        </Button>
+      )}
+      {action}
+      <RequestId id={requestId} />
+    </div>
+  );
+}
+
+interface QueryViewProps<Data> {
+  readonly query: UseQueryResult<Data>;
+  /** Shown after 150 ms of loading. */
+  readonly skeleton?: ReactNode;
+  readonly children: (data: Data) => ReactNode;
+}
+
+/** The states of a query: skeleton, error, data. Data that is there stays when a refetch fails. */
+export function QueryView<Data>({ query, skeleton = <Skeleton lines={5} />, children }: QueryViewProps<Data>) {
+  if (query.data !== undefined) return children(query.data);
+  if (query.isError) return <ErrorState error={query.error} onRetry={query.refetch} />;
+  return skeleton;
+}

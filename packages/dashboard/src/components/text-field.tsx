@@ -1,0 +1,102 @@
+import { type ComponentProps, type ReactNode, useId, useState } from 'react';
+import { classes } from './classes.ts';
+import styles from './form.module.css';
+import { useFieldError } from './form.tsx';
+
+interface FieldProps {
+  /** Name in the body of the request: errors in `details` find the field by it. */
+  readonly name: string;
+  readonly label: string;
+  /** Below the input: what is allowed, or what happens. */
+  readonly hint?: ReactNode;
+  /** Beside the label, such as a link. */
+  readonly aside?: ReactNode;
+  /** Error that the page found itself. */
+  readonly error?: string | undefined;
+}
+
+type InputAttributes = Pick<
+  ComponentProps<'input'>,
+  'id' | 'name' | 'className' | 'aria-invalid' | 'aria-describedby' | 'onInput'
+>;
+
+/** Label, hint and error around any input. The error goes when the input changes. */
+export function Field({
+  name,
+  label,
+  hint,
+  aside,
+  error,
+  children,
+}: FieldProps & { readonly children: (input: InputAttributes) => ReactNode }) {
+  const id = useId();
+  const rejected = useFieldError(name);
+  const [changed, setChanged] = useState<string>();
+  const message = error ?? (rejected === changed ? undefined : rejected);
+  // The same rejection of another submission is shown again.
+  if (rejected === undefined && changed !== undefined) setChanged(undefined);
+  const described = [message !== undefined && `${id}-error`, hint !== undefined && `${id}-hint`].filter(Boolean).join(' ');
+  const attributes: InputAttributes = {
+    id,
+    name,
+    className: styles.input,
+    'aria-invalid': message !== undefined,
+    ...(described !== '' && { 'aria-describedby': described }),
+    onInput: () => setChanged(rejected),
+  };
+  return (
+    <div className={styles.field}>
+      <div className={styles.label}>
+        <label htmlFor={id}>{label}</label>
+        {aside}
+      </div>
+      {children(attributes)}
+      {message !== undefined && (
+        <p id={`${id}-error`} className={styles.error}>
+          {message}
+        </p>
+      )}
+      {hint !== undefined && (
+        <p id={`${id}-hint`} className={styles.hint}>
+          {hint}
+        </p>
+      )}
+    </div>
+  );
+}
+
+type TextFieldProps = FieldProps & Omit<ComponentProps<'input'>, keyof InputAttributes | 'children'>;
+
+export function TextField({ name, label, hint, aside, error, ...input }: TextFieldProps) {
+  return (
+    <Field name={name} label={label} hint={hint} aside={aside} error={error}>
+      {(attributes) => <input type="text" autoComplete="off" spellCheck={false} {...input} {...attributes} />}
+    </Field>
+  );
+}
+
+type CodeFieldProps = Omit<FieldProps, 'name' | 'label'> & {
+  readonly label?: string;
+  readonly name?: string;
+  readonly autoFocus?: boolean;
+};
+
+/** Six digits of the authenticator app, or a recovery code. */
+export function CodeField({ name = 'code', label = 'Code', autoFocus, ...field }: CodeFieldProps) {
+  return (
+    <Field name={name} label={label} {...field}>
+      {(attributes) => (
+        <input
+          type="text"
+          autoComplete="one-time-code"
+          autoCapitalize="none"
+          spellCheck={false}
+          // biome-ignore lint/a11y/noAutofocus: it is the only input of a step that the person has asked for.
+          autoFocus={autoFocus}
+          {...attributes}
+          className={classes(styles.input, styles.code)}
+        />
+      )}
+    </Field>
+  );
+}

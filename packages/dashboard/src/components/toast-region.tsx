@@ -1,0 +1,34 @@
+import { Toast } from '@base-ui/react/toast';
+import { IconButton } from './button.tsx';
+import { Icon } from './icon.tsx';
+import styles from './toast-region.module.css';
+import { toastManager } from './toasts.ts';
+
+const SHOWN_MS = 5_000;
+
+/** Where toasts appear. F6 moves the focus there. */
+export function ToastRegion() {
+  return (
+    <Toast.Provider toastManager={toastManager} timeout={SHOWN_MS} limit={4}>
+      <Toast.Portal>
+        <Toast.Viewport className={styles.viewport}>
+          <Toasts />
+        </Toast.Viewport>
+      </Toast.Portal>
+    </Toast.Provider>
+  );
+}
+
+function Toasts() {
+  const { toasts } = Toast.useToastManager();
+  return toasts.map((item) => (
+    <Toast.Root key={item.id} toast={item} className={styles.toast}>
+      <Icon name={item.type === 'failure' ? 'warning' : 'check'} />
+      <Toast.Content className={styles.content}>
+        <Toast.Title className={styles.title} render={<p />} />
+        <Toast.Description className={styles.description} />
+      </Toast.Content>
+      <Toast.Close render={<IconButton small label="Dismiss" icon="close" />} />
+    </Toast.Root>
+  ));
+}

@@ -1,0 +1,17 @@
+import { Toast } from '@base-ui/react/toast';
+import { explainError } from './explain-error.ts';
+
+export const toastManager = Toast.createToastManager();
+
+/** Results of actions, for some seconds; failures stay until they are closed. */
+export const toast = {
+  success: (title: string, description?: string) => toastManager.add({ title, description, type: 'success' }),
+  failure: (title: string, description?: string) =>
+    toastManager.add({ title, description, type: 'failure', timeout: 0, priority: 'high' }),
+  /** @param what the action that failed: "The application was not paused" */
+  error(what: string, error: unknown) {
+    const { title, advice, requestId } = explainError(error);
+    const request = requestId === undefined ? '' : ` Request ${requestId}.`;
+    return toast.failure(what, `${title}. ${advice}${request}`.trim());
+  },
+};

@@ -1,0 +1,21 @@
+import './styles/base.css';
+import { CSPProvider } from '@base-ui/react/csp-provider';
+import { QueryClientProvider } from '@tanstack/react-query';
+import { RouterProvider } from '@tanstack/react-router';
+import { StrictMode } from 'react';
+import { createRoot } from 'react-dom/client';
+import { queryClient } from './query-client.ts';
+import { router } from './router.ts';
+import { applyTheme } from './shell/theme.ts';
+
+applyTheme();
+createRoot(document.getElementById('root') as HTMLElement).render(
+  <StrictMode>
+    {/* The Content-Security-Policy allows no style elements. */}
+    <CSPProvider disableStyleElements>
+      <QueryClientProvider client={queryClient}>
+        <RouterProvider router={router} />
+      </QueryClientProvider>
+    </CSPProvider>
+  </StrictMode>,
+);

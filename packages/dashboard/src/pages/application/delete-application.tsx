@@ -1,0 +1,57 @@
+import type { Application } from '@latchkey/client';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { useNavigate } from '@tanstack/react-router';
+import { useState } from 'react';
+import { latchkey } from '../../api.ts';
+import { Button } from '../../components/button.tsx';
+import { ConfirmDialog } from '../../components/confirm-dialog.tsx';
+import { Section } from '../../components/page.tsx';
+import { toast } from '../../components/toasts.ts';
+import { limitsQuery } from '../../session/session.ts';
+import { applicationsQuery } from '../applications/queries.ts';
+import styles from './overview.module.css';
+import { filesMetadataQuery } from './queries.ts';
+
+export function DeleteApplication({ application: { id, name } }: { readonly application: Application }) {
+  const [isAsking, setAsking] = useState(false);
+  const { data: files } = useQuery({ ...filesMetadataQuery(id), enabled: isAsking });
+  const queryClient = useQueryClient();
+  const navigate = useNavigate();
+  const remove = async ({ code }: { readonly code: string }) => {
+    await latchkey.applications.delete(id, { code });
+    toast.success('Application deleted', name);
+    await navigate({ to: '/applications' });
+    await queryClient.invalidateQueries({ queryKey: applicationsQuery.queryKey });
+    await queryClient.invalidateQueries({ queryKey: limitsQuery.queryKey });
+  };
+  return (
+    <Section title="Danger zone" dangerous>
+      <div className={styles.row}>
+        <div className={styles.text}>
+          <p className={styles.name}>Delete this application</p>
+          <p className={styles.hint}>Its files, levels and keys are deleted with it. This cannot be undone.</p>
+        </div>
+        <Button variant="dangerOutline" icon="trash" onClick={() => setAsking(true)}>
+          Delete application
+        </Button>
+      </div>
+      <ConfirmDialog
+        open={isAsking}
+        onClose={() => setAsking(false)}
+        title={`Delete ${name}?`}
+        action="Delete application"
+        danger
+        typeName={name}
+        needsCode
+        onConfirm={remove}
+      >
+        {describeFiles(files?.totalFiles)} and both keys are deleted. Connected clients are told and disconnected.
+      </ConfirmDialog>
+    </Section>
+  );
+}
+
+function describeFiles(count: number | undefined): string {
+  if (count === undefined) return 'Its files';
+  return count === 1 ? '1 file' : `${count} files`;
+}

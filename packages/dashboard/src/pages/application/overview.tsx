@@ -1,0 +1,28 @@
+import type { Application, ApplicationSettings } from '@latchkey/client';
+import { useQuery } from '@tanstack/react-query';
+import { getRouteApi } from '@tanstack/react-router';
+import { QueryView } from '../../components/states.tsx';
+import { DeleteApplication } from './delete-application.tsx';
+import { applicationQuery, settingsQuery } from './queries.ts';
+import { RuntimeKeys } from './runtime-keys.tsx';
+import { Settings } from './settings.tsx';
+
+const route = getRouteApi('/signed-in/applications/$applicationId');
+
+export function Overview() {
+  const { applicationId } = route.useParams();
+  const { data: application } = useQuery(applicationQuery(applicationId));
+  const settings = useQuery(settingsQuery(applicationId));
+  if (!application) return null;
+  return <QueryView query={settings}>{(data) => <Parts application={application} settings={data} />}</QueryView>;
+}
+
+function Parts({ application, settings }: { readonly application: Application; readonly settings: ApplicationSettings }) {
+  return (
+    <>
+      <Settings applicationId={application.id} settings={settings} />
+      <RuntimeKeys application={application} />
+      <DeleteApplication application={application} />
+    </>
+  );
+}

@@ -1,0 +1,21 @@
+import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
+import { signedInRoute } from '../../routes.tsx';
+import { applicationsQuery } from '../applications/queries.ts';
+import { settingsQuery } from './queries.ts';
+
+/** The parent of the pages of one application: its header and its tabs. */
+export const applicationRoute = createRoute({
+  getParentRoute: () => signedInRoute,
+  path: '/applications/$applicationId',
+  loader: ({ context, params: { applicationId } }) => {
+    void context.queryClient.prefetchQuery(applicationsQuery);
+    void context.queryClient.prefetchQuery(settingsQuery(applicationId));
+  },
+  component: lazyRouteComponent(() => import('./view.tsx'), 'ApplicationPage'),
+});
+
+export const overviewRoute = createRoute({
+  getParentRoute: () => applicationRoute,
+  path: '/',
+  component: lazyRouteComponent(() => import('./overview.tsx'), 'Overview'),
+});

@@ -1,0 +1,143 @@
+import type { ApplicationChanges, ApplicationSettings } from '@latchkey/client';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useId, useState } from 'react';
+import { latchkey } from '../../api.ts';
+import { Button } from '../../components/button.tsx';
+import { Dialog } from '../../components/dialog.tsx';
+import { Form } from '../../components/form.tsx';
+import { Section } from '../../components/page.tsx';
+import { Switch } from '../../components/switch.tsx';
+import { TextField } from '../../components/text-field.tsx';
+import { toast } from '../../components/toasts.ts';
+import styles from './overview.module.css';
+import { settingsQuery } from './queries.ts';
+
+const FLAGS = [
+  [
+    'applicationLicenseRequiresClientId',
+    'Client ID required for licenses',
+    'A license is used only by a client that sends its id.',
+  ],
+  ['applicationUserRequiresClientId', 'Client ID required for users', 'A user signs in only from a client that sends its id.'],
+  ['applicationUserRequiresLicense', 'License required for users', 'A user signs in only with a license.'],
+] as const;
+
+interface SettingsProps {
+  readonly applicationId: string;
+  readonly settings: ApplicationSettings;
+}
+
+export function Settings({ applicationId, settings }: SettingsProps) {
+  return (
+    <Section title="Settings">
+      <div className={styles.rows}>
+        <Version applicationId={applicationId} version={settings.version} />
+        {FLAGS.map(([field, name, hint]) => (
+          <Flag key={field} applicationId={applicationId} field={field} name={name} hint={hint} value={settings[field]} />
+        ))}
+      </div>
+    </Section>
+  );
+}
+
+/** Changes settings. The page shows the new ones before the service has confirmed them. */
+function useChange(applicationId: string) {
+  const queryClient = useQueryClient();
+  const { queryKey } = settingsQuery(applicationId);
+  return useMutation({
+    mutationFn: (changes: ApplicationChanges) => latchkey.applications.update(applicationId, changes),
+    onSettled: () => queryClient.invalidateQueries({ queryKey }),
+  });
+}
+
+interface FlagProps {
+  readonly applicationId: string;
+  readonly field: (typeof FLAGS)[number][0];
+  readonly name: string;
+  readonly hint: string;
+  readonly value: boolean;
+}
+
+function Flag({ applicationId, field, name, hint, value }: FlagProps) {
+  const id = useId();
+  const change = useChange(applicationId);
+  const wanted = change.isPending ? (change.variables[field] ?? value) : value;
+  const set = (checked: boolean) =>
+    change.mutate({ [field]: checked }, { onError: (error) => toast.error(`“${name}” was not changed`, error) });
+  return (
+    <div className={styles.row}>
+      <div className={styles.text}>
+        <p id={id} className={styles.name}>
+          {name}
+        </p>
+        <p id={`${id}-hint`} className={styles.hint}>
+          {hint}
+        </p>
+      </div>
+      <Switch labelledBy={id} describedBy={`${id}-hint`} checked={wanted} onChange={set} />
+    </div>
+  );
+}
+
+function Version({ applicationId, version }: { readonly applicationId: string; readonly version: string }) {
+  const [isEditing, setEditing] = useState(false);
+  return (
+    <div className={styles.row}>
+      <div className={styles.text}>
+        <p className={styles.name}>Version</p>
+        <p className={styles.hint}>Connected clients hear of a new version immediately.</p>
+      </div>
+      <div className={styles.version}>
+        <code dir="auto">{version}</code>
+        <Button small icon="edit" aria-label="Edit version" onClick={() => setEditing(true)}>
+          Edit
+        </Button>
+      </div>
+      <Dialog open={isEditing} onClose={() => setEditing(false)} title="Edit version">
+        <VersionForm applicationId={applicationId} version={version} onClose={() => setEditing(false)} />
+      </Dialog>
+    </div>
+  );
+}
+
+interface VersionFormProps {
+  readonly applicationId: string;
+  readonly version: string;
+  readonly onClose: () => void;
+}
+
+function VersionForm({ applicationId, version, onClose }: VersionFormProps) {
+  const change = useChange(applicationId);
+  const submit = (values: FormData) =>
+    change.mutate(
+      { version: String(values.get('value')) },
+      {
+        onSuccess: () => {
+          toast.success('Version changed');
+          onClose();
+        },
+      },
+    );
+  return (
+    <Form
+      onSubmit={submit}
+      error={change.error}
+      actions={
+        <>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button type="submit" variant="primary" pending={change.isPending}>
+            Save version
+          </Button>
+        </>
+      }
+    >
+      <TextField
+        name="value"
+        label="Version"
+        hint="1 to 64 characters, such as 1.4.2. Connected clients are told."
+        defaultValue={version}
+        required
+      />
+    </Form>
+  );
+}

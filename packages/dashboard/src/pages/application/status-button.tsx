@@ -1,0 +1,53 @@
+import type { Application } from '@latchkey/client';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useState } from 'react';
+import { latchkey } from '../../api.ts';
+import { Button } from '../../components/button.tsx';
+import { ConfirmDialog } from '../../components/confirm-dialog.tsx';
+import { toast } from '../../components/toasts.ts';
+import { settingsQuery } from './queries.ts';
+
+interface StatusButtonProps {
+  readonly application: Application;
+  readonly status: 'online' | 'paused';
+}
+
+/** Pauses after a confirmation, as live clients hear of it; resumes without one. */
+export function StatusButton({ application: { id, name }, status }: StatusButtonProps) {
+  const [isAsking, setAsking] = useState(false);
+  const queryClient = useQueryClient();
+  const refresh = () => queryClient.invalidateQueries({ queryKey: settingsQuery(id).queryKey });
+  const resume = useMutation({
+    mutationFn: () => latchkey.applications.resume(id),
+    onSuccess: async () => {
+      await refresh();
+      toast.success('Application resumed', name);
+    },
+    onError: (error) => toast.error('The application was not resumed', error),
+  });
+  const pause = async () => {
+    await latchkey.applications.pause(id);
+    await refresh();
+    toast.success('Application paused', name);
+  };
+  return (
+    <>
+      {status === 'online' ? (
+        <Button onClick={() => setAsking(true)}>Pause</Button>
+      ) : (
+        <Button variant="primary" pending={resume.isPending} onClick={() => resume.mutate()}>
+          Resume
+        </Button>
+      )}
+      <ConfirmDialog
+        open={isAsking}
+        onClose={() => setAsking(false)}
+        title={`Pause ${name}?`}
+        action="Pause application"
+        onConfirm={pause}
+      >
+        Connected clients are told that the application is paused. They stay connected, and hear when you resume it.
+      </ConfirmDialog>
+    </>
+  );
+}

@@ -1,0 +1,66 @@
+import type { Application } from '@latchkey/client';
+import { useQuery } from '@tanstack/react-query';
+import { getRouteApi, Link, Outlet } from '@tanstack/react-router';
+import { buttonClass } from '../../components/button.tsx';
+import { Badge, PageHeader } from '../../components/page.tsx';
+import { ShortId } from '../../components/short-id.tsx';
+import { EmptyState, QueryView } from '../../components/states.tsx';
+import { Tabs, tabLink } from '../../components/tabs.tsx';
+import { applicationQuery, settingsQuery } from './queries.ts';
+import { StatusButton } from './status-button.tsx';
+
+const route = getRouteApi('/signed-in/applications/$applicationId');
+
+export function ApplicationPage() {
+  const { applicationId } = route.useParams();
+  const query = useQuery(applicationQuery(applicationId));
+  return (
+    <QueryView query={query}>{(application) => (application ? <Found application={application} /> : <NotFound />)}</QueryView>
+  );
+}
+
+function Found({ application }: { readonly application: Application }) {
+  const { id, name } = application;
+  const params = { applicationId: id };
+  const { data: settings } = useQuery(settingsQuery(id));
+  return (
+    <>
+      <PageHeader
+        title={name}
+        description={
+          <>
+            {settings && <StatusBadge status={settings.status} />} <ShortId id={id} />
+          </>
+        }
+        action={settings && <StatusButton application={application} status={settings.status} />}
+      />
+      <Tabs label={`Parts of ${name}`}>
+        <Link to="/applications/$applicationId" params={params} activeOptions={{ exact: true }} {...tabLink}>
+          Overview
+        </Link>
+      </Tabs>
+      {/* Inputs of one application never appear at another. */}
+      <Outlet key={id} />
+    </>
+  );
+}
+
+function StatusBadge({ status }: { readonly status: 'online' | 'paused' }) {
+  return status === 'online' ? <Badge kind="success">Online</Badge> : <Badge kind="warning">Paused</Badge>;
+}
+
+function NotFound() {
+  return (
+    <EmptyState
+      icon="search"
+      title="There is no such application"
+      action={
+        <Link to="/applications" className={buttonClass({ variant: 'primary' })}>
+          Go to applications
+        </Link>
+      }
+    >
+      It may have been deleted, or belong to another account.
+    </EmptyState>
+  );
+}

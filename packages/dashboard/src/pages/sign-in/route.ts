@@ -1,0 +1,25 @@
+import { createRoute, lazyRouteComponent, redirect } from '@tanstack/react-router';
+import { hasSession, rootRoute } from '../../routes.tsx';
+import { readReturnTo } from '../../session/return-to.ts';
+
+interface Search {
+  /** Path of the page that asked for the sign-in. */
+  readonly returnTo?: string;
+  /** Code of an error of a sign-in by OpenID Connect. */
+  readonly error?: string;
+}
+
+export const signInRoute = createRoute({
+  getParentRoute: () => rootRoute,
+  path: '/sign-in',
+  validateSearch: ({ returnTo, error }: Record<string, unknown>): Search => {
+    const path = readReturnTo(returnTo);
+    return { ...(path !== undefined && { returnTo: path }), ...(typeof error === 'string' && { error }) };
+  },
+  beforeLoad: async ({ context, search }) => {
+    if (search.error === undefined && (await hasSession(context.queryClient).catch(() => false))) {
+      throw redirect({ href: search.returnTo ?? '/applications', replace: true });
+    }
+  },
+  component: lazyRouteComponent(() => import('./view.tsx'), 'SignInPage'),
+});

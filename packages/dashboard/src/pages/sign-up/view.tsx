@@ -1,0 +1,81 @@
+import { LatchkeyError } from '@latchkey/client';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { getRouteApi, Link } from '@tanstack/react-router';
+import { latchkey } from '../../api.ts';
+import { Button } from '../../components/button.tsx';
+import { Form } from '../../components/form.tsx';
+import { TextField } from '../../components/text-field.tsx';
+import { EntryPage } from '../../session/entry-page.tsx';
+import { useReturn } from '../../session/return-to.ts';
+import { sessionQuery } from '../../session/session.ts';
+
+const route = getRouteApi('/sign-up');
+
+export function SignUpPage() {
+  const { returnTo } = route.useSearch();
+  return (
+    <EntryPage
+      title="Create your account"
+      footer={
+        <>
+          Already have an account?{' '}
+          <Link to="/sign-in" search={returnTo === undefined ? {} : { returnTo }}>
+            Sign in
+          </Link>
+        </>
+      }
+    >
+      <SignUpForm returnTo={returnTo} />
+    </EntryPage>
+  );
+}
+
+function SignUpForm({ returnTo }: { readonly returnTo: string | undefined }) {
+  const queryClient = useQueryClient();
+  const leave = useReturn(returnTo);
+  const signUp = useMutation({
+    mutationFn: (values: FormData) => {
+      const [username = '', email = '', password = ''] = ['username', 'email', 'password'].map((name) =>
+        String(values.get(name)),
+      );
+      return latchkey.account.signUp({ username: username.trim(), email: email.trim(), password });
+    },
+    meta: { opensSignIn: false },
+    onSuccess: (session) => {
+      queryClient.setQueryData(sessionQuery.queryKey, session);
+      leave();
+    },
+  });
+  const { error } = signUp;
+  const isTaken = error instanceof LatchkeyError && error.code === 'account_exists';
+  return (
+    <Form
+      onSubmit={(values) => signUp.mutate(values)}
+      error={isTaken ? null : error}
+      messages={isTaken ? { username: 'An account has this user name or this email.' } : undefined}
+      actions={
+        <Button type="submit" variant="primary" wide pending={signUp.isPending}>
+          Create account
+        </Button>
+      }
+    >
+      <TextField
+        name="username"
+        label="User name"
+        hint="3 to 32 letters, digits, dashes and underscores."
+        autoComplete="username"
+        autoCapitalize="none"
+        required
+      />
+      <TextField name="email" label="Email" type="email" autoComplete="email" required />
+      <TextField
+        name="password"
+        label="Password"
+        type="password"
+        hint="At least 10 characters."
+        autoComplete="new-password"
+        required
+      />
+    </Form>
+  );
+}

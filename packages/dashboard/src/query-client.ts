@@ -1,0 +1,23 @@
+import { LatchkeyError } from '@latchkey/client';
+import { MutationCache, QueryCache, QueryClient } from '@tanstack/react-query';
+import { reportSessionEnd } from './session/session-end.ts';
+
+const READ_RETRIES = 2;
+
+const isTemporary = (error: Error) => error instanceof LatchkeyError && (error.status === 0 || error.status === 503);
+
+/** A call without a session opens the sign-in dialog over the page, which keeps its inputs. */
+function onError(error: Error): void {
+  if (error instanceof LatchkeyError && error.status === 401 && error.code === 'unauth') reportSessionEnd();
+}
+
+export const queryClient = new QueryClient({
+  queryCache: new QueryCache({ onError: (error, query) => query.meta?.opensSignIn !== false && onError(error) }),
+  mutationCache: new MutationCache({
+    onError: (error, _variables, _result, mutation) => mutation.meta?.opensSignIn !== false && onError(error),
+  }),
+  defaultOptions: {
+    queries: { staleTime: 5_000, retry: (failures, error) => failures < READ_RETRIES && isTemporary(error) },
+    mutations: { retry: false, networkMode: 'always' },
+  },
+});

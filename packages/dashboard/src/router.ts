@@ -1,0 +1,30 @@
+import { createRouter } from '@tanstack/react-router';
+import { applicationRoute, overviewRoute } from './pages/application/route.ts';
+import { applicationsRoute } from './pages/applications/route.ts';
+import { signInRoute } from './pages/sign-in/route.ts';
+import { signUpRoute } from './pages/sign-up/route.ts';
+import { queryClient } from './query-client.ts';
+import { homeRoute, rootRoute, signedInRoute } from './routes.tsx';
+import { basePath } from './settings.ts';
+
+export const router = createRouter({
+  // Each page is one line here.
+  routeTree: rootRoute.addChildren([
+    homeRoute,
+    signInRoute,
+    signUpRoute,
+    signedInRoute.addChildren([applicationsRoute, applicationRoute.addChildren([overviewRoute])]),
+  ]),
+  basepath: basePath,
+  context: { queryClient },
+  defaultPreload: 'intent',
+  // Queries decide what is stale.
+  defaultPreloadStaleTime: 0,
+  scrollRestoration: true,
+});
+
+declare module '@tanstack/react-router' {
+  interface Register {
+    router: typeof router;
+  }
+}

@@ -1,0 +1,86 @@
+import { LatchkeyError } from '@latchkey/client';
+import type { QueryClient } from '@tanstack/react-query';
+import {
+  createRootRouteWithContext,
+  createRoute,
+  type ErrorComponentProps,
+  Link,
+  lazyRouteComponent,
+  Outlet,
+  redirect,
+  useRouter,
+} from '@tanstack/react-router';
+import { buttonClass } from './components/button.tsx';
+import { EmptyState, ErrorState } from './components/states.tsx';
+import styles from './routes.module.css';
+import { sessionQuery } from './session/session.ts';
+import { hadSessionCookie } from './settings.ts';
+
+/** The parent of pages for everyone. */
+export const rootRoute = createRootRouteWithContext<{ readonly queryClient: QueryClient }>()({
+  component: Outlet,
+  errorComponent: PageError,
+  notFoundComponent: NotFound,
+});
+
+export const homeRoute = createRoute({
+  getParentRoute: () => rootRoute,
+  path: '/',
+  beforeLoad: () => {
+    throw redirect({ to: '/applications', replace: true });
+  },
+});
+
+/** The parent of pages for accounts: loads the session, or leads to the sign-in and back. */
+export const signedInRoute = createRoute({
+  getParentRoute: () => rootRoute,
+  id: 'signed-in',
+  beforeLoad: async ({ context, location }) => {
+    if (await hasSession(context.queryClient)) return;
+    throw redirect({ to: '/sign-in', search: location.href === '/applications' ? {} : { returnTo: location.href } });
+  },
+  component: lazyRouteComponent(() => import('./shell/shell.tsx'), 'Shell'),
+  errorComponent: PageError,
+  notFoundComponent: NotFound,
+});
+
+/** @throws LatchkeyError while the service cannot say */
+export async function hasSession(queryClient: QueryClient): Promise<boolean> {
+  if (!hadSessionCookie && queryClient.getQueryData(sessionQuery.queryKey) === undefined) return false;
+  try {
+    await queryClient.ensureQueryData({ ...sessionQuery, meta: { opensSignIn: false } });
+    return true;
+  } catch (error) {
+    if (error instanceof LatchkeyError && error.status === 401) return false;
+    throw error;
+  }
+}
+
+function PageError({ error }: ErrorComponentProps) {
+  const router = useRouter();
+  return (
+    <main className={styles.page}>
+      <title>Error · Latchkey</title>
+      <ErrorState error={error} onRetry={() => router.invalidate()} />
+    </main>
+  );
+}
+
+function NotFound() {
+  return (
+    <main className={styles.page}>
+      <title>Not found · Latchkey</title>
+      <EmptyState
+        icon="search"
+        title="There is no such page"
+        action={
+          <Link to="/applications" className={buttonClass({ variant: 'primary' })}>
+            Go to applications
+          </Link>
+        }
+      >
+        The address may be mistyped, or the page was moved.
+      </EmptyState>
+    </main>
+  );
+}

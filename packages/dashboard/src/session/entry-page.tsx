@@ -1,0 +1,26 @@
+import type { ReactNode } from 'react';
+import iconUrl from '../icon.svg';
+import styles from './entry-page.module.css';
+
+interface EntryPageProps {
+  readonly title: string;
+  readonly children: ReactNode;
+  readonly footer?: ReactNode;
+}
+
+/** The frame of the pages without a session. */
+export function EntryPage({ title, children, footer }: EntryPageProps) {
+  return (
+    <main className={styles.page}>
+      <title>{`${title} · Latchkey`}</title>
+      <p className={styles.brand}>
+        <img src={iconUrl} width={32} height={32} alt="" /> Latchkey
+      </p>
+      <div className={styles.card}>
+        <h1>{title}</h1>
+        {children}
+      </div>
+      {footer && <p className={styles.footer}>{footer}</p>}
+    </main>
+  );
+}

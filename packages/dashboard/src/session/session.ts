@@ -1,0 +1,20 @@
+import { queryOptions, useQuery, useSuspenseQuery } from '@tanstack/react-query';
+import { latchkey } from '../api.ts';
+
+/** The session and its account; an error with the code `unauth` without one. */
+export const sessionQuery = queryOptions({
+  queryKey: ['session'],
+  queryFn: ({ signal }) => latchkey.account.session({ signal }),
+  staleTime: 60_000,
+});
+
+/** The account that is signed in. For pages below the signed-in route, which has loaded it. */
+export const useAccount = () => useSuspenseQuery(sessionQuery).data.account;
+
+export const limitsQuery = queryOptions({
+  queryKey: ['limits'],
+  queryFn: ({ signal }) => latchkey.limits.get({ signal }),
+});
+
+/** Usage and limits of the account; undefined until loaded. */
+export const useLimits = () => useQuery(limitsQuery).data;

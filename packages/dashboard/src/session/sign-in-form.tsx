@@ -1,0 +1,67 @@
+import { LatchkeyError, type Session } from '@latchkey/client';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import type { ReactNode } from 'react';
+import { latchkey } from '../api.ts';
+import { Button } from '../components/button.tsx';
+import { Form } from '../components/form.tsx';
+import { CodeField, TextField } from '../components/text-field.tsx';
+import { sessionQuery } from './session.ts';
+
+interface SignInFormProps {
+  readonly onSignedIn: (session: Session) => unknown;
+  /** The account whose session ended. */
+  readonly email?: string | undefined;
+  readonly aside?: ReactNode;
+}
+
+const hasCode = (error: unknown, code: string) => error instanceof LatchkeyError && error.code === code;
+
+/** Email and password; then the code, where the account has a second factor. */
+export function SignInForm({ onSignedIn, email, aside }: SignInFormProps) {
+  const queryClient = useQueryClient();
+  const signIn = useMutation({
+    mutationFn: (values: FormData) => {
+      const [mail = '', password = '', code = ''] = ['email', 'password', 'code'].map((name) => String(values.get(name) ?? ''));
+      return latchkey.account.signIn({ email: mail.trim(), password, ...(code.trim() && { code: code.trim() }) });
+    },
+    meta: { opensSignIn: false },
+    onSuccess: (session) => {
+      queryClient.setQueryData(sessionQuery.queryKey, session);
+      return onSignedIn(session);
+    },
+  });
+  const { error } = signIn;
+  // The code's input stays while the code is wrong.
+  const needsCode = hasCode(error, 'two_factor_required') || signIn.variables?.has('code') === true;
+  const isUnknown = hasCode(error, 'unauth');
+  return (
+    <Form
+      onSubmit={(values) => signIn.mutate(values)}
+      error={hasCode(error, 'two_factor_required') || isUnknown ? null : error}
+      messages={isUnknown ? { password: 'The email or the password is wrong.' } : undefined}
+      actions={
+        <Button type="submit" variant="primary" wide pending={signIn.isPending}>
+          {needsCode ? 'Verify' : 'Sign in'}
+        </Button>
+      }
+    >
+      <div hidden={needsCode}>
+        <TextField
+          name="email"
+          label="Email"
+          type="email"
+          autoComplete="username"
+          required
+          defaultValue={email}
+          readOnly={email !== undefined}
+        />
+      </div>
+      <div hidden={needsCode}>
+        <TextField name="password" label="Password" type="password" autoComplete="current-password" required aside={aside} />
+      </div>
+      {needsCode && (
+        <CodeField autoFocus label="Two-factor code" hint="Six digits from your authenticator app, or a recovery code." />
+      )}
+    </Form>
+  );
+}

@@ -1,0 +1,24 @@
+import { useQueryClient } from '@tanstack/react-query';
+import { useRouter } from '@tanstack/react-router';
+import { useCallback } from 'react';
+import { latchkey } from '../api.ts';
+import { toast } from '../components/toasts.ts';
+
+/** Ends the session, and loads the sign-in page anew: nothing of the account stays in memory. */
+export function useSignOut(): () => Promise<void> {
+  const queryClient = useQueryClient();
+  const router = useRouter();
+  return useCallback(async () => {
+    try {
+      await latchkey.account.signOut();
+    } catch (error) {
+      // 401: the session had ended already.
+      if ((error as { status?: number }).status !== 401) {
+        toast.error('You are still signed in', error);
+        return;
+      }
+    }
+    queryClient.clear();
+    location.assign(router.buildLocation({ to: '/sign-in' }).publicHref);
+  }, [queryClient, router]);
+}

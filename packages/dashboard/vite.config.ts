@@ -1,0 +1,19 @@
+import { defineConfig } from 'vite';
+
+/** Where `npx vite` in this folder finds a running Latchkey. */
+const gateway = 'http://localhost:8080';
+
+export default defineConfig({
+  // Relative, as a proxy may prefix all paths. The gateway writes the prefix into index.html.
+  base: './',
+  build: {
+    target: 'es2022',
+    cssTarget: ['chrome123', 'firefox120', 'safari17.5'],
+    // The Content-Security-Policy allows data: URLs for images only.
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+    // Libraries mark modules for servers that render React.
+    rolldownOptions: { onwarn: (warning, warn) => warning.code !== 'MODULE_LEVEL_DIRECTIVE' && warn(warning) },
+  },
+  server: { proxy: { '/api': gateway, '/docs': gateway } },
+});
