@@ -106,6 +106,7 @@ module.exports = {
   ],
   options: {
     doNotFollow: { path: 'node_modules' },
+    exclude: { path: '^packages/[^/]+/dist/' },
     parser: 'swc',
     enhancedResolveOptions: {
       exportsFields: ['exports'],

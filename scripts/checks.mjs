@@ -34,8 +34,11 @@ export async function runChecks(selected) {
 }
 
 async function checkTypes() {
-  const checked = await tool('tsc', ['-p', '.', '--pretty', 'false']);
-  return checked.ok ? tool('tsc', ['-p', 'examples', '--pretty', 'false']) : checked;
+  for (const project of ['.', 'packages/dashboard']) {
+    const checked = await tool('tsc', ['-p', project, '--pretty', 'false']);
+    if (!checked.ok) return checked;
+  }
+  return tool('tsc', ['-p', 'examples', '--pretty', 'false']);
 }
 
 async function checkBreaking() {

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { accessSync, constants, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
+import { isBuilt } from './dashboard-sources.mjs';
 import { Failure, modulesDir, pinnedNode, root } from './checkout.mjs';
 import { run } from './run-child.mjs';
 
@@ -12,7 +13,7 @@ const lockPollMs = 200;
 
 /** @param {'run' | 'all'} scope `run` leaves out what only tests, checks and benchmarks need */
 export async function ensureInstalled(scope) {
-  if (isInstalled(scope)) return;
+  if (isInstalled(scope) && hasDashboard()) return;
   try {
     mkdirSync(modulesDir, { recursive: true });
   } catch (err) {
@@ -20,11 +21,13 @@ export async function ensureInstalled(scope) {
   }
   await acquireLock();
   try {
-    if (isInstalled(scope)) return;
-    // Test tools that are installed stay.
-    const installed = readStamp().scope === 'all' ? 'all' : scope;
-    await install(installed);
-    writeFileSync(stampPath, `${installed} ${currentHash()}`);
+    if (!isInstalled(scope)) {
+      // Test tools that are installed stay.
+      const installed = readStamp().scope === 'all' ? 'all' : scope;
+      await install(installed);
+      writeFileSync(stampPath, `${installed} ${currentHash()}`);
+    }
+    if (!hasDashboard()) await buildDashboard();
   } finally {
     rmSync(lockPath, { force: true });
   }
@@ -45,6 +48,13 @@ async function install(scope) {
     throw new Failure('The installation left no Node.js in node_modules: remove node_modules and start again.');
   }
   report(`Installed in ${((performance.now() - startedAt) / 1_000).toFixed(1)} s.`);
+}
+
+const hasDashboard = () => process.env.DASHBOARD === 'off' || isBuilt();
+
+async function buildDashboard() {
+  const code = await run(pinnedNode, [`${root}packages/dashboard/scripts/build.mjs`], { stdio: ['ignore', 2, 2] });
+  if (code !== 0) throw new Failure('The dashboard could not be built, for the reason above. DASHBOARD=off starts without it.');
 }
 
 function installEnv() {

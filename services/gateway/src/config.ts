@@ -22,6 +22,12 @@ const serviceSettings = z.object({
   PUBLIC_URL: urlSetting('http:', 'https:').optional(),
   /** Where browsers end up after OpenID Connect. Unset means that they get the envelope. */
   OIDC_RETURN_URL: urlSetting('http:', 'https:').optional(),
+  /** Whether `/` serves the dashboard. */
+  DASHBOARD: z.enum(['on', 'off']).default('on'),
+  /** URL of live events for browsers. Unset, it follows from the address of the dashboard. */
+  PUBLIC_REALTIME_URL: urlSetting('ws:', 'wss:').optional(),
+  /** Port of live events beside ours, where no proxy joins them. */
+  REALTIME_PORT: portSetting.default(8081),
   TRUSTED_PROXIES: trustedProxiesSetting,
   /** Connections of one network; those of trusted proxies are unlimited. */
   CONNECTIONS_PER_IP: integerSetting(1, 1_000_000).default(1_000),

@@ -14,6 +14,7 @@ import type { Logger } from '@latchkey/kit/log/logger';
 import { type FastifyHttpOptions, type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import type { Clients } from './clients.ts';
 import { type GatewayConfig, uploadMsMax } from './config.ts';
+import { createDashboard } from './dashboard/dashboard.ts';
 import { errors } from './errors.ts';
 import type { FilesDataPath } from './files-data-path.ts';
 import { boundBody, deferContinue, isEncoded } from './http/bytes-body.ts';
@@ -88,13 +89,17 @@ export async function createServer(options: ServerOptions) {
   app.setErrorHandler(createErrorHandler(logger));
   observeRequests(app, open);
   provideRequestContext(app);
-  const rejectUnrouted = createNotFoundHandler([...routes, ...OWN_PATHS]);
-  addHooks(app, options, rejectUnrouted);
+  const dashboard = createDashboard(config, logger);
+  const rejectUnrouted = createNotFoundHandler([...routes, ...OWN_PATHS, ...(dashboard ? [HOME] : [])]);
+  addHooks(app, options, (request, reply) => {
+    if (!dashboard?.isPageRequest(request)) rejectUnrouted(request, reply);
+  });
   logRequests(app, logger);
   await registerOpenApi(app, routes);
   for (const route of routes) registerRoute(app, gate, clients, route);
   registerDownloads(app, options.filesData, logger);
-  app.setNotFoundHandler(rejectUnrouted);
+  await dashboard?.register(app);
+  app.setNotFoundHandler(dashboard?.sendPage ?? rejectUnrouted);
   registerProbes(app, options.checkReady, logger);
   // Asks clients to leave their connections before the server closes.
   return { app, drain: () => drainConnections(app.server, open, config.DRAIN_SECONDS * 1_000) };
@@ -140,12 +145,13 @@ function registerProbes(app: FastifyInstance, checkReady: () => Promise<void>, l
   });
 }
 
+const HOME = { method: 'GET', url: '/' } as const;
 const OWN_PATHS = [...PROBES, '/openapi.json', '/docs', DOWNLOADS_URL].map((url) => ({ method: 'GET' as const, url }));
 
 function addHooks(
   app: FastifyInstance,
   { config, gate, routes }: ServerOptions,
-  rejectUnrouted: (request: FastifyRequest, reply: FastifyReply) => never,
+  checkRouted: (request: FastifyRequest, reply: FastifyReply) => void,
 ): void {
   const standard = standardHeaders(config.PUBLIC_URL);
   const gated = new Set(routes.map((route) => route.url));
@@ -157,7 +163,7 @@ function addHooks(
     const url = request.routeOptions.url;
     if (url === undefined || !(gated.has(url) || PROBES.has(url))) await gate.count(reply);
     // Before the body is read: without a route, no schema bounds it.
-    if (request.is404) rejectUnrouted(request, reply);
+    if (request.is404) checkRouted(request, reply);
     if (url === DOWNLOADS_URL && !(await waitForTurn(reply.raw))) reply.hijack();
   });
 }

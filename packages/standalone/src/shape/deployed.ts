@@ -42,9 +42,10 @@ export async function startDeployed(launch: Launch, servers: Servers): Promise<R
   for (const service of SERVICES) {
     const { port, grpcPort, metricsPort } = ports[service];
     const internal = { HOST: '127.0.0.1', PORT: String(port), GRPC_PORT: String(grpcPort) };
+    const REALTIME_PORT = String(realtimeAddress.port);
     const listening: Partial<Record<Service, NodeJS.ProcessEnv>> = {
-      gateway: { HOST: address.host, PORT: String(address.port) },
-      realtime: { ...internal, REALTIME_HOST: realtimeAddress.host, REALTIME_PORT: String(realtimeAddress.port) },
+      gateway: { HOST: address.host, PORT: String(address.port), REALTIME_PORT },
+      realtime: { ...internal, REALTIME_HOST: realtimeAddress.host, REALTIME_PORT },
     };
     const env = {
       ...selectSettings(launch.env, service),

@@ -73,12 +73,9 @@ function compose(launch: Launch, servers: Servers) {
   const appsConfig = readAppsConfig({ ...common, DATABASE_URL: servers.databaseUrls.apps });
   const identityConfig = readIdentityConfig({ ...common, DATABASE_URL: servers.databaseUrls.identity });
   const filesConfig = readFilesConfig({ ...common, DATABASE_URL: servers.databaseUrls.files });
-  const gatewayConfig = readGatewayConfig({ ...common, HOST: address.host, PORT: String(address.port) });
-  const realtimeConfig = readRealtimeConfig({
-    ...common,
-    REALTIME_HOST: realtimeAddress.host,
-    REALTIME_PORT: String(realtimeAddress.port),
-  });
+  const REALTIME_PORT = String(realtimeAddress.port);
+  const gatewayConfig = readGatewayConfig({ ...common, HOST: address.host, PORT: String(address.port), REALTIME_PORT });
+  const realtimeConfig = readRealtimeConfig({ ...common, REALTIME_HOST: realtimeAddress.host, REALTIME_PORT });
   const loggerOf = (name: string) => createLogger(name, gatewayConfig.LOG_LEVEL, logs);
 
   const apps = createAppsService(appsConfig, { logger: loggerOf('apps') });

@@ -1,0 +1,93 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import fastifyStatic from '@fastify/static';
+import type { Logger } from '@latchkey/kit/log/logger';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { readSessionToken } from '../authentication/credential.ts';
+import type { GatewayConfig } from '../config.ts';
+import { realtimeUrlFor } from './realtime-url.ts';
+
+/** What `packages/dashboard/scripts/build.mjs` writes. */
+const BUILT_DIR = fileURLToPath(new URL('../../../../packages/dashboard/dist/', import.meta.url));
+
+/** Paths that never name a page of the dashboard. */
+const OTHER_PATHS = /^\/(api|docs|assets|metrics)(\/|$)/;
+
+const ASSETS_AGE = '365d';
+
+type PageHandler = (request: FastifyRequest, reply: FastifyReply) => FastifyReply;
+
+/** The built dashboard. Undefined if it is off. */
+export function createDashboard(config: GatewayConfig, logger: Logger) {
+  if (config.DASHBOARD === 'off') return undefined;
+  if (!existsSync(`${BUILT_DIR}index.html`)) {
+    logger.warn('the dashboard is not built: run node packages/dashboard/scripts/build.mjs, or set DASHBOARD=off');
+    return undefined;
+  }
+  const sendPage = createPage(config);
+  return { isPageRequest, sendPage, register: (app: FastifyInstance) => registerFiles(app, sendPage) };
+}
+
+/** Serves `/` and the assets. */
+async function registerFiles(app: FastifyInstance, sendPage: PageHandler): Promise<void> {
+  app.get('/', { schema: { hide: true } as object }, sendPage);
+  await app.register(fastifyStatic, {
+    root: `${BUILT_DIR}assets`,
+    prefix: '/assets/',
+    decorateReply: false,
+    // A route for each file: other paths keep their responses.
+    wildcard: false,
+    index: false,
+    preCompressed: true,
+    // Their names contain a hash of their content.
+    immutable: true,
+    maxAge: ASSETS_AGE,
+  });
+}
+
+/** Whether a request without a route is a browser's for a page, which the dashboard finds itself. */
+function isPageRequest({ method, url, headers }: FastifyRequest): boolean {
+  if ((method !== 'GET' && method !== 'HEAD') || !headers.accept?.includes('text/html')) return false;
+  const [path = ''] = url.split(/[?#]/, 1);
+  return path.startsWith('/') && !OTHER_PATHS.test(path) && !path.slice(path.lastIndexOf('/')).includes('.');
+}
+
+/** The page with what it has to know of this deployment and this request. */
+function createPage(config: GatewayConfig): PageHandler {
+  const base = config.PUBLIC_URL === undefined ? '/' : `${new URL(config.PUBLIC_URL).pathname.replace(/\/+$/, '')}/`;
+  const page = readFileSync(`${BUILT_DIR}index.html`, 'utf8').replaceAll('"./assets/', () => `"${base}assets/`);
+  return (request, reply) => {
+    const realtime = realtimeUrlFor(request, config);
+    const facts = {
+      base,
+      realtime: realtime?.href ?? '',
+      session: readSessionToken(request.raw) === '' ? 'no' : 'yes',
+    };
+    return reply
+      .headers({
+        'content-security-policy': contentSecurityPolicy(realtime),
+        'cache-control': 'no-cache',
+        vary: 'Accept, Cookie',
+      })
+      .type('text/html; charset=utf-8')
+      .send(
+        page.replace(
+          /(name="latchkey-(base|realtime|session)" content=")[^"]*/g,
+          (_all, start, name) => start + facts[name as keyof typeof facts],
+        ),
+      );
+  };
+}
+
+function contentSecurityPolicy(realtime: URL | undefined): string {
+  return [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self' data: blob:",
+    `connect-src 'self'${realtime ? ` ${realtime.origin}` : ''}`,
+    "base-uri 'none'",
+    "form-action 'self'",
+    "frame-ancestors 'none'",
+  ].join('; ');
+}
