@@ -1,5 +1,5 @@
 import { createRouter } from '@tanstack/react-router';
-import { applicationRoute, overviewRoute } from './pages/application/route.ts';
+import { applicationRoute, levelsRoute, liveRoute, overviewRoute } from './pages/application/route.ts';
 import { applicationsRoute } from './pages/applications/route.ts';
 import { signInRoute } from './pages/sign-in/route.ts';
 import { signUpRoute } from './pages/sign-up/route.ts';
@@ -13,7 +13,7 @@ export const router = createRouter({
     homeRoute,
     signInRoute,
     signUpRoute,
-    signedInRoute.addChildren([applicationsRoute, applicationRoute.addChildren([overviewRoute])]),
+    signedInRoute.addChildren([applicationsRoute, applicationRoute.addChildren([overviewRoute, levelsRoute, liveRoute])]),
   ]),
   basepath: basePath,
   context: { queryClient },

@@ -1,9 +1,6 @@
-import { Dialog as BaseDialog } from '@base-ui/react/dialog';
-import type { ReactNode } from 'react';
-import { classes } from './classes.ts';
-import styles from './dialog.module.css';
+import { lazy, type ReactNode, Suspense, useState } from 'react';
 
-interface DialogProps {
+export interface DialogProps {
   readonly open: boolean;
   readonly onClose: () => void;
   readonly title: ReactNode;
@@ -15,22 +12,20 @@ interface DialogProps {
   readonly children: ReactNode;
 }
 
+const importPopup = () => import('./dialog-popup.tsx');
+const Popup = lazy(() => importPopup().then(({ DialogPopup }) => ({ default: DialogPopup })));
+
+/** Loads what dialogs need, so that they also open without a connection. */
+export const preloadDialogs = () => void importPopup().catch(() => undefined);
+
 /** A modal dialog. Escape closes it, and the focus returns to where it was. */
-export function Dialog({ open, onClose, title, description, wide, stays = false, children }: DialogProps) {
+export function Dialog(props: DialogProps) {
+  const [isUsed, setUsed] = useState(props.open);
+  if (props.open && !isUsed) setUsed(true);
+  if (!isUsed) return null;
   return (
-    <BaseDialog.Root open={open} onOpenChange={(isOpen) => !isOpen && onClose()} disablePointerDismissal={stays}>
-      <BaseDialog.Portal>
-        <BaseDialog.Backdrop className={styles.backdrop} />
-        <BaseDialog.Popup className={classes(styles.popup, wide && styles.wide)}>
-          <BaseDialog.Title className={styles.title}>{title}</BaseDialog.Title>
-          {description && (
-            <BaseDialog.Description className={styles.description} render={<div />}>
-              {description}
-            </BaseDialog.Description>
-          )}
-          {children}
-        </BaseDialog.Popup>
-      </BaseDialog.Portal>
-    </BaseDialog.Root>
+    <Suspense>
+      <Popup {...props} />
+    </Suspense>
   );
 }

@@ -1,30 +1,14 @@
-import { Menu as BaseMenu } from '@base-ui/react/menu';
-import type { ReactElement, ReactNode } from 'react';
-import { classes } from './classes.ts';
-import { Icon, type IconName } from './icon.tsx';
-import styles from './menu.module.css';
+import { lazy, type ReactElement, type ReactNode, Suspense } from 'react';
+import type { IconName } from './icon.tsx';
 
-interface MenuProps {
+export interface MenuProps {
   /** The button that opens it. */
   readonly trigger: ReactElement;
   readonly align?: 'start' | 'end';
   readonly children: ReactNode;
 }
 
-export function Menu({ trigger, align = 'end', children }: MenuProps) {
-  return (
-    <BaseMenu.Root modal={false}>
-      <BaseMenu.Trigger render={trigger} />
-      <BaseMenu.Portal>
-        <BaseMenu.Positioner className={styles.positioner} align={align} sideOffset={6} collisionPadding={8}>
-          <BaseMenu.Popup className={styles.popup}>{children}</BaseMenu.Popup>
-        </BaseMenu.Positioner>
-      </BaseMenu.Portal>
-    </BaseMenu.Root>
-  );
-}
-
-interface MenuItemProps {
+export interface MenuItemProps {
   readonly icon?: IconName;
   readonly danger?: boolean;
   readonly onSelect?: () => void;
@@ -33,11 +17,15 @@ interface MenuItemProps {
   readonly children: ReactNode;
 }
 
-export function MenuItem({ icon, danger, onSelect, render, children }: MenuItemProps) {
+const Popup = lazy(() => import('./menu-popup.tsx').then(({ MenuPopup }) => ({ default: MenuPopup })));
+
+/** A menu of actions. Its code is loaded after the page: until then its button does nothing. */
+export function Menu(props: MenuProps) {
   return (
-    <BaseMenu.Item className={classes(styles.item, danger && styles.danger)} onClick={onSelect} {...(render && { render })}>
-      {icon && <Icon name={icon} />}
-      {children}
-    </BaseMenu.Item>
+    <Suspense fallback={props.trigger}>
+      <Popup {...props} />
+    </Suspense>
   );
 }
+
+export const MenuItem = lazy(() => import('./menu-popup.tsx').then(({ MenuPopupItem }) => ({ default: MenuPopupItem })));

@@ -11,6 +11,8 @@ interface FieldProps {
   readonly hint?: ReactNode;
   /** Beside the label, such as a link. */
   readonly aside?: ReactNode;
+  /** Whether only screen readers get the label, as the place of the input says it. */
+  readonly hideLabel?: boolean | undefined;
   /** Error that the page found itself. */
   readonly error?: string | undefined;
 }
@@ -26,6 +28,7 @@ export function Field({
   label,
   hint,
   aside,
+  hideLabel,
   error,
   children,
 }: FieldProps & { readonly children: (input: InputAttributes) => ReactNode }) {
@@ -35,30 +38,26 @@ export function Field({
   const message = error ?? (rejected === changed ? undefined : rejected);
   // The same rejection of another submission is shown again.
   if (rejected === undefined && changed !== undefined) setChanged(undefined);
-  const described = [message !== undefined && `${id}-error`, hint !== undefined && `${id}-hint`].filter(Boolean).join(' ');
+  // The error says the rule that the hint says.
+  const note = message ?? hint;
   const attributes: InputAttributes = {
     id,
     name,
     className: styles.input,
     'aria-invalid': message !== undefined,
-    ...(described !== '' && { 'aria-describedby': described }),
+    ...(note !== undefined && { 'aria-describedby': `${id}-note` }),
     onInput: () => setChanged(rejected),
   };
   return (
     <div className={styles.field}>
-      <div className={styles.label}>
+      <div className={hideLabel ? 'visually-hidden' : styles.label}>
         <label htmlFor={id}>{label}</label>
         {aside}
       </div>
       {children(attributes)}
-      {message !== undefined && (
-        <p id={`${id}-error`} className={styles.error}>
-          {message}
-        </p>
-      )}
-      {hint !== undefined && (
-        <p id={`${id}-hint`} className={styles.hint}>
-          {hint}
+      {note !== undefined && (
+        <p id={`${id}-note`} className={message === undefined ? styles.hint : styles.error}>
+          {note}
         </p>
       )}
     </div>
@@ -67,9 +66,9 @@ export function Field({
 
 type TextFieldProps = FieldProps & Omit<ComponentProps<'input'>, keyof InputAttributes | 'children'>;
 
-export function TextField({ name, label, hint, aside, error, ...input }: TextFieldProps) {
+export function TextField({ name, label, hint, aside, hideLabel, error, ...input }: TextFieldProps) {
   return (
-    <Field name={name} label={label} hint={hint} aside={aside} error={error}>
+    <Field name={name} label={label} hint={hint} aside={aside} hideLabel={hideLabel} error={error}>
       {(attributes) => <input type="text" autoComplete="off" spellCheck={false} {...input} {...attributes} />}
     </Field>
   );

@@ -1,5 +1,5 @@
 import { Toast } from '@base-ui/react/toast';
-import { IconButton } from './button.tsx';
+import { Button, IconButton } from './button.tsx';
 import { Icon } from './icon.tsx';
 import styles from './toast-region.module.css';
 import { toastManager } from './toasts.ts';
@@ -28,6 +28,7 @@ function Toasts() {
         <Toast.Title className={styles.title} render={<p />} />
         <Toast.Description className={styles.description} />
       </Toast.Content>
+      <Toast.Action render={<Button small />} />
       <Toast.Close render={<IconButton small label="Dismiss" icon="close" />} />
     </Toast.Root>
   ));

@@ -1,11 +1,21 @@
 import { Toast } from '@base-ui/react/toast';
 import { explainError } from './explain-error.ts';
 
+const UNDO_MS = 10_000;
+
 export const toastManager = Toast.createToastManager();
 
 /** Results of actions, for some seconds; failures stay until they are closed. */
 export const toast = {
   success: (title: string, description?: string) => toastManager.add({ title, description, type: 'success' }),
+  /** A result that can be taken back, for a little longer. */
+  undoable: (title: string, onUndo: () => void) => {
+    const undo = () => {
+      toastManager.close(id);
+      onUndo();
+    };
+    const id = toastManager.add({ title, type: 'success', timeout: UNDO_MS, actionProps: { children: 'Undo', onClick: undo } });
+  },
   failure: (title: string, description?: string) =>
     toastManager.add({ title, description, type: 'failure', timeout: 0, priority: 'high' }),
   /** @param what the action that failed: "The application was not paused" */

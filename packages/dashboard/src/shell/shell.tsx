@@ -1,7 +1,7 @@
 import { Link, Outlet, useLocation } from '@tanstack/react-router';
 import { lazy, Suspense, useEffect, useRef, useState } from 'react';
+import { preloadDialogs } from '../components/dialog.tsx';
 import { Icon } from '../components/icon.tsx';
-import { ToastRegion } from '../components/toast-region.tsx';
 import iconUrl from '../icon.svg';
 import { SessionEndDialog } from '../session/session-end-dialog.tsx';
 import { AccountMenu } from './account-menu.tsx';
@@ -10,6 +10,7 @@ import { OfflineNotice } from './offline-notice.tsx';
 import styles from './shell.module.css';
 import { useShortcuts } from './shortcuts.ts';
 
+const ToastRegion = lazy(() => import('../components/toast-region.tsx').then(({ ToastRegion }) => ({ default: ToastRegion })));
 const Palette = lazy(() => import('./palette.tsx').then(({ Palette }) => ({ default: Palette })));
 const ShortcutsDialog = lazy(() =>
   import('./shortcuts-dialog.tsx').then(({ ShortcutsDialog }) => ({ default: ShortcutsDialog })),
@@ -20,6 +21,7 @@ export function Shell() {
   const [open, setOpen] = useState<'palette' | 'shortcuts'>();
   useShortcuts(setOpen);
   const main = useFocusAfterNavigation();
+  useEffect(preloadDialogs, []);
   const close = () => setOpen(undefined);
   return (
     <div className={styles.shell}>
@@ -53,7 +55,9 @@ export function Shell() {
         </main>
       </div>
       <SessionEndDialog />
-      <ToastRegion />
+      <Suspense>
+        <ToastRegion />
+      </Suspense>
       <Suspense>
         {open === 'palette' && <Palette onClose={close} onShortcuts={() => setOpen('shortcuts')} />}
         {open === 'shortcuts' && <ShortcutsDialog onClose={close} />}

@@ -1,7 +1,7 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
 import { signedInRoute } from '../../routes.tsx';
 import { applicationsQuery } from '../applications/queries.ts';
-import { settingsQuery } from './queries.ts';
+import { levelsQuery, settingsQuery } from './queries.ts';
 
 /** The parent of the pages of one application: its header and its tabs. */
 export const applicationRoute = createRoute({
@@ -18,4 +18,17 @@ export const overviewRoute = createRoute({
   getParentRoute: () => applicationRoute,
   path: '/',
   component: lazyRouteComponent(() => import('./overview.tsx'), 'Overview'),
+});
+
+export const levelsRoute = createRoute({
+  getParentRoute: () => applicationRoute,
+  path: 'levels',
+  loader: ({ context, params }) => void context.queryClient.prefetchQuery(levelsQuery(params.applicationId)),
+  component: lazyRouteComponent(() => import('./levels/view.tsx'), 'Levels'),
+});
+
+export const liveRoute = createRoute({
+  getParentRoute: () => applicationRoute,
+  path: 'live',
+  component: lazyRouteComponent(() => import('./live/view.tsx'), 'Live'),
 });

@@ -38,6 +38,12 @@ function Found({ application }: { readonly application: Application }) {
         <Link to="/applications/$applicationId" params={params} activeOptions={{ exact: true }} {...tabLink}>
           Overview
         </Link>
+        <Link to="/applications/$applicationId/levels" params={params} {...tabLink}>
+          Levels
+        </Link>
+        <Link to="/applications/$applicationId/live" params={params} {...tabLink}>
+          Live
+        </Link>
       </Tabs>
       {/* Inputs of one application never appear at another. */}
       <Outlet key={id} />

@@ -1,0 +1,24 @@
+import { Dialog as BaseDialog } from '@base-ui/react/dialog';
+import { classes } from './classes.ts';
+import styles from './dialog.module.css';
+import type { DialogProps } from './dialog.tsx';
+
+/** A modal dialog. Escape closes it, and the focus returns to where it was. */
+export function DialogPopup({ open, onClose, title, description, wide, stays = false, children }: DialogProps) {
+  return (
+    <BaseDialog.Root open={open} onOpenChange={(isOpen) => !isOpen && onClose()} disablePointerDismissal={stays}>
+      <BaseDialog.Portal>
+        <BaseDialog.Backdrop className={styles.backdrop} />
+        <BaseDialog.Popup className={classes(styles.popup, wide && styles.wide)}>
+          <BaseDialog.Title className={styles.title}>{title}</BaseDialog.Title>
+          {description && (
+            <BaseDialog.Description className={styles.description} render={<div />}>
+              {description}
+            </BaseDialog.Description>
+          )}
+          {children}
+        </BaseDialog.Popup>
+      </BaseDialog.Portal>
+    </BaseDialog.Root>
+  );
+}

@@ -1,0 +1,66 @@
+import { type Application, type ConnectionState, LatchkeyError, type LiveEvent } from '@latchkey/client';
+import { useQueryClient } from '@tanstack/react-query';
+import { useEffect, useReducer, useState } from 'react';
+import { latchkey } from '../../../api.ts';
+import { applicationsQuery } from '../../applications/queries.ts';
+import { settingsQuery } from '../queries.ts';
+
+/** Events that stay on the page, the newest ones. */
+const EVENTS_MAX = 200;
+
+type Action = { readonly add: readonly LiveEvent[] } | 'clear';
+
+function reduceEvents(events: readonly LiveEvent[], action: Action): readonly LiveEvent[] {
+  return action === 'clear' ? [] : [...action.add.toReversed(), ...events].slice(0, EVENTS_MAX);
+}
+
+/** Listens to an application as a licensed copy does, while the page is open. */
+export function useLiveEvents({ id, applicationApiKeys: { socketKey } }: Application) {
+  const queryClient = useQueryClient();
+  const [events, dispatch] = useReducer(reduceEvents, []);
+  const [state, setState] = useState<ConnectionState | { readonly state: 'ended' }>({ state: 'connecting' });
+  const [error, setError] = useState<LatchkeyError>();
+  const [attempt, retry] = useReducer((count: number) => count + 1, 0);
+  useEffect(() => {
+    const controller = new AbortController();
+    const batch = batchByFrame((add) => dispatch({ add }));
+    const listen = async () => {
+      setError(undefined);
+      for await (const event of latchkey.events({ socketKey, signal: controller.signal, onState: setState })) {
+        batch.push(event);
+        void queryClient.invalidateQueries({ queryKey: settingsQuery(id).queryKey });
+      }
+    };
+    listen()
+      .catch((error: unknown) => {
+        if (!(error instanceof LatchkeyError)) throw error;
+        setError(error);
+        // Another tab may have rotated the key: the new one connects again.
+        void queryClient.invalidateQueries({ queryKey: applicationsQuery.queryKey });
+      })
+      .finally(() => !controller.signal.aborted && setState({ state: 'ended' }));
+    return () => {
+      controller.abort();
+      batch.cancel();
+    };
+  }, [id, socketKey, attempt, queryClient]);
+  return { events, state, error, retry, clear: () => dispatch('clear') };
+}
+
+/** Collects what comes within a frame: thousands of events are one change of the page. */
+function batchByFrame(flush: (events: readonly LiveEvent[]) => void) {
+  let events: LiveEvent[] = [];
+  let frame: number | undefined;
+  return {
+    push(event: LiveEvent) {
+      events.push(event);
+      if (events.length > EVENTS_MAX) events.shift();
+      frame ??= requestAnimationFrame(() => {
+        frame = undefined;
+        flush(events);
+        events = [];
+      });
+    },
+    cancel: () => frame !== undefined && cancelAnimationFrame(frame),
+  };
+}

@@ -1,0 +1,104 @@
+import type { Application, ConnectionState, LiveEvent } from '@latchkey/client';
+import { useQuery } from '@tanstack/react-query';
+import { getRouteApi } from '@tanstack/react-router';
+import { useMemo } from 'react';
+import { Button } from '../../../components/button.tsx';
+import { formatSeconds, useSecondsUntil } from '../../../components/countdown.tsx';
+import { ErrorNotice, Notice } from '../../../components/notice.tsx';
+import { Badge, Toolbar } from '../../../components/page.tsx';
+import { RelativeTime } from '../../../components/relative-time.tsx';
+import { EmptyState } from '../../../components/states.tsx';
+import { Table } from '../../../components/table.tsx';
+import { applicationQuery } from '../queries.ts';
+import { useLiveEvents } from './use-live-events.ts';
+
+const route = getRouteApi('/signed-in/applications/$applicationId/live');
+
+export function Live() {
+  const { applicationId } = route.useParams();
+  const { data: application } = useQuery(applicationQuery(applicationId));
+  return application ? <Events application={application} /> : null;
+}
+
+function Events({ application }: { readonly application: Application }) {
+  const { events, state, error, retry, clear } = useLiveEvents(application);
+  return (
+    <>
+      <Toolbar>
+        <Connection state={state} />
+        {state.state === 'ended' && <Button onClick={retry}>Connect again</Button>}
+        {events.length > 0 && <Button onClick={clear}>Clear</Button>}
+      </Toolbar>
+      {error &&
+        (error.code.startsWith('socket_key') ? <Notice kind="danger" title={error.message} /> : <ErrorNotice error={error} />)}
+      {events.length === 0 ? (
+        <EmptyState icon="log" title="No events yet">
+          Pause the application or change its version, here or elsewhere: what its copies hear appears here at the same moment.
+        </EmptyState>
+      ) : (
+        <Table caption="Events, the newest first" columns={['Sequence', 'Event', 'Details', 'Time']}>
+          {events.map((event) => (
+            <Row key={event.id} event={event} />
+          ))}
+        </Table>
+      )}
+    </>
+  );
+}
+
+function Connection({ state }: { readonly state: ConnectionState | { readonly state: 'ended' } }) {
+  const retryAt = useMemo(() => (state.state === 'waiting' ? Date.now() + state.delayMs : undefined), [state]);
+  const seconds = useSecondsUntil(retryAt);
+  return (
+    <div role="status">
+      {state.state === 'connected' && <Badge kind="success">Connected</Badge>}
+      {state.state === 'connecting' && <Badge>Connecting…</Badge>}
+      {state.state === 'waiting' && (
+        <>
+          <Badge kind="warning">Reconnecting</Badge> {state.reason}.{' '}
+          <span aria-live="off">Next attempt in {formatSeconds(seconds)}.</span>
+        </>
+      )}
+      {state.state === 'ended' && <Badge kind="danger">Disconnected</Badge>}
+    </div>
+  );
+}
+
+function Row({ event }: { readonly event: LiveEvent }) {
+  return (
+    <tr>
+      <td data-label="Sequence">
+        <code>{event.sequence ?? '–'}</code>
+      </td>
+      <td data-label="Event">{titleOf(event)}</td>
+      <td data-label="Details" dir="auto">
+        {detailsOf(event)}
+      </td>
+      <td data-label="Time">
+        <RelativeTime at={event.time} />
+      </td>
+    </tr>
+  );
+}
+
+const TITLES: Readonly<Record<LiveEvent['type'], string>> = {
+  'latchkey.connection.ready': 'Connected',
+  'latchkey.application.paused': 'Paused',
+  'latchkey.application.resumed': 'Resumed',
+  'latchkey.application.version_changed': 'Version changed',
+  'latchkey.application.deleted': 'Deleted',
+};
+
+/** Later versions of the service may send other types. */
+const titleOf = ({ type }: LiveEvent): string => TITLES[type] ?? type;
+
+function detailsOf(event: LiveEvent): string {
+  switch (event.type) {
+    case 'latchkey.connection.ready':
+      return `${event.data.status}, version ${event.data.version}`;
+    case 'latchkey.application.version_changed':
+      return `${event.data.previousVersion} → ${event.data.version}`;
+    default:
+      return '';
+  }
+}
