@@ -12,6 +12,8 @@ export default defineConfig({
     // The Content-Security-Policy allows data: URLs for images only.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
+    // Tests measure with it what each page loads.
+    manifest: true,
     // Libraries mark modules for servers that render React.
     rolldownOptions: { onwarn: (warning, warn) => warning.code !== 'MODULE_LEVEL_DIRECTIVE' && warn(warning) },
   },

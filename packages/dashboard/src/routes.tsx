@@ -61,7 +61,7 @@ function PageError({ error }: ErrorComponentProps) {
   return (
     <main className={styles.page}>
       <title>Error · Latchkey</title>
-      <ErrorState error={error} onRetry={() => router.invalidate()} />
+      <ErrorState page error={error} onRetry={() => router.invalidate()} />
     </main>
   );
 }
@@ -71,6 +71,7 @@ function NotFound() {
     <main className={styles.page}>
       <title>Not found · Latchkey</title>
       <EmptyState
+        page
         icon="search"
         title="There is no such page"
         action={

@@ -11,17 +11,20 @@ import { Skeleton } from './skeleton.tsx';
 interface EmptyStateProps {
   readonly icon: IconName;
   readonly title: string;
+  /** Whether it is all of the page, whose heading it then has. */
+  readonly page?: boolean | undefined;
   /** What this is, in one or two sentences. */
   readonly children: ReactNode;
   /** The button to begin. */
   readonly action?: ReactNode;
 }
 
-export function EmptyState({ icon, title, children, action }: EmptyStateProps) {
+export function EmptyState({ icon, title, page, children, action }: EmptyStateProps) {
+  const Heading = page ? 'h1' : 'h2';
   return (
     <div className={styles.state}>
       <Icon name={icon} size={28} />
-      <h2>{title}</h2>
+      <Heading>{title}</Heading>
       <p>{children}</p>
       {action}
     </div>
@@ -30,18 +33,21 @@ export function EmptyState({ icon, title, children, action }: EmptyStateProps) {
 
 interface ErrorStateProps {
   readonly error: unknown;
+  /** Whether it is all of the page, whose heading it then has. */
+  readonly page?: boolean | undefined;
   readonly onRetry?: (() => unknown) | undefined;
   readonly action?: ReactNode;
 }
 
 /** In place of a view that could not be loaded. */
-export function ErrorState({ error, onRetry, action }: ErrorStateProps) {
+export function ErrorState({ error, page, onRetry, action }: ErrorStateProps) {
+  const Heading = page ? 'h1' : 'h2';
   const { title, advice, requestId, retryAt } = explainError(error);
   const seconds = useSecondsUntil(retryAt);
   return (
     <div className={styles.state} role="alert">
       <Icon name="warning" size={28} />
-      <h2>{title}</h2>
+      <Heading>{title}</Heading>
       <p>
         {advice} <RetryTime at={retryAt} />
       </p>
@@ -58,14 +64,16 @@ export function ErrorState({ error, onRetry, action }: ErrorStateProps) {
 
 interface QueryViewProps<Data> {
   readonly query: UseQueryResult<Data>;
+  /** Whether it is all of the page. */
+  readonly page?: boolean | undefined;
   /** Shown after 150 ms of loading. */
   readonly skeleton?: ReactNode;
   readonly children: (data: Data) => ReactNode;
 }
 
 /** The states of a query: skeleton, error, data. Data that is there stays when a refetch fails. */
-export function QueryView<Data>({ query, skeleton = <Skeleton lines={5} />, children }: QueryViewProps<Data>) {
+export function QueryView<Data>({ query, page, skeleton = <Skeleton lines={5} />, children }: QueryViewProps<Data>) {
   if (query.data !== undefined) return children(query.data);
-  if (query.isError) return <ErrorState error={query.error} onRetry={query.refetch} />;
+  if (query.isError) return <ErrorState page={page} error={query.error} onRetry={query.refetch} />;
   return skeleton;
 }

@@ -13,11 +13,12 @@ export function AccountMenu({ onShortcuts }: { readonly onShortcuts: () => void 
   const signOut = useSignOut();
   const [theme, setTheme] = useState(readTheme);
   const trigger = (
-    <button type="button" className={styles.account} aria-label={`Account of ${account.username}`}>
+    <button type="button" className={styles.account}>
       <Avatar name={account.username} url={account.avatarUrl} />
       <span className={styles.who}>
-        <span>{account.username}</span>
-        <span>{account.email}</span>
+        <span className="visually-hidden">Account of </span>
+        <span className={styles.name}>{account.username}</span>
+        <span className={styles.email}>{account.email}</span>
       </span>
       <Icon name="chevronDown" />
     </button>

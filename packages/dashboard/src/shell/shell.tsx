@@ -11,7 +11,8 @@ import styles from './shell.module.css';
 import { useShortcuts } from './shortcuts.ts';
 
 const ToastRegion = lazy(() => import('../components/toast-region.tsx').then(({ ToastRegion }) => ({ default: ToastRegion })));
-const Palette = lazy(() => import('./palette.tsx').then(({ Palette }) => ({ default: Palette })));
+const importPalette = () => import('./palette.tsx');
+const Palette = lazy(() => importPalette().then(({ Palette }) => ({ default: Palette })));
 const ShortcutsDialog = lazy(() =>
   import('./shortcuts-dialog.tsx').then(({ ShortcutsDialog }) => ({ default: ShortcutsDialog })),
 );
@@ -21,14 +22,17 @@ export function Shell() {
   const [open, setOpen] = useState<'palette' | 'shortcuts'>();
   useShortcuts(setOpen);
   const main = useFocusAfterNavigation();
-  useEffect(preloadDialogs, []);
+  useEffect(() => {
+    preloadDialogs();
+    void importPalette().catch(() => undefined);
+  }, []);
   const close = () => setOpen(undefined);
   return (
     <div className={styles.shell}>
       <a className={styles.skip} href="#main">
         Skip to content
       </a>
-      <div className={styles.side}>
+      <header className={styles.side}>
         <Link to="/applications" className={styles.brand}>
           <img src={iconUrl} width={26} height={26} alt="" /> Latchkey
         </Link>
@@ -47,7 +51,7 @@ export function Shell() {
           </ul>
         </nav>
         <AccountMenu onShortcuts={() => setOpen('shortcuts')} />
-      </div>
+      </header>
       <div>
         <OfflineNotice />
         <main id="main" ref={main} tabIndex={-1} className={styles.main}>

@@ -38,7 +38,7 @@ export function useShortcuts(open: (what: 'palette' | 'shortcuts') => void): voi
 }
 
 function isBusy(target: EventTarget | null): boolean {
-  if (document.querySelector('[role="dialog"], [role="alertdialog"], [role="menu"]')) return true;
+  if (document.querySelector('[role="dialog"]:not([aria-modal="false"]), [role="menu"]')) return true;
   return target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
 }
 

@@ -15,7 +15,9 @@ export function ApplicationPage() {
   const { applicationId } = route.useParams();
   const query = useQuery(applicationQuery(applicationId));
   return (
-    <QueryView query={query}>{(application) => (application ? <Found application={application} /> : <NotFound />)}</QueryView>
+    <QueryView page query={query}>
+      {(application) => (application ? <Found application={application} /> : <NotFound />)}
+    </QueryView>
   );
 }
 
@@ -58,6 +60,7 @@ function StatusBadge({ status }: { readonly status: 'online' | 'paused' }) {
 function NotFound() {
   return (
     <EmptyState
+      page
       icon="search"
       title="There is no such application"
       action={

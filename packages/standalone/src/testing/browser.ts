@@ -1,0 +1,82 @@
+import { AxeBuilder } from '@axe-core/playwright';
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, inject, onTestFinished } from 'vitest';
+import type { Owner } from './caller.ts';
+import { chromiumPath } from './chromium.ts';
+
+export interface OpenOptions {
+  /** Whose session the browser has; none without. */
+  readonly owner?: Owner;
+  /** HTTP statuses of errors that the test causes: the browser reports each on its console. */
+  readonly statuses?: readonly number[];
+  readonly context?: BrowserContextOptions;
+}
+
+/** A browser for the tests of a file. Its pages fail their test when the dashboard misbehaves. */
+export function useBrowser() {
+  let browser: Browser;
+  beforeAll(async () => {
+    browser = await chromium.launch({ executablePath: chromiumPath ?? '', args: ['--no-sandbox'] });
+  });
+  afterAll(() => browser?.close());
+
+  /**
+   * Opens a page of the dashboard. The test fails if that reports an error on the console, breaks
+   * the Content-Security-Policy, or sends a request to another origin.
+   */
+  return async (path: string, { owner, statuses = [], context: options }: OpenOptions = {}): Promise<Page> => {
+    const { baseUrl, realtimeUrl } = inject('latchkeyInstance');
+    const context = await browser.newContext({ baseURL: baseUrl, viewport: { width: 1_280, height: 800 }, ...options });
+    if (owner) {
+      const [name = '', value = ''] = owner.cookie.split('=');
+      await context.addCookies([{ name, value, url: baseUrl, httpOnly: true, sameSite: 'Lax' }]);
+    }
+    const page = await context.newPage();
+    const problems = watch(page, [baseUrl, new URL(realtimeUrl).origin], statuses);
+    onTestFinished(async () => {
+      await context.close();
+      expect(problems).toEqual([]);
+    });
+    await page.addInitScript(() => {
+      document.addEventListener('securitypolicyviolation', ({ violatedDirective, blockedURI }) => {
+        // biome-ignore lint/suspicious/noConsole: it runs in the page, whose console is watched.
+        console.error(`securitypolicyviolation: ${violatedDirective} ${blockedURI}`);
+      });
+    });
+    await page.goto(path);
+    return page;
+  };
+}
+
+function watch(page: Page, origins: readonly string[], statuses: readonly number[]): readonly string[] {
+  const problems: string[] = [];
+  const expected = statuses.map((status) => `the server responded with a status of ${status} `);
+  page.on('console', (message) => {
+    const text = message.text();
+    if (message.type() === 'error' && !expected.some((part) => text.includes(part))) problems.push(text);
+  });
+  page.on('pageerror', (err) => problems.push(String(err)));
+  const check = (url: string) => {
+    if (!/^(data|blob):/.test(url) && !origins.some((origin) => url.startsWith(`${origin}/`))) problems.push(`request to ${url}`);
+  };
+  page.on('request', (request) => check(request.url()));
+  page.on('websocket', (socket) => check(socket.url()));
+  return problems;
+}
+
+/** Checks the page with axe in light and dark, and that nothing is wider than the window. */
+export async function checkAccessibility(page: Page): Promise<void> {
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
+    const { violations } = await new AxeBuilder({ page }).setLegacyMode().analyze();
+    const found = violations.flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => ({ id, html, failureSummary })));
+    expect(found, `${page.url()} in ${colorScheme}`).toEqual([]);
+  }
+  await checkWidth(page);
+}
+
+/** No horizontal scrolling of the page, at any width of a window. */
+export async function checkWidth(page: Page): Promise<void> {
+  const wider = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+  expect(wider, `pixels that ${page.url()} is wider than its window`).toBe(0);
+}
