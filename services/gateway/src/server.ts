@@ -99,7 +99,10 @@ export async function createServer(options: ServerOptions) {
   for (const route of routes) registerRoute(app, gate, clients, route);
   registerDownloads(app, options.filesData, logger);
   await dashboard?.register(app);
-  app.setNotFoundHandler(dashboard?.sendPage ?? rejectUnrouted);
+  // Also for files that are gone.
+  app.setNotFoundHandler((request, reply) => {
+    return dashboard?.isPageRequest(request) ? dashboard.sendPage(request, reply) : rejectUnrouted(request, reply);
+  });
   registerProbes(app, options.checkReady, logger);
   // Asks clients to leave their connections before the server closes.
   return { app, drain: () => drainConnections(app.server, open, config.DRAIN_SECONDS * 1_000) };
