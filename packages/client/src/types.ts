@@ -35,6 +35,7 @@ export type OwnerProof = BodyOf<'DELETE /api/v1/auth/account'>;
 export type PasswordChange = BodyOf<'POST /api/v1/auth/password/change'>;
 export type PasswordReset = BodyOf<'POST /api/v1/auth/password/reset'>;
 export type EmailChange = BodyOf<'POST /api/v1/auth/email/change'>;
+export type SignInMethods = Schemas['SignInMethods'];
 export type OidcLink = Schemas['OidcLink'];
 
 export type AccountLimits = Schemas['AccountLimits'];

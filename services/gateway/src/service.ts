@@ -88,6 +88,7 @@ function compose(
     cookies: new Cookies(publicUrl),
     publicUrl,
     oidcReturnUrl: config.OIDC_RETURN_URL,
+    dashboardUrl: config.DASHBOARD === 'on' ? publicUrl.replace(/\/+$/, '') : undefined,
     cursors: new CursorSigner(cursorSecrets),
   });
   const gate = new Gate({ authenticator, limiter, limits, publicOrigin: new URL(publicUrl).origin });

@@ -87,6 +87,9 @@ const accountService = (ctx: IdentityContext, deleteApplications: DeleteApplicat
     const accounts = rows.map((row) => ({ accountId: row.account_id, deletedAt: timestampFromDate(row.deleted_at) }));
     return { accounts };
   },
+  async getSignInMethods() {
+    return { signUpOpen: ctx.signUp === 'open', oidcIssuers: [...ctx.oidcIssuers.keys()] };
+  },
 });
 
 const apiKeyService = (ctx: IdentityContext, findOwned: keys.FindOwned): ServiceImpl<typeof ApiKeyService> => ({

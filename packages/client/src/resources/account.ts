@@ -10,6 +10,7 @@ import type {
   PasswordChange,
   PasswordReset,
   Session,
+  SignInMethods,
 } from '../types.ts';
 
 /** Accounts and sessions, for a client without a key. */
@@ -33,6 +34,11 @@ export class Account {
    */
   signIn(credentials: Credentials, options?: CallOptions): Promise<Session> {
     return this.#http.call('POST /api/v1/auth/sign-in', { body: credentials }, options);
+  }
+
+  /** How people sign in, beside email and password. */
+  signInMethods(options?: CallOptions): Promise<SignInMethods> {
+    return this.#http.call('GET /api/v1/auth/methods', {}, options);
   }
 
   /** The session and its account. */

@@ -38,7 +38,7 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in a browser', { time
     await page.keyboard.type('too short');
     await page.keyboard.press('Enter');
     await page.getByText('Must be 10 to 128 characters').waitFor();
-    expect(await page.getByLabel('Password').evaluate((input) => input === document.activeElement)).toBe(true);
+    expect(await page.locator(':focus').getAttribute('name')).toBe('password');
     await page.keyboard.type(' no more');
     await page.keyboard.press('Enter');
     await heading(page, 'Applications').waitFor();
@@ -159,8 +159,7 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in a browser', { time
     const path = '/api/v1/panel/create-application-license-levels';
     await owner.session.post(path, { levels: ['basic', 'pro'] }, { applicationId });
     const page = await open(`/applications/${applicationId}/levels`, { owner });
-    const names = () =>
-      page.getByRole('textbox').evaluateAll((inputs) => inputs.map((input) => (input as HTMLInputElement).value));
+    const names = async () => Promise.all((await page.getByRole('textbox').all()).map((input) => input.inputValue()));
     const read = async () => (await owner.session.get('/api/v1/panel/get-application-license-levels', { applicationId })).data;
     await button(page, 'Add level').click();
     await page.getByLabel('Level 3').fill('pro');

@@ -4,6 +4,10 @@ import { afterAll, beforeAll, expect, inject, onTestFinished } from 'vitest';
 import type { Owner } from './caller.ts';
 import { chromiumPath } from './chromium.ts';
 
+const REPORT_VIOLATIONS = `document.addEventListener('securitypolicyviolation', ({ violatedDirective, blockedURI }) =>
+  console.error('securitypolicyviolation', violatedDirective, blockedURI));`;
+const EXCESS_WIDTH = 'document.documentElement.scrollWidth - document.documentElement.clientWidth';
+
 export interface OpenOptions {
   /** Whose session the browser has; none without. */
   readonly owner?: Owner;
@@ -37,12 +41,7 @@ export function useBrowser() {
       await context.close();
       expect(problems).toEqual([]);
     });
-    await page.addInitScript(() => {
-      document.addEventListener('securitypolicyviolation', ({ violatedDirective, blockedURI }) => {
-        // biome-ignore lint/suspicious/noConsole: it runs in the page, whose console is watched.
-        console.error(`securitypolicyviolation: ${violatedDirective} ${blockedURI}`);
-      });
-    });
+    await page.addInitScript({ content: REPORT_VIOLATIONS });
     await page.goto(path);
     return page;
   };
@@ -77,6 +76,6 @@ export async function checkAccessibility(page: Page): Promise<void> {
 
 /** No horizontal scrolling of the page, at any width of a window. */
 export async function checkWidth(page: Page): Promise<void> {
-  const wider = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+  const wider = await page.evaluate(EXCESS_WIDTH);
   expect(wider, `pixels that ${page.url()} is wider than its window`).toBe(0);
 }

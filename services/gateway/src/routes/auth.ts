@@ -11,7 +11,7 @@ import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
 import { readSessionClient } from '../authentication/credential.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
-import { idOf, newPassword, nonEmptyText, timestamp, toIso, twoFactorCode } from '../routing/schemas.ts';
+import { idOf, issuerName, newPassword, nonEmptyText, timestamp, toIso, twoFactorCode } from '../routing/schemas.ts';
 import { avatarUrlOf } from './avatar.ts';
 
 const failures = new Counter({
@@ -34,6 +34,13 @@ const account = z
 export const session = z
   .object({ account, csrfToken: z.string().meta({ description: 'For the header `X-CSRF-Token`.' }) })
   .meta({ id: 'Session' });
+
+const signInMethods = z
+  .object({
+    signUpOpen: z.boolean().meta({ description: 'Whether anyone may sign up.' }),
+    oidcIssuers: z.array(issuerName),
+  })
+  .meta({ id: 'SignInMethods' });
 
 const EXAMPLE_SIGN_IN = { email: 'ada@example.com', password: 'correct horse battery staple' };
 
@@ -96,6 +103,17 @@ export function authRoutes(context: RouteContext) {
           }),
         );
         return openSession(context, { reply, clientIp }, opened, body.email);
+      },
+    }),
+    defineRoute('GET /api/v1/auth/methods', 'public', {
+      operationId: 'getSignInMethods',
+      summary: 'List the ways to sign in',
+      description: 'What a sign-in page offers beside email and password.',
+      data: signInMethods,
+      message: 'Successfully fetched sign-in methods.',
+      handle: async () => {
+        const { signUpOpen, oidcIssuers } = await clients.accounts.getSignInMethods({});
+        return { signUpOpen, oidcIssuers };
       },
     }),
     defineRoute('POST /api/v1/auth/sign-out', 'session', {

@@ -3,8 +3,8 @@ import { z } from 'zod';
 import { OIDC_PATH } from '../authentication/cookies.ts';
 import { verifyOwnPassword } from '../authentication/sign-in-failures.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
-import { anyText, ownerProof, timestamp, toIso } from '../routing/schemas.ts';
-import { issuerName, startFlow } from './oidc.ts';
+import { anyText, issuerName, ownerProof, timestamp, toIso } from '../routing/schemas.ts';
+import { startFlow } from './oidc.ts';
 
 const EXAMPLE_PROOF = { issuer: 'acme', password: 'correct horse battery staple' };
 

@@ -14,7 +14,7 @@ import { readSessionClient } from '../authentication/credential.ts';
 import { checkNavigation, checkReferringSite } from '../authentication/csrf.ts';
 import { errors } from '../errors.ts';
 import { AlternativeSuccess, defineRoute, type RouteContext } from '../routing/route.ts';
-import { anyText, twoFactorCode } from '../routing/schemas.ts';
+import { anyText, issuerName, twoFactorCode } from '../routing/schemas.ts';
 import { openSession, session, sessionCookieHeader, toAccount } from './auth.ts';
 
 /** Errors that a page can explain. */
@@ -31,11 +31,6 @@ const callbackQuery = z.object({
   error: answerPart.meta({ description: 'Why the issuer refused; comes in place of `code`.', examples: ['access_denied'] }),
 });
 
-export const issuerName = anyText
-  .min(1)
-  .max(64)
-  .meta({ description: 'Name of the issuer in the settings of the service (`OIDC_ISSUERS`).', examples: ['acme'] });
-
 export function oidcRoutes(context: RouteContext) {
   const { limits, publicUrl, oidcReturnUrl = publicUrl } = context;
   const ownOrigins = new Set([publicUrl, oidcReturnUrl].map((url) => new URL(url).origin));
@@ -50,17 +45,17 @@ export function oidcRoutes(context: RouteContext) {
       limit: { limit: limits.oidcVisits, per: 'ip' },
       query: z.object({ issuer: issuerName }),
       redirects: {
-        when: 'To the issuer; or to `OIDC_RETURN_URL`, with `error`, where that is set and the issuer is unknown or does not answer.',
+        when: 'To the issuer; if that is unknown or does not answer, as the callback, with `error`.',
         always: true,
       },
       failures: ['csrf_invalid', 'route_not_found'],
       message: 'Sign-in begun.',
       checkOrigin: (req) => checkReferringSite(req, ownOrigins),
-      handle: async ({ query: { issuer }, reply }) => {
+      handle: async ({ query: { issuer }, raw, reply }) => {
         try {
           return reply.redirect(await startFlow(context, reply, { issuer }));
         } catch (err) {
-          return redirectError(context, reply, err);
+          return redirectError(returnUrlFor(context, raw), reply, err);
         }
       },
     }),
@@ -87,7 +82,7 @@ function redirectUriOf(publicUrl: string): string {
 }
 
 function callbackRoutes(context: RouteContext) {
-  const { clients, limits, publicUrl, oidcReturnUrl } = context;
+  const { clients, limits, publicUrl } = context;
   const redirectUri = redirectUriOf(publicUrl);
   const finish = async ({ query, raw, clientIp, reply }: CallbackRequest, usedUri: string) => {
     // The URL of this page contains the code.
@@ -95,12 +90,13 @@ function callbackRoutes(context: RouteContext) {
     const flow = readCookie(raw, 'oidc_flow') ?? '';
     const { previousSessionToken: sessionToken, userAgent } = readSessionClient(raw);
     const browser = { flow, redirectUri: usedUri, sessionToken, userAgent };
+    const returnUrl = returnUrlFor(context, raw);
     try {
       const { outcome } = await clients.oidc.finishOidc({ ...(query as Record<string, string>), ...browser }, ISSUER_CALL);
       const data = await applyOutcome(context, { reply, clientIp }, outcome);
-      return oidcReturnUrl === undefined ? data : reply.redirect(oidcReturnUrl);
+      return returnUrl === undefined ? data : reply.redirect(returnUrl);
     } catch (err) {
-      return redirectError(context, reply, err);
+      return redirectError(returnUrl, reply, err);
     }
   };
   const both = {
@@ -112,7 +108,10 @@ function callbackRoutes(context: RouteContext) {
     limit: { limit: limits.oidcVisits, per: 'ip' },
     query: callbackQuery,
     data: session,
-    redirects: { when: 'To `OIDC_RETURN_URL`, where that is set; `error` in it is the `code` of an error.', always: false },
+    redirects: {
+      when: 'To `OIDC_RETURN_URL`, else browsers to the dashboard, unless it is off; `error` in it is the `code` of an error.',
+      always: false,
+    },
     failures: ['csrf_invalid', OidcService.method.finishOidc, 'two_factor_required'],
     message: 'Signed in.',
     alternativeMessage: 'Linked.',
@@ -187,11 +186,17 @@ function completeRoute(context: RouteContext) {
   });
 }
 
-/** Redirects to the return URL, if set, with the code of an error for people. Else throws it. */
-function redirectError({ oidcReturnUrl }: RouteContext, reply: FastifyReply, err: unknown): FastifyReply {
+/** Where a browser goes after its visit: programs, which accept no HTML, get the envelope. */
+function returnUrlFor({ oidcReturnUrl, dashboardUrl }: RouteContext, { headers }: IncomingMessage): string | undefined {
+  if (oidcReturnUrl !== undefined || dashboardUrl === undefined) return oidcReturnUrl;
+  return headers.accept?.includes('text/html') ? `${dashboardUrl}/sign-in` : undefined;
+}
+
+/** Redirects to the return URL, if any, with the code of an error for people. Else throws it. */
+function redirectError(returnUrl: string | undefined, reply: FastifyReply, err: unknown): FastifyReply {
   const known = fromConnectError(err);
-  if (oidcReturnUrl === undefined || !known || !FOR_PEOPLE.has(known.kind)) throw err;
-  const url = new URL(oidcReturnUrl);
+  if (returnUrl === undefined || !known || !FOR_PEOPLE.has(known.kind)) throw err;
+  const url = new URL(returnUrl);
   url.searchParams.set('error', known.code);
   return reply.redirect(url.href);
 }

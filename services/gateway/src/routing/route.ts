@@ -23,6 +23,8 @@ export interface RouteContext {
   readonly publicUrl: string;
   /** Where browsers end up after OpenID Connect; undefined means that they get the envelope. */
   readonly oidcReturnUrl: string | undefined;
+  /** Base URL of the dashboard; undefined if it is off. */
+  readonly dashboardUrl: string | undefined;
   readonly cursors: CursorSigner;
 }
 

@@ -93,3 +93,8 @@ export const timestamp = z.string().meta({ format: 'date-time', examples: ['2026
 export const toIso = (time: Timestamp | undefined) => timestampDate(time as Timestamp).toISOString();
 
 export const toIsoOrNull = (time: Timestamp | undefined) => (time ? toIso(time) : null);
+
+export const issuerName = anyText
+  .min(1)
+  .max(64)
+  .meta({ description: 'Name of the issuer in the settings of the service (`OIDC_ISSUERS`).', examples: ['acme'] });

@@ -1,6 +1,7 @@
 import { createRoute, lazyRouteComponent, redirect } from '@tanstack/react-router';
 import { hasSession, rootRoute } from '../../routes.tsx';
-import { readReturnTo } from '../../session/return-to.ts';
+import { readReturnTo, takeReturnTo } from '../../session/return-to.ts';
+import { signInMethodsQuery } from '../../session/session.ts';
 
 interface Search {
   /** Path of the page that asked for the sign-in. */
@@ -18,8 +19,9 @@ export const signInRoute = createRoute({
   },
   beforeLoad: async ({ context, search }) => {
     if (search.error === undefined && (await hasSession(context.queryClient).catch(() => false))) {
-      throw redirect({ href: search.returnTo ?? '/applications', replace: true });
+      throw redirect({ href: search.returnTo ?? takeReturnTo() ?? '/applications', replace: true });
     }
   },
+  loader: ({ context }) => void context.queryClient.prefetchQuery(signInMethodsQuery),
   component: lazyRouteComponent(() => import('./view.tsx'), 'SignInPage'),
 });
