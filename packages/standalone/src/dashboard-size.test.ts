@@ -1,0 +1,35 @@
+import { readFileSync } from 'node:fs';
+import { gzipSync } from 'node:zlib';
+import { expect, it } from 'vitest';
+
+const BUILT = new URL('../../dashboard/dist/', import.meta.url);
+const KIB = 1_024;
+const SCRIPT_BYTES_MAX = 150 * KIB;
+
+interface Chunk {
+  readonly file: string;
+  readonly imports?: readonly string[];
+  readonly dynamicImports?: readonly string[];
+}
+
+/** The chunks of the build by their sources. */
+const chunks = JSON.parse(readFileSync(new URL('.vite/manifest.json', BUILT), 'utf8')) as Readonly<Record<string, Chunk>>;
+
+/** Files that a source loads with what it imports, but not what it loads on demand. */
+function filesOf(source: string, found = new Set<string>()): Set<string> {
+  const { file, imports = [] } = chunks[source] as Chunk;
+  if (found.has(file)) return found;
+  found.add(file);
+  for (const imported of imports) filesOf(imported, found);
+  return found;
+}
+
+it.each([
+  ['pages/sign-in/view.tsx', []],
+  ['pages/applications/view.tsx', ['shell/shell.tsx']],
+])('the first page %s loads at most 150 KiB of compressed script', (view, frames) => {
+  const sources = ['index.html', ...[...frames, view].map((path) => `src/${path}`)];
+  const files = new Set(sources.flatMap((source) => [...filesOf(source)]));
+  const bytes = [...files].map((file) => gzipSync(readFileSync(new URL(file, BUILT))).length).reduce((sum, size) => sum + size);
+  expect(bytes).toBeLessThanOrEqual(SCRIPT_BYTES_MAX);
+});
