@@ -197,8 +197,8 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in a browser', { time
       'W'.repeat(32),
     ];
     const names = [...hostile, ...Array.from({ length: 195 }, (_, index) => `Application ${index}`)];
-    for (let i = 0; i < names.length; i += 20)
-      await Promise.all(names.slice(i, i + 20).map((name) => createApplication(many.session, name)));
+    for (let i = 0; i < names.length; i += 5)
+      await Promise.all(names.slice(i, i + 5).map((name) => createApplication(many.session, name)));
     const page = await open('/applications', { owner: many, context: PHONE });
     await page.getByRole('link', { name: '<img src=x onerror=alert(1)>' }).waitFor();
     expect(await page.locator('tbody tr').count()).toBe(200);
