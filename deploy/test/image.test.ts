@@ -65,6 +65,21 @@ describe('the image', () => {
     }
   });
 
+  it('holds the built dashboard, and nothing that builds it', () => {
+    const built = (only(final, 'COPY') as Copy[]).filter((copy) => copy.getFromFlag()?.getValue() === 'dashboard');
+    expect(built.map((copy) => copy.getRawArgumentsContent())).toEqual([
+      '/app/packages/dashboard/dist/ packages/dashboard/dist/',
+    ]);
+    for (const path of [
+      'packages/dashboard/src/main.tsx',
+      'packages/client/src/browser.ts',
+      'scripts/dashboard-sources.mjs',
+      'tsconfig.json',
+    ])
+      expect([path, isSent(path)]).toEqual([path, true]);
+    expect(copies(final).filter((path) => /dashboard|scripts/.test(path))).toEqual([]);
+  });
+
   it('holds every program compiled, and what is loaded later, read-only for its user', () => {
     const compile = only(final, 'RUN').find((run) => run.getRawArgumentsContent()?.includes('NODE_COMPILE_CACHE')) as Instruction;
     const text = compile.getRawArgumentsContent() ?? '';
@@ -81,7 +96,9 @@ describe('the image', () => {
   it('holds no test, no secret, and nothing that was installed here', () => {
     const sent = ['packages', 'services', 'proto', 'deploy', 'docs', 'scripts'].flatMap(filesBelow).filter(isSent);
     expect(
-      sent.filter((file) => /\.test\.ts$|\/testing\/|testkit|embedded|standalone|^docs|^scripts|\.proto$/.test(file)),
+      sent.filter((file) =>
+        /\.test\.ts$|\/testing\/|testkit|embedded|standalone|^docs|^scripts(?!\/dashboard-sources)|\.proto$/.test(file),
+      ),
     ).toEqual([]);
     expect(
       ['.env', '.git/HEAD', 'node_modules/pg/package.json', 'services/files/node_modules/pg/package.json'].filter(isSent),

@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
+import { join } from 'node:path';
 import fastifyStatic from '@fastify/static';
 import type { Logger } from '@latchkey/kit/log/logger';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
@@ -8,7 +8,7 @@ import type { GatewayConfig } from '../config.ts';
 import { realtimeUrlFor } from './realtime-url.ts';
 
 /** What `packages/dashboard/scripts/build.mjs` writes. */
-const BUILT_DIR = fileURLToPath(new URL('../../../../packages/dashboard/dist/', import.meta.url));
+const BUILT_DIR = join(import.meta.dirname, '../../../../packages/dashboard/dist/');
 
 /** Paths that never name a page of the dashboard. */
 const OTHER_PATHS = /^\/(api|docs|assets|metrics)(\/|$)/;
