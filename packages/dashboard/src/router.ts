@@ -1,6 +1,10 @@
 import { createRouter } from '@tanstack/react-router';
+import { accountRoute } from './pages/account/route.ts';
+import { apiKeysRoute } from './pages/api-keys/route.ts';
 import { applicationRoute, levelsRoute, liveRoute, overviewRoute } from './pages/application/route.ts';
 import { applicationsRoute } from './pages/applications/route.ts';
+import { auditLogRoute } from './pages/audit-log/route.ts';
+import { filesRoute } from './pages/files/route.ts';
 import { signInRoute } from './pages/sign-in/route.ts';
 import { signUpRoute } from './pages/sign-up/route.ts';
 import { queryClient } from './query-client.ts';
@@ -13,7 +17,13 @@ export const router = createRouter({
     homeRoute,
     signInRoute,
     signUpRoute,
-    signedInRoute.addChildren([applicationsRoute, applicationRoute.addChildren([overviewRoute, levelsRoute, liveRoute])]),
+    signedInRoute.addChildren([
+      applicationsRoute,
+      applicationRoute.addChildren([overviewRoute, levelsRoute, filesRoute, liveRoute]),
+      apiKeysRoute,
+      auditLogRoute,
+      accountRoute,
+    ]),
   ]),
   basepath: basePath,
   context: { queryClient },

@@ -43,6 +43,9 @@ function Found({ application }: { readonly application: Application }) {
         <Link to="/applications/$applicationId/levels" params={params} {...tabLink}>
           Levels
         </Link>
+        <Link to="/applications/$applicationId/files" params={params} {...tabLink}>
+          Files
+        </Link>
         <Link to="/applications/$applicationId/live" params={params} {...tabLink}>
           Live
         </Link>

@@ -1,0 +1,167 @@
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { type PointerEvent, useEffect, useId, useRef, useState } from 'react';
+import { latchkey } from '../../api.ts';
+import { Button } from '../../components/button.tsx';
+import { Dialog } from '../../components/dialog.tsx';
+import { ErrorNotice, Notice } from '../../components/notice.tsx';
+import { Skeleton } from '../../components/skeleton.tsx';
+import { toast } from '../../components/toasts.ts';
+import { sessionQuery } from '../../session/session.ts';
+import styles from './account.module.css';
+
+/** The service stores avatars of this size. */
+const SIDE = 256;
+const ZOOM_MAX = 4;
+
+/** The square of an image: how much it is enlarged, and where it is, from -1 to 1. */
+interface Crop {
+  readonly zoom: number;
+  readonly x: number;
+  readonly y: number;
+}
+
+const CENTERED: Crop = { zoom: 1, x: 0, y: 0 };
+
+const SLIDERS = [
+  ['zoom', 'Zoom', 1, ZOOM_MAX],
+  ['x', 'Left and right', -1, 1],
+  ['y', 'Up and down', -1, 1],
+] as const;
+
+interface AvatarDialogProps {
+  /** The image that was chosen; undefined while the dialog is closed. */
+  readonly file: File | undefined;
+  readonly onClose: () => void;
+}
+
+export function AvatarDialog({ file, onClose }: AvatarDialogProps) {
+  return (
+    <Dialog open={file !== undefined} onClose={onClose} stays title="Crop the avatar" description="Drag it, or use the sliders.">
+      {file && <Cropper file={file} onClose={onClose} />}
+    </Dialog>
+  );
+}
+
+/** The decoded image; null if the browser cannot decode it. */
+function useImage(file: File): ImageBitmap | null | undefined {
+  const [image, setImage] = useState<ImageBitmap | null>();
+  useEffect(() => {
+    let isStale = false;
+    createImageBitmap(file).then(
+      (decoded) => (isStale ? decoded.close() : setImage(decoded)),
+      () => isStale || setImage(null),
+    );
+    return () => {
+      isStale = true;
+    };
+  }, [file]);
+  return image;
+}
+
+function Cropper({ file, onClose }: { readonly file: File; readonly onClose: () => void }) {
+  const image = useImage(file);
+  if (image === undefined) return <Skeleton />;
+  if (image) return <CropForm image={image} onClose={onClose} />;
+  return (
+    <Notice kind="danger" title="This file is no image that can be read">
+      Choose a PNG, JPEG or WebP image.
+    </Notice>
+  );
+}
+
+function CropForm({ image, onClose }: { readonly image: ImageBitmap; readonly onClose: () => void }) {
+  const [crop, setCrop] = useState(CENTERED);
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const queryClient = useQueryClient();
+  useEffect(() => draw(canvas.current, image, crop), [image, crop]);
+  const upload = useMutation({
+    mutationFn: async () => latchkey.avatar.upload(await toBlob(canvas.current)),
+    onSuccess: async () => {
+      await queryClient.invalidateQueries({ queryKey: sessionQuery.queryKey });
+      toast.success('Avatar changed');
+      onClose();
+    },
+  });
+  const drag = (event: PointerEvent) => {
+    if (event.buttons === 1) setCrop((now) => move(now, image, event));
+  };
+  return (
+    <div className={styles.crop}>
+      <canvas
+        ref={canvas}
+        className={styles.canvas}
+        width={SIDE}
+        height={SIDE}
+        role="img"
+        aria-label="The avatar as it will be"
+        onPointerDown={(event) => event.currentTarget.setPointerCapture(event.pointerId)}
+        onPointerMove={drag}
+      />
+      <Sliders crop={crop} onChange={setCrop} />
+      {upload.error && <ErrorNotice error={upload.error} />}
+      <div className={styles.actions}>
+        <Button onClick={onClose}>Cancel</Button>
+        <Button variant="primary" pending={upload.isPending} onClick={() => upload.mutate()}>
+          Save avatar
+        </Button>
+      </div>
+    </div>
+  );
+}
+
+function Sliders({ crop, onChange }: { readonly crop: Crop; readonly onChange: (crop: Crop) => void }) {
+  const id = useId();
+  return (
+    <div className={styles.sliders}>
+      {SLIDERS.flatMap(([name, label, min, max]) => [
+        <label key={`${name}-label`} htmlFor={id + name}>
+          {label}
+        </label>,
+        <input
+          key={name}
+          id={id + name}
+          type="range"
+          min={min}
+          max={max}
+          step={0.02}
+          value={crop[name]}
+          onChange={(event) => onChange({ ...crop, [name]: Number(event.currentTarget.value) })}
+        />,
+      ])}
+    </div>
+  );
+}
+
+/** The side of the square in pixels of the image, and how far it can move from its edge. */
+function measure({ width, height }: ImageBitmap, zoom: number) {
+  const side = Math.min(width, height) / zoom;
+  return { side, roomX: width - side, roomY: height - side };
+}
+
+const limit = (value: number) => Math.max(-1, Math.min(1, value));
+
+function move(crop: Crop, image: ImageBitmap, { movementX, movementY }: PointerEvent): Crop {
+  const { side, roomX, roomY } = measure(image, crop.zoom);
+  const perPixel = (2 * side) / SIDE;
+  return {
+    ...crop,
+    x: roomX > 0 ? limit(crop.x - (movementX * perPixel) / roomX) : 0,
+    y: roomY > 0 ? limit(crop.y - (movementY * perPixel) / roomY) : 0,
+  };
+}
+
+function draw(canvas: HTMLCanvasElement | null, image: ImageBitmap, { zoom, x, y }: Crop): void {
+  const context = canvas?.getContext('2d');
+  if (!context) return;
+  const { side, roomX, roomY } = measure(image, zoom);
+  context.clearRect(0, 0, SIDE, SIDE);
+  context.imageSmoothingQuality = 'high';
+  context.drawImage(image, (roomX * (x + 1)) / 2, (roomY * (y + 1)) / 2, side, side, 0, 0, SIDE, SIDE);
+}
+
+function toBlob(canvas: HTMLCanvasElement | null): Promise<Blob> {
+  return new Promise((resolve, reject) => {
+    const take = (blob: Blob | null) => (blob ? resolve(blob) : reject(new TypeError('the canvas has no image')));
+    canvas?.toBlob(take, 'image/png');
+  });
+}

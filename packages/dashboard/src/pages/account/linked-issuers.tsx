@@ -1,0 +1,53 @@
+import type { OidcLink } from '@latchkey/client';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { useState } from 'react';
+import { latchkey } from '../../api.ts';
+import { Button } from '../../components/button.tsx';
+import { ErrorNotice } from '../../components/notice.tsx';
+import { RelativeTime } from '../../components/relative-time.tsx';
+import { toast } from '../../components/toasts.ts';
+import styles from './account.module.css';
+import { readProof } from './owner-proof.tsx';
+import { ProofDialog } from './proof-dialog.tsx';
+import { linksQuery } from './queries.ts';
+
+/** A row for each person at an issuer who can sign in to the account. */
+export function LinkedIssuers() {
+  const { data: links = [], error } = useQuery(linksQuery);
+  if (error && links.length === 0) return <ErrorNotice error={error} />;
+  return links.map((link) => <Row key={`${link.issuer} ${link.subject}`} link={link} />);
+}
+
+function Row({ link: { issuer, name, subject, createdAt } }: { readonly link: OidcLink }) {
+  const [isOpen, setOpen] = useState(false);
+  const queryClient = useQueryClient();
+  const shownName = name ?? issuer;
+  const unlink = async (values: FormData) => {
+    await latchkey.oidc.unlink({ issuer, subject, ...readProof(values) });
+    await queryClient.invalidateQueries({ queryKey: linksQuery.queryKey });
+    await queryClient.invalidateQueries({ queryKey: ['sessions'] });
+    toast.success(`${shownName} is unlinked`, 'All other sessions have ended.');
+  };
+  return (
+    <div className={styles.row}>
+      <div className={styles.text}>
+        <p className={styles.name}>{shownName}</p>
+        <p className={styles.hint}>
+          Signs in as <span dir="auto">{subject}</span>, linked <RelativeTime at={createdAt} />
+        </p>
+      </div>
+      <Button aria-label={`Unlink ${shownName}`} onClick={() => setOpen(true)}>
+        Unlink
+      </Button>
+      <ProofDialog
+        open={isOpen}
+        onClose={() => setOpen(false)}
+        title={`Unlink ${shownName}?`}
+        description="It no longer signs in to this account. All other sessions end."
+        action="Unlink"
+        danger
+        onConfirm={unlink}
+      />
+    </div>
+  );
+}

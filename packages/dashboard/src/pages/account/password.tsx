@@ -1,0 +1,66 @@
+import { LatchkeyError } from '@latchkey/client';
+import { useQueryClient } from '@tanstack/react-query';
+import { useState } from 'react';
+import { Button } from '../../components/button.tsx';
+import { TextField } from '../../components/text-field.tsx';
+import { toast } from '../../components/toasts.ts';
+import { selfService } from '../../queries/account-self-service.ts';
+import { useAccount } from '../../session/session.ts';
+import styles from './account.module.css';
+import { readProof } from './owner-proof.tsx';
+import { ProofDialog } from './proof-dialog.tsx';
+import { sessionsQuery } from './queries.ts';
+
+const PASSWORD_LENGTH_MIN = 10;
+
+export function PasswordRow() {
+  const [isOpen, setOpen] = useState(false);
+  const { email } = useAccount();
+  const queryClient = useQueryClient();
+  const change = async (values: FormData) => {
+    const newPassword = String(values.get('newPassword'));
+    if (newPassword.length < PASSWORD_LENGTH_MIN)
+      throw invalid('newPassword', `it has fewer than ${PASSWORD_LENGTH_MIN} characters`);
+    await selfService.changePassword({ ...readProof(values), newPassword });
+    await queryClient.invalidateQueries({ queryKey: sessionsQuery.queryKey });
+    toast.success('Password changed', 'All other sessions have ended.');
+  };
+  return (
+    <div className={styles.row}>
+      <div className={styles.text}>
+        <p className={styles.name}>Password</p>
+        <p className={styles.hint}>Changing it ends all other sessions.</p>
+      </div>
+      <Button onClick={() => setOpen(true)}>Change password</Button>
+      <ProofDialog
+        open={isOpen}
+        onClose={() => setOpen(false)}
+        title="Change password"
+        description="All other sessions end. API keys stay."
+        action="Change password"
+        passwordLabel="Current password"
+        onConfirm={change}
+        // Password managers store the new password for this account.
+        before={<input type="hidden" name="username" autoComplete="username" value={email} />}
+        after={
+          <TextField
+            name="newPassword"
+            label="New password"
+            type="password"
+            autoComplete="new-password"
+            hint="At least 10 characters. A sentence is easier to remember, and harder to guess."
+          />
+        }
+      />
+    </div>
+  );
+}
+
+/** The error that the service would respond with. */
+function invalid(name: string, message: string) {
+  return new LatchkeyError('Invalid input', {
+    code: 'VALIDATION_ERROR',
+    status: 400,
+    details: [{ path: `body.${name}`, message }],
+  });
+}

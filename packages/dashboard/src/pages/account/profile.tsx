@@ -1,0 +1,123 @@
+import { LatchkeyError } from '@latchkey/client';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useRef, useState } from 'react';
+import { Button } from '../../components/button.tsx';
+import { Section } from '../../components/page.tsx';
+import { RelativeTime } from '../../components/relative-time.tsx';
+import { TextField } from '../../components/text-field.tsx';
+import { toast } from '../../components/toasts.ts';
+import { selfService } from '../../queries/account-self-service.ts';
+import { sessionQuery, useAccount } from '../../session/session.ts';
+import styles from './account.module.css';
+import { AvatarDialog } from './avatar-dialog.tsx';
+import { readProof } from './owner-proof.tsx';
+import { ProofDialog } from './proof-dialog.tsx';
+
+export function Profile() {
+  const { username, createdAt, email } = useAccount();
+  const [isChangingEmail, setChangingEmail] = useState(false);
+  return (
+    <Section title="Profile">
+      <div className={styles.rows}>
+        <div className={styles.row}>
+          <div className={styles.profile}>
+            <Picture />
+            <div className={styles.text}>
+              <p className={styles.name}>{username}</p>
+              <p className={styles.hint}>
+                Signed up <RelativeTime at={createdAt} />
+              </p>
+            </div>
+          </div>
+          <AvatarActions />
+        </div>
+        <div className={styles.row}>
+          <div className={styles.text}>
+            <p className={styles.name}>Email</p>
+            <p className={styles.hint}>{email}</p>
+          </div>
+          <Button onClick={() => setChangingEmail(true)}>Change email</Button>
+          <EmailDialog open={isChangingEmail} onClose={() => setChangingEmail(false)} />
+        </div>
+      </div>
+    </Section>
+  );
+}
+
+/** Avatars of issuers are on other sites, which are not loaded: the initial stands in. */
+function Picture() {
+  const { username, avatarUrl } = useAccount();
+  if (avatarUrl?.startsWith('/')) return <img className={styles.avatar} src={avatarUrl} alt="Your avatar" />;
+  return (
+    <span className={styles.avatar} aria-hidden="true">
+      {username.charAt(0).toUpperCase()}
+    </span>
+  );
+}
+
+function AvatarActions() {
+  const { avatarUrl } = useAccount();
+  const [file, setFile] = useState<File>();
+  const input = useRef<HTMLInputElement>(null);
+  const queryClient = useQueryClient();
+  const remove = useMutation({
+    mutationFn: selfService.removeAvatar,
+    onSuccess: async () => {
+      await queryClient.invalidateQueries({ queryKey: sessionQuery.queryKey });
+      toast.success('Avatar removed');
+    },
+    onError: (error) => toast.error('The avatar was not removed', error),
+  });
+  return (
+    <div className={styles.actions}>
+      <input
+        ref={input}
+        type="file"
+        accept="image/png,image/jpeg,image/webp"
+        hidden
+        aria-label="Image for the avatar"
+        onChange={({ currentTarget }) => {
+          setFile(currentTarget.files?.[0]);
+          currentTarget.value = '';
+        }}
+      />
+      <Button icon="upload" onClick={() => input.current?.click()}>
+        Upload avatar
+      </Button>
+      {avatarUrl?.startsWith('/') && (
+        <Button pending={remove.isPending} onClick={() => remove.mutate()}>
+          Remove avatar
+        </Button>
+      )}
+      <AvatarDialog file={file} onClose={() => setFile(undefined)} />
+    </div>
+  );
+}
+
+function EmailDialog({ open, onClose }: { readonly open: boolean; readonly onClose: () => void }) {
+  const change = async (values: FormData) => {
+    const email = String(values.get('email')).trim();
+    await selfService.changeEmail({ ...readProof(values), email }).catch(explainMissingMail);
+    toast.success('Check your mail', `Open the link that was sent to ${email}. Until then your email stays.`);
+  };
+  return (
+    <ProofDialog
+      open={open}
+      onClose={onClose}
+      title="Change email"
+      description="A mail with a link goes to the new address. The email changes when you open the link."
+      action="Send mail"
+      onConfirm={change}
+      before={<TextField name="email" label="New email" type="email" autoComplete="email" />}
+    />
+  );
+}
+
+/** Not a passing failure, as other errors with the status 503 are. */
+function explainMissingMail(error: unknown): never {
+  if (!(error instanceof LatchkeyError) || error.code !== 'mail_not_configured') throw error;
+  throw new LatchkeyError('This Latchkey sends no mail. Ask its operator to change your email.', {
+    code: error.code,
+    requestId: error.requestId,
+  });
+}

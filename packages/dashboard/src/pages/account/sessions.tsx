@@ -1,0 +1,104 @@
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useState } from 'react';
+import { Button } from '../../components/button.tsx';
+import { ConfirmDialog } from '../../components/confirm-dialog.tsx';
+import { Badge, Section } from '../../components/page.tsx';
+import { RelativeTime } from '../../components/relative-time.tsx';
+import { QueryView } from '../../components/states.tsx';
+import { toast } from '../../components/toasts.ts';
+import { type OpenSession, selfService } from '../../queries/account-self-service.ts';
+import { useSignOut } from '../../session/sign-out.ts';
+import styles from './account.module.css';
+import { describeDevice } from './device.ts';
+import { sessionsQuery } from './queries.ts';
+
+export function Sessions() {
+  const query = useQuery(sessionsQuery);
+  return (
+    <Section title="Sessions" description="Where you are signed in. End those that you do not know, then change your password.">
+      <QueryView query={query}>
+        {(sessions) => (
+          <>
+            <ul className={styles.rows}>
+              {sessions.map((session) => (
+                <Row key={session.id} session={session} />
+              ))}
+            </ul>
+            {sessions.length > 1 && <SignOutElsewhere sessions={sessions} />}
+          </>
+        )}
+      </QueryView>
+    </Section>
+  );
+}
+
+function Row({ session: { id, current, createdAt, lastUsedAt, lastUsedIp, userAgent } }: { readonly session: OpenSession }) {
+  const queryClient = useQueryClient();
+  const signOut = useSignOut();
+  const device = describeDevice(userAgent);
+  const end = useMutation({
+    mutationFn: () => selfService.endSession(id),
+    onSuccess: async () => {
+      await queryClient.invalidateQueries({ queryKey: sessionsQuery.queryKey });
+      toast.success('Session ended', device);
+    },
+    onError: (error) => toast.error('The session was not ended', error),
+  });
+  return (
+    <li className={styles.row}>
+      <div className={styles.text}>
+        <p className={styles.name} title={userAgent ?? undefined}>
+          <bdi>{device}</bdi> {current && <Badge kind="success">This session</Badge>}
+        </p>
+        <p className={styles.hint}>
+          Last used <RelativeTime at={lastUsedAt} />
+          {lastUsedIp !== null && ` from ${lastUsedIp}`} · signed in <RelativeTime at={createdAt} />
+        </p>
+      </div>
+      {current ? (
+        <Button onClick={signOut}>Sign out</Button>
+      ) : (
+        <Button aria-label={`End session: ${device}`} pending={end.isPending} onClick={() => end.mutate()}>
+          End session
+        </Button>
+      )}
+    </li>
+  );
+}
+
+function SignOutElsewhere({ sessions }: { readonly sessions: readonly OpenSession[] }) {
+  const [isAsking, setAsking] = useState(false);
+  const queryClient = useQueryClient();
+  const others = sessions.filter(({ current }) => !current);
+  const endAll = async () => {
+    try {
+      // One after the other: the list has up to 100.
+      for (const { id } of others) await selfService.endSession(id).catch(ignoreEnded);
+    } finally {
+      await queryClient.invalidateQueries({ queryKey: sessionsQuery.queryKey });
+    }
+    toast.success('Signed out elsewhere', others.length === 1 ? '1 session ended.' : `${others.length} sessions ended.`);
+  };
+  return (
+    <div className={styles.actions}>
+      <Button variant="dangerOutline" icon="signOut" onClick={() => setAsking(true)}>
+        Sign out elsewhere
+      </Button>
+      <ConfirmDialog
+        open={isAsking}
+        onClose={() => setAsking(false)}
+        title="Sign out elsewhere?"
+        action="Sign out elsewhere"
+        danger
+        onConfirm={endAll}
+      >
+        {others.length === 1 ? 'The other session ends' : `The ${others.length} other sessions end`} immediately. This one and
+        your API keys stay.
+      </ConfirmDialog>
+    </div>
+  );
+}
+
+function ignoreEnded(error: { readonly status?: number }): void {
+  if (error.status !== 404) throw error;
+}

@@ -1,0 +1,60 @@
+import { useMutation, useQuery } from '@tanstack/react-query';
+import { latchkey } from '../../api.ts';
+import { Button } from '../../components/button.tsx';
+import { CopyButton } from '../../components/copy-button.tsx';
+import { Form } from '../../components/form.tsx';
+import { QueryView } from '../../components/states.tsx';
+import { CodeField } from '../../components/text-field.tsx';
+import styles from './account.module.css';
+import { QrCode } from './qr-code.tsx';
+
+interface SetUpProps {
+  readonly onEnabled: (recoveryCodes: readonly string[]) => unknown;
+  readonly onCancel: () => void;
+}
+
+export function TwoFactorSetUp({ onEnabled, onCancel }: SetUpProps) {
+  // Each request makes another secret. It does not stay in the cache.
+  const query = useQuery({
+    queryKey: ['two-factor-set-up'],
+    queryFn: ({ signal }) => latchkey.twoFactor.setUp({ signal }),
+    staleTime: Number.POSITIVE_INFINITY,
+    gcTime: 0,
+  });
+  const enabling = useMutation({
+    mutationFn: (code: string) => latchkey.twoFactor.enable(code),
+    onSuccess: onEnabled,
+    gcTime: 0,
+  });
+  return (
+    <QueryView query={query}>
+      {({ secret, otpauthUrl }) => (
+        <Form
+          onSubmit={(values) => enabling.mutate(String(values.get('code')).trim())}
+          error={enabling.error}
+          actions={
+            <>
+              <Button onClick={onCancel}>Cancel</Button>
+              <Button type="submit" variant="primary" pending={enabling.isPending}>
+                Turn on
+              </Button>
+            </>
+          }
+        >
+          <ol className={styles.steps}>
+            <li>
+              <p>Scan this with an authenticator app, or enter the key by hand.</p>
+              <QrCode className={styles.qr} text={otpauthUrl} label="QR code for the authenticator app" />
+              <p className={styles.secret}>
+                <code>{secret.replace(/(.{4})(?=.)/g, '$1 ')}</code> <CopyButton value={secret} label="Copy key" />
+              </p>
+            </li>
+            <li>
+              <CodeField label="Code of the app" hint="Six digits. All other sessions end when it is right." />
+            </li>
+          </ol>
+        </Form>
+      )}
+    </QueryView>
+  );
+}

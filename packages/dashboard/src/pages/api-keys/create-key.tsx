@@ -1,0 +1,93 @@
+import type { CreatedApiKey } from '@latchkey/client';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useState } from 'react';
+import { latchkey } from '../../api.ts';
+import { Button } from '../../components/button.tsx';
+import { CopyButton } from '../../components/copy-button.tsx';
+import { Dialog } from '../../components/dialog.tsx';
+import { Notice } from '../../components/notice.tsx';
+import { SecretField } from '../../components/secret-field.tsx';
+import { limitsQuery } from '../../session/session.ts';
+import { basePath } from '../../settings.ts';
+import styles from './api-keys.module.css';
+import { KeyForm } from './key-form.tsx';
+import { apiKeysQuery } from './queries.ts';
+
+interface CreateKeyProps {
+  readonly open: boolean;
+  readonly onClose: () => void;
+}
+
+export function CreateKeyDialog({ open, onClose }: CreateKeyProps) {
+  const [created, setCreated] = useState<CreatedApiKey>();
+  const close = () => {
+    setCreated(undefined);
+    onClose();
+  };
+  return (
+    <Dialog
+      open={open || created !== undefined}
+      // The key is shown this once: only its button closes it.
+      onClose={created ? () => undefined : close}
+      stays
+      wide
+      title={created ? 'Copy the key now' : 'Create API key'}
+      description={created ? undefined : 'Programs use it in place of your password. It may do only what you choose here.'}
+    >
+      {created ? <Created created={created} onDone={close} /> : <CreateForm onCreated={setCreated} onCancel={close} />}
+    </Dialog>
+  );
+}
+
+interface CreateFormProps {
+  readonly onCreated: (key: CreatedApiKey) => void;
+  readonly onCancel: () => void;
+}
+
+function CreateForm({ onCreated, onCancel }: CreateFormProps) {
+  const queryClient = useQueryClient();
+  const creation = useMutation({
+    mutationFn: (key: Parameters<typeof latchkey.apiKeys.create>[0]) => latchkey.apiKeys.create(key),
+    // The key does not stay in the cache.
+    gcTime: 0,
+    onSuccess: (key) => {
+      onCreated(key);
+      void queryClient.invalidateQueries({ queryKey: apiKeysQuery.queryKey });
+      void queryClient.invalidateQueries({ queryKey: limitsQuery.queryKey });
+    },
+  });
+  return (
+    <KeyForm
+      action="Create API key"
+      isPending={creation.isPending}
+      error={creation.error}
+      onSubmit={creation.mutate}
+      onCancel={onCancel}
+    />
+  );
+}
+
+function Created({ created, onDone }: { readonly created: CreatedApiKey; readonly onDone: () => void }) {
+  const login = `npx latchkey login --url ${location.origin}${basePath.replace(/\/$/, '')} --key-stdin`;
+  return (
+    <div className={styles.stack}>
+      <Notice kind="warning" title="The key is shown this once">
+        Store it where your program reads its secrets. If it is lost, create another one and revoke this one.
+      </Notice>
+      <SecretField name="API key" value={created.plaintextKey} prefixLength={'lk_mgmt_'.length} />
+      <div>
+        <p>
+          To use it on the command line, run this, paste the key, then press <kbd>Enter</kbd> and <kbd>Ctrl D</kbd>:
+        </p>
+        <p className={styles.command}>
+          <code>{login}</code> <CopyButton value={login} label="Copy command" />
+        </p>
+      </div>
+      <div className={styles.actions}>
+        <Button variant="primary" onClick={onDone}>
+          I have stored the key
+        </Button>
+      </div>
+    </div>
+  );
+}

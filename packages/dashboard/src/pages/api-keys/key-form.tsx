@@ -1,0 +1,200 @@
+import type { ApiKey, Application, NewApiKey, Scope } from '@latchkey/client';
+import { useQuery } from '@tanstack/react-query';
+import { type ReactNode, useState } from 'react';
+import { Button } from '../../components/button.tsx';
+import { Choice, ChoiceSet } from '../../components/choice.tsx';
+import { Form } from '../../components/form.tsx';
+import { formatExact } from '../../components/relative-time.tsx';
+import { SearchField } from '../../components/search-field.tsx';
+import { SelectField } from '../../components/select-field.tsx';
+import { TextField } from '../../components/text-field.tsx';
+import { applicationsQuery } from '../applications/queries.ts';
+import styles from './api-keys.module.css';
+import { endOfDay, inDays } from './key-state.ts';
+import { SCOPE_GROUPS } from './scopes.ts';
+
+interface KeyFormProps {
+  /** The key to change; without one, the form is for a new key. */
+  readonly apiKey?: ApiKey;
+  readonly action: string;
+  readonly isPending: boolean;
+  readonly error: unknown;
+  readonly onSubmit: (key: NewApiKey) => void;
+  readonly onCancel: () => void;
+  /** Further buttons, such as to revoke the key. */
+  readonly children?: ReactNode;
+}
+
+type Missing = 'scopes' | 'applicationIds' | 'expiresOn';
+
+const MISSING: Readonly<Record<Missing, string>> = {
+  scopes: 'Choose at least one.',
+  applicationIds: 'Choose at least one application, or all of them.',
+  expiresOn: 'Choose a day from today on.',
+};
+
+/** Name, scopes, applications and expiry of a key. */
+export function KeyForm({ apiKey, action, isPending, error, onSubmit, onCancel, children }: KeyFormProps) {
+  const [missing, setMissing] = useState<Missing>();
+  const submit = (values: FormData) => {
+    const key = readKey(values, apiKey);
+    const found = findMissing(key, values);
+    setMissing(found);
+    if (found === undefined) onSubmit(key);
+  };
+  return (
+    <Form
+      onSubmit={submit}
+      error={missing === undefined ? error : null}
+      messages={missing && { [missing]: MISSING[missing] }}
+      actions={
+        <>
+          {children}
+          <Button onClick={onCancel}>Cancel</Button>
+          <Button type="submit" variant="primary" pending={isPending}>
+            {action}
+          </Button>
+        </>
+      }
+    >
+      <TextField
+        name="name"
+        label="Name"
+        hint="3 to 64 characters: what uses the key, such as “Release pipeline”."
+        defaultValue={apiKey?.name}
+        maxLength={128}
+      />
+      <Scopes chosen={apiKey?.scopes ?? []} />
+      <Applications apiKey={apiKey} />
+      <Expiry apiKey={apiKey} />
+    </Form>
+  );
+}
+
+function readKey(values: FormData, apiKey: ApiKey | undefined): NewApiKey {
+  const text = (name: string) => String(values.get(name) ?? '');
+  const allApplications = text('access') === 'all';
+  return {
+    name: text('name'),
+    scopes: values.getAll('scopes') as Scope[],
+    allApplications,
+    applicationIds: allApplications ? [] : values.getAll('applicationIds').map(String),
+    expiresAt: readExpiry(text('expiry'), text('expiresOn'), apiKey),
+  };
+}
+
+function readExpiry(expiry: string, date: string, apiKey: ApiKey | undefined): string | null {
+  if (expiry === 'keep') return apiKey?.expiresAt ?? null;
+  if (expiry === 'never') return null;
+  if (expiry !== 'date') return inDays(Number(expiry));
+  return Number.isNaN(endOfDay(date).getTime()) ? '' : endOfDay(date).toISOString();
+}
+
+function findMissing({ scopes, allApplications, applicationIds = [], expiresAt }: NewApiKey, values: FormData) {
+  if (scopes.length === 0) return 'scopes';
+  if (!allApplications && applicationIds.length === 0) return 'applicationIds';
+  const isPast = values.get('expiry') === 'date' && !(Date.parse(expiresAt ?? '') > Date.now());
+  return isPast ? 'expiresOn' : undefined;
+}
+
+function Scopes({ chosen }: { readonly chosen: readonly Scope[] }) {
+  return (
+    <ChoiceSet name="scopes" legend="What it may do">
+      {(isInvalid) => (
+        <div className={styles.groups}>
+          {SCOPE_GROUPS.map(({ name, scopes }) => (
+            <div key={name}>
+              <p className={styles.group}>{name}</p>
+              <div className={styles.scopes}>
+                {scopes.map(([scope, label, meaning]) => (
+                  <Choice
+                    key={scope}
+                    name="scopes"
+                    value={scope}
+                    label={label}
+                    hint={meaning}
+                    defaultChecked={chosen.includes(scope)}
+                    aria-invalid={isInvalid}
+                  />
+                ))}
+              </div>
+            </div>
+          ))}
+        </div>
+      )}
+    </ChoiceSet>
+  );
+}
+
+function Applications({ apiKey }: { readonly apiKey: ApiKey | undefined }) {
+  const [access, setAccess] = useState(apiKey?.allApplications === false ? 'chosen' : 'all');
+  const { data: applications } = useQuery(applicationsQuery);
+  return (
+    <ChoiceSet name="applicationIds" legend="Applications">
+      {(isInvalid) => (
+        <>
+          {(['all', 'chosen'] as const).map((value) => (
+            <Choice
+              key={value}
+              type="radio"
+              name="access"
+              value={value}
+              checked={access === value}
+              onChange={() => setAccess(value)}
+              label={value === 'all' ? 'All applications, also later ones' : 'Chosen applications'}
+              aria-invalid={isInvalid && value === access}
+            />
+          ))}
+          {access === 'chosen' && applications && (
+            <ApplicationChoices applications={applications} chosen={apiKey?.applicationIds ?? []} />
+          )}
+        </>
+      )}
+    </ChoiceSet>
+  );
+}
+
+const SEARCHABLE = 8;
+
+function ApplicationChoices({ applications, chosen }: { readonly applications: Application[]; readonly chosen: string[] }) {
+  const [search, setSearch] = useState('');
+  const wanted = search.trim().toLowerCase();
+  if (applications.length === 0) return <p className={styles.muted}>There are no applications yet.</p>;
+  return (
+    <>
+      {applications.length > SEARCHABLE && <SearchField label="Search applications" value={search} onSearch={setSearch} />}
+      <div className={styles.applications}>
+        {applications.map(({ id, name }) => (
+          // Hidden ones stay chosen.
+          <div key={id} hidden={!name.toLowerCase().includes(wanted)}>
+            <Choice name="applicationIds" value={id} label={name} defaultChecked={chosen.includes(id)} />
+          </div>
+        ))}
+      </div>
+    </>
+  );
+}
+
+function Expiry({ apiKey }: { readonly apiKey: ApiKey | undefined }) {
+  const isLimited = apiKey !== undefined && apiKey.expiresAt !== null;
+  const [expiry, setExpiry] = useState(apiKey === undefined ? '90' : isLimited ? 'keep' : 'never');
+  return (
+    <>
+      <SelectField
+        name="expiry"
+        label="Expires"
+        hint="An expired key is rejected. Give keys that people hold an end."
+        value={expiry}
+        onChange={(event) => setExpiry(event.currentTarget.value)}
+      >
+        {isLimited && <option value="keep">As now: {formatExact(apiKey.expiresAt ?? '')}</option>}
+        <option value="30">In 30 days</option>
+        <option value="90">In 90 days</option>
+        <option value="365">In a year</option>
+        <option value="date">On a day…</option>
+        <option value="never">Never</option>
+      </SelectField>
+      {expiry === 'date' && <TextField name="expiresOn" label="Last day" type="date" />}
+    </>
+  );
+}

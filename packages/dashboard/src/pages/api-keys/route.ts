@@ -1,0 +1,28 @@
+import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
+import { signedInRoute } from '../../routes.tsx';
+import { applicationsQuery } from '../applications/queries.ts';
+import { apiKeysQuery } from './queries.ts';
+
+interface Search {
+  /** Whether revoked and expired keys are listed too. */
+  readonly all?: true;
+  /** Whether the dialog to create a key is open. */
+  readonly create?: true;
+  /** Id of the key whose dialog is open. */
+  readonly key?: string;
+}
+
+export const apiKeysRoute = createRoute({
+  getParentRoute: () => signedInRoute,
+  path: '/api-keys',
+  validateSearch: ({ all, create, key }: Record<string, unknown>): Search => ({
+    ...(all === true && { all }),
+    ...(create === true && { create }),
+    ...(typeof key === 'string' && { key }),
+  }),
+  loader: ({ context }) => {
+    void context.queryClient.prefetchQuery(apiKeysQuery);
+    void context.queryClient.prefetchQuery(applicationsQuery);
+  },
+  component: lazyRouteComponent(() => import('./view.tsx'), 'ApiKeysPage'),
+});

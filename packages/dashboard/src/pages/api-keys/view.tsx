@@ -1,0 +1,159 @@
+import type { ApiKey, Application } from '@latchkey/client';
+import { useQuery } from '@tanstack/react-query';
+import { getRouteApi, Link } from '@tanstack/react-router';
+import { useState } from 'react';
+import { Button, IconButton } from '../../components/button.tsx';
+import { Choice } from '../../components/choice.tsx';
+import { Badge, PageHeader, Toolbar } from '../../components/page.tsx';
+import { RelativeTime } from '../../components/relative-time.tsx';
+import { EmptyState, QueryView } from '../../components/states.tsx';
+import { rowLink, Table } from '../../components/table.tsx';
+import { useLimits } from '../../session/session.ts';
+import { applicationsQuery } from '../applications/queries.ts';
+import styles from './api-keys.module.css';
+import { CreateKeyDialog } from './create-key.tsx';
+import { EditKeyDialog, RevokeDialog } from './edit-key.tsx';
+import { maskKey, stateOf } from './key-state.ts';
+import { apiKeysQuery } from './queries.ts';
+import { nameScopes, summarizeScopes } from './scopes.ts';
+
+const route = getRouteApi('/signed-in/api-keys');
+
+export function ApiKeysPage() {
+  const query = useQuery(apiKeysQuery);
+  const { create = false, key: keyId } = route.useSearch();
+  const navigate = route.useNavigate();
+  const limits = useLimits();
+  const openCreate = () => navigate({ search: ({ key, ...all }) => ({ ...all, create: true }) });
+  const close = () => navigate({ search: ({ create, key, ...all }) => all, replace: true });
+  const createButton = (
+    <Button variant="primary" icon="plus" onClick={openCreate}>
+      Create API key
+    </Button>
+  );
+  return (
+    <>
+      <PageHeader title="API keys" description={describeUsage(limits?.apiKeyCount)} action={createButton} />
+      <QueryView query={query}>
+        {(keys) =>
+          keys.length === 0 ? (
+            <EmptyState icon="key" title="Let programs work for you" action={createButton}>
+              An API key lets a script, a build pipeline or the command line use Latchkey without your password, and only for what
+              you allow.
+            </EmptyState>
+          ) : (
+            <KeyList keys={keys} />
+          )
+        }
+      </QueryView>
+      <CreateKeyDialog open={create} onClose={close} />
+      <EditKeyDialog apiKey={query.data?.find(({ id, revokedAt }) => id === keyId && revokedAt === null)} onClose={close} />
+    </>
+  );
+}
+
+function describeUsage(count: { readonly currentValue: number; readonly maxValue: number | null } | undefined): string {
+  const use = 'Credentials for programs and the command line.';
+  if (!count) return use;
+  return `${use} ${count.maxValue === null ? count.currentValue : `${count.currentValue} of ${count.maxValue}`} active.`;
+}
+
+function KeyList({ keys }: { readonly keys: readonly ApiKey[] }) {
+  const { all = false } = route.useSearch();
+  const navigate = route.useNavigate();
+  const { data: applications = [] } = useQuery(applicationsQuery);
+  const working = keys.filter((key) => ['active', 'unused'].includes(stateOf(key)));
+  const ended = keys.length - working.length;
+  const shown = all ? keys : working;
+  const setAll = (checked: boolean) =>
+    navigate({ search: ({ all, ...others }) => (checked ? { ...others, all: true } : others), replace: true });
+  return (
+    <>
+      {ended > 0 && (
+        <Toolbar>
+          <Choice
+            label={`Show ${ended} revoked or expired`}
+            checked={all}
+            onChange={(event) => setAll(event.currentTarget.checked)}
+          />
+        </Toolbar>
+      )}
+      {shown.length === 0 ? (
+        <EmptyState icon="key" title="No active API key">
+          All keys are revoked or expired.
+        </EmptyState>
+      ) : (
+        <Table caption="API keys" columns={['Name', 'May do', 'Applications', 'Last used', 'Expires', '']}>
+          {shown.map((key) => (
+            <Row key={key.id} apiKey={key} applications={applications} />
+          ))}
+        </Table>
+      )}
+    </>
+  );
+}
+
+function Row({ apiKey, applications }: { readonly apiKey: ApiKey; readonly applications: readonly Application[] }) {
+  const [isRevoking, setRevoking] = useState(false);
+  const { id, name, scopes, lastUsedAt, lastUsedIp, expiresAt, revokedAt } = apiKey;
+  const state = stateOf(apiKey);
+  return (
+    <tr>
+      <td>
+        <span className={styles.name}>
+          <span className={styles.badges}>
+            {revokedAt === null ? (
+              <Link to="/api-keys" search={(all) => ({ ...all, key: id })} className={rowLink} dir="auto">
+                {name}
+              </Link>
+            ) : (
+              <span dir="auto">{name}</span>
+            )}
+            <StateBadge state={state} />
+          </span>
+          <code className={styles.key}>{maskKey(apiKey)}</code>
+        </span>
+      </td>
+      <td data-label="May do">
+        <span title={nameScopes(scopes).join(', ')}>{summarizeScopes(scopes)}</span>
+      </td>
+      <td data-label="Applications" dir="auto">
+        {describeApplications(apiKey, applications)}
+      </td>
+      <td data-label="Last used">
+        {lastUsedAt === null ? (
+          <span className={styles.muted}>Never</span>
+        ) : (
+          <span className={styles.name}>
+            <RelativeTime at={lastUsedAt} />
+            {lastUsedIp !== null && <span className={styles.key}>from {lastUsedIp}</span>}
+          </span>
+        )}
+      </td>
+      <td data-label="Expires">
+        {expiresAt === null ? <span className={styles.muted}>Never</span> : <RelativeTime at={expiresAt} />}
+      </td>
+      <td>
+        {revokedAt === null && (
+          <>
+            <IconButton small label={`Revoke ${name}`} icon="trash" onClick={() => setRevoking(true)} />
+            <RevokeDialog apiKey={apiKey} open={isRevoking} onClose={() => setRevoking(false)} />
+          </>
+        )}
+      </td>
+    </tr>
+  );
+}
+
+function StateBadge({ state }: { readonly state: ReturnType<typeof stateOf> }) {
+  if (state === 'revoked') return <Badge>Revoked</Badge>;
+  if (state === 'expired') return <Badge kind="danger">Expired</Badge>;
+  return state === 'unused' ? <Badge kind="warning">Unused for 90 days</Badge> : null;
+}
+
+function describeApplications({ allApplications, applicationIds }: ApiKey, applications: readonly Application[]): string {
+  if (allApplications) return 'All';
+  const [only, ...others] = applicationIds;
+  if (only === undefined) return 'None: they are deleted';
+  return others.length > 0 ? `${applicationIds.length} chosen` : (applications.find(({ id }) => id === only)?.name ?? '1 chosen');
+}

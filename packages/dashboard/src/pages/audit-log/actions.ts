@@ -1,0 +1,71 @@
+import type { IconName } from '../../components/icon.tsx';
+
+type Group = readonly [group: string, icon: IconName, actions: ReadonlyArray<readonly [action: string, name: string]>];
+
+/** The actions of the audit log, in words. */
+export const ACTION_GROUPS: readonly Group[] = [
+  [
+    'Account',
+    'account',
+    [
+      ['account.created', 'Account created'],
+      ['account.signed_in', 'Signed in'],
+      ['account.sign_in_failed', 'Sign-in failed'],
+      ['account.proof_failed', 'Wrong password or code in a session'],
+      ['account.signed_out', 'Signed out'],
+      ['account.signed_out_everywhere', 'Signed out everywhere'],
+      ['account.session_ended', 'Session ended'],
+      ['account.two_factor_enabled', 'Two-factor authentication turned on'],
+      ['account.two_factor_disabled', 'Two-factor authentication turned off'],
+      ['account.recovery_code_used', 'Recovery code used'],
+      ['account.password_changed', 'Password changed'],
+      ['account.password_reset', 'Password reset'],
+      ['account.email_changed', 'Email changed'],
+      ['account.oidc_linked', 'Issuer linked'],
+      ['account.oidc_unlinked', 'Issuer unlinked'],
+      ['account.avatar_changed', 'Avatar changed'],
+      ['account.avatar_removed', 'Avatar removed'],
+    ],
+  ],
+  [
+    'API keys',
+    'key',
+    [
+      ['api_key.created', 'API key created'],
+      ['api_key.updated', 'API key changed'],
+      ['api_key.revoked', 'API key revoked'],
+      ['api_key.application_removed', 'Deleted application removed from an API key'],
+    ],
+  ],
+  [
+    'Applications',
+    'applications',
+    [
+      ['application.created', 'Application created'],
+      ['application.setting_updated', 'Setting changed'],
+      ['application.paused', 'Application paused'],
+      ['application.resumed', 'Application resumed'],
+      ['application.license_levels_replaced', 'License levels changed'],
+      ['application.runtime_key_rotated', 'Runtime key rotated'],
+      ['application.deleted', 'Application deleted'],
+    ],
+  ],
+  [
+    'Files',
+    'file',
+    [
+      ['file.uploaded', 'File uploaded'],
+      ['file.renamed', 'File renamed'],
+      ['file.deleted', 'File deleted'],
+    ],
+  ],
+  ['Audit log', 'log', [['audit_log.entries_left_out', 'Entries beyond the daily limit']]],
+];
+
+const names = new Map(ACTION_GROUPS.flatMap(([, , actions]) => actions));
+
+/** Later releases may add actions: those show their code. */
+export const nameAction = (action: string) => names.get(action) ?? action;
+
+export const iconOf = (action: string): IconName =>
+  ACTION_GROUPS.find(([, , actions]) => actions.some(([name]) => name.split('.')[0] === action.split('.')[0]))?.[1] ?? 'info';

@@ -1,0 +1,119 @@
+import type { AuditEntry } from '@latchkey/client';
+import { type ReactNode, useState } from 'react';
+import { CopyButton } from '../../components/copy-button.tsx';
+import { Icon } from '../../components/icon.tsx';
+import { formatExact } from '../../components/relative-time.tsx';
+import { ShortId } from '../../components/short-id.tsx';
+import { iconOf, nameAction } from './actions.ts';
+import styles from './audit-log.module.css';
+
+/** Names of things that still exist, by id. */
+export interface Names {
+  readonly applications: ReadonlyMap<string, string>;
+  readonly apiKeys: ReadonlyMap<string, string>;
+}
+
+const timeOfDay = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' });
+
+/** One entry: a sentence, and its details on demand. */
+export function Entry({ entry, names }: { readonly entry: AuditEntry; readonly names: Names }) {
+  const [isOpen, setOpen] = useState(false);
+  const { action, at } = entry;
+  const what = describeChange(entry, names);
+  return (
+    <li className={styles.entry}>
+      <details onToggle={(event) => setOpen(event.currentTarget.open)}>
+        <summary>
+          <Icon name={iconOf(action)} />
+          <span className={styles.what}>
+            <span className={styles.action}>
+              {nameAction(action)} {what !== undefined && <bdi>{what}</bdi>}
+            </span>
+            <span className={styles.muted}>{describeActor(entry, names)}</span>
+          </span>
+          <time className={styles.time} dateTime={at} title={formatExact(at)}>
+            {timeOfDay.format(new Date(at))}
+          </time>
+          <Icon name="chevronRight" />
+        </summary>
+        {isOpen && <Details entry={entry} names={names} />}
+      </details>
+    </li>
+  );
+}
+
+const text = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value));
+
+/** What was changed: the name of the thing, and values before and after. */
+function describeChange({ changes, applicationId, subject }: AuditEntry, { applications }: Names): string | undefined {
+  const { field, value, previous, displayName, name } = changes;
+  const application = applicationId === null ? undefined : applications.get(applicationId);
+  if (displayName !== undefined) return previous === undefined ? text(displayName) : `${text(previous)} → ${text(displayName)}`;
+  if (name !== undefined) return text(name);
+  if (field !== undefined && field !== 'status') {
+    const change = `${text(field)}: ${text(previous)} → ${text(value)}`;
+    return application === undefined ? change : `${application}, ${change}`;
+  }
+  return subject.kind === 'application' ? application : undefined;
+}
+
+const ACTORS: Readonly<Record<AuditEntry['actor']['kind'], string>> = {
+  session: 'In a session',
+  api_key: 'With an API key',
+  operator: 'By the operator',
+  service: 'By Latchkey',
+  anonymous: 'Without signing in',
+};
+
+function describeActor({ actor: { kind, credentialId, address } }: AuditEntry, { apiKeys }: Names): string {
+  const key = kind === 'api_key' && credentialId !== null ? apiKeys.get(credentialId) : undefined;
+  return `${key === undefined ? ACTORS[kind] : `With the API key ${key}`}${address === null ? '' : ` from ${address}`}`;
+}
+
+function Details({ entry, names }: { readonly entry: AuditEntry; readonly names: Names }) {
+  const { id, at, action, actor, requestId, subject, applicationId, changes } = entry;
+  const rows: ReadonlyArray<readonly [string, ReactNode]> = [
+    ['Time', formatExact(at)],
+    ['Action', <code key="action">{action}</code>],
+    ...(applicationId === null ? [] : ([['Application', <Application key="a" id={applicationId} names={names} />]] as const)),
+    [SUBJECTS[subject.kind], <ShortId key="subject" id={subject.id} />],
+    ...(actor.credentialId === null
+      ? []
+      : ([[actor.kind === 'api_key' ? 'API key' : 'Session', <ShortId key="actor" id={actor.credentialId} />]] as const)),
+    ...Object.entries(changes).map(([name, value]) => [name, <bdi key={name}>{text(value)}</bdi>] as const),
+    ...(requestId === null
+      ? []
+      : ([
+          [
+            'Request',
+            <span key="request">
+              <code>{requestId}</code> <CopyButton value={requestId} label="Copy request id" />
+            </span>,
+          ],
+        ] as const)),
+    ['Entry', <ShortId key="entry" id={id} />],
+  ];
+  return (
+    <dl className={styles.details}>
+      {rows.map(([term, value], index) => (
+        // Changes may have the name of another row.
+        <div key={`${index} ${term}`} className={styles.pair}>
+          <dt>{term}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+const SUBJECTS: Readonly<Record<AuditEntry['subject']['kind'], string>> = {
+  account: 'Account',
+  api_key: 'Changed key',
+  application: 'Changed application',
+  file: 'File',
+};
+
+function Application({ id, names }: { readonly id: string; readonly names: Names }) {
+  const name = names.applications.get(id);
+  return name === undefined ? <ShortId id={id} /> : <bdi>{name}</bdi>;
+}

@@ -1,0 +1,67 @@
+import type { AuditEntry } from '@latchkey/client';
+import { latchkey } from '../../api.ts';
+import { downloadText } from '../../components/download.ts';
+import { type Filter, toQuery } from './queries.ts';
+
+/** More would fill the memory of a phone. */
+export const EXPORT_MAX = 50_000;
+
+export type Format = 'csv' | 'json';
+
+const COLUMNS = [
+  'at',
+  'action',
+  'actor',
+  'credentialId',
+  'address',
+  'subject',
+  'subjectId',
+  'applicationId',
+  'requestId',
+  'changes',
+];
+
+const toRow = ({ at, action, actor, subject, applicationId, requestId, changes }: AuditEntry) => [
+  at,
+  action,
+  actor.kind,
+  actor.credentialId ?? '',
+  actor.address ?? '',
+  subject.kind,
+  subject.id,
+  applicationId ?? '',
+  requestId ?? '',
+  JSON.stringify(changes),
+];
+
+/** A cell of RFC 4180. One that a spreadsheet would take for a formula begins with an apostrophe. */
+export function toCell(text: string): string {
+  const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+}
+
+const toLine = (cells: readonly string[]) => `${cells.map(toCell).join(',')}\r\n`;
+
+/**
+ * Downloads the entries as a file.
+ * @param onProgress gets how many entries have been read
+ * @returns how many entries the file has, and whether there are more
+ */
+export async function exportEntries(
+  filter: Filter,
+  format: Format,
+  { signal, onProgress }: { readonly signal: AbortSignal; readonly onProgress: (count: number) => void },
+) {
+  const entries: AuditEntry[] = [];
+  let isCut = false;
+  for await (const entry of latchkey.auditLog.iterate({ ...toQuery(filter), signal })) {
+    isCut = entries.length >= EXPORT_MAX;
+    if (isCut) break;
+    entries.push(entry);
+    if (entries.length % 100 === 0) onProgress(entries.length);
+  }
+  const name = `latchkey-audit-log-${new Date().toISOString().slice(0, 10)}.${format}`;
+  if (format === 'json') downloadText(name, 'application/json', [JSON.stringify(entries, null, 2)]);
+  else downloadText(name, 'text/csv', [toLine(COLUMNS), ...entries.map((entry) => toLine(toRow(entry)))]);
+  return { count: entries.length, isCut };
+}

@@ -1,0 +1,23 @@
+import { infiniteQueryOptions } from '@tanstack/react-query';
+import { latchkey } from '../../api.ts';
+
+/** What entries are shown: all, those of an application, or those of an action. Not both: the interface has one. */
+export interface Filter {
+  readonly application?: string;
+  readonly action?: string;
+}
+
+export const toQuery = ({ application, action }: Filter) => ({
+  ...(application !== undefined && { applicationId: application }),
+  ...(application === undefined && action !== undefined && { action }),
+});
+
+/** Pages of the audit log, newest first. */
+export const auditLogQuery = (filter: Filter) =>
+  infiniteQueryOptions({
+    queryKey: ['audit-log', toQuery(filter)],
+    queryFn: ({ pageParam, signal }) =>
+      latchkey.auditLog.list({ ...toQuery(filter), limit: 50, ...(pageParam !== null && { cursor: pageParam }), signal }),
+    initialPageParam: null as string | null,
+    getNextPageParam: ({ nextCursor }) => nextCursor,
+  });

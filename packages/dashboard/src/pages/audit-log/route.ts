@@ -1,0 +1,21 @@
+import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
+import { signedInRoute } from '../../routes.tsx';
+import { apiKeysQuery } from '../api-keys/queries.ts';
+import { applicationsQuery } from '../applications/queries.ts';
+import { auditLogQuery, type Filter } from './queries.ts';
+
+export const auditLogRoute = createRoute({
+  getParentRoute: () => signedInRoute,
+  path: '/audit-log',
+  validateSearch: ({ application, action }: Record<string, unknown>): Filter => {
+    if (typeof application === 'string') return { application };
+    return typeof action === 'string' ? { action } : {};
+  },
+  loaderDeps: ({ search }) => search,
+  loader: ({ context, deps }) => {
+    void context.queryClient.prefetchInfiniteQuery(auditLogQuery(deps));
+    void context.queryClient.prefetchQuery(applicationsQuery);
+    void context.queryClient.prefetchQuery(apiKeysQuery);
+  },
+  component: lazyRouteComponent(() => import('./view.tsx'), 'AuditLogPage'),
+});

@@ -1,0 +1,153 @@
+import type { AuditEntry } from '@latchkey/client';
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
+import { getRouteApi } from '@tanstack/react-router';
+import { useMemo } from 'react';
+import { Button } from '../../components/button.tsx';
+import { ErrorNotice } from '../../components/notice.tsx';
+import { PageHeader } from '../../components/page.tsx';
+import { SelectField } from '../../components/select-field.tsx';
+import { Skeleton } from '../../components/skeleton.tsx';
+import { EmptyState, ErrorState } from '../../components/states.tsx';
+import { apiKeysQuery } from '../api-keys/queries.ts';
+import { applicationsQuery } from '../applications/queries.ts';
+import { ACTION_GROUPS } from './actions.ts';
+import styles from './audit-log.module.css';
+import { Entry, type Names } from './entry.tsx';
+import { ExportButtons } from './export-buttons.tsx';
+import { auditLogQuery, type Filter } from './queries.ts';
+
+const route = getRouteApi('/signed-in/audit-log');
+
+export function AuditLogPage() {
+  const filter = route.useSearch();
+  return (
+    <>
+      <PageHeader title="Audit log" description="Who changed what, newest first. Entries cannot be changed here." />
+      <div className={styles.toolbar}>
+        <Filters filter={filter} />
+        <ExportButtons filter={filter} />
+      </div>
+      <Entries filter={filter} />
+    </>
+  );
+}
+
+function Filters({ filter: { application = '', action = '' } }: { readonly filter: Filter }) {
+  const navigate = route.useNavigate();
+  const { data: applications = [] } = useQuery(applicationsQuery);
+  const isGone = application !== '' && !applications.some(({ id }) => id === application);
+  return (
+    <>
+      <SelectField
+        name="application"
+        label="Application"
+        value={application}
+        onChange={({ currentTarget: { value } }) => navigate({ search: value === '' ? {} : { application: value } })}
+      >
+        <option value="">All applications</option>
+        {isGone && <option value={application}>A deleted application</option>}
+        {applications.map(({ id, name }) => (
+          <option key={id} value={id}>
+            {name}
+          </option>
+        ))}
+      </SelectField>
+      <SelectField
+        name="action"
+        label="Action"
+        value={action}
+        onChange={({ currentTarget: { value } }) => navigate({ search: value === '' ? {} : { action: value } })}
+      >
+        <option value="">All actions</option>
+        {ACTION_GROUPS.map(([group, , actions]) => (
+          <optgroup key={group} label={group}>
+            {actions.map(([value, name]) => (
+              <option key={value} value={value}>
+                {name}
+              </option>
+            ))}
+          </optgroup>
+        ))}
+      </SelectField>
+    </>
+  );
+}
+
+function Entries({ filter }: { readonly filter: Filter }) {
+  const query = useInfiniteQuery(auditLogQuery(filter));
+  const { data, error, hasNextPage, isFetchingNextPage, fetchNextPage, refetch } = query;
+  const names = useNames();
+  if (!data) return error ? <ErrorState error={error} onRetry={refetch} /> : <Skeleton lines={8} />;
+  const entries = data.pages.flatMap((page) => page.entries);
+  if (entries.length === 0) return <NoEntries isFiltered={Object.keys(filter).length > 0} />;
+  return (
+    <>
+      {groupByDay(entries).map(([day, ofDay]) => (
+        <section key={day} aria-label={day}>
+          <h2 className={styles.day}>{day}</h2>
+          <ul className={styles.entries}>
+            {ofDay.map((entry) => (
+              <Entry key={entry.id} entry={entry} names={names} />
+            ))}
+          </ul>
+        </section>
+      ))}
+      {error && <ErrorNotice error={error} />}
+      <p className="visually-hidden" role="status">
+        {entries.length} entries{hasNextPage ? '' : ', all of them'}
+      </p>
+      {hasNextPage && (
+        <div className={styles.more}>
+          <Button pending={isFetchingNextPage} onClick={() => fetchNextPage()}>
+            {isFetchingNextPage ? 'Loading…' : 'Show older entries'}
+          </Button>
+        </div>
+      )}
+    </>
+  );
+}
+
+function NoEntries({ isFiltered }: { readonly isFiltered: boolean }) {
+  const navigate = route.useNavigate();
+  if (!isFiltered)
+    return (
+      <EmptyState icon="log" title="No entries yet">
+        Each change of this account appears here.
+      </EmptyState>
+    );
+  return (
+    <EmptyState
+      icon="log"
+      title="No entry matches"
+      action={<Button onClick={() => navigate({ search: {} })}>Clear filter</Button>}
+    >
+      Nothing of this kind was done in the time that the log goes back.
+    </EmptyState>
+  );
+}
+
+function useNames(): Names {
+  const { data: applications } = useQuery(applicationsQuery);
+  const { data: apiKeys } = useQuery(apiKeysQuery);
+  return useMemo(
+    () => ({
+      applications: new Map(applications?.map(({ id, name }) => [id, name])),
+      apiKeys: new Map(apiKeys?.map(({ id, name }) => [id, name])),
+    }),
+    [applications, apiKeys],
+  );
+}
+
+const dayFormat = new Intl.DateTimeFormat(undefined, { dateStyle: 'full' });
+
+/** Entries are newest first, so those of a day are together. */
+function groupByDay(entries: readonly AuditEntry[]): ReadonlyArray<readonly [day: string, entries: AuditEntry[]]> {
+  const days = new Map<string, AuditEntry[]>();
+  for (const entry of entries) {
+    const day = dayFormat.format(new Date(entry.at));
+    const ofDay = days.get(day);
+    if (ofDay) ofDay.push(entry);
+    else days.set(day, [entry]);
+  }
+  return [...days];
+}

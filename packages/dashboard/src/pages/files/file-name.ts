@@ -1,0 +1,36 @@
+const NAME = /^[A-Za-z0-9_-]+(?:[ .][A-Za-z0-9_-]+)*$/;
+const LENGTH_MAX = 16;
+const EXTENSION = /(?:\.tar)?\.[A-Za-z0-9]{1,7}$/;
+
+export const NAME_RULE = '1 to 16 letters, digits, dashes and underscores, with single spaces or dots between them.';
+
+/** The name as the service stores it. */
+export const normalizeName = (name: string) =>
+  name
+    .normalize('NFC')
+    .replace(/[\p{Cc}\p{Cf}]/gu, '')
+    .trim();
+
+/** Why files cannot have this name; undefined if they can. */
+export function findNameProblem(name: string): string | undefined {
+  const text = normalizeName(name);
+  if (text === '') return 'Enter a name.';
+  if (text.length > LENGTH_MAX) return `${text.length} characters: names have at most ${LENGTH_MAX}.`;
+  return NAME.test(text) ? undefined : 'Letters, digits, - and _ only, with single spaces or dots between them.';
+}
+
+/** A valid name that is as much as possible like the given one, with its extension. */
+export function suggestName(name: string): string {
+  const text = normalizeName(name);
+  if (findNameProblem(text) === undefined) return text;
+  const [extension = ''] = EXTENSION.exec(text) ?? [];
+  const base = text
+    .slice(0, text.length - extension.length)
+    .normalize('NFD')
+    .replace(/\p{M}/gu, '')
+    .replace(/[^A-Za-z0-9_.-]+/g, '-')
+    .replace(/\.{2,}/g, '.')
+    .slice(0, LENGTH_MAX - extension.length)
+    .replace(/^[-.]+|[-.]+$/g, '');
+  return (base || 'file') + extension;
+}

@@ -1,0 +1,178 @@
+import { LatchkeyError, type UploadProgress } from '@latchkey/client';
+import { findNameProblem, normalizeName, suggestName } from './file-name.ts';
+
+export type UploadState =
+  /** The name has to be changed first. */
+  | { readonly kind: 'name'; readonly problem: string }
+  | { readonly kind: 'waiting' }
+  /** The checksum is computed, then bytes are sent. */
+  | { readonly kind: 'running'; readonly sentBytes: number; readonly bytesPerSecond: number }
+  | { readonly kind: 'done'; readonly checksum: string }
+  | { readonly kind: 'failed'; readonly error: unknown }
+  | { readonly kind: 'cancelled' };
+
+export interface Upload {
+  readonly id: number;
+  readonly applicationId: string;
+  readonly file: File;
+  readonly name: string;
+  readonly state: UploadState;
+}
+
+export interface QueueSnapshot {
+  readonly uploads: readonly Upload[];
+  /** Until when the rate limit stops the queue, in milliseconds since 1970. */
+  readonly pausedUntil: number | undefined;
+}
+
+/** What the queue needs of the page around it. */
+export interface QueueEnvironment {
+  readonly isNameFree: (applicationId: string, name: string, signal: AbortSignal) => Promise<boolean>;
+  readonly send: (
+    upload: Upload,
+    options: { readonly signal: AbortSignal; readonly onProgress: (progress: UploadProgress) => void },
+  ) => Promise<{ readonly checksum: string }>;
+  readonly onStored: (upload: Upload) => void;
+  readonly onError: (error: unknown) => void;
+}
+
+const CONCURRENCY = 2;
+/** Most uploads in the queue: an account has at most some hundred files. */
+export const QUEUE_MAX = 500;
+const PAUSE_DEFAULT_SECONDS = 10;
+
+const TAKEN = 'A file of this application has this name.';
+
+/** Uploads of this page, of all applications. They go on while other pages are open. */
+export class UploadQueue {
+  readonly #environment: QueueEnvironment;
+  readonly #listeners = new Set<() => void>();
+  readonly #running = new Map<number, AbortController>();
+  #snapshot: QueueSnapshot = { uploads: [], pausedUntil: undefined };
+  #lastId = 0;
+
+  constructor(environment: QueueEnvironment) {
+    this.#environment = environment;
+  }
+
+  readonly subscribe = (listener: () => void) => {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  };
+
+  readonly getSnapshot = () => this.#snapshot;
+
+  /** Adds files. Those with a name that files cannot have wait for another one. Returns how many were added. */
+  add(applicationId: string, files: readonly File[]): number {
+    const added = files.slice(0, QUEUE_MAX - this.#snapshot.uploads.length).map((file): Upload => {
+      this.#lastId += 1;
+      const name = normalizeName(file.name);
+      const problem = findNameProblem(name);
+      const state: UploadState = problem === undefined ? { kind: 'waiting' } : { kind: 'name', problem };
+      return { id: this.#lastId, applicationId, file, name: suggestName(name), state };
+    });
+    this.#publish({ uploads: [...this.#snapshot.uploads, ...added] });
+    this.#startNext();
+    return added.length;
+  }
+
+  /** Puts an upload into the queue, with this name: the first time, and to try again. */
+  start(id: number, name?: string): void {
+    this.#change(id, (upload) => {
+      const wanted = normalizeName(name ?? upload.name);
+      const problem = findNameProblem(wanted);
+      return { ...upload, name: wanted, state: problem === undefined ? { kind: 'waiting' } : { kind: 'name', problem } };
+    });
+    this.#startNext();
+  }
+
+  cancel(id: number): void {
+    this.#running.get(id)?.abort();
+    this.#change(id, (upload) => ({ ...upload, state: { kind: 'cancelled' } }));
+    this.#startNext();
+  }
+
+  /** Removes an upload from the list. */
+  remove(id: number): void {
+    this.#running.get(id)?.abort();
+    this.#publish({ uploads: this.#snapshot.uploads.filter((upload) => upload.id !== id) });
+    this.#startNext();
+  }
+
+  removeEnded(applicationId: string): void {
+    const isKept = (upload: Upload) =>
+      upload.applicationId !== applicationId || !['done', 'cancelled'].includes(upload.state.kind);
+    this.#publish({ uploads: this.#snapshot.uploads.filter(isKept) });
+  }
+
+  #startNext(): void {
+    if (this.#snapshot.pausedUntil !== undefined) return;
+    for (const upload of this.#snapshot.uploads) {
+      if (this.#running.size >= CONCURRENCY) return;
+      if (upload.state.kind === 'waiting' && !this.#running.has(upload.id)) void this.#run(upload);
+    }
+  }
+
+  async #run(upload: Upload): Promise<void> {
+    const { id } = upload;
+    const controller = new AbortController();
+    const { signal } = controller;
+    this.#running.set(id, controller);
+    this.#setState(id, { kind: 'running', sentBytes: 0, bytesPerSecond: 0 }, signal);
+    try {
+      this.#setState(id, await this.#send(upload, signal), signal);
+    } catch (error) {
+      if (!signal.aborted) this.#fail(id, error, signal);
+    } finally {
+      this.#running.delete(id);
+      this.#startNext();
+    }
+  }
+
+  async #send(upload: Upload, signal: AbortSignal): Promise<UploadState> {
+    // An upload with a name that is taken would count as an attempt.
+    if (!(await this.#environment.isNameFree(upload.applicationId, upload.name, signal))) return { kind: 'name', problem: TAKEN };
+    let startedAt: number | undefined;
+    const onProgress = ({ sentBytes }: UploadProgress) => {
+      startedAt ??= performance.now();
+      const seconds = (performance.now() - startedAt) / 1_000;
+      this.#setState(upload.id, { kind: 'running', sentBytes, bytesPerSecond: seconds > 0 ? sentBytes / seconds : 0 }, signal);
+    };
+    const { checksum } = await this.#environment.send(upload, { signal, onProgress });
+    this.#environment.onStored(upload);
+    return { kind: 'done', checksum };
+  }
+
+  #fail(id: number, error: unknown, signal: AbortSignal): void {
+    const { code, retryAfterSeconds = PAUSE_DEFAULT_SECONDS } = error instanceof LatchkeyError ? error : { code: undefined };
+    if (code === 'rate_limit_reached') {
+      this.#setState(id, { kind: 'waiting' }, signal);
+      this.#pause(retryAfterSeconds);
+    } else if (code === 'file_name_taken') this.#setState(id, { kind: 'name', problem: TAKEN }, signal);
+    else this.#setState(id, { kind: 'failed', error }, signal);
+    this.#environment.onError(error);
+  }
+
+  #pause(seconds: number): void {
+    if (this.#snapshot.pausedUntil !== undefined) return;
+    const ms = (seconds + 1) * 1_000;
+    this.#publish({ pausedUntil: Date.now() + ms });
+    setTimeout(() => {
+      this.#publish({ pausedUntil: undefined });
+      this.#startNext();
+    }, ms);
+  }
+
+  #setState(id: number, state: UploadState, signal: AbortSignal): void {
+    if (!signal.aborted) this.#change(id, (upload) => ({ ...upload, state }));
+  }
+
+  #change(id: number, change: (upload: Upload) => Upload): void {
+    this.#publish({ uploads: this.#snapshot.uploads.map((upload) => (upload.id === id ? change(upload) : upload)) });
+  }
+
+  #publish(changes: Partial<QueueSnapshot>): void {
+    this.#snapshot = { ...this.#snapshot, ...changes };
+    for (const listener of this.#listeners) listener();
+  }
+}
