@@ -33,7 +33,8 @@ export function RelativeTime({ at }: { readonly at: string }) {
   }, []);
   return (
     <time dateTime={at} title={formatExact(at)}>
-      {formatRelative(at, now)}
+      {/* A time after the last refresh is not in the future. */}
+      {formatRelative(at, Math.max(now, Math.min(Date.parse(at), Date.now())))}
       <span className="visually-hidden"> ({formatExact(at)})</span>
     </time>
   );

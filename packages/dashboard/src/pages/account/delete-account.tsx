@@ -28,14 +28,16 @@ export function DeleteAccount() {
   };
   return (
     <Section title="Danger zone" dangerous>
-      <div className={styles.row}>
-        <div className={styles.text}>
-          <p className={styles.name}>Delete this account</p>
-          <p className={styles.hint}>With everything that it owns. This cannot be undone.</p>
+      <div className={styles.rows}>
+        <div className={styles.row}>
+          <div className={styles.text}>
+            <p className={styles.name}>Delete this account</p>
+            <p className={styles.hint}>With everything that it owns. This cannot be undone.</p>
+          </div>
+          <Button variant="dangerOutline" icon="trash" onClick={() => setOpen(true)}>
+            Delete account
+          </Button>
         </div>
-        <Button variant="dangerOutline" icon="trash" onClick={() => setOpen(true)}>
-          Delete account
-        </Button>
       </div>
       <ProofDialog
         open={isOpen}

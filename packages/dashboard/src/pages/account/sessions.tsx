@@ -48,7 +48,7 @@ function Row({ session: { id, current, createdAt, lastUsedAt, lastUsedIp, userAg
     <li className={styles.row}>
       <div className={styles.text}>
         <p className={styles.name} title={userAgent ?? undefined}>
-          <bdi>{device}</bdi> {current && <Badge kind="success">This session</Badge>}
+          <bdi className={styles.device}>{device}</bdi> {current && <Badge kind="success">This session</Badge>}
         </p>
         <p className={styles.hint}>
           Last used <RelativeTime at={lastUsedAt} />

@@ -45,6 +45,7 @@ export function KeyForm({ apiKey, action, isPending, error, onSubmit, onCancel, 
   return (
     <Form
       onSubmit={submit}
+      onChange={() => setMissing(undefined)}
       error={missing === undefined ? error : null}
       messages={missing && { [missing]: MISSING[missing] }}
       actions={

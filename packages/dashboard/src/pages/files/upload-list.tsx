@@ -21,7 +21,9 @@ export function UploadList({ applicationId }: { readonly applicationId: string }
   return (
     <section className={styles.queue} aria-label="Uploads">
       <div className={styles.queueHead}>
-        <h2 role="status">{summarize(own)}</h2>
+        <h2>
+          <span role="status">{summarize(own)}</span>
+        </h2>
         <div className={styles.actions}>
           {unnamed.length > 1 && (
             <Button small onClick={() => unnamed.map(({ id }) => uploadQueue.start(id))}>
@@ -37,7 +39,7 @@ export function UploadList({ applicationId }: { readonly applicationId: string }
       </div>
       {seconds > 0 && own.some(isActive) && (
         <p className={classes(styles.upload, styles.state)}>
-          Only some uploads a minute are allowed. The next one begins in {formatSeconds(seconds)}.
+          Latchkey accepts one upload of an account at a time, and some a minute. The next begins in {formatSeconds(seconds)}.
         </p>
       )}
       {/* Focusable, so that a keyboard scrolls it. */}

@@ -36,7 +36,8 @@ export interface QueueEnvironment {
   readonly onError: (error: unknown) => void;
 }
 
-const CONCURRENCY = 2;
+/** The service accepts one upload of an account at a time. */
+const CONCURRENCY = 1;
 /** Most uploads in the queue: an account has at most some hundred files. */
 export const QUEUE_MAX = 500;
 const PAUSE_DEFAULT_SECONDS = 10;
