@@ -11,7 +11,7 @@ const EXCESS_WIDTH = 'document.documentElement.scrollWidth - document.documentEl
 export interface OpenOptions {
   /** Whose session the browser has; none without. */
   readonly owner?: Owner;
-  /** HTTP statuses of errors that the test causes: the browser reports each on its console. */
+  /** HTTP statuses of errors that the test causes, 0 for none: the browser reports each on its console. */
   readonly statuses?: readonly number[];
   readonly context?: BrowserContextOptions;
 }
@@ -49,7 +49,7 @@ export function useBrowser() {
 
 function watch(page: Page, origins: readonly string[], statuses: readonly number[]): readonly string[] {
   const problems: string[] = [];
-  const expected = statuses.map((status) => `the server responded with a status of ${status} `);
+  const expected = statuses.map((status) => (status === 0 ? 'net::ERR_' : `the server responded with a status of ${status} `));
   page.on('console', (message) => {
     const text = message.text();
     if (message.type() === 'error' && !expected.some((part) => text.includes(part))) problems.push(text);

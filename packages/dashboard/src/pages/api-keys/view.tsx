@@ -7,7 +7,7 @@ import { Choice } from '../../components/choice.tsx';
 import { Badge, PageHeader, Toolbar } from '../../components/page.tsx';
 import { RelativeTime } from '../../components/relative-time.tsx';
 import { EmptyState, QueryView } from '../../components/states.tsx';
-import { rowLink, Table } from '../../components/table.tsx';
+import { rowLink, secondaryCell, Table } from '../../components/table.tsx';
 import { useLimits } from '../../session/session.ts';
 import { applicationsQuery } from '../applications/queries.ts';
 import styles from './api-keys.module.css';
@@ -130,7 +130,7 @@ function Row({ apiKey, applications }: { readonly apiKey: ApiKey; readonly appli
           </span>
         )}
       </td>
-      <td data-label="Expires">
+      <td data-label="Expires" className={secondaryCell}>
         {expiresAt === null ? <span className={styles.muted}>Never</span> : <RelativeTime at={expiresAt} />}
       </td>
       <td>

@@ -1,6 +1,7 @@
 import type { AuditEntry } from '@latchkey/client';
 import { latchkey } from '../../api.ts';
 import { downloadText } from '../../components/download.ts';
+import { toCell } from './csv.ts';
 import { type Filter, toQuery } from './queries.ts';
 
 /** More would fill the memory of a phone. */
@@ -33,12 +34,6 @@ const toRow = ({ at, action, actor, subject, applicationId, requestId, changes }
   requestId ?? '',
   JSON.stringify(changes),
 ];
-
-/** A cell of RFC 4180. One that a spreadsheet would take for a formula begins with an apostrophe. */
-export function toCell(text: string): string {
-  const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
-  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
-}
 
 const toLine = (cells: readonly string[]) => `${cells.map(toCell).join(',')}\r\n`;
 

@@ -1,0 +1,25 @@
+import { expect, it } from 'vitest';
+import { findNameProblem, suggestName } from './file-name.ts';
+
+it('suggests a valid name for every name, with its extension, and leaves valid ones as they are', () => {
+  expect(suggestName('\u200bsetup 1.2.exe ')).toBe('setup 1.2.exe');
+  expect(suggestName('engine-1.4.2-linux-x64.tar.gz')).toBe('engine-1.tar.gz');
+  expect(suggestName('Übersicht.pdf')).toBe('Ubersicht.pdf');
+  const hostile = [
+    '<img src=x onerror=alert(1)>.png',
+    'مرحبا.pdf',
+    'W'.repeat(200),
+    '....',
+    ' ',
+    '../../etc/passwd',
+    'a..b  c',
+    '漢.漢字漢字漢字',
+  ];
+  for (const name of hostile) expect([name, findNameProblem(suggestName(name))]).toEqual([name, undefined]);
+});
+
+it('says why a name is not valid', () => {
+  expect(findNameProblem('a'.repeat(17))).toBe('17 characters: names have at most 16.');
+  for (const name of ['.hidden', 'a.', 'a..b', 'a/b', 'ä']) expect(findNameProblem(name)).toMatch(/^Letters, digits/);
+  expect(findNameProblem(' \u200b ')).toBe('Enter a name.');
+});

@@ -1,0 +1,63 @@
+import { LatchkeyError } from '@latchkey/client';
+import { afterEach, expect, it, vi } from 'vitest';
+import { type QueueEnvironment, UploadQueue } from './upload-queue.ts';
+
+afterEach(() => vi.useRealTimers());
+
+/** A queue whose uploads end when the test says so. */
+function setUp(environment: Partial<QueueEnvironment> = {}) {
+  const sent: Array<{
+    readonly name: string;
+    readonly signal: AbortSignal;
+    readonly end: PromiseWithResolvers<{ checksum: string }>;
+  }> = [];
+  const queue = new UploadQueue({
+    isNameFree: async () => true,
+    send: ({ name }, { signal }) => {
+      const end = Promise.withResolvers<{ checksum: string }>();
+      sent.push({ name, signal, end });
+      return end.promise;
+    },
+    onStored: () => undefined,
+    onError: () => undefined,
+    ...environment,
+  });
+  const kinds = () => queue.getSnapshot().uploads.map(({ state }) => state.kind);
+  return { queue, sent, kinds };
+}
+
+const files = (...names: string[]) => names.map((name) => new File(['x'], name));
+
+it('uploads one file after the other, and goes on after one was cancelled', async () => {
+  const { queue, sent, kinds } = setUp();
+  queue.add('app', files('a.txt', 'b.txt', 'c.txt'));
+  await vi.waitFor(() => expect(sent).toHaveLength(1));
+  expect(kinds()).toEqual(['running', 'waiting', 'waiting']);
+  queue.cancel(1);
+  expect(sent[0]?.signal.aborted).toBe(true);
+  sent[0]?.end.reject(new Error('aborted'));
+  await vi.waitFor(() => expect(sent).toHaveLength(2));
+  sent[1]?.end.resolve({ checksum: '00' });
+  await vi.waitFor(() => expect(kinds()).toEqual(['cancelled', 'done', 'running']));
+});
+
+it('waits as long as the rate limit says, then goes on by itself', async () => {
+  vi.useFakeTimers();
+  const { queue, sent, kinds } = setUp();
+  queue.add('app', files('a.txt'));
+  await vi.advanceTimersByTimeAsync(0);
+  sent[0]?.end.reject(new LatchkeyError('Too many requests', { code: 'rate_limit_reached', status: 429, retryAfterSeconds: 30 }));
+  await vi.advanceTimersByTimeAsync(29_000);
+  expect([kinds(), sent.length]).toEqual([['waiting'], 1]);
+  await vi.advanceTimersByTimeAsync(2_000);
+  expect([kinds(), sent.length]).toEqual([['running'], 2]);
+});
+
+it('asks for another name where one is invalid or taken, without an upload', async () => {
+  const { queue, sent, kinds } = setUp({ isNameFree: async (_applicationId, name) => name !== 'taken.txt' });
+  queue.add('app', files('taken.txt', 'a name that is too long.txt'));
+  await vi.waitFor(() => expect(kinds()).toEqual(['name', 'name']));
+  expect(sent).toEqual([]);
+  queue.start(1, 'free.txt');
+  await vi.waitFor(() => expect(sent.map(({ name }) => name)).toEqual(['free.txt']));
+});
