@@ -145,8 +145,7 @@ describe.skipIf(chromiumPath === undefined)('further pages of the dashboard', { 
         { applicationId },
       );
     }
-    for (let i = 0; i < 30; i += 1)
-      await owner.session.patch(`/api/v1/panel/api-keys/${id}`, { name: `Key ${i}` });
+    for (let i = 0; i < 30; i += 1) await owner.session.patch(`/api/v1/panel/api-keys/${id}`, { name: `Key ${i}` });
     const page = await open('/audit-log', { owner });
     await page.locator('summary').nth(49).waitFor();
     await button(page, 'Show older entries').press('Enter');

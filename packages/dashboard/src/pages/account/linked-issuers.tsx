@@ -1,21 +1,65 @@
 import type { OidcLink } from '@latchkey/client';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { useRouter } from '@tanstack/react-router';
 import { useState } from 'react';
 import { latchkey } from '../../api.ts';
 import { Button } from '../../components/button.tsx';
 import { ErrorNotice } from '../../components/notice.tsx';
 import { RelativeTime } from '../../components/relative-time.tsx';
 import { toast } from '../../components/toasts.ts';
+import { rememberReturnTo } from '../../session/return-to.ts';
+import { signInMethodsQuery } from '../../session/session.ts';
 import styles from './account.module.css';
 import { readProof } from './owner-proof.tsx';
 import { ProofDialog } from './proof-dialog.tsx';
 import { linksQuery } from './queries.ts';
 
-/** A row for each person at an issuer who can sign in to the account. */
+/** A row for each person at an issuer who can sign in to the account, then the other issuers. */
 export function LinkedIssuers() {
   const { data: links = [], error } = useQuery(linksQuery);
+  const { data: methods } = useQuery(signInMethodsQuery);
   if (error && links.length === 0) return <ErrorNotice error={error} />;
-  return links.map((link) => <Row key={`${link.issuer} ${link.subject}`} link={link} />);
+  const unlinked = methods?.oidcIssuers.filter((name) => !links.some((link) => link.name === name)) ?? [];
+  return (
+    <>
+      {links.map((link) => (
+        <Row key={`${link.issuer} ${link.subject}`} link={link} />
+      ))}
+      {unlinked.map((name) => (
+        <UnlinkedRow key={name} name={name} />
+      ))}
+    </>
+  );
+}
+
+/** An issuer of this Latchkey that could sign in to the account. */
+function UnlinkedRow({ name }: { readonly name: string }) {
+  const [isOpen, setOpen] = useState(false);
+  const router = useRouter();
+  const link = async (values: FormData) => {
+    const url = await latchkey.oidc.link({ issuer: name, ...readProof(values) });
+    rememberReturnTo(router.state.location.href);
+    location.assign(url);
+  };
+  return (
+    <div className={styles.row}>
+      <div className={styles.text}>
+        <p className={styles.name}>{name}</p>
+        <p className={styles.hint}>Not linked: it cannot sign in to this account.</p>
+      </div>
+      <Button aria-label={`Link ${name}`} onClick={() => setOpen(true)}>
+        Link
+      </Button>
+      <ProofDialog
+        open={isOpen}
+        onClose={() => setOpen(false)}
+        title={`Link ${name}?`}
+        description="You sign in there next. From then on, it signs in to this account."
+        action="Continue"
+        onConfirm={link}
+      />
+    </div>
+  );
 }
 
 function Row({ link: { issuer, name, subject, createdAt } }: { readonly link: OidcLink }) {
