@@ -5,6 +5,7 @@ import { checkAccessibility, checkWidth, useBrowser } from '../testing/browser.t
 import { createApplication, createKey, signUp } from '../testing/caller.ts';
 import { chromiumPath } from '../testing/chromium.ts';
 import { listFiles, upload } from '../testing/files.ts';
+import { setSetting } from '../testing/live.ts';
 
 const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true });
 /** Toasts have the role too. */
@@ -138,14 +139,9 @@ describe.skipIf(chromiumPath === undefined)('further pages of the dashboard', { 
     const applicationId = await createApplication(owner.session, '=HYPERLINK("x")');
     const { id } = await createKey(owner, { name: '@SUM(1+1) <b>key</b>' });
     for (let i = 0; i < 30; i += 1) {
-      const status = i % 2 === 0 ? 'paused' : 'online';
-      await owner.session.post(
-        '/api/v1/panel/update-application-settings',
-        { field: 'status', value: status },
-        { applicationId },
-      );
+      await setSetting(owner.session, applicationId, 'status', i % 2 === 0 ? 'paused' : 'online');
+      await owner.session.patch(`/api/v1/panel/api-keys/${id}`, { name: `Key ${i}` });
     }
-    for (let i = 0; i < 30; i += 1) await owner.session.patch(`/api/v1/panel/api-keys/${id}`, { name: `Key ${i}` });
     const page = await open('/audit-log', { owner });
     await page.locator('summary').nth(49).waitFor();
     await button(page, 'Show older entries').press('Enter');
