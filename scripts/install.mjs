@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { accessSync, constants, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import { isBuilt } from './dashboard-sources.mjs';
 import { Failure, modulesDir, pinnedNode, root } from './checkout.mjs';
+import { isBuilt } from './dashboard-sources.mjs';
 import { run } from './run-child.mjs';
 
 const packageManager = 'pnpm@12.21.0';

@@ -1071,6 +1071,11 @@ export interface components {
             /** Format: date-time */
             createdAt: string;
         };
+        SignInMethods: {
+            /** @description Whether anyone may sign up. */
+            signUpOpen: boolean;
+            oidcIssuers: string[];
+        };
         /** @description A session of the account, without its secrets. */
         OpenSession: {
             /**

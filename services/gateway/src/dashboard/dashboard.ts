@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import fastifyStatic from '@fastify/static';
 import type { Logger } from '@latchkey/kit/log/logger';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { readSessionToken } from '../authentication/credential.ts';
+import { readSessionClient } from '../authentication/credential.ts';
 import type { GatewayConfig } from '../config.ts';
 import { realtimeUrlFor } from './realtime-url.ts';
 
@@ -61,7 +61,7 @@ function createPage(config: GatewayConfig): PageHandler {
     const facts = {
       base,
       realtime: realtime?.href ?? '',
-      session: readSessionToken(request.raw) === '' ? 'no' : 'yes',
+      session: readSessionClient(request.raw).previousSessionToken === '' ? 'no' : 'yes',
     };
     return reply
       .headers({

@@ -1,10 +1,10 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { useRouter } from '@tanstack/react-router';
 import { useState } from 'react';
+import { latchkey } from '../../api.ts';
 import { Button } from '../../components/button.tsx';
 import { Section } from '../../components/page.tsx';
 import { TextField } from '../../components/text-field.tsx';
-import { selfService } from '../../queries/account-self-service.ts';
 import { useAccount, useLimits } from '../../session/session.ts';
 import styles from './account.module.css';
 import { readProof } from './owner-proof.tsx';
@@ -22,7 +22,7 @@ export function DeleteAccount() {
     setTyped('');
   };
   const remove = async (values: FormData) => {
-    await selfService.deleteAccount(readProof(values));
+    await latchkey.account.delete(readProof(values));
     queryClient.clear();
     location.assign(router.buildLocation({ to: '/sign-in' }).publicHref);
   };

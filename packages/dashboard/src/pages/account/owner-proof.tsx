@@ -1,6 +1,6 @@
+import type { OwnerProof } from '@latchkey/client';
 import { useQuery } from '@tanstack/react-query';
 import { CodeField, TextField } from '../../components/text-field.tsx';
-import type { OwnerProof } from '../../queries/account-self-service.ts';
 import { useAccount } from '../../session/session.ts';
 import { linksQuery } from './queries.ts';
 

@@ -1,10 +1,10 @@
 import { LatchkeyError } from '@latchkey/client';
 import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
+import { latchkey } from '../../api.ts';
 import { Button } from '../../components/button.tsx';
 import { TextField } from '../../components/text-field.tsx';
 import { toast } from '../../components/toasts.ts';
-import { selfService } from '../../queries/account-self-service.ts';
 import { useAccount } from '../../session/session.ts';
 import styles from './account.module.css';
 import { readProof } from './owner-proof.tsx';
@@ -21,7 +21,7 @@ export function PasswordRow() {
     const newPassword = String(values.get('newPassword'));
     if (newPassword.length < PASSWORD_LENGTH_MIN)
       throw invalid('newPassword', `it has fewer than ${PASSWORD_LENGTH_MIN} characters`);
-    await selfService.changePassword({ ...readProof(values), newPassword });
+    await latchkey.account.changePassword({ ...readProof(values), newPassword });
     await queryClient.invalidateQueries({ queryKey: sessionsQuery.queryKey });
     toast.success('Password changed', 'All other sessions have ended.');
   };

@@ -1,12 +1,12 @@
 import { LatchkeyError } from '@latchkey/client';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useRef, useState } from 'react';
+import { latchkey } from '../../api.ts';
 import { Button } from '../../components/button.tsx';
 import { Section } from '../../components/page.tsx';
 import { RelativeTime } from '../../components/relative-time.tsx';
 import { TextField } from '../../components/text-field.tsx';
 import { toast } from '../../components/toasts.ts';
-import { selfService } from '../../queries/account-self-service.ts';
 import { sessionQuery, useAccount } from '../../session/session.ts';
 import styles from './account.module.css';
 import { AvatarDialog } from './avatar-dialog.tsx';
@@ -61,7 +61,7 @@ function AvatarActions() {
   const input = useRef<HTMLInputElement>(null);
   const queryClient = useQueryClient();
   const remove = useMutation({
-    mutationFn: selfService.removeAvatar,
+    mutationFn: () => latchkey.avatar.remove(),
     onSuccess: async () => {
       await queryClient.invalidateQueries({ queryKey: sessionQuery.queryKey });
       toast.success('Avatar removed');
@@ -97,7 +97,7 @@ function AvatarActions() {
 function EmailDialog({ open, onClose }: { readonly open: boolean; readonly onClose: () => void }) {
   const change = async (values: FormData) => {
     const email = String(values.get('email')).trim();
-    await selfService.changeEmail({ ...readProof(values), email }).catch(explainMissingMail);
+    await latchkey.account.changeEmail({ ...readProof(values), email }).catch(explainMissingMail);
     toast.success('Check your mail', `Open the link that was sent to ${email}. Until then your email stays.`);
   };
   return (

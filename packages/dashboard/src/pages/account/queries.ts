@@ -1,11 +1,10 @@
 import { queryOptions } from '@tanstack/react-query';
 import { latchkey } from '../../api.ts';
-import { selfService } from '../../queries/account-self-service.ts';
 
 /** The sessions of the account that have not ended: this one, then those used last. */
 export const sessionsQuery = queryOptions({
   queryKey: ['sessions'],
-  queryFn: ({ signal }) => selfService.listSessions(signal),
+  queryFn: ({ signal }) => latchkey.account.sessions({ signal }),
 });
 
 /** The issuers that can sign in to the account. */

@@ -1,12 +1,13 @@
+import type { OpenSession } from '@latchkey/client';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
+import { latchkey } from '../../api.ts';
 import { Button } from '../../components/button.tsx';
 import { ConfirmDialog } from '../../components/confirm-dialog.tsx';
 import { Badge, Section } from '../../components/page.tsx';
 import { RelativeTime } from '../../components/relative-time.tsx';
 import { QueryView } from '../../components/states.tsx';
 import { toast } from '../../components/toasts.ts';
-import { type OpenSession, selfService } from '../../queries/account-self-service.ts';
 import { useSignOut } from '../../session/sign-out.ts';
 import styles from './account.module.css';
 import { describeDevice } from './device.ts';
@@ -37,7 +38,7 @@ function Row({ session: { id, current, createdAt, lastUsedAt, lastUsedIp, userAg
   const signOut = useSignOut();
   const device = describeDevice(userAgent);
   const end = useMutation({
-    mutationFn: () => selfService.endSession(id),
+    mutationFn: () => latchkey.account.endSession(id),
     onSuccess: async () => {
       await queryClient.invalidateQueries({ queryKey: sessionsQuery.queryKey });
       toast.success('Session ended', device);
@@ -73,7 +74,7 @@ function SignOutElsewhere({ sessions }: { readonly sessions: readonly OpenSessio
   const endAll = async () => {
     try {
       // One after the other: the list has up to 100.
-      for (const { id } of others) await selfService.endSession(id).catch(ignoreEnded);
+      for (const { id } of others) await latchkey.account.endSession(id).catch(ignoreEnded);
     } finally {
       await queryClient.invalidateQueries({ queryKey: sessionsQuery.queryKey });
     }

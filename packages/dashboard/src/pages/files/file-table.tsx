@@ -11,7 +11,6 @@ import { RelativeTime } from '../../components/relative-time.tsx';
 import { ShortId } from '../../components/short-id.tsx';
 import { secondaryCell, Table } from '../../components/table.tsx';
 import { toast } from '../../components/toasts.ts';
-import { selfService } from '../../queries/account-self-service.ts';
 import styles from './files.module.css';
 import { NameForm } from './name-form.tsx';
 import { invalidateFiles } from './queries.ts';
@@ -83,7 +82,7 @@ function RowActions({ applicationId, file, onRename }: RowProps & { readonly onR
   const [isDeleting, setDeleting] = useState(false);
   const queryClient = useQueryClient();
   const download = useMutation({
-    mutationFn: () => selfService.createDownloadUrl(applicationId, id),
+    mutationFn: () => latchkey.files.createDownloadUrl(applicationId, id),
     onSuccess: ({ url }) => {
       // The response is an attachment: the page stays.
       location.assign(url);

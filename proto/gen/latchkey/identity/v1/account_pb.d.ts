@@ -721,6 +721,47 @@ export declare type DeletedAccount = Message<"latchkey.identity.v1.DeletedAccoun
 export declare const DeletedAccountSchema: GenMessage<DeletedAccount>;
 
 /**
+ * GetSignInMethodsRequest asks for the methods of this deployment.
+ *
+ * @generated from message latchkey.identity.v1.GetSignInMethodsRequest
+ */
+export declare type GetSignInMethodsRequest = Message<"latchkey.identity.v1.GetSignInMethodsRequest"> & {
+};
+
+/**
+ * Describes the message latchkey.identity.v1.GetSignInMethodsRequest.
+ * Use `create(GetSignInMethodsRequestSchema)` to create a new message.
+ */
+export declare const GetSignInMethodsRequestSchema: GenMessage<GetSignInMethodsRequest>;
+
+/**
+ * GetSignInMethodsResponse is what a sign-in page offers beside email and password.
+ *
+ * @generated from message latchkey.identity.v1.GetSignInMethodsResponse
+ */
+export declare type GetSignInMethodsResponse = Message<"latchkey.identity.v1.GetSignInMethodsResponse"> & {
+  /**
+   * Whether anyone may sign up.
+   *
+   * @generated from field: bool sign_up_open = 1;
+   */
+  signUpOpen: boolean;
+
+  /**
+   * Names of the OpenID Connect issuers, in the order of the settings. Empty means none.
+   *
+   * @generated from field: repeated string oidc_issuers = 2;
+   */
+  oidcIssuers: string[];
+};
+
+/**
+ * Describes the message latchkey.identity.v1.GetSignInMethodsResponse.
+ * Use `create(GetSignInMethodsResponseSchema)` to create a new message.
+ */
+export declare const GetSignInMethodsResponseSchema: GenMessage<GetSignInMethodsResponse>;
+
+/**
  * AccountError is why a call about accounts fails.
  *
  * @generated from enum latchkey.identity.v1.AccountError
@@ -915,6 +956,16 @@ export declare const AccountService: GenService<{
     methodKind: "unary";
     input: typeof ListDeletedAccountsRequestSchema;
     output: typeof ListDeletedAccountsResponseSchema;
+  },
+  /**
+   * GetSignInMethods returns how people get an account and sign in to it.
+   *
+   * @generated from rpc latchkey.identity.v1.AccountService.GetSignInMethods
+   */
+  getSignInMethods: {
+    methodKind: "unary";
+    input: typeof GetSignInMethodsRequestSchema;
+    output: typeof GetSignInMethodsResponseSchema;
   },
 }>;
 
