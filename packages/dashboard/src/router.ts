@@ -4,7 +4,9 @@ import { apiKeysRoute } from './pages/api-keys/route.ts';
 import { applicationRoute, levelsRoute, liveRoute, overviewRoute } from './pages/application/route.ts';
 import { applicationsRoute } from './pages/applications/route.ts';
 import { auditLogRoute } from './pages/audit-log/route.ts';
+import { confirmEmailRoute } from './pages/confirm-email/route.ts';
 import { filesRoute } from './pages/files/route.ts';
+import { resetPasswordRoute } from './pages/reset-password/route.ts';
 import { signInRoute } from './pages/sign-in/route.ts';
 import { signUpRoute } from './pages/sign-up/route.ts';
 import { queryClient } from './query-client.ts';
@@ -17,6 +19,8 @@ export const router = createRouter({
     homeRoute,
     signInRoute,
     signUpRoute,
+    resetPasswordRoute,
+    confirmEmailRoute,
     signedInRoute.addChildren([
       applicationsRoute,
       applicationRoute.addChildren([overviewRoute, levelsRoute, filesRoute, liveRoute]),

@@ -3,9 +3,10 @@ import type { Page } from 'playwright-core';
 import sharp from 'sharp';
 import { describe, expect, it } from 'vitest';
 import { checkAccessibility, checkWidth, useBrowser } from '../testing/browser.ts';
-import { createApplication, signUp } from '../testing/caller.ts';
+import { cookieOf, createApplication, signUp } from '../testing/caller.ts';
 import { chromiumPath } from '../testing/chromium.ts';
 import { upload } from '../testing/files.ts';
+import { waitForMail } from '../testing/mail.ts';
 import { codeAt, signInTo } from '../testing/two-factor.ts';
 
 const IPHONE =
@@ -92,6 +93,37 @@ describe.skipIf(chromiumPath === undefined)('the account page', { timeout: 120_0
     await button(page, 'Sign out elsewhere').waitFor({ state: 'detached' });
     expect((await owner.session.get('/api/v1/auth/sessions')).data).toHaveLength(1);
     await checkWidth(page);
+  });
+
+  it('resets a forgotten password, and changes the email, by mailed links', async () => {
+    const owner = await signUp();
+    const page = await open('/sign-in', { statuses: [401] });
+    await page.getByRole('link', { name: 'Forgot password?' }).click();
+    await page.getByRole('heading', { name: 'Reset your password' }).waitFor();
+    await page.getByLabel('Email').fill(owner.email);
+    await page.keyboard.press('Enter');
+    await page.getByText('Check your mail').waitFor();
+    await checkAccessibility(page);
+    await page.goto(`/reset-password#token=${(await waitForMail(owner.email)).token}`);
+    await page.reload();
+    await page.getByLabel('New password').fill('another passphrase');
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'Sign in' }).waitFor();
+
+    const signedIn = await signInTo(owner.session, { ...owner, password: 'another passphrase' });
+    const session = owner.session.with({ cookie: cookieOf(signedIn.headers), 'x-csrf-token': signedIn.data.csrfToken });
+    const email = `new-${owner.email}`;
+    await session.post('/api/v1/auth/email/change', { email, password: 'another passphrase' });
+    await page.goto(`/confirm-email#token=${(await waitForMail(email)).token}`);
+    await page.reload();
+    await button(page, 'Confirm email').click();
+    await dialog(page).getByLabel('Email').fill(owner.email);
+    await dialog(page).getByLabel('Password').fill('another passphrase');
+    await page.keyboard.press('Enter');
+    await dialog(page).waitFor({ state: 'detached' });
+    await button(page, 'Confirm email').click();
+    await page.getByText('Email changed').waitFor();
+    expect((await session.get('/api/v1/auth/session')).data.account.email).toBe(email);
   });
 
   it('downloads a file, and deletes the account with all that it owns', async () => {

@@ -146,7 +146,7 @@ describe.skipIf(chromiumPath === undefined)('further pages of the dashboard', { 
     await page.locator('summary').nth(49).waitFor();
     await button(page, 'Show older entries').press('Enter');
     await page.getByText('Account created').last().waitFor();
-    await page.getByText('API key created @SUM(1+1) <b>key</b>').press('Enter');
+    await page.locator('summary', { hasText: 'API key created @SUM(1+1) <b>key</b>' }).press('Enter');
     await page.getByText('allApplications').waitFor();
     await checkAccessibility(page);
     const csv = await download(page, 'Export CSV');

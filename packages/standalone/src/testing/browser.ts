@@ -36,7 +36,9 @@ export function useBrowser() {
       await context.addCookies([{ name, value, url: baseUrl, httpOnly: true, sameSite: 'Lax' }]);
     }
     const page = await context.newPage();
-    const problems = watch(page, [baseUrl, new URL(realtimeUrl).origin], statuses);
+    // Download URLs begin with PUBLIC_URL.
+    const publicUrl = baseUrl.replace('127.0.0.1', 'localhost');
+    const problems = watch(page, [baseUrl, publicUrl, new URL(realtimeUrl).origin], statuses);
     onTestFinished(async () => {
       await context.close();
       expect(problems).toEqual([]);

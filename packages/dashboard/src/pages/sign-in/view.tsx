@@ -32,7 +32,7 @@ export function SignInPage() {
           <p>{OIDC_ERRORS[error] ?? 'Try again. If it fails again, ask the operator.'}</p>
         </Notice>
       )}
-      <SignInForm onSignedIn={() => leave()} />
+      <SignInForm onSignedIn={() => leave()} aside={<Link to="/reset-password">Forgot password?</Link>} />
       <Issuers names={methods?.oidcIssuers ?? []} returnTo={returnTo} />
     </EntryPage>
   );

@@ -1,0 +1,41 @@
+import { LatchkeyError } from '@latchkey/client';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { Link, useNavigate } from '@tanstack/react-router';
+import { useState } from 'react';
+import { latchkey } from '../../api.ts';
+import { Button } from '../../components/button.tsx';
+import { ErrorNotice, Notice } from '../../components/notice.tsx';
+import { toast } from '../../components/toasts.ts';
+import { EntryPage } from '../../session/entry-page.tsx';
+import { readMailedToken } from '../../session/mailed-token.ts';
+import { sessionQuery } from '../../session/session.ts';
+
+/** A press of a button, as programs that check mails open links too. */
+export function ConfirmEmailPage() {
+  const [token] = useState(readMailedToken);
+  const queryClient = useQueryClient();
+  const navigate = useNavigate();
+  const confirm = useMutation({
+    mutationFn: () => latchkey.account.confirmEmail(token ?? ''),
+    onSuccess: async () => {
+      await queryClient.invalidateQueries({ queryKey: sessionQuery.queryKey });
+      toast.success('Email changed', 'Sign in with the new email from now on.');
+      void navigate({ to: '/account', replace: true });
+    },
+  });
+  const { error } = confirm;
+  const isVoid = error instanceof LatchkeyError && error.details.some(({ path }) => path === 'body.token');
+  return (
+    <EntryPage title="Confirm your email" footer={<Link to="/account">Account</Link>}>
+      {isVoid && (
+        <Notice kind="danger" title="The email was not changed">
+          <p>The link was used, is over 30 minutes old, or belongs to another account.</p>
+        </Notice>
+      )}
+      {error && !isVoid && <ErrorNotice error={error} />}
+      <Button variant="primary" wide pending={confirm.isPending} onClick={() => confirm.mutate()}>
+        Confirm email
+      </Button>
+    </EntryPage>
+  );
+}

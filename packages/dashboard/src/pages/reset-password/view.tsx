@@ -1,0 +1,86 @@
+import { LatchkeyError } from '@latchkey/client';
+import { useMutation } from '@tanstack/react-query';
+import { Link, useNavigate } from '@tanstack/react-router';
+import { useState } from 'react';
+import { latchkey } from '../../api.ts';
+import { Button } from '../../components/button.tsx';
+import { Form } from '../../components/form.tsx';
+import { Notice } from '../../components/notice.tsx';
+import { TextField } from '../../components/text-field.tsx';
+import { toast } from '../../components/toasts.ts';
+import { EntryPage } from '../../session/entry-page.tsx';
+import { readMailedToken } from '../../session/mailed-token.ts';
+
+/** Asks for a mail, or for the new password where its link was opened. */
+export function ResetPasswordPage() {
+  const [token] = useState(readMailedToken);
+  return (
+    <EntryPage title="Reset your password" footer={<Link to="/sign-in">Sign in</Link>}>
+      {token === undefined ? <MailForm /> : <PasswordForm token={token} />}
+    </EntryPage>
+  );
+}
+
+function MailForm() {
+  const forgot = useMutation({
+    mutationFn: (values: FormData) => latchkey.account.forgotPassword(String(values.get('email')).trim()),
+    meta: { opensSignIn: false },
+  });
+  if (forgot.isSuccess) {
+    return (
+      <Notice kind="info" title="Check your mail">
+        <p>If an account has this email, a mail with a link is on its way. The link is valid once, for 30 minutes.</p>
+      </Notice>
+    );
+  }
+  const { error } = forgot;
+  const isMissing = error instanceof LatchkeyError && error.code === 'mail_not_configured';
+  return (
+    <Form
+      onSubmit={(values) => forgot.mutate(values)}
+      error={isMissing ? null : error}
+      messages={isMissing ? { email: 'This Latchkey sends no mail. Ask its operator to reset your password.' } : undefined}
+      actions={
+        <Button type="submit" variant="primary" wide pending={forgot.isPending}>
+          Send mail
+        </Button>
+      }
+    >
+      <TextField name="email" label="Email" type="email" autoComplete="email" required />
+    </Form>
+  );
+}
+
+function PasswordForm({ token }: { readonly token: string }) {
+  const navigate = useNavigate();
+  const reset = useMutation({
+    mutationFn: (values: FormData) => latchkey.account.resetPassword({ token, newPassword: String(values.get('newPassword')) }),
+    meta: { opensSignIn: false },
+    onSuccess: () => {
+      toast.success('Password changed', 'All sessions of the account have ended. Sign in with the new password.');
+      void navigate({ to: '/sign-in', replace: true });
+    },
+  });
+  const isVoid = reset.error instanceof LatchkeyError && reset.error.details.some(({ path }) => path === 'body.token');
+  return (
+    <Form
+      onSubmit={(values) => reset.mutate(values)}
+      error={isVoid ? null : reset.error}
+      messages={isVoid ? { newPassword: 'The link was used, or is over 30 minutes old. Ask for another mail.' } : undefined}
+      actions={
+        <Button type="submit" variant="primary" wide pending={reset.isPending}>
+          Change password
+        </Button>
+      }
+    >
+      <TextField
+        name="newPassword"
+        label="New password"
+        type="password"
+        hint="At least 10 characters."
+        autoComplete="new-password"
+        required
+      />
+    </Form>
+  );
+}
