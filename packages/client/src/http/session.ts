@@ -1,5 +1,5 @@
-/** Opens a session, so that they need none and no CSRF token. */
-const OPENING = /^\/api\/v1\/auth\/(sign-up|sign-in|oidc\/complete)$/;
+/** Routes that need no session, and so no CSRF token. */
+const PUBLIC = /^\/api\/v1\/auth\/(sign-up|sign-in|oidc\/complete|password\/(forgot|reset))$/;
 
 /**
  * The session of a client without a key. Browsers store and send the cookie themselves, and hide
@@ -11,7 +11,7 @@ export class Session {
 
   /** Whether a request needs a CSRF token. */
   needsCsrfToken(method: string, path: string): boolean {
-    return method !== 'GET' && !OPENING.test(path);
+    return method !== 'GET' && !PUBLIC.test(path);
   }
 
   get csrfToken(): string | undefined {

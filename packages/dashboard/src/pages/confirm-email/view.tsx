@@ -9,6 +9,7 @@ import { toast } from '../../components/toasts.ts';
 import { EntryPage } from '../../session/entry-page.tsx';
 import { readMailedToken } from '../../session/mailed-token.ts';
 import { sessionQuery } from '../../session/session.ts';
+import { SignInForm } from '../../session/sign-in-form.tsx';
 
 /** A press of a button, as programs that check mails open links too. */
 export function ConfirmEmailPage() {
@@ -17,6 +18,7 @@ export function ConfirmEmailPage() {
   const navigate = useNavigate();
   const confirm = useMutation({
     mutationFn: () => latchkey.account.confirmEmail(token ?? ''),
+    meta: { opensSignIn: false },
     onSuccess: async () => {
       await queryClient.invalidateQueries({ queryKey: sessionQuery.queryKey });
       toast.success('Email changed', 'Sign in with the new email from now on.');
@@ -25,6 +27,13 @@ export function ConfirmEmailPage() {
   });
   const { error } = confirm;
   const isVoid = error instanceof LatchkeyError && error.details.some(({ path }) => path === 'body.token');
+  if (error instanceof LatchkeyError && error.status === 401) {
+    return (
+      <EntryPage title="Sign in to confirm your email">
+        <SignInForm onSignedIn={() => confirm.mutate()} />
+      </EntryPage>
+    );
+  }
   return (
     <EntryPage title="Confirm your email" footer={<Link to="/account">Account</Link>}>
       {isVoid && (
