@@ -1,7 +1,19 @@
 import { Dialog as BaseDialog } from '@base-ui/react/dialog';
+import type { ReactNode } from 'react';
 import { classes } from './classes.ts';
 import styles from './dialog.module.css';
-import type { DialogProps } from './dialog.tsx';
+
+export interface DialogProps {
+  readonly open: boolean;
+  readonly onClose: () => void;
+  readonly title: ReactNode;
+  readonly description?: ReactNode;
+  readonly wide?: boolean | undefined;
+  /** Whether a click beside it leaves it open, as inputs would be lost. */
+  readonly stays?: boolean | undefined;
+  /** Mounted while it is open, so that inputs begin empty. */
+  readonly children: ReactNode;
+}
 
 /** A modal dialog. Escape closes it, and the focus returns to where it was. */
 export function DialogPopup({ open, onClose, title, description, wide, stays = false, children }: DialogProps) {

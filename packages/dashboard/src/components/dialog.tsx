@@ -1,16 +1,5 @@
-import { lazy, type ReactNode, Suspense, useState } from 'react';
-
-export interface DialogProps {
-  readonly open: boolean;
-  readonly onClose: () => void;
-  readonly title: ReactNode;
-  readonly description?: ReactNode;
-  readonly wide?: boolean | undefined;
-  /** Whether a click beside it leaves it open, as inputs would be lost. */
-  readonly stays?: boolean | undefined;
-  /** Mounted while it is open, so that inputs begin empty. */
-  readonly children: ReactNode;
-}
+import { lazy, Suspense, useState } from 'react';
+import type { DialogProps } from './dialog-popup.tsx';
 
 const importPopup = () => import('./dialog-popup.tsx');
 const Popup = lazy(() => importPopup().then(({ DialogPopup }) => ({ default: DialogPopup })));

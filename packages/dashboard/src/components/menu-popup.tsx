@@ -1,8 +1,24 @@
 import { Menu as BaseMenu } from '@base-ui/react/menu';
+import type { ReactElement, ReactNode } from 'react';
 import { classes } from './classes.ts';
-import { Icon } from './icon.tsx';
+import { Icon, type IconName } from './icon.tsx';
 import styles from './menu.module.css';
-import type { MenuItemProps, MenuProps } from './menu.tsx';
+
+export interface MenuProps {
+  /** The button that opens it. */
+  readonly trigger: ReactElement;
+  readonly align?: 'start' | 'end';
+  readonly children: ReactNode;
+}
+
+export interface MenuItemProps {
+  readonly icon?: IconName;
+  readonly danger?: boolean;
+  readonly onSelect?: () => void;
+  /** The element to be, such as a link. */
+  readonly render?: ReactElement;
+  readonly children: ReactNode;
+}
 
 export function MenuPopup({ trigger, align = 'end', children }: MenuProps) {
   return (

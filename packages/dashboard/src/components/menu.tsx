@@ -1,21 +1,5 @@
-import { lazy, type ReactElement, type ReactNode, Suspense } from 'react';
-import type { IconName } from './icon.tsx';
-
-export interface MenuProps {
-  /** The button that opens it. */
-  readonly trigger: ReactElement;
-  readonly align?: 'start' | 'end';
-  readonly children: ReactNode;
-}
-
-export interface MenuItemProps {
-  readonly icon?: IconName;
-  readonly danger?: boolean;
-  readonly onSelect?: () => void;
-  /** The element to be, such as a link. */
-  readonly render?: ReactElement;
-  readonly children: ReactNode;
-}
+import { lazy, Suspense } from 'react';
+import type { MenuProps } from './menu-popup.tsx';
 
 const Popup = lazy(() => import('./menu-popup.tsx').then(({ MenuPopup }) => ({ default: MenuPopup })));
 

@@ -1,8 +1,7 @@
 import type { IconName } from '../components/icon.tsx';
-import type { router } from '../router.ts';
 
 interface NavigationItem {
-  readonly to: Exclude<keyof (typeof router)['routesByPath'], `${string}/` | `${string}$${string}`>;
+  readonly to: '/applications' | '/api-keys' | '/audit-log' | '/account';
   readonly label: string;
   readonly icon: IconName;
   /** Pressed after `g`, it opens the page. */
