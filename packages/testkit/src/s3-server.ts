@@ -1,5 +1,7 @@
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -11,7 +13,7 @@ const CACHE_DIR = fileURLToPath(new URL('../../../node_modules/.cache/latchkey',
 const SCRIPT = fileURLToPath(new URL('./s3-server.py', import.meta.url));
 const START_TIMEOUT_MS = 15_000;
 
-/** An S3 server of others: OpenStack Swift, from the distribution's packages. */
+/** An S3 server of others: TEST_S3_COMMAND, or OpenStack Swift from the distribution's packages. */
 export interface S3Server {
   readonly endpoint: string;
   readonly region: string;
@@ -32,26 +34,25 @@ export async function startS3Server(): Promise<S3Server | { readonly unavailable
     return await start(dir);
   } catch (err) {
     await rm(dir, { recursive: true, force: true });
+    if (process.env.TEST_S3_COMMAND) throw err;
     return { unavailable: `no S3 server of the distribution: ${(err as Error).message}` };
   }
 }
 
 async function start(dir: string): Promise<S3Server> {
-  const program = await findSwift(CACHE_DIR);
+  const { TEST_S3_COMMAND } = process.env;
   const accessKeyId = 'tests:latchkey';
   const secretAccessKey = randomBytes(16).toString('hex');
-  const server = await runServer({
-    command: program.python,
-    args: [SCRIPT, dir, accessKeyId, secretAccessKey],
-    cwd: dir,
-    env: program.env,
-    stopSteps: [['SIGKILL', 5_000]],
-    removeDirWhenOrphaned: dir,
-  });
-  const port = await waitForPort(server);
+  const program = TEST_S3_COMMAND
+    ? await describeCommand(TEST_S3_COMMAND, dir, accessKeyId, secretAccessKey)
+    : await describeSwift(dir, accessKeyId, secretAccessKey);
+  const { command, args, env } = program;
+  const stopSteps = [['SIGKILL', 5_000]] as const;
+  const server = await runServer({ command, args, env, cwd: dir, stopSteps, removeDirWhenOrphaned: dir });
+  const port = await program.waitForPort(server);
   if (port === undefined) {
     await server.stop();
-    throw new Error(`Swift did not start: ${server.recentLines().at(-1) ?? 'it said nothing'}`);
+    throw new Error(`The S3 server did not start: ${server.recentLines().at(-1) ?? 'it said nothing'}`);
   }
   return {
     endpoint: `http://127.0.0.1:${port}`,
@@ -63,6 +64,39 @@ async function start(dir: string): Promise<S3Server> {
       await rm(dir, { recursive: true, force: true });
     },
   };
+}
+
+async function describeSwift(dir: string, accessKeyId: string, secretAccessKey: string) {
+  const { python, env } = await findSwift(CACHE_DIR);
+  return { command: python, args: [SCRIPT, dir, accessKeyId, secretAccessKey], env, waitForPort };
+}
+
+/** Another server: a command in which `{address}` and `{dir}` are replaced. */
+async function describeCommand(text: string, dir: string, accessKeyId: string, secretAccessKey: string) {
+  const port = String(await findFreePort());
+  const words = text.split(' ').map((word) => word.replace('{address}', `127.0.0.1:${port}`).replace('{dir}', dir));
+  const [command = '', ...args] = words;
+  const versitygw = { ROOT_ACCESS_KEY: accessKeyId, ROOT_SECRET_KEY: secretAccessKey };
+  const minio = { MINIO_ROOT_USER: accessKeyId, MINIO_ROOT_PASSWORD: secretAccessKey };
+  const responds = () => fetch(`http://127.0.0.1:${port}`).then(Boolean, () => false);
+  return {
+    command,
+    args,
+    env: { PATH: process.env.PATH, HOME: dir, ...versitygw, ...minio },
+    waitForPort: async (server: ServerProcess) => {
+      const started = waitUntil(responds, { timeoutMs: START_TIMEOUT_MS });
+      return (await Promise.race([server.exited.then(() => undefined), started])) ? port : undefined;
+    },
+  };
+}
+
+async function findFreePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
 }
 
 async function waitForPort(server: ServerProcess): Promise<string | undefined> {
