@@ -1,10 +1,9 @@
 import { randomBytes } from 'node:crypto';
-import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { findFreePort } from '@latchkey/embedded/free-port';
 import { runServer, type ServerProcess } from '@latchkey/embedded/server-process';
 import { waitUntil } from '@latchkey/embedded/wait-until';
 import { findSwift } from './s3-packages.ts';
@@ -88,15 +87,6 @@ async function describeCommand(text: string, dir: string, accessKeyId: string, s
       return (await Promise.race([server.exited.then(() => undefined), started])) ? port : undefined;
     },
   };
-}
-
-async function findFreePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }
 
 async function waitForPort(server: ServerProcess): Promise<string | undefined> {
