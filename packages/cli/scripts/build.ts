@@ -5,7 +5,10 @@ import { build } from 'rolldown';
 const packageDir = fileURLToPath(new URL('..', import.meta.url));
 const outDir = process.argv[2] ?? fileURLToPath(new URL('../dist', import.meta.url));
 
-/** Writes the package as it is published into `dist` or another folder: one file for Node.js 20, no dependencies. */
+/**
+ * Writes the package as it is published into `dist` or another folder: one file for Node.js 20, no
+ * dependencies.
+ */
 await rm(outDir, { recursive: true, force: true });
 await build({
   input: `${packageDir}/src/main.ts`,

@@ -18,7 +18,9 @@ export function readExamples(command: Command): readonly Example[] {
   return examplesOf.get(command) ?? [];
 }
 
-/** Turns a handler into an action of commander: the context comes before its arguments and options. */
+/**
+ * Turns a handler into an action of commander: the context comes before its arguments and options.
+ */
 // biome-ignore lint/suspicious/noExplicitAny: commander does not type the arguments of actions.
 export function withContext(io: Io, handler: (context: Context, ...args: any[]) => Promise<void> | void) {
   return async (...args: unknown[]): Promise<void> => {

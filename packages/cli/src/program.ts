@@ -1,11 +1,11 @@
 // To add a command: write src/commands/<noun>.ts with `export function <noun>Command(io: Io)` that
 // returns a commander `Command`, and add it to `createProgram`. Each verb ends in
 //   .action(withContext(io, async (context, argument: string, options: Options) => { … }))
-// The context has the client (`await context.client()`), `print(data, text)` for the result (stdout;
-// `data` for --json), `note(line)` for progress (stderr), `confirm(message)` and `prompts`. Throw a
-// `CliError(outcome, 'What happened. What to do.')`; its outcome decides the exit code. Errors of the
-// client need no handling. Give each command `examples(command, […])`: they are in --help and in
-// docs/cli.md, which `npm run generate` writes.
+// The context has the client (`await context.client()`), `print(data, text)` for the result
+// (stdout; `data` for --json), `note(line)` for progress (stderr), `confirm(message)` and
+// `prompts`. Throw a `CliError(outcome, 'What happened. What to do.')`; its outcome decides the
+// exit code. Errors of the client need no handling. Give each command `examples(command, […])`:
+// they are in --help and in docs/cli.md, which `npm run generate` writes.
 import { Command, CommanderError } from 'commander';
 import pc from 'picocolors';
 import manifest from '../package.json' with { type: 'json' };

@@ -1,10 +1,14 @@
 const meta = (name: string) => document.querySelector<HTMLMetaElement>(`meta[name="latchkey-${name}"]`)?.content ?? '';
 
-/** Path that a proxy puts before all paths; `/` without one. The gateway writes it into the page. */
+/**
+ * Path that a proxy puts before all paths; `/` without one. The gateway writes it into the page.
+ */
 export const basePath = meta('base') || '/';
 
 /** URL of live events as this browser reaches it; undefined lets the client derive it. */
 export const realtimeUrl = meta('realtime') || undefined;
 
-/** Whether the browser sent a session cookie with the page: without one, nothing needs to be asked. */
+/**
+ * Whether the browser sent a session cookie with the page: without one, nothing needs to be asked.
+ */
 export const hadSessionCookie = meta('session') === 'yes';

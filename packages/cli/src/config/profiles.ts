@@ -4,7 +4,9 @@ import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { CliError } from '../errors.ts';
 
-/** What `latchkey login` stores. All but `url` and `key` is absent for a key from standard input. */
+/**
+ * What `latchkey login` stores. All but `url` and `key` is absent for a key from standard input.
+ */
 export interface Profile {
   readonly url: string;
   readonly key: string;

@@ -6,7 +6,10 @@ const NAME_WIDTH_MAX = 16;
 const REDRAW_MS = 100;
 const CLEAR_LINE = '\r\u001b[2K';
 
-/** Shows an upload or a download: a line that is redrawn on a terminal, else one line once it has ended. */
+/**
+ * Shows an upload or a download: a line that is redrawn on a terminal, else one line once it has
+ * ended.
+ */
 export class UploadProgress {
   readonly #context: Context;
   readonly #name: string;

@@ -15,7 +15,9 @@ export interface RetryPolicy {
   readonly signal: AbortSignal | undefined;
 }
 
-/** Repeats a call where that is safe. The wait has jitter, so that clients do not return together. */
+/**
+ * Repeats a call where that is safe. The wait has jitter, so that clients do not return together.
+ */
 export async function withRetries<T>(call: () => Promise<T>, policy: RetryPolicy): Promise<T> {
   for (let attempt = 0; ; attempt += 1) {
     try {

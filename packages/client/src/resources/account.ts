@@ -94,7 +94,8 @@ export class Account {
   /**
    * Deletes the account with all it owns.
    *
-   * @throws LatchkeyError `two_factor_required` if a `code` is needed, `bad_request` if the password
+   * @throws LatchkeyError `two_factor_required` if a `code` is needed, `bad_request` if the
+   *   password
    * or the code is wrong
    */
   async delete(proof: OwnerProof, options?: CallOptions): Promise<void> {

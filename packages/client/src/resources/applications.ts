@@ -11,7 +11,9 @@ export class Applications {
     this.#http = http;
   }
 
-  /** All applications of the account, oldest first; with a restricted key, those that it may use. */
+  /**
+   * All applications of the account, oldest first; with a restricted key, those that it may use.
+   */
   list(options?: CallOptions): Promise<Application[]> {
     return this.#http.call('GET /api/v1/panel/get-applications', {}, options);
   }

@@ -60,13 +60,17 @@ export class Files<Source> {
    * Uploads a file, and checks that the service stored these bytes. Sources other than streams are
    * hashed first, so that the service stores no others.
    *
-   * @throws LatchkeyError such as `file_name_taken`, or `limit_exceeded` for a file that is too large
+   * @throws LatchkeyError such as `file_name_taken`, or `limit_exceeded` for a file that is too
+   *   large
    */
   upload(applicationId: string, source: Source, options: UploadOptions = {}): Promise<UploadedFile> {
     return uploadFile(this.#http, this.#prepare, { applicationId, source, options });
   }
 
-  /** A URL that serves the bytes of a file to anyone, for 300 seconds unless `lifetimeSeconds` is set. */
+  /**
+   * A URL that serves the bytes of a file to anyone, for 300 seconds unless `lifetimeSeconds` is
+   * set.
+   */
   createDownloadUrl(
     applicationId: string,
     fileId: string,

@@ -1,4 +1,7 @@
-/** The part of `XMLHttpRequest` that uploads use: this package is checked without the types of browsers. */
+/**
+ * The part of `XMLHttpRequest` that uploads use: this package is checked without the types of
+ * browsers.
+ */
 export interface Xhr {
   readonly upload: { onprogress: ((event: { readonly loaded: number }) => void) | null };
   readonly status: number;

@@ -11,7 +11,10 @@ const EXCESS_WIDTH = 'document.documentElement.scrollWidth - document.documentEl
 export interface OpenOptions {
   /** Whose session the browser has; none without. */
   readonly owner?: Owner;
-  /** HTTP statuses of errors that the test causes, 0 for none: the browser reports each on its console. */
+  /**
+   * HTTP statuses of errors that the test causes, 0 for none: the browser reports each on its
+   * console.
+   */
   readonly statuses?: readonly number[];
   readonly context?: BrowserContextOptions;
 }

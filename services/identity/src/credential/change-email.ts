@@ -36,7 +36,8 @@ export async function startEmailChange(ctx: ActingContext, mails: MailQueue | un
 
 /**
  * Makes the address that a link was sent to the email of the account.
- * @throws `mail_not_configured`, `link_invalid` also for a link of another account, `account_exists`
+ * @throws `mail_not_configured`, `link_invalid` also for a link of another account,
+ *   `account_exists`
  */
 export async function confirmEmailChange(ctx: ActingContext, mails: MailQueue | undefined, request: ConfirmEmailChangeRequest) {
   if (!mails) throw errors.mail_not_configured();

@@ -56,7 +56,9 @@ export async function selectLink(db: Db, kind: MailRow['kind'], tokenHash: Buffe
   return valid.$narrowType<{ accountId: string }>().executeTakeFirst();
 }
 
-/** Makes the links of an account invalid, sent or not, whatever the clock. Notices are still sent. */
+/**
+ * Makes the links of an account invalid, sent or not, whatever the clock. Notices are still sent.
+ */
 export async function expireLinks(tx: Db, accountId: string): Promise<void> {
   const links = tx.updateTable('mail').set(({ ref }) => ({ expires_at: ref('created_at') }));
   await links.where('account_id', '=', accountId).where('kind', '<>', 'email_notice').execute();

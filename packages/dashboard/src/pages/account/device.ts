@@ -18,7 +18,10 @@ const SYSTEMS = [
 
 const find = (rules: typeof BROWSERS | typeof SYSTEMS, text: string) => rules.find(([pattern]) => pattern.test(text))?.[1];
 
-/** "Firefox on Linux"; the text itself where it is that of another program. Any client may send any text. */
+/**
+ * "Firefox on Linux"; the text itself where it is that of another program. Any client may send any
+ * text.
+ */
 export function describeDevice(userAgent: string | null): string {
   if (userAgent === null || userAgent.trim() === '') return 'Unknown device';
   const [browser, system] = [find(BROWSERS, userAgent), find(SYSTEMS, userAgent)];

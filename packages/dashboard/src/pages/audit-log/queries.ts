@@ -1,7 +1,10 @@
 import { infiniteQueryOptions } from '@tanstack/react-query';
 import { latchkey } from '../../api.ts';
 
-/** What entries are shown: all, those of an application, or those of an action. Not both: the interface has one. */
+/**
+ * What entries are shown: all, those of an application, or those of an action. Not both: the
+ * interface has one.
+ */
 export interface Filter {
   readonly application?: string;
   readonly action?: string;

@@ -63,7 +63,10 @@ export class UploadQueue {
 
   readonly getSnapshot = () => this.#snapshot;
 
-  /** Adds files. Those with a name that files cannot have wait for another one. Returns how many were added. */
+  /**
+   * Adds files. Those with a name that files cannot have wait for another one. Returns how many
+   * were added.
+   */
   add(applicationId: string, files: readonly File[]): number {
     const added = files.slice(0, QUEUE_MAX - this.#snapshot.uploads.length).map((file): Upload => {
       this.#lastId += 1;
