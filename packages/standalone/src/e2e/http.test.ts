@@ -151,7 +151,7 @@ describe('a path', () => {
   ];
   it.each([
     ...panel.map((path) => `/api/v1/panel${path}`),
-    ...'/|/api|//api/v1/panel/get-applications|/API/V1/panel/get-applications|/api/v2/panel/get-applications'.split('|'),
+    ...'/api|//api/v1/panel/get-applications|/API/V1/panel/get-applications|/api/v2/panel/get-applications'.split('|'),
     `${LIST};a=b`,
     '/api/v1/auth/../panel/get-applications',
     '/docs/static/..%2f..%2f..%2fpackage.json',
