@@ -159,6 +159,7 @@ it('every route of the OpenAPI document needs a credential, but those that begin
   expect(open.filter((name) => !name.includes('/auth/oidc/'))).toEqual([
     'POST /api/v1/auth/sign-up',
     'POST /api/v1/auth/sign-in',
+    'GET /api/v1/auth/methods',
     'POST /api/v1/auth/password/forgot',
     'POST /api/v1/auth/password/reset',
   ]);

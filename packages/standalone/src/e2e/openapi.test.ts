@@ -15,6 +15,7 @@ const REDIRECT = '/api/v1/auth/oidc/start';
 const OPEN_ROUTES = ['sign-up', 'sign-in', 'oidc/complete', 'password/forgot', 'password/reset'].map(
   (name) => `POST /api/v1/auth/${name}`,
 );
+const METHODS = 'GET /api/v1/auth/methods';
 const OIDC_ROUTES = ['start', 'callback', 'callback/{issuer}'].map((name) => `GET /api/v1/auth/oidc/${name}`);
 
 let document: OpenApiDocument;
@@ -38,7 +39,7 @@ describe('the OpenAPI document', () => {
 
   it('describes every route, each with its credentials and scope, and no other', () => {
     const expected = [...KEY_ROUTES, ...SESSION_ROUTES].map((route) => template(nameOf(route)));
-    expect(new Set(operations.keys())).toEqual(new Set([...expected, ...OPEN_ROUTES, ...OIDC_ROUTES]));
+    expect(new Set(operations.keys())).toEqual(new Set([...expected, ...OPEN_ROUTES, METHODS, ...OIDC_ROUTES]));
     for (const route of [...KEY_ROUTES, ...SESSION_ROUTES]) {
       const operation = operations.get(template(nameOf(route)));
       const session = route.method === 'GET' ? { session: [] } : { session: [], csrf: [] };
