@@ -32,7 +32,7 @@ Without arguments it runs all checks and all tests; with them, these tests and n
 
 As npm test, with every end-to-end test in both shapes and the fault tests that take minutes.
 
-What is deployed has a test of its own, which needs root on Debian: deploy/test/compose-run.`,
+Deployment has a separate test, which needs root on Debian: deploy/test/compose-run.`,
   },
   'test:faults': {
     run: command('testing/faults/main'),

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Sourced by compose-run: a Debian machine in namespaces of its own, because nothing on this
+# Sourced by compose-run: a Debian machine in new namespaces, because nothing on this
 # machine may be changed, a power cut has to be repeatable, and the usual ports have to be free.
 # Needs root, debootstrap, iproute2 and npm. Downloads stay in node_modules/.cache/latchkey/machine.
 
@@ -26,7 +26,7 @@ install_root() { # name, suite, packages
   cp -r "$cache/node/node_modules/npm" "$cache/$1/usr/local/lib/node_modules/"
   ln -s ../lib/node_modules/npm/bin/npm-cli.js "$cache/$1/usr/local/bin/npm"
   ln -s ../lib/node_modules/npm/bin/npx-cli.js "$cache/$1/usr/local/bin/npx"
-  # A network may have an authority of its own.
+  # A network may have a private authority.
   cp /etc/ssl/certs/ca-certificates.crt "$cache/$1/etc/ssl/certs/"
   echo 'cafile=/etc/ssl/certs/ca-certificates.crt' > "$cache/$1/root/.npmrc"
   touch "$cache/$1.done"

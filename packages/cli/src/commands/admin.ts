@@ -4,7 +4,7 @@ import { CliError } from '../errors.ts';
 import type { Io } from '../io.ts';
 
 /**
- * Runs a command beside the data, with arguments, help and exit codes of its own.
+ * Runs a command beside the data, with its arguments, help and exit codes.
  *
  * @param command how it is called, for its help
  */
@@ -75,7 +75,7 @@ export function adminCommand(io: Io, programs: AdminPrograms): Command {
 async function run(name: AdminName, programs: AdminPrograms, command: Command, { env, stdout, stderr }: Io): Promise<void> {
   const program = programs[name];
   if (!program) throw new CliError('failed', whereToRun(name, programs));
-  // The arguments as they were given: commander takes options of its own out of them.
+  // The arguments as they were given: commander removes its options from them.
   const given = (command.parent?.parent as (Command & { readonly rawArgs: readonly string[] }) | null)?.rawArgs ?? [];
   const start = given.findIndex((arg, index) => arg === name && given[index - 1] === 'admin') + 1;
   if (start === 0) throw new CliError('usage', `Write options after "latchkey admin ${name}".`);

@@ -66,7 +66,7 @@ async function listen(context: Context, app: string | undefined, { url, from }: 
   if (!signal.aborted) context.note('The application was deleted.');
 }
 
-/** Of the application, by the management key; or of the environment, where there is none. */
+/** Of the application, by the management key; without one, of the environment. */
 async function findSocketKey(context: Context, app: string | undefined) {
   if (app?.startsWith('lk_')) {
     throw new CliError(

@@ -33,7 +33,7 @@ export function loginCommand(io: Io): Command {
   addSessionOptions(command).action(withContext(io, (context, options: LoginOptions) => login(context, options)));
   return examples(command, [
     ['latchkey login', 'Ask for URL, email and password'],
-    ['latchkey login --profile staging --url https://panel.example.com', 'Store it in a profile of its own'],
+    ['latchkey login --profile staging --url https://panel.example.com', 'Store it in a separate profile'],
     ['latchkey login --url https://panel.example.com --key-stdin < key.txt', 'Use an existing, perhaps restricted key'],
   ]);
 }
@@ -64,7 +64,7 @@ async function readUrl(context: Context, { url }: LoginOptions, stored: Profile 
   const question = { message: 'URL of Latchkey', option: '--url <url>', what: 'the URL' };
   const text =
     url ?? (context.io.env.LATCHKEY_URL || undefined) ?? (await context.prompts.text(question, stored?.url ?? DEFAULT_URL));
-  // Throws for an URL that is none.
+  // Throws for text that is no URL.
   context.sessionClient(text);
   const { protocol, hostname } = new URL(text);
   if (protocol === 'http:' && !LOOPBACK.test(hostname))

@@ -14,7 +14,7 @@ interface SharedReadOptions {
 const KEYS_MAX = 500;
 
 /**
- * Returns a function that reads the row of a key, undefined if there is none. The reads of one turn
+ * Returns a function that reads the row of a key, or undefined. The reads of one turn
  * of the event loop share a statement (ADR 17), so they also fail together: what PostgreSQL cannot
  * convert must be rejected before.
  */

@@ -16,7 +16,7 @@ const SHA_256 = '7a423edf0c29ef8ded113e9bd5407f4ce6db1ee558630bc7ce56fd3ca2273d5
 
 let folder: string;
 let env: NodeJS.ProcessEnv;
-/** The first session of README, on the instance of the tests and with an account of its own. */
+/** The first session of README, on the instance of the tests and with a new account. */
 let session: string;
 beforeEach(async () => {
   const { path, remove } = await createDataDir();

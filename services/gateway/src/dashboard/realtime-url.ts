@@ -10,7 +10,7 @@ const DEFAULT_PORTS: Readonly<Record<string, string>> = { http: '80', https: '44
 
 /**
  * Where a browser that called us finds live events: at `PUBLIC_REALTIME_URL`, else at the host that
- * it called. There they have a port of their own, unless a proxy on a default port joins both.
+ * it called. There they have another port, unless a proxy on a default port joins both.
  * Undefined for a request without a valid host.
  */
 export function realtimeUrlFor(request: Pick<FastifyRequest, 'protocol' | 'host'>, config: Config): URL | undefined {

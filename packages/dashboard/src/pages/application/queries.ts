@@ -2,7 +2,7 @@ import { queryOptions } from '@tanstack/react-query';
 import { latchkey } from '../../api.ts';
 import { applicationsQuery } from '../applications/queries.ts';
 
-/** One of the applications; the interface has no route for one alone. Undefined: there is none. */
+/** One of the applications; the interface has no route for one alone. Undefined if it does not exist. */
 export const applicationQuery = (applicationId: string) => ({
   ...applicationsQuery,
   select: (applications: Awaited<ReturnType<typeof latchkey.applications.list>>) =>
