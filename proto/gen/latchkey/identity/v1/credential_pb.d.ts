@@ -306,9 +306,9 @@ export declare const CredentialErrorSchema: GenEnum<CredentialError>;
 /**
  * CredentialService changes the password and the email of an account. Within a session, the owner
  * proves the password and, where it is on, the second factor. An account without a password needs a
- * session that was opened within 10 minutes. Mails have a link that is valid once for 30 minutes. An
- * account and an address each get 5 mails with a link an hour. Every change of the password or the
- * email makes the account's other links invalid.
+ * session that was opened within 10 minutes. Mails have a link that is valid once for 30 minutes.
+ * An account and an address each get 5 mails with a link an hour. Every change of the password or
+ * the email makes the account's other links invalid.
  *
  * @generated from service latchkey.identity.v1.CredentialService
  */
