@@ -18,6 +18,7 @@ const OVER_THE_WIRE = [
   'connections',
   'delete-account',
   'credential-changes',
+  'dashboard-tour',
   'downloads',
   'first-session',
   'live-events',

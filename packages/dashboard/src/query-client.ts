@@ -8,7 +8,7 @@ const isTemporary = (error: Error) => error instanceof LatchkeyError && (error.s
 
 /** A call without a session opens the sign-in dialog over the page, which keeps its inputs. */
 function onError(error: Error): void {
-  if (error instanceof LatchkeyError && error.status === 401 && error.code === 'unauth') reportSessionEnd();
+  if (error instanceof LatchkeyError && error.status === 401) reportSessionEnd();
 }
 
 export const queryClient = new QueryClient({

@@ -10,15 +10,18 @@ import {
   redirect,
   useRouter,
 } from '@tanstack/react-router';
+import { lazy, Suspense } from 'react';
 import { buttonClass } from './components/button.tsx';
 import { EmptyState, ErrorState } from './components/states.tsx';
 import styles from './routes.module.css';
 import { sessionQuery } from './session/session.ts';
 import { hadSessionCookie } from './settings.ts';
 
+const ToastRegion = lazy(() => import('./components/toast-region.tsx').then(({ ToastRegion }) => ({ default: ToastRegion })));
+
 /** The parent of pages for everyone. */
 export const rootRoute = createRootRouteWithContext<{ readonly queryClient: QueryClient }>()({
-  component: Outlet,
+  component: Root,
   errorComponent: PageError,
   notFoundComponent: NotFound,
 });
@@ -54,6 +57,18 @@ export async function hasSession(queryClient: QueryClient): Promise<boolean> {
     if (error instanceof LatchkeyError && error.status === 401) return false;
     throw error;
   }
+}
+
+/** Toasts outlive the page that they came from. */
+function Root() {
+  return (
+    <>
+      <Outlet />
+      <Suspense>
+        <ToastRegion />
+      </Suspense>
+    </>
+  );
 }
 
 function PageError({ error }: ErrorComponentProps) {

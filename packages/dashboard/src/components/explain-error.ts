@@ -15,7 +15,6 @@ const EXPLANATIONS: Readonly<Record<string, readonly [title: string, advice: str
   connection_failed: ['Latchkey is unreachable', 'Check your connection, then try again.'],
   timeout: ['Latchkey took too long to respond', 'Try again in a moment.'],
   unexpected_response: ['Something else than Latchkey responded', 'A proxy may be in the way. Try again, or ask the operator.'],
-  unauth: ['You are signed out', 'Sign in again.'],
   not_found: ['Not found', 'It may have been deleted, or belong to another account.'],
   insufficient_scope: ['You may not do this', 'Ask the owner of the account.'],
   application_forbidden: ['You may not use this application', 'Ask the owner of the account.'],
@@ -42,6 +41,9 @@ export function explainError(error: unknown): Explanation {
   const { code, status, requestId } = error;
   const facts = { requestId, retryAt: retryAtOf(error) };
   if (code === 'rate_limit_reached') return { ...facts, title: 'Too many requests', advice: 'Wait a moment.' };
+  if (status === 401) return { ...facts, title: 'You are signed out', advice: 'Sign in again.' };
+  if (code === 'limit_exceeded')
+    return { ...facts, title: error.message, advice: 'Account shows the limits and what uses them.' };
   if (status === 503) return { ...facts, title: 'Latchkey is busy or restarting', advice: 'Try again in a few seconds.' };
   const [title, advice] = EXPLANATIONS[code] ?? [error.message, ''];
   return { ...facts, title, advice };

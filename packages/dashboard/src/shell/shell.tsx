@@ -10,7 +10,6 @@ import { OfflineNotice } from './offline-notice.tsx';
 import styles from './shell.module.css';
 import { useShortcuts } from './shortcuts.ts';
 
-const ToastRegion = lazy(() => import('../components/toast-region.tsx').then(({ ToastRegion }) => ({ default: ToastRegion })));
 const importPalette = () => import('./palette.tsx');
 const Palette = lazy(() => importPalette().then(({ Palette }) => ({ default: Palette })));
 const ShortcutsDialog = lazy(() =>
@@ -59,9 +58,6 @@ export function Shell() {
         </main>
       </div>
       <SessionEndDialog />
-      <Suspense>
-        <ToastRegion />
-      </Suspense>
       <Suspense>
         {open === 'palette' && <Palette onClose={close} onShortcuts={() => setOpen('shortcuts')} />}
         {open === 'shortcuts' && <ShortcutsDialog onClose={close} />}

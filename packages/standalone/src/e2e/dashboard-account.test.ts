@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import type { Page } from 'playwright-core';
 import sharp from 'sharp';
 import { describe, expect, it } from 'vitest';
-import { checkAccessibility, checkWidth, useBrowser } from '../testing/browser.ts';
+import { checkAccessibility, checkWidth, PHONE, useBrowser } from '../testing/browser.ts';
 import { cookieOf, createApplication, signUp } from '../testing/caller.ts';
 import { chromiumPath } from '../testing/chromium.ts';
 import { upload } from '../testing/files.ts';
@@ -23,7 +23,6 @@ describe.skipIf(chromiumPath === undefined)('the account page', { timeout: 120_0
   it('crops an avatar to a square, and removes it', async () => {
     const page = await open('/account', { owner: await signUp() });
     await page.getByText('This session').waitFor();
-    await checkAccessibility(page);
     const input = page.getByLabel('Image for the avatar');
     await input.setInputFiles({ name: 'a.png', mimeType: 'image/png', buffer: Buffer.from('no image') });
     await page.getByText('This file is no image that can be read').waitFor();
@@ -83,10 +82,10 @@ describe.skipIf(chromiumPath === undefined)('the account page', { timeout: 120_0
     const page = await open('/account', { owner });
     await page.getByText('Safari on iPhone').waitFor();
     await page.getByText('<script>alert(1)</script>').waitFor();
-    await page.setViewportSize({ width: 360, height: 740 });
-    await checkAccessibility(page);
+    await page.setViewportSize(PHONE);
+    await checkWidth(page);
     await button(page, 'End session: Safari on iPhone').click();
-    await page.getByText('Safari on iPhone').first().waitFor({ state: 'detached' });
+    await button(page, 'End session: Safari on iPhone').waitFor({ state: 'detached' });
     await button(page, 'Sign out elsewhere').click();
     await page.getByText('The 2 other sessions end immediately.').waitFor();
     await dialog(page).getByRole('button', { name: 'Sign out elsewhere' }).click();
@@ -109,6 +108,7 @@ describe.skipIf(chromiumPath === undefined)('the account page', { timeout: 120_0
     await page.getByLabel('New password').fill('another passphrase');
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { name: 'Sign in' }).waitFor();
+    await page.getByText('Sign in with the new password.').waitFor();
 
     const signedIn = await signInTo(owner.session, { ...owner, password: 'another passphrase' });
     const session = owner.session.with({ cookie: cookieOf(signedIn.headers), 'x-csrf-token': signedIn.data.csrfToken });

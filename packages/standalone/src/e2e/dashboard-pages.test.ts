@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
-import { checkAccessibility, checkWidth, useBrowser } from '../testing/browser.ts';
+import { checkAccessibility, checkWidth, PHONE, useBrowser } from '../testing/browser.ts';
 import { createApplication, createKey, signUp } from '../testing/caller.ts';
 import { chromiumPath } from '../testing/chromium.ts';
 import { listFiles, upload } from '../testing/files.ts';
@@ -30,7 +30,6 @@ describe.skipIf(chromiumPath === undefined)('further pages of the dashboard', { 
     const applicationId = await createApplication(owner.session, '<b>Difference</b> Engine');
     const page = await open('/api-keys', { owner });
     await page.getByText('Let programs work for you').waitFor();
-    await checkAccessibility(page);
     await button(page, 'Create API key').first().click();
     await page.getByLabel('Name').fill('Release pipeline');
     await page.keyboard.press('Enter');
@@ -65,7 +64,6 @@ describe.skipIf(chromiumPath === undefined)('further pages of the dashboard', { 
     expect((await metadata()).status).toBe(401);
     await page.getByLabel('Show 1 revoked or expired').check();
     await page.getByText('Revoked', { exact: true }).waitFor();
-    await checkAccessibility(page);
   });
 
   it('uploads many files with hostile names, and retries one whose upload was cut', async () => {
@@ -73,7 +71,6 @@ describe.skipIf(chromiumPath === undefined)('further pages of the dashboard', { 
     const applicationId = await createApplication(owner.session);
     const page = await open(`/applications/${applicationId}/files`, { owner, statuses: [0, 409] });
     await page.getByText('No files yet').waitFor();
-    await checkAccessibility(page);
     const names = ['engine-1.4.2.zip', '<img src=x onerror=alert(1)>.png', `${'W'.repeat(200)}.bin`, 'مرحبا.pdf'];
     await page.getByLabel('Files to upload').setInputFiles(names.map((name) => file(name, 70_000)));
     await page.getByText('3 need another name · 1 uploaded').waitFor();
@@ -91,7 +88,6 @@ describe.skipIf(chromiumPath === undefined)('further pages of the dashboard', { 
     await page.route('**/upload-file?*', (route) => route.abort(), { times: 1 });
     await page.getByLabel('Files to upload').setInputFiles([file('cut.bin', 3_000_000)]);
     await page.getByText('Latchkey is unreachable').waitFor();
-    await checkAccessibility(page);
     await button(page, 'Retry cut.bin').click();
     await page.getByText('1 uploaded').waitFor();
     const stored = await listFiles(owner.session, applicationId);
@@ -124,8 +120,8 @@ describe.skipIf(chromiumPath === undefined)('further pages of the dashboard', { 
     await page.getByLabel('Search files').fill('first');
     await button(page, 'Delete first.exe').waitFor();
     await page.waitForURL('**/files?search=first');
-    await page.setViewportSize({ width: 360, height: 740 });
-    await checkAccessibility(page);
+    await page.setViewportSize(PHONE);
+    await checkWidth(page);
     await button(page, 'Delete first.exe').press('Enter');
     await button(page, 'Delete file').press('Enter');
     await page.getByText('No file matches').waitFor();
@@ -160,7 +156,7 @@ describe.skipIf(chromiumPath === undefined)('further pages of the dashboard', { 
     await expect.poll(() => page.locator('summary').count()).toBe(31);
     await page.goBack();
     await expect.poll(() => page.locator('summary').count()).toBe(1);
-    await page.setViewportSize({ width: 360, height: 740 });
+    await page.setViewportSize(PHONE);
     await checkWidth(page);
   });
 });

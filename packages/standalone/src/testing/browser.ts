@@ -1,5 +1,5 @@
 import { AxeBuilder } from '@axe-core/playwright';
-import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, inject, onTestFinished } from 'vitest';
 import type { Owner } from './caller.ts';
 import { chromiumPath } from './chromium.ts';
@@ -7,6 +7,9 @@ import { chromiumPath } from './chromium.ts';
 const REPORT_VIOLATIONS = `document.addEventListener('securitypolicyviolation', ({ violatedDirective, blockedURI }) =>
   console.error('securitypolicyviolation', violatedDirective, blockedURI));`;
 const EXCESS_WIDTH = 'document.documentElement.scrollWidth - document.documentElement.clientWidth';
+
+export const DESK = { width: 1_280, height: 800 };
+export const PHONE = { width: 360, height: 740 };
 
 export interface OpenOptions {
   /** Whose session the browser has; none without. */
@@ -16,14 +19,21 @@ export interface OpenOptions {
    * console.
    */
   readonly statuses?: readonly number[];
-  readonly context?: BrowserContextOptions;
+  /** What happens to the page before it loads. */
+  readonly prepare?: (page: Page) => Promise<unknown>;
 }
 
-/** A browser for the tests of a file. Its pages fail their test when the dashboard misbehaves. */
+/**
+ * A browser for the tests of a file, which have its cache in common and nothing else. Its pages fail
+ * their test when the dashboard misbehaves.
+ */
 export function useBrowser() {
   let browser: Browser;
+  let context: BrowserContext;
   beforeAll(async () => {
     browser = await chromium.launch({ executablePath: chromiumPath ?? '', args: ['--no-sandbox'] });
+    const { baseUrl } = inject('latchkeyInstance');
+    context = await browser.newContext({ baseURL: baseUrl, viewport: DESK, reducedMotion: 'reduce' });
   });
   afterAll(() => browser?.close());
 
@@ -31,9 +41,10 @@ export function useBrowser() {
    * Opens a page of the dashboard. The test fails if that reports an error on the console, breaks
    * the Content-Security-Policy, or sends a request to another origin.
    */
-  return async (path: string, { owner, statuses = [], context: options }: OpenOptions = {}): Promise<Page> => {
+  return async (path: string, { owner, statuses = [], prepare }: OpenOptions = {}): Promise<Page> => {
     const { baseUrl, realtimeUrl } = inject('latchkeyInstance');
-    const context = await browser.newContext({ baseURL: baseUrl, viewport: { width: 1_280, height: 800 }, ...options });
+    // Pages of one test are tabs of one session.
+    if (context.pages().length === 0) await context.clearCookies();
     if (owner) {
       const [name = '', value = ''] = owner.cookie.split('=');
       await context.addCookies([{ name, value, url: baseUrl, httpOnly: true, sameSite: 'Lax' }]);
@@ -43,10 +54,11 @@ export function useBrowser() {
     const publicUrl = baseUrl.replace('127.0.0.1', 'localhost');
     const problems = watch(page, [baseUrl, publicUrl, new URL(realtimeUrl).origin], statuses);
     onTestFinished(async () => {
-      await context.close();
+      await page.close();
       expect(problems).toEqual([]);
     });
     await page.addInitScript({ content: REPORT_VIOLATIONS });
+    await prepare?.(page);
     await page.goto(path);
     return page;
   };
@@ -70,7 +82,7 @@ function watch(page: Page, origins: readonly string[], statuses: readonly number
 
 /** Checks the page with axe in light and dark, and that nothing is wider than the window. */
 export async function checkAccessibility(page: Page): Promise<void> {
-  await page.emulateMedia({ colorScheme: 'light', reducedMotion: 'reduce' });
+  await page.emulateMedia({ colorScheme: 'light' });
   await check(page, new AxeBuilder({ page }));
   await page.emulateMedia({ colorScheme: 'dark' });
   // Only the colours are others.

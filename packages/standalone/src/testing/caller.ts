@@ -61,8 +61,7 @@ export function unique(prefix = ''): string {
 export const PASSWORD = 'correct horse battery staple';
 
 /** Signs up a new account. */
-export async function signUp(api: Api = sharedApi()): Promise<Owner> {
-  const username = unique('user');
+export async function signUp(api: Api = sharedApi(), username = unique('user')): Promise<Owner> {
   const email = `${username}@example.com`;
   const { headers, data } = await api.post('/api/v1/auth/sign-up', { username, email, password: PASSWORD });
   const cookie = cookieOf(headers);

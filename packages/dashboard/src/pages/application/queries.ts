@@ -2,6 +2,8 @@ import { queryOptions } from '@tanstack/react-query';
 import { latchkey } from '../../api.ts';
 import { applicationsQuery } from '../applications/queries.ts';
 
+const HOUR_MS = 3_600_000;
+
 /** One of the applications; the interface has no route for one alone. Undefined if it does not exist. */
 export const applicationQuery = (applicationId: string) => ({
   ...applicationsQuery,
@@ -25,4 +27,18 @@ export const filesMetadataQuery = (applicationId: string) =>
   queryOptions({
     queryKey: ['files-metadata', applicationId],
     queryFn: ({ signal }) => latchkey.files.metadata(applicationId, { signal }),
+  });
+
+/**
+ * When the keys of an application were rotated within the last hour, newest first: the limit counts
+ * both.
+ */
+export const rotationsQuery = (applicationId: string) =>
+  queryOptions({
+    queryKey: ['rotations', applicationId],
+    queryFn: async ({ signal }) => {
+      const { entries } = await latchkey.auditLog.list({ action: 'application.runtime_key_rotated', limit: 100, signal });
+      return entries.filter((entry) => entry.applicationId === applicationId).map(({ at }) => Date.parse(at));
+    },
+    select: (times: readonly number[]) => times.filter((at) => at > Date.now() - HOUR_MS),
   });

@@ -1,5 +1,5 @@
 import type { Application } from '@latchkey/client';
-import { useQueryClient } from '@tanstack/react-query';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { latchkey } from '../../api.ts';
 import { Button } from '../../components/button.tsx';
@@ -10,6 +10,10 @@ import { SecretField } from '../../components/secret-field.tsx';
 import { toast } from '../../components/toasts.ts';
 import { applicationsQuery } from '../applications/queries.ts';
 import styles from './overview.module.css';
+import { rotationsQuery } from './queries.ts';
+
+/** The default of the service. */
+const ROTATIONS_PER_HOUR = 2;
 
 const KEYS = [
   {
@@ -59,6 +63,7 @@ function RuntimeKey({ application, runtimeKey: { type, field, name, use, consequ
   const rotate = async () => {
     await latchkey.keys.rotate(application.id, type);
     await queryClient.invalidateQueries({ queryKey: applicationsQuery.queryKey });
+    void queryClient.invalidateQueries({ queryKey: rotationsQuery(application.id).queryKey });
     toast.success(`${name} rotated`, 'Give the new one to your application.');
   };
   return (
@@ -81,8 +86,15 @@ function RuntimeKey({ application, runtimeKey: { type, field, name, use, consequ
         danger
         onConfirm={rotate}
       >
-        {consequence} Keys can be rotated twice an hour.
+        {consequence} <RotationsLeft applicationId={application.id} />
       </ConfirmDialog>
     </div>
   );
+}
+
+function RotationsLeft({ applicationId }: { readonly applicationId: string }) {
+  const { data: rotations } = useQuery(rotationsQuery(applicationId));
+  if (rotations === undefined) return <>The keys of an application can be rotated twice an hour.</>;
+  const left = Math.max(0, ROTATIONS_PER_HOUR - rotations.length);
+  return <>{left} of 2 rotations of this application are left this hour.</>;
 }

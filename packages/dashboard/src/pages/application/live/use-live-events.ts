@@ -23,12 +23,14 @@ export function useLiveEvents({ id, applicationApiKeys: { socketKey } }: Applica
   const [attempt, retry] = useReducer((count: number) => count + 1, 0);
   useEffect(() => {
     const controller = new AbortController();
-    const batch = batchByFrame((add) => dispatch({ add }));
+    const batch = batchByFrame((add) => {
+      dispatch({ add });
+      void queryClient.invalidateQueries({ queryKey: settingsQuery(id).queryKey });
+    });
     const listen = async () => {
       setError(undefined);
       for await (const event of latchkey.events({ socketKey, signal: controller.signal, onState: setState })) {
         batch.push(event);
-        void queryClient.invalidateQueries({ queryKey: settingsQuery(id).queryKey });
       }
     };
     listen()
