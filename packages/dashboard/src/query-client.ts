@@ -18,6 +18,7 @@ export const queryClient = new QueryClient({
   }),
   defaultOptions: {
     queries: { staleTime: 5_000, retry: (failures, error) => failures < READ_RETRIES && isTemporary(error) },
-    mutations: { retry: false, networkMode: 'always' },
+    // Passwords, codes and keys do not stay in the cache.
+    mutations: { retry: false, networkMode: 'always', gcTime: 0 },
   },
 });

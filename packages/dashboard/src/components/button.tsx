@@ -1,21 +1,21 @@
-import type { ComponentPropsWithRef } from 'react';
+import type { ComponentPropsWithRef, SyntheticEvent } from 'react';
 import styles from './button.module.css';
 import { classes } from './classes.ts';
 import { Icon, type IconName } from './icon.tsx';
 
-interface Look {
+interface ButtonStyle {
   readonly variant?: 'primary' | 'secondary' | 'ghost' | 'danger' | 'dangerOutline' | undefined;
   readonly small?: boolean | undefined;
   readonly wide?: boolean | undefined;
 }
 
 /** The classes of a button, for links that look like one. */
-export function buttonClass({ variant = 'secondary', small, wide }: Look = {}): string {
+export function buttonClass({ variant = 'secondary', small, wide }: ButtonStyle = {}): string {
   return classes(styles.button, variant !== 'secondary' && styles[variant], small && styles.small, wide && styles.wide);
 }
 
 type ButtonProps = Omit<ComponentPropsWithRef<'button'>, 'className'> &
-  Look & {
+  ButtonStyle & {
     readonly icon?: IconName | undefined;
     /** While its action runs: it stays focused and does nothing. */
     readonly pending?: boolean | undefined;
@@ -35,17 +35,20 @@ export function Button({
   return (
     <button
       {...props}
-      type={pending ? 'button' : type}
+      type={type}
       className={buttonClass({ variant, small, wide })}
       aria-disabled={pending || undefined}
       aria-busy={pending || undefined}
-      onClick={pending ? undefined : onClick}
+      // Enter in a form clicks its submit button too.
+      onClick={pending ? preventDefault : onClick}
     >
       {icon && <Icon name={icon} />}
       {children}
     </button>
   );
 }
+
+const preventDefault = (event: SyntheticEvent) => event.preventDefault();
 
 type IconButtonProps = Omit<ComponentPropsWithRef<'button'>, 'className' | 'aria-label' | 'title' | 'children'> & {
   /** What it does, for people who point at it and for screen readers. */

@@ -43,7 +43,7 @@ export function explainError(error: unknown): Explanation {
   if (code === 'rate_limit_reached') return { ...facts, title: 'Too many requests', advice: 'Wait a moment.' };
   if (status === 401) return { ...facts, title: 'You are signed out', advice: 'Sign in again.' };
   if (code === 'limit_exceeded')
-    return { ...facts, title: error.message, advice: 'Account shows the limits and what uses them.' };
+    return { ...facts, title: error.message, advice: 'Delete what you do not need, or ask the operator for a higher limit.' };
   if (status === 503) return { ...facts, title: 'Latchkey is busy or restarting', advice: 'Try again in a few seconds.' };
   const [title, advice] = EXPLANATIONS[code] ?? [error.message, ''];
   return { ...facts, title, advice };

@@ -8,7 +8,6 @@ const PATHS = {
   copy: 'M9 9h11v11H9zM5 15H4V4h11v1',
   check: 'm5 13 4 4L19 7',
   close: 'M6 6l12 12M18 6 6 18',
-  more: 'M5 12h.01M12 12h.01M19 12h.01',
   search: 'M11 18a7 7 0 1 0 0-14 7 7 0 0 0 0 14zM16 16l4.5 4.5',
   chevronDown: 'm6 9 6 6 6-6',
   chevronLeft: 'm15 6-6 6 6 6',
@@ -27,7 +26,6 @@ const PATHS = {
   offline:
     'M3 3l18 18M8.5 16a5 5 0 0 1 7 0M5 12.5a10 10 0 0 1 4-2.3M12 20h.01M14 9.7a10 10 0 0 1 5 2.8M2 9a15 15 0 0 1 4.2-2.7M10.5 5.1A15 15 0 0 1 22 9',
   signOut: 'M9 4H4v16h5M15 8l4 4-4 4M19 12H9',
-  external: 'M14 4h6v6M20 4l-9 9M18 14v6H4V6h6',
   sun: 'M12 16a4 4 0 1 0 0-8 4 4 0 0 0 0 8zM12 3v2M12 19v2M3 12h2M19 12h2M5.6 5.6 7 7M17 17l1.4 1.4M5.6 18.4 7 17M17 7l1.4-1.4',
   file: 'M6 3h8l4 4v14H6zM14 3v4h4',
 } as const;

@@ -1,31 +1,21 @@
 import { Menu as BaseMenu } from '@base-ui/react/menu';
 import type { ReactElement, ReactNode } from 'react';
-import { classes } from './classes.ts';
 import { Icon, type IconName } from './icon.tsx';
 import styles from './menu.module.css';
 
 export interface MenuProps {
   /** The button that opens it. */
   readonly trigger: ReactElement;
-  readonly align?: 'start' | 'end';
+  /** Mounted while it is open. */
   readonly children: ReactNode;
 }
 
-export interface MenuItemProps {
-  readonly icon?: IconName;
-  readonly danger?: boolean;
-  readonly onSelect?: () => void;
-  /** The element to be, such as a link. */
-  readonly render?: ReactElement;
-  readonly children: ReactNode;
-}
-
-export function MenuPopup({ trigger, align = 'end', children }: MenuProps) {
+export function MenuPopup({ trigger, children }: MenuProps) {
   return (
     <BaseMenu.Root modal={false}>
       <BaseMenu.Trigger render={trigger} />
       <BaseMenu.Portal>
-        <BaseMenu.Positioner className={styles.positioner} align={align} sideOffset={6} collisionPadding={8}>
+        <BaseMenu.Positioner className={styles.positioner} align="start" sideOffset={6} collisionPadding={8}>
           <BaseMenu.Popup className={styles.popup}>{children}</BaseMenu.Popup>
         </BaseMenu.Positioner>
       </BaseMenu.Portal>
@@ -33,11 +23,38 @@ export function MenuPopup({ trigger, align = 'end', children }: MenuProps) {
   );
 }
 
-export function MenuPopupItem({ icon, danger, onSelect, render, children }: MenuItemProps) {
+interface MenuItemProps {
+  readonly icon: IconName;
+  readonly onSelect: () => void;
+  readonly children: ReactNode;
+}
+
+export function MenuPopupItem({ icon, onSelect, children }: MenuItemProps) {
   return (
-    <BaseMenu.Item className={classes(styles.item, danger && styles.danger)} onClick={onSelect} {...(render && { render })}>
-      {icon && <Icon name={icon} />}
+    <BaseMenu.Item className={styles.item} onClick={onSelect}>
+      <Icon name={icon} />
       {children}
     </BaseMenu.Item>
+  );
+}
+
+interface MenuChoicesProps {
+  /** What can be chosen, by value. */
+  readonly labels: Readonly<Record<string, string>>;
+  readonly value: string;
+  readonly onChoose: (value: string) => void;
+}
+
+/** One of several, of which the chosen one is marked. */
+export function MenuPopupChoices({ labels, value, onChoose }: MenuChoicesProps) {
+  return (
+    <BaseMenu.RadioGroup value={value} onValueChange={onChoose}>
+      {Object.entries(labels).map(([item, label]) => (
+        <BaseMenu.RadioItem key={item} value={item} className={styles.item} closeOnClick>
+          <Icon name={item === value ? 'check' : 'sun'} />
+          {label}
+        </BaseMenu.RadioItem>
+      ))}
+    </BaseMenu.RadioGroup>
   );
 }

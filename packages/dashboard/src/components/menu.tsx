@@ -1,7 +1,8 @@
 import { lazy, Suspense } from 'react';
 import type { MenuProps } from './menu-popup.tsx';
 
-const Popup = lazy(() => import('./menu-popup.tsx').then(({ MenuPopup }) => ({ default: MenuPopup })));
+const importPopup = () => import('./menu-popup.tsx');
+const Popup = lazy(() => importPopup().then(({ MenuPopup }) => ({ default: MenuPopup })));
 
 /** A menu of actions. Its code is loaded after the page: until then its button does nothing. */
 export function Menu(props: MenuProps) {
@@ -12,4 +13,5 @@ export function Menu(props: MenuProps) {
   );
 }
 
-export const MenuItem = lazy(() => import('./menu-popup.tsx').then(({ MenuPopupItem }) => ({ default: MenuPopupItem })));
+export const MenuItem = lazy(() => importPopup().then(({ MenuPopupItem }) => ({ default: MenuPopupItem })));
+export const MenuChoices = lazy(() => importPopup().then(({ MenuPopupChoices }) => ({ default: MenuPopupChoices })));

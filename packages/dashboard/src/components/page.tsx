@@ -4,17 +4,15 @@ import styles from './page.module.css';
 
 interface PageHeaderProps {
   readonly title: string;
-  /** Title of the tab of the browser, where it differs. */
-  readonly tabTitle?: string;
   readonly description?: ReactNode;
   /** The primary action, and a menu for others. */
   readonly action?: ReactNode;
 }
 
-export function PageHeader({ title, tabTitle = title, description, action }: PageHeaderProps) {
+export function PageHeader({ title, description, action }: PageHeaderProps) {
   return (
     <header className={styles.header}>
-      <title>{`${tabTitle} · Latchkey`}</title>
+      <title>{`${title} · Latchkey`}</title>
       <div className={styles.titles}>
         {/* The name of a thing may be in any script and direction. */}
         <h1 className={styles.title} tabIndex={-1} dir="auto">

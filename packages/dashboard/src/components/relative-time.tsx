@@ -16,7 +16,7 @@ const exact = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyl
 
 export const formatExact = (at: string) => exact.format(new Date(at));
 
-export function formatRelative(at: string, now = Date.now()): string {
+function formatRelative(at: string, now: number): string {
   const seconds = Math.round((Date.parse(at) - now) / 1_000);
   for (const [unit, length] of UNITS) {
     if (Math.abs(seconds) >= length) return relative.format(Math.trunc(seconds / length), unit);

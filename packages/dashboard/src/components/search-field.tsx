@@ -1,4 +1,4 @@
-import { useEffect, useState } from 'react';
+import { useEffect, useRef, useState } from 'react';
 import form from './form.module.css';
 import { Icon } from './icon.tsx';
 import styles from './search-field.module.css';
@@ -12,18 +12,24 @@ interface SearchFieldProps {
   readonly value: string;
   /** Called when typing pauses. */
   readonly onSearch: (text: string) => void;
-  readonly delayMs?: number;
 }
 
-export function SearchField({ label, value, onSearch, delayMs = PAUSE_MS }: SearchFieldProps) {
+export function SearchField({ label, value, onSearch }: SearchFieldProps) {
   const [text, setText] = useState(value);
-  // Back and forward change the URL.
-  useEffect(() => setText(value), [value]);
+  const searched = useRef(value);
+  useEffect(() => {
+    // Back and forward change the URL; the own change arrives while typing goes on.
+    if (value !== searched.current) setText(value);
+    searched.current = value;
+  }, [value]);
   useEffect(() => {
     if (text === value) return;
-    const timer = setTimeout(() => onSearch(text), delayMs);
+    const timer = setTimeout(() => {
+      searched.current = text;
+      onSearch(text);
+    }, PAUSE_MS);
     return () => clearTimeout(timer);
-  }, [text, value, onSearch, delayMs]);
+  }, [text, value, onSearch]);
   return (
     <div className={styles.search}>
       <Icon name="search" />

@@ -66,14 +66,16 @@ interface QueryViewProps<Data> {
   readonly query: UseQueryResult<Data>;
   /** Whether it is all of the page. */
   readonly page?: boolean | undefined;
+  /** A button beside "Try again". */
+  readonly action?: ReactNode;
   /** Shown after 150 ms of loading. */
   readonly skeleton?: ReactNode;
   readonly children: (data: Data) => ReactNode;
 }
 
 /** The states of a query: skeleton, error, data. Data that is there stays when a refetch fails. */
-export function QueryView<Data>({ query, page, skeleton = <Skeleton lines={5} />, children }: QueryViewProps<Data>) {
+export function QueryView<Data>({ query, page, action, skeleton = <Skeleton lines={5} />, children }: QueryViewProps<Data>) {
   if (query.data !== undefined) return children(query.data);
-  if (query.isError) return <ErrorState page={page} error={query.error} onRetry={query.refetch} />;
+  if (query.isError) return <ErrorState page={page} error={query.error} onRetry={query.refetch} action={action} />;
   return skeleton;
 }

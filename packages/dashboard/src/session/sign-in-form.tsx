@@ -31,9 +31,9 @@ export function SignInForm({ onSignedIn, email, aside }: SignInFormProps) {
     },
   });
   const { error } = signIn;
-  // The code's input stays while the code is wrong.
-  const needsCode = hasCode(error, 'two_factor_required') || signIn.variables?.has('code') === true;
   const isUnknown = hasCode(error, 'unauth');
+  // The code's input stays while the code is wrong.
+  const needsCode = !isUnknown && (hasCode(error, 'two_factor_required') || signIn.variables?.has('code') === true);
   return (
     <Form
       onSubmit={(values) => signIn.mutate(values)}

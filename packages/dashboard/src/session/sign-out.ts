@@ -4,10 +4,19 @@ import { useCallback } from 'react';
 import { latchkey } from '../api.ts';
 import { toast } from '../components/toasts.ts';
 
-/** Ends the session, and loads the sign-in page anew: nothing of the account stays in memory. */
-export function useSignOut(): () => Promise<void> {
+/** Loads the sign-in page anew: nothing of the account stays in memory. */
+export function useLeave(): () => void {
   const queryClient = useQueryClient();
   const router = useRouter();
+  return useCallback(() => {
+    queryClient.clear();
+    location.assign(router.buildLocation({ to: '/sign-in' }).publicHref);
+  }, [queryClient, router]);
+}
+
+/** Ends the session. */
+export function useSignOut(): () => Promise<void> {
+  const leave = useLeave();
   return useCallback(async () => {
     try {
       await latchkey.account.signOut();
@@ -18,7 +27,6 @@ export function useSignOut(): () => Promise<void> {
         return;
       }
     }
-    queryClient.clear();
-    location.assign(router.buildLocation({ to: '/sign-in' }).publicHref);
-  }, [queryClient, router]);
+    leave();
+  }, [leave]);
 }

@@ -9,7 +9,7 @@ function subscribe(listener: () => void): () => void {
   };
 }
 
-export const useIsOnline = () => useSyncExternalStore(subscribe, () => navigator.onLine);
+const useIsOnline = () => useSyncExternalStore(subscribe, () => navigator.onLine);
 
 export function OfflineNotice() {
   const isOnline = useIsOnline();

@@ -1,6 +1,6 @@
 const STORAGE_KEY = 'latchkey-theme';
 
-export const THEMES = ['system', 'light', 'dark'] as const;
+const THEMES = ['system', 'light', 'dark'] as const;
 export type Theme = (typeof THEMES)[number];
 
 export function readTheme(): Theme {

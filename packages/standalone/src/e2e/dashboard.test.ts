@@ -48,6 +48,8 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in a browser', { time
     await page.keyboard.press('Enter');
     await page.getByLabel('Name').waitFor();
     await page.keyboard.type('Engine');
+    // A second press while the first one is under way changes nothing.
+    await page.keyboard.press('Enter');
     await page.keyboard.press('Enter');
     await heading(page, 'Engine').waitFor();
     await page.keyboard.press('g');
@@ -116,9 +118,9 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in a browser', { time
     await page.getByRole('switch', { name: 'License required for users', checked: true }).waitFor();
 
     const before = await readSecret(page);
-    for (const left of [2, 1]) {
+    for (const count of [0, 1]) {
       await button(page, 'Rotate socket key').click();
-      await dialog(page).getByText(`${left} of 2 rotations`).waitFor();
+      await dialog(page).getByText(`Rotations in the last hour: ${count}.`).waitFor();
       await dialog(page).getByRole('button', { name: 'Rotate socket key' }).click();
       await dialog(page).waitFor({ state: 'detached' });
     }

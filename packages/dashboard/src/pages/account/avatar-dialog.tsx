@@ -63,9 +63,14 @@ function Cropper({ file, onClose }: { readonly file: File; readonly onClose: () 
   if (image === undefined) return <Skeleton />;
   if (image) return <CropForm image={image} onClose={onClose} />;
   return (
-    <Notice kind="danger" title="This file is no image that can be read">
-      Choose a PNG, JPEG or WebP image.
-    </Notice>
+    <div className={styles.crop}>
+      <Notice kind="danger" title="This file is no image that can be read">
+        Choose a PNG, JPEG or WebP image.
+      </Notice>
+      <div className={styles.actions}>
+        <Button onClick={onClose}>Close</Button>
+      </div>
+    </div>
   );
 }
 

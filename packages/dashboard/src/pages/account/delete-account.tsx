@@ -1,11 +1,10 @@
-import { useQueryClient } from '@tanstack/react-query';
-import { useRouter } from '@tanstack/react-router';
 import { useState } from 'react';
 import { latchkey } from '../../api.ts';
 import { Button } from '../../components/button.tsx';
 import { Section } from '../../components/page.tsx';
 import { TextField } from '../../components/text-field.tsx';
 import { useAccount, useLimits } from '../../session/session.ts';
+import { useLeave } from '../../session/sign-out.ts';
 import styles from './account.module.css';
 import { readProof } from './owner-proof.tsx';
 import { ProofDialog } from './proof-dialog.tsx';
@@ -15,16 +14,14 @@ export function DeleteAccount() {
   const [isOpen, setOpen] = useState(false);
   const [typed, setTyped] = useState('');
   const consequence = useConsequence();
-  const queryClient = useQueryClient();
-  const router = useRouter();
+  const leave = useLeave();
   const close = () => {
     setOpen(false);
     setTyped('');
   };
   const remove = async (values: FormData) => {
     await latchkey.account.delete(readProof(values));
-    queryClient.clear();
-    location.assign(router.buildLocation({ to: '/sign-in' }).publicHref);
+    leave();
   };
   return (
     <Section title="Danger zone" dangerous>
@@ -71,5 +68,5 @@ function useConsequence(): string {
         count(limits.apiKeyCount.currentValue, 'API key'),
       ].join(', ')
     : 'All applications, files, API keys';
-  return `${owned} and all sessions are deleted. Connected clients are told and disconnected. This cannot be undone.`;
+  return `${owned} and all sessions are deleted. Connected clients are notified and disconnected. This cannot be undone.`;
 }

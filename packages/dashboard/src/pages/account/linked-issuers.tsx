@@ -12,7 +12,7 @@ import { signInMethodsQuery } from '../../session/session.ts';
 import styles from './account.module.css';
 import { readProof } from './owner-proof.tsx';
 import { ProofDialog } from './proof-dialog.tsx';
-import { linksQuery } from './queries.ts';
+import { linksQuery, sessionsQuery } from './queries.ts';
 
 /** A row for each person at an issuer who can sign in to the account, then the other issuers. */
 export function LinkedIssuers() {
@@ -69,7 +69,7 @@ function Row({ link: { issuer, name, subject, createdAt } }: { readonly link: Oi
   const unlink = async (values: FormData) => {
     await latchkey.oidc.unlink({ issuer, subject, ...readProof(values) });
     await queryClient.invalidateQueries({ queryKey: linksQuery.queryKey });
-    await queryClient.invalidateQueries({ queryKey: ['sessions'] });
+    await queryClient.invalidateQueries({ queryKey: sessionsQuery.queryKey });
     toast.success(`${shownName} is unlinked`, 'All other sessions have ended.');
   };
   return (

@@ -7,6 +7,7 @@ import { Section } from '../../components/page.tsx';
 import { RelativeTime } from '../../components/relative-time.tsx';
 import { TextField } from '../../components/text-field.tsx';
 import { toast } from '../../components/toasts.ts';
+import { Avatar } from '../../session/avatar.tsx';
 import { sessionQuery, useAccount } from '../../session/session.ts';
 import styles from './account.module.css';
 import { AvatarDialog } from './avatar-dialog.tsx';
@@ -21,7 +22,7 @@ export function Profile() {
       <div className={styles.rows}>
         <div className={styles.row}>
           <div className={styles.profile}>
-            <Picture />
+            <Avatar className={styles.avatar} alt="Your avatar" />
             <div className={styles.text}>
               <p className={styles.name}>{username}</p>
               <p className={styles.hint}>
@@ -41,17 +42,6 @@ export function Profile() {
         </div>
       </div>
     </Section>
-  );
-}
-
-/** Avatars of issuers are on other sites, which are not loaded: the initial stands in. */
-function Picture() {
-  const { username, avatarUrl } = useAccount();
-  if (avatarUrl?.startsWith('/')) return <img className={styles.avatar} src={avatarUrl} alt="Your avatar" />;
-  return (
-    <span className={styles.avatar} aria-hidden="true">
-      {username.charAt(0).toUpperCase()}
-    </span>
   );
 }
 

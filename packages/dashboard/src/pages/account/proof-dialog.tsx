@@ -36,8 +36,7 @@ export function ProofDialog({ open, title, description, ...form }: ProofDialogPr
 }
 
 function ProofForm({ action, danger, isReady = true, onClose, onConfirm, passwordLabel, before, after }: ProofFormProps) {
-  // Passwords do not stay in the cache of mutations.
-  const confirmation = useMutation({ mutationFn: onConfirm, onSuccess: onClose, gcTime: 0 });
+  const confirmation = useMutation({ mutationFn: onConfirm, onSuccess: onClose });
   return (
     <Form
       onSubmit={(values) => isReady && confirmation.mutate(values)}

@@ -24,10 +24,9 @@ export function TwoFactorSetUp({ onEnabled, onCancel }: SetUpProps) {
   const enabling = useMutation({
     mutationFn: (code: string) => latchkey.twoFactor.enable(code),
     onSuccess: onEnabled,
-    gcTime: 0,
   });
   return (
-    <QueryView query={query}>
+    <QueryView query={query} action={<Button onClick={onCancel}>Cancel</Button>}>
       {({ secret, otpauthUrl }) => (
         <Form
           onSubmit={(values) => enabling.mutate(String(values.get('code')).trim())}

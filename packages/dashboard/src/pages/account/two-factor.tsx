@@ -10,6 +10,7 @@ import { sessionQuery, useAccount } from '../../session/session.ts';
 import styles from './account.module.css';
 import { readProof } from './owner-proof.tsx';
 import { ProofDialog } from './proof-dialog.tsx';
+import { sessionsQuery } from './queries.ts';
 import { RecoveryCodes } from './recovery-codes.tsx';
 
 /** Loaded on demand, with the library that draws QR codes. */
@@ -53,7 +54,7 @@ function SetUpDialog({ open, onClose }: DialogProps) {
   const enable = async (found: readonly string[]) => {
     setCodes(found);
     await queryClient.invalidateQueries({ queryKey: sessionQuery.queryKey });
-    await queryClient.invalidateQueries({ queryKey: ['sessions'] });
+    await queryClient.invalidateQueries({ queryKey: sessionsQuery.queryKey });
   };
   return (
     <Dialog
@@ -80,7 +81,7 @@ function DisableDialog({ open, onClose }: DialogProps) {
     const { code = '', password } = readProof(values);
     await latchkey.twoFactor.disable({ code, ...(password !== undefined && { password }) });
     await queryClient.invalidateQueries({ queryKey: sessionQuery.queryKey });
-    await queryClient.invalidateQueries({ queryKey: ['sessions'] });
+    await queryClient.invalidateQueries({ queryKey: sessionsQuery.queryKey });
     toast.success('Two-factor authentication is off', 'All other sessions have ended.');
   };
   return (

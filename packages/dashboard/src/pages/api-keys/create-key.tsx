@@ -48,8 +48,6 @@ function CreateForm({ onCreated, onCancel }: CreateFormProps) {
   const queryClient = useQueryClient();
   const creation = useMutation({
     mutationFn: (key: Parameters<typeof latchkey.apiKeys.create>[0]) => latchkey.apiKeys.create(key),
-    // The key does not stay in the cache.
-    gcTime: 0,
     onSuccess: (key) => {
       onCreated(key);
       void queryClient.invalidateQueries({ queryKey: apiKeysQuery.queryKey });
@@ -68,7 +66,7 @@ function CreateForm({ onCreated, onCancel }: CreateFormProps) {
 }
 
 function Created({ created, onDone }: { readonly created: CreatedApiKey; readonly onDone: () => void }) {
-  const login = `npx latchkey login --url ${location.origin}${basePath.replace(/\/$/, '')} --key-stdin`;
+  const login = `latchkey login --url ${location.origin}${basePath.replace(/\/$/, '')} --key-stdin`;
   return (
     <div className={styles.stack}>
       <Notice kind="warning" title="The key is shown this once">
@@ -76,9 +74,7 @@ function Created({ created, onDone }: { readonly created: CreatedApiKey; readonl
       </Notice>
       <SecretField name="API key" value={created.plaintextKey} prefixLength={'lk_mgmt_'.length} />
       <div>
-        <p>
-          To use it on the command line, run this, paste the key, then press <kbd>Enter</kbd> and <kbd>Ctrl D</kbd>:
-        </p>
+        <p>To use it on the command line, run this, and paste the key when it asks:</p>
         <p className={styles.command}>
           <code>{login}</code> <CopyButton value={login} label="Copy command" />
         </p>

@@ -7,6 +7,7 @@ import { Form } from '../../components/form.tsx';
 import { formatExact } from '../../components/relative-time.tsx';
 import { SearchField } from '../../components/search-field.tsx';
 import { SelectField } from '../../components/select-field.tsx';
+import { QueryView } from '../../components/states.tsx';
 import { TextField } from '../../components/text-field.tsx';
 import { applicationsQuery } from '../applications/queries.ts';
 import styles from './api-keys.module.css';
@@ -129,7 +130,7 @@ function Scopes({ chosen }: { readonly chosen: readonly Scope[] }) {
 
 function Applications({ apiKey }: { readonly apiKey: ApiKey | undefined }) {
   const [access, setAccess] = useState(apiKey?.allApplications === false ? 'chosen' : 'all');
-  const { data: applications } = useQuery(applicationsQuery);
+  const query = useQuery(applicationsQuery);
   return (
     <ChoiceSet name="applicationIds" legend="Applications">
       {(isInvalid) => (
@@ -146,8 +147,10 @@ function Applications({ apiKey }: { readonly apiKey: ApiKey | undefined }) {
               aria-invalid={isInvalid && value === access}
             />
           ))}
-          {access === 'chosen' && applications && (
-            <ApplicationChoices applications={applications} chosen={apiKey?.applicationIds ?? []} />
+          {access === 'chosen' && (
+            <QueryView query={query}>
+              {(applications) => <ApplicationChoices applications={applications} chosen={apiKey?.applicationIds ?? []} />}
+            </QueryView>
           )}
         </>
       )}

@@ -45,7 +45,7 @@ export function DeleteApplication({ application: { id, name } }: { readonly appl
         needsCode
         onConfirm={remove}
       >
-        {describeFiles(files?.totalFiles)} and both keys are deleted. Connected clients are told and disconnected.
+        {describeFiles(files?.totalFiles)} and both keys are deleted. Connected clients are notified and disconnected.
       </ConfirmDialog>
     </Section>
   );

@@ -4,7 +4,7 @@ import { applicationsQuery } from '../applications/queries.ts';
 
 const HOUR_MS = 3_600_000;
 
-/** One of the applications; the interface has no route for one alone. Undefined if it does not exist. */
+/** One of the applications; the interface has no route for one alone. Null if it does not exist. */
 export const applicationQuery = (applicationId: string) => ({
   ...applicationsQuery,
   select: (applications: Awaited<ReturnType<typeof latchkey.applications.list>>) =>

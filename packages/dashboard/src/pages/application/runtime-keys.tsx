@@ -12,9 +12,6 @@ import { applicationsQuery } from '../applications/queries.ts';
 import styles from './overview.module.css';
 import { rotationsQuery } from './queries.ts';
 
-/** The default of the service. */
-const ROTATIONS_PER_HOUR = 2;
-
 const KEYS = [
   {
     type: 'socket',
@@ -86,15 +83,19 @@ function RuntimeKey({ application, runtimeKey: { type, field, name, use, consequ
         danger
         onConfirm={rotate}
       >
-        {consequence} <RotationsLeft applicationId={application.id} />
+        {consequence} <Rotations applicationId={application.id} />
       </ConfirmDialog>
     </div>
   );
 }
 
-function RotationsLeft({ applicationId }: { readonly applicationId: string }) {
+function Rotations({ applicationId }: { readonly applicationId: string }) {
   const { data: rotations } = useQuery(rotationsQuery(applicationId));
-  if (rotations === undefined) return <>The keys of an application can be rotated twice an hour.</>;
-  const left = Math.max(0, ROTATIONS_PER_HOUR - rotations.length);
-  return <>{left} of 2 rotations of this application are left this hour.</>;
+  const count = rotations?.length ?? 0;
+  return (
+    <>
+      The keys of an application can be rotated twice an hour, unless the operator set another limit. Rotations in the last hour:{' '}
+      {count}.
+    </>
+  );
 }

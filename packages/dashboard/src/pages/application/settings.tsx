@@ -134,7 +134,7 @@ function VersionForm({ applicationId, version, onClose }: VersionFormProps) {
       <TextField
         name="value"
         label="Version"
-        hint="1 to 64 characters, such as 1.4.2. Connected clients are told."
+        hint="1 to 64 characters, such as 1.4.2. Connected clients are notified."
         defaultValue={version}
         required
       />

@@ -46,7 +46,7 @@ export function StatusButton({ application: { id, name }, status }: StatusButton
         action="Pause application"
         onConfirm={pause}
       >
-        Connected clients are told that the application is paused. They stay connected, and hear when you resume it.
+        Connected clients are notified that the application is paused. They stay connected, and hear when you resume it.
       </ConfirmDialog>
     </>
   );

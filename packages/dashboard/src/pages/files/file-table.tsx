@@ -5,6 +5,7 @@ import { latchkey } from '../../api.ts';
 import { IconButton } from '../../components/button.tsx';
 import { formatBytes } from '../../components/bytes.ts';
 import { ConfirmDialog } from '../../components/confirm-dialog.tsx';
+import { downloadUrl } from '../../components/download.ts';
 import { Icon } from '../../components/icon.tsx';
 import { ErrorNotice } from '../../components/notice.tsx';
 import { RelativeTime } from '../../components/relative-time.tsx';
@@ -84,8 +85,7 @@ function RowActions({ applicationId, file, onRename }: RowProps & { readonly onR
   const download = useMutation({
     mutationFn: () => latchkey.files.createDownloadUrl(applicationId, id),
     onSuccess: ({ url }) => {
-      // The response is an attachment: the page stays.
-      location.assign(url);
+      downloadUrl(displayName, url);
       void invalidateFiles(queryClient, applicationId);
     },
     onError: (error) => toast.error(`${displayName} was not downloaded`, error),

@@ -38,7 +38,7 @@ export interface QueueEnvironment {
 
 /** The service accepts one upload of an account at a time. */
 const CONCURRENCY = 1;
-/** Most uploads in the queue: an account has at most some hundred files. */
+/** Most uploads in the queue. */
 export const QUEUE_MAX = 500;
 const PAUSE_DEFAULT_SECONDS = 10;
 

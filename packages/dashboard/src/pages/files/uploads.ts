@@ -10,7 +10,7 @@ export const uploadQueue = new UploadQueue({
   isNameFree: (applicationId, name, signal) => latchkey.files.isNameFree(applicationId, name, { signal }),
   send: ({ applicationId, file, name }, options) => latchkey.files.upload(applicationId, file, { ...options, name }),
   onStored: ({ applicationId }) => void invalidateFiles(queryClient, applicationId),
-  onError: (error) => error instanceof LatchkeyError && error.code === 'unauth' && reportSessionEnd(),
+  onError: (error) => error instanceof LatchkeyError && error.status === 401 && reportSessionEnd(),
 });
 
 export const useUploadQueue = () => useSyncExternalStore(uploadQueue.subscribe, uploadQueue.getSnapshot);

@@ -20,9 +20,6 @@ import { UploadList } from './upload-list.tsx';
 import { QUEUE_MAX } from './upload-queue.ts';
 import { uploadQueue } from './uploads.ts';
 
-/** Specification 8. Checked before the checksum is computed, which reads the file. */
-const FILE_BYTES_MAX = 150 * 1_048_576;
-
 const route = getRouteApi('/signed-in/applications/$applicationId/files');
 
 export function FilesPage() {
@@ -30,10 +27,7 @@ export function FilesPage() {
   const { page = 1, search = '' } = route.useSearch();
   const query = useQuery(filesQuery(applicationId, page, search));
   const input = useRef<HTMLInputElement>(null);
-  const upload = (chosen: readonly File[], folders = 0) => {
-    const files = chosen.filter(({ size }) => size <= FILE_BYTES_MAX);
-    const large = chosen.filter((file) => !files.includes(file)).map(({ name }) => name);
-    if (large.length > 0) toast.failure('A file has at most 150 MiB', `Not uploaded: ${large.join(', ')}.`);
+  const upload = (files: readonly File[], folders = 0) => {
     if (folders > 0) toast.failure('Folders are not uploaded', 'Drop the files in them instead.');
     if (uploadQueue.add(applicationId, files) < files.length)
       toast.failure('Too many files', `At most ${QUEUE_MAX} can wait. Add the others later.`);

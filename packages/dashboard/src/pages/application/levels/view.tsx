@@ -17,13 +17,10 @@ const route = getRouteApi('/signed-in/applications/$applicationId/levels');
 export function Levels() {
   const { applicationId } = route.useParams();
   const query = useQuery(levelsQuery(applicationId));
-  return (
-    // A draft begins anew with the levels that another tab saved.
-    <QueryView query={query}>
-      {(names) => <Editor key={JSON.stringify(names)} applicationId={applicationId} saved={names} />}
-    </QueryView>
-  );
+  return <QueryView query={query}>{(names) => <Editor applicationId={applicationId} saved={names} />}</QueryView>;
 }
+
+const isSame = (a: readonly string[], b: readonly string[]) => JSON.stringify(a) === JSON.stringify(b);
 
 interface EditorProps {
   readonly applicationId: string;
@@ -34,14 +31,14 @@ interface EditorProps {
 function Editor({ applicationId, saved }: EditorProps) {
   const [levels, setLevels] = useState(() => toDraft(saved));
   const [edited, setEdited] = useState(saved);
-  // A draft begins anew with levels that came from elsewhere.
+  // Levels that were saved elsewhere replace a draft without changes.
   if (edited !== saved) {
     setEdited(saved);
-    if (JSON.stringify(toNames(levels)) !== JSON.stringify(saved)) setLevels(toDraft(saved));
+    if (isSame(toNames(levels), edited)) setLevels(toDraft(saved));
   }
   const [added, setAdded] = useState<number>();
   const save = useSave(applicationId, saved);
-  const isChanged = JSON.stringify(toNames(levels)) !== JSON.stringify(saved);
+  const isChanged = !isSame(toNames(levels), saved);
   const problems = findProblems(levels);
   const add = () => {
     const level = newLevel('');

@@ -1,0 +1,18 @@
+import { basePath } from '../settings.ts';
+import { useAccount } from './session.ts';
+
+interface AvatarProps {
+  readonly className: string | undefined;
+  readonly alt: string;
+}
+
+/** Avatars of issuers are on other sites, which are not loaded: the initial stands in. */
+export function Avatar({ className, alt }: AvatarProps) {
+  const { username, avatarUrl } = useAccount();
+  if (avatarUrl?.startsWith('/')) return <img className={className} src={basePath.replace(/\/$/, '') + avatarUrl} alt={alt} />;
+  return (
+    <span className={className} aria-hidden="true">
+      {username.charAt(0).toUpperCase()}
+    </span>
+  );
+}
