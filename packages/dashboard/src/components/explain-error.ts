@@ -26,7 +26,7 @@ const EXPLANATIONS: Readonly<Record<string, readonly [title: string, advice: str
 /** When each error arrived: a countdown goes on when the page shows the error again. */
 const arrivals = new WeakMap<LatchkeyError, number>();
 
-function retryAtOf(error: LatchkeyError): number | undefined {
+function readRetryTime(error: LatchkeyError): number | undefined {
   if (error.retryAfterSeconds === undefined) return undefined;
   const arrivedAt = arrivals.get(error) ?? Date.now();
   arrivals.set(error, arrivedAt);
@@ -39,7 +39,7 @@ export function explainError(error: unknown): Explanation {
     return { title: 'This page has a defect', advice: 'Reload it. If that does not help, tell the operator.' };
   }
   const { code, status, requestId } = error;
-  const facts = { requestId, retryAt: retryAtOf(error) };
+  const facts = { requestId, retryAt: readRetryTime(error) };
   if (code === 'rate_limit_reached') return { ...facts, title: 'Too many requests', advice: 'Wait a moment.' };
   if (status === 401) return { ...facts, title: 'You are signed out', advice: 'Sign in again.' };
   if (code === 'limit_exceeded')

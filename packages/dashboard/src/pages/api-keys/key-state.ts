@@ -6,7 +6,7 @@ const UNUSED_DAYS = 90;
 export type KeyState = 'active' | 'unused' | 'expired' | 'revoked';
 
 /** The state of a key. One that works and was not used for 90 days should perhaps be revoked. */
-export function stateOf({ revokedAt, expiresAt, lastUsedAt, createdAt }: ApiKey, now = Date.now()): KeyState {
+export function readState({ revokedAt, expiresAt, lastUsedAt, createdAt }: ApiKey, now = Date.now()): KeyState {
   if (revokedAt !== null) return 'revoked';
   if (expiresAt !== null && Date.parse(expiresAt) <= now) return 'expired';
   return now - Date.parse(lastUsedAt ?? createdAt) > UNUSED_DAYS * DAY_MS ? 'unused' : 'active';

@@ -13,7 +13,7 @@ import { applicationsQuery } from '../applications/queries.ts';
 import styles from './api-keys.module.css';
 import { CreateKeyDialog } from './create-key.tsx';
 import { EditKeyDialog, RevokeDialog } from './edit-key.tsx';
-import { maskKey, stateOf } from './key-state.ts';
+import { maskKey, readState } from './key-state.ts';
 import { apiKeysQuery } from './queries.ts';
 import { nameScopes, summarizeScopes } from './scopes.ts';
 
@@ -62,7 +62,7 @@ function KeyList({ keys }: { readonly keys: readonly ApiKey[] }) {
   const { all = false } = route.useSearch();
   const navigate = route.useNavigate();
   const { data: applications = [] } = useQuery(applicationsQuery);
-  const working = keys.filter((key) => ['active', 'unused'].includes(stateOf(key)));
+  const working = keys.filter((key) => ['active', 'unused'].includes(readState(key)));
   const ended = keys.length - working.length;
   const shown = all ? keys : working;
   const setAll = (checked: boolean) =>
@@ -96,7 +96,7 @@ function KeyList({ keys }: { readonly keys: readonly ApiKey[] }) {
 function Row({ apiKey, applications }: { readonly apiKey: ApiKey; readonly applications: readonly Application[] }) {
   const [isRevoking, setRevoking] = useState(false);
   const { id, name, scopes, lastUsedAt, lastUsedIp, expiresAt, revokedAt } = apiKey;
-  const state = stateOf(apiKey);
+  const state = readState(apiKey);
   return (
     <tr>
       <td>
@@ -145,7 +145,7 @@ function Row({ apiKey, applications }: { readonly apiKey: ApiKey; readonly appli
   );
 }
 
-function StateBadge({ state }: { readonly state: ReturnType<typeof stateOf> }) {
+function StateBadge({ state }: { readonly state: ReturnType<typeof readState> }) {
   if (state === 'revoked') return <Badge>Revoked</Badge>;
   if (state === 'expired') return <Badge kind="danger">Expired</Badge>;
   return state === 'unused' ? <Badge kind="warning">Unused for 90 days</Badge> : null;

@@ -67,5 +67,5 @@ const names = new Map(ACTION_GROUPS.flatMap(([, , actions]) => actions));
 /** Later releases may add actions: those show their code. */
 export const nameAction = (action: string) => names.get(action) ?? action;
 
-export const iconOf = (action: string): IconName =>
+export const findIcon = (action: string): IconName =>
   ACTION_GROUPS.find(([, , actions]) => actions.some(([name]) => name.split('.')[0] === action.split('.')[0]))?.[1] ?? 'info';

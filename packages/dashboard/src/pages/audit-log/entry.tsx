@@ -4,7 +4,7 @@ import { CopyButton } from '../../components/copy-button.tsx';
 import { Icon } from '../../components/icon.tsx';
 import { formatExact } from '../../components/relative-time.tsx';
 import { ShortId } from '../../components/short-id.tsx';
-import { iconOf, nameAction } from './actions.ts';
+import { findIcon, nameAction } from './actions.ts';
 import styles from './audit-log.module.css';
 
 /** Names of things that still exist, by id. */
@@ -24,7 +24,7 @@ export function Entry({ entry, names }: { readonly entry: AuditEntry; readonly n
     <li className={styles.entry}>
       <details onToggle={(event) => setOpen(event.currentTarget.open)}>
         <summary>
-          <Icon name={iconOf(action)} />
+          <Icon name={findIcon(action)} />
           <span className={styles.what}>
             <span className={styles.action}>
               {nameAction(action)} {what !== undefined && <bdi>{what}</bdi>}

@@ -27,11 +27,11 @@ export function moveLevel(levels: readonly Level[], from: number, to: number): r
 /** Why a level can't be saved, by its key. */
 export function findProblems(levels: readonly Level[]): ReadonlyMap<number, string> {
   const names = toNames(levels);
-  const problems = levels.map(({ key }, index): [number, string | undefined] => [key, problemOf(names, index)]);
+  const problems = levels.map(({ key }, index): [number, string | undefined] => [key, findProblem(names, index)]);
   return new Map(problems.filter((problem): problem is [number, string] => problem[1] !== undefined));
 }
 
-function problemOf(names: readonly string[], index: number): string | undefined {
+function findProblem(names: readonly string[], index: number): string | undefined {
   const name = names[index] ?? '';
   if (name === '') return 'Enter a name.';
   if (name.length > NAME_LENGTH_MAX) return `At most ${NAME_LENGTH_MAX} characters.`;

@@ -70,9 +70,9 @@ function Row({ event }: { readonly event: LiveEvent }) {
       <td data-label="Sequence">
         <code>{event.sequence ?? '–'}</code>
       </td>
-      <td data-label="Event">{titleOf(event)}</td>
+      <td data-label="Event">{nameEvent(event)}</td>
       <td data-label="Details" dir="auto">
-        {detailsOf(event)}
+        {describeChange(event)}
       </td>
       <td data-label="Time">
         <RelativeTime at={event.time} />
@@ -90,9 +90,9 @@ const TITLES: Readonly<Record<LiveEvent['type'], string>> = {
 };
 
 /** Later versions of the service may send other types. */
-const titleOf = ({ type }: LiveEvent): string => TITLES[type] ?? type;
+const nameEvent = ({ type }: LiveEvent): string => TITLES[type] ?? type;
 
-function detailsOf(event: LiveEvent): string {
+function describeChange(event: LiveEvent): string {
   switch (event.type) {
     case 'latchkey.connection.ready':
       return `${event.data.status}, version ${event.data.version}`;
