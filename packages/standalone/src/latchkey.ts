@@ -72,6 +72,7 @@ async function start(shape: Shape, given: Parameters<typeof prepareLaunch>[0]) {
     publicUrl: launch.publicUrl,
     realtimeUrl: realtimeUrl(launch.realtimeAddress),
     signUpOpen: given.settings.signUpOpen,
+    hasDashboard: given.settings.hasDashboard,
     dataDir: launch.dataDir,
     logDir: launch.logs.dir,
     /** Limit of `stop`. */

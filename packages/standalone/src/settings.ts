@@ -96,6 +96,7 @@ export function readSettings(env: NodeJS.ProcessEnv, shape: Shape) {
   return {
     ...settings,
     signUpOpen: identity.SIGN_UP === 'open',
+    hasDashboard: gateway.DASHBOARD === 'on',
     /** How long an ordered stop waits for uploads at most. */
     uploadDeadlineMs: files.UPLOAD_DEADLINE_SECONDS * 1_000,
     /** How long it still takes requests before that. */

@@ -8,6 +8,7 @@ const latchkey: Latchkey = {
   publicUrl: 'https://latchkey.example',
   realtimeUrl: 'ws://localhost:8081/api/v1/realtime',
   signUpOpen: true,
+  hasDashboard: true,
   dataDir: '/data',
   logDir: '/data/logs',
   internal: { apps: { grpc: '127.0.0.1:9082', connect: 'http://127.0.0.1:8082' } },
@@ -22,6 +23,7 @@ const textOf = (change: Partial<Latchkey>) => stripVTControlCharacters(welcome({
 it('the welcome names the addresses and a first call', () => {
   const text = textOf({});
   expect(text).toContain('Latchkey is running (deployed, ready in 1.5 s)');
+  expect(text).toMatch(/^ {2}Dashboard {3}https:\/\/latchkey\.example$/m);
   expect(text).toMatch(/^ {2}Base URL {4}https:\/\/latchkey\.example$/m);
   expect(text).toMatch(/^ {2}apps {8}gRPC 127\.0\.0\.1:9082, Connect http:\/\/127\.0\.0\.1:8082$/m);
   expect(text).toMatch(/^ {4}https:\/\/latchkey\.example\/api\/v1\/auth\/sign-up$/m);
@@ -36,6 +38,7 @@ it('the welcome suggests the accounts command where sign-up is closed', () => {
   const text = textOf({ signUpOpen: false });
   expect(text).toMatch(/^ {2}npm run accounts -- create --username grace --email grace@example\.com$/m);
   expect(text).not.toContain('sign-up');
+  expect(textOf({ hasDashboard: false })).not.toContain('Dashboard');
 });
 
 it.each([

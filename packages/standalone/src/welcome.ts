@@ -7,17 +7,18 @@ const DEFAULT_REALTIME_URL = 'ws://localhost:8081/api/v1/realtime';
 
 /** Printed once everything runs: the addresses, and a first call to paste. */
 export function welcome(latchkey: Latchkey, shape: Shape, seconds: string): string {
-  const { publicUrl, realtimeUrl, signUpOpen, dataDir, logDir, internal, metrics } = latchkey;
+  const { publicUrl, realtimeUrl, signUpOpen, hasDashboard, dataDir, logDir, internal, metrics } = latchkey;
   // Where other services call. Their credential is in secrets.json.
   const callLines = Object.entries(internal).map(
     ([service, { grpc, connect }]) => `  ${service.padEnd(10)}  gRPC ${pc.cyan(grpc)}, Connect ${pc.cyan(connect)}\n`,
   );
+  const dashboardLine = hasDashboard ? `  Dashboard   ${pc.cyan(publicUrl)}\n` : '';
   const metricsLines = Object.entries(metrics).map(([service, url]) => `  Metrics     ${pc.cyan(url)} (${service})\n`);
   const listenOptions = realtimeUrl === DEFAULT_REALTIME_URL ? '' : ` --url ${realtimeUrl}`;
   return `
 ${pc.bold('Latchkey is running')} ${pc.dim(`(${shape}, ready in ${seconds} s)`)}
 
-  Base URL    ${pc.cyan(publicUrl)}
+${dashboardLine}  Base URL    ${pc.cyan(publicUrl)}
   API docs    ${pc.cyan(`${publicUrl}/docs`)}
   Realtime    ${pc.cyan(realtimeUrl)}
 ${callLines.join('')}${metricsLines.join('')}  Data        ${dataDir}
