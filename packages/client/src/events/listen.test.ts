@@ -163,6 +163,15 @@ describe.each([
     expect(server.requests).toHaveLength(1);
   });
 
+  it.each(['connecting', 'waiting'])('ends when its caller aborts it in onState of %s', async (state) => {
+    server = await startScriptedLiveServer([{ status: 503, headers: { 'Retry-After': '300' } }]);
+    const stop = new AbortController();
+    const onState = (one: ConnectionState) => one.state === state && stop.abort();
+    const options = { url: server.url, socketKey: KEY, WebSocket: Class, onState, signal: stop.signal };
+    expect(await listen(options, { random: () => 1 }).next()).toEqual({ done: true, value: undefined });
+    expect(server.requests).toHaveLength(state === 'connecting' ? 0 : 1);
+  });
+
   it('stores a bounded number of events for a slow reader, and loses none', async () => {
     const COUNT = 2_500;
     const turn: Turn = (socket) => {

@@ -43,6 +43,7 @@ export async function* listen(options: ListenOptions, clock: Clock = {}): AsyncG
   let failures = 0;
   while (!signal?.aborted) {
     onState({ state: 'connecting' });
+    if (signal?.aborted) return;
     let readyAt = Number.POSITIVE_INFINITY;
     const connection = connect(WebSocket, options, lastEventId, clock);
     try {
@@ -109,6 +110,7 @@ function throwIfFinal({ code, status = 0 }: Closed): void {
 /** Waits, but no longer than until a browser is online again or the signal is aborted. */
 function sleep(delayMs: number, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve) => {
+    if (signal?.aborted) return resolve();
     const ended = new AbortController();
     const end = () => {
       ended.abort();
