@@ -42,7 +42,7 @@ function retryDelayMs(err: unknown, attempt: number, { idempotent, atomic = fals
 }
 
 /** Waits, and rejects with the reason of the signal once it is aborted. */
-export function sleep(delayMs: number, signal: AbortSignal | undefined): Promise<void> {
+function sleep(delayMs: number, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) {
       reject(signal.reason);

@@ -95,8 +95,7 @@ export class Account {
    * Deletes the account with all it owns.
    *
    * @throws LatchkeyError `two_factor_required` if a `code` is needed, `bad_request` if the
-   *   password
-   * or the code is wrong
+   *   password or the code is wrong
    */
   async delete(proof: OwnerProof, options?: CallOptions): Promise<void> {
     await this.#http.call('DELETE /api/v1/auth/account', { body: proof }, options);

@@ -35,14 +35,14 @@ export class Avatar {
     return http.repeat(request, { signal, idempotent: true }, async () => {
       try {
         const response = await http.fetch(request, { signal: withTimeout(signal, timeoutMs) });
-        if (response.ok) return await response.blob();
-        readEnvelope(await fromFetch(response));
-        throw new TypeError('no image');
+        if (!response.ok) readEnvelope(await fromFetch(response));
+        return await response.blob();
       } catch (err) {
         throw toConnectionError(err, baseUrl, signal);
       }
     });
   }
+
   /** Removes the avatar, if there is one. */
   async remove(options?: CallOptions): Promise<void> {
     await this.#http.call('DELETE /api/v1/panel/avatar', {}, { ...options, idempotent: true });
