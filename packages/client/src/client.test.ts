@@ -1,11 +1,14 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { inspect } from 'node:util';
-import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { ConnectionError, Latchkey, LatchkeyError, type LatchkeyOptions } from './index.ts';
 
 const KEY = 'lk_mgmt_secret';
 const OPTIONS = { url: 'https://panel.example.com/latchkey/', key: KEY };
 
-type Answer = Response | Error;
+type Outcome = Response | Error;
 interface Request {
   readonly url: string;
   readonly init: RequestInit & { readonly headers: Readonly<Record<string, string>> };
@@ -13,7 +16,10 @@ interface Request {
 
 // Without jitter, a retry waits for what the service said.
 beforeEach(() => void vi.spyOn(Math, 'random').mockReturnValue(0));
-afterEach(() => vi.restoreAllMocks());
+afterEach(() => {
+  vi.restoreAllMocks();
+  vi.unstubAllGlobals();
+});
 
 const ok = (data?: unknown, headers: Record<string, string> = {}) =>
   Response.json({ success: true, message: 'Done.', data }, { headers });
@@ -21,13 +27,13 @@ const rejected = (status: number, code: string, headers: Record<string, string> 
   Response.json({ success: false, code, message: 'In words.' }, { status, headers });
 const unreachable = (code: string) => Object.assign(new TypeError('fetch failed'), { cause: { code, message: code } });
 
-/** A client, and the requests that it sends; each gets the next answer, or the last one again. */
-function start(answers: readonly Answer[], options: Partial<LatchkeyOptions> = {}) {
+/** A client, and the requests that it sends; each gets the next outcome, or the last one again. */
+function start(outcomes: readonly Outcome[], options: Partial<LatchkeyOptions> = {}) {
   const requests: Request[] = [];
   const send = async (url: unknown, init: unknown) => {
-    const answer = answers[Math.min(requests.push({ url, init } as Request), answers.length) - 1] as Answer;
-    if (answer instanceof Error) throw answer;
-    return answer.clone();
+    const outcome = outcomes[Math.min(requests.push({ url, init } as Request), outcomes.length) - 1] as Outcome;
+    if (outcome instanceof Error) throw outcome;
+    return outcome.clone();
   };
   return { latchkey: new Latchkey({ ...OPTIONS, fetch: send as typeof fetch, ...options }), requests };
 }
@@ -62,8 +68,8 @@ it.each([
   ['no read after 503 without Retry-After', read, rejected(503, 'INTERNAL_ERROR'), 1],
   ['no read after a wait of more than 30 s', read, rejected(429, 'rate_limit_reached', { 'retry-after': '31' }), 1],
   ['no read after 500', read, rejected(500, 'INTERNAL_ERROR'), 1],
-] as const)('repeats %s', async (_name, call, answer, expected) => {
-  const { latchkey, requests } = start([answer]);
+] as const)('repeats %s', async (_name, call, outcome, expected) => {
+  const { latchkey, requests } = start([outcome]);
   await expect(call(latchkey)).rejects.toBeInstanceOf(LatchkeyError);
   expect(requests).toHaveLength(expected);
 });
@@ -92,11 +98,16 @@ it.each([
   ['a page with 200', new Response('<html>'), LatchkeyError, 'unexpected_response', 200],
   ['no response', unreachable('EHOSTUNREACH'), ConnectionError, 'connection_failed', 0],
   ['none in time', new DOMException('late', 'TimeoutError'), ConnectionError, 'timeout', 0],
-])('reports %s as an error of this client', async (_name, answer, type, code, status) => {
-  const { latchkey } = start([answer], { retries: 0 });
+])('reports %s as an error of this client', async (_name, outcome, type, code, status) => {
+  const { latchkey } = start([outcome], { retries: 0 });
   const err = await read(latchkey).catch((one) => one);
   expect(err).toBeInstanceOf(type);
   expect(err).toMatchObject({ code, status, details: [] });
+});
+
+it('resolves with no empty id where the response names no application', async () => {
+  const { latchkey } = start([ok()]);
+  await expect(write(latchkey)).rejects.toMatchObject({ code: 'unexpected_response', status: 200 });
 });
 
 it('ends a request that takes too long', async () => {
@@ -108,8 +119,8 @@ it('ends a request that takes too long', async () => {
 
 it('reads the CSRF token before the first write of a session, and again when it is no longer valid', async () => {
   const renewed = ok({ csrfToken: 'new' }, { 'set-cookie': 'session=s; Path=/' });
-  const answers = [ok({ csrfToken: 'old' }), ok(), rejected(403, 'csrf_invalid'), renewed, ok()];
-  const { latchkey, requests } = start(answers, { key: undefined });
+  const responses = [ok({ csrfToken: 'old' }), ok(), rejected(403, 'csrf_invalid'), renewed, ok()];
+  const { latchkey, requests } = start(responses, { key: undefined });
   await latchkey.levels.set('1', ['Basic']);
   await latchkey.levels.set('1', ['Pro']);
   const sent = requests.map(({ init }) => [init.method, init.headers['x-csrf-token'], init.headers.cookie]);
@@ -128,6 +139,8 @@ it.each([
   [{ url: 'https://ada:secret@panel.example.com' }, 'user name or a password'],
   [{ url: 'panel.example.com' }, 'url must be'],
   [{ retries: 11 }, 'retries must be'],
+  [{ timeoutMs: 1500.5 }, 'timeoutMs must be'],
+  [{ timeoutMs: 2 ** 31 }, 'timeoutMs must be'],
 ])('rejects %j, and repeats no secret', (options, message) => {
   const create = () => new Latchkey({ ...OPTIONS, ...options });
   expect(create).toThrow(message);
@@ -142,4 +155,58 @@ it('rejects a socket key that would break a header, and does not repeat it', asy
     .catch((one) => one);
   expect(err.message).toMatch(/^socketKey has characters/);
   expect(err.message).not.toContain('secret');
+});
+
+describe('an upload', () => {
+  const failure = new Error('of the caller');
+  const rejectFailure = async function* () {
+    yield new Uint8Array(3);
+    throw failure;
+  };
+  const throwFailure = () => {
+    throw failure;
+  };
+
+  it.each([
+    ['its source by node:http', rejectFailure, undefined, undefined],
+    ['its source by fetch', rejectFailure, undefined, fetch],
+    ['onProgress by node:http', () => new Uint8Array(3), throwFailure, undefined],
+    ['onProgress by fetch', () => new Uint8Array(3), throwFailure, fetch],
+  ])('rejects with the error of %s', async (_name, source, onProgress, fetch) => {
+    const server = createServer((req, res) => req.resume().on('end', () => res.end())).listen(0, '127.0.0.1');
+    onTestFinished(() => void server.close());
+    await once(server, 'listening');
+    const latchkey = new Latchkey({ ...OPTIONS, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, fetch });
+    await expect(latchkey.files.upload('1', source(), { name: 'a', onProgress })).rejects.toBe(failure);
+  });
+
+  it('rejects a time that no timer has', async () => {
+    const options = { name: 'a', timeoutMs: Number.POSITIVE_INFINITY };
+    const { latchkey, requests } = start([ok()]);
+    await expect(latchkey.files.upload('1', new Uint8Array(3), options)).rejects.toThrow('timeoutMs must be');
+    expect(requests).toEqual([]);
+  });
+
+  it('sends nothing in a browser after an abort while the content is hashed', async () => {
+    const sent: unknown[] = [];
+    class Xhr {
+      readonly upload = {};
+      readonly status = 200;
+      readonly responseText = JSON.stringify({ success: true, message: 'Done.', data: {} });
+      readonly onload = () => undefined;
+      readonly open = () => undefined;
+      readonly setRequestHeader = () => undefined;
+      send(body: unknown) {
+        sent.push(body);
+        this.onload();
+      }
+    }
+    vi.stubGlobal('XMLHttpRequest', Xhr);
+    const { Latchkey: BrowserLatchkey } = await import('./browser.ts');
+    const stop = new AbortController();
+    const uploaded = new BrowserLatchkey(OPTIONS).files.upload('1', new Uint8Array(3), { name: 'a', signal: stop.signal });
+    stop.abort(new Error('enough'));
+    await expect(uploaded).rejects.toThrow('enough');
+    expect(sent).toEqual([]);
+  });
 });

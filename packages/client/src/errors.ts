@@ -24,7 +24,10 @@ export interface ErrorFacts {
   readonly cause?: unknown;
 }
 
-/** Every error of this client but those of an aborted signal and of wrong arguments. */
+/**
+ * Every error of this client but those of an aborted signal, of wrong arguments and of the source
+ * of an upload.
+ */
 export class LatchkeyError extends Error {
   override readonly name: string = 'LatchkeyError';
   /** Stable code, such as `not_found`. */

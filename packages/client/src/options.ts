@@ -16,7 +16,10 @@ export interface LatchkeyOptions {
   readonly fetch?: typeof fetch | undefined;
   /** How often a call is repeated where that is safe: 2 unless given, 10 at most; 0 for never. */
   readonly retries?: number | undefined;
-  /** Longest time of one request, in milliseconds: 30,000 unless given. Uploads have their own. */
+  /**
+   * Longest time of one request, in milliseconds, up to 2,147,483,647: 30,000 unless given. Uploads
+   * have their own.
+   */
   readonly timeoutMs?: number | undefined;
   /**
    * URL of live events. Without it they are expected at `/api/v1/realtime` of `url`, or, if `url`
@@ -26,6 +29,8 @@ export interface LatchkeyOptions {
 }
 
 const RETRIES_MAX = 10;
+/** The timers of Node.js end immediately after longer times. */
+const TIMEOUT_MS_MAX = 2 ** 31 - 1;
 
 /** Checked options. Messages never repeat the key. */
 export function readOptions({ url, key, retries = 2, timeoutMs = 30_000, ...others }: LatchkeyOptions) {
@@ -38,8 +43,13 @@ export function readOptions({ url, key, retries = 2, timeoutMs = 30_000, ...othe
   if (text !== undefined && !/^[\x21-\x7e]+$/.test(text)) throw new TypeError('key has characters that no key has, or is empty');
   if (!Number.isInteger(retries) || retries < 0 || retries > RETRIES_MAX)
     throw new TypeError(`retries must be a whole number from 0 to ${RETRIES_MAX}`);
-  if (!(timeoutMs > 0)) throw new TypeError('timeoutMs must be a positive number');
+  checkTimeout(timeoutMs);
   return { ...others, baseUrl: origin + pathname.replace(/\/+$/, ''), key: text, retries, timeoutMs };
+}
+
+export function checkTimeout(timeoutMs: number): void {
+  if (!Number.isInteger(timeoutMs) || timeoutMs < 1 || timeoutMs > TIMEOUT_MS_MAX)
+    throw new TypeError(`timeoutMs must be a whole number from 1 to ${TIMEOUT_MS_MAX}`);
 }
 
 export type CheckedOptions = ReturnType<typeof readOptions>;

@@ -1,3 +1,4 @@
+import { LatchkeyError } from '../errors.ts';
 import type { Http } from '../http/http.ts';
 import type { CallOptions } from '../options.ts';
 import type { Application, ApplicationChanges, ApplicationSettings } from '../types.ts';
@@ -21,8 +22,10 @@ export class Applications {
   /** Creates an application, which is online and has version `1.0` and both runtime keys. */
   async create(application: { readonly name: string }, options?: CallOptions): Promise<{ readonly id: string }> {
     const { location } = await this.#http.send('POST /api/v1/panel/create-application', { body: application }, options);
-    const [, id = ''] = APPLICATION_ID.exec(location ?? '') ?? [];
-    return { id };
+    const [, id] = APPLICATION_ID.exec(location ?? '') ?? [];
+    if (id !== undefined) return { id };
+    const message = 'The response does not name the new application. Does a proxy remove the header Location?';
+    throw new LatchkeyError(message, { code: 'unexpected_response', status: 200 });
   }
 
   /** Status, version and license requirements. */

@@ -6,12 +6,14 @@ import { type Xhr, XMLHttpRequest } from './xhr.ts';
 /** A `Blob` such as a `File`, bytes, or a stream, which is read into memory first. */
 export type BrowserSource = Blob | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>;
 
-export async function prepareContent(source: BrowserSource): Promise<Content> {
+export async function prepareContent(source: BrowserSource, signal: AbortSignal | undefined): Promise<Content> {
   const blob = await toBlob(source);
+  const sha256 = await hash(blob);
+  signal?.throwIfAborted();
   const name = (blob as { readonly name?: unknown }).name;
   return {
     name: typeof name === 'string' ? name : undefined,
-    sha256: await hash(blob),
+    sha256,
     repeatable: true,
     send: async (http, request, options) => ({ success: await sendBlob(http, request, blob, options) }),
     close: async () => undefined,
@@ -52,6 +54,8 @@ function sendByXhr(
   blob: Blob,
   { signal, onProgress }: Omit<ContentOptions, 'signal'> & { readonly signal: AbortSignal },
 ): Promise<RawResponse> {
+  // The signal of an aborted upload fires no event.
+  signal.throwIfAborted();
   return new Promise((resolve, reject) => {
     xhr.open(method, url);
     for (const [name, value] of Object.entries(headers)) xhr.setRequestHeader(name, value);

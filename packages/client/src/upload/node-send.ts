@@ -13,57 +13,69 @@ const RESPONSE_BYTES_MAX = 1024 * 1024;
 /** Sends bytes with the HTTP client of Node.js, or with the `fetch` that the client was given. */
 export async function sendBytes(http: Http, request: HttpRequest, bytes: ByteSource, options: ContentOptions): Promise<Success> {
   const signal = withTimeout(options.signal, options.timeoutMs);
-  const report = createReport(bytes, options.onProgress);
+  const body = new Body(bytes, options.onProgress);
   try {
     if (http.options.fetch) {
-      const init = { body: toStream(bytes, report), duplex: 'half' as const, signal };
+      const init = { body: toStream(body), duplex: 'half' as const, signal };
       return http.read(await fromFetch(await http.fetch(request, init)));
     }
-    return http.read(await sendRequest({ ...request, headers: http.authorize(request) }, bytes, { signal, report }));
+    return http.read(await sendRequest({ ...request, headers: http.authorize(request) }, body, signal));
   } catch (err) {
+    if (body.failure && !signal.aborted) throw body.failure.error;
     throw toConnectionError(signal.aborted ? signal.reason : err, http.options.baseUrl, options.signal);
   }
 }
 
-function createReport({ byteSize: totalBytes }: ByteSource, onProgress: (progress: UploadProgress) => void) {
-  let sentBytes = 0;
-  return (chunk: Uint8Array) => {
-    sentBytes += chunk.byteLength;
-    onProgress({ sentBytes, totalBytes });
-  };
+/** Bytes that report their progress: a chunk is sent once the next one is requested. */
+class Body implements ByteSource {
+  readonly byteSize: number | undefined;
+  /** The error of the source or of `onProgress`, which `fetch` would report as its own. */
+  failure: { readonly error: unknown } | undefined;
+  readonly #source: ByteSource;
+  readonly #onProgress: (progress: UploadProgress) => void;
+
+  constructor(source: ByteSource, onProgress: (progress: UploadProgress) => void) {
+    this.byteSize = source.byteSize;
+    this.#source = source;
+    this.#onProgress = onProgress;
+  }
+
+  async *chunks(): AsyncGenerator<Uint8Array, void> {
+    let sentBytes = 0;
+    try {
+      for await (const chunk of this.#source.chunks()) {
+        yield chunk;
+        sentBytes += chunk.byteLength;
+        this.#onProgress({ sentBytes, totalBytes: this.byteSize });
+      }
+    } catch (error) {
+      this.failure = { error };
+      throw error;
+    }
+  }
 }
 
 /** A stream that reads a chunk when it is needed. It may outlive its buffer, so it is copied. */
-function toStream(bytes: ByteSource, report: (chunk: Uint8Array) => void): ReadableStream<Uint8Array> {
-  const iterator = bytes.chunks()[Symbol.asyncIterator]();
+function toStream(body: Body): ReadableStream<Uint8Array> {
+  const iterator = body.chunks();
   const pull = async (controller: ReadableStreamDefaultController<Uint8Array>) => {
     const { done, value } = await iterator.next();
     if (done) return controller.close();
     controller.enqueue(value.slice());
-    report(value);
   };
-  const cancel = async () => void (await iterator.return?.());
+  const cancel = async () => void (await iterator.return());
   return new ReadableStream({ pull, cancel }, { highWaterMark: 0 });
 }
 
-interface SendOptions {
-  readonly signal: AbortSignal;
-  readonly report: (chunk: Uint8Array) => void;
-}
-
-async function sendRequest(
-  { url, method, headers }: HttpRequest,
-  bytes: ByteSource,
-  { signal, report }: SendOptions,
-): Promise<RawResponse> {
-  const length = bytes.byteSize === undefined ? {} : { 'content-length': bytes.byteSize };
+async function sendRequest({ url, method, headers }: HttpRequest, body: Body, signal: AbortSignal): Promise<RawResponse> {
+  const length = body.byteSize === undefined ? {} : { 'content-length': body.byteSize };
   const send = url.startsWith('https:') ? requestHttps : requestHttp;
   // The service then rejects an upload before its bytes are sent.
   const outgoing = send(url, { method, headers: { ...headers, ...length, expect: '100-continue' }, signal });
   const responded = once(outgoing, 'response') as Promise<[IncomingMessage]>;
   try {
     outgoing.flushHeaders();
-    if ((await waitForContinue(outgoing, responded)) === 'send') await writeBody(outgoing, bytes, { responded, report });
+    if ((await waitForContinue(outgoing, responded)) === 'send') await writeBody(outgoing, body, responded);
     const [response] = await responded;
     return await readResponse(response);
   } finally {
@@ -87,22 +99,16 @@ function waitForContinue(outgoing: ClientRequest, responded: Promise<unknown>): 
   });
 }
 
-interface BodyOptions {
-  readonly responded: Promise<unknown>;
-  readonly report: (chunk: Uint8Array) => void;
-}
-
 /** Writes chunk after chunk until there is a response, or the connection broke. */
-async function writeBody(outgoing: ClientRequest, bytes: ByteSource, { responded, report }: BodyOptions): Promise<void> {
+async function writeBody(outgoing: ClientRequest, body: Body, responded: Promise<unknown>): Promise<void> {
   const ended = responded.then(
     () => true,
     () => true,
   );
-  for await (const chunk of bytes.chunks()) {
+  for await (const chunk of body.chunks()) {
     // The chunk must be out before the next one overwrites its buffer.
     const written = new Promise<boolean>((resolve) => outgoing.write(chunk, (err) => resolve(err instanceof Error)));
     if (await Promise.race([written, ended])) return;
-    report(chunk);
   }
   outgoing.end();
 }

@@ -1,6 +1,6 @@
 import { LatchkeyError } from '../errors.ts';
 import type { Http, HttpRequest, Success } from '../http/http.ts';
-import type { CallOptions } from '../options.ts';
+import { type CallOptions, checkTimeout } from '../options.ts';
 import type { UploadedFile } from '../types.ts';
 
 export interface UploadProgress {
@@ -14,7 +14,7 @@ export interface UploadOptions extends CallOptions {
   readonly name?: string | undefined;
   /** Called while the bytes are sent; from 0 again if the upload is repeated. */
   readonly onProgress?: ((progress: UploadProgress) => void) | undefined;
-  /** Longest time of an upload, in milliseconds: 300,000 unless given. */
+  /** Longest time of an upload, in milliseconds, up to 2,147,483,647: 300,000 unless given. */
   readonly timeoutMs?: number | undefined;
 }
 
@@ -51,7 +51,7 @@ export interface Content {
 /** Opens a source, and hashes it if it can be read twice. */
 export type Prepare<Source> = (source: Source, signal: AbortSignal | undefined) => Promise<Content>;
 
-/** Longer than the service lets an upload take, unless it was told otherwise. */
+/** Longer than the default limit of the service, UPLOAD_DEADLINE_SECONDS. */
 const TIMEOUT_MS = 300_000;
 const TARGET = 'POST /api/v1/panel/upload-file';
 export const BYTES = 'application/octet-stream';
@@ -68,6 +68,7 @@ export async function uploadFile<Source>(
   { applicationId, source, options }: Upload<Source>,
 ): Promise<UploadedFile> {
   const { signal, timeoutMs = TIMEOUT_MS, onProgress = () => undefined } = options;
+  checkTimeout(timeoutMs);
   signal?.throwIfAborted();
   const content = await prepare(source, signal);
   try {
