@@ -1,6 +1,6 @@
 import type { ApplicationChanges, Latchkey, UploadProgress as UploadProgressFacts } from '@latchkey/client';
 import { CliError } from '../errors.ts';
-import { createPatience, type Patiently } from '../patience.ts';
+import { createRateLimitRetry, type RateLimitRetry } from '../rate-limit-retry.ts';
 import type { UploadProgress } from '../upload/upload-progress.ts';
 import { type ApplicationChange, changesItself, type Plan, type SettingChange } from './plan.ts';
 import { type FileChange, stagingName } from './plan-files.ts';
@@ -8,7 +8,7 @@ import { type FileChange, stagingName } from './plan-files.ts';
 type Progress = Pick<UploadProgress, 'update' | 'wait' | 'end'>;
 
 export interface ExecuteOptions {
-  readonly patiently: Patiently;
+  readonly retryRateLimited: RateLimitRetry;
   /** Called after each change; those of uploads have a progress instead of a line. */
   readonly onDone: (line?: string) => void;
   readonly startUpload: (name: string) => Progress;
@@ -21,7 +21,7 @@ export interface ExecuteOptions {
 export async function executePlan(client: Latchkey, plan: Plan, options: ExecuteOptions): Promise<void> {
   for (const change of plan.changes) {
     if (change.action === 'delete') {
-      await options.patiently(() => client.applications.delete(change.id ?? ''));
+      await options.retryRateLimited(() => client.applications.delete(change.id ?? ''));
       options.onDone(`Deleted ${change.name}.`);
     } else {
       await executeChange(client, change, options);
@@ -36,17 +36,17 @@ function phaseOf({ name, to }: SettingChange): 'first' | 'middle' | 'last' {
 }
 
 async function executeChange(client: Latchkey, change: ApplicationChange, options: ExecuteOptions): Promise<void> {
-  const { patiently, onDone } = options;
+  const { retryRateLimited, onDone } = options;
   const { name, levels, files } = change;
-  const id = change.id ?? (await patiently(() => client.applications.create({ name }))).id;
+  const id = change.id ?? (await retryRateLimited(() => client.applications.create({ name }))).id;
   const setSettings = async (phase: ReturnType<typeof phaseOf>) => {
     for (const setting of change.settings.filter((setting) => phaseOf(setting) === phase)) {
-      await patiently(() => client.applications.update(id, { [setting.name]: setting.to } as ApplicationChanges));
+      await retryRateLimited(() => client.applications.update(id, { [setting.name]: setting.to } as ApplicationChanges));
     }
   };
   await setSettings('first');
   await setSettings('middle');
-  if (levels) await patiently(() => client.levels.set(id, levels.to));
+  if (levels) await retryRateLimited(() => client.levels.set(id, levels.to));
   for (const file of files) {
     await executeFile(client, id, file, options);
     onDone(file.action === 'delete' ? `Deleted ${file.name} of ${name}.` : undefined);
@@ -56,17 +56,17 @@ async function executeChange(client: Latchkey, change: ApplicationChange, option
 }
 
 async function executeFile(client: Latchkey, applicationId: string, file: FileChange, options: ExecuteOptions): Promise<void> {
-  const { patiently, startUpload } = options;
+  const { retryRateLimited, startUpload } = options;
   const { action, name, id, sha256 = '', stagedId } = file;
-  if (action === 'delete') return patiently(() => client.files.delete(applicationId, id ?? ''));
+  if (action === 'delete') return retryRateLimited(() => client.files.delete(applicationId, id ?? ''));
   const progress = startUpload(name);
   try {
     // A new file needs no other name while it is uploaded.
     const isStaged = action === 'replace' || stagedId !== undefined;
     const as = isStaged ? stagingName(sha256) : name;
     const newId = stagedId ?? (await upload(client, applicationId, { file, as, progress }));
-    if (id !== undefined) await patiently(() => client.files.delete(applicationId, id));
-    if (isStaged) await patiently(() => client.files.rename(applicationId, newId, name));
+    if (id !== undefined) await retryRateLimited(() => client.files.delete(applicationId, id));
+    if (isStaged) await retryRateLimited(() => client.files.rename(applicationId, newId, name));
     progress.end(action === 'replace' ? 'replaced' : 'uploaded');
   } catch (err) {
     progress.end('failed');
@@ -83,10 +83,10 @@ interface Upload {
 /** @returns the id of the file */
 async function upload(client: Latchkey, applicationId: string, { file, as, progress }: Upload): Promise<string> {
   const { path = '', declaredPath = '', byteSize = 0 } = file.source ?? {};
-  const patiently = createPatience((line) => progress.wait(line));
+  const retryRateLimited = createRateLimitRetry((line) => progress.wait(line));
   const onProgress = ({ sentBytes }: UploadProgressFacts) => progress.update(sentBytes, byteSize);
-  const stored = await patiently(() => client.files.upload(applicationId, path, { name: as, onProgress }));
+  const stored = await retryRateLimited(() => client.files.upload(applicationId, path, { name: as, onProgress }));
   if (stored.checksum === file.sha256) return stored.id;
-  await patiently(() => client.files.delete(applicationId, stored.id));
+  await retryRateLimited(() => client.files.delete(applicationId, stored.id));
   throw new CliError('failed', `${declaredPath} was changed since the plan was made. Run the command again.`);
 }

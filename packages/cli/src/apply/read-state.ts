@@ -1,5 +1,5 @@
 import type { Application, Latchkey } from '@latchkey/client';
-import type { Patiently } from '../patience.ts';
+import type { RateLimitRetry } from '../rate-limit-retry.ts';
 import { NEW_SETTINGS } from './plan.ts';
 import type { CurrentApplication, StoredFile } from './state.ts';
 
@@ -7,7 +7,7 @@ import type { CurrentApplication, StoredFile } from './state.ts';
 const CONCURRENCY = 4;
 
 export interface ReadOptions {
-  readonly patiently: Patiently;
+  readonly retryRateLimited: RateLimitRetry;
   /** Whether the details of an application matter. Others are given as they are created. */
   readonly isNeeded?: (application: { readonly id: string; readonly name: string }) => boolean;
 }
@@ -15,15 +15,15 @@ export interface ReadOptions {
 /** Reads the applications of the account, or those that a restricted key may use, oldest first. */
 export async function readState(
   client: Latchkey,
-  { patiently, isNeeded = () => true }: ReadOptions,
+  { retryRateLimited, isNeeded = () => true }: ReadOptions,
 ): Promise<readonly CurrentApplication[]> {
-  const listed = await patiently(() => client.applications.list());
+  const listed = await retryRateLimited(() => client.applications.list());
   const state: CurrentApplication[] = listed.map(({ id, name }) => ({ id, name, settings: NEW_SETTINGS, levels: [], files: [] }));
   const queue = state.entries();
   const work = async () => {
     // The workers share the iterator, so each entry is read once.
     for (const [index, application] of queue) {
-      if (isNeeded(application)) state[index] = await readDetails(client, patiently, application);
+      if (isNeeded(application)) state[index] = await readDetails(client, retryRateLimited, application);
     }
   };
   await Promise.all(Array.from({ length: CONCURRENCY }, work));
@@ -32,14 +32,14 @@ export async function readState(
 
 async function readDetails(
   client: Latchkey,
-  patiently: Patiently,
+  retryRateLimited: RateLimitRetry,
   { id, name }: Pick<Application, 'id' | 'name'>,
 ): Promise<CurrentApplication> {
-  const settings = await patiently(() => client.applications.settings(id));
-  const levels = await patiently(() => client.levels.get(id));
+  const settings = await retryRateLimited(() => client.applications.settings(id));
+  const levels = await retryRateLimited(() => client.levels.get(id));
   const files: StoredFile[] = [];
   for (let page = 1, totalPages = 1; page <= totalPages; page += 1) {
-    const found = await patiently(() => client.files.list(id, { page }));
+    const found = await retryRateLimited(() => client.files.list(id, { page }));
     files.push(...found.files.map((file) => ({ id: file.id, name: file.displayName, sha256: file.checksum })));
     totalPages = found.totalPages;
   }

@@ -4,7 +4,7 @@ import { text } from 'node:stream/consumers';
 import type { Context } from '../context.ts';
 import { CliError } from '../errors.ts';
 import type { Io } from '../io.ts';
-import { createPatience } from '../patience.ts';
+import { createRateLimitRetry } from '../rate-limit-retry.ts';
 import { UploadProgress } from '../upload/upload-progress.ts';
 import { declarationSchema } from './declaration.ts';
 import { executePlan } from './execute.ts';
@@ -24,11 +24,11 @@ export interface ApplyOptions {
 /** Plans, asks, and carries out. */
 export async function applyFile(context: Context, { file, dryRun = false, prune = false }: ApplyOptions): Promise<void> {
   const { io, options } = context;
-  const patiently = createPatience((line) => context.note(line));
+  const retryRateLimited = createRateLimitRetry((line) => context.note(line));
   const { applications } = await reportProblems(context, async () => parseDeclaration(await readText(file, io), basename(file)));
   const client = await context.client();
   const names = new Set(applications.flatMap(({ id, name }) => [id, name]));
-  const state = await readState(client, { patiently, isNeeded: ({ id, name }) => names.has(id) || names.has(name) });
+  const state = await readState(client, { retryRateLimited, isNeeded: ({ id, name }) => names.has(id) || names.has(name) });
   const baseDir = file === '-' ? process.cwd() : dirname(resolve(file));
   const plan = await reportProblems(context, async () => planChanges(await readFiles(applications, baseDir), state, prune));
 
@@ -42,7 +42,11 @@ export async function applyFile(context: Context, { file, dryRun = false, prune 
     await context.confirm(`Apply ${describeCount(plan)} to ${(await context.readConnection()).url}?${describeDeletions(plan)}`);
     const nameWidth = Math.max(0, ...plan.changes.flatMap(({ files }) => files.map(({ name }) => name.length)));
     await execute(context, plan, (onDone) =>
-      executePlan(client, plan, { patiently, onDone, startUpload: (name) => new UploadProgress(context, name, nameWidth) }),
+      executePlan(client, plan, {
+        retryRateLimited,
+        onDone,
+        startUpload: (name) => new UploadProgress(context, name, nameWidth),
+      }),
     );
   }
   context.print({ ...plan, applied: isApplied }, describeEnd(plan, isApplied));
@@ -94,7 +98,7 @@ export async function exportState(context: Context, { schema = false }: { readon
     io.stdout.write(`${JSON.stringify(declarationSchema(), null, 2)}\n`);
     return;
   }
-  const state = await readState(await context.client(), { patiently: createPatience((line) => context.note(line)) });
+  const state = await readState(await context.client(), { retryRateLimited: createRateLimitRetry((line) => context.note(line)) });
   if (options.json) context.print(state, '');
   else io.stdout.write(formatDeclaration(state));
 }

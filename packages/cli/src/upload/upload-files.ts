@@ -4,7 +4,7 @@ import { type Latchkey, LatchkeyError, type StoredFile } from '@latchkey/client'
 import type { Context } from '../context.ts';
 import { CliError, toCliError } from '../errors.ts';
 import { formatBytes } from '../output/text.ts';
-import { createPatience } from '../patience.ts';
+import { createRateLimitRetry } from '../rate-limit-retry.ts';
 import { resolveApplication } from '../resolve.ts';
 import { abortOnSignal } from '../signals.ts';
 import { findUnchanged, replaceFile } from './replace-file.ts';
@@ -105,7 +105,7 @@ async function uploadOne(context: Context, target: Target, file: LocalFile) {
     const unchanged = former && (await findUnchanged(former, file));
     const stored =
       unchanged ??
-      (await createPatience(
+      (await createRateLimitRetry(
         (line) => progress.wait(line),
         signal,
       )(() =>

@@ -10,7 +10,7 @@ import { executePlan } from '@latchkey/cli/apply/execute';
 import { type Plan, planChanges } from '@latchkey/cli/apply/plan';
 import { readFiles } from '@latchkey/cli/apply/read-files';
 import { readState } from '@latchkey/cli/apply/read-state';
-import { createPatience } from '@latchkey/cli/patience';
+import { createRateLimitRetry } from '@latchkey/cli/rate-limit-retry';
 import { Latchkey } from '@latchkey/client';
 import { programEnv } from '@latchkey/testkit/program-env';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
@@ -100,7 +100,7 @@ describe('interrupted anywhere and run again', () => {
   afterAll(() => proxy.stop());
 
   async function plan(client: Latchkey, { applications }: Declaration, prune: boolean): Promise<Plan> {
-    const state = await readState(client, { patiently: createPatience(() => {}) });
+    const state = await readState(client, { retryRateLimited: createRateLimitRetry(() => {}) });
     return planChanges(await readFiles(applications, dir), state, prune);
   }
 
@@ -111,7 +111,7 @@ describe('interrupted anywhere and run again', () => {
     const planned = await plan(client, declaration, prune);
     proxy.arm(choose(planned));
     const execution = executePlan(client, planned, {
-      patiently: createPatience(() => {}),
+      retryRateLimited: createRateLimitRetry(() => {}),
       onDone: () => {},
       startUpload: () => ({ update: () => {}, wait: () => {}, end: () => {} }),
     });

@@ -6,10 +6,10 @@ const WAIT_SECONDS_MAX = 120;
 const TRIES_MAX = 10;
 
 /** Runs a call, again after each wait that a rate limit asks for. */
-export type Patiently = <T>(call: () => Promise<T>) => Promise<T>;
+export type RateLimitRetry = <T>(call: () => Promise<T>) => Promise<T>;
 
-/** The client itself waits out short limits only. */
-export function createPatience(note: (line: string) => void, signal?: AbortSignal): Patiently {
+/** For longer limits than those that the client waits for by itself. */
+export function createRateLimitRetry(note: (line: string) => void, signal?: AbortSignal): RateLimitRetry {
   return async (call) => {
     for (let tries = 1; ; tries += 1) {
       try {
