@@ -43,7 +43,7 @@ export function toCliError(err: unknown): CliError {
   if (err instanceof CliError) return err;
   if (err instanceof ConnectionError)
     return new CliError('unreachable', sentences(err.message, 'Check the URL, and that the server runs.'));
-  // Of the file system, such as a file that can't be read.
+  // An error of the file system, such as a file that can't be read.
   if (err instanceof Error && 'syscall' in err) return new CliError('failed', sentences(err.message, 'Check the path.'));
   if (!(err instanceof LatchkeyError)) throw err;
   const { code, status, details, message, retryAfterSeconds } = err;
@@ -56,7 +56,7 @@ export function toCliError(err: unknown): CliError {
   }
   if (status === 429) {
     const next = retryAfterSeconds === undefined ? 'Try again later.' : `Try again in ${retryAfterSeconds} s.`;
-    return new CliError('rateLimited', sentences(message, next));
+    return new CliError(toOutcome(status), sentences(message, next));
   }
   const next = NEXT_STEPS[code];
   // What else a response says is for programs, such as which header to send.
@@ -64,10 +64,12 @@ export function toCliError(err: unknown): CliError {
   return new CliError(toOutcome(status, code), sentences(happened, next ?? 'Run it again with --verbose for the response.'));
 }
 
-function toOutcome(status: number, code: string): Outcome {
+/** @param code of the error envelope, if there is one */
+export function toOutcome(status: number, code?: string): Outcome {
+  if (status === 429) return 'rateLimited';
   if (status === 401 || (status === 403 && code !== 'limit_exceeded')) return 'forbidden';
   if (status === 404) return 'notFound';
-  // A proxy in front of a server that is down answers so, too.
+  // Proxies respond with these when the server behind them is down.
   return status === 502 || status === 503 || status === 504 ? 'unreachable' : 'failed';
 }
 

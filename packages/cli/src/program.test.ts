@@ -1,6 +1,12 @@
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { findFreePort } from '@latchkey/testkit/free-port';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { readExamples } from './command.ts';
 import type { AdminPrograms } from './commands/admin.ts';
 import { findCandidates, visibleCommands } from './completion.ts';
@@ -8,6 +14,7 @@ import { createProgram } from './program.ts';
 import { updateDocument } from './render-docs.ts';
 import { run } from './testing/run.ts';
 
+const ID = '019a9e41-0b7d-7a06-9f52-3c8e1d4b7a15';
 const program = createProgram(process);
 const all = (command = program): (typeof program)[] => visibleCommands(command).flatMap((child) => [child, ...all(child)]);
 
@@ -68,6 +75,33 @@ describe('without a terminal', () => {
     const { code, stderr } = await run(['apps', 'list'], { LATCHKEY_URL: 'http://127.0.0.1:9' });
     expect({ code, stderr }).toMatchObject({ code: 3, stderr: expect.stringContaining('set LATCHKEY_KEY') });
   });
+});
+
+it.each([
+  [6, 'breaks off', (res: ServerResponse) => void res.writeHead(200).write('abc', () => res.destroy())],
+  [6, 'gets no response', (res: ServerResponse) => void res.destroy()],
+  [5, 'is rate limited', (res: ServerResponse) => void res.writeHead(429).end()],
+])('ends with code %i and one line where a download %s', async (expected, _name, respond) => {
+  const directory = await mkdtemp(join(tmpdir(), 'latchkey-download-'));
+  onTestFinished(() => rm(directory, { recursive: true }));
+  const server = createServer((req, res) => {
+    if (req.url === '/bytes') return respond(res);
+    const url = `http://${req.headers.host}/bytes`;
+    const file = { id: ID, displayName: 'a.zip', byteSize: 9, checksum: 'ab'.repeat(32) };
+    const data = req.method === 'GET' ? { data: [file], totalPages: 1 } : { data: { url } };
+    res.end(JSON.stringify({ success: true, message: 'Done.', ...data }));
+  }).listen(0, '127.0.0.1');
+  onTestFinished(() => void server.close());
+  await once(server, 'listening');
+  const env = { LATCHKEY_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, LATCHKEY_KEY: 'lk_mgmt_1' };
+  const output = join(directory, 'a.zip');
+  const { code, stdout, stderr } = await run(['files', 'download', ID, '--app', ID, '--output', output], env);
+  expect({ code, stdout, stderr }).toEqual({
+    code: expected,
+    stdout: '',
+    stderr: expect.stringMatching(/^The download failed.* Run it again\.\n$/),
+  });
+  expect(await readdir(directory)).toEqual([]);
 });
 
 it('gives a program of admin all its arguments, those of latchkey itself, too', async () => {

@@ -3,7 +3,7 @@ import { access, open, rename, rm } from 'node:fs/promises';
 import { basename } from 'node:path';
 import type { Latchkey, StoredFile } from '@latchkey/client';
 import type { Context } from '../context.ts';
-import { CliError } from '../errors.ts';
+import { CliError, toOutcome } from '../errors.ts';
 import { formatBytes } from '../output/text.ts';
 import { abortOnSignal } from '../signals.ts';
 import { UploadProgress } from '../upload/upload-progress.ts';
@@ -14,7 +14,7 @@ export interface DownloadOptions {
   readonly force?: boolean;
 }
 
-/** Downloads a file beside its place, and puts it there once its SHA-256 is that of the upload. */
+/** Downloads to `<path>.part`, and renames that once its SHA-256 is that of the upload. */
 export async function downloadFile(
   context: Context,
   client: Latchkey,
@@ -53,16 +53,12 @@ interface SaveOptions {
   readonly onBytes: (bytes: number) => void;
 }
 
-/** `fetch` gives up after 300 s without a byte. */
 async function save(url: string, path: string, { file, signal, onBytes }: SaveOptions): Promise<void> {
-  const response = await fetch(url, { signal });
-  if (!response.ok || !response.body)
-    throw new CliError('failed', `The download failed with HTTP ${response.status}. Run it again.`);
   const hash = createHash('sha256');
   const target = await open(path, 'w');
   try {
     let bytes = 0;
-    for await (const chunk of response.body) {
+    for await (const chunk of readBytes(url, signal)) {
       hash.update(chunk);
       await target.writeFile(chunk);
       bytes += chunk.byteLength;
@@ -73,4 +69,19 @@ async function save(url: string, path: string, { file, signal, onBytes }: SaveOp
   }
   if (hash.digest('hex') !== file.checksum)
     throw new CliError('failed', `${file.displayName} arrived with another SHA-256. Run it again.`);
+}
+
+/** `fetch` gives up after 300 s without a byte. */
+async function* readBytes(url: string, signal: AbortSignal): AsyncGenerator<Uint8Array, void> {
+  try {
+    const response = await fetch(url, { signal });
+    const { ok, status, body } = response;
+    if (!ok || !body) throw new CliError(toOutcome(status), `The download failed with HTTP ${status}. Run it again.`);
+    yield* body;
+  } catch (err) {
+    if (err instanceof CliError) throw err;
+    // The message of `fetch` itself names no reason.
+    const { message } = ((err as Error).cause ?? err) as Error;
+    throw new CliError('unreachable', `The download failed: ${message}. Run it again.`);
+  }
 }
