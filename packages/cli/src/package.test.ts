@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process';
+import { closeSync, existsSync, openSync } from 'node:fs';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -20,5 +21,15 @@ it('the published package runs by itself, and its completion scripts are valid',
   expect(spawnSync('bash', ['-n'], { input: run('completion', 'bash').stdout, encoding: 'utf8' })).toMatchObject({
     status: 0,
     stderr: '',
+  });
+});
+
+it.skipIf(!existsSync('/dev/full'))('ends with code 1 where its output cannot be written', () => {
+  const full = openSync('/dev/full', 'w');
+  onTestFinished(() => closeSync(full));
+  const args = [join(import.meta.dirname, 'main.ts'), 'completion', 'bash'];
+  expect(spawnSync(process.execPath, args, { stdio: ['ignore', full, 'pipe'], encoding: 'utf8' })).toMatchObject({
+    status: 1,
+    stderr: "Standard output can't be written (ENOSPC).\n",
   });
 });
