@@ -26,6 +26,12 @@ interface AuditOptions extends SessionOptions {
 
 type Filter = { readonly applicationId?: string; readonly action?: string };
 
+interface Reading {
+  readonly filter: Filter;
+  readonly options: AuditOptions;
+  readonly signal: AbortSignal;
+}
+
 const CSV_HEADER = [
   'at',
   'action',
@@ -47,7 +53,7 @@ export function auditCommand(io: Io): Command {
     .option('--action <action>', 'only this action, such as application.paused')
     .addOption(new Option('-n, --limit <count>', 'number of entries').argParser(readCount).default(DEFAULT_LIMIT))
     .option('--follow', 'then print new entries as they come, until Ctrl-C; oldest first')
-    .option('--csv', 'print comma-separated values');
+    .option('--csv', 'print comma-separated values; an apostrophe precedes formulas');
   addSessionOptions(command).action(withContext(io, (context, options: AuditOptions) => audit(context, options)));
   return examples(command, [
     ['latchkey audit --app "Difference Engine" --follow', 'Watch the changes of an application'],
@@ -64,46 +70,52 @@ function readCount(text: string): number {
 function audit(context: Context, options: AuditOptions): Promise<void> {
   if (options.csv && context.options.json) throw new CliError('usage', 'Both --csv and --json were given. Choose one of them.');
   return withSession(context, options, async (client, signal) => {
-    const { app, action, follow } = options;
+    const { app, action } = options;
     const filter: Filter = {
       ...(app !== undefined && { applicationId: (await resolveApplication(client, app)).id }),
       ...(action !== undefined && { action }),
     };
-    if (options.csv) context.io.stdout.write(toCsvLine(CSV_HEADER));
-    if (follow) return followEntries(context, client, { filter, options, signal });
-    const entries = await readEntries(client, filter, options.limit);
-    if (options.csv) for (const entry of entries) writeEntry(context, options, entry);
-    else context.printTable(entries, ['TIME (UTC)', 'ACTION', 'BY', 'CHANGES'], entries.map(toRow));
+    try {
+      await printLog(context, client, { filter, options, signal });
+    } catch (err) {
+      if (!signal.aborted) throw err;
+      // Ctrl-C is the usual end of --follow; without it, the log is incomplete.
+      if (!options.follow) throw new CliError('failed', 'Interrupted. Run it again to read the log.');
+    }
   });
 }
 
-async function readEntries(client: Latchkey, filter: Filter, limit: number): Promise<readonly AuditEntry[]> {
+async function printLog(context: Context, client: Latchkey, reading: Reading): Promise<void> {
+  const { options } = reading;
+  if (options.csv) context.io.stdout.write(toCsvLine(CSV_HEADER));
+  if (options.follow) return followEntries(context, client, reading);
+  const entries = await readEntries(client, reading, options.limit);
+  if (options.csv) for (const entry of entries) writeEntry(context, options, entry);
+  else context.printTable(entries, ['TIME (UTC)', 'ACTION', 'BY', 'CHANGES'], entries.map(toRow));
+}
+
+async function readEntries(client: Latchkey, { filter, signal }: Reading, limit: number): Promise<readonly AuditEntry[]> {
   const entries: AuditEntry[] = [];
-  for await (const entry of client.auditLog.iterate(filter)) {
+  for await (const entry of client.auditLog.iterate({ ...filter, signal })) {
     entries.push(entry);
     if (entries.length >= limit) break;
   }
   return entries;
 }
 
-interface Following {
-  readonly filter: Filter;
-  readonly options: AuditOptions;
-  readonly signal: AbortSignal;
-}
-
 /**
  * Three services store the log, so an entry may appear after others that are newer: every poll
  * reads a page, and prints what was not there before.
  */
-async function followEntries(context: Context, client: Latchkey, { filter, options, signal }: Following): Promise<void> {
-  const first = await readEntries(client, filter, Math.max(options.limit, PAGE_SIZE));
+async function followEntries(context: Context, client: Latchkey, reading: Reading): Promise<void> {
+  const { options, signal } = reading;
+  const first = await readEntries(client, reading, Math.max(options.limit, PAGE_SIZE));
   const seen = new Set(first.map(({ id }) => id));
   for (const entry of first.slice(0, options.limit).reverse()) writeEntry(context, options, entry);
   while (!signal.aborted) {
     await sleep(POLL_MS, undefined, { signal }).catch(() => undefined);
     if (signal.aborted) return;
-    const unseen = await readUnseen(client, filter, seen);
+    const unseen = await readUnseen(client, reading, seen);
     for (const entry of unseen.reverse()) {
       writeEntry(context, options, entry);
       seen.add(entry.id);
@@ -113,10 +125,10 @@ async function followEntries(context: Context, client: Latchkey, { filter, optio
 }
 
 /** Entries that were not printed, newest first. Reads a whole page beyond the first known one. */
-async function readUnseen(client: Latchkey, filter: Filter, seen: ReadonlySet<string>): Promise<AuditEntry[]> {
+async function readUnseen(client: Latchkey, { filter, signal }: Reading, seen: ReadonlySet<string>): Promise<AuditEntry[]> {
   const unseen: AuditEntry[] = [];
   let known = 0;
-  for await (const entry of client.auditLog.iterate(filter)) {
+  for await (const entry of client.auditLog.iterate({ ...filter, signal })) {
     if (seen.has(entry.id)) known += 1;
     else unseen.push(entry);
     if (known + unseen.length >= PAGE_SIZE && (known > 0 || unseen.length >= SEEN_MAX / 2)) break;

@@ -1,4 +1,10 @@
 /** A line of comma-separated values (RFC 4180). */
 export function toCsvLine(values: readonly string[]): string {
-  return `${values.map((value) => (/[",\r\n]/.test(value) ? `"${value.replaceAll('"', '""')}"` : value)).join(',')}\r\n`;
+  return `${values.map(toCell).join(',')}\r\n`;
+}
+
+/** A value that a spreadsheet would evaluate as a formula begins with an apostrophe. */
+function toCell(value: string): string {
+  const safe = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
+  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
