@@ -7,12 +7,16 @@ import { createPrompts } from './output/prompts.ts';
 import { formatTable, printable } from './output/text.ts';
 import { verboseFetch } from './output/verbose-fetch.ts';
 
+export const DEFAULT_URL = 'http://localhost:8080';
+
+export const isRealtimeUrl = (text: string): boolean => /^(wss?|https?):\/\//.test(text) && URL.canParse(text);
+
 /** Options of every command. */
 export interface GlobalOptions {
   readonly json?: boolean;
   readonly verbose?: boolean;
   readonly profile?: string;
-  /** Of the commands that ask before they act. */
+  /** An option of the commands that ask before they act. */
   readonly yes?: boolean;
 }
 
@@ -91,11 +95,11 @@ export class Context {
     }
   }
 
-  /** REALTIME_PORT is a setting of `npm start`. Without any, the client has a default. */
+  /** REALTIME_PORT is a setting of `npm start`. Without both, the client derives the URL. */
   #realtimeUrl(url: string): string | undefined {
     const { LATCHKEY_REALTIME_URL, REALTIME_PORT: port } = this.io.env;
     if (LATCHKEY_REALTIME_URL) {
-      if (/^(wss?|https?):\/\//.test(LATCHKEY_REALTIME_URL) && URL.canParse(LATCHKEY_REALTIME_URL)) return LATCHKEY_REALTIME_URL;
+      if (isRealtimeUrl(LATCHKEY_REALTIME_URL)) return LATCHKEY_REALTIME_URL;
       throw new CliError('usage', 'LATCHKEY_REALTIME_URL is not a ws:// or wss:// URL. Correct it.');
     }
     if (!/^\d{1,5}$/.test(port ?? '') || !URL.canParse(url)) return undefined;

@@ -2,14 +2,12 @@ import { type ConnectionState, LatchkeyError, type LiveEvent } from '@latchkey/c
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { WebSocket } from 'ws';
 import { examples, withContext } from '../command.ts';
-import type { Context } from '../context.ts';
+import { type Context, DEFAULT_URL, isRealtimeUrl } from '../context.ts';
 import { CliError } from '../errors.ts';
 import type { Io } from '../io.ts';
 import { printable } from '../output/text.ts';
 import { findApplication } from '../resolve.ts';
 import { abortOnSignal } from '../signals.ts';
-
-const DEFAULT_URL = 'http://localhost:8080';
 
 interface ListenOptions {
   readonly url?: string;
@@ -31,8 +29,7 @@ export function listenCommand(io: Io): Command {
 }
 
 function readUrl(text: string): string {
-  if (!/^(wss?|https?):\/\//.test(text) || !URL.canParse(text))
-    throw new InvalidArgumentError('It must be a ws:// or wss:// URL.');
+  if (!isRealtimeUrl(text)) throw new InvalidArgumentError('It must be a ws:// or wss:// URL.');
   return text;
 }
 
@@ -66,7 +63,7 @@ async function listen(context: Context, app: string | undefined, { url, from }: 
   if (!signal.aborted) context.note('The application was deleted.');
 }
 
-/** Of the application, by the management key; without one, of the environment. */
+/** The socket key of the named application; without a name, that of the environment. */
 async function findSocketKey(context: Context, app: string | undefined) {
   if (app?.startsWith('lk_')) {
     throw new CliError(

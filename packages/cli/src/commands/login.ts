@@ -3,7 +3,7 @@ import type { AccountProfile, Latchkey } from '@latchkey/client';
 import { Command, Option } from 'commander';
 import { examples, withContext } from '../command.ts';
 import { type Profile, readProfiles, writeProfiles } from '../config/profiles.ts';
-import type { Context } from '../context.ts';
+import { type Context, DEFAULT_URL } from '../context.ts';
 import { CliError } from '../errors.ts';
 import type { Io } from '../io.ts';
 import { checkKey } from '../key.ts';
@@ -11,7 +11,6 @@ import { readStdin } from '../output/stdin.ts';
 import { SCOPES } from '../scopes.ts';
 import { addSessionOptions, endSessionAfter, readPassword, type SessionOptions, signIn } from '../session.ts';
 
-const DEFAULT_URL = 'http://localhost:8080';
 const KEY_NAME_MAX = 64;
 const LOOPBACK = /^(localhost|127\.[\d.]+|\[::1\])$/;
 
@@ -29,7 +28,7 @@ export function loginCommand(io: Io): Command {
     .option('--url <url>', 'URL of the REST interface (LATCHKEY_URL)')
     .addOption(new Option('--sign-up', 'create the account first'))
     .addOption(new Option('--username <name>', 'name of the new account, with --sign-up'))
-    .addOption(new Option('--key-stdin', 'read an existing key from standard input instead of creating one'));
+    .addOption(new Option('--key-stdin', 'use an existing key: read it from standard input, or ask on a terminal'));
   addSessionOptions(command).action(withContext(io, (context, options: LoginOptions) => login(context, options)));
   return examples(command, [
     ['latchkey login', 'Ask for URL, email and password'],
@@ -41,7 +40,7 @@ export function loginCommand(io: Io): Command {
 async function login(context: Context, options: LoginOptions): Promise<void> {
   const stored = await context.readProfile();
   const url = await readUrl(context, options, stored);
-  if (options.keyStdin) return loginWithKey(context, url, (await readStdin(context.io.stdin)).trim());
+  if (options.keyStdin) return loginWithKey(context, url, (await readKey(context)).trim());
   const { client, account } = await openSession(context, url, options, stored);
   await endSessionAfter(client, async () => {
     const key = await client.apiKeys.create({ name: keyName(), scopes: [...SCOPES], allApplications: true });
@@ -51,7 +50,8 @@ async function login(context: Context, options: LoginOptions): Promise<void> {
       await store(context, profile);
     } catch (err) {
       // A key that is stored nowhere is of no use to anyone but a thief.
-      await client.apiKeys.revoke(key.id);
+      const next = `Run "latchkey api-keys revoke ${key.id}".`;
+      await client.apiKeys.revoke(key.id).catch(() => context.note(`The new key could not be revoked. ${next}`));
       throw err;
     }
     await revokeFormer(client, stored, profile);
@@ -90,6 +90,11 @@ async function openSession(context: Context, url: string, options: LoginOptions,
 async function revokeFormer(client: Latchkey, former: Profile | undefined, { url, email }: Profile): Promise<void> {
   if (former?.keyId === undefined || former.url !== url || former.email !== email) return;
   await client.apiKeys.revoke(former.keyId).catch(() => undefined);
+}
+
+function readKey({ io: { stdin }, prompts }: Context): Promise<string> {
+  if (!stdin.isTTY) return readStdin(stdin);
+  return prompts.password({ message: 'Management key', option: '< key.txt', what: 'the key' });
 }
 
 async function loginWithKey(context: Context, url: string, key: string): Promise<void> {
