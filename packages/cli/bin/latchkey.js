@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Of the checkout: runs the sources, on the Node.js of the checkout where the one of
-// the machine can't run TypeScript.
+// The command line in a checkout. Runs the sources, with the Node.js of the checkout if that of the
+// machine can't run TypeScript.
 import { fileURLToPath } from 'node:url';
 
 const source = new URL('../../standalone/src/latchkey-cli.ts', import.meta.url);

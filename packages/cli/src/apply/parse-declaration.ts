@@ -29,7 +29,6 @@ export function parseDeclaration(text: string, source: string): Declaration {
     const { path, message } = issue;
     // An unknown key is in no path.
     const [key] = issue.code === 'unrecognized_keys' ? issue.keys : [];
-
     const name = path.map((part) => (typeof part === 'number' ? `[${part}]` : `.${String(part)}`)).join('');
     const offset = offsetOf(document, key === undefined ? path : [...path, key]);
     return `${at(offset)}: ${name.replace(/^\./, '') || 'the document'}: ${message}`;

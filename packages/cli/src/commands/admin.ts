@@ -47,7 +47,7 @@ const COMMANDS = {
   },
 } as const satisfies Readonly<Record<string, AdminCommand>>;
 
-/** Its program answers --help. */
+/** Passes `--help` on to its program. */
 class PassingCommand extends Command {
   override helpOption(): this {
     return super.helpOption(false);

@@ -43,26 +43,23 @@ export async function uploadFiles(context: Context, paths: readonly string[], op
   const nameWidth = Math.max(...files.map(({ name }) => name.length));
   const target = { client, applicationId, existing, signal, isOnly: files.length === 1, nameWidth };
   const results = [];
-  const errors: CliError[] = [];
+  let failed = 0;
   try {
     for (const file of files) {
       try {
         const { id, byteSize, checksum } = await uploadOne(context, target, file);
         results.push({ name: file.name, id, byteSize, checksum });
       } catch (err) {
-        if (signal.aborted || target.isOnly) throw err;
-        errors.push(toCliError(err));
+        if (signal.aborted || target.isOnly || !(err instanceof CliError)) throw err;
+        failed += 1;
       }
     }
   } finally {
     release();
   }
   context.print(results, results.map(({ checksum, name }) => `${checksum}  ${name}`).join('\n'));
-  if (errors.length === 0) return;
-  throw new CliError(
-    'failed',
-    `${errors.length} of ${files.length} files failed. Correct this, and run it again with --replace.`,
-  );
+  if (failed > 0)
+    throw new CliError('failed', `${failed} of ${files.length} files failed. Correct this, and run it again with --replace.`);
 }
 
 const interrupted = () => new CliError('failed', 'Interrupted. Run it again with --replace to upload the rest.');
