@@ -9,5 +9,9 @@ if (process.features.typescript) {
 } else {
   const { runNode } = await import('../../../scripts/run-child.mjs');
   const options = { cwd: process.cwd(), leavesCtrlC: true };
-  process.exitCode = await runNode([fileURLToPath(source), ...process.argv.slice(2)], options);
+  process.exitCode = await runNode([fileURLToPath(source), ...process.argv.slice(2)], options).catch((err) => {
+    if (err.code !== 'ENOENT') throw err;
+    process.stderr.write('Latchkey is not installed completely. Wait until "npm start" or "npm test" has installed it.\n');
+    return 1;
+  });
 }

@@ -1,6 +1,7 @@
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -82,20 +83,8 @@ it.each([
   [6, 'gets no response', (res: ServerResponse) => void res.destroy()],
   [5, 'is rate limited', (res: ServerResponse) => void res.writeHead(429).end()],
 ])('ends with code %i and one line where a download %s', async (expected, _name, respond) => {
-  const directory = await mkdtemp(join(tmpdir(), 'latchkey-download-'));
-  onTestFinished(() => rm(directory, { recursive: true }));
-  const server = createServer((req, res) => {
-    if (req.url === '/bytes') return respond(res);
-    const url = `http://${req.headers.host}/bytes`;
-    const file = { id: ID, displayName: 'a.zip', byteSize: 9, checksum: 'ab'.repeat(32) };
-    const data = req.method === 'GET' ? { data: [file], totalPages: 1 } : { data: { url } };
-    res.end(JSON.stringify({ success: true, message: 'Done.', ...data }));
-  }).listen(0, '127.0.0.1');
-  onTestFinished(() => void server.close());
-  await once(server, 'listening');
-  const env = { LATCHKEY_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, LATCHKEY_KEY: 'lk_mgmt_1' };
-  const output = join(directory, 'a.zip');
-  const { code, stdout, stderr } = await run(['files', 'download', ID, '--app', ID, '--output', output], env);
+  const { download, directory } = await serveDownload(respond);
+  const { code, stdout, stderr } = await download(join(directory, 'a.zip'));
   expect({ code, stdout, stderr }).toEqual({
     code: expected,
     stdout: '',
@@ -103,6 +92,40 @@ it.each([
   });
   expect(await readdir(directory)).toEqual([]);
 });
+
+it('downloads to standard output and through links, but neither to devices nor over other files', async () => {
+  const { download, directory } = await serveDownload((res) => void res.end('abc'));
+  expect(await download('-')).toMatchObject({ code: 0, stdout: 'abc' });
+  expect(await download('/dev/null', '--force')).toMatchObject({ code: 2, stderr: expect.stringContaining('is not a file') });
+  const [target, link] = [join(directory, 'target'), join(directory, 'link')];
+  await writeFile(target, 'before');
+  await writeFile(`${target}.part`, 'mine');
+  await symlink(target, link);
+  expect(await download(link)).toMatchObject({ code: 2, stderr: expect.stringContaining('--force') });
+  expect(await download(link, '--force')).toMatchObject({ code: 0 });
+  expect(await readFile(target, 'utf8')).toBe('abc');
+  expect(await readdir(directory)).toEqual(['link', 'target', 'target.part']);
+});
+
+/** A server with one file, whose bytes this sends: `abc` are right. */
+async function serveDownload(respond: (res: ServerResponse) => void) {
+  const directory = await mkdtemp(join(tmpdir(), 'latchkey-download-'));
+  onTestFinished(() => rm(directory, { recursive: true }));
+  const checksum = createHash('sha256').update('abc').digest('hex');
+  const server = createServer((req, res) => {
+    if (req.url === '/bytes') return respond(res);
+    const url = `http://${req.headers.host}/bytes`;
+    const file = { id: ID, displayName: 'a.zip', byteSize: 3, checksum };
+    const data = req.method === 'GET' ? { data: [file], totalPages: 1 } : { data: { url } };
+    res.end(JSON.stringify({ success: true, message: 'Done.', ...data }));
+  }).listen(0, '127.0.0.1');
+  onTestFinished(() => void server.close());
+  await once(server, 'listening');
+  const env = { LATCHKEY_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, LATCHKEY_KEY: 'lk_mgmt_1' };
+  const download = (output: string, ...options: string[]) =>
+    run(['files', 'download', ID, '--app', ID, '--output', output, ...options], env);
+  return { download, directory };
+}
 
 it('gives a program of admin all its arguments, those of latchkey itself, too', async () => {
   const calls: unknown[] = [];

@@ -75,7 +75,7 @@ export async function runProgram(args: readonly string[], io: Io, admin: AdminPr
   const program = createProgram(io, admin);
   try {
     if (args.length === 0) program.outputHelp();
-    else await program.parseAsync([...args], { from: 'user' });
+    else await program.parseAsync(args[0] === 'help' ? [...args.slice(1), '--help'] : [...args], { from: 'user' });
     return 0;
   } catch (err) {
     if (err instanceof CommanderError) return reportUsage(err, program, args, io);

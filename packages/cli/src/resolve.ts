@@ -1,9 +1,14 @@
-import type { Application, Latchkey, StoredFile } from '@latchkey/client';
+import { type Application, type Latchkey, LatchkeyError, type StoredFile } from '@latchkey/client';
+import { CliError } from './errors.ts';
 import { findByNameOrId, isId, type Named } from './find.ts';
 
 /** The application with this name or id. Needs a key with `applications:read`. */
 export async function findApplication(client: Latchkey, wanted: string): Promise<Application> {
-  return findByNameOrId(await client.applications.list(), wanted, 'application', 'latchkey apps list');
+  const applications = await client.applications.list().catch((err: unknown) => {
+    if (!(err instanceof LatchkeyError) || err.code !== 'insufficient_scope') throw err;
+    throw new CliError('forbidden', `The key may not list applications (applications:read). Use the id instead of "${wanted}".`);
+  });
+  return findByNameOrId(applications, wanted, 'application', 'latchkey apps list');
 }
 
 /** As `findApplication`; an id is not looked up, so that a key without the scope suffices. */

@@ -37,12 +37,21 @@ export async function withSession<T>(
   return endSessionAfter(client, (signal) => use(client, signal));
 }
 
-export async function readPassword(context: Context, { passwordStdin }: SessionOptions): Promise<Omit<Credentials, 'email'>> {
+/** @param isNew the password of a new account, which a terminal asks for twice */
+export async function readPassword(
+  { io, prompts }: Context,
+  { passwordStdin }: SessionOptions,
+  isNew = false,
+): Promise<Omit<Credentials, 'email'>> {
   if (passwordStdin) {
-    const [password = '', code] = (await readStdin(context.io.stdin)).split(/\r?\n/);
+    const [password = '', code] = (await readStdin(io.stdin)).split(/\r?\n/);
     return { password, ...(code?.trim() && { code: code.trim() }) };
   }
-  return { password: await context.prompts.password({ message: 'Password', option: '--password-stdin', what: 'the password' }) };
+  const ask = (message: string) => prompts.password({ message, option: '--password-stdin', what: 'the password' });
+  const password = await ask('Password');
+  if (isNew && (await ask('The same password again')) !== password)
+    throw new CliError('usage', 'The passwords differ. Run it again.');
+  return { password };
 }
 
 /** Signs in, and asks for a code of the second factor where the account has one. */

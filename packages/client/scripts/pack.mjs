@@ -17,7 +17,12 @@ function restore() {
 
 function build() {
   restore();
-  execFileSync(`${dir}../../node_modules/.bin/tsc`, ['-p', dir, '--pretty', 'false'], { stdio: ['ignore', 2, 2] });
+  const tsc = `${dir}../../node_modules/.bin/tsc`;
+  if (!existsSync(tsc)) {
+    process.stderr.write('The compiler is not installed: run npm test first.\n');
+    process.exit(1);
+  }
+  execFileSync(tsc, ['-p', dir, '--pretty', 'false'], { stdio: ['ignore', 2, 2] });
   const text = readFileSync(manifest, 'utf8');
   mkdirSync(`${dir}node_modules`, { recursive: true });
   writeFileSync(saved, text);

@@ -180,6 +180,23 @@ describe('an upload', () => {
     await expect(latchkey.files.upload('1', source(), { name: 'a', onProgress })).rejects.toBe(failure);
   });
 
+  it.each([
+    ['node:http', undefined],
+    ['fetch', fetch],
+  ])('ends with its signal by %s while its source gives no next chunk', async (_name, fetch) => {
+    const server = createServer((req) => void req.resume()).listen(0, '127.0.0.1');
+    onTestFinished(() => void server.close().closeAllConnections());
+    await once(server, 'listening');
+    const latchkey = new Latchkey({ ...OPTIONS, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, fetch });
+    const stop = new AbortController();
+    const stall = async function* () {
+      yield new Uint8Array(3);
+      stop.abort(failure);
+      await new Promise(() => undefined);
+    };
+    await expect(latchkey.files.upload('1', stall(), { name: 'a', signal: stop.signal })).rejects.toBe(failure);
+  });
+
   it('rejects a time that no timer has', async () => {
     const options = { name: 'a', timeoutMs: Number.POSITIVE_INFINITY };
     const { latchkey, requests } = start([ok()]);

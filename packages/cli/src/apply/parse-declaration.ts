@@ -16,6 +16,7 @@ export class DeclarationError extends Error {
  * @throws {DeclarationError} naming line, path and rule of each problem
  */
 export function parseDeclaration(text: string, source: string): Declaration {
+  if (text.includes('\0')) throw new DeclarationError(`${source}: this is no text.`);
   const lineCounter = new LineCounter();
   const document = parseDocument(text, { lineCounter, prettyErrors: false });
   const at = (offset: number) => `${source}:${lineCounter.linePos(offset).line}`;

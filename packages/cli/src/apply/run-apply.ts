@@ -55,7 +55,7 @@ export async function applyFile(context: Context, { file, dryRun = false, prune 
 async function readText(file: string, { stdin }: Io): Promise<string> {
   if (file === '-') return text(stdin);
   return readFile(file, 'utf8').catch(({ code }: NodeJS.ErrnoException) => {
-    throw new CliError('failed', `${file} can't be read (${code}). Name the file with -f, or write one with "latchkey export".`);
+    throw new CliError('usage', `${file} can't be read (${code}). Name the file with -f, or write one with "latchkey export".`);
   });
 }
 
@@ -66,7 +66,7 @@ async function reportProblems<T>(context: Context, run: () => Promise<T>): Promi
   } catch (err) {
     if (!(err instanceof DeclarationError || err instanceof PlanError)) throw err;
     for (const problem of err.message.split('\n')) context.note(problem);
-    throw new CliError('failed', 'Nothing was changed. Correct this and run the command again.');
+    throw new CliError('usage', 'Nothing was changed. Correct this and run the command again.');
   }
 }
 

@@ -92,8 +92,14 @@ function addCreateAndDelete(apps: Command, io: Io): void {
     .argument('<name>', '6 to 32 characters')
     .action(
       withContext(io, async (context, name: string) => {
-        const created = await (await context.client()).applications.create({ name });
-        context.print(created, `Created ${name} (${created.id}).`);
+        const client = await context.client();
+        const created = await client.applications.create({ name });
+        // A key without applications:read creates too.
+        const applications = await client.applications.list().catch(() => []);
+        const stored = applications.find(({ id }) => id === created.id)?.name ?? name;
+        context.print(created, `Created ${stored} (${created.id}).`);
+        if (applications.filter((application) => application.name === stored).length > 1)
+          context.note(`Another application has this name: commands need the id of the one that is meant.`);
       }),
     );
   examples(create, [['latchkey apps create "Difference Engine"', 'Create an application']]);
@@ -108,7 +114,7 @@ function addCreateAndDelete(apps: Command, io: Io): void {
         const { id, name } = await (context.options.yes ? resolveApplication : findApplication)(client, app);
         if (!context.options.yes) await confirmDeletion(context, client, { id, name });
         await client.applications.delete(id);
-        context.print({ id, name, deleted: true }, `Deleted ${name}.`);
+        context.print({ id, ...(name !== id && { name }), deleted: true }, `Deleted ${name}.`);
       }),
     );
   examples(remove, [['latchkey apps delete "Difference Engine" --yes', 'Delete it without a question']]);

@@ -65,7 +65,7 @@ function addDownload(files: Command, io: Io): void {
   const command = withApp(files.command('download'))
     .description('Download a file, and compare its SHA-256 with that of the upload')
     .argument('<file>', 'name or id of the file')
-    .option('-o, --output <path>', 'where to write it; the name of the file in this folder unless set')
+    .option('-o, --output <path>', 'where to write it, - for standard output; the name of the file in this folder unless set')
     .option('--force', 'replace a file that exists')
     .action(
       withContext(io, async (context, wanted: string, options: DownloadOptions) => {
@@ -73,7 +73,7 @@ function addDownload(files: Command, io: Io): void {
         const { id: applicationId } = await resolveApplication(client, options.app);
         const { name: _, ...file } = await findFile(client, applicationId, wanted);
         const path = await downloadFile(context, client, applicationId, file, options);
-        context.print({ ...file, path }, `${file.checksum}  ${path}`);
+        if (path !== '-') context.print({ ...file, path }, `${file.checksum}  ${path}`);
       }),
     );
   examples(command, [['latchkey files download setup.exe --app "Difference Engine"', 'Download into this folder']]);

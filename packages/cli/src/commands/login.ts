@@ -79,7 +79,7 @@ async function openSession(context: Context, url: string, options: LoginOptions,
   const username = options.signUp ? (options.username ?? (await context.prompts.text(askUsername))) : '';
   const askEmail = { message: 'Email', option: '--email <email>', what: 'the email' };
   const email = options.email ?? (await context.prompts.text(askEmail, stored?.email));
-  const proof = await readPassword(context, options);
+  const proof = await readPassword(context, options, options.signUp);
   const account: AccountProfile = options.signUp
     ? (await client.account.signUp({ username, email, password: proof.password })).account
     : await signIn(context, client, { email, ...proof });

@@ -1,5 +1,5 @@
-import { createHash } from 'node:crypto';
-import { access, open, rename, rm } from 'node:fs/promises';
+import { createHash, randomUUID } from 'node:crypto';
+import { open, realpath, rename, rm, stat } from 'node:fs/promises';
 import { basename } from 'node:path';
 import type { Latchkey, StoredFile } from '@latchkey/client';
 import type { Context } from '../context.ts';
@@ -14,7 +14,10 @@ export interface DownloadOptions {
   readonly force?: boolean;
 }
 
-/** Downloads to `<path>.part`, and renames that once its SHA-256 is that of the upload. */
+/**
+ * Downloads beside the target, and renames that once its SHA-256 is that of the upload. `-` is
+ * standard output.
+ */
 export async function downloadFile(
   context: Context,
   client: Latchkey,
@@ -24,21 +27,16 @@ export async function downloadFile(
 ): Promise<string> {
   // A name with a folder in it must not lead out of this one.
   const path = output ?? basename(file.displayName);
-  const exists = await access(path).then(
-    () => true,
-    () => false,
-  );
-  if (exists && !force) throw new CliError('usage', `${path} exists. Use --force to replace it, or --output for another path.`);
+  const target = path === '-' ? undefined : await findTarget(path, force);
   const { url } = await client.files.createDownloadUrl(applicationId, file.id);
   const { signal, release } = abortOnSignal();
   const progress = new UploadProgress(context, file.displayName, file.displayName.length, 'waiting');
-  const part = `${path}.part`;
+  const options = { file, signal, onBytes: (bytes: number) => progress.update(bytes, file.byteSize) };
   try {
-    await save(url, part, { file, signal, onBytes: (bytes) => progress.update(bytes, file.byteSize) });
-    await rename(part, path);
+    if (target === undefined) await print(url, context, options);
+    else await save(url, target, options);
   } catch (err) {
     progress.clear();
-    await rm(part, { force: true });
     throw signal.aborted ? new CliError('failed', 'Interrupted. Run it again to download the file.') : err;
   } finally {
     release();
@@ -47,25 +45,54 @@ export async function downloadFile(
   return path;
 }
 
-interface SaveOptions {
+/** The file to replace or create, behind symbolic links. Devices and folders are rejected. */
+async function findTarget(path: string, force: boolean): Promise<string> {
+  const found = await stat(path).catch(() => undefined);
+  if (!found) return path;
+  if (!found.isFile()) throw new CliError('usage', `${path} is not a file. Use --output for another path.`);
+  if (!force) throw new CliError('usage', `${path} exists. Use --force to replace it, or --output for another path.`);
+  return realpath(path);
+}
+
+interface ReceiveOptions {
   readonly file: StoredFile;
   readonly signal: AbortSignal;
   readonly onBytes: (bytes: number) => void;
 }
 
-async function save(url: string, path: string, { file, signal, onBytes }: SaveOptions): Promise<void> {
-  const hash = createHash('sha256');
-  const target = await open(path, 'w');
+async function save(url: string, path: string, options: ReceiveOptions): Promise<void> {
+  const part = `${path}.${randomUUID().slice(0, 8)}.part`;
+  const target = await open(part, 'wx');
   try {
-    let bytes = 0;
-    for await (const chunk of readBytes(url, signal)) {
-      hash.update(chunk);
-      await target.writeFile(chunk);
-      bytes += chunk.byteLength;
-      onBytes(bytes);
-    }
-  } finally {
-    await target.close();
+    await receive(url, (chunk) => target.writeFile(chunk), options).finally(() => target.close());
+    await rename(part, path);
+  } catch (err) {
+    await rm(part, { force: true });
+    throw err;
+  }
+}
+
+function print(url: string, { io: { stdout } }: Context, options: ReceiveOptions): Promise<void> {
+  const write = (chunk: Uint8Array) =>
+    new Promise<void>((resolve, reject) => {
+      stdout.write(chunk, (err) => (err ? reject(err) : resolve()));
+    });
+  return receive(url, write, options);
+}
+
+/** @throws {CliError} if the bytes are not those of the upload */
+async function receive(
+  url: string,
+  write: (chunk: Uint8Array) => Promise<void>,
+  { file, signal, onBytes }: ReceiveOptions,
+): Promise<void> {
+  const hash = createHash('sha256');
+  let bytes = 0;
+  for await (const chunk of readBytes(url, signal)) {
+    hash.update(chunk);
+    await write(chunk);
+    bytes += chunk.byteLength;
+    onBytes(bytes);
   }
   if (hash.digest('hex') !== file.checksum)
     throw new CliError('failed', `${file.displayName} arrived with another SHA-256. Run it again.`);

@@ -205,7 +205,7 @@ describe.each([
 });
 
 describe('live events by ws', () => {
-  it.each([400, 401, 404, 405, 426])('stops for good at %i, and says why', async (status) => {
+  it.each([200, 400, 401, 404, 405, 426])('stops for good at %i, and says why', async (status) => {
     const { ended } = await start(Ws, [{ status }]);
     const code = status === 401 ? 'socket_key_rejected' : 'live_events_rejected';
     await expect(ended).rejects.toMatchObject({ code, status, message: expect.stringMatching(/[.?]$/) });

@@ -98,7 +98,8 @@ function connect(
 }
 
 function throwIfFinal({ code, status = 0 }: Closed): void {
-  const rejection = REJECTIONS.get(status);
+  const isOtherService = status >= 200 && status < 400;
+  const rejection = isOtherService ? `HTTP ${status}: this is no WebSocket endpoint. ${WRONG_URL}` : REJECTIONS.get(status);
   if (rejection !== undefined)
     throw new LatchkeyError(rejection, { code: status === 401 ? 'socket_key_rejected' : 'live_events_rejected', status });
   if (code === KEY_ROTATED)

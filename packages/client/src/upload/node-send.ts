@@ -75,7 +75,12 @@ async function sendRequest({ url, method, headers }: HttpRequest, body: Body, si
   const responded = once(outgoing, 'response') as Promise<[IncomingMessage]>;
   try {
     outgoing.flushHeaders();
-    if ((await waitForContinue(outgoing, responded)) === 'send') await writeBody(outgoing, body, responded);
+    if ((await waitForContinue(outgoing, responded)) === 'send') {
+      const written = writeBody(outgoing, body, responded);
+      // The source may give its next chunk never.
+      written.catch(() => undefined);
+      await Promise.race([written, responded]);
+    }
     const [response] = await responded;
     return await readResponse(response);
   } finally {

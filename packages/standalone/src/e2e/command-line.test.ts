@@ -88,6 +88,8 @@ it('runs the first session of README on a terminal of 80 columns: it asks, and s
     if (line.includes('latchkey login')) {
       await waitFor('Password');
       type(PASSWORD);
+      await waitFor('again');
+      type(PASSWORD);
     } else if (line.includes('latchkey listen')) {
       await waitFor(PAUSED);
       terminal.write('\u0003');
