@@ -80,7 +80,7 @@ describe('the commands', () => {
       { applied: true, changes: [{ action: 'delete', name: 'Difference Engine' }] },
     ]);
     expect(await run(['apply', '-f', '-', '--yes'], 'applications: [{ name: Ada }]\n')).toEqual({
-      code: 1,
+      code: 2,
       out: '',
       err: expect.stringMatching(/^-:1: applications\[0\]\.name: must be 6 to 32 characters .*\nNothing was changed\. /),
     });
