@@ -1,13 +1,10 @@
 # shellcheck shell=bash
 # Sourced in a checkout of the machine: what clients do, by the commands of the documents.
-# Arguments: the account, a command, its arguments. CREDENTIAL is one of SERVICE_CREDENTIALS; APPS
-# and FILES are addresses of containers.
+# Arguments: account, command, its arguments. CREDENTIAL is a service's, APPS and FILES are addresses.
 set -euo pipefail
 account=$1
 export TMPDIR=$HOME/client
-mkdir -p "$TMPDIR"
 # Continues the session of the account.
-# shellcheck disable=SC1090
 [ ! -e "$TMPDIR/$account" ] || . "$TMPDIR/$account"
 
 # The shell block of a document that has a text.
@@ -19,16 +16,16 @@ fetch() { curl --fail-with-body --silent --show-error "$@"; }
 
 # README's first session with curl, up to the listener.
 start_session() {
+  mkdir -p "$TMPDIR"
   eval "$(block_with README.md '# Listen as its clients do' |
     sed "s/\"ada\"/\"$account\"/; s/\"ada@/\"$account@/; /^# Listen/,\$d")"
-  HTTP_KEY=$(jq -r '.data[0].httpKey' "$DIR/applications.json")
+  HTTP_KEY=$(jq -r '.data[0].applicationApiKeys.httpKey' "$DIR/applications.json")
   declare -p BASE DIR KEY APP SOCKET_KEY HTTP_KEY CSRF > "$TMPDIR/$account"
   [[ $KEY = lk_mgmt_* ]]
 }
 
 # The last command of that session is sent the pause, which it missed, and what happens then.
 listen() {
-  local command
   command=$(block_with README.md '# Listen as its clients do' | tail -n 1)
   export SOCKET_KEY
   timeout 900 bash -c "$command" > "$TMPDIR/listened" 2>&1 &
@@ -40,7 +37,6 @@ listen() {
 }
 
 upload_avatar() { # file
-  local command
   command=$(block_with docs/avatars.md @me.jpg)
   cd "$DIR"
   eval "${command/me.jpg/$1}" | grep avatarUrl
@@ -65,7 +61,7 @@ download() {
 
 # The commands of docs/grpc.md without TLS, with real ids. The last one creates a download URL.
 call_services() {
-  local ids commands APPS_GRPC=$APPS:9082 APPS_CONNECT=http://$APPS:8082 FILES_CONNECT=http://$FILES:8084
+  local APPS_GRPC=$APPS:9082 APPS_CONNECT=http://$APPS:8082 FILES_CONNECT=http://$FILES:8084
   ids="s/lk_sock_…/$SOCKET_KEY/; s/lk_http_…/$HTTP_KEY/; s/\(applicationId\": \"\)…/\1$APP/"
   ids+="; s/\(accountId\": \"\)…/\1$(fetch -b "$DIR/jar" "$BASE/api/v1/auth/session" | jq -r .data.account.id)/"
   ids+="; s/\(fileId\": \"\)…/\1$(fetch -H "Authorization: Bearer $KEY" \

@@ -8,8 +8,8 @@ cache=${MACHINE_CACHE:-$root/node_modules/.cache/latchkey/machine}
 work=$(mktemp -d /var/tmp/latchkey-machine.XXXXXX)
 # Where the machine finds 127.0.0.1 of this one.
 outside=172.31.250.1
+failures=0
 
-node_version=$(sed -n 's/^  node: //p' "$root/pnpm-workspace.yaml")
 mirror=$(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' | grep -m1 '/debian$')
 
 # A Debian of the given suite in $cache/$1, with Node.js and npm where their official image has them.
@@ -20,7 +20,8 @@ install_root() { # name, suite, packages
   mkdir -p "$cache/debs"
   # The script `sid` suits each suite, also those that an older debootstrap does not know.
   debootstrap --variant=minbase --cache-dir="$cache/debs" --include="ca-certificates,$3" "$2" "$folder" "$mirror" sid
-  npm install --global --prefix "$folder/usr/local" --no-audit --no-fund --allow-scripts=node "node@$node_version" npm@11
+  npm install --global --prefix "$folder/usr/local" --no-audit --no-fund --allow-scripts=node npm@11 \
+    "node@$(sed -n 's/^  node: //p' "$root/pnpm-workspace.yaml")"
   cp --remove-destination "$(readlink --canonicalize "$folder/usr/local/bin/node")" "$folder/usr/local/bin/node"
   # A network may have a private authority.
   cp /etc/ssl/certs/ca-certificates.crt "$folder/etc/ssl/certs/"
@@ -31,7 +32,6 @@ install_root() { # name, suite, packages
 # Starts the machine. What it writes is in $work, as on a disk.
 boot() {
   mkdir -p "$work"/{upper,overlay,root,docker,containerd,kubelet}
-  # shellcheck disable=SC2016
   unshare --mount --uts --ipc --net --pid --fork --kill-child bash -euc '
     cd "$1"
     mount -t overlay overlay -o "lowerdir=$2/machine,upperdir=upper,workdir=overlay" root
@@ -100,14 +100,8 @@ start_docker() {
   within 60 on docker info > /dev/null
 }
 
-stop_docker() {
-  on pkill --exact dockerd
-  while on pgrep --exact dockerd > /dev/null; do sleep 0.2; done
-}
-
 # Images under the names that deploy/ uses, as there may be no registry.
 build_images() {
-  local image images node_image
   if [ ! -e "$cache/images.tar" ]; then
     mapfile -t images < <(sed -n 's/^    image: //p' "$root/docker-compose.yml")
     node_image=$(sed -n 's/^ARG NODE_IMAGE=//p' "$root/deploy/Dockerfile")
@@ -130,21 +124,17 @@ within() { # seconds, command
   done
 }
 
-fails() {
-  if "$@"; then echo "did not fail: $*"; return 1; fi
-}
-
-failures=0
+fails() { if "$@"; then echo "did not fail: $*"; return 1; fi; }
 
 # Runs a command, and prints whether it succeeded, with its time and its last line.
 check() { # what it shows, command
-  local start=$EPOCHREALTIME result=ok
+  local start=$SECONDS result=ok
   # Not in a condition: functions stop at their first failing command.
   set +e
   (set -e; "${@:2}") &> "$work/check.log"
   [ $? -eq 0 ] || { result=FAILED; failures=$((failures + 1)); }
   set -e
-  printf '%-6s %7.1f s  %s  (%s)\n' $result "$(bc <<< "$EPOCHREALTIME - $start")" "$1" \
+  printf '%-6s %5d s  %s  (%s)\n' $result $((SECONDS - start)) "$1" \
     "$(tail -n 1 "$work/check.log" | tr -d '\0' | cut -c 1-130)"
   [ $result = ok ] || tail -n 40 "$work/check.log" | sed 's/^/    | /'
 }
