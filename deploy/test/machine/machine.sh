@@ -20,7 +20,7 @@ install_root() { # name, suite, packages
   mkdir -p "$cache/debs"
   # The script `sid` suits each suite, also those that an older debootstrap does not know.
   debootstrap --variant=minbase --cache-dir="$cache/debs" --include="ca-certificates,$3" "$2" "$folder" "$mirror" sid
-  npm install --global --prefix "$folder/usr/local" --no-audit --no-fund --allow-scripts=node npm@11 \
+  npm install --global --prefix "$folder/usr/local" --no-audit --no-fund npm@11 \
     "node@$(sed -n 's/^  node: //p' "$root/pnpm-workspace.yaml")"
   cp --remove-destination "$(readlink --canonicalize "$folder/usr/local/bin/node")" "$folder/usr/local/bin/node"
   # A network may have a private authority.
