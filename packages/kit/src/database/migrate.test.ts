@@ -38,3 +38,11 @@ it('undoes a run that fails, and applies only what is new later', async () => {
   expect(await migrate(url, 'shop', { '1_a': create('a') })).toEqual(['1_a']);
   expect(await migrate(url, 'shop', { '1_a': create('a'), '2_b': create('b') })).toEqual(['2_b']);
 });
+
+it('leaves the schema of a newer release as it is, and rejects one that lacks a migration', async () => {
+  const url = await emptyDatabase();
+  const [a, b, c] = [create('a'), create('b'), create('c')];
+  await migrate(url, 'shop', { '1_a': a, '3_c': c });
+  expect(await migrate(url, 'shop', { '1_a': a })).toEqual([]);
+  await expect(migrate(url, 'shop', { '1_a': a, '2_b': b })).rejects.toThrow('corrupted migrations');
+});

@@ -1,7 +1,7 @@
 import { Kysely, PostgresDialect } from 'kysely';
 import { type Migration, Migrator } from 'kysely/migration';
 import pg from 'pg';
-import { BoundedClient } from './database.ts';
+import { BoundedClient, isMissingTable } from './database.ts';
 
 /** Migrations by name; names begin with a timestamp and are applied in order. */
 export type Migrations = Readonly<Record<string, Migration>>;
@@ -10,7 +10,8 @@ const LOCK_TIMEOUT_MS = 300_000;
 
 /**
  * Brings a schema up to date, and returns the names of the applied migrations. Any number of
- * processes may do so concurrently: an advisory lock makes sure that each is applied once.
+ * processes may do so concurrently: an advisory lock makes sure that each is applied once. The
+ * schema of a newer release is left as it is, because this release works on it after a rollback.
  */
 export async function migrate(url: string, schema: string, migrations: Migrations): Promise<string[]> {
   // A connection lost during a migration frees the lock, and fails the next statement.
@@ -23,6 +24,7 @@ export async function migrate(url: string, schema: string, migrations: Migration
     await lock.query('select pg_advisory_lock(hashtext($1))', [`latchkey/migrate/${schema}`]);
     const exists = await lock.query('select 1 from pg_namespace where nspname = $1', [schema]);
     if (exists.rowCount === 0) await lock.query(`create schema ${pg.escapeIdentifier(schema)}`);
+    if (await isNewer(pool, migrations)) return [];
     const provider = { getMigrations: async () => ({ ...migrations }) };
     const { error, results = [] } = await new Migrator({ db, provider, migrationTableSchema: schema }).migrateToLatest();
     if (error) throw error;
@@ -30,5 +32,18 @@ export async function migrate(url: string, schema: string, migrations: Migration
   } finally {
     await db.destroy();
     await lock.end();
+  }
+}
+
+/** Whether the schema has all these migrations and others. Kysely would call that corrupted. */
+async function isNewer(pool: pg.Pool, migrations: Migrations): Promise<boolean> {
+  const names = Object.keys(migrations);
+  try {
+    const { rows } = await pool.query<{ name: string }>('select name from kysely_migration');
+    const applied = new Set(rows.map(({ name }) => name));
+    return applied.size > names.length && names.every((name) => applied.has(name));
+  } catch (err) {
+    if (isMissingTable(err)) return false;
+    throw err;
   }
 }
