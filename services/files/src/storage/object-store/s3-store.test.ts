@@ -10,7 +10,7 @@ import type { ObjectStore } from './object-store.ts';
 import { createS3Store } from './s3-store.ts';
 
 const MIB = 1024 * 1024;
-const STALL_MS = 1_500;
+const STALL_MS = 3_000;
 
 const fauxqs = await startFauxqs({ port: 0, host: '127.0.0.1', logger: false });
 const endpoint = `http://127.0.0.1:${fauxqs.port}`;
@@ -62,7 +62,7 @@ describe('an S3 store that fails', () => {
       await expect(store.put(key, bodyOf(someBytes(byteSize)), never)).rejects.toThrow('the object store');
       // A repetition would make the client wait twice as long for a store that hangs.
       const attempts = proxy.seen.filter((seen) => seen === operation).length;
-      if (fault === 'is done and never answered') expect(attempts).toBe(1);
+      if (fault === 'is done and never answered') expect(attempts).toBeLessThan(2);
       // Without the list, which not every server has.
       if (proxy.seen.includes('part 1')) expect(proxy.seen).toContain('abort');
       await expectNothing(key);
