@@ -141,7 +141,11 @@ describe.skipIf(executablePath === undefined)('the packed client, in a browser,'
     await page.context().setOffline(true);
     await setSetting(owner.session, applicationId, 'version', '1.1');
     await setSetting(owner.session, applicationId, 'status', 'paused');
+    // Only a connected browser is told of a deletion: it cannot see why a handshake is rejected.
+    const reconnects = page.waitForEvent('websocket');
     await page.context().setOffline(false);
+    await reconnects;
+    await reach(/^connected/);
     await eventually(async () => (await page.locator('li').count()) === 3, TIMEOUT);
     await new Latchkey({ url: baseUrl, key: (await createKey(owner)).text }).applications.delete(applicationId);
     await reach(/^ended/);
