@@ -1,13 +1,15 @@
 import { Toast } from '@base-ui/react/toast';
+import { useEffect } from 'react';
 import { Button, IconButton } from './button.tsx';
 import { Icon } from './icon.tsx';
 import styles from './toast-region.module.css';
-import { toastManager } from './toasts.ts';
+import { showToasts, toastManager } from './toasts.ts';
 
 const SHOWN_MS = 5_000;
 
 /** Where toasts appear. F6 moves the focus there. */
 export function ToastRegion() {
+  useEffect(showToasts, []);
   return (
     <Toast.Provider toastManager={toastManager} timeout={SHOWN_MS} limit={4}>
       <Toast.Portal>

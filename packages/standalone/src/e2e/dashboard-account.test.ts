@@ -103,11 +103,14 @@ describe.skipIf(chromiumPath === undefined)('the account page', { timeout: 120_0
     await page.keyboard.press('Enter');
     await page.getByText('Check your mail').waitFor();
     await checkAccessibility(page);
+    const isSignIn = Promise.withResolvers<void>();
+    await page.route(/toast-region.*js/, (route) => isSignIn.promise.then(() => route.continue()));
     await page.goto(`/reset-password#token=${(await waitForMail(owner.email)).token}`);
     await page.reload();
     await page.getByLabel('New password').fill('another passphrase');
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { name: 'Sign in' }).waitFor();
+    isSignIn.resolve();
     await page.getByText('Sign in with the new password.').waitFor();
 
     const signedIn = await signInTo(owner.session, { ...owner, password: 'another passphrase' });
