@@ -1,5 +1,5 @@
 import { LatchkeyError } from '@latchkey/client';
-import { MutationCache, QueryCache, QueryClient } from '@tanstack/react-query';
+import { MutationCache, notifyManager, QueryCache, QueryClient } from '@tanstack/react-query';
 import { reportSessionEnd } from './session/session-end.ts';
 
 const READ_RETRIES = 2;
@@ -10,6 +10,9 @@ const isTemporary = (error: Error) => error instanceof LatchkeyError && (error.s
 function onError(error: Error): void {
   if (error instanceof LatchkeyError && error.status === 401) reportSessionEnd();
 }
+
+// Later, by default: a second press of a button would come before the button is pending.
+notifyManager.setScheduler(queueMicrotask);
 
 export const queryClient = new QueryClient({
   queryCache: new QueryCache({ onError: (error, query) => query.meta?.opensSignIn !== false && onError(error) }),
