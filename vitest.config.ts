@@ -9,6 +9,9 @@ const all = process.env.LATCHKEY_TESTS === 'all';
 /** Minutes of broken processes, networks, disks and object stores. */
 const FAULTS = `${E2E}/*.faults.test.ts`;
 
+/** Every page once. The other tests of the dashboard are standalone. */
+const TOUR = `${E2E}/dashboard-tour.test.ts`;
+
 /** Tests that start all their processes themselves: in the deployed shape alone. */
 const DEPLOYED = ['faults', 'fleet', 'fleet-start', 'traces'].map((name) => `${E2E}/${name}.test.ts`);
 
@@ -18,7 +21,6 @@ const OVER_THE_WIRE = [
   'connections',
   'delete-account',
   'credential-changes',
-  'dashboard-tour',
   'downloads',
   'first-session',
   'live-events',
@@ -63,6 +65,7 @@ const endToEnd = (shape: 'standalone' | 'deployed', include: readonly string[], 
     exclude: [...exclude, ...(all ? [] : [FAULTS])],
     // Many start instances: each takes up to 30 seconds on a busy machine, and 60 at most.
     testTimeout: 180_000,
+    expect: { poll: { timeout: 15_000 } },
     hookTimeout: 120_000,
     globalSetup: ['./packages/standalone/src/testing/e2e-setup.ts'],
     // The files share an instance in other processes, so isolation would only cost time.
@@ -82,8 +85,8 @@ export default defineConfig({
     projects: [
       unit('unit', false),
       unit('unit-isolated', true),
-      endToEnd('standalone', [`${E2E}/*.test.ts`], DEPLOYED),
-      endToEnd('deployed', [...DEPLOYED, ...OVER_THE_WIRE]),
+      endToEnd('standalone', [`${E2E}/*.test.ts`], all ? DEPLOYED : [...DEPLOYED, TOUR]),
+      endToEnd('deployed', [...DEPLOYED, ...OVER_THE_WIRE, TOUR]),
     ],
   },
 });

@@ -125,7 +125,7 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in a browser', { time
       await dialog(page).waitFor({ state: 'detached' });
     }
     expect(await readSecret(page)).not.toBe(before);
-    await button(page, 'Rotate HTTP key').click();
+    await button(page, 'Rotate HTTP key').press('Enter');
     await dialog(page).getByRole('button', { name: 'Rotate HTTP key' }).click();
     await dialog(page)
       .getByText(/You can try again in \d+ min/)
@@ -143,7 +143,7 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in a browser', { time
     await page.getByRole('row', { name: /^4 Resumed/ }).waitFor();
 
     await page.getByRole('link', { name: 'Overview' }).click();
-    await button(page, 'Delete application').click();
+    await button(page, 'Delete application').press('Enter');
     const confirm = dialog(page).getByRole('button', { name: 'Delete application' });
     expect(await confirm.isDisabled()).toBe(true);
     await dialog(page).getByText('0 files and both keys are deleted.').waitFor();

@@ -31,7 +31,9 @@ export function useBrowser() {
   let browser: Browser;
   let context: BrowserContext;
   beforeAll(async () => {
-    browser = await chromium.launch({ executablePath: chromiumPath ?? '', args: ['--no-sandbox'] });
+    // A GPU process would only cost time.
+    const args = ['--no-sandbox', '--disable-gpu', '--in-process-gpu'];
+    browser = await chromium.launch({ executablePath: chromiumPath ?? '', args });
     const { baseUrl } = inject('latchkeyInstance');
     context = await browser.newContext({ baseURL: baseUrl, viewport: DESK, reducedMotion: 'reduce' });
   });

@@ -90,13 +90,19 @@ function useSave(applicationId: string, before: readonly string[]) {
     await latchkey.levels.set(applicationId, names);
     queryClient.setQueryData(queryKey, [...names]);
   };
-  const restore = () => {
-    set(before).catch((error: unknown) => toast.error('The levels were not restored', error));
+  const restore = (names: readonly string[]) => {
+    set(names).catch((error: unknown) => toast.error('The levels were not restored', error));
   };
   return useMutation({
-    mutationFn: set,
-    // The interface has no way back to no levels.
-    onSuccess: () => (before.length === 0 ? toast.success('Levels saved') : toast.undoable('Levels saved', restore)),
+    mutationFn: async (names: readonly string[]) => {
+      await set(names);
+      return before;
+    },
+    onSuccess(previous) {
+      // The interface has no way back to no levels.
+      if (previous.length === 0) toast.success('Levels saved');
+      else toast.undoable('Levels saved', () => restore(previous));
+    },
   });
 }
 
