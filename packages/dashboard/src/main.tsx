@@ -9,6 +9,8 @@ import { router } from './router.ts';
 import { applyTheme } from './shell/theme.ts';
 
 applyTheme();
+// The page stays as it is painted until there is another one.
+await router.load();
 createRoot(document.getElementById('root') as HTMLElement).render(
   <StrictMode>
     {/* The Content-Security-Policy allows no style elements. */}

@@ -1,6 +1,7 @@
 import { mkdtemp, rm, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { eventually } from '@latchkey/testkit/eventually';
 import type { Page, Route } from 'playwright-core';
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { checkAccessibility, checkWidth, PHONE, useBrowser } from '../testing/browser.ts';
@@ -46,34 +47,43 @@ describe.skipIf(chromiumPath === undefined)('the dashboard when something is wro
 
   it('says on every page what happened, and shows the page by "Try again"', async () => {
     const pages = [
-      ['/applications', '**/get-applications', 'Difference Engine'],
-      [application, '**/get-application-settings?*', 'License required for users'],
-      [`${application}/levels`, '**/get-application-license-levels?*', 'Add level'],
-      [`${application}/files`, '**/get-files-table?*', 'No files yet'],
-      ['/api-keys', '**/panel/api-keys', 'Let programs work for you'],
-      ['/audit-log', '**/panel/audit-log?*', 'Account created'],
-      ['/account', '**/auth/sessions', 'This session'],
+      ['Applications', '**/get-applications', 'Difference Engine'],
+      ['Difference Engine', '**/get-application-settings?*', 'License required for users'],
+      ['Levels', '**/get-application-license-levels?*', 'Add level'],
+      ['Files', '**/get-files-table?*', 'No files yet'],
+      ['API keys', '**/panel/api-keys', 'Let programs work for you'],
+      ['Audit log', '**/panel/audit-log?*', 'Account created'],
+      ['Account', '**/auth/sessions', 'This session'],
     ] as const;
-    await Promise.all(
-      pages.map(async ([path, request, shows]) => {
-        let failure: (typeof FAILURES)[number] = FAILURES[0];
-        const fail = (route: Route) => {
-          const { status, code } = failure;
-          const headers = { 'x-request-id': 'request-7', ...(status === 429 && { 'retry-after': '1' }) };
-          const json = { success: false, code, message: 'Refused' };
-          return status === 0 ? route.abort() : route.fulfill({ status, json, headers });
+    let failure: (typeof FAILURES)[number] = FAILURES[0];
+    const fail = (route: Route) => {
+      const { status, code } = failure;
+      const headers = { 'x-request-id': 'request-7', ...(status === 429 && { 'retry-after': '1' }) };
+      const json = { success: false, code, message: 'Refused' };
+      return status === 0 ? route.abort() : route.fulfill({ status, json, headers });
+    };
+    const prepare = async (page: Page) => {
+      await page.clock.install();
+      for (const [, request] of pages) await page.route(request, fail);
+    };
+    const page = await open('/applications', { owner, statuses: [0, 403, 429, 503], prepare });
+    for (const [link, request, shows] of pages) {
+      for (failure of FAILURES) {
+        const isFirst = failure === FAILURES[0];
+        await (isFirst ? page.getByRole('link', { name: link, exact: true }) : button(page, 'Try again')).click();
+        const isShown = async () => {
+          // The dashboard waits before it reads again.
+          await page.clock.fastForward(1_000);
+          return page.getByRole('alert').getByText(failure.shows).isVisible();
         };
-        const page = await open(path, { owner, statuses: [0, 403, 429, 503], prepare: (page) => page.route(request, fail) });
-        for (failure of FAILURES) {
-          if (failure !== FAILURES[0]) await button(page, 'Try again').click();
-          await page.getByRole('alert').getByText(failure.shows).waitFor();
-          if (failure.status !== 0) await page.getByText('request-7').waitFor();
-        }
-        await page.unroute(request);
-        await button(page, 'Try again').click();
-        await page.getByText(shows).last().waitFor();
-      }),
-    );
+        await eventually(isShown, { timeoutMs: 15_000 });
+        if (failure.status !== 0) await page.getByText('request-7').waitFor();
+      }
+      await page.unroute(request);
+      await page.clock.fastForward(1_000);
+      await button(page, 'Try again').click();
+      await page.getByText(shows).last().waitFor();
+    }
   });
 
   it('says what happened when it is offline or the page does not exist', async () => {

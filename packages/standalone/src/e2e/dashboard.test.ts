@@ -70,7 +70,6 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in a browser', { time
       await heading(page, 'Sign in').waitFor();
       await fillSignIn(page, { ...guarded, password: 'a wrong password' });
       await page.getByText('The email or the password is wrong.').waitFor();
-      await checkAccessibility(page);
       await fillSignIn(page, guarded);
       await page.getByLabel('Two-factor code').fill(guarded.wrongCode());
       await page.keyboard.press('Enter');

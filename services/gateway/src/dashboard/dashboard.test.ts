@@ -77,7 +77,7 @@ it('has no inline script or style', async () => {
 it('finds its files below the path of PUBLIC_URL, and says whether the browser has a session', async () => {
   const port = await start({ PUBLIC_URL: 'https://example.com/panel/' });
   const { body } = await get(port, '/', { cookie: 'session=token' });
-  expect(body).toMatch(/src="\/panel\/assets\/[^"]+[.]js"/);
+  expect(body).toMatch(/src="\/panel\/assets\/[^"]+[.]js"[\s\S]+<a href="\/panel\/docs">/);
   expect(body).toMatch(/name="latchkey-base" content="\/panel\/"[\s\S]+name="latchkey-session" content="yes"/);
 });
 

@@ -57,7 +57,7 @@ function isPageRequest({ method, url, headers }: FastifyRequest): boolean {
 /** The page with what it has to know of this deployment and this request. */
 function createPage(config: GatewayConfig): PageHandler {
   const base = config.PUBLIC_URL === undefined ? '/' : `${new URL(config.PUBLIC_URL).pathname.replace(/\/+$/, '')}/`;
-  const page = readFileSync(`${BUILT_DIR}index.html`, 'utf8').replaceAll('"./assets/', () => `"${base}assets/`);
+  const page = readFileSync(`${BUILT_DIR}index.html`, 'utf8').replaceAll('"./', () => `"${base}`);
   return (request, reply) => {
     const realtime = realtimeUrlFor(request, config);
     const facts = {
