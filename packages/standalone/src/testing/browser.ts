@@ -1,6 +1,6 @@
 import { AxeBuilder } from '@axe-core/playwright';
-import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
-import { afterAll, beforeAll, expect, inject, onTestFinished } from 'vitest';
+import { type BrowserContext, chromium, type Page } from 'playwright-core';
+import { beforeAll, expect, inject, onTestFinished } from 'vitest';
 import type { Owner } from './caller.ts';
 import { chromiumPath } from './chromium.ts';
 
@@ -23,21 +23,26 @@ export interface OpenOptions {
   readonly prepare?: (page: Page) => Promise<unknown>;
 }
 
+let launched: Promise<BrowserContext> | undefined;
+
+/** The browser of all files of a worker, which ends with its process: a start costs seconds. */
+async function launch(): Promise<BrowserContext> {
+  // A GPU process would only cost time.
+  const args = ['--no-sandbox', '--disable-gpu', '--in-process-gpu'];
+  const browser = await chromium.launch({ executablePath: chromiumPath ?? '', args });
+  return browser.newContext({ baseURL: inject('latchkeyInstance').baseUrl, viewport: DESK, reducedMotion: 'reduce' });
+}
+
 /**
- * A browser for the tests of a file, which have its cache in common and nothing else. Its pages fail
- * their test when the dashboard misbehaves.
+ * A browser, whose tests have its cache in common and nothing else. Its pages fail their test when
+ * the dashboard misbehaves.
  */
 export function useBrowser() {
-  let browser: Browser;
   let context: BrowserContext;
   beforeAll(async () => {
-    // A GPU process would only cost time.
-    const args = ['--no-sandbox', '--disable-gpu', '--in-process-gpu'];
-    browser = await chromium.launch({ executablePath: chromiumPath ?? '', args });
-    const { baseUrl } = inject('latchkeyInstance');
-    context = await browser.newContext({ baseURL: baseUrl, viewport: DESK, reducedMotion: 'reduce' });
+    launched ??= launch();
+    context = await launched;
   });
-  afterAll(() => browser?.close());
 
   /**
    * Opens a page of the dashboard. The test fails if that reports an error on the console, breaks
