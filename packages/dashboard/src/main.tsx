@@ -9,15 +9,17 @@ import { router } from './router.ts';
 import { applyTheme } from './shell/theme.ts';
 
 applyTheme();
-// The page stays as it is painted until there is another one.
-await router.load();
-createRoot(document.getElementById('root') as HTMLElement).render(
-  <StrictMode>
-    {/* The Content-Security-Policy allows no style elements. */}
-    <CSPProvider disableStyleElements>
-      <QueryClientProvider client={queryClient}>
-        <RouterProvider router={router} />
-      </QueryClientProvider>
-    </CSPProvider>
-  </StrictMode>,
+// The page stays as it is painted until there is another one. No top-level await: a page's script
+// imports from this one, so each would wait for the other.
+void router.load().then(() =>
+  createRoot(document.getElementById('root') as HTMLElement).render(
+    <StrictMode>
+      {/* The Content-Security-Policy allows no style elements. */}
+      <CSPProvider disableStyleElements>
+        <QueryClientProvider client={queryClient}>
+          <RouterProvider router={router} />
+        </QueryClientProvider>
+      </CSPProvider>
+    </StrictMode>,
+  ),
 );
