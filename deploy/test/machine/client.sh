@@ -1,6 +1,7 @@
 # shellcheck shell=bash
 # Sourced in a checkout of the machine: what clients do, by the commands of the documents.
-# Arguments: account, command, its arguments. CREDENTIAL is a service's, APPS and FILES are addresses.
+# Arguments: account, command, its arguments. GATEWAY is its URL, CREDENTIAL a service's, APPS and FILES
+# are addresses.
 set -euo pipefail
 account=$1
 export TMPDIR=$HOME/client
@@ -14,11 +15,13 @@ block_with() { # document, text
 
 fetch() { curl --fail-with-body --silent --show-error "$@"; }
 
+command_line() { LATCHKEY_URL=$BASE LATCHKEY_KEY=$KEY npx latchkey "$@"; }
+
 # README's first session with curl, up to the listener.
 start_session() {
   mkdir -p "$TMPDIR"
   eval "$(block_with README.md '# Listen as its clients do' |
-    sed "s/\"ada\"/\"$account\"/; s/\"ada@/\"$account@/; /^# Listen/,\$d")"
+    sed "s/\"ada\"/\"$account\"/; s/\"ada@/\"$account@/; s|^BASE=.*|BASE=$GATEWAY|; /^# Listen/,\$d")"
   HTTP_KEY=$(jq -r '.data[0].applicationApiKeys.httpKey' "$DIR/applications.json")
   declare -p BASE DIR KEY APP SOCKET_KEY HTTP_KEY CSRF > "$TMPDIR/$account"
   [[ $KEY = lk_mgmt_* ]]
@@ -31,9 +34,16 @@ listen() {
   timeout 900 bash -c "$command" > "$TMPDIR/listened" 2>&1 &
   # The first command in a checkout installs its packages.
   within 600 grep '#1  latchkey.application.paused  {"status":"paused"}' "$TMPDIR/listened"
-  LATCHKEY_URL=$BASE LATCHKEY_KEY=$KEY npx latchkey apps resume 'Difference Engine'
+  command_line apps resume 'Difference Engine'
   within 5 grep '#2  latchkey.application.resumed  {"status":"online"}' "$TMPDIR/listened"
   kill $!
+}
+
+# Prints the first event of a type.
+hear() { # type
+  command=$(block_with README.md '# Listen as its clients do' | tail -n 1)
+  export SOCKET_KEY
+  grep --max-count 1 "$1" <(timeout 900 bash -c "$command" 2>&1)
 }
 
 upload_avatar() { # file
@@ -50,6 +60,26 @@ upload() { # file, name, options of curl
 read_concurrently() { # requests
   fetch --parallel --parallel-max 64 -H "Authorization: Bearer $KEY" \
     "$BASE/api/v1/panel/get-application-settings?applicationId=$APP&x=[1-$1]" > /dev/null
+}
+
+# Until it is interrupted, for an hour at most.
+read_steadily() { # requests a second
+  vegeta attack -rate "$1" -duration 1h -timeout 5s <<< "GET $BASE/api/v1/panel/get-application-settings?applicationId=$APP
+Authorization: Bearer $KEY"
+}
+
+# Reads with a new key, and prints how many had which status. Then revokes the key, and prints the
+# code of each gateway.
+exhaust_and_revoke() { # requests, addresses of gateways
+  keys=(-b "$DIR/jar" -H "X-CSRF-Token: $CSRF" -H 'Content-Type: application/json' "$BASE/api/v1/panel/api-keys")
+  key=$(fetch "${keys[@]}" -d '{"name": "other", "allApplications": true, "scopes": ["applications:read"]}')
+  read_all=(-H "Authorization: Bearer $(jq -r .data.plaintextKey <<< "$key")")
+  curl --parallel --parallel-max 32 --silent --output /dev/null --write-out '%{http_code}\n' "${read_all[@]}" \
+    "$BASE/api/v1/panel/get-applications?x=[1-$1]" | sort | uniq -c
+  fetch -X POST "${keys[@]/%api-keys/api-keys/$(jq -r .data.id <<< "$key")/revoke}" > /dev/null
+  for address in "${@:2}"; do
+    curl --silent "${read_all[@]}" "http://$address:8080/api/v1/panel/get-applications" | jq -r .code
+  done
 }
 
 # By the example of docs/grpc.md. URLs are for clients: they work outside the containers.

@@ -29,6 +29,13 @@ install_root() { # name, suite, packages
   touch "$folder.done"
 }
 
+# Debian trixie for base images, and forky, with what the tests need, for the machine.
+install_roots() {
+  install_root base trixie curl
+  install_root machine forky docker.io,docker-cli,docker-compose,docker-buildx,iptables,iproute2,passt,curl,git,jq,procps,\
+awscli,golang-go,containerd,containernetworking-plugins,conntrack,docker-registry,ipset
+}
+
 # Starts the machine. What it writes is in $work, as on a disk.
 boot() {
   mkdir -p "$work"/{upper,overlay,root,docker,containerd,kubelet}
@@ -82,12 +89,21 @@ remove_machine() {
 } 2> /dev/null
 
 # Builds a Go program in the machine, once. Its version pins those of its modules.
-install_go() { # name, package@version
+install_go() { # name, package@version, options of `go mod edit`
   [ -e "$cache/go/$1" ] && return
-  on env GOFLAGS=-modcacherw go install "$2"
+  # The proxy has this fork, the database of checksums does not.
+  on env GONOSUMDB=github.com/k3s-io/kube-router GOFLAGS="-modcacherw '-ldflags=${ldflags:-}'" bash -euc '
+    mkdir --parents /root/go/build && cd /root/go/build && rm -f go.*
+    go mod init build
+    [ $# = 2 ] || go mod edit "${@:3}"
+    go get "$2"
+    go build -o "../bin/$1" "${2%@*}"' bash "$@"
   mkdir -p "$cache/go"
   on cat "/root/go/bin/$1" | install /dev/stdin "$cache/go/$1"
 }
+
+# Puts a built program where the machine finds it.
+provide() { on install /dev/stdin "/usr/local/bin/$1" < "$cache/go/$1"; }
 
 # Puts a commit into a folder of the machine.
 check_out() { # commit, folder
@@ -109,10 +125,17 @@ build_images() {
     on docker tag debian-base "$node_image"
     tar -C "$root/deploy/test/machine" --create Dockerfile -C "$cache/go" versitygw | on docker build --tag servers -
     for image in "${images[@]}"; do on docker tag servers "$image"; done
-    on docker save "$node_image" "${images[@]}" > "$cache/images.tar.new"
+    on docker save debian-base "$node_image" "${images[@]}" > "$cache/images.tar.new"
     mv "$cache/images.tar.new" "$cache/images.tar"
   fi
   on docker load --quiet < "$cache/images.tar"
+}
+
+# Runs a command of the documents, and fails unless one of them has it.
+documented() { # command, what precedes it
+  cat "$root"/docs/{deployment,backup}.md | tr -s '\\\n ' ' ' | grep --quiet --fixed-strings "$1" ||
+    { echo "no document has: $1"; return 1; }
+  on bash -euo pipefail -c "${2:-}$1"
 }
 
 # Waits until a command succeeds.
@@ -122,6 +145,16 @@ within() { # seconds, command
     [ $SECONDS -lt $end ] || { echo "not within $1 s: ${*:2}"; return 1; }
     sleep 0.5
   done
+}
+
+# An upload that runs meanwhile is finished. Needs the functions client and is_uploading.
+upload_outlasts() { # name, seconds, command
+  on bash -c 'head -c 20M /dev/urandom > /root/slow'
+  client bob upload /root/slow "$1" --limit-rate $((20480 / $2))K > "$work/upload.log" &
+  within 20 is_uploading
+  "${@:3}"
+  wait $!
+  grep '"success":true' "$work/upload.log"
 }
 
 fails() { if "$@"; then echo "did not fail: $*"; return 1; fi; }
@@ -142,4 +175,10 @@ check() { # what it shows, command
 finish() {
   printf '\n%s failed, %s min\n' $failures $((SECONDS / 60))
   [ $failures = 0 ]
+}
+
+# Runs the functions test_…, in the order of their file.
+run_tests() {
+  for name in $(sed -n 's/^test_\(.*\)() {.*/\1/p' "$0"); do check "${name//_/ }" "test_$name"; done
+  finish
 }
