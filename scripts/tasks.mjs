@@ -32,7 +32,7 @@ Without arguments it runs all checks and all tests; with them, these tests and n
 
 As npm test, with every end-to-end test in both shapes and the fault tests that take minutes.
 
-Deployment has a separate test, which needs root on Debian: deploy/test/compose-run.`,
+Deployment has separate tests, which need root on Debian: deploy/test/compose-run and deploy/test/cluster-run.`,
   },
   'test:faults': {
     run: command('testing/faults/main'),

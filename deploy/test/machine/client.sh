@@ -43,7 +43,7 @@ listen() {
 hear() { # type
   command=$(block_with README.md '# Listen as its clients do' | tail -n 1)
   export SOCKET_KEY
-  grep --max-count 1 "$1" <(timeout 900 bash -c "$command" 2>&1)
+  grep --max-count 1 "$1" <(timeout 300 bash -c "$command" 2>&1)
 }
 
 upload_avatar() { # file

@@ -16,10 +16,10 @@ mirror=$(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' | grep -
 install_root() { # name, suite, packages
   local folder=$cache/$1
   [ -e "$folder.done" ] && return
-  rm -rf "${folder:?}"
   mkdir -p "$cache/debs"
   # The script `sid` suits each suite, also those that an older debootstrap does not know.
-  debootstrap --variant=minbase --cache-dir="$cache/debs" --include="ca-certificates,$3" "$2" "$folder" "$mirror" sid
+  within 300 sh -c 'rm -rf "$1" && debootstrap --variant=minbase --cache-dir="$2/debs" --include="ca-certificates,$3" \
+    "$4" "$1" "$5" sid' sh "$folder" "$cache" "$3" "$2" "$mirror"
   npm install --global --prefix "$folder/usr/local" --no-audit --no-fund npm@11 \
     "node@$(sed -n 's/^  node: //p' "$root/pnpm-workspace.yaml")"
   cp --remove-destination "$(readlink --canonicalize "$folder/usr/local/bin/node")" "$folder/usr/local/bin/node"
@@ -151,9 +151,10 @@ within() { # seconds, command
 upload_outlasts() { # name, seconds, command
   on bash -c 'head -c 20M /dev/urandom > /root/slow'
   client bob upload /root/slow "$1" --limit-rate $((20480 / $2))K > "$work/upload.log" &
+  local upload=$!
   within 20 is_uploading
   "${@:3}"
-  wait $!
+  wait $upload
   grep '"success":true' "$work/upload.log"
 }
 
@@ -162,9 +163,10 @@ fails() { if "$@"; then echo "did not fail: $*"; return 1; fi; }
 # Runs a command, and prints whether it succeeded, with its time and its last line.
 check() { # what it shows, command
   local start=$SECONDS result=ok
+  rm -f "$work/check.log"
   # Not in a condition: functions stop at their first failing command.
   set +e
-  (set -e; "${@:2}") &> "$work/check.log"
+  (set -e; "${@:2}") &>> "$work/check.log"
   [ $? -eq 0 ] || { result=FAILED; failures=$((failures + 1)); }
   set -e
   printf '%-6s %5d s  %s  (%s)\n' $result $((SECONDS - start)) "$1" \
