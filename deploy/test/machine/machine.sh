@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Sourced by the tests of a deployment: a Debian machine in new namespaces, because nothing on this
 # machine may be changed, a power cut has to be repeatable, and the usual ports have to be free.
-# Needs root, debootstrap and npm. Downloads stay in node_modules/.cache/latchkey/machine.
+# Needs root, debootstrap and npm. Remove node_modules/.cache/latchkey/machine when a version changes.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
 cache=${MACHINE_CACHE:-$root/node_modules/.cache/latchkey/machine}
@@ -118,7 +118,7 @@ start_docker() {
 
 # Images under the names that deploy/ uses, as there may be no registry.
 build_images() {
-  if [ ! -e "$cache/images.tar" ]; then
+  if [ ! "$cache/images.tar" -nt "$root/deploy/test/machine/Dockerfile" ]; then
     mapfile -t images < <(sed -n 's/^    image: //p' "$root/docker-compose.yml")
     node_image=$(sed -n 's/^ARG NODE_IMAGE=//p' "$root/deploy/Dockerfile")
     tar -C "$cache/base" --create . | on docker import - debian-base
