@@ -89,15 +89,14 @@ remove_machine() {
 } 2> /dev/null
 
 # Builds a Go program in the machine, once. Its version pins those of its modules.
-install_go() { # name, package@version, options of `go mod edit`
+install_go() { # name, package@version, options of `go mod edit` that require it otherwise
   [ -e "$cache/go/$1" ] && return
   # The proxy has this fork, the database of checksums does not.
   on env GONOSUMDB=github.com/k3s-io/kube-router GOFLAGS="-modcacherw '-ldflags=${ldflags:-}'" bash -euc '
     mkdir --parents /root/go/build && cd /root/go/build && rm -f go.*
     go mod init build
-    [ $# = 2 ] || go mod edit "${@:3}"
-    go get "$2"
-    go build -o "../bin/$1" "${2%@*}"' bash "$@"
+    if [ $# = 2 ]; then go get "$2"; else go mod edit "${@:3}"; fi
+    go build -mod=mod -o "../bin/$1" "${2%@*}"' bash "$@"
   mkdir -p "$cache/go"
   on cat "/root/go/bin/$1" | install /dev/stdin "$cache/go/$1"
 }
