@@ -14,7 +14,6 @@ block_with() { # document, text
 }
 
 fetch() { curl --fail-with-body --silent --show-error "$@"; }
-
 command_line() { LATCHKEY_URL=$BASE LATCHKEY_KEY=$KEY npx latchkey "$@"; }
 
 # README's first session with curl, up to the listener.
@@ -27,24 +26,18 @@ start_session() {
   [[ $KEY = lk_mgmt_* ]]
 }
 
-# The last command of that session is sent the pause, which it missed, and what happens then.
+# The last command of that session.
+listener() { export SOCKET_KEY; timeout 600 bash -c "$(block_with README.md '# Listen as its clients do' | tail -n 1)" 2>&1; }
+# It receives the pause, which it missed, then what happens.
 listen() {
-  command=$(block_with README.md '# Listen as its clients do' | tail -n 1)
-  export SOCKET_KEY
-  timeout 900 bash -c "$command" > "$TMPDIR/listened" 2>&1 &
+  listener > "$TMPDIR/listened" &
   # The first command in a checkout installs its packages.
   within 600 grep '#1  latchkey.application.paused  {"status":"paused"}' "$TMPDIR/listened"
   command_line apps resume 'Difference Engine'
   within 5 grep '#2  latchkey.application.resumed  {"status":"online"}' "$TMPDIR/listened"
-  kill $!
 }
-
 # Prints the first event of a type.
-hear() { # type
-  command=$(block_with README.md '# Listen as its clients do' | tail -n 1)
-  export SOCKET_KEY
-  grep --max-count 1 "$1" <(timeout 300 bash -c "$command" 2>&1)
-}
+hear() { grep --max-count 1 "$1" <(listener); }
 
 upload_avatar() { # file
   command=$(block_with docs/avatars.md @me.jpg)
@@ -101,6 +94,11 @@ call_services() {
   grep --quiet '"name": "Difference Engine"' "$TMPDIR/calls"
   grep --quiet SERVING "$TMPDIR/calls"
   fetch "$(sed -n 's/.*"url":"\([^"]*\)".*/\1/p' "$TMPDIR/calls")" | grep 'a release'
+}
+
+call_over_tls() {
+  command=$(block_with docs/grpc.md 'grpcurl -plaintext' | sed -n "/^# With TLS/,/^\$/s/lk_sock_…/$SOCKET_KEY/; /^# With TLS/,/^\$/p")
+  (cd /root/tls && eval "$command") | tee --append /dev/stderr | grep '"name": "Difference Engine"'
 }
 
 # What the first session and the avatar left behind.

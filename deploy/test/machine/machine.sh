@@ -9,6 +9,8 @@ work=$(mktemp -d /var/tmp/latchkey-machine.XXXXXX)
 # Where the machine finds 127.0.0.1 of this one.
 outside=172.31.250.1
 failures=0
+# This checkout with its changes.
+current=$(git -C "$root" stash create | grep . || echo HEAD)
 
 mirror=$(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' | grep -m1 '/debian$')
 
@@ -173,13 +175,9 @@ check() { # what it shows, command
   [ $result = ok ] || tail -n 40 "$work/check.log" | sed 's/^/    | /'
 }
 
-finish() {
-  printf '\n%s failed, %s min\n' $failures $((SECONDS / 60))
-  [ $failures = 0 ]
-}
-
 # Runs the functions test_…, in the order of their file.
 run_tests() {
   for name in $(sed -n 's/^test_\(.*\)() {.*/\1/p' "$0"); do check "${name//_/ }" "test_$name"; done
-  finish
+  printf '\n%s failed, %s min\n' $failures $((SECONDS / 60))
+  [ $failures = 0 ]
 }
