@@ -4,7 +4,7 @@ import { createLogger } from '@latchkey/kit/log/logger';
 import { createFailFastRedis, type Redis } from '@latchkey/kit/redis/redis';
 import { testRedis } from '@latchkey/testkit/redis';
 import { startTcpProxy, type TcpProxy } from '@latchkey/testkit/tcp-proxy';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { RateLimiter } from '../rate-limit/rate-limiter.ts';
 import { SignInFailures } from './sign-in-failures.ts';
 
@@ -123,7 +123,14 @@ test('a known network has a budget, for this account only: an address, or an IPv
 
 test('an account has 20 known networks, the last used, for 30 days', async () => {
   const email = someEmail();
-  for (let i = 0; i <= 20; i += 1) await signIn(email, `192.0.2.${i}`);
+  // Networks of one millisecond have no order.
+  const start = Date.now();
+  const clock = vi.spyOn(Date, 'now');
+  onTestFinished(() => clock.mockRestore());
+  for (let i = 0; i <= 20; i += 1) {
+    clock.mockReturnValue(start + i);
+    await signIn(email, `192.0.2.${i}`);
+  }
   const account = accountIn(email);
   const key = `latchkey:known-networks:${account}`;
   expect(await redis.zcard(key)).toBe(20);
