@@ -46,7 +46,9 @@ const BAD_BODIES: readonly Body[] = [
 ];
 
 /** Values that no property takes. */
-const BAD_VALUES: readonly unknown[] = [null, 0, -1, 1.5, 1e308, [], {}, [[]], { toString: 1 }, [null], [{}], ''];
+const BAD_VALUES: readonly unknown[] = [
+  ...[{ length: { toString: 1 } }, null, 0, 1.5, 1e308, [], {}, [[]], { toString: 1 }, [null], [{}], ''],
+];
 /** Properties that may be any text, and so an empty one. */
 const ANY_TEXT = ['applicationId', 'fileId', 'code', 'value', 'email', 'password'];
 const UNKNOWN_NAMES = [

@@ -14,7 +14,8 @@ export const compileValidator: FastifySchemaCompiler<z.ZodType> = ({ schema, htt
   const part = PARTS[httpPart] ?? httpPart;
   const error = (issue: z.core.$ZodRawIssue) => ruleOf(issue, part);
   return (data: unknown) => {
-    const parsed = schema.safeParse(data, { error });
+    const parsed = safeParse(schema, data, error);
+    if (!parsed) return { error: errors.request_invalid().withDetails({ path: part, message: 'is not valid' }) };
     if (parsed.success) return { value: parsed.data };
     const details = parsed.error.issues.slice(0, DETAILS_MAX).map(({ path, message }) => ({
       path: [part, ...path].join('.'),
@@ -23,6 +24,16 @@ export const compileValidator: FastifySchemaCompiler<z.ZodType> = ({ schema, htt
     return { error: errors.request_invalid().withDetails(...details) };
   };
 };
+
+/** Undefined where zod throws: it compares `length`, which may not convert to a number, of objects too. */
+function safeParse(schema: z.ZodType, data: unknown, error: z.core.$ZodErrorMap) {
+  try {
+    return schema.safeParse(data, { error });
+  } catch (error) {
+    if (error instanceof TypeError) return undefined;
+    throw error;
+  }
+}
 
 const TYPES: Readonly<Record<string, string>> = {
   string: 'a string',
