@@ -11,6 +11,7 @@ outside=172.31.250.1
 failures=0
 # This checkout with its changes.
 current=$(git -C "$root" stash create | grep . || echo HEAD)
+node_image=$(sed -n 's/^ARG NODE_IMAGE=//p' "$root/deploy/Dockerfile")
 
 mirror=$(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' | grep -m1 '/debian$')
 
@@ -73,7 +74,7 @@ boot() {
 # Runs a command in the machine, in the folder /src.
 on() {
   nsenter --target "$(< "$work/init")" --mount --uts --ipc --net --pid --root \
-    env --ignore-environment --chdir=/src HOME=/root PATH=/root/go/bin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "$@"
+    env --ignore-environment --chdir=/src HOME=/root PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "$@"
 }
 
 # As a power cut: no process is asked.
@@ -90,21 +91,20 @@ remove_machine() {
   rm -rf "$work"
 } 2> /dev/null
 
-# Builds a Go program in the machine, once. Its version pins those of its modules.
+# Puts a Go program where the machine finds it, built once. Its version pins those of its modules.
 install_go() { # name, package@version, options of `go mod edit` that require it otherwise
-  [ -e "$cache/go/$1" ] && return
-  # The proxy has this fork, the database of checksums does not.
-  on env GONOSUMDB=github.com/k3s-io/kube-router GOFLAGS="-modcacherw '-ldflags=${ldflags:-}'" bash -euc '
-    mkdir --parents /root/go/build && cd /root/go/build && rm -f go.*
-    go mod init build
-    if [ $# = 2 ]; then go get "$2"; else go mod edit "${@:3}"; fi
-    go build -mod=mod -o "../bin/$1" "${2%@*}"' bash "$@"
-  mkdir -p "$cache/go"
-  on cat "/root/go/bin/$1" | install /dev/stdin "$cache/go/$1"
+  if [ ! -e "$cache/go/$1" ]; then
+    # The proxy has this fork, the database of checksums does not.
+    on env GONOSUMDB=github.com/k3s-io/kube-router GOFLAGS="-modcacherw '-ldflags=${ldflags:-}'" bash -euc '
+      mkdir --parents /root/build && cd /root/build && rm -f go.*
+      go mod init build
+      if [ $# = 1 ]; then go get "$1"; else go mod edit "${@:2}"; fi
+      go build -mod=mod -o built "${1%@*}"' bash "${@:2}"
+    mkdir -p "$cache/go"
+    on cat /root/build/built | install /dev/stdin "$cache/go/$1"
+  fi
+  on install /dev/stdin "/usr/local/bin/$1" < "$cache/go/$1"
 }
-
-# Puts a built program where the machine finds it.
-provide() { on install /dev/stdin "/usr/local/bin/$1" < "$cache/go/$1"; }
 
 # Puts a commit into a folder of the machine.
 check_out() { # commit, folder
@@ -119,9 +119,9 @@ start_docker() {
 
 # Images under the names that deploy/ uses, as there may be no registry.
 build_images() {
+  install_go versitygw github.com/versity/versitygw/cmd/versitygw@v1.8.0
   if [ ! "$cache/images.tar" -nt "$root/deploy/test/machine/Dockerfile" ]; then
     mapfile -t images < <(sed -n 's/^    image: //p' "$root/docker-compose.yml")
-    node_image=$(sed -n 's/^ARG NODE_IMAGE=//p' "$root/deploy/Dockerfile")
     tar -C "$cache/base" --create . | on docker import - debian-base
     on docker tag debian-base "$node_image"
     tar -C "$root/deploy/test/machine" --create Dockerfile -C "$cache/go" versitygw | on docker build --tag servers -
@@ -175,8 +175,10 @@ check() { # what it shows, command
   [ $result = ok ] || tail -n 40 "$work/check.log" | sed 's/^/    | /'
 }
 
-# Runs the functions test_…, in the order of their file.
+# Runs the functions test_…, in the order of their file. A server on this machine stands for the outside.
 run_tests() {
+  node -e "require('node:net').createServer((socket) => socket.end()).listen(9999, '127.0.0.1')" &
+  for folder in /src /clients; do check_out "$current" $folder; done
   for name in $(sed -n 's/^test_\(.*\)() {.*/\1/p' "$0"); do check "${name//_/ }" "test_$name"; done
   printf '\n%s failed, %s min\n' $failures $((SECONDS / 60))
   [ $failures = 0 ]
