@@ -28,7 +28,7 @@ start_session() {
 
 # The last command of that session.
 listener() { export SOCKET_KEY; timeout 600 bash -c "$(block_with README.md '# Listen as its clients do' | tail -n 1)" 2>&1; }
-# It receives the pause, which it missed, then what happens.
+# It receives the pause, which it missed, and then new events.
 listen() {
   listener > "$TMPDIR/listened" &
   # The first command in a checkout installs its packages.
@@ -36,8 +36,8 @@ listen() {
   command_line apps resume 'Difference Engine'
   within 5 grep '#2  latchkey.application.resumed  {"status":"online"}' "$TMPDIR/listened"
 }
-# Prints the first event of a type.
-hear() { grep --max-count 1 "$1" <(listener); }
+# Prints the first events of a type.
+hear() { grep --max-count "$1" "$2" <(listener); } # how many, type
 
 upload_avatar() { # file
   command=$(block_with docs/avatars.md @me.jpg)
@@ -92,13 +92,15 @@ call_services() {
   commands=$(block_with docs/grpc.md 'grpcurl -plaintext' | sed "1,/^\$/d; /^# With TLS/,/^\$/d; $ids")
   eval "${commands//curl \$/fetch \$}" | tee "$TMPDIR/calls"
   grep --quiet '"name": "Difference Engine"' "$TMPDIR/calls"
-  grep --quiet SERVING "$TMPDIR/calls"
+  grep --quiet '"status": "SERVING"' "$TMPDIR/calls"
   fetch "$(sed -n 's/.*"url":"\([^"]*\)".*/\1/p' "$TMPDIR/calls")" | grep 'a release'
 }
 
 call_over_tls() {
   command=$(block_with docs/grpc.md 'grpcurl -plaintext' | sed -n "/^# With TLS/,/^\$/s/lk_sock_…/$SOCKET_KEY/; /^# With TLS/,/^\$/p")
-  (cd /root/tls && eval "$command") | tee --append /dev/stderr | grep '"name": "Difference Engine"'
+  cd /root/tls
+  fails eval "${command/-cert tls.crt -key tls.key}"
+  eval "$command" | tee --append /dev/stderr | grep '"name": "Difference Engine"'
 }
 
 # What the first session and the avatar left behind.

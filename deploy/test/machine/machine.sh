@@ -1,18 +1,20 @@
 # shellcheck shell=bash
 # Sourced by the tests of a deployment: a Debian machine in new namespaces, because nothing on this
 # machine may be changed, a power cut has to be repeatable, and the usual ports have to be free.
-# Needs root, debootstrap and npm. Remove node_modules/.cache/latchkey/machine when a version changes.
+# Needs root, debootstrap, npm, git and openssl. Remove node_modules/.cache/latchkey/machine when a version changes.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
 cache=${MACHINE_CACHE:-$root/node_modules/.cache/latchkey/machine}
 work=$(mktemp -d /var/tmp/latchkey-machine.XXXXXX)
-# Where the machine finds 127.0.0.1 of this one.
+trap 'remove_machine; kill $(jobs -p) 2> /dev/null' EXIT
+servers='postgres redis s3'
+services='apps identity files avatar-worker gateway realtime'
+# The address in the machine of 127.0.0.1 on the host.
 outside=172.31.250.1
 failures=0
-# This checkout with its changes.
+# This checkout, with its changes to tracked files.
 current=$(git -C "$root" stash create | grep . || echo HEAD)
 node_image=$(sed -n 's/^ARG NODE_IMAGE=//p' "$root/deploy/Dockerfile")
-
 mirror=$(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' | grep -m1 '/debian$')
 
 # A Debian of the given suite in $cache/$1, with Node.js and npm where their official image has them.
@@ -33,13 +35,15 @@ install_root() { # name, suite, packages
 }
 
 # Debian trixie for base images, and forky, with what the tests need, for the machine.
-install_roots() {
+start_machine() {
   install_root base trixie curl
   install_root machine forky docker.io,docker-cli,docker-compose,docker-buildx,iptables,iproute2,passt,curl,git,jq,procps,\
 awscli,golang-go,containerd,containernetworking-plugins,conntrack,docker-registry,ipset
+  boot
+  install_go grpcurl github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.4
 }
 
-# Starts the machine. What it writes is in $work, as on a disk.
+# What the machine writes is in $work, as on a disk.
 boot() {
   mkdir -p "$work"/{upper,overlay,root,docker,containerd,kubelet}
   unshare --mount --uts --ipc --net --pid --fork --kill-child bash -euc '
@@ -77,8 +81,7 @@ on() {
     env --ignore-environment --chdir=/src HOME=/root PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "$@"
 }
 
-# As a power cut: no process is asked.
-cut_power() {
+kill_machine() {
   kill -KILL "$(< "$work/init")"
   while kill -0 "$(< "$work/init")" 2> /dev/null; do sleep 0.1; done
 }
@@ -86,7 +89,7 @@ cut_power() {
 remove_machine() {
   # Each step, whatever the others do.
   set +e
-  [ -s "$work/init" ] && cut_power
+  [ -s "$work/init" ] && kill_machine
   find /sys/fs/cgroup -depth -type d -path "*/${work##*/}*" -exec rmdir {} +
   rm -rf "$work"
 } 2> /dev/null
@@ -148,7 +151,8 @@ within() { # seconds, command
   done
 }
 
-# An upload that runs meanwhile is finished. Needs the functions client and is_uploading.
+is_uploading() { query "select 1 from files.upload_intent where state <> 'abandoned'" | grep 1; }
+# Runs a command during an upload, which has to succeed. Needs the functions client and query.
 upload_outlasts() { # name, seconds, command
   on bash -c 'head -c 20M /dev/urandom > /root/slow'
   client bob upload /root/slow "$1" --limit-rate $((20480 / $2))K > "$work/upload.log" &
@@ -175,7 +179,7 @@ check() { # what it shows, command
   [ $result = ok ] || tail -n 40 "$work/check.log" | sed 's/^/    | /'
 }
 
-# Runs the functions test_…, in the order of their file. A server on this machine stands for the outside.
+# Runs the functions test_…, in the order of their file. A server on the host stands for the outside.
 run_tests() {
   node -e "require('node:net').createServer((socket) => socket.end()).listen(9999, '127.0.0.1')" &
   for folder in /src /clients; do check_out "$current" $folder; done

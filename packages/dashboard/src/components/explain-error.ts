@@ -36,7 +36,7 @@ function readRetryTime(error: LatchkeyError): number | undefined {
 /** An error in words for people: what happened, and what to do. */
 export function explainError(error: unknown): Explanation {
   if (!(error instanceof LatchkeyError)) {
-    return { title: 'This page could not be shown', advice: 'Reload it. If that does not help, tell the operator.' };
+    return { title: 'Something went wrong in this page', advice: 'Reload it. If that does not help, tell the operator.' };
   }
   const { code, status, requestId } = error;
   const facts = { requestId, retryAt: readRetryTime(error) };

@@ -47,7 +47,7 @@ const BAD_BODIES: readonly Body[] = [
 
 /** Values that no property takes. */
 const BAD_VALUES: readonly unknown[] = [
-  ...[{ length: { toString: 1 } }, null, 0, 1.5, 1e308, [], {}, [[]], { toString: 1 }, [null], [{}], ''],
+  ...[{ length: { toString: 1 } }, null, 0, -1, 1.5, 1e308, [], {}, [[]], { toString: 1 }, [null], [{}], ''],
 ];
 /** Properties that may be any text, and so an empty one. */
 const ANY_TEXT = ['applicationId', 'fileId', 'code', 'value', 'email', 'password'];
@@ -95,7 +95,7 @@ describe.each(routes.map((route, index) => [nameOf(route), route, index] as cons
       const isFilled = schemas.some(({ properties = {} }) => properties[name]?.minLength);
       const { [name]: _left, ...rest } = valid();
       if (schemas.every(({ required = [] }) => required.includes(name))) await refuse(rest, `no ${name}`);
-      for (const value of someOf(BAD_VALUES, index, 6)) {
+      for (const value of someOf(BAD_VALUES, index, 7)) {
         if (value === '' && !isFilled && ANY_TEXT.includes(name)) continue;
         await refuse({ ...valid(), [name]: value }, `${name} = ${JSON.stringify(value)}`);
       }

@@ -123,7 +123,7 @@ test('a known network has a budget, for this account only: an address, or an IPv
 
 test('an account has 20 known networks, the last used, for 30 days', async () => {
   const email = someEmail();
-  // Networks of one millisecond have no order.
+  // Networks stored in the same millisecond have no defined order.
   const start = Date.now();
   const clock = vi.spyOn(Date, 'now');
   onTestFinished(() => clock.mockRestore());

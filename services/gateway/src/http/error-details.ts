@@ -25,13 +25,16 @@ export const compileValidator: FastifySchemaCompiler<z.ZodType> = ({ schema, htt
   };
 };
 
-/** Undefined where zod throws: it compares `length`, which may not convert to a number, of objects too. */
+/**
+ * zod's length checks also run on objects, and throw where a property `length` has no primitive value.
+ * Returns undefined then.
+ */
 function safeParse(schema: z.ZodType, data: unknown, error: z.core.$ZodErrorMap) {
   try {
     return schema.safeParse(data, { error });
-  } catch (error) {
-    if (error instanceof TypeError) return undefined;
-    throw error;
+  } catch (err) {
+    if (JSON.stringify(data)?.includes('"length":')) return undefined;
+    throw err;
   }
 }
 
