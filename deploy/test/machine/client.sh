@@ -28,7 +28,6 @@ start_session() {
 
 # The last command of that session.
 listener() { export SOCKET_KEY; timeout 600 bash -c "$(block_with README.md '# Listen as its clients do' | tail -n 1)" 2>&1; }
-# It receives the pause, which it missed, and then new events.
 listen() {
   listener > "$TMPDIR/listened" &
   # The first command in a checkout installs its packages.
