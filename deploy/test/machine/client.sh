@@ -35,8 +35,7 @@ listen() {
   command_line apps resume 'Difference Engine'
   within 5 grep '#2  latchkey.application.resumed  {"status":"online"}' "$TMPDIR/listened"
 }
-# Prints the first events of a type.
-hear() { grep --max-count "$1" "$2" <(listener); } # how many, type
+hear() { grep --max-count "$1" "$2" <(listener); } # how many events, type
 
 upload_avatar() { # file
   command=$(block_with docs/avatars.md @me.jpg)
