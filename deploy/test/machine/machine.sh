@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Sourced by the tests of a deployment: a Debian machine in new namespaces, because nothing on this
 # machine may be changed, a power cut has to be repeatable, and the usual ports have to be free.
-# Needs root, debootstrap, npm, git and openssl. Remove node_modules/.cache/latchkey/machine when a version changes.
+# Needs root, debootstrap, npm, git and openssl. Remove the cache when a version changes.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
 cache=${MACHINE_CACHE:-$root/node_modules/.cache/latchkey/machine}
