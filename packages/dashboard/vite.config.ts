@@ -17,8 +17,8 @@ export default defineConfig({
     rolldownOptions: {
       // Libraries mark modules for servers that render React.
       onwarn: (warning, warn) => warning.code !== 'MODULE_LEVEL_DIRECTIVE' && warn(warning),
-      // One file for what every page loads, and one for what five or more share: each counts against the
-      // rate limit of a visitor's address.
+      // One file for what every page loads, and one for what five or more share: each counts against
+      // the rate limit of a visitor's address.
       output: {
         codeSplitting: {
           groups: [

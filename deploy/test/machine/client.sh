@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Sourced in a checkout of the machine: what clients do, by the commands of the documents.
-# Arguments: account, command, its arguments. GATEWAY is its URL, CREDENTIAL a service's, APPS and FILES
-# are addresses.
+# Arguments: account, command, its arguments. GATEWAY is its URL, CREDENTIAL a service's, APPS and
+# FILES are addresses.
 set -euo pipefail
 account=$1
 export TMPDIR=$HOME/client

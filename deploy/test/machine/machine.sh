@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # Sourced by the tests of a deployment: a Debian machine in new namespaces, because nothing on this
-# machine may be changed, a power cut has to be repeatable, and the usual ports have to be free.
+# machine may be changed, all processes have to be killed, and the usual ports have to be free.
 # Needs root, debootstrap, npm, git and openssl. Remove the cache when a version changes.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
@@ -179,7 +179,7 @@ check() { # what it shows, command
   [ $result = ok ] || tail -n 40 "$work/check.log" | sed 's/^/    | /'
 }
 
-# Runs the functions test_…, in the order of their file. A server on the host stands for the outside.
+# Runs the functions test_…, in the order of their file. A server on the host is the outside.
 run_tests() {
   node -e "require('node:net').createServer((socket) => socket.end()).listen(9999, '127.0.0.1')" &
   for folder in /src /clients; do check_out "$current" $folder; done

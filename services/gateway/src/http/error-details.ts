@@ -26,8 +26,8 @@ export const compileValidator: FastifySchemaCompiler<z.ZodType> = ({ schema, htt
 };
 
 /**
- * zod's length checks also run on objects, and throw where a property `length` has no primitive value.
- * Returns undefined then.
+ * zod's length checks also run on objects, and throw where a property `length` has no primitive
+ * value. Returns undefined then.
  */
 function safeParse(schema: z.ZodType, data: unknown, error: z.core.$ZodErrorMap) {
   try {
