@@ -2,6 +2,7 @@ import { newId } from '@latchkey/kit/validation/id';
 import type { QueryExecutorProvider } from 'kysely';
 import type { Origin } from './actor.ts';
 import { countLastHour, insertEntries, lockAction } from './audit.store.ts';
+import { addCommitProof } from './transaction.ts';
 
 /** What changed: names and values as the account's owner sees them, and never a secret. */
 export type Changes = Readonly<Record<string, string | number | boolean | null | readonly string[] | undefined>>;
@@ -35,7 +36,8 @@ export async function recordAudit(tx: QueryExecutorProvider, origin: Origin, ...
     application_id: applicationId ?? (subject.kind === 'application' ? subject.id : null),
     changes: toChangesJson(changes),
   }));
-  await insertEntries(tx, rows);
+  const xid = await insertEntries(tx, rows);
+  addCommitProof(tx, { entryId: (rows[0] as { id: string }).id, xid });
 }
 
 /**

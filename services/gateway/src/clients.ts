@@ -1,8 +1,8 @@
 import type { DescMethod } from '@bufbuild/protobuf';
-import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt';
 import { createClient, type Transport } from '@connectrpc/connect';
 import { ACTOR_HEADER } from '@latchkey/audit/actor';
-import { REQUEST_ID_HEADER } from '@latchkey/kit/rpc/route';
+import { commonErrors, fromConnectError } from '@latchkey/kit/errors/errors';
+import { isRead, REQUEST_ID_HEADER } from '@latchkey/kit/rpc/route';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { AuditService } from '@latchkey/proto/latchkey/audit/v1/audit_pb';
 import { AvatarService } from '@latchkey/proto/latchkey/files/v1/avatar_pb';
@@ -37,7 +37,16 @@ export function createClients(...transports: readonly [identity: Transport, apps
 /** Longest wait for a service, in milliseconds: clients get an error within 5 s. */
 const CALL_TIMEOUT_MS = 4_500;
 
-const isRead = ({ idempotency }: DescMethod) => idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;
+/** Calls before the effect of a request. Where their response is lost, the request changed nothing. */
+const BEFORE_EFFECT = new Set<DescMethod>([
+  AuthenticationService.method.authenticate,
+  TwoFactorService.method.verifyTwoFactorCode,
+  FileService.method.beginUpload,
+]);
+
+function hideOutcome(err: unknown): never {
+  throw fromConnectError(err)?.reason === 'outcome_unknown' ? commonErrors.dependency_unavailable() : err;
+}
 
 function forCurrentRequest(transport: Transport): Transport {
   return {
@@ -48,7 +57,8 @@ function forCurrentRequest(transport: Transport): Transport {
       // Authentication knows the actor only once it has ended, and records it itself.
       if (request && !isRead(method) && method.parent !== AuthenticationService)
         headers[ACTOR_HEADER] = formatRequestActor(request);
-      return transport.unary(method, signal, timeoutMs, headers, input, values);
+      const response = transport.unary(method, signal, timeoutMs, headers, input, values);
+      return BEFORE_EFFECT.has(method) ? response.catch(hideOutcome) : response;
     },
     stream: (...args) => transport.stream(...args),
   };

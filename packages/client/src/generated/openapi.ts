@@ -908,7 +908,7 @@ export interface paths {
         put?: never;
         /**
          * Upload a file
-         * @description The body is the content of the file, of any declared or unknown size. Limits are checked before and while it is read. One upload at a time for each account.
+         * @description The body is the content of the file, of any declared or unknown size. Limits are checked before and while it is read. One upload at a time for each account. An upload that is repeated with the same `Content-Digest` within 10 minutes, by the same key or session, is answered with the stored file. After 503 `outcome_unknown` the file may be stored, with the id in `X-File-Id`.
          *
          *     Needs the scope `files:upload`, or a dashboard session.
          */
@@ -1206,7 +1206,7 @@ export interface components {
          * @description Stable code of the error. Later releases may add codes.
          * @enum {string}
          */
-        ErrorCode: "VALIDATION_ERROR" | "rate_limit_reached" | "INTERNAL_ERROR" | "api_key_invalid" | "api_key_expired" | "api_key_revoked" | "unauth" | "insufficient_scope" | "bad_request" | "csrf_invalid" | "application_forbidden" | "limit_exceeded" | "not_found" | "session_required" | "account_exists" | "sign_up_closed" | "two_factor_required" | "mail_not_configured" | "email_not_verified" | "file_name_taken" | "invalid_file" | "upload_timeout";
+        ErrorCode: "VALIDATION_ERROR" | "rate_limit_reached" | "INTERNAL_ERROR" | "api_key_invalid" | "api_key_expired" | "api_key_revoked" | "unauth" | "insufficient_scope" | "outcome_unknown" | "bad_request" | "csrf_invalid" | "application_forbidden" | "limit_exceeded" | "not_found" | "session_required" | "account_exists" | "sign_up_closed" | "two_factor_required" | "mail_not_configured" | "email_not_verified" | "file_name_taken" | "invalid_file" | "upload_timeout";
         /** @description An input that was rejected, and why. */
         ErrorDetail: {
             /** @description The input; `request` if no single input is wrong. */

@@ -19,6 +19,8 @@ export const ERROR_KINDS = {
   rate_limited: { connectCode: Code.ResourceExhausted, httpStatus: 429, envelopeCode: 'rate_limit_reached' },
   internal: { connectCode: Code.Internal, httpStatus: 500, envelopeCode: 'INTERNAL_ERROR' },
   unavailable: { connectCode: Code.Unavailable, httpStatus: 503, envelopeCode: 'INTERNAL_ERROR' },
+  // Libraries repeat calls that fail with `unavailable`; this one may have had its effect.
+  unknown: { connectCode: Code.Unknown, httpStatus: 503, envelopeCode: 'outcome_unknown' },
 } as const;
 
 export type ErrorKind = keyof typeof ERROR_KINDS;
@@ -104,6 +106,10 @@ export const commonErrors = defineErrors({
     rule: 'must be sent in chunks of at least 256 bytes',
   },
   dependency_unavailable: { kind: 'unavailable', message: 'The service is temporarily unavailable' },
+  outcome_unknown: {
+    kind: 'unknown',
+    message: 'The connection was lost before the result was known: the change may have been made. Check before you repeat it.',
+  },
   too_many_calls: { kind: 'unavailable', message: 'The service is overloaded. Try again later.' },
 });
 
@@ -134,6 +140,16 @@ export function fromConnectError(err: unknown): DomainError | undefined {
     return new DomainError(info.reason, definition, info.metadata, details);
   }
   return UNREACHED_CODES.has(err.code) ? commonErrors.dependency_unavailable() : undefined;
+}
+
+/**
+ * The error of a change that a service may have read: `outcome_unknown` where no response came.
+ * Errors of the service itself stay as they are.
+ */
+export function toUnknownOutcome(err: unknown): unknown {
+  const isLost = err instanceof ConnectError && (err.code === Code.Unavailable || err.code === Code.DeadlineExceeded);
+  if (!isLost || err.findDetails(ErrorInfoSchema).length > 0) return err;
+  return Object.assign(toConnectError(commonErrors.outcome_unknown()), { cause: err });
 }
 
 /** Whether a call failed because the callee was not reached, or ended during the call. */

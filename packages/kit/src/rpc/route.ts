@@ -1,4 +1,5 @@
-import type { DescService } from '@bufbuild/protobuf';
+import type { DescMethod, DescService } from '@bufbuild/protobuf';
+import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt';
 import type { MethodImpl, ServiceImpl } from '@connectrpc/connect';
 
 export interface RpcRoute {
@@ -28,6 +29,9 @@ export const MESSAGE_BYTES_MAX = 1024 * 1024;
 
 /** Longest deadline that a server accepts, and its default, in milliseconds. */
 export const DEADLINE_MS_MAX = 60_000;
+
+/** Whether a method changes nothing. */
+export const isRead = ({ idempotency }: DescMethod) => idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;
 
 const paths = new WeakMap<object, string>();
 

@@ -1,4 +1,5 @@
 import type { Acting } from '@latchkey/audit/actor';
+import { runTransaction } from '@latchkey/audit/transaction';
 import { DomainError } from '@latchkey/kit/errors/errors';
 import { newId, parseId } from '@latchkey/kit/validation/id';
 import { hasLength, withoutInvisible } from '@latchkey/kit/validation/text';
@@ -30,7 +31,7 @@ async function insertNewApplication(ctx: Acting<AppsContext>, accountId: string,
   const now = ctx.clock();
   const socketKey = ctx.vault.create('socketKey', id);
   const httpKey = ctx.vault.create('httpKey', id);
-  await ctx.db.transaction().execute(async (tx) => {
+  await runTransaction(ctx.db, async (tx) => {
     await store.lockAccount(tx, accountId);
     if ((await store.countApplications(tx, accountId)) >= ctx.applicationsMax) throw errors.applications_limit_exceeded();
     await store.insertApplication(tx, {

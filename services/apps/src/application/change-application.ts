@@ -1,5 +1,6 @@
 import type { Acting } from '@latchkey/audit/actor';
 import { type Changes, recordAudit } from '@latchkey/audit/record';
+import { runTransaction } from '@latchkey/audit/transaction';
 import { parseId } from '@latchkey/kit/validation/id';
 import type { Kysely } from 'kysely';
 import type { AppsContext } from '../context.ts';
@@ -87,7 +88,7 @@ async function applyLocked<T>(
   apply: (change: ApplicationChange) => Promise<T>,
 ): Promise<T> {
   let hasEvent = false;
-  const result = await ctx.db.transaction().execute(async (tx) => {
+  const result = await runTransaction(ctx.db, async (tx) => {
     const row = await lockApplication(tx, accountId, applicationId);
     if (!row) throw errors.application_not_found();
     return apply({

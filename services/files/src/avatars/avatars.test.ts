@@ -203,11 +203,11 @@ describe('with a failing dependency,', () => {
     await holds(ONE);
   });
 
-  it('identity: an upload ends with 503, the avatar stays, and the sweeper records the new one', async () => {
+  it('identity: an upload has an unknown outcome, the avatar stays, and the sweeper records the new one', async () => {
     const id = await test.upload(accountId, image);
     test.identity.before = fail;
     const { upload } = test.connect({ limits: { waitMs: 500 } });
-    expect(await reasonOf(upload(accountId, image))).toBe('dependency_unavailable');
+    expect(await reasonOf(upload(accountId, image))).toBe('outcome_unknown');
     expect(await currentAvatar()).toBe(id);
     test.identity.before = async () => undefined;
     await test.sweepAll();
@@ -223,7 +223,7 @@ describe('with a failing dependency,', () => {
     await holds(nothing('refused'));
   });
 
-  it('a frozen database: a waiting upload ends with 503 within 5 s', async () => {
+  it('a frozen database: a waiting upload has an unknown outcome within 5 s', async () => {
     const proxy = await startTcpProxy(test.files.url);
     onTestFinished(() => proxy.close());
     const queued = Promise.withResolvers<void>();
@@ -232,7 +232,7 @@ describe('with a failing dependency,', () => {
     await queued.promise;
     proxy.freeze();
     const startedAt = performance.now();
-    expect(await reason).toBe('dependency_unavailable');
+    expect(await reason).toBe('outcome_unknown');
     expect(performance.now() - startedAt).toBeLessThan(5_000);
     await proxy.restore();
     await test.sweepAll();

@@ -74,11 +74,18 @@ async function receive(ctx: ReceiveContext, upload: AvatarUpload): Promise<{ ava
     return { avatarId: toAvatarId((await waitUntilEnded(ctx, id)) ?? (await abandon(ctx, id, key))) };
   } catch (err) {
     // A store that failed may finish later: only the sweeper removes the object then.
-    const isRejected = err instanceof DomainError && err.kind !== 'unavailable';
-    const abandoned = abandon(ctx, id, isStored || isRejected ? key : undefined).catch((cause: unknown) => {
-      ctx.logger.warn({ err: cause, avatarId: id }, 'failed avatar is left to the sweeper');
-    });
+    const isRejected = err instanceof DomainError && err.httpStatus !== 503;
+    // A worker makes nothing of an image that was not stored.
+    let ended: { readonly avatar?: Avatar | undefined } | undefined = isStored ? undefined : {};
+    const abandoned = abandon(ctx, id, isStored || isRejected ? key : undefined).then(
+      (avatar) => {
+        ended = { avatar };
+      },
+      (cause: unknown) => ctx.logger.warn({ err: cause, avatarId: id }, 'failed avatar is left to the sweeper'),
+    );
     await within(ABANDON_MS_MAX, abandoned);
+    if (!ended) throw commonErrors.outcome_unknown();
+    if (ended.avatar && isStored) return { avatarId: toAvatarId(ended.avatar) };
     throw err instanceof Overdue ? err.cause : err;
   }
 }
@@ -113,7 +120,9 @@ async function abandon(ctx: ReceiveContext, id: string, key: string | undefined)
 
 function toAvatarId(avatar: Avatar | undefined): string {
   if (avatar?.state === 'recorded' || avatar?.state === 'replaced') return avatar.id;
-  if (avatar?.state !== 'refused') throw commonErrors.dependency_unavailable();
+  if (avatar?.state === undefined || avatar.state === 'abandoned') throw commonErrors.dependency_unavailable();
+  // The sweeper records an image that identity does not know of yet.
+  if (avatar.state !== 'refused') throw commonErrors.outcome_unknown();
   if (avatar.refusal === 'account_not_found') throw errors.avatar_not_found();
   throw (errors[avatar.refusal as keyof typeof errors] ?? errors.image_damaged)();
 }

@@ -1,4 +1,5 @@
 import type { Origin } from '@latchkey/audit/actor';
+import { commonErrors } from '@latchkey/kit/errors/errors';
 import { newId, parseId } from '@latchkey/kit/validation/id';
 import { errors } from '../errors.ts';
 import { removeObjects } from '../storage/object-deletion/object-deletion.ts';
@@ -8,11 +9,14 @@ import { type AvatarContext, recordRemoval } from './record-avatar.ts';
 /**
  * Takes the avatar from an account, and that of every upload begun before; without one it succeeds
  * too. The removal is stored first: if identity fails, the sweeper completes it. Throws
- * `avatar_not_found` for text that is no UUID, and `dependency_unavailable`.
+ * `avatar_not_found` for text that is no UUID, and `outcome_unknown` where the sweeper has to.
  */
 export async function removeAvatar(ctx: AvatarContext, accountText: string, origin: Origin): Promise<void> {
   const accountId = parseId(accountText);
   if (!accountId) throw errors.avatar_not_found();
   const removal = await insertRemoval(ctx.db, { id: newId(), accountId, origin });
-  await removeObjects(ctx, await recordRemoval(ctx, removal));
+  const keys = await recordRemoval(ctx, removal).catch((cause: unknown) => {
+    throw Object.assign(commonErrors.outcome_unknown(), { cause });
+  });
+  await removeObjects(ctx, keys);
 }

@@ -6,7 +6,8 @@ import { rpcRoute } from '@latchkey/kit/rpc/route';
 import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import type { FilesContext } from '../context.ts';
 import { fileRpc } from '../storage/file/file.rpc.ts';
-import { createReceiveUpload, type UploadResponse } from '../storage/upload/receive-upload.ts';
+import type { UploadResponse } from '../storage/upload/begin-upload.ts';
+import { createReceiveUpload } from '../storage/upload/receive-upload.ts';
 import type { OwnedRef } from './fake-apps.ts';
 import type { TestFiles } from './test-files.ts';
 

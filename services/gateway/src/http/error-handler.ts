@@ -25,7 +25,7 @@ function sendError(reply: FastifyReply, err: DomainError, requestId: string): Fa
   if (err.kind === 'rate_limited') reply.headers(rateLimitHeaders(err));
   // Required by RFC 9110, 11.6.1.
   if (err.kind === 'unauthenticated') reply.header('www-authenticate', 'Bearer realm="latchkey"');
-  if (err.kind === 'unavailable') reply.header('retry-after', RETRY_AFTER_UNAVAILABLE_S);
+  if (err.httpStatus === 503) reply.header('retry-after', RETRY_AFTER_UNAVAILABLE_S);
   return reply
     .code(err.httpStatus)
     .header('content-type', 'application/json; charset=utf-8')

@@ -1,6 +1,6 @@
 import type { DescMessage, DescMethod } from '@bufbuild/protobuf';
 import { readDefinitions, reasonsOf } from '@latchkey/kit/errors/error-catalogue';
-import { DomainError, ERROR_KINDS } from '@latchkey/kit/errors/errors';
+import { commonErrors, DomainError, ERROR_KINDS } from '@latchkey/kit/errors/errors';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { AvatarService } from '@latchkey/proto/latchkey/files/v1/avatar_pb';
 import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
@@ -46,6 +46,7 @@ const ANY_ROUTE: readonly Rule[] = [
   [500, 'An unexpected error; the message has its id.', 'INTERNAL_ERROR'],
   [503, 'A dependency of the service is down; try again after `Retry-After` seconds.', 'INTERNAL_ERROR'],
 ];
+const ANY_CHANGE: Rule = [503, 'Or the result was lost: the change may have been made.', 'outcome_unknown'];
 const NOT_JSON = 'The body is not JSON, or is encoded.';
 const WRONG_BYTES = {
   plain: 'The body is not `application/octet-stream`, or is encoded.',
@@ -65,7 +66,14 @@ export class ErrorResponses {
 
   of(route: Route): Record<string, object> {
     const found: Record<number, { readonly sentences: Set<string>; readonly codes: Set<string> }> = {};
-    const rules = [...ANY_ROUTE, ...inputRules(route), ...accessRules(route), ...(route.failures ?? []).flatMap(failureRules)];
+    const change = isStateChanging(route.method) ? [ANY_CHANGE] : [];
+    const rules = [
+      ...ANY_ROUTE,
+      ...change,
+      ...inputRules(route),
+      ...accessRules(route),
+      ...(route.failures ?? []).flatMap(failureRules),
+    ];
     for (const [status, sentence, ...codes] of rules) {
       found[status] ??= { sentences: new Set(), codes: new Set() };
       found[status].sentences.add(sentence);
@@ -108,7 +116,7 @@ export class ErrorResponses {
 function exampleMessage(code: string): string {
   if (code === ERROR_KINDS.internal.envelopeCode) return 'Internal server error. Error id: 019a9e41-9c18-7e33-8a6d-0f9b2c5d8e71';
   const own = Object.values(errors).map((create) => create());
-  return [...own, ...catalogue.values()].find((err) => err.code === code)?.message ?? code;
+  return [...own, commonErrors.outcome_unknown(), ...catalogue.values()].find((err) => err.code === code)?.message ?? code;
 }
 
 function toResponse(status: number, sentences: ReadonlySet<string>, codes: ReadonlySet<string>): object {

@@ -18,7 +18,14 @@ import { anyText, issuerName, twoFactorCode } from '../routing/schemas.ts';
 import { openSession, session, sessionCookieHeader, toAccount } from './auth.ts';
 
 /** Errors that a page can explain. */
-const FOR_PEOPLE = new Set<DomainError['kind']>(['unauthenticated', 'forbidden', 'conflict', 'not_found', 'unavailable']);
+const FOR_PEOPLE = new Set<DomainError['kind']>([
+  'unauthenticated',
+  'forbidden',
+  'conflict',
+  'not_found',
+  'unavailable',
+  'unknown',
+]);
 
 /** For calls in which identity asks an issuer. Its own timeout is a little shorter. */
 const ISSUER_CALL = { timeoutMs: 16_000 };

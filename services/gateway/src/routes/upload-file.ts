@@ -1,5 +1,5 @@
-import { commonErrors, fromConnectError } from '@latchkey/kit/errors/errors';
-import { FileService, UploadFileResponseSchema } from '@latchkey/proto/latchkey/files/v1/file_pb';
+import { commonErrors, DomainError, fromConnectError } from '@latchkey/kit/errors/errors';
+import { FileService, type UploadFileResponse, UploadFileResponseSchema } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import { parseDictionary } from 'structured-headers';
 import { z } from 'zod';
 import { announcedByteSize, sendContinue } from '../http/bytes-body.ts';
@@ -33,13 +33,19 @@ const contentDigest = z
     examples: ['sha-256=:UhF+2GR+/V3RZgdu3lQR0exGg/IAOsLllxtfDhJDRhY=:'],
   });
 
+const toUploadedFile = ({ id, byteSize, checksum }: Pick<UploadFileResponse, 'id' | 'byteSize' | 'checksum'>) => ({
+  id,
+  byteSize: Number(byteSize),
+  checksum: Buffer.from(checksum).toString('hex'),
+});
+
 export const uploadFileRoutes = ({ clients: { files }, filesData, limits }: RouteContext) => [
   defineRoute('POST /api/v1/panel/upload-file', 'files:upload', {
     operationId: 'uploadFile',
     application: 'query',
     summary: 'Upload a file',
     description:
-      'The body is the content of the file, of any declared or unknown size. Limits are checked before and while it is read. One upload at a time for each account.',
+      'The body is the content of the file, of any declared or unknown size. Limits are checked before and while it is read. One upload at a time for each account. An upload that is repeated with the same `Content-Digest` within 10 minutes, by the same key or session, is answered with the stored file. After 503 `outcome_unknown` the file may be stored, with the id in `X-File-Id`.',
     limit: { limit: limits.uploads, per: 'account' },
     bytesBody: 'plain',
     examples: { text: 'Hello, Latchkey!\n' },
@@ -52,21 +58,29 @@ export const uploadFileRoutes = ({ clients: { files }, filesData, limits }: Rout
     message: 'File uploaded.',
     handle: async ({ application, raw, reply, query, headers }) => {
       const byteSize = announcedByteSize(raw);
-      const { ticket } = await files.beginUpload({
+      const {
+        ticket,
+        fileId,
+        stored: repeated,
+      } = await files.beginUpload({
         ...application,
         fileName: query.fileName,
         ...(byteSize !== undefined && { byteSize: BigInt(byteSize) }),
         expectedChecksum: headers['content-digest'] ?? new Uint8Array(),
       });
+      if (repeated) return toUploadedFile(repeated);
       sendContinue(reply.raw);
       const stored = await filesData.upload(ticket, raw, reply.request.id).catch(async (err: unknown) => {
         // The body may have broken off early. Its ticket would delay the next upload.
         await files.abandonUpload({ ticket }).catch(() => undefined);
+        const known = fromConnectError(err);
         // Clients see no tickets. One expires if a process hung before the bytes arrived.
-        const isExpired = fromConnectError(err)?.reason === 'upload_ticket_invalid';
-        throw isExpired ? commonErrors.dependency_unavailable() : err;
+        if (known?.reason === 'upload_ticket_invalid') throw commonErrors.dependency_unavailable();
+        if (known?.reason !== 'outcome_unknown') throw err;
+        reply.header('x-file-id', fileId);
+        throw new DomainError(known.reason, { ...known, message: `It is not known whether the file was stored, as ${fileId}.` });
       });
-      return { id: stored.id, byteSize: Number(stored.byteSize), checksum: Buffer.from(stored.checksum).toString('hex') };
+      return toUploadedFile(stored);
     },
   }),
 ];

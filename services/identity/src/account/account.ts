@@ -1,3 +1,4 @@
+import { runTransaction } from '@latchkey/audit/transaction';
 import { isUniqueViolation } from '@latchkey/kit/database/database';
 import { newId, parseId } from '@latchkey/kit/validation/id';
 import type { SignUpRequest } from '@latchkey/proto/latchkey/identity/v1/account_pb';
@@ -62,9 +63,9 @@ async function addAccount<T>(
   const [id, created_at] = [newId(), ctx.clock()];
   const password_hash = await ctx.passwords.hash(password);
   try {
-    return await ctx.db
-      .transaction()
-      .execute(async (tx) => complete(tx, await insertAccount(tx, { id, username, email, password_hash, created_at })));
+    return await runTransaction(ctx.db, async (tx) =>
+      complete(tx, await insertAccount(tx, { id, username, email, password_hash, created_at })),
+    );
   } catch (err) {
     const isTaken = isUniqueViolation(err, 'account_username') || isUniqueViolation(err, 'account_email');
     throw isTaken ? errors.account_exists() : err;
@@ -100,7 +101,7 @@ export async function listAccounts({ db }: IdentityContext, after: string | unde
 export async function resetPassword(ctx: ActingContext, accountId: string, password: string, keepLinks: boolean) {
   if (!isPassword(password)) throw errors.password_invalid();
   const password_hash = await ctx.passwords.hash(password);
-  const { ended, counts } = await ctx.db.transaction().execute(async (tx) => {
+  const { ended, counts } = await runTransaction(ctx.db, async (tx) => {
     if (!(await lockAccount(tx, accountId))) throw errors.account_not_found();
     await updateAccount(tx, accountId, { password_hash });
     await expireLinks(tx, accountId);

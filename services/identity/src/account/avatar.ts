@@ -1,3 +1,4 @@
+import { runTransaction } from '@latchkey/audit/transaction';
 import { parseId } from '@latchkey/kit/validation/id';
 import { recordAction } from '../audit/actions.ts';
 import type { ActingContext } from '../context.ts';
@@ -22,7 +23,7 @@ export async function setAvatar(ctx: ActingContext, accountText: string, { uploa
   const [accountId, avatarId] = [parseId(accountText), parseId(change.avatarId)];
   if (!avatarId || !uploadedAt) throw errors.avatar_invalid();
   if (!accountId) throw errors.account_not_found();
-  return ctx.db.transaction().execute(async (tx) => {
+  return runTransaction(ctx.db, async (tx) => {
     const account = await lockAccount(tx, accountId);
     if (!account) throw errors.account_not_found();
     const { avatar_id: currentId, avatar_uploaded_at: currentAt } = account;

@@ -1,3 +1,4 @@
+import { runTransaction } from '@latchkey/audit/transaction';
 import { hmac } from '@latchkey/kit/crypto/secrets';
 import { newId, parseId } from '@latchkey/kit/validation/id';
 import { lockAccount } from '../account/account.store.ts';
@@ -57,7 +58,7 @@ export async function createApiKey(ctx: ActingContext, accountText: string, sett
   if (!accountId) throw errors.account_not_found();
   await checkOwned(accountId, columns.application_ids, findOwned);
   const { text, publicId } = createApiKeyText();
-  const apiKey = await ctx.db.transaction().execute(async (tx) => {
+  const apiKey = await runTransaction(ctx.db, async (tx) => {
     await reserveActiveApiKey(ctx, tx, accountId, now);
     const inserted = await insertApiKey(tx, {
       ...columns,
@@ -112,7 +113,7 @@ function parseRef(ref: ApiKeyRef): ApiKeyRef {
 type Change = (tx: Db, stored: ApiKeyRow) => Promise<ApiKeyRow>;
 
 async function changeLocked(ctx: IdentityContext, ref: ApiKeyRef, change: Change): Promise<ApiKeyRow> {
-  const changed = await ctx.db.transaction().execute(async (tx) => {
+  const changed = await runTransaction(ctx.db, async (tx) => {
     const stored = await lockApiKey(tx, ref);
     if (!stored) throw errors.api_key_not_found();
     return change(tx, stored);

@@ -1,3 +1,4 @@
+import { runTransaction } from '@latchkey/audit/transaction';
 import { isUniqueViolation } from '@latchkey/kit/database/database';
 import { parseId } from '@latchkey/kit/validation/id';
 import type { ConfirmEmailChangeRequest, StartEmailChangeRequest } from '@latchkey/proto/latchkey/identity/v1/credential_pb';
@@ -60,7 +61,7 @@ export async function changeEmail(ctx: ActingContext, accountId: string, email: 
 
 async function setEmail(ctx: ActingContext, accountId: string, chooseEmail: (tx: Db) => Promise<string>): Promise<void> {
   try {
-    await ctx.db.transaction().execute(async (tx) => {
+    await runTransaction(ctx.db, async (tx) => {
       if (!(await lockAccount(tx, accountId))) throw errors.account_not_found();
       await updateAccount(tx, accountId, { email: await chooseEmail(tx) });
       await expireLinks(tx, accountId);

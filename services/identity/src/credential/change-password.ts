@@ -1,3 +1,4 @@
+import { runTransaction } from '@latchkey/audit/transaction';
 import { parseId } from '@latchkey/kit/validation/id';
 import type { ChangePasswordRequest, ResetPasswordRequest } from '@latchkey/proto/latchkey/identity/v1/credential_pb';
 import { lockAccount, updateAccount } from '../account/account.store.ts';
@@ -38,7 +39,7 @@ export async function changePassword(ctx: ActingContext, request: ChangePassword
 export async function startPasswordReset(ctx: IdentityContext, mails: MailQueue | undefined, email: string): Promise<void> {
   if (!mails) throw errors.mail_not_configured();
   if (!isEmail(email)) throw errors.email_invalid();
-  const id = await ctx.db.transaction().execute(async (tx) => {
+  const id = await runTransaction(ctx.db, async (tx) => {
     await lockRecipient(tx, email);
     if (await linkLimitReached(ctx, tx, { recipient: email })) return undefined;
     return addMail(ctx, tx, { kind: 'password_reset', recipient: email });
@@ -54,7 +55,7 @@ export async function resetPasswordByLink(ctx: ActingContext, { token, newPasswo
   if (!isPassword(newPassword)) throw errors.password_invalid();
   const { accountId } = await findLink(ctx, ctx.db, 'password_reset', token);
   const password_hash = await ctx.passwords.hash(newPassword);
-  const ended = await ctx.db.transaction().execute(async (tx) => {
+  const ended = await runTransaction(ctx.db, async (tx) => {
     await lockAccount(tx, accountId);
     // Used or void meanwhile?
     await findLink(ctx, tx, 'password_reset', token);

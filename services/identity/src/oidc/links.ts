@@ -1,3 +1,4 @@
+import { runTransaction } from '@latchkey/audit/transaction';
 import { parseId } from '@latchkey/kit/validation/id';
 import type { UnlinkOidcRequest } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
 import { lockAccount, selectAccount } from '../account/account.store.ts';
@@ -28,7 +29,7 @@ export async function unlink(ctx: ActingContext, request: UnlinkOidcRequest): Pr
   // Before the proof, so that no code is used up in vain.
   await selectRemovable(ctx, ctx.db, accountId, request);
   await verifyOwner(ctx, accountId, request);
-  const { removed, ended } = await ctx.db.transaction().execute(async (tx) => {
+  const { removed, ended } = await runTransaction(ctx.db, async (tx) => {
     await lockAccount(tx, accountId);
     const links = await selectRemovable(ctx, tx, accountId, request);
     await deleteLinks(tx, links);

@@ -1,3 +1,4 @@
+import { runTransaction } from '@latchkey/audit/transaction';
 import { isUniqueViolation } from '@latchkey/kit/database/database';
 import { newId } from '@latchkey/kit/validation/id';
 import { insertAccount } from '../account/account.store.ts';
@@ -35,7 +36,7 @@ async function insert(ctx: ActingContext, person: Person & { readonly email: str
   const { username, email, issuer, subject, pictureUrl: picture_url = null } = person;
   const [id, created_at] = [newId(), ctx.clock()];
   try {
-    return await ctx.db.transaction().execute(async (tx) => {
+    return await runTransaction(ctx.db, async (tx) => {
       const account = await insertAccount(tx, { id, username, email, password_hash: null, picture_url, created_at });
       await insertLink(tx, { issuer, subject, account_id: id, created_at });
       const session = await openSession(ctx, tx, id, userAgent);

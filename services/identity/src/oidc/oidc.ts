@@ -1,3 +1,4 @@
+import { runTransaction } from '@latchkey/audit/transaction';
 import { constantTimeEqual } from '@latchkey/kit/crypto/secrets';
 import { DomainError } from '@latchkey/kit/errors/errors';
 import { parseId } from '@latchkey/kit/validation/id';
@@ -123,7 +124,7 @@ async function link(
   { accountId, credentialId: sessionId }: { readonly accountId: string; readonly credentialId: string },
   generation: number,
 ): Promise<void> {
-  await ctx.db.transaction().execute(async (tx) => {
+  await runTransaction(ctx.db, async (tx) => {
     const account = await lockAccount(tx, accountId);
     if (!account) throw errors.account_not_found();
     if (!(await lockSession(tx, { account_id: accountId, id: sessionId }))) throw errors.session_invalid();

@@ -1,4 +1,5 @@
 import { createHash, type KeyObject, randomBytes } from 'node:crypto';
+import { runTransaction } from '@latchkey/audit/transaction';
 import { hmac } from '@latchkey/kit/crypto/secrets';
 import { newId, parseId } from '@latchkey/kit/validation/id';
 import { withoutInvisible } from '@latchkey/kit/validation/text';
@@ -71,7 +72,7 @@ export async function endPreviousSession(ctx: ActingContext, token: string): Pro
 }
 
 async function end(ctx: ActingContext, session: SessionRef, changes?: { readonly because: 'signed_in' }): Promise<void> {
-  const ended = await ctx.db.transaction().execute(async (tx) => {
+  const ended = await runTransaction(ctx.db, async (tx) => {
     const named = tx.deleteFrom('session').where(({ and }) => and(session));
     const deleted = await named.returning(['id', 'account_id', 'token_hash']).executeTakeFirst();
     if (!deleted) return [];
@@ -86,7 +87,7 @@ async function end(ctx: ActingContext, session: SessionRef, changes?: { readonly
 export async function endAllSessions(ctx: ActingContext, accountText: string): Promise<number> {
   const accountId = parseId(accountText);
   if (!accountId) return 0;
-  const tokenHashes = await ctx.db.transaction().execute(async (tx) => {
+  const tokenHashes = await runTransaction(ctx.db, async (tx) => {
     const deleted = await deleteSessionsOf(tx, accountId);
     const changes = { sessions: deleted.length };
     if (deleted.length > 0) await recordAction(ctx, tx, { accountId }, 'account.signed_out_everywhere', changes);

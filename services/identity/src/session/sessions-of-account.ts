@@ -1,3 +1,4 @@
+import { runTransaction } from '@latchkey/audit/transaction';
 import { parseId } from '@latchkey/kit/validation/id';
 import { sql } from 'kysely';
 import { recordAction } from '../audit/actions.ts';
@@ -29,7 +30,7 @@ export async function listSessions({ db, clock }: IdentityContext, accountText: 
 export async function endSessionOf(ctx: ActingContext, accountText: string, sessionText: string): Promise<void> {
   const [accountId, sessionId] = [parseId(accountText), parseId(sessionText)];
   if (!accountId || !sessionId) throw errors.session_not_found();
-  const tokenHash = await ctx.db.transaction().execute(async (tx) => {
+  const tokenHash = await runTransaction(ctx.db, async (tx) => {
     const named = tx.deleteFrom('session').where('id', '=', sessionId).where('account_id', '=', accountId);
     const deleted = await named.returning('token_hash').executeTakeFirst();
     if (!deleted) throw errors.session_not_found();

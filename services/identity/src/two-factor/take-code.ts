@@ -1,3 +1,4 @@
+import { runTransaction } from '@latchkey/audit/transaction';
 import { decrypt } from '@latchkey/kit/crypto/secrets';
 import { DomainError } from '@latchkey/kit/errors/errors';
 import { failureLimitReached, withFailure } from '../account/failure-limit.ts';
@@ -10,7 +11,7 @@ import { selectRecoveryCode, spendRecoveryCode, type TwoFactorRow, updateTwoFact
 
 /** Runs a transaction that commits, with the counted failure, before its error is thrown. */
 export async function attempt<T>(ctx: IdentityContext, run: (tx: Db) => Promise<T | DomainError>): Promise<T> {
-  const outcome = await ctx.db.transaction().execute(run);
+  const outcome = await runTransaction(ctx.db, run);
   if (outcome instanceof DomainError) throw outcome;
   return outcome;
 }

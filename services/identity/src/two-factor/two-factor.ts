@@ -1,3 +1,4 @@
+import { runTransaction } from '@latchkey/audit/transaction';
 import { encrypt } from '@latchkey/kit/crypto/secrets';
 import { parseId } from '@latchkey/kit/validation/id';
 import type { DisableTwoFactorRequest, EnableTwoFactorRequest } from '@latchkey/proto/latchkey/identity/v1/two_factor_pb';
@@ -83,7 +84,7 @@ export async function disableTwoFactor(ctx: ActingContext, request: DisableTwoFa
  * @returns how many sessions ended; undefined where it was off already
  */
 export async function turnTwoFactorOff(ctx: ActingContext, accountId: string): Promise<number | undefined> {
-  const ended = await ctx.db.transaction().execute(async (tx) => {
+  const ended = await runTransaction(ctx.db, async (tx) => {
     if (!(await lockAccount(tx, accountId))) throw errors.account_not_found();
     return (await lockTwoFactor(tx, accountId))?.enabled_at ? remove(ctx, tx, accountId) : undefined;
   });

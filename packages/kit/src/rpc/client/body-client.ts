@@ -2,6 +2,7 @@ import { type ClientRequest, IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
 import type { DescMessage, MessageShape } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
+import { toUnknownOutcome } from '../../errors/errors.ts';
 import { releaseBytes } from '../../http/write-chunk.ts';
 import { formatTraceparent, inSpan } from '../../telemetry/tracing.ts';
 import { createAgent, request } from '../../tls/client-tls.ts';
@@ -36,8 +37,9 @@ export function createBodyClient(baseUrl: string, credential: string, tls?: Serv
     /**
      * Sends a body with `PUT`, once. The response may come before all is sent.
      *
-     * @throws ConnectError of the service; `unavailable` if it is not reached or ends; `canceled`
-     *   if the body is cut off, which the service sees too
+     * @throws ConnectError of the service; `unavailable` if it is not reached or ends, but
+     *   `outcome_unknown` after the whole body; `canceled` if the body is cut off, which the service
+     *   sees too
      */
     send<O extends DescMessage>(call: BodyCall, output: O): Promise<MessageShape<O>> {
       const { path, body, byteSize, requestId, signal, timeoutMs } = call;
@@ -51,7 +53,10 @@ export function createBodyClient(baseUrl: string, credential: string, tls?: Serv
         };
         const upload = new Upload(body, byteSize);
         const open = () => request(new URL(path, baseUrl), { agent, method: 'PUT', headers });
-        return readMessage(output, await runCall({ signal, timeoutMs }, upload, () => upload.send(open)));
+        const response = runCall({ signal, timeoutMs }, upload, () => upload.send(open)).catch((err: unknown) => {
+          throw upload.isSent ? toUnknownOutcome(err) : err;
+        });
+        return readMessage(output, await response);
       });
     },
   };
@@ -68,6 +73,11 @@ class Upload {
   constructor(body: Readable, byteSize: number | undefined) {
     this.#body = body;
     this.#byteSize = byteSize;
+  }
+
+  /** Whether the service may have got the whole body. */
+  get isSent(): boolean {
+    return this.#isSent;
   }
 
   send(open: () => ClientRequest): Promise<WholeResponse> {

@@ -1,8 +1,9 @@
 import { create, type MessageShape } from '@bufbuild/protobuf';
 import { Code, ConnectError, type Transport } from '@connectrpc/connect';
+import { toUnknownOutcome } from '../../errors/errors.ts';
 import type { Logger } from '../../log/logger.ts';
 import { clientTimeoutMs, type HeaderSource, runCall, toResponse } from '../call.ts';
-import { methodPath, REQUEST_ID_HEADER, type RpcRoute } from '../route.ts';
+import { isRead, methodPath, REQUEST_ID_HEADER, type RpcRoute } from '../route.ts';
 import { UnaryContext } from '../server/unary-context.ts';
 import { bindMethods } from '../server/unary-method.ts';
 
@@ -21,7 +22,14 @@ export function createDirectTransport(routes: readonly RpcRoute[], logger: Logge
       const message = create(method.input, input);
       const limits = { signal, timeoutMs: clientTimeoutMs(timeoutMs) };
       const context = new UnaryContext(bound.method, path, header, limits.timeoutMs);
-      const output = await runCall(limits, context, () => bound.invoke(message, context, requestIdOf(header)));
+      let isInvoked = false;
+      const invoke = () => {
+        isInvoked = true;
+        return bound.invoke(message, context, requestIdOf(header));
+      };
+      const output = await runCall(limits, context, invoke).catch((err: unknown) => {
+        throw isInvoked && !isRead(method) ? toUnknownOutcome(err) : err;
+      });
       return toResponse(method, output as MessageShape<typeof method.output>);
     },
     stream: () => Promise.reject(new ConnectError('services have no streaming methods', Code.Unimplemented)),

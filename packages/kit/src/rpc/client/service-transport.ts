@@ -1,6 +1,7 @@
 import { create, type DescMethodUnary, type MessageShape } from '@bufbuild/protobuf';
 import { Code, ConnectError, type Transport } from '@connectrpc/connect';
 import { Pool } from 'undici';
+import { toUnknownOutcome } from '../../errors/errors.ts';
 import { isMeasuring } from '../../telemetry/metrics.ts';
 import { activeTracer, formatTraceparent } from '../../telemetry/tracing.ts';
 import { createConnector } from '../../tls/client-tls.ts';
@@ -8,7 +9,7 @@ import type { ServiceTls } from '../../tls/service-tls.ts';
 import { clientTimeoutMs, type HeaderSource, runCall, toResponse } from '../call.ts';
 import { bearer } from '../credentials.ts';
 import { type CallTimer, callTimer, observed, rpcCalled, rpcSpan } from '../observe.ts';
-import { NO_TRACE, TRACEPARENT_HEADER } from '../route.ts';
+import { isRead, NO_TRACE, TRACEPARENT_HEADER } from '../route.ts';
 import { BatchedCalls } from './batched-calls.ts';
 import { MESSAGE_TYPE, readMessage } from './read-response.ts';
 import { serialize, UnaryCall } from './unary-call.ts';
@@ -63,6 +64,8 @@ export function createServiceTransport(
     return runCall(limits, call, async () => {
       const response = await call.send(method, serialize(method, message), header, MESSAGE_TYPE);
       return toResponse(method, readMessage(method.output, response));
+    }).catch((err: unknown) => {
+      throw call.isSent && !isRead(method) ? toUnknownOutcome(err) : err;
     });
   };
   return {

@@ -47,11 +47,16 @@ describe('a call is sent again', () => {
   it.each([
     ['while services say that they have not read it', [UNREAD, UNREAD, SUCCESS], 'answered', 3],
     ['three times at most', [UNREAD], Code.Unavailable, 4],
-    ['not when a handler answered', [REJECTED, SUCCESS], Code.DeadlineExceeded, 1],
-    ['not when the connection was cut after it was sent', ['', SUCCESS], Code.Unavailable, 1],
+    ['not when a handler answered, so that the outcome is unknown', [REJECTED, SUCCESS], Code.Unknown, 1],
+    ['not when the connection was cut after it was sent, so that the outcome is unknown', ['', SUCCESS], Code.Unknown, 1],
   ])('%s', async (_when, responses, code, sent) => {
     const { client, requests } = await startAnswering(...responses);
     expect([await codeOf(client.createApplication({})), requests()]).toEqual([code, sent]);
+  });
+
+  it('not for a read whose connection was cut, which is unavailable', async () => {
+    const { client, requests } = await startAnswering('', SUCCESS);
+    expect([await codeOf(client.getApplicationSettings({})), requests()]).toEqual([Code.Unavailable, 1]);
   });
 
   it('when it found no connection', async () => {

@@ -50,6 +50,11 @@ export class UnaryCall implements Dispatcher.DispatchHandler {
     return this.#response.promise;
   }
 
+  /** Whether a service may have read the call. */
+  get isSent(): boolean {
+    return this.#controller !== undefined;
+  }
+
   /** Does nothing without a reason: the call has ended. */
   abort(reason?: unknown): void {
     if (reason === undefined || this.#failure) return;
@@ -78,6 +83,7 @@ export class UnaryCall implements Dispatcher.DispatchHandler {
   onResponseEnd(): void {
     // From the server itself: the errors of a handler are JSON.
     if (this.#status === 408 && this.#headers['content-type'] === undefined) {
+      this.#controller = undefined;
       if (!this.#sendAgain()) this.#response?.reject(new ConnectError('no service has read the call', Code.Unavailable));
       return;
     }
@@ -94,7 +100,6 @@ export class UnaryCall implements Dispatcher.DispatchHandler {
 
   #sendAgain(): boolean {
     if (this.#failure || this.#tries >= TRIES_MAX) return false;
-    this.#controller = undefined;
     this.#chunks = [];
     this.#size = 0;
     // By then the pool has noticed other closed connections.

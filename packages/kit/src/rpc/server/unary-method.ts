@@ -1,5 +1,4 @@
 import { create, type DescMessage, type DescMethodUnary, type Message, type MessageInitShape } from '@bufbuild/protobuf';
-import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt';
 import { Code, ConnectError, type ConnectRouter, type HandlerContext } from '@connectrpc/connect';
 import { isDatabaseUnavailable, isMissingTable } from '../../database/database.ts';
 import { commonErrors, DomainError, fromConnectError, toConnectError } from '../../errors/errors.ts';
@@ -8,7 +7,7 @@ import { onBehalfOf } from '../../log/request-context.ts';
 import { activeTracer, type Span, type Tracer } from '../../telemetry/tracing.ts';
 import { endedBy, runCall, timeLeftMs } from '../call.ts';
 import { callTimer, observed, rpcServed, rpcSpan } from '../observe.ts';
-import { DEADLINE_MS_MAX, methodPath, NO_TRACE, REQUEST_ID_HEADER, type RpcRoute, TRACEPARENT_HEADER } from '../route.ts';
+import { DEADLINE_MS_MAX, isRead, methodPath, NO_TRACE, REQUEST_ID_HEADER, type RpcRoute, TRACEPARENT_HEADER } from '../route.ts';
 import type { CallCounter } from './call-counter.ts';
 
 type Handler = (input: Message, context: HandlerContext) => Promise<MessageInitShape<DescMessage>>;
@@ -70,8 +69,7 @@ export function elapsedMs(startedAt: number): number {
 
 /** Jobs that a call queues carry its request id; reads queue none. */
 function observeMethod(method: DescMethodUnary, handler: Invoke, isDirect: boolean): Invoke {
-  const isRead = method.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;
-  const invoke: Invoke = isRead ? handler : (...call) => onBehalfOf(call[2], () => handler(...call));
+  const invoke: Invoke = isRead(method) ? handler : (...call) => onBehalfOf(call[2], () => handler(...call));
   const tracer = activeTracer();
   const timer = callTimer(rpcServed, method);
   if (!tracer && !timer) return invoke;
@@ -125,7 +123,7 @@ export function reject(err: unknown, signal: AbortSignal, logger: Logger, facts:
   const reason = known?.reason ?? 'internal';
   // A missing table appears by itself, once another process has migrated.
   if (!domain && isMigrating) logger.warn({ ...facts, reason, problem: err.message }, 'rpc refused');
-  else if (!known || known.kind === 'unavailable') logger.error({ ...facts, reason, err }, 'rpc failed');
+  else if (!known || known.httpStatus === 503) logger.error({ ...facts, reason, err }, 'rpc failed');
   else logger.info({ ...facts, reason }, 'rpc refused');
   return known ? toConnectError(known) : internalError();
 }

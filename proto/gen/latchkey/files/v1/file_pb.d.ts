@@ -132,17 +132,32 @@ export declare type BeginUploadRequest = Message<"latchkey.files.v1.BeginUploadR
 export declare const BeginUploadRequestSchema: GenMessage<BeginUploadRequest>;
 
 /**
- * BeginUploadResponse opens the data path once.
+ * BeginUploadResponse opens the data path once, or says that the file is stored already.
  *
  * @generated from message latchkey.files.v1.BeginUploadResponse
  */
 export declare type BeginUploadResponse = Message<"latchkey.files.v1.BeginUploadResponse"> & {
   /**
-   * Ticket for the body, valid once and for a few seconds. A secret.
+   * Ticket for the body, valid once and for a few seconds. A secret. Empty if `stored` is set.
    *
    * @generated from field: string ticket = 1;
    */
   ticket: string;
+
+  /**
+   * Id that the file will have, a UUID. Empty if `stored` is set.
+   *
+   * @generated from field: string file_id = 2;
+   */
+  fileId: string;
+
+  /**
+   * The stored file, where this call repeats an upload: the same credential stored a file with this
+   * name and this `expected_checksum` within the last 10 minutes. No body must be sent.
+   *
+   * @generated from field: latchkey.files.v1.UploadFileResponse stored = 3;
+   */
+  stored?: UploadFileResponse | undefined;
 };
 
 /**
@@ -187,7 +202,8 @@ export declare const AbandonUploadResponseSchema: GenMessage<AbandonUploadRespon
 
 /**
  * UploadFileResponse is the response to the body of an upload, once the file is durable. Errors
- * have the form of a failed unary Connect call. A failed upload leaves nothing behind.
+ * have the form of a failed unary Connect call. A failed upload leaves nothing behind, save for
+ * `outcome_unknown`: the file may be stored.
  *
  * @generated from message latchkey.files.v1.UploadFileResponse
  */
@@ -803,7 +819,8 @@ export declare const FileService: GenService<{
    * BeginUpload checks that a file may be uploaded now and returns a ticket for its bytes. They
    * travel as the body of an HTTP request, not as messages: `PUT /uploads` with the header
    * `x-upload-ticket`, whose response is an UploadFileResponse. An account uploads one file at a
-   * time. The checks are made in the order of the reasons.
+   * time. The checks are made in the order of the reasons. An upload whose response was lost can be
+   * repeated with its checksum.
    *
    * @generated from rpc latchkey.files.v1.FileService.BeginUpload
    */

@@ -1,4 +1,5 @@
 import type { Acting, Origin } from '@latchkey/audit/actor';
+import { runTransaction } from '@latchkey/audit/transaction';
 import { within } from '@latchkey/kit/process/within';
 import type { Kysely } from 'kysely';
 import type { FilesContext } from '../../context.ts';
@@ -24,7 +25,7 @@ export async function deleteFile(ctx: Acting<FilesContext>, given: ApplicationRe
   const ref = await parseFileRef(ctx, given, fileIdText);
   // No longer than a period of the sweeper, as this process may be killed meanwhile.
   const removalMs = Math.min(OWN_REMOVAL_MS, ctx.limits.sweepIntervalMs);
-  const isDeleted = await ctx.db.transaction().execute((tx) => deleteFileRow(tx, ref, { origin: ctx.origin, removalMs }));
+  const isDeleted = await runTransaction(ctx.db, (tx) => deleteFileRow(tx, ref, { origin: ctx.origin, removalMs }));
   if (!isDeleted) throw errors.file_not_found();
   await within(REMOVAL_MS_MAX, removeObjects(ctx, [objectKey(ref.applicationId, ref.fileId)]));
 }

@@ -15,13 +15,12 @@ export function fileRpc(ctx: FilesContext): ServiceImpl<typeof FileService> {
   return {
     async beginUpload(request, call) {
       const { fileName, byteSize, expectedChecksum } = request;
-      const ticket = await beginUpload(actingFor(ctx, call), {
+      return beginUpload(actingFor(ctx, call), {
         ...toRef(request, call),
         fileName,
         byteSize: byteSize === undefined ? undefined : Number(byteSize),
         expectedChecksum: expectedChecksum.byteLength === 0 ? undefined : expectedChecksum,
       });
-      return { ticket };
     },
     async abandonUpload({ ticket }) {
       await abandonTicket(ctx, ticket);

@@ -117,8 +117,22 @@ export async function insertFile(tx: Db, row: Insertable<FileTable>): Promise<vo
   await tx.insertInto('file').values(row).execute();
 }
 
-export async function hasFile(db: Db, id: string): Promise<boolean> {
-  return (await db.selectFrom('file').select('id').where('id', '=', id).executeTakeFirst()) !== undefined;
+/**
+ * The file that a credential uploaded with this name and checksum within the last 10 minutes, by
+ * its entry in the audit log. A repeated upload is answered with it.
+ */
+export async function selectRecentUpload(
+  db: Db,
+  upload: { readonly accountId: string; readonly applicationId: string; readonly displayName: string; readonly checksum: Buffer },
+  credentialId: string,
+): Promise<Pick<StoredFile, 'id' | 'byteSize' | 'checksum'> | undefined> {
+  const { rows } = await sql<Pick<StoredFile, 'id' | 'byteSize' | 'checksum'>>`
+    select file.id, byte_size::float8 as "byteSize", checksum from file
+      join audit_entry on subject_id = file.id and audit_entry.account_id = file.account_id
+    where file.application_id = ${upload.applicationId} and display_name = ${upload.displayName} and checksum = ${upload.checksum}
+      and audit_entry.account_id = ${upload.accountId} and action = 'file.uploaded'
+      and at > now() - interval '10 minutes' and credential_id = ${credentialId}`.execute(db);
+  return rows[0];
 }
 
 /** Counts a download URL; false when the file is gone. The row lock delays a deletion. */

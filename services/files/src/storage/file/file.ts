@@ -1,4 +1,5 @@
 import type { Acting } from '@latchkey/audit/actor';
+import { runTransaction } from '@latchkey/audit/transaction';
 import { isUniqueViolation } from '@latchkey/kit/database/database';
 import { FILE_NAME, FILE_NAME_LENGTH_MAX } from '@latchkey/kit/validation/file-name';
 import { parseId } from '@latchkey/kit/validation/id';
@@ -58,7 +59,7 @@ export async function renameFile(
 ): Promise<void> {
   const displayName = parseFileName(nameText);
   const ref = await parseFileRef(ctx, given, fileIdText);
-  await ctx.db.transaction().execute(async (tx) => {
+  await runTransaction(ctx.db, async (tx) => {
     await lockRenames(tx, ref.applicationId);
     const previous = await updateName(tx, ref, displayName).catch((err: unknown) => {
       throw isUniqueViolation(err, 'file_name') ? errors.file_name_taken() : err;

@@ -1,15 +1,22 @@
 import { hash, randomBytes } from 'node:crypto';
-import { type Acting, formatActor } from '@latchkey/audit/actor';
+import { type Acting, formatActor, type Origin } from '@latchkey/audit/actor';
 import { newId } from '@latchkey/kit/validation/id';
 import { limitMetadata } from '../../concurrency.ts';
 import type { FilesContext } from '../../context.ts';
 import { errors } from '../../errors.ts';
 import { type ApplicationRef, parseRef, readOwned } from '../application/owned-application.ts';
-import { isNameTaken } from '../file/file.store.ts';
+import { isNameTaken, selectRecentUpload } from '../file/file.store.ts';
 import { parseFileName } from '../file/file.ts';
 import { abandonExpired, deleteUnclaimed, insertIntent, selectLeaseSeconds } from './upload-intent.store.ts';
 import { selectUsages } from './usage.store.ts';
 import { allowedBytes, checkFits, findDeleted, sumUsage } from './usage.ts';
+
+/** A stored file. */
+export interface UploadResponse {
+  readonly id: string;
+  readonly byteSize: bigint;
+  readonly checksum: Buffer;
+}
 
 const TICKET_BYTES = 32;
 const CHECKSUM_BYTES = 32;
@@ -20,30 +27,39 @@ type UploadDescription = ApplicationRef & {
   readonly expectedChecksum: Uint8Array | undefined;
 };
 
+export type BegunUpload = { readonly ticket: string; readonly fileId: string } | { readonly stored: UploadResponse };
+
 /**
  * Checks whether a file may be uploaded now, and takes the account's lease (specification 4.2 rules
- * 3 and 4, decisions 7). Returns the ticket that opens the data path once.
+ * 3 and 4, decisions 7). Returns the ticket that opens the data path once; or the stored file, where
+ * the same credential repeats an upload with the same checksum.
  */
-export async function beginUpload(ctx: Acting<FilesContext>, upload: UploadDescription): Promise<string> {
+export async function beginUpload(ctx: Acting<FilesContext>, upload: UploadDescription): Promise<BegunUpload> {
   const displayName = parseFileName(upload.fileName);
   const { byteSize, expectedChecksum } = upload;
   checkDescription(upload);
   const ref = parseRef(upload);
   const { accountId, applicationId, requestId } = ref;
-  const usages = await readOwned(ctx.findOwned, ref, async () => {
-    const [found, taken] = await Promise.all([selectUsages(ctx.db, accountId), isNameTaken(ctx.db, applicationId, displayName)]);
-    if (taken) throw errors.file_name_taken();
-    return found;
+  const { usages, taken } = await readOwned(ctx.findOwned, ref, async () => {
+    const [usages, taken] = await Promise.all([selectUsages(ctx.db, accountId), isNameTaken(ctx.db, applicationId, displayName)]);
+    return { usages, taken };
   });
+  if (taken) {
+    const checksum = Buffer.from(expectedChecksum ?? []);
+    const stored = await findRepeated(ctx.db, ctx.origin, { accountId, applicationId, displayName, checksum });
+    if (!stored) throw errors.file_name_taken();
+    return { stored };
+  }
   if (byteSize === 0) throw errors.file_empty();
   const byteSizeMin = Math.min(byteSize ?? 1, ctx.limits.byteSizeMax);
   const deleted = await findDeleted(ctx, { accountId, requestId, usages }, byteSizeMin);
   const usage = sumUsage(usages, deleted);
   checkFits(ctx.limits, usage, byteSizeMin);
   if (byteSize !== undefined && byteSize > ctx.limits.byteSizeMax) throw errors.file_too_large();
+  const fileId = newId();
   const ticket = randomBytes(TICKET_BYTES).toString('base64url');
   await takeLease(ctx, accountId, {
-    id: newId(),
+    id: fileId,
     account_id: accountId,
     application_id: applicationId,
     display_name: displayName,
@@ -53,7 +69,17 @@ export async function beginUpload(ctx: Acting<FilesContext>, upload: UploadDescr
     ticket_hash: hashTicket(ticket),
     actor: formatActor(ctx.origin) ?? null,
   });
-  return ticket;
+  return { ticket, fileId };
+}
+
+/** The stored file of an upload that the same credential repeats within 10 minutes. */
+export async function findRepeated(
+  db: FilesContext['db'],
+  { credentialId }: Origin,
+  upload: Parameters<typeof selectRecentUpload>[1],
+): Promise<UploadResponse | undefined> {
+  const stored = credentialId && (await selectRecentUpload(db, upload, credentialId));
+  return stored ? { ...stored, byteSize: BigInt(stored.byteSize) } : undefined;
 }
 
 /** Returns an unused ticket, so that the account may upload again immediately. */

@@ -1,4 +1,5 @@
 import { originFrom } from '@latchkey/audit/actor';
+import { runTransaction } from '@latchkey/audit/transaction';
 import { isUniqueViolation } from '@latchkey/kit/database/database';
 import type { FilesContext } from '../../context.ts';
 import { errors } from '../../errors.ts';
@@ -31,7 +32,7 @@ export async function commitUpload(
   await requireOwned(findOwned, { accountId, applicationId, requestId });
   const question = { accountId, requestId, usages: await selectUsages(ctx.db, accountId) };
   const deleted = await findDeleted({ ...ctx, findOwned }, question, byteSize);
-  await ctx.db.transaction().execute(async (tx) => {
+  await runTransaction(ctx.db, async (tx) => {
     // The row lock orders this and the deletion of the application, which abandons intents before
     // it deletes files: either it waits for this commit and then finds the file, or there is no
     // intent left to end.

@@ -1,13 +1,13 @@
 import type { Readable } from 'node:stream';
+import { originFrom } from '@latchkey/audit/actor';
 import { DomainError } from '@latchkey/kit/errors/errors';
 import { within } from '@latchkey/kit/process/within';
 import type { FilesContext } from '../../context.ts';
 import { errors } from '../../errors.ts';
 import { uploads, uploadsRunning } from '../../files-metrics.ts';
 import { isDeleted } from '../application/deleted-application.store.ts';
-import { hasFile } from '../file/file.store.ts';
 import { objectKey } from '../object-store/object-store.ts';
-import { hashTicket } from './begin-upload.ts';
+import { findRepeated, hashTicket, type UploadResponse } from './begin-upload.ts';
 import { commitUpload } from './commit-upload.ts';
 import { Overdue, putWithDeadline, runUploadCall } from './upload-call.ts';
 import {
@@ -29,12 +29,6 @@ const CLEAN_UP_MS_MAX = 2_000;
  * lease lengths.
  */
 const SECOND_REMOVAL_LEASES = 6;
-
-export interface UploadResponse {
-  readonly id: string;
-  readonly byteSize: bigint;
-  readonly checksum: Buffer;
-}
 
 export type ReceiveUpload = (ticket: string, body: Readable, requestId: string) => Promise<UploadResponse>;
 
@@ -68,15 +62,20 @@ async function receive(ctx: FilesContext, ticket: string, source: Readable, requ
     [ctx.limits.byteSizeMax, errors.file_too_large],
     [intent.byteSizeMax, errors.allowance_exceeded],
   ] as const;
+  const origin = originFrom(intent.actor, requestId);
   const body = new VerifiedBody(source, { limits, byteSize, checksum }, signal);
   try {
     await putWithDeadline(ctx, { key: objectKey(applicationId, id), body, signal });
     await commitUpload(ctx, intent, body, requestId, signal);
   } catch (err) {
-    const mayFinishLater = err instanceof Overdue || (err instanceof DomainError && err.reason === 'dependency_unavailable');
-    // The response to a commit may be lost.
-    const isCommitted = await abandon(ctx, intent, mayFinishLater);
-    if (!isCommitted) throw err instanceof Overdue ? err.cause : err;
+    const reason = err instanceof DomainError ? err.reason : undefined;
+    // Committed or not, the intent is gone or its lease expires: the sweeper removes what is left.
+    if (reason === 'outcome_unknown') throw err;
+    await abandon(ctx, intent, err instanceof Overdue || reason === 'dependency_unavailable');
+    // The upload that this one repeats was committed meanwhile.
+    const stored = reason === 'file_name_taken' && (await findRepeated(ctx.db, origin, { ...intent, checksum: body.checksum }));
+    if (stored) return stored;
+    throw err instanceof Overdue ? err.cause : err;
   } finally {
     release();
   }
@@ -105,15 +104,13 @@ function keepLease({ db, limits, logger }: FilesContext, { id, applicationId, re
   return { signal: abort.signal, release };
 }
 
-/** Frees the lease of a failed upload and removes what was stored. True if it was committed. */
-async function abandon(ctx: FilesContext, { id, applicationId }: ClaimedIntent, mayFinishLater: boolean): Promise<boolean> {
+/** Frees the lease of a failed upload and removes what was stored. Failures are left to the sweeper. */
+async function abandon(ctx: FilesContext, { id, applicationId }: ClaimedIntent, mayFinishLater: boolean): Promise<void> {
   try {
-    // Waits for a commit that is still under way, so that its outcome is known after.
     await abandonIntent(ctx.db, id);
-    if (await hasFile(ctx.db, id)) return true;
   } catch (err) {
     ctx.logger.warn({ err, fileId: id }, 'failed upload is left to the sweeper');
-    return false;
+    return;
   }
   const cleanUp = async () => {
     await ctx.store.remove(objectKey(applicationId, id));
@@ -124,5 +121,4 @@ async function abandon(ctx: FilesContext, { id, applicationId }: ClaimedIntent, 
     ctx.logger.warn({ err, fileId: id }, 'rest of a failed upload is left to the sweeper');
   });
   await within(CLEAN_UP_MS_MAX, cleaned);
-  return false;
 }

@@ -129,6 +129,16 @@ describe('a database', () => {
     await proxy.close();
   });
 
+  it('that cannot say whether it stored the file leaves everything to the sweeper', async () => {
+    const ref = files.createOwned();
+    const ticket = await createUploads(files.ctx).begin(ref);
+    const unsettled = createUploads({ ...files.ctx, findOwned: () => Promise.reject(commonErrors.outcome_unknown()) });
+    expect(await reasonOf(unsettled.send(ticket, SOME))).toBe('outcome_unknown');
+    expect(await holdingsOf(files, ref)).toEqual({ ...INTENT, objects: 1 });
+    await expireAndSweep(ref);
+    expect(await holdingsOf(files, ref)).toEqual(NOTHING);
+  });
+
   it('that is lost before the commit leaves a rest that the sweeper removes', async () => {
     const proxy = await startTcpProxy(files.url);
     const ref = files.createOwned();

@@ -1,11 +1,13 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { PassThrough, Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
+import { ACTOR_HEADER } from '@latchkey/audit/actor';
 import { eventually } from '@latchkey/testkit/eventually';
 import { NOT_FOUND, refusalOf } from '@latchkey/testkit/refusal';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { OwnedRef } from '../../testing/fake-apps.ts';
+import { storeFile } from '../../testing/stored-file.ts';
 import { useTestFiles } from '../../testing/test-files.ts';
 import {
   createUploads,
@@ -15,6 +17,7 @@ import {
   ONE,
   reasonOf,
   setDeadline,
+  type UploadOptions,
   type Uploads,
 } from '../../testing/uploads.ts';
 import { objectKey } from '../object-store/object-store.ts';
@@ -79,6 +82,49 @@ describe('an upload', () => {
     for (const bad of [{ byteSize: -1 }, { expectedChecksum: Buffer.alloc(31) }]) {
       expect(await reasonOf(begin(ref, bad))).toBe('upload_malformed');
     }
+    expect(await holdingsOf(files, ref)).toEqual(ONE);
+  });
+});
+
+describe('an upload that is repeated with its checksum', () => {
+  const announced = { name: 'release', expectedChecksum: sha256(SOME) };
+  const beginAs = (ref: OwnedRef, credentialId: string, options: UploadOptions = announced) => {
+    const description = { ...ref, fileName: 'release', ...options };
+    return uploads.client.beginUpload(description, { headers: { [ACTOR_HEADER]: `api_key ${credentialId} -` } });
+  };
+
+  it('is answered with the stored file for 10 minutes, to the same credential alone', async () => {
+    const ref = files.createOwned();
+    const credentialId = randomUUID();
+    const begun = await beginAs(ref, credentialId);
+    const stored = await uploads.send(begun.ticket, SOME);
+    expect(stored.id).toBe(begun.fileId);
+    const repeated = await beginAs(ref, credentialId);
+    expect(repeated).toMatchObject({ ticket: '', stored: { id: stored.id, byteSize: stored.byteSize } });
+    expect(Buffer.from(repeated.stored?.checksum ?? [])).toEqual(stored.checksum);
+    const others = await Promise.all([
+      reasonOf(beginAs(ref, randomUUID())),
+      reasonOf(uploads.begin(ref, announced)),
+      reasonOf(beginAs(ref, credentialId, { expectedChecksum: sha256(Buffer.from('others')) })),
+      reasonOf(beginAs(ref, credentialId, {})),
+    ]);
+    expect(others).toEqual(Array(4).fill('file_name_taken'));
+    await files.db.query(`update audit_entry set at = at - interval '10 minutes' where subject_id = $1`, [stored.id]);
+    expect(await reasonOf(beginAs(ref, credentialId))).toBe('file_name_taken');
+    expect(await holdingsOf(files, ref)).toEqual(ONE);
+  });
+
+  it('is answered with the stored file where the first one is committed meanwhile', async () => {
+    const ref = files.createOwned();
+    const credentialId = randomUUID();
+    const { ticket } = await beginAs(ref, credentialId);
+    const id = await storeFile(files, ref, { name: 'release', bytes: SOME });
+    await files.db.query(
+      `insert into audit_entry (id, account_id, action, actor, credential_id, subject, subject_id, changes)
+        values (gen_random_uuid(), $1, 'file.uploaded', 'api_key', $2, 'file', $3, '{}')`,
+      [ref.accountId, credentialId, id],
+    );
+    expect(await uploads.send(ticket, SOME)).toMatchObject({ id, checksum: sha256(SOME) });
     expect(await holdingsOf(files, ref)).toEqual(ONE);
   });
 });

@@ -1,0 +1,78 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { isDatabaseUnavailable } from '@latchkey/kit/database/database';
+import { commonErrors } from '@latchkey/kit/errors/errors';
+import { type Kysely, type QueryExecutorProvider, sql, type Transaction } from 'kysely';
+
+/** An entry of a transaction, which exists only if that was committed, and the transaction's id. */
+interface CommitProof {
+  readonly entryId: string;
+  readonly xid: string;
+}
+
+/** By transaction. */
+const proofs = new WeakMap<QueryExecutorProvider, CommitProof>();
+
+export function addCommitProof(tx: QueryExecutorProvider, proof: CommitProof): void {
+  proofs.set(tx, proof);
+}
+
+/** Longest wait for a database that can say what became of a commit, in milliseconds. */
+const SETTLE_MS_MAX = 10_000;
+const SETTLE_INTERVAL_MS = 100;
+
+/**
+ * Runs a transaction whose effect a client waits for. Where the acknowledgement of the commit is
+ * lost, the transaction's entry in the audit log shows whether it was committed: the table is of
+ * the same schema. A transaction without an entry is taken as failed.
+ *
+ * @throws what `run` throws; the database's error if nothing was committed; `outcome_unknown` if
+ *   the database cannot say so in time
+ */
+export async function runTransaction<DB, T>(
+  db: Kysely<DB>,
+  run: (tx: Transaction<DB>) => Promise<T>,
+  settleMsMax = SETTLE_MS_MAX,
+): Promise<T> {
+  let ended: { readonly result: T; readonly proof: CommitProof | undefined } | undefined;
+  try {
+    return await db.transaction().execute(async (tx) => {
+      const result = await run(tx);
+      ended = { result, proof: proofs.get(tx) };
+      return result;
+    });
+  } catch (err) {
+    // Before the commit, a lost connection undoes everything.
+    if (!ended?.proof || !isDatabaseUnavailable(err)) throw err;
+    if (!(await isCommitted(db, ended.proof, performance.now() + settleMsMax))) throw err;
+    return ended.result;
+  }
+}
+
+async function isCommitted<DB>(db: Kysely<DB>, { entryId, xid }: CommitProof, giveUpAt: number): Promise<boolean> {
+  for (;;) {
+    try {
+      // Two statements: the second one sees what the end of the transaction left.
+      if (!(await isInProgress(db, xid))) return await hasEntry(db, entryId);
+    } catch (err) {
+      if (!isDatabaseUnavailable(err)) throw err;
+    }
+    if (performance.now() >= giveUpAt) throw commonErrors.outcome_unknown();
+    await delay(SETTLE_INTERVAL_MS);
+  }
+}
+
+/**
+ * Whether a commit is still under way, as after a lost connection. A crash loses ids that were
+ * never written: those are not below the current one, and `pg_xact_status` rejects them. Another
+ * transaction may get a lost id, so only the entry proves a commit.
+ */
+async function isInProgress<DB>(db: Kysely<DB>, xid: string): Promise<boolean> {
+  const { rows } = await sql<{ running: boolean | null }>`
+    select case when pg_current_xact_id() > ${xid}::xid8
+      then pg_xact_status(${xid}::xid8) = 'in progress' end as running`.execute(db);
+  return rows[0]?.running === true;
+}
+
+async function hasEntry<DB>(db: Kysely<DB>, id: string): Promise<boolean> {
+  return (await sql`select from audit_entry where id = ${id}`.execute(db)).rows.length > 0;
+}
