@@ -61,7 +61,7 @@ it.each([
   ['a write after 429', write, rejected(429, 'rate_limit_reached', { 'retry-after': '0' }), 3],
   ['a write that was not sent', write, unreachable('ECONNREFUSED'), 3],
   ['an upload after 503', upload, BUSY, 3],
-  ['no upload after a lost connection', upload, unreachable('ECONNRESET'), 1],
+  ['an upload after a lost connection', upload, unreachable('ECONNRESET'), 3],
   ['no upload of a stream', uploadStream, BUSY, 1],
   ['no write after 503', write, BUSY, 1],
   ['no write after a lost connection', write, unreachable('ECONNRESET'), 1],

@@ -32,8 +32,6 @@ export interface SendOptions extends CallOptions {
 }
 
 export interface RepeatOptions extends SendOptions {
-  /** Whether every response but a success says that nothing changed. */
-  readonly atomic?: boolean;
   /** Whether the body can be sent twice; true unless given. */
   readonly repeatable?: boolean;
 }
@@ -86,9 +84,9 @@ export class Http {
 
   /** Runs the attempts of a request, each with the CSRF token that it may need. */
   repeat<T>(request: HttpRequest, options: RepeatOptions, attempt: () => Promise<T>): Promise<T> {
-    const { signal, idempotent = false, atomic, repeatable = true } = options;
+    const { signal, idempotent = false, repeatable = true } = options;
     const retries = repeatable ? this.options.retries : 0;
-    return withRetries(() => this.#withCsrfToken(request, options, attempt), { retries, idempotent, atomic, signal });
+    return withRetries(() => this.#withCsrfToken(request, options, attempt), { retries, idempotent, signal });
   }
 
   /** Sends a request with `fetch`. */

@@ -10,8 +10,6 @@ export interface RetryPolicy {
   readonly retries: number;
   /** Whether a second request changes nothing more than the first one. */
   readonly idempotent: boolean;
-  /** Whether every response but a success says that nothing changed. */
-  readonly atomic?: boolean | undefined;
   readonly signal: AbortSignal | undefined;
 }
 
@@ -31,12 +29,12 @@ export async function withRetries<T>(call: () => Promise<T>, policy: RetryPolicy
 }
 
 /** Milliseconds until a failed call is repeated; undefined if it is not. */
-function retryDelayMs(err: unknown, attempt: number, { idempotent, atomic = false }: RetryPolicy): number | undefined {
+function retryDelayMs(err: unknown, attempt: number, { idempotent }: RetryPolicy): number | undefined {
   if (err instanceof ConnectionError)
     return idempotent || err.unsent ? Math.random() * Math.min(BACKOFF_MS_MAX, BACKOFF_MS * 2 ** attempt) : undefined;
   if (!(err instanceof LatchkeyError)) return undefined;
   // A limit rejects before any effect; a dependency may fail after one.
-  const isSafe = err.status === 429 || (err.status === 503 && (idempotent || atomic));
+  const isSafe = err.status === 429 || (err.status === 503 && idempotent);
   const { retryAfterSeconds = Number.POSITIVE_INFINITY } = err;
   return isSafe && retryAfterSeconds <= RETRY_AFTER_SECONDS_MAX ? retryAfterSeconds * 1_000 + Math.random() * 1_000 : undefined;
 }

@@ -78,8 +78,8 @@ export async function uploadFile<Source>(
     request.headers['content-type'] = BYTES;
     if (content.sha256) request.headers['content-digest'] = `sha-256=:${toBase64(content.sha256)}:`;
     const { repeatable } = content;
-    // A failed upload leaves nothing, so it may be repeated after every response.
-    const sent = await http.repeat(request, { signal, atomic: true, repeatable }, () =>
+    // An upload that is repeated with its digest is answered with the stored file.
+    const sent = await http.repeat(request, { signal, idempotent: content.sha256 !== undefined, repeatable }, () =>
       content.send(http, request, { signal, timeoutMs, onProgress }),
     );
     return checkStored(sent, content.sha256 ?? sent.sha256);

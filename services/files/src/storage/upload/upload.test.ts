@@ -17,7 +17,6 @@ import {
   ONE,
   reasonOf,
   setDeadline,
-  type UploadOptions,
   type Uploads,
 } from '../../testing/uploads.ts';
 import { objectKey } from '../object-store/object-store.ts';
@@ -88,8 +87,8 @@ describe('an upload', () => {
 
 describe('an upload that is repeated with its checksum', () => {
   const announced = { name: 'release', expectedChecksum: sha256(SOME) };
-  const beginAs = (ref: OwnedRef, credentialId: string, options: UploadOptions = announced) => {
-    const description = { ...ref, fileName: 'release', ...options };
+  const beginAs = (ref: OwnedRef, credentialId: string, expectedChecksum = announced.expectedChecksum) => {
+    const description = { ...ref, fileName: announced.name, expectedChecksum: new Uint8Array(expectedChecksum) };
     return uploads.client.beginUpload(description, { headers: { [ACTOR_HEADER]: `api_key ${credentialId} -` } });
   };
 
@@ -105,8 +104,8 @@ describe('an upload that is repeated with its checksum', () => {
     const others = await Promise.all([
       reasonOf(beginAs(ref, randomUUID())),
       reasonOf(uploads.begin(ref, announced)),
-      reasonOf(beginAs(ref, credentialId, { expectedChecksum: sha256(Buffer.from('others')) })),
-      reasonOf(beginAs(ref, credentialId, {})),
+      reasonOf(beginAs(ref, credentialId, sha256(Buffer.from('others')))),
+      reasonOf(beginAs(ref, credentialId, Buffer.alloc(0))),
     ]);
     expect(others).toEqual(Array(4).fill('file_name_taken'));
     await files.db.query(`update audit_entry set at = at - interval '10 minutes' where subject_id = $1`, [stored.id]);
