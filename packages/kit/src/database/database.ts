@@ -11,8 +11,8 @@ export interface Database<T> {
   close(): Promise<void>;
 }
 
-/** Together, these limit the error of a frozen database to 5 s. */
-const CONNECT_TIMEOUT_MS = 2_000;
+/** Together less than a gateway waits: a frozen database is an error that says so, within 5 s. */
+const CONNECT_TIMEOUT_MS = 1_750;
 const QUERY_TIMEOUT_MS = 2_500;
 /** Below the query time-out, so that a slow database reports it and the connection stays. */
 const STATEMENT_TIMEOUT_MS = 2_250;
