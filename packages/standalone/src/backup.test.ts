@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { migrations } from '@latchkey/files/db/migrations';
@@ -8,6 +8,7 @@ import { createEmptyTestDatabase } from '@latchkey/testkit/database';
 import { programEnv } from '@latchkey/testkit/program-env';
 import { withClient } from '@latchkey/testkit/with-client';
 import { Client } from 'pg';
+import { create } from 'tar';
 import { afterEach, beforeEach, expect, it, onTestFinished } from 'vitest';
 import { backUp, stopWithoutDeletions } from './backup/backup.ts';
 import type { BackupTarget } from './backup/backup-command.ts';
@@ -94,6 +95,26 @@ it('a backup is rejected when a file of it was changed, is missing or was added'
   await expect(verify()).rejects.toThrow('files/a is missing');
   await writeFile(join(backup, 'files', 'c'), 'c');
   await expect(verify()).rejects.toThrow('files/c is not part of it');
+});
+
+it('a .tar file that ends early is rejected, wherever it was cut', async () => {
+  const [backup, path, restored] = [join(dir, 'backup'), join(dir, 'backup.tar'), join(dir, 'restored')];
+  const pack = () => create({ file: path, cwd: backup, portable: true }, ['manifest.json', 'files']);
+  await mkdir(join(backup, 'files'), { recursive: true });
+  // The last file ends in blocks of zeros, as the archive itself does.
+  for (const name of ['a', 'b']) await writeFile(join(backup, 'files', name), Buffer.alloc(1_024));
+  await writeManifest(backup, () => {});
+  await pack();
+  const { size } = await stat(path);
+  for (const left of [...Array(size / 512).keys()].flatMap((blocks) => [blocks * 512, blocks * 512 + 100])) {
+    await pack();
+    await truncate(path, left);
+    await expect(run(restore, restored, path), `${left} of ${size} bytes`).rejects.toThrow("backup.tar can't be unpacked");
+    expect(await readdir(dir)).toEqual(['backup', 'backup.tar']);
+  }
+  // The whole archive is unpacked, and lacks only the database.
+  await pack();
+  await expect(run(restore, restored, path)).rejects.toThrow('postgres');
 });
 
 it('no deletion commits while a backup ends, and an object in the snapshot outlives its deletion', async () => {

@@ -1,3 +1,4 @@
+import { createReadStream } from 'node:fs';
 import { mkdir, mkdtemp, readdir, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { prepareCopiedCluster } from '@latchkey/embedded/copied-cluster';
@@ -5,7 +6,7 @@ import { copyFile, copyFolder, syncFolder, unlessMissing } from '@latchkey/embed
 import { acquireDataDirLock } from '@latchkey/embedded/data-dir-lock';
 import { startPostgres } from '@latchkey/embedded/postgres';
 import { readServiceDatabaseUrl } from '@latchkey/embedded/service-databases';
-import { extract } from 'tar';
+import { Unpack } from 'tar';
 import { checkCopy } from './backup.ts';
 import { BackupError, type BackupTarget, startProgress } from './backup-command.ts';
 import { readManifest, verifyManifest } from './manifest.ts';
@@ -66,10 +67,24 @@ async function openBackup({ path, dataDir, stops }: BackupTarget): Promise<strin
   await mkdir(dirname(dataDir), { recursive: true });
   const dir = await mkdtemp(`${dataDir}.unpacked-`);
   stops.defer(() => rm(dir, { recursive: true, force: true }));
-  await extract({ file: path, cwd: dir, preserveOwner: false, strict: true }).catch((err: Error) => {
+  await unpack(path, dir).catch((err: Error) => {
     throw new BackupError(`${path} can't be unpacked: ${err.message}`);
   });
   return dir;
+}
+
+/** The library accepts an archive that was cut between two of its files, or within its end. */
+async function unpack(path: string, dir: string): Promise<void> {
+  const unpacking = new Unpack({ cwd: dir, preserveOwner: false, strict: true });
+  let isWhole = false;
+  unpacking.once('eof', () => {
+    isWhole = true;
+  });
+  await new Promise((resolve, reject) => {
+    const source = createReadStream(path).once('error', reject);
+    source.pipe(unpacking.once('error', reject).once('close', resolve));
+  });
+  if (!isWhole) throw new Error('it ends early. Copy it again.');
 }
 
 async function empty(...dirs: readonly string[]): Promise<void> {
