@@ -4,7 +4,7 @@ import { type Profile, profilesPath, readProfiles } from './config/profiles.ts';
 import { CliError } from './errors.ts';
 import type { Io } from './io.ts';
 import { createPrompts } from './output/prompts.ts';
-import { formatTable, printable } from './output/text.ts';
+import { formatTable, printable, printableLines, toJson } from './output/text.ts';
 import { verboseFetch } from './output/verbose-fetch.ts';
 
 export const DEFAULT_URL = 'http://localhost:8080';
@@ -109,7 +109,7 @@ export class Context {
 
   /** Prints the result: `data` as one JSON document for --json, else the text. */
   print(data: unknown, text: string): void {
-    this.#write(data, text === '' ? '' : `${text.split('\n').map(printable).join('\n')}\n`);
+    this.#write(data, text === '' ? '' : `${printableLines(text)}\n`);
   }
 
   /** Prints rows under headings, fitted to the terminal. */
@@ -127,7 +127,7 @@ export class Context {
   }
 
   #write(data: unknown, text: string): void {
-    this.io.stdout.write(this.options.json ? `${JSON.stringify(data, null, 2)}\n` : text);
+    this.io.stdout.write(this.options.json ? `${toJson(data, 2)}\n` : text);
   }
 
   /** Says on standard error what was done or is going on. */

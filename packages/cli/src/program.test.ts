@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
-import { createServer, type ServerResponse } from 'node:http';
+import { createServer, type RequestListener, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -107,23 +107,114 @@ it('downloads to standard output and through links, but neither to devices nor o
   expect(await readdir(directory)).toEqual(['link', 'target', 'target.part']);
 });
 
+it.each(['.bashrc', '..', '', '../a', 'a/b', 'C:a', 'a\u009b', 'a '])(
+  'downloads a file called %j only to an output',
+  async (name) => {
+    const { download, directory } = await serveDownload((res) => void res.end('abc'), name);
+    expect(await download(undefined)).toEqual({
+      code: 2,
+      stdout: '',
+      stderr: expect.stringMatching(/^The server calls .* Add --output/),
+    });
+    expect(await readdir(directory)).toEqual([]);
+    expect(await download('a.zip')).toMatchObject({ code: 0 });
+    expect(await readdir(directory)).toEqual(['a.zip']);
+  },
+);
+
+it.each(['-', '-rf'])('downloads a file called %s to a file, also where - is standard output', async (name) => {
+  const { download, directory } = await serveDownload((res) => void res.end('abc'), name);
+  expect(await download(undefined)).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(new RegExp(`^[0-9a-f]{64} {2}\\./${name}\n$`)),
+  });
+  expect(await readdir(directory)).toEqual([name]);
+});
+
+it('prints no control character of a server, whatever a command prints', async () => {
+  const evil = 'a\u009b2J\u202e\u0007';
+  const actor = { kind: 'key', credentialId: evil, address: evil };
+  const entry = {
+    id: ID,
+    at: evil,
+    action: evil,
+    actor,
+    requestId: evil,
+    subject: { kind: evil, id: evil },
+    changes: { [evil]: evil },
+  };
+  const key = { id: ID, name: evil, publicId: evil, keyLast4: evil, scopes: [evil], allApplications: true, applicationIds: [] };
+  const file = { id: ID, displayName: evil, byteSize: 3, checksum: evil, createdAt: evil };
+  const responses: Record<string, unknown> = {
+    'get-applications': [{ id: ID, name: evil, applicationApiKeys: { socketKey: evil, httpKey: evil } }],
+    'get-application-settings': { version: evil, status: evil },
+    'get-application-license-levels': [evil],
+    'get-files-metadata': { totalFiles: 1, lastUploadedAt: evil },
+    'get-files-table': [file],
+    'api-keys': [key],
+    'audit-log': { entries: [entry], nextCursor: null },
+    'sign-in': { account: { username: evil, email: evil }, csrfToken: 'a' },
+  };
+  const env = await serve((req, res) => {
+    const name = new URL(req.url ?? '', 'http://a').pathname.split('/').pop() ?? '';
+    if (name === 'delete-application') res.writeHead(400);
+    const failure = { success: false, code: evil, message: evil, details: [{ path: evil, message: evil }] };
+    res.end(
+      JSON.stringify(
+        Object.hasOwn(responses, name) ? { success: true, message: evil, data: responses[name], totalPages: 1 } : failure,
+      ),
+    );
+  });
+  const session = ['--email', 'a@example.com', '--password-stdin'];
+  for (const args of [
+    ['apps', 'list', '--show-keys'],
+    ['apps', 'show', ID],
+    ['apps', 'version', ID],
+    ['apps', 'delete', ID, '--yes'],
+    ['levels', 'get', ID],
+    ['files', 'list', '--app', ID],
+    ['export'],
+    ['api-keys', 'list', ...session],
+    ['audit', ...session],
+    ['audit', '--csv', ...session],
+    ['whoami'],
+  ]) {
+    for (const options of [[], ['--verbose'], ...(args.includes('--csv') ? [] : [['--json']])]) {
+      const { stdout, stderr } = await run([...args, ...options], env, 'a long passphrase\n');
+      expect(stdout + stderr, args.join(' ')).toMatch(/u009b/);
+      expect((stdout + stderr).replaceAll('\r\n', '\n'), args.join(' ')).not.toMatch(/[^\P{Cc}\n]|\p{Bidi_Control}/u);
+      if (options[0] === '--json' && stdout !== '')
+        expect(JSON.stringify(JSON.parse(stdout)), args.join(' ')).toContain(evil.slice(0, 4));
+    }
+  }
+});
+
+/** Serves a response to every request, and gives the environment for it. */
+async function serve(respond: RequestListener): Promise<NodeJS.ProcessEnv> {
+  const server = createServer(respond).listen(0, '127.0.0.1');
+  onTestFinished(() => void server.close());
+  await once(server, 'listening');
+  return { LATCHKEY_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, LATCHKEY_KEY: 'lk_mgmt_1' };
+}
+
 /** A server with one file, whose bytes this sends: `abc` are right. */
-async function serveDownload(respond: (res: ServerResponse) => void) {
+async function serveDownload(respond: (res: ServerResponse) => void, displayName = 'a.zip') {
   const directory = await mkdtemp(join(tmpdir(), 'latchkey-download-'));
   onTestFinished(() => rm(directory, { recursive: true }));
   const checksum = createHash('sha256').update('abc').digest('hex');
-  const server = createServer((req, res) => {
+  const env = await serve((req, res) => {
     if (req.url === '/bytes') return respond(res);
     const url = `http://${req.headers.host}/bytes`;
-    const file = { id: ID, displayName: 'a.zip', byteSize: 3, checksum };
+    const file = { id: ID, displayName, byteSize: 3, checksum };
     const data = req.method === 'GET' ? { data: [file], totalPages: 1 } : { data: { url } };
     res.end(JSON.stringify({ success: true, message: 'Done.', ...data }));
-  }).listen(0, '127.0.0.1');
-  onTestFinished(() => void server.close());
-  await once(server, 'listening');
-  const env = { LATCHKEY_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, LATCHKEY_KEY: 'lk_mgmt_1' };
-  const download = (output: string, ...options: string[]) =>
-    run(['files', 'download', ID, '--app', ID, '--output', output, ...options], env);
+  });
+  // Into this folder, where no output is named.
+  const former = process.cwd();
+  process.chdir(directory);
+  onTestFinished(() => process.chdir(former));
+  const download = (output: string | undefined, ...options: string[]) =>
+    run(['files', 'download', ID, '--app', ID, ...(output === undefined ? [] : ['--output', output]), ...options], env);
   return { download, directory };
 }
 

@@ -6,6 +6,7 @@
 // `prompts`. Throw a `CliError(outcome, 'What happened. What to do.')`; its outcome decides the
 // exit code. Errors of the client need no handling. Give each command `examples(command, […])`:
 // they are in --help and in docs/cli.md, which `npm run generate` writes.
+import { inspect } from 'node:util';
 import { Command, CommanderError } from 'commander';
 import pc from 'picocolors';
 import manifest from '../package.json' with { type: 'json' };
@@ -28,7 +29,7 @@ import { hasColors } from './context.ts';
 import { EXIT, toCliError } from './errors.ts';
 import type { Io } from './io.ts';
 import { helpConfiguration } from './output/help.ts';
-import { printable } from './output/text.ts';
+import { printable, printableLines } from './output/text.ts';
 
 /** @param admin what `latchkey admin` can run here */
 export function createProgram(io: Io, admin: AdminPrograms = {}): Command {
@@ -78,10 +79,19 @@ export async function runProgram(args: readonly string[], io: Io, admin: AdminPr
     else await program.parseAsync(args[0] === 'help' ? [...args.slice(1), '--help'] : [...args], { from: 'user' });
     return 0;
   } catch (err) {
-    if (err instanceof CommanderError) return reportUsage(err, program, args, io);
+    return err instanceof CommanderError ? reportUsage(err, program, args, io) : reportError(err, io);
+  }
+}
+
+function reportError(err: unknown, { stderr }: Io): number {
+  try {
     const { message, outcome } = toCliError(err);
-    io.stderr.write(`${printable(message)}\n`);
+    stderr.write(`${printable(message)}\n`);
     return EXIT[outcome];
+  } catch {
+    // An error of programming may quote a response, which Node.js would print as it is.
+    stderr.write(`${printableLines(inspect(err))}\n`);
+    return EXIT.failed;
   }
 }
 

@@ -1,5 +1,6 @@
 import { basename } from 'node:path';
 import { z } from 'zod';
+import { FILE_NAME } from '../file-name.ts';
 
 /** Names of settings, in the order in which they are shown and exported. */
 export const SETTING_NAMES = [
@@ -10,9 +11,10 @@ export const SETTING_NAMES = [
   'applicationUserRequiresLicense',
 ] as const;
 
-const FILE_NAME = /^[A-Za-z0-9_-]+(?:[ .][A-Za-z0-9_-]+)*$/;
+const LEVELS_MAX = 1_000;
 const FILE_NAME_RULE =
   'must be 1 to 16 characters: ASCII letters, digits, underscores and dashes, with single spaces or dots between them';
+// Length checks of zod also run on objects with a `length`, and throw. Refinements do not.
 /** Text of so many code points that the server stores unchanged. */
 const textOf = (min: number, max: number, description: string) =>
   z
@@ -27,7 +29,11 @@ const applicationName = textOf(6, 32, 'Identifies the application, unless an id 
   (name) => name === name.normalize('NFC') && !/[\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}]/u.test(name),
   'must be in Unicode NFC and have no invisible characters',
 );
-const fileName = z.string().max(16, FILE_NAME_RULE).regex(FILE_NAME, FILE_NAME_RULE);
+const fileName = z
+  .string()
+  .regex(FILE_NAME, FILE_NAME_RULE)
+  .refine((name) => name.length <= 16, FILE_NAME_RULE)
+  .meta({ maxLength: 16 });
 const licenseLevel = textOf(1, 16, 'License level.');
 const flag = (description: string) => z.boolean().optional().meta({ description });
 
@@ -40,7 +46,10 @@ const settings = z.strictObject({
 });
 
 const localFile = z.strictObject({
-  path: z.string().min(1).meta({ description: 'Path of the file to upload, relative to this document.' }),
+  path: z
+    .string()
+    .refine((path) => path !== '', 'must not be empty')
+    .meta({ description: 'Path of the file to upload, relative to this document.', minLength: 1 }),
   name: fileName.optional().meta({ description: 'Name on the server. Default: the last part of the path.' }),
 });
 
@@ -69,10 +78,15 @@ const application = z.strictObject({
   settings: settings.optional().meta({ description: 'Settings that are absent stay as they are.' }),
   levels: z
     .array(licenseLevel)
-    .min(1)
+    .refine(({ length }) => length >= 1 && length <= LEVELS_MAX, `must be 1 to ${LEVELS_MAX} levels`)
     .superRefine(rejectDuplicates((level: string) => level, 'is a level twice'))
     .optional()
-    .meta({ description: 'All license levels, in their order. If absent, they stay as they are.', uniqueItems: true }),
+    .meta({
+      description: 'All license levels, in their order. If absent, they stay as they are.',
+      minItems: 1,
+      maxItems: LEVELS_MAX,
+      uniqueItems: true,
+    }),
   files: z
     .array(file)
     .superRefine(rejectDuplicates(nameOf, 'has the name of another file'))

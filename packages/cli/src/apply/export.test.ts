@@ -29,14 +29,16 @@ it('an export declares what there is, whatever names look like', async () => {
       id: '019a9e41-0b7d-7a06-9f52-3c8e1d4b7a17',
       name: '- {*a}: &b',
       settings: { ...NEW_SETTINGS, status: 'paused', version: '"; \\ \u2028 0x10' },
-      levels: ['é'],
+      levels: ['é', 'a\u009b\u202eb', '\u2066'],
       files: [
         { id: 'one', name: 'null', sha256: SHA256 },
         { id: 'two', name: '0o7', sha256: '1'.repeat(64) },
       ],
     },
   ];
-  const { applications } = parseDeclaration(formatDeclaration(state), 'export');
+  const text = formatDeclaration(state);
+  expect(text).not.toMatch(/[^\P{Cc}\n]|\p{Bidi_Control}/u);
+  const { applications } = parseDeclaration(text, 'export');
   expect(planChanges(await readFiles(applications, '/'), state, true)).toEqual({
     changes: [],
     undeclared: { applications: 0, files: 0 },

@@ -1,4 +1,5 @@
 import { Document, Scalar } from 'yaml';
+import { printable, printableLines } from '../output/text.ts';
 import { SETTING_NAMES } from './declaration.ts';
 import type { CurrentApplication } from './state.ts';
 
@@ -7,6 +8,10 @@ const HEADER = ` yaml-language-server: $schema=latchkey.schema.json
 
 /** A version without quotes may become a number when it is edited. */
 const quoted = (value: unknown) => Object.assign(new Scalar(value), { type: Scalar.QUOTE_DOUBLE });
+
+/** Within quotes, the escapes of {@link printableLines} are those of YAML. */
+const quoteControls = (_key: unknown, value: unknown) =>
+  typeof value === 'string' && printable(value) !== value ? quoted(value) : value;
 
 /** The YAML that declares applications as they are; with an id where a name is not unique. */
 export function formatDeclaration(applications: readonly CurrentApplication[]): string {
@@ -23,7 +28,7 @@ export function formatDeclaration(applications: readonly CurrentApplication[]): 
     files: files.map(({ name, sha256 }) => ({ name, sha256 })).sort((a, b) => (a.name < b.name ? -1 : 1)),
   }));
   // An alias would be read as a person's intent.
-  const document = new Document({ applications: declared }, { aliasDuplicateObjects: false });
+  const document = new Document({ applications: declared }, quoteControls, { aliasDuplicateObjects: false });
   document.commentBefore = HEADER;
-  return document.toString({ lineWidth: 0 });
+  return printableLines(document.toString({ lineWidth: 0 }));
 }

@@ -54,8 +54,19 @@ it.each([
   ],
   ['applications: [', [expect.stringMatching(/^latchkey\.yaml:1: /)]],
   ['applications: []\napplications: []\n', ['latchkey.yaml:2: Map keys must be unique']],
+  ['applications: !!set { a }\n', ['latchkey.yaml:1: applications: Invalid input: expected array, received Set']],
 ])('rejects %j', (text, problems) => {
   expect(problemsOf(text)).toEqual(problems);
+});
+
+it.each([
+  ['sequences in brackets', '['.repeat(100_000), 1],
+  ['maps in braces', `applications:\n  ${'{ a: '.repeat(10_000)}`, 2],
+  ['sequences on one line', '- '.repeat(100_000), 1],
+  ['keys', '? '.repeat(100_000), 1],
+  ['indented maps', Array.from({ length: 1_000 }, (_, depth) => `${' '.repeat(depth)}a:`).join('\n'), 20],
+])('rejects deep %s before it reads them', (_name, text, line) => {
+  expect(problemsOf(text)).toEqual([`latchkey.yaml:${line}: nested more than 20 levels deep`]);
 });
 
 it('rejects a document whose aliases would expand without bound', () => {
@@ -63,3 +74,24 @@ it('rejects a document whose aliases would expand without bound', () => {
   for (let i = 1; i < 9; i += 1) lines.push(`${'abcdefghi'[i]}: &${'abcdefghi'[i]} [${`*${'abcdefghi'[i - 1]}, `.repeat(9)}]`);
   expect(problemsOf(lines.join('\n'))).toEqual([expect.stringMatching(/^latchkey\.yaml: Excessive alias count/)]);
 });
+
+it.each(['length: { toString: 1 }', 'length: { valueOf: 1 }', 'length: -1, size: 1'])(
+  'rejects the map { %s } everywhere',
+  (properties) => {
+    const evil = `{ ${properties} }`;
+    const application = (text: string) => `applications:\n  - name: Difference Engine\n    ${text}\n`;
+    for (const text of [
+      evil,
+      `applications: ${evil}`,
+      `applications: [${evil}]`,
+      `applications:\n  - name: ${evil}`,
+      ...['id', 'settings', 'levels', 'files'].map((name) => application(`${name}: ${evil}`)),
+      ...['version', 'status', 'applicationUserRequiresLicense'].map((name) => application(`settings: { ${name}: ${evil} }`)),
+      ...['levels', 'files'].map((name) => application(`${name}: [${evil}]`)),
+      ...['path', 'name', 'sha256'].map((name) => application(`files: [{ ${name}: ${evil} }]`)),
+      application(`files: [{ path: a, name: ${evil} }]`),
+      application(`files: [{ name: a, sha256: ${evil} }]`),
+    ])
+      expect(problemsOf(text), text).toEqual(expect.arrayContaining([expect.stringMatching(/^latchkey\.yaml:\d+: /)]));
+  },
+);

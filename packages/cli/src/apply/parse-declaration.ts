@@ -1,8 +1,10 @@
-import { LineCounter, parseDocument } from 'yaml';
+import { Lexer, LineCounter, Parser, parseDocument } from 'yaml';
 import { type Declaration, declaration } from './declaration.ts';
 
 /** Problems shown of one document; the others follow from them, or wait. */
 const PROBLEMS_MAX = 10;
+/** Levels of nesting. A declaration needs seven. */
+const DEPTH_MAX = 20;
 
 /** What is wrong with a document, one problem a line, each with the line of the document. */
 export class DeclarationError extends Error {
@@ -17,6 +19,7 @@ export class DeclarationError extends Error {
  */
 export function parseDeclaration(text: string, source: string): Declaration {
   if (text.includes('\0')) throw new DeclarationError(`${source}: this is no text.`);
+  rejectDeepNesting(text, source);
   const lineCounter = new LineCounter();
   const document = parseDocument(text, { lineCounter, prettyErrors: false });
   const at = (offset: number) => `${source}:${lineCounter.linePos(offset).line}`;
@@ -26,7 +29,8 @@ export function parseDeclaration(text: string, source: string): Declaration {
 
   const parsed = declaration.safeParse(toValue(document, source));
   if (parsed.success) return parsed.data;
-  const problems = parsed.error.issues.map((issue) => {
+  const { issues } = parsed.error;
+  const problems = issues.slice(0, PROBLEMS_MAX).map((issue) => {
     const { path, message } = issue;
     // An unknown key is in no path.
     const [key] = issue.code === 'unrecognized_keys' ? issue.keys : [];
@@ -34,7 +38,19 @@ export function parseDeclaration(text: string, source: string): Declaration {
     const offset = offsetOf(document, key === undefined ? path : [...path, key]);
     return `${at(offset)}: ${name.replace(/^\./, '') || 'the document'}: ${message}`;
   });
-  throw declarationError(problems);
+  throw declarationError(problems, issues.length);
+}
+
+/** The composer of the library calls itself for each level, without a limit. */
+function rejectDeepNesting(text: string, source: string): void {
+  const parser = new Parser();
+  for (const lexeme of new Lexer().lex(text)) {
+    // The stack is that of the nodes around this lexeme.
+    Array.from(parser.next(lexeme));
+    if (parser.stack.length <= DEPTH_MAX) continue;
+    const { length: line } = text.slice(0, parser.offset).split('\n');
+    throw new DeclarationError(`${source}:${line}: nested more than ${DEPTH_MAX} levels deep`);
+  }
 }
 
 /** Fails where aliases expand to too much. */
@@ -46,8 +62,8 @@ function toValue(document: ReturnType<typeof parseDocument>, source: string): un
   }
 }
 
-function declarationError(problems: readonly string[]): DeclarationError {
-  const left = problems.length - PROBLEMS_MAX;
+function declarationError(problems: readonly string[], count = problems.length): DeclarationError {
+  const left = count - PROBLEMS_MAX;
   const shown = problems.slice(0, PROBLEMS_MAX);
   return new DeclarationError([...shown, ...(left > 0 ? [`… and ${left} more problems.`] : [])].join('\n'));
 }

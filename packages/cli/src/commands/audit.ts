@@ -6,7 +6,7 @@ import type { Context } from '../context.ts';
 import { CliError } from '../errors.ts';
 import type { Io } from '../io.ts';
 import { toCsvLine } from '../output/csv.ts';
-import { formatTime, printable } from '../output/text.ts';
+import { formatTime, printable, toJson } from '../output/text.ts';
 import { resolveApplication } from '../resolve.ts';
 import { addSessionOptions, type SessionOptions, withSession } from '../session.ts';
 
@@ -137,7 +137,7 @@ async function readUnseen(client: Latchkey, { filter, signal }: Reading, seen: R
 }
 
 function writeEntry({ io: { stdout }, options: { json } }: Context, { csv }: AuditOptions, entry: AuditEntry): void {
-  if (json) stdout.write(`${JSON.stringify(entry)}\n`);
+  if (json) stdout.write(`${toJson(entry)}\n`);
   else if (csv) stdout.write(toCsvLine(toCsv(entry)));
   else stdout.write(`${toRow(entry).map(printable).join('  ').trimEnd()}\n`);
 }

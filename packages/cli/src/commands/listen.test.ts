@@ -91,6 +91,13 @@ describe('latchkey listen', { timeout: 30_000 }, () => {
     expect(await (await listen(turns)).ended).toMatchObject({ code, stdout: '', stderr: expect.stringMatching(sentence) });
   });
 
+  it('quotes a frame that is no JSON without its control characters', async () => {
+    const { code, stdout, stderr } = await (await listen([send(['\u009b2J\u202e'])])).ended;
+    expect([code, stdout]).toEqual([1, '']);
+    expect(stderr).toMatch(/^SyntaxError: .*u009b/);
+    expect(stderr).not.toMatch(/[^\P{Cc}\n]|\p{Bidi_Control}/u);
+  });
+
   it('ends with code 0 at a signal, and when its reader goes away', async () => {
     const turn: Turn = (socket) => {
       socket.send(readyText(0, false));

@@ -5,7 +5,7 @@ import { examples, withContext } from '../command.ts';
 import { type Context, DEFAULT_URL, isRealtimeUrl } from '../context.ts';
 import { CliError } from '../errors.ts';
 import type { Io } from '../io.ts';
-import { printable } from '../output/text.ts';
+import { printable, toJson } from '../output/text.ts';
 import { findApplication } from '../resolve.ts';
 import { abortOnSignal } from '../signals.ts';
 
@@ -83,7 +83,7 @@ async function findSocketKey(context: Context, app: string | undefined) {
 }
 
 function printEvent({ io: { stdout }, options: { json } }: Context, event: LiveEvent): void {
-  if (json) stdout.write(`${JSON.stringify(event)}\n`);
+  if (json) stdout.write(`${toJson(event)}\n`);
   // Its state was reported as a note.
   else if (event.sequence !== undefined) stdout.write(`${describeEvent(event)}\n`);
 }

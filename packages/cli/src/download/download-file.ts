@@ -1,9 +1,9 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { open, realpath, rename, rm, stat } from 'node:fs/promises';
-import { basename } from 'node:path';
 import type { Latchkey, StoredFile } from '@latchkey/client';
 import type { Context } from '../context.ts';
 import { CliError, toOutcome } from '../errors.ts';
+import { FILE_NAME } from '../file-name.ts';
 import { formatBytes } from '../output/text.ts';
 import { abortOnSignal } from '../signals.ts';
 import { UploadProgress } from '../upload/upload-progress.ts';
@@ -25,8 +25,7 @@ export async function downloadFile(
   file: StoredFile,
   { output, force = false }: DownloadOptions,
 ): Promise<string> {
-  // A name with a folder in it must not lead out of this one.
-  const path = output ?? basename(file.displayName);
+  const path = output ?? localPath(file.displayName);
   const target = path === '-' ? undefined : await findTarget(path, force);
   const { url } = await client.files.createDownloadUrl(applicationId, file.id);
   const { signal, release } = abortOnSignal();
@@ -43,6 +42,12 @@ export async function downloadFile(
   }
   progress.end(`downloaded, ${formatBytes(file.byteSize)}`);
   return path;
+}
+
+/** The path in this folder for a name that the server gave. A name like `-` is no option. */
+function localPath(name: string): string {
+  if (!FILE_NAME.test(name)) throw new CliError('usage', `The server calls the file "${name}". Add --output with another name.`);
+  return name.startsWith('-') ? `./${name}` : name;
 }
 
 /** The file to replace or create, behind symbolic links. Devices and folders are rejected. */

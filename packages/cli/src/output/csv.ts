@@ -1,3 +1,5 @@
+import { printable } from './text.ts';
+
 /** A line of comma-separated values (RFC 4180). */
 export function toCsvLine(values: readonly string[]): string {
   return `${values.map(toCell).join(',')}\r\n`;
@@ -5,6 +7,6 @@ export function toCsvLine(values: readonly string[]): string {
 
 /** A value that a spreadsheet would evaluate as a formula begins with an apostrophe. */
 function toCell(value: string): string {
-  const safe = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
-  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+  const safe = printable(/^[=+\-@]/.test(value) ? `'${value}` : value);
+  return /[",]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }

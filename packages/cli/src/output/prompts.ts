@@ -1,6 +1,7 @@
 import { confirm, isCancel, password, text } from '@clack/prompts';
 import { CliError, missingOption } from '../errors.ts';
 import type { Io } from '../io.ts';
+import { printable } from './text.ts';
 
 /** A question, and the option that answers it where there is no terminal. */
 export interface Question {
@@ -24,7 +25,7 @@ export function createPrompts({ stdin, stderr }: Io) {
     isTerminal,
     /** An empty answer stands for `defaultValue`. */
     text: async (question: Question, defaultValue?: string): Promise<string> => {
-      const options = defaultValue === undefined ? { validate } : { placeholder: defaultValue, defaultValue };
+      const options = defaultValue === undefined ? { validate } : { placeholder: printable(defaultValue), defaultValue };
       return (await ask<string>(question, () => text({ message: question.message, ...options, ...streams }))).trim();
     },
     password: (question: Question) => ask<string>(question, () => password({ message: question.message, validate, ...streams })),

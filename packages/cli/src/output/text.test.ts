@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { toCsvLine } from './csv.ts';
-import { formatPart, formatTable, printable, shorten } from './text.ts';
+import { formatPart, formatTable, printable, shorten, toJson } from './text.ts';
 
 it('aligns columns by what a terminal shows, and shortens the widest one to fit it', () => {
   const rows = [
@@ -17,6 +17,13 @@ it('escapes what a terminal would interpret', () => {
   expect(formatTable([['a\nb']], {})).toBe('a\\u000ab\n');
 });
 
+it('writes JSON without a character that a terminal would interpret', () => {
+  const value = { 'a\u009b': ['\u202e\u0085\u007f\u061c\u2069', 'b\n\u001b'] };
+  expect(toJson(value)).toBe(String.raw`{"a\u009b":["\u202e\u0085\u007f\u061c\u2069","b\n\u001b"]}`);
+  expect(JSON.parse(toJson(value, 2))).toEqual(value);
+  expect(toJson(value, 2)).toMatch(/^\{\n {2}"a/);
+});
+
 it.each([
   ['engine-linux.zip', 16, 'engine-linux.zip'],
   ['engine-linux.zip', 10, 'engin….zip'],
@@ -26,8 +33,8 @@ it.each([
 });
 
 it('writes no cell of CSV that a spreadsheet evaluates', () => {
-  const cells = ['=1,"2"', '+1', '-1', '@a', '\ta', '\ra', 'a=1'];
-  expect(toCsvLine(cells)).toBe(`"'=1,""2""",'+1,'-1,'@a,'\ta,"'\ra",a=1\r\n`);
+  const cells = ['=1,"2"', '+1', '-1', '@a', '\ta', '\ra', 'a=1', '\u009b\u202e'];
+  expect(toCsvLine(cells)).toBe(String.raw`"'=1,""2""",'+1,'-1,'@a,\u0009a,\u000da,a=1,\u009b\u202e`.concat('\r\n'));
 });
 
 it('reports a part in the unit of the whole', () => {

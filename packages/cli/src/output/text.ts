@@ -5,6 +5,16 @@ export function printable(text: string): string {
   return text.replace(/[\p{Cc}\p{Bidi_Control}]/gu, (char) => `\\u${(char.codePointAt(0) ?? 0).toString(16).padStart(4, '0')}`);
 }
 
+/** {@link printable} for text of several lines. */
+export function printableLines(text: string): string {
+  return text.split('\n').map(printable).join('\n');
+}
+
+/** JSON on one line, or indented. The escapes of {@link printable} are those of JSON, too. */
+export function toJson(value: unknown, indent?: number): string {
+  return printableLines(String(JSON.stringify(value, null, indent)));
+}
+
 export function formatBytes(bytes: number): string {
   if (bytes < 1_024) return `${bytes} B`;
   const kib = bytes / 1_024;
