@@ -134,6 +134,11 @@ describe('the settings in docker-compose.yml', () => {
     },
   );
 
+  it('let other containers call every service', () => {
+    for (const name of SERVICES) expect([name, configOf(name).HOST]).toEqual([name, '0.0.0.0']);
+    expect(configOf('realtime').REALTIME_HOST).toBe('0.0.0.0');
+  });
+
   it('name the ports that the services listen on', () => {
     for (const target of ['apps', 'files', 'identity']) {
       for (const { environment } of containers) {

@@ -49,6 +49,10 @@ describe('the image', () => {
     expect(argumentsOf(final, 'HEALTHCHECK')[0]).toMatch(/CMD \["node", "deploy\/container\/health\.ts", "healthz"\]$/);
   });
 
+  it('listens on every address of its container', () => {
+    expect(argumentsOf(final, 'ENV')[0]).toBe('NODE_ENV=production HOST=0.0.0.0 REALTIME_HOST=0.0.0.0');
+  });
+
   it('is what Compose starts every service and step from', () => {
     const ours = Object.values(compose.services).filter(({ image }) => image.startsWith('latchkey:'));
     for (const { command = [] } of ours) expect(programs).toContain(command[0]);

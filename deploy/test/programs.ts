@@ -12,6 +12,8 @@ export type Env = Readonly<Record<string, string>>;
 /** What a service read from its settings, as far as deployments have to agree with it. */
 export interface ServiceConfig {
   readonly DATABASE_URL?: string;
+  readonly HOST?: string;
+  readonly REALTIME_HOST?: string;
   readonly PORT?: number;
   readonly REALTIME_PORT?: number;
   readonly UPLOAD_DEADLINE_SECONDS?: number;

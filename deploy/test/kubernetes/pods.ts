@@ -49,8 +49,10 @@ function portProblems(workload: KubeObject, objects: readonly KubeObject[]): str
   return containersOf(workload).flatMap((container) => {
     const env = environmentOf(container, objects);
     const listened = PORT_SETTINGS.filter((name) => env[name]).map((name) => Number(env[name]));
+    const { HOST, REALTIME_HOST = HOST } = configOf(container, objects);
     const declared: number[] = (container.ports ?? []).map(({ containerPort }: KubeObject) => containerPort);
     return [
+      ...[HOST, REALTIME_HOST].filter((host) => host !== '0.0.0.0').map((host) => `other pods can't call it at ${host}`),
       ...listened.filter((port) => !declared.includes(port)).map((port) => `it listens at ${port}, which is not declared`),
       ...declared.filter((port) => !listened.includes(port)).map((port) => `${port} is declared, and it does not listen there`),
     ];

@@ -46,9 +46,9 @@ export function realtimeUrl(address: Pick<ListenAddress, 'host' | 'port'>): stri
   return `ws://${hostOf(address, 'localhost')}/api/v1/realtime`;
 }
 
-/** @param ownName name of this machine, for an address that means all of its addresses */
+/** @param ownName name of this machine, for an address that means all of its addresses or itself */
 function hostOf({ host, port }: Pick<ListenAddress, 'host' | 'port'>, ownName: string): string {
-  if (host === '0.0.0.0' || host === '::') return `${ownName}:${port}`;
+  if (['0.0.0.0', '::', '127.0.0.1'].includes(host)) return `${ownName}:${port}`;
   return `${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 

@@ -18,7 +18,7 @@ Settings are environment variables, among them:
 
   PORT           port of the REST interface (8080)
   REALTIME_PORT  port of live connections (8081)
-  HOST           address to listen on (0.0.0.0)
+  HOST           address to listen on (127.0.0.1; 0.0.0.0 with a PUBLIC_URL elsewhere)
   PUBLIC_URL     URL by which clients reach it (http://localhost:PORT)
   DATA_DIR       folder of all data (.data)
   DATABASE_URL   a PostgreSQL to use instead of the embedded one

@@ -1,6 +1,10 @@
 import { readFileSync } from 'node:fs';
+import { readAppsProcessConfig } from '@latchkey/apps/config';
+import { readGatewayConfig, readGatewayProcessConfig } from '@latchkey/gateway/config';
 import { warnOfMisspelt } from '@latchkey/kit/config/misspelt-settings';
 import { settingNames } from '@latchkey/kit/config/settings';
+import { readMetricsConfig } from '@latchkey/kit/telemetry/settings';
+import { readRealtimeProcessConfig } from '@latchkey/realtime/config';
 import { expect, it } from 'vitest';
 import { readSettings, type Shape, settingsWithoutEffect } from './settings.ts';
 
@@ -23,6 +27,35 @@ it('names what is wrong for the launcher and all services together, without the 
   expect(problems({ PORT: '18080', REALTIME_PORT: '18080' })).toEqual([
     'PORT (8080 unless set) and REALTIME_PORT (8081 unless set) must differ, and both are 18080',
   ]);
+});
+
+it('listens on this machine only, unless a public URL or an address is set', () => {
+  const PROVIDED = {
+    ...{ REDIS_URL: 'redis://a', SERVICE_CREDENTIALS: 'a'.repeat(32), METRICS_PORT: '1', METRICS_TOKEN: 'b'.repeat(32) },
+    ...{
+      APPS_URL: 'http://a',
+      IDENTITY_URL: 'http://a',
+      FILES_URL: 'http://a',
+      DATABASE_URL: 'postgres://a',
+      SECRET_KEY: 'c'.repeat(32),
+    },
+  };
+  const hosts = (given: NodeJS.ProcessEnv) => {
+    const env = { ...PROVIDED, ...given };
+    const { HOST: internal, REALTIME_HOST } = readRealtimeProcessConfig(env);
+    return [
+      ...[readSettings(given, 'standalone').HOST, readSettings(given, 'deployed').HOST],
+      ...[readGatewayConfig(env).HOST, readGatewayProcessConfig(env).HOST, REALTIME_HOST],
+      ...[internal, readAppsProcessConfig(env).HOST, readMetricsConfig(env)?.host],
+    ];
+  };
+  const [own, all] = ['127.0.0.1', '0.0.0.0'];
+  expect(hosts({})).toEqual([own, own, own, own, own, own, own, own]);
+  expect(hosts({ PUBLIC_URL: 'http://[::1]:80' })).toEqual(['::1', '::1', '::1', '::1', own, own, own, own]);
+  const urls = { PUBLIC_URL: 'https://panel.example', PUBLIC_REALTIME_URL: 'wss://live.example' };
+  expect(hosts(urls)).toEqual([all, all, all, all, all, own, own, own]);
+  expect(hosts({ HOST: all, REALTIME_HOST: all })).toEqual([all, all, all, all, all, all, all, all]);
+  expect(hosts({ ...urls, HOST: own, REALTIME_HOST: own })).toEqual([own, own, own, own, own, own, own, own]);
 });
 
 it('rejects TLS between services of one machine, and names settings without effect in one process', () => {

@@ -2,6 +2,7 @@ import { readAppsConfig, readAppsProcessConfig } from '@latchkey/apps/config';
 import { readFilesConfig, readFilesProcessConfig } from '@latchkey/files/config';
 import { readGatewayConfig, readGatewayProcessConfig } from '@latchkey/gateway/config';
 import { readIdentityConfig, readIdentityProcessConfig } from '@latchkey/identity/config';
+import { defaultHost } from '@latchkey/kit/config/listen-host';
 import {
   ConfigError,
   portSetting,
@@ -21,7 +22,7 @@ export type Shape = 'standalone' | 'deployed';
 const launcherSettings = z.object({
   DATA_DIR: z.string().default('.data'),
   OBJECTS_DIR: z.string().optional(),
-  HOST: z.string().default('0.0.0.0'),
+  HOST: z.string().optional(),
   PORT: portSetting.default(8080),
   REALTIME_PORT: portSetting.default(8081),
   PUBLIC_URL: urlSetting('http:', 'https:').optional(),
@@ -95,6 +96,7 @@ export function readSettings(env: NodeJS.ProcessEnv, shape: Shape) {
   if (!settings || !identity || !gateway || !files || problems.size > 0) throw new ConfigError([...problems].join('\n'));
   return {
     ...settings,
+    HOST: settings.HOST ?? defaultHost(settings.PUBLIC_URL),
     signUpOpen: identity.SIGN_UP === 'open',
     hasDashboard: gateway.DASHBOARD === 'on',
     /** How long an ordered stop waits for uploads at most. */

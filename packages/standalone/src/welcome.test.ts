@@ -43,6 +43,7 @@ it('the welcome suggests the accounts command where sign-up is closed', () => {
 
 it.each([
   ['0.0.0.0', 'ws://localhost:8081/api/v1/realtime'],
+  ['127.0.0.1', 'ws://localhost:8081/api/v1/realtime'],
   ['::1', 'ws://[::1]:8081/api/v1/realtime'],
   ['gate.example', 'ws://gate.example:8081/api/v1/realtime'],
 ])('the URL of live connections on %s is the one for clients on this machine', (host, url) => {

@@ -1,3 +1,4 @@
+import { defaultHost } from '@latchkey/kit/config/listen-host';
 import { readProcessConfig } from '@latchkey/kit/config/process-settings';
 import {
   integerSetting,
@@ -16,7 +17,7 @@ const limit = (fallback: number) => integerSetting(1, LIMIT_MAX).default(fallbac
 
 /** Settings of the gateway in either shape. */
 const serviceSettings = z.object({
-  HOST: z.string().default('0.0.0.0'),
+  HOST: z.string().optional(),
   PORT: portSetting.default(8080),
   REDIS_URL: urlSetting('redis:', 'rediss:'),
   PUBLIC_URL: urlSetting('http:', 'https:').optional(),
@@ -52,8 +53,8 @@ const processSettings = serviceSettings.extend({
   ...serviceTlsSettings,
 });
 
-export type GatewayConfig = z.output<typeof serviceSettings>;
-export type GatewayProcessConfig = z.output<typeof processSettings>;
+export type GatewayConfig = ReturnType<typeof readGatewayConfig>;
+export type GatewayProcessConfig = ReturnType<typeof readGatewayProcessConfig>;
 
 /** Time for the checks, the commit and the response of an upload, in milliseconds. */
 const UPLOAD_SLACK_MS = 15_000;
@@ -63,10 +64,14 @@ export function uploadMsMax({ UPLOAD_DEADLINE_SECONDS }: Pick<GatewayConfig, 'UP
   return UPLOAD_DEADLINE_SECONDS * 1_000 + UPLOAD_SLACK_MS;
 }
 
-export function readGatewayConfig(env: NodeJS.ProcessEnv): GatewayConfig {
-  return readConfig(serviceSettings, env);
+export function readGatewayConfig(env: NodeJS.ProcessEnv) {
+  return withHost(readConfig(serviceSettings, env));
 }
 
-export function readGatewayProcessConfig(env: NodeJS.ProcessEnv): GatewayProcessConfig {
-  return readProcessConfig(processSettings, env);
+export function readGatewayProcessConfig(env: NodeJS.ProcessEnv) {
+  return withHost(readProcessConfig(processSettings, env));
+}
+
+function withHost<C extends z.output<typeof serviceSettings>>(config: C) {
+  return { ...config, HOST: config.HOST ?? defaultHost(config.PUBLIC_URL) };
 }

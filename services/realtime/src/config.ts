@@ -1,3 +1,4 @@
+import { defaultHost } from '@latchkey/kit/config/listen-host';
 import { processSettingsWithoutDatabase, readProcessConfig } from '@latchkey/kit/config/process-settings';
 import {
   integerSetting,
@@ -11,7 +12,8 @@ import { serviceUrlSetting } from '@latchkey/kit/tls/tls-settings';
 import { z } from 'zod';
 
 const serviceSettings = z.object({
-  REALTIME_HOST: z.string().default('0.0.0.0'),
+  REALTIME_HOST: z.string().optional(),
+  PUBLIC_REALTIME_URL: urlSetting('ws:', 'wss:').optional(),
   REALTIME_PORT: portSetting.default(8081),
   REDIS_URL: urlSetting('redis:', 'rediss:'),
   TRUSTED_PROXIES: trustedProxiesSetting,
@@ -26,12 +28,16 @@ const processConfig = serviceSettings.extend({
   APPS_URL: serviceUrlSetting,
 });
 
-export type RealtimeConfig = z.output<typeof serviceSettings>;
+export type RealtimeConfig = ReturnType<typeof readRealtimeConfig>;
 
-export function readRealtimeConfig(env: NodeJS.ProcessEnv): RealtimeConfig {
-  return readConfig(serviceSettings, env);
+export function readRealtimeConfig(env: NodeJS.ProcessEnv) {
+  return withHost(readConfig(serviceSettings, env));
 }
 
-export function readRealtimeProcessConfig(env: NodeJS.ProcessEnv): z.output<typeof processConfig> {
-  return readProcessConfig(processConfig, env);
+export function readRealtimeProcessConfig(env: NodeJS.ProcessEnv) {
+  return withHost(readProcessConfig(processConfig, env));
+}
+
+function withHost<C extends z.output<typeof serviceSettings>>(config: C) {
+  return { ...config, REALTIME_HOST: config.REALTIME_HOST ?? defaultHost(config.PUBLIC_REALTIME_URL) };
 }

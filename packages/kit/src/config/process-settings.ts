@@ -4,7 +4,7 @@ import { integerSetting, portSetting, readConfig, readTogether, serviceCredentia
 
 export function processSettingsWithoutDatabase(ports: { readonly port: number; readonly grpcPort: number }) {
   return {
-    HOST: z.string().default('0.0.0.0'),
+    HOST: z.string().default('127.0.0.1'),
     PORT: portSetting.default(ports.port),
     GRPC_PORT: portSetting.default(ports.grpcPort),
     /** Connections of one address, an IPv6 /64, on each of the ports. */

@@ -4,7 +4,7 @@ import { headerSecretSetting, integerSetting, listSetting, portSetting, readConf
 
 const metricsSettings = z
   .object({
-    HOST: z.string().default('0.0.0.0'),
+    HOST: z.string().default('127.0.0.1'),
     METRICS_PORT: portSetting.optional(),
     METRICS_TOKEN: headerSecretSetting.optional(),
     /** Read only to compare them with the token. */

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
+import { isLoopback } from '@latchkey/kit/config/listen-host';
 import { parseCookie, stringifySetCookie } from 'cookie';
 import type { FastifyReply } from 'fastify';
 
@@ -42,5 +43,5 @@ export class Cookies {
 /** Whether browsers use plain HTTP on their own machine, where a `Secure` cookie would be lost. */
 function isLoopbackHttp(publicUrl: string): boolean {
   const { protocol, hostname } = new URL(publicUrl);
-  return protocol === 'http:' && (hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname));
+  return protocol === 'http:' && isLoopback(hostname);
 }

@@ -1,3 +1,5 @@
+import { isLoopback } from '@latchkey/kit/config/listen-host';
+
 interface Mail {
   readonly id: string;
   readonly to: string;
@@ -10,7 +12,6 @@ export type SendMail = (mail: Mail) => Promise<boolean>;
 
 const CONNECT_MS_MAX = 10_000;
 const SEND_MS_MAX = 30_000;
-const LOOPBACK = /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/;
 
 /**
  * Sends mails through the server of SMTP_URL. Passwords are sent over TLS alone, unless the URL
@@ -38,7 +39,7 @@ export function createSmtp(smtpUrl: string, from: string): SendMail {
 
 async function openTransport(smtpUrl: string) {
   const { hostname, username, searchParams } = new URL(smtpUrl);
-  const isLocal = LOOPBACK.test(hostname);
+  const isLocal = isLoopback(hostname);
   // Loaded for the first mail, as it takes memory.
   const { createTransport } = await import('nodemailer');
   return createTransport({

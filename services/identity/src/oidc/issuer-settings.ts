@@ -1,3 +1,4 @@
+import { isLoopback } from '@latchkey/kit/config/listen-host';
 import { listSetting, readConfig } from '@latchkey/kit/config/settings';
 import { z } from 'zod';
 
@@ -81,5 +82,5 @@ export function isTrustworthy(url: URL): boolean {
 
 /** Whether the URL is plain HTTP to this machine. */
 export function isLoopbackHttp({ protocol, hostname }: URL): boolean {
-  return protocol === 'http:' && (hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname));
+  return protocol === 'http:' && isLoopback(hostname);
 }
