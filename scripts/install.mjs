@@ -3,9 +3,9 @@ import { accessSync, constants, existsSync, mkdirSync, readFileSync, rmSync, sta
 import { setTimeout as delay } from 'node:timers/promises';
 import { Failure, modulesDir, pinnedNode, root } from './checkout.mjs';
 import { isBuilt } from './dashboard-sources.mjs';
+import { runPackageManager } from './package-manager.mjs';
 import { run } from './run-child.mjs';
 
-const packageManager = 'pnpm@12.21.0';
 const stampPath = `${modulesDir}/.latchkey-installed`;
 const lockPath = `${modulesDir}/.latchkey-installing`;
 const lockAgeMaxMs = 60 * 60_000;
@@ -37,12 +37,10 @@ async function install(scope) {
   const startedAt = performance.now();
   report(`Installing the dependencies (once, ${scope === 'run' ? 'about 350 MB' : 'about 750 MB with the test tools'}).`);
   const options = ['--frozen-lockfile', '--config.confirm-modules-purge=false', '--config.ignore-scripts=false'];
-  const args = ['-y', packageManager, 'install', ...options, ...(scope === 'run' ? ['--prod'] : [])];
+  const args = ['install', ...options, ...(scope === 'run' ? ['--prod'] : [])];
   // The package manager may outlive this process, so the lock names its pid.
   const onStart = (pid) => writeFileSync(lockPath, String(pid));
-  const code = await run('npx', args, { env: installEnv(), stdio: ['ignore', 2, 2], onStart }).catch((err) => {
-    throw new Failure(`npx could not be run (${err.message}): install npm, which comes with Node.js.`);
-  });
+  const code = await runPackageManager(args, { env: installEnv(), stdio: ['ignore', 2, 2], onStart });
   if (code !== 0) throw new Failure('The dependencies could not be installed, for the reason above. Start again.');
   if (!existsSync(pinnedNode)) {
     throw new Failure('The installation left no Node.js in node_modules: remove node_modules and start again.');

@@ -34,10 +34,11 @@ describe('the image', () => {
     const node = /^ {2}node: (.+)$/m.exec(readFileSync(`${ROOT}pnpm-workspace.yaml`, 'utf8'))?.[1];
     expect(argumentsOf(instructions, 'ARG')[0]).toBe(`NODE_IMAGE=docker.io/library/node:${node}-trixie-slim`);
     for (const from of dockerfile.getFROMs()) expect(from.getImage()).toBe('$' + '{NODE_IMAGE}');
-    const pinned = /'(pnpm@[\d.]+)'/.exec(readFileSync(`${ROOT}scripts/install.mjs`, 'utf8'))?.[1] ?? 'none';
-    const [installPnpm, install] = argumentsOf(dependencies, 'RUN');
-    expect(installPnpm).toContain(` ${pinned}`);
-    expect(install).toMatch(/^pnpm install --frozen-lockfile --prod /);
+    const installs = argumentsOf(dependencies, 'RUN').filter((line) => /\b(install|npm|npx|pnpm)\b/.test(line));
+    expect(installs).toHaveLength(2);
+    for (const line of installs) expect(line).toMatch(/^node \/tools\/scripts\/pnpm\.mjs install --frozen-lockfile --prod /);
+    const tools = ['scripts/checkout.mjs', 'scripts/run-child.mjs', 'scripts/package-manager.mjs', 'scripts/pnpm.mjs'];
+    expect(copies(dependencies).filter((path) => tools.includes(path) && isSent(path))).toEqual([...tools, ...tools]);
   });
 
   it('runs Node.js itself as an unprivileged user, and has a health check', () => {
@@ -101,7 +102,9 @@ describe('the image', () => {
     const sent = ['packages', 'services', 'proto', 'deploy', 'docs', 'scripts'].flatMap(filesBelow).filter(isSent);
     expect(
       sent.filter((file) =>
-        /\.test\.ts$|\/testing\/|testkit|embedded|standalone|^docs|^scripts(?!\/dashboard-sources)|\.proto$/.test(file),
+        /\.test\.ts$|\/testing\/|testkit|embedded|standalone|^docs|^scripts\/(?!dashboard-sources|checkout|run-child|package-manager|pnpm)|\.proto$/.test(
+          file,
+        ),
       ),
     ).toEqual([]);
     expect(
