@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, inject, it } from 'vitest';
-import { createApplication, type Owner, signUp } from '../testing/caller.ts';
+import { createApplication, createKey, type Owner, signUp } from '../testing/caller.ts';
 import { deleteFile, type FileRow, listFiles, outcome, upload } from '../testing/files.ts';
 
 const CREATE_URL = '/api/v1/panel/create-download-url';
@@ -53,6 +53,14 @@ describe('a download', () => {
     await owner.session.delete('/api/v1/panel/delete-application', { applicationId: id, code: '' });
     expect(outcome(await create({ fileId: doomed.id }, id))).toBe('404 not_found');
     await expect.poll(async () => (await fetch(doomedUrl)).status, { timeout: 5_000 }).toBe(404);
+  });
+
+  it('outlives the key that created its URL, as docs/files.md says', async () => {
+    const key = await createKey(owner);
+    const { data } = await key.api.post(CREATE_URL, { fileId: file.id }, { applicationId });
+    expect(outcome(await owner.session.post(`/api/v1/panel/api-keys/${key.id}/revoke`))).toBe('200');
+    expect(outcome(await key.api.post(CREATE_URL, { fileId: file.id }, { applicationId }))).toBe('401 api_key_revoked');
+    expect((await fetch(data.url)).status).toBe(200);
   });
 
   it('is refused for a URL that was changed', async () => {
