@@ -4,7 +4,7 @@ import { createDatabase } from '@latchkey/kit/database/database';
 import type { Logger } from '@latchkey/kit/log/logger';
 import { stopAll } from '@latchkey/kit/process/lifecycle';
 import { connectInBackground, createFailFastRedis } from '@latchkey/kit/redis/redis';
-import { createPasswords, type Passwords } from './account/password.ts';
+import { createPasswords, type PasswordCall, type Passwords } from './account/password.ts';
 import { createCredentialFailureLog } from './audit/credential-failures.ts';
 import type { IdentityConfig } from './config.ts';
 import type { IdentityDatabase } from './db/schema.ts';
@@ -15,7 +15,10 @@ export const SCHEMA = 'identity';
 
 export type IdentityContext = ReturnType<typeof openContext>['ctx'];
 /** Context of use cases that change something: it names the actor for the audit log. */
-export type ActingContext = Acting<IdentityContext>;
+export type ActingContext = Acting<IdentityContext> & {
+  /** The RPC that acts; undefined for the operator. */
+  readonly call?: PasswordCall & { timeoutMs(): number };
+};
 
 export interface ContextDeps {
   readonly clock?: () => Date;

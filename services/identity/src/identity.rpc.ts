@@ -1,7 +1,7 @@
 import { type Timestamp, timestampDate, timestampFromDate, timestampMs } from '@bufbuild/protobuf/wkt';
-import type { ServiceImpl } from '@connectrpc/connect';
+import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import { actingFor } from '@latchkey/audit/actor';
-import { type RpcRoute, rpcRoute } from '@latchkey/kit/rpc/route';
+import { DEADLINE_MS_MAX, type RpcRoute, rpcRoute } from '@latchkey/kit/rpc/route';
 import { AccountService } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import { ApiKeyService, type UpdateApiKeyRequest } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
 import { AuthenticationService, PrincipalKind } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
@@ -14,7 +14,7 @@ import { signIn } from './account/sign-in.ts';
 import * as keys from './api-key/api-key.ts';
 import type { ApiKeyChange } from './api-key/api-key-rules.ts';
 import { authenticateApiKey, authenticateSession } from './authentication/authentication.ts';
-import type { IdentityContext } from './context.ts';
+import type { ActingContext, IdentityContext } from './context.ts';
 import * as emails from './credential/change-email.ts';
 import * as passwords from './credential/change-password.ts';
 import { deleteAccount, listDeletedAccounts } from './deletion/delete-account.ts';
@@ -49,19 +49,24 @@ export function identityRoutes(
   ];
 }
 
+function acting(ctx: IdentityContext, call: HandlerContext): ActingContext {
+  const timeoutMs = () => call.timeoutMs() ?? DEADLINE_MS_MAX;
+  return { ...actingFor(ctx, call), call: { signal: call.signal, timeoutMs } };
+}
+
 const accountService = (ctx: IdentityContext, deleteApplications: DeleteApplications): ServiceImpl<typeof AccountService> => ({
   async signUp(request, call) {
-    return toSignedIn(await signUp(actingFor(ctx, call), request));
+    return toSignedIn(await signUp(acting(ctx, call), request));
   },
   async signIn(request, call) {
-    return toSignedIn(await signIn(actingFor(ctx, call), request));
+    return toSignedIn(await signIn(acting(ctx, call), request));
   },
   async signOut({ accountId, sessionId }, call) {
-    await endSession(actingFor(ctx, call), accountId, sessionId);
+    await endSession(acting(ctx, call), accountId, sessionId);
     return {};
   },
   async signOutEverywhere({ accountId }, call) {
-    await endAllSessions(actingFor(ctx, call), accountId);
+    await endAllSessions(acting(ctx, call), accountId);
     return {};
   },
   async getAccount({ accountId }) {
@@ -69,17 +74,17 @@ const accountService = (ctx: IdentityContext, deleteApplications: DeleteApplicat
   },
   async setAvatar({ accountId, avatarId, uploadedAt, removed }, call) {
     const change = { avatarId, uploadedAt: uploadedAt && timestampDate(uploadedAt), removed };
-    return setAvatar(actingFor(ctx, call), accountId, change);
+    return setAvatar(acting(ctx, call), accountId, change);
   },
   async listSessions({ accountId, sessionId }) {
     return { sessions: (await listSessions(ctx, accountId, sessionId)).map(toOpenSession) };
   },
   async endSession({ accountId, sessionId }, call) {
-    await endSessionOf(actingFor(ctx, call), accountId, sessionId);
+    await endSessionOf(acting(ctx, call), accountId, sessionId);
     return {};
   },
   async deleteAccount(request, call) {
-    await deleteAccount(actingFor(ctx, call), request, deleteApplications);
+    await deleteAccount(acting(ctx, call), request, deleteApplications);
     return {};
   },
   async listDeletedAccounts({ deletedSince, afterAccountId }) {
@@ -99,14 +104,14 @@ const apiKeyService = (ctx: IdentityContext, findOwned: keys.FindOwned): Service
   },
   async createApiKey({ accountId, expiresAt, ...request }, call) {
     const settings = { ...request, expiresAt: expiresAt ? toDate(expiresAt) : null };
-    const { apiKey, plaintextKey } = await keys.createApiKey(actingFor(ctx, call), accountId, settings, findOwned);
+    const { apiKey, plaintextKey } = await keys.createApiKey(acting(ctx, call), accountId, settings, findOwned);
     return { apiKey: toApiKey(apiKey), plaintextKey };
   },
   async updateApiKey(request, call) {
-    return { apiKey: toApiKey(await keys.updateApiKey(actingFor(ctx, call), request, toChange(request), findOwned)) };
+    return { apiKey: toApiKey(await keys.updateApiKey(acting(ctx, call), request, toChange(request), findOwned)) };
   },
   async revokeApiKey(request, call) {
-    return { apiKey: toApiKey(await keys.revokeApiKey(actingFor(ctx, call), request)) };
+    return { apiKey: toApiKey(await keys.revokeApiKey(acting(ctx, call), request)) };
   },
   async getApiKeyUsage({ accountId }) {
     const { active, activeMax } = await keys.getApiKeyUsage(ctx, accountId);
@@ -130,7 +135,7 @@ const authenticationService = (ctx: IdentityContext): ServiceImpl<typeof Authent
 type CredentialImpl = ServiceImpl<typeof CredentialService>;
 const credentialService = (ctx: IdentityContext, mails: MailQueue | undefined): CredentialImpl => ({
   async changePassword(request, call) {
-    await passwords.changePassword(actingFor(ctx, call), request);
+    await passwords.changePassword(acting(ctx, call), request);
     return {};
   },
   async startPasswordReset({ email }) {
@@ -138,36 +143,36 @@ const credentialService = (ctx: IdentityContext, mails: MailQueue | undefined): 
     return {};
   },
   async resetPassword(request, call) {
-    await passwords.resetPasswordByLink(actingFor(ctx, call), request);
+    await passwords.resetPasswordByLink(acting(ctx, call), request);
     return {};
   },
   async startEmailChange(request, call) {
-    await emails.startEmailChange(actingFor(ctx, call), mails, request);
+    await emails.startEmailChange(acting(ctx, call), mails, request);
     return {};
   },
   async confirmEmailChange(request, call) {
-    await emails.confirmEmailChange(actingFor(ctx, call), mails, request);
+    await emails.confirmEmailChange(acting(ctx, call), mails, request);
     return {};
   },
 });
 
 const oidcService = (ctx: IdentityContext): ServiceImpl<typeof OidcService> => ({
   async startOidc(request, call) {
-    const { authorizationUrl, flow } = await startFlow(actingFor(ctx, call), request);
+    const { authorizationUrl, flow } = await startFlow(acting(ctx, call), request);
     return { authorizationUrl, flow: flow.text, expiresAt: timestampFromDate(flow.expiresAt) };
   },
   async finishOidc(request, call) {
-    return { outcome: toOutcome(await finishFlow(actingFor(ctx, call), request)) };
+    return { outcome: toOutcome(await finishFlow(acting(ctx, call), request)) };
   },
   async completeOidc(request, call) {
-    return { signedIn: toSignedIn(await completeSignIn(actingFor(ctx, call), request)) };
+    return { signedIn: toSignedIn(await completeSignIn(acting(ctx, call), request)) };
   },
   async listOidcLinks({ accountId }) {
     const links = await listLinks(ctx, accountId);
     return { links: links.map(({ created_at, ...link }) => ({ ...link, createdAt: timestampFromDate(created_at) })) };
   },
   async unlinkOidc(request, call) {
-    return { removed: await unlink(actingFor(ctx, call), request) };
+    return { removed: await unlink(acting(ctx, call), request) };
   },
 });
 
@@ -176,14 +181,14 @@ const twoFactorService = (ctx: IdentityContext): ServiceImpl<typeof TwoFactorSer
     return twoFactor.setUpTwoFactor(ctx, accountId);
   },
   async enableTwoFactor(request, call) {
-    return { recoveryCodes: await twoFactor.enableTwoFactor(actingFor(ctx, call), request) };
+    return { recoveryCodes: await twoFactor.enableTwoFactor(acting(ctx, call), request) };
   },
   async disableTwoFactor(request, call) {
-    await twoFactor.disableTwoFactor(actingFor(ctx, call), request);
+    await twoFactor.disableTwoFactor(acting(ctx, call), request);
     return {};
   },
   async verifyTwoFactorCode({ accountId, code }, call) {
-    return { twoFactorEnabled: await twoFactor.verifyTwoFactorCode(actingFor(ctx, call), accountId, code) };
+    return { twoFactorEnabled: await twoFactor.verifyTwoFactorCode(acting(ctx, call), accountId, code) };
   },
 });
 

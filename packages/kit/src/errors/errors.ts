@@ -110,6 +110,7 @@ export const commonErrors = defineErrors({
     kind: 'unknown',
     message: 'The connection was lost before the result was known: the change may have been made. Check before you repeat it.',
   },
+  queue_full: { kind: 'rate_limited', message: 'Too many requests are waiting. Try again later.' },
   too_many_calls: { kind: 'unavailable', message: 'The service is overloaded. Try again later.' },
 });
 

@@ -3,7 +3,9 @@ import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { CallQueue } from './call-queue.ts';
 
 const LIMITS = { concurrency: 4, concurrencyPerKey: 2, size: 10, sizePerKey: 5, waitMs: 4_000 };
-const REFUSED = { reason: 'dependency_unavailable' };
+const METADATA = { policy: 'waiting-requests', limit: '5', windowSeconds: '4', remaining: '0', retryAfterSeconds: '1' };
+const FULL = { reason: 'queue_full', httpStatus: 429, metadata: METADATA };
+const LATE = { reason: 'dependency_unavailable' };
 
 let queue: CallQueue;
 let begun: string[];
@@ -47,20 +49,20 @@ it('limits concurrent calls of all keys', async () => {
   expect(begun).toHaveLength(6);
 });
 
-it('rejects calls while it is full, for a key or in all', async () => {
+it('rejects calls with 429 and its limit while it is full, for a key or in all', async () => {
   const calls = run(5, 'a');
-  expect(() => queue.check('a')).toThrow(expect.objectContaining(REFUSED));
+  expect(() => queue.check('a')).toThrow(expect.objectContaining(FULL));
   calls.push(...run(5, 'b'));
-  expect(() => queue.check('c')).toThrow(expect.objectContaining(REFUSED));
+  expect(() => queue.check('c')).toThrow(expect.objectContaining(FULL));
   gate.resolve();
   await Promise.all(calls);
   await Promise.all([...run(5, 'a'), ...run(5, 'c')]);
   expect(begun).toHaveLength(20);
 });
 
-it('rejects calls that waited too long', async () => {
+it('rejects calls that waited too long as unavailable', async () => {
   const calls = run(5, 'a');
-  const lates = calls.slice(2).map((call) => expect(call).rejects.toMatchObject(REFUSED));
+  const lates = calls.slice(2).map((call) => expect(call).rejects.toMatchObject(LATE));
   await nextTurn();
   vi.advanceTimersByTime(LIMITS.waitMs - 1);
   const fresh = run(1, 'b');

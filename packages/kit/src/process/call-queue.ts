@@ -10,25 +10,36 @@ export interface CallQueueLimits {
   readonly waitMs: number;
 }
 
+/** The error of calls beyond the size of a queue: their number is the callers' own load. */
+export function queueFull({ sizePerKey, waitMs }: Pick<CallQueueLimits, 'sizePerKey' | 'waitMs'>): DomainError {
+  const [limit, windowSeconds] = [String(sizePerKey), String(Math.ceil(waitMs / 1_000))];
+  return commonErrors.queue_full({ policy: 'waiting-requests', limit, windowSeconds, remaining: '0', retryAfterSeconds: '1' });
+}
+
 /** Limits concurrency per key, then overall, so that the calls of one key delay only themselves. */
 export class CallQueue {
   readonly #limits: CallQueueLimits;
-  readonly #createError: () => DomainError;
+  readonly #createFull: () => DomainError;
+  readonly #createLate: () => DomainError;
   readonly #limitAll: LimitFunction;
   readonly #keys = new Map<string, { readonly limit: LimitFunction; size: number }>();
   #size = 0;
 
-  /** @param createError the error of a rejected call; `dependency_unavailable` unless given */
-  constructor(limits: CallQueueLimits, createError: () => DomainError = commonErrors.dependency_unavailable) {
+  /**
+   * @param createError the error of a rejected call. Unless given, `queue_full` while the queue is
+   *   full, and `dependency_unavailable` after too long a wait, as the callee is slow.
+   */
+  constructor(limits: CallQueueLimits, createError?: () => DomainError) {
     this.#limits = limits;
-    this.#createError = createError;
+    this.#createFull = createError ?? (() => queueFull(limits));
+    this.#createLate = createError ?? commonErrors.dependency_unavailable;
     this.#limitAll = pLimit(limits.concurrency);
   }
 
   /** Throws the queue's error if it is full for a key. */
   check(key: string): void {
     const { size, sizePerKey } = this.#limits;
-    if (this.#size >= size || (this.#keys.get(key)?.size ?? 0) >= sizePerKey) throw this.#createError();
+    if (this.#size >= size || (this.#keys.get(key)?.size ?? 0) >= sizePerKey) throw this.#createFull();
   }
 
   /** Runs a call in turn, after {@link check}; rejects it after too long a wait. */
@@ -39,7 +50,7 @@ export class CallQueue {
     own.size += 1;
     this.#size += 1;
     const callInTime = () => {
-      if (performance.now() >= lateAt) throw this.#createError();
+      if (performance.now() >= lateAt) throw this.#createLate();
       return call();
     };
     try {

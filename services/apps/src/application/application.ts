@@ -16,7 +16,7 @@ import { parsePage } from './page.ts';
  *   need not be unique
  * @returns the new application's id
  * @throws `account_id_invalid`, `application_name_invalid`, `applications_limit_exceeded`, and
- *   `dependency_unavailable` if too many creations of the account wait
+ *   `queue_full` if too many creations of the account wait
  */
 export async function createApplication(ctx: Acting<AppsContext>, accountText: string, nameText: string): Promise<string> {
   const accountId = parseAccountId(accountText);

@@ -69,7 +69,7 @@ export interface ApplicationChange {
  * Changes one application in a transaction that locks its row, so that concurrent changes follow
  * one another. Events are delivered after the commit.
  *
- * @throws `application_not_found`, and `dependency_unavailable` if too many changes wait
+ * @throws `application_not_found`, and `queue_full` if too many changes wait
  */
 export async function changeApplication<T>(
   ctx: Acting<AppsContext>,

@@ -56,12 +56,12 @@ function checkNewAccount({ username, email, password }: NewAccount): void {
 }
 
 async function addAccount<T>(
-  ctx: IdentityContext,
+  ctx: ActingContext,
   { username, email, password }: NewAccount,
   complete: (tx: Db, account: Account) => Promise<T>,
 ): Promise<T> {
   const [id, created_at] = [newId(), ctx.clock()];
-  const password_hash = await ctx.passwords.hash(password);
+  const password_hash = await ctx.passwords.hash(password, ctx.call);
   try {
     return await runTransaction(ctx.db, async (tx) =>
       complete(tx, await insertAccount(tx, { id, username, email, password_hash, created_at })),
@@ -100,7 +100,7 @@ export async function listAccounts({ db }: IdentityContext, after: string | unde
  */
 export async function resetPassword(ctx: ActingContext, accountId: string, password: string, keepLinks: boolean) {
   if (!isPassword(password)) throw errors.password_invalid();
-  const password_hash = await ctx.passwords.hash(password);
+  const password_hash = await ctx.passwords.hash(password, ctx.call);
   const { ended, counts } = await runTransaction(ctx.db, async (tx) => {
     if (!(await lockAccount(tx, accountId))) throw errors.account_not_found();
     await updateAccount(tx, accountId, { password_hash });

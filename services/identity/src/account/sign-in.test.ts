@@ -31,20 +31,6 @@ test.each([
   expect(refusal).toMatchObject({ reason: 'sign_in_invalid', kind: 'malformed', code: 'VALIDATION_ERROR' });
 });
 
-test('a password is hashed by argon2id with the parameters of OWASP, whatever keyboard composed it', async () => {
-  const { hash, verify } = createPasswords();
-  const stored = await hash('cre\u0300me bru\u0302le\u0301e');
-  expect(stored).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$/);
-  expect(await verify(stored, 'crème brûlée')).toBe(true);
-});
-
-test('more passwords than may wait are refused as unavailable, and the next one is taken again', async () => {
-  const { accounts } = identity.connect({ passwords: createPasswords({ concurrency: 1, waitingMax: 2 }) });
-  const attempts = Array.from({ length: 10 }, () => outcomeOf(accounts.signUp(someSignUp())));
-  expect((await Promise.all(attempts)).sort()).toEqual([...Array(7).fill('dependency_unavailable'), ...Array(3).fill('done')]);
-  expect(await outcomeOf(accounts.signUp(someSignUp()))).toBe('done');
-});
-
 test.each(['01a1fa3f-b3c3-743f-b08f-2741f24621e5', 'not-a-uuid', ''])('an account is not found by %j', async (accountId) => {
   const refusal = await refusalOf(identity.accounts.getAccount({ accountId }));
   expect(refusal).toMatchObject({ reason: 'account_not_found', kind: 'not_found', code: 'not_found' });

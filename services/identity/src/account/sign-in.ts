@@ -21,7 +21,7 @@ const signInTo = (accountId: string) => ({ accountId, action: 'account.sign_in_f
 export async function signIn(ctx: ActingContext, { email, password, ...more }: SignInRequest): Promise<SignedIn> {
   if (!isSignIn(email, password)) throw errors.sign_in_invalid();
   const account = await selectAccountBy(ctx.db, 'email', email);
-  const matches = await ctx.passwords.verify(account?.password_hash ?? undefined, password);
+  const matches = await ctx.passwords.verify(account?.password_hash ?? undefined, password, ctx.call);
   if (!account) throw errors.sign_in_failed();
   if (!matches) {
     ctx.credentialFailures.record({ ...signInTo(account.id), reason: 'wrong_password', origin: ctx.origin });

@@ -99,13 +99,13 @@ export async function runAsOwner<T>(
 }
 
 /** Outside the transaction, as it takes long. True for an account without a password. */
-async function verifyPassword(ctx: IdentityContext, account: Account, proof: OwnerProof): Promise<boolean> {
+async function verifyPassword(ctx: ActingContext, account: Account, proof: OwnerProof): Promise<boolean> {
   const twoFactor = account.two_factor_enabled ? await selectTwoFactor(ctx.db, account.id) : undefined;
   const reached = await limitReached(ctx, ctx.db, account, twoFactor, proof);
   if (reached) throw reached;
   if (account.password_hash === null) return true;
   if (proof.password === '') throw errors.password_missing();
-  return ctx.passwords.verify(account.password_hash, proof.password);
+  return ctx.passwords.verify(account.password_hash, proof.password, ctx.call);
 }
 
 async function limitReached(

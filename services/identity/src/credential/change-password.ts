@@ -20,7 +20,7 @@ import { deleteSessionsOf, endEpochs } from '../session/session.ts';
 export async function changePassword(ctx: ActingContext, request: ChangePasswordRequest): Promise<void> {
   if (!isPassword(request.newPassword)) throw errors.password_invalid();
   // Before the proof, as a transaction must not wait for it.
-  const password_hash = await ctx.passwords.hash(request.newPassword);
+  const password_hash = await ctx.passwords.hash(request.newPassword, ctx.call);
   const ended = await runAsVerifiedOwner(ctx, request, async (tx, { id: accountId }) => {
     await updateAccount(tx, accountId, { password_hash });
     await expireLinks(tx, accountId);
@@ -54,7 +54,7 @@ export async function startPasswordReset(ctx: IdentityContext, mails: MailQueue 
 export async function resetPasswordByLink(ctx: ActingContext, { token, newPassword }: ResetPasswordRequest): Promise<void> {
   if (!isPassword(newPassword)) throw errors.password_invalid();
   const { accountId } = await findLink(ctx, ctx.db, 'password_reset', token);
-  const password_hash = await ctx.passwords.hash(newPassword);
+  const password_hash = await ctx.passwords.hash(newPassword, ctx.call);
   const ended = await runTransaction(ctx.db, async (tx) => {
     await lockAccount(tx, accountId);
     // Used or void meanwhile?

@@ -45,7 +45,7 @@ export class EventLog {
   /**
    * The next events for a reconnecting client; they begin later where the log was trimmed.
    *
-   * @throws `dependency_unavailable` where the queue is full
+   * @throws `queue_full`, and `dependency_unavailable` after too long a wait
    */
   readForClient(request: LogRequest): Promise<Page> {
     const { applicationId } = request;

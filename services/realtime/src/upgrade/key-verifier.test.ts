@@ -4,7 +4,7 @@ import { createAppsClient } from '../event/apps-client.ts';
 import { FakeApps } from '../testing/fake-apps.ts';
 import { CALLS_PER_NETWORK, KeyVerifier } from './key-verifier.ts';
 
-const REJECTED = { reason: 'dependency_unavailable' };
+const REJECTED = { reason: 'queue_full', httpStatus: 429, metadata: { limit: `${CALLS_PER_NETWORK}` } };
 
 function start(waitMs = 30_000) {
   const apps = new FakeApps();
