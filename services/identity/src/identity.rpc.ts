@@ -31,16 +31,18 @@ import * as twoFactor from './two-factor/two-factor.ts';
 export interface AppsCalls {
   readonly findOwned: keys.FindOwned;
   readonly deleteApplications: DeleteApplications;
+  /** Called when applications of a deleted account are left. */
+  readonly onApplicationsLeft: () => void;
 }
 
 /** The RPC services of identity: messages to use cases and back. */
 export function identityRoutes(
   ctx: IdentityContext,
-  { findOwned, deleteApplications }: AppsCalls,
+  { findOwned, ...calls }: AppsCalls,
   mails: MailQueue | undefined,
 ): RpcRoute[] {
   return [
-    rpcRoute(AccountService, accountService(ctx, deleteApplications)),
+    rpcRoute(AccountService, accountService(ctx, calls)),
     rpcRoute(ApiKeyService, apiKeyService(ctx, findOwned)),
     rpcRoute(AuthenticationService, authenticationService(ctx)),
     rpcRoute(CredentialService, credentialService(ctx, mails)),
@@ -54,7 +56,8 @@ function acting(ctx: IdentityContext, call: HandlerContext): ActingContext {
   return { ...actingFor(ctx, call), call: { signal: call.signal, timeoutMs } };
 }
 
-const accountService = (ctx: IdentityContext, deleteApplications: DeleteApplications): ServiceImpl<typeof AccountService> => ({
+type DeletionCalls = Omit<AppsCalls, 'findOwned'>;
+const accountService = (ctx: IdentityContext, calls: DeletionCalls): ServiceImpl<typeof AccountService> => ({
   async signUp(request, call) {
     return toSignedIn(await signUp(acting(ctx, call), request));
   },
@@ -84,7 +87,7 @@ const accountService = (ctx: IdentityContext, deleteApplications: DeleteApplicat
     return {};
   },
   async deleteAccount(request, call) {
-    await deleteAccount(acting(ctx, call), request, deleteApplications);
+    await deleteAccount(acting(ctx, call), request, calls.deleteApplications, calls.onApplicationsLeft);
     return {};
   },
   async listDeletedAccounts({ deletedSince, afterAccountId }) {

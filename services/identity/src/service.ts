@@ -38,9 +38,17 @@ export function createIdentityService(config: IdentityConfig, deps: IdentityDeps
   const sweeps = [sweepSessions, sweepUsedFlows, sweepMails].map((sweep) => (signal: AbortSignal) => sweep(ctx, signal));
   const sweeper = createSweeper({
     intervalMs: SWEEP_INTERVAL_MS,
-    logger: logger.child({ sweep: 'sessions, flows, mails, deleted applications and accounts' }),
-    sweeps: [...sweeps, deletions.reconcile, (signal) => sweepDeletedAccounts(ctx, deleteApplications, signal)],
+    logger: logger.child({ sweep: 'sessions, flows, mails and deleted applications' }),
+    sweeps: [...sweeps, deletions.reconcile],
   });
+  // Alone, as a deletion wakes it, and so that nothing else delays it.
+  const accountSweeper = createSweeper({
+    intervalMs: SWEEP_INTERVAL_MS,
+    logger: logger.child({ sweep: 'deleted accounts' }),
+    sweeps: [(signal) => sweepDeletedAccounts(ctx, deleteApplications, signal)],
+  });
+  const findOwned = createFindOwnedApplications(appsTransport);
+  const appsCalls = { findOwned, deleteApplications, onApplicationsLeft: accountSweeper.wake };
   const auditSweeper = createAuditSweeper({ pool, retentionDays: config.AUDIT_RETENTION_DAYS, logger });
   const service = createDataService({
     databaseUrl: config.DATABASE_URL,
@@ -48,12 +56,9 @@ export function createIdentityService(config: IdentityConfig, deps: IdentityDeps
     pool,
     migrations,
     logger,
-    routes: [
-      ...identityRoutes(ctx, { findOwned: createFindOwnedApplications(appsTransport), deleteApplications }, mails),
-      auditRoute(pool),
-    ],
+    routes: [...identityRoutes(ctx, appsCalls, mails), auditRoute(pool)],
     prepare: connect,
-    background: [deletions.worker, sweeper, auditSweeper, ...(mails ? [mails] : [])],
+    background: [deletions.worker, sweeper, accountSweeper, auditSweeper, ...(mails ? [mails] : [])],
     close,
   });
   return { name: 'identity' as const, ...service };

@@ -8,7 +8,7 @@ import type { Db } from '../db/schema.ts';
 import { errors } from '../errors.ts';
 import { expireLinks } from '../mail/mail.store.ts';
 import { deleteLinksOf } from '../oidc/oidc-link.store.ts';
-import { deleteSessionsOf, endEpochs, endPreviousSession, type OpenedSession, openSession } from '../session/session.ts';
+import { deleteSessionsOf, endEpochs, type OpenedSession, openSession } from '../session/session.ts';
 import {
   type Account,
   insertAccount,
@@ -32,12 +32,12 @@ export async function signUp(ctx: ActingContext, request: SignUpRequest): Promis
   checkNewAccount(request);
   if (ctx.signUp === 'closed') throw errors.sign_up_closed();
   const signedIn = await addAccount(ctx, request, async (tx, account) => {
-    const session = await openSession(ctx, tx, account.id, request.userAgent);
+    const session = await openSession(ctx, tx, account.id, request);
     const changes = { username: account.username, by: 'sign_up' };
     await recordAction(asSession(ctx, session.id), tx, { accountId: account.id }, 'account.created', changes);
     return { account, session };
   });
-  await endPreviousSession(ctx, request.previousSessionToken);
+  await endEpochs(ctx, signedIn.session.ended);
   return signedIn;
 }
 

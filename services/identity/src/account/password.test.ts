@@ -32,14 +32,14 @@ test('the passwords of a call wait for one second in all, then a rate limit reje
 test('a password whose caller is gone when its turn comes is not hashed', async () => {
   const { hash } = createPasswords({ concurrency: 1 });
   const caller = new AbortController();
-  let hashed = 0;
-  const counted = { normalize: () => `counted ${(hashed += 1)}` } as unknown as string;
-  const first = hash(counted, { signal });
-  const second = hash(counted, { signal: caller.signal });
+  const hashed: string[] = [];
+  const spied = (text: string) => ({ normalize: () => `${hashed.push(text)}` }) as unknown as string;
+  const first = hash(spied('first'), { signal });
+  const second = hash(spied('second'), { signal: caller.signal });
   caller.abort(new Error('gone'));
   await expect(second).rejects.toThrow('gone');
   await first;
-  expect(hashed).toBe(1);
+  expect(hashed).toEqual(['first']);
 });
 
 test('a call whose deadline passes while its password waits changes nothing later', async () => {

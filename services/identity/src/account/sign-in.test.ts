@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { refusalOf } from '@latchkey/testkit/refusal';
 import { statementsOf } from '@latchkey/testkit/statements';
 import { expect, test } from 'vitest';
-import { createTestPasswords, openTestIdentity, outcomeOf } from '../testing/identity.ts';
-import { PASSWORD, signUpSomeone, someSignUp } from '../testing/sample.ts';
+import { createTestPasswords, openTestIdentity } from '../testing/identity.ts';
+import { PASSWORD, signUpSomeone } from '../testing/sample.ts';
 import { guardSomeone } from '../testing/two-factor.ts';
 import { createPasswords } from './password.ts';
 

@@ -30,14 +30,14 @@ describe('the audit log records', () => {
     const entries = await entriesOf(accountId);
     expect(summaries(entries)).toEqual([
       ['account.created', { username: request.username, by: 'sign_up' }],
-      ['account.signed_in', { by: 'password' }],
       ['account.signed_out', { because: 'signed_in' }],
+      ['account.signed_in', { by: 'password' }],
       ['account.signed_out', {}],
       ['account.signed_in', { by: 'password' }],
       ['account.signed_out_everywhere', { sessions: 1 }],
     ]);
     const actors = entries.map(({ actor, credentialId }) => `${actor} ${credentialId}`);
-    expect(actors.slice(0, 4)).toEqual([ids[0], ids[1], ids[0], CALLER.credentialId].map((id) => `session ${id}`));
+    expect(actors.slice(0, 4)).toEqual([ids[0], ids[0], ids[1], CALLER.credentialId].map((id) => `session ${id}`));
     const origin = { address: '203.0.113.9', requestId: 'request-of-anybody', subject: `account ${accountId}` };
     expect(entries[0]).toMatchObject(origin);
     expect(JSON.stringify(entries)).not.toContain(request.email);

@@ -1,3 +1,4 @@
+import { Code, ConnectError } from '@connectrpc/connect';
 import { ACTOR_HEADER } from '@latchkey/audit/actor';
 import { auditReader } from '@latchkey/audit/testing/audit-reader';
 import { eventually } from '@latchkey/testkit/eventually';
@@ -9,6 +10,7 @@ import { guardSomeone, sessionIdOf } from '../testing/two-factor.ts';
 const identity = await openTestIdentity();
 afterEach(() => {
   identity.apps.failure = undefined;
+  identity.apps.pause = undefined;
 });
 
 const remove = (request: object, options = {}) => outcomeOf(identity.accounts.deleteAccount(request, options));
@@ -98,6 +100,34 @@ test('applications that a failing apps service keeps, or that are created late, 
   await sweep(async () => expect(await listed()).toEqual([]));
 });
 
+test('the response does not wait for a slow apps service until its deadline, and the applications are deleted', async () => {
+  const { account } = await signUpSomeone(identity);
+  identity.apps.createApplications(account.id, 2);
+  const { promise, resolve } = Promise.withResolvers<void>();
+  identity.apps.pause = promise;
+  const deleted = { accountId: account.id, password: PASSWORD };
+  expect(await remove(deleted, { timeoutMs: 1_000 })).toBe('done');
+  expect(identity.apps.countOf(account.id)).toBe(2);
+  resolve();
+  await eventually(() => expect(identity.apps.countOf(account.id)).toBe(0));
+});
+
+test('applications of a deleted account are deleted within moments of the return of the apps service', async () => {
+  const { service, accounts } = identity.connect();
+  await service.start();
+  const { account } = await signUpSomeone(identity);
+  identity.apps.createApplications(account.id, 2);
+  // More than a batch, all of them earlier.
+  await identity.db.query(
+    `insert into deleted_account select gen_random_uuid(), $1::timestamptz - i * interval '1 s' from generate_series(1, 110) i`,
+    [identity.clock.now()],
+  );
+  identity.apps.failure = new ConnectError('not now', Code.Unavailable);
+  expect(await outcomeOf(accounts.deleteAccount({ accountId: account.id, password: PASSWORD }))).toBe('done');
+  identity.apps.failure = undefined;
+  await eventually(() => expect(identity.apps.countOf(account.id)).toBe(0));
+});
+
 test('deletions are listed page by page, each once', async () => {
   await identity.db.query(
     `insert into deleted_account select gen_random_uuid(), $1::timestamptz + (i / 300) * interval '1 ms', now() from generate_series(1, 1100) i`,
@@ -110,7 +140,8 @@ test('deletions are listed page by page, each once', async () => {
     const { deletedAt, accountId: afterAccountId } = present(page.at(-1));
     page = (await identity.accounts.listDeletedAccounts({ deletedSince: present(deletedAt), afterAccountId })).accounts;
   }
-  expect([seen.length, new Set(seen).size]).toEqual([1100, 1100]);
+  const { rowCount } = await identity.db.query('select from deleted_account');
+  expect([seen.length, new Set(seen).size]).toEqual([rowCount, rowCount]);
   const deletedSince = { seconds: BigInt(Math.floor(identity.clock.now().getTime() / 1_000) + 60), nanos: 0 };
   expect((await identity.accounts.listDeletedAccounts({ deletedSince })).accounts).toEqual([]);
 });

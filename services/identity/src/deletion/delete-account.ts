@@ -1,4 +1,7 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { SERVICE_ORIGIN } from '@latchkey/audit/actor';
+import { fromConnectError } from '@latchkey/kit/errors/errors';
+import { within } from '@latchkey/kit/process/within';
 import { parseId } from '@latchkey/kit/validation/id';
 import type { DeleteAccountRequest } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import { getAccount } from '../account/account.ts';
@@ -9,8 +12,11 @@ import { errors } from '../errors.ts';
 import type { DeleteApplications } from './delete-applications.client.ts';
 import * as store from './deleted-account.store.ts';
 
-/** Within the time that the gateway waits, with the time that a password takes. */
-const APPLICATIONS_MS = 2_500;
+/** Longest wait of the response for the applications, whose deletion then goes on. */
+const APPLICATIONS_WAIT_MS = 1_000;
+const APPLICATIONS_MS = 10_000;
+/** Applications of a deleted account serve for up to a second after the apps service is back. */
+const RETRY_MS = 250;
 /** A request that was authenticated before the deletion may create an application until then. */
 const LATE_MS = 5 * 60_000;
 const RETENTION_MS = 30 * 86_400_000;
@@ -21,8 +27,9 @@ const PAGE_SIZE = 500;
 type DeletionContext = Pick<IdentityContext, 'db' | 'clock'>;
 
 /**
- * Deletes an account for its verified owner, then its applications. What fails after the commit is
- * left to {@link sweepDeletedAccounts}.
+ * Deletes an account for its verified owner, then its applications. What fails or is slow after the
+ * commit changes nothing for the caller: {@link sweepDeletedAccounts} completes it.
+ * @param onLeft called when applications are left
  * @throws `account_not_found`, `session_invalid`, `oidc_session_too_old`,
  * `two_factor_password_wrong`, and what {@link runAsOwner} throws
  */
@@ -30,6 +37,7 @@ export async function deleteAccount(
   ctx: ActingContext,
   request: DeleteAccountRequest,
   deleteApplications: DeleteApplications,
+  onLeft: () => void,
 ): Promise<void> {
   const account = await getAccount(ctx, request.accountId);
   await requireFreshSession(ctx, account, request.sessionId);
@@ -41,14 +49,16 @@ export async function deleteAccount(
   const applications = deleteApplications(accountId, ctx.origin, AbortSignal.timeout(APPLICATIONS_MS));
   const logged = applications.catch((err: unknown) => {
     ctx.logger.warn({ err, accountId }, 'applications of a deleted account are left to the sweeper');
+    onLeft();
   });
-  await Promise.all([ctx.epochs.end(...epochs), logged]);
+  const waitMs = Math.min(APPLICATIONS_WAIT_MS, (ctx.call?.timeoutMs() ?? 0) / 2);
+  await Promise.all([ctx.epochs.end(...epochs), within(waitMs, logged)]);
 }
 
 /**
  * Deletes the applications that deleted accounts still have, and forgets deletions after 30 days.
- * Repeats each for 5 minutes, for applications that were being created. Processes may do so
- * concurrently.
+ * Repeats each for 5 minutes, for applications that were being created. While the apps service is
+ * unavailable it waits for it. Processes may do so concurrently.
  */
 export async function sweepDeletedAccounts(
   { db, clock }: DeletionContext,
@@ -56,19 +66,33 @@ export async function sweepDeletedAccounts(
   signal: AbortSignal,
 ): Promise<void> {
   const failures: unknown[] = [];
-  for (const { account_id: accountId, deleted_at: deletedAt } of await store.selectIncomplete(db, SWEEP_BATCH)) {
-    if (signal.aborted) return;
-    // Read first: an application that is created meanwhile is found by the next sweep.
-    const isLate = deletedAt.getTime() <= clock().getTime() - LATE_MS;
-    try {
-      await deleteApplications(accountId, SERVICE_ORIGIN, signal);
-      if (isLate) await store.completeDeletion(db, accountId, clock());
-    } catch (err) {
-      failures.push(err);
+  let batch = await store.selectIncomplete(db, undefined, SWEEP_BATCH);
+  for (; batch.length > 0; batch = await store.selectIncomplete(db, batch.at(-1), SWEEP_BATCH)) {
+    for (const { account_id: accountId, deleted_at: deletedAt } of batch) {
+      if (signal.aborted) return;
+      // Read first: an application that is created meanwhile is found by the next sweep.
+      const isLate = deletedAt.getTime() <= clock().getTime() - LATE_MS;
+      try {
+        await retryWhileUnavailable(() => deleteApplications(accountId, SERVICE_ORIGIN, signal), signal);
+        if (isLate) await store.completeDeletion(db, accountId, clock());
+      } catch (err) {
+        failures.push(err);
+      }
     }
   }
   await store.deleteCompleted(db, new Date(clock().getTime() - RETENTION_MS));
   if (failures.length > 0) throw new AggregateError(failures.slice(0, FAILURES_MAX), 'Some deleted accounts have applications');
+}
+
+async function retryWhileUnavailable(run: () => Promise<void>, signal: AbortSignal): Promise<void> {
+  for (;;) {
+    try {
+      return await run();
+    } catch (err) {
+      if (signal.aborted || fromConnectError(err)?.kind !== 'unavailable') throw err;
+    }
+    await delay(RETRY_MS, undefined, { signal }).catch(() => undefined);
+  }
 }
 
 /** A page of deletions from a time on, after an account at exactly that time. */

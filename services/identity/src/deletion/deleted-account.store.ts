@@ -17,10 +17,10 @@ export async function deleteAccountRow(tx: Db, accountId: string, now: Date): Pr
   return [...sessions.map((row) => sessionEpoch(row.token_hash)), ...keys.map((row) => apiKeyEpoch(row.public_id))];
 }
 
-/** Deleted accounts that may still have applications, the oldest first. */
-export async function selectIncomplete(db: Db, limit: number): Promise<DeletedAccountRow[]> {
-  const incomplete = db.selectFrom('deleted_account').where('completed_at', 'is', null);
-  return incomplete.select(['account_id', 'deleted_at']).orderBy('deleted_at').limit(limit).execute();
+/** Deleted accounts that may still have applications, the oldest first, after a given one. */
+export async function selectIncomplete(db: Db, after: DeletedAccountRow | undefined, limit: number) {
+  const page = selectAfter(db, after?.deleted_at ?? new Date(0), after?.account_id, limit);
+  return page.where('completed_at', 'is', null).execute();
 }
 
 export async function completeDeletion(db: Db, accountId: string, now: Date): Promise<void> {
@@ -34,12 +34,21 @@ export async function deleteCompleted(db: Db, deletedBefore: Date): Promise<void
 }
 
 /** Deletions from a time on; of those at exactly that time, the ones after an account. */
-export async function selectDeletedSince(db: Db, since: Date, after: string | undefined, limit: number) {
+export async function selectDeletedSince(
+  db: Db,
+  since: Date,
+  after: string | undefined,
+  limit: number,
+): Promise<DeletedAccountRow[]> {
+  return selectAfter(db, since, after, limit).execute();
+}
+
+function selectAfter(db: Db, since: Date, after: string | undefined, limit: number) {
   const all = db.selectFrom('deleted_account').select(['account_id', 'deleted_at']);
   const page = all.where(({ and, or, eb }) =>
     after === undefined
       ? eb('deleted_at', '>=', since)
       : or([eb('deleted_at', '>', since), and([eb('deleted_at', '=', since), eb('account_id', '>', after)])]),
   );
-  return page.orderBy('deleted_at').orderBy('account_id').limit(limit).execute();
+  return page.orderBy('deleted_at').orderBy('account_id').limit(limit);
 }

@@ -5,7 +5,7 @@ import { insertAccount } from '../account/account.store.ts';
 import { asSession, recordAction } from '../audit/actions.ts';
 import type { ActingContext } from '../context.ts';
 import { errors } from '../errors.ts';
-import { endPreviousSession, openSession, type SessionClient } from '../session/session.ts';
+import { endEpochs, openSession, type SessionClient } from '../session/session.ts';
 import { type Person, withSuffix } from './claims.ts';
 import { insertLink, SUBJECT_INDEX, selectLinkedAccount } from './oidc-link.store.ts';
 
@@ -23,23 +23,23 @@ export async function createLinkedAccount(ctx: ActingContext, person: Person, cl
   if (email === undefined) throw errors.oidc_email_unverified();
   for (let tried = 0; tried < USERNAMES_TRIED_MAX; tried += 1) {
     const username = tried === 0 ? person.username : withSuffix(person.username);
-    const signedIn = await insert(ctx, { ...person, email, username }, client.userAgent);
+    const signedIn = await insert(ctx, { ...person, email, username }, client);
     if (signedIn === 'username taken') continue;
     if (signedIn === 'linked') return undefined;
-    await endPreviousSession(ctx, client.previousSessionToken);
+    await endEpochs(ctx, signedIn.session.ended);
     return signedIn;
   }
   throw errors.account_exists();
 }
 
-async function insert(ctx: ActingContext, person: Person & { readonly email: string }, userAgent: string) {
+async function insert(ctx: ActingContext, person: Person & { readonly email: string }, client: SessionClient) {
   const { username, email, issuer, subject, pictureUrl: picture_url = null } = person;
   const [id, created_at] = [newId(), ctx.clock()];
   try {
     return await runTransaction(ctx.db, async (tx) => {
       const account = await insertAccount(tx, { id, username, email, password_hash: null, picture_url, created_at });
       await insertLink(tx, { issuer, subject, account_id: id, created_at });
-      const session = await openSession(ctx, tx, id, userAgent);
+      const session = await openSession(ctx, tx, id, client);
       const changes = { username, by: 'oidc', issuer };
       await recordAction(asSession(ctx, session.id), tx, { accountId: id }, 'account.created', changes);
       return { account, session };

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { eventually } from '@latchkey/testkit/eventually';
 import { refusalOf } from '@latchkey/testkit/refusal';
 import { expect, test } from 'vitest';
-import { DAY_MS, MINUTE_MS, openTestIdentity, outcomeOf } from '../testing/identity.ts';
+import { DAY_MS, MINUTE_MS, openTestIdentity, outcomeOf, waitersForLocks } from '../testing/identity.ts';
 import { PASSWORD, present, sessionCredential, signUpSomeone, someSignUp } from '../testing/sample.ts';
 import { guardSomeone } from '../testing/two-factor.ts';
 
@@ -131,6 +131,22 @@ test('the previous session of a client ends with its next sign-in or sign-up', a
   expect(await outcomeOf(use(other.session.token))).toBe('session_invalid');
   await identity.accounts.signUp({ ...someSignUp(), previousSessionToken: second });
   expect(await outcomeOf(use(second))).toBe('session_invalid');
+});
+
+test('a sign-up that cannot end the previous session of its client changes nothing', async () => {
+  const { session } = await signUpSomeone(identity);
+  const owner = someSignUp();
+  const holder = await identity.db.connect();
+  await holder.query('begin; select from session for update');
+  const signUp = outcomeOf(identity.accounts.signUp({ ...owner, previousSessionToken: session.token }));
+  await eventually(() => waitersForLocks(identity, 1));
+  await holder.query(`select pg_cancel_backend(pid) from pg_stat_activity
+    where datname = current_database() and wait_event_type = 'Lock'`);
+  expect(await signUp).not.toBe('done');
+  await holder.query('rollback');
+  holder.release();
+  expect(await outcomeOf(identity.accounts.signUp(owner))).toBe('done');
+  expect(await outcomeOf(use(session.token))).toBe('done');
 });
 
 test('a rejected sign-in ends no session', async () => {

@@ -26,6 +26,8 @@ export interface OpenedSession {
   readonly token: string;
   readonly csrfToken: string;
   readonly expiresAt: Date;
+  /** The token hash of the client's previous session, for {@link endEpochs} after the commit. */
+  readonly ended: readonly Buffer[];
 }
 
 /** The client that signs in. */
@@ -34,18 +36,24 @@ export interface SessionClient {
   readonly userAgent: string;
 }
 
-export async function openSession(ctx: ActingContext, db: Db, accountId: string, userAgent: string): Promise<OpenedSession> {
+/**
+ * Opens a session, and ends the one that the client had before: in one transaction, as a failure
+ * after the commit would reject a sign-in that is done.
+ */
+export async function openSession(ctx: ActingContext, tx: Db, accountId: string, from: SessionClient): Promise<OpenedSession> {
   const id = newId();
   const now = ctx.clock();
   const token = randomBytes(TOKEN_BYTES).toString('base64url');
   const expiresAt = new Date(now.getTime() + ABSOLUTE_LIFETIME_MS);
   const times = { created_at: now, last_seen_at: now, expires_at: expiresAt };
-  const client = { last_used_ip: ctx.origin.address ?? null, user_agent: toStoredUserAgent(userAgent) };
-  await db
+  const client = { last_used_ip: ctx.origin.address ?? null, user_agent: toStoredUserAgent(from.userAgent) };
+  const previous = hashSessionToken(from.previousSessionToken);
+  const ended = previous ? await end(ctx, tx, { token_hash: previous }, { because: 'signed_in' }) : [];
+  await tx
     .insertInto('session')
     .values({ id, account_id: accountId, token_hash: sha256(token), ...times, ...client })
     .execute();
-  return { id, token, csrfToken: csrfTokenOf(ctx.csrfKey, id), expiresAt };
+  return { id, token, csrfToken: csrfTokenOf(ctx.csrfKey, id), expiresAt, ended };
 }
 
 const USER_AGENT_LENGTH_MAX = 256;
@@ -62,25 +70,17 @@ export function isSessionAlive(session: Pick<SessionRow, 'last_seen_at' | 'expir
 /** Ends a session from the next request on, if it exists. */
 export async function endSession(ctx: ActingContext, accountText: string, sessionText: string): Promise<void> {
   const [account_id, id] = [parseId(accountText), parseId(sessionText)];
-  if (account_id && id) await end(ctx, { account_id, id });
+  if (!account_id || !id) return;
+  await endEpochs(ctx, await runTransaction(ctx.db, (tx) => end(ctx, tx, { account_id, id })));
 }
 
-/** Ends the session that a client had before it signed in anew, if any. */
-export async function endPreviousSession(ctx: ActingContext, token: string): Promise<void> {
-  const token_hash = hashSessionToken(token);
-  if (token_hash) await end(ctx, { token_hash }, { because: 'signed_in' });
-}
-
-async function end(ctx: ActingContext, session: SessionRef, changes?: { readonly because: 'signed_in' }): Promise<void> {
-  const ended = await runTransaction(ctx.db, async (tx) => {
-    const named = tx.deleteFrom('session').where(({ and }) => and(session));
-    const deleted = await named.returning(['id', 'account_id', 'token_hash']).executeTakeFirst();
-    if (!deleted) return [];
-    const actor = changes ? asSession(ctx, deleted.id) : ctx;
-    await recordAction(actor, tx, { accountId: deleted.account_id }, 'account.signed_out', changes);
-    return [deleted.token_hash];
-  });
-  await endEpochs(ctx, ended);
+async function end(ctx: ActingContext, tx: Db, session: SessionRef, changes?: { readonly because: 'signed_in' }) {
+  const named = tx.deleteFrom('session').where(({ and }) => and(session));
+  const deleted = await named.returning(['id', 'account_id', 'token_hash']).executeTakeFirst();
+  if (!deleted) return [];
+  const actor = changes ? asSession(ctx, deleted.id) : ctx;
+  await recordAction(actor, tx, { accountId: deleted.account_id }, 'account.signed_out', changes);
+  return [deleted.token_hash];
 }
 
 /** Ends every session of an account from the next request on. Returns how many there were. */

@@ -28,8 +28,9 @@ export function createFakeApps() {
       const applications = page.map((deletion) => ({ ...deletion, deletedAt: timestampFromDate(deletion.deletedAt) }));
       return { applications, nextPageToken: next < found.length ? String(next) : '' };
     },
-    deleteAccountApplications({ accountId }, call) {
+    async deleteAccountApplications({ accountId }, call) {
       if (fake.failure) throw fake.failure;
+      await fake.pause;
       fake.actors.push(call.requestHeader.get('x-latchkey-actor'));
       const [id] = [...owners].find(([, owner]) => owner === accountId) ?? [];
       if (id !== undefined) owners.delete(id);
@@ -51,6 +52,8 @@ export function createFakeApps() {
     },
     /** The error of calls for owners and of deletions. */
     failure: undefined as Error | undefined,
+    /** What deletions wait for. */
+    pause: undefined as Promise<void> | undefined,
     /** `x-request-id` of the calls for owners. */
     requestIds: [] as string[],
     /** `x-latchkey-actor` of the deletions. */
