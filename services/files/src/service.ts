@@ -92,9 +92,10 @@ function createSweepers(
   const deletions = createDeletionFollower(ctx, { redisUrl, appsTransport }, objects.wake);
   const others = every(
     limits.sweepIntervalMs,
+    // First: after a start, nothing may serve the files of applications deleted meanwhile for long.
+    deletions.reconcile,
     (signal) => sweepAbandonedUploads(ctx, signal),
     avatars.sweep,
-    deletions.reconcile,
     createDeletedAccountsSweep(ctx, identityTransport, objects.wake),
     () => purgeTombstones(ctx),
   );

@@ -2,7 +2,7 @@ import type { Origin } from '@latchkey/audit/actor';
 import { commonErrors } from '@latchkey/kit/errors/errors';
 import { newId, parseId } from '@latchkey/kit/validation/id';
 import { errors } from '../errors.ts';
-import { removeObjects } from '../storage/object-deletion/object-deletion.ts';
+import { removeObjectsSoon } from '../storage/object-deletion/object-deletion.ts';
 import { insertRemoval } from './avatar.store.ts';
 import { type AvatarContext, recordRemoval } from './record-avatar.ts';
 
@@ -18,5 +18,5 @@ export async function removeAvatar(ctx: AvatarContext, accountText: string, orig
   const keys = await recordRemoval(ctx, removal).catch((cause: unknown) => {
     throw Object.assign(commonErrors.outcome_unknown(), { cause });
   });
-  await removeObjects(ctx, keys);
+  await removeObjectsSoon(ctx, keys);
 }

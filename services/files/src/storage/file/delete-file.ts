@@ -1,20 +1,17 @@
 import type { Acting, Origin } from '@latchkey/audit/actor';
 import { runTransaction } from '@latchkey/audit/transaction';
-import { within } from '@latchkey/kit/process/within';
 import type { Kysely } from 'kysely';
 import type { FilesContext } from '../../context.ts';
 import type { FilesDatabase } from '../../db/schema.ts';
 import { errors } from '../../errors.ts';
 import type { ApplicationRef } from '../application/owned-application.ts';
 import { insertObjectDeletions, OWN_REMOVAL_MS } from '../object-deletion/object-deletion.store.ts';
-import { removeObjects } from '../object-deletion/object-deletion.ts';
+import { removeObjectsSoon } from '../object-deletion/object-deletion.ts';
 import { objectKey } from '../object-store/object-store.ts';
 import { subtractUsage } from '../upload/usage.store.ts';
 import { chargeMib } from '../upload/usage.ts';
 import { deleteFiles, recordFiles } from './file.store.ts';
 import { parseFileRef } from './file.ts';
-
-const REMOVAL_MS_MAX = 2_000;
 
 /**
  * Deletes a file. The removal of its object is scheduled in the same transaction, so that no crash
@@ -27,7 +24,7 @@ export async function deleteFile(ctx: Acting<FilesContext>, given: ApplicationRe
   const removalMs = Math.min(OWN_REMOVAL_MS, ctx.limits.sweepIntervalMs);
   const isDeleted = await runTransaction(ctx.db, (tx) => deleteFileRow(tx, ref, { origin: ctx.origin, removalMs }));
   if (!isDeleted) throw errors.file_not_found();
-  await within(REMOVAL_MS_MAX, removeObjects(ctx, [objectKey(ref.applicationId, ref.fileId)]));
+  await removeObjectsSoon(ctx, [objectKey(ref.applicationId, ref.fileId)]);
 }
 
 /**

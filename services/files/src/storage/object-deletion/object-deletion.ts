@@ -1,3 +1,4 @@
+import { within } from '@latchkey/kit/process/within';
 import pLimit from 'p-limit';
 import type { StorageContext } from '../../context.ts';
 import { type SweepKind, sweepFailures, sweepRemoved } from '../../files-metrics.ts';
@@ -10,6 +11,8 @@ type SweepContext = Context & { readonly limits: { readonly sweepIntervalMs: num
 
 const BATCH = 100;
 const CONCURRENT_REMOVALS = 8;
+/** Short, as the call may have waited for another service before its commit. */
+const REMOVAL_MS_MAX = 500;
 
 /** Removes objects whose removal is scheduled. Never rejects: the sweeper takes what is left. */
 export async function removeObjects({ db, store, logger }: Context, keys: readonly string[]): Promise<void> {
@@ -21,6 +24,9 @@ export async function removeObjects({ db, store, logger }: Context, keys: readon
     logger.warn({ err, keys }, 'objects are left to the sweeper');
   }
 }
+
+/** {@link removeObjects} after a commit, whose caller does not wait long for a slow store. */
+export const removeObjectsSoon = (ctx: Context, keys: readonly string[]) => within(REMOVAL_MS_MAX, removeObjects(ctx, keys));
 
 /**
  * Removes what abandoned uploads left, until none is left or the signal aborts. Failed removals are
