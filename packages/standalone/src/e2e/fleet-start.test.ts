@@ -3,6 +3,7 @@ import { eventually } from '@latchkey/testkit/eventually';
 import { testRedis } from '@latchkey/testkit/redis';
 import { startTcpProxy } from '@latchkey/testkit/tcp-proxy';
 import { expect, it, onTestFinished } from 'vitest';
+import { Api } from '../testing/api.ts';
 import { createApplication, createKey, PASSWORD, signUp } from '../testing/caller.ts';
 import { outcome, upload } from '../testing/files.ts';
 import { type Fleet, type FleetProcess, startFleet } from '../testing/fleet/fleet.ts';
@@ -24,7 +25,24 @@ async function expectWorking({ api, realtimeUrl }: Fleet): Promise<void> {
   client.ws.terminate();
 }
 
-it('services start in any order, and wait for PostgreSQL, Redis and one another without a restart', async () => {
+/** Signs an owner up with an application, whose socket key and download URL work until both are deleted. */
+async function createDeletable({ api, gateways, realtimeUrl }: Fleet) {
+  const { session } = await signUp(api);
+  const applicationId = await createApplication(session);
+  const { data: file } = await upload(session, applicationId, 'gone');
+  const created = await session.post('/api/v1/panel/create-download-url', { fileId: file.id }, { applicationId });
+  const socketKey = await readSocketKey(session, applicationId);
+  return {
+    // No balancer has a gateway that is not ready.
+    remove: () => new Api(gateways[0]?.baseUrl ?? '', session.headers).delete('/api/v1/auth/account', { password: PASSWORD }),
+    async expectGone() {
+      expect((await fetch(created.data.url)).status).toBe(404);
+      expect(await new LiveClient(realtimeUrl, socketKey).ended).toBe(401);
+    },
+  };
+}
+
+it('services start in any order, wait for one another without a restart, and catch up with a deleted account', async () => {
   const database = await createEmptyTestDatabase();
   const proxies = { postgres: await startTcpProxy(database.url), redis: await startTcpProxy((await testRedis()).url) };
   await Promise.all(Object.values(proxies).map((proxy) => proxy.cut()));
@@ -58,11 +76,16 @@ it('services start in any order, and wait for PostgreSQL, Redis and one another 
   await proxies.redis.restore();
   await eventually(() => expectWorking(fleet), { timeoutMs: 30_000, intervalMs: 500 });
   expect(ended).toEqual([]);
+  const account = await createDeletable(fleet);
   await fleet.process('apps').kill();
   for (const service of ['gateway', 'realtime'] as const)
     await eventually(async () => expect(await probes(fleet.process(service))).toEqual([200, 503]), READY);
-  await fleet.process('apps').start();
+  await fleet.process('files').kill();
+  expect(outcome(await account.remove())).toBe('200');
+  for (const service of ['apps', 'files'] as const) await fleet.process(service).start();
+  // Within moments, where the period of the sweeper is 30 s.
+  await eventually(account.expectGone);
   for (const one of fleet.processes) await one.ready();
   await expectWorking(fleet);
-  expect(ended).toEqual(['apps-1']);
+  expect(ended).toEqual(['apps-1', 'files-1']);
 });

@@ -936,8 +936,8 @@ export declare const AccountService: GenService<{
   /**
    * DeleteAccount deletes an account for its owner, proven by password and, where it is on, second
    * factor. Its sessions and keys are rejected from the next request on, and its username and email
-   * are free. Its applications are deleted at the same time, or within minutes if the apps service
-   * does not respond; files and avatar follow.
+   * are free. Its applications are deleted at the same time or, if the apps service does not
+   * respond, within a second of its return; files and avatar follow.
    *
    * @generated from rpc latchkey.identity.v1.AccountService.DeleteAccount
    */
