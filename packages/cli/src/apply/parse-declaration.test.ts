@@ -52,6 +52,10 @@ it.each([
     'applications:\n  - name: Difference Engine\n  - name: Difference Engine\n',
     ['latchkey.yaml:3: applications[1]: is declared twice: give each application its id'],
   ],
+  [
+    `applications:\n  - name: Difference Engine\n    levels: [${Array.from({ length: 1_001 }, (_, index) => `l${index}`)}]\n`,
+    ['latchkey.yaml:3: applications[0].levels: must be at most 1,000 levels'],
+  ],
   ['applications: [', [expect.stringMatching(/^latchkey\.yaml:1: /)]],
   ['applications: []\napplications: []\n', ['latchkey.yaml:2: Map keys must be unique']],
   ['applications: !!set { a }\n', ['latchkey.yaml:1: applications: Invalid input: expected array, received Set']],

@@ -10,6 +10,7 @@ const levelsOf = async (ref: OwnedRef) => (await apps.client.listLicenseLevels(r
 describe('license levels', () => {
   it.each([
     ['in any order and length', ['z', 'a', 'M', 'm', 'x'.repeat(16), ASTRAL.repeat(16), 'two words', 'é', 'e\u0301']],
+    ['as many as an application may have', Array.from({ length: 1_000 }, (_, index) => `level ${index}`)],
     ['that look like SQL', ['NULL', 'null', '{}', '{a,b}', ',', '"', '\\', '\\"', "'", '\\x00', '$1', '%', 'tab\there']],
   ])('are stored trimmed and in the given order: %s', async (_, levels) => {
     const [ref, other] = await Promise.all([apps.createOwned(), apps.createOwned()]);
@@ -25,6 +26,7 @@ describe('license levels', () => {
 
   it.each<[string, string[]]>([
     ['no level', []],
+    ['1,001 levels', Array.from({ length: 1_001 }, (_, index) => `level ${index}`)],
     ['a level of white space', ['gold', SPACES]],
     ['17 characters', ['x'.repeat(17)]],
     ['17 astral characters', [ASTRAL.repeat(17)]],

@@ -1,4 +1,5 @@
 import type { Acting } from '@latchkey/audit/actor';
+import { LICENSE_LEVELS_MAX } from '@latchkey/kit/validation/list-lengths';
 import { hasLength } from '@latchkey/kit/validation/text';
 import type { AppsContext } from '../context.ts';
 import { errors } from '../errors.ts';
@@ -16,7 +17,7 @@ export async function listLicenseLevels(ctx: AppsContext, ref: ApplicationRef): 
 /**
  * Replaces the whole set of license levels, in the order given.
  *
- * @param given at least one, each 1 to 16 code points after trimming, each once (specification 2.3)
+ * @param given 1 to 1,000, each 1 to 16 code points after trimming, each once (specification 2.3)
  * @throws `license_levels_invalid`, `application_not_found`
  */
 export async function replaceLicenseLevels(
@@ -24,6 +25,7 @@ export async function replaceLicenseLevels(
   ref: ApplicationRef,
   given: readonly string[],
 ): Promise<void> {
+  if (given.length > LICENSE_LEVELS_MAX) throw errors.license_levels_invalid();
   const levels = given.map((level) => level.trim());
   const isValid = levels.length > 0 && new Set(levels).size === levels.length && levels.every((level) => hasLength(level, 1, 16));
   if (!isValid) throw errors.license_levels_invalid();
