@@ -1,6 +1,7 @@
 import type { Changes } from '@latchkey/audit/record';
 import type { DomainError } from '@latchkey/kit/errors/errors';
 import { parseId } from '@latchkey/kit/validation/id';
+import { KEY_APPLICATIONS_MAX } from '@latchkey/kit/validation/list-lengths';
 import { SCOPES } from '@latchkey/kit/validation/scopes';
 import { hasLength, withoutInvisible } from '@latchkey/kit/validation/text';
 import { errors } from '../errors.ts';
@@ -9,8 +10,6 @@ import type { ApiKeyRow } from './api-key.store.ts';
 const KNOWN_SCOPES = new Set<string>(SCOPES);
 const NAME_LENGTH_MIN = 3;
 const NAME_LENGTH_MAX = 64;
-/** A key for more applications can be open to all. */
-const APPLICATIONS_MAX = 1_000;
 /** The last instant with a year of four digits. */
 const EXPIRY_MAX_MS = Date.UTC(10_000, 0) - 1;
 
@@ -67,7 +66,8 @@ function parseName(text: string): string {
 }
 
 function parseScopes(scopes: readonly string[]): string[] {
-  const known = scopes.length > 0 && scopes.every((scope) => KNOWN_SCOPES.has(scope));
+  const isSized = scopes.length > 0 && scopes.length <= SCOPES.length;
+  const known = isSized && scopes.every((scope) => KNOWN_SCOPES.has(scope));
   if (!known || new Set(scopes).size !== scopes.length) throw invalid('scopes', 'must be known scopes, each once');
   return [...scopes];
 }
@@ -80,7 +80,7 @@ function parseExpiry(expiresAt: Date, now: Date): Date {
 }
 
 function parseApplicationIds(texts: readonly string[]): string[] {
-  if (texts.length > APPLICATIONS_MAX) throw invalid('applicationIds', `must be at most ${APPLICATIONS_MAX} ids`);
+  if (texts.length > KEY_APPLICATIONS_MAX) throw invalid('applicationIds', `must be at most ${KEY_APPLICATIONS_MAX} ids`);
   return [...new Set(texts.map((text) => parseId(text) ?? text))];
 }
 

@@ -211,7 +211,7 @@ export declare type CreateApiKeyRequest = Message<"latchkey.identity.v1.CreateAp
   allApplications: boolean;
 
   /**
-   * Applications of the account, UUIDs: at least one when `all_applications` is false, none
+   * Applications of the account, UUIDs: 1 to 1,000 when `all_applications` is false, none
    * otherwise.
    *
    * @generated from field: repeated string application_ids = 5;
@@ -286,7 +286,7 @@ export declare const ScopeListSchema: GenMessage<ScopeList>;
  */
 export declare type ApplicationIdList = Message<"latchkey.identity.v1.ApplicationIdList"> & {
   /**
-   * Ids, UUIDs. May be empty.
+   * Ids, up to 1,000 UUIDs. May be empty.
    *
    * @generated from field: repeated string application_ids = 1;
    */
