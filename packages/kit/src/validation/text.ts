@@ -10,7 +10,8 @@ export function hasLength(text: string, min: number, max: number): boolean {
   return length >= min && length <= max;
 }
 
-const INVISIBLE = /[\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}]/gu;
+/** Whole runs, as each match costs more than its characters. */
+const INVISIBLE = /[\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}]+/gu;
 
 /** In UTF-16 units. NFC takes quadratic time, and quarters a text at most. */
 const NORMALIZED_LENGTH_MAX = 512;

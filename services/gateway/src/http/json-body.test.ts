@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { parseJsonBody } from './json-body.ts';
 
 const parse = (body: string | readonly number[]) => parseJsonBody(Buffer.from(body as string));
@@ -43,6 +43,26 @@ it.each<[string, string | readonly number[]]>([
   ['nine levels of objects', `${'{"a":'.repeat(9)}1${'}'.repeat(9)}`],
   ['more levels than the stack has', nested(32_768)],
 ])('rejects %s: %#', (_, body) => expectRejected(body));
+
+it.each<[string, (count: number) => string]>([
+  ['objects', (count) => `[${Array(count - 1).fill('{}')}]`],
+  ['arrays', (count) => `[${Array(count - 1).fill('[]')}]`],
+  ['properties', (count) => `{${Array.from({ length: count - 1 }, (_, index) => `"a${index}":1`)}}`],
+])('parses 1,000 %s, and rejects more before they are parsed', (_, make) => {
+  expect(parse(make(1_000))).toEqual(JSON.parse(make(1_000)));
+  const parseJson = vi.spyOn(JSON, 'parse');
+  try {
+    for (const count of [1_001, 5_000]) expectRejected(make(count));
+    expect(parseJson).not.toHaveBeenCalled();
+  } finally {
+    parseJson.mockRestore();
+  }
+});
+
+it('counts no objects, arrays and properties in text', () => {
+  const text = ':[{\\":'.repeat(2_000);
+  expect(parse(JSON.stringify({ a: text }))).toEqual({ a: text });
+});
 
 it('takes a time in proportion to the size', () => {
   const startedAt = performance.now();

@@ -4,8 +4,13 @@ import { errors } from '../errors.ts';
 /** Deepest nesting of a body. Ours need two levels. */
 const DEPTH_MAX = 8;
 
-/** A string in JSON text, and the colon after the name of a property. */
-const STRING_TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"\s*(:?)/g;
+/**
+ * Most objects, arrays and properties of a body, together. Each costs far more time than its bytes:
+ * 64 KiB can have 20,000. Ours need fewer than 20.
+ */
+const PARTS_MAX = 1_000;
+
+const [QUOTE, BACKSLASH, COLON, BRACKET, BRACE] = Buffer.from('"\\:[{');
 
 const WELL_FORMED = 'must not have half a surrogate pair';
 
@@ -19,15 +24,16 @@ const utf8 = new TextDecoder('utf-8', { fatal: true });
  */
 export function parseJsonBody(body: Buffer): unknown {
   if (body.byteLength === 0) return undefined;
-  const { text, value } = decode(body);
-  if (countProperties(value, DEPTH_MAX) !== countWrittenProperties(text)) throw invalid('must not have a property twice');
+  const { properties, parts } = countWritten(body);
+  if (parts > PARTS_MAX) throw invalid(`must have at most ${PARTS_MAX.toLocaleString('en')} objects, arrays and properties`);
+  const value = decode(body);
+  if (countProperties(value, DEPTH_MAX) !== properties) throw invalid('must not have a property twice');
   return value;
 }
 
-function decode(body: Buffer): { readonly text: string; readonly value: unknown } {
+function decode(body: Buffer): unknown {
   try {
-    const text = utf8.decode(body);
-    return { text, value: JSON.parse(text) };
+    return JSON.parse(utf8.decode(body));
   } catch {
     throw invalid('must be JSON in UTF-8');
   }
@@ -37,10 +43,17 @@ function invalid(message: string): DomainError {
   return errors.request_invalid().withDetails({ path: 'body', message });
 }
 
-function countWrittenProperties(text: string): number {
-  let count = 0;
-  for (const match of text.matchAll(STRING_TOKEN)) if (match[1] === ':') count += 1;
-  return count;
+/** Counts in the bytes of JSON. Of other bytes the counts mean nothing. */
+function countWritten(body: Buffer): { readonly properties: number; readonly parts: number } {
+  let [properties, structures, isText] = [0, 0, false];
+  for (let index = 0; index < body.byteLength; index += 1) {
+    const byte = body[index];
+    if (byte === BACKSLASH) index += 1;
+    else if (byte === QUOTE) isText = !isText;
+    else if (byte === COLON && !isText) properties += 1;
+    else if ((byte === BRACKET || byte === BRACE) && !isText) structures += 1;
+  }
+  return { properties, parts: properties + structures };
 }
 
 function countProperties(value: unknown, depth: number): number {
