@@ -162,7 +162,7 @@ export interface paths {
         put?: never;
         /**
          * Replace the license levels of an application
-         * @description Replaces the whole set atomically, in the order given.
+         * @description Replaces the whole set atomically, in the order given. At most 1,000 levels.
          *
          *     Needs the scope `applications:update`, or a dashboard session.
          */

@@ -158,8 +158,10 @@ it('names, versions and license levels are stored normalised, and others are ref
   await owner.session.patch('/api/v1/panel/update-application-settings', { field: 'version', value }, { applicationId });
   expect((await owner.session.get(SETTINGS, { applicationId })).data.version).toBe('2.0.0-beta+1');
   const save = async (levels: unknown) => outcome(await owner.session.post(LEVELS, { levels } as object, { applicationId }));
+  const many = Array.from({ length: 1_001 }, (_, index) => `level ${index}`);
+  expect(await save(many.slice(1))).toBe('200');
   expect(await save(['b', ' a ', '\tc\n'])).toBe('200');
-  for (const levels of [[], ['  '], ['a', ' a '], ['😀'.repeat(17)], [1], 'a'])
+  for (const levels of [many, [], ['  '], ['a', ' a '], ['😀'.repeat(17)], [1], 'a'])
     expect(await save(levels)).toBe('400 VALIDATION_ERROR');
   const { data } = await owner.session.get('/api/v1/panel/get-application-license-levels', { applicationId });
   expect(data).toEqual(['b', 'a', 'c']);

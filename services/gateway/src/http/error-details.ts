@@ -2,41 +2,25 @@ import type { ErrorDetail } from '@latchkey/kit/errors/errors';
 import type { FastifyRequest, FastifySchemaCompiler } from 'fastify';
 import type { z } from 'zod';
 import { errors } from '../errors.ts';
+import { ISSUES_MAX } from '../routing/list.ts';
 
 /** Names of the parts of a request in details, by Fastify's names. */
 const PARTS: Readonly<Record<string, string>> = { body: 'body', querystring: 'query', params: 'params', headers: 'header' };
-
-/** Invalid elements of a long list make an issue each. */
-const DETAILS_MAX = 10;
 
 /** Compiles the validator of a part of a request. Its error has the rule for each input. */
 export const compileValidator: FastifySchemaCompiler<z.ZodType> = ({ schema, httpPart = 'body' }) => {
   const part = PARTS[httpPart] ?? httpPart;
   const error = (issue: z.core.$ZodRawIssue) => ruleOf(issue, part);
   return (data: unknown) => {
-    const parsed = safeParse(schema, data, error);
-    if (!parsed) return { error: errors.request_invalid().withDetails({ path: part, message: 'is not valid' }) };
+    const parsed = schema.safeParse(data, { error });
     if (parsed.success) return { value: parsed.data };
-    const details = parsed.error.issues.slice(0, DETAILS_MAX).map(({ path, message }) => ({
+    const details = parsed.error.issues.slice(0, ISSUES_MAX).map(({ path, message }) => ({
       path: [part, ...path].join('.'),
       message,
     }));
     return { error: errors.request_invalid().withDetails(...details) };
   };
 };
-
-/**
- * zod's length checks also run on objects, and throw where a property `length` has no primitive
- * value. Returns undefined then.
- */
-function safeParse(schema: z.ZodType, data: unknown, error: z.core.$ZodErrorMap) {
-  try {
-    return schema.safeParse(data, { error });
-  } catch (err) {
-    if (JSON.stringify(data)?.includes('"length":')) return undefined;
-    throw err;
-  }
-}
 
 const TYPES: Readonly<Record<string, string>> = {
   string: 'a string',
@@ -63,9 +47,9 @@ function ruleOf(issue: z.core.$ZodRawIssue, part: string): string {
     case 'invalid_format':
       return `must be ${FORMATS[issue.format] ?? issue.format}`;
     case 'too_small':
-      return issue.minimum === 1 ? 'must not be empty' : `must be at least ${issue.minimum} ${unitOf(issue.origin)}`;
+      return issue.minimum === 1 ? 'must not be empty' : `must be at least ${issue.minimum} entries`;
     case 'too_big':
-      return `must be at most ${issue.maximum.toLocaleString('en')} ${unitOf(issue.origin)}`;
+      return `must be at most ${issue.maximum.toLocaleString('en')} entries`;
     case 'unrecognized_keys':
       return `has an unknown property; known are ${knownProperties(issue.inst)}`;
     case 'invalid_union':
@@ -90,10 +74,6 @@ function listAlternatives(values: readonly unknown[]): string {
 
 function knownProperties(schema: z.core.$ZodRawIssue['inst']): string {
   return Object.keys((schema as z.ZodObject).shape).join(', ');
-}
-
-function unitOf(origin: string): string {
-  return origin === 'string' ? 'characters' : 'entries';
 }
 
 const LOCATED = /^(?:request|body|query|params|header)(?:\.|$)/;

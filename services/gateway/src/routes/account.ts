@@ -2,16 +2,9 @@ import { AccountService } from '@latchkey/proto/latchkey/identity/v1/account_pb'
 import { z } from 'zod';
 import { verifyOwnPassword } from '../authentication/sign-in-failures.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
-import { twoFactorCode } from '../routing/schemas.ts';
+import { ownerProof } from '../routing/schemas.ts';
 
-const deleteBody = z.strictObject({
-  password: z.string().max(1_000).optional().meta({
-    description: 'Password of the account. If it has none, the session must have been opened within the last 10 minutes.',
-  }),
-  code: twoFactorCode
-    .optional()
-    .meta({ description: 'Code of the second factor, or a recovery code; ignored where there is none.' }),
-});
+const deleteBody = z.strictObject(ownerProof);
 
 export function accountRoutes(context: RouteContext) {
   const { clients, limits, cookies } = context;

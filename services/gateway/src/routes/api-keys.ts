@@ -1,21 +1,23 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { KEY_APPLICATIONS_MAX } from '@latchkey/kit/validation/list-lengths';
 import { SCOPES } from '@latchkey/kit/validation/scopes';
 import { type ApiKey, ApiKeyService } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
 import { z } from 'zod';
+import { list } from '../routing/list.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
 import { applicationId, EXAMPLE_IDS, idOf, nameText, timestamp, toIsoOrNull } from '../routing/schemas.ts';
 
 const URL = '/api/v1/panel/api-keys';
 
-const unique = (list: readonly unknown[]) => new Set(list).size === list.length;
+const unique = (items: readonly unknown[]) => new Set(items).size === items.length;
 
 const scope = z.enum(SCOPES).meta({ id: 'Scope', description: 'What a management API key may do.' });
 
 const fields = {
   name: nameText(3, 64, 'Name, 3 to 64 characters without invisible ones and white space around.'),
-  scopes: z.array(scope).min(1).refine(unique, 'must not have a scope twice').meta({ uniqueItems: true }),
+  scopes: list(scope, 1, SCOPES.length).refine(unique, 'must not have a scope twice').meta({ uniqueItems: true }),
   allApplications: z.boolean(),
-  applicationIds: z.array(applicationId),
+  applicationIds: list(applicationId, 0, KEY_APPLICATIONS_MAX),
   expiresAt: z.iso
     .datetime({ offset: true })
     .transform((text) => new Date(text))

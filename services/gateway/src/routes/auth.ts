@@ -11,7 +11,7 @@ import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
 import { readSessionClient } from '../authentication/credential.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
-import { idOf, issuerName, newPassword, nonEmptyText, timestamp, toIso, twoFactorCode } from '../routing/schemas.ts';
+import { emailText, idOf, issuerName, newPassword, nonEmptyText, timestamp, toIso, twoFactorCode } from '../routing/schemas.ts';
 import { avatarUrlOf } from './avatar.ts';
 
 const failures = new Counter({
@@ -48,7 +48,7 @@ export const sessionCookieHeader = { 'Set-Cookie': 'The cookie of the session.' 
 
 const signUpBody = z.strictObject({
   username: z.string().regex(/^[A-Za-z0-9_-]{3,32}$/, 'must be 3 to 32 ASCII letters, digits, underscores and dashes'),
-  email: z.email().max(254),
+  email: emailText(),
   password: newPassword,
 });
 

@@ -2,10 +2,10 @@ import { CredentialService } from '@latchkey/proto/latchkey/identity/v1/credenti
 import { z } from 'zod';
 import { verifyOwnPassword } from '../authentication/sign-in-failures.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
-import { ownerProof } from '../routing/schemas.ts';
+import { emailText, ownerProof } from '../routing/schemas.ts';
 import { EXAMPLE_TOKEN, linkTokenText } from './password.ts';
 
-const changeBody = z.strictObject({ email: z.email().max(254), ...ownerProof });
+const changeBody = z.strictObject({ email: emailText(), ...ownerProof });
 
 const confirmBody = z.strictObject({ token: linkTokenText });
 

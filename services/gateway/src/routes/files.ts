@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { errors } from '../errors.ts';
 import { parseJsonBody } from '../http/json-body.ts';
 import { checkOwned } from '../routing/application.ts';
+import { list } from '../routing/list.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
 import { applicationQuery, checksum, EXAMPLE_IDS, fileName, idOf, timestamp, toIso, toIsoOrNull } from '../routing/schemas.ts';
 
@@ -31,8 +32,8 @@ const actionBody = z.discriminatedUnion('action', [
   z.strictObject({ action: z.literal('change_file_name'), fileId, fileName: fileName.optional() }),
 ]);
 
-const search = z.strictObject({ searchString: z.string(), categories: z.array(z.literal('Name')) });
 const SEARCH_PARAMS_LENGTH_MAX = 1_024;
+const search = z.strictObject({ searchString: z.string(), categories: list(z.literal('Name'), 0, SEARCH_PARAMS_LENGTH_MAX) });
 const SEARCH_RULE = 'must be JSON of up to 1,024 characters: {"searchString": string, "categories": ["Name"]}';
 
 /** JSON text, parsed like a body, to the text to search for; empty filters nothing. */
@@ -60,7 +61,7 @@ const LIFETIME_SECONDS_DEFAULT = 300;
 const downloadUrlBody = z.strictObject({
   fileId,
   lifetimeSeconds: z
-    .int(LIFETIME_RULE)
+    .int({ error: LIFETIME_RULE, abort: true })
     .min(30, LIFETIME_RULE)
     .max(3_600, LIFETIME_RULE)
     .optional()

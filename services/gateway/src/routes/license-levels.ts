@@ -1,12 +1,13 @@
+import { LICENSE_LEVELS_MAX } from '@latchkey/kit/validation/list-lengths';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { z } from 'zod';
+import { list } from '../routing/list.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
 import { trimmedText } from '../routing/schemas.ts';
 
-const levels = z
-  .array(trimmedText(1, 16, 'License level, 1 to 16 characters after trimming.'))
-  .min(1)
-  .refine((list) => new Set(list).size === list.length, 'must not have a level twice')
+const level = trimmedText(1, 16, 'License level, 1 to 16 characters after trimming.');
+const levels = list(level, 1, LICENSE_LEVELS_MAX)
+  .refine((names) => new Set(names).size === names.length, 'must not have a level twice')
   .meta({ uniqueItems: true });
 
 export function licenseLevelRoutes({ clients: { applications } }: RouteContext) {
@@ -24,7 +25,7 @@ export function licenseLevelRoutes({ clients: { applications } }: RouteContext) 
       operationId: 'saveLicenseLevels',
       application: 'query',
       summary: 'Replace the license levels of an application',
-      description: 'Replaces the whole set atomically, in the order given.',
+      description: 'Replaces the whole set atomically, in the order given. At most 1,000 levels.',
       body: z.strictObject({ levels }),
       examples: { levels: { levels: ['Basic', 'Pro'] } },
       message: 'License levels save successfully',

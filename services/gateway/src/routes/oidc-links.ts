@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { OIDC_PATH } from '../authentication/cookies.ts';
 import { verifyOwnPassword } from '../authentication/sign-in-failures.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
-import { anyText, issuerName, ownerProof, timestamp, toIso } from '../routing/schemas.ts';
+import { issuerName, nonEmptyText, ownerProof, textUpTo, timestamp, toIso } from '../routing/schemas.ts';
 import { startFlow } from './oidc.ts';
 
 const EXAMPLE_PROOF = { issuer: 'acme', password: 'correct horse battery staple' };
@@ -11,8 +11,8 @@ const EXAMPLE_PROOF = { issuer: 'acme', password: 'correct horse battery staple'
 const linkBody = z.strictObject({ issuer: issuerName, ...ownerProof });
 
 const unlinkBody = z.strictObject({
-  issuer: anyText.min(1).max(2_048).meta({ description: "The issuer's identifier, or its name in the settings." }),
-  subject: anyText.max(255).optional().meta({ description: 'Subject to remove; absent means all of the issuer.' }),
+  issuer: nonEmptyText(2_048).meta({ description: "The issuer's identifier, or its name in the settings." }),
+  subject: textUpTo(255).optional().meta({ description: 'Subject to remove; absent means all of the issuer.' }),
   ...ownerProof,
 });
 

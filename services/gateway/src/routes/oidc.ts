@@ -14,7 +14,7 @@ import { readSessionClient } from '../authentication/credential.ts';
 import { checkNavigation, checkReferringSite } from '../authentication/csrf.ts';
 import { errors } from '../errors.ts';
 import { AlternativeSuccess, defineRoute, type RouteContext } from '../routing/route.ts';
-import { anyText, issuerName, twoFactorCode } from '../routing/schemas.ts';
+import { issuerName, textUpTo, twoFactorCode } from '../routing/schemas.ts';
 import { openSession, session, sessionCookieHeader, toAccount } from './auth.ts';
 
 /** Errors that a page can explain. */
@@ -30,7 +30,7 @@ const FOR_PEOPLE = new Set<DomainError['kind']>([
 /** For calls in which identity asks an issuer. Its own timeout is a little shorter. */
 const ISSUER_CALL = { timeoutMs: 16_000 };
 
-const answerPart = anyText.max(4_096).optional();
+const answerPart = textUpTo(4_096).optional();
 const callbackQuery = z.object({
   code: answerPart.meta({ description: 'The authorization code.', examples: ['SplxlOBeZQQYbYS6WxSbIA'] }),
   state: answerPart.meta({ description: 'What `startOidcSignIn` gave the issuer.', examples: ['af0ifjsldkj'] }),

@@ -2,17 +2,17 @@ import { CredentialService } from '@latchkey/proto/latchkey/identity/v1/credenti
 import { z } from 'zod';
 import { verifyOwnPassword } from '../authentication/sign-in-failures.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
-import { anyText, newPassword, ownerProof } from '../routing/schemas.ts';
+import { emailText, newPassword, ownerProof, textUpTo } from '../routing/schemas.ts';
 
 const EXAMPLE_PASSWORD = 'correct horse battery staple';
 
 export const EXAMPLE_TOKEN = 'u8Yb0cJqv3mWzK5xT2nRfLdA7hGsEpQi';
 
-export const linkTokenText = anyText.max(1_000).meta({ description: "Token of the mail's link, after `#token=`." });
+export const linkTokenText = textUpTo(1_000).meta({ description: "Token of the mail's link, after `#token=`." });
 
 const changeBody = z.strictObject({ ...ownerProof, newPassword });
 
-const forgotBody = z.strictObject({ email: z.email({ pattern: z.regexes.html5Email }).max(254) });
+const forgotBody = z.strictObject({ email: emailText(z.email({ pattern: z.regexes.html5Email })) });
 
 const resetBody = z.strictObject({ token: linkTokenText, newPassword });
 

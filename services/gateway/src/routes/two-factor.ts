@@ -2,14 +2,14 @@ import { TwoFactorService } from '@latchkey/proto/latchkey/identity/v1/two_facto
 import { z } from 'zod';
 import { verifyOwnPassword } from '../authentication/sign-in-failures.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
-import { twoFactorCode } from '../routing/schemas.ts';
+import { textUpTo, twoFactorCode } from '../routing/schemas.ts';
 
 const enableBody = z.strictObject({
   code: twoFactorCode.meta({ description: 'Code that the authenticator app shows, once it has the secret of `setUpTwoFactor`.' }),
 });
 
 const disableBody = z.strictObject({
-  password: z.string().max(1_000).optional().meta({ description: 'Password of the account; required if it has one.' }),
+  password: textUpTo(1_000).optional().meta({ description: 'Password of the account; required if it has one.' }),
   code: twoFactorCode.meta({ description: 'Code of the authenticator app, or a recovery code.' }),
 });
 

@@ -18,9 +18,25 @@ function lengthOf(text: z.ZodString, min: number, max: number, description: stri
     .meta({ description, minLength: min, maxLength: max });
 }
 
+/** Text of up to so many code points, for values that may be older than today's rules. */
+export function textUpTo(max: number) {
+  return z
+    .string()
+    .refine((text) => hasLength(text, 0, max), {
+      message: `must be at most ${max.toLocaleString('en')} characters without NUL`,
+      abort: true,
+    })
+    .meta({ maxLength: max });
+}
+
+/** The email of an account. Its length is checked before its format. */
+export function emailText(format = z.email()) {
+  return textUpTo(254).check(format);
+}
+
 export const anyText = z.string().refine(isStorable, 'must not have NUL');
 
-/** Text of up to so many code points, for values that may be older than today's rules. */
+/** {@link textUpTo}, but not empty. */
 export function nonEmptyText(max: number) {
   return z
     .string()
@@ -39,7 +55,7 @@ export const twoFactorCode = z.string();
 
 /** Proves that the owner uses the session. */
 export const ownerProof = {
-  password: z.string().max(1_000).optional().meta({
+  password: textUpTo(1_000).optional().meta({
     description: 'Password of the account. If it has none, the session must have been opened within the last 10 minutes.',
   }),
   code: twoFactorCode
@@ -54,9 +70,10 @@ const FILE_NAME_RULE =
 export const fileName = z
   .string()
   .overwrite(withoutInvisible)
-  .max(FILE_NAME_LENGTH_MAX, { message: FILE_NAME_RULE, abort: true })
+  .refine((name) => name.length <= FILE_NAME_LENGTH_MAX, { message: FILE_NAME_RULE, abort: true })
   .regex(FILE_NAME, FILE_NAME_RULE)
   .meta({
+    maxLength: FILE_NAME_LENGTH_MAX,
     description: 'File name. Invisible characters, and white space around it, are removed before it is checked.',
     examples: ['setup-1.2.exe'],
   });
@@ -94,7 +111,7 @@ export const toIso = (time: Timestamp | undefined) => timestampDate(time as Time
 
 export const toIsoOrNull = (time: Timestamp | undefined) => (time ? toIso(time) : null);
 
-export const issuerName = anyText
-  .min(1)
-  .max(64)
-  .meta({ description: 'Name of the issuer in the settings of the service (`OIDC_ISSUERS`).', examples: ['acme'] });
+export const issuerName = nonEmptyText(64).meta({
+  description: 'Name of the issuer in the settings of the service (`OIDC_ISSUERS`).',
+  examples: ['acme'],
+});

@@ -1,0 +1,100 @@
+import { countingList } from '@latchkey/testkit/counting-list';
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { createRoutes } from '../routes/routes.ts';
+import type { RouteContext } from '../routing/route.ts';
+import { compileValidator } from './error-details.ts';
+
+interface JsonSchema {
+  readonly type?: string;
+  readonly maxItems?: number;
+  readonly properties?: Readonly<Record<string, JsonSchema>>;
+  readonly oneOf?: readonly JsonSchema[];
+  readonly anyOf?: readonly JsonSchema[];
+}
+
+/** An input of a route, and the details of a request that sets it alone. */
+interface Input {
+  readonly name: string;
+  readonly path: string;
+  readonly schema: JsonSchema;
+  validate(value: unknown): ReadonlyArray<{ readonly path: string; readonly message: string }>;
+}
+
+const ITEMS = 32_000;
+const TEXT_BYTES = 64 * 1024;
+const PARTS = { body: 'body', query: 'querystring', params: 'params', headers: 'headers' } as const;
+
+const routes = createRoutes({ clients: {}, limits: {}, publicUrl: 'http://localhost' } as RouteContext);
+const inputs = routes.flatMap((route) =>
+  (['body', 'query', 'params', 'headers'] as const).flatMap((part) => {
+    const schema = route[part];
+    if (!schema) return [];
+    const validator = compileValidator({ schema, httpPart: PARTS[part], method: route.method, url: route.url });
+    return findInputs(z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' }) as JsonSchema).map(
+      ([property, each]): Input => ({
+        name: `${route.method} ${route.url} ${part}.${property}`,
+        path: `${part === 'headers' ? 'header' : part}.${property}`,
+        schema: each,
+        validate: (value) => {
+          const { error } = validator({ action: 'change_file_name', [property]: value }) as {
+            error?: { details: ReturnType<Input['validate']> };
+          };
+          return error?.details ?? [];
+        },
+      }),
+    );
+  }),
+);
+
+function findInputs({ properties = {}, oneOf = [], anyOf = [] }: JsonSchema): Array<[string, JsonSchema]> {
+  return [...Object.entries(properties), ...[...oneOf, ...anyOf].flatMap(findInputs)];
+}
+
+const isList = ({ schema }: Input) => [schema, ...(schema.anyOf ?? [])].some(({ type }) => type === 'array');
+const lists = inputs.filter(isList);
+
+describe('a list', () => {
+  it('has a limit in every schema', () => {
+    const limits: unknown[] = [];
+    JSON.stringify(inputs, (_, value) => {
+      if (value?.type === 'array') limits.push(value.maxItems);
+      return value;
+    });
+    expect(limits.length).toBeGreaterThan(0);
+    for (const limit of limits) expect(limit).toBeLessThanOrEqual(1_000);
+  });
+
+  it.each(lists)('$name beyond its limit is rejected before an element is read', ({ path, validate, schema }) => {
+    for (const length of [ITEMS, (schema.maxItems ?? 0) + 1]) {
+      const { list, counts } = countingList(length, 1);
+      const message = `must be at most ${schema.maxItems?.toLocaleString('en')} entries`;
+      expect(validate(list).filter((detail) => detail.path.startsWith(path))).toEqual([{ path, message }]);
+      expect(counts.reads).toBe(0);
+    }
+  });
+
+  it.each(lists)('$name is read up to its tenth invalid element', ({ validate, schema }) => {
+    const { list, counts } = countingList(schema.maxItems ?? ITEMS, 1);
+    expect(validate(list).length).toBeLessThanOrEqual(10);
+    expect(counts.reads).toBe(Math.min(schema.maxItems ?? ITEMS, 10));
+  });
+});
+
+const LONG_TEXTS = ['a', ' ', '\x7f', '\0', '\u0315\u0316', '😀', 'a.', '-', '9', '"'].map((part) =>
+  part.repeat(TEXT_BYTES / Buffer.byteLength(part)),
+);
+/** Of a wrong type for every input. */
+const OBJECTS = [{ length: 1e9 }, { length: 0 }, { length: { toString: 1 } }, { length: [] }, {}];
+const OTHERS = [0, -1, 1.5, 1e308, null, true, [], Array(ITEMS).fill(''), Array(ITEMS).fill(1)];
+
+describe('the details of a request', () => {
+  it.each(inputs)('have one rule for $name, whatever its value', ({ path, validate }) => {
+    for (const value of [...LONG_TEXTS, ...OTHERS])
+      expect(validate(value).filter((detail) => detail.path === path).length).toBeLessThanOrEqual(1);
+    for (const value of OBJECTS) {
+      const [rule, ...more] = validate(value).filter((detail) => detail.path === path);
+      expect([rule?.message, more]).toEqual([expect.stringMatching(/^must (?!.*(?:entries|empty))/), []]);
+    }
+  });
+});
