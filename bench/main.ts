@@ -5,6 +5,7 @@ import { startPostgres } from '@latchkey/embedded/postgres';
 import { startRedis } from '@latchkey/embedded/redis';
 import { measureAvatarCpu } from './avatar.ts';
 import { measureBroadcast } from './broadcast.ts';
+import { measureBurst } from './burst.ts';
 import { measureFilesTable } from './files-table.ts';
 import { measureLiveLatency } from './live-latency.ts';
 import type { Servers } from './ours.ts';
@@ -39,6 +40,8 @@ const figures: Array<[string, (servers: Servers) => Promise<Figure | Figure[]>]>
   ['F9', () => measureStart(dataDir, 3)],
   ['F10', (servers) => measureMemory(servers)],
   ['F11', (servers) => measureThroughput(servers, ROUNDS)],
+  ['S8', (servers) => measureBurst(servers, 'standalone', ROUNDS)],
+  ['S8', (servers) => measureBurst(servers, 'deployed', ROUNDS)],
 ];
 const wanted = process.argv.slice(2);
 const unknown = wanted.filter((id) => !figures.some(([known]) => known === id));
