@@ -127,23 +127,17 @@ it('concurrent changes of one application leave connections to other accounts', 
   await Promise.all(changes);
 });
 
-it('the owned ids are those of the account, each once, of up to 1,000 texts', async () => {
+it('the owned ids are those of the account, each once, of any number of texts', async () => {
   const [mine, foreign, deleted] = await Promise.all([apps.createOwned(), apps.createOwned(), apps.createOwned()]);
   await apps.client.deleteApplication(deleted);
   const { accountId, applicationId } = mine;
   const texts = [applicationId, applicationId.toUpperCase(), foreign.applicationId, deleted.applicationId, '', '\0', '\ud800'];
-  const applicationIds = [...texts, ...Array.from({ length: 1_000 - texts.length }, () => randomUUID())];
+  const applicationIds = [...texts, ...Array.from({ length: 70_000 }, () => randomUUID())];
   const found = await apps.client.findOwnedApplications({ accountId: accountId.toUpperCase(), applicationIds });
   expect(found.applicationIds).toEqual([applicationId]);
   const { applications } = await apps.client.listApplications({ accountId, filter: { applicationIds } });
   expect(applications.map(({ id }) => id)).toEqual([applicationId]);
   expect((await apps.client.findOwnedApplications({ accountId, applicationIds: [] })).applicationIds).toEqual([]);
-  const tooMany = { accountId, applicationIds: [...applicationIds, ''] };
-  for (const call of [
-    apps.client.findOwnedApplications(tooMany),
-    apps.client.listApplications({ accountId, filter: { applicationIds: tooMany.applicationIds } }),
-  ])
-    expect(await refusalOf(call)).toMatchObject({ reason: 'page_token_invalid', kind: 'malformed', code: 'VALIDATION_ERROR' });
 });
 
 describe('a deletion', () => {

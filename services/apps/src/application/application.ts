@@ -2,7 +2,6 @@ import type { Acting } from '@latchkey/audit/actor';
 import { runTransaction } from '@latchkey/audit/transaction';
 import { DomainError } from '@latchkey/kit/errors/errors';
 import { newId, parseId } from '@latchkey/kit/validation/id';
-import { KEY_APPLICATIONS_MAX } from '@latchkey/kit/validation/list-lengths';
 import { hasLength, withoutInvisible } from '@latchkey/kit/validation/text';
 import type { AppsContext } from '../context.ts';
 import { errors } from '../errors.ts';
@@ -61,7 +60,7 @@ export async function getApplicationUsage(ctx: AppsContext, accountText: string)
  * A page of applications with their runtime keys in clear (specification 2.1), oldest first. An
  * empty token marks the last page.
  *
- * @param applicationTexts only these, up to 1,000, or all when undefined
+ * @param applicationTexts only these, or all when undefined
  * @throws `account_id_invalid`, `page_token_invalid`
  */
 export async function listApplications(
@@ -86,11 +85,7 @@ export async function listApplications(
   return { applications, nextPageToken };
 }
 
-/**
- * Which of the ids are applications of the account.
- *
- * @throws `account_id_invalid`, `page_token_invalid` for more than 1,000 ids
- */
+/** Which of the ids are applications of the account. Throws `account_id_invalid`. */
 export async function findOwnedApplications(ctx: AppsContext, accountText: string, texts: readonly string[]): Promise<string[]> {
   const accountId = parseAccountId(accountText);
   const ids = parseIds(texts);
@@ -138,6 +133,5 @@ function parseAccountId(text: string): string {
 }
 
 function parseIds(texts: readonly string[]): string[] {
-  if (texts.length > KEY_APPLICATIONS_MAX) throw errors.page_token_invalid();
   return [...new Set(texts.map(parseId).filter((id) => id !== undefined))];
 }

@@ -273,7 +273,7 @@ export declare const GetApplicationUsageResponseSchema: GenMessage<GetApplicatio
  */
 export declare type ApplicationFilter = Message<"latchkey.apps.v1.ApplicationFilter"> & {
   /**
-   * Ids, up to 1,000 UUIDs; others match nothing. Empty matches nothing.
+   * Ids, UUIDs; others match nothing. Empty matches nothing.
    *
    * @generated from field: repeated string application_ids = 1;
    */
@@ -327,7 +327,7 @@ export declare type FindOwnedApplicationsRequest = Message<"latchkey.apps.v1.Fin
   accountId: string;
 
   /**
-   * Ids to ask about, up to 1,000; a string that is not a UUID is never owned.
+   * Ids to ask about; a string that is not a UUID is never owned.
    *
    * @generated from field: repeated string application_ids = 2;
    */
