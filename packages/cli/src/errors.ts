@@ -58,7 +58,8 @@ export function toCliError(err: unknown): CliError {
     const next = retryAfterSeconds === undefined ? 'Try again later.' : `Try again in ${retryAfterSeconds} s.`;
     return new CliError(toOutcome(status), sentences(message, next));
   }
-  const next = NEXT_STEPS[code];
+  // Any server can send any code, such as `constructor`.
+  const next = Object.hasOwn(NEXT_STEPS, code) ? NEXT_STEPS[code] : undefined;
   // What else a response says is for programs, such as which header to send.
   const [happened = ''] = next === undefined ? [message] : message.split(/(?<=[.]) /);
   return new CliError(toOutcome(status, code), sentences(happened, next ?? 'Run it again with --verbose for the response.'));

@@ -35,6 +35,7 @@ export const router = createRouter({
   // Queries decide what is stale.
   defaultPreloadStaleTime: 0,
   scrollRestoration: true,
+  search: { strict: true },
 });
 
 declare module '@tanstack/react-router' {

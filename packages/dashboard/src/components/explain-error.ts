@@ -45,6 +45,7 @@ export function explainError(error: unknown): Explanation {
   if (code === 'limit_exceeded')
     return { ...facts, title: error.message, advice: 'Delete what you do not need, or ask the operator for a higher limit.' };
   if (status === 503) return { ...facts, title: 'Latchkey is busy or restarting', advice: 'Try again in a few seconds.' };
-  const [title, advice] = EXPLANATIONS[code] ?? [error.message, ''];
+  const known = Object.hasOwn(EXPLANATIONS, code) ? EXPLANATIONS[code] : undefined;
+  const [title, advice] = known ?? [error.message, ''];
   return { ...facts, title, advice };
 }

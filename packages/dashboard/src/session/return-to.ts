@@ -1,11 +1,7 @@
 import { useRouter } from '@tanstack/react-router';
 import { useCallback } from 'react';
+import { readReturnTo } from '../search.ts';
 import { basePath } from '../settings.ts';
-
-/** A path of this site; undefined for anything else, such as a link to another site. */
-export function readReturnTo(value: unknown): string | undefined {
-  return typeof value === 'string' && /^\/(?![/\\])/.test(value) ? value : undefined;
-}
 
 const STORAGE_KEY = 'latchkey-return-to';
 
@@ -33,7 +29,7 @@ export function takeReturnTo(): string | undefined {
 export function useReturn(returnTo?: string): (other?: string) => void {
   const router = useRouter();
   return useCallback(
-    (other?: string) => router.history.replace(basePath.slice(0, -1) + (other ?? returnTo ?? '/applications')),
+    (other?: string) => router.history.replace(basePath.slice(0, -1) + (readReturnTo(other ?? returnTo) ?? '/applications')),
     [router, returnTo],
   );
 }

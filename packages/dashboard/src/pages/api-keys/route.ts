@@ -1,24 +1,25 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
 import { signedInRoute } from '../../routes.tsx';
+import { readFlag, readText } from '../../search.ts';
 import { applicationsQuery } from '../applications/queries.ts';
 import { apiKeysQuery } from './queries.ts';
 
 interface Search {
   /** Whether revoked and expired keys are listed too. */
-  readonly all?: true;
+  readonly all?: true | undefined;
   /** Whether the dialog to create a key is open. */
-  readonly create?: true;
+  readonly create?: true | undefined;
   /** Id of the key whose dialog is open. */
-  readonly key?: string;
+  readonly key?: string | undefined;
 }
 
 export const apiKeysRoute = createRoute({
   getParentRoute: () => signedInRoute,
   path: '/api-keys',
   validateSearch: ({ all, create, key }: Record<string, unknown>): Search => ({
-    ...(all === true && { all }),
-    ...(create === true && { create }),
-    ...(typeof key === 'string' && { key }),
+    all: readFlag(all),
+    create: readFlag(create),
+    key: readText(key),
   }),
   loader: ({ context }) => {
     void context.queryClient.prefetchQuery(apiKeysQuery);

@@ -1,19 +1,20 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
 import { signedInRoute } from '../../routes.tsx';
+import { readFlag, readText } from '../../search.ts';
 import { applicationsQuery } from './queries.ts';
 
 interface Search {
-  readonly search?: string;
+  readonly search?: string | undefined;
   /** Whether the dialog to create one is open. */
-  readonly create?: true;
+  readonly create?: true | undefined;
 }
 
 export const applicationsRoute = createRoute({
   getParentRoute: () => signedInRoute,
   path: '/applications',
   validateSearch: ({ search, create }: Record<string, unknown>): Search => ({
-    ...(typeof search === 'string' && search !== '' && { search }),
-    ...(create === true && { create }),
+    search: readText(search),
+    create: readFlag(create),
   }),
   loader: ({ context }) => void context.queryClient.prefetchQuery(applicationsQuery),
   component: lazyRouteComponent(() => import('./view.tsx'), 'ApplicationsPage'),

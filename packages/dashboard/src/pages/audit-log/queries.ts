@@ -6,8 +6,8 @@ import { latchkey } from '../../api.ts';
  * interface has one.
  */
 export interface Filter {
-  readonly application?: string;
-  readonly action?: string;
+  readonly application?: string | undefined;
+  readonly action?: string | undefined;
 }
 
 export const toQuery = ({ application, action }: Filter) => ({

@@ -1,5 +1,6 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
 import { signedInRoute } from '../../routes.tsx';
+import { readText } from '../../search.ts';
 import { apiKeysQuery } from '../api-keys/queries.ts';
 import { applicationsQuery } from '../applications/queries.ts';
 import { auditLogQuery, type Filter } from './queries.ts';
@@ -7,10 +8,10 @@ import { auditLogQuery, type Filter } from './queries.ts';
 export const auditLogRoute = createRoute({
   getParentRoute: () => signedInRoute,
   path: '/audit-log',
-  validateSearch: ({ application, action }: Record<string, unknown>): Filter => {
-    if (typeof application === 'string') return { application };
-    return typeof action === 'string' ? { action } : {};
-  },
+  validateSearch: ({ application, action }: Record<string, unknown>): Filter => ({
+    application: readText(application),
+    action: readText(application) === undefined ? readText(action) : undefined,
+  }),
   loaderDeps: ({ search }) => search,
   loader: ({ context, deps }) => {
     void context.queryClient.prefetchInfiniteQuery(auditLogQuery(deps));

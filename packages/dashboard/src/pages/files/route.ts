@@ -1,19 +1,20 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
+import { readPage, readText } from '../../search.ts';
 import { applicationRoute } from '../application/route.ts';
 import { filesQuery } from './queries.ts';
 
 interface Search {
   /** Counts from 1. */
-  readonly page?: number;
-  readonly search?: string;
+  readonly page?: number | undefined;
+  readonly search?: string | undefined;
 }
 
 export const filesRoute = createRoute({
   getParentRoute: () => applicationRoute,
   path: '/files',
   validateSearch: ({ page, search }: Record<string, unknown>): Search => ({
-    ...(Number.isSafeInteger(page) && (page as number) > 1 && { page: page as number }),
-    ...(typeof search === 'string' && search !== '' && { search }),
+    page: readPage(page),
+    search: readText(search),
   }),
   loaderDeps: ({ search }) => search,
   loader: ({ context, params: { applicationId }, deps: { page = 1, search = '' } }) =>

@@ -1,25 +1,26 @@
 import { createRoute, lazyRouteComponent, redirect } from '@tanstack/react-router';
 import { hasSession, rootRoute } from '../../routes.tsx';
-import { readReturnTo, takeReturnTo } from '../../session/return-to.ts';
+import { readReturnTo, readText } from '../../search.ts';
+import { takeReturnTo } from '../../session/return-to.ts';
 import { signInMethodsQuery } from '../../session/session.ts';
 
 interface Search {
   /** Path of the page that asked for the sign-in. */
-  readonly returnTo?: string;
+  readonly returnTo?: string | undefined;
   /** Code of an error of a sign-in by OpenID Connect. */
-  readonly error?: string;
+  readonly error?: string | undefined;
 }
 
 export const signInRoute = createRoute({
   getParentRoute: () => rootRoute,
   path: '/sign-in',
-  validateSearch: ({ returnTo, error }: Record<string, unknown>): Search => {
-    const path = readReturnTo(returnTo);
-    return { ...(path !== undefined && { returnTo: path }), ...(typeof error === 'string' && { error }) };
-  },
+  validateSearch: ({ returnTo, error }: Record<string, unknown>): Search => ({
+    returnTo: readReturnTo(returnTo),
+    error: readText(error),
+  }),
   beforeLoad: async ({ context, search }) => {
     if (search.error === undefined && (await hasSession(context.queryClient).catch(() => false))) {
-      throw redirect({ href: search.returnTo ?? takeReturnTo() ?? '/applications', replace: true });
+      throw redirect({ href: readReturnTo(search.returnTo) ?? takeReturnTo() ?? '/applications', replace: true });
     }
   },
   loader: ({ context }) => void context.queryClient.prefetchQuery(signInMethodsQuery),

@@ -20,7 +20,7 @@ export function SignInPage() {
   const footer = (
     <>
       No account yet?{' '}
-      <Link to="/sign-up" search={returnTo === undefined ? {} : { returnTo }}>
+      <Link to="/sign-up" search={{ returnTo }}>
         Sign up
       </Link>
     </>
@@ -29,7 +29,7 @@ export function SignInPage() {
     <EntryPage title="Sign in" footer={methods?.signUpOpen && footer}>
       {error !== undefined && (
         <Notice kind="danger" title="The sign-in at the issuer failed">
-          <p>{OIDC_ERRORS[error] ?? 'Try again. If it fails again, ask the operator.'}</p>
+          <p>{Object.hasOwn(OIDC_ERRORS, error) ? OIDC_ERRORS[error] : 'Try again. If it fails again, ask the operator.'}</p>
         </Notice>
       )}
       <SignInForm onSignedIn={() => leave()} aside={<Link to="/reset-password">Forgot password?</Link>} />

@@ -19,7 +19,7 @@ export function SignUpPage() {
       footer={
         <>
           Already have an account?{' '}
-          <Link to="/sign-in" search={returnTo === undefined ? {} : { returnTo }}>
+          <Link to="/sign-in" search={{ returnTo }}>
             Sign in
           </Link>
         </>

@@ -90,7 +90,7 @@ const TITLES: Readonly<Record<LiveEvent['type'], string>> = {
 };
 
 /** Later versions of the service may send other types. */
-const nameEvent = ({ type }: LiveEvent): string => TITLES[type] ?? type;
+const nameEvent = ({ type }: LiveEvent): string => (Object.hasOwn(TITLES, type) ? TITLES[type] : type);
 
 function describeChange(event: LiveEvent): string {
   switch (event.type) {
