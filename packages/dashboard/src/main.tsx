@@ -9,6 +9,13 @@ import { router } from './router.ts';
 import { applyTheme } from './shell/theme.ts';
 
 applyTheme();
+// The session may have ended since the browser put the page into its back/forward cache.
+addEventListener('pageshow', ({ persisted }) => {
+  if (!persisted) return;
+  // A reload may take long, and until then the page would be usable.
+  document.body.hidden = true;
+  location.reload();
+});
 // The page stays as it is painted until there is another one. No top-level await: a page's script
 // imports from this one, so each would wait for the other.
 void router.load().then(() =>

@@ -1,6 +1,6 @@
-import type { Page } from 'playwright-core';
-import { beforeAll, describe, expect, it } from 'vitest';
-import { useBrowser } from '../testing/browser.ts';
+import { chromium, type Page, type Route } from 'playwright-core';
+import { beforeAll, describe, expect, inject, it, onTestFinished } from 'vitest';
+import { BROWSER_ARGS, useBrowser } from '../testing/browser.ts';
 import { createApplication, type Owner, signUp } from '../testing/caller.ts';
 import { chromiumPath } from '../testing/chromium.ts';
 
@@ -80,4 +80,41 @@ describe.skipIf(chromiumPath === undefined)('an attack on the dashboard', { time
       expect(page.url(), 'the address without what the page rejected').not.toMatch(/[{[]|%[57]B/);
     }
   });
+
+  it.each([
+    ['a browser', (route: Route) => route.continue()],
+    ['a browser that stores the page whatever the server says', storeDespiteHeaders],
+  ])('by the Back button after the sign-out shows no page of the account in %s', async (_browser, answer) => {
+    const person = await signUp();
+    const page = await openWithBackForwardCache(person);
+    await page.route(/\/(applications|api)\//, answer);
+    await page.goto(`/applications/${await createApplication(person.session)}`);
+    await page.getByRole('button', { name: 'Reveal socket key' }).waitFor();
+    // Before its code is loaded, the button of the menu does nothing.
+    await page.locator('[aria-haspopup="menu"]', { hasText: 'Account of' }).click();
+    await page.getByRole('menuitem', { name: 'Sign out' }).click();
+    await heading(page, 'Sign in').waitFor();
+    await page.goBack({ waitUntil: 'commit' });
+    await page.waitForURL('/sign-in?returnTo=*', { timeout: 15_000 });
+    await heading(page, 'Sign in').waitFor();
+    expect(await page.getByRole('button', { name: 'Reveal socket key' }).count()).toBe(0);
+  });
 });
+
+/** Playwright switches this cache off. The test's browser has the session of an account. */
+async function openWithBackForwardCache({ cookie }: Owner): Promise<Page> {
+  const { baseUrl: baseURL } = inject('latchkeyInstance');
+  const ignoreDefaultArgs = ['--disable-back-forward-cache'];
+  const browser = await chromium.launch({ executablePath: chromiumPath ?? '', args: BROWSER_ARGS, ignoreDefaultArgs });
+  onTestFinished(() => browser.close());
+  const context = await browser.newContext({ baseURL });
+  const [name = '', value = ''] = cookie.split('=');
+  await context.addCookies([{ name, value, url: baseURL, httpOnly: true, sameSite: 'Lax' }]);
+  return context.newPage();
+}
+
+async function storeDespiteHeaders(route: Route): Promise<void> {
+  const response = await route.fetch();
+  const { 'cache-control': _, 'clear-site-data': __, ...headers } = response.headers();
+  await route.fulfill({ response, headers });
+}

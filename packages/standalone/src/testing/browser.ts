@@ -8,6 +8,9 @@ const REPORT_VIOLATIONS = `document.addEventListener('securitypolicyviolation', 
   console.error('securitypolicyviolation', violatedDirective, blockedURI));`;
 const EXCESS_WIDTH = 'document.documentElement.scrollWidth - document.documentElement.clientWidth';
 
+/** A GPU process would only cost time. */
+export const BROWSER_ARGS = ['--no-sandbox', '--disable-gpu', '--in-process-gpu'];
+
 export const DESK = { width: 1_280, height: 800 };
 export const PHONE = { width: 360, height: 740 };
 
@@ -27,9 +30,7 @@ let launched: Promise<BrowserContext> | undefined;
 
 /** The browser of all files of a worker, which ends with its process: a start costs seconds. */
 async function launch(): Promise<BrowserContext> {
-  // A GPU process would only cost time.
-  const args = ['--no-sandbox', '--disable-gpu', '--in-process-gpu'];
-  const browser = await chromium.launch({ executablePath: chromiumPath ?? '', args });
+  const browser = await chromium.launch({ executablePath: chromiumPath ?? '', args: BROWSER_ARGS });
   return browser.newContext({ baseURL: inject('latchkeyInstance').baseUrl, viewport: DESK, reducedMotion: 'reduce' });
 }
 

@@ -25,6 +25,17 @@ it.each([
   expect(attributesOf(publicUrl, 'session')).toEqual(expected);
 });
 
+it('a session that ends clears what the browser has cached, and other cookies do not', () => {
+  const clear = (name: 'session' | 'oidc_flow') => {
+    const headers: Record<string, string> = {};
+    const reply = { header: (header: string, value: string) => Object.assign(headers, { [header]: value }) };
+    new Cookies('http://localhost').clear(reply as unknown as FastifyReply, name);
+    return [headers['set-cookie']?.split('; ', 2), headers['clear-site-data']];
+  };
+  expect(clear('session')).toEqual([['session=', 'Max-Age=0'], '"cache"']);
+  expect(clear('oidc_flow')).toEqual([['oidc_flow=', 'Max-Age=0'], undefined]);
+});
+
 it('cookies of OpenID Connect are for its routes, behind the path of PUBLIC_URL', () => {
   expect(attributesOf('https://example.com/panel/', 'oidc_flow')).toContain('Path=/panel/api/v1/auth/oidc');
 });

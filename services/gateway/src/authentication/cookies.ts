@@ -29,7 +29,9 @@ export class Cookies {
     this.#write(reply, name, value, Math.max(0, seconds));
   }
 
+  /** The end of a session also clears the browser's cache, which has avatars and pages of it. */
   clear(reply: FastifyReply, name: CookieName): void {
+    if (name === 'session') reply.header('clear-site-data', '"cache"');
     this.#write(reply, name, '', 0);
   }
 

@@ -27,7 +27,7 @@ it('serves the page at / and, to browsers, at every path that may be a page', as
   const page = await get(port, '/');
   expect([page.status, page.headers['cache-control'], page.headers['content-type']]).toEqual([
     200,
-    'no-cache',
+    'no-store',
     'text/html; charset=utf-8',
   ]);
   expect((await get(port, '/applications/some-id?search=a.b', BROWSER)).body).toBe(page.body);

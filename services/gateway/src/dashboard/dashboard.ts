@@ -68,7 +68,8 @@ function createPage(config: GatewayConfig): PageHandler {
     return reply
       .headers({
         'content-security-policy': contentSecurityPolicy(realtime),
-        'cache-control': 'no-cache',
+        // The back/forward cache would show it after the sign-out.
+        'cache-control': 'no-store',
         vary: 'Accept, Cookie',
       })
       .type('text/html; charset=utf-8')
