@@ -1,6 +1,7 @@
 import { isStorable } from '@latchkey/kit/validation/text';
 import { customAlphabet } from 'nanoid';
 import { isEmail, isUsername } from '../account/account-rules.ts';
+import { URL_LENGTH_MAX } from './issuer-settings.ts';
 
 export type Claims = Readonly<Record<string, unknown>>;
 
@@ -16,7 +17,6 @@ export interface Person {
 }
 
 const SUBJECT_LENGTH_MAX = 255;
-const URL_LENGTH_MAX = 2_048;
 const NAME_LENGTH_MAX = 256;
 const USERNAME_LENGTH_MAX = 32;
 const SUFFIX_LENGTH = 6;

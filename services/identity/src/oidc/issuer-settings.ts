@@ -13,6 +13,8 @@ export interface IssuerSettings {
 }
 
 const ISSUERS_MAX = 20;
+/** Longest URL of an issuer: proxies reject redirects to much longer ones. */
+export const URL_LENGTH_MAX = 2_048;
 const NAME = /^[a-z][a-z0-9]{0,31}$/;
 const ISSUER_SETTING = /^OIDC_.+_(?:ISSUER|CLIENT_ID|CLIENT_SECRET|SCOPES)$/;
 const SCOPES = /^[\x21\x23-\x5b\x5d-\x7e]+(?: [\x21\x23-\x5b\x5d-\x7e]+)*$/;
@@ -70,9 +72,14 @@ function settingOf(name: string, key: string): string {
 }
 
 function isIssuerUrl(text: string): boolean {
-  if (!URL.canParse(text)) return false;
+  return isEndpoint(text) && new URL(text).search === '';
+}
+
+/** Whether the text is a trustworthy URL without credentials and fragment (RFC 6749, 3.1). */
+export function isEndpoint(text: string): boolean {
+  if (text.length > URL_LENGTH_MAX || !URL.canParse(text)) return false;
   const url = new URL(text);
-  return isTrustworthy(url) && url.search === '' && url.hash === '' && url.username === '' && url.password === '';
+  return isTrustworthy(url) && url.hash === '' && url.username === '' && url.password === '';
 }
 
 /** Whether no other host can read or change what is sent to the URL. */

@@ -4,7 +4,7 @@ import * as client from 'openid-client';
 import { z } from 'zod';
 import type { Claims } from './claims.ts';
 import { createIssuerFetch, IssuerError, isRejectedByIssuer, SignInError, toDomainError } from './issuer-http.ts';
-import { type IssuerSettings, isLoopbackHttp, isTrustworthy } from './issuer-settings.ts';
+import { type IssuerSettings, isEndpoint, isLoopbackHttp } from './issuer-settings.ts';
 import type { Flow } from './sealed.ts';
 
 /** Calls to all issuers in one process, divided equally, so that a slow issuer blocks no other. */
@@ -89,7 +89,7 @@ function createIssuer(settings: IssuerSettings, options: IssuerOptions, issuerFe
   };
 }
 
-const endpoint = z.string().refine((text) => URL.canParse(text) && isTrustworthy(new URL(text)));
+const endpoint = z.string().refine(isEndpoint);
 const names = z.array(z.string()).optional();
 
 /** OpenID Connect Discovery, 3, and RFC 9207. openid-client checks the issuer. */
