@@ -37,6 +37,7 @@ it.each([
   '/account',
   '/applications/019aa5b4-5a0c-7000-8000-000000000001/files?page=2&search=%C3%A4+b%2Fc',
   '/api-keys?create=true#end',
+  '/applications/',
 ])('returns to the page %s', (path) => {
   expect(readReturnTo(path)).toBe(path);
 });

@@ -11,7 +11,7 @@ export const readFlag = (value: unknown) => (value === true ? value : undefined)
 export const readPage = (value: unknown) => (Number.isSafeInteger(value) && Number(value) > 1 ? Number(value) : undefined);
 
 /** Words between single slashes, then ASCII: browsers normalize other paths, some to another site. */
-const PAGE_PATH = /^(?:\/[\w-]+)+(?:[?#][\x21-\x7e]*)?$/;
+const PAGE_PATH = /^(?:\/[\w-]+)+\/?(?:[?#][\x21-\x7e]*)?$/;
 
 /** The path of a page of the dashboard. */
 export const readReturnTo = (value: unknown) => (typeof value === 'string' && PAGE_PATH.test(value) ? value : undefined);
