@@ -1,8 +1,12 @@
-import { chromium, type Page, type Route } from 'playwright-core';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { chromium, type Page } from 'playwright-core';
 import { beforeAll, describe, expect, inject, it, onTestFinished } from 'vitest';
 import { BROWSER_ARGS, useBrowser } from '../testing/browser.ts';
 import { createApplication, type Owner, signUp } from '../testing/caller.ts';
 import { chromiumPath } from '../testing/chromium.ts';
+import { proxyTo } from '../testing/page-server.ts';
 
 const heading = (page: Page, name?: string) => page.getByRole('heading', { level: 1, ...(name !== undefined && { name }) });
 
@@ -82,12 +86,11 @@ describe.skipIf(chromiumPath === undefined)('an attack on the dashboard', { time
   });
 
   it.each([
-    ['a browser', (route: Route) => route.continue()],
-    ['a browser that stores the page whatever the server says', storeDespiteHeaders],
-  ])('by the Back button after the sign-out shows no page of the account in %s', async (_browser, answer) => {
+    ['follows the headers', []],
+    ['stores pages despite the headers', ['cache-control', 'clear-site-data']],
+  ])('by the Back button after the sign-out shows no page of the account in a browser that %s', async (_does, dropped) => {
     const person = await signUp();
-    const page = await openWithBackForwardCache(person);
-    await page.route(/\/(applications|api)\//, answer);
+    const page = await openWithBackForwardCache(person, dropped);
     await page.goto(`/applications/${await createApplication(person.session)}`);
     await page.getByRole('button', { name: 'Reveal socket key' }).waitFor();
     // Before its code is loaded, the button of the menu does nothing.
@@ -95,15 +98,22 @@ describe.skipIf(chromiumPath === undefined)('an attack on the dashboard', { time
     await page.getByRole('menuitem', { name: 'Sign out' }).click();
     await heading(page, 'Sign in').waitFor();
     await page.goBack({ waitUntil: 'commit' });
-    await page.waitForURL('/sign-in?returnTo=*', { timeout: 15_000 });
+    // The heading, not an event, shows that the page is loaded.
+    await page.waitForURL('/sign-in?returnTo=*', { timeout: 15_000, waitUntil: 'commit' });
     await heading(page, 'Sign in').waitFor();
     expect(await page.getByRole('button', { name: 'Reveal socket key' }).count()).toBe(0);
   });
 });
 
-/** Playwright switches this cache off. The test's browser has the session of an account. */
-async function openWithBackForwardCache({ cookie }: Owner): Promise<Page> {
-  const { baseUrl: baseURL } = inject('latchkeyInstance');
+/** A page in a browser with this cache, which Playwright disables, and the session of an account. */
+async function openWithBackForwardCache({ cookie }: Owner, droppedHeaders: readonly string[]): Promise<Page> {
+  const proxy = createServer(proxyTo(inject('latchkeyInstance').baseUrl, droppedHeaders)).listen(0, '127.0.0.1');
+  await once(proxy, 'listening');
+  onTestFinished(() => {
+    proxy.closeAllConnections();
+    proxy.close();
+  });
+  const baseURL = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
   const ignoreDefaultArgs = ['--disable-back-forward-cache'];
   const browser = await chromium.launch({ executablePath: chromiumPath ?? '', args: BROWSER_ARGS, ignoreDefaultArgs });
   onTestFinished(() => browser.close());
@@ -111,10 +121,4 @@ async function openWithBackForwardCache({ cookie }: Owner): Promise<Page> {
   const [name = '', value = ''] = cookie.split('=');
   await context.addCookies([{ name, value, url: baseURL, httpOnly: true, sameSite: 'Lax' }]);
   return context.newPage();
-}
-
-async function storeDespiteHeaders(route: Route): Promise<void> {
-  const response = await route.fetch();
-  const { 'cache-control': _, 'clear-site-data': __, ...headers } = response.headers();
-  await route.fulfill({ response, headers });
 }

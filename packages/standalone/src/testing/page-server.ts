@@ -10,17 +10,23 @@ export interface PageServer {
   stop(): Promise<void>;
 }
 
-/** Serves a folder, and the interface below /api as a reverse proxy does. */
-export async function startPageServer(folder: string, baseUrl: string): Promise<PageServer> {
-  const proxy: RequestListener = (incoming, outgoing) => {
+/** Forwards requests as a reverse proxy does; responses lack the dropped headers. */
+export function proxyTo(baseUrl: string, droppedHeaders: readonly string[] = []): RequestListener {
+  return (incoming, outgoing) => {
     const { method = '', url = '', headers } = incoming;
     const forwarded = request(new URL(url, baseUrl), { method, headers }, (answer) => {
+      for (const name of droppedHeaders) delete answer.headers[name];
       outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
       answer.pipe(outgoing);
     });
     forwarded.on('error', () => outgoing.destroy());
     incoming.pipe(forwarded);
   };
+}
+
+/** Serves a folder, and the interface below /api as a reverse proxy does. */
+export async function startPageServer(folder: string, baseUrl: string): Promise<PageServer> {
+  const proxy = proxyTo(baseUrl);
   const server = createServer(async (incoming, outgoing) => {
     const { pathname } = new URL(incoming.url ?? '', 'http://localhost');
     if (pathname.startsWith('/api/')) return proxy(incoming, outgoing);
