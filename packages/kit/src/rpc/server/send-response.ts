@@ -12,9 +12,14 @@ import { MESSAGE_BYTES_MAX } from '../route.ts';
  * @throws ConnectError `resource_exhausted` if the message is too large; Error if it is invalid
  */
 export function sendMessage(res: ServerResponse, schema: DescMessage, message: Message): void {
+  send(res, 'application/proto', encodeMessage(schema, message));
+}
+
+/** @throws as {@link sendMessage} */
+export function encodeMessage(schema: DescMessage, message: Message): Uint8Array {
   const body = toBinary(schema, message);
   if (body.byteLength > MESSAGE_BYTES_MAX) throw tooLarge('response');
-  send(res, 'application/proto', body);
+  return body;
 }
 
 /** Answers a unary call of the Connect protocol with an error, unless the caller is gone. */

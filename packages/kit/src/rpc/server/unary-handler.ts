@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { fromBinary, type Message, toBinary } from '@bufbuild/protobuf';
+import { fromBinary, type Message } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { errorToJsonBytes } from '@connectrpc/connect/protocol-connect';
 import { ensureRequestId } from '../../http/request.ts';
@@ -10,7 +10,7 @@ import type { CallFacts, ResponseFacts } from '../client/batched-calls.ts';
 import { MESSAGE_TYPE } from '../client/read-response.ts';
 import { DEADLINE_MS_MAX, MESSAGE_BYTES_MAX, REQUEST_ID_HEADER } from '../route.ts';
 import type { CallCounter } from './call-counter.ts';
-import { send, sendError, sendMessage } from './send-response.ts';
+import { encodeMessage, send, sendError, sendMessage } from './send-response.ts';
 import { UnaryContext } from './unary-context.ts';
 import { internalError, type UnaryMethod } from './unary-method.ts';
 
@@ -98,7 +98,7 @@ async function answerPart(
   try {
     const limits = { signal: undefined, timeoutMs: context.timeoutMs() };
     const output = await runCall(limits, context, async () => invoke(parseMessage(method, message), context, requestId));
-    return { facts: { isError: false }, message: toBinary(method.output, output) };
+    return { facts: { isError: false }, message: encodeMessage(method.output, output) };
   } finally {
     calls.leave();
   }
@@ -107,11 +107,26 @@ async function answerPart(
 function parseBatch(body: Buffer): BatchPart<CallFacts>[] {
   try {
     const parts = decodeBatch<CallFacts>(body);
-    if (parts.every(({ facts }) => facts.timeoutMs > 0 && facts.headers)) return parts;
+    if (parts.every(({ facts }) => hasValidTypes(facts))) return parts;
     throw new Error('a call without facts');
   } catch {
     throw new ConnectError('the request is no valid batch', Code.InvalidArgument);
   }
+}
+
+/** Names are in lower case, as in node:http. */
+const HEADER_NAME = /^[a-z0-9!#$%&'*+.^_`|~-]+$/;
+
+/** Values that `Headers` accepts; it throws for others. */
+const HEADER_VALUE = /^[^\0\r\n\u0100-\uffff]*$/;
+
+/** Whether what was parsed from JSON has the types of {@link CallFacts}. */
+function hasValidTypes({ headers, timeoutMs }: CallFacts): boolean {
+  if (typeof timeoutMs !== 'number' || timeoutMs <= 0) return false;
+  if (typeof headers !== 'object' || Array.isArray(headers)) return false;
+  return Object.entries(headers).every(
+    ([name, value]) => HEADER_NAME.test(name) && typeof value === 'string' && HEADER_VALUE.test(value),
+  );
 }
 
 /** The caller's deadline in milliseconds, at most what a server allows. */
