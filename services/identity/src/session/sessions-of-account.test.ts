@@ -50,13 +50,14 @@ test('up to 100 open sessions are listed, the calling one first, and none that h
   await identity.db.query(
     `insert into session (id, account_id, token_hash, created_at, last_seen_at, expires_at)
      select gen_random_uuid(), $1::uuid, sha256(i::text::bytea), $2::timestamptz, $2::timestamptz + i * interval '1 ms', $3::timestamptz from generate_series(1, 120) i
-     union all select gen_random_uuid(), $1, sha256('0'), $4::timestamptz, $4, $3`,
-    [account.id, new Date(now), new Date(now + DAY_MS), new Date(now - 7 * DAY_MS)],
+     union all select gen_random_uuid(), $1, sha256('0'), $4::timestamptz, $4, $3 + interval '1 day'`,
+    [account.id, new Date(now), new Date(now + DAY_MS), new Date(now - 6 * DAY_MS)],
   );
   const listed = await list(account.id, current);
   expect([listed.length, listed[0]?.id]).toEqual([100, current]);
   const times = listed.slice(1).map(({ lastUsedAt }) => timestampDate(present(lastUsedAt)).getTime() - now);
   expect(times).toEqual(Array.from({ length: 99 }, (_, i) => 120 - i));
+  // The 120 have expired, so the limit does not hide the one that is idle.
   identity.clock.advance(DAY_MS);
   expect((await list(account.id, current)).map(({ id }) => id)).toEqual([current]);
   for (const text of ['', 'x']) expect(await list(text, text)).toEqual([]);
