@@ -16,13 +16,14 @@ const createCrashed = (pid: number, lastLines: readonly string[] = []) => {
   return fake;
 };
 
-async function start(startNumber: (attempt: number) => Supervisable, failuresMax = 5) {
+async function start(startNumber: (attempt: number) => Supervisable, failuresMax = 5, clock = () => 0) {
   const lines: string[] = [];
   let attempts = 0;
   const supervised = await supervise<Supervisable>({
     name: 'It',
     backoffMs: 1,
     failuresMax,
+    clock,
     start: async () => startNumber(++attempts),
     onRestart: (line) => lines.push(line),
     onDiskFull: (err) => lines.push(err.message),
@@ -47,6 +48,21 @@ it.each([
   const { lines, attempts } = await start((attempt) => (attempt === 1 ? createCrashed(1) : startAgain(attempt)), 3);
   await eventually(() => expect(lines.at(-1)).toBe(`gave up: It can't be kept running: it ${reason}.`));
   expect(attempts()).toBe(4);
+});
+
+it('a run of more than a minute clears the failures before it, and a shorter one does not', async () => {
+  let now = 0;
+  const runs = [0, 0, 60_001, 0, 0, 60_000];
+  const startNumber = (attempt: number): Supervisable => ({
+    ...createCrashed(attempt),
+    get exited() {
+      now += runs[attempt - 1] ?? 0;
+      return createCrashed(attempt).exited;
+    },
+  });
+  const { lines, attempts } = await start(startNumber, 3, () => now);
+  await eventually(() => expect(lines.at(-1)).toContain('gave up'));
+  expect(attempts()).toBe(6);
 });
 
 it('a process is tried for as long as its disk is full, and then runs again', async () => {

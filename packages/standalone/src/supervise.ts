@@ -17,6 +17,8 @@ interface SuperviseOptions<T extends Supervisable> {
   failuresMax?: number;
   /** First pause before a restart, doubled each time; 250 by default. */
   backoffMs?: number;
+  /** Milliseconds as of `performance.now`, the default. */
+  clock?: () => number;
 }
 
 /** Earlier failures no longer count after it ran for so long. */
@@ -35,17 +37,17 @@ export function backoffFor(tries: number, firstMs = BACKOFF_MS): number {
  * @throws what the first start threw; later ones count as failures
  */
 export async function supervise<T extends Supervisable>(options: SuperviseOptions<T>) {
-  const { name, failuresMax = 5, backoffMs } = options;
+  const { name, failuresMax = 5, backoffMs, clock = () => performance.now() } = options;
   let current = await options.start(undefined);
   const stopping = new AbortController();
 
   async function watch(): Promise<void> {
     let [tries, failures] = [0, 0];
     for (;;) {
-      const startedAt = performance.now();
+      const startedAt = clock();
       const exit = await current.exited;
       if (stopping.signal.aborted || exit.asked) return;
-      if (performance.now() - startedAt > STABLE_AFTER_MS) [tries, failures] = [0, 0];
+      if (clock() - startedAt > STABLE_AFTER_MS) [tries, failures] = [0, 0];
       let why = `ended unexpectedly (${exit.signal ?? `exit code ${exit.code}`})`;
       let isFull = exit.lastLines.some(isDiskFull);
       for (let isRunning = false; !isRunning; tries += 1) {
