@@ -30,10 +30,15 @@ beforeEach(async () => {
 afterEach(() => removeDir());
 
 /** Runs a command in this process. */
-async function run(command: (target: BackupTarget) => Promise<void>, dataDir: string, path: string): Promise<void> {
+async function run(
+  command: (target: BackupTarget) => Promise<void>,
+  dataDir: string,
+  path: string,
+  note = (_line: string): void => {},
+): Promise<void> {
   const stops = new AsyncDisposableStack();
   const objectsDir = join(dataDir, 'files');
-  await command({ path, dataDir, objectsDir, note: () => {}, stops }).finally(() => stops.disposeAsync());
+  await command({ path, dataDir, objectsDir, note, stops }).finally(() => stops.disposeAsync());
 }
 
 /** Names and checksums of the files in the database of a stopped Latchkey. */
@@ -44,7 +49,7 @@ async function readRows(dataDir: string): Promise<string[]> {
   return rows.map(({ display_name, checksum }) => `${display_name} ${checksum.toString('hex')}`).sort();
 }
 
-it('a backup beside a running Latchkey restores to one moment', { timeout: 120_000 }, async () => {
+it('a backup beside a running Latchkey restores to one moment, and is the only one that runs', { timeout: 120_000 }, async () => {
   const [source, path, restored] = [join(dir, 'source'), join(dir, 'backup.tar'), join(dir, 'restored')];
   const env = { DATA_DIR: source, PORT: '0', REALTIME_PORT: '0', HOST: '127.0.0.1', ...GENEROUS_LIMITS };
   const launched = launch(env);
@@ -53,7 +58,13 @@ it('a backup beside a running Latchkey restores to one moment', { timeout: 120_0
   await upload(session, app, 'kept');
   const traffic = new AbortController();
   const changing = changeFiles(session, app, traffic.signal);
-  await run(backUp, source, path);
+  let another: Promise<void> | undefined;
+  await run(backUp, source, path, (line) => {
+    if (!line.includes('Copying the database: ')) return;
+    another ??= expect(run(backUp, source, `${path}-2`)).rejects.toThrow('Another backup of this database is running');
+  });
+  expect(another).toBeDefined();
+  await another;
   traffic.abort();
   await changing;
   launched.signal('SIGTERM');
