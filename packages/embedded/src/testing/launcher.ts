@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { onTestFinished } from 'vitest';
 import { readCommandLine } from '../processes.ts';
 import type { SystemUser } from '../system-user.ts';
 
@@ -32,7 +33,10 @@ export interface Launcher {
 /** Starts a server in another process and waits until it is ready. */
 export async function launch(what: keyof typeof PROGRAMS, dataDir: string, user?: SystemUser): Promise<Launcher> {
   const child = spawnLauncher(what, dataDir, user);
-  const [line] = await once(createInterface({ input: child.stdout as NodeJS.ReadableStream }), 'line');
+  const line = await Promise.race([
+    once(createInterface({ input: child.stdout as NodeJS.ReadableStream }), 'line').then(([text]) => text as string),
+    once(child, 'exit').then(([code]) => Promise.reject(new Error(`it ended before it was ready: ${code}`))),
+  ]);
   const { pid, url } = JSON.parse(line) as { pid: number; url: string };
   const killLeavingServer = async () => {
     for (const guard of findGuards(pid)) process.kill(guard, 'SIGKILL');
@@ -41,14 +45,17 @@ export async function launch(what: keyof typeof PROGRAMS, dataDir: string, user?
   return { process: child, pid, url, killLeavingServer };
 }
 
-/** Starts a server in another process. */
+/** Starts a server in another process, which ends with the test. */
 export function spawnLauncher(what: keyof typeof PROGRAMS, dataDir: string, user?: SystemUser): ChildProcess {
   const program = `const dataDir = ${JSON.stringify(dataDir)};
     setInterval(() => {}, 60_000);
     const { pid, url } = await ${PROGRAMS[what]};
     console.log(JSON.stringify({ pid, url: typeof url === 'function' ? url() : url }));`;
   const args = ['--input-type=module', '-e', program];
-  return spawn(process.execPath, args, { cwd: '/', stdio: ['ignore', 'pipe', 'inherit'], ...user });
+  const child = spawn(process.execPath, args, { cwd: '/', stdio: ['ignore', 'pipe', 'inherit'], ...user });
+  // A process that a failed test leaves would hold the output of the whole run open.
+  onTestFinished(() => killHard(child));
+  return child;
 }
 
 export async function killHard(child: ChildProcess): Promise<void> {
