@@ -17,6 +17,7 @@ import { createCredentialGate, OPEN_MESSAGE_BYTES_MAX } from './credential-gate.
 import { buildHttpServer } from './http-listener.ts';
 import { createHttpHandler, type HttpRoute } from './http-route.ts';
 import { SERVER_LIMITS, type ServerLimits } from './limits.ts';
+import { markParsed, rejectMalformed } from './malformed-request.ts';
 import { createRejectionLog } from './rejection-log.ts';
 import { rejectUnknownMethod } from './send-response.ts';
 import { createUnaryHandler } from './unary-handler.ts';
@@ -72,7 +73,9 @@ export async function startRpcServer(options: RpcServerOptions) {
       registerMethods(router, methods, calls);
       const readMaxBytes = OPEN_MESSAGE_BYTES_MAX;
       for (const { service, impl } of [health, reflection]) router.service(service, impl, { readMaxBytes });
+      rejectMalformed(router);
     },
+    interceptors: [markParsed],
     acceptCompression: [],
     readMaxBytes: MESSAGE_BYTES_MAX,
     writeMaxBytes: MESSAGE_BYTES_MAX,

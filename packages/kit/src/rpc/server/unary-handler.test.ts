@@ -55,6 +55,21 @@ it.each<[string, Post, number, string | undefined]>([
   expect(await post(url, given)).toMatchObject({ status, code });
 });
 
+it('rejects a malformed message in a query, and of a health check', async () => {
+  const { url } = await startTestServer([testRoute(ApplicationService, { getApplicationSettings: async () => ({}) })]);
+  const get = (message: string) => {
+    const path = PATH.replace('CreateApplication', 'GetApplicationSettings');
+    const query = `connect=v1&encoding=proto&${message}`;
+    return fetch(`${url}${path}?${query}`, { headers: { authorization: AUTHORIZATION } });
+  };
+  const type = { 'content-type': 'application/proto' };
+  const check = () => fetch(`${url}/grpc.health.v1.Health/Check`, { method: 'POST', headers: type, body: 'x' });
+  for (const response of [await get('message=x'), await get('base64=1&message=!'), await check()]) {
+    expect([response.status, await response.json()]).toEqual([400, expect.objectContaining({ code: 'invalid_argument' })]);
+  }
+  expect((await get('message=')).status).toBe(200);
+});
+
 it('rejects a request beyond the limit, declared or chunked, and accepts the next', async () => {
   const { url } = await startTestServer([route]);
   const chunks = Array.from({ length: 48 }, () => new Uint8Array(65_536));
