@@ -1,7 +1,7 @@
 import { Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import type { Socket } from 'node:net';
-import type { Duplex } from 'node:stream';
+import { type Duplex, Readable } from 'node:stream';
 import {
   type $Command,
   S3Client,
@@ -23,6 +23,8 @@ const CONNECTION_TIMEOUT_MS = 1_500;
 const CONNECTIONS_MAX = 64;
 const ATTEMPTS_MAX = 3;
 const MESSAGE_LENGTH_MAX = 200;
+/** Largest response in XML, which is read as a whole. A page of 1,000 keys takes less. */
+const XML_BYTES_MAX = 8 * 1024 * 1024;
 /** Error name of a stalled request. The AWS SDK does not retry a request that fails with it. */
 export const STALLED = 'StalledError';
 
@@ -70,7 +72,7 @@ export function createS3Bucket(settings: S3Settings, stallMs = STALL_MS): S3Buck
 
 function createClient(settings: S3Settings, endpoint: string | undefined, stallMs: number): S3Client {
   const { S3_ACCESS_KEY_ID: accessKeyId, S3_SECRET_ACCESS_KEY: secretAccessKey } = settings;
-  return new S3Client({
+  const client = new S3Client({
     region: settings.S3_REGION,
     ...(endpoint !== undefined && { endpoint }),
     ...(accessKeyId && secretAccessKey && { credentials: { accessKeyId, secretAccessKey } }),
@@ -88,6 +90,32 @@ function createClient(settings: S3Settings, endpoint: string | undefined, stallM
       ...createStallAgents(stallMs),
     },
   });
+  limitXml(client);
+  return client;
+}
+
+/** Limits what the library reads into memory: all but the bytes of an object. */
+function limitXml({ middlewareStack }: S3Client): void {
+  middlewareStack.add(
+    (next, { commandName }) =>
+      async (args) => {
+        const result = await next(args);
+        const response = result.response as { statusCode: number; body: Readable };
+        const isObject = commandName === 'GetObjectCommand' && response.statusCode < 300;
+        if (!isObject) response.body = Readable.from(limitBytes(response.body), { objectMode: false });
+        return result;
+      },
+    { step: 'deserialize', priority: 'low' },
+  );
+}
+
+async function* limitBytes(body: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
+  let byteSize = 0;
+  for await (const chunk of body) {
+    byteSize += chunk.byteLength;
+    if (byteSize > XML_BYTES_MAX) throw new Error(`the response is larger than ${XML_BYTES_MAX} bytes`);
+    yield chunk;
+  }
 }
 
 /**

@@ -17,17 +17,42 @@ const endpoint = `http://127.0.0.1:${fauxqs.port}`;
 const server = { endpoint, accessKeyId: 'any', secretAccessKey: 'not-checked', stop: () => fauxqs.stop() };
 const settings = describeS3Store('an S3 store', server, false);
 
-it('lists every page of objects', async () => {
+it('lists every page of objects, and ends where the server repeats the last one', async () => {
   const keys = [newKey(), newKey()].sort();
   const url = await startHttpServer((req, res) => {
     const query = new URL(req.url ?? '', 'http://s3').searchParams;
     if (query.has('uploads')) return res.end('<ListMultipartUploadsResult/>');
-    const [key, more] = query.get('continuation-token') === 'next' ? [keys[1], ''] : [keys[0], 'next'];
-    const next = `<IsTruncated>${more !== ''}</IsTruncated><NextContinuationToken>${more}</NextContinuationToken>`;
+    const key = query.get('continuation-token') === 'next' ? keys[1] : keys[0];
+    const next = '<IsTruncated>true</IsTruncated><NextContinuationToken>next</NextContinuationToken>';
     return res.end(`<ListBucketResult>${next}<Contents><Key>${key}</Key><Size>1</Size></Contents></ListBucketResult>`);
   });
   const store = createS3Store({ ...settings, S3_ENDPOINT: url });
   expect((await listOf(store, '')).map(({ key }) => key)).toEqual(keys);
+});
+
+it('reads at most 8 MiB of an error or a list', async () => {
+  let sent = 0;
+  const url = await startHttpServer((req, res) => {
+    const chunk = Buffer.alloc(MIB, 'a');
+    const send = () => {
+      for (; sent < 64 * MIB; sent += MIB) if (!res.write(chunk)) return void res.once('drain', send);
+      res.end();
+    };
+    res.writeHead(req.url?.includes('list-type') ? 200 : 403);
+    send();
+  });
+  const store = createS3Store({ ...settings, S3_ENDPOINT: url });
+  for (const attempt of [() => store.read(newKey()), () => listOf(store, '')]) {
+    sent = 0;
+    await expect(attempt()).rejects.toMatchObject({ name: 'S3Error' });
+    expect(sent).toBeLessThan(64 * MIB);
+  }
+});
+
+it('rejects the whole object instead of a range', async () => {
+  const url = await startHttpServer((_req, res) => res.end('whole'));
+  const store = createS3Store({ ...settings, S3_ENDPOINT: url });
+  await expect(store.read(newKey(), { start: 1, end: 2 })).rejects.toThrow('the object store ignored the range');
 });
 
 describe('an S3 store that fails', () => {

@@ -48,8 +48,13 @@ export function createS3Store(settings: S3Settings, stallMs?: number): ObjectSto
 async function readObject(bucket: S3Bucket, target: { Bucket: string; Key: string }, range: ByteRange | undefined) {
   const request = new GetObjectCommand({ ...target, Range: range && `bytes=${range.start}-${range.end}` });
   try {
+    const { Body, ContentRange } = await bucket.send(request);
     // In Node.js the library returns the response's own stream.
-    return (await bucket.send(request)).Body as Readable;
+    const body = Body as Readable;
+    // The start of the object instead of the range would damage a resumed download.
+    if (!range || ContentRange?.startsWith(`bytes ${range.start}-`)) return body;
+    body.destroy();
+    throw new S3Error('the object store ignored the range', 'InvalidRange');
   } catch (err) {
     const isPastEnd = err instanceof S3Error && err.status === 416;
     return isPastEnd ? Readable.from([]) : ignoreAbsent(err);
@@ -64,7 +69,9 @@ async function* listObjects(bucket: S3Bucket): AsyncIterable<StoredObject> {
     for (const { Key: key = '', Size: byteSize = 0 } of page.Contents ?? []) {
       if (parseObjectKey(key)) yield { key, byteSize, unfinished: false };
     }
-    ContinuationToken = page.IsTruncated ? page.NextContinuationToken : undefined;
+    // Some servers repeat the last page for ever.
+    const advances = page.IsTruncated && page.NextContinuationToken !== ContinuationToken;
+    ContinuationToken = advances ? page.NextContinuationToken : undefined;
   } while (ContinuationToken !== undefined);
   for await (const { key } of listUploads(bucket)) {
     // Its size would cost a request for each.
