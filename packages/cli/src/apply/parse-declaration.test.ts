@@ -54,7 +54,7 @@ it.each([
   ],
   [
     `applications:\n  - name: Difference Engine\n    levels: [${Array.from({ length: 1_001 }, (_, index) => `l${index}`)}]\n`,
-    ['latchkey.yaml:3: applications[0].levels: must be at most 1,000 levels'],
+    ['latchkey.yaml:3: applications[0].levels: must be 1 to 1000 levels'],
   ],
   ['applications: [', [expect.stringMatching(/^latchkey\.yaml:1: /)]],
   ['applications: []\napplications: []\n', ['latchkey.yaml:2: Map keys must be unique']],
