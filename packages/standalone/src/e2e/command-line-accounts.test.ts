@@ -103,12 +103,12 @@ it('files upload goes on after a failed file, replaces only what has changed, an
   expect(first.code).toBe(1);
   expect(first.stdout).toMatch(/^[0-9a-f]{64} {2}same\.txt\n[0-9a-f]{64} {2}changed\.txt\n$/);
   expect(first.stderr).toMatch(/^empty\.txt: failed: .*\n.*\n.*\n1 of 3 files failed\..*\n$/);
-  expect(await upload([same])).toMatchObject({
+  await writeFile(changed, 'new');
+  expect(await upload([changed])).toMatchObject({
     code: 1,
     stdout: '',
     stderr: expect.stringMatching(/^The file name is taken\. .*\n$/),
   });
-  await writeFile(changed, 'new');
   const second = await upload([same, changed], '--replace');
   expect(second).toMatchObject({ code: 0, stderr: 'same.txt: unchanged, 4 B\nchanged.txt: replaced, 3 B\n' });
   const list = await run(['files', 'list', '--app', applicationId, '--json'], keyEnv);
