@@ -89,7 +89,7 @@ async function retryWhileUnavailable(run: () => Promise<void>, signal: AbortSign
     try {
       return await run();
     } catch (err) {
-      if (signal.aborted || fromConnectError(err)?.kind !== 'unavailable') throw err;
+      if (signal.aborted || fromConnectError(err)?.httpStatus !== 503) throw err;
     }
     await delay(RETRY_MS, undefined, { signal }).catch(() => undefined);
   }
