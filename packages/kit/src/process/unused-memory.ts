@@ -9,7 +9,7 @@ const GROWTH_BYTES = 8 * 1024 * 1024;
 
 /**
  * Collects garbage now and after each burst of load: V8 enlarges the space for young objects under
- * load, and never shrinks it in an idle process. A collection takes about 0.1 s.
+ * load, and does not always shrink it in an idle process. A collection takes about 0.1 s.
  */
 export function releaseUnusedMemory(checkIntervalMs = CHECK_INTERVAL_MS): void {
   let last = performance.eventLoopUtilization();
