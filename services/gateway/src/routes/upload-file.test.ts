@@ -1,10 +1,12 @@
 import { hash } from 'node:crypto';
 import { Readable } from 'node:stream';
+import { commonErrors } from '@latchkey/kit/errors/errors';
 import { eventually } from '@latchkey/testkit/eventually';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import {
   APPLICATION_ID,
   type DataPathKind,
+  FILE_ID,
   fileErrors,
   startUploadGateway,
   type UploadGateway,
@@ -31,7 +33,7 @@ function useUploadGateway(kind: DataPathKind): UploadGateway {
   beforeEach(() => {
     const { fake, logged } = gateway;
     fake.begun.length = fake.whole.length = logged.length = fake.received = fake.broken = 0;
-    Object.assign(fake, { byteSizeMax: 20 * MIB, refusal: undefined, beforeReading: async () => undefined });
+    Object.assign(fake, { byteSizeMax: 20 * MIB, refusal: undefined, stored: undefined, beforeReading: async () => undefined });
   });
   return gateway;
 }
@@ -168,6 +170,25 @@ describe.each<DataPathKind>(['direct', 'remote'])('the body of an upload, forwar
     gateway.fake.refusal = fileErrors.upload_under_way({ policy: 'uploads-at-once', limit: '1', retryAfterSeconds: '7' });
     const response = await gateway.upload(BYTES);
     expect([response.status, response.headers.get('retry-after')]).toEqual([429, '7']);
+  });
+
+  it('names the file of an upload whose outcome is unknown', async () => {
+    gateway.fake.beforeReading = () => Promise.reject(commonErrors.outcome_unknown());
+    const response = await gateway.upload(BYTES);
+    const { code, message } = (await response.json()) as { code: string; message: string };
+    expect([response.status, code, response.headers.get('x-file-id')]).toEqual([503, 'outcome_unknown', FILE_ID]);
+    expect([message, response.headers.get('retry-after')]).toEqual([expect.stringContaining(FILE_ID), '2']);
+  });
+
+  it('returns the stored file of a repeated upload, and reads no byte', async () => {
+    gateway.fake.stored = { id: FILE_ID, byteSize: 5n, checksum: SHA256 };
+    const { socket, received } = await gateway.begin(['Expect: 100-continue', `Content-Length: ${40 * MIB}`]);
+    await eventually(() => received().includes('"checksum"'));
+    const data = { id: FILE_ID, byteSize: 5, checksum: SHA256.toString('hex') };
+    expect(received()).toMatch(/^HTTP\/1\.1 200 /);
+    expect(received()).toContain(JSON.stringify(data));
+    expect(gateway.fake.received).toBe(0);
+    socket.destroy();
   });
 
   it.each([

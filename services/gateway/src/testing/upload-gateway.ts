@@ -1,6 +1,6 @@
 import { hash, randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import type { MessageShape } from '@bufbuild/protobuf';
+import type { MessageInitShape, MessageShape } from '@bufbuild/protobuf';
 import { createErrors } from '@latchkey/kit/errors/error-catalogue';
 import { createLogger } from '@latchkey/kit/log/logger';
 import { bodyRoute, type HttpRoute } from '@latchkey/kit/rpc/server/http-route';
@@ -17,6 +17,7 @@ import type { FilesDataPath } from '../files-data-path.ts';
 import { startTestGateway, toKey } from './test-gateway.ts';
 
 export const APPLICATION_ID = '01900000-0000-7000-8000-00000000000a';
+export const FILE_ID = '01900000-0000-7000-8000-00000000000f';
 const TICKET = 'a ticket';
 const CREDENTIAL = 'c'.repeat(32);
 const UPLOAD_TIMEOUT_MS = 195_000;
@@ -37,6 +38,8 @@ export interface FakeFiles {
   byteSizeMax: number;
   /** Error of beginUpload. */
   refusal: Error | undefined;
+  /** The file of a repeated upload. */
+  stored: MessageInitShape<typeof UploadFileResponseSchema> | undefined;
   beforeReading: () => Promise<void>;
 }
 
@@ -115,6 +118,7 @@ export async function startUploadGateway(kind: DataPathKind, options: { download
     broken: 0,
     byteSizeMax: Number.POSITIVE_INFINITY,
     refusal: undefined,
+    stored: undefined,
     beforeReading: async () => undefined,
   };
   const logged: Array<Record<string, unknown>> = [];
@@ -136,7 +140,7 @@ export async function startUploadGateway(kind: DataPathKind, options: { download
       beginUpload: async (request) => {
         fake.begun.push(request);
         if (fake.refusal) throw fake.refusal;
-        return { ticket: TICKET };
+        return fake.stored ? { stored: fake.stored } : { ticket: TICKET, fileId: FILE_ID };
       },
     },
   });
